@@ -38,7 +38,7 @@ LARGEST = 50  # number of arms that are relabelled
 LONGEST = 5000  # actions of an episode, after which it is given up
 RULES: tuple[dict[str, Any], ...] = ({"budget": 60}, {"delta": 0.1, "max_pulls": 300})
 # Oracles need a fixed instance.
-ARMS: tuple[dict[str, Any], ...] = ({"sampler": {"arms": 5}}, {"law": "bernoulli", "mean": [0.1, 0.3, 0.45, 0.6, 0.9]})
+ARMS: Any = ({"sampler": {"arms": 5}}, {"distribution": "bernoulli", "mean": [0.1, 0.3, 0.45, 0.6, 0.9]})
 # Of an agent that is right with probability .9, more than 40 of 200 answers are wrong with probability 7e-6.
 MANY, DELTA, MOST_WRONG = 200, 0.1, 40
 
@@ -373,7 +373,7 @@ def check_pickles(case: Case) -> None:
 
 def check_ties(case: Case) -> None:
     """Arms that all yield the same number: every action is possible, and episodes end with an answer."""
-    alike = case.replaced(instance={"law": "bernoulli", "mean": [1.0] * 5})
+    alike = case.replaced(instance={"distribution": "bernoulli", "mean": [1.0] * 5})
     if alike is not None:
         played(alike)
 
@@ -426,7 +426,7 @@ def check_errors_within_delta(case: Case) -> None:
     """An agent that stops by itself: of 200 answers at most 40 are wrong at delta = .1, the others are few."""
     if "delta" not in case.kwargs or "budget" in case.kwargs:
         return
-    gaps = {"law": "bernoulli", "mean": [0.9, 0.7, 0.3, 0.2, 0.1]}
+    gaps = {"distribution": "bernoulli", "mean": [0.9, 0.7, 0.3, 0.2, 0.1]}
     easy = case.replaced(instance=gaps, delta=DELTA, max_pulls=20000) or case
     if not getattr(made(easy, easy.envs(1)), "stops", False):
         return

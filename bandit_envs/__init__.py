@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from .envs import ENVIRONMENTS, FEATURES, History, PureExplorationEnv, PureExplorationVectorEnv, register_problem
 from .instances import (
+    DISTRIBUTIONS,
     INSTANCES,
-    LAWS,
     Arms,
     Bernoulli,
     Captions,
@@ -40,8 +40,8 @@ from .simulation import Simulation
 __version__ = "0.2.0"
 __getattr__ = follow  # names of before
 __all__ = [
-    "AllGood", "Arms", "Bernoulli", "BestArm", "Captions", "Categorical", "ENVIRONMENTS", "FEATURES", "Feasible",
-    "Gaussian", "History", "INSTANCES", "Instance", "LAWS", "Measurement", "Measurements", "PROBLEMS", "Polyhedra",
+    "AllGood", "Arms", "Bernoulli", "BestArm", "Captions", "Categorical", "DISTRIBUTIONS", "ENVIRONMENTS", "FEATURES",
+    "Feasible", "Gaussian", "History", "INSTANCES", "Instance", "Measurement", "Measurements", "PROBLEMS", "Polyhedra",
     "Polyhedron", "Problem", "PromptSelection", "PureExplorationEnv", "PureExplorationVectorEnv", "Registry",
     "Resampled", "Sampler", "SetProblem", "Simulation", "Tabulated", "Task", "Threshold", "TopK", "Uniform",
     "agent_uniforms", "captions", "from_table", "measurements", "register_distribution", "register_instance",

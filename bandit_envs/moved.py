@@ -47,14 +47,16 @@ FILES = {
     "simulation": "sampling simulator playing",
 }
 STOPPING = """
-    asking authors boundaries bounds certifier crossing decided game game_ways kinds laws levels nearest
+    asking authors boundaries bounds certifier crossing decided game game_ways kinds levels nearest
     polyhedral scale statistics swaps values
 """
 MODULES = {
     "evidence": "stopping",
     **{f"evidence.{name}": f"stopping.{name}" for name in STOPPING.split()},
+    "evidence.laws": "stopping.distributions",
     **{name: f"{room}.{name}" for room, names in FILES.items() for name in names.split()},
 }
+RENAMED = {"LAWS": ("instances", "DISTRIBUTIONS")}
 
 
 def follow(name: str) -> Any:
@@ -63,10 +65,10 @@ def follow(name: str) -> Any:
     Raises:
         AttributeError: where there was no such name.
     """
-    if name in NAMES:
-        home = f"bandit_envs.{NAMES[name]}"
-        warnings.warn(f"bandit_envs.{name} is now {home}.{name}", DeprecationWarning, stacklevel=2)
-        return getattr(importlib.import_module(home), name)
+    if name in NAMES or name in RENAMED:
+        room, now = RENAMED.get(name) or (NAMES[name], name)
+        warnings.warn(f"bandit_envs.{name} is now bandit_envs.{room}.{now}", DeprecationWarning, stacklevel=2)
+        return getattr(importlib.import_module(f"bandit_envs.{room}"), now)
     if name in MODULES:
         return importlib.import_module(f"bandit_envs.{name}")
     raise AttributeError(f"module 'bandit_envs' has no attribute {name!r}")

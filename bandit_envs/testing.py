@@ -1,7 +1,7 @@
 """Checks of a problem and of a distribution of arms: those that all of this package pass, for tests of your own.
 
-`check_problem("stranger.problems:FarGood")` and `check_distribution({"law": "triangular", "mode": [0.1, 0.9]})` raise
-an AssertionError that says what is wrong.
+`check_problem("stranger.problems:FarGood")` and `check_distribution({"distribution": "triangular", "mode": [0.1,
+0.9]})` raise an AssertionError that says what is wrong.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ import gymnasium as gym
 import agents
 import bandit_envs  # noqa: F401  (registers the environments)
 
-arms = {"law": "gaussian", "mean": [1.0, 0.9, 0.2, 0.1, 0.0], "sd": 0.3}
+arms = {"distribution": "gaussian", "mean": [1.0, 0.9, 0.2, 0.1, 0.0], "sd": 0.3}
 env = gym.make("bandit_envs/AllGood-v0", instance=arms, epsilon=0.4, delta=0.05, actions="full")
 agent = agents.make("st2", env)
 observation, info = env.reset(seed=0)

@@ -24,7 +24,7 @@ import agents
 from bandit_envs import agent_uniforms
 
 K, LONGEST, NOISE, BATCH, RATE = 5, 50, 0.3, 64, 3e-3
-LAW = {"sampler": {"law": "gaussian", "arms": K, "spread": NOISE, "mean": {"uniform": [0, 1]}}}
+PRIOR = {"sampler": {"distribution": "gaussian", "arms": K, "spread": NOISE, "mean": {"uniform": [0, 1]}}}
 RIVALS = ["uniform", "sequential-halving(reuse=True)", "kl-lucb", "top-two", "evolved"]
 
 
@@ -82,7 +82,7 @@ def main(seeds, steps, episodes):
             "BestArm",
             episodes=episodes,
             seed=2026,
-            env_kwargs={"instance": LAW, "budget": budget},
+            env_kwargs={"instance": PRIOR, "budget": budget},
             progress=False,
         )
         for run in result.runs:

@@ -3,9 +3,9 @@
 After Russo, Welch & Pacchiano (In-context learning for pure exploration, ICLR 2026), fixed confidence: one network
 infers the best arm, trained on the right answers. Another values the arms, trained as a DQN whose reward is -1 for a
 pull and, for stopping, lambda times the log probability that the first network gives to the right answer. Lambda is
-moved until the error is delta. Then stopping is calibrated, on episodes of the law that nothing was trained on: `icpe`
-stops where stopping is worth more than any pull by a number, `icpe-sure` where its answer has a probability, and both
-are set so that the error is delta less 1.64 standard errors.
+moved until the error is delta. Then stopping is calibrated, on episodes of the prior that nothing was trained
+on: `icpe` stops where stopping is worth more than any pull by a number, `icpe-sure` where its answer has a probability,
+and both are set so that the error is delta less 1.64 standard errors.
 
 Ours differs from the paper's in this: both networks share their weights over the arms (`ArmReader`), and values are
 told as what they add to stopping at once. A pull is then paid by how much it raises the reward of stopping, and gains
@@ -160,7 +160,7 @@ def calibrated(K, seed, readers):
     """What `lead`, and what `sureness`, must exceed to stop, so that the error is at most delta.
 
     The pulls of an episode do not depend on when it stops, so that one run without an end tells the error of every such
-    rule. The episodes are fresh ones of the law.
+    rule. The episodes are fresh ones of the prior.
     """
     seen = []
 
@@ -210,7 +210,7 @@ class ICPESure(ICPE):
 
 
 class Posterior(agents.Agent):
-    """Told the law with the gap: pulls the rarer of the two most probable arms, and stops at probability 1 - delta."""
+    """Knows the prior with the gap: pulls the rarer of the two most probable arms, stops at probability 1 - delta."""
 
     name, source, solves, stops = "posterior", "Bayes' rule", ("BestArm",), True
 

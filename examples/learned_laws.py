@@ -1,4 +1,4 @@
-"""The table of docs/learned.md on laws of instances: the stored `evolved` against the best handcrafted agent of each.
+"""The table of docs/learned.md on priors over instances: the stored `evolved` against the best handcrafted agent.
 
 The best handcrafted agent is chosen on a tenth of the episodes, of another seed; then both play the same episodes. The
 first argument is the number of episodes (default 20,000), the second, if any, a regular expression for rows; more are
@@ -25,17 +25,27 @@ FEASIBLE = ["lsa", "md-apt", "md-sar"]
 ALL_GOOD = ["st2(delta=0.1)", "ucb(delta=0.1)", "evidence"]
 AROUND = {"sampler": {"mean": {"around": [0.5, 0.05, 0.3]}}}
 CUBE = {"A": [[s * float(i == j) for j in range(5)] for s in (1, -1) for i in range(5)], "b": [1.0] * 5 + [0.0] * 5}
-CUBED = {"sampler": {"law": "gaussian", "arms": 20, "dimensions": 5, "spread": 0.5, "mean": {"uniform": [-0.1, 1.1]}}}
+CUBED = {
+    "sampler": {
+        "distribution": "gaussian",
+        "arms": 20,
+        "dimensions": 5,
+        "spread": 0.5,
+        "mean": {"uniform": [-0.1, 1.1]},
+    }
+}
 CORNER = {"A": [[-1.0, 0.0], [0.0, 1.0]], "b": [-0.5, 0.5]}
-FLAT = {"sampler": {"law": "gaussian", "arms": 20, "dimensions": 2, "spread": 0.5, "mean": {"uniform": [0, 1]}}}
+FLAT = {
+    "sampler": {"distribution": "gaussian", "arms": 20, "dimensions": 2, "spread": 0.5, "mean": {"uniform": [0, 1]}}
+}
 
 
 def gaussian(arms):
     """Gaussian arms with means between 0 and 2.4."""
-    return {"sampler": {"law": "gaussian", "arms": arms, "mean": {"uniform": [0, 2.4]}}}
+    return {"sampler": {"distribution": "gaussian", "arms": arms, "mean": {"uniform": [0, 2.4]}}}
 
 
-LAWS = [
+PRIORS = [
     ("Threshold, K = 10, T = 200", THRESHOLD, {"instance": AROUND, "budget": 200}),
     ("Threshold, K = 10, T = 500", THRESHOLD, {"instance": AROUND, "budget": 500}),
     ("TopK, K = 20, k = 5, T = 500", TOP_K, {"instance": "sampler(arms=20)", "k": 5, "budget": 500}),
@@ -60,8 +70,8 @@ LAWS = [
         for arms, price, most in ((10, 1e-3, 4000), (25, 1e-3, 4000), (10, 1e-4, 20_000))
     ),
 ]
-if not any(ROWS.search(label) for label, *_ in LAWS):
-    sys.exit(f"no row matches {ROWS.pattern!r}; the rows are {'; '.join(label for label, *_ in LAWS)}")
+if not any(ROWS.search(label) for label, *_ in PRIORS):
+    sys.exit(f"no row matches {ROWS.pattern!r}; the rows are {'; '.join(label for label, *_ in PRIORS)}")
 
 
 def played(names, problem, episodes, seed, kwargs):
@@ -71,9 +81,9 @@ def played(names, problem, episodes, seed, kwargs):
 
 @functools.cache
 def handcrafted(label):
-    """The best of the handcrafted agents, and its episodes; label: of the law, and the budget if it has none itself."""
-    law, _, budget = label.partition("|")
-    problem, (rivals, kwargs) = law.partition(",")[0], RIVALS[law]
+    """The best of the handcrafted agents, and its episodes; label: of the prior, and the budget if it has none."""
+    prior, _, budget = label.partition("|")
+    problem, (rivals, kwargs) = prior.partition(",")[0], RIVALS[prior]
     if budget:  # they do not know the price: they get as many pulls on average
         kwargs = {key: value for key, value in kwargs.items() if key not in ("pull_cost", "max_pulls")}
         kwargs["budget"] = int(budget)
@@ -87,7 +97,7 @@ def losses(result):
     return {run.agent: 1 - run.values("score")[:, -1].mean() for run in result.runs}
 
 
-RIVALS = {label: (rivals, kwargs) for label, rivals, kwargs in LAWS}
+RIVALS = {label: (rivals, kwargs) for label, rivals, kwargs in PRIORS}
 for label, (_, kwargs) in RIVALS.items():
     if not ROWS.search(label):
         continue

@@ -32,7 +32,7 @@ GROUPS, TRUE, EMPIRICAL = 32, 15, 90  # minima in a step, and of how many P and 
 PAPER = ([0.5, 0.45, 0.3], [0.5, 0.45, 0.05], [0.5, 0.45, 0.45])
 RIVALS = ["uniform", "successive-rejects", "sequential-halving(reuse=True)", "kl-lucb", "top-two", "evolved"]
 CELLS = [
-    *((str(means), {"law": "bernoulli", "mean": means}, budget) for means in PAPER for budget in (500, 2000)),
+    *((str(means), {"distribution": "bernoulli", "mean": means}, budget) for means in PAPER for budget in (500, 2000)),
     ("uniform means", "sampler(arms=3)", 100),
     ("uniform means", "sampler(arms=3)", 500),
 ]

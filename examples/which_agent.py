@@ -24,7 +24,7 @@ MOST = 10**7  # pulls: an agent that has not stopped by then in all episodes is 
 
 @dataclass(frozen=True)
 class Case:
-    """A row of a table: a problem on a law of arms, or on a named instance.
+    """A row of a table: a problem on a distribution of arms, or on a named instance.
 
     Attributes:
         problem: its name. arms: what the arms are, in words. rules: keyword arguments of the environment.
@@ -40,7 +40,7 @@ def bernoulli(arms: int) -> dict[str, Any]:
     return {"instance": {"sampler": {"arms": arms}}}
 
 
-GAUSSIAN = {"instance": {"sampler": {"law": "gaussian", "arms": 20, "mean": {"normal": [0, 1]}}}}
+GAUSSIAN = {"instance": {"sampler": {"distribution": "gaussian", "arms": 20, "mean": {"normal": [0, 1]}}}}
 
 BUDGET = [
     Case("Threshold", "10 Bernoulli, 10 pulls each", bernoulli(10) | {"budget": 100}),

@@ -8,7 +8,7 @@ from typing import Any
 import gymnasium as gym
 import pytest
 
-from bandit_envs import INSTANCES, LAWS, PROBLEMS
+from bandit_envs import DISTRIBUTIONS, INSTANCES, PROBLEMS
 from bandit_envs.instances import datasets
 
 BY_DEFAULT = pytest.approx
@@ -43,7 +43,7 @@ def _long_runs_tell_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(autouse=True)
 def _registrations_are_undone() -> Iterator[None]:
     """What a test registers is unknown to all others."""
-    registries = (PROBLEMS, LAWS, INSTANCES)
+    registries = (PROBLEMS, DISTRIBUTIONS, INSTANCES)
     rows, ids = [dict(one._rows) for one in registries], dict(gym.registry)
     yield
     for one, before in zip(registries, rows, strict=True):

@@ -90,8 +90,8 @@ class Evidence(CertifiedPolicy):
         task: a task or an environment. delta: None takes the task's.
         boundary: "mixture" or "kaufmann-koolen", see docs/certificates.md; "nominal": ln((1 + ln t) / delta), of the
             papers' experiments, for which nothing is proven.
-        law: "bernoulli" (also any samples in [0, 1]), "gaussian" (also sub-Gaussian ones), or "student", Gaussian of
-            unknown variance; None: "bernoulli" where all samples lie in [0, 1], else "gaussian".
+        distribution: "bernoulli" (also any samples in [0, 1]), "gaussian" (also sub-Gaussian ones), or "student",
+            Gaussian of unknown variance; None: "bernoulli" where all samples lie in [0, 1], else "gaussian".
         rho: pulls of an arm at which the Gaussian mixture is sharpest; None: a mixture over several.
         sigma: scale; None takes the task's.
         force: the forced exploration is so many times sqrt(t) - K/2, >= 0. hold: an arm is pulled so many times
@@ -107,13 +107,13 @@ class Evidence(CertifiedPolicy):
         task: Any,
         delta: float | None = None,
         boundary: str = "mixture",
-        law: str | None = None,
+        distribution: str | None = None,
         rho: float | None = None,
         sigma: float | None = None,
         force: float = 1.0,
         hold: float = 1.0,
     ) -> None:
-        super().__init__(task, delta, boundary, law, rho, sigma)
+        super().__init__(task, delta, boundary, distribution, rho, sigma)
         self.options = Options(number("force", force, 0), number("hold", hold, 0))
 
     def own(self, state: CertifiedMemory) -> Options:

@@ -144,7 +144,7 @@ def _measure(ep, i, first):
     if weighed == MEANS:
         book.mean[i] = m
         return
-    v = shown.variance[e, i] if sides.law == STUDENT else sides.variance
+    v = shown.variance[e, i] if sides.distribution == STUDENT else sides.variance
     weight, penalty = N if first or weighed != KEPT else max(book.weight[i], 1e-3), -bonus
     if weighed == BOUNDARY and N > 0.0:
         penalty = arm_penalty(ep.batch.alone.numbers, N, m, v)
@@ -270,12 +270,12 @@ class CertifiedPolicy(PlanPolicy):
         task: a task or an environment. delta: None takes the task's.
         boundary: "mixture" or "kaufmann-koolen", see docs/certificates.md; "nominal": ln((1 + ln t) / delta), of the
             papers' experiments, for which nothing is proven.
-        law: "bernoulli" (also any samples in [0, 1]), "gaussian" (also sub-Gaussian ones), or "student", Gaussian of
-            unknown variance; None: see `Task.certified_law`.
+        distribution: "bernoulli" (also any samples in [0, 1]), "gaussian" (also sub-Gaussian ones), or "student",
+            Gaussian of unknown variance; None: see `Task.certified_distribution`.
         rho: pulls of an arm at which the Gaussian mixture is sharpest; None: a mixture over several. It is of
-            boundary="mixture", and not of law="student".
-        sigma: scale, without effect by law="bernoulli"; None takes the task's. The certificate counts on a smaller one
-            as long as the results bear it out.
+            boundary="mixture", and not of distribution="student".
+        sigma: scale, without effect by distribution="bernoulli"; None takes the task's. The certificate counts on a
+            smaller one as long as the results bear it out.
 
     Raises:
         ValueError: for a sigma below 0.5 of samples that are 0 or 1, and for values that are not allowed.
@@ -297,7 +297,7 @@ class CertifiedPolicy(PlanPolicy):
         task: Any,
         delta: float | None = None,
         boundary: str = "mixture",
-        law: str | None = None,
+        distribution: str | None = None,
         rho: float | None = None,
         sigma: float | None = None,
     ) -> None:
@@ -307,13 +307,13 @@ class CertifiedPolicy(PlanPolicy):
         self.delta = delta_of(self.name, self.task, delta, with_budget=0.01)
         self.stops = self.task.budget is None
         scale = certified_scale_of(self.task, sigma)
-        if law is None and sigma is not None and scale < 0.5:  # smaller than that of any sample in [0, 1]
-            law = "gaussian"
-        self.law = self.task.certified_law(law)
+        if distribution is None and sigma is not None and scale < 0.5:  # smaller than that of any sample in [0, 1]
+            distribution = "gaussian"
+        self.distribution = self.task.certified_distribution(distribution)
         self._nominal = choice("boundary", boundary, BOUNDARIES) == "nominal"
         boundary = "none" if self._nominal else boundary
         self._options: dict[str, Any] = {
-            "law": self.law,
+            "distribution": self.distribution,
             "sigma": scale,
             "boundary": boundary,
             "rho": rho,
@@ -324,10 +324,10 @@ class CertifiedPolicy(PlanPolicy):
 
     def idle(self) -> dict[str, str]:
         found: dict[str, str] = {}
-        if self.law == "bernoulli":
-            found["sigma"] = "as law='bernoulli' has no scale: say law='gaussian', or leave sigma out"
-        if self._nominal or self.law == "student":
-            found["rho"] = "which is of boundary='mixture' and the laws 'gaussian' and 'bernoulli' alone"
+        if self.distribution == "bernoulli":
+            found["sigma"] = "as distribution='bernoulli' has no scale: say distribution='gaussian', or leave sigma out"
+        if self._nominal or self.distribution == "student":
+            found["rho"] = "which is of boundary='mixture' and the distributions 'gaussian' and 'bernoulli' alone"
         if not self.stops:
             why = "as with a budget nothing is certified, and the pulls do not depend on it"
             if self._sampling_boundary is not None:
@@ -370,20 +370,20 @@ class CertifiedPolicy(PlanPolicy):
     def _sides_of(self, certifier: Certifier, pairs: Certifier) -> Sides:
         """What the ways to be wrong are, from the numbers of the certifiers."""
         own, none, numbers = pairs.numbers.tolist(), -math.inf, pairs.numbers
-        law, variance = int(own[0]), float(own[1])
+        distribution, v = int(own[0]), float(own[1])
         into = out = 0.0
         certified = not self._nominal and self._sampling_boundary is None
         if self.problem.local:  # the certifier of one arm tells levels
             into = math.log(self.task.K / self.delta) if certified else 0.0
-            return Sides(LOCAL, law, 0, 1.0, 0.0, none, 1.0, 0.0, none, 1.0, 0.0, variance, into, into, numbers)
+            return Sides(LOCAL, distribution, 0, 1.0, 0.0, none, 1.0, 0.0, none, 1.0, 0.0, v, into, into, numbers)
         if certified:
             needed = certifier.needed(self.delta)
             into, out = needed[0], min(needed[1:], default=needed[0])
         if self.problem.answer_size is not None:
             k, epsilon = int(own[-2]), own[-1]
-            return Sides(TOP_K, law, k, 1.0, -epsilon, none, 1.0, 0.0, none, 1.0, 0.0, variance, into, out, numbers)
+            return Sides(TOP_K, distribution, k, 1.0, -epsilon, none, 1.0, 0.0, none, 1.0, 0.0, v, into, out, numbers)
         a, b, floor, c, d, bottom, keep, shift = own[-8:]
-        return Sides(ALL_GOOD, law, 0, a, b, floor, c, d, bottom, keep, shift, variance, into, out, numbers)
+        return Sides(ALL_GOOD, distribution, 0, a, b, floor, c, d, bottom, keep, shift, v, into, out, numbers)
 
     def _common(self, observation: Observation) -> dict[str, Any]:
         """The fields of a `CertifiedMemory` before the first choice."""

@@ -41,12 +41,12 @@ def _ratio(G, b, m, y, x):
 
 
 @part
-def _excess(law, best, y, mean, cost, x):
+def _excess(distribution, best, y, mean, cost, x):
     """F(y) - 1, and its derivative for Gaussian arms; fills in the ratios x."""
     total, rise = -1.0, 0.0
     for a in range(len(mean)):
         if a != best:
-            if law == GAUSSIAN:
+            if distribution == GAUSSIAN:
                 left = cost[a] - y
                 x[a] = y / left
                 total += x[a] * x[a]
@@ -58,22 +58,22 @@ def _excess(law, best, y, mean, cost, x):
 
 
 @part
-def best_arm_proportions(law, epsilon, variance, mean, y, cost, x, w):
+def best_arm_proportions(distribution, epsilon, variance, mean, y, cost, x, w):
     """Fill in the optimal proportions w (K,) for the best arm of these means; returns y, a guess for the next call.
 
     Args:
-        law: GAUSSIAN, or BERNOULLI with epsilon = 0. epsilon: of the problem. variance: of a sample.
+        distribution: GAUSSIAN, or BERNOULLI with epsilon = 0. epsilon: of the problem. variance: of a sample.
         mean: (K,). y: a guess, or 0. cost, x: (K,), to work in; x is a guess, or 0.
         w: (K,).
     """
     K, best = len(mean), 0
     for a in range(1, K):
         best = a if mean[a] > mean[best] else best
-    least = math.inf
+    normal, least = distribution == GAUSSIAN, math.inf
     for a in range(K):
         if a != best:
             gap = mean[best] - mean[a] + epsilon
-            cost[a] = gap * gap / (2.0 * variance) if law == GAUSSIAN else divergence(law, mean[best], 1.0, mean[a])
+            cost[a] = gap * gap / (2.0 * variance) if normal else divergence(distribution, mean[best], 1.0, mean[a])
             least = min(least, cost[a])
     if not least > 1e-12 or least == math.inf:  # ties: only the tied arms are hard
         tied = 1.0
@@ -82,23 +82,23 @@ def best_arm_proportions(law, epsilon, variance, mean, y, cost, x, w):
         for a in range(K):
             w[a] = 1.0 / tied if a == best or cost[a] <= 1e-12 or tied == 1.0 else 0.0
         return 0.0
-    if law == GAUSSIAN:
+    if distribution == GAUSSIAN:
         y = 0.5 * least  # F is convex, and at least 1 here: Newton's steps come down to the root
         for _ in range(60):
-            f, rise = _excess(law, best, y, mean, cost, x)
+            f, rise = _excess(distribution, best, y, mean, cost, x)
             after = y - f / rise
             done = abs(after - y) <= 1e-14 * y
             y = after
             if done:
                 break
-        _excess(law, best, y, mean, cost, x)
+        _excess(distribution, best, y, mean, cost, x)
     else:
         low, high = 0.0, least
         at_low, at_high = -1.0, math.inf
         y = y if 0.0 < y < least else 0.5 * least
         side = 0
         for _ in range(100):
-            f, _ = _excess(law, best, y, mean, cost, x)
+            f, _ = _excess(distribution, best, y, mean, cost, x)
             if abs(f) <= 1e-10:
                 break
             if f > 0.0:

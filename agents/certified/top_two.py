@@ -83,7 +83,7 @@ def normal(ep, own):
 
 @part
 def gamma(shape, ep, own):
-    """A number of the Gamma law of this shape, >= 1, and scale 1 (Marsaglia & Tsang 2000)."""
+    """A number of the Gamma distribution of this shape, >= 1, and scale 1 (Marsaglia & Tsang 2000)."""
     d = shape - 1.0 / 3.0
     c = 1.0 / math.sqrt(9.0 * d)
     while True:
@@ -101,11 +101,11 @@ def sample_answer(ep, own, answer):
     sides, theta = ep.batch.sides, own.theta
     for i in range(len(theta)):
         N, m = float(ep.pulls[i]), ep.mean[i]
-        if sides.law == BERNOULLI:
+        if sides.distribution == BERNOULLI:
             hits = gamma(1.0 + N * m, ep, own)
             theta[i] = hits / (hits + gamma(1.0 + N * (1.0 - m), ep, own))
         else:
-            v = ep.shown.variance[ep.e, i] if sides.law == STUDENT else sides.variance
+            v = ep.shown.variance[ep.e, i] if sides.distribution == STUDENT else sides.variance
             theta[i] = m + math.sqrt(v / N) * normal(ep, own)
         answer[i] = theta[i] >= own.rules.threshold
     if sides.kind == TOP_K:
@@ -212,8 +212,8 @@ class TopTwo(CertifiedPolicy):
         beta: probability of the leader, in (0, 1), with proportions="fixed".
         boundary: "mixture" or "kaufmann-koolen", see docs/certificates.md; "nominal": ln((1 + ln t) / delta), of the
             papers' experiments, for which nothing is proven.
-        law: "bernoulli" (also any samples in [0, 1]), "gaussian" (also sub-Gaussian ones), or "student", Gaussian of
-            unknown variance; None: "bernoulli" where all samples lie in [0, 1], else "gaussian".
+        distribution: "bernoulli" (also any samples in [0, 1]), "gaussian" (also sub-Gaussian ones), or "student",
+            Gaussian of unknown variance; None: "bernoulli" where all samples lie in [0, 1], else "gaussian".
         rho: pulls of an arm at which the Gaussian mixture is sharpest; None: a mixture over several.
         sigma: scale; None takes the task's.
         seed: the agent's own seed, an integer in 0 .. 2^32 - 1.
@@ -231,12 +231,12 @@ class TopTwo(CertifiedPolicy):
         proportions: str = "ids",
         beta: float = 0.5,
         boundary: str = "mixture",
-        law: str | None = None,
+        distribution: str | None = None,
         rho: float | None = None,
         sigma: float | None = None,
         seed: int = 0,
     ) -> None:
-        super().__init__(task, delta, boundary, law, rho, sigma)
+        super().__init__(task, delta, boundary, distribution, rho, sigma)
         which = RULES.index(choice("rule", rule, RULES))
         ids = choice("proportions", proportions, PROPORTIONS) == "ids"
         beta = number("beta", beta, 0, 1, above=True, below=True)

@@ -74,7 +74,7 @@ def solve(ep, own):
         if round.t >= own.due[e]:
             own.due[e] = round.t + max(1, round.t // GROWTH)
             y, cost, x = own.y[e], own.cost, own.x[e]
-            own.y[e] = best_arm_proportions(sides.law, -sides.b, sides.variance, book.mean, y, cost, x, w)
+            own.y[e] = best_arm_proportions(sides.distribution, -sides.b, sides.variance, book.mean, y, cost, x, w)
         return
     if sides.kind != LOCAL:  # D3
         round.draws += 1
@@ -146,8 +146,8 @@ class TrackAndStop(CertifiedPolicy):
         tracking: "D", with forced exploration, or "C", of the sums of the proportions.
         boundary: "mixture" or "kaufmann-koolen", see docs/certificates.md; "nominal": ln((1 + ln t) / delta), of the
             papers' experiments, for which nothing is proven.
-        law: "bernoulli" (also any samples in [0, 1]), "gaussian" (also sub-Gaussian ones), or "student", Gaussian of
-            unknown variance; None: "bernoulli" where all samples lie in [0, 1], else "gaussian".
+        distribution: "bernoulli" (also any samples in [0, 1]), "gaussian" (also sub-Gaussian ones), or "student",
+            Gaussian of unknown variance; None: "bernoulli" where all samples lie in [0, 1], else "gaussian".
         rho: pulls of an arm at which the Gaussian mixture is sharpest; None: a mixture over several.
         sigma: scale; None takes the task's.
     """
@@ -161,19 +161,19 @@ class TrackAndStop(CertifiedPolicy):
         delta: float | None = None,
         tracking: str = "D",
         boundary: str = "mixture",
-        law: str | None = None,
+        distribution: str | None = None,
         rho: float | None = None,
         sigma: float | None = None,
     ) -> None:
-        super().__init__(task, delta, boundary, law, rho, sigma)
+        super().__init__(task, delta, boundary, distribution, rho, sigma)
         cumulative = choice("tracking", tracking, TRACKINGS) == "C"
         sides = self.sides
-        closed = sides.law == GAUSSIAN or sides.law == BERNOULLI and sides.b == 0.0
+        closed = sides.distribution == GAUSSIAN or sides.distribution == BERNOULLI and sides.b == 0.0
         self.rules = Rules(sides.kind == TOP_K and sides.k == 1 and closed, cumulative)
 
     def idle(self) -> dict[str, str]:
         found = super().idle()
-        if not self.stops and self.law == "gaussian":
+        if not self.stops and self.distribution == "gaussian":
             found["sigma"] = "as the optimal proportions of Gaussian arms do not depend on it"
         return found
 

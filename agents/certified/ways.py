@@ -70,7 +70,7 @@ class Sides(NamedTuple):
     """What an answer must hold: the same in all episodes."""
 
     kind: int
-    law: int
+    distribution: int
     k: int  # TOP_K
     a: float  # an arm i in the answer is wrong where mu_i <= a mu_j + b, mu_j >= floor
     b: float
@@ -83,7 +83,7 @@ class Sides(NamedTuple):
     variance: float  # of a sample, where it is known
     need_in: float  # what a way of an arm in the answer must exceed
     need_out: float
-    numbers: Floats  # of the law and the boundary
+    numbers: Floats  # of the distribution and the boundary
 
 
 class Book(NamedTuple):
@@ -165,7 +165,7 @@ def book_of(book, e):
 @view
 def _weight(sides, book, i):
     """The weight of arm i; 0 as long as its variance is unknown."""
-    return book.weight[i] if sides.law != STUDENT or book.scale[i] > 0.0 else 0.0
+    return book.weight[i] if sides.distribution != STUDENT or book.scale[i] > 0.0 else 0.0
 
 
 @part
@@ -173,7 +173,7 @@ def _value(sides, book, i, j, a, b, floor):
     """The value of moving arm i down and arm j up until mu_i <= a mu_j + b and mu_j >= floor."""
     m, x, u, p = book.mean[i], _weight(sides, book, i), book.scale[i], book.penalty[i]
     n, w, v, q = book.mean[j], _weight(sides, book, j), book.scale[j], book.penalty[j]
-    if sides.law == BERNOULLI and a == 1.0 and b == 0.0 and floor == -math.inf and m > n and x > 0.0 and w > 0.0:
+    if sides.distribution == BERNOULLI and a == 1.0 and b == 0.0 and floor == -math.inf and m > n and min(x, w) > 0.0:
         hits, misses = x * m + w * n, x * (1.0 - m) + w * (1.0 - n)  # the cheapest move is to the mean of all samples
         total = hits + misses
         cost = -book.own[i] - book.own[j] - hits * math.log(hits / total) - misses * math.log(misses / total)
@@ -388,7 +388,7 @@ def put(sides, book, arm, m, weight, penalty, v):
     """Write down what is known of an arm."""
     a = np.uint64(arm)
     book.mean[a], book.weight[a], book.penalty[a], book.scale[a] = m, weight, penalty, v
-    if sides.law == BERNOULLI:
+    if sides.distribution == BERNOULLI:
         found = weight * m * math.log(m) if m > 0.0 else 0.0
         found += weight * (1.0 - m) * math.log1p(-m) if m < 1.0 else 0.0
         book.own[a] = -found
@@ -513,9 +513,9 @@ def way_of(sides, book, lowered, raised, a, b, floor):
     n, w, v = book.mean[raised], _weight(sides, book, raised), book.scale[raised]
     if not a > 0.0:
         return Way(lowered, lowered, math.inf, math.inf)
-    _, y = pair_cost(sides.law, m, x, u, n, w, v, a, b, floor)
-    down = divergence(sides.law, m, u, min(m, a * y + b)) if x > 0.0 else math.inf
-    up = divergence(sides.law, n, v, y) if w > 0.0 else math.inf
+    _, y = pair_cost(sides.distribution, m, x, u, n, w, v, a, b, floor)
+    down = divergence(sides.distribution, m, u, min(m, a * y + b)) if x > 0.0 else math.inf
+    up = divergence(sides.distribution, n, v, y) if w > 0.0 else math.inf
     return Way(lowered, raised, down, up)
 
 

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 from tyro.conf import Positional, arg
 
-from bandit_envs import ENVIRONMENTS, INSTANCES, LAWS, PROBLEMS
+from bandit_envs import DISTRIBUTIONS, ENVIRONMENTS, INSTANCES, PROBLEMS
 
 from .. import promises
 from ..evaluation.environment import importable
@@ -26,7 +26,7 @@ Shown = Annotated[Names | None, arg(help_behavior_hint="")]
 
 @dataclass(frozen=True)
 class List(Command):
-    """Show what there is: environments, instances, laws of arms, agents; those of installed packages come last.
+    """Show what there is: environments, instances, distributions, agents; those of installed packages come last.
 
     `promises` shows what each guarantee counts on, and what voids it.
 
@@ -44,8 +44,8 @@ class List(Command):
             print(promises.page())
             return
         width = shutil.get_terminal_size((120, 24)).columns
-        tables = {"environments": _environments, "instances": _instances, "distributions": _laws, "agents": _agents}
-        tables["laws"] = _laws  # the old name
+        tables = {"environments": _environments, "instances": _instances, "distributions": _arms, "agents": _agents}
+        tables["laws"] = _arms  # the old name
         chosen = list(tables)[:-1] if self.what is None else [self.what]
         print("\n\n".join(table(*tables[name](), width=width) for name in chosen))
 
@@ -68,13 +68,13 @@ def _instances() -> Table:
     return ["instance", "made for", "source"], rows
 
 
-def _laws() -> Table:
+def _arms() -> Table:
     """Heads and rows."""
     rows = [
         [name, ", ".join(inspect.signature(kind).parameters), (inspect.getdoc(kind) or "").partition("\n")[0]]
-        for name, kind in importable(LAWS, note)
+        for name, kind in importable(DISTRIBUTIONS, note)
     ]
-    return ["law of arms", "parameters", "what it is"], rows
+    return ["distribution of arms", "parameters", "what it is"], rows
 
 
 def _listed(solved: Collection[str]) -> str:

@@ -145,7 +145,7 @@ def _run(argv: Sequence[str] | None) -> int:
         text = str(error).partition(" was raised from the environment creator")[0]  # what gymnasium.make adds
         print(f"bandit-envs: {' '.join(text.split())}", file=sys.stderr)
         return 2
-    except Exception as error:  # of a user's own problem, agent or law
+    except Exception as error:  # of a user's own problem, agent or distribution
         if command.debug:
             raise
         told = f"{type(error).__name__}: {error}"

@@ -122,12 +122,12 @@ def _some(names: Sequence[str]) -> str:
 def question(task: Any) -> str:
     """What a session asks, and what is known of its measurements, in a line."""
     parts = [f"{PROBLEMS.find(task.problem).asks}: {', '.join(f'{k} {v!s:.40}' for k, v in task.parameters.items())}"]
-    if task.support is None or task.law == "gaussian":
+    if task.support is None or task.distribution == "gaussian":
         parts.append(f"noise {task.sigma:g}")
     else:
-        low, high = task.support
-        parts.append(f"measurements {f'{low:g} or' if task.law == 'bernoulli' else f'from {low:g} to'} {high:g}")
-        if task.law != "bernoulli" and task.sigma != (high - low) / 2:
+        (low, high), binary = task.support, task.distribution == "bernoulli"
+        parts.append(f"measurements {f'{low:g} or' if binary else f'from {low:g} to'} {high:g}")
+        if not binary and task.sigma != (high - low) / 2:
             parts.append(f"noise {task.sigma:g}")
     for name in ("budget", "delta", "max_pulls"):
         if (value := getattr(task, name)) is not None:

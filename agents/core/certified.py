@@ -39,7 +39,7 @@ from .stopping import Certificate, is_certified, lacking, next_look
 __all__ = ["CERTIFICATE", "OPTIONS", "Certified", "Featured", "certified", "own_certifier"]
 
 CERTIFICATE = "certificate"
-OPTIONS = ("boundary", "rho", "law", "delta")  # of `Certified`, beside the agent within
+OPTIONS = ("boundary", "rho", "distribution", "delta")  # of `Certified`, beside the agent within
 # Where an episode stands. `due`: pulls at its next look. `held`: pulls at which its answer was certified, -1: never.
 # `over`: whether the agent within has stopped. `looked`: pulls at the last look. `arm`: what a certificate lacks.
 # `first`, `second`: the way to look at first. `fewest`: of an arm, when this was looked up last.
@@ -218,9 +218,9 @@ class Certified(Agent):
         task: a task or an environment.
         agent: the agent within: an `Agent` of the same task, or of the same with another delta; it chooses the pulls.
         boundary: "mixture" or "kaufmann-koolen"; see `Problem.certifier`.
-        rho: number of pulls of an arm at which the Gaussian mixture is sharpest, not of law="student"; None: a mixture
-            over several.
-        law: see `Task.certifier`.
+        rho: number of pulls of an arm at which the Gaussian mixture is sharpest, not of distribution="student"; None: a
+            mixture over several.
+        distribution: see `Task.certifier`.
         delta: None takes the task's.
 
     Raises:
@@ -241,7 +241,7 @@ class Certified(Agent):
         agent: Agent,
         boundary: str = "mixture",
         rho: float | None = None,
-        law: str | None = None,
+        distribution: str | None = None,
         delta: float | None = None,
     ) -> None:
         if not isinstance(agent, Agent):
@@ -257,13 +257,13 @@ class Certified(Agent):
         self.agent = agent
         super().__init__(task)
         self.delta = level_of(agent.name, self.task, delta)
-        self.law = self.task.certified_law(law)
-        self.certifier = self.task.certifier(law=law, boundary=boundary, rho=rho)
+        self.distribution = self.task.certified_distribution(distribution)
+        self.certifier = self.task.certifier(distribution=distribution, boundary=boundary, rho=rho)
 
     def idle(self) -> dict[str, str]:
-        if self._parameters.get("law") != "student":
+        if self._parameters.get("distribution") != "student":
             return {}
-        return {"rho": "which is of the laws 'gaussian' and 'bernoulli' alone"}
+        return {"rho": "which is of the distributions 'gaussian' and 'bernoulli' alone"}
 
     def _inherit(self, agent: Agent) -> None:
         """Say of this agent what is said of the one within."""
@@ -284,7 +284,7 @@ class Certified(Agent):
     def __setstate__(self, state: Mapping[str, Any]) -> None:
         vars(self).update(state)
         self._inherit(self.agent)
-        chosen = {name: value for name, value in self._parameters.items() if name in ("law", "boundary", "rho")}
+        chosen = {name: value for name, value in self._parameters.items() if name in OPTIONS[:3]}
         self.certifier = self.task.certifier(**chosen)
 
     @cached_property

@@ -135,7 +135,7 @@ def certified_scale_of(task: Task, sigma: float | None) -> float:
         ValueError: if it is less than 0.5, and samples are 0 or 1: around a mean of 0.5 they have no smaller one.
     """
     scale = scale_of(task, sigma)
-    if task.law == "bernoulli" and scale < 0.5:
+    if task.distribution == "bernoulli" and scale < 0.5:
         raise ValueError(f"sigma must be at least 0.5 where samples are 0 or 1, got {scale!r}: leave it out")
     return scale
 

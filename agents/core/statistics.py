@@ -84,7 +84,7 @@ def checked(name: str, task: Task, observation: Any) -> Observation:
     else:
         inside = entries_of(task, found["arms"], found["times"], found["length"])
         pulls, told, by = np.where(inside, found["times"], 0), "samples", found["samples"]
-    if task.support is not None and task.law != "gaussian" and pulls.size:
+    if task.support is not None and task.distribution != "gaussian" and pulls.size:
         low, high = task.support
         reach = ROUNDING * max(abs(low), abs(high))
         seen = pulls > 0 if pulls.shape == by.shape else (pulls > 0)[..., None]

@@ -1,15 +1,15 @@
-"""The score that a plug-in answer is expected to get, given the samples and the law that the means were drawn from.
+"""The score that a plug-in answer is expected to get, given the samples and the prior of the means.
 
-Where instances are drawn from a known law, the number of misclassified arms of an episode may be replaced by its
-expectation given all samples of the episode: the mean over episodes is the same for every policy, whatever it does, and
-the noise is far less (Rao & Blackwell). The evolution of an index and the comparison of checkpoints use this.
+Where instances are drawn from a known prior, the number of misclassified arms of an episode may be replaced by
+its expectation given all samples of the episode: the mean over episodes is the same for every policy, whatever it does,
+and the noise is far less (Rao & Blackwell). The evolution of an index and the comparison of checkpoints use this.
 
-For n samples of a Bernoulli arm, s of them ones, a boundary b, and a mean p that was drawn from a law F,
+For n samples of a Bernoulli arm, s of them ones, a boundary b, and a mean p that was drawn from a prior F,
 
     P(p < b | samples) = integral of p^s (1 - p)^(n - s) dF(p) over p < b  /  the same integral over all p.
 
 The plug-in answer holds the arm if s / n >= b. It is wrong with this probability if it holds the arm, else with the
-complement. Laws F are uniform on intervals, or uniform on finitely many values.
+complement. Priors F are uniform on intervals, or uniform on finitely many values.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ def expectable(envs: PureExplorationVectorEnv) -> bool:
         and problem.scores_arms
         and problem.boundary is not None
         and problem.tolerance == 0.0
-        and type(source) is Sampler  # a subclass may draw its means from another law
-        and source.law == "bernoulli"
+        and type(source) is Sampler  # a subclass may draw its means from another prior
+        and source.distribution == "bernoulli"
         and source.D == 1
     )
 
@@ -55,7 +55,7 @@ def wrong(sampler: Sampler, boundary: float, pulls: NDArray[np.int64], mean: Flo
     """The probability that the plug-in answer is wrong about an arm, given its samples; elementwise, of any shape.
 
     Args:
-        sampler: the law of the instances, of an environment that is `expectable`.
+        sampler: the prior over instances, of an environment that is `expectable`.
         boundary: arms whose mean is at least this are right in the answer.
         pulls, mean: of the arms; an arm that has no pull is not in the answer.
     """

@@ -75,7 +75,7 @@ def arms_of(envs: PureExplorationVectorEnv) -> str | None:
         return None
     arms = envs.instance.arms
     told = b"".join(np.ascontiguousarray(x).tobytes() for x in (arms.means, arms.parameters, arms.data))
-    return _digest(f"{arms.law} {arms.parameters.shape} ".encode() + told)
+    return _digest(f"{arms.distribution} {arms.parameters.shape} ".encode() + told)
 
 
 def _told(value: Any) -> str:

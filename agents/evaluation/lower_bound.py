@@ -1,4 +1,4 @@
-"""Pulls that a task takes on average, whoever solves it, where the problem knows that for arms of this law."""
+"""Pulls that a task takes on average, whoever solves it, where the problem knows that for arms of this distribution."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["lower_bound_of"]
 
 
 def lower_bound_of(envs: PureExplorationVectorEnv) -> float:
-    """Pulls that the task takes on average, where the problem knows it for arms of this law; else NaN.
+    """Pulls that the task takes on average, where the problem knows it for arms of this distribution; else NaN.
 
     A bound for arms of standard deviation 1 grows with the variance of Gaussian arms that all have the same one. With a
     budget, by which runs may end too, nothing is to be compared with it.
@@ -26,7 +26,7 @@ def lower_bound_of(envs: PureExplorationVectorEnv) -> float:
         return math.nan
     arms, factor, problem = envs.instance.arms, 1.0, envs.problem
     if not inspect.signature(problem.lower_bound).parameters.keys().isdisjoint(SPELLINGS):
-        return _bound_for_law(problem, arms, envs.task.delta)
+        return _bound_for_distribution(problem, arms, envs.task.delta)
     if problem.unit_gaussian_bound:
         if not isinstance(arms, Gaussian) or arms.variances.min() < arms.variances.max():
             return math.nan
@@ -34,18 +34,18 @@ def lower_bound_of(envs: PureExplorationVectorEnv) -> float:
     return factor * float(envs.problem.lower_bound(arms.means, envs.task.delta))
 
 
-def _bound_for_law(problem: Problem, arms: Arms, delta: float) -> float:
+def _bound_for_distribution(problem: Problem, arms: Arms, delta: float) -> float:
     """The bound for Bernoulli arms, and Gaussian ones of one variance; NaN for others, and where there is none."""
     if isinstance(arms, Bernoulli):
-        law, sigma = "bernoulli", 0.5
+        distribution, sigma = "bernoulli", 0.5
     elif isinstance(arms, Gaussian) and 0 < arms.variances.min() == arms.variances.max():
-        law, sigma = "gaussian", float(arms.variances.max()) ** 0.5
+        distribution, sigma = "gaussian", float(arms.variances.max()) ** 0.5
     else:
         return math.nan
     if not problem.quick_bound(len(arms.means)):  # the game takes long: the paper's, which is smaller
-        return sigma**2 * problem.paper_lower_bound(arms.means, delta) if law == "gaussian" else math.nan
+        return sigma**2 * problem.paper_lower_bound(arms.means, delta) if distribution == "gaussian" else math.nan
     asked = _Asked(repr((problem, arms.means.tolist())), problem, arms.means)
-    return _bound_of(asked, delta, law, sigma)
+    return _bound_of(asked, delta, distribution, sigma)
 
 
 @dataclass(frozen=True)
@@ -58,10 +58,10 @@ class _Asked:
 
 
 @functools.lru_cache(maxsize=256)
-def _bound_of(asked: _Asked, delta: float, law: str, sigma: float) -> float:
+def _bound_of(asked: _Asked, delta: float, distribution: str, sigma: float) -> float:
     """The bound of an instance, worked out once for all agents that meet it; NaN if there is none."""
     try:
-        found = float(asked.problem.lower_bound(asked.means, delta, law=law, sigma=sigma))
+        found = float(asked.problem.lower_bound(asked.means, delta, distribution=distribution, sigma=sigma))
     except (ValueError, ArithmeticError, np.linalg.LinAlgError):  # arms of several dimensions that are not Gaussian
         return math.nan
     return found if math.isfinite(found) else math.nan

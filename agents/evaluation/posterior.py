@@ -1,8 +1,8 @@
-"""Instances drawn from what an episode has left to believe: the law of the means, given all samples.
+"""Instances drawn from what an episode has left to believe: the posterior of the means, given all samples.
 
-The true means of an episode and draws from their posterior have the same law given the samples. So what an answer loses
-on average on some draws has the same mean over episodes as what it loses on the true instance, whatever the policy, and
-far less noise. The evolution of an index uses this where `drawable`.
+The true means of an episode and draws from their posterior have the same distribution given the samples. So what an
+answer loses on average on some draws has the same mean over episodes as what it loses on the true instance, whatever
+the policy, and far less noise. The evolution of an index uses this where `drawable`.
 
 Each coordinate of each arm is drawn on its own: means are uniform on intervals, as `expected_loss` has them, and the
 posterior within them is a histogram of CELLS cells on the part of the intervals that lies within WIDE standard errors
@@ -32,7 +32,7 @@ def drawable(envs: PureExplorationVectorEnv) -> bool:
     """Whether instances of an environment can be drawn given the samples: Bernoulli or Gaussian arms of a `Sampler`."""
     source = envs.setting.source
     scored = envs.setting.reward == "score" and envs.task.pull == "arm"
-    known = type(source) is Sampler and source.law in ("bernoulli", "gaussian")  # a subclass may draw otherwise
+    known = type(source) is Sampler and source.distribution in ("bernoulli", "gaussian")  # subclasses draw otherwise
     return scored and known and "normal" not in source.to_dict()["sampler"]["mean"]
 
 
@@ -100,7 +100,7 @@ def posterior_means(sampler: Sampler, pulls: NDArray[np.int64], mean: Floats, u:
     """Draws (E, M, K) or (E, M, K, D) of the means of episodes.
 
     Args:
-        sampler: the law of the instances, of an environment that is `drawable`.
+        sampler: the prior over instances, of an environment that is `drawable`.
         pulls: (E, K). mean: (E, K) or (E, K, D), empirical, of any value for arms never pulled.
         u: uniform numbers in [0, 1), (E, M, K * D).
     """
@@ -108,7 +108,7 @@ def posterior_means(sampler: Sampler, pulls: NDArray[np.int64], mean: Floats, u:
     D = mean.size // (E * K)
     low, high = np.array(pieces(sampler), np.float64).T.copy()
     n, out = np.repeat(pulls.astype(np.float64), D, axis=1), np.empty(u.shape)
-    _draw(n, mean.reshape(E, -1), 0.0 if sampler.law == "bernoulli" else sampler.spread**2, low, high, u, out)
+    _draw(n, mean.reshape(E, -1), 0.0 if sampler.distribution == "bernoulli" else sampler.spread**2, low, high, u, out)
     return out if D == 1 else out.reshape(E, -1, K, D)
 
 

@@ -84,7 +84,7 @@ class Evolved(IndexPolicy):
         self.fair = math.log(scale / task.K)
         self._own = at_budget(table[:, : len(PARAMETERS)], self.fair)
         self.sigma2 = number("sigma", task.sigma, 0, above=True) ** 2
-        self._bernoulli, boundary = task.law == "bernoulli" and task.D == 1, self.problem.boundary
+        self._bernoulli, boundary = task.distribution == "bernoulli" and task.D == 1, self.problem.boundary
         self._centre = boundary if self._bernoulli and boundary is not None else math.nan
         self._wide = not self.problem.local
         self._limits = np.full(len(table), math.inf)

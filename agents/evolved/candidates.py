@@ -60,7 +60,7 @@ class CommonEpisodes:
     def losses(self, genes: Sequence[Sequence[float]], root: int, first: int, episodes: int | None = None) -> Floats:
         """What each candidate loses in each episode, (P, episodes): 1 - return, all on the same samples.
 
-        Where the law of the instances allows it, the loss is expected given all samples.
+        Where the prior over instances allows it, the loss is expected given all samples.
 
         Args:
             genes: of P candidates, (P, G).

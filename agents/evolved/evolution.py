@@ -2,12 +2,12 @@
 
 The fitness of a candidate is the mean, over the environments of the mix, of the logarithm of its mean loss as a
 multiple of what the index of LSA loses on the same episodes. The parameters of the index, a dozen, are tuned by CMA-ES,
-which draws the candidates of a generation from a normal law and moves the law towards the better ones. Then, for the
-greater part of the time, the weights of the network, a hundred, are tuned together with them by `MirroredSearch`; it
-begins with bends that correct nothing. The mean of either search wanders with the noise: a checkpoint, every few
-generations, is the average of the means since the checkpoint before. Checkpoints are compared on the same held-out
-episodes. The one that is kept is the latest that is at most one standard error of the paired difference worse than the
-best; this may be an index without a network.
+which draws the candidates of a generation from a normal distribution and moves the distribution towards the better
+ones. Then, for the greater part of the time, the weights of the network, a hundred, are tuned together with them by
+`MirroredSearch`; it begins with bends that correct nothing. The mean of either search wanders with the noise: a
+checkpoint, every few generations, is the average of the means since the checkpoint before. Checkpoints are compared on
+the same held-out episodes. The one that is kept is the latest that is at most one standard error of the paired
+difference worse than the best; this may be an index without a network.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ symbols     n pulls of the arm, d the distance of its empirical mean from the bo
             sigma sub-Gaussian scale of the arms
             nu = |kappa| (T / 100 K)^mu samples on the boundary, by which the distance is shrunk to d n / (n + nu)
             m the mean at the shrunk distance from the boundary
-            w = (1 - rho) n (d n / (n + nu))^2 / (2 sigma^2) + rho n kl(m, boundary), kl that of Bernoulli laws;
+            w = (1 - rho) n (d n / (n + nu))^2 / (2 sigma^2) + rho n kl(m, boundary), kl that of Bernoulli arms;
                rho = 0 for arms that are not Bernoulli
 departures  none: this is the source
 """
@@ -70,7 +70,7 @@ def at_budget(genes: Floats, fair: float) -> Floats:
 
 @inlined
 def _kl(m, b):
-    """kl(m, b) of Bernoulli laws, 0 < b < 1."""
+    """kl(m, b) of Bernoulli distributions, 0 < b < 1."""
     one = m * math.log(m / b) if m > 0.0 else 0.0
     zero = (1.0 - m) * math.log((1.0 - m) / (1.0 - b)) if m < 1.0 else 0.0
     return max(one + zero, 0.0)

@@ -219,8 +219,8 @@ class EquivariantPolicy(Equivariant, ActorCriticPolicy):
 
     It is used as `PPO(EquivariantPolicy, env, policy_kwargs={"hidden": 64})`; see `Equivariant` for its arguments.
 
-    The two methods that a training spends its time in are SB3's without its objects: the law of the actions is a tensor
-    of log probabilities.
+    The two methods that a training spends its time in are SB3's without its objects: the distribution of the actions is
+    a tensor of log probabilities.
     """
 
     def _read(self, obs: Any) -> tuple[Tensor, Tensor]:

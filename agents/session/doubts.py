@@ -35,7 +35,7 @@ def doubts(task: Task, delta: float | None) -> list[str]:
         )
     if task.budget is not None and task.budget < task.K:
         found.append(f"a budget of {task.budget} measurements does not reach each of the {task.K} arms once")
-    if task.support is None or task.law == "gaussian":
+    if task.support is None or task.distribution == "gaussian":
         return found
     width = task.support[1] - task.support[0]
     if task.sigma > 0.5 * width * (1.0 + 1e-9):
@@ -66,15 +66,15 @@ def rounded(state: State, new: int) -> str | None:
     Args:
         state: of the session. new: how many of the last results are new.
     """
-    if getattr(state.run.agent, "law", None) != "student":
+    if getattr(state.run.agent, "distribution", None) != "student":
         return None
     results = [(arm, *value.tolist()) for arm, value in state.results]
     seen = set(results[: len(results) - new])
     for arm, *value in results[len(results) - new :]:
         if (arm, *value) in seen:
             return (
-                f"law='student' counts on Gaussian samples, which never repeat, and {value} was measured twice of one "
-                "arm: where samples are rounded nothing is certified. Give a range, or sigma, without law"
+                f"distribution='student' counts on Gaussian samples, which never repeat: {value} was measured twice of "
+                "one arm: where samples are rounded nothing is certified. Give a range or sigma, without it"
             )
         seen.add((arm, *value))
     return None
@@ -103,7 +103,7 @@ def about_noise(state: State) -> tuple[str, str] | None:
                 f"a certificate counts on sigma={sigma:g} once {test.each} results of each arm, and {test.every} "
                 f"repeated ones in all, bear it out ({test.fewest} and {test.repeats} so far); until then {known}"
             )
-    if spare >= ENOUGH and task.D == 1 and task.law != "bernoulli" and 0 < noise < sigma / LESS:
+    if spare >= ENOUGH and task.D == 1 and task.distribution != "bernoulli" and 0 < noise < sigma / LESS:
         return "quiet", (
             f"results of one arm vary by about {noise:.3g}, and this session counts on {sigma:g}: where a smaller "
             "sigma is known from other measurements, not from these, a session with it is sure sooner. "

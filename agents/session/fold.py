@@ -279,10 +279,10 @@ def sample_of(task: Task, value: Any) -> Any:
     Raises:
         ValueError: naming the value and what is allowed.
     """
-    low, high = task.support if task.support is not None and task.law != "gaussian" else (-MOST, MOST)
+    low, high = task.support if task.support is not None and task.distribution != "gaussian" else (-MOST, MOST)
     if task.D == 1:
         found = number("a measurement", value, low, high)
-        if task.law == "bernoulli" and found not in (low, high):
+        if task.distribution == "bernoulli" and found not in (low, high):
             raise ValueError(f"a measurement must be {low:g} or {high:g}, got {value!r:.200}")
         return found
     try:

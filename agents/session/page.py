@@ -85,7 +85,7 @@ def state(session: Session, find: str = "") -> dict[str, Any]:
         "doubts": session.doubts,
         "done": done,
         "dimensions": task.D,
-        "support": None if task.law == "gaussian" else task.support,
+        "support": None if task.distribution == "gaussian" else task.support,
         "next": None if ahead is None else {"arm": ahead, "name": str(columns["name"][ahead])},
         "pending": [{**ask, "name": str(columns["name"][ask["arm"]])} for ask in pending],
         "boundary": boundary,

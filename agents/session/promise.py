@@ -73,6 +73,6 @@ def counts_pairs(task: Task) -> bool:
     """Whether the alternatives of a problem are pairs of arms, as those of TopK, BestArm and AllGood are."""
     kinds = {"top-k", "all-good"}
     try:
-        return task.certifier(law="gaussian").kind in kinds
+        return task.certifier(distribution="gaussian").kind in kinds
     except ValueError:
         return False

@@ -277,7 +277,7 @@ class Run:
         """Whether results can refute what the agent counts on: a scale in doubt, Gaussian samples of any variance."""
         none = Statistics.of(self.task.K, self.task.D)
         in_doubt = self.certifier is not None and self.certifier.trial(none.pulls, none.variance) is not None
-        return in_doubt or getattr(self.agent, "law", None) == "student"
+        return in_doubt or getattr(self.agent, "distribution", None) == "student"
 
     def level_of(self, answer: Bools, seen: Statistics) -> float | None:
         """The least delta of the session at which an answer, (K,), is certified, in [0, 1]; see `Session.certificate`.

@@ -70,19 +70,19 @@ def task_from_facts(facts: Mapping[str, Any]) -> tuple[Task, list[str] | None]:
             "what is a measurement like? Give its range, as in range=(0, 10), or the standard deviation of its noise, "
             f"as in sigma=1.5, or binary=True where it is 0 or 1; got {' and '.join(known) or 'none of them'}"
         )
-    law: dict[str, Any] = {"law": "bernoulli", "support": (0.0, 1.0), "sigma": 0.5}
+    sample: dict[str, Any] = {"distribution": "bernoulli", "support": (0.0, 1.0), "sigma": 0.5}
     if "range" in known:
         low, high = interval("range", given["range"])
-        law = {"law": "resampled", "support": (low, high), "sigma": given.get("sigma", (high - low) / 2)}
+        sample = {"distribution": "resampled", "support": (low, high), "sigma": given.get("sigma", (high - low) / 2)}
     elif "sigma" in known:
-        law = {"law": "gaussian", "support": None, "sigma": given["sigma"]}
+        sample = {"distribution": "gaussian", "support": None, "sigma": given["sigma"]}
     rules = {name: given[name] for name in RULES if name in given}
     parameters = {name: given[name] for name in kind.parameters if name in given}
     D = given.get("dimensions", 1)
     if "dimensions" not in given and "A" in parameters:
         D = np.atleast_2d(np.asarray(parameters["A"], np.float64)).shape[1]
     dependent = not flag("independent", given.get("independent", False))
-    return Task(given["problem"], parameters, K=arms, D=D, **law, **rules, dependent=dependent), names
+    return Task(given["problem"], parameters, K=arms, D=D, **sample, **rules, dependent=dependent), names
 
 
 def checked_names(names: Any, K: int) -> list[str]:

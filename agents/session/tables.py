@@ -57,7 +57,7 @@ def arms_table(state: State) -> DataFrame:
             radius = sigma * np.sqrt(2 * math.log(2 / 0.05) / seen.pulls)
         mean = np.where(seen.pulls > 0, seen.mean[:, d], np.nan)
         low, high = mean - radius, mean + radius
-        if task.support is not None and task.law != "gaussian":
+        if task.support is not None and task.distribution != "gaussian":
             low, high = np.maximum(low, task.support[0]), np.minimum(high, task.support[1])
         sd = np.where(seen.pulls > 1, np.sqrt(seen.variance[:, d]), np.nan)
         columns |= {f"mean{tail}": mean, f"sd{tail}": sd, f"low{tail}": low, f"high{tail}": high}

@@ -179,8 +179,8 @@ class DPIndex(IndexPolicy):
 
     def __init__(self, task: Any, prior: tuple[float, float] = (1.0, 1.0), horizon: int | None = None) -> None:
         super().__init__(task)
-        if self.task.law != "bernoulli":
-            raise ValueError(f"dp-index needs Bernoulli arms, got {self.task.law}")
+        if self.task.distribution != "bernoulli":
+            raise ValueError(f"dp-index needs Bernoulli arms, got {self.task.distribution}")
         self.threshold = number("threshold", self.task.parameters["threshold"], 0, 1, above=True, below=True)
         self.prior = prior_of(prior)
         most = min(self.task.budget or HORIZON, HORIZON)

@@ -70,8 +70,8 @@ class OptKG(IndexPolicy):
 
     def __init__(self, task: Any, prior: tuple[float, float] = (1.0, 1.0)) -> None:
         super().__init__(task)
-        if self.task.law != "bernoulli":
-            raise ValueError(f"opt-kg needs Bernoulli arms, got {self.task.law}")
+        if self.task.distribution != "bernoulli":
+            raise ValueError(f"opt-kg needs Bernoulli arms, got {self.task.distribution}")
         require("scipy.special", "opt-kg")
         self.threshold = number("threshold", self.task.parameters["threshold"], 0, 1, above=True, below=True)
         self.prior = prior_of(prior)

@@ -56,7 +56,7 @@ class FeatureTable:
         self.task, self.problem = task, problem
         self._matrix = np.zeros((count, task.stop, len(FEATURES)), np.float32)
         self._known = np.full((count, task.stop, 3), -1.0)
-        known = problem.boundary if task.law == Bernoulli.law and task.D == 1 else None
+        known = problem.boundary if task.distribution == Bernoulli.distribution and task.D == 1 else None
         self._boundary = {"theta": math.nan if known is None else known, "tolerance": problem.tolerance}
 
     def fill(

@@ -178,7 +178,7 @@ def _without_effect(question: Problem, source: Instance | Sampler, given: Mappin
     for name, why in question.idle().items():
         if name in given:
             yield f"{name}={given[name]!r:.80} has no effect, {why}"
-    if type(source) is Sampler and source.law == "bernoulli" and source.spread != 1.0:
+    if type(source) is Sampler and source.distribution == "bernoulli" and source.spread != 1.0:
         yield f"spread={source.spread!r} of the sampler has no effect, as Bernoulli arms have none: leave it out"
 
 

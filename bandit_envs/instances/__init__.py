@@ -2,18 +2,8 @@
 
 from __future__ import annotations
 
-from .arms import (
-    LAWS,
-    Arms,
-    Bernoulli,
-    Categorical,
-    Gaussian,
-    Resampled,
-    Tabulated,
-    Uniform,
-    register_distribution,
-    register_law,
-)
+from . import arms
+from .arms import DISTRIBUTIONS, Arms, Bernoulli, Categorical, Gaussian, Resampled, Tabulated, Uniform
 from .datasets import Captions, captions
 from .instance import Instance, Sampler, from_table
 from .lookup import INSTANCES, register_instance
@@ -22,8 +12,9 @@ from .prompts import PromptSelection
 from .registry import Registry
 from .tables import Measurement, Measurements, measurements
 
+register_distribution, register_law = arms.register_distribution, arms.register_law
 __all__ = [
-    "Arms", "Bernoulli", "Captions", "Categorical", "Gaussian", "INSTANCES", "Instance", "LAWS", "Measurement",
+    "Arms", "Bernoulli", "Captions", "Categorical", "Gaussian", "INSTANCES", "Instance", "DISTRIBUTIONS", "Measurement",
     "Measurements", "Polyhedra", "PromptSelection", "Registry", "Resampled", "Sampler", "Tabulated", "Uniform",
     "captions", "from_table", "measurements", "register_distribution", "register_instance", "register_law",
 ]  # fmt: skip

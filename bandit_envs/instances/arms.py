@@ -1,4 +1,4 @@
-"""Laws of the arms. A law is data for the simulator's kernels: a table of parameters, one row per arm.
+"""Distributions of arms. A distribution is data for the simulator's kernels: a table of parameters, one row per arm.
 
 | class       | a pull yields                                               | parameters of an arm            |
 |-------------|-------------------------------------------------------------|---------------------------------|
@@ -7,10 +7,10 @@
 | Uniform     | a point of [mean - width/2, mean + width/2]                 | lower end, width                |
 | Categorical | one of the given values, with the arm's probabilities       | cumulative probabilities        |
 | Resampled   | one of the arm's data rows, uniformly with replacement      | first row, number of rows       |
-| Tabulated   | a point of any continuous law, by a table of its quantiles  | quantiles at equal steps        |
+| Tabulated   | a point of any continuous distribution, by a table of its quantiles  | quantiles at equal steps        |
 
-Means of shape (K,) make scalar arms (D = 1), means of shape (K, D) make D-dimensional ones. `register_law` gives a law
-of one's own a name.
+Means of shape (K,) make scalar arms (D = 1), means of shape (K, D) make D-dimensional ones. `register_distribution`
+gives a distribution of one's own a name.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ..kernels.spellings import Distributed, spelled
 from .registry import Registry
 
 __all__ = [
-    "LAWS",
+    "DISTRIBUTIONS",
     "Arms",
     "Bernoulli",
     "Categorical",
@@ -44,7 +44,7 @@ __all__ = [
 
 Floats = NDArray[np.float64]
 
-BERNOULLI, GAUSSIAN, UNIFORM, CATEGORICAL, RESAMPLED, TABULATED = range(6)  # codes of the laws
+BERNOULLI, GAUSSIAN, UNIFORM, CATEGORICAL, RESAMPLED, TABULATED = range(6)  # codes of the distributions
 
 
 def _finite(name: str, value: ArrayLike, ndims: tuple[int, ...]) -> Floats:
@@ -66,11 +66,12 @@ def _scalar(x: Floats) -> Floats:
 
 
 class Arms(Distributed):
-    """K arms: their laws, and what may be known of them.
+    """K arms: their distributions, and what may be known of them.
 
-    A law of one's own is a subclass. It has a name, `distribution`, and the `code` of the class below that reads a
-    table of the same form; its constructor ends in a call of `fill` with that table. `to_dict` makes it JSON-able, and
-    `pack` makes it a law for samplers. For instance, arms of a triangular law on [0, 1], by their modes c:
+    A distribution of one's own is a subclass. It has a name, `distribution`, and the `code` of the class below that
+    reads a table of the same form; its constructor ends in a call of `fill` with that table. `to_dict` makes it
+    JSON-able, and `pack` makes it a distribution for samplers. For instance, triangular arms on [0, 1],
+    by their modes c:
 
         class Triangular(Arms):
             distribution, code = "triangular", Tabulated.code
@@ -91,12 +92,12 @@ class Arms(Distributed):
     - Tabulated: Q times D quantiles, those of all coordinates at the first level, then at the second, and so on.
 
     Attributes:
-        distribution: name of the law's family. code: of the kernels' law that reads the table.
-        mean_range: (lowest, highest) mean that an arm of this law can have.
+        distribution: name of the distribution's family. code: of the kernels' distribution that reads the table.
+        mean_range: (lowest, highest) mean that an arm of this distribution can have.
         means: true means, (K,) or (K, D).
         variances: true variances, same shape.
         support: (lowest, highest) value of a sample, or None.
-        sigma: sub-Gaussian scale of a sample (half the width for bounded laws).
+        sigma: sub-Gaussian scale of a sample (half the width for bounded distributions).
         parameters: (K, P) float64, and `data` (V, D) float64: what the kernels read.
     """
 
@@ -120,12 +121,12 @@ class Arms(Distributed):
         support: tuple[float, float] | None,
         sigma: float,
     ) -> None:
-        """Set what there is to know of the arms; the last call of a law's constructor.
+        """Set what there is to know of the arms; the last call of a distribution's constructor.
 
         Args:
             means: (K,) or (K, D).
             variances: of a shape that broadcasts to theirs.
-            parameters: (K, P), and data (V, D): as the kernels read them for the law's `code`.
+            parameters: (K, P), and data (V, D): as the kernels read them for the distribution's `code`.
             support: (lowest, highest) sample of any arm, or None where that is unknown to agents or infinite.
             sigma: sub-Gaussian scale of a sample, > 0: half the width of what is bounded.
 
@@ -147,7 +148,7 @@ class Arms(Distributed):
         rows = np.zeros(self.D) if data is None else array("data", data)
         if P.size == 0 or P.size % self.K or rows.size == 0 or rows.size % self.D:
             wanted = f"parameters (K, P) with K = {self.K} and data (V, D) with D = {self.D}"
-            raise ValueError(f"{self.law} arms need {wanted}, got shapes {P.shape} and {rows.shape}")
+            raise ValueError(f"{self.distribution} arms need {wanted}, got shapes {P.shape} and {rows.shape}")
         self.parameters, self.data = P.reshape(self.K, -1), rows.reshape(-1, self.D)
         for one in (self.means, self.variances, self.parameters, self.data):
             one.setflags(write=False)
@@ -166,11 +167,11 @@ class Arms(Distributed):
     def split(self, rows: Floats) -> Floats:
         """Parameters (..., K * D, P') of the coordinates, as scalar arms, from those (..., K, P) of the arms."""
         lead, D = rows.shape[:-2], self.D
-        columns = rows.reshape(*lead, self.K, -1, D)  # each parameter of all laws but one has one number per coordinate
+        columns = rows.reshape(*lead, self.K, -1, D)  # one number per coordinate for each parameter
         return np.ascontiguousarray(np.swapaxes(columns, -1, -2)).reshape(*lead, self.K * D, -1)
 
     def coordinates(self) -> Arms:
-        """The coordinates as scalar arms, without a JSON form: arm * D + d has the law of coordinate d of the arm."""
+        """The coordinates as scalar arms, without a JSON form: arm * D + d is coordinate d of the arm."""
         scalar = Arms()
         scalar.distribution, scalar.code = self.distribution, self.code  # type: ignore[misc]
         table, data = self.split(self.parameters), self.data.T
@@ -181,13 +182,13 @@ class Arms(Distributed):
 
     @staticmethod
     def pack(means: Floats, spread: float) -> Floats:
-        """Parameters (..., K, P) of means (..., K, D): makes the law one for samplers, where a subclass defines it.
+        """Parameters (..., K, P) of means (..., K, D); samplers take the distributions that define it.
 
         A sampler calls it whenever episodes begin, with their means (E, K, D) and its own `spread`; a row is what the
         constructor makes of an arm with that mean. Support and sigma of the arms, and P, must be the same whatever
         their means.
         """
-        raise TypeError("samplers cannot have this law")
+        raise TypeError("samplers cannot have this distribution")
 
     @classmethod
     def with_means(cls, means: Floats, spread: float) -> Arms:
@@ -209,7 +210,7 @@ class Bernoulli(Arms):
         mean: probabilities of 1, (K,), or (K, D) for D independent attributes.
     """
 
-    law, code, mean_range = "bernoulli", BERNOULLI, (0.0, 1.0)
+    distribution, code, mean_range = "bernoulli", BERNOULLI, (0.0, 1.0)
 
     def __init__(self, mean: ArrayLike) -> None:
         p = _scalar(_finite("mean", mean, (1, 2)))
@@ -227,22 +228,22 @@ class Bernoulli(Arms):
         return means
 
     def to_dict(self) -> dict[str, Any]:
-        return {"distribution": self.law, "mean": self.means.tolist()}
+        return {"distribution": self.distribution, "mean": self.means.tolist()}
 
 
 class Gaussian(Arms):
     """Arms with normal samples, independent over coordinates.
 
     Agents are given one scale, the largest `sd`, as `sigma` of all arms: which arm has which is truth. Where the scales
-    differ much, agents take more pulls than they need; law="student", of `evidence` and of certificates, estimates the
-    scale of each arm.
+    differ much, agents take more pulls than they need; distribution="student", of `evidence` and of certificates,
+    estimates the scale of each arm.
 
     Args:
         mean: (K,) or (K, D).
         sd: standard deviation, > 0: a number, or an array that broadcasts to the shape of `mean`.
     """
 
-    law, code = "gaussian", GAUSSIAN
+    distribution, code = "gaussian", GAUSSIAN
 
     def __init__(self, mean: ArrayLike, sd: ArrayLike = 1.0) -> None:
         m, s = _means_and_spread(mean, "sd", sd)
@@ -256,7 +257,7 @@ class Gaussian(Arms):
         return np.concatenate([means, np.full_like(means, spread)], axis=-1)
 
     def to_dict(self) -> dict[str, Any]:
-        return {"distribution": self.law, "mean": self.means.tolist(), "sd": self._sd.tolist()}
+        return {"distribution": self.distribution, "mean": self.means.tolist(), "sd": self._sd.tolist()}
 
 
 class Uniform(Arms):
@@ -269,7 +270,7 @@ class Uniform(Arms):
     `support` is None: the ends of the intervals would tell the means. `sigma` is half the largest width.
     """
 
-    law, code = "uniform", UNIFORM
+    distribution, code = "uniform", UNIFORM
 
     def __init__(self, mean: ArrayLike, width: ArrayLike = 1.0) -> None:
         m, w = _means_and_spread(mean, "width", width)
@@ -283,7 +284,7 @@ class Uniform(Arms):
         return np.concatenate([means - spread / 2, np.full_like(means, spread)], axis=-1)
 
     def to_dict(self) -> dict[str, Any]:
-        return {"distribution": self.law, "mean": self.means.tolist(), "width": self._width.tolist()}
+        return {"distribution": self.distribution, "mean": self.means.tolist(), "width": self._width.tolist()}
 
 
 def _means_and_spread(mean: ArrayLike, name: str, value: ArrayLike) -> tuple[Floats, Floats]:
@@ -309,7 +310,7 @@ class Categorical(Arms):
         probabilities: (K, V), or weights such as counts of ratings: rows are scaled to sum 1.
     """
 
-    law, code = "categorical", CATEGORICAL
+    distribution, code = "categorical", CATEGORICAL
 
     def __init__(self, values: ArrayLike, probabilities: ArrayLike) -> None:
         v, weights = _finite("values", values, (1,)), _finite("probabilities", probabilities, (2,))
@@ -331,7 +332,8 @@ class Categorical(Arms):
         self.fill(mean, variance, cumulative, v, support=(float(v[0]), float(v[-1])), sigma=(v[-1] - v[0]) / 2)
 
     def to_dict(self) -> dict[str, Any]:
-        return {"distribution": self.law, "values": self.data[:, 0].tolist(), "probabilities": self._weights.tolist()}
+        values, weights = self.data[:, 0].tolist(), self._weights.tolist()
+        return {"distribution": self.distribution, "values": values, "probabilities": weights}
 
 
 class Resampled(Arms):
@@ -341,7 +343,7 @@ class Resampled(Arms):
         rows: for each arm its data, (n_i,) or (n_i, D), n_i >= 1; not all the same number.
     """
 
-    law, code = "resampled", RESAMPLED
+    distribution, code = "resampled", RESAMPLED
 
     def __init__(self, rows: Sequence[ArrayLike]) -> None:
         if not np.iterable(rows) or isinstance(rows, (str, bytes)) or len(rows) < 2:
@@ -368,21 +370,21 @@ class Resampled(Arms):
         return each
 
     def to_dict(self) -> dict[str, Any]:
-        return {"distribution": self.law, "rows": [table.tolist() for table in self._rows]}
+        return {"distribution": self.distribution, "rows": [table.tolist() for table in self._rows]}
 
 
 class Tabulated(Arms):
-    """Arms of any continuous law, by a table of its quantiles: between two of them a sample is uniform.
+    """Arms of any continuous distribution, by a table of its quantiles: between two of them a sample is uniform.
 
     Args:
         quantiles: (K, Q), or (K, Q, D) for D independent coordinates, Q >= 2: of each arm the quantiles at the levels
-            0, 1 / (Q - 1), 2 / (Q - 1), ..., 1, none less than the one before. They are finite, so that a law with
-            tails must be cut off somewhere.
+            0, 1 / (Q - 1), 2 / (Q - 1), ..., 1, none less than the one before. They are finite, so that a distribution
+            with tails must be cut off somewhere.
 
-    Means and variances are those of the piecewise linear law itself.
+    Means and variances are those of the piecewise linear distribution itself.
     """
 
-    law, code = "tabulated", TABULATED
+    distribution, code = "tabulated", TABULATED
 
     def __init__(self, quantiles: ArrayLike) -> None:
         q = _finite("quantiles", quantiles, (2, 3))
@@ -408,14 +410,14 @@ class Tabulated(Arms):
         )
 
     def to_dict(self) -> dict[str, Any]:
-        return {"distribution": Tabulated.law, "quantiles": self._quantiles.tolist()}  # also of a subclass
+        return {"distribution": Tabulated.distribution, "quantiles": self._quantiles.tolist()}  # also of a subclass
 
 
 def check_table(arms: Arms, table: Floats) -> None:
     """Refuse a table (..., K, P) that the kernels cannot read for the code of these arms.
 
     Raises:
-        ValueError: for an unknown code, or a table whose shape or numbers do not fit the law.
+        ValueError: for an unknown code, or a table whose shape or numbers do not fit the distribution.
     """
     K, D, V, P = arms.K, arms.D, len(arms.data), table.shape[-1]
     columns = {
@@ -428,40 +430,42 @@ def check_table(arms: Arms, table: Floats) -> None:
     }
     code = arms.code if isinstance(arms.code, int) and not isinstance(arms.code, bool) else None
     if code not in columns:
-        raise ValueError(f"the code of the law {arms.law!r} must be in 0 .. {len(columns) - 1}, got {arms.code!r:.200}")
+        raise ValueError(
+            f"the code of {arms.distribution!r} arms must be in 0 .. {len(columns) - 1}, got {arms.code!r:.200}"
+        )
     if table.shape[-2:] != (K, columns[code]):
         raise ValueError(
-            f"{arms.law} arms need parameters of shape {(K, columns[code])} for D = {D} and {V} rows of data, "
+            f"{arms.distribution} arms need parameters of shape {(K, columns[code])} for D = {D} and {V} rows of data, "
             f"got {table.shape}"
         )
     if code == BERNOULLI and not ((table >= 0) & (table <= 1)).all():
-        raise ValueError(f"probabilities of {arms.law} arms must lie in [0, 1]")
+        raise ValueError(f"probabilities of {arms.distribution} arms must lie in [0, 1]")
     if code in (GAUSSIAN, UNIFORM) and (table[..., D:] < 0).any():
         what = "standard deviations" if code == GAUSSIAN else "widths"
-        raise ValueError(f"the {what} of {arms.law} arms must be >= 0, got {table[..., D:].min()}")
+        raise ValueError(f"the {what} of {arms.distribution} arms must be >= 0, got {table[..., D:].min()}")
     if code == CATEGORICAL and not (D == 1 and (table[..., -1] >= 1).all()):
-        raise ValueError(f"{arms.law} arms are scalar, and their cumulative probabilities end in 1 or more")
+        raise ValueError(f"{arms.distribution} arms are scalar, and their cumulative probabilities end in 1 or more")
     if code == CATEGORICAL:
         before = table[..., :-1]
         if not ((before >= 0).all() and (before <= 1 + 1e-9).all() and (np.diff(table, axis=-1) >= 0).all()):
             raise ValueError(
-                f"the cumulative probabilities of {arms.law} arms must rise, within [0, 1] before the last"
+                f"the cumulative probabilities of {arms.distribution} arms must rise, within [0, 1] before the last"
             )
     if code == TABULATED and (np.diff(table.reshape(*table.shape[:-1], -1, D), axis=-2) < 0).any():
-        raise ValueError(f"the quantiles of {arms.law} arms must not fall")
+        raise ValueError(f"the quantiles of {arms.distribution} arms must not fall")
     if code == RESAMPLED:
         first, count = table[..., 0], table[..., 1]
         whole = (table == np.rint(table)).all()
         if not (whole and (first >= 0).all() and (count >= 1).all() and (first + count <= V).all()):
-            raise ValueError(f"the rows of {arms.law} arms must be among the {V} rows of data")
+            raise ValueError(f"the rows of {arms.distribution} arms must be among the {V} rows of data")
     _check_support(arms, table)
     for what, numbers in (("parameters", table), ("data", arms.data)):
-        if not np.isfinite(numbers).all():
-            raise ValueError(f"the {what} of {arms.law} arms must be finite, got {numbers[~np.isfinite(numbers)][0]}")
+        if len(odd := numbers[~np.isfinite(numbers)]):
+            raise ValueError(f"the {what} of {arms.distribution} arms must be finite, got {odd[0]}")
 
 
 def _check_support(arms: Arms, table: Floats) -> None:
-    """Refuse samples beyond the support, in a table (..., K, P) of a law whose samples are bounded."""
+    """Refuse samples beyond the support, in a table (..., K, P) of a distribution whose samples are bounded."""
     if arms.support is None or arms.code == GAUSSIAN:
         return
     D = arms.D
@@ -476,37 +480,37 @@ def _check_support(arms: Arms, table: Floats) -> None:
     rounding = 1e-9 * max(abs(lowest), abs(highest), 1.0)
     if low < lowest - rounding or high > highest + rounding:
         raise ValueError(
-            f"the samples of {arms.law} arms must lie in their support, [{lowest}, {highest}], "
+            f"the samples of {arms.distribution} arms must lie in their support, [{lowest}, {highest}], "
             f"got some in [{low}, {high}]"
         )
 
 
-def _check_law(name: str, kind: Any) -> None:
-    """Refuse what is no law.
+def _check_distribution(name: str, kind: Any) -> None:
+    """Refuse what is no distribution.
 
     Raises:
         ValueError: naming what is wrong.
     """
     if not isinstance(kind, type) or not issubclass(kind, Arms):
-        raise ValueError(f"the law {name!r} must be a subclass of bandit_envs.Arms, got {kind!r:.200}")
+        raise ValueError(f"the distribution {name!r} must be a subclass of bandit_envs.Arms, got {kind!r:.200}")
     own = getattr(kind, "distribution", None)
     if not isinstance(own, str) or own != name and ":" not in name:
-        raise ValueError(f"{kind.__name__}.law must be its name, {name!r}, got {own!r:.200}")
+        raise ValueError(f"{kind.__name__}.distribution must be its name, {name!r}, got {own!r:.200}")
     if not isinstance(getattr(kind, "code", None), int):
-        raise ValueError(f"{kind.__name__}.code must be the code of a law of bandit_envs, as Tabulated.code")
+        raise ValueError(f"{kind.__name__}.code must be the code of a distribution of bandit_envs, as Tabulated.code")
 
 
-LAWS: Registry[type[Arms]] = Registry(
-    "law",
+DISTRIBUTIONS: Registry[type[Arms]] = Registry(
+    "distribution",
     "bandit_envs.distributions",
-    _check_law,
-    {kind.law: kind for kind in (Bernoulli, Gaussian, Uniform, Categorical, Resampled, Tabulated)},
+    _check_distribution,
+    {kind.distribution: kind for kind in (Bernoulli, Gaussian, Uniform, Categorical, Resampled, Tabulated)},
     before="bandit_envs.laws",
 )
 
 
 def register_distribution(kind: type[Arms]) -> type[Arms]:
-    """Add a law of one's own: instances in JSON form, and samplers where it has `pack`, take its name.
+    """Add a distribution of one's own: instances in JSON form, and samplers where it has `pack`, take its name.
 
     Args:
         kind: a subclass of `Arms`; the name is its attribute `distribution`.
@@ -515,9 +519,10 @@ def register_distribution(kind: type[Arms]) -> type[Arms]:
         The class, so that this may be its decorator.
 
     Raises:
-        ValueError: for what is no law, and for a name that belongs to a law of this package or of an installed one.
+        ValueError: for what is no distribution, and for the name of a distribution of this package or of an installed
+            one.
     """
-    LAWS.register(getattr(kind, "distribution", None), kind)  # type: ignore[arg-type]
+    DISTRIBUTIONS.register(getattr(kind, "distribution", None), kind)  # type: ignore[arg-type]
     return kind
 
 
@@ -527,25 +532,25 @@ register_law = register_distribution  # the old name
 def from_dict(form: dict[str, Any]) -> Arms:
     """Arms from their JSON form, e.g. {"distribution": "gaussian", "mean": [0, 1], "sd": 0.5}.
 
-    The law may also be "module:Class", a subclass of `Arms` that nobody has registered.
+    The distribution may also be "module:Class", a subclass of `Arms` that nobody has registered.
 
     Raises:
-        ValueError: for an unknown law, or parameters that the law does not take.
+        ValueError: for an unknown distribution, or parameters that the distribution does not take.
     """
     parameters = spelled(form)
-    law = parameters.pop("distribution", None)
-    if not isinstance(law, str) or ":" not in law and law not in LAWS:
-        raise ValueError(f"'distribution' must be one of {sorted(LAWS)}, got {law!r:.200}")
-    kind = LAWS.find(law)
-    with errors_of(f"the law {law!r}", kind):
+    distribution = parameters.pop("distribution", None)
+    if not isinstance(distribution, str) or ":" not in distribution and distribution not in DISTRIBUTIONS:
+        raise ValueError(f"'distribution' must be one of {sorted(DISTRIBUTIONS)}, got {distribution!r:.200}")
+    kind = DISTRIBUTIONS.find(distribution)
+    with errors_of(f"the distribution {distribution!r}", kind):
         try:
             inspect.signature(kind).bind_partial(**parameters)  # unknown names first
             inspect.signature(kind).bind(**parameters)
         except TypeError as error:
             raise ValueError(
-                f"{law} arms: {error}; they take {', '.join(inspect.signature(kind).parameters)}"
+                f"{distribution} arms: {error}; they take {', '.join(inspect.signature(kind).parameters)}"
             ) from None
         try:
             return kind(**parameters)
         except TypeError as error:  # of the call
-            raise ValueError(f"{law} arms: {str(error).replace('.__init__()', '')}") from error
+            raise ValueError(f"{distribution} arms: {str(error).replace('.__init__()', '')}") from error

@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 from ..kernels import rng
 from ..kernels.checks import LARGEST, choice, errors_of, integer, number, ours
 from ..kernels.spellings import Distributed, both_spellings
-from .arms import LAWS, Arms, Bernoulli, Gaussian, Resampled, check_table
+from .arms import DISTRIBUTIONS, Arms, Bernoulli, Gaussian, Resampled, check_table
 from .tables import Measurements, measurements
 
 __all__ = ["Instance", "NamedInstance", "Sampler", "drawn", "from_table"]
 
 Floats = NDArray[np.float64]
-# The laws of the means that a sampler may have, and how many numbers each takes; 0: any number of them.
+# The priors of the means that a sampler may have, and how many numbers each takes; 0: any number of them.
 MEANS_OFF = 0.05  # how far off the means of a table may be, in units of sigma: tables of quantiles are approximate
 KINDS = {"uniform": 2, "normal": 2, "choice": 0, "around": 3}
 
@@ -31,7 +31,7 @@ class Instance:
     """Arms that are the same in every episode.
 
     Attributes:
-        arms: their laws.
+        arms: their distributions.
         name: for reports.
         defaults: {problem name: values of its parameters, `budget` and `delta`} that the source uses; "" stands for all
             problems. `shuffle_arms` may be among them: True where the arms are listed in an order that tells which are
@@ -84,7 +84,7 @@ def from_table(
     arm: str | None = None,
     value: str | Sequence[str] | None = None,
     index: str | int | None = None,
-    law: str | None = None,
+    distribution: str | None = None,
     name: str = "table",
     wide: bool | None = None,
 ) -> Instance:
@@ -94,14 +94,14 @@ def from_table(
 
     Args:
         path, arm, value, index, wide: the table and its columns, see `measurements`.
-        law: of the samples: "resampled", drawn from an arm's own measurements with replacement; "bernoulli", of the
-            mean of its measurements, which lie in [0, 1]; "gaussian", with their mean and standard deviation (divisor
-            n - 1). None: "bernoulli" where all measurements are single numbers 0 or 1, else "resampled".
+        distribution: of the samples: "resampled", drawn from an arm's own measurements with replacement; "bernoulli",
+            of the mean of its measurements, which lie in [0, 1]; "gaussian", with their mean and standard deviation
+            (divisor n - 1). None: "bernoulli" where all measurements are single numbers 0 or 1, else "resampled".
         name: of the instance.
 
     Raises:
         ValueError: for a cell that is no finite number, naming row and column; for less than 2 arms, an arm without a
-            measurement, measurements that are all the same, and those that do not go with the law.
+            measurement, measurements that are all the same, and those that do not go with the distribution.
         TypeError: for what is no table. FileNotFoundError: where there is no such file.
         ImportError: where a Parquet file needs pandas and pyarrow.
     """
@@ -112,22 +112,22 @@ def from_table(
     if low == high:
         raise ValueError(f"all values of {table.of} are {low:g}: no arm differs from another")
     scalar = all_values.ndim == 1
-    if law is None:
-        law = "bernoulli" if scalar and np.isin(all_values, (0, 1)).all() else "resampled"
-    choice("law", law, ("bernoulli", "gaussian", "resampled"))
+    if distribution is None:
+        distribution = "bernoulli" if scalar and np.isin(all_values, (0, 1)).all() else "resampled"
+    choice("distribution", distribution, ("bernoulli", "gaussian", "resampled"))
     means = [x.mean(axis=0) for x in rows]
     arms: Arms
-    if law == "bernoulli":
+    if distribution == "bernoulli":
         if low < 0 or high > 1:
             raise ValueError(
-                f"law='bernoulli' needs values in [0, 1], those of {table.of} reach from {low:g} to {high:g}"
+                f"distribution='bernoulli' needs values in [0, 1], those of {table.of} reach from {low:g} to {high:g}"
             )
         arms = Bernoulli(means)
-    elif law == "gaussian":
+    elif distribution == "gaussian":
         for arm_name, x in zip(table.arms, rows, strict=True):
             if len(x) < 2 or (x.min(axis=0) == x.max(axis=0)).any():
                 raise ValueError(
-                    f"law='gaussian' needs at least 2 different values of each arm, arm {arm_name!r} of {table.of} has "
+                    f"distribution='gaussian' needs 2 different values of each arm, arm {arm_name!r} of {table.of} has "
                     f"{x.tolist()!s:.80}"
                 )
         arms = Gaussian(means, np.array([x.std(axis=0, ddof=1) for x in rows]))
@@ -149,14 +149,14 @@ def _rows_of(table: Measurements) -> list[Floats]:
 
 
 class Sampler(Distributed):
-    """A fresh instance for each episode: independent arms, whose means are drawn from one law.
+    """A fresh instance for each episode: independent arms, whose means are drawn from one prior.
 
     A sampler of one's own is a subclass with its own `name`, constructor, `draw` and `to_dict`.
 
     Args:
-        law: "bernoulli", "gaussian", "uniform", or a law of one's own that has `pack`, see `Arms`.
+        distribution: "bernoulli", "gaussian", "uniform", or a distribution of one's own that has `pack`, see `Arms`.
         arms: K.
-        mean: law of the means, one of {"uniform": [low, high]}, {"normal": [mean, sd]}, {"choice": [values ...]},
+        mean: prior of the means, one of {"uniform": [low, high]}, {"normal": [mean, sd]}, {"choice": [values ...]},
             {"around": [centre, least, most]}: at a distance from the centre, on either side, uniform on [least, most].
         dimensions: D.
         spread: standard deviation ("gaussian") or width ("uniform") of the arms, or what `pack` takes it for.
@@ -167,19 +167,19 @@ class Sampler(Distributed):
 
     def __init__(
         self,
-        law: str = "bernoulli",
+        distribution: str = "bernoulli",
         arms: int = 10,
         mean: Mapping[str, Any] | None = None,
         dimensions: int = 1,
         spread: float = 1.0,
     ) -> None:
-        if not isinstance(law, str) or ":" not in law and law not in _samplable():
-            known = f"a sampler's law must be one of {_samplable()}, got {law!r:.200}"
-            raise ValueError(f"{known} (a law of a module is named 'module:Class')")
-        kind = LAWS.find(law)
+        if not isinstance(distribution, str) or ":" not in distribution and distribution not in _samplable():
+            known = f"a sampler's distribution must be one of {_samplable()}, got {distribution!r:.200}"
+            raise ValueError(f"{known} (a distribution of a module is named 'module:Class')")
+        kind = DISTRIBUTIONS.find(distribution)
         if kind.pack is Arms.pack:
-            raise ValueError(f"a sampler's law must have the method `pack`, got {law!r:.200}")
-        self.law, self.K = law, integer("arms", arms, 2, rng.ARMS_LIMIT)
+            raise ValueError(f"a sampler's distribution must have the method `pack`, got {distribution!r:.200}")
+        self.distribution, self.K = distribution, integer("arms", arms, 2, rng.ARMS_LIMIT)
         self.D = integer("dimensions", dimensions, 1, 4096)
         self.spread = number("spread", spread, 0, LARGEST, above=True)
         mean = {"uniform": [0.0, 1.0]} if mean is None else mean
@@ -188,18 +188,18 @@ class Sampler(Distributed):
             raise ValueError(f"mean must be one of {forms}, got {mean!r:.200}")
         self._kind, values = next(iter(mean.items()))
         if isinstance(values, (str, bytes)) or not np.iterable(values):
-            raise ValueError(f"the law {self._kind!r} of the means takes a list of numbers, got {values!r}")
+            raise ValueError(f"the prior {self._kind!r} of the means takes a list of numbers, got {values!r}")
         self._values = [number(self._kind, value, -LARGEST, LARGEST) for value in values]
         count = KINDS[self._kind]
         if len(self._values) != count if count else not self._values:
             wanted = f"{count} numbers" if count else "at least one number"
-            raise ValueError(f"the law {self._kind!r} of the means takes {wanted}, got {self._values}")
+            raise ValueError(f"the prior {self._kind!r} of the means takes {wanted}, got {self._values}")
         if self._kind == "uniform" and not self._values[0] <= self._values[1]:
             raise ValueError(f"uniform means need low <= high, got {self._values}")
         lowest, highest = _mean_range(kind)
         if self._kind == "normal" and (self._values[1] <= 0 or lowest > -np.inf or highest < np.inf):
             raise ValueError(
-                f"normal means need sd > 0 and arms of any mean (not Bernoulli arms), got {self._values}, {law!r:.200}"
+                f"normal means need sd > 0 and arms of any mean, got {self._values}, {distribution!r:.200}"
             )
         if self._kind == "around":
             centre, least, most = self._values
@@ -210,7 +210,7 @@ class Sampler(Distributed):
             self._range = min(self._values), max(self._values)
         if not lowest <= self._range[0] <= self._range[1] <= highest:
             raise ValueError(f"the means of {kind.__name__} arms lie in [{lowest:g}, {highest:g}], got {self._values}")
-        # Arms of this law, for what all instances have in common: kernel code, support, scale, number of parameters.
+        # Arms of this distribution, for what all instances share: kernel code, support, scale, number of parameters.
         alike = np.full((self.K, self.D) if self.D > 1 else self.K, self._values[0])
         self.arms = _arms_with_means(kind, alike, self.spread)
 
@@ -241,22 +241,21 @@ class Sampler(Distributed):
         kind = type(self.arms)
         if ours(kind):
             return kind.pack(means, self.spread)
-        with errors_of(f"pack of the law {kind.law!r}"):
+        with errors_of(of := f"pack of the distribution {kind.distribution!r}"):
             table: Any = kind.pack(means, self.spread)
         if not isinstance(table, np.ndarray) or table.dtype.kind not in "biuf" or table.ndim != means.ndim:
             got = f"shape {table.shape}" if isinstance(table, np.ndarray) else f"{table!r:.200}"
-            raise ValueError(f"pack of the law {kind.law!r} must be an array (E, K, P) of numbers, got {got}")
+            raise ValueError(f"{of} must be an array (E, K, P) of numbers, got {got}")
         if table.shape[:-1] != means.shape[:-1]:
             raise ValueError(
-                f"pack of the law {kind.law!r} must be a table of shape (E, K, P) with (E, K) = {means.shape[:-1]}, "
-                f"got shape {table.shape}"
+                f"{of} must be a table of shape (E, K, P) with (E, K) = {means.shape[:-1]}, got shape {table.shape}"
             )
         return table
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON form that `find` reads."""
         form = {
-            "distribution": self.law,
+            "distribution": self.distribution,
             "arms": self.K,
             "mean": {self._kind: self._values},
             "dimensions": self.D,
@@ -270,10 +269,10 @@ class Sampler(Distributed):
 
 
 def drawn(source: Sampler, key: NDArray[np.uint64], episode: NDArray[np.uint64]) -> tuple[Floats, Floats]:
-    """`Sampler.draw`, whose means and tables are checked where the sampler or its law is a user's own.
+    """`Sampler.draw`, whose means and tables are checked where the sampler or its distribution is a user's own.
 
     Raises:
-        ValueError: naming the sampler or the law, and what is wrong.
+        ValueError: naming the sampler or the distribution, and what is wrong.
     """
     arms = source.arms
     if ours(source) and ours(arms):
@@ -298,7 +297,7 @@ def drawn(source: Sampler, key: NDArray[np.uint64], episode: NDArray[np.uint64])
 
 
 def _mean_range(kind: type[Arms]) -> tuple[float, float]:
-    """The lowest and the highest mean that arms of a law can have, possibly infinite."""
+    """The lowest and the highest mean that arms of a distribution can have, possibly infinite."""
     given: Any = kind.mean_range
     try:
         low, high = (math.nan if isinstance(end, (str, bool)) else float(end) for end in given)
@@ -306,16 +305,16 @@ def _mean_range(kind: type[Arms]) -> tuple[float, float]:
         low = high = math.nan
     if not low < high:
         raise ValueError(
-            f"mean_range of the law {kind.law!r} must be a pair of numbers, the lower one first, got {given!r:.200}"
+            f"mean_range of {kind.distribution!r} arms must be a pair of numbers, the lower first, got {given!r:.200}"
         )
     return low, high
 
 
 def _arms_with_means(kind: type[Arms], means: Floats, spread: float) -> Arms:
-    """`Arms.with_means`, checked where the law is a user's own: such arms, with these means, or nearly so."""
+    """`Arms.with_means`, checked where the distribution is a user's own: such arms, with these means, or nearly so."""
     if ours(kind):
         return kind.with_means(means, spread)
-    of = f"with_means of the law {kind.law!r}"
+    of = f"with_means of the distribution {kind.distribution!r}"
     with errors_of(of):
         arms: Any = kind.with_means(means, spread)
     if not isinstance(arms, kind) or not hasattr(arms, "parameters"):
@@ -327,11 +326,11 @@ def _arms_with_means(kind: type[Arms], means: Floats, spread: float) -> Arms:
 
 
 def _samplable() -> list[str]:
-    """The names of the laws that samplers take; those of packages that cannot be imported are left out."""
+    """The names of the distributions that samplers take; those of packages that cannot be imported are left out."""
     found = []
-    for name in LAWS:
+    for name in DISTRIBUTIONS:
         with contextlib.suppress(ValueError):
-            if LAWS[name].pack is not Arms.pack:
+            if DISTRIBUTIONS[name].pack is not Arms.pack:
                 found.append(name)
     return sorted(found)
 

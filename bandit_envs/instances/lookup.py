@@ -64,7 +64,7 @@ INSTANCES = _Instances(
         "table": NamedInstance(
             from_table,
             "",
-            "a table of measurements, CSV or Parquet: parameters path, arm, value, index, law, name, wide",
+            "a table of measurements, CSV or Parquet: parameters path, arm, value, index, distribution, name, wide",
             True,
         ),
         **PAPERS,

@@ -184,13 +184,13 @@ def _synthetic(p: float) -> Callable[[int, int], Floats]:
     return profile
 
 
-def _stone(name: str, n: int, k: int, epsilon: float, law: type[Gaussian | Uniform]) -> Callable[..., Instance]:
+def _stone(name: str, n: int, k: int, epsilon: float, kind: type[Gaussian | Uniform]) -> Callable[..., Instance]:
     """n arms with means drawn once from U[0, 1] and standard deviation 1."""
 
     def build(seed: int = 0) -> Instance:
         word = np.zeros(1, np.uint64)
         u = rng.uniforms(rng.root_key(rng.root_number(seed))[:, None], word, n, stream=rng.INSTANCE)
-        arms = law(u[0, :, 0], 1.0 if law is Gaussian else np.sqrt(12.0))
+        arms = kind(u[0, :, 0], 1.0 if kind is Gaussian else np.sqrt(12.0))
         defaults = {"TopK": {"k": k, "epsilon": epsilon, "criterion": "each", "delta": 0.15}}
         return Instance(arms, f"{name}(seed={seed})", defaults)
 

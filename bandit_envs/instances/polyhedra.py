@@ -68,10 +68,10 @@ class Polyhedra(Sampler):
     `rows` many, are r/2 to r away from its centre: the origin and r = 1, for Bernoulli arms, and others with means in
     [0, 1], (1/2, .., 1/2) and r = .3.
     A mean lies in a uniformly random direction from the centre, at 1 - reach to 1 + reach times the distance of the
-    boundary (or of 2 r, where that is less), cut to the range that the law allows.
+    boundary (or of 2 r, where that is less), cut to the range that the distribution allows.
 
     Args:
-        law: as in `Sampler`. arms: K. dimensions: D >= 2. rows: M >= 1; None: 2 D.
+        distribution: as in `Sampler`. arms: K. dimensions: D >= 2. rows: M >= 1; None: 2 D.
         seed: of the polyhedron. reach: in (0, 1].
         spread: standard deviation ("gaussian") or width ("uniform") of the arms.
         budget: pulls per episode; None: 20 per arm.
@@ -81,7 +81,7 @@ class Polyhedra(Sampler):
 
     def __init__(
         self,
-        law: str = "gaussian",
+        distribution: str = "gaussian",
         arms: int = 10,
         dimensions: int = 3,
         rows: int | None = None,
@@ -90,7 +90,7 @@ class Polyhedra(Sampler):
         spread: float = 0.5,
         budget: int | None = None,
     ) -> None:
-        super().__init__(law, arms, {"choice": [0.5]}, integer("dimensions", dimensions, 2, 4096), spread)
+        super().__init__(distribution, arms, {"choice": [0.5]}, integer("dimensions", dimensions, 2, 4096), spread)
         self.seed = integer("seed", seed, 0, 2**63 - 1)
         self.rows = 2 * self.D if rows is None else integer("rows", rows, 1, 2**20)
         self.reach, self.budget = number("reach", reach, 0, 1, above=True), budget
@@ -123,7 +123,7 @@ class Polyhedra(Sampler):
 
     def to_dict(self) -> dict[str, Any]:
         form = {
-            "distribution": self.law,
+            "distribution": self.distribution,
             "arms": self.K,
             "dimensions": self.D,
             "rows": self.rows,

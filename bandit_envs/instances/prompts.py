@@ -1,4 +1,4 @@
-"""A law of tables of scores: choosing one of many prompts or language models."""
+"""A prior over tables of scores: choosing one of many prompts or language models."""
 
 from __future__ import annotations
 

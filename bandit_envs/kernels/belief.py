@@ -74,7 +74,7 @@ def sampled(prior, m, v, n, outcome, node):
 
 
 # Where the boundary is a mean that is known beforehand, the error of a scalar Bernoulli arm is exact under a uniform
-# prior, as its posterior is a Beta law. For more than EXACT pulls, and for all other arms, it is Phi(-z), where z is
+# prior, as its posterior is Beta. For more than EXACT pulls, and for all other arms, it is Phi(-z), where z is
 # the distance from the boundary, and the tolerance beyond it, in standard errors; it is 1/2 for an arm never pulled.
 EXACT = 10_000
 

@@ -110,7 +110,7 @@ def _centre(u):
 
 @inlined
 def _central_quantile(q):
-    """Quantile of the standard normal law at 1/2 + q, for |q| <= CENTRAL."""
+    """Quantile of the standard normal distribution at 1/2 + q, for |q| <= CENTRAL."""
     r = 0.180625 - q * q
     above = 2509.0809287301226727 * r + 33430.575583588128105
     above = above * r + 67265.770927008700853
@@ -131,7 +131,7 @@ def _central_quantile(q):
 
 @jit
 def normal_quantile(u):
-    """Quantile of the standard normal law at u + 2^-54 for u in [0, 1) (Wichura 1988, AS 241, PPND16; error 1e-16)."""
+    """Standard normal quantile at u + 2^-54 for u in [0, 1) (Wichura 1988, AS 241, PPND16; error 1e-16)."""
     q = _centre(u)
     if abs(q) <= CENTRAL:
         return _central_quantile(q)
@@ -236,7 +236,7 @@ def _stirling_tail(k):
 
 @part
 def binomial(counter, n, p):
-    """A Binomial(n, p) draw: inversion for n min(p, 1-p) < 10, else Hoermann's BTRS (JSCS 1993). Exact in law."""
+    """A Binomial(n, p) draw: inversion for n min(p, 1-p) < 10, else Hoermann's BTRS (JSCS 1993). Exact."""
     if n <= 0 or p <= 0.0:
         return 0
     if p >= 1.0:
@@ -289,7 +289,7 @@ def binomial(counter, n, p):
 
 @part
 def gamma(counter, shape):
-    """A Gamma(shape, 1) draw for shape > 0 (Marsaglia & Tsang, ACM TOMS 2000). Exact in law."""
+    """A Gamma(shape, 1) draw for shape > 0 (Marsaglia & Tsang, ACM TOMS 2000). Exact in distribution."""
     boost = 1.0
     if shape < 1.0:
         boost = (next_uniform(counter) + _HALF) ** (1.0 / shape)

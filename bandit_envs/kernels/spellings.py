@@ -1,4 +1,4 @@
-"""The old spelling `law` of `distribution`, which calls, classes and files of earlier versions have: it stays valid."""
+"""The old spelling `law` of `distribution`: it stays valid in calls, in classes and in files of earlier versions."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ class Spelled:
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
         for name, value in list(vars(cls).items()):
-            if isinstance(value, FunctionType) and (wrapped := both_spellings(value)) is not value:
-                setattr(cls, name, wrapped)
+            if isinstance(value, FunctionType):
+                setattr(cls, name, both_spellings(value))
 
 
 class _Old:
@@ -68,9 +68,6 @@ class _Old:
 
     def __get__(self, one: Any, kind: type) -> Any:
         return getattr(kind if one is None else one, NEW)
-
-    def __set__(self, one: Any, value: Any) -> None:
-        setattr(one, NEW, value)
 
 
 class Distributed(Spelled):

@@ -190,17 +190,17 @@ class AllGood(SetProblem):
         }
 
     def lower_bound(
-        self, means: ArrayLike, delta: float, *, law: str | None = None, sigma: float | None = None
+        self, means: ArrayLike, delta: float, *, distribution: str | None = None, sigma: float | None = None
     ) -> float:
         """See `Problem.lower_bound`; NaN where the slack lets several answers be correct."""
-        margin = self.truth(one_instance(means, "gaussian" if law is None else law))
+        margin = self.truth(one_instance(means, "gaussian" if distribution is None else distribution))
         several = ((margin < 0) & (margin >= -self.slack)).any()
-        return math.nan if several else super().lower_bound(means, delta, law=law, sigma=sigma)
+        return math.nan if several else super().lower_bound(means, delta, distribution=distribution, sigma=sigma)
 
     def paper_lower_bound(self, means: ArrayLike, delta: float) -> float:
         """2 ln(1 / (2.4 delta)) H pulls on average, for N(mean, 1) arms (Theorem 2.1; 0 where that is negative).
 
-        For N(mean, sd^2) arms it is sd^2 times as many; for arms of other laws it says nothing.
+        For N(mean, sd^2) arms it is sd^2 times as many; for arms of other distributions it says nothing.
 
         Args:
             means: (K,).

@@ -29,7 +29,7 @@ __all__ = ["Bools", "Floats", "Measure", "Problem", "SetProblem", "TaskLike"]
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
-BOUNDED = ("gaussian", "bernoulli")  # laws of arms whose characteristic time is known
+BOUNDED = ("gaussian", "bernoulli")  # distributions of arms whose characteristic time is known
 SEARCHES = ("pairs", "sets", "exact")
 
 
@@ -304,21 +304,24 @@ class Problem(Spelled, ABC):
         """What copies and pickles keep: the routine is looked up anew."""
         return {name: value for name, value in vars(self).items() if name != "measure"}
 
-    def _arms_of(self, law: str | None, sigma: float | None) -> tuple[str, float]:
-        """The law of the arms and their scale; None: those of the task that has made the problem, else N(mean, 1)."""
+    def _arms_of(self, distribution: str | None, sigma: float | None) -> tuple[str, float]:
+        """The distribution of the arms and their scale; None: those of the task of the problem, else N(mean, 1)."""
         task = self._task
-        if law is None and task is not None and task.law not in BOUNDED:
-            raise ValueError(f"no bound is known for arms of the law {task.law!r}: say law='gaussian' or 'bernoulli'")
-        law = ("gaussian" if task is None else task.law) if law is None else law
-        return law, (1.0 if task is None else task.sigma) if sigma is None else sigma
+        if distribution is None and task is not None and task.distribution not in BOUNDED:
+            raise ValueError(
+                f"no bound is known for {task.distribution!r} arms: say distribution='gaussian' or 'bernoulli'"
+            )
+        distribution = ("gaussian" if task is None else task.distribution) if distribution is None else distribution
+        return distribution, (1.0 if task is None else task.sigma) if sigma is None else sigma
 
-    def _counts_on(self, law: str | None, sigma: float | None, dependent: bool | None) -> dict[str, Any]:
-        """What certificates count on, for `common`: None as in `_arms_of`, but by `Task.certified_law`."""
+    def _counts_on(self, distribution: str | None, sigma: float | None, dependent: bool | None) -> dict[str, Any]:
+        """What certificates count on, for `common`: None as in `_arms_of`, but by `Task.certified_distribution`."""
         task = self._task
-        law, sigma = self._arms_of(task.certified_law() if law is None and task is not None else law, sigma)
+        counted = task.certified_distribution() if distribution is None and task is not None else distribution
+        distribution, sigma = self._arms_of(counted, sigma)
         if dependent is None:
-            dependent = task is not None and bool(task.dependent) and law == "gaussian"
-        return {"law": law, "sigma": sigma, "dependent": dependent}
+            dependent = task is not None and bool(task.dependent) and distribution == "gaussian"
+        return {"distribution": distribution, "sigma": sigma, "dependent": dependent}
 
     def _check_batch(self, pulls: NDArray[np.int64], mean: Floats, out: Floats) -> None:
         """Check the arrays of `distances` for a kernel: all are of shape (E, K).
@@ -338,7 +341,7 @@ class Problem(Spelled, ABC):
 
         Args:
             K: number of arms.
-            numbers: of the law and the boundary.
+            numbers: of the distribution and the boundary.
             search: see `certifier`.
         """
         return None
@@ -348,7 +351,7 @@ class Problem(Spelled, ABC):
         K: int,
         D: int = 1,
         *,
-        law: str | None = None,
+        distribution: str | None = None,
         sigma: float | None = None,
         boundary: str = "mixture",
         rho: float | None = RHO,
@@ -358,12 +361,12 @@ class Problem(Spelled, ABC):
     ) -> Certifier:
         """The cheapest way in which an answer can be wrong, for compiled code; see `bandit_envs.stopping.nearest_way`.
 
-        A problem of one's own that is `local` has it by its margins, for law="gaussian".
+        A problem of one's own that is `local` has it by its margins, for distribution="gaussian".
 
         Args:
             K, D: number of arms, and of their dimensions.
-            law: "gaussian" (or sub-Gaussian) of scale sigma, "bernoulli" (or any samples in [0, 1]), or "student":
-                Gaussian of unknown variance; None: see `evidence`.
+            distribution: "gaussian" (or sub-Gaussian) of scale sigma, "bernoulli" (or any samples in [0, 1]), or
+                "student": Gaussian of unknown variance; None: see `evidence`.
             sigma: known scale of a sample; of "student" a guess that only makes the certificate sharper.
             boundary: "mixture", "kaufmann-koolen", or "none" for the evidence itself; see docs/certificates.md.
             rho: number of pulls of an arm at which the Gaussian mixture is sharpest; None: a mixture over several.
@@ -376,11 +379,11 @@ class Problem(Spelled, ABC):
         Raises:
             ValueError: for a problem that has none, naming it, and for values that are not allowed.
         """
-        given = self._counts_on(law, sigma, dependent)
+        given = self._counts_on(distribution, sigma, dependent)
         numbers = common(boundary=boundary, rho=rho, centre=centre, D=integer("D", D, 1), **given)
         if choice("search", search, SEARCHES) == "exact" and boundary != "none":
             raise ValueError(f"search='exact' is for boundary='none', got {boundary!r}")
-        return asking.certifier_of(self, integer("K", K, 1), numbers, given["law"], search)
+        return asking.certifier_of(self, integer("K", K, 1), numbers, given["distribution"], search)
 
     @property
     def fewest_arms(self) -> int:
@@ -393,7 +396,7 @@ class Problem(Spelled, ABC):
         mean: ArrayLike,
         answer: ArrayLike | None = None,
         *,
-        law: str | None = None,
+        distribution: str | None = None,
         sigma: float | None = None,
         variance: ArrayLike | None = None,
         dependent: bool | None = None,
@@ -408,14 +411,14 @@ class Problem(Spelled, ABC):
             pulls: (..., K), counts.
             mean: (..., K) or (..., K, D), empirical.
             answer: (..., K) masks; None: the plug-in ones.
-            law, sigma, dependent: see `certifier`. None: those of the task, by `Task.certified_law`, where a task or an
-                environment has made the problem; else "gaussian", 1 and False.
+            distribution, sigma, dependent: see `certifier`. None: those of the task, by `Task.certified_distribution`,
+                where a task or an environment has made the problem; else "gaussian", 1 and False.
             variance: as mean, with divisor N; "student" alone needs it.
 
         Raises:
             ValueError: for a problem that tells no evidence, and for arrays that do not go together.
         """
-        given = self._counts_on(law, sigma, dependent)
+        given = self._counts_on(distribution, sigma, dependent)
         return asking.ways(self, pulls, mean, answer, variance, boundary="none", search="exact", **given)
 
     def certified_level(
@@ -424,7 +427,7 @@ class Problem(Spelled, ABC):
         mean: ArrayLike,
         answer: ArrayLike | None = None,
         *,
-        law: str | None = None,
+        distribution: str | None = None,
         sigma: float | None = None,
         variance: ArrayLike | None = None,
         boundary: str = "mixture",
@@ -438,18 +441,20 @@ class Problem(Spelled, ABC):
         which the level is delta or less. 1: nothing is certified.
 
         Args:
-            pulls, mean, answer, law, sigma, variance: see `evidence`.
+            pulls, mean, answer, distribution, sigma, variance: see `evidence`.
             boundary, rho, centre, dependent: see `certifier`.
 
         Raises:
             ValueError: as `evidence`.
         """
         options = {"boundary": boundary, "rho": rho, "centre": centre, "search": "sets"}
-        options |= self._counts_on(law, sigma, dependent)
+        options |= self._counts_on(distribution, sigma, dependent)
         choice("boundary", boundary, ("mixture", "kaufmann-koolen"))
         return level_of(asking.ways(self, pulls, mean, answer, variance, **options))
 
-    def characteristic_time(self, means: ArrayLike, *, law: str | None = None, sigma: float | None = None) -> float:
+    def characteristic_time(
+        self, means: ArrayLike, *, distribution: str | None = None, sigma: float | None = None
+    ) -> float:
         """T*, the pulls per nat of evidence at the best proportions, for one instance.
 
         It is inf where the answer is tied with a wrong one, and 0 where no instance makes the answer wrong.
@@ -460,19 +465,21 @@ class Problem(Spelled, ABC):
 
         Args:
             means: (K,) or (K, D).
-            law: "gaussian" or "bernoulli"; None: that of the arms, where a task or an environment has made the problem,
-                else "gaussian".
+            distribution: "gaussian" or "bernoulli"; None: that of the arms, where a task or an environment has made the
+                problem, else "gaussian".
             sigma: of Gaussian arms; None: the task's, the largest where they differ, else 1.
 
         Raises:
             ValueError: for values that are not allowed, and for a problem that tells no evidence.
         """
-        most = asking.game_of(self, means, *self._arms_of(law, sigma)).most
+        most = asking.game_of(self, means, *self._arms_of(distribution, sigma)).most
         return 1 / most if most > 0 else math.inf
 
-    def optimal_proportions(self, means: ArrayLike, *, law: str | None = None, sigma: float | None = None) -> Floats:
+    def optimal_proportions(
+        self, means: ArrayLike, *, distribution: str | None = None, sigma: float | None = None
+    ) -> Floats:
         """The proportions of pulls, (K,), that reach `characteristic_time`; equal ones where it is inf or 0."""
-        return asking.game_of(self, means, *self._arms_of(law, sigma)).proportions
+        return asking.game_of(self, means, *self._arms_of(distribution, sigma)).proportions
 
     def hardness(self, means: ArrayLike) -> dict[str, Any]:
         """The paper's complexity measures of one instance, means (K,) or (K, D). Here: `H`, the sum of margin^-2."""
@@ -480,31 +487,31 @@ class Problem(Spelled, ABC):
             return {"H": float((np.abs(self.margin(means)) ** -2.0).sum())}
 
     def lower_bound(
-        self, means: ArrayLike, delta: float, *, law: str | None = None, sigma: float | None = None
+        self, means: ArrayLike, delta: float, *, distribution: str | None = None, sigma: float | None = None
     ) -> float:
         """Pulls that any algorithm correct with probability 1 - delta needs on average; NaN where none is known.
 
         Here: T* kl(delta, 1 - delta), with the `characteristic_time` T* (Garivier & Kaufmann 2016, Theorem 1), for
-        arms of this law; of a problem of one's own NaN, unless it is `local` and has an `evidence_routine`, or defines
-        `characteristic_time`. Where several answers are correct, T* is that of the plug-in one, and the bound holds as
-        delta goes to 0.
+        arms of this distribution; of a problem of one's own NaN, unless it is `local` and has an `evidence_routine`, or
+        defines `characteristic_time`. Where several answers are correct, T* is that of the plug-in one, and the bound
+        holds as delta goes to 0.
 
         Args:
             means: (K,) or (K, D), of one instance.
             delta: error probability in (0, 1).
-            law, sigma: see `characteristic_time`; `quick_bound` tells whether it takes long. One that is defined for
-                means and delta alone, by a problem of one's own, is taken for arms of all laws; or, with
-                `unit_gaussian_bound`, for N(mean, 1) arms.
+            distribution, sigma: see `characteristic_time`; `quick_bound` tells whether it takes long. One that is
+                defined for means and delta alone, by a problem of one's own, is taken for arms of all distributions;
+                or, with `unit_gaussian_bound`, for N(mean, 1) arms.
         """
         delta = number("delta", delta, 0, 1, above=True, below=True)
-        if law is None and self._task is not None and self._task.law not in BOUNDED:
+        if distribution is None and self._task is not None and self._task.distribution not in BOUNDED:
             return math.nan
-        law, sigma = self._arms_of(law, sigma)
+        distribution, sigma = self._arms_of(distribution, sigma)
         timed = type(self).characteristic_time is not Problem.characteristic_time
-        if not asking.tells_evidence(self) or not timed and asking.of_ones_own(self, means, law):
+        if not asking.tells_evidence(self) or not timed and asking.of_ones_own(self, means, distribution):
             return math.nan
         least = (1 - 2 * delta) * (math.log1p(-delta) - math.log(delta)) if delta < 0.5 else 0.0
-        return least * self.characteristic_time(means, law=law, sigma=sigma) if least > 0 else 0.0
+        return least * self.characteristic_time(means, distribution=distribution, sigma=sigma) if least > 0 else 0.0
 
     def quick_bound(self, K: int) -> bool:
         """Whether `lower_bound` of K arms takes about a second at most, but for what AllGood compiles at first use."""

@@ -11,7 +11,7 @@ from ..instances.instance import Instance, Sampler
 from ..kernels.checks import array, flag, number
 from ..kernels.geometry import Polyhedron, margin_of, room_of, unpacked
 from ..kernels.routines import carray
-from ..stopping import GAUSSIAN, LAW, STUDENT, Certifier
+from ..stopping import DISTRIBUTION, GAUSSIAN, STUDENT, Certifier
 from .base import Floats, Measure, SetProblem, TaskLike
 from .feasible_measures import hardness, hardness_2
 from .lookahead import LOCAL, Potential
@@ -79,11 +79,11 @@ class Feasible(SetProblem):
         return Potential(LOCAL, self.polyhedron.A, self.polyhedron.b, self.tolerance)
 
     def evidence_routine(self, K: int, numbers: Floats, search: str) -> Certifier | None:
-        D, M = len(self.A[0]), len(self.A)
-        if search == "exact" and (numbers[LAW] != GAUSSIAN and self.tolerance > 0 or numbers[LAW] == STUDENT and D > 1):
+        D, M, distribution = len(self.A[0]), len(self.A), numbers[DISTRIBUTION]
+        if search == "exact" and (distribution != GAUSSIAN and self.tolerance > 0 or distribution == STUDENT and D > 1):
             raise ValueError(
-                f"{self.name} tells exact evidence for law='gaussian', and where tolerance=0 for law='bernoulli', and "
-                f"for law='student' in one dimension, got {self!r:.200}; certificates need none"
+                f"{self.name} tells exact evidence for distribution='gaussian', for 'bernoulli' where tolerance=0, "
+                f"and for 'student' in one dimension, got {self!r:.200}; certificates need none"
             )
         told, (smaller, some) = self.polyhedron.numbers, self._moved_inwards()
         room = 2 * D + M + int(room_of(D, M))

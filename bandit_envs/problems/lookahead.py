@@ -20,12 +20,12 @@ TOP_K       (TopK, BestArm) phi = expected mean of the k largest future means m'
             sum of the k largest = k c + sum (m'_i - c)^+ - int_c^inf (N - k)^+ dx - int_-inf^c (k - N)^+ dx;
             E (k - N)^+ by the Poisson-binomial recursion on 16 Gauss-Legendre points on either side of c, the middle
             between the k-th mean and the next. One more pull is a larger share. (Two outcomes of a sample, with a
-            normal law after each, together make no normal law, and that difference is larger than the gain: BestArm
-            learned so ends behind uniform.) At the end, R = 0, it is one of two outcomes.
+            normal distribution after each, together make no normal distribution, and that difference is larger than the
+            gain: BestArm learned so ends behind uniform.) At the end, R = 0, it is one of two outcomes.
 ALL_GOOD    p_i = P(mean_i is good), phi = 1 - sum (1 - G(z_i, r_i)) / (2 sum p), Phi(z_i) = p_i; phi(0), the F1 of the
             best answer: max over j of 2 (sum of the j largest p) / (j + sum p). Mean x is good while all others are
-            below h(x); p_i on 25 Gauss-Legendre points of Beta laws with counts up to LIMIT; beyond, and for all other
-            beliefs, on 25 cells of normal laws. The next sample: two outcomes, or 16 Gauss-Hermite nodes.
+            below h(x); p_i on 25 Gauss-Legendre points of Beta distributions with counts up to LIMIT, else on 25 cells
+            of normal distributions. The next sample: two outcomes, or 16 Gauss-Hermite nodes.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ Floats = NDArray[np.float64]
 
 LOCAL, TOP_K, ALL_GOOD = 0, 1, 2
 POINTS, CELLS, NODES = 16, 25, 16  # on either side of c; of p; of a sample
-LIMIT = 103  # the largest count of a Beta law that is kept in a table
-FAR = 6.5  # standard deviations beyond which a normal law has nothing
+LIMIT = 103  # the largest count of a Beta distribution that is kept in a table
+FAR = 6.5  # standard deviations beyond which a normal distribution has nothing
 FINE, STEPS, COLUMNS = 64, 32, 38  # the tables of Phi and of T: steps in 1
 REACH = 4.0  # standard deviations that are looked at
 ROOT_2PI = math.sqrt(2.0 * math.pi)
@@ -63,7 +63,7 @@ class Potential(NamedTuple):
     Attributes:
         kind: LOCAL, TOP_K or ALL_GOOD.
         A, b: of LOCAL, the arms wanted have A x <= b, rows (M, D). tolerance: arms nearer to the boundary than this may
-            be answered either way. exact: whether phi(0) is that of Beta laws (M = D = 1).
+            be answered either way. exact: whether phi(0) is that of Beta distributions (M = D = 1).
         k: of TOP_K, arms in the answer.
         epsilon, multiplicative: of ALL_GOOD.
     """
@@ -89,7 +89,7 @@ class LookaheadModel(NamedTuple):
     owen: Floats  # (_, COLUMNS + 1), T
     legendre: Floats  # (4, POINTS), points u and weights on [0, 1]; u^2 and 2 u times the weights, dense at 0
     hermite: Floats  # (2, NODES)
-    beta: Floats  # (LIMIT + 1, LIMIT + 1, 2 CELLS + 1), rows of ALL_GOOD for Beta(a, b) laws; NaN: not yet made
+    beta: Floats  # (LIMIT + 1, LIMIT + 1, 2 CELLS + 1), rows of ALL_GOOD for Beta(a, b); NaN: not yet made
     points: Floats  # (3, CELLS), of [0, 1]: points, weights, h(points)
 
 
@@ -100,7 +100,7 @@ class LookaheadRoom(NamedTuple):
     m: Floats  # (K * D,), and v
     v: Floats
     n: Floats  # (K,)
-    state: Floats  # (8,): TOP_K: c, width above, width below; ALL_GOOD: whether Beta laws are in the table, L, U
+    state: Floats  # (8,): TOP_K: c, width above, width below; ALL_GOOD: whether Beta(a, b) are in the table, L, U
     trial: Floats  # (2, 1): m and v of the arm that is tried, of Threshold
     span: Floats  # (2, K), TOP_K: lowest and highest future mean of each arm
     best: Floats  # (K + 1,)
@@ -108,13 +108,13 @@ class LookaheadRoom(NamedTuple):
     points: Floats  # (3, 2 POINTS)
     chances: Floats  # (K, 2 POINTS): q of each arm
     prefix: Floats  # (K, k, 2 POINTS): P(j of the arms before this one are above)
-    rows: Floats  # (K + 1, 2 CELLS + 1), ALL_GOOD: of each arm its law and chances; the last one is that of the trial
+    rows: Floats  # (K + 1, 2 CELLS + 1), ALL_GOOD: each arm's distribution and chances; last, the trial's
     before: Floats  # (K + 1, CELLS), products of chances
     p: Floats  # (K,)
     gains: Floats  # (K,): see `relative_gains`
 
 
-# --- the normal law ---------------------------------------------------------------------------------------------------
+# --- the normal distribution ------------------------------------------------------------------------------------------
 
 
 @inlined
@@ -216,7 +216,7 @@ def _sure(model, d, s, r):
 
 @part
 def _beta_sure(model, m, n):
-    """The chance that the answer now is right about an arm with a Beta law, in one dimension."""
+    """The chance that the answer now is right about an arm with a Beta distribution, in one dimension."""
     prior, potential = model.prior, model.potential
     share = (m - prior.low) / prior.scale
     a, b, t = share * n, (1.0 - share) * n, potential.tolerance / prior.scale
@@ -307,7 +307,7 @@ def _set_points(model, room):
 
 @inlined
 def _one_more(layers, q, rest):
-    """Take one more arm, which is above with the chances q, into the law of how many are."""
+    """Take one more arm, which is above with the chances q, into the distribution of how many are."""
     for j in range(rest - 1, 0, -1):
         for g in range(2 * POINTS):
             layers[j, g] += q[g] * (layers[j - 1, g] - layers[j, g])
@@ -439,7 +439,7 @@ def _highest(potential, x):
 
 @part
 def _beta_row(model, a, b):
-    """Make the row of the table for a Beta(a, b) law: weights at the points, chances of h(points), mass above all."""
+    """Make the row of the table for Beta(a, b): weights at the points, chances of h(points), mass above all."""
     out = model.beta[a, b]
     ends = model.prior.low + model.prior.scale
     top = (_boundary_of(model.potential, ends) - model.prior.low) / model.prior.scale
@@ -453,8 +453,8 @@ def _beta_row(model, a, b):
 
 
 @part
-def _law(model, room, m, v, n, out):
-    """Fill out (2 CELLS + 1,): the law of a mean, its chances to be below h, and its mass above all cells."""
+def _distribution(model, room, m, v, n, out):
+    """Fill out (2 CELLS + 1,): the distribution of a mean, its chances to be below h, and its mass above all cells."""
     if room.state[0] != 0.0:
         a = np.int64((m - model.prior.low) / model.prior.scale * n + 0.5)
         b = np.int64(n + 0.5) - a
@@ -475,8 +475,8 @@ def _law(model, room, m, v, n, out):
 
 
 @part
-def _open_laws(model, room):
-    """Choose between Beta laws and normal ones, and set the laws of all arms."""
+def _open_distributions(model, room):
+    """Choose between Beta distributions and normal ones, and set the distributions of all arms."""
     K, prior = len(room.n), model.prior
     known, lowest, highest = prior.kind == BETA, -math.inf, -math.inf
     for i in range(K):
@@ -488,12 +488,12 @@ def _open_laws(model, room):
     room.state[0] = 1.0 if known else 0.0
     room.state[1], room.state[2] = _boundary_of(model.potential, lowest), _boundary_of(model.potential, highest)
     for i in range(K):
-        _law(model, room, room.m[i], room.v[i], room.n[i], room.rows[i])
+        _distribution(model, room, room.m[i], room.v[i], room.n[i], room.rows[i])
 
 
 @part
 def _good(model, room, R, arm):
-    """phi(R) by the laws of the arms; that of the trial in place of an arm's own (-1: of none)."""
+    """phi(R) by the distributions of the arms; that of the trial in place of an arm's own (-1: of none)."""
     K, before, p = len(room.n), room.before, room.p
     for g in range(CELLS):
         before[0, g] = before[K, g] = 1.0
@@ -534,7 +534,7 @@ def _good_after(model, room, R, arm, few):
         now, spread, chance = sampled(prior, m, v, n, float(i), 2.0 * i - 1.0 if few else model.hermite[0, i])
         if prior.kind == NORMAL:
             chance = 0.5 if few else model.hermite[1, i]
-        _law(model, room, now, spread, n + 1.0, room.rows[K])
+        _distribution(model, room, now, spread, n + 1.0, room.rows[K])
         found += chance * _good(model, room, R, arm)
     return found
 
@@ -556,7 +556,7 @@ def _read(model, room, pulls, total):
 
 @part
 def _phi(model, room, R):
-    """phi(R) of the state that was read; called before `_gain`, whose points and laws it sets."""
+    """phi(R) of the state that was read; called before `_gain`, whose points and distributions it sets."""
     kind, K = model.potential.kind, len(room.n)
     if kind == LOCAL:
         D, found = model.potential.A.shape[1], 0.0
@@ -568,7 +568,7 @@ def _phi(model, room, R):
             return _top_now(model, room, -1)
         _look_around(model, room, R)
         return _top(model, room, R, -1)
-    _open_laws(model, room)
+    _open_distributions(model, room)
     return _good(model, room, R, -1)
 
 
@@ -642,7 +642,7 @@ def relative_gains(model, room, pulls, total):
         _look_around(model, room, left / K)
         _top_gains(model, room, R, out)
     else:
-        _open_laws(model, room)
+        _open_distributions(model, room)
         now = _good(model, room, R, -1)
         for i in range(K):
             out[i] = _good_after(model, room, R, i, True) - now
@@ -759,8 +759,8 @@ class Lookahead:
         # Kernels are compiled anew for read-only arrays, and for those of other layouts.
         potential = potential._replace(A=np.array(potential.A, np.float64), b=np.array(potential.b, np.float64))
         scale = _expected_range(prior, K, k) if kind == TOP_K else 1.0
-        laws = prior if kind == ALL_GOOD else Prior(NORMAL, 0.0, 1.0)
-        beta, points = _beta_table(laws, potential.epsilon, potential.multiplicative)
+        distributions = prior if kind == ALL_GOOD else Prior(NORMAL, 0.0, 1.0)
+        beta, points = _beta_table(distributions, potential.epsilon, potential.multiplicative)
         nodes, weights = np.polynomial.hermite_e.hermegauss(NODES)
         u, weight = _unit_points(POINTS)
         legendre = np.stack([u, weight, u * u, 2 * u * weight])

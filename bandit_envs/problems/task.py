@@ -113,7 +113,7 @@ class Task(Distributed):
 
     def _depends(self) -> bool:
         """Whether coordinates may depend on each other: as is said or, where nothing is, by the distribution."""
-        return self.law not in INDEPENDENT if self.dependent is None else flag("dependent", self.dependent)
+        return self.distribution not in INDEPENDENT if self.dependent is None else flag("dependent", self.dependent)
 
     @cached_property
     def stop(self) -> int:
@@ -155,21 +155,23 @@ class Task(Distributed):
         object.__setattr__(problem, "_task", self)  # by which evidence and bounds count on these arms
         return problem
 
-    def certifier(self, *, law: str | None = None, boundary: str = "mixture", rho: float | None = RHO) -> Certifier:
+    def certifier(
+        self, *, distribution: str | None = None, boundary: str = "mixture", rho: float | None = RHO
+    ) -> Certifier:
         """How much the statistics of an episode certify of an answer, for compiled code; see `Problem.certifier`.
 
         Args:
-            law: see `certified_law`.
+            distribution: see `certified_distribution`.
             boundary, rho: see `Problem.certifier`.
 
         Raises:
-            ValueError: for a problem that tells no evidence, and for a law that the arms do not have.
+            ValueError: for a problem that tells no evidence, and for a distribution that the arms do not have.
         """
         choice("boundary", boundary, ("mixture", "kaufmann-koolen"))
         certifier = self.make_problem().certifier(
             self.K,
             self.D,
-            law=self.certified_law(law),
+            distribution=self.certified_distribution(distribution),
             sigma=self.sigma,
             boundary=boundary,
             rho=rho,
@@ -178,35 +180,40 @@ class Task(Distributed):
         )
         return certifier.doubting(self.sigma, self.known_sigma)
 
-    def certified_law(self, law: str | None = None) -> str:
-        """The law of arms that certificates count on, checked.
+    def certified_distribution(self, distribution: str | None = None) -> str:
+        """The distribution of arms that certificates count on, checked.
 
         Args:
-            law: "gaussian" with a sub-Gaussian scale; "bernoulli", for samples in [0, 1]; "student", for Gaussian arms
-                of unknown variances; None: "bernoulli" where samples lie in [0, 1], no smaller scale than that of this
-                range is known and the problem has it, else "gaussian".
+            distribution: "gaussian" with a sub-Gaussian scale; "bernoulli", for samples in [0, 1]; "student", for
+                Gaussian arms of unknown variances; None: "bernoulli" where samples lie in [0, 1], no smaller scale than
+                that of this range is known and the problem has it, else "gaussian".
 
         Raises:
-            ValueError: for a law that the arms do not have, and for pulls of single coordinates.
+            ValueError: for a distribution that the arms do not have, and for pulls of single coordinates.
         """
         if self.pull == "coordinate":
             raise ValueError("certificates are of pulls of whole arms, not of single coordinates (pull='coordinate')")
         unit = self.support is not None and 0 <= self.support[0] <= self.support[1] <= 1
-        if law is None and unit and self.D == 1 and not self.is_narrow:
+        if distribution is None and unit and self.D == 1 and not self.is_narrow:
             with contextlib.suppress(ValueError):
-                self.make_problem().certifier(self.K, law="bernoulli")
+                self.make_problem().certifier(self.K, distribution="bernoulli")
                 return "bernoulli"
-        law = choice("law", "gaussian" if law is None else law, ("gaussian", "bernoulli", "student"))
-        if law == "bernoulli" and not unit:
-            raise ValueError(f"law='bernoulli' is for samples in [0, 1], and these arms have support={self.support}")
-        if law == "student" and self.law != "gaussian":
-            raise ValueError(f"law='student' is for Gaussian arms, and these are of the law {self.law!r}")
-        if law != "gaussian" and self.dependent:
+        distribution = "gaussian" if distribution is None else distribution
+        choice("distribution", distribution, ("gaussian", "bernoulli", "student"))
+        if distribution == "bernoulli" and not unit:
             raise ValueError(
-                f"law={law!r} needs independent coordinates, and those of these arms (D = {self.D}) may depend on each "
-                "other: leave it out, or say law='gaussian'"
+                f"distribution='bernoulli' is for samples in [0, 1], and these arms have support={self.support}"
             )
-        return law
+        if distribution == "student" and self.distribution != "gaussian":
+            raise ValueError(
+                f"distribution='student' is for Gaussian arms, and these are of the distribution {self.distribution!r}"
+            )
+        if distribution != "gaussian" and self.dependent:
+            raise ValueError(
+                f"distribution={distribution!r} needs independent coordinates, and those of these arms (D = {self.D}) "
+                "may depend on each other: leave it out, or say distribution='gaussian'"
+            )
+        return distribution
 
     def lookahead(self, asked: str = "the look-ahead potential") -> Lookahead:
         """The look-ahead potential of the task: expected gains of pulls, and what is believed of the arms.
@@ -259,7 +266,7 @@ class Task(Distributed):
     @property
     def width(self) -> float:
         """The range W of a sample for bounds that need one: 2 sigma, and 6 sigma for Gaussian arms."""
-        return (6.0 if self.law == "gaussian" else 2.0) * self.sigma
+        return (6.0 if self.distribution == "gaussian" else 2.0) * self.sigma
 
     @property
     def scale(self) -> float:

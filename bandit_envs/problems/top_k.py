@@ -16,7 +16,7 @@ from ..instances.instance import Instance, Sampler
 from ..kernels.checks import choice, integer, number
 from ..kernels.compiled import jit, part
 from ..kernels.routines import carray
-from ..stopping import LAW, LEVELS_ROOM, STUDENT, Certifier
+from ..stopping import DISTRIBUTION, LEVELS_ROOM, STUDENT, Certifier
 from .base import Bools, Floats, Measure, Problem, TaskLike
 from .certificates import BOUNDS, CUTOFFS, Deviation, Samples, certify
 from .lookahead import TOP_K, Potential
@@ -141,7 +141,7 @@ class TopK(Problem):
 
     def evidence_routine(self, K: int, numbers: Floats, search: str) -> Certifier:
         k, epsilon, kind, room = self.k, self.epsilon, "top-k", 0
-        some, student = min(k, K - k) > 1, numbers[LAW] == STUDENT
+        some, student = min(k, K - k) > 1, numbers[DISTRIBUTION] == STUDENT
         if self.criterion == "exact" or epsilon == 0:  # a set that is better holds an arm that is better
             epsilon = 0.0
         elif self.criterion == "each":
@@ -150,7 +150,7 @@ class TopK(Problem):
         elif not some:
             epsilon *= k
         elif search == "exact" and student:
-            raise ValueError(f"evidence for law='student' with the criterion 'aggregate' needs k = 1, got {self!r}")
+            raise ValueError(f"distribution='student' with criterion='aggregate' needs k = 1, got {self!r}")
         elif search != "pairs" and not student:
             kind, room = "swaps" if search == "exact" else "sets", 6 * K
         return Certifier.of(kind, K, numbers, k, epsilon, room=room)

@@ -3,8 +3,8 @@
 A player goes through the slots of a simulator, and plays each up to the next action that somebody else must look at:
 one that stops, that leads beyond a checkpoint, that ends the episode, that is out of range, or that is the first bulk
 pull of all. That action it leaves to `Simulator.advance`. So everything that happens rarely has one implementation; and
-a player pulls arms exactly as `advance` does: by the same random numbers, laws and statistics, in the same order within
-each episode, bit for bit.
+a player pulls arms exactly as `advance` does: by the same random numbers, distributions and statistics, in the same
+order within each episode, bit for bit.
 
 Players hold no lock: several threads can play, each on a simulator of its own.
 """
@@ -79,11 +79,11 @@ def _record(sim, e, a, times):
 @part
 def _draw(sim, at, u):
     """The sample that a uniform number yields, of a scalar arm that is not Bernoulli."""
-    rules, words, numbers = sim.rules, sim.work.words, sim.work.numbers
-    if rules.law == GAUSSIAN:
-        return sim.parameters[at] + sim.parameters[at + 1] * normal_quantile(u)
+    rules, words, numbers, table = sim.rules, sim.work.words, sim.work.numbers, sim.parameters
+    if rules.distribution == GAUSSIAN:
+        return table[at] + table[at + 1] * normal_quantile(u)
     numbers[0, 0], words[6, 0] = u, np.uint64(at)
-    call_routine(rules.sampler, rules.law, numbers[0], 1, words[6], rules.columns, sim.parameters, sim.data, numbers[1])
+    call_routine(rules.sampler, rules.distribution, numbers[0], 1, words[6], rules.columns, table, sim.data, numbers[1])
     return numbers[1, 0]
 
 
@@ -100,7 +100,7 @@ def pull_once(sim, e, arm):
     else:
         w0, w1, _, _ = philox(np.uint64(m), arm_word(a, m), sim.episode[e], np.uint64(0), sim.key[0, e], sim.key[1, e])
         u = to_uniform(w0, w1)
-        if sim.rules.law == BERNOULLI:
+        if sim.rules.distribution == BERNOULLI:
             y = 1.0 if u < sim.parameters[at] else 0.0
         else:
             y = _draw(sim, at, u)
@@ -148,9 +148,9 @@ def block_of_pulls(sim, start, n, arm, pulls, mean, variance, room):
         pulls, mean, variance: (n,) floats, which get the statistics of each arm, with the new sample.
         room: a `Block`.
     """
-    law, K, columns, own = sim.rules.law, np.uint64(sim.rules.K), np.uint64(sim.rules.columns), sim.rules.own
+    K, columns, own = np.uint64(sim.rules.K), np.uint64(sim.rules.columns), sim.rules.own
     offset, at, count, u, y = room.words[0], room.words[1], room.words[2], room.numbers[0], room.numbers[1]
-    total = room.numbers[2]
+    rules, total = sim.rules, room.numbers[2]
     for i in range(n):
         o = (start + np.uint64(i)) * K + arm[i]
         m = sim.pulls[o]
@@ -163,7 +163,9 @@ def block_of_pulls(sim, start, n, arm, pulls, mean, variance, room):
         u[i] = to_uniform(w0, w1)
     for i in range(n):
         at[i] = (offset[i] if own else arm[i]) * columns
-    block_of_samples(law, sim.rules.sampler, u, n, at, np.int64(columns), sim.parameters, sim.data, room.places, y)
+    block_of_samples(
+        rules.distribution, rules.sampler, u, n, at, rules.columns, sim.parameters, sim.data, room.places, y
+    )
     totals, means, variances = sim.total, sim.mean, sim.variance
     for i in range(n):
         total[i] = totals[offset[i]]

@@ -1,7 +1,7 @@
-"""From random numbers to samples: of a single pull, and of a bulk pull, by the law of the arms.
+"""From random numbers to samples: of a single pull, and of a bulk pull, by the distribution of the arms.
 
-The code of a law, and the tables `parameters` and `data` that these kernels read, are those of `arms.Arms`; `at` is the
-place in `parameters` where the arm's own begin, and `columns` how many there are.
+The code of a distribution, and the tables `parameters` and `data` that these kernels read, are those of `arms.Arms`;
+`at` is the place in `parameters` where the arm's own begin, and `columns` how many there are.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ __all__ = ["block_of_samples", "bulk_pulls", "from_uniform", "sampler_of", "upda
 
 _LOW = np.uint64(0xFFFFFFFF)
 _FAR = 2**40  # more than any array has
-# What the routines of pulls take: the law, the key, episode and arm; pulls, times and places; arrays; scratch.
+# What the routines of pulls take: the distribution, the key, episode and arm; pulls, times and places; arrays; scratch.
 PULLED_BY = ["int64", *["uint64"] * 4, *["int64"] * 5, *["float64*"] * 6, "int64", "int64", "float64*", "uint64*"]
 NEXT_BLOCK = np.uint64(16)  # one block of random words further, above the 4 bits of the stream
 
@@ -55,17 +55,17 @@ def from_table(u, parameters, at, cells, d, D):
 
 
 @inlined
-def from_uniform(law, u, parameters, at, columns, data, d, D):
+def from_uniform(distribution, u, parameters, at, columns, data, d, D):
     """Coordinate d of the sample that the uniform number u yields, for the arm whose parameters start at `at`."""
-    if law == BERNOULLI:
+    if distribution == BERNOULLI:
         return 1.0 if u < parameters[at + d] else 0.0
-    if law == GAUSSIAN:
+    if distribution == GAUSSIAN:
         return parameters[at + d] + parameters[at + D + d] * normal_quantile(u)
-    if law == UNIFORM:
+    if distribution == UNIFORM:
         return parameters[at + d] + parameters[at + D + d] * u
-    if law == TABULATED:
+    if distribution == TABULATED:
         return from_table(u, parameters, at, columns // D - 1, d, D)
-    if law == CATEGORICAL:
+    if distribution == CATEGORICAL:
         v = 0
         if columns <= 8:
             while u >= parameters[at + v]:
@@ -83,19 +83,21 @@ def from_uniform(law, u, parameters, at, columns, data, d, D):
     return data[(np.int64(parameters[at]) + row) * D + d]
 
 
-def _other_samples(law: Any, u: Any, n: Any, at: Any, columns: Any, parameters: Any, data: Any, x: Any) -> None:
-    """`block_of_samples` of laws other than Bernoulli's and Gauss's, by pointers."""
+def _other_samples(
+    distribution: Any, u: Any, n: Any, at: Any, columns: Any, parameters: Any, data: Any, x: Any
+) -> None:
+    """`block_of_samples` of distributions other than Bernoulli's and Gauss's, by pointers."""
     parameters, data, u, at, x = carray(parameters, _FAR), carray(data, _FAR), carray(u, n), carray(at, n), carray(x, n)
-    if law == TABULATED:
+    if distribution == TABULATED:
         for i in range(n):
             x[i] = from_table(u[i], parameters, np.int64(at[i]), columns - 1, 0, 1)
     else:
         for i in range(n):
-            x[i] = from_uniform(law, u[i], parameters, np.int64(at[i]), columns, data, 0, 1)
+            x[i] = from_uniform(distribution, u[i], parameters, np.int64(at[i]), columns, data, 0, 1)
 
 
 def _pull_row(
-    law: Any,
+    distribution: Any,
     k0: Any,
     k1: Any,
     episode: Any,
@@ -119,13 +121,13 @@ def _pull_row(
     """One pull of an arm of several dimensions; the arguments are those of `_pull_bulk`."""
     parameters, data, sample = carray(parameters, _FAR), carray(data, _FAR), carray(sample, _FAR)
     total, mean, variance = carray(total, _FAR), carray(mean, _FAR), carray(variance, _FAR)
-    row, c1, before = law in (RESAMPLED, CATEGORICAL), arm_word(arm, n), float(n)
+    row, c1, before = distribution in (RESAMPLED, CATEGORICAL), arm_word(arm, n), float(n)
     w0 = w1 = w2 = w3 = np.uint64(0)
     for d in range(D):
         if d % 2 == 0 and not (row and d > 0):  # one uniform number picks all coordinates of a row
             w0, w1, w2, w3 = philox(np.uint64(n), c1, episode, np.uint64(d // 2) * NEXT_BLOCK, k0, k1)
         u = to_uniform(w0, w1) if d % 2 == 0 or row else to_uniform(w2, w3)
-        y, i = from_uniform(law, u, parameters, at, columns, data, d, D), o * D + d
+        y, i = from_uniform(distribution, u, parameters, at, columns, data, d, D), o * D + d
         total[i], mean[i], variance[i] = updated(before, total[i], mean[i], variance[i], y)
         sample[e * D + d] = y
 
@@ -143,14 +145,14 @@ def _rows() -> Any:
     return routine(_pull_row, *PULLED_BY)
 
 
-def sampler_of(law: int, D: int) -> int:
-    """The address of the routine that samples arms of a law; 0 for scalar Bernoulli and Gaussian ones."""
-    needed = None if D == 1 and law in (BERNOULLI, GAUSSIAN) else _others() if D == 1 else _rows()
+def sampler_of(distribution: int, D: int) -> int:
+    """The address of the routine that samples arms of a distribution; 0 for scalar Bernoulli and Gaussian ones."""
+    needed = None if D == 1 and distribution in (BERNOULLI, GAUSSIAN) else _others() if D == 1 else _rows()
     return 0 if needed is None else int(needed.address)
 
 
 @inlined
-def block_of_samples(law, sampler, u, n, at, columns, parameters, data, spare, x):
+def block_of_samples(distribution, sampler, u, n, at, columns, parameters, data, spare, x):
     """Fill x[:n] with the samples of scalar arms that the uniform numbers u[:n] yield, in loops over all of them.
 
     Args:
@@ -159,15 +161,15 @@ def block_of_samples(law, sampler, u, n, at, columns, parameters, data, spare, x
         columns: int64.
         spare: (n,) int64, scratch.
     """
-    if law == BERNOULLI:
+    if distribution == BERNOULLI:
         for i in range(n):
             x[i] = 1.0 if u[i] < parameters[at[i]] else 0.0
-    elif law == GAUSSIAN:
+    elif distribution == GAUSSIAN:
         block_of_quantiles(u, n, spare, x)
         for i in range(n):
             x[i] = parameters[at[i]] + parameters[at[i] + np.uint64(1)] * x[i]
     else:
-        call_routine(sampler, law, u, n, at, columns, parameters, data, x)
+        call_routine(sampler, distribution, u, n, at, columns, parameters, data, x)
 
 
 @part
@@ -182,7 +184,7 @@ def _merge(o, n, times, s, m2, total, mean, variance):
 
 
 def _pull_bulk(
-    law: Any,
+    distribution: Any,
     k0: Any,
     k1: Any,
     episode: Any,
@@ -203,7 +205,7 @@ def _pull_bulk(
     room: Any,
     counter: Any,
 ) -> None:
-    """Add `times` samples of one arm at a cost that does not grow with `times`, exact in law.
+    """Add `times` samples of one arm at a cost that does not grow with `times`, exact in distribution.
 
     Bernoulli: binomial. Gaussian: normal sum, chi-square spread. Categorical and resampled: multinomial, one binomial
     per value (row). Uniform and tabulated arms have no closed form: their samples are drawn one by one, as are
@@ -216,12 +218,12 @@ def _pull_bulk(
     parameters, data, sample = carray(parameters, _FAR), carray(data, _FAR), carray(sample, _FAR)
     total, mean, variance = carray(total, _FAR), carray(mean, _FAR), carray(variance, _FAR)
     room, counter = carray(room, (3, D)), carray(counter, 6)
-    one_by_one = law in (UNIFORM, TABULATED) or (law == RESAMPLED and times < parameters[at + 1])
+    one_by_one = distribution in (UNIFORM, TABULATED) or (distribution == RESAMPLED and times < parameters[at + 1])
     s, m2, first = room[0], room[1], room[2]
     for d in range(D):
         s[d] = m2[d] = 0.0
     if one_by_one:
-        row = law == RESAMPLED  # one uniform number picks all coordinates of a row
+        row = distribution == RESAMPLED  # one uniform number picks all coordinates of a row
         w0 = w1 = w2 = w3 = np.uint64(0)
         for t in range(n, n + times):
             for d in range(D):
@@ -230,7 +232,7 @@ def _pull_bulk(
                     c3 = np.uint64(d // 2) * NEXT_BLOCK
                     w0, w1, w2, w3 = philox(np.uint64(t) & _LOW, c1, episode, c3, k0, k1)
                 u = to_uniform(w0, w1) if d % 2 == 0 or row else to_uniform(w2, w3)
-                x = from_uniform(law, u, parameters, at, columns, data, d, D)
+                x = from_uniform(distribution, u, parameters, at, columns, data, d, D)
                 if t == n:
                     first[d] = x
                 s[d] += x
@@ -240,25 +242,25 @@ def _pull_bulk(
             m2[d] -= shift * shift / times
     else:
         open_counter(counter, k0, k1, episode, arm, n)
-        if law == BERNOULLI:
+        if distribution == BERNOULLI:
             for d in range(D):
                 hits = float(binomial(counter, times, parameters[at + d]))
                 s[d] = hits
                 m2[d] = hits * (times - hits) / times
-        elif law == GAUSSIAN:
+        elif distribution == GAUSSIAN:
             for d in range(D):
                 mu, sd = parameters[at + d], parameters[at + D + d]
                 s[d] = times * mu + sd * math.sqrt(times) * normal_quantile(next_uniform(counter))
                 m2[d] = sd * sd * 2.0 * gamma(counter, 0.5 * (times - 1)) if times > 1 else 0.0
         else:
-            values = columns if law == CATEGORICAL else np.int64(parameters[at + 1])
+            values = columns if distribution == CATEGORICAL else np.int64(parameters[at + 1])
             left, mass, below = times, 1.0, 0.0
             made = 0.0  # samples so far; `first` is the mean of them, from the first value on
             for d in range(D):
                 first[d] = 0.0
-            origin = 0 if law == CATEGORICAL else np.int64(parameters[at])
+            origin = 0 if distribution == CATEGORICAL else np.int64(parameters[at])
             for v in range(values):
-                if law == CATEGORICAL:
+                if distribution == CATEGORICAL:
                     upper = parameters[at + v] if v < values - 1 else 1.0
                     p, below = upper - below, upper
                 else:

@@ -2,7 +2,7 @@
 
 `Simulator.advance` makes all pulls: those of the single environment (E = 1), of the vector environment and of the
 evaluation. It works in blocks of 64 episodes, in four loops: gather the counters, make the random words (in a loop of
-its own, which LLVM vectorises), turn them into samples by the law of the arms, update the statistics.
+its own, which LLVM vectorises), turn them into samples by the distribution of the arms, update the statistics.
 
 An arm's samples are summed up, and its mean is sum / pulls, rounded once: arms with the same sum and number of samples
 have the same mean, so that ties are recognised. The variance (divisor N) follows Welford's update.
@@ -60,14 +60,14 @@ class Work(NamedTuple):
 class Rules(NamedTuple):
     """What holds in all episodes of a `Simulator`."""
 
-    law: int  # its code, see `arms`
+    distribution: int  # its code, see `arms`
     sampler: int  # see `sampler_of`
     K: int
     D: int
     full: bool  # an episode stays open for its answer when the budget is spent
     budget: int  # -1: none
     limit: int  # pulls after which an episode is cut, -1: none
-    columns: int  # numbers that tell the law of an arm
+    columns: int  # numbers that tell the distribution of an arm
     own: bool  # each episode has arms of its own
     last: int  # the largest action: K, or K - 1 where no episode can be stopped
     cost: float  # of a pull
@@ -133,7 +133,7 @@ def by_routine(address, sim, e, a, o, m, times):
     rules, work = sim.rules, sim.work
     call_routine(
         address,
-        rules.law,
+        rules.distribution,
         sim.key[0, e],
         sim.key[1, e],
         sim.episode[e],
@@ -275,7 +275,7 @@ def _advance(sim: Simulation, arms, times, answers_checked: bool):
                 u[i] = to_uniform(w0, w1)
         for i in range(n):
             at[i] = (offset[i] if rules.own else c1[i]) * ucolumns
-        block_of_samples(rules.law, rules.sampler, u, n, at, rules.columns, sim.parameters, sim.data, spare, x)
+        block_of_samples(rules.distribution, rules.sampler, u, n, at, rules.columns, sim.parameters, sim.data, spare, x)
         for i in range(n):
             o, before = offset[i], float(np.int64(c0[i]))
             total[o], mean[o], variance[o] = updated(before, total[o], mean[o], variance[o], x[i])
@@ -293,10 +293,10 @@ def _advance(sim: Simulation, arms, times, answers_checked: bool):
 def _advance_rows(sim: Simulation, arms, times, answers_checked: bool):
     """`_advance` of arms of several dimensions."""
     rules, words, places = sim.rules, sim.work.words, sim.work.places
-    law, D, parameters, finished = rules.law, rules.D, sim.parameters, 0
+    distribution, D, parameters, finished = rules.distribution, rules.D, sim.parameters, 0
     offset, c0, c1, c2, q0, q1 = words[0], words[1], words[2], words[3], words[4], words[5]
     slot, place, spare, x, samples = places[0], places[1], places[2], sim.work.numbers[1], sim.work.numbers[2:]
-    row = law == RESAMPLED or law == CATEGORICAL  # one uniform number picks all coordinates
+    row = distribution == RESAMPLED or distribution == CATEGORICAL  # one uniform number picks all coordinates
     code, _ = _refusal(sim, arms, times, answers_checked)
     if code < 0:
         return code
@@ -311,7 +311,7 @@ def _advance_rows(sim: Simulation, arms, times, answers_checked: bool):
             for i in range(n):
                 w0, w1, w2, w3 = philox(c0[i], c1[i], c2[i], c3, q0[i], q1[i])
                 even[i], odd[i] = to_uniform(w0, w1), to_uniform(w2, w3)
-        if law == GAUSSIAN:
+        if distribution == GAUSSIAN:
             for d in range(D):
                 y = samples[d]
                 block_of_quantiles(y, n, spare, x)
@@ -322,7 +322,7 @@ def _advance_rows(sim: Simulation, arms, times, answers_checked: bool):
                 w = samples[0, i]
                 for d in range(D):
                     w = w if row else samples[d, i]
-                    samples[d, i] = from_uniform(law, w, parameters, place[i], rules.columns, sim.data, d, D)
+                    samples[d, i] = from_uniform(distribution, w, parameters, place[i], rules.columns, sim.data, d, D)
         for i in range(n):
             before = float(np.int64(c0[i]))
             for d in range(D):
@@ -358,7 +358,7 @@ class Simulator:
     """The statistics of E episodes, and the pulls that they come from.
 
     Args:
-        arms: the laws of the arms.
+        arms: the distributions of the arms.
         episodes: E, the number of slots.
         rows: (E, K, P), the parameters of each episode's own arms; None: `arms.parameters` are those of all.
         budget: pulls after which an episode ends, or None. max_pulls: pulls after which it is truncated, or None
@@ -403,7 +403,7 @@ class Simulator:
         table = arms.parameters.copy() if rows is None else rows
         self.arrays = sim = Simulation(
             rules=Rules(
-                law=arms.code,
+                distribution=arms.code,
                 sampler=sampler_of(arms.code, D),
                 K=K,
                 D=D,

@@ -29,12 +29,12 @@ def tells_evidence(problem: Any) -> bool:
     return "evidence_routine" in vars(latest)
 
 
-def of_ones_own(problem: Any, means: ArrayLike, law: str) -> bool:
+def of_ones_own(problem: Any, means: ArrayLike, distribution: str) -> bool:
     """Whether the alternatives are those of a user's own routine, of which the best proportions are not known."""
     if problem.local or ours(type(problem).evidence_routine):
         return False
-    K = len(one_instance(means, choice("law", law, ("gaussian", "bernoulli"))))
-    certifier: Certifier = problem.certifier(K, law=law, boundary="none", search="exact")
+    K = len(one_instance(means, choice("distribution", distribution, ("gaussian", "bernoulli"))))
+    certifier: Certifier = problem.certifier(K, distribution=distribution, boundary="none", search="exact")
     return certifier.kind == OWN
 
 
@@ -44,12 +44,12 @@ def _turns(problem: Any) -> tuple[float, float]:
     return -float(must_out), float(must_in)
 
 
-def certifier_of(problem: Any, K: int, numbers: Floats, law: str, search: str) -> Certifier:
+def certifier_of(problem: Any, K: int, numbers: Floats, distribution: str, search: str) -> Certifier:
     """`Problem.certifier`: the problem's own, or that of a local one's margins.
 
     Args:
         problem: a `Problem`.
-        numbers: of the law and the boundary, as `common` tells them. K, law, search: see `Problem.certifier`.
+        numbers: those of `common`. K, distribution, search: see `Problem.certifier`.
 
     Raises:
         ValueError: for a problem that has none, naming it.
@@ -57,14 +57,14 @@ def certifier_of(problem: Any, K: int, numbers: Floats, law: str, search: str) -
     found: Certifier | None = problem.evidence_routine(K, numbers, search) if tells_evidence(problem) else None
     if found is not None:
         return found
-    if problem.local and law == "gaussian" and problem.measure is not None:
+    if problem.local and distribution == "gaussian" and problem.measure is not None:
         address, given = float(problem.measure.routine.address), problem.measure.numbers.tolist()
         return Certifier.of("margins", K, _widest(numbers), *_turns(problem), 0.0, address, *given, room=K)
     there = "a" if problem.measure is not None else "no"
     raise ValueError(
         f"the problem {problem.name!r} tells no evidence for compiled code: it needs evidence_routine, "
-        "or local = True, a distance_routine (docs/own-problem.md shows one) and law='gaussian'; got "
-        f"local={problem.local}, {there} distance_routine and law={law!r}"
+        "or local = True, a distance_routine (docs/own-problem.md shows one) and distribution='gaussian'; got "
+        f"local={problem.local}, {there} distance_routine and distribution={distribution!r}"
     )
 
 
@@ -96,18 +96,18 @@ def ways(
     Args:
         problem: a `Problem`.
         pulls, mean, answer, variance: see `Problem.evidence`.
-        **options: of `Problem.certifier`, law among them.
+        **options: of `Problem.certifier`, distribution among them.
 
     Raises:
         ValueError: for a problem that tells no evidence, and for arrays that do not go together, naming their shapes.
     """
-    seen = statistics(pulls, mean, variance, options["law"])
+    seen = statistics(pulls, mean, variance, options["distribution"])
     _check_arms(problem, Arms(seen.K, seen.D))
     if answer is None:
         inside = np.ascontiguousarray(problem.plug_in(seen.seen), np.int8)
     else:
         inside = answers(answer, (*seen.lead, seen.K), problem.answer_size, problem.name)
-    compiled = tells_evidence(problem) or problem.measure is not None or options["law"] != "gaussian"
+    compiled = tells_evidence(problem) or problem.measure is not None or options["distribution"] != "gaussian"
     if problem.local and not compiled:
         certifier, seen = _by_margins(problem, seen, options)
     else:
@@ -127,7 +127,7 @@ def _check_arms(problem: Any, arms: Arms) -> None:
         raise ValueError(f"{arms.K} arms are too few for {problem!r:.200}")
 
 
-def game_of(problem: Any, means: ArrayLike, law: str, sigma: float) -> Game:
+def game_of(problem: Any, means: ArrayLike, distribution: str, sigma: float) -> Game:
     """Optimal proportions (K,) and the value of the game, for one instance; see `game`.
 
     Raises:
@@ -135,19 +135,19 @@ def game_of(problem: Any, means: ArrayLike, law: str, sigma: float) -> Game:
     """
     from .game import single, solve  # late, as few ask for it
 
-    m = one_instance(means, choice("law", law, ("gaussian", "bernoulli")))
+    m = one_instance(means, choice("distribution", distribution, ("gaussian", "bernoulli")))
     _check_arms(problem, Arms(len(m), m.shape[1] if m.ndim == 2 else 1))
     answer = problem.plug_in(m)
     if problem.local:
-        one = np.ones((len(m), 1), np.int64)
-        return single(problem.evidence(one, m[:, None], answer[:, None], law=law, sigma=sigma, dependent=False))
-    if of_ones_own(problem, m, law):
+        one, known = np.ones((len(m), 1), np.int64), {"distribution": distribution, "sigma": sigma, "dependent": False}
+        return single(problem.evidence(one, m[:, None], answer[:, None], **known))
+    if of_ones_own(problem, m, distribution):
         raise ValueError(
             f"the characteristic time of the problem {problem.name!r} is not known, as the alternatives are those of "
             "its own evidence_routine; it may define characteristic_time and optimal_proportions itself"
         )
-    certifier = problem.certifier(len(m), law=law, sigma=sigma, boundary="none", search="exact")
-    game = solve(certifier.kind, certifier.numbers[COMMON:], law, float(sigma) ** 2, m, answer)
+    certifier = problem.certifier(len(m), distribution=distribution, sigma=sigma, boundary="none", search="exact")
+    game = solve(certifier.kind, certifier.numbers[COMMON:], distribution, float(sigma) ** 2, m, answer)
     if not game.is_solved:
         warnings.warn(
             f"the characteristic time of {problem!r:.200} is not found to its accuracy: it lies between "

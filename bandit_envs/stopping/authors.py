@@ -1,8 +1,8 @@
 """For evidence routines of one's own: alternatives that are pairs of arms, and how the nearest one is reported.
 
 An alternative is a set of instances on which the answer is wrong: here those in which mu_i <= a mu_j + b, a > 0. Its
-value is the logarithm of its GLR statistic beyond the threshold, by the law and the boundary that the numbers name;
-docs/own-problem.md has a routine that is made of these.
+value is the logarithm of its GLR statistic beyond the threshold, by the distribution and the boundary that the numbers
+name; docs/own-problem.md has a routine that is made of these.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from __future__ import annotations
 import math
 
 from ..kernels.compiled import part, view
-from .boundaries import BOUNDARY, COMMON, LAW, NONE, enough
+from .boundaries import BOUNDARY, COMMON, DISTRIBUTION, NONE, enough
 from .decided import weighed
-from .laws import pair_cost
+from .distributions import pair_cost
 from .nearest import report
 from .values import pair_value
 
@@ -21,7 +21,7 @@ __all__ = ["own_numbers", "pair_alternative", "report_pair"]
 
 @view
 def own_numbers(numbers):
-    """The numbers that a problem has handed to `Certifier.of` itself, behind those of the law and the boundary."""
+    """The numbers that a problem has handed to `Certifier.of` itself, behind those of `common`."""
     return numbers[COMMON:]
 
 
@@ -55,12 +55,12 @@ def report_pair(numbers, pulls, mean, variance, i, j, a, b, value, alternatives,
         alternatives: how many there are for given true means; ln of it is the price of looking at all of them.
         out: filled in.
     """
-    K, law = len(pulls), numbers[LAW]
+    K, distribution = len(pulls), numbers[DISTRIBUTION]
     x, _, u = weighed(numbers, pulls, mean, variance, i)
     w, _, v = weighed(numbers, pulls, mean, variance, j)
-    _, y = pair_cost(law, mean[i], x, u, mean[j], w, v, a, b, -math.inf)
+    _, y = pair_cost(distribution, mean[i], x, u, mean[j], w, v, a, b, -math.inf)
     out[0] = value if numbers[BOUNDARY] == NONE else enough(numbers, value, 2.0) - math.log(alternatives)
     out[1] = 2.0
     second = 1 if pulls[i] <= pulls[j] else 0
-    report(out, K, 1 - second, law, i, mean[i], u, x, min(mean[i], a * y + b))
-    report(out, K, second, law, j, mean[j], v, w, y)
+    report(out, K, 1 - second, distribution, i, mean[i], u, x, min(mean[i], a * y + b))
+    report(out, K, second, distribution, j, mean[j], v, w, y)

@@ -10,11 +10,11 @@ MIXTURE    Gaussian (sub-Gaussian): no penalty arm by arm; `values` tells what a
            Bernoulli: penalty -ln B(N m + 1, N (1 - m) + 1) - N h(m), h the entropy: the mixture over all
            means, Beta(1, 1), against the likelihood of mu. For samples in [0, 1] that are not 0 or 1, the likelihood
            ratio is no larger on average (an exponential lies below its chord), so that it is valid for them too.
-           Student: penalty ln(largest likelihood / mixture), the mixture over a normal-inverse-gamma law of
+           Student: penalty ln(largest likelihood / mixture), the mixture over a normal-inverse-gamma prior of
            mean and variance. Numerator a proper mixture, denominator the largest likelihood over all variances: an
            e-process among all that has been seen (Wasserman, Ramdas & Balakrishnan, PNAS 2020). The t-test's mixture,
-           with the flat law of the scale, is a martingale only among what is scale-invariant: a rule of pulls that
-           looks at the scale of the samples (and all do) may break it.
+           with the flat prior of the scale, is a martingale only among what is scale-invariant: a rule of pulls
+           that looks at the scale of the samples (and all do) may break it.
 KAUFMANN   Gaussian: penalty 2 ln(4 + ln N), and |S| C(x / |S|) in place of x = ln(ways / delta), with
            C(x) = min over l in (1/2, 1) of (g(l) + x) / l, g(l) = 2 l - 2 l ln(4 l) + ln zeta(2 l) - 1/2 ln(1 - l).
            Bernoulli: 3 ln(1 + ln N), and T in place of C. (Kaufmann & Koolen, JMLR 2021, sections 4 and 5.)
@@ -29,7 +29,7 @@ import math
 import numpy as np
 
 from ..kernels.compiled import part
-from .laws import BERNOULLI, GAUSSIAN, STUDENT
+from .distributions import BERNOULLI, GAUSSIAN, STUDENT
 
 __all__ = ["BOUNDARIES", "COMMON", "LEVELS_ROOM", "RHO", "arm_penalty", "enough", "refresh"]
 
@@ -37,20 +37,20 @@ NONE, MIXTURE, KAUFMANN = range(3)
 BOUNDARIES = {"none": NONE, "mixture": MIXTURE, "kaufmann-koolen": KAUFMANN}
 RHO: float | None = None  # pulls of an arm at which the Gaussian mixture is sharpest; None: those of `values.RHOS`
 LEVELS_ROOM = 2 * 400  # room of `levels`, two numbers for each depth of its stack
-COMMON = 9  # numbers that stand before a problem's own: LAW .. DOUBT
-LAW, VARIANCE, BOUNDARY, RHO_AT, CENTRE, PRIOR, D_AT, DEPENDENT, DOUBT = range(9)
-KAPPA, SHAPE = 0.01, 0.5  # of the normal-inverse-gamma law: pulls that the centre is worth; shape
+COMMON = 9  # numbers that stand before a problem's own: DISTRIBUTION .. DOUBT
+DISTRIBUTION, VARIANCE, BOUNDARY, RHO_AT, CENTRE, PRIOR, D_AT, DEPENDENT, DOUBT = range(9)
+KAPPA, SHAPE = 0.01, 0.5  # of the normal-inverse-gamma prior: pulls that the centre is worth; shape
 
 
 @part
 def arm_penalty(numbers, N, m, v):
     """The penalty of an arm of N > 0 pulls, mean m and variance v (divisor N)."""
-    law = numbers[LAW]
-    if numbers[BOUNDARY] == NONE or numbers[BOUNDARY] == MIXTURE and law == GAUSSIAN:
+    distribution = numbers[DISTRIBUTION]
+    if numbers[BOUNDARY] == NONE or numbers[BOUNDARY] == MIXTURE and distribution == GAUSSIAN:
         return 0.0
     if numbers[BOUNDARY] == KAUFMANN:
-        return 3.0 * math.log1p(math.log(N)) if law == BERNOULLI else 2.0 * math.log(4.0 + math.log(N))
-    if law == BERNOULLI:
+        return 3.0 * math.log1p(math.log(N)) if distribution == BERNOULLI else 2.0 * math.log(4.0 + math.log(N))
+    if distribution == BERNOULLI:
         hits, misses = N * m, N * (1.0 - m)
         entropy = 0.0
         if m > 0.0:
@@ -73,11 +73,11 @@ def refresh(numbers, pulls, mean, variance, room):
 
     A new room is all 0.
     """
-    K, law = len(pulls), numbers[LAW]
+    K, distribution = len(pulls), numbers[DISTRIBUTION]
     D = np.int64(numbers[D_AT])
     for a in range(K):
         N, m = float(pulls[a]), mean[a * D]
-        v = variance[a * D] if law == STUDENT else numbers[VARIANCE]
+        v = variance[a * D] if distribution == STUDENT else numbers[VARIANCE]
         if room[a] != N or room[K + a] != m or room[4 * K + a] != v:
             room[a], room[K + a], room[4 * K + a] = N, m, v
             known = N > 0.0 and v > 0.0
@@ -149,6 +149,6 @@ def enough(numbers, value, arms):
         return value
     if value <= 0.0:
         return 0.0
-    if numbers[LAW] == BERNOULLI:
+    if numbers[DISTRIBUTION] == BERNOULLI:
         return arms * _exponential_level(value / arms)
     return max(arms * _gaussian_level(value / arms), 0.0)

@@ -18,8 +18,8 @@ import math
 import numpy as np
 
 from ..kernels.compiled import inlined, part
-from .boundaries import BOUNDARY, LAW, MIXTURE, RHO_AT, VARIANCE
-from .laws import BERNOULLI, GAUSSIAN, STUDENT
+from .boundaries import BOUNDARY, DISTRIBUTION, MIXTURE, RHO_AT, VARIANCE
+from .distributions import BERNOULLI, GAUSSIAN, STUDENT
 from .values import LIKELIHOOD, mixed, scale, shared_cost
 
 __all__ = ["pair_bounds"]
@@ -115,7 +115,7 @@ def pair_bounds(numbers, mean, weight, penalty, arm, is_lowered, a, b, floor, ne
     """Fill out (K,) with bounds of the `pair_value` of an arm and each other one, less `need`.
 
     Args:
-        numbers: of the law and the boundary.
+        numbers: of the distribution and the boundary.
         mean, weight, penalty: (K,), of the arms.
         arm: which one; whether `is_lowered`, and the others raised, or the other way round.
         a, b, floor: see `pair_cost`.
@@ -123,18 +123,18 @@ def pair_bounds(numbers, mean, weight, penalty, arm, is_lowered, a, b, floor, ne
         is_above: bounds from above, else from below; inf or -inf where there is none.
         out: (K,); what stands in it for the arm itself means nothing.
     """
-    law, mixture, rho, above = numbers[LAW], numbers[BOUNDARY] == MIXTURE, numbers[RHO_AT], 1.0 if is_above else 0.0
-    v, base, sign = numbers[VARIANCE] if law == GAUSSIAN else 0.25, 0.0, 1.0
+    distribution, mixture, rho = numbers[DISTRIBUTION], numbers[BOUNDARY] == MIXTURE, numbers[RHO_AT]
+    v, base, sign, above = numbers[VARIANCE] if distribution == GAUSSIAN else 0.25, 0.0, 1.0, 1.0 if is_above else 0.0
     moves = a > 0.0 and weight[arm] > 0.0 and (is_lowered or mean[arm] >= floor)
-    if law == STUDENT or not moves or (law == BERNOULLI and a + b < 0.0):
+    if distribution == STUDENT or not moves or (distribution == BERNOULLI and a + b < 0.0):
         out[:] = math.inf if is_above else -math.inf
         return
     if not is_lowered:  # to raise it, and to lower the others, is the other way round in the mirror
-        base, sign = 1.0 if law == BERNOULLI else 0.0, -1.0
+        base, sign = 1.0 if distribution == BERNOULLI else 0.0, -1.0
         a, b, floor = 1.0 / a, (b + (a - 1.0) * base) / a, -math.inf
-    if law == GAUSSIAN and mixture:
+    if distribution == GAUSSIAN and mixture:
         fill(MIXED, rho, v, above, mean, weight, penalty, arm, base, sign, a, b, floor, need, out)
-    elif law == GAUSSIAN:
+    elif distribution == GAUSSIAN:
         fill(SQUARE, rho, v, above, mean, weight, penalty, arm, base, sign, a, b, floor, need, out)
     elif mixture and is_above:
         fill(BOTH_ABOVE, rho, v, 1.0, mean, weight, penalty, arm, base, sign, a, b, floor, need, out)

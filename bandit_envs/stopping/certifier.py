@@ -15,8 +15,8 @@ from ..kernels.compiled import jit, view
 from ..kernels.routines import call_routine, routine
 from ..kernels.spellings import both_spellings
 from . import boundaries
-from .boundaries import BOUNDARIES, COMMON, D_AT, DEPENDENT, DOUBT, LAW, PRIOR, RHO, VARIANCE
-from .laws import GAUSSIAN, LAWS
+from .boundaries import BOUNDARIES, COMMON, D_AT, DEPENDENT, DISTRIBUTION, DOUBT, PRIOR, RHO, VARIANCE
+from .distributions import CODES, GAUSSIAN
 from .scale import Trial, is_borne_out, trial
 
 __all__ = ["OWN", "Certifier", "common", "level_of", "nearest_way"]
@@ -100,7 +100,7 @@ class Certifier(NamedTuple):
     """
 
     routine: Any
-    numbers: Floats  # what it is told of the law, the boundary and the problem
+    numbers: Floats  # what it is told of the distribution, the boundary and the problem
     room: int  # how many floats it needs to work in
     K: int
     D: int
@@ -113,7 +113,7 @@ class Certifier(NamedTuple):
         Args:
             kind: of `KINDS`; or a function of one's own, a routine as docs/own-problem.md explains it.
             K: number of arms.
-            common: the numbers of the law and the boundary, which `Problem.evidence_routine` is given.
+            common: the numbers of the distribution and the boundary, which `Problem.evidence_routine` is given.
             *numbers: of the problem, which stand behind them.
             room: how many floats the routine needs to work in beyond 5 K.
         """
@@ -132,7 +132,7 @@ class Certifier(NamedTuple):
         Args:
             sigma: of this certifier. known: a scale that is known to hold; inf where there is none.
         """
-        if self.numbers[LAW] != GAUSSIAN or sigma >= known * (1.0 - 1e-9):
+        if self.numbers[DISTRIBUTION] != GAUSSIAN or sigma >= known * (1.0 - 1e-9):
             return self
         numbers = self.numbers.copy()
         numbers[DOUBT] = known / sigma * (known / sigma)  # inf beyond all floats
@@ -203,7 +203,7 @@ def level_of(value: Floats) -> Floats:
 
 @both_spellings
 def common(
-    law: str = "gaussian",
+    distribution: str = "gaussian",
     sigma: float = 1.0,
     boundary: str = "mixture",
     rho: float | None = RHO,
@@ -214,7 +214,7 @@ def common(
     """The numbers that all kinds have in common, checked.
 
     Args:
-        law: "gaussian", "bernoulli" or "student".
+        distribution: "gaussian", "bernoulli" or "student".
         sigma: known scale of a sample; "student": about what it may be, for the prior; "bernoulli": not used.
         boundary: "none": the evidence itself; "mixture" or "kaufmann-koolen".
         rho: pulls per arm at which the Gaussian mixture is sharpest; None: a mixture over several.
@@ -225,22 +225,24 @@ def common(
     Raises:
         ValueError: naming the value and what is allowed.
     """
-    law, boundary = choice("law", law, list(LAWS)), choice("boundary", boundary, list(BOUNDARIES))
-    if law == "student" and boundary == "kaufmann-koolen":
-        raise ValueError("boundary='kaufmann-koolen' is for the laws 'gaussian' and 'bernoulli', got law='student'")
+    choice("distribution", distribution, list(CODES))
+    choice("boundary", boundary, list(BOUNDARIES))
+    if distribution == "student" and boundary == "kaufmann-koolen":
+        raise ValueError("boundary='kaufmann-koolen' is for 'gaussian' and 'bernoulli', got distribution='student'")
     if D > 1 and boundary == "kaufmann-koolen":
         raise ValueError(f"arms of {D} dimensions need the mixture, got {boundary!r}")
     dependent = flag("dependent", dependent) and D > 1
-    if dependent and law != "gaussian":
+    if dependent and distribution != "gaussian":
         raise ValueError(
-            f"law={law!r} needs coordinates that are independent; where they may depend on each other (rows of data, "
-            "several attributes of one measurement), arms of several dimensions are certified with law='gaussian'"
+            f"distribution={distribution!r} needs independent coordinates; where they may depend on each other (rows "
+            "of data, several attributes of one measurement), arms are certified with distribution='gaussian'"
         )
     if rho is not None and boundary == "kaufmann-koolen":
         raise ValueError(f"rho belongs to boundary='mixture', got rho={rho!r:.200} with boundary='kaufmann-koolen'")
     variance = number("sigma", sigma, 1e-100, 1e100) ** 2
     found = np.zeros(COMMON)
-    found[boundaries.LAW], found[boundaries.VARIANCE] = LAWS[law], 1.0 if law == "bernoulli" else variance
+    found[boundaries.DISTRIBUTION] = CODES[distribution]
+    found[boundaries.VARIANCE] = 1.0 if distribution == "bernoulli" else variance
     found[boundaries.BOUNDARY] = BOUNDARIES[boundary]
     found[boundaries.RHO_AT] = 0.0 if rho is None else number("rho", rho, 0, above=True)
     found[boundaries.CENTRE], found[boundaries.PRIOR] = number("centre", centre), variance

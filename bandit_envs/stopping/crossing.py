@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 
 from ..kernels.compiled import inlined, part
-from .laws import BERNOULLI, divergence
+from .distributions import BERNOULLI, divergence
 from .swaps import moved
 
 __all__ = ["cost_of_entering", "room_of_crossing"]

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from ..kernels.compiled import inlined, part
-from .boundaries import COMMON, LAW, VARIANCE, arm_penalty, enough, refresh
-from .laws import STUDENT, arm_cost
+from .boundaries import COMMON, DISTRIBUTION, VARIANCE, arm_penalty, enough, refresh
+from .distributions import STUDENT, arm_cost
 from .nearest import all_good_inside, best_inside, best_of
 from .values import arm_value, pair_value
 
@@ -30,7 +30,7 @@ AT_MOST = math.log(4.0)  # no value exceeds the cost of its arms by more
 @inlined
 def weighed(numbers, pulls, mean, variance, i):
     """Weight, penalty and scale of arm i, as `refresh` tells them."""
-    N, v = float(pulls[i]), variance[i] if numbers[LAW] == STUDENT else numbers[VARIANCE]
+    N, v = float(pulls[i]), variance[i] if numbers[DISTRIBUTION] == STUDENT else numbers[VARIANCE]
     if N > 0.0 and v > 0.0:
         return N, arm_penalty(numbers, N, mean[i], v), v
     return 0.0, 0.0, v
@@ -133,7 +133,7 @@ def all_good_decided(numbers, pulls, mean, variance, room, inside, out):
 @inlined
 def prepared(numbers, pulls, mean, variance, room, i):
     """`weighed`, with penalties that are computed once: room[i] is that of arm i, or NaN."""
-    N, v = float(pulls[i]), variance[i] if numbers[LAW] == STUDENT else numbers[VARIANCE]
+    N, v = float(pulls[i]), variance[i] if numbers[DISTRIBUTION] == STUDENT else numbers[VARIANCE]
     if not (N > 0.0 and v > 0.0):
         return 0.0, 0.0, v
     if math.isnan(room[i]):
@@ -163,17 +163,17 @@ def excluded_outside(numbers, pulls, mean, variance, room, i, x, p, u, best):
 
     A pair costs no more than to move one of its arms alone; so most are told without the cheapest move of both.
     """
-    law, c, d, bottom = numbers[LAW], numbers[COMMON + 3], numbers[COMMON + 4], numbers[COMMON + 5]
+    distribution, c, d, bottom = numbers[DISTRIBUTION], numbers[COMMON + 3], numbers[COMMON + 4], numbers[COMMON + 5]
     needed, m, K = numbers[len(numbers) - 2], mean[i], len(pulls)
     most, low = (mean[best] - d) / c, c * m + d
-    if most >= bottom and arm_cost(law, x, m, u, most) < needed - AT_MOST:
+    if most >= bottom and arm_cost(distribution, x, m, u, most) < needed - AT_MOST:
         return False
     for n in range(K):
         j = (best + n) % K
         if j == i or not mean[j] > low:
             continue
         w, q, v = prepared(numbers, pulls, mean, variance, room, j)
-        if m >= bottom and arm_cost(law, w, mean[j], v, low) < needed - AT_MOST:
+        if m >= bottom and arm_cost(distribution, w, mean[j], v, low) < needed - AT_MOST:
             continue
         if pair_value(numbers, mean[j], w, v, q, m, x, u, p, c, d, bottom) >= needed:
             return True
@@ -201,7 +201,7 @@ def wanted(numbers: Any, x: float, arms: int) -> float:
     """What the cost less its penalties of a way that moves so many arms must reach for `enough` to tell x.
 
     Args:
-        numbers: of the law and the boundary. x: > 0. arms: of the way.
+        numbers: of the distribution and the boundary. x: > 0. arms: of the way.
     """
     low, high = x, x
     while enough(numbers, high, float(arms)) < x:

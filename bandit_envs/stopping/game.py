@@ -29,8 +29,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .game_ways import Floats, Law, Measured, Sets, listed
-from .laws import LAWS
+from .distributions import CODES
+from .game_ways import Distribution, Floats, Measured, Sets, listed
 
 __all__ = ["Game", "single", "solve"]
 
@@ -175,25 +175,25 @@ def single(costs: Floats) -> Game:
     return Game(inverse / inverse.sum(), value, value)
 
 
-def solve(kind: str, told: Floats, law: str, v: float, means: Floats, inside: NDArray[np.bool_]) -> Game:
+def solve(kind: str, told: Floats, distribution: str, v: float, means: Floats, inside: NDArray[np.bool_]) -> Game:
     """Optimal proportions and the value of the game, 1 / T*: 0 where the answer is tied with a wrong one.
 
     It is inf where no instance makes the answer wrong.
 
     Args:
         kind: of the exact search, and told: its numbers, see `Certifier`.
-        law: "gaussian" or "bernoulli". v: the Gaussian variance.
+        distribution: "gaussian" or "bernoulli". v: the Gaussian variance.
         means: (K,). inside: (K,), the answer.
     """
     K = len(means)
     kinds, back, counts = np.unique(np.stack([means, inside]), axis=1, return_inverse=True, return_counts=True)
     back = back.reshape(-1)
     if kind in ("each", "swaps"):
-        search: Any = Sets(kind, told, LAWS[law], v, means, inside, back, kinds[0])
+        search: Any = Sets(kind, told, CODES[distribution], v, means, inside, back, kinds[0])
         ways: list[Any] = [search.ways]
     else:
         search = None
-        ways = listed(kind, told, Law(LAWS[law], v), kinds[0], kinds[1] != 0, counts)
+        ways = listed(kind, told, Distribution(CODES[distribution], v), kinds[0], kinds[1] != 0, counts)
     barrier = _Barrier(ways, counts.astype(np.float64))
     w = np.full(len(counts), 1 / K)
     lower = search(w) if search is not None else math.inf

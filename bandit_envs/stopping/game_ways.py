@@ -11,7 +11,7 @@ those that are nearest at some w.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 
 from ..kernels.compiled import inlined, jit
 from .boundaries import LEVELS_ROOM
-from .laws import BERNOULLI, GAUSSIAN, curvature, divergence, slope
+from .distributions import BERNOULLI, GAUSSIAN, curvature, divergence, slope
 from .levels import EACH, level, others_at
 from .swaps import Goal, swaps_below, swaps_bound
 
-__all__ = ["Floats", "Ints", "Law", "Measured", "Sets", "listed"]
+__all__ = ["Floats", "Ints", "Distribution", "Measured", "Sets", "listed"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -32,11 +32,11 @@ EXCHANGES = 2  # of one arm each, in a set that has been found: so many sets bes
 SEARCHED = 2000  # sets of arms that are looked at in a search for the nearest ones
 
 
-class Law:
+class Distribution:
     """Divergences of Gaussian or Bernoulli arms, over arrays."""
 
-    def __init__(self, law: int, v: float) -> None:
-        self.gaussian, self.v = law == GAUSSIAN, v
+    def __init__(self, distribution: int, v: float) -> None:
+        self.gaussian, self.v = distribution == GAUSSIAN, v
 
     def divergence(self, m: Floats, mu: Floats) -> Floats:
         """What a pull costs where the mean m is moved to mu, elementwise."""
@@ -98,9 +98,9 @@ class Measured(NamedTuple):
 class _Pairs:
     """Ways of two arms: i is lowered to a x + b, and j raised to x in [low, high]."""
 
-    def __init__(self, law: Law, means: Floats, rows: list[tuple[int, int, float, float, float, float]]) -> None:
+    def __init__(self, distribution: Distribution, means: Floats, rows: Sequence[tuple[float, ...]]) -> None:
         table = np.array(rows, np.float64).reshape(-1, 6)
-        self.law, self.means, self.x = law, means, np.full(len(table), math.nan)
+        self.distribution, self.means, self.x = distribution, means, np.full(len(table), math.nan)
         self.i, self.j = table[:, 0].astype(np.int64), table[:, 1].astype(np.int64)
         self.a, self.b, self.low, self.high = table[:, 2], table[:, 3], table[:, 4], table[:, 5]
 
@@ -111,20 +111,20 @@ class _Pairs:
         """G and C are (n, 2): of i and j."""
         i, j = self.i[some], self.j[some]
         a, b, low, high = (x[some] for x in (self.a, self.b, self.low, self.high))
-        mi, mj, wi, wj, law = self.means[i], self.means[j], w[i], w[j], self.law
-        if law.gaussian:
+        mi, mj, wi, wj, distribution = self.means[i], self.means[j], w[i], w[j], self.distribution
+        if distribution.gaussian:
             x = np.clip((wj * mj + a * wi * (mi - b)) / (wj + a * a * wi), low, high)
         else:
 
             def rise(x: Floats) -> tuple[Floats, Floats]:
-                (f, s), (g, t) = law.slopes(mj, x), law.slopes(mi, a * x + b)
+                (f, s), (g, t) = distribution.slopes(mj, x), distribution.slopes(mi, a * x + b)
                 return wj * f + a * wi * g, wj * s + a * a * wi * t
 
             x = self.x[some] = _roots(rise, low, high, self.x[some])
         with np.errstate(all="ignore"):
             y = np.minimum(a * x + b, mi)
-            G = np.stack([law.divergence(mi, y), law.divergence(mj, x)], axis=1)
-            (g, t), (f, s) = law.slopes(mi, y), law.slopes(mj, x)
+            G = np.stack([distribution.divergence(mi, y), distribution.divergence(mj, x)], axis=1)
+            (g, t), (f, s) = distribution.slopes(mi, y), distribution.slopes(mj, x)
             total = wj * s + a * a * wi * t
             C = np.stack([a * g, f], axis=1) / np.sqrt(total)[:, None]
         inner = (low < x) & (x < high) & (total > 0)
@@ -169,26 +169,27 @@ class _Wide:
 
 
 @inlined
-def _rise(law, v, side, c, d, means, w, i, others, x):
+def _rise(distribution, v, side, c, d, means, w, i, others, x):
     """First and second derivative in x of the cost of a way of `_Levels`."""
-    first, second, y = w[i] * slope(law, means[i], v, x), w[i] * curvature(law, means[i], v, x), c * x + d
+    first, second = w[i] * slope(distribution, means[i], v, x), w[i] * curvature(distribution, means[i], v, x)
+    y = c * x + d
     for a in range(len(means)):
         if others[a] > 0.0 and side * (means[a] - y) > 0.0:
-            first += c * others[a] * w[a] * slope(law, means[a], v, y)
-            second += c * c * others[a] * w[a] * curvature(law, means[a], v, y)
+            first += c * others[a] * w[a] * slope(distribution, means[a], v, y)
+            second += c * c * others[a] * w[a] * curvature(distribution, means[a], v, y)
     return first, second
 
 
 @inlined
-def _level_root(law, v, side, c, d, means, w, i, others, low, high, x):
+def _level_root(distribution, v, side, c, d, means, w, i, others, low, high, x):
     """Where in [low, high] the cost of a way of `_Levels` is least; x: where to start, or NaN. See `_roots`."""
-    if not low < high or _rise(law, v, side, c, d, means, w, i, others, low)[0] >= 0.0:
+    if not low < high or _rise(distribution, v, side, c, d, means, w, i, others, low)[0] >= 0.0:
         return low
-    if _rise(law, v, side, c, d, means, w, i, others, high)[0] <= 0.0:
+    if _rise(distribution, v, side, c, d, means, w, i, others, high)[0] <= 0.0:
         return high
     x = x if low < x < high else 0.5 * (low + high)
     for step in range(STEPS):
-        first, second = _rise(law, v, side, c, d, means, w, i, others, x)
+        first, second = _rise(distribution, v, side, c, d, means, w, i, others, x)
         low, high = (x if first <= 0.0 else low), (x if first >= 0.0 else high)
         after = x - first / second
         if not low <= after <= high or step % 8 == 7:
@@ -218,27 +219,27 @@ class Line(NamedTuple):
 
 
 @jit
-def _measure_levels(law, v, line, means, w, moves, G, C):
+def _measure_levels(distribution, v, line, means, w, moves, G, C):
     """What `_Levels.at` tells: xs (n,), the best x, where to start before; gradients G and C (n, K), 0 before."""
     (side, c, d), lows, highs, xs = line, moves.low, moves.high, moves.x
     for n in range(len(xs)):
         i, others = moves.arm[n], moves.others[n]
-        x = _level_root(law, v, side, c, d, means, w, i, others, lows[n], highs[n], xs[n])
+        x = _level_root(distribution, v, side, c, d, means, w, i, others, lows[n], highs[n], xs[n])
         xs[n], y = x, c * x + d
-        G[n, i], C[n, i] = divergence(law, means[i], v, x), slope(law, means[i], v, x)
+        G[n, i], C[n, i] = divergence(distribution, means[i], v, x), slope(distribution, means[i], v, x)
         for a in range(len(means)):
             if others[a] > 0.0 and side * (means[a] - y) > 0.0:
-                G[n, a] += others[a] * divergence(law, means[a], v, y)
-                C[n, a] += c * others[a] * slope(law, means[a], v, y)
-        _, bend = _rise(law, v, side, c, d, means, w, i, others, x)
+                G[n, a] += others[a] * divergence(distribution, means[a], v, y)
+                C[n, a] += c * others[a] * slope(distribution, means[a], v, y)
+        _, bend = _rise(distribution, v, side, c, d, means, w, i, others, x)
         C[n] = C[n] / math.sqrt(bend) if lows[n] < x < highs[n] and bend > 0.0 else 0.0 * w
 
 
 class _Levels(_Wide):
     """Arm i goes to x in [low, high], raised or lowered; so many of the others go the other way, to c x + d."""
 
-    def __init__(self, law: Law, means: Floats, c: float, d: float, raised: bool) -> None:
-        self.law, self.means, self.c, self.d, self.side = law, means, c, d, 1.0 if raised else -1.0
+    def __init__(self, distribution: Distribution, means: Floats, c: float, d: float, raised: bool) -> None:
+        self.distribution, self.means, self.c, self.d, self.side = distribution, means, c, d, 1.0 if raised else -1.0
         self.i, self.others = np.empty(0, np.int64), np.empty((0, len(means)))
         self.low, self.high, self.x = np.empty(0), np.empty(0), np.empty(0)
         self.known = set[bytes]()
@@ -259,11 +260,11 @@ class _Levels(_Wide):
 
     def at(self, w: Floats, some: Ints) -> Measured:
         """G and C are (n, K)."""
-        law, means, x = self.law, self.means, self.x[some]
+        distribution, means, x = self.distribution, self.means, self.x[some]
         G, C = np.zeros((2, len(some), len(means)))
         moves = Moves(self.i[some], self.others[some], self.low[some], self.high[some], x)
-        kind = GAUSSIAN if law.gaussian else BERNOULLI
-        _measure_levels(kind, law.v, Line(self.side, self.c, self.d), means, w, moves, G, C)
+        kind = GAUSSIAN if distribution.gaussian else BERNOULLI
+        _measure_levels(kind, distribution.v, Line(self.side, self.c, self.d), means, w, moves, G, C)
         self.x[some] = x
         return Measured(G @ w, G, C, None, -1.0)
 
@@ -271,8 +272,8 @@ class _Levels(_Wide):
 class _Halves(_Wide):
     """So many arms are raised, as many lowered, so that the sum of the raised ones is larger by a gap."""
 
-    def __init__(self, law: Law, means: Floats, gap: float) -> None:
-        self.law, self.means, self.gap = law, means, gap
+    def __init__(self, distribution: Distribution, means: Floats, gap: float) -> None:
+        self.distribution, self.means, self.gap = distribution, means, gap
         self.raised, self.x, self.known = np.empty((0, len(means))), np.empty(0), set[bytes]()
 
     def __len__(self) -> int:
@@ -288,34 +289,34 @@ class _Halves(_Wide):
 
     def _moved(self, m: Floats, w: Floats, side: Floats, x: Floats) -> Floats:
         """The means at multipliers x (n, 1)."""
-        if self.law.gaussian:
-            return m + side * x * self.law.v / w
+        if self.distribution.gaussian:
+            return m + side * x * self.distribution.v / w
         start = np.where(side > 0, 1 - m, m)
         root = np.sqrt(np.maximum((w + x) ** 2 - 4 * x * w * start, 0.0))
         low = 2 * w * start / (w + x + root)
         return np.where(side > 0, 1 - low, low)
 
     def at(self, w: Floats, some: Ints) -> Measured:
-        raised, m, law = self.raised[some], self.means[None], self.law
+        raised, m, distribution = self.raised[some], self.means[None], self.distribution
         side, count = np.sign(raised), np.abs(raised)
         W = np.broadcast_to(w, raised.shape)
 
         def free(mu: Floats) -> NDArray[np.bool_]:  # a mean of 0 or 1 stays there until its pull is outweighed
-            return (count > 0) & (law.gaussian | ((mu > 0) & (mu < 1)))
+            return (count > 0) & (distribution.gaussian | ((mu > 0) & (mu < 1)))
 
         def rise(x: Floats) -> tuple[Floats, Floats]:
             mu = self._moved(m, W, side, x[:, None])
-            bend = np.where(free(mu), count / (W * law.slopes(m, mu)[1]), 0.0)
+            bend = np.where(free(mu), count / (W * distribution.slopes(m, mu)[1]), 0.0)
             return (raised * mu).sum(axis=1) - self.gap, bend.sum(axis=1)
 
-        if law.gaussian:
-            x = (self.gap - (raised * m).sum(axis=1)) / (count * law.v / W).sum(axis=1)
+        if distribution.gaussian:
+            x = (self.gap - (raised * m).sum(axis=1)) / (count * distribution.v / W).sum(axis=1)
         else:
             x = self.x[some] = _roots(rise, np.zeros(len(some)), np.full(len(some), math.inf), self.x[some])
         with np.errstate(all="ignore"):
             mu = self._moved(m, W, side, x[:, None])
-            G = np.where(count > 0, count * law.divergence(m, mu), 0.0)
-            f, s = law.slopes(m, mu)
+            G = np.where(count > 0, count * distribution.divergence(m, mu), 0.0)
+            f, s = distribution.slopes(m, mu)
             moves = free(mu)
             each = np.where(moves, count * f / (W * s), 0.0)
             total = np.where(moves, count / (W * s), 0.0).sum(axis=1)
@@ -325,11 +326,11 @@ class _Halves(_Wide):
 
 
 def listed(
-    kind: str, told: Floats, law: Law, means: Floats, inside: NDArray[np.bool_], counts: NDArray[np.int64]
+    kind: str, told: Floats, distribution: Distribution, means: Floats, inside: NDArray[np.bool_], counts: Ints
 ) -> list[Any]:
     """All ways of a kind whose ways can be listed; means, inside and counts are those of merged arms."""
     I, O = np.flatnonzero(inside).tolist(), np.flatnonzero(~inside).tolist()  # noqa: E741
-    K, m, bernoulli = len(means), means.tolist(), not law.gaussian
+    K, m, bernoulli = len(means), means.tolist(), not distribution.gaussian
     pairs = list[tuple[int, int, float, float, float, float]]()
 
     def add(i: int, j: int, a: float, b: float, floor: float) -> None:
@@ -346,19 +347,19 @@ def listed(
         for i in I:
             for j in O:
                 add(i, j, 1.0, -float(told[1]), -math.inf)
-        return [_Pairs(law, means, pairs)]
+        return [_Pairs(distribution, means, pairs)]
     a, b, floor, c, d, bottom = (float(x) for x in told[:6])
     for i in I:
         for j in range(K):
             if j != i or counts[i] > 1:
                 add(i, j, a, b, floor)
-    levels = _Levels(law, means, c, d, raised=True)
+    levels = _Levels(distribution, means, c, d, raised=True)
     for i in O:
         others = counts.astype(np.float64)
         others[i] -= 1
         low, high = max(m[i], bottom), float(((means[others > 0] - d) / c).max())
         levels.add(i, others, low, min(high, 1.0) if bernoulli else high)
-    return [_Pairs(law, means, pairs), levels]
+    return [_Pairs(distribution, means, pairs), levels]
 
 
 class Asked(NamedTuple):
@@ -372,16 +373,18 @@ class Asked(NamedTuple):
 
 
 @jit
-def _each_sets(law, k, epsilon, mean, room, asked, work):
+def _each_sets(distribution, k, epsilon, mean, room, asked, work):
     """For each arm that is asked for: what it costs to lower it to the best x, and the set of k that is raised."""
     K = len(mean)
-    u, chosen, stack = work[:K], work[K : 2 * K], work[2 * K : 2 * K + LEVELS_ROOM]
+    u, kept, stack = work[:K], work[K : 2 * K], work[2 * K : 2 * K + LEVELS_ROOM]
     for n in range(len(asked.arms)):
         i, low, high = asked.arms[n], asked.ends[n, 0], asked.ends[n, 1]
-        asked.values[n], x = level(law, EACH, i, k, 1.0, epsilon, low, high, np.inf, mean, room, u, chosen, stack)
-        others_at(law, EACH, i, k, x + epsilon, mean, room, u, chosen)
+        asked.values[n], x = level(
+            distribution, EACH, i, k, 1.0, epsilon, low, high, np.inf, mean, room, u, kept, stack
+        )
+        others_at(distribution, EACH, i, k, x + epsilon, mean, room, u, kept)
         for a in range(K):
-            asked.sets[n, a], asked.costs[n, a] = chosen[a], u[a] if a != i else np.inf
+            asked.sets[n, a], asked.costs[n, a] = kept[a], u[a] if a != i else np.inf
 
 
 def _exchanged(chosen: Floats, costs: Floats) -> Floats:
@@ -402,15 +405,15 @@ class Sets:
         self,
         kind: str,
         told: Floats,
-        law: int,
+        distribution: int,
         v: float,
         means: Floats,
         inside: NDArray[np.bool_],
         back: Ints,
         merged: Floats,
     ) -> None:
-        K, one = len(means), Law(law, v)
-        self.law, self.means, self.back, self.G = law, means, back, len(merged)
+        K, one = len(means), Distribution(distribution, v)
+        self.distribution, self.means, self.back, self.G = distribution, means, back, len(merged)
         self.inside, self.k, self.epsilon = inside.astype(np.int8), int(told[0]), float(told[1])
         self.room, self.work, self.each = np.zeros(5 * K), np.zeros(6 * K + LEVELS_ROOM), kind == "each"
         self.room[4 * K :] = v
@@ -425,9 +428,9 @@ class Sets:
         for i in sorted(int(i) for i in firsts if inside[i]):
             low = float(np.sort(np.delete(means, i))[-self.k]) - self.epsilon
             high = float(means[i])
-            if law != GAUSSIAN:
+            if distribution != GAUSSIAN:
                 low, high = max(low, 0.0), min(high, 1.0 - self.epsilon)
-            if law == GAUSSIAN or high >= 0:
+            if distribution == GAUSSIAN or high >= 0:
                 asked.append(i)
                 ends.append((min(low, high), high))
         self.asked, self.ends = np.array(asked, np.int64), np.array(ends).reshape(-1, 2)
@@ -436,17 +439,17 @@ class Sets:
 
     def __call__(self, w: Floats) -> float:
         """A bound from below of the values of all ways at w, of merged arms; the nearest ones are known then."""
-        K, law = len(self.means), self.law
+        K, distribution = len(self.means), self.distribution
         self.room[2 * K : 3 * K] = w[self.back]
         if self.each:
             asked = Asked(self.asked, self.ends, self.sets, self.costs, self.values)
-            _each_sets(law, self.k, self.epsilon, self.means, self.room, asked, self.work)
+            _each_sets(distribution, self.k, self.epsilon, self.means, self.room, asked, self.work)
             for i, ends, chosen, costs in zip(self.asked, self.ends, self.sets, self.costs, strict=True):
                 for others in (chosen, *_exchanged(chosen, costs)):
                     self.ways.add(int(self.back[i]), np.bincount(self.back, others, self.G), *ends.tolist())
         else:
-            gap = self.k * self.epsilon
-            swaps_bound(Goal(law, self.k, gap), self.means, self.room, self.inside, self.work, self.sets, self.values)
+            goal = Goal(distribution, self.k, self.k * self.epsilon)
+            swaps_bound(goal, self.means, self.room, self.inside, self.work, self.sets, self.values)
             side = np.where(self.inside != 0, -1.0, 1.0)
             for chosen in self.sets:
                 if (chosen > 0).any():
@@ -463,7 +466,7 @@ class Sets:
             return float(self.values.min()), True
         gap, K = self.k * self.epsilon, len(self.means)
         told = self.means, self.room, self.inside, self.work, most, SEARCHED
-        found, whole = swaps_below(Goal(self.law, self.k, gap), *told)
+        found, whole = swaps_below(Goal(self.distribution, self.k, gap), *told)
         chosen = self.work[4 * K : 5 * K]
         if found < most:
             self.ways.add(np.bincount(self.back, chosen * np.where(self.inside != 0, -1.0, 1.0), self.G))

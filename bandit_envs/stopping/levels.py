@@ -5,13 +5,13 @@ EACH       TopK: i is lowered to x, and the k arms that are cheapest to raise ar
            answer, is no longer within epsilon of the k-th best arm.
 
 The cost f(x) is the sum of a part that falls in x and one that rises. It is convex for LEFT_OUT, but for the Student
-law; else the search is by branch and bound: on [l, h], f >= falling(h) + rising(l), and an interval on which f is known
-to be convex is solved by Newton's method.
+distribution; else the search is by branch and bound: on [l, h], f >= falling(h) + rising(l), and an interval on which f
+is known to be convex is solved by Newton's method.
 
 Convexity. For EACH, f is the least of convex functions, one for each set of k arms; the costs u_a(y) and u_b(y) of
 raising two arms to y, once one of them is positive, change their order at most once (Gaussian: their square roots are
 lines; Bernoulli: the derivative of the difference has one zero). So a set that is cheapest at both ends of an interval
-is so inside. For the Student law, the second derivatives are bounded on an interval, and no order is assumed.
+is so inside. For the Student distribution, the second derivatives are bounded on an interval, and no order is assumed.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 
 from ..kernels.compiled import part
-from .boundaries import COMMON, LAW, LEVELS_ROOM
-from .laws import BERNOULLI, STUDENT, arm_cost, curvature, slope
+from .boundaries import COMMON, DISTRIBUTION, LEVELS_ROOM
+from .distributions import BERNOULLI, STUDENT, arm_cost, curvature, slope
 
 __all__ = ["EACH", "each_exactly", "left_out_exactly", "level", "others_at"]
 
@@ -33,12 +33,12 @@ CLOSE = 1e-12  # relative error of the least cost
 
 
 @part
-def others_at(law, mode, i, k, y, mean, room, u, chosen):
+def others_at(distribution, mode, i, k, y, mean, room, u, chosen):
     """The cost of the other arms at y: of lowering all to it, or of raising the cheapest k, which are marked."""
     K, total = len(mean), 0.0
     for a in range(K):
         move = a != i and (mean[a] > y if mode == LEFT_OUT else mean[a] < y)
-        u[a] = arm_cost(law, room[2 * K + a], mean[a], room[4 * K + a], y) if move else 0.0
+        u[a] = arm_cost(distribution, room[2 * K + a], mean[a], room[4 * K + a], y) if move else 0.0
         chosen[a] = 1.0 if mode == LEFT_OUT and a != i else 0.0
         total += u[a]
     if mode == LEFT_OUT:
@@ -56,7 +56,7 @@ def others_at(law, mode, i, k, y, mean, room, u, chosen):
 
 
 @part
-def _set_holds(law, i, low, high, mean, room, u, chosen):
+def _set_holds(distribution, i, low, high, mean, room, u, chosen):
     """Whether the arms chosen at `high`, where the costs are u, are the cheapest ones on all of [low, high].
 
     Where they cost inf, as Bernoulli arms do at 1, so may others, which cost less just below. `low` is the k-th largest
@@ -69,9 +69,9 @@ def _set_holds(law, i, low, high, mean, room, u, chosen):
             continue
         if chosen[a] > 0.0 and u[a] == math.inf:
             return False
-        at_low = arm_cost(law, room[2 * K + a], mean[a], room[4 * K + a], low) if mean[a] < low else 0.0
+        at_low = arm_cost(distribution, room[2 * K + a], mean[a], room[4 * K + a], low) if mean[a] < low else 0.0
         if chosen[a] > 0.0:
-            largest = max(largest, u[a] if law == STUDENT else at_low)
+            largest = max(largest, u[a] if distribution == STUDENT else at_low)
         else:
             least = min(least, at_low)
     return largest <= least
@@ -91,28 +91,28 @@ def _least_curvature(m, v, low, high, falling):
 
 
 @part
-def _slopes(law, mode, i, c, d, x, mean, room, chosen):
+def _slopes(distribution, mode, i, c, d, x, mean, room, chosen):
     """First and second derivative in x of the cost, with the chosen arms."""
     K = len(mean)
     first = second = 0.0
     for a in range(K):
         w, m, v = room[2 * K + a], mean[a], room[4 * K + a]
         if w > 0.0 and a == i and (m < x if mode == LEFT_OUT else m > x):
-            first += w * slope(law, m, v, x)
-            second += w * curvature(law, m, v, x)
+            first += w * slope(distribution, m, v, x)
+            second += w * curvature(distribution, m, v, x)
         y = c * x + d
         if w > 0.0 and a != i and chosen[a] > 0.0 and (m > y if mode == LEFT_OUT else m < y):
-            first += c * w * slope(law, m, v, y)
-            second += c * c * w * curvature(law, m, v, y)
+            first += c * w * slope(distribution, m, v, y)
+            second += c * c * w * curvature(distribution, m, v, y)
     return first, second
 
 
 @part
-def _solve(law, mode, i, c, d, low, high, mean, room, chosen):
+def _solve(distribution, mode, i, c, d, low, high, mean, room, chosen):
     """The x in [low, high] where the cost with the chosen arms, which is convex there, is least."""
     x = 0.5 * (low + high)
     for step in range(400):
-        first, second = _slopes(law, mode, i, c, d, x, mean, room, chosen)
+        first, second = _slopes(distribution, mode, i, c, d, x, mean, room, chosen)
         if first == 0.0:
             return x
         if first > 0.0:
@@ -130,13 +130,13 @@ def _solve(law, mode, i, c, d, low, high, mean, room, chosen):
 
 @part
 def level(
-    law: Any, mode: Any, i: Any, k: Any, c: Any, d: Any, low: Any, high: Any, most: Any, mean: Any, room: Any,
+    distribution: Any, mode: Any, i: Any, k: Any, c: Any, d: Any, low: Any, high: Any, most: Any, mean: Any, room: Any,
     u: Any, chosen: Any, stack: Any,
 ) -> Any:  # fmt: skip
     """The least cost over x in [low, high], and its x; any number >= most, where it is no less than that.
 
     Args:
-        law: of the arms. mode: LEFT_OUT or EACH. i: the arm. k: how many others are raised.
+        distribution: of the arms. mode: LEFT_OUT or EACH. i: the arm. k: how many others are raised.
         c, d: the others go to c x + d.
         low, high: finite.
         most: costs of at least this are of no interest.
@@ -147,24 +147,24 @@ def level(
     best, where, waiting = most, low, 1
     stack[0], stack[1] = low, high
     for end in (low, high):
-        own = arm_cost(law, w, m, v, end) if (m < end if mode == LEFT_OUT else m > end) else 0.0
-        value = own + others_at(law, mode, i, k, c * end + d, mean, room, u, chosen)
+        own = arm_cost(distribution, w, m, v, end) if (m < end if mode == LEFT_OUT else m > end) else 0.0
+        value = own + others_at(distribution, mode, i, k, c * end + d, mean, room, u, chosen)
         if value < best:
             best, where = value, end
     while waiting > 0:
         waiting -= 1
         left, right = stack[2 * waiting], stack[2 * waiting + 1]
         near, far = (left, right) if mode == LEFT_OUT else (right, left)  # where i itself costs least, and most
-        own = arm_cost(law, w, m, v, near) if (m < near if mode == LEFT_OUT else m > near) else 0.0
+        own = arm_cost(distribution, w, m, v, near) if (m < near if mode == LEFT_OUT else m > near) else 0.0
         others = c * (right if mode == LEFT_OUT else left) + d
-        bound = own + others_at(law, mode, i, k, others, mean, room, u, chosen)
+        bound = own + others_at(distribution, mode, i, k, others, mean, room, u, chosen)
         if bound >= best * (1.0 - CLOSE) or not left < right:
             continue
         convex = True
         if mode == EACH:
-            others_at(law, mode, i, k, c * right + d, mean, room, u, chosen)
-            convex = _set_holds(law, i, c * left + d, c * right + d, mean, room, u, chosen)
-        if convex and law == STUDENT:
+            others_at(distribution, mode, i, k, c * right + d, mean, room, u, chosen)
+            convex = _set_holds(distribution, i, c * left + d, c * right + d, mean, room, u, chosen)
+        if convex and distribution == STUDENT:
             total = w * _least_curvature(m, v, left, right, mode == EACH)
             for a in range(K):
                 if a != i and chosen[a] > 0.0:
@@ -172,11 +172,11 @@ def level(
                     total += c * c * (room[2 * K + a] * bend if room[2 * K + a] > 0.0 else 0.0)
             convex = total >= 0.0
         if convex:
-            x = _solve(law, mode, i, c, d, left, right, mean, room, chosen)
+            x = _solve(distribution, mode, i, c, d, left, right, mean, room, chosen)
         else:
             x = 0.5 * (left + right)
-        own = arm_cost(law, w, m, v, x) if (m < x if mode == LEFT_OUT else m > x) else 0.0
-        value = own + others_at(law, mode, i, k, c * x + d, mean, room, u, chosen)
+        own = arm_cost(distribution, w, m, v, x) if (m < x if mode == LEFT_OUT else m > x) else 0.0
+        value = own + others_at(distribution, mode, i, k, c * x + d, mean, room, u, chosen)
         if value < best:
             best, where = value, x
         if not convex and left < x < right and waiting + 2 <= DEPTH:
@@ -188,37 +188,37 @@ def level(
 
 @part
 def each_exactly(numbers, pulls, mean, room, inside, out, work):
-    """The evidence for TopK with the criterion "each"; numbers: law, k and epsilon of `TopK.certifier`."""
-    K, law, k, epsilon = len(pulls), numbers[LAW], np.int64(numbers[COMMON]), numbers[COMMON + 1]
+    """The evidence for TopK with the criterion "each"; numbers: distribution, k and epsilon of `TopK.certifier`."""
+    K, distribution, k, epsilon = len(pulls), numbers[DISTRIBUTION], np.int64(numbers[COMMON]), numbers[COMMON + 1]
     u, chosen, stack = work[:K], work[K : 2 * K], work[2 * K : 2 * K + LEVELS_ROOM]
     best, arm, where = math.inf, 0, 0.0
     for i in range(K):
         if not inside[i]:
             continue
-        others_at(law, EACH, i, k, -math.inf, mean, room, u, chosen)  # all cost nothing: the k largest means
+        others_at(distribution, EACH, i, k, -math.inf, mean, room, u, chosen)  # all cost nothing: the k largest means
         low = math.inf
         for a in range(K):
             low = min(low, mean[a] - epsilon) if chosen[a] > 0.0 else low
         high = mean[i]
-        if law == BERNOULLI:
+        if distribution == BERNOULLI:
             low, high = max(low, 0.0), min(high, 1.0 - epsilon)
             if high < 0.0:
                 continue
         if low >= high:
             low = high
-        value, x = level(law, EACH, i, k, 1.0, epsilon, low, high, best, mean, room, u, chosen, stack)
+        value, x = level(distribution, EACH, i, k, 1.0, epsilon, low, high, best, mean, room, u, chosen, stack)
         if value < best:
             best, arm, where = value, i, x
     out[0] = best
     if best < math.inf:
-        others_at(law, EACH, arm, k, where + epsilon, mean, room, u, chosen)
-        _report(law, EACH, arm, where, where + epsilon, mean, room, chosen, out)
+        others_at(distribution, EACH, arm, k, where + epsilon, mean, room, u, chosen)
+        _report(distribution, EACH, arm, where, where + epsilon, mean, room, chosen, out)
 
 
 @part
 def left_out_exactly(numbers, pulls, mean, room, inside, out, work):
     """The evidence against the arms that an answer of AllGood leaves out; `out` is changed where it is less."""
-    K, law = len(pulls), numbers[LAW]
+    K, distribution = len(pulls), numbers[DISTRIBUTION]
     c, d, bottom = numbers[COMMON + 3], numbers[COMMON + 4], numbers[COMMON + 5]
     u, chosen, stack = work[:K], work[K : 2 * K], work[2 * K : 2 * K + LEVELS_ROOM]
     best, arm, where = out[0], -1, 0.0
@@ -228,20 +228,20 @@ def left_out_exactly(numbers, pulls, mean, room, inside, out, work):
         low, high = max(mean[i], bottom), -math.inf
         for a in range(K):
             high = max(high, (mean[a] - d) / c) if a != i else high
-        if law == BERNOULLI:
+        if distribution == BERNOULLI:
             low, high = max(low, 0.0), min(high, 1.0)
         high = max(low, high)
-        value, x = level(law, LEFT_OUT, i, 0, c, d, low, high, best, mean, room, u, chosen, stack)
+        value, x = level(distribution, LEFT_OUT, i, 0, c, d, low, high, best, mean, room, u, chosen, stack)
         if value < best:
             best, arm, where = value, i, x
     if arm >= 0:
         out[0] = best
-        others_at(law, LEFT_OUT, arm, 0, c * where + d, mean, room, u, chosen)
-        _report(law, LEFT_OUT, arm, where, c * where + d, mean, room, chosen, out)
+        others_at(distribution, LEFT_OUT, arm, 0, c * where + d, mean, room, u, chosen)
+        _report(distribution, LEFT_OUT, arm, where, c * where + d, mean, room, chosen, out)
 
 
 @part
-def _report(law, mode, i, x, y, mean, room, chosen, out):
+def _report(distribution, mode, i, x, y, mean, room, chosen, out):
     """Report arm i, moved to x, and the chosen ones, moved to y."""
     K, n = len(mean), 0
     for a in range(K):
@@ -254,7 +254,7 @@ def _report(law, mode, i, x, y, mean, room, chosen, out):
         w = room[2 * K + a]
         if a == i or mu != mean[a] or w <= 0.0:
             out[2 + n] = a
-            out[2 + K + n] = arm_cost(law, 1.0, mean[a], room[4 * K + a], mu) if w > 0.0 else math.inf
+            out[2 + K + n] = arm_cost(distribution, 1.0, mean[a], room[4 * K + a], mu) if w > 0.0 else math.inf
             out[2 + 2 * K + n] = mu
             n += 1
     out[1] = n

@@ -33,8 +33,8 @@ from typing import Any
 import numpy as np
 
 from ..kernels.compiled import inlined, part
-from .boundaries import BOUNDARY, COMMON, D_AT, LAW, MIXTURE, NONE, enough
-from .laws import divergence, pair_cost
+from .boundaries import BOUNDARY, COMMON, D_AT, DISTRIBUTION, MIXTURE, NONE, enough
+from .distributions import divergence, pair_cost
 from .values import arm_value, pair_value
 
 __all__ = [
@@ -52,10 +52,10 @@ TWIN = 2  # a mark on top of 0 and 1
 
 
 @inlined
-def report(out, K, place, law, arm, m, v, w, mu):
+def report(out, K, place, distribution, arm, m, v, w, mu):
     """Write down the place-th arm of the cheapest way: an arm without weight is reported as one that must be pulled."""
     out[2 + place] = arm
-    out[2 + K + place] = divergence(law, m, v, mu) if w > 0.0 else math.inf
+    out[2 + K + place] = divergence(distribution, m, v, mu) if w > 0.0 else math.inf
     out[2 + 2 * K + place] = mu
 
 
@@ -81,7 +81,7 @@ def threshold_nearest(numbers, pulls, mean, room, inside, out):
     COMMON + 0: the mean to which an arm in the answer must fall; + 1: to which one left out must rise; + 2: the
     threshold of the plug-in answer.
     """
-    K, law = len(pulls), numbers[LAW]
+    K, distribution = len(pulls), numbers[DISTRIBUTION]
     fall, rise, theta = numbers[COMMON], numbers[COMMON + 1], numbers[COMMON + 2]
     if inside[0] < 0:
         for i in range(K):
@@ -96,7 +96,7 @@ def threshold_nearest(numbers, pulls, mean, room, inside, out):
     mu = min(m, fall) if inside[found] else max(m, rise)
     out[0] = level(numbers, least, 1, float(K))
     out[1] = 1.0
-    report(out, K, 0, law, found, m, room[4 * K + found], room[2 * K + found], mu)
+    report(out, K, 0, distribution, found, m, room[4 * K + found], room[2 * K + found], mu)
 
 
 @inlined
@@ -106,15 +106,15 @@ def level(numbers, value, arms, ways):
 
 
 @inlined
-def report_pair(out, law, mean, room, i, j, a, b, floor):
+def report_pair(out, distribution, mean, room, i, j, a, b, floor):
     """Report the pair of arm i, which is lowered to at most a mu_j + b, and arm j, which is raised."""
     K = len(mean)
     _, y = pair_cost(
-        law, mean[i], room[2 * K + i], room[4 * K + i], mean[j], room[2 * K + j], room[4 * K + j], a, b, floor
+        distribution, mean[i], room[2 * K + i], room[4 * K + i], mean[j], room[2 * K + j], room[4 * K + j], a, b, floor
     )
     out[1] = 2.0
-    report(out, K, 0, law, i, mean[i], room[4 * K + i], room[2 * K + i], min(mean[i], a * y + b))
-    report(out, K, 1, law, j, mean[j], room[4 * K + j], room[2 * K + j], y)
+    report(out, K, 0, distribution, i, mean[i], room[4 * K + i], room[2 * K + i], min(mean[i], a * y + b))
+    report(out, K, 1, distribution, j, mean[j], room[4 * K + j], room[2 * K + j], y)
 
 
 @inlined
@@ -165,7 +165,7 @@ def mark_twins(pulls, mean, room, inside):
 @part
 def top_k_nearest(numbers, pulls, mean, room, inside, out):
     """TopK by pairs; numbers: COMMON + 0: k; + 1: epsilon, 0 for "exact"; see `TopK.certifier`."""
-    K, law, k, epsilon = len(pulls), numbers[LAW], np.int64(numbers[COMMON]), numbers[COMMON + 1]
+    K, distribution, k, epsilon = len(pulls), numbers[DISTRIBUTION], np.int64(numbers[COMMON]), numbers[COMMON + 1]
     if inside[0] < 0:
         best_inside(pulls, mean, k, inside)
     mark_twins(pulls, mean, room, inside)
@@ -173,7 +173,7 @@ def top_k_nearest(numbers, pulls, mean, room, inside, out):
     for i in range(K):
         inside[i] %= TWIN
     out[0] = level(numbers, least, 2, top_k_ways(K, k, epsilon))
-    report_pair(out, law, mean, room, first, second, 1.0, -epsilon, -math.inf)
+    report_pair(out, distribution, mean, room, first, second, 1.0, -epsilon, -math.inf)
 
 
 @part
@@ -202,7 +202,7 @@ def all_good_nearest(numbers, pulls, mean, room, inside, out, inside_alone):
     + 5: of an i that is left out, good only where mu_j <= a mu_i + b for all j, mu_i >= floor; + 6, + 7: a and b of
     the plug-in answer, mean_i >= min(a max + b, max). `inside_alone`: leave out the arms that are not in the answer.
     """
-    K, law = len(pulls), numbers[LAW]
+    K, distribution = len(pulls), numbers[DISTRIBUTION]
     a, b, floor = numbers[COMMON], numbers[COMMON + 1], numbers[COMMON + 2]
     c, d, bottom = numbers[COMMON + 3], numbers[COMMON + 4], numbers[COMMON + 5]
     if inside[0] < 0:
@@ -240,14 +240,14 @@ def all_good_nearest(numbers, pulls, mean, room, inside, out, inside_alone):
     least_in, least_out = level(numbers, least_in, 2, ways[0]), level(numbers, least_out, 2, ways[1])
     out[0] = min(least_in, least_out)
     if least_in > least_out and good:
-        report_pair(out, law, mean, room, low, high, c, d, bottom)
+        report_pair(out, distribution, mean, room, low, high, c, d, bottom)
     elif least_in > least_out:
-        report_pair(out, law, mean, room, low, high, 1.0, 0.0, -math.inf)
+        report_pair(out, distribution, mean, room, low, high, 1.0, 0.0, -math.inf)
     elif a > 0.0:
-        report_pair(out, law, mean, room, i_in, j_in, a, b, floor)
+        report_pair(out, distribution, mean, room, i_in, j_in, a, b, floor)
     else:
         out[1] = 1.0
-        report(out, K, 0, law, i_in, mean[i_in], room[4 * K + i_in], room[2 * K + i_in], min(mean[i_in], 0.0))
+        report(out, K, 0, distribution, i_in, mean[i_in], room[4 * K + i_in], room[2 * K + i_in], min(mean[i_in], 0.0))
 
 
 @inlined

@@ -29,9 +29,9 @@ import numpy as np
 
 from ..kernels.compiled import part
 from ..kernels.geometry import UNDECIDED, margin_of, room_of, unpacked
-from .boundaries import BOUNDARY, COMMON, D_AT, DEPENDENT, LAW, NONE, arm_penalty, enough
+from .boundaries import BOUNDARY, COMMON, D_AT, DEPENDENT, DISTRIBUTION, NONE, arm_penalty, enough
 from .crossing import cost_of_entering
-from .laws import BERNOULLI, GAUSSIAN
+from .distributions import BERNOULLI, GAUSSIAN
 from .nearest import report
 from .values import arm_value
 
@@ -108,11 +108,11 @@ def _student_row(x, v, row, b):
 
 
 @part
-def _leaving(law, x, v, rows, b, room):
+def _leaving(distribution, x, v, rows, b, room):
     """The least cost of one pull to cross a row, of a mean in the polyhedron."""
     least = math.inf
     for j in range(len(b)):
-        if law == BERNOULLI:
+        if distribution == BERNOULLI:
             least = min(least, cost_of_entering(x, rows, b, -1.0, j, j + 1, room))
         else:
             least = min(least, _student_row(x, v, rows[:, j], b[j]))
@@ -120,9 +120,9 @@ def _leaving(law, x, v, rows, b, room):
 
 
 @part
-def _entering(law, x, v, rows, b, room):
+def _entering(distribution, x, v, rows, b, room):
     """The cost of one pull to move a mean into a polyhedron."""
-    if law == BERNOULLI:
+    if distribution == BERNOULLI:
         return cost_of_entering(x, rows, b, 1.0, 0, len(b), room)
     most = 0.0
     for j in range(len(b)):
@@ -139,7 +139,7 @@ def _penalties(numbers, N, x, v):
     """The penalty of all coordinates, and whether they are known."""
     found, known = 0.0, N > 0.0
     for d in range(len(x)):
-        known &= v[d] > 0.0 or numbers[LAW] == BERNOULLI
+        known &= v[d] > 0.0 or numbers[DISTRIBUTION] == BERNOULLI
         found += arm_penalty(numbers, N, x[d], v[d]) if known else 0.0
     return found, known
 
@@ -152,7 +152,7 @@ def polyhedral_nearest(numbers, pulls, mean, variance, room, inside, out):
         numbers: see `Feasible.certifier`. pulls: (K,). mean, variance: (K * D,). room: after 5 K, for projections.
         inside, out: as everywhere.
     """
-    K, law, tolerance = len(pulls), numbers[LAW], numbers[COMMON]
+    K, distribution, tolerance = len(pulls), numbers[DISTRIBUTION], numbers[COMMON]
     D, M = np.int64(numbers[COMMON + 2]), np.int64(numbers[COMMON + 3])
     size = (M + 2) * (D + 2)
     rows, b, unit, bounds, kind, limit = unpacked(numbers[COMMON + 2 : COMMON + 2 + size])
@@ -167,7 +167,7 @@ def polyhedral_nearest(numbers, pulls, mean, variance, room, inside, out):
         if plug_in:
             inside[i] = pulls[i] > 0 and margin >= 0.0
         some = inside[i] or numbers[COMMON + 1] != 0.0
-        if law == GAUSSIAN and numbers[DEPENDENT] != 0.0:
+        if distribution == GAUSSIAN and numbers[DEPENDENT] != 0.0:
             w, scale, p = room[2 * K + i], room[4 * K + i], room[3 * K + i]
             if inside[i]:
                 distance = _dependent_inside(x, rows, b, margin, tolerance)
@@ -176,7 +176,7 @@ def polyhedral_nearest(numbers, pulls, mean, variance, room, inside, out):
                 value, distance = _dependent_left_out(numbers, w, scale, p, x, few, ends)
             else:
                 value = distance = math.inf
-        elif law == GAUSSIAN:
+        elif distribution == GAUSSIAN:
             if inside[i]:
                 distance = _depth(x, rows, b, unit) if margin >= 0.0 else max(margin, -math.inf)
                 distance = 0.0 if margin == UNDECIDED else max(distance + tolerance, 0.0)
@@ -192,15 +192,15 @@ def polyhedral_nearest(numbers, pulls, mean, variance, room, inside, out):
             if not some:
                 distance = math.inf
             elif inside[i]:
-                distance = _leaving(law, x, v, rows, b, crossing) if margin >= 0.0 and known else 0.0
+                distance = _leaving(distribution, x, v, rows, b, crossing) if margin >= 0.0 and known else 0.0
             else:
-                distance = _entering(law, x, v, few, ends, crossing) if known else 0.0
+                distance = _entering(distribution, x, v, few, ends, crossing) if known else 0.0
             value = pulls[i] * distance - penalty if known else 0.0
         if value < least:
             least, found, way = value, i, distance
     out[0] = least if numbers[BOUNDARY] == NONE else enough(numbers, least, 1.0) - math.log(float(K))
     out[1] = 1.0
-    if law == GAUSSIAN:
-        report(out, K, 0, law, found, 0.0, room[4 * K + found], room[2 * K + found], way)
+    if distribution == GAUSSIAN:
+        report(out, K, 0, distribution, found, 0.0, room[4 * K + found], room[2 * K + found], way)
     else:
         out[2], out[2 + K], out[2 + 2 * K] = found, way if pulls[found] > 0 else math.inf, way

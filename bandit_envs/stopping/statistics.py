@@ -41,20 +41,20 @@ def _beside(pulls: NDArray[np.int64], mean: Floats) -> NDArray[np.int64]:
     return pulls if mean.ndim == 2 else pulls[..., None]
 
 
-def _check_range(means: Floats, law: str) -> None:
-    """Refuse means that arms of a law cannot have."""
-    if law == "bernoulli" and not ((means >= 0) & (means <= 1)).all():
-        raise ValueError(f"means of law='bernoulli' lie in [0, 1], got {means[(means < 0) | (means > 1)][0]}")
+def _check_range(means: Floats, distribution: str) -> None:
+    """Refuse means that arms of a distribution cannot have."""
+    if distribution == "bernoulli" and not ((means >= 0) & (means <= 1)).all():
+        raise ValueError(f"means of distribution='bernoulli' lie in [0, 1], got {means[(means < 0) | (means > 1)][0]}")
 
 
-def statistics(pulls: ArrayLike, mean: ArrayLike, variance: ArrayLike | None, law: str) -> Statistics:
+def statistics(pulls: ArrayLike, mean: ArrayLike, variance: ArrayLike | None, distribution: str) -> Statistics:
     """Check statistics with any batch axes.
 
     Args:
         pulls: (..., K), counts.
         mean: (..., K) or (..., K, D), empirical; it may be NaN for arms never pulled.
-        variance: as mean; None where the law needs none.
-        law: "gaussian", "bernoulli" or "student".
+        variance: as mean; None where the distribution needs none.
+        distribution: "gaussian", "bernoulli" or "student".
 
     Raises:
         ValueError: for arrays that do not go together, naming their shapes, and for numbers that are not possible.
@@ -68,8 +68,8 @@ def statistics(pulls: ArrayLike, mean: ArrayLike, variance: ArrayLike | None, la
         raise ValueError(f"pulls must be counts from 0 to {MOST_PULLS}, got {T[~counts][0]}")
     if T.size and (spent := T.sum(axis=-1, dtype=np.float64)).max() > MOST_PULLS:
         raise ValueError(f"pulls of one episode must sum to {MOST_PULLS} at most, got {spent.max():g}")
-    if law == "student" and variance is None:
-        raise ValueError("law='student' needs variance=, the empirical variances with divisor N")
+    if distribution == "student" and variance is None:
+        raise ValueError("distribution='student' needs variance=, the empirical variances with divisor N")
     v = np.zeros(m.shape) if variance is None else _real("variance", variance)
     if v.shape != m.shape:
         raise ValueError(f"variance must have the shape of mean, {m.shape}, got {v.shape}")
@@ -84,7 +84,7 @@ def statistics(pulls: ArrayLike, mean: ArrayLike, variance: ArrayLike | None, la
     possible = np.isfinite(v) & (v >= 0)
     if not possible.all():
         raise ValueError(f"variance must be finite and >= 0 where an arm has been pulled, got {v[~possible][0]}")
-    _check_range(m, law)
+    _check_range(m, distribution)
     return Statistics(T, np.ascontiguousarray(m), np.ascontiguousarray(v), lead, D)
 
 
@@ -132,8 +132,8 @@ class Arms(NamedTuple):
     support: None = None
 
 
-def one_instance(means: ArrayLike, law: str) -> Floats:
-    """Check the true means of one instance, (K,) or (K, D) with D > 1, of arms of a law.
+def one_instance(means: ArrayLike, distribution: str) -> Floats:
+    """Check the true means of one instance, (K,) or (K, D) with D > 1, of arms of a distribution.
 
     Raises:
         ValueError: naming the means that are not allowed.
@@ -143,5 +143,5 @@ def one_instance(means: ArrayLike, law: str) -> Floats:
         raise ValueError(f"means must be those of one instance, (K,) or (K, D), got shape {m.shape}: {m!r:.200}")
     if not np.isfinite(m).all():
         raise ValueError(f"means must be finite, got {m[~np.isfinite(m)][0]}")
-    _check_range(m, law)
+    _check_range(m, distribution)
     return m[:, 0].copy() if m.ndim == 2 and m.shape[1] == 1 else m

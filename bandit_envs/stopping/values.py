@@ -7,10 +7,10 @@ scales    The alternative of each arm lies N(mu, sigma^2 / rho) around the true 
           weight `SHARES`: the same for all arms of the way, so that its price is paid once. Of the sum over rho, one
           term is taken, whichever the pulls suggest; a term is never more than the sum. With that rho an arm weighs
           N^2 / (N + rho), and the mixture costs 1/2 ln(1 + N / rho).
-sides     A way says whether an arm is lowered or raised, and half of the normal law is enough for that. One arm: the
+sides     A way says whether an arm is lowered or raised, and half of the normal distribution will do. One arm: the
           mixture is (1 + erf(sqrt(c))) times as much, c the cost of the move. A pair: 4 c / (c + q) d / (d + q) at
-          least, c and d its two shares of the cost, q = `SOFT`. Where one of them hardly moves, the law with both sides
-          is better: it has `BOTH` of the weight.
+          least, c and d its two shares of the cost, q = `SOFT`. Where one of them hardly moves, the distribution with
+          both sides is better: it has `BOTH` of the weight.
 
 Bernoulli arms are sub-Gaussian with sigma = 1/2 too, which is sharper for means near 1/2: the mixture over all means
 and that of sub-Gaussian arms share the weight, as `LIKELIHOOD` says.
@@ -21,8 +21,8 @@ from __future__ import annotations
 import math
 
 from ..kernels.compiled import inlined
-from .boundaries import BOUNDARY, LAW, MIXTURE, RHO_AT
-from .laws import BERNOULLI, GAUSSIAN, STUDENT, arm_cost, pair_cost
+from .boundaries import BOUNDARY, DISTRIBUTION, MIXTURE, RHO_AT
+from .distributions import BERNOULLI, GAUSSIAN, STUDENT, arm_cost, pair_cost
 
 __all__ = ["arm_value", "bernoulli_value", "pair_value"]
 
@@ -91,12 +91,12 @@ def arm_value(numbers, w, m, v, p, mu, D=1.0):
 
     D: dimensions of the alternatives, of Gaussian arms.
     """
-    law = numbers[LAW]
-    if numbers[BOUNDARY] != MIXTURE or law == STUDENT or w <= 0.0:
-        return arm_cost(law, w, m, v, mu) - p
-    if law == GAUSSIAN:
+    distribution = numbers[DISTRIBUTION]
+    if numbers[BOUNDARY] != MIXTURE or distribution == STUDENT or w <= 0.0:
+        return arm_cost(distribution, w, m, v, mu) - p
+    if distribution == GAUSSIAN:
         return sub_gaussian_arm(numbers, w, v, m - mu, D)
-    exact = arm_cost(law, w, m, v, mu) - p + math.log(LIKELIHOOD)
+    exact = arm_cost(distribution, w, m, v, mu) - p + math.log(LIKELIHOOD)
     return max(exact, sub_gaussian_arm(numbers, w, 0.25, m - mu, 1.0) + math.log(1.0 - LIKELIHOOD))
 
 
@@ -114,14 +114,14 @@ def pair_value(numbers, lower, x, u, p, raised, w, v, q, a, b, floor):
     """The value of the cheapest move of two arms to means with mu_i <= a mu_j + b and mu_j >= floor.
 
     Args:
-        numbers: of the law and the boundary.
+        numbers: of the distribution and the boundary.
         lower, x, u, p: mean, weight, scale and penalty of arm i, which is lowered.
         raised, w, v, q: the same of arm j, which is raised.
         a, b, floor: see `pair_cost`.
     """
-    law = numbers[LAW]
-    if law == GAUSSIAN and numbers[BOUNDARY] == MIXTURE and x > 0.0 and w > 0.0:
+    distribution = numbers[DISTRIBUTION]
+    if distribution == GAUSSIAN and numbers[BOUNDARY] == MIXTURE and x > 0.0 and w > 0.0:
         return sub_gaussian_pair(numbers, lower, x, u, raised, w, v, a, b, floor)
-    cost, _ = pair_cost(law, lower, x, u, raised, w, v, a, b, floor)
+    cost, _ = pair_cost(distribution, lower, x, u, raised, w, v, a, b, floor)
     value = cost - (p + q)
-    return bernoulli_value(numbers, value, lower, x, raised, w, a, b, floor) if law == BERNOULLI else value
+    return bernoulli_value(numbers, value, lower, x, raised, w, a, b, floor) if distribution == BERNOULLI else value

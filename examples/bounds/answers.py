@@ -34,7 +34,7 @@ class Answers(ABC):
     """The expected losses of answers of a problem.
 
     Args:
-        prior: (a0, b0), the law of the means.
+        prior: (a0, b0), the prior of the means.
     """
 
     def __init__(self, prior: tuple[float, float]) -> None:
@@ -56,7 +56,7 @@ def answers_of(problem: Problem, K: int, loss: str, prior: tuple[float, float], 
         problem: Threshold or any other whose answer holds the arms above a known boundary, or one for the k best arms.
         K: number of arms.
         loss: "score": 1 - score; "error": 1 if the answer is not correct; or one of the problem's metrics.
-        prior: (a0, b0), the law of the means. budget: the pulls.
+        prior: (a0, b0), the prior of the means. budget: the pulls.
 
     Raises:
         ValueError: for another problem or loss.

@@ -20,7 +20,7 @@ def best(task: Any, prior: tuple[float, float] = (1.0, 1.0), loss: str = "score"
 
     Args:
         task: a task or an environment with a budget and Bernoulli arms: Threshold, TopK or BestArm.
-        prior: (a0, b0), the law from which the mean of each arm is drawn; whole numbers for TopK and BestArm.
+        prior: (a0, b0), the distribution from which the mean of each arm is drawn; whole numbers for TopK and BestArm.
         loss: "score": 1 - score; "error": 1 if the answer is not correct; or one of the problem's metrics.
 
     Raises:
@@ -67,7 +67,7 @@ def reached(
 def _asked(source: Any, prior: Any, loss: str) -> tuple[Task, Answers, tuple[float, float], int]:
     """What is asked for, checked: the task in which an action is an arm, its answers, the prior and the budget."""
     task = task_of(source)
-    if task.budget is None or task.law != "bernoulli" or task.D != 1:
+    if task.budget is None or task.distribution != "bernoulli" or task.D != 1:
         raise ValueError(f"bounds need a budget and scalar Bernoulli arms, got {task!r:.300}")
     prior = prior_of(prior)
     answers = answers_of(task.make_problem(), task.K, loss, prior, task.budget)

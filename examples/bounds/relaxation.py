@@ -21,7 +21,7 @@ def relaxed(arms: int, budget: int, threshold: float = 0.5, prior: tuple[float, 
         arms: K.
         budget: T.
         threshold: theta.
-        prior: (a0, b0), the law of the means.
+        prior: (a0, b0), the prior of the means.
     """
     horizon = min(budget, HORIZON)
     table = Table.of(threshold, prior, horizon)

@@ -154,7 +154,7 @@ def look_back(level: Level, later: Level, prior: tuple[float, float], values: Fl
     """The expected loss in each state, (S,), given that in each state after one pull more.
 
     Args:
-        level: its states are looked at. later: after one pull more. prior: (a0, b0), the law of the means.
+        level: its states are looked at. later: after one pull more. prior: (a0, b0), the prior of the means.
         values: of the later level. chosen: the arm that is pulled in each state; None: the best one.
     """
     out = np.empty(len(level))

@@ -36,7 +36,7 @@ Case = dict[str, Any]
 def task(k: int = 1, K: int = 3, **changes: Any) -> Task:
     """The best k of K Gaussian arms of scale 1/6, so that W = 1; epsilon 1/2, delta 1/10."""
     parameters = {"k": k, "epsilon": 0.5, "criterion": "each"}
-    plain = Task("TopK", parameters, K=K, law="gaussian", support=None, sigma=1 / 6, delta=0.1, max_pulls=1000)
+    plain = Task("TopK", parameters, K=K, distribution="gaussian", support=None, sigma=1 / 6, delta=0.1, max_pulls=1000)
     return plain.replace(**changes)
 
 
@@ -156,7 +156,7 @@ TWINS_HOW: list[Case] = [{"tightest": True}, {"tightest": False}, {"tightest": T
 
 
 def test_delta_c_is_a_column_for_every_policy() -> None:
-    rules: Case = {"instance": {"law": "bernoulli", "mean": [0.9, 0.8, 0.3, 0.1]}, "k": 2, "epsilon": 0.1}
+    rules: Case = {"instance": {"distribution": "bernoulli", "mean": [0.9, 0.8, 0.3, 0.1]}, "k": 2, "epsilon": 0.1}
     done = agents.evaluate(
         ["uniform", "random", "ocba-m(n0=5)", "clucb"],
         TOP_K,
@@ -175,8 +175,8 @@ def test_delta_c_is_a_column_for_every_policy() -> None:
 
 def test_evaluations_take_a_policys_own_bounds() -> None:
     """At checkpoints and at the end; an algorithm that has none is judged by the tightest, at the default cutoff."""
-    law = Categorical([0.0, 0.4, 0.5, 0.6, 1.0], [[0, 0, 5, 95, 0], [1, 0, 94, 5, 0], [0, 95, 5, 0, 0]])
-    rules: Case = {"instance": Instance(law), "k": 1, "epsilon": 0.0, "budget": 900}
+    distribution = Categorical([0.0, 0.4, 0.5, 0.6, 1.0], [[0, 0, 5, 95, 0], [1, 0, 94, 5, 0], [0, 95, 5, 0, 0]])
+    rules: Case = {"instance": Instance(distribution), "k": 1, "epsilon": 0.0, "budget": 900}
     names = ["pi3", "adapt", "adapt(bernstein_range=.3)", "adapt(bernstein_range=.3, cutoff='best')", "uniform"]
     done = agents.evaluate(names, TOP_K, episodes=3, at=[100, 900], env_kwargs=rules).episodes
     problem, hows = TopK(k=1), [{"bounds": "hoeffding"}, {}, {"bernstein_range": 0.3}, {}, {}]
@@ -335,7 +335,7 @@ def test_lil_ucb_by_hand() -> None:
         "BestArm",
         {"epsilon": 0.0, "criterion": "exact"},
         K=3,
-        law="gaussian",
+        distribution="gaussian",
         sigma=1.0,
         delta=0.1,
         max_pulls=1000,
@@ -359,7 +359,7 @@ def test_lil_ucb_by_hand() -> None:
 
 
 def arms_of(g: np.random.Generator, K: int, easy: bool) -> Instance:
-    """Random arms of some law, spread out where they must be told apart within a few hundred pulls, and ties."""
+    """Random arms of some distribution, spread out where a few hundred pulls must separate them, and ties."""
     means = g.permutation(np.arange(K) / K) if easy else g.choice([g.random(K), g.integers(0, 4, K) / 3])
     kind = g.choice(["gaussian", "bernoulli", "categorical", "uniform"], p=[0.4, 0.3, 0.15, 0.15])
     if kind == "bernoulli":
@@ -507,13 +507,17 @@ EPISODES, DELTA = 400, 0.1
 LIMIT = int(stats.binom.isf(1e-6, EPISODES, DELTA))  # 71: a rate of delta exceeds it once in 10^6 runs
 # Two means within .05 of the boundary, one on each side; sub-Gaussian scale .2.
 HARD: Case = {
-    "instance": {"law": "gaussian", "mean": [1.0, 0.55, 0.45, 0.85], "sd": 0.2},
+    "instance": {"distribution": "gaussian", "mean": [1.0, 0.55, 0.45, 0.85], "sd": 0.2},
     "k": 3,
     "epsilon": 0.06,
     "delta": DELTA,
     "max_pulls": 200_000,
 }
-BEST: Case = {"instance": {"law": "bernoulli", "mean": [0.5, 0.7, 0.55, 0.4]}, "delta": DELTA, "max_pulls": 200_000}
+BEST: Case = {
+    "instance": {"distribution": "bernoulli", "mean": [0.5, 0.7, 0.55, 0.4]},
+    "delta": DELTA,
+    "max_pulls": 200_000,
+}
 
 
 def errors(name: str, env_id: str = TOP_K, rules: Case = HARD, **changes: Any) -> int:
@@ -559,7 +563,7 @@ def test_the_promise_of_adapt_is_nominal() -> None:
     (Hoeffding's, for each arm by itself), and within 20,000 pulls few episodes stop: 6 of 400 wrongly, below delta.
     """
     rules: Case = {
-        "instance": {"law": "bernoulli", "mean": [0.5, 0.5 - 1e-9]},
+        "instance": {"distribution": "bernoulli", "mean": [0.5, 0.5 - 1e-9]},
         "epsilon": 0.0,
         "criterion": "exact",
         "delta": DELTA,
@@ -582,7 +586,7 @@ def test_the_promise_of_adapt_is_nominal() -> None:
 @pytest.mark.parametrize("name", ["lucb", *NAMES])
 def test_top_1_is_best_arm(name: str) -> None:
     rules: Case = {
-        "instance": {"sampler": {"law": "bernoulli", "arms": 6}},
+        "instance": {"sampler": {"distribution": "bernoulli", "arms": 6}},
         "budget": 300,
         "delta": 0.1,
         "epsilon": 0.2,
@@ -629,7 +633,7 @@ def test_the_best_k_are_the_rest_of_the_worst(name: str) -> None:
 @pytest.mark.parametrize("name", [*(name for name in NAMES if name != "kl-lucb"), "lil-ucb"])
 def test_a_run_goes_on_without_its_memory(name: str) -> None:
     """The same arms, as all that a decision needs is in the statistics (KL-LUCB: but for the half of a pair)."""
-    rules: Case = {"instance": {"law": "gaussian", "mean": [1.0, 0.9, 0.2, 0.0, 0.5], "sd": 0.2}, "delta": 0.1}
+    rules: Case = {"instance": {"distribution": "gaussian", "mean": [1.0, 0.9, 0.2, 0.0, 0.5], "sd": 0.2}, "delta": 0.1}
     env_id, rules = (BEST_ARM, rules) if name == "lil-ucb" else (TOP_K, rules | {"k": 2, "epsilon": 0.1})
     envs = gym.make_vec(env_id, 2, actions="full", budget=100, **rules)
     forgetful(envs, agents.make(name, envs), 130)
@@ -662,7 +666,7 @@ def test_which_need_delta() -> None:
 
 def test_a_budget_is_spent() -> None:
     rules: Case = {
-        "instance": {"law": "bernoulli", "mean": [0.9, 0.8, 0.2, 0.1]},
+        "instance": {"distribution": "bernoulli", "mean": [0.9, 0.8, 0.2, 0.1]},
         "k": 2,
         "epsilon": 0.5,
         "delta": 0.5,

@@ -26,7 +26,7 @@ NEEDS: dict[str, Case] = {"apt-oracle": {"threshold": 0.5}, "lucb": {"k": 1}}  #
 def task(**changes: Any) -> Task:
     """All good arms of 3 Gaussian arms of scale 1, with epsilon 1/2 and delta 1/10."""
     parameters = {"epsilon": 0.5, "multiplicative": False, "slack": 0.0}
-    plain = Task("AllGood", parameters, K=3, law="gaussian", sigma=1.0, delta=0.1, max_pulls=1000)
+    plain = Task("AllGood", parameters, K=3, distribution="gaussian", sigma=1.0, delta=0.1, max_pulls=1000)
     return plain.replace(**changes)
 
 
@@ -135,7 +135,7 @@ def test_lucb_first_rounds() -> None:
         "TopK",
         {"k": 1, "epsilon": 0.5, "criterion": "each"},
         K=3,
-        law="gaussian",
+        distribution="gaussian",
         sigma=1.0,
         delta=0.1,
         max_pulls=1000,
@@ -161,12 +161,14 @@ def test_lucb_first_rounds() -> None:
 
 
 def test_oracles_know_the_truth() -> None:
-    env = gym.make(ALL_GOOD, instance={"law": "gaussian", "mean": [0.0, 1.0, 1.2, 0.9]}, epsilon=0.25, budget=50)
+    env = gym.make(
+        ALL_GOOD, instance={"distribution": "gaussian", "mean": [0.0, 1.0, 1.2, 0.9]}, epsilon=0.25, budget=50
+    )
     assert agents.make("apt-oracle", env).threshold == pytest.approx(0.95)
     assert agents.make("lucb", env, delta=0.1).k == 2
     share = gym.make(
         ALL_GOOD,
-        instance={"law": "gaussian", "mean": [0.0, 1.0, 1.2, 0.9]},
+        instance={"distribution": "gaussian", "mean": [0.0, 1.0, 1.2, 0.9]},
         epsilon=0.25,
         budget=50,
         multiplicative=True,
@@ -178,7 +180,7 @@ def test_oracles_know_the_truth() -> None:
 
 
 def arms_of(g: np.random.Generator, K: int) -> Instance:
-    """Random arms of some law: easy ones, that a run of a few hundred pulls may tell apart, and ties."""
+    """Random arms of some distribution: easy ones, that a run of a few hundred pulls may tell apart, and ties."""
     means = g.choice([g.random(K), g.integers(0, 4, K) / 3])
     kind = g.choice(["gaussian", "bernoulli", "categorical"], p=[0.6, 0.2, 0.2])
     if kind == "bernoulli":
@@ -334,7 +336,7 @@ def test_lucb_answers_high_at_the_end_of_a_budget() -> None:
 EPISODES, DELTA = 400, 0.1
 LIMIT = int(stats.binom.isf(1e-6, EPISODES, DELTA))  # 71: a rate of delta exceeds it once in 10^6 runs
 # Two means within .05 of the boundary, one on each side.
-HARD: Case = {"instance": {"law": "gaussian", "mean": [1.0, 0.55, 0.45, 0.85], "sd": 0.2}, "delta": DELTA}
+HARD: Case = {"instance": {"distribution": "gaussian", "mean": [1.0, 0.55, 0.45, 0.85], "sd": 0.2}, "delta": DELTA}
 
 
 def errors(name: str, env_id: str, **rules: Any) -> int:
@@ -382,7 +384,7 @@ def test_limit_has_teeth() -> None:
 
 # --- the contract ----------------------------------------------------------------------------------------------------
 
-RULES: Case = {"instance": {"law": "gaussian", "mean": [1.0, 0.9, 0.2, 0.0, 0.5], "sd": 0.1}, "epsilon": 0.25}
+RULES: Case = {"instance": {"distribution": "gaussian", "mean": [1.0, 0.9, 0.2, 0.0, 0.5], "sd": 0.1}, "epsilon": 0.25}
 STOPPING: Case = RULES | {"delta": 0.1, "max_pulls": 400}
 ROOTS, N = (11, 12, 13), 3
 
@@ -415,7 +417,7 @@ def test_no_delta(name: str) -> None:
 
 
 def test_oracles_without_truth() -> None:
-    drawn = gym.make(ALL_GOOD, instance={"sampler": {"law": "gaussian", "arms": 5}}, delta=0.1, max_pulls=9)
+    drawn = gym.make(ALL_GOOD, instance={"sampler": {"distribution": "gaussian", "arms": 5}}, delta=0.1, max_pulls=9)
     with refused("apt-oracle", "threshold="):
         agents.make("apt-oracle", drawn)
     with refused("lucb", "AllGood", "k="):

@@ -128,7 +128,7 @@ ucbe(H=1)                                      | Threshold budget=None max_pulls
 opt-kg(prior=1)                                | Threshold | prior 1
 opt-kg(prior=(1,2,3))                          | Threshold | prior
 opt-kg(prior=(0,1))                            | Threshold | prior 0
-opt-kg                                         | Threshold law='gaussian' | opt-kg gaussian
+opt-kg                                         | Threshold distribution='gaussian' | opt-kg gaussian
 lsa                                            | TopK | lsa Threshold Feasible TopK
 static(margins=[1,2])                          | Threshold | margins 3
 static(margins=[1,2,-1])                       | Threshold | margins -1
@@ -153,8 +153,8 @@ def made(line: str) -> tuple[Any, ...]:
 
 test_parameters = table({line: made(line) for line in MADE.strip().splitlines()})
 
-BERNOULLI: dict[str, Any] = {"instance": {"law": "bernoulli", "mean": [0.9, 0.2, 0.6]}, "budget": 30}
-EQUAL = {"instance": {"law": "bernoulli", "mean": [0.5, 0.5]}, "budget": 30}
+BERNOULLI: dict[str, Any] = {"instance": {"distribution": "bernoulli", "mean": [0.9, 0.2, 0.6]}, "budget": 30}
+EQUAL = {"instance": {"distribution": "bernoulli", "mean": [0.5, 0.5]}, "budget": 30}
 COORDINATES = Task("Feasible", {"A": [[1, 1]], "b": [1]}, K=3, D=2, budget=9, pull="coordinate")
 
 

@@ -27,7 +27,7 @@ from bandit_envs import PROBLEMS, PureExplorationEnv, PureExplorationVectorEnv, 
 from bandit_envs.instances.lookup import find
 
 HUGE = 10**400
-THREE = {"law": "gaussian", "mean": [0.0, 0.5, 1.0]}
+THREE = {"distribution": "gaussian", "mean": [0.0, 0.5, 1.0]}
 
 
 # --- the constructor --------------------------------------------------------------------------------------------------
@@ -61,15 +61,15 @@ test_instance_names = table(
                 for odd in ("arms=", "arms=2)(arms=3)", "arms=2, arms=3)", "**{'arms': 2})", "arms=print)", "(" * 5000)
             ],
             ("sampler(arms={[]: 1})", "'name'"),
-            ("sampler(law='poisson')", "law", "'bernoulli'", "'uniform'", "'poisson'"),
+            ("sampler(distribution='poisson')", "distribution", "'bernoulli'", "'uniform'", "'poisson'"),
             ("sampler(dimensions=0)", "dimensions", 4096, 0),
-            ("sampler(law='gaussian', spread=0)", "spread", 0),
+            ("sampler(distribution='gaussian', spread=0)", "spread", 0),
             ("sampler(mean=0.5)", "mean", "uniform", 0.5),
             ("sampler(mean={'uniform': 0.5})", "uniform", 0.5),
             ("sampler(mean={'uniform': [1, 0]})", "low", "high", "1.0"),
             ("sampler(mean={'uniform': [0, 2]})", "Bernoulli", 0, 1, "2.0"),
             ("sampler(mean={'normal': [0, 1]})", "Bernoulli"),
-            ("sampler(law='gaussian', mean={'normal': [0, 0]})", "sd"),
+            ("sampler(distribution='gaussian', mean={'normal': [0, 0]})", "sd"),
             ("sampler(mean={'choice': []})", "choice"),
             ("sampler(mean={'uniform': [0, 0.5, 1]})", "uniform", 2),
             ("sampler(mean={'uniform': [0, 1], 'choice': [1]})", "mean"),
@@ -83,24 +83,24 @@ test_instance_forms = table(
     rows(
         instance,
         [
-            ({}, "'law'", None),
-            ({"law": "cauchy", "mean": [0, 1]}, "'law'", "'cauchy'"),
-            ({"law": ["bernoulli"]}, "'law'"),
-            ({"law": "bernoulli"}, "bernoulli", "'mean'"),
-            ({"law": "bernoulli", "means": [0, 1]}, "bernoulli", "'means'"),
-            ({"law": "bernoulli", "mean": [0.5]}, 2, 16777216, 1),
-            ({"law": "bernoulli", "mean": [0.5, np.nan]}, "mean", "nan", "[1]"),
+            ({}, "'distribution'", None),
+            ({"distribution": "cauchy", "mean": [0, 1]}, "'distribution'", "'cauchy'"),
+            ({"distribution": ["bernoulli"]}, "'distribution'"),
+            ({"distribution": "bernoulli"}, "bernoulli", "'mean'"),
+            ({"distribution": "bernoulli", "means": [0, 1]}, "bernoulli", "'means'"),
+            ({"distribution": "bernoulli", "mean": [0.5]}, 2, 16777216, 1),
+            ({"distribution": "bernoulli", "mean": [0.5, np.nan]}, "mean", "nan", "[1]"),
             *[
-                ({"law": "bernoulli", "mean": bad}, "mean")
+                ({"distribution": "bernoulli", "mean": bad}, "mean")
                 for bad in ([0.5, None], ["0.5", "0.6"], [0.5, HUGE], [[0.5], [0.5, 0.6]])
             ],
-            ({"law": "bernoulli", "mean": [0.5, 2]}, "mean", 0, 1, 2),
-            ({"law": "gaussian", "mean": [0, 1], "sd": -1}, "sd", -1),
-            ({"law": "categorical", "values": [1, 2], "probabilities": [[1, 1]]}, 2, 16777216, 1),
-            ({"law": "resampled", "rows": {}}, "rows", 2),
+            ({"distribution": "bernoulli", "mean": [0.5, 2]}, "mean", 0, 1, 2),
+            ({"distribution": "gaussian", "mean": [0, 1], "sd": -1}, "sd", -1),
+            ({"distribution": "categorical", "values": [1, 2], "probabilities": [[1, 1]]}, 2, 16777216, 1),
+            ({"distribution": "resampled", "rows": {}}, "rows", 2),
             ({"sampler": 3}, "'sampler'", 3),
             ({"sampler": {"arms": "3"}}, "arms", "'3'"),
-            ({"sampler": {}, "law": "bernoulli"}, "bernoulli", "'sampler'"),
+            ({"sampler": {}, "distribution": "bernoulli"}, "bernoulli", "'sampler'"),
             *[(odd, "instance") for odd in (5, b"sampler", np.array([0.1, 0.9]))],
         ],
     )
@@ -142,10 +142,14 @@ test_settings = table(
             (("AllGood", {"epsilon": 1, "multiplicative": True}), "epsilon", 0, 1),
             (("AllGood", {"slack": "0"}), "slack", "'0'"),
             (("AllGood", {"multiplicative": 1}), "multiplicative", True, False),
-            (("AllGood", {"multiplicative": True, "instance": {"law": "gaussian", "mean": [-1, 0]}}), "mean", 0),
+            (
+                ("AllGood", {"multiplicative": True, "instance": {"distribution": "gaussian", "mean": [-1, 0]}}),
+                "mean",
+                0,
+            ),
             *[
                 (("AllGood", {"multiplicative": True, "instance": f"sampler({bad})"}), "mean", "every")
-                for bad in ("law='gaussian', mean={'normal': [5, 1]}", "mean={'choice': [0, 1]}")
+                for bad in ("distribution='gaussian', mean={'normal': [5, 1]}", "mean={'choice': [0, 1]}")
             ],
             *[(("TopK", {"k": bad}), "k", 1) for bad in (0, 10, 2.0, "2", HUGE)],
             (("TopK", {"k": 2, "instance": "sampler(arms=2)"}), "k", "[1, 1]", 2),
@@ -181,7 +185,7 @@ test_settings_of_the_vector_environment = table(
             ({"render_mode": "ansi"}, "render_mode", None, "'ansi'"),
             ({"max_episode_steps": 5}, "max_pulls", "max_episode_steps=5"),
             ({"budget": 0}, "budget", 0),
-            ({"instance": {"law": "cauchy"}}, "'law'", "'cauchy'"),
+            ({"instance": {"distribution": "cauchy"}}, "'distribution'", "'cauchy'"),
             ({"bugdet": 3}, TypeError, "'bugdet'"),
         ],
     )
@@ -365,7 +369,7 @@ junk = st.one_of(
 some = st.lists(numbers, max_size=3)
 extreme = st.sampled_from([0, 1, -1, 0.5, 1e-300, 1e-9, 1e9, 1e100, -1e100, 1e300])
 means = st.one_of(st.lists(st.floats(0, 1), min_size=2, max_size=5), st.lists(extreme, min_size=2, max_size=3), some)
-LAWS = {  # parameters that are right more often than not
+DISTRIBUTIONS = {  # parameters that are right more often than not
     "bernoulli": {"mean": means},
     "gaussian": {"mean": means, "sd": st.one_of(st.floats(0.1, 2), extreme)},
     "uniform": {"mean": means, "width": st.one_of(st.floats(0.1, 2), extreme)},
@@ -375,9 +379,11 @@ LAWS = {  # parameters that are right more often than not
     },
     "resampled": {"rows": st.one_of(st.just([[1, 2], [3]]), st.lists(st.lists(extreme, min_size=1), min_size=2))},
 }
-laws = st.sampled_from([*LAWS]).flatmap(lambda law: st.fixed_dictionaries({"law": st.just(law), **LAWS[law]}))
+distributions = st.sampled_from([*DISTRIBUTIONS]).flatmap(
+    lambda distribution: st.fixed_dictionaries({"distribution": st.just(distribution), **DISTRIBUTIONS[distribution]})
+)
 samplers = st.fixed_dictionaries(
-    {"law": st.sampled_from(["bernoulli", "gaussian", "uniform"])},
+    {"distribution": st.sampled_from(["bernoulli", "gaussian", "uniform"])},
     optional={
         "arms": st.integers(2, 9),
         "dimensions": st.integers(1, 3),
@@ -390,7 +396,7 @@ samplers = st.fixed_dictionaries(
         ),
     },
 )
-instances = st.one_of(laws, samplers.map(lambda form: {"sampler": form}), st.just("sampler(arms=4)"))
+instances = st.one_of(distributions, samplers.map(lambda form: {"sampler": form}), st.just("sampler(arms=4)"))
 keywords = {
     "instance": instances,
     "budget": st.integers(1, 99),
@@ -480,7 +486,7 @@ def test_the_constructor_survives_anything_for_long(call: tuple[str, dict[str, A
 RIGHT: dict[Any, dict[str, Any]] = {  # calls that are right, for whatever can be made without an environment
     bandit_envs.Task: {
         "problem": "TopK", "parameters": {"k": 2}, "K": 5, "D": 1, "budget": 9, "delta": 0.1, "max_pulls": 9,
-        "pull_cost": 0.1, "law": "bernoulli", "support": (0.0, 1.0), "sigma": 0.5, "actions": "arm",
+        "pull_cost": 0.1, "distribution": "bernoulli", "support": (0.0, 1.0), "sigma": 0.5, "actions": "arm",
         "observation": "features", "pull": "arm",
     },
     bandit_envs.Bernoulli: {"mean": [0.1, 0.9]},
@@ -490,9 +496,12 @@ RIGHT: dict[Any, dict[str, Any]] = {  # calls that are right, for whatever can b
     bandit_envs.Resampled: {"rows": [[1, 2], [3]]},
     bandit_envs.Tabulated: {"quantiles": [[1, 2], [3, 4]]},
     bandit_envs.Instance: {"arms": bandit_envs.Bernoulli([0.1, 0.9]), "name": "mine", "defaults": {"TopK": {"k": 1}}},
-    bandit_envs.Sampler: {"law": "gaussian", "arms": 3, "mean": {"normal": [0, 1]}, "dimensions": 1, "spread": 1.0},
+    bandit_envs.Sampler: {
+        "distribution": "gaussian", "arms": 3, "mean": {"normal": [0, 1]}, "dimensions": 1, "spread": 1.0,
+    },
     bandit_envs.Polyhedra: {
-        "law": "gaussian", "arms": 3, "dimensions": 2, "rows": 4, "seed": 0, "reach": 0.5, "spread": 1.0, "budget": 9,
+        "distribution": "gaussian", "arms": 3, "dimensions": 2, "rows": 4, "seed": 0, "reach": 0.5, "spread": 1.0,
+        "budget": 9,
     },
     bandit_envs.Polyhedron: {"A": [[1, 0]], "b": [1], "normalise": True},
     bandit_envs.Threshold: {"threshold": 0.5, "tolerance": 0.1},
@@ -785,7 +794,7 @@ def test_numbers_are_real_numbers(value: Any) -> None:
     with refused("threshold"):
         gym.make("bandit_envs/Threshold-v0", threshold=value)
     with refused("mean"):
-        gym.make("bandit_envs/Threshold-v0", instance={"law": "bernoulli", "mean": [0.5, value]})
+        gym.make("bandit_envs/Threshold-v0", instance={"distribution": "bernoulli", "mean": [0.5, value]})
     with refused("alpha"):
         agents.make("lsa", gym.make("bandit_envs/Threshold-v0"), alpha=value)
 

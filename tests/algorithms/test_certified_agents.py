@@ -23,7 +23,13 @@ ALL = ["BestArm", "TopK", "AllGood", "Threshold"]
 
 
 def task(problem: str = "BestArm", K: int = 3, **more: Any) -> Task:
-    kwargs: dict[str, Any] = {"parameters": {}, "delta": 0.1, "law": "gaussian", "support": None, "sigma": 1.0} | more
+    kwargs: dict[str, Any] = {
+        "parameters": {},
+        "delta": 0.1,
+        "distribution": "gaussian",
+        "support": None,
+        "sigma": 1.0,
+    } | more
     return Task(problem, K=K, **kwargs)
 
 
@@ -88,7 +94,7 @@ def test_top_two_by_hand() -> None:
     # Of leader and challenger with 50 and 200 pulls, ids takes the leader with probability 4/5.
     agent = agents.make("top-two", task(actions="arm", delta=1e-30), rule="eb-tc")
     leads = sum(agent.predict(seen(pulls, mean) | {"public_seed": np.array([s])})[0] == 0 for s in range(400))
-    assert abs(leads - 320) <= 45  # 1e-8 by the binomial law
+    assert abs(leads - 320) <= 45  # 1e-8 by the binomial distribution
 
 
 def test_an_arm_that_rounding_alone_leaves_out_has_a_way() -> None:
@@ -158,13 +164,13 @@ def test_track_and_stop_is_its_twin(problem: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("problem", "law"),
+    ("problem", "distribution"),
     [
         *[("BestArm", "student"), ("TopK", "bernoulli"), ("TopK", "gaussian")],
         *[("AllGood", "gaussian"), ("AllGood", "student"), ("Threshold", "bernoulli")],
     ],
 )
-def test_rows_tell_the_certificate(problem: str, law: str) -> None:
+def test_rows_tell_the_certificate(problem: str, distribution: str) -> None:
     """The least row, kept from look to look, is the certificate that looks at all ways: at looks among 300 pulls.
 
     For AllGood it is never less: it looks at one arm for each that is left out, the certificate perhaps at all.
@@ -172,16 +178,16 @@ def test_rows_tell_the_certificate(problem: str, law: str) -> None:
     more = {"TopK": {"k": 3, "epsilon": 0.05}, "BestArm": {"epsilon": 0.0}, "AllGood": {"epsilon": 0.2}}.get(
         problem, {}
     )
-    arms = {"instance": {"sampler": {"law": "gaussian" if law == "student" else "bernoulli"}}}
+    arms = {"instance": {"sampler": {"distribution": "gaussian" if distribution == "student" else "bernoulli"}}}
     env: Any = gym.make(f"bandit_envs/{problem}-v0", delta=1e-90, **arms, **more).unwrapped
-    agent, state, looks = agents.make(f"evidence(law='{law}')", env), None, 0
+    agent, state, looks = agents.make(f"evidence(distribution='{distribution}')", env), None, 0
     observation = env.reset(seed=1)[0]
     for t in range(300):
         action, state = agent.predict(observation, state)
         if t > 20 and t % 5 == 0 and state.rounds[0]["t"] == t:
             looks += 1
             held = state.book.value[0].min() + np.log(1e90)
-            given = {"law": law, "sigma": env.task.sigma, "centre": env.task.centre}
+            given = {"distribution": distribution, "sigma": env.task.sigma, "centre": env.task.centre}
             level = env.problem.certifier(10, **given).ways(
                 observation["pulls"][None],
                 observation["mean"][None],
@@ -194,9 +200,9 @@ def test_rows_tell_the_certificate(problem: str, law: str) -> None:
 
 
 @jit
-def proportions(law: Any, epsilon: Any, mean: Any, w: Any) -> Any:
+def proportions(distribution: Any, epsilon: Any, mean: Any, w: Any) -> Any:
     K = len(mean)
-    return kernel_proportions(law, epsilon, 1.0, mean, 0.0, np.zeros(K), np.zeros(K), w)
+    return kernel_proportions(distribution, epsilon, 1.0, mean, 0.0, np.zeros(K), np.zeros(K), w)
 
 
 def test_proportions_for_the_best_arm() -> None:
@@ -207,7 +213,9 @@ def test_proportions_for_the_best_arm() -> None:
         assert w == pytest.approx(best_arm_proportions(m.tolist(), 1.0, 0.1), abs=1e-9)
         assert w == pytest.approx(np.asarray(BestArm(epsilon=0.1).optimal_proportions(m)), abs=1e-4)
         proportions(1, 0.0, m, w)
-        assert w == pytest.approx(np.asarray(BestArm(epsilon=0.0).optimal_proportions(m, law="bernoulli")), abs=1e-4)
+        assert w == pytest.approx(
+            np.asarray(BestArm(epsilon=0.0).optimal_proportions(m, distribution="bernoulli")), abs=1e-4
+        )
 
 
 @pytest.mark.parametrize("problem", [TopK(k=3, epsilon=0.1, criterion="each"), AllGood(epsilon=0.25)])
@@ -232,17 +240,26 @@ def test_steps_come_to_the_optimal_proportions(problem: Any) -> None:
 # --- contract --------------------------------------------------------------------------------------------------------
 
 
-def test_law_by_default() -> None:
-    assert agents.make("evidence", task()).law == "gaussian"
-    assert agents.make("evidence", task(law="bernoulli", support=(0.0, 1.0), sigma=0.5)).law == "bernoulli"
-    assert agents.make("evidence", task(law="uniform", support=(0.0, 2.0), sigma=1.0)).law == "gaussian"
+def test_distribution_by_default() -> None:
+    assert agents.make("evidence", task()).distribution == "gaussian"
+    assert (
+        agents.make("evidence", task(distribution="bernoulli", support=(0.0, 1.0), sigma=0.5)).distribution
+        == "bernoulli"
+    )
+    assert (
+        agents.make("evidence", task(distribution="uniform", support=(0.0, 2.0), sigma=1.0)).distribution == "gaussian"
+    )
 
 
 @pytest.mark.parametrize("tracking", ["C", "D"])
 def test_variances_that_are_not_known_yet(tracking: str) -> None:
     """After one pull each: rows without a best pair once led to writes outside of the arrays, and C-tracking to NaN."""
-    rules = {"instance": {"law": "gaussian", "mean": [0.9, 0.2, 0.8], "sd": 0.3}, "epsilon": 0.25, "delta": 0.1}
-    agent = f"track-and-stop(law='student', tracking={tracking!r})"
+    rules = {
+        "instance": {"distribution": "gaussian", "mean": [0.9, 0.2, 0.8], "sd": 0.3},
+        "epsilon": 0.25,
+        "delta": 0.1,
+    }
+    agent = f"track-and-stop(distribution='student', tracking={tracking!r})"
     found = agents.evaluate(agent, "bandit_envs/AllGood-v0", episodes=20, env_kwargs=rules | {"max_pulls": 3000})
     assert not found.episodes["truncated"].any()
     assert found.episodes["correct"].all()
@@ -250,7 +267,12 @@ def test_variances_that_are_not_known_yet(tracking: str) -> None:
 
 def test_samples_that_are_all_one() -> None:
     """The pair of two arms of mean 1 has evidence, so that an epsilon is enough to stop."""
-    rules = {"instance": {"law": "bernoulli", "mean": [1.0, 1.0, 0.1]}, "epsilon": 0.1, "delta": 0.1, "max_pulls": 5000}
+    rules = {
+        "instance": {"distribution": "bernoulli", "mean": [1.0, 1.0, 0.1]},
+        "epsilon": 0.1,
+        "delta": 0.1,
+        "max_pulls": 5000,
+    }
     names = ["evidence", "track-and-stop", "top-two"]
     found = agents.evaluate(names, "bandit_envs/BestArm-v0", episodes=10, env_kwargs=rules)
     assert found.summary()["total_pulls"].max() < 400

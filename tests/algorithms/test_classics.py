@@ -31,12 +31,12 @@ Case = dict[str, Any]
 
 def still(means: list[float], **rules: Any) -> Case:
     """Arms that hardly vary."""
-    return {"instance": {"law": "gaussian", "mean": means, "sd": 1e-9}, **rules}
+    return {"instance": {"distribution": "gaussian", "mean": means, "sd": 1e-9}, **rules}
 
 
-def sampler(law: str, arms: int, spread: float = 0.3) -> Case:
-    given = {} if law == "bernoulli" else {"spread": spread}
-    return {"sampler": {"law": law, "arms": arms, "mean": {"uniform": [0.0, 1.0]}, **given}}
+def sampler(distribution: str, arms: int, spread: float = 0.3) -> Case:
+    given = {} if distribution == "bernoulli" else {"spread": spread}
+    return {"sampler": {"distribution": distribution, "arms": arms, "mean": {"uniform": [0.0, 1.0]}, **given}}
 
 
 # --- by hand ---------------------------------------------------------------------------------------------------------
@@ -127,11 +127,11 @@ def test_hdoc_by_hand() -> None:
 # --- twins -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("law", ["gaussian", "bernoulli"])
+@pytest.mark.parametrize("distribution", ["gaussian", "bernoulli"])
 @pytest.mark.parametrize("n", [2, 3, 7, 12])
-def test_rejects_and_halving_are_their_twins(law: str, n: int) -> None:
+def test_rejects_and_halving_are_their_twins(distribution: str, n: int) -> None:
     for budget in (n + 1, 60, 333):
-        rules: Case = {"instance": sampler(law, n), "budget": budget}
+        rules: Case = {"instance": sampler(distribution, n), "budget": budget}
         as_twins(lambda _, T=budget: successive_rejects(n, T), "successive-rejects", BEST_ARM, 12, **rules)
         for k in {1, n // 2, n - 1}:
             as_twins(lambda _, k=k, T=budget: sar(n, k, T), "successive-rejects", TOP_K, 12, k=k, **rules)
@@ -149,11 +149,17 @@ def compare(env: Any, agent: Any, twin: Twin, seed: int, episode: int) -> bool:
     return answer is not None
 
 
-@pytest.mark.parametrize("law", ["gaussian", "bernoulli"])
+@pytest.mark.parametrize("distribution", ["gaussian", "bernoulli"])
 @pytest.mark.parametrize(("n", "k"), [(2, 1), (5, 1), (5, 3), (9, 4), (6, 5)])
-def test_ugape_is_its_twin(law: str, n: int, k: int) -> None:
+def test_ugape_is_its_twin(distribution: str, n: int, k: int) -> None:
     ended = 0
-    rules: Case = {"instance": sampler(law, n, 0.1), "k": k, "epsilon": 0.6, "criterion": "each", "actions": "full"}
+    rules: Case = {
+        "instance": sampler(distribution, n, 0.1),
+        "k": k,
+        "epsilon": 0.6,
+        "criterion": "each",
+        "actions": "full",
+    }
     for budget in (None, 150):
         limits: Case = {"delta": 0.2, "max_pulls": 1500} if budget is None else {"budget": budget}
         env: Any = gym.make(TOP_K, **rules, **limits).unwrapped
@@ -165,12 +171,17 @@ def test_ugape_is_its_twin(law: str, n: int, k: int) -> None:
     assert ended >= 7
 
 
-@pytest.mark.parametrize("law", ["gaussian", "bernoulli"])
+@pytest.mark.parametrize("distribution", ["gaussian", "bernoulli"])
 @pytest.mark.parametrize("sampling", SAMPLING)
-def test_hdoc_is_its_twin(law: str, sampling: str) -> None:
+def test_hdoc_is_its_twin(distribution: str, sampling: str) -> None:
     ended = 0
     for tolerance in (0.0, 0.1):
-        rules: Case = {"instance": sampler(law, 4, 0.1), "tolerance": tolerance, "delta": 0.2, "max_pulls": 600}
+        rules: Case = {
+            "instance": sampler(distribution, 4, 0.1),
+            "tolerance": tolerance,
+            "delta": 0.2,
+            "max_pulls": 600,
+        }
         env: Any = gym.make(THRESHOLD, actions="full", threshold=0.5, **rules).unwrapped
         agent = agents.make("hdoc", env, sampling=sampling)
         for e in range(10):
@@ -191,7 +202,11 @@ def test_hdoc_needs_the_same_pulls_by_every_rule() -> None:
 
 EPISODES, DELTA = 400, 0.1
 LIMIT = int(stats.binom.isf(1e-6, EPISODES, DELTA))  # 71
-NEAR: Case = {"instance": {"law": "bernoulli", "mean": [0.5, 0.62, 0.3, 0.9]}, "max_pulls": 200_000, "delta": DELTA}
+NEAR: Case = {
+    "instance": {"distribution": "bernoulli", "mean": [0.5, 0.62, 0.3, 0.9]},
+    "max_pulls": 200_000,
+    "delta": DELTA,
+}
 
 
 def errors(name: str, env_id: str, **rules: Any) -> int:
@@ -232,7 +247,10 @@ def test_what_ugape_promises_of_each_arm_it_does_not_promise_of_the_set() -> Non
 
 def test_budget_agents_beat_uniform() -> None:
     """300 pulls of eight arms: fewer errors in 2000 episodes, by 4 standard errors (false alarms: 3e-5)."""
-    rules: Case = {"instance": {"law": "bernoulli", "mean": [0.2, 0.5, 0.3, 0.2, 0.1, 0.25, 0.15, 0.4]}, "budget": 300}
+    rules: Case = {
+        "instance": {"distribution": "bernoulli", "mean": [0.2, 0.5, 0.3, 0.2, 0.1, 0.25, 0.15, 0.4]},
+        "budget": 300,
+    }
     names = ["uniform", "successive-rejects", "sequential-halving", "ugape(scale=16)"]
     table = agents.evaluate(names, BEST_ARM, episodes=2000, env_kwargs=rules).summary().set_index("agent")
     e = table["error_rate"]

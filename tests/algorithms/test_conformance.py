@@ -51,12 +51,12 @@ def test_problems(problem: str) -> None:
 @pytest.mark.parametrize(
     "arms",
     [
-        {"law": "bernoulli", "mean": [0.1, 0.5, 1.0]},
-        {"law": "gaussian", "mean": [0, 1], "sd": 2},
-        {"law": "uniform", "mean": [0.0, 1.0], "width": 2},
-        {"law": "categorical", "values": [1, 2, 5], "probabilities": [[0.2, 0.3, 0.5], [0.5, 0.5, 0]]},
-        {"law": "resampled", "rows": [[1, 2, 2], [0, 4]]},
-        {"law": "tabulated", "quantiles": [[0, 1, 4], [1, 1, 2]]},
+        {"distribution": "bernoulli", "mean": [0.1, 0.5, 1.0]},
+        {"distribution": "gaussian", "mean": [0, 1], "sd": 2},
+        {"distribution": "uniform", "mean": [0.0, 1.0], "width": 2},
+        {"distribution": "categorical", "values": [1, 2, 5], "probabilities": [[0.2, 0.3, 0.5], [0.5, 0.5, 0]]},
+        {"distribution": "resampled", "rows": [[1, 2, 2], [0, 4]]},
+        {"distribution": "tabulated", "quantiles": [[0, 1, 4], [1, 1, 2]]},
         "dose-finding",
     ],
 )
@@ -312,7 +312,7 @@ def test_a_sound_problem_passes() -> None:
 
 
 class Shifted(Bernoulli):
-    law = "shifted"
+    distribution = "shifted"
 
     def __init__(self, mean: Any) -> None:
         super().__init__(mean)
@@ -320,7 +320,7 @@ class Shifted(Bernoulli):
 
 
 class Wide(Bernoulli):
-    law = "wide"
+    distribution = "wide"
 
     def __init__(self, mean: Any) -> None:
         super().__init__(mean)
@@ -337,4 +337,4 @@ def test_what_is_no_distribution() -> None:
     with pytest.raises(AssertionError, match="sampler"):
         check_distribution("sampler(arms=3)")
     with pytest.raises(AssertionError, match="no arms"):
-        check_distribution({"law": "nothing"})
+        check_distribution({"distribution": "nothing"})

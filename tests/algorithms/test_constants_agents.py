@@ -32,7 +32,13 @@ TOO_SMALL = 1.5
 
 
 def task(problem: str = "BestArm", **more: Any) -> Task:
-    given: dict[str, Any] = {"parameters": {}, "delta": DELTA, "law": "gaussian", "support": None, "sigma": SIGMA}
+    given: dict[str, Any] = {
+        "parameters": {},
+        "delta": DELTA,
+        "distribution": "gaussian",
+        "support": None,
+        "sigma": SIGMA,
+    }
     if problem == "BestArm":
         given["parameters"] = {"epsilon": EPSILON}
     return Task(problem, K=K, actions="arm", **given | more)
@@ -93,7 +99,7 @@ def test_kl_lucb(threshold: str) -> None:
         beta = [math.log(2 * math.log2(2 * N) * d / DELTA) for N, d in zip(pulls, (K - 1, 1), strict=False)]
     upper = optimize.brentq(lambda q: pulls[1] * kl(0.3, q) - beta[1], 0.3, 1 - 1e-12)
     wanted = optimize.brentq(lambda p: pulls[0] * kl(p, upper - EPSILON) - beta[0], upper - EPSILON, 1 - 1e-12)
-    binary = agents.make("kl-lucb", task(law="bernoulli", support=(0.0, 1.0), sigma=0.5), threshold=threshold)
+    binary = agents.make("kl-lucb", task(distribution="bernoulli", support=(0.0, 1.0), sigma=0.5), threshold=threshold)
     found = gap_at_the_stop(binary, lambda gap: [min(0.3 + gap, 1.0), 0.3, 0.0], pulls)
     assert 0.3 + found == pytest.approx(wanted, abs=1e-7)
 
@@ -183,7 +189,9 @@ WIDTHS = {  # of RACING: after t samples of standard deviation s, where x is ln 
 def test_racing(widths: str) -> None:
     """Two arms of constant means and variances: nb is 2 R, as none is decided; the end is where both widths fit."""
     W, R, s, gap = 2.0, 900, math.sqrt(0.1), 0.9
-    env: Any = gym.make("bandit_envs/BestArm-v0", instance={"law": "bernoulli", "mean": [0.9, 0.1]}, delta=DELTA)
+    env: Any = gym.make(
+        "bandit_envs/BestArm-v0", instance={"distribution": "bernoulli", "mean": [0.9, 0.1]}, delta=DELTA
+    )
     agent = agents.make("racing", env.unwrapped.task.replace(actions="arm"), rounds=R, widths=widths, width=W)
     wanted = next(t for t in range(1, R) if 2 * W * WIDTHS[widths](t, s / W, math.log(2 * R / DELTA)) < gap)
     state: Any = None
@@ -237,7 +245,10 @@ def test_median_elimination() -> None:
     assert median_elimination.elimination_pulls(3, epsilon, delta, 4.0) == 3 * first + 2 * second
     assert agents.make("median-elimination", task()).accuracy.constant == pytest.approx(8 * SIGMA**2)
     assert (
-        agents.make("median-elimination", task(law="bernoulli", support=(0.0, 1.0), sigma=0.5)).accuracy.constant == 4
+        agents.make(
+            "median-elimination", task(distribution="bernoulli", support=(0.0, 1.0), sigma=0.5)
+        ).accuracy.constant
+        == 4
     )
 
 

@@ -354,7 +354,9 @@ def test_an_agent_keeps_its_parameters_by_name() -> None:
 
 def test_an_oracle_that_is_made_anew_learns_the_truth_of_the_instance_that_it_meets() -> None:
     """Defect: an oracle made on one instance kept the hardness of that one on another."""
-    there = TAO | {"instance": {"law": "bernoulli", "mean": [0.1, 0.2, 0.3, 0.4, 0.45, 0.55, 0.6, 0.7, 0.8, 0.9]}}
+    there = TAO | {
+        "instance": {"distribution": "bernoulli", "mean": [0.1, 0.2, 0.3, 0.4, 0.45, 0.55, 0.6, 0.7, 0.8, 0.9]}
+    }
     env = gym.make(THRESHOLD, **TAO)
     assert_frame_equal(
         rows(evaluate(agents.make("ucbe", env), env_kwargs=there)), rows(evaluate("ucbe", env_kwargs=there)), atol=0
@@ -373,7 +375,7 @@ def test_parameters_are_copies() -> None:
 def test_what_an_agent_is_not_made_anew_for() -> None:
     task = gym.make(THRESHOLD, **TAO).unwrapped.task
     agent = LSA(task)
-    others: dict[str, Any] = {"K": 4, "law": "gaussian", "sigma": 2.0, "support": None}
+    others: dict[str, Any] = {"K": 4, "distribution": "gaussian", "sigma": 2.0, "support": None}
     others["parameters"] = {"threshold": 0.3, "tolerance": 0}
     for name, value in others.items():
         with refused("lsa", name):
@@ -387,9 +389,9 @@ def test_what_an_agent_is_not_made_anew_for() -> None:
 SETTINGS: dict[str, dict[str, Any]] = {  # fixed instances, from which oracles learn what they need
     "Threshold": {"instance": "tao2019-1"},
     "Feasible": {"instance": "dose-finding"},
-    "AllGood": {"instance": {"law": "gaussian", "mean": [1.0, 0.9, 0.3, 0.1], "sd": 0.2}, "epsilon": 0.3},
-    "TopK": {"instance": {"law": "bernoulli", "mean": [0.9, 0.7, 0.3, 0.1]}, "k": 2, "epsilon": 0.4},
-    "BestArm": {"instance": {"law": "bernoulli", "mean": [0.9, 0.5, 0.3, 0.1]}, "epsilon": 0.4},
+    "AllGood": {"instance": {"distribution": "gaussian", "mean": [1.0, 0.9, 0.3, 0.1], "sd": 0.2}, "epsilon": 0.3},
+    "TopK": {"instance": {"distribution": "bernoulli", "mean": [0.9, 0.7, 0.3, 0.1]}, "k": 2, "epsilon": 0.4},
+    "BestArm": {"instance": {"distribution": "bernoulli", "mean": [0.9, 0.5, 0.3, 0.1]}, "epsilon": 0.4},
 }
 RULES: list[dict[str, Any]] = [
     {"budget": 80},
@@ -838,6 +840,6 @@ def test_a_model_of_another_number_of_arms_names_both() -> None:
         def predict(self, *arguments: Any, **keywords: Any) -> Any:
             raise AssertionError("it has not been told")
 
-    told = {"instance": {"law": "bernoulli", "mean": [0.2, 0.8]}, "budget": 10}
+    told = {"instance": {"distribution": "bernoulli", "mean": [0.2, 0.8]}, "budget": 10}
     with refused("K = 20", "K = 2"):
         agents.evaluate({"mine": Model()}, "bandit_envs/Threshold-v0", episodes=2, env_kwargs=told)

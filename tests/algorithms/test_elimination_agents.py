@@ -47,16 +47,23 @@ def twin_of(agent: Any) -> Twin:
     return {"east": east, "uniform-elimination": uniform_elimination}[agent.name](*common)
 
 
-def noisy(law: str = "gaussian", arms: int = 5, spread: float = 0.1, **mean: Any) -> dict[str, Any]:
+def noisy(distribution: str = "gaussian", arms: int = 5, spread: float = 0.1, **mean: Any) -> dict[str, Any]:
     """A sampler of instances with large gaps."""
-    given = {"spread": spread} if law == "gaussian" else {}
-    return {"sampler": {"law": law, "arms": arms, "mean": mean or {"choice": [0.1, 0.45, 0.85, 1.0]}, **given}}
+    given = {"spread": spread} if distribution == "gaussian" else {}
+    return {
+        "sampler": {
+            "distribution": distribution,
+            "arms": arms,
+            "mean": mean or {"choice": [0.1, 0.45, 0.85, 1.0]},
+            **given,
+        }
+    }
 
 
 def task(**changes: Any) -> Task:
     """AllGood with epsilon .5 over 3 standard Gaussian arms, delta .1."""
     parameters = {"epsilon": 0.5, "multiplicative": False, "slack": 0.0}
-    base = Task("AllGood", parameters, K=3, delta=0.1, law="gaussian", support=None, sigma=1.0)
+    base = Task("AllGood", parameters, K=3, delta=0.1, distribution="gaussian", support=None, sigma=1.0)
     return base.replace(**changes)
 
 
@@ -129,9 +136,9 @@ def test_twins_of_fareast(name: str, mode: str) -> None:
     as_twins(twin_of, name, ALL_GOOD, 3, 0, instance=noisy("bernoulli", 4), max_pulls=5000, **MODES[mode])
 
 
-@pytest.mark.parametrize(("law", "arms"), [("gaussian", 7), ("bernoulli", 4), ("bernoulli", 2)])
-def test_twins_of_median_elimination(law: str, arms: int) -> None:
-    rules = {"instance": noisy(law, arms, uniform=[0.0, 1.0]), "epsilon": 0.2, "delta": 0.2}
+@pytest.mark.parametrize(("distribution", "arms"), [("gaussian", 7), ("bernoulli", 4), ("bernoulli", 2)])
+def test_twins_of_median_elimination(distribution: str, arms: int) -> None:
+    rules = {"instance": noisy(distribution, arms, uniform=[0.0, 1.0]), "epsilon": 0.2, "delta": 0.2}
     as_twins(twin_of, "median-elimination", BEST_ARM, 60, 60, **rules)
 
 

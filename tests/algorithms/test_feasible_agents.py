@@ -44,7 +44,7 @@ def test_phases_never_exceed_the_budget(K: int) -> None:
 def test_sar_drops_the_farthest_arm() -> None:
     """Means .9, .5, .4, .8 that never vary, threshold .55: distances .35, .05, .15, .25; T = 20."""
     means = [0.9, 0.5, 0.4, 0.8]
-    arms = {"law": "gaussian", "mean": means, "sd": 1e-9}
+    arms = {"distribution": "gaussian", "mean": means, "sd": 1e-9}
     env: Any = gym.make(THRESHOLD, instance=arms, threshold=0.55, budget=20, actions="full").unwrapped
     agent = agents.make("md-sar", env)
     (observation, _), state, acts, over = env.reset(seed=0), None, [], False
@@ -61,7 +61,9 @@ def test_sar_drops_the_farthest_arm() -> None:
 
 def test_phases_come_in_passes() -> None:
     """K = 2, T = 302: n_1 = 150 pulls of each arm, in 64 passes of 2 or 3: 42 * 2 + 22 * 3."""
-    env: Any = gym.make(THRESHOLD, instance={"law": "bernoulli", "mean": [0.2, 0.6]}, budget=302, actions="full")
+    env: Any = gym.make(
+        THRESHOLD, instance={"distribution": "bernoulli", "mean": [0.2, 0.6]}, budget=302, actions="full"
+    )
     agent, (observation, _), state, acts = agents.make("md-sar", env), env.reset(seed=0), None, []
     while True:
         action, state = agent.predict(observation, state)
@@ -80,7 +82,9 @@ def test_phases_come_in_passes() -> None:
 @pytest.mark.parametrize(("K", "budget"), [(3, 11), (6, 40), (12, 700), (5, 3000)])
 def test_pulls_at_the_ends_of_phases(K: int, budget: int) -> None:
     """Passes change the order of pulls, not their numbers: the arm dropped after phase k has n_k pulls."""
-    pulls = pulls_of("sar", 20, instance={"law": "bernoulli", "mean": [0.4] * K}, A=[[-1.0]], b=[-0.5], budget=budget)
+    pulls = pulls_of(
+        "sar", 20, instance={"distribution": "bernoulli", "mean": [0.4] * K}, A=[[-1.0]], b=[-0.5], budget=budget
+    )
     n = phase_ends(K, budget)
     assert np.sort(pulls, axis=1).tolist() == [[*n[1:], n[-1]]] * 20
 

@@ -14,10 +14,10 @@ from twins_lookahead import Slow
 import agents
 from bandit_envs import Task
 
-GAUSSIAN = {"sampler": {"law": "gaussian", "arms": 4, "spread": 0.7}}
-RANGE = {"sampler": {"law": "uniform", "arms": 4, "spread": 0.3}}
+GAUSSIAN = {"sampler": {"distribution": "gaussian", "arms": 4, "spread": 0.7}}
+RANGE = {"sampler": {"distribution": "uniform", "arms": 4, "spread": 0.3}}
 BERNOULLI = {"sampler": {"arms": 4}}
-POLYHEDRA = {"polyhedra": {"law": "bernoulli", "arms": 4, "dimensions": 2}}
+POLYHEDRA = {"polyhedra": {"distribution": "bernoulli", "arms": 4, "dimensions": 2}}
 CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "threshold": ("Threshold", {"instance": BERNOULLI, "threshold": 0.4}),
     "threshold, range": ("Threshold", {"instance": RANGE, "tolerance": 0.05}),
@@ -52,7 +52,7 @@ def test_by_hand() -> None:
     best = Task("BestArm", {}, K=3, budget=6, actions="arm")
     assert chosen(best, [3, 2, 0], [2, 1, 0]) == 2
     # Without a known range, every arm is pulled once first.
-    gaussian = Task("BestArm", {}, K=3, budget=6, actions="arm", law="gaussian", support=None, sigma=0.01)
+    gaussian = Task("BestArm", {}, K=3, budget=6, actions="arm", distribution="gaussian", support=None, sigma=0.01)
     assert chosen(gaussian, [5, 0, 0], [5.0, 0, 0]) == 1
 
 

@@ -10,9 +10,9 @@ from twins_lookahead import Slow
 from bandit_envs import Task, Threshold
 from bandit_envs.problems.lookahead import Lookahead
 
-BERNOULLI = {"law": "bernoulli", "support": (0.0, 1.0), "sigma": 0.5}
-RANGE = {"law": "uniform", "support": (-1.0, 3.0), "sigma": 2.0}
-GAUSSIAN = {"law": "gaussian", "support": None, "sigma": 0.7}
+BERNOULLI = {"distribution": "bernoulli", "support": (0.0, 1.0), "sigma": 0.5}
+RANGE = {"distribution": "uniform", "support": (-1.0, 3.0), "sigma": 2.0}
+GAUSSIAN = {"distribution": "gaussian", "support": None, "sigma": 0.7}
 ASKED = {
     "threshold": ("Threshold", {"threshold": 0.4}, 1),
     "threshold, tolerance": ("Threshold", {"threshold": 0.5, "tolerance": 0.1}, 1),
@@ -42,7 +42,7 @@ def states(task: Task, count: int, rng: np.random.Generator) -> tuple[np.ndarray
     shape = (count, task.K) if task.D == 1 else (count, task.K, task.D)
     each = pulls if task.D == 1 else np.broadcast_to(pulls[..., None], shape)
     mean = rng.random(shape)
-    if task.law == "bernoulli":
+    if task.distribution == "bernoulli":
         return pulls, rng.binomial(each, mean).astype(float)
     if task.support is not None:
         low, high = task.support
@@ -74,7 +74,7 @@ def test_values_and_gains_are_the_integrals(asked: str, belief: str) -> None:
     pulls, total = states(task, 1 if belief == "gaussian" else 2, rng)
     look = task.lookahead()
     then, gains = look.value(pulls, total), look.gains(pulls, total)
-    # Of all good arms, 25 cells of normal laws; of a range these stand for Beta laws.
+    # Of all good arms, 25 cells of normal distributions; of a range these stand for Beta distributions.
     limit = {"range": 3e-2, "gaussian": 1e-3}.get(belief, 1e-4) if asked.startswith("good") else 1e-4
     for e in range(len(pulls)):
         slow = Slow(task, pulls[e], total[e], exactly=True)

@@ -477,7 +477,7 @@ def test_faults_of_sampling_rules_are_named(kind: Any, plays: bool, named: str) 
 
 def test_an_own_rule_is_uniform_sampling_with_a_certificate() -> None:
     """As `uniform(stop='certificate')`, which pulls in turn too, but for the looks: both stop about as late."""
-    kwargs = {"instance": {"law": "bernoulli", "mean": [0.8, 0.4, 0.3]}, "delta": 0.1, "max_pulls": 10**5}
+    kwargs = {"instance": {"distribution": "bernoulli", "mean": [0.8, 0.4, 0.3]}, "delta": 0.1, "max_pulls": 10**5}
     rows = agents.evaluate(
         [Rarest, "uniform(stop='certificate')"], "BestArm", episodes=60, env_kwargs=kwargs, progress=False
     ).summary()

@@ -11,7 +11,7 @@ import pytest
 
 import agents
 
-ARMS = {"law": "bernoulli", "mean": [0.2, 0.3, 0.4, 0.6, 0.7, 0.8]}
+ARMS = {"distribution": "bernoulli", "mean": [0.2, 0.3, 0.4, 0.6, 0.7, 0.8]}
 SETTINGS: dict[str, dict[str, Any]] = {
     "Threshold": {"instance": "tao2019-1", "budget": 100},
     "AllGood": {"instance": "mason2020-3a(n=10)", "delta": 0.1, "max_pulls": 150},

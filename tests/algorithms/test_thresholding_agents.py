@@ -217,8 +217,8 @@ def core(env: Any) -> Any:
     return env.unwrapped
 
 
-def cases(seed: int, law: str | None = None, K: int | None = None) -> Iterator[Case]:
-    """Random thresholding environments without end: some laws, samplers, K 2 .. 60, budgets from 1 on."""
+def cases(seed: int, distribution: str | None = None, K: int | None = None) -> Iterator[Case]:
+    """Random thresholding environments without end: some distributions, samplers, K 2 .. 60, budgets from 1 on."""
     g = np.random.default_rng(seed)
     while True:
         sizes = np.array([2, g.integers(3, 11), g.integers(11, SCAN + 1), g.integers(SCAN + 1, 61)])
@@ -226,7 +226,7 @@ def cases(seed: int, law: str | None = None, K: int | None = None) -> Iterator[C
         budget = int(g.choice(np.array([g.integers(1, arms + 1), arms, g.integers(arms + 1, 4 * arms + 40)])))
         threshold = float(g.choice([0.5, 0.5, 0.25, g.uniform(0.1, 0.9)]))
         means = g.choice([g.random(arms), g.integers(0, 11, arms) / 10])
-        kind = g.choice(["bernoulli", "gaussian", "categorical", "sampler"]) if law is None else law
+        kind = g.choice(["bernoulli", "gaussian", "categorical", "sampler"]) if distribution is None else distribution
         instance: Any
         if kind == "bernoulli":
             instance = Instance(Bernoulli(means))
@@ -235,7 +235,7 @@ def cases(seed: int, law: str | None = None, K: int | None = None) -> Iterator[C
         elif kind == "categorical":
             instance = Instance(Categorical([0.0, 0.25, 1.0], g.integers(1, 9, (arms, 3))))
         else:
-            instance = {"sampler": {"law": str(g.choice(["bernoulli", "gaussian"])), "arms": arms}}
+            instance = {"sampler": {"distribution": str(g.choice(["bernoulli", "gaussian"])), "arms": arms}}
         tolerance = float(g.choice([0.0, 0.05]))
         yield {"instance": instance, "budget": budget, "threshold": threshold, "tolerance": tolerance}
 
@@ -284,7 +284,7 @@ def test_agent_is_its_twin(name: str, episodes: int) -> None:
             of_twin["public_seed"] = int(observation["public_seed"][0])
         if name == "evolved":
             of_twin["sigma"] = env.task.sigma
-            of_twin["centre"] = case["threshold"] if env.task.law == "bernoulli" else None
+            of_twin["centre"] = case["threshold"] if env.task.distribution == "bernoulli" else None
         mine = play(env, agent, observation)
         env.reset(seed=3, options={"episode": episode})
         twin = TWINS[name](K, budget, case["threshold"].__rsub__, **of_twin)
@@ -299,7 +299,7 @@ def test_opt_kg_is_its_twin() -> None:
     order; it stops there. Exact arithmetic goes on, to gains far below what floating point can tell in 1 - I(a, b).
     """
     g, pulls, compared = np.random.default_rng(1), 0, 0
-    for episode, case in zip(range(60), cases(seed=4, law="bernoulli"), strict=False):
+    for episode, case in zip(range(60), cases(seed=4, distribution="bernoulli"), strict=False):
         env = core(gym.make(THRESHOLD, actions="full", **case))
         given = COMPARED["opt-kg"](env, g)
         agent = agents.make("opt-kg", env, **given)
@@ -385,7 +385,7 @@ def test_feasible_agents_are_their_twins(name: str, K: int) -> None:
 
 K, T, N = 5, 60, 4
 PAPER: dict[str, Any] = {
-    "instance": {"law": "bernoulli", "mean": [0.2, 0.35, 0.45, 0.55, 0.8]},
+    "instance": {"distribution": "bernoulli", "mean": [0.2, 0.35, 0.45, 0.55, 0.8]},
     "threshold": 0.5,
     "budget": T,
 }
@@ -442,7 +442,10 @@ def ended(played: Played, observation: Any, answer: Any) -> None:
     assert played.setdefault(word, row) == row
 
 
-GAPS: dict[str, Any] = {"instance": {"law": "gaussian", "mean": [1.0, 0.9, 0.2, 0.0, 0.5], "sd": 0.1}, "delta": 0.1}
+GAPS: dict[str, Any] = {
+    "instance": {"distribution": "gaussian", "mean": [1.0, 0.9, 0.2, 0.0, 0.5], "sd": 0.1},
+    "delta": 0.1,
+}
 PLAYED: dict[str, tuple[str, dict[str, Any]]] = {  # one of each kind; some end by themselves, one by one
     "lsa": (THRESHOLD, PAPER),
     "random": (THRESHOLD, PAPER),
@@ -585,7 +588,7 @@ def test_oracles() -> None:
     assert make("ucbe", shuffled).a == make("ucbe", straight).a
     feasible = gym.make(
         FEASIBLE,
-        instance={"law": "gaussian", "mean": [[0.0, 1.0], [2.0, 0.0]]},
+        instance={"distribution": "gaussian", "mean": [[0.0, 1.0], [2.0, 0.0]]},
         A=[[1.0, 0.0]],
         b=[1.0],
         tolerance=0.5,
@@ -637,7 +640,7 @@ def test_static_by_hand() -> None:
     First each arm once, with T D^2 = 16, 1, 4 sixty-fourths. Arm 1 goes on until it has 5, as 4 is a tie with arm 2 and
     goes to the lower arm; then arm 2 has 8; and so on.
     """
-    arms = {"law": "bernoulli", "mean": [1.0, 0.375, 0.75]}
+    arms = {"distribution": "bernoulli", "mean": [1.0, 0.375, 0.75]}
     env = gym.make("bandit_envs/Threshold-v0", instance=arms, threshold=0.5, budget=210)
     pulls, info = pulled_by(agents.make("static", env), env)
     assert pulls[:17] == [0, 1, 2, *4 * [1], 2, *4 * [1], 2, *4 * [1]]
@@ -688,7 +691,7 @@ def test_it_is_its_twin_and_keeps_the_proportions(name: str, problem: str) -> No
 
 @pytest.mark.parametrize("name", ["static", "offline"])
 def test_it_needs_the_truth_of_each_place(name: str) -> None:
-    arms = {"law": "bernoulli", "mean": [0.9, 0.2, 0.6]}
+    arms = {"distribution": "bernoulli", "mean": [0.9, 0.2, 0.6]}
     for form in ({}, {"vectorization_mode": "sync"}):
         made = agents.make(name, gym.make_vec(THRESHOLD, 2, instance=arms, budget=30, **form))
         assert made.squares == pytest.approx(np.array([0.4, 0.3, 0.1]) ** 2)
@@ -712,18 +715,18 @@ def test_offline_by_hand() -> None:
     Arm 0 goes up by .25: .6931, .9431, 1.1931; its fourth value, 1.4431, is above 1.3863, so arm 1 has its first pull
     then. That takes arm 1 to 1.4488, above 1.4431: arm 0, now 1.6931, waits for four pulls of arm 1, up to 1.6988.
     """
-    arms = {"law": "bernoulli", "mean": [1.0, 0.25]}
+    arms = {"distribution": "bernoulli", "mean": [1.0, 0.25]}
     env = gym.make(THRESHOLD, instance=arms, threshold=0.5, budget=10)
     pulls, info = pulled_by(agents.make("offline", env), env)
     assert pulls == [0, 0, 0, 1, 0, 1, 1, 1, 1, 0]
     assert info["total_pulls"] == 10
     # samples of twice the scale: gaps and sigma twice as large, the same pulls
-    double = {"law": "gaussian", "mean": [2.0, 0.5], "sd": 1.0}
+    double = {"distribution": "gaussian", "mean": [2.0, 0.5], "sd": 1.0}
     env = gym.make(THRESHOLD, instance=double, threshold=1.0, budget=10)
     assert pulled_by(agents.make("offline", env), env)[0] == pulls
 
 
-def test_offline_errs_as_often_as_the_binomial_law_says() -> None:
+def test_offline_errs_as_often_as_the_binomial_distribution_says() -> None:
     """Its pulls are no matter of chance, so that the errors of each arm follow from them exactly.
 
     4000 episodes on set-up 1 at T = 300; false-alarm rate 1e-6 (normal approximation). At the pulls of `static` the

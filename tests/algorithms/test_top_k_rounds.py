@@ -50,9 +50,9 @@ BUDGET = [
 ]
 
 
-def sampler(law: str = "gaussian", arms: int = 6, spread: float = 0.2, **mean: Any) -> dict[str, Any]:
-    given = {} if law == "bernoulli" else {"spread": spread}
-    return {"sampler": {"law": law, "arms": arms, "mean": mean or {"uniform": [0.0, 1.0]}, **given}}
+def sampler(distribution: str = "gaussian", arms: int = 6, spread: float = 0.2, **mean: Any) -> dict[str, Any]:
+    given = {} if distribution == "bernoulli" else {"spread": spread}
+    return {"sampler": {"distribution": distribution, "arms": arms, "mean": mean or {"uniform": [0.0, 1.0]}, **given}}
 
 
 def twin_of(agent: Any) -> Twin:
@@ -110,7 +110,7 @@ def test_practical_constants_by_hand() -> None:
     .8 - .55 = .25, .8 - .5 = .3 > .275: .5 is rejected. Round 3, 16 more: .25 > .1945: .8 is accepted. All is decided.
     """
     means = [0.5, 0.0, 0.8, 0.35, 1.0, 0.55]
-    arms = {"law": "gaussian", "mean": means, "sd": 1e-9}
+    arms = {"distribution": "gaussian", "mean": means, "sd": 1e-9}
     name = "adaptive-top-k(constants='practical', sigma=0.5)"
     for rules in ({"budget": 1000}, {"epsilon": 0.01, "criterion": "aggregate"}):
         _, [(pulls, _, answer)] = record(name, TOP_K, 1, instance=arms, k=2, **rules)
@@ -133,7 +133,7 @@ def test_practical_constants_by_hand() -> None:
 
 def test_practical_constants_stop_at_the_tolerance() -> None:
     """All means equal, W = 1, epsilon .2: margins .389, .275, .194 <= .2: three rounds, 32 pulls of each arm."""
-    arms = {"law": "gaussian", "mean": [0.4] * 5, "sd": 1e-9}
+    arms = {"distribution": "gaussian", "mean": [0.4] * 5, "sd": 1e-9}
     name = "adaptive-top-k(constants='practical', sigma=0.5)"
     _, [(pulls, _, answer)] = record(name, TOP_K, 1, instance=arms, k=2, epsilon=0.2, criterion="aggregate")
     assert pulls == [(i, times) for times in (8, 8, 16) for i in range(5)]
@@ -239,22 +239,22 @@ def test_smallest() -> None:
 # --- the twins -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("law", "k", "arms"), [("gaussian", 2, 7), ("bernoulli", 3, 5), ("uniform", 1, 4)])
+@pytest.mark.parametrize(("distribution", "k", "arms"), [("gaussian", 2, 7), ("bernoulli", 3, 5), ("uniform", 1, 4)])
 @pytest.mark.parametrize("name", CONFIDENCE)
-def test_twins_at_a_confidence_level(name: str, law: str, k: int, arms: int) -> None:
+def test_twins_at_a_confidence_level(name: str, distribution: str, k: int, arms: int) -> None:
     race = "racing" in name
     rules = {"epsilon": 0.2, "k": k, "criterion": "each", "max_pulls": 1500 if race else None}
-    rules |= {"instance": sampler(law, arms, 0.05 if race else 0.5)}
+    rules |= {"instance": sampler(distribution, arms, 0.05 if race else 0.5)}
     plays = as_twins(twin_of, name, TOP_K, 15, 1 if race else 15, **rules)
     assert len({frozenset(answer) for *_, answer in plays if answer is not None}) > 1
 
 
 @pytest.mark.parametrize("k", [1, 3, 5, 8])
-@pytest.mark.parametrize("law", ["gaussian", "bernoulli"])
+@pytest.mark.parametrize("distribution", ["gaussian", "bernoulli"])
 @pytest.mark.parametrize("name", BUDGET[:4])
-def test_twins_within_a_budget(name: str, law: str, k: int) -> None:
+def test_twins_within_a_budget(name: str, distribution: str, k: int) -> None:
     for budget in (7, 150, 1111):
-        plays = as_twins(twin_of, name, TOP_K, 15, 15, instance=sampler(law, 9), k=k, budget=budget)
+        plays = as_twins(twin_of, name, TOP_K, 15, 15, instance=sampler(distribution, 9), k=k, budget=budget)
         assert len({frozenset(answer or ()) for *_, answer in plays}) > 1 or budget == 7
 
 
@@ -262,8 +262,8 @@ def test_twins_within_a_budget(name: str, law: str, k: int) -> None:
 @pytest.mark.parametrize("rounds", [1, 40])
 def test_twins_of_racing(widths: str, rounds: int) -> None:
     name = f"racing(rounds={rounds}, widths={widths!r}, width=0.1)"  # so narrow that bounds cross
-    for law in ("bernoulli", "gaussian"):
-        as_twins(twin_of, name, TOP_K, 8, 1, instance=sampler(law, 7, 0.1), k=3, max_pulls=900)
+    for distribution in ("bernoulli", "gaussian"):
+        as_twins(twin_of, name, TOP_K, 8, 1, instance=sampler(distribution, 7, 0.1), k=3, max_pulls=900)
 
 
 @pytest.mark.parametrize("name", CONFIDENCE)
@@ -297,7 +297,7 @@ def test_a_budget_of_adaptive_top_k_is_spent_to_the_end() -> None:
             "adaptive-top-k",
             TOP_K,
             episodes=20,
-            env_kwargs={"budget": budget, "delta": 0.1, "instance": {"law": "bernoulli", "mean": [0.5] * 9}},
+            env_kwargs={"budget": budget, "delta": 0.1, "instance": {"distribution": "bernoulli", "mean": [0.5] * 9}},
         ).episodes
         assert (rows["total_pulls"] == budget).all()
     easy = Instance(Gaussian(np.arange(6.0), 0.1))
@@ -345,7 +345,7 @@ def mirrored(name: str, k: int, budget: int | None, seed: int) -> tuple[list[int
         K=n,
         budget=budget,
         delta=0.1,
-        law="gaussian",
+        distribution="gaussian",
         support=None,
         sigma=0.1,
     )
@@ -392,12 +392,12 @@ class Single(Exception):
 
 
 @pytest.mark.parametrize("name", ["direct", "halving", "adaptive-top-k"])
-@pytest.mark.parametrize("law", ["bernoulli", "gaussian", "categorical"])
-def test_a_billion_samples_take_few_pulls(name: str, law: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("distribution", ["bernoulli", "gaussian", "categorical"])
+def test_a_billion_samples_take_few_pulls(name: str, distribution: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The number of actions of a run does not grow with its samples: at most n per round."""
     means, steps = np.repeat([0.8, 0.5, 0.2], [3, 17, 20]), []  # 7 of the 17 are to be answered
     ratings = Categorical([0.0, 0.5, 1.0], np.stack([0.9 - means, 0 * means + 0.2, means - 0.1], axis=1))
-    arms = {"bernoulli": Bernoulli(means), "gaussian": Gaussian(means, 0.5), "categorical": ratings}[law]
+    arms = {"bernoulli": Bernoulli(means), "gaussian": Gaussian(means, 0.5), "categorical": ratings}[distribution]
     advance = Simulator.advance
     monkeypatch.setattr(
         Simulator, "advance", lambda self, *args, **named: steps.append(1) or advance(self, *args, **named)
@@ -453,10 +453,12 @@ def test_errors_of_racing(widths: str) -> None:
 # --- settings ---------------------------------------------------------------------------------------------------------
 
 
-def test_widths_of_other_laws() -> None:
+def test_widths_of_other_distributions() -> None:
     task = Task("TopK", {"k": 2, "epsilon": 0.1, "criterion": "each"}, K=4, delta=0.1)
-    ratings = task.replace(law="categorical", support=(1.0, 3.0), sigma=1.0)
-    normal, uniform = (task.replace(law=law, support=None, sigma=0.5) for law in ("gaussian", "uniform"))
+    ratings = task.replace(distribution="categorical", support=(1.0, 3.0), sigma=1.0)
+    normal, uniform = (
+        task.replace(distribution=distribution, support=None, sigma=0.5) for distribution in ("gaussian", "uniform")
+    )
     assert [agents.make("racing", one).rules.W for one in (task, ratings, normal, uniform)] == [1, 2, 3, 1]
     one, two = (agents.make("direct", t).times for t in (task, ratings))
     assert (one, two) == (math.ceil(200 * math.log(40)), math.ceil(800 * math.log(40)))

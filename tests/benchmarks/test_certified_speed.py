@@ -29,9 +29,9 @@ def samples(count: int) -> float:
     return total
 
 
-def evaluation(name: str, problem: str, law: str, arms: int, episodes: int) -> Callable[[], int]:
+def evaluation(name: str, problem: str, distribution: str, arms: int, episodes: int) -> Callable[[], int]:
     """Episodes of up to 200 pulls per arm, at a delta that hardly any reaches; returns how many there were."""
-    sampler = {"sampler": {"law": law, "arms": arms}}
+    sampler = {"sampler": {"distribution": distribution, "arms": arms}}
     rules = {"instance": sampler, "delta": 1e-100, "max_pulls": PULLS * arms, **RULES[problem]}
 
     def run() -> int:
@@ -44,13 +44,15 @@ def evaluation(name: str, problem: str, law: str, arms: int, episodes: int) -> C
 # One million pulls a second at K = 25, 100,000 at K = 1000, where samples alone run at 118 millions.
 @speed(group="j. certified agents, times as long as their samples alone")
 @pytest.mark.parametrize(("arms", "episodes", "rate"), [(25, 40, 1.0), (1000, 1, 0.1)], ids=["25", "1000"])
-@pytest.mark.parametrize("law", ["bernoulli", "gaussian"])
+@pytest.mark.parametrize("distribution", ["bernoulli", "gaussian"])
 @pytest.mark.parametrize("problem", RULES)
 @pytest.mark.parametrize("name", ["evidence", "track-and-stop", "top-two"])
-def test_certified(race: Race, name: str, problem: str, law: str, arms: int, episodes: int, rate: float) -> None:
+def test_certified(
+    race: Race, name: str, problem: str, distribution: str, arms: int, episodes: int, rate: float
+) -> None:
     if problem == "AllGood" and name == "top-two":
         pytest.skip("top-two rules are for BestArm, TopK and Threshold")
-    run = evaluation(name, problem, law, arms, episodes)
+    run = evaluation(name, problem, distribution, arms, episodes)
     count = run()
     assert count > PULLS * arms * episodes / 20
     race(run, lambda: samples(count), against="their samples alone", at_most=SAMPLES / rate, rounds=3)

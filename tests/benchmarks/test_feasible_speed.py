@@ -31,7 +31,7 @@ def evaluation(env_id: str, **kwargs: Any) -> Callable[[], Any]:
 @speed(group="g. MD-APT through agents.evaluate, times as long")
 @pytest.mark.parametrize(("instance", "target"), [(1, 4.7), (4, 8.0), (5, 8.0)], ids=["cube", "simplex", "ordered"])
 def test_md_apt(race: Race, instance: int, target: float) -> None:
-    scalar = {"instance": {"law": "gaussian", "mean": np.linspace(0, 1, 20).tolist()}, "threshold": 0.52}
+    scalar = {"instance": {"distribution": "gaussian", "mean": np.linspace(0, 1, 20).tolist()}, "threshold": 0.52}
     race(
         evaluation(FEASIBLE, instance=f"katz-samuels2018-{instance}"),
         evaluation(THRESHOLD, **scalar),

@@ -162,7 +162,9 @@ def test_short_episodes(race: Race, N: int, budget: int) -> None:
 @pytest.mark.parametrize("N", [64, 256, 1000])
 def test_many_arms(race: Race, N: int) -> None:
     def player(arms: int) -> Callable[[], None]:
-        envs = vector(N, instance={"law": "bernoulli", "mean": np.linspace(0.05, 0.95, arms).tolist()}, budget=10**9)
+        envs = vector(
+            N, instance={"distribution": "bernoulli", "mean": np.linspace(0.05, 0.95, arms).tolist()}, budget=10**9
+        )
         agent = agents.make("lsa", envs)
         observation, state = envs.reset(seed=0)[0], None
 
@@ -211,20 +213,24 @@ def test_single_environment(race: Race) -> None:
 # --- e. pulling in bulk ---------------------------------------------------------------------------------------------
 
 _g = np.random.default_rng(0)
-LAWS: dict[str, dict[str, Any]] = {
-    "bernoulli": {"law": "bernoulli", "mean": MEANS.tolist()},
-    "gaussian": {"law": "gaussian", "mean": MEANS.tolist()},
-    "categorical": {"law": "categorical", "values": [0, 0.5, 1], "probabilities": _g.integers(1, 9, (K, 3)).tolist()},
-    "resampled-10-rows": {"law": "resampled", "rows": _g.random((K, 10)).tolist()},
-    "resampled-40-rows": {"law": "resampled", "rows": _g.random((K, 40)).tolist()},
+DISTRIBUTIONS: dict[str, dict[str, Any]] = {
+    "bernoulli": {"distribution": "bernoulli", "mean": MEANS.tolist()},
+    "gaussian": {"distribution": "gaussian", "mean": MEANS.tolist()},
+    "categorical": {
+        "distribution": "categorical",
+        "values": [0, 0.5, 1],
+        "probabilities": _g.integers(1, 9, (K, 3)).tolist(),
+    },
+    "resampled-10-rows": {"distribution": "resampled", "rows": _g.random((K, 10)).tolist()},
+    "resampled-40-rows": {"distribution": "resampled", "rows": _g.random((K, 40)).tolist()},
 }
 
 
 @speed(group="e. a bulk pull of 10^6, times as long as one of 10")
-@pytest.mark.parametrize("law", LAWS)
-def test_bulk_pull(race: Race, law: str) -> None:
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS)
+def test_bulk_pull(race: Race, distribution: str) -> None:
     N = 512
-    envs = vector(N, instance=LAWS[law], budget=2**39, actions="full")
+    envs = vector(N, instance=DISTRIBUTIONS[distribution], budget=2**39, actions="full")
     arms, answer = np.random.default_rng(0).integers(0, K, N), np.zeros((N, K), np.int8)
 
     def run(times: int) -> None:
@@ -233,18 +239,18 @@ def test_bulk_pull(race: Race, law: str) -> None:
             envs.step(action)
 
     # Ten samples of forty rows are drawn one by one, 10^6 row by row: the cost is bounded by the number of rows.
-    limit = None if law == "resampled-40-rows" else 1.5
+    limit = None if distribution == "resampled-40-rows" else 1.5
     race(lambda: run(10**6), lambda: run(10), against="a bulk pull of 10", at_most=limit)
 
 
 @speed(group="e. a run of 10^9 samples on 1000 arms, times as long as one of 10^6")
-@pytest.mark.parametrize("law", ["bernoulli", "gaussian", "categorical"])
+@pytest.mark.parametrize("distribution", ["bernoulli", "gaussian", "categorical"])
 @pytest.mark.parametrize("name", ["direct", "halving", "adaptive-top-k"])
-def test_run_in_bulk(race: Race, name: str, law: str) -> None:
+def test_run_in_bulk(race: Race, name: str, distribution: str) -> None:
     p = np.repeat([0.8, 0.5, 0.2], [30, 170, 800])
     mean, ratings = p.tolist(), np.stack([0.9 - p, 0 * p + 0.2, p - 0.1], axis=1).tolist()
-    arms = {"categorical": {"law": law, "values": [0, 0.5, 1], "probabilities": ratings}}.get(
-        law, {"law": law, "mean": mean}
+    arms = {"categorical": {"distribution": distribution, "values": [0, 0.5, 1], "probabilities": ratings}}.get(
+        distribution, {"distribution": distribution, "mean": mean}
     )
 
     def run(epsilon: float, least: float) -> None:
@@ -253,7 +259,7 @@ def test_run_in_bulk(race: Race, name: str, law: str) -> None:
         assert rows["total_pulls"].min() > least
 
     wide = 3e-2 if name == "halving" else 3e-3
-    scale = 2.0 if law == "gaussian" else 1.0  # sd 1: a range of 2
+    scale = 2.0 if distribution == "gaussian" else 1.0  # sd 1: a range of 2
     race(lambda: run(wide * scale, 5e8), lambda: run(30 * wide * scale, 3e4), against="a run of about 10^6", rounds=5)
 
 
@@ -281,7 +287,7 @@ def test_samples_alone(race: Race, N: int) -> None:
         for _ in range(200):
             draw(word, arm, word, key, MEANS, out)
 
-    race(stepper(vector(N, budget=10**6), actions), samples, against="Philox4x32-10 and the law")
+    race(stepper(vector(N, budget=10**6), actions), samples, against="Philox4x32-10 and the distribution")
 
 
 # --- adaptive agents for the k best ----------------------------------------------------------------------------------
@@ -293,7 +299,7 @@ ADAPTIVE = ["lucb", "clucb", "kl-lucb", "pi1", "pi2", "pi3", "adapt", "ocba-m"]
 def pulls_for(agent: str, arms: int, T: int, N: int = 200) -> Callable[[], None]:
     """T pulls of an agent in each of N episodes, from 20 pulls per arm on, where it has found its rhythm."""
     rules: dict[str, Any] = {
-        "instance": {"sampler": {"law": "bernoulli", "arms": arms}},
+        "instance": {"sampler": {"distribution": "bernoulli", "arms": arms}},
         "k": 3 * arms // 10,
         "epsilon": 0.1,
         "budget": 10**9,

@@ -20,7 +20,7 @@ import numpy as np
 
 import agents
 
-ARMS = {"law": "bernoulli", "mean": [0.2, 0.3, 0.45, 0.6, 0.7, 0.8]}
+ARMS = {"distribution": "bernoulli", "mean": [0.2, 0.3, 0.45, 0.6, 0.7, 0.8]}
 SAMPLER = {"sampler": {"arms": 4}}
 SETTINGS: list[tuple[str, dict[str, Any]]] = [
     ("Threshold", {"instance": SAMPLER, "budget": 60}),
@@ -28,7 +28,7 @@ SETTINGS: list[tuple[str, dict[str, Any]]] = [
     ("TopK", {"instance": ARMS, "k": 3, "epsilon": 0.1, "delta": 0.2, "budget": 300}),
     ("BestArm", {"instance": ARMS, "epsilon": 0.1, "delta": 0.2, "max_pulls": 300}),
     ("Feasible", {"instance": "katz-samuels2018-1", "budget": 60}),
-    ("Threshold", {"instance": {"law": "gaussian", "mean": [0.0, 0.5, 1.0], "sd": 0.5}, "delta": 0.1}),
+    ("Threshold", {"instance": {"distribution": "gaussian", "mean": [0.0, 0.5, 1.0], "sd": 0.5}, "delta": 0.1}),
     ("Threshold", {"instance": "sampler(arms=70)", "budget": 200}),
     ("TopK", {"instance": ARMS, "k": 2, "epsilon": 0.1, "delta": 0.2, "criterion": "aggregate", "max_pulls": 400}),
 ]  # fmt: skip

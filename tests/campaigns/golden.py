@@ -87,7 +87,7 @@ def _setting(
 
 def gaussian(arms: int, spread: float) -> dict[str, Any]:
     """Random Gaussian arms with means on [0, 1]."""
-    return {"instance": {"sampler": {"law": "gaussian", "arms": arms, "spread": spread}}}
+    return {"instance": {"sampler": {"distribution": "gaussian", "arms": arms, "spread": spread}}}
 
 
 def bernoulli(arms: int) -> dict[str, Any]:
@@ -95,10 +95,10 @@ def bernoulli(arms: int) -> dict[str, Any]:
     return {"instance": {"sampler": {"arms": arms}}}
 
 
-def fixed(law: str, *levels: tuple[int, float, float], **more: Any) -> dict[str, Any]:
+def fixed(distribution: str, *levels: tuple[int, float, float], **more: Any) -> dict[str, Any]:
     """Groups of so many arms with means from .. to; given in a random order in every episode."""
     mean = np.concatenate([np.linspace(low, high, count) for count, low, high in levels])
-    return {"instance": {"law": law, "mean": mean.round(6).tolist(), **more}, "shuffle_arms": True}
+    return {"instance": {"distribution": distribution, "mean": mean.round(6).tolist(), **more}, "shuffle_arms": True}
 
 
 Rules = dict[str, Any]
@@ -109,14 +109,14 @@ BUDGET_ARMS: Rules = {"actions": "arm"}
 IN_ROUNDS = ("direct", "halving", "incremental", "adaptive-top-k", "improved-top-k", "median-elimination")
 UNEQUAL = {
     "instance": {
-        "law": "gaussian",
+        "distribution": "gaussian",
         "mean": [0.0, 0.2, 0.4, 0.45, 0.55, 0.6, 0.8, 1.0],
         "sd": [0.3, 0.02, 0.02, 0.05, 0.02, 0.3, 0.05, 0.05],
     },
     "shuffle_arms": True,
 }
 GRADES = {
-    "law": "categorical",
+    "distribution": "categorical",
     "values": [1, 2, 4],
     "probabilities": [[6, 1, 1], [1, 1, 6], [1, 3, 1], [1, 1, 1], [3, 1, 0]],
 }
@@ -407,7 +407,7 @@ _TABLE = [
     _setting(
         "AllGood",
         "epsilon=.3 bad arms last gaussian K=5 delta",
-        {"instance": {"law": "gaussian", "mean": [1.0, 0.9, 0.3, 0.2, 0.1], "sd": 0.1}},
+        {"instance": {"distribution": "gaussian", "mean": [1.0, 0.9, 0.3, 0.2, 0.1], "sd": 0.1}},
         2000,
         only=("fareast",),
         epsilon=0.3,
@@ -416,7 +416,7 @@ _TABLE = [
     _setting(
         "AllGood",
         "epsilon=.75 gaussian K=10 price",
-        {"instance": {"sampler": {"law": "gaussian", "mean": {"uniform": [0.0, 2.4]}}}},
+        {"instance": {"sampler": {"distribution": "gaussian", "mean": {"uniform": [0.0, 2.4]}}}},
         500,
         only=("evolved", "st2"),
         epsilon=0.75,
@@ -515,7 +515,7 @@ _TABLE = [
     _setting(
         "Feasible",
         "polyhedron bernoulli D=4 K=60 delta, arms",
-        {"instance": {"polyhedra": {"law": "bernoulli", "arms": 60, "dimensions": 4}}},
+        {"instance": {"polyhedra": {"distribution": "bernoulli", "arms": 60, "dimensions": 4}}},
         400,
         max_pulls=250,
         **DELTA_ARMS,
@@ -591,8 +591,8 @@ VARIANTS: dict[str, tuple[str, ...]] = {
     "ugape(a=2.0)": ("TopK", "BestArm"),
     "ugape(sigma=0.1)": ("TopK",),
     "random(seed=7)": ("TopK",),
-    "evidence(law='student')": ("TopK", "AllGood"),
-    "evidence(law='gaussian', boundary='kaufmann-koolen')": ("BestArm", "Threshold"),
+    "evidence(distribution='student')": ("TopK", "AllGood"),
+    "evidence(distribution='gaussian', boundary='kaufmann-koolen')": ("BestArm", "Threshold"),
     "track-and-stop(tracking='C')": ("BestArm", "AllGood", "Feasible"),
     "top-two(rule='ttts')": ("BestArm", "TopK", "Threshold"),
     "top-two(rule='eb-tc', proportions='fixed', boundary='nominal')": ("BestArm", "TopK"),

@@ -40,7 +40,8 @@ class Cell:
 
     @property
     def key(self) -> str:
-        return f"{self.agent} | {self.instance.problem} {self.instance.name}, {self.instance.law} | {self.delta:g}"
+        one = self.instance
+        return f"{self.agent} | {one.problem} {one.name}, {one.distribution} | {self.delta:g}"
 
     @property
     def most(self) -> int:
@@ -60,7 +61,7 @@ def bare(agent: str) -> str:
 class Rounded(Categorical):
     """Samples of N(mean, sd^2) rounded to multiples of a step, which an environment calls Gaussian."""
 
-    law = "gaussian"
+    distribution = "gaussian"
 
     def __init__(self, mean: list[float], sd: float, step: float) -> None:
         from scipy.stats import norm
@@ -74,11 +75,11 @@ class Rounded(Categorical):
 
 
 def _student_outside() -> Iterator[Cell]:
-    """The law "student" on samples that take few values: how often it errs, without a verdict.
+    """The distribution "student" on samples that take few values: how often it errs, without a verdict.
 
     The boundary is set to the mean that the rounded arm has; where a step is wide, nearly all samples are equal.
     """
-    agents = "evidence(law='student')", "uniform(stop='certificate', law='student')"
+    agents = "evidence(distribution='student')", "uniform(stop='certificate', distribution='student')"
     for sd, step, mean in ((1.0, 0.5, 0.1), (1.0, 2.0, 0.5), (0.2, 1.0, 0.1), (0.2, 1.0, 0.4), (0.15, 1.0, 0.0)):
         arms = Rounded([mean, mean + 4 * step], sd, step)
         for side, delta in ((-1, 0.3), (-1, 1e-3), (1, 0.3), (1, 1e-3)):
@@ -114,12 +115,12 @@ SHARES = {
 }
 CERTIFIED = [
     *["evidence", "uniform(stop='certificate')", "evidence(boundary='kaufmann-koolen')", "hostile(stop='certificate')"],
-    *["track-and-stop", "evidence(rho=3.0)", "random(stop='certificate')", "evidence(law='gaussian')"],
-    *["uniform(stop='certificate', boundary='kaufmann-koolen')", "evidence(law='student')"],
+    *["track-and-stop", "evidence(rho=3.0)", "random(stop='certificate')", "evidence(distribution='gaussian')"],
+    *["uniform(stop='certificate', boundary='kaufmann-koolen')", "evidence(distribution='student')"],
     *["track-and-stop(tracking='C')", "evolved", "uniform(stop='certificate', rho=300.0)"],
-    *["uniform(stop='certificate', law='student')"],
+    *["uniform(stop='certificate', distribution='student')"],
 ]
-TOP_TWO = ["top-two", "top-two(rule='ttts')", "top-two(rule='eb-tc', proportions='fixed', law='student')"]
+TOP_TWO = ["top-two", "top-two(rule='ttts')", "top-two(rule='eb-tc', proportions='fixed', distribution='student')"]
 LOCAL = ["lsa(stop='certificate')", "apt(stop='certificate')", "md-apt(stop='certificate', rho=30.0)"]
 RACE = 2000  # rounds planned, more than an episode has: the promise is for these
 OWN_TOP_K = [
@@ -149,15 +150,15 @@ WIDE = 0.6  # the least epsilon of these, as a share of how far means are that d
 
 def _fits(agent: str, instance: Instance) -> bool:
     """Whether the agent runs on the instance, and can stop there."""
-    gaussian = instance.law.startswith("Gaussian")
+    gaussian = instance.distribution.startswith("Gaussian")
     if "student" in agent:
         return gaussian
-    if agent == "evidence(law='gaussian')":  # where that is not the default
+    if agent == "evidence(distribution='gaussian')":  # where that is not the default
         return not gaussian
     if agent == "kl-lucb(sigma=0.5)":
-        return instance.law.startswith("Bernoulli")
+        return instance.distribution.startswith("Bernoulli")
     if bare(agent) in NEED_TOLERANCE:
-        wide = instance.rules.get("epsilon", 0.0) >= WIDE * (SCALAR[instance.law].down or 1.0)
+        wide = instance.rules.get("epsilon", 0.0) >= WIDE * (SCALAR[instance.distribution].down or 1.0)
         return wide and instance.rules.get("criterion") != "exact"
     return True
 
@@ -169,7 +170,7 @@ def _promise(agent: str, instance: Instance) -> str:
     if bare(agent) in ("adapt", "pi2", "pi3", "lil-ucb"):  # their pages say what is not proven
         return "nominal"
     bernstein = agent.startswith("racing") and "hoeffding" not in agent
-    return "nominal" if bernstein and instance.law.startswith("Gaussian") else "proven"  # W is 6 sd there
+    return "nominal" if bernstein and instance.distribution.startswith("Gaussian") else "proven"  # W is 6 sd there
 
 
 def neighbours(cell: Cell) -> Iterator[Cell]:

@@ -67,9 +67,9 @@ def _feasible(rows: str, D: int, kind: str, side: str, K: int, tolerance: float 
     arms: dict[str, Any]
     if len(data) == 1:
         means = [mean.tolist()] * (K - far) + [deep.tolist()] * far
-        arms = {"law": rows.lower(), "mean": means} | ({"sd": [sd] * K} if rows == "Gaussian" else {})
+        arms = {"distribution": rows.lower(), "mean": means} | ({"sd": [sd] * K} if rows == "Gaussian" else {})
     else:
-        arms = {"law": "resampled", "rows": [data.tolist()] * (K - far) + [[deep.tolist()]] * far}
+        arms = {"distribution": "resampled", "rows": [data.tolist()] * (K - far) + [[deep.tolist()]] * far}
     limit = f", tolerance {tolerance:g}" if tolerance else ""
     rules = {"A": A.tolist(), "b": b.tolist()} | ({"tolerance": tolerance} if tolerance else {})
     name = f"{K - far} of {K} arms {side}, {kind} M={len(A)} D={D}{limit}"

@@ -14,7 +14,7 @@ import numpy as np
 
 from bandit_envs import Arms
 
-__all__ = ["FINE", "HAIR", "INSTANCES", "SCALAR", "Instance", "Law", "Rules", "most_pulls"]
+__all__ = ["FINE", "HAIR", "INSTANCES", "SCALAR", "Instance", "Distribution", "Rules", "most_pulls"]
 
 Rules = dict[str, Any]
 
@@ -27,7 +27,7 @@ class Instance:
 
     Attributes:
         problem, name, rules: the problem, the instance in words, and the parameters of the problem.
-        arms: in JSON form, or `Arms`. law: of these, in words.
+        arms: in JSON form, or `Arms`. distribution: of these, in words.
         most: pulls of an episode.
     """
 
@@ -35,7 +35,7 @@ class Instance:
     name: str
     rules: Rules = field(hash=False)
     arms: Any = field(hash=False)
-    law: str
+    distribution: str
     most: int
 
     @property
@@ -45,11 +45,12 @@ class Instance:
         return len(next(self.arms[key] for key in ("mean", "probabilities", "rows") if key in self.arms))
 
 
-# --- laws of scalar arms ----------------------------------------------------------------------------------------------
+# --- distributions of scalar arms
+# ----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class Law:
+class Distribution:
     """How arms of given means are made.
 
     Attributes:
@@ -66,11 +67,11 @@ class Law:
 
 
 def _bernoulli(mean: list[float]) -> dict[str, Any]:
-    return {"law": "bernoulli", "mean": mean}
+    return {"distribution": "bernoulli", "mean": mean}
 
 
 def _gaussian(*sds: float) -> Callable[[list[float]], dict[str, Any]]:
-    return lambda mean: {"law": "gaussian", "mean": mean, "sd": [sds[i % len(sds)] for i in range(len(mean))]}
+    return lambda mean: {"distribution": "gaussian", "mean": mean, "sd": [sds[i % len(sds)] for i in range(len(mean))]}
 
 
 def _two_points(low: float, high: float) -> Callable[[list[float]], dict[str, Any]]:
@@ -78,7 +79,7 @@ def _two_points(low: float, high: float) -> Callable[[list[float]], dict[str, An
 
     def make(mean: list[float]) -> dict[str, Any]:
         share = [(m - low) / (high - low) for m in mean]
-        return {"law": "categorical", "values": [low, high], "probabilities": [[1 - p, p] for p in share]}
+        return {"distribution": "categorical", "values": [low, high], "probabilities": [[1 - p, p] for p in share]}
 
     return make
 
@@ -91,35 +92,35 @@ def _two_rows(low: float, high: float) -> Callable[[list[float]], dict[str, Any]
         data = np.repeat([low, high], [400 - ones, ones])
         return list((data + (mean - data.mean())).tolist())
 
-    return lambda mean: {"law": "resampled", "rows": [rows(m) for m in mean]}
+    return lambda mean: {"distribution": "resampled", "rows": [rows(m) for m in mean]}
 
 
-LAWS = (
-    Law("Bernoulli", 0.5, 0.25, 0.4, 0.4, _bernoulli),
-    Law("Gaussian", 0.0, 0.5, 2.0, 2.0, _gaussian(1.0)),
-    Law("Bernoulli near 0", 0.02, 0.015, 0.5, 0.0, _bernoulli),
-    Law("Gaussian, sds 1, .3, .1", 0.0, 0.5, 2.0, 2.0, _gaussian(1.0, 0.3, 0.1)),
-    Law("two points 0, .6", 0.3, 0.15, 0.29, 0.29, _two_points(0.0, 0.6)),
-    Law("Bernoulli near 1", 0.98, 0.015, 0.0, 0.5, _bernoulli),
-    Law("rows .05, .95", 0.4, 0.2, 0.5, 0.33, _two_rows(0.05, 0.95)),
-    Law("Gaussian, sd .1", 0.5, 0.05, 0.2, 0.2, _gaussian(0.1)),
-    Law("two points .3, 1", 0.8, 0.15, 0.0, 0.45, _two_points(0.3, 1.0)),
-    Law("uniform", 0.0, 0.5, 2.0, 2.0, lambda mean: {"law": "uniform", "mean": mean, "width": 2.0}),
+DISTRIBUTIONS = (
+    Distribution("Bernoulli", 0.5, 0.25, 0.4, 0.4, _bernoulli),
+    Distribution("Gaussian", 0.0, 0.5, 2.0, 2.0, _gaussian(1.0)),
+    Distribution("Bernoulli near 0", 0.02, 0.015, 0.5, 0.0, _bernoulli),
+    Distribution("Gaussian, sds 1, .3, .1", 0.0, 0.5, 2.0, 2.0, _gaussian(1.0, 0.3, 0.1)),
+    Distribution("two points 0, .6", 0.3, 0.15, 0.29, 0.29, _two_points(0.0, 0.6)),
+    Distribution("Bernoulli near 1", 0.98, 0.015, 0.0, 0.5, _bernoulli),
+    Distribution("rows .05, .95", 0.4, 0.2, 0.5, 0.33, _two_rows(0.05, 0.95)),
+    Distribution("Gaussian, sd .1", 0.5, 0.05, 0.2, 0.2, _gaussian(0.1)),
+    Distribution("two points .3, 1", 0.8, 0.15, 0.0, 0.45, _two_points(0.3, 1.0)),
+    Distribution("uniform", 0.0, 0.5, 2.0, 2.0, lambda mean: {"distribution": "uniform", "mean": mean, "width": 2.0}),
 )
-SCALAR = {law.name: law for law in LAWS}
+SCALAR = {distribution.name: distribution for distribution in DISTRIBUTIONS}
 
 
 # --- shapes of scalar instances ---------------------------------------------------------------------------------------
-# The shapes of a problem are those of a law: what each is called, the means and the rules; no means where the law has
-# none for it. Where every arm must be known, one alone is at the boundary and the others are far from it; many are
-# where a tolerance lets the right answer be certified soon.
+# The shapes of a problem are those of a distribution: what each is called, the means and the rules; no means where the
+# distribution has none for it. Where every arm must be known, one alone is at the boundary and the others are far from
+# it; many are where a tolerance lets the right answer be certified soon.
 
 Shapes = Iterator[tuple[str, list[float] | None, Rules]]
 
 
-def _threshold_shapes(law: Law) -> Shapes:
-    c, band = law.centre, law.unit / 2
-    sides = [off for off in (law.up, -law.down) if off]
+def _threshold_shapes(distribution: Distribution) -> Shapes:
+    c, band = distribution.centre, distribution.unit / 2
+    sides = [off for off in (distribution.up, -distribution.down) if off]
     plain, wide = {"threshold": c}, {"threshold": c, "tolerance": band}
     for K in (2, 20):
         yield f"{K} arms below by 1e-7", [c - HAIR] * K, plain
@@ -132,8 +133,8 @@ def _threshold_shapes(law: Law) -> Shapes:
     yield "6 arms meet the tolerance or miss it by 1e-9", [c - band - FINE, c - band, c + band] * 2, wide
 
 
-def _best_arm_shapes(law: Law) -> Shapes:
-    c, unit, down = law.centre, law.unit, law.down
+def _best_arm_shapes(distribution: Distribution) -> Shapes:
+    c, unit, down = distribution.centre, distribution.unit, distribution.down
     for K in (2, 3, 6, 20, 60):
         means = [c, *[c - down] * (K - 2), c + FINE]
         yield f"1 of {K} arms better by 1e-9, {K - 2} far below", means if K == 2 or down else None, {}
@@ -150,8 +151,8 @@ def _best_arm_shapes(law: Law) -> Shapes:
     yield "2 arms, 1 better by 1e-9, an epsilon that does not count", [c, c + FINE], rules
 
 
-def _top_k_shapes(law: Law) -> Shapes:
-    c, unit, up, down = law.centre, law.unit, law.up, law.down
+def _top_k_shapes(distribution: Distribution) -> Shapes:
+    c, unit, up, down = distribution.centre, distribution.unit, distribution.up, distribution.down
     exact = [(1, 4, "aggregate"), (2, 3, "exact"), (2, 4, "each"), (11, 12, "aggregate"), (3, 10, "exact")]
     for k, K, criterion in [*exact, (10, 20, "each"), (5, 60, "aggregate")]:
         means = [c, *[c + up] * (k - 1), *[c - down] * (K - k - 1), c + FINE]
@@ -180,8 +181,8 @@ def _top_k_shapes(law: Law) -> Shapes:
         yield name, means if up or k == s else None, rules
 
 
-def _all_good_shapes(law: Law) -> Shapes:
-    c, unit, up, down = law.centre, law.unit, law.up, law.down
+def _all_good_shapes(distribution: Distribution) -> Shapes:
+    c, unit, up, down = distribution.centre, distribution.unit, distribution.up, distribution.down
     best, good = (c + up, c) if up else (c, c - down)  # a mean that is just good enough, far below the best one
     share = min(c + (up or unit), 0.95) if c > 0 else 2.0  # a best mean > 0 from which half of it is told apart soon
     for K, side in ((2, -1), (2, 1), (6, -1), (6, 1), (20, -1), (40, 1)):
@@ -201,24 +202,31 @@ def _all_good_shapes(law: Law) -> Shapes:
         means = [0.5 * share + side * FINE] + [0.1 * share] * (K - 2) + [share]
         name = f"1 of {K} arms {'good' if side > 0 else 'bad'} by 1e-9, {K - 2} far below, multiplicative"
         yield name, means if share < 2 or K == 2 else None, {"epsilon": 0.5, "multiplicative": True}
-    has = law.name in ("Bernoulli", "Gaussian", "uniform", "Gaussian, sd .1")
+    has = distribution.name in ("Bernoulli", "Gaussian", "uniform", "Gaussian, sd .1")
     means, rules = [0.5 * unit / 8 - FINE, unit / 8], {"epsilon": 0.5, "multiplicative": True}
     yield "2 arms, 1 bad by 1e-9, multiplicative, small means", means if has else None, rules
-    has, rules = law.name not in ("two points .3, 1", "Bernoulli near 0"), {"epsilon": 0.2, "slack": 0.4}
+    has, rules = distribution.name not in ("two points .3, 1", "Bernoulli near 0"), {"epsilon": 0.2, "slack": 0.4}
     for K in (3, 7):
         means = [0.4 * share - FINE] * (K - 1) + [share]
         name = f"{K} arms, slack missed by 1e-9, multiplicative"
         yield name, means if has else None, rules | {"multiplicative": True}
 
 
-def _scalar_instances(problem: str, shapes: Callable[[Law], Shapes], turn: int) -> Iterator[Instance]:
-    """Each shape with two laws that can have it, which go round."""
-    for i, row in enumerate(zip(*map(shapes, LAWS), strict=True)):
-        laws = [(3 * i + turn + step) % len(LAWS) for step in range(len(LAWS))]
-        for law in [law for law in laws if row[law][1] is not None][:2]:
-            name, means, rules = row[law]
+def _scalar_instances(problem: str, shapes: Callable[[Distribution], Shapes], turn: int) -> Iterator[Instance]:
+    """Each shape with two distributions that can have it, which go round."""
+    for i, row in enumerate(zip(*map(shapes, DISTRIBUTIONS), strict=True)):
+        distributions = [(3 * i + turn + step) % len(DISTRIBUTIONS) for step in range(len(DISTRIBUTIONS))]
+        for distribution in [distribution for distribution in distributions if row[distribution][1] is not None][:2]:
+            name, means, rules = row[distribution]
             assert means is not None
-            yield Instance(problem, name, rules, LAWS[law].make(means), LAWS[law].name, most_pulls(len(means)))
+            yield Instance(
+                problem,
+                name,
+                rules,
+                DISTRIBUTIONS[distribution].make(means),
+                DISTRIBUTIONS[distribution].name,
+                most_pulls(len(means)),
+            )
 
 
 def most_pulls(K: int, D: int = 1) -> int:

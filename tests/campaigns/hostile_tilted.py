@@ -41,7 +41,7 @@ class Setting:
     """Arms, a question, and how answers may go wrong.
 
     Attributes:
-        law: "gaussian", sd 1; "bernoulli"; "coin": all coordinates of an arm are 0 or all are 1.
+        distribution: "gaussian", sd 1; "bernoulli"; "coin": all coordinates of an arm are 0 or all are 1.
         means: (K,) or (K, D). Of "coin": the shares of 1, (K,), in multiples of 1 / ROWS.
         tilts: directions in which the arms are tilted. D: coordinates of "coin".
     """
@@ -49,7 +49,7 @@ class Setting:
     problem: str
     name: str
     rules: Rules = field(hash=False)
-    law: str
+    distribution: str
     means: tuple[Any, ...]
     tilts: tuple[Tilt, ...]
     D: int = 1
@@ -68,7 +68,7 @@ class TiltedCell:
     @property
     def key(self) -> str:
         where = self.setting
-        return f"{self.agent} | {where.problem} {where.name}, {where.law}, tilted | {self.delta:g}"
+        return f"{self.agent} | {where.problem} {where.name}, {where.distribution}, tilted | {self.delta:g}"
 
     @property
     def problem(self) -> str:
@@ -108,13 +108,13 @@ def means_of(setting: Setting, delta: float) -> Floats:
         for pulls in LEAST_PULLS * 2.0 ** np.arange(math.ceil(math.log2(setting.most / LEAST_PULLS))):
             nats, means = need / pulls / moved, truth.copy()
             for arm, side in enumerate(tilt):
-                if side and setting.law == "gaussian":
+                if side and setting.distribution == "gaussian":
                     means[arm] += side * math.sqrt(2 * nats) * (1.0 if truth.ndim == 1 else _inward(setting, arm))
                 elif side:
                     q = _tilted(truth[arm], side, nats)
                     means[arm] = math.nan if q is None else q
             if not np.isnan(means).any():
-                found.append(np.round(means * ROWS) / ROWS if setting.law == "coin" else means)
+                found.append(np.round(means * ROWS) / ROWS if setting.distribution == "coin" else means)
     found[0] = truth
     return np.array(found)
 
@@ -136,10 +136,10 @@ class Tilts(Sampler):
         self.setting, self.tilts = setting, means
         self.arms = _arms(setting, means)
         self.K, self.D = self.arms.K, self.arms.D
-        if setting.law == "gaussian":
+        if setting.distribution == "gaussian":
             self.tables = np.stack([Gaussian.pack(m.reshape(len(m), -1), 1.0) for m in means])
             self.seen = means
-        elif setting.law == "bernoulli":
+        elif setting.distribution == "bernoulli":
             self.tables, self.seen = means[:, :, None], means
         else:
             ones = np.rint(means * ROWS)  # a window of ROWS rows, of zeros followed by ones
@@ -161,9 +161,9 @@ class Tilts(Sampler):
 
 def _arms(setting: Setting, means: Floats) -> Arms:
     """Arms whose tables, data, support and scale all tilts have in common."""
-    if setting.law == "gaussian":
+    if setting.distribution == "gaussian":
         return Gaussian(means[0], 1.0)
-    if setting.law == "bernoulli":
+    if setting.distribution == "bernoulli":
         return Bernoulli(means[0])
     data = np.repeat([0.0, 1.0], ROWS)  # window s has ROWS rows from number s on: s ones
     rows = np.tile(data[:, None], setting.D) if setting.D > 1 else data
@@ -193,7 +193,7 @@ def _log_weights(setting: Setting, means: Floats, pulls: Floats, mean: Floats) -
     """ln(p / q) of episodes, (n,), of their pulls (n, K) and means (n, K) or (n, K, D)."""
     log = np.empty((len(means), len(pulls)))
     for j, tilt in enumerate(means):
-        if setting.law == "gaussian":
+        if setting.distribution == "gaussian":
             cost = 0.5 * ((mean - tilt) ** 2 - (mean - means[0]) ** 2)
             each = -pulls * (cost.sum(axis=-1) if cost.ndim == 3 else cost)
         else:

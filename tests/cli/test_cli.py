@@ -25,7 +25,7 @@ from agents.evaluation.environment import environment_id
 from agents.evaluation.progress import COMPILING
 from agents.evaluation.result import Evaluation
 from agents.registry import AGENTS, LEARNED, recipe_of
-from bandit_envs import LAWS, Threshold
+from bandit_envs import DISTRIBUTIONS, Threshold
 from bandit_envs.envs import setting
 from bandit_envs.envs.catalogue import ENVIRONMENTS
 from bandit_envs.instances.lookup import INSTANCES
@@ -67,8 +67,8 @@ def test_evaluate_real_ratings(capsys: Output, data_folder: Path, monkeypatch: p
     assert err == ""
 
 
-def test_agents_that_need_another_law_or_no_arm_on_the_boundary_are_left_out(capsys: Output) -> None:
-    instance = {"law": "categorical", "values": [1, 2, 3], "probabilities": [[1, 1, 1], [0, 1, 2], [5, 0, 1]]}
+def test_agents_that_need_another_distribution_or_no_arm_on_the_boundary_are_left_out(capsys: Output) -> None:
+    instance = {"distribution": "categorical", "values": [1, 2, 3], "probabilities": [[1, 1, 1], [0, 1, 2], [5, 0, 1]]}
     line = f"evaluate Threshold --instance '{json.dumps(instance)}' --threshold 2 --budget 30 --episodes 1"
     out, err = run(capsys, line)
     assert set(agents_in(out)) == {
@@ -150,8 +150,8 @@ def test_evaluate_writes_results_that_plot_reads(capsys: Output, tmp_path: Path)
     [
         ("Threshold --threshold 0.3 --tolerance 0.1", {"threshold": 0.3, "tolerance": 0.1}),
         (
-            'Threshold --threshold -0.5 --instance \'{"law": "gaussian", "mean": [-1, 1]}\'',
-            {"threshold": -0.5, "instance": {"law": "gaussian", "mean": [-1, 1]}},
+            'Threshold --threshold -0.5 --instance \'{"distribution": "gaussian", "mean": [-1, 1]}\'',
+            {"threshold": -0.5, "instance": {"distribution": "gaussian", "mean": [-1, 1]}},
         ),
         ("AllGood --epsilon 0.2 --multiplicative --slack 0.1", {"epsilon": 0.2, "multiplicative": True, "slack": 0.1}),
         (
@@ -317,7 +317,7 @@ def test_environments_may_be_named_shortly() -> None:
 
 def test_list_shows_the_catalogues(capsys: Output, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "400")
-    shown = {name: run(capsys, f"list {name}")[0] for name in ("environments", "instances", "laws", "agents")}
+    shown = {name: run(capsys, f"list {name}")[0] for name in ("environments", "instances", "distributions", "agents")}
     assert run(capsys, "list")[0] == "\n".join(shown.values())
     for row in ENVIRONMENTS.values():
         (line,) = [line for line in shown["environments"].splitlines() if line.startswith(f"{row.id} ")]
@@ -327,8 +327,8 @@ def test_list_shows_the_catalogues(capsys: Output, monkeypatch: pytest.MonkeyPat
         (line,) = [line for line in shown["instances"].splitlines() if line.startswith(f"{name} ")]
         assert one.source in line
     assert "sampler" in shown["instances"]
-    for name in LAWS:
-        assert re.search(f"^{name} ", shown["laws"], re.MULTILINE)
+    for name in DISTRIBUTIONS:
+        assert re.search(f"^{name} ", shown["distributions"], re.MULTILINE)
     for name, kind in AGENTS.items():
         (line,) = [line for line in shown["agents"].splitlines() if line.split()[0].rstrip(",") == name]
         assert kind.source in line
@@ -340,7 +340,7 @@ def test_list_shows_the_catalogues(capsys: Output, monkeypatch: pytest.MonkeyPat
 
 def _made_with(name: str, problem: str, rule: dict[str, Any]) -> bool:
     """Whether the agent is made under this rule; False where it says that it needs delta, or something else instead."""
-    given: dict[str, Any] = {"instance": {"law": "bernoulli", "mean": [0.2, 0.7, 0.5]}, **rule}
+    given: dict[str, Any] = {"instance": {"distribution": "bernoulli", "mean": [0.2, 0.7, 0.5]}, **rule}
     given |= {"k": 1} if problem == "TopK" else {}
     given |= {"epsilon": 0.1} if problem in ("TopK", "BestArm", "AllGood") else {"threshold": 0.4}
     try:
@@ -368,7 +368,7 @@ def test_list_shows_what_packages_bring_and_tells_what_cannot_be_imported(
     capsys: Output, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "400")
-    for registry, one in ((PROBLEMS, "Broken"), (INSTANCES, "broken"), (LAWS, "broken"), (AGENTS, "broken")):
+    for registry, one in ((PROBLEMS, "Broken"), (INSTANCES, "broken"), (DISTRIBUTIONS, "broken"), (AGENTS, "broken")):
         monkeypatch.setitem(vars(registry), "installed", {one: "nowhere:Nothing"})
     monkeypatch.setitem(
         vars(AGENTS), "installed", {"brought": "agents.thresholding.lsa:LSA", "broken": "nowhere:Nothing"}
@@ -501,7 +501,7 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ("evaluate Nothing", "unknown environment 'Nothing'"),
         ("evaluate Threshold --instance tao2019-9", "unknown instance 'tao2019-9'; did you mean 'tao2019-"),
-        ("evaluate Threshold --instance '{\"law\"'", "--instance must be JSON, got '{\"law\"'"),
+        ("evaluate Threshold --instance '{\"distribution\"'", "--instance must be JSON, got '{\"distribution\"'"),
         ("evaluate Feasible --A 1,2", "--A must be JSON, got '1,2'"),
         (
             "evaluate Threshold --k 3",

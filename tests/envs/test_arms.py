@@ -1,4 +1,4 @@
-"""Laws of the arms: mean and spread of what is pulled, bulk pulls against single ones, JSON, bad input.
+"""Distributions of the arms: mean and spread of what is pulled, bulk pulls against single ones, JSON, bad input.
 
 Statistical tests fail right samplers with probability at most LEVEL in all per test function (Bonferroni), were their
 seeds new; moments are compared in the normal approximation of 20 000 samples.
@@ -16,7 +16,17 @@ from numpy.typing import NDArray
 from rollouts import simulator
 from scipy import stats
 
-from bandit_envs import Arms, Bernoulli, Categorical, Gaussian, Resampled, Sampler, Tabulated, Uniform, register_law
+from bandit_envs import (
+    Arms,
+    Bernoulli,
+    Categorical,
+    Gaussian,
+    Resampled,
+    Sampler,
+    Tabulated,
+    Uniform,
+    register_distribution,
+)
 from bandit_envs.instances import arms
 
 LEVEL = 1e-6
@@ -26,7 +36,7 @@ Floats = NDArray[np.float64]
 
 PAIRS = [[[0.0, 1.0], [2.0, -1.0], [2.0, 3.0]], [[5.0, 5.0]], [[1.0, 0.0], [0.5, 0.5], [0.0, 1.0], [4.0, 4.0]]]
 WIDE = np.arange(1, 13)
-LAWS: dict[str, Arms] = {
+DISTRIBUTIONS: dict[str, Arms] = {
     "bernoulli": Bernoulli([0.05, 0.3, 0.97]),
     "bernoulli 2-D": Bernoulli([[0.1, 0.9], [0.5, 0.25], [0.3, 0.3]]),
     "gaussian": Gaussian([-1.0, 0.0, 3.0], [0.5, 1.0, 4.0]),
@@ -41,45 +51,46 @@ LAWS: dict[str, Arms] = {
     "tabulated, beta": Tabulated(stats.beta([[0.5], [2.0], [8.0]], [[0.5], [5.0], [2.0]]).ppf(np.linspace(0, 1, 257))),
     "tabulated 3-D": Tabulated(np.sort(np.random.default_rng(1).normal(size=(3, 6, 3)), axis=1)),
 }
-both = pytest.mark.parametrize("law", LAWS.values(), ids=LAWS.keys())
+both = pytest.mark.parametrize("distribution", DISTRIBUTIONS.values(), ids=DISTRIBUTIONS.keys())
 
 
-def pulled(law: Arms, arm: int, times: int = 1, *, bulk: bool = False, root: int = 0, size: int = N) -> Any:
+def pulled(distribution: Arms, arm: int, times: int = 1, *, bulk: bool = False, root: int = 0, size: int = N) -> Any:
     """The simulator of so many episodes after so many pulls of one arm, one by one or in bulk."""
-    sim = simulator(law, size, root)
+    sim = simulator(distribution, size, root)
     for _ in range(1 if bulk else times):
         sim.advance(np.full(size, arm), np.full(size, times if bulk else 1))
     return sim
 
 
-# --- what a law's parameters mean -------------------------------------------------------------------------------------
+# --- what a distribution's parameters mean
+# -------------------------------------------------------------------------------------
 
 
 def test_moments_and_scales_by_hand() -> None:
-    law: Arms = Bernoulli([0.2, 0.5])
-    np.testing.assert_allclose(law.variances, [0.2 * 0.8, 0.25])
-    assert (law.support, law.sigma) == ((0, 1), 0.5)
-    law = Gaussian([[0, 1], [2, 3]], [1, 2])  # sd broadcasts along the coordinates
-    assert law.variances.tolist() == [[1, 4], [1, 4]]
-    assert (law.support, law.sigma) == (None, 2)
-    law = Uniform([0, 1], [1, 6])
-    np.testing.assert_allclose(law.variances, [1 / 12, 3])  # width^2 / 12
-    assert (law.support, law.sigma) == (None, 3)  # half the larger width
-    law = Categorical([1, 2, 4], [[1, 1, 2], [3, 0, 0]])  # weights 1, 1, 2: probabilities 1/4, 1/4, 1/2
-    assert law.means.tolist() == [(1 + 2 + 8) / 4, 1]
-    np.testing.assert_allclose(law.variances, [(1 + 4 + 32) / 4 - 2.75**2, 0])
-    assert (law.support, law.sigma) == ((1, 4), 1.5)
-    law = Resampled([[0, 4], [1, 1, 4]])
-    assert law.means.tolist() == [2, 2]
-    np.testing.assert_allclose(law.variances, [4, 2])  # ((1 - 2)^2 + (1 - 2)^2 + (4 - 2)^2) / 3
-    assert (law.support, law.sigma) == ((0, 4), 2)
-    law = Tabulated(
+    distribution: Arms = Bernoulli([0.2, 0.5])
+    np.testing.assert_allclose(distribution.variances, [0.2 * 0.8, 0.25])
+    assert (distribution.support, distribution.sigma) == ((0, 1), 0.5)
+    distribution = Gaussian([[0, 1], [2, 3]], [1, 2])  # sd broadcasts along the coordinates
+    assert distribution.variances.tolist() == [[1, 4], [1, 4]]
+    assert (distribution.support, distribution.sigma) == (None, 2)
+    distribution = Uniform([0, 1], [1, 6])
+    np.testing.assert_allclose(distribution.variances, [1 / 12, 3])  # width^2 / 12
+    assert (distribution.support, distribution.sigma) == (None, 3)  # half the larger width
+    distribution = Categorical([1, 2, 4], [[1, 1, 2], [3, 0, 0]])  # weights 1, 1, 2: probabilities 1/4, 1/4, 1/2
+    assert distribution.means.tolist() == [(1 + 2 + 8) / 4, 1]
+    np.testing.assert_allclose(distribution.variances, [(1 + 4 + 32) / 4 - 2.75**2, 0])
+    assert (distribution.support, distribution.sigma) == ((1, 4), 1.5)
+    distribution = Resampled([[0, 4], [1, 1, 4]])
+    assert distribution.means.tolist() == [2, 2]
+    np.testing.assert_allclose(distribution.variances, [4, 2])  # ((1 - 2)^2 + (1 - 2)^2 + (4 - 2)^2) / 3
+    assert (distribution.support, distribution.sigma) == ((0, 4), 2)
+    distribution = Tabulated(
         [[0, 2, 8], [1, 1, 4]]
     )  # half the mass uniform on [0, 2], half on [2, 8]; half at 1, half on [1, 4]
-    assert law.means.tolist() == [(1 + 5) / 2, (1 + 2.5) / 2]
+    assert distribution.means.tolist() == [(1 + 5) / 2, (1 + 2.5) / 2]
     second = [(4 / 3 + (512 - 8) / 18) / 2, (1 + (64 - 1) / 9) / 2]  # of x^2 on [a, b]: (b^3 - a^3) / 3 (b - a)
-    np.testing.assert_allclose(law.variances, [second[0] - 9, second[1] - 1.75**2])
-    assert (law.support, law.sigma) == ((0, 8), 4)  # half the longer range of an arm
+    np.testing.assert_allclose(distribution.variances, [second[0] - 9, second[1] - 1.75**2])
+    assert (distribution.support, distribution.sigma) == ((0, 8), 4)  # half the longer range of an arm
 
 
 def moments_fit(samples: Floats, mean: Floats, variance: Floats) -> float:
@@ -93,54 +104,58 @@ def moments_fit(samples: Floats, mean: Floats, variance: Floats) -> float:
     return float(2 * stats.norm.sf(np.abs(np.concatenate(z)).max() * np.sqrt(len(samples))))
 
 
-def moments_tested(law: Arms) -> float:
-    return LEVEL / (2 * law.means.size * len(LAWS))
+def moments_tested(distribution: Arms) -> float:
+    return LEVEL / (2 * distribution.means.size * len(DISTRIBUTIONS))
 
 
 @both
 @episodes
-def test_single_pulls_have_the_mean_and_the_spread(law: Arms, size: int) -> None:
-    for arm in range(law.K):
-        sample = pulled(law, arm, size=size).sample.reshape(size, -1)
-        assert moments_fit(sample, law.means[arm].reshape(-1), law.variances[arm].reshape(-1)) >= moments_tested(law)
+def test_single_pulls_have_the_mean_and_the_spread(distribution: Arms, size: int) -> None:
+    for arm in range(distribution.K):
+        sample = pulled(distribution, arm, size=size).sample.reshape(size, -1)
+        assert moments_fit(
+            sample, distribution.means[arm].reshape(-1), distribution.variances[arm].reshape(-1)
+        ) >= moments_tested(distribution)
 
 
 @both
-def test_the_moments_test_has_teeth(law: Arms) -> None:
-    arm, limit = 0, moments_tested(law)
-    sample = pulled(law, arm).sample.reshape(N, -1)
-    mean, variance = law.means[arm].reshape(-1), law.variances[arm].reshape(-1)
+def test_the_moments_test_has_teeth(distribution: Arms) -> None:
+    arm, limit = 0, moments_tested(distribution)
+    sample = pulled(distribution, arm).sample.reshape(N, -1)
+    mean, variance = distribution.means[arm].reshape(-1), distribution.variances[arm].reshape(-1)
     assert moments_fit(sample, mean + 0.1 * np.sqrt(variance), variance) < limit
-    if not (isinstance(law, Bernoulli) and mean[0] == 0.5):  # there (x - mean)^2 is constant
+    if not (isinstance(distribution, Bernoulli) and mean[0] == 0.5):  # there (x - mean)^2 is constant
         assert moments_fit(mean + 1.2 * (sample - mean), mean, variance) < limit
 
 
-def test_tabulated_samples_have_the_law_of_the_table() -> None:
-    """Kolmogorov-Smirnov against the quantile function itself, of single pulls and of the pulls of a beta law."""
+def test_tabulated_samples_have_the_distribution_of_the_table() -> None:
+    """Kolmogorov-Smirnov against the quantile function itself, of single pulls and of a beta distribution."""
     for name in ("tabulated", "tabulated, beta"):
-        law = LAWS[name]
-        levels = np.linspace(0, 1, law.parameters.shape[1])
-        for arm in range(law.K):
-            u = np.interp(pulled(law, arm).sample, law.parameters[arm], levels)
-            jumps = (np.diff(law.parameters[arm]) == 0).any()  # there equal samples have many levels
+        distribution = DISTRIBUTIONS[name]
+        levels = np.linspace(0, 1, distribution.parameters.shape[1])
+        for arm in range(distribution.K):
+            u = np.interp(pulled(distribution, arm).sample, distribution.parameters[arm], levels)
+            jumps = (np.diff(distribution.parameters[arm]) == 0).any()  # there equal samples have many levels
             assert jumps or stats.kstest(u, "uniform").pvalue >= LEVEL / 7
     a, b = 2.0, 5.0
     beta = stats.beta(a, b)
-    np.testing.assert_allclose(LAWS["tabulated, beta"].means[1], beta.mean(), rtol=2e-3)  # the error of 257 quantiles
-    assert stats.kstest(pulled(LAWS["tabulated, beta"], 1).sample, beta.cdf).pvalue >= LEVEL / 7
-    assert stats.kstest(pulled(LAWS["tabulated, beta"], 2).sample, beta.cdf).pvalue < LEVEL  # it can fail
+    np.testing.assert_allclose(
+        DISTRIBUTIONS["tabulated, beta"].means[1], beta.mean(), rtol=2e-3
+    )  # the error of 257 quantiles
+    assert stats.kstest(pulled(DISTRIBUTIONS["tabulated, beta"], 1).sample, beta.cdf).pvalue >= LEVEL / 7
+    assert stats.kstest(pulled(DISTRIBUTIONS["tabulated, beta"], 2).sample, beta.cdf).pvalue < LEVEL  # it can fail
 
 
 @pytest.mark.parametrize("name", ["bernoulli 2-D", "gaussian 3-D", "uniform 4-D", "tabulated 3-D"])
 def test_coordinates_are_independent(name: str) -> None:
     """Rank correlations of the coordinates of one pull, normal with standard deviation 1 / sqrt(N - 1)."""
-    ranks = stats.spearmanr(pulled(LAWS[name], 0).sample).statistic
-    pairs = np.atleast_2d(ranks)[np.triu_indices(LAWS[name].D, 1)] if np.ndim(ranks) else np.array([ranks])
+    ranks = stats.spearmanr(pulled(DISTRIBUTIONS[name], 0).sample).statistic
+    pairs = np.atleast_2d(ranks)[np.triu_indices(DISTRIBUTIONS[name].D, 1)] if np.ndim(ranks) else np.array([ranks])
     assert (2 * stats.norm.sf(np.abs(pairs) * np.sqrt(N - 1)) >= LEVEL / (4 * len(pairs))).all()
 
 
 def test_resampled_coordinates_are_of_one_row() -> None:
-    seen = np.unique(pulled(LAWS["resampled 2-D"], 2).sample, axis=0)
+    seen = np.unique(pulled(DISTRIBUTIONS["resampled 2-D"], 2).sample, axis=0)
     assert seen.tolist() == sorted(PAIRS[2])
 
 
@@ -150,55 +165,61 @@ def test_resampled_coordinates_are_of_one_row() -> None:
 TIMES = 24
 
 
-def tables(law: Arms, sim: Any, arm: int) -> list[Floats]:
-    """What a bulk pull must get right, standardised: sum, variance, and their joint law in combinations of the two."""
+def tables(distribution: Arms, sim: Any, arm: int) -> list[Floats]:
+    """What a bulk pull must get right, standardised: sum, variance, and combinations of the two."""
     found = []
-    for d in range(law.D):
-        mean, scale = law.means.reshape(law.K, -1)[arm, d], np.sqrt(law.variances.reshape(law.K, -1)[arm, d]) or 1.0
-        s = (sim.total.reshape(sim.E, law.K, -1)[:, arm, d] - TIMES * mean) / (scale * np.sqrt(TIMES))
-        v = sim.variance.reshape(sim.E, law.K, -1)[:, arm, d] / scale**2 * np.sqrt(TIMES)
+    for d in range(distribution.D):
+        mean, scale = (
+            distribution.means.reshape(distribution.K, -1)[arm, d],
+            np.sqrt(distribution.variances.reshape(distribution.K, -1)[arm, d]) or 1.0,
+        )
+        s = (sim.total.reshape(sim.E, distribution.K, -1)[:, arm, d] - TIMES * mean) / (scale * np.sqrt(TIMES))
+        v = sim.variance.reshape(sim.E, distribution.K, -1)[:, arm, d] / scale**2 * np.sqrt(TIMES)
         found += [s, v, s + v, s - v]
     return [np.round(x, 7) for x in found]  # equal values stay equal whatever their rounding errors
 
 
-def law_fit(one: list[Floats], other: list[Floats]) -> float:
+def distribution_fit(one: list[Floats], other: list[Floats]) -> float:
     """The least p-value of two-sample Kolmogorov-Smirnov tests."""
     return min(float(stats.ks_2samp(x, y, method="asymp").pvalue) for x, y in zip(one, other, strict=True))
 
 
-def law_tested(law: Arms) -> float:
-    return LEVEL / (4 * law.D * law.K * len(LAWS))
+def distribution_tested(distribution: Arms) -> float:
+    return LEVEL / (4 * distribution.D * distribution.K * len(DISTRIBUTIONS))
 
 
 @both
 @pytest.mark.parametrize("size", [N // 4, pytest.param(20 * N, marks=pytest.mark.slow)])
-def test_a_bulk_pull_has_the_law_of_single_pulls(law: Arms, size: int) -> None:
-    for arm in range(law.K):
-        single = tables(law, pulled(law, arm, TIMES, root=1, size=size), arm)
-        bulk = tables(law, pulled(law, arm, TIMES, bulk=True, root=2, size=size), arm)
-        assert law_fit(single, bulk) >= law_tested(law)
+def test_a_bulk_pull_has_the_distribution_of_single_pulls(distribution: Arms, size: int) -> None:
+    for arm in range(distribution.K):
+        single = tables(distribution, pulled(distribution, arm, TIMES, root=1, size=size), arm)
+        bulk = tables(distribution, pulled(distribution, arm, TIMES, bulk=True, root=2, size=size), arm)
+        assert distribution_fit(single, bulk) >= distribution_tested(distribution)
 
 
 @both
-def test_the_bulk_test_has_teeth(law: Arms) -> None:
+def test_the_bulk_test_has_teeth(distribution: Arms) -> None:
     """Twins: a third of the pulls left out; the true variance instead of a random one; another pull's variance."""
-    single, limit = tables(law, pulled(law, 0, TIMES, root=1, size=N // 4), 0), law_tested(law)
+    single, limit = (
+        tables(distribution, pulled(distribution, 0, TIMES, root=1, size=N // 4), 0),
+        distribution_tested(distribution),
+    )
     sim, other, fewer = (
-        pulled(law, 0, times, bulk=True, root=root, size=N // 4)
+        pulled(distribution, 0, times, bulk=True, root=root, size=N // 4)
         for times, root in ((TIMES, 2), (TIMES, 3), (TIMES - 8, 2))
     )
-    sim.variance[:] = law.variances
-    assert law_fit(single, tables(law, fewer, 0)) < limit
-    assert law_fit(single, tables(law, sim, 0)) < limit
+    sim.variance[:] = distribution.variances
+    assert distribution_fit(single, tables(distribution, fewer, 0)) < limit
+    assert distribution_fit(single, tables(distribution, sim, 0)) < limit
     if abs(np.corrcoef(single[0], single[1])[0, 1]) > 0.1:  # for symmetric arms the two are uncorrelated
         sim.variance[:] = other.variance
-        assert law_fit(single, tables(law, sim, 0)) < limit
+        assert distribution_fit(single, tables(distribution, sim, 0)) < limit
 
 
 @both
-def test_a_bulk_pull_of_1_is_a_pull(law: Arms) -> None:
+def test_a_bulk_pull_of_1_is_a_pull(distribution: Arms) -> None:
     """Bit for bit, beside episodes that pull in bulk, and after a bulk pull."""
-    mixed, single = simulator(law, 100), simulator(law, 100)
+    mixed, single = simulator(distribution, 100), simulator(distribution, 100)
     times = np.where(np.arange(100) % 3 == 0, 9, 1)
     for arm in (0, 1, 0):
         mixed.advance(np.full(100, arm), times)
@@ -210,9 +231,9 @@ def test_a_bulk_pull_of_1_is_a_pull(law: Arms) -> None:
 
 @pytest.mark.parametrize(("name", "times"), [("uniform", 24), ("resampled 2-D", 2), ("tabulated 3-D", 7)])
 def test_one_by_one_bulk_pulls_are_the_sum_of_single_pulls(name: str, times: int) -> None:
-    law = LAWS[name]
+    distribution = DISTRIBUTIONS[name]
     for before in (0, 2):  # pulls made before
-        single, bulk = simulator(law, 100), simulator(law, 100)
+        single, bulk = simulator(distribution, 100), simulator(distribution, 100)
         for _ in range(before + times):
             single.advance(np.zeros(100, np.int64), np.ones(100, np.int64))
         for count in [1] * before + [times]:
@@ -226,27 +247,32 @@ def test_one_by_one_bulk_pulls_are_the_sum_of_single_pulls(name: str, times: int
 
 
 @both
-def test_bulk_pulls_stay_within_the_support(law: Arms) -> None:
-    for times in (2, 1000, 2**31 - 1 if law.law not in ("uniform", "tabulated") else 2000):
-        sim = simulator(law, 20)
+def test_bulk_pulls_stay_within_the_support(distribution: Arms) -> None:
+    for times in (2, 1000, 2**31 - 1 if distribution.distribution not in ("uniform", "tabulated") else 2000):
+        sim = simulator(distribution, 20)
         sim.advance(np.ones(20, np.int64), np.full(20, times))
         assert (sim.variance >= 0).all()
-        if law.support is not None:
-            assert law.support[0] <= sim.sample.min() * (1 + 1e-12)
-            assert sim.sample.max() * (1 - 1e-12) <= law.support[1]
+        if distribution.support is not None:
+            assert distribution.support[0] <= sim.sample.min() * (1 + 1e-12)
+            assert sim.sample.max() * (1 - 1e-12) <= distribution.support[1]
 
 
 # --- forms ------------------------------------------------------------------------------------------------------------
 
 
 @both
-def test_json_round_trip(law: Arms) -> None:
-    again = arms.from_dict(json.loads(json.dumps(law.to_dict())))
-    assert type(again) is type(law)
-    assert (again.support, again.sigma, again.K, again.D) == (law.support, law.sigma, law.K, law.D)
+def test_json_round_trip(distribution: Arms) -> None:
+    again = arms.from_dict(json.loads(json.dumps(distribution.to_dict())))
+    assert type(again) is type(distribution)
+    assert (again.support, again.sigma, again.K, again.D) == (
+        distribution.support,
+        distribution.sigma,
+        distribution.K,
+        distribution.D,
+    )
     for name in ("means", "variances", "parameters", "data"):
-        assert getattr(again, name).tolist() == getattr(law, name).tolist()
-    assert repr(again) == f"{type(law).__name__}(K=3, D={law.D})"
+        assert getattr(again, name).tolist() == getattr(distribution, name).tolist()
+    assert repr(again) == f"{type(distribution).__name__}(K=3, D={distribution.D})"
 
 
 def test_arms_of_one_dimension_are_scalar_arms() -> None:
@@ -264,21 +290,22 @@ def test_arms_of_one_dimension_are_scalar_arms() -> None:
 
 def test_arms_are_read_only_and_independent_of_what_they_were_made_of() -> None:
     mean = np.array([0.1, 0.9])
-    law = Bernoulli(mean)
+    distribution = Bernoulli(mean)
     mean[0] = 0.5
-    assert law.means.tolist() == [0.1, 0.9]
-    for array in (law.means, law.variances, law.parameters, law.data):
+    assert distribution.means.tolist() == [0.1, 0.9]
+    for array in (distribution.means, distribution.variances, distribution.parameters, distribution.data):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 0
 
 
-# --- laws of one's own ------------------------------------------------------------------------------------------------
+# --- distributions of one's own
+# ------------------------------------------------------------------------------------------------
 
 
 class Triangular(Arms):
     """The example of the docstring of `Arms`."""
 
-    law, code = "triangular", Tabulated.code
+    distribution, code = "triangular", Tabulated.code
 
     def __init__(self, mode: Any) -> None:
         c, u = np.asarray(mode, float)[:, None], np.linspace(0, 1, 513)
@@ -288,13 +315,13 @@ class Triangular(Arms):
         self.fill(means, variances, quantiles, support=(0.0, 1.0), sigma=0.5)
 
     def to_dict(self) -> dict[str, Any]:
-        return {"law": self.law, "mode": self._mode.tolist()}
+        return {"distribution": self.distribution, "mode": self._mode.tolist()}
 
 
 class Shifted(Arms):
     """Gaussian arms of one's own that samplers can have, with half the spread asked for."""
 
-    law, code = "shifted", Gaussian.code
+    distribution, code = "shifted", Gaussian.code
 
     def __init__(self, mean: Any, spread: float = 1.0) -> None:
         m = np.asarray(mean, float)
@@ -310,32 +337,32 @@ class Shifted(Arms):
 def registered() -> None:
     """The classes above are registered."""
     for kind in (Triangular, Shifted):
-        assert register_law(kind) is kind
+        assert register_distribution(kind) is kind
 
 
-def test_a_law_of_ones_own(registered: None) -> None:
+def test_a_distribution_of_ones_own(registered: None) -> None:
     """Its moments against its samples, at level LEVEL over 12 comparisons; JSON form; environments."""
-    law = Triangular([0.1, 0.5, 1.0])
-    exact = stats.triang(law._mode)
-    np.testing.assert_allclose(law.means, exact.mean(), rtol=1e-12)
-    for arm in range(law.K):
-        for sim in (pulled(law, arm), pulled(law, arm, 6, bulk=True)):
+    distribution = Triangular([0.1, 0.5, 1.0])
+    exact = stats.triang(distribution._mode)
+    np.testing.assert_allclose(distribution.means, exact.mean(), rtol=1e-12)
+    for arm in range(distribution.K):
+        for sim in (pulled(distribution, arm), pulled(distribution, arm, 6, bulk=True)):
             sample = sim.sample.reshape(N, -1)
-            variance = law.variances[arm].reshape(-1) / int(sim.pulls[0, arm])
-            assert moments_fit(sample, law.means[arm].reshape(-1), variance) >= LEVEL / 12
-    again = arms.from_dict(json.loads(json.dumps(law.to_dict())))
+            variance = distribution.variances[arm].reshape(-1) / int(sim.pulls[0, arm])
+            assert moments_fit(sample, distribution.means[arm].reshape(-1), variance) >= LEVEL / 12
+    again = arms.from_dict(json.loads(json.dumps(distribution.to_dict())))
     assert type(again) is Triangular
-    assert again.parameters.tolist() == law.parameters.tolist()
+    assert again.parameters.tolist() == distribution.parameters.tolist()
     for make in (gym.make, lambda name, **given: gym.make_vec(name, 3, **given)):
-        env = make("bandit_envs/Threshold-v0", instance={"law": "triangular", "mode": [0.1, 0.9]}, budget=5)
-        assert env.unwrapped.task.law == "triangular"
+        env = make("bandit_envs/Threshold-v0", instance={"distribution": "triangular", "mode": [0.1, 0.9]}, budget=5)
+        assert env.unwrapped.task.distribution == "triangular"
         env.reset(seed=0)
         assert 0 < np.mean(env.step(env.action_space.sample() * 0)[-1]["sample"]) < 1
 
 
-def test_samplers_take_a_law_of_ones_own(registered: None) -> None:
-    mine = {"sampler": {"law": "shifted", "arms": 4, "mean": {"uniform": [2.0, 3.0]}, "spread": 0.5}}
-    like = {"sampler": {"law": "gaussian", "arms": 4, "mean": {"uniform": [2.0, 3.0]}, "spread": 0.25}}
+def test_samplers_take_a_distribution_of_ones_own(registered: None) -> None:
+    mine = {"sampler": {"distribution": "shifted", "arms": 4, "mean": {"uniform": [2.0, 3.0]}, "spread": 0.5}}
+    like = {"sampler": {"distribution": "gaussian", "arms": 4, "mean": {"uniform": [2.0, 3.0]}, "spread": 0.25}}
     seen = []
     for instance in (mine, like):
         envs = gym.make_vec("bandit_envs/TopK-v0", 50, instance=instance, k=2, budget=40)
@@ -345,24 +372,24 @@ def test_samplers_take_a_law_of_ones_own(registered: None) -> None:
     assert isinstance(Sampler("bandit_envs:Gaussian").arms, Gaussian)
 
 
-def test_a_law_that_is_not_registered_is_found_in_its_module() -> None:
-    law = arms.from_dict({"law": "bandit_envs.instances.arms:Uniform", "mean": [0, 1]})
-    assert isinstance(law, Uniform)
+def test_a_distribution_that_is_not_registered_is_found_in_its_module() -> None:
+    distribution = arms.from_dict({"distribution": "bandit_envs.instances.arms:Uniform", "mean": [0, 1]})
+    assert isinstance(distribution, Uniform)
 
 
 def test_tables_that_a_sampler_of_ones_own_draws_are_checked() -> None:
-    """A law whose `pack` makes probabilities beyond 1, or tables of another shape."""
+    """A distribution whose `pack` makes probabilities beyond 1, or tables of another shape."""
 
     class Wild(Bernoulli):
-        law = "wild"
+        distribution = "wild"
         columns = 1
 
         @staticmethod
         def pack(means: Floats, spread: float) -> Floats:
             return np.repeat(means + (means > 0.9), Wild.columns, axis=-1)
 
-    register_law(Wild)
-    envs = gym.make_vec("bandit_envs/TopK-v0", 40, instance="sampler(law='wild')", k=2, budget=40)
+    register_distribution(Wild)
+    envs = gym.make_vec("bandit_envs/TopK-v0", 40, instance="sampler(distribution='wild')", k=2, budget=40)
     with pytest.raises(ValueError, match=r"probabilities of wild arms must lie in \[0, 1\]"):
         envs.reset(seed=0)
     Wild.columns = 2

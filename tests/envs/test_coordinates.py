@@ -1,4 +1,4 @@
-"""pull="coordinate": one coordinate of one arm per pull. The environments, the laws, and the policies."""
+"""pull="coordinate": one coordinate of one arm per pull. The environments, the distributions, and the policies."""
 
 from __future__ import annotations
 
@@ -100,24 +100,25 @@ def test_task_is_told() -> None:
     assert (whole.pull, whole.stop, whole.shape) == ("arm", 3, (3,))
 
 
-# --- the laws ---------------------------------------------------------------------------------------------------------
+# --- the distributions
+# ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("law", ["bernoulli", "gaussian", "resampled"])
-def test_each_coordinate_has_its_law(law: str) -> None:
+@pytest.mark.parametrize("distribution", ["bernoulli", "gaussian", "resampled"])
+def test_each_coordinate_has_its_distribution(distribution: str) -> None:
     """Mean and spread of 10,000 samples of every coordinate; false-alarm rate 1e-6 each, by normal approximation.
 
     A mean that is wrong by a tenth of the standard deviation is found out, and a variance that is wrong by a third.
     """
-    arms, n = ARMS[law], 10_000
-    envs = vector(n, law, autoreset_mode="Disabled", A=[[1.0, 0.0]], b=[1.0])
+    arms, n = ARMS[distribution], 10_000
+    envs = vector(n, distribution, autoreset_mode="Disabled", A=[[1.0, 0.0]], b=[1.0])
     envs.reset(seed=0, options={"episode": np.arange(n)})
     for a in range(6):
         x = envs.step(np.full(n, a))[4]["sample"]
         mean, variance = arms.means.reshape(-1)[a], arms.variances.reshape(-1)[a]
         assert abs(x.mean() - mean) <= 5 * np.sqrt(variance / n)
         assert abs(x.var() - variance) <= 5 * variance * np.sqrt(8 / n)
-    full = vector(n, law, autoreset_mode="Disabled", A=[[1.0, 0.0]], b=[1.0], actions="full", budget=10**6)
+    full = vector(n, distribution, autoreset_mode="Disabled", A=[[1.0, 0.0]], b=[1.0], actions="full", budget=10**6)
     full.reset(seed=0, options={"episode": np.arange(n)})
     for a in range(6):
         action = {"arm": np.full(n, a), "times": np.full(n, 50), "answer": np.zeros((n, 3), np.int8)}
@@ -127,11 +128,11 @@ def test_each_coordinate_has_its_law(law: str) -> None:
         assert abs(x.var() - variance) <= 5 * variance * np.sqrt(8 / n)
 
 
-@pytest.mark.parametrize("law", ["gaussian", "resampled"])
-def test_shuffled_arms_keep_their_coordinates(law: str) -> None:
+@pytest.mark.parametrize("distribution", ["gaussian", "resampled"])
+def test_shuffled_arms_keep_their_coordinates(distribution: str) -> None:
     """The score goes by the arms as they are shown: an answer by long sampling is right."""
-    shape = {"A": [[1.0, 0.0]], "b": [1.1 if law == "gaussian" else 2.5]}
-    envs = vector(60, law, shuffle_arms=True, actions="full", budget=10**7, autoreset_mode="Disabled", **shape)
+    shape = {"A": [[1.0, 0.0]], "b": [1.1 if distribution == "gaussian" else 2.5]}
+    envs = vector(60, distribution, shuffle_arms=True, actions="full", budget=10**7, autoreset_mode="Disabled", **shape)
     observation, _ = envs.reset(seed=3)
     for a in range(6):
         action = {"arm": np.full(60, a), "times": np.full(60, 40_000), "answer": np.zeros((60, 3), np.int8)}
@@ -336,7 +337,9 @@ def test_results_do_not_depend_on_the_batch(name: str) -> None:
 @pytest.mark.parametrize("name", ["apt", "lsa"])
 @pytest.mark.parametrize("arms", [4, SCAN + 3])
 def test_memory_is_rebuilt_from_the_observation(name: str, arms: int) -> None:
-    envs = vector(4, {"sampler": {"law": "gaussian", "arms": arms, "dimensions": 2}}, budget=6 * arms, actions="full")
+    envs = vector(
+        4, {"sampler": {"distribution": "gaussian", "arms": arms, "dimensions": 2}}, budget=6 * arms, actions="full"
+    )
     forgetful(envs, agents.make(name, envs), 13 * arms)  # over two ends and fresh starts
 
 

@@ -39,7 +39,7 @@ METRICS = {
     "TopK": {"aggregate_regret", "normalised_sum", "misidentified"},
     "BestArm": {"aggregate_regret", "normalised_sum", "misidentified"},
 }
-SURE = {"law": "gaussian", "mean": [0.1, 0.2, 0.6, 0.9], "sd": 1e-9}  # one pull tells the mean
+SURE = {"distribution": "gaussian", "mean": [0.1, 0.2, 0.6, 0.9], "sd": 1e-9}  # one pull tells the mean
 
 catalogue = pytest.mark.parametrize("env_id", IDS)
 # Each problem in both forms of actions and in two or three of observations, each form for two problems or more.
@@ -240,7 +240,7 @@ def approx(values: dict[str, float]) -> Any:
 
 def test_features_by_hand() -> None:
     """Two pulls of 1, 0 of arm 1 (Bernoulli, threshold 1/2, sigma 1/2), budget 3."""
-    env = made(instance={"law": "bernoulli", "mean": [0.0, 0.5]}, budget=3, observation="features")
+    env = made(instance={"distribution": "bernoulli", "mean": [0.0, 0.5]}, budget=3, observation="features")
     for episode in range(100):  # until the two pulls differ
         env.reset(seed=0, options={"episode": episode})
         pulls = [env.step(1) for _ in range(2)]
@@ -276,9 +276,9 @@ def test_the_error_of_a_bernoulli_arm_is_its_posterior(threshold: float, toleran
     for arm in range(5):  # the last is never pulled
         seen = envs.step({"arm": np.full(40, arm), "times": counts[arm], "answer": answer})[0]
     ones, zeros = sim.total, sim.pulls - sim.total
-    law = stats.beta(1 + ones, 1 + zeros)
+    distribution = stats.beta(1 + ones, 1 + zeros)
     inside = (ones >= threshold * sim.pulls) & (sim.pulls > 0)
-    expected = np.where(inside, law.cdf(threshold - tolerance), law.sf(threshold + tolerance))
+    expected = np.where(inside, distribution.cdf(threshold - tolerance), distribution.sf(threshold + tolerance))
     found = seen.reshape(40, 6, len(FEATURES))[..., FEATURES.index("error")]
     np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-12)
 
@@ -286,14 +286,14 @@ def test_the_error_of_a_bernoulli_arm_is_its_posterior(threshold: float, toleran
 @pytest.mark.parametrize("problem", ["Threshold", "Feasible"])
 def test_the_error_of_other_arms_is_the_normal_tail_beyond_the_tolerance(problem: str) -> None:
     """Phi(-(d + tolerance) / s), s^2 the empirical variance with a sample of the prior, by n + 1; SciPy's."""
-    law = {"law": "gaussian", "mean": [0.1, 0.5, 0.9], "sd": 2.0}
+    distribution = {"distribution": "gaussian", "mean": [0.1, 0.5, 0.9], "sd": 2.0}
     rule: dict[str, Any] = {"threshold": 0.4}
     if problem == "Feasible":
-        law, rule = {**law, "mean": [[0.1], [0.5], [0.9]]}, {"A": [[-1.0]], "b": [-0.4]}
+        distribution, rule = {**distribution, "mean": [[0.1], [0.5], [0.9]]}, {"A": [[-1.0]], "b": [-0.4]}
     errors = {}
     for tolerance in (0.0, 0.3):
         env = gym.make_vec(
-            f"bandit_envs/{problem}-v0", 1, instance=law, observation="features", tolerance=tolerance, **rule
+            f"bandit_envs/{problem}-v0", 1, instance=distribution, observation="features", tolerance=tolerance, **rule
         )
         env.reset(seed=3)
         for arm in (0, 1, 1, 1, 1):
@@ -311,15 +311,15 @@ def test_the_error_of_other_arms_is_the_normal_tail_beyond_the_tolerance(problem
 @pytest.mark.parametrize(
     "instance",
     [
-        {"law": "gaussian", "mean": [1e100, -1e100, 0.0], "sd": 1e-100},
-        {"law": "gaussian", "mean": [0.0, 1e-300, 0.5], "sd": 1e100},
-        {"law": "resampled", "rows": [[0.0], [1e-200], [0.0, 1e-200]]},
-        {"law": "bernoulli", "mean": [0.0, 1.0, 1.0]},
+        {"distribution": "gaussian", "mean": [1e100, -1e100, 0.0], "sd": 1e-100},
+        {"distribution": "gaussian", "mean": [0.0, 1e-300, 0.5], "sd": 1e100},
+        {"distribution": "resampled", "rows": [[0.0], [1e-200], [0.0, 1e-200]]},
+        {"distribution": "bernoulli", "mean": [0.0, 1.0, 1.0]},
     ],
 )
 @pytest.mark.parametrize("threshold", [0.0, 1.0, 1e308])
 def test_features_stay_within_1_at_extremes(instance: dict[str, Any], threshold: float) -> None:
-    if instance["law"] != "gaussian":
+    if instance["distribution"] != "gaussian":
         threshold = min(threshold, 0.0)
     env = made(instance=instance, threshold=threshold, observation="features", actions="full")
     seen, _ = env.reset(seed=1)
@@ -365,7 +365,7 @@ def test_random_full_actions_of_top_k_answer_k_arms(k: int) -> None:
 
 def test_means_stay_in_the_space_although_sums_round() -> None:
     """0.1 + 0.1 + 0.1 > 0.3: the mean of equal samples may lie beyond the support by its rounding error."""
-    env = made(instance={"law": "resampled", "rows": [[0.1], [0.05, 0.1]]}, threshold=0.07).unwrapped
+    env = made(instance={"distribution": "resampled", "rows": [[0.1], [0.05, 0.1]]}, threshold=0.07).unwrapped
     env.reset(seed=0)
     seen = [env.step(0)[0] for _ in range(30)]
     assert max(one["mean"][0] for one in seen) > 0.1
@@ -729,16 +729,20 @@ def test_instances_whose_order_tells_the_best_are_shuffled(problem: str) -> None
 
 
 @pytest.mark.parametrize(
-    ("law", "mean", "low", "high"),
+    ("distribution", "mean", "low", "high"),
     [
         ("bernoulli", {"uniform": [0.2, 0.4]}, 0.2, 0.4),
         ("gaussian", {"normal": [3.0, 0.5]}, -np.inf, np.inf),
         ("uniform", {"choice": [1.0, 2.0, 5.0]}, 1.0, 5.0),
     ],
 )
-def test_samplers_draw_their_means_from_the_law_asked_for(law: str, mean: Any, low: float, high: float) -> None:
-    """2000 episodes of 5 arms, by one bulk pull each: means against SciPy's law, KS or chi-square at level 1e-6."""
-    envs = gym.make_vec("bandit_envs/Threshold-v0", 2000, instance={"sampler": {"law": law, "arms": 5, "mean": mean}})
+def test_samplers_draw_their_means_from_the_distribution_asked_for(
+    distribution: str, mean: Any, low: float, high: float
+) -> None:
+    """2000 episodes of 5 arms, by one bulk pull each: means against SciPy, KS or chi-square at level 1e-6."""
+    envs = gym.make_vec(
+        "bandit_envs/Threshold-v0", 2000, instance={"sampler": {"distribution": distribution, "arms": 5, "mean": mean}}
+    )
     envs.reset(seed=3)
     means = envs.unwrapped._core.means
     assert means.shape == (2000, 5)
@@ -753,7 +757,9 @@ def test_samplers_draw_their_means_from_the_law_asked_for(law: str, mean: Any, l
         assert abs(stats.spearmanr(means[:, 0], means[:, 1]).statistic) * np.sqrt(1999) < stats.norm.isf(5e-7)
 
 
-@pytest.mark.parametrize("instance", ["sampler(law='uniform', arms=4)", {"law": "uniform", "mean": [0.0, 10, 20, 30]}])
+@pytest.mark.parametrize(
+    "instance", ["sampler(distribution='uniform', arms=4)", {"distribution": "uniform", "mean": [0.0, 10, 20, 30]}]
+)
 def test_means_orders_and_samples_are_drawn_apart(instance: Any) -> None:
     """No rank correlation of an arm's mean with what its first pull adds to it, or with the public word; 5000 episodes.
 
@@ -789,7 +795,7 @@ def test_image_of_an_episode(env_id):
 
 
 def test_episodes_that_never_end_are_told() -> None:
-    arms = {"law": "bernoulli", "mean": [0.2, 0.7]}
+    arms = {"distribution": "bernoulli", "mean": [0.2, 0.7]}
     for make in (gym.make, functools.partial(gym.make_vec, num_envs=2)):
         with pytest.warns(UserWarning, match="no episode of this Threshold ever ends: it has neither budget, delta"):
             make("bandit_envs/Threshold-v0", instance=arms)

@@ -27,7 +27,7 @@ from bandit_envs import (
     Task,
     Uniform,
     from_table,
-    register_law,
+    register_distribution,
 )
 from bandit_envs.envs import tally
 from bandit_envs.instances import arms, lookup
@@ -87,20 +87,35 @@ test_arms = table(
         "quantiles that fall": (lambda: Tabulated([[0, 1], [1, 0]]), "quantiles", 1),
         "quantiles alike": (lambda: Tabulated([[0, 0], [1, 1]]), "quantiles"),
         "quantiles inf": (lambda: Tabulated([[0, 1], [0, INF]]), "quantiles", "inf", "[1, 1]"),
-        "no law": (lambda: arms.from_dict({"mean": [0, 1]}), "'distribution'", "'bernoulli'", None),
-        "another law": (lambda: arms.from_dict({"law": "poisson"}), "'distribution'", "'poisson'"),
-        "a list of laws": (lambda: arms.from_dict({"law": ["gaussian"]}), "'distribution'", "['gaussian']"),
-        "no mean": (lambda: arms.from_dict({"law": "gaussian"}), "gaussian", "'mean'"),
-        "another's": (lambda: arms.from_dict({"law": "gaussian", "mean": [0, 1], "width": 2}), "'width'", "sd"),
-        "a key 3": (lambda: arms.from_dict({"law": "bernoulli", "mean": [0, 1], 3: 1}), "bernoulli"),
-        "no module": (lambda: arms.from_dict({"law": "no_such:Law"}), "'no_such:Law'"),
-        "no Arms": (lambda: arms.from_dict({"law": "bandit_envs:Task"}), "'bandit_envs:Task'", "bandit_envs.Arms"),
-        "law of a sampler": (lambda: Sampler("poisson"), "law", "'bernoulli'", "'poisson'"),
-        "law without pack": (lambda: Sampler("bandit_envs:Tabulated"), "pack", "'bandit_envs:Tabulated'"),
-        "no class": (lambda: register_law(WRONG), "law"),
-        "no name": (lambda: register_law(type("Own", (Arms,), {"code": 0})), "law"),
-        "no code": (lambda: register_law(type("Own", (Arms,), {"law": "own"})), "Own.code"),
-        "ours": (lambda: register_law(type("Own", (Arms,), {"law": "gaussian", "code": 1})), "'gaussian'"),
+        "no distribution": (lambda: arms.from_dict({"mean": [0, 1]}), "'distribution'", "'bernoulli'", None),
+        "another distribution": (lambda: arms.from_dict({"distribution": "poisson"}), "'distribution'", "'poisson'"),
+        "a list of distributions": (
+            lambda: arms.from_dict({"distribution": ["gaussian"]}),
+            "'distribution'",
+            "['gaussian']",
+        ),
+        "no mean": (lambda: arms.from_dict({"distribution": "gaussian"}), "gaussian", "'mean'"),
+        "another's": (
+            lambda: arms.from_dict({"distribution": "gaussian", "mean": [0, 1], "width": 2}),
+            "'width'",
+            "sd",
+        ),
+        "a key 3": (lambda: arms.from_dict({"distribution": "bernoulli", "mean": [0, 1], 3: 1}), "bernoulli"),
+        "no module": (lambda: arms.from_dict({"distribution": "no_such:Distribution"}), "'no_such:Distribution'"),
+        "no Arms": (
+            lambda: arms.from_dict({"distribution": "bandit_envs:Task"}),
+            "'bandit_envs:Task'",
+            "bandit_envs.Arms",
+        ),
+        "distribution of a sampler": (lambda: Sampler("poisson"), "distribution", "'bernoulli'", "'poisson'"),
+        "distribution without pack": (lambda: Sampler("bandit_envs:Tabulated"), "pack", "'bandit_envs:Tabulated'"),
+        "no class": (lambda: register_distribution(WRONG), "distribution"),
+        "no name": (lambda: register_distribution(type("Own", (Arms,), {"code": 0})), "distribution"),
+        "no code": (lambda: register_distribution(type("Own", (Arms,), {"distribution": "own"})), "Own.code"),
+        "ours": (
+            lambda: register_distribution(type("Own", (Arms,), {"distribution": "gaussian", "code": 1})),
+            "'gaussian'",
+        ),
         "names": (lambda: Instance(Bernoulli([0.1, 0.2]), arm_names=("a", "b", "c")), "arm_names", 2, 3),
         "names in a list": (lambda: Instance(Bernoulli([0.1, 0.2]), arm_names=WRONG or ["a"]), "arm_names"),
         "a root": (lambda: rng.root_key(-1), -1),
@@ -113,8 +128,8 @@ test_arms = table(
 
 
 def filled(code: Any, parameters: Any = ((0.0, 1.0),) * 3, data: Any = None, D: int = 1, **more: Any) -> Arms:
-    """Three arms of a law of one's own with this code and table."""
-    own: Arms = object.__new__(type("Mine", (Arms,), {"law": "mine", "code": code}))
+    """Three arms of a distribution of one's own with this code and table."""
+    own: Arms = object.__new__(type("Mine", (Arms,), {"distribution": "mine", "code": code}))
     given = {"means": np.zeros(3) if D == 1 else np.zeros((3, D)), "variances": 1.0, "support": None, "sigma": 1.0}
     own.fill(parameters=parameters, data=data, **given | more)
     return own
@@ -149,7 +164,7 @@ TABLES: dict[str, tuple[Any, ...]] = {  # code, parameters, data, D, and what is
 
 
 @pytest.mark.parametrize("title", TABLES)
-def test_a_table_that_does_not_fit_its_law_is_refused_before_any_kernel_reads_it(title: str) -> None:
+def test_a_table_that_does_not_fit_its_distribution_is_refused_before_any_kernel_reads_it(title: str) -> None:
     code, parameters, data, D, *words = TABLES[title]
     with refused(*words):
         filled(code, parameters, data, D)
@@ -191,7 +206,7 @@ def of_means(make: Callable[..., Any]) -> dict[str, Any]:
     return {"with_means": classmethod(lambda cls, means, spread: make(cls, means))}
 
 
-ODD_LAWS: dict[str, tuple[dict[str, Any], list[Any]]] = {
+ODD_DISTRIBUTIONS: dict[str, tuple[dict[str, Any], list[Any]]] = {
     "one episode": (packed(lambda found: found[:1]), ["pack", "(40, 10)"]),
     "one axis less": (packed(lambda found: found[0]), ["pack", "(10, 2)"]),
     "a list": (packed(lambda found: found.tolist()), ["pack"]),
@@ -208,12 +223,14 @@ ODD_LAWS: dict[str, tuple[dict[str, Any], list[Any]]] = {
 }
 
 
-@pytest.mark.parametrize("title", ODD_LAWS)
-def test_a_law_for_samplers_that_goes_wrong_is_named(title: str) -> None:
-    changes, words = ODD_LAWS[title]
-    register_law(type("Odd", (Gaussian,), {"law": "odd-law", **changes}))
+@pytest.mark.parametrize("title", ODD_DISTRIBUTIONS)
+def test_a_distribution_for_samplers_that_goes_wrong_is_named(title: str) -> None:
+    changes, words = ODD_DISTRIBUTIONS[title]
+    register_distribution(type("Odd", (Gaussian,), {"distribution": "odd-law", **changes}))
     with refused("'odd-law'", *words):
-        gym.make_vec("bandit_envs/TopK-v0", 40, instance="sampler(law='odd-law')", k=2, budget=40).reset(seed=0)
+        gym.make_vec("bandit_envs/TopK-v0", 40, instance="sampler(distribution='odd-law')", k=2, budget=40).reset(
+            seed=0
+        )
 
 
 SLAB = np.array([[1.0, 2.0], [-1.0, -2.0]])
@@ -260,7 +277,7 @@ def step(action: Any, **settings: Any) -> Any:
 
 
 PLANE = {"problem": "Feasible", "pull": "coordinate"}
-THREE = {"instance": {"law": "gaussian", "mean": [0.0, 0.5, 1.0], "sd": 0.5}}
+THREE = {"instance": {"distribution": "gaussian", "mean": [0.0, 0.5, 1.0], "sd": 0.5}}
 test_environments = table(
     {
         "a stop": (lambda: step(10, stop=False, budget=5), "stop=False", 9, 10),
@@ -303,7 +320,7 @@ test_environments = table(
         "a seed that is too large": (lambda: lookup.find(f"polyhedra(seed={2**63})"), "seed", 2**63),
         "reach 0": (lambda: lookup.find("polyhedra(reach=0)"), "reach", "(0, 1]", 0),
         "reach 1.5": (lambda: lookup.find("polyhedra(reach=1.5)"), "reach"),
-        "a law without means": (lambda: lookup.find("polyhedra(law='categorical')"), "law"),
+        "a distribution without means": (lambda: lookup.find("polyhedra(distribution='categorical')"), "distribution"),
         "arms": (lambda: lookup.find("polyhedra(arms=1)"), "arms"),
         "spread": (lambda: lookup.find("polyhedra(spread=-1)"), "spread"),
         "mean": (lambda: lookup.find("polyhedra(mean=3)"), "'polyhedra'", "'mean'"),
@@ -359,7 +376,7 @@ COLUMNS: dict[str, tuple[dict[str, Any], list[Any]]] = {
     "wide 1": ({"wide": 1}, ["wide", 1]),
     "another index": ({"index": "id"}, ["'id'"]),
     "index 9": ({"index": 9}, ["index", "[0, 2]", 9]),
-    "another law": ({"arm": "compound", "value": "harm", "law": "poisson"}, ["law"]),
+    "another distribution": ({"arm": "compound", "value": "harm", "distribution": "poisson"}, ["distribution"]),
 }
 
 

@@ -137,20 +137,22 @@ def drawn(sampler: Polyhedra, episodes: int, root: int = 0) -> Any:
     return sampler.draw(key, np.arange(episodes, dtype=np.uint64))[0]
 
 
-@pytest.mark.parametrize("law", ["gaussian", "bernoulli", "uniform"])
-def test_arms_lie_on_both_sides_of_the_boundary(law: str) -> None:
-    """Inside with probability 1/2 where the boundary is bounded: a count within the 1e-6 tails of the binomial law."""
-    sampler = Polyhedra(law, arms=8, dimensions=2, rows=30, reach=0.2)
+@pytest.mark.parametrize("distribution", ["gaussian", "bernoulli", "uniform"])
+def test_arms_lie_on_both_sides_of_the_boundary(distribution: str) -> None:
+    """Inside with probability 1/2 where the boundary is bounded: a count within the 1e-6 tails of the binomial."""
+    sampler = Polyhedra(distribution, arms=8, dimensions=2, rows=30, reach=0.2)
     rows, means = sampler.defaults["Feasible"], drawn(sampler, 500)
     P = Polyhedron(rows["A"], rows["b"])
     inside = int(P.contains(means).sum())
     assert stats.binom.ppf(5e-7, 4000, 0.5) <= inside <= stats.binom.isf(5e-7, 4000, 0.5)
-    assert (np.abs(P.margin(means)) <= 0.2 * (1.0 if law != "bernoulli" else 0.3)).all()  # reach times the radius
-    assert law != "bernoulli" or ((means >= 0) & (means <= 1)).all()
+    assert (
+        np.abs(P.margin(means)) <= 0.2 * (1.0 if distribution != "bernoulli" else 0.3)
+    ).all()  # reach times the radius
+    assert distribution != "bernoulli" or ((means >= 0) & (means <= 1)).all()
     assert (drawn(sampler, 500) == means).all()
     assert (drawn(sampler, 7) == means[:7]).all()
     assert not (drawn(sampler, 7, root=1) == means[:7]).any()
-    assert (np.sort(np.unique(means)) == np.unique(drawn(Polyhedra(law, 8, 2, 30, 0, 0.2), 500))).all()
+    assert (np.sort(np.unique(means)) == np.unique(drawn(Polyhedra(distribution, 8, 2, 30, 0, 0.2), 500))).all()
 
 
 def test_polyhedra_as_an_instance() -> None:

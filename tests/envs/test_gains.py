@@ -192,7 +192,7 @@ shown = pytest.mark.parametrize("observation", SHOWN)
 
 def test_beliefs_by_hand() -> None:
     """Of two arms at threshold .4: Beta(2, 1) after a sample of 1, and Beta(1, 1)."""
-    arms = {"law": "bernoulli", "mean": [1.0, 0.0]}
+    arms = {"distribution": "bernoulli", "mean": [1.0, 0.0]}
     env = PureExplorationEnv("Threshold", threshold=0.4, instance=arms, budget=10, observation="belief")
     env.reset(seed=0)
     seen = env.step(0)[0]
@@ -200,7 +200,7 @@ def test_beliefs_by_hand() -> None:
     d = np.array([2 / 3, 0.5]) - 0.4
     wanted = np.stack([d / 0.2, np.log([3, 2]) / 2 - 1, 5 * sd, d / sd / 2], axis=-1).reshape(-1)
     np.testing.assert_allclose(seen, [*wanted, 0.1], rtol=1e-6)
-    far = {"law": "gaussian", "mean": [90.0, -90.0], "sd": 3.0}
+    far = {"distribution": "gaussian", "mean": [90.0, -90.0], "sd": 3.0}
     env = PureExplorationEnv("Threshold", threshold=0.0, instance=far, budget=9, observation="belief")
     env.reset(seed=0)
     seen = env.step(0)[0]  # d = 45 / 6 in units of 2 sigma, more than 6 sds

@@ -18,8 +18,8 @@ from bandit_envs import PureExplorationEnv
 from bandit_envs.envs import tally
 
 BEST = "bandit_envs/BestArm-v0"
-THREE = {"law": "gaussian", "mean": [0.0, 0.5, 1.0], "sd": 0.5}
-PLANE = {"law": "gaussian", "mean": [[0.1, 0.9], [0.5, 0.4], [0.0, 0.2]], "sd": 0.3}
+THREE = {"distribution": "gaussian", "mean": [0.0, 0.5, 1.0], "sd": 0.5}
+PLANE = {"distribution": "gaussian", "mean": [[0.1, 0.9], [0.5, 0.4], [0.0, 0.2]], "sd": 0.3}
 INSIDE = {"A": [[1, 0]], "b": [0.3]}
 
 
@@ -94,10 +94,12 @@ def test_the_room_is_the_budget_or_max_pulls() -> None:
 
 
 @pytest.mark.parametrize("actions", ["arm", "full"])
-@pytest.mark.parametrize("law", [THREE, "sampler(arms=3)", "sampler(law='gaussian', arms=3, mean={'normal': [0, 1]})"])
-def test_a_history_tells_the_statistics(law: Any, actions: str) -> None:
+@pytest.mark.parametrize(
+    "distribution", [THREE, "sampler(arms=3)", "sampler(distribution='gaussian', arms=3, mean={'normal': [0, 1]})"]
+)
+def test_a_history_tells_the_statistics(distribution: Any, actions: str) -> None:
     """Step by step: bit for bit without bulk pulls, up to rounding with them."""
-    rules = {"instance": law, "budget": 40, "actions": actions}
+    rules = {"instance": distribution, "budget": 40, "actions": actions}
     one, other = (PureExplorationEnv("BestArm", observation=form, **rules) for form in ("history", "statistics"))
     generator = np.random.default_rng(0)
     for number in range(5):

@@ -11,8 +11,8 @@ import pytest
 import agents
 from bandit_envs import Task
 
-BERNOULLI = {"instance": {"law": "bernoulli", "mean": [0.2, 0.45, 0.6, 0.8]}}
-GAUSSIAN = {"instance": {"law": "gaussian", "mean": [0.2, 0.45, 0.6, 0.8], "sd": 0.5}}
+BERNOULLI = {"instance": {"distribution": "bernoulli", "mean": [0.2, 0.45, 0.6, 0.8]}}
+GAUSSIAN = {"instance": {"distribution": "gaussian", "mean": [0.2, 0.45, 0.6, 0.8], "sd": 0.5}}
 BUDGET, DELTA = {"budget": 120}, {"delta": 0.1, "max_pulls": 600}
 
 
@@ -51,7 +51,11 @@ def test_a_tolerance_that_counts_or_that_an_instance_brings_is_no_matter() -> No
 def test_the_spread_of_a_sampler_of_bernoulli_arms() -> None:
     with pytest.warns(UserWarning, match=r"spread=0.3 of the sampler has no effect, as Bernoulli arms have none"):
         gym.make("bandit_envs/Threshold-v0", instance="sampler(arms=4, spread=0.3)", budget=50)
-    for instance in ({"sampler": {"law": "gaussian", "spread": 0.3}}, {"sampler": {"spread": 1.0}}, "polyhedra"):
+    for instance in (
+        {"sampler": {"distribution": "gaussian", "spread": 0.3}},
+        {"sampler": {"spread": 1.0}},
+        "polyhedra",
+    ):
         gym.make("bandit_envs/Feasible-v0" if instance == "polyhedra" else "bandit_envs/TopK-v0", instance=instance)
 
 
@@ -60,7 +64,7 @@ def test_the_spread_of_a_sampler_of_bernoulli_arms() -> None:
 IDLE: list[tuple[str, str, str, dict[str, Any]]] = [  # agent, parameter and value, problem, environment
     ("evidence", "sigma=0.7", "BestArm", BERNOULLI | DELTA),
     ("evidence", "delta=0.3", "BestArm", GAUSSIAN | BUDGET),
-    ("evidence(law='student')", "rho=20.0", "BestArm", GAUSSIAN | DELTA),
+    ("evidence(distribution='student')", "rho=20.0", "BestArm", GAUSSIAN | DELTA),
     ("evidence(boundary='nominal')", "rho=20.0", "BestArm", GAUSSIAN | DELTA),
     ("track-and-stop", "sigma=0.7", "AllGood", BERNOULLI | DELTA),
     ("track-and-stop", "sigma=0.3", "TopK", GAUSSIAN | BUDGET),
@@ -85,11 +89,11 @@ IDLE: list[tuple[str, str, str, dict[str, Any]]] = [  # agent, parameter and val
     ("ucbe(scale=3.0)", "b=1.0", "Threshold", BERNOULLI | BUDGET),
     ("ucbe(a=3.0)", "scale=2.0", "Threshold", BERNOULLI | BUDGET),
     ("ucbe(a=3.0)", "H=20.0", "Threshold", BERNOULLI | BUDGET),
-    ("uniform(stop='certificate', law='student')", "rho=20.0", "BestArm", GAUSSIAN | DELTA),
+    ("uniform(stop='certificate', distribution='student')", "rho=20.0", "BestArm", GAUSSIAN | DELTA),
 ]
 HEARD: list[tuple[str, str, str, dict[str, Any]]] = [  # the same parameters, where they do change something
     ("evidence", "sigma=0.3", "BestArm", GAUSSIAN | DELTA),
-    ("evidence(law='gaussian')", "sigma=0.9", "BestArm", BERNOULLI | DELTA),
+    ("evidence(distribution='gaussian')", "sigma=0.9", "BestArm", BERNOULLI | DELTA),
     ("evidence", "rho=20.0", "BestArm", BERNOULLI | DELTA),
     ("evidence", "delta=0.3", "BestArm", GAUSSIAN | DELTA),
     ("track-and-stop", "boundary='kaufmann-koolen'", "TopK", GAUSSIAN | DELTA),

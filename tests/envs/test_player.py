@@ -25,8 +25,8 @@ from bandit_envs.simulation import Quiet
 THRESHOLD, ALL_GOOD, TOP_K, BEST, FEASIBLE = (
     f"bandit_envs/{name}-v0" for name in ("Threshold", "AllGood", "TopK", "BestArm", "Feasible")
 )
-SMALL = {"law": "bernoulli", "arms": 7}
-MANY = {"law": "gaussian", "arms": 60}  # trees
+SMALL = {"distribution": "bernoulli", "arms": 7}
+MANY = {"distribution": "gaussian", "arms": 60}  # trees
 PLANE = {"budget": 300, "A": [[1.0, 1.0], [-1.0, 0.5]], "b": [1.1, 0.1]}
 
 # Agents that play, an environment, and its keywords.
@@ -50,14 +50,14 @@ PLAYERS = [
     ("ocba-m", TOP_K, {"budget": 500}),
     ("median-elimination", BEST, {"delta": 0.2, "epsilon": 0.4, "max_pulls": 10**6}),
     ("evolved", TOP_K, {"budget": 400, "k": 2}),
-    ("evolved", BEST, {"budget": 400, "instance": {"sampler": {"law": "gaussian", "arms": 12}}}),
+    ("evolved", BEST, {"budget": 400, "instance": {"sampler": {"distribution": "gaussian", "arms": 12}}}),
     ("evolved", ALL_GOOD, {"pull_cost": 1e-3, "epsilon": 0.75, "max_pulls": 2000}),
     *(
         (name, FEASIBLE, {"budget": 300, "instance": instance})
         for instance in ("katz-samuels2018-1", "katz-samuels2018-4", "katz-samuels2018-5")
         for name in ("apt(tolerance=0.05)", "ucbe(a=2)", "evolved")
     ),
-    ("lsa", FEASIBLE, {**PLANE, "instance": {"sampler": {"law": "bernoulli", "arms": 60, "dimensions": 2}}}),
+    ("lsa", FEASIBLE, {**PLANE, "instance": {"sampler": {"distribution": "bernoulli", "arms": 60, "dimensions": 2}}}),
     ("apt", FEASIBLE, {"budget": 300, "A": [[1.0], [-1.0]], "b": [0.6, -0.3], "instance": {"sampler": SMALL}}),
 ]
 
@@ -119,19 +119,28 @@ def test_distances_of_ones_own_are_not_passed_over() -> None:
     assert pickle.loads(pickle.dumps(made["TopK"])).plays
 
 
-LAWS = {
-    "bernoulli": {"law": "bernoulli", "mean": [0.1, 0.45, 0.6, 0.9]},
-    "gaussian": {"law": "gaussian", "mean": [0.1, 0.45, 0.6, 0.9], "sd": [0.5, 1.0, 2.0, 0.1]},
-    "uniform": {"law": "uniform", "mean": [0.1, 0.45, 0.6, 0.9], "width": 1.5},
-    "categorical": {"law": "categorical", "values": [0, 0.3, 1], "probabilities": [[1, 2, 3], [3, 1, 1], [1, 1, 1]]},
-    "resampled": {"law": "resampled", "rows": [[0.1, 0.2, 0.9], [0.5], [0.3, 0.8, 0.7, 0.1]]},
-    "tabulated": {"law": "tabulated", "quantiles": [[0.0, 0.1, 0.4, 1.0], [0.2, 0.3, 0.4, 0.9], [0.0, 0.5, 0.6, 0.7]]},
+DISTRIBUTIONS = {
+    "bernoulli": {"distribution": "bernoulli", "mean": [0.1, 0.45, 0.6, 0.9]},
+    "gaussian": {"distribution": "gaussian", "mean": [0.1, 0.45, 0.6, 0.9], "sd": [0.5, 1.0, 2.0, 0.1]},
+    "uniform": {"distribution": "uniform", "mean": [0.1, 0.45, 0.6, 0.9], "width": 1.5},
+    "categorical": {
+        "distribution": "categorical",
+        "values": [0, 0.3, 1],
+        "probabilities": [[1, 2, 3], [3, 1, 1], [1, 1, 1]],
+    },
+    "resampled": {"distribution": "resampled", "rows": [[0.1, 0.2, 0.9], [0.5], [0.3, 0.8, 0.7, 0.1]]},
+    "tabulated": {
+        "distribution": "tabulated",
+        "quantiles": [[0.0, 0.1, 0.4, 1.0], [0.2, 0.3, 0.4, 0.9], [0.0, 0.5, 0.6, 0.7]],
+    },
 }
 
 
-@pytest.mark.parametrize(("law", "shuffle"), [(law, i % 2 == 0) for i, law in enumerate(LAWS)])
-def test_laws(law: str, shuffle: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    arms = LAWS[law]
+@pytest.mark.parametrize(
+    ("distribution", "shuffle"), [(distribution, i % 2 == 0) for i, distribution in enumerate(DISTRIBUTIONS)]
+)
+def test_distributions(distribution: str, shuffle: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    arms = DISTRIBUTIONS[distribution]
     for env, names, kwargs in (
         (THRESHOLD, ["apt"], {"budget": 100}),
         (ALL_GOOD, ["st2", "fareast(finder='lucb')"], {"delta": 0.2, "epsilon": 0.3, "max_pulls": 300}),
@@ -184,9 +193,14 @@ def test_arms_of_several_dimensions(coordinates: int, monkeypatch: pytest.Monkey
     """Round-based algorithms pull them in bulk, and uniformly; the kernels pull their coordinates as `advance` does."""
     rng = np.random.default_rng(0)
     mean = rng.random((4, coordinates))
-    for law in ({"law": "gaussian", "mean": mean.tolist()}, {"law": "bernoulli", "mean": mean.tolist()}):
+    for distribution in (
+        {"distribution": "gaussian", "mean": mean.tolist()},
+        {"distribution": "bernoulli", "mean": mean.tolist()},
+    ):
         box = {"A": np.eye(coordinates).tolist(), "b": [0.5] * coordinates}
-        env = gym.make_vec("bandit_envs/Feasible-v0", 2, instance=law, actions="full", budget=1000, copy=False, **box)
+        env = gym.make_vec(
+            "bandit_envs/Feasible-v0", 2, instance=distribution, actions="full", budget=1000, copy=False, **box
+        )
         pulls = [(0, 1, 1), (1, 3, 1), (0, 1, 5), (1, 0, 40), (0, 1, 1), (1, 2, 1)]
         from bandit_envs.simulation.playing import pull
 
@@ -208,7 +222,9 @@ def test_arms_of_several_dimensions(coordinates: int, monkeypatch: pytest.Monkey
                 envs.total_pulls[1 - e] = envs.pulls[1 - e].sum()
             states.append({name: array.copy() for name, array in envs._core._live.items()})
         for name in states[0]:
-            np.testing.assert_array_equal(states[0][name], states[1][name], err_msg=f"{law['law']} {name}")
+            np.testing.assert_array_equal(
+                states[0][name], states[1][name], err_msg=f"{distribution['distribution']} {name}"
+            )
 
 
 def test_steps_at_a_time_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Random numbers: known answers, an independent twin, the laws that are drawn, and independence along every coordinate.
+"""Random numbers: known answers, an independent twin, the distributions drawn, and independence along each coordinate.
 
 Statistical tests fail a right generator with probability at most LEVEL in all (Bonferroni over the file's tests), were
 their seeds new; the seeds are fixed, so that the outcome is the same in every run.
@@ -204,7 +204,8 @@ def test_the_tests_of_independence_have_teeth() -> None:
     assert not_uniform(full**1.2)
 
 
-# --- laws -------------------------------------------------------------------------------------------------------------
+# --- distributions
+# -------------------------------------------------------------------------------------------------------------
 
 
 def test_normal_quantile() -> None:
@@ -258,9 +259,9 @@ def binomial_fit(draws: np.ndarray[Any, Any], n: int, p: float) -> float:
     """p-value of draws as Binomial(n, p): chi-square over up to 60 cells that hold at least 20 expected draws each."""
     if p in (0.0, 1.0):
         return float((draws == n * p).all())
-    law = stats.binom(n, p)
-    edges = np.unique(law.ppf(np.linspace(0, 1, 61)[1:-1]))
-    mass = np.diff(np.concatenate([[0.0], law.cdf(edges), [1.0]]))
+    distribution = stats.binom(n, p)
+    edges = np.unique(distribution.ppf(np.linspace(0, 1, 61)[1:-1]))
+    mass = np.diff(np.concatenate([[0.0], distribution.cdf(edges), [1.0]]))
     cells = np.bincount(np.searchsorted(edges, draws), minlength=len(mass))
     while len(mass) > 1 and mass.min() * len(draws) < 20:  # join the smallest cell to a neighbour
         i = int(mass.argmin())
@@ -296,7 +297,7 @@ TIMES = [2, 3, 4, 10, 1000, 2**31 - 1]  # chi-square of n - 1 degrees of freedom
 def gaussian_fits(total: Any, variance: Any, n: int) -> list[float]:
     """p-values of the sum, the spread, and the spread's rank correlation with the sum and with its size.
 
-    The right law is that of n draws from N(0.7, 2^2), whose sum and spread are independent.
+    The right distribution is that of n draws from N(0.7, 2^2), whose sum and spread are independent.
     """
     z, spread = (total - 0.7 * n) / (2 * np.sqrt(n)), variance * n / 4
     ranks = [stats.spearmanr(x, spread).statistic * np.sqrt(len(z) - 1) for x in (z, np.abs(z))]  # normal for many
@@ -321,8 +322,8 @@ def test_the_gaussian_tests_have_teeth() -> None:
 
 def test_the_variance_of_a_bulk_pull_does_not_cancel() -> None:
     """Values far from the first one, which has no mass: around it the spread of the others is lost in rounding."""
-    law = {"law": "categorical", "values": [0, 1e8, 1e8 + 1], "probabilities": [[0, 1, 1], [0, 1, 3]]}
-    env: Any = gym.make("bandit_envs/Threshold-v0", instance=law, threshold=1e8, budget=10**7, actions="full")
+    distribution = {"distribution": "categorical", "values": [0, 1e8, 1e8 + 1], "probabilities": [[0, 1, 1], [0, 1, 3]]}
+    env: Any = gym.make("bandit_envs/Threshold-v0", instance=distribution, threshold=1e8, budget=10**7, actions="full")
     env.reset(seed=0)
     for arm in (0, 1):
         action = {"arm": arm, "times": 10**6, "answer": np.zeros(2, np.int8)}

@@ -82,9 +82,9 @@ CELLS = [(rules, bulk, 1 + 2 * ((i + bulk) % 2)) for i, rules in enumerate(RULES
 def test_the_twin_sees_the_same(rules: str, bulk: bool, D: int, E: int) -> None:
     own, K = RULES[rules], 4
     low = np.arange(K * D, dtype=float).reshape(K, D)
-    law = Uniform(low + 0.5 if D > 1 else low[:, 0] + 0.5)
+    distribution = Uniform(low + 0.5 if D > 1 else low[:, 0] + 0.5)
     sim = simulator(
-        law, E, ROOT, **{name: own[name] for name in ("budget", "max_pulls", "full")}, pull_cost=own["cost"]
+        distribution, E, ROOT, **{name: own[name] for name in ("budget", "max_pulls", "full")}, pull_cost=own["cost"]
     )
     twins = [Twin(e, low, **own) for e in range(E)]
     generator = np.random.default_rng(3)
@@ -135,17 +135,17 @@ def test_the_variance_survives_a_large_mean() -> None:
     np.testing.assert_allclose(sim.variance[:, 0], plain.variance[:, 0], rtol=1e-6)
 
 
-@pytest.mark.parametrize("law", [Bernoulli([0.2, 0.5, 0.7]), Gaussian([[0.0, 1.0, 2.0]] * 3)])
-def test_an_episode_does_not_depend_on_its_neighbours(law: Arms) -> None:
+@pytest.mark.parametrize("distribution", [Bernoulli([0.2, 0.5, 0.7]), Gaussian([[0.0, 1.0, 2.0]] * 3)])
+def test_an_episode_does_not_depend_on_its_neighbours(distribution: Arms) -> None:
     """Batches of 1, 63, 64, 65 and 200 hold the same episodes, at any place."""
     generator = np.random.default_rng(4)
     arms = generator.integers(0, 3, (40, 200))
     times = np.where(generator.random((40, 200)) < 0.2, 7, 1)
-    whole = simulator(law, 200)
+    whole = simulator(distribution, 200)
     for t in range(40):
         whole.advance(arms[t], times[t])
     for first, E in ((0, 1), (150, 1), (1, 63), (0, 64), (70, 65)):
-        part = simulator(law, E, first=first)
+        part = simulator(distribution, E, first=first)
         for t in range(40):
             part.advance(arms[t, first : first + E].copy(), times[t, first : first + E].copy())
         for name in ("pulls", "total", "mean", "variance", "public_seed"):

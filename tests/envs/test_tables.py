@@ -1,4 +1,4 @@
-"""Tables of measurements as instances, the law of tables of scores, and the instances of fixed-confidence papers."""
+"""Tables of measurements as instances, tables of scores, and the instances of fixed-confidence papers."""
 
 from __future__ import annotations
 
@@ -157,24 +157,28 @@ def test_columns_by_their_names(tmp_path: Path) -> None:
     assert from_table(path, arm="compound", value="harm").arms.means == pytest.approx([0.1, 0.3])
 
 
-def test_laws_of_a_table(tmp_path: Path) -> None:
+def test_distributions_of_a_table(tmp_path: Path) -> None:
     """Values 1 and 3: mean 2, standard deviation sqrt(2) with divisor n - 1."""
     table = [[1.0, 0.0], [3.0, 4.0]]
-    gaussian = from_table(table, law="gaussian")
+    gaussian = from_table(table, distribution="gaussian")
     assert isinstance(gaussian.arms, Gaussian)
     assert gaussian.arms.means.tolist() == [2.0, 2.0]
     assert gaussian.arms.variances == pytest.approx([2.0, 8.0])
-    share = from_table([[0.25, 1.0], [0.75, NAN]], law="bernoulli")
+    share = from_table([[0.25, 1.0], [0.75, NAN]], distribution="bernoulli")
     assert isinstance(share.arms, Bernoulli)
     assert share.arms.means.tolist() == [0.5, 1.0]
-    assert isinstance(from_table([[0, 1], [1, 1]], law="resampled").arms, Resampled)
-    for values, law, said in (
-        (table, "bernoulli", r"law='bernoulli' needs values in \[0, 1\], those of the table reach from 0 to 4"),
+    assert isinstance(from_table([[0, 1], [1, 1]], distribution="resampled").arms, Resampled)
+    for values, distribution, said in (
+        (
+            table,
+            "bernoulli",
+            r"distribution='bernoulli' needs values in \[0, 1\], those of the table reach from 0 to 4",
+        ),
         ([[1, 2], [NAN, 3]], "gaussian", "at least 2 different values of each arm, arm 'arm 0' of the table has"),
-        (table, "poisson", "law must be one of"),
+        (table, "poisson", "distribution must be one of"),
     ):
         with pytest.raises(ValueError, match=said):
-            from_table(values, law=law)
+            from_table(values, distribution=distribution)
 
 
 def test_data_on_the_command_line(tmp_path: Path, capsys: Any) -> None:
@@ -204,22 +208,23 @@ def test_a_table_that_has_changed_is_another_instance(tmp_path: Path, capsys: An
     assert "holds another evaluation: arms is" in capsys.readouterr().err
 
 
-# --- the law of such tables ------------------------------------------------------------------------------------------
+# --- the distribution of such tables
+# ------------------------------------------------------------------------------------------
 
 
 def test_logits_of_accuracies_are_normal() -> None:
     """100 episodes of 50 candidates: Kolmogorov-Smirnov at 1e-6; another spread is noticed."""
     from bandit_envs.kernels.rng import root_key, root_number
 
-    law = PromptSelection(50, 0.3, 0.8)
+    distribution = PromptSelection(50, 0.3, 0.8)
     key = np.repeat(root_key(root_number(1))[:, None], 100, axis=1)
-    means, table = law.draw(key, np.arange(100, dtype=np.uint64))
+    means, table = distribution.draw(key, np.arange(100, dtype=np.uint64))
     assert means.shape == (100, 50)
     assert table.shape == (100, 50, 1)
     z = (np.log(means / (1 - means)) - math.log(0.3 / 0.7)).ravel()
     assert stats.kstest(z / 0.8, "norm").pvalue > 1e-6
     assert stats.kstest(z / 1.0, "norm").pvalue < 1e-6
-    assert law.positive
+    assert distribution.positive
 
 
 def test_the_sampler_by_name() -> None:
@@ -228,9 +233,9 @@ def test_the_sampler_by_name() -> None:
         assert env.task.K == 12
         first = env.reset(seed=0)[1]
         assert first is not None
-    law: Any = lookup.find("prompt-selection(K=12, accuracy=0.81, spread=1.12)")
-    assert law.to_dict() == {"prompt-selection": {"K": 12, "accuracy": 0.81, "spread": 1.12}}
-    assert repr(lookup.find(law.to_dict())) == repr(law)
+    distribution: Any = lookup.find("prompt-selection(K=12, accuracy=0.81, spread=1.12)")
+    assert distribution.to_dict() == {"prompt-selection": {"K": 12, "accuracy": 0.81, "spread": 1.12}}
+    assert repr(lookup.find(distribution.to_dict())) == repr(distribution)
 
 
 # --- instances of fixed-confidence papers ----------------------------------------------------------------------------

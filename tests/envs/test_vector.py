@@ -26,7 +26,7 @@ from bandit_envs.envs.catalogue import ENVIRONMENTS
 NEXT, SAME, DISABLED = AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP, AutoresetMode.DISABLED
 modes = pytest.mark.parametrize("mode", [NEXT, SAME, DISABLED])
 forms = pytest.mark.parametrize(("actions", "observation"), FORMS)
-THREE = {"law": "gaussian", "mean": [0.0, 0.5, 1.0], "sd": 0.5}
+THREE = {"distribution": "gaussian", "mean": [0.0, 0.5, 1.0], "sd": 0.5}
 
 
 def made(num_envs: int = 3, env_id: str = "bandit_envs/Threshold-v0", **settings: Any) -> Any:
@@ -80,12 +80,12 @@ def test_native_is_sync(problem: str, actions: str, observation: str, mode: Auto
     assert ended >= 3
 
 
-DRAWN = {"instance": "sampler(law='gaussian', arms=5, mean={'normal': [0, 1]})", "delta": 0.1}
+DRAWN = {"instance": "sampler(distribution='gaussian', arms=5, mean={'normal': [0, 1]})", "delta": 0.1}
 CUT = {"A": [[1, 1, 1], [0, 0, -1]], "b": [1.5, 0], "budget": 25, "max_pulls": 20}
-WEIGHTS = {"law": "categorical", "values": [1, 2, 3], "probabilities": [[1, 1, 1], [0, 1, 4]]}
-PLANE = {"law": "bernoulli", "mean": [[0.1, 0.9], [0.5, 0.4]]}
-ROWS = {"law": "resampled", "rows": [[0, 1, 5], [2, 3]]}
-VECTORS = "sampler(law='uniform', arms=4, dimensions=3)"
+WEIGHTS = {"distribution": "categorical", "values": [1, 2, 3], "probabilities": [[1, 1, 1], [0, 1, 4]]}
+PLANE = {"distribution": "bernoulli", "mean": [[0.1, 0.9], [0.5, 0.4]]}
+ROWS = {"distribution": "resampled", "rows": [[0, 1, 5], [2, 3]]}
+VECTORS = "sampler(distribution='uniform', arms=4, dimensions=3)"
 SETTINGS: dict[str, dict[str, Any]] = {
     "fixed instance": {"problem": "Threshold", "instance": "tao2019-1", "budget": 20},
     "shuffled instance": {"problem": "AllGood", "instance": THREE, "shuffle_arms": True, "max_pulls": 20},
@@ -442,7 +442,12 @@ def play(name, env, kwargs, steps):
 def test_an_agent_survives_slots_whose_statistics_no_longer_move() -> None:
     place: dict[str, Any] = {}
     exec(FROZEN, place)
-    kwargs = {"delta": 0.2, "epsilon": 0.3, "max_pulls": 400, "instance": {"sampler": {"law": "bernoulli", "arms": 7}}}
+    kwargs = {
+        "delta": 0.2,
+        "epsilon": 0.3,
+        "max_pulls": 400,
+        "instance": {"sampler": {"distribution": "bernoulli", "arms": 7}},
+    }
     total = place["play"]("fareast(finder='lucb')", "bandit_envs/AllGood-v0", kwargs, 3000)
     assert total.tolist() == [400] * 5
 

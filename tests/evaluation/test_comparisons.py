@@ -13,7 +13,7 @@ from agents.evaluation import Evaluation, report
 from agents.evaluation.statistics import holm
 from bandit_envs import Threshold
 
-SETTING = {"instance": {"law": "bernoulli", "mean": [0.9, 0.6, 0.1]}, "threshold": 0.5, "delta": 0.1}
+SETTING = {"instance": {"distribution": "bernoulli", "mean": [0.9, 0.6, 0.1]}, "threshold": 0.5, "delta": 0.1}
 NAMES = ["uniform(stop='certificate')", "lsa(stop='certificate')", "evidence"]
 
 

@@ -472,7 +472,7 @@ def test_delta_gets_a_verdict_and_a_lower_bound_a_ratio(monkeypatch: pytest.Monk
 
 
 def test_a_bound_for_gaussian_arms_of_sd_1_grows_with_their_variance() -> None:
-    """Defect: the bound of AllGood, for N(mean, 1) arms, was reported for arms of all laws."""
+    """Defect: the bound of AllGood, for N(mean, 1) arms, was reported for arms of all distributions."""
 
     def bound(arms: Any, **more: Any) -> float:
         kwargs = {"instance": arms, "epsilon": 0.2, "delta": 0.1, "max_pulls": 10**6} | more
@@ -482,11 +482,11 @@ def test_a_bound_for_gaussian_arms_of_sd_1_grows_with_their_variance() -> None:
     one = bound(Gaussian(means))
     assert one == AllGood(0.2).lower_bound(means, 0.1) > 0
     assert bound(Gaussian(means, 0.5)) == pytest.approx(0.25 * one)
-    assert bound({"law": "gaussian", "mean": means, "sd": [2.0, 2.0, 2.0]}) == pytest.approx(4.0 * one)
+    assert bound({"distribution": "gaussian", "mean": means, "sd": [2.0, 2.0, 2.0]}) == pytest.approx(4.0 * one)
     for other in (Gaussian(means, [1.0, 1.0, 2.0]), Uniform(means, 12**0.5)):
         assert math.isnan(bound(other))
-    assert bound(Bernoulli(means)) == AllGood(0.2).lower_bound(means, 0.1, law="bernoulli") > 0
-    assert math.isnan(bound("sampler(law='gaussian')"))
+    assert bound(Bernoulli(means)) == AllGood(0.2).lower_bound(means, 0.1, distribution="bernoulli") > 0
+    assert math.isnan(bound("sampler(distribution='gaussian')"))
 
 
 def test_comparison_is_paired() -> None:

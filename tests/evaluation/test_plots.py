@@ -387,7 +387,7 @@ def test_comparison_has_a_line_for_every_other_agent(checkpoints: Evaluation) ->
     assert report.comparison(evaluate("lsa", episodes=2)) == ""
     with pytest.raises(ValueError, match="agent must be one of"):
         report.comparison(checkpoints, reference="nobody")
-    stopping = {"instance": {"law": "gaussian", "mean": [-3.0, 3.0]}, "threshold": 0.0, "delta": 0.1}
+    stopping = {"instance": {"distribution": "gaussian", "mean": [-3.0, 3.0]}, "threshold": 0.0, "delta": 0.1}
     both = agents.evaluate(["evidence", "track-and-stop"], "Threshold", episodes=3, env_kwargs=stopping)
     assert "total pulls less that of evidence" in report.report(both)
     assert "score less that of evidence" in report.report(both, "score")

@@ -48,7 +48,7 @@ def test_looks_and_their_levels() -> None:
 
 
 def test_a_verdict_ends_a_run() -> None:
-    easy: dict[str, Any] = {"law": "gaussian", "mean": [-3.0, 0.0, 3.0]}
+    easy: dict[str, Any] = {"distribution": "gaussian", "mean": [-3.0, 0.0, 3.0]}
     how: dict[str, Any] = {"env_kwargs": {"instance": easy, "epsilon": 0.5, "delta": 0.2, "max_pulls": 10_000}}
     result = evaluate("st2", "AllGood", episodes=100_000, precision="verdict", **how)
     assert result.summary()["verdict"].tolist() == ["met"]
@@ -67,7 +67,7 @@ def test_all_episodes_are_run_where_they_are_too_few(tmp_path: Path) -> None:
 
 def test_equal_values_are_not_precise_at_once() -> None:
     """Means of 9 standard deviations on either side: an arm is misclassified in no episode, or in hardly any."""
-    easy: dict[str, Any] = {"law": "gaussian", "mean": [-3.0, 3.0]}
+    easy: dict[str, Any] = {"distribution": "gaussian", "mean": [-3.0, 3.0]}
     result = evaluate(
         "lsa",
         "Threshold",

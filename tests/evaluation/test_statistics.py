@@ -171,7 +171,7 @@ def test_mcnemar_by_hand() -> None:
 
 @given(st.integers(0, 3000), st.integers(0, 3000))
 @settings(deadline=None)
-def test_mcnemar_against_the_binomial_law(b: int, c: int) -> None:
+def test_mcnemar_against_the_binomial_distribution(b: int, c: int) -> None:
     k, m = min(b, c), b + c
     expected = 1.0 if m == 0 else min(1.0, 2 * stats.binom.cdf(k, m, 0.5) - stats.binom.pmf(k, m, 0.5))
     assert mcnemar_midp(b, c) == mcnemar_midp(c, b)
@@ -201,7 +201,7 @@ def test_bootstrap_of_two_values_is_known() -> None:
     assert bootstrap_mean([0, 1], level=0.4) == (0.5, 0.5)
 
 
-def test_bootstrap_matches_the_binomial_law_on_a_rate() -> None:
+def test_bootstrap_matches_the_binomial_distribution_on_a_rate() -> None:
     # The resampled mean of 30 ones among 100 is Binomial(100, 0.3) / 100. The tolerance is one step of the mean: the
     # 2.5% quantile of 20,000 resamples has a standard error of sqrt(0.025 0.975 / 20000) = 0.0011 in probability, and
     # one step there holds 0.01 of it.
@@ -280,8 +280,8 @@ def test_normal_interval_takes_over_where_it_coincides() -> None:
     assert bootstrap_mean(x) == pytest.approx((centre - 1.959964 * error, centre + 1.959964 * error), rel=1e-7)
 
 
-# The bootstrap is a little too short: at n = 30 it misses the mean of an exponential law in about 9 of 100 cases. The
-# limit grants it 10.
+# The bootstrap is a little too short: at n = 30 it misses the mean of an exponential distribution in about 9 of 100
+# cases. The limit grants it 10.
 BOOTSTRAP_LIMIT = 71  # scipy.stats.binom.isf(1e-6, n=400, p=0.1)
 
 
@@ -342,7 +342,7 @@ def test_limits_of_a_difference_of_rates_stay_in_range(b: int, c: int, same: int
 
 
 def test_interval_of_a_difference_of_rates_covers_it_where_a_bootstrap_would_not() -> None:
-    # n = 100 episodes, a alone right in 4%, b alone in 1%: the exact coverage, summed over the trinomial law.
+    # n = 100 episodes, a alone right in 4%, b alone in 1%: the exact coverage, summed over the trinomial distribution.
     n, p, q = 100, 0.04, 0.01
     covered = bootstrap_covered = 0.0
     for b in range(26):

@@ -174,7 +174,11 @@ THEN: dict[str, Any] = {
     "agents": ["uniform", "lsa"],
     "env_id": "bandit_envs/Threshold-v0",
     "episodes": 24,
-    "env_kwargs": {"instance": {"law": "bernoulli", "mean": [0.2, 0.4, 0.6, 0.8]}, "threshold": 0.5, "budget": 2000},
+    "env_kwargs": {
+        "instance": {"distribution": "bernoulli", "mean": [0.2, 0.4, 0.6, 0.8]},
+        "threshold": 0.5,
+        "budget": 2000,
+    },
 }
 
 

@@ -31,7 +31,7 @@ GENES = (0.6, 0.5, 0.5, 5.0, 0.3, 0.2, 0.1, 0.5, 0.4, 1.0, -1.0, 0.5, 0.2, 0.0, 
 
 
 def test_the_index_by_hand() -> None:
-    env = gym.make(THRESHOLD, budget=40, instance={"law": "bernoulli", "mean": [0.4] * 10}, actions="full")
+    env = gym.make(THRESHOLD, budget=40, instance={"distribution": "bernoulli", "mean": [0.4] * 10}, actions="full")
     agent = agents.make("evolved", env, genes=GENES)
     # T / K = 4 pulls per arm, a twenty-fifth of a hundred, so that nu = 5 / sqrt(25) = 1.
     # n = 3, mean 1: d = 1/2 * 3/4 = 3/8, m = 7/8. 3 d^2 / (2 / 4) = 27/32; 3 kl(7/8, 1/2) = 3 (7/8 ln 7 - 2 ln 2), as
@@ -80,7 +80,7 @@ def test_the_correction_by_hand() -> None:
     """One bend that sees the share of an arm and its side: n = 3 of 4 pulls per arm, on side 1."""
     net = np.zeros((LAYERS, HIDDEN))
     net[OWN.index("share"), 2], net[len(OWN) + SHARED.index("side"), 2], net[-1, 2] = 3.0, 0.5, 0.25
-    env = gym.make(THRESHOLD, budget=40, instance={"law": "bernoulli", "mean": [0.4] * 10}, actions="full")
+    env = gym.make(THRESHOLD, budget=40, instance={"distribution": "bernoulli", "mean": [0.4] * 10}, actions="full")
     x = 1.5 * math.log(0.75) + 0.5
     plain, bent = Evolved(env, GENES), Evolved(env, [*GENES, *net.ravel().tolist()])
     more = bent.value(np.array([3.0]), np.array([1.0])) - plain.value(np.array([3.0]), np.array([1.0]))
@@ -183,8 +183,14 @@ CORNER = {"A": [[-1.0, 0.0], [0.0, 1.0]], "b": [-0.5, 0.5]}
     ("env_id", "kwargs"),
     [
         ("TopK", {"instance": "sampler(arms=6)", "k": 2, "budget": 60}),
-        ("Feasible", {"instance": {"sampler": {"law": "gaussian", "arms": 4, "dimensions": 2}}, "budget": 40} | CORNER),
-        ("AllGood", {"instance": {"sampler": {"law": "gaussian", "arms": 5}}, "pull_cost": 0.01, "max_pulls": 9000}),
+        (
+            "Feasible",
+            {"instance": {"sampler": {"distribution": "gaussian", "arms": 4, "dimensions": 2}}, "budget": 40} | CORNER,
+        ),
+        (
+            "AllGood",
+            {"instance": {"sampler": {"distribution": "gaussian", "arms": 5}}, "pull_cost": 0.01, "max_pulls": 9000},
+        ),
     ],
 )
 def test_drawn_losses_are_those_that_happen(env_id: str, kwargs: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -206,7 +212,7 @@ def test_it_stops_where_a_pull_costs_more_than_it_brings() -> None:
     pulls = {}
     for cost in (0.01, 0.001):
         kwargs = {
-            "instance": {"sampler": {"law": "gaussian", "arms": 5}},
+            "instance": {"sampler": {"distribution": "gaussian", "arms": 5}},
             "epsilon": 0.3,
             "pull_cost": cost,
             "max_pulls": 5000,
@@ -350,13 +356,15 @@ class AboveAverage(SetProblem):
         return x - np.nanmean(x, axis=-1, keepdims=True)
 
 
-@pytest.mark.parametrize("instance", ["sampler(arms=5)", {"sampler": {"law": "gaussian", "arms": 5, "dimensions": 2}}])
+@pytest.mark.parametrize(
+    "instance", ["sampler(arms=5)", {"sampler": {"distribution": "gaussian", "arms": 5, "dimensions": 2}}]
+)
 @pytest.mark.parametrize("kind", [Apart, AboveAverage])
 @pytest.mark.filterwarnings("ignore:Mean of empty slice")
 def test_it_plays_problems_of_ones_own(kind: Any, instance: Any) -> None:
     """The arms are those of the formula, from the problem's own margins."""
     if kind is Apart and instance != "sampler(arms=5)":
-        instance = {"sampler": {"law": "gaussian", "arms": 5}}
+        instance = {"sampler": {"distribution": "gaussian", "arms": 5}}
     register_problem(kind)
     env = gym.make(f"bandit_envs/{kind.name}-v0", budget=60, instance=instance, actions="full")
     agent, problem = agents.make("evolved", env, genes=LSA), env.unwrapped.problem

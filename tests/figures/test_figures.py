@@ -100,7 +100,7 @@ def test_growth_with_chance_is_open_where_its_interval_straddles() -> None:
 
 def test_leads_of_known_areas(tmp_path: Path) -> None:
     """The lead is the area between the curves, and an agent has no lead over itself."""
-    kwargs = {x: {"instance": {"law": "bernoulli", "mean": [0.5 - x, 0.5 + x]}} for x in (0.05, 0.1, 0.4)}
+    kwargs = {x: {"instance": {"distribution": "bernoulli", "mean": [0.5 - x, 0.5 + x]}} for x in (0.05, 0.1, 0.4)}
     panel = Sweep(
         "led",
         ENV,
@@ -161,7 +161,7 @@ def test_a_lead_that_is_larger_at_one_end_only() -> None:
 
 def test_one_episode_decides_nothing() -> None:
     """Whatever kind of claim it is, also where no interval is made."""
-    kwargs = {"instance": {"law": "bernoulli", "mean": [0.9, 0.1]}, "threshold": 0.5}
+    kwargs = {"instance": {"distribution": "bernoulli", "mean": [0.9, 0.1]}, "threshold": 0.5}
     lines = Panel("p", ENV, kwargs, [20, 40], AGENTS, 200, "total_pulls", "pulls")
     ranks = Allocation("r", ENV, kwargs, [40], AGENTS, 200)
     claims: list[Any] = [

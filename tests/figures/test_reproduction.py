@@ -132,7 +132,7 @@ def test_what_differs_is_kept_apart(tmp_path: Path) -> None:
     """Episodes, seed and agents are part of a name; the order of the labels, too, as it is that of the rows."""
     kept = store.Store(tmp_path)
     how: dict[str, Any] = {"episodes": 5, "seed": 0, "budgets": [20], "env_kwargs": {"instance": "tao2019-1"}}
-    own = {"law": "gaussian", "mean": np.linspace(0, 1, 5)}
+    own = {"distribution": "gaussian", "mean": np.linspace(0, 1, 5)}
     changes: list[dict[str, Any]] = [{}, {"episodes": 6}, {"seed": 1}, {"budgets": [21]}]
     changes += [{"env_kwargs": {"instance": own}}, {"env_kwargs": {"instance": own | {"mean": np.linspace(0, 2, 5)}}}]
     for change in changes:

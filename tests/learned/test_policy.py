@@ -1,4 +1,4 @@
-"""The equivariant policy with features: by hand, symmetries, ties, the law of its actions, masks."""
+"""The equivariant policy with features: by hand, symmetries, ties, the distribution of its actions, masks."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_equal_arms_tie_and_the_lowest_wins():
 
 
 @pytest.mark.parametrize("stop", [False, True])
-def test_the_law_of_the_actions_is_that_of_sb3(stop):
+def test_the_distribution_of_the_actions_is_that_of_sb3(stop):
     model = untrained(make_vec_env(THRESHOLD, 4, observation="features", budget=200, stop=stop))
     x = torch.as_tensor(observations(10))
     actions = torch.arange(len(x)) % 10

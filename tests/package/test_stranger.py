@@ -1,4 +1,4 @@
-"""A stranger's package, installed beside ours: two agents, a problem, a law and an instance, and the pages on them."""
+"""A stranger's package, installed beside ours: two agents, a problem, a distribution, an instance, and their pages."""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,17 @@ from bandit_envs.stopping import common
 BOTH = ("law", "distribution")
 TASK: dict[str, Any] = {"parameters": {}, "K": 3, "delta": 0.1, "support": None, "sigma": 1.0}
 both = pytest.mark.parametrize("word", BOTH)
+ROOT = Path(__file__).parents[2]
+WORD = re.compile(r"(?i)(?<![a-z])laws?(?![a-z])(?! of (large numbers|the iterated logarithm))")
+# Where the packages must name the old spelling.
+KEPT = {
+    "bandit_envs/__init__.py": ("register_law",),
+    "bandit_envs/instances/__init__.py": ("register_law",),
+    "bandit_envs/instances/arms.py": ("register_law", '"bandit_envs.laws"'),
+    "bandit_envs/kernels/spellings.py": ("law",),
+    "bandit_envs/moved.py": ('"evidence.laws"', '"LAWS"'),
+    "agents/cli/list.py": ('"laws"',),
+}
 FOLDERS = Path(__file__).parents[1] / "evaluation" / "folders" / "47cb50b"
 
 
@@ -42,7 +54,7 @@ def test_instances_are_read_in_both_spellings(word: str, tmp_path: Path) -> None
         source: Any = find(form)
         assert source.arms.law == source.arms.distribution == "gaussian"
         assert '"distribution": "gaussian"' in json.dumps(source.to_dict())
-    assert Sampler(**{word: "uniform"}).law == Sampler("uniform").distribution == "uniform"  # type: ignore[arg-type]
+    assert Sampler(**{word: "uniform"}).law == Sampler("uniform").distribution == "uniform"
 
 
 @both
@@ -57,20 +69,20 @@ def test_a_task_takes_both_spellings(word: str) -> None:
     again = Task.__new__(Task)
     again.__setstate__(state)
     assert again == one == pickle.loads(pickle.dumps(one))
-    assert one.certifier(**{word: "student"}).numbers.tolist() == one.certifier(distribution="student").numbers.tolist()  # type: ignore[arg-type]
+    assert one.certifier(**{word: "student"}).numbers.tolist() == one.certifier(distribution="student").numbers.tolist()
 
 
 @both
 def test_problems_take_both_spellings(word: str) -> None:
     given: Any = {word: "bernoulli"}
     problem, pulls, mean = BestArm(), [9, 9, 9], [0.1, 0.5, 0.9]
-    assert problem.evidence(pulls, mean, **given) == problem.evidence(pulls, mean, distribution="bernoulli")  # type: ignore[call-arg]
+    assert problem.evidence(pulls, mean, **given) == problem.evidence(pulls, mean, distribution="bernoulli")
     assert problem.certified_level(pulls, mean, **given) > 0.5
     assert problem.characteristic_time(mean, **given) < problem.characteristic_time(mean)
     assert problem.optimal_proportions(mean, **given).tolist() != problem.optimal_proportions(mean).tolist()
     assert problem.lower_bound(mean, 0.1, **given) < problem.lower_bound(mean, 0.1)
     assert problem.certifier(3, **given).numbers.tolist() != problem.certifier(3).numbers.tolist()
-    assert common(**given)[0] == common(distribution="bernoulli")[0]  # type: ignore[call-arg]
+    assert common(**given)[0] == common(distribution="bernoulli")[0]
 
 
 @both
@@ -84,9 +96,9 @@ def test_agents_take_both_spellings(word: str) -> None:
         for agent in found:
             own = {name: value for name, value in agent.parameters.items() if name != "agent"}
             assert list(own.values()) == ["student"]
-            assert agent.certifier.numbers[0] == common(distribution="student")[0]  # type: ignore[call-arg]
+            assert agent.certifier.numbers[0] == common(distribution="student")[0]
     agent = agents.make(f"lucb(stop='certificate', {word}='student')", one)
-    assert agent.certifier.numbers[0] == common(distribution="student")[0]  # type: ignore[call-arg]
+    assert agent.certifier.numbers[0] == common(distribution="student")[0]
     assert agent.for_task(one, **{word: "gaussian"}).certifier.numbers[0] == common()[0]
 
 
@@ -136,7 +148,7 @@ class Old(Threshold):
         return 7.0 if law == "bernoulli" else 1.0
 
     def certifier(self, K: int, D: int = 1, *, law: str | None = None, **given: Any) -> Any:
-        return super().certifier(K, D, law=law, **given)  # type: ignore[call-arg]
+        return super().certifier(K, D, law=law, **given)
 
 
 @pytest.mark.parametrize("register", [bandit_envs.register_law, bandit_envs.register_distribution])
@@ -150,10 +162,10 @@ def test_classes_of_ones_own_have_either_spelling(register: Any) -> None:
 
 def test_problems_of_ones_own_have_either_spelling() -> None:
     problem = Old(0.5)
-    assert problem.lower_bound([0.1], 0.1, distribution="bernoulli") == 7.0  # type: ignore[call-arg]
+    assert problem.lower_bound([0.1], 0.1, distribution="bernoulli") == 7.0
     bandit_envs.register_problem(Old)
     problem = Task("Old", {"threshold": 0.5}, K=3, delta=0.1).make_problem()
-    assert problem.certifier(3, law="bernoulli").numbers[0] != problem.certifier(3, law="gaussian").numbers[0]  # type: ignore[call-arg]
+    assert problem.certifier(3, law="bernoulli").numbers[0] != problem.certifier(3, law="gaussian").numbers[0]
 
 
 def test_entry_points_of_both_groups_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -163,9 +175,7 @@ def test_entry_points_of_both_groups_are_read(tmp_path: Path, monkeypatch: pytes
     rows = ["[bandit_envs.laws]", "old = test_words:Old", "[bandit_envs.distributions]", "new = test_words:New"]
     (about / "entry_points.txt").write_text("\n".join(rows))
     monkeypatch.syspath_prepend(str(tmp_path))
-    registry: Any = type(bandit_envs.instances.arms.LAWS)(
-        "x", "bandit_envs.distributions", print, {}, before="bandit_envs.laws"
-    )
+    registry: Any = bandit_envs.Registry("x", "bandit_envs.distributions", print, {}, before="bandit_envs.laws")
     assert registry.installed.items() >= {"old": "test_words:Old", "new": "test_words:New"}.items()
 
 
@@ -210,3 +220,19 @@ def test_sessions_go_on_in_both_spellings(word: str, tmp_path: Path) -> None:
             session.tell(0, len(session.history()) / 7)
     with agents.Session(store=store) as session:
         assert len(session.history()) == 3
+
+
+def test_the_packages_say_distribution() -> None:
+    found: dict[str, list[str]] = {}
+    for path in (path for top in ("bandit_envs", "agents") for path in (ROOT / top).rglob("*.py")):
+        if lines := [line for line in path.read_text().splitlines() if WORD.search(line)]:
+            found[path.relative_to(ROOT).as_posix()] = lines
+    assert found.keys() == KEPT.keys()
+    for name, lines in found.items():
+        assert [line for line in lines if not any(word in line for word in KEPT[name])] == []
+        assert [word for word in KEPT[name] if not any(word in line for line in lines)] == []
+
+
+def test_the_old_name_of_the_registry_is_found_and_warned_of() -> None:
+    with pytest.warns(DeprecationWarning, match="LAWS is now"):
+        assert bandit_envs.LAWS is bandit_envs.DISTRIBUTIONS

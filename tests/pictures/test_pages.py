@@ -209,7 +209,7 @@ def test_the_command_of_a_report_makes_the_same_rows(folders: dict[str, Path], c
 
 
 def test_the_command_of_keywords_that_are_no_words(tmp_path: Path) -> None:
-    kwargs = {"instance": {"law": "bernoulli", "mean": [0.2, 0.7]}, "budget": 9, "shuffle_arms": True}
+    kwargs = {"instance": {"distribution": "bernoulli", "mean": [0.2, 0.7]}, "budget": 9, "shuffle_arms": True}
     result = agents.evaluate(["apt(tolerance=0.05)"], "Threshold", episodes=2, env_kwargs=kwargs)
     command = parse(shlex.split(command_of(result, tmp_path))[1:])
     assert command.env_kwargs() == kwargs  # type: ignore[attr-defined]

@@ -167,7 +167,9 @@ def test_what_has_no_bound_is_refused() -> None:
     with pytest.raises(ValueError, match="loss must be one of score, error, aggregate_regret"):
         best(env("BestArm", 2, 4), loss="regret")
     with pytest.raises(ValueError, match="bounds need a budget and scalar Bernoulli arms"):
-        best(gym.make("bandit_envs/BestArm-v0", instance={"sampler": {"arms": 2, "law": "gaussian"}}, budget=4))
+        best(
+            gym.make("bandit_envs/BestArm-v0", instance={"sampler": {"arms": 2, "distribution": "gaussian"}}, budget=4)
+        )
     with pytest.raises(ValueError, match="too many to look at"):
         best(env("Threshold", 8, 100))
     with pytest.raises(ValueError, match="whole numbers"):

@@ -1,4 +1,4 @@
-"""Problems, laws and instances that users bring: registered, named by their module, or in an installed package."""
+"""Problems, distributions and instances of users: registered, named by their module, or in an installed package."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Loudest(Problem):
     name, parameters = "Loudest", {"power": "Of the coordinates."}
     metric_types = {"missed": np.int64, "loss": np.float64}
     defaults = {"budget": 50}
-    sampler = {"sampler": {"law": "gaussian", "arms": 4, "dimensions": 2}}
+    sampler = {"sampler": {"distribution": "gaussian", "arms": 4, "dimensions": 2}}
     answer_size = 1
 
     def __init__(self, power: int = 2) -> None:
@@ -160,7 +160,7 @@ def test_copies_tasks_and_specs(registered: None, problem: str, own: dict[str, A
 
 def test_declarations_are_used(registered: None) -> None:
     env = gym.make("bandit_envs/Loudest-v0", actions="full").unwrapped
-    assert (env.task.K, env.task.D, env.task.budget, env.task.law) == (4, 2, 50, "gaussian")
+    assert (env.task.K, env.task.D, env.task.budget, env.task.distribution) == (4, 2, 50, "gaussian")
     env.reset(seed=0)
     with pytest.raises(ValueError, match="an answer of Loudest holds 1 arms, got 2"):
         env.step({"arm": 4, "times": 1, "answer": [1, 1, 0, 0]})
@@ -200,7 +200,9 @@ def test_a_task_keeps_the_class_that_it_was_made_with(registered: None) -> None:
             return 0.5 - np.asarray(means)
 
     register_problem(Above)
-    env = gym.make("bandit_envs/Side-v0", actions="full", budget=30, instance={"law": "bernoulli", "mean": [0, 1, 1]})
+    env = gym.make(
+        "bandit_envs/Side-v0", actions="full", budget=30, instance={"distribution": "bernoulli", "mean": [0, 1, 1]}
+    )
     task = env.unwrapped.task  # type: ignore[attr-defined]
     before = agents.make("lsa", env)
     register_problem(Below)
@@ -309,7 +311,7 @@ def test_an_error_names_the_problem(changes: dict[str, Any], said: str) -> None:
     """Where the environment is made, whatever the instance."""
     odd(**changes)
     many = lambda env_id, **settings: gym.make_vec(env_id, 2, **settings)
-    for make, instance in ((gym.make, None), (many, {"law": "bernoulli", "mean": [0.1, 0.6]})):
+    for make, instance in ((gym.make, None), (many, {"distribution": "bernoulli", "mean": [0.1, 0.6]})):
         with pytest.raises(ValueError, match=said) as caught:
             make("bandit_envs/Odd-v0", instance=instance)
         assert "the problem 'Odd'" in str(caught.value)
@@ -319,10 +321,14 @@ def test_an_error_names_the_problem(changes: dict[str, Any], said: str) -> None:
 def test_a_certificate_of_ones_own_is_not_told_the_options_of_others() -> None:
     sure = {"certificate_names": ("sure",), "certificate": lambda self, *seen, width: {"sure": seen[0].sum(axis=-1)}}
     odd(**sure)
-    envs: Any = gym.make_vec("bandit_envs/Odd-v0", 2, instance={"law": "bernoulli", "mean": [0.1, 0.6]}).unwrapped
+    envs: Any = gym.make_vec(
+        "bandit_envs/Odd-v0", 2, instance={"distribution": "bernoulli", "mean": [0.1, 0.6]}
+    ).unwrapped
     envs.reset(seed=0)
     assert envs.certify(np.arange(2), bounds="hoeffding")["sure"].tolist() == [0, 0]
-    ours: Any = gym.make_vec("bandit_envs/TopK-v0", 2, instance={"law": "bernoulli", "mean": [0.1, 0.6]}, k=1).unwrapped
+    ours: Any = gym.make_vec(
+        "bandit_envs/TopK-v0", 2, instance={"distribution": "bernoulli", "mean": [0.1, 0.6]}, k=1
+    ).unwrapped
     with pytest.raises(ValueError, match="bounds must be one of"):
         ours.certify(np.arange(2), bounds="narrow")
 
@@ -413,8 +419,8 @@ def arms_alone(n: int = 3) -> Arms:
     return Gaussian(np.arange(n))
 
 
-def form(law: str = "gaussian") -> dict[str, Any]:
-    return {"law": law, "mean": [0.1, 0.9]}
+def form(distribution: str = "gaussian") -> dict[str, Any]:
+    return {"distribution": distribution, "mean": [0.1, 0.9]}
 
 
 def test_instances_of_ones_own(registered: None) -> None:
@@ -431,10 +437,10 @@ def test_instances_of_ones_own(registered: None) -> None:
         (steps, 4, "steps(4)"),
         ("arms-alone(n=6)", 6, "arms-alone"),
         (arms_alone, 3, "arms_alone"),
-        (lambda: {"law": "bernoulli", "mean": [0.2, 0.3, 0.4]}, 3, "<lambda>"),
+        (lambda: {"distribution": "bernoulli", "mean": [0.2, 0.3, 0.4]}, 3, "<lambda>"),
         (form, 2, "form"),
         (Sampler, 10, "sampler"),
-        (f"{HERE}:form(law='bernoulli')", 2, f"{HERE}:form"),
+        (f"{HERE}:form(distribution='bernoulli')", 2, f"{HERE}:form"),
     ):
         for env in (gym.make(T, instance=instance), gym.make_vec(T, 2, instance=instance)):
             inside = env.unwrapped
@@ -477,24 +483,24 @@ def test_the_means_that_a_sampler_of_ones_own_draws_are_checked() -> None:
             env.reset(seed=0)
 
 
-def test_a_law_of_ones_own_that_fails_is_named() -> None:
-    for law, said in (
-        (f"{HERE}:Keyless", f"the law '{HERE}:Keyless' fails: KeyError: 'mean'"),
-        (f"{HERE}:Refusing", f"the law '{HERE}:Refusing': too few"),
+def test_a_distribution_of_ones_own_that_fails_is_named() -> None:
+    for distribution, said in (
+        (f"{HERE}:Keyless", f"the distribution '{HERE}:Keyless' fails: KeyError: 'mean'"),
+        (f"{HERE}:Refusing", f"the distribution '{HERE}:Refusing': too few"),
     ):
         with pytest.raises(ValueError, match=said):
-            gym.make("bandit_envs/Threshold-v0", instance={"law": law, "mean": 1})
+            gym.make("bandit_envs/Threshold-v0", instance={"distribution": distribution, "mean": 1})
 
 
 class Keyless(Gaussian):
-    law = "keyless"
+    distribution = "keyless"
 
     def __init__(self, mean: Any) -> None:
         super().__init__({}["mean"])
 
 
 class Refusing(Gaussian):
-    law = "refusing"
+    distribution = "refusing"
 
     def __init__(self, mean: Any) -> None:
         raise ValueError("too few")

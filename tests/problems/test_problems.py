@@ -361,14 +361,14 @@ KNOWLEDGE = (  # what compares the name of a problem, asks for its class, or gue
 def test_defaults(kind: Any) -> None:
     """Those of a certificate, which are another certificate if they change, and of an environment."""
     assert kind.defaults["budget"] == 200
-    words = {"D": 1, "law": None, "sigma": None, "boundary": "mixture", "rho": None, "centre": 0.0}
+    words = {"D": 1, "distribution": None, "sigma": None, "boundary": "mixture", "rho": None, "centre": 0.0}
     words |= {"search": "pairs", "dependent": None}
     taken = inspect.signature(kind.certifier).parameters
     assert {word: taken[word].default for word in words} == words
     D = len(kind.defaults["A"][0]) if kind is Feasible else 1
     problem = kind(kind.defaults["A"], kind.defaults["b"]) if kind is Feasible else kind()
     assert problem.certifier(3, D, rho=1e-3).numbers[RHO_AT] == 1e-3
-    told = problem.certifier(3, D, law="gaussian", sigma=1.0, dependent=False)
+    told = problem.certifier(3, D, distribution="gaussian", sigma=1.0, dependent=False)
     np.testing.assert_array_equal(problem.certifier(3, D).numbers, told.numbers)
 
 

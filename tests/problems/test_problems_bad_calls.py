@@ -121,7 +121,7 @@ test_tasks = table(
         "support 3": (lambda: task(support=3), "support", 3),
         "sigma 0": (lambda: task(sigma=0), "sigma", 0),
         "sigma a list": (lambda: task(sigma=[1]), "sigma", "[1]"),
-        "law": (lambda: task(law=3), "distribution", 3),
+        "distribution": (lambda: task(distribution=3), "distribution", 3),
         "actions": (lambda: task(actions="both"), "actions"),
         "observation": (lambda: task(observation=None), "observation"),
         "pull": (lambda: task(pull="coordinate"), "'coordinate'", 2),
@@ -148,7 +148,7 @@ test_instances = table(
     {
         "a slip": (lambda: made("tao2019-11"), "'tao2019-11'", "'tao2019-1'"),
         "another parameter": (lambda: made("banners(m=3)"), "'banners'", "'m'"),
-        "a sampler's": (lambda: made("sampler(law='gaussian', sd=3)"), "'sd'", "spread"),
+        "a sampler's": (lambda: made("sampler(distribution='gaussian', sd=3)"), "'sd'", "spread"),
         "no parameters": (lambda: made({"banners": 3}), "'banners'", 3),
         "a slip in a dict": (lambda: made({"bannerz": {}}), "'bannerz'"),
         "no name in a module": (lambda: made("math:nothing"), "'math:nothing'"),

@@ -38,7 +38,7 @@ ALL = [(name, problem) for problem in RULES for name in agents.names(problem)]
 
 def episode(name: str, problem: str, **rules: Any) -> tuple[Any, Any, int]:
     """An episode by `agents.play`, the environment, and the public seed."""
-    given = {"instance": {"law": "bernoulli", "mean": MEAN}, "shuffle_arms": False, **RULES[problem], **rules}
+    given = {"instance": {"distribution": "bernoulli", "mean": MEAN}, "shuffle_arms": False, **RULES[problem], **rules}
     given["budget"] = LONGER.get(name, given["budget"])
     if name in ("ppo", "evolved"):
         learned = {"budget": None, "max_pulls": 60, "pull_cost": 0.001} if problem == "AllGood" else {"budget": 60}
@@ -215,7 +215,7 @@ def test_the_certificate_is_that_of_the_statistics(tmp_path: Path) -> None:
         for arm, sample in (("a", value), ("b", 1 - value)):
             session.tell(arm, sample)
     problem = session.task.make_problem()
-    wanted = problem.certified_level([10, 10], [0.9, 0.1], law="bernoulli")
+    wanted = problem.certified_level([10, 10], [0.9, 0.1], distribution="bernoulli")
     assert session.certificate == pytest.approx(1 - wanted)
     assert 0 < session.certificate < 1
     session.undo()
@@ -246,16 +246,16 @@ def test_a_session_in_a_file(tmp_path: Path) -> None:
     assert table["low"].min() >= 0
 
 
-def test_the_law_follows_from_the_facts() -> None:
-    laws = [
+def test_the_distribution_follows_from_the_facts() -> None:
+    distributions = [
         ({}, ("resampled", (0.0, 1.0), 0.5)),
         ({"sigma": 0.2}, ("resampled", (0.0, 1.0), 0.2)),
         ({"sigma": 2.0, "range": None}, ("gaussian", None, 2.0)),
         ({"binary": True, "range": None}, ("bernoulli", (0.0, 1.0), 0.5)),
     ]
-    for change, law in laws:
+    for change, distribution in distributions:
         task = agents.Session("lsa", {**FACTS, **change}, store="sqlite://").task
-        assert (task.law, task.support, task.sigma) == law
+        assert (task.distribution, task.support, task.sigma) == distribution
 
 
 def test_another_session_in_the_store_is_refused(tmp_path: Path) -> None:
@@ -440,7 +440,7 @@ def test_agents_of_modules_are_opened_again(tmp_path: Path, monkeypatch: pytest.
 def test_oracles_that_stop_by_a_certificate_keep_their_truth(tmp_path: Path) -> None:
     env = gym.make(
         "bandit_envs/AllGood-v0",
-        instance={"law": "bernoulli", "mean": MEAN},
+        instance={"distribution": "bernoulli", "mean": MEAN},
         shuffle_arms=False,
         delta=0.1,
         epsilon=0.5,

@@ -77,7 +77,7 @@ def test_a_pair_has_no_more_than_its_share(problem: str) -> None:
     """What `needed` gives the supermartingales that concern one pair of arms sums to delta / (K - 1) at most."""
     for K in (3, 4, 7, 20):
         task = task_of(problem, K)
-        kinds = task.certifier(law="gaussian").needed(0.1)  # of the value of a pair, ln(1 / share) at least
+        kinds = task.certifier(distribution="gaussian").needed(0.1)  # of the value of a pair, ln(1 / share) at least
         shares = np.exp(-np.array(kinds))
         if problem == "AllGood":  # in the answer, or clearly worse than all, in both directions; and one of two ordered
             each = max(shares[0], 2 * shares[2]) + 2 * shares[1]
@@ -105,7 +105,7 @@ def test_withdrawing_alone_costs_nothing_where_arms_count_by_themselves() -> Non
     session.tell_all([(arm, arm % 2) for arm in (0, 1) for _ in range(12)])
     before = session.certificate
     session.withdraw_arm(2)
-    level = session.task.make_problem().certified_level([12, 12], [0.0, 1.0], law="bernoulli")
+    level = session.task.make_problem().certified_level([12, 12], [0.0, 1.0], distribution="bernoulli")
     assert before == 0
     assert session.certificate == pytest.approx(1 - level * 3 / 2)  # as one of three arms, not of two
     if not session.done:
@@ -235,12 +235,16 @@ def test_a_table_beyond_the_budget_is_refused(tmp_path: Path) -> None:
     assert session.done
 
 
-@pytest.mark.parametrize("name", ["evidence(law='student')", "uniform(stop='certificate', law='student')"])
+@pytest.mark.parametrize(
+    "name", ["evidence(distribution='student')", "uniform(stop='certificate', distribution='student')"]
+)
 def test_rounded_samples_void_the_certificate_of_unknown_variances(name: str) -> None:
     facts = {"problem": "BestArm", "arms": 2, "sigma": 1.0, "delta": 0.1}
     session = agents.Session(name, facts, store="sqlite://", public_seed=0)
     session.tell_all([(0, 1.25), (1, 1.25), (0, 1.5)])
-    with pytest.warns(UserWarning, match=r"law='student' counts on Gaussian samples, which never repeat, and \[1.25\]"):
+    with pytest.warns(
+        UserWarning, match=r"distribution='student' counts on Gaussian samples, which never repeat: \[1.25\]"
+    ):
         session.tell(0, 1.25)
     other = agents.Session("evidence", facts, store="sqlite://", public_seed=0)
     other.tell_all([(0, 1.25), (0, 1.25)])

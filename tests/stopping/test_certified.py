@@ -25,11 +25,11 @@ from bandit_envs.stopping import nearest_way
 
 
 def bernoulli(*means: float) -> dict[str, Any]:
-    return {"law": "bernoulli", "mean": list(means)}
+    return {"distribution": "bernoulli", "mean": list(means)}
 
 
 def gaussian(*means: Any, sd: float = 1.0) -> dict[str, Any]:
-    return {"law": "gaussian", "mean": list(means), "sd": sd}
+    return {"distribution": "gaussian", "mean": list(means), "sd": sd}
 
 
 HALF_PLANES = {"A": [[-1.0, 0.0], [0.0, 1.0]], "b": [-0.5, 0.5]}
@@ -110,12 +110,12 @@ def test_a_plain_loop_stops_where_evaluate_does(name: str) -> None:
                 observation, _, terminated, truncated, info = env.step(action)
                 over = terminated or truncated
             assert info["total_pulls"] == told["total_pulls"][episode]
-            level = agent.problem.certified_level(observation["pulls"], observation["mean"], law="bernoulli")
+            level = agent.problem.certified_level(observation["pulls"], observation["mean"], distribution="bernoulli")
             assert level <= 0.1
             assert (info["answer"] == agent.recommend(observation)).all()
 
 
-@pytest.mark.parametrize("option", [{"law": "student"}, {"boundary": "kaufmann-koolen"}, {"rho": 3.0}])
+@pytest.mark.parametrize("option", [{"distribution": "student"}, {"boundary": "kaufmann-koolen"}, {"rho": 3.0}])
 def test_copies_and_pickles_judge_by_the_same_certificate(option: dict[str, Any]) -> None:
     env = gym.make("bandit_envs/BestArm-v0", instance=gaussian(0.0, 1.0), delta=0.1, max_pulls=2000)
     plain, agent = (agents.make("uniform", env, stop="certificate", **given) for given in ({}, option))
@@ -138,7 +138,7 @@ def test_it_stops_at_the_first_look_at_which_the_level_is_delta(boundary: str) -
     (observation, _), state, t = env.reset(seed=1), None, 0
     while True:
         level = agent.problem.certified_level(
-            observation["pulls"], observation["mean"], law="bernoulli", boundary=boundary
+            observation["pulls"], observation["mean"], distribution="bernoulli", boundary=boundary
         )
         arm, state = agent.predict(observation, state)
         assert (arm == 4) == (t in looks and level <= 0.1)
@@ -214,7 +214,7 @@ def test_options() -> None:
         assert agent.name == "lsa(stop='certificate')"
     assert not isinstance(agents.make("lsa(stop=None)", env), Certified)
     assert agents.make("lsa", without, stop="certificate", delta=0.2).delta == 0.2
-    assert agents.make("lsa", env, stop="certificate", law="gaussian", rho=10.0).certifier.numbers[3] == 10.0
+    assert agents.make("lsa", env, stop="certificate", distribution="gaussian", rho=10.0).certifier.numbers[3] == 10.0
 
 
 def test_for_another_task_and_as_an_object() -> None:
@@ -293,7 +293,7 @@ def test_levels_are_reported() -> None:
         arm, state = agent.predict(observation, state)
         observation, *_, truncated, info = env.step(arm)
         over = arm == 4 or truncated
-    level = agent.problem.certified_level(observation["pulls"], observation["mean"], law="bernoulli")
+    level = agent.problem.certified_level(observation["pulls"], observation["mean"], distribution="bernoulli")
     assert info["level"] == pytest.approx(float(level), rel=1e-9)
     assert info["level"] == done.column(names[0], "level", at=900)[0]
     plain = agents.evaluate("uniform", "TopK", episodes=2, env_kwargs=SETTINGS["TopK"] | {"budget": 50}, progress=False)
@@ -325,12 +325,12 @@ PAIRS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("law", ["gaussian", "bernoulli", "student"])
+@pytest.mark.parametrize("distribution", ["gaussian", "bernoulli", "student"])
 @pytest.mark.parametrize("problem", PAIRS, ids=repr)
-def test_what_is_decided_quickly_is_what_the_level_says(problem: Any, law: str) -> None:
+def test_what_is_decided_quickly_is_what_the_level_says(problem: Any, distribution: str) -> None:
     rng, K, both = np.random.default_rng(0), 5, set()
-    for boundary in ("mixture", "kaufmann-koolen") if law != "student" else ("mixture",):
-        certifier = problem.certifier(K, law=law, boundary=boundary, centre=0.5)
+    for boundary in ("mixture", "kaufmann-koolen") if distribution != "student" else ("mixture",):
+        certifier = problem.certifier(K, distribution=distribution, boundary=boundary, centre=0.5)
         quick = certifier.decider(0.1)
         assert quick.kind == certifier.kind
         for _ in range(80):

@@ -61,10 +61,10 @@ def test_the_pairs_of_top_k_are_as_many_as_wrong_answers_need(K: int, k: int) ->
 
 
 @pytest.mark.parametrize("boundary", ["mixture", "kaufmann-koolen"])
-@pytest.mark.parametrize("law", ["gaussian", "bernoulli"])
-def test_the_number_does_not_depend_on_the_distribution_or_the_threshold(law: str, boundary: str) -> None:
+@pytest.mark.parametrize("distribution", ["gaussian", "bernoulli"])
+def test_the_number_does_not_depend_on_the_distribution_or_the_threshold(distribution: str, boundary: str) -> None:
     """Two arms have one alternative; K arms of the same statistics as many as were found above."""
-    options = {"law": law, "boundary": boundary}
+    options = {"distribution": distribution, "boundary": boundary}
     alone = value_of(BestArm(), [90, 80], [0.9, 0.2], **options)
     for problem, K, number in ((BestArm(), 5, 4), (TopK(2, 0.0), 5, 4), (TopK(2, 0.0, "exact"), 7, 6)):
         k = problem.k
@@ -178,27 +178,34 @@ def test_sets_of_all_sizes_share_delta(K: int, k: int) -> None:
 
 
 @pytest.mark.parametrize("arms", [1, 2, 3, 8])
-@pytest.mark.parametrize(("law", "price"), [("gaussian", kaufmann_gaussian), ("bernoulli", kaufmann_exponential)])
-def test_levels_are_the_inverse_of_their_functions(law: str, price: Any, arms: int) -> None:
+@pytest.mark.parametrize(
+    ("distribution", "price"), [("gaussian", kaufmann_gaussian), ("bernoulli", kaufmann_exponential)]
+)
+def test_levels_are_the_inverse_of_their_functions(distribution: str, price: Any, arms: int) -> None:
     """At small x and large: T has two forms, which meet where the inverse function is 1.5636, at x = 0.61."""
-    numbers = common(law, boundary="kaufmann-koolen")
+    numbers = common(distribution, boundary="kaufmann-koolen")
     for x in (0.02, 0.3, 0.9, 2.0, 5.0, 20.0, 300.0):
         assert enough(numbers, price(x, arms), float(arms)) == pytest.approx(x, rel=2e-5, abs=1e-6)
 
 
 def test_penalties_of_one_arm() -> None:
     for N in (1.0, 7.0, 300.0, 1e6):
-        for law, wanted in (("gaussian", 2 * math.log(4 + math.log(N))), ("bernoulli", 3 * math.log(1 + math.log(N)))):
-            assert arm_penalty(common(law, boundary="kaufmann-koolen"), N, 0.3, 1.0) == pytest.approx(wanted, rel=1e-12)
+        for distribution, wanted in (
+            ("gaussian", 2 * math.log(4 + math.log(N))),
+            ("bernoulli", 3 * math.log(1 + math.log(N))),
+        ):
+            assert arm_penalty(common(distribution, boundary="kaufmann-koolen"), N, 0.3, 1.0) == pytest.approx(
+                wanted, rel=1e-12
+            )
 
 
-@pytest.mark.parametrize("law", ["gaussian", "bernoulli"])
-def test_a_certificate_by_their_threshold(law: str) -> None:
+@pytest.mark.parametrize("distribution", ["gaussian", "bernoulli"])
+def test_a_certificate_by_their_threshold(distribution: str) -> None:
     """A pair: its cost is two penalties and 2 C(x / 2), or 2 T(x / 2), x = ln(3 / level)."""
     N, M = 4000, 3000
     m = 0.6, 0.45
     middle = (N * m[0] + M * m[1]) / (N + M)
-    if law == "gaussian":
+    if distribution == "gaussian":
         cost = (m[0] - m[1]) ** 2 / (2 * 0.25 * (1 / N + 1 / M))
         penalties, price = 2 * math.log(4 + math.log(N)) + 2 * math.log(4 + math.log(M)), kaufmann_gaussian
     else:
@@ -208,5 +215,5 @@ def test_a_certificate_by_their_threshold(law: str) -> None:
         )
         penalties, price = 3 * math.log(1 + math.log(N)) + 3 * math.log(1 + math.log(M)), kaufmann_exponential
     seen = [N, M, M, M], [*m, 0.1, 0.1]
-    value = value_of(BestArm(), *seen, law=law, sigma=0.5, boundary="kaufmann-koolen")
+    value = value_of(BestArm(), *seen, distribution=distribution, sigma=0.5, boundary="kaufmann-koolen")
     assert price(value + math.log(3), 2) == pytest.approx(cost - penalties, rel=1e-5)

@@ -133,13 +133,13 @@ def test_dependent_coordinates_keep_delta() -> None:
 class Rows(be.Resampled):
     """Resampled rows under a name of one's own."""
 
-    law = "rows"
+    distribution = "rows"
 
 
 class Normal(be.Gaussian):
     """Gaussian arms under a name of one's own."""
 
-    law = "normal"
+    distribution = "normal"
 
 
 def test_who_says_what_of_dependence() -> None:

@@ -16,15 +16,15 @@ from bandit_envs import AllGood, BestArm, Feasible, SetProblem, Task, Threshold,
 from bandit_envs.stopping import common, game, pair_bounds, pair_value
 from bandit_envs.stopping.asking import game_of
 
-LAWS = ("gaussian", "bernoulli", "student")
+DISTRIBUTIONS = ("gaussian", "bernoulli", "student")
 SIGMA = 0.7
 
 
-def d(law: str, m: Any, v: Any, mu: Any) -> Any:
+def d(distribution: str, m: Any, v: Any, mu: Any) -> Any:
     """The divergence, written down a second time."""
-    if law == "gaussian":
+    if distribution == "gaussian":
         return (m - mu) ** 2 / (2 * SIGMA**2)
-    if law == "student":
+    if distribution == "student":
         return np.log(1 + (m - mu) ** 2 / v) / 2
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where((mu < 0) | (mu > 1), np.inf, special.rel_entr(m, mu) + special.rel_entr(1 - m, 1 - mu))
@@ -47,23 +47,23 @@ def lowest(f: Any, low: float, high: float) -> float:
     return best
 
 
-def pair(law: str, T: Any, m: Any, v: Any, i: int, j: int, a: float, b: float, floor: float) -> float:
+def pair(distribution: str, T: Any, m: Any, v: Any, i: int, j: int, a: float, b: float, floor: float) -> float:
     """Arm i down to at most a mu_j + b, mu_j at least the floor and its mean."""
     low = max(m[j], floor)
 
     def f(y: Any) -> Any:
-        return T[j] * d(law, m[j], v[j], y) + T[i] * d(law, m[i], v[i], np.minimum(m[i], a * y + b))
+        return T[j] * d(distribution, m[j], v[j], y) + T[i] * d(distribution, m[i], v[i], np.minimum(m[i], a * y + b))
 
     return lowest(f, low, max(low, (m[i] - b) / a))
 
 
-def half_space(law: str, T: Any, m: Any, inside: Any, outside: Any, gap: float) -> float:
+def half_space(distribution: str, T: Any, m: Any, inside: Any, outside: Any, gap: float) -> float:
     """The sum of the means outside is to exceed that inside by the gap: by Lagrange's multiplier."""
     arms, sign = [*inside, *outside], np.array([1.0] * len(inside) + [-1.0] * len(outside))
     t, x = T[arms], m[arms]
     if gap + sign @ x <= 0:
         return 0.0
-    if law == "gaussian":
+    if distribution == "gaussian":
         return float((gap + sign @ x) ** 2 / (2 * SIGMA**2 * (1 / t).sum()))
     if gap >= len(inside):
         return math.inf
@@ -75,37 +75,37 @@ def half_space(law: str, T: Any, m: Any, inside: Any, outside: Any, gap: float) 
         return np.array([optimize.brentq(slope, 1e-13, 1 - 1e-13, (i,), xtol=1e-16) for i in range(len(arms))])
 
     l = optimize.brentq(lambda l: gap + sign @ moved(l), 0, 1e6, xtol=1e-13)  # noqa: E741
-    return float((t * d(law, x, 1.0, moved(l))).sum())
+    return float((t * d(distribution, x, 1.0, moved(l))).sum())
 
 
-def brute(problem: Any, law: str, T: Any, m: Any, v: Any, A: Any) -> float:
+def brute(problem: Any, distribution: str, T: Any, m: Any, v: Any, A: Any) -> float:
     """The evidence of one episode, by enumeration and SciPy."""
     K, found = len(T), [math.inf]
     if isinstance(problem, Threshold):
         for i in range(K):
             turn = problem.threshold + (-problem.tolerance if A[i] else problem.tolerance)
             wrong = m[i] <= turn if A[i] else m[i] >= turn
-            found.append(0.0 if wrong else float(T[i] * d(law, m[i], v[i], turn)))
+            found.append(0.0 if wrong else float(T[i] * d(distribution, m[i], v[i], turn)))
     elif isinstance(problem, TopK):
         k, e, I, O = problem.k, problem.epsilon, np.flatnonzero(A), np.flatnonzero(~A)  # noqa: E741
         for i, j in itertools.product(I, O):
             if problem.criterion == "exact":
-                found.append(pair(law, T, m, v, i, j, 1, 0, -math.inf))
+                found.append(pair(distribution, T, m, v, i, j, 1, 0, -math.inf))
         for i in I if problem.criterion == "each" else []:
             for B in itertools.combinations([a for a in range(K) if a != i], k):
                 b = list(B)
 
                 def f(x: Any, i: int = i, b: list[int] = b) -> Any:
-                    up = T[b] * d(law, m[b], v[b], np.maximum(m[b], x[:, None] + e))
-                    return T[i] * d(law, m[i], v[i], np.minimum(x, m[i])) + up.sum(axis=1)
+                    up = T[b] * d(distribution, m[b], v[b], np.maximum(m[b], x[:, None] + e))
+                    return T[i] * d(distribution, m[i], v[i], np.minimum(x, m[i])) + up.sum(axis=1)
 
                 found.append(lowest(f, min(m[b].min() - e, m[i]), m[i]))
         for s in range(1, min(k, K - k) + 1) if problem.criterion == "aggregate" else []:
             for inside, outside in itertools.product(itertools.combinations(I, s), itertools.combinations(O, s)):
-                if law == "student":
-                    found.append(pair(law, T, m, v, inside[0], outside[0], 1, -k * e, -math.inf))
+                if distribution == "student":
+                    found.append(pair(distribution, T, m, v, inside[0], outside[0], 1, -k * e, -math.inf))
                 else:
-                    found.append(half_space(law, T, m, inside, outside, k * e))
+                    found.append(half_space(distribution, T, m, inside, outside, k * e))
     elif isinstance(problem, AllGood):
         e, s = problem.epsilon, problem.slack
         mult = problem.multiplicative
@@ -113,14 +113,14 @@ def brute(problem: Any, law: str, T: Any, m: Any, v: Any, A: Any) -> float:
             others = [a for a in range(K) if a != i]
             if A[i]:
                 a, b, floor = (1 - e - s, 0.0, 0.0) if mult else (1.0, -e - s, -math.inf)
-                found += [pair(law, T, m, v, i, j, a, b, floor) for j in others]
+                found += [pair(distribution, T, m, v, i, j, a, b, floor) for j in others]
             else:
                 low = max(m[i], 0.0) if mult else m[i]
 
                 def f(x: Any, i: int = i, others: list[int] = others) -> Any:
                     y = x / (1 - e) if mult else x + e
-                    down = T[others] * d(law, m[others], v[others], np.minimum(m[others], y[:, None]))
-                    return T[i] * d(law, m[i], v[i], x) + down.sum(axis=1)
+                    down = T[others] * d(distribution, m[others], v[others], np.minimum(m[others], y[:, None]))
+                    return T[i] * d(distribution, m[i], v[i], x) + down.sum(axis=1)
 
                 found.append(lowest(f, low, max(low, m.max() * (1 - e) if mult else m.max() - e)))
     return min(found)
@@ -139,11 +139,11 @@ def statistics(generator: Any, K: int, E: int, spread: float = 1.0) -> tuple[Any
     return T, m, np.exp(generator.uniform(-5, 1, (E, K)))
 
 
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS)
 @pytest.mark.parametrize("problem", FORMS, ids=repr)
-def test_evidence_is_the_least_cost_that_enumeration_and_scipy_find(problem: Any, law: str) -> None:
+def test_evidence_is_the_least_cost_that_enumeration_and_scipy_find(problem: Any, distribution: str) -> None:
     sets = isinstance(problem, TopK) and problem.criterion == "aggregate" and problem.epsilon > 0
-    if law == "student" and sets and 1 < problem.k < 4:
+    if distribution == "student" and sets and 1 < problem.k < 4:
         pytest.skip("refused")
     generator = np.random.default_rng(5)
     T, m, v = statistics(generator, 5, 2)
@@ -152,10 +152,12 @@ def test_evidence_is_the_least_cost_that_enumeration_and_scipy_find(problem: Any
     if not isinstance(problem, TopK):
         other[::2, 0] ^= True
     for A in (answers, other):
-        found = problem.evidence(T, m, A, law=law, sigma=SIGMA, variance=v)
+        found = problem.evidence(T, m, A, distribution=distribution, sigma=SIGMA, variance=v)
         for e in range(len(T)):
-            assert found[e] == pytest.approx(brute(problem, law, T[e], m[e], v[e], A[e]), rel=1e-8, abs=1e-13), e
-    assert (problem.evidence(T, m, law=law, sigma=SIGMA, variance=v) > 0).any()
+            assert found[e] == pytest.approx(
+                brute(problem, distribution, T[e], m[e], v[e], A[e]), rel=1e-8, abs=1e-13
+            ), e
+    assert (problem.evidence(T, m, distribution=distribution, sigma=SIGMA, variance=v) > 0).any()
 
 
 @pytest.mark.parametrize("k", [2, 3])
@@ -164,7 +166,7 @@ def test_evidence_for_each_holds_next_to_means_of_1(k: int) -> None:
     problem, generator = TopK(k, 0.1, "each"), np.random.default_rng(3)
     T, m = generator.integers(1, 900, (12, 6)), generator.beta(6, 1, (12, 6)).round(3)
     answers = problem.plug_in(m)
-    found = problem.evidence(T, m, law="bernoulli")
+    found = problem.evidence(T, m, distribution="bernoulli")
     for e in range(len(T)):
         assert found[e] == pytest.approx(brute(problem, "bernoulli", T[e], m[e], m[e], answers[e]), rel=1e-8, abs=1e-13)
 
@@ -174,7 +176,7 @@ def test_evidence_of_two_arms_of_unknown_variances_where_it_has_several_minima()
     generator, several = np.random.default_rng(7), 0
     T = np.round(np.exp(generator.uniform(0, 5, (400, 2)))).astype(np.int64)
     m, v = generator.random((400, 2)), np.exp(generator.uniform(-9, 0, (400, 2)))
-    found = BestArm().evidence(T, m, law="student", variance=v)
+    found = BestArm().evidence(T, m, distribution="student", variance=v)
     for e in range(400):
         y = np.linspace(m[e].min(), m[e].max(), 20001)
         cost = sum(T[e, a] / 2 * np.log1p((y - m[e, a]) ** 2 / v[e, a]) for a in range(2))
@@ -187,8 +189,8 @@ def test_evidence_of_two_arms_of_unknown_variances_where_it_has_several_minima()
 def test_a_tolerance_as_wide_as_the_range_leaves_no_wrong_answer() -> None:
     pulls, mean = [5, 7, 9], [0.9, 0.6, 0.1]
     for problem in (TopK(1, 1.0), BestArm(1.0), TopK(1, 1.0, "each"), AllGood(1.0)):
-        assert problem.evidence(pulls, mean, law="bernoulli") == math.inf
-        assert problem.evidence(pulls, mean, law="gaussian") < math.inf
+        assert problem.evidence(pulls, mean, distribution="bernoulli") == math.inf
+        assert problem.evidence(pulls, mean, distribution="gaussian") < math.inf
 
 
 @pytest.mark.parametrize("tolerance", [0.0, 0.06])
@@ -223,7 +225,7 @@ def test_evidence_of_bernoulli_arms_in_a_polyhedron_is_a_convex_program(D: int) 
     problem = Feasible(A, b)
     rows, ends = problem.polyhedron.A, problem.polyhedron.b
     T, m = generator.integers(1, 50, (12, 3)), generator.uniform(0.02, 0.98, (12, 3, D))
-    found, answers = problem.evidence(T, m, law="bernoulli"), problem.plug_in(m)
+    found, answers = problem.evidence(T, m, distribution="bernoulli"), problem.plug_in(m)
     assert answers.any()
     assert not answers.all()
 
@@ -265,11 +267,11 @@ def test_feasible_arms_of_unknown_variance() -> None:
     box, v = Feasible([[1.0]], [0.5]), np.array([0.3, 0.2])
     T, m = np.array([20, 30]), np.array([0.1, 0.9])
     costs = T * np.log1p((m - 0.5) ** 2 / v) / 2
-    assert box.evidence(T, m, law="student", variance=v) == pytest.approx(costs.min(), rel=1e-12)
-    assert box.certified_level(100 * T, m, law="student", variance=v) < 1e-6
+    assert box.evidence(T, m, distribution="student", variance=v) == pytest.approx(costs.min(), rel=1e-12)
+    assert box.certified_level(100 * T, m, distribution="student", variance=v) < 1e-6
     problem, generator = Feasible([[1.0, 0.2], [-2.0, 1.0]], [0.9, 0.1]), np.random.default_rng(0)
     rows, ends = problem.polyhedron.A, problem.polyhedron.b
-    numbers = problem.certifier(1, 2, law="student", boundary="none")
+    numbers = problem.certifier(1, 2, distribution="student", boundary="none")
     for _ in range(20):
         x, v = generator.random(2), generator.uniform(0.1, 1, 2)
         told = numbers.ways(np.array([[10]]), x[None, None], v[None, None], np.full((1, 1), -1, np.int8))[0, 0]
@@ -308,15 +310,15 @@ def test_an_arm_that_matters_and_lacks_pulls_leaves_no_evidence() -> None:
     assert Threshold(0.5).evidence([[4, 4]], [[1.0, 0.0]]).shape == (1,)
 
 
-@pytest.mark.parametrize("law", ["gaussian", "bernoulli"])
+@pytest.mark.parametrize("distribution", ["gaussian", "bernoulli"])
 @pytest.mark.parametrize("boundary", ["mixture", "none"])
-def test_bounds_of_pairs_hold_and_are_close(law: str, boundary: str) -> None:
+def test_bounds_of_pairs_hold_and_are_close(distribution: str, boundary: str) -> None:
     """From below and above, of an arm that is lowered or raised; half are close, but for means of 0 and 1."""
     rng = np.random.default_rng(5)
-    K, numbers = 60, common(law, boundary=boundary)
-    mean = rng.normal(size=K) if law == "gaussian" else np.append(rng.uniform(0.25, 0.75, K - 2), [0.0, 1.0])
+    K, numbers = 60, common(distribution, boundary=boundary)
+    mean = rng.normal(size=K) if distribution == "gaussian" else np.append(rng.uniform(0.25, 0.75, K - 2), [0.0, 1.0])
     weight, penalty, bound = np.floor(np.exp(rng.uniform(0, 12, K))), rng.uniform(0, 5, K), np.empty(K)
-    if law == "gaussian" and boundary == "mixture":
+    if distribution == "gaussian" and boundary == "mixture":
         penalty[:] = 0.0
     for a, b, floor in ((1.0, -0.2, -math.inf), (0.8, 0.1, 0.2)):
         for i, is_lowered, is_above in itertools.product((0, 7, K - 1), (True, False), (True, False)):
@@ -327,15 +329,15 @@ def test_bounds_of_pairs_hold_and_are_close(law: str, boundary: str) -> None:
                 sides = [(mean[n], weight[n], 1.0, penalty[n]) for n in (low, high)]
                 value = pair_value(numbers, *sides[0], *sides[1], a, b, floor) - 1.0
                 assert (bound[j] >= value) if is_above else (bound[j] <= value)
-                allowed = 0.1 if law == "gaussian" else 0.1 + 0.1 * abs(value)
+                allowed = 0.1 if distribution == "gaussian" else 0.1 + 0.1 * abs(value)
                 apart += [abs(bound[j] - value) / allowed] if math.isfinite(bound[j]) and math.isfinite(value) else []
             assert not apart or mean[i] == 1.0 or np.median(apart) < 1
 
 
-def scipy_game(problem: Any, law: str, means: Any) -> tuple[float, float]:
+def scipy_game(problem: Any, distribution: str, means: Any) -> tuple[float, float]:
     """Bounds of the value of the game, from below and above: cutting planes by SciPy's linear program."""
     K, cuts, lower, upper = len(means), list[Any](), 0.0, math.inf
-    exact = problem.certifier(K, law=law, boundary="none", search="exact")
+    exact = problem.certifier(K, distribution=distribution, boundary="none", search="exact")
     answer, best = problem.plug_in(means).astype(np.int8)[None], np.full(K, 1 / K)
     w = best
     for _ in range(250):
@@ -354,18 +356,21 @@ def scipy_game(problem: Any, law: str, means: Any) -> tuple[float, float]:
     return lower, upper
 
 
-@pytest.mark.parametrize("law", ["gaussian", "bernoulli"])
+@pytest.mark.parametrize("distribution", ["gaussian", "bernoulli"])
 @pytest.mark.parametrize(
     "problem", [BestArm(0.05), TopK(2, 0.1), TopK(3, 0.05), TopK(2, 0.25, "each"), AllGood(0.3, True, 0.1)], ids=repr
 )
-def test_the_characteristic_time_is_that_of_an_independent_solver(problem: Any, law: str) -> None:
+def test_the_characteristic_time_is_that_of_an_independent_solver(problem: Any, distribution: str) -> None:
     means = np.array([0.85, 0.7, 0.5, 0.35])
-    found, w = problem.characteristic_time(means, law=law), problem.optimal_proportions(means, law=law)
+    found, w = (
+        problem.characteristic_time(means, distribution=distribution),
+        problem.optimal_proportions(means, distribution=distribution),
+    )
     assert w.sum() == pytest.approx(1)
     assert (w > 0).all()
-    reached = problem.evidence(np.round(w * 1e12).astype(np.int64), means, law=law) / 1e12
+    reached = problem.evidence(np.round(w * 1e12).astype(np.int64), means, distribution=distribution) / 1e12
     assert 1 / reached == pytest.approx(found, rel=1e-6)
-    low, high = scipy_game(problem, law, means)
+    low, high = scipy_game(problem, distribution, means)
     assert low * (1 - 1e-6) <= 1 / found <= high * (1 + 1e-6)
     assert high - low < 1e-4 * high
 
@@ -383,14 +388,18 @@ def test_the_bounds_of_many_arms_meet_and_the_proportions_reach_them(K: int) -> 
 
 
 @pytest.mark.parametrize("K", [20, pytest.param(50, marks=pytest.mark.slow)])
-@pytest.mark.parametrize(("problem", "law"), [(TopK(5, 0.1, "each"), "bernoulli"), (TopK(3, 0.02), "gaussian")])
-def test_the_bounds_meet_where_sets_of_arms_are_many(problem: Any, law: str, K: int) -> None:
+@pytest.mark.parametrize(
+    ("problem", "distribution"), [(TopK(5, 0.1, "each"), "bernoulli"), (TopK(3, 0.02), "gaussian")]
+)
+def test_the_bounds_meet_where_sets_of_arms_are_many(problem: Any, distribution: str, K: int) -> None:
     means = np.random.default_rng(4).uniform(size=K)
-    game = game_of(problem, means, law, 0.5)
+    game = game_of(problem, means, distribution, 0.5)
     assert game.is_solved
     assert game.value * (1 - 1e-12) <= game.most <= game.value * (1 + 8e-7)
     pulls = np.round(game.proportions * 1e14).astype(np.int64)
-    assert problem.evidence(pulls, means, law=law, sigma=0.5) / 1e14 == pytest.approx(game.value, rel=1e-6)
+    assert problem.evidence(pulls, means, distribution=distribution, sigma=0.5) / 1e14 == pytest.approx(
+        game.value, rel=1e-6
+    )
 
 
 def test_a_characteristic_time_that_is_not_found_to_its_accuracy_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -414,7 +423,7 @@ def test_the_characteristic_time_is_the_closed_form_where_there_is_one() -> None
     time = Threshold(0.5, 0.05).characteristic_time(0.5 + gaps * [1, -1, 1], sigma=0.5)
     assert time == pytest.approx((2 * 0.25 / (gaps + 0.05) ** 2).sum(), rel=1e-9)
     kl = special.rel_entr([0.2, 0.9], 0.5) + special.rel_entr([0.8, 0.1], 0.5)
-    assert Threshold(0.5).characteristic_time([0.2, 0.9], law="bernoulli") == pytest.approx((1 / kl).sum())
+    assert Threshold(0.5).characteristic_time([0.2, 0.9], distribution="bernoulli") == pytest.approx((1 / kl).sum())
     # Two Bernoulli arms are both moved to the mean of their means (Garivier & Kaufmann 2016, section 2).
     a, b = 0.7, 0.4
 
@@ -423,8 +432,8 @@ def test_the_characteristic_time_is_the_closed_form_where_there_is_one() -> None
         return -float(w * d("bernoulli", a, 1.0, x) + (1 - w) * d("bernoulli", b, 1.0, x))
 
     best = optimize.minimize_scalar(value, bounds=(0.1, 0.9), method="bounded", options={"xatol": 1e-12})
-    assert BestArm().characteristic_time([a, b], law="bernoulli") == pytest.approx(-1 / best.fun, rel=1e-6)
-    assert BestArm().optimal_proportions([a, b], law="bernoulli")[0] == pytest.approx(best.x, abs=1e-3)
+    assert BestArm().characteristic_time([a, b], distribution="bernoulli") == pytest.approx(-1 / best.fun, rel=1e-6)
+    assert BestArm().optimal_proportions([a, b], distribution="bernoulli")[0] == pytest.approx(best.x, abs=1e-3)
     assert BestArm().characteristic_time([0.5, 0.5]) == math.inf
     assert BestArm().lower_bound([0.9, 0.4], 0.1) == pytest.approx(32 * 0.8 * math.log(9), rel=1e-6)
     assert AllGood(0.2).paper_lower_bound([0.9, 0.4], 0.1) < 1e4
@@ -454,8 +463,8 @@ def test_a_problem_of_ones_own_has_evidence_by_its_margins_if_it_is_local() -> N
     assert Near().evidence([[10, 0]], [[0.55, 0.0]]) == 0
     with refused("Bare", "evidence"):
         Bare().evidence([1, 1], [0.1, 0.2])
-    with refused("Near", "distance_routine", "law='bernoulli'"):
-        Near().evidence([1, 1], [0.1, 0.2], law="bernoulli")
+    with refused("Near", "distance_routine", "distribution='bernoulli'"):
+        Near().evidence([1, 1], [0.1, 0.2], distribution="bernoulli")
     assert math.isnan(Bare().lower_bound([0.1, 0.2], 0.1))
 
 
@@ -496,11 +505,11 @@ def test_margins_of_arms_of_two_dimensions_pay_for_both() -> None:
 def test_a_mean_of_one_cannot_rise_but_the_other_arm_falls(problem: Any, means: list[float]) -> None:
     """Evidence and characteristic time are continuous there: of two arms of 1, one falls to .9: 100 ln(1 / .9)."""
     near = [min(m, 1 - 1e-9) for m in means]
-    at, before = (problem.evidence([100] * len(m), m, law="bernoulli") for m in (means, near))
+    at, before = (problem.evidence([100] * len(m), m, distribution="bernoulli") for m in (means, near))
     assert at == pytest.approx(before, rel=1e-6)
     if len(means) == 2 and problem == BestArm(0.1):
         assert at == pytest.approx(100 * math.log(1 / 0.9))
-    at, before = (problem.characteristic_time(m, law="bernoulli") for m in (means, near))
+    at, before = (problem.characteristic_time(m, distribution="bernoulli") for m in (means, near))
     assert at == pytest.approx(before, rel=1e-5)
 
 
@@ -518,11 +527,13 @@ TIES: list[tuple[Any, list[float]]] = [
 ]
 
 
-@pytest.mark.parametrize("law", ["gaussian", "bernoulli"])
+@pytest.mark.parametrize("distribution", ["gaussian", "bernoulli"])
 @pytest.mark.parametrize(("problem", "means"), TIES)
-def test_an_answer_that_is_tied_with_a_wrong_one_takes_for_ever(problem: Any, means: list[float], law: str) -> None:
+def test_an_answer_that_is_tied_with_a_wrong_one_takes_for_ever(
+    problem: Any, means: list[float], distribution: str
+) -> None:
     """There is no evidence at any proportions, so that no number of pulls is enough."""
-    K, options = len(means), {"law": law, "sigma": 0.5}
+    K, options = len(means), {"distribution": distribution, "sigma": 0.5}
     assert problem.evidence(np.random.default_rng(0).integers(1, 1000, K), means, **options) == 0
     assert problem.characteristic_time(means, **options) == math.inf
     assert problem.lower_bound(means, 0.1, **options) == math.inf
@@ -541,9 +552,13 @@ def test_an_answer_that_is_tied_with_a_wrong_one_takes_for_ever(problem: Any, me
     ],
 )
 def test_an_answer_that_nothing_makes_wrong_takes_no_pulls(problem: Any, means: list[float]) -> None:
-    assert problem.evidence([1] * len(means), means, law="bernoulli") == math.inf
-    assert problem.characteristic_time(means, law="bernoulli") == problem.lower_bound(means, 0.1, law="bernoulli") == 0
-    assert problem.optimal_proportions(means, law="bernoulli") == pytest.approx(1 / len(means))
+    assert problem.evidence([1] * len(means), means, distribution="bernoulli") == math.inf
+    assert (
+        problem.characteristic_time(means, distribution="bernoulli")
+        == problem.lower_bound(means, 0.1, distribution="bernoulli")
+        == 0
+    )
+    assert problem.optimal_proportions(means, distribution="bernoulli") == pytest.approx(1 / len(means))
 
 
 NIL = 1 / math.log(1 / 0.9)  # pulls per nat of an arm of mean 0 that is raised to .1, or of one of 1 lowered to .9
@@ -567,8 +582,8 @@ def test_the_characteristic_time_of_means_of_0_and_1(
     problem: Any, means: list[float], time: float, shares: list[float]
 ) -> None:
     """One arm moves, as the other is at its end: w ln(1 / .9). Two by a sum of .2: each by .1, or at double cost."""
-    assert problem.characteristic_time(means, law="bernoulli") == pytest.approx(time, rel=1e-6)
-    assert problem.optimal_proportions(means, law="bernoulli") == pytest.approx(shares, abs=1e-4)
+    assert problem.characteristic_time(means, distribution="bernoulli") == pytest.approx(time, rel=1e-6)
+    assert problem.optimal_proportions(means, distribution="bernoulli") == pytest.approx(shares, abs=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -585,9 +600,12 @@ def test_the_characteristic_time_of_means_of_0_and_1(
 )
 def test_the_characteristic_time_of_ties_is_that_of_an_independent_solver(problem: Any, means: list[float]) -> None:
     m = np.array(means)
-    time, w = problem.characteristic_time(m, law="bernoulli"), problem.optimal_proportions(m, law="bernoulli")
+    time, w = (
+        problem.characteristic_time(m, distribution="bernoulli"),
+        problem.optimal_proportions(m, distribution="bernoulli"),
+    )
     pulls = np.maximum(np.round(w * 1e13), 1).astype(np.int64)
-    assert problem.evidence(pulls, m, law="bernoulli") / 1e13 == pytest.approx(1 / time, rel=2e-6)
+    assert problem.evidence(pulls, m, distribution="bernoulli") / 1e13 == pytest.approx(1 / time, rel=2e-6)
     low, high = scipy_game(problem, "bernoulli", m)
     assert low * (1 - 1e-5) <= 1 / time <= high * (1 + 1e-5)
     assert high - low < 1e-3 * high
@@ -610,21 +628,21 @@ def test_statistics_of_another_shape_are_read() -> None:
 
 # --- the arms of an environment --------------------------------------------------------------------------------------
 
-BERNOULLI = {"law": "bernoulli", "mean": [0.9, 0.4, 0.6]}, "bernoulli", 0.5
-GAUSSIAN = {"law": "gaussian", "mean": [1.0, 0.0, 0.2], "sd": 3.0}, "gaussian", 3.0
+BERNOULLI = {"distribution": "bernoulli", "mean": [0.9, 0.4, 0.6]}, "bernoulli", 0.5
+GAUSSIAN = {"distribution": "gaussian", "mean": [1.0, 0.0, 0.2], "sd": 3.0}, "gaussian", 3.0
 
 
 @pytest.mark.parametrize(
-    ("problem", "told", "arms", "law", "sigma"),
+    ("problem", "told", "arms", "distribution", "sigma"),
     [("BestArm", {}, *BERNOULLI), ("AllGood", {"epsilon": 0.3}, *GAUSSIAN), ("Threshold", {}, *BERNOULLI)],
 )
 def test_evidence_and_bounds_of_an_environment_are_of_its_arms(
-    problem: str, told: Any, arms: Any, law: str, sigma: float
+    problem: str, told: Any, arms: Any, distribution: str, sigma: float
 ) -> None:
     """Defect: they answered for Gaussian arms of scale 1, whatever the arms."""
     env: Any = gym.make(f"bandit_envs/{problem}-v0", instance=arms, delta=0.1, **told).unwrapped
     ours, alone, means = env.problem, type(env.problem)(**env.problem.settings), arms["mean"]
-    given, pulls = {"law": law, "sigma": sigma}, [10, 20, 30]
+    given, pulls = {"distribution": distribution, "sigma": sigma}, [10, 20, 30]
     assert ours.lower_bound(means, 0.1) == alone.lower_bound(means, 0.1, **given)
     assert ours.characteristic_time(means) == alone.characteristic_time(means, **given)
     assert ours.optimal_proportions(means).tolist() == alone.optimal_proportions(means, **given).tolist()
@@ -632,26 +650,28 @@ def test_evidence_and_bounds_of_an_environment_are_of_its_arms(
     assert ours.certified_level(pulls, means) == alone.certified_level(pulls, means, **given)
     assert ours.certifier(3).numbers.tolist() == alone.certifier(3, **given).numbers.tolist()
     assert ours.lower_bound(means, 0.1) != alone.lower_bound(means, 0.1)
-    for asked in ({"law": "bernoulli"}, {"law": "gaussian", "sigma": 1.0}):
-        if law == "bernoulli" or asked["law"] == "gaussian":
+    for asked in ({"distribution": "bernoulli"}, {"distribution": "gaussian", "sigma": 1.0}):
+        if distribution == "bernoulli" or asked["distribution"] == "gaussian":
             assert ours.lower_bound(means, 0.1, **asked) == alone.lower_bound(means, 0.1, **asked)
 
 
-def test_arms_of_other_laws_must_be_asked_for() -> None:
-    uniform = {"law": "uniform", "mean": [0.6, 0.4], "width": 0.2}
+def test_arms_of_other_distributions_must_be_asked_for() -> None:
+    uniform = {"distribution": "uniform", "mean": [0.6, 0.4], "width": 0.2}
     problem = gym.make("bandit_envs/BestArm-v0", instance=uniform).unwrapped.problem  # type: ignore[attr-defined]
     for ask in (problem.characteristic_time, problem.optimal_proportions):
-        with refused("uniform", "law='gaussian'"):
+        with refused("uniform", "distribution='gaussian'"):
             ask([0.6, 0.4])
     assert math.isnan(problem.lower_bound([0.6, 0.4], 0.1))
-    assert problem.lower_bound([0.6, 0.4], 0.1, law="gaussian", sigma=0.5) > 0
+    assert problem.lower_bound([0.6, 0.4], 0.1, distribution="gaussian", sigma=0.5) > 0
     assert problem.certifier(2).numbers[1] == pytest.approx(0.1**2)  # half of the width, the scale
 
 
 def test_dependent_coordinates_of_an_environment_count_as_such() -> None:
-    task = Task("Feasible", {"A": [[1.0, 0.0], [0.0, 1.0]], "b": [0.0, 0.0]}, 2, 2, support=None, law="own", sigma=0.5)
+    task = Task(
+        "Feasible", {"A": [[1.0, 0.0], [0.0, 1.0]], "b": [0.0, 0.0]}, 2, 2, support=None, distribution="own", sigma=0.5
+    )
     problem = task.make_problem()
-    given = {"law": "gaussian", "sigma": 0.5, "dependent": True}
+    given = {"distribution": "gaussian", "sigma": 0.5, "dependent": True}
     m = [[1.0, 1.0], [-1.0, -1.0]]
     alone = Feasible(**problem.settings).certified_level([30, 30], m, **given)
     assert problem.certified_level([30, 30], m) == alone
@@ -661,7 +681,7 @@ def test_dependent_coordinates_of_an_environment_count_as_such() -> None:
 def test_the_arms_that_the_closest_alternative_moves_make_up_the_evidence(problem: Any) -> None:
     """Evidence is the sum over the arms that are reported of pulls times (mean - moved mean)^2 / 2, often of three."""
     generator, counts = np.random.default_rng(5), []
-    certifier = problem.certifier(6, law="gaussian", sigma=1.0, boundary="none", search="exact")
+    certifier = problem.certifier(6, distribution="gaussian", sigma=1.0, boundary="none", search="exact")
     for _ in range(40):
         T, m = generator.integers(20, 24, 6), np.repeat([1.0, 0.65], 3) + 0.01 * generator.normal(size=6)
         told = certifier.ways(T[None], m[None], np.ones((1, 6)), np.full((1, 6), -1, np.int8))[0]

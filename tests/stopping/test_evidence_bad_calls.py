@@ -23,7 +23,7 @@ def level(**options: Any) -> Any:
     return lambda: BestArm().certified_level(*TWO, **options)
 
 
-STUDENT: dict[str, Any] = {"law": "student", "variance": [1, 1]}
+STUDENT: dict[str, Any] = {"distribution": "student", "variance": [1, 1]}
 
 test_evidence = table(
     {
@@ -31,28 +31,38 @@ test_evidence = table(
         "infinite pulls": (evidence([math.inf, 1], [0.5, 0.2]), "pulls", "inf"),
         "too many pulls": (evidence([1e30, 1], [0.5, 0.2]), "pulls", "1e+30"),
         "negative pulls": (evidence([-1, 2], [0.1, 0.2]), "pulls", -1),
-        "an infinite variance": (evidence(*TWO, law="student", variance=[math.inf, 1]), "variance", "inf"),
-        "a negative variance": (evidence(*TWO, law="student", variance=[-1.0, 1]), "variance", "-1.0"),
-        "no variance": (evidence(*TWO, law="student"), "variance", "student"),
+        "an infinite variance": (evidence(*TWO, distribution="student", variance=[math.inf, 1]), "variance", "inf"),
+        "a negative variance": (evidence(*TWO, distribution="student", variance=[-1.0, 1]), "variance", "-1.0"),
+        "no variance": (evidence(*TWO, distribution="student"), "variance", "student"),
         "two dimensions": (evidence([5, 5], [[0.5, 0.1], [0.2, 0.1]]), "scalar", 2),
         "other shapes": (evidence([1, 2], [0.1, 0.2, 0.3]), "(2,)", "(3,)"),
         "complex means": (evidence([5, 5], [0.5j, 0.2]), "mean"),
         "an infinite mean": (evidence([1, 2], [math.inf, 0.2]), "mean", "inf"),
         "texts": (evidence([1, 1], ["a", "b"]), "mean", "'a'"),
-        "a mean out of range": (evidence([1, 2], [1.5, 0.2], law="bernoulli"), "law='bernoulli'", 0, 1, 1.5),
-        "an unknown law": (evidence(*TWO, law="poisson"), "law", "poisson", "gaussian"),
+        "a mean out of range": (
+            evidence([1, 2], [1.5, 0.2], distribution="bernoulli"),
+            "distribution='bernoulli'",
+            0,
+            1,
+            1.5,
+        ),
+        "an unknown distribution": (evidence(*TWO, distribution="poisson"), "distribution", "poisson", "gaussian"),
         "no scale": (evidence(*TWO, sigma=0.0), "sigma", "0.0"),
         "too many answers": (evidence(*TWO, answer=[1, 1]), "BestArm", 1, 2),
         "an answer of another shape": (evidence(*TWO, answer=[1, 0, 0]), "answer", "(2,)"),
         "one arm": (evidence([1], [0.5]), 1),
-        "sets of student arms": (evidence([1] * 4, [0.5] * 4, TopK(2, 0.1), law="student", variance=[1] * 4), "k", 1),
+        "sets of student arms": (
+            evidence([1] * 4, [0.5] * 4, TopK(2, 0.1), distribution="student", variance=[1] * 4),
+            "k",
+            1,
+        ),
         "a band of Bernoulli arms": (
-            evidence(*TWO, Feasible([[1.0]], [0.5], tolerance=0.1), law="bernoulli"),
-            "law='gaussian'",
+            evidence(*TWO, Feasible([[1.0]], [0.5], tolerance=0.1), distribution="bernoulli"),
+            "distribution='gaussian'",
         ),
         "an unknown boundary": (level(boundary="none"), "boundary", "mixture", "kaufmann-koolen"),
         "no rho": (level(rho=0), "rho", 0),
-        "a boundary without this law": (level(boundary="kaufmann-koolen", **STUDENT), "kaufmann-koolen"),
+        "a boundary without this distribution": (level(boundary="kaufmann-koolen", **STUDENT), "kaufmann-koolen"),
     }
 )
 
@@ -60,9 +70,10 @@ test_evidence = table(
 def bounds(means: Any, problem: Any = None) -> list[Any]:
     """What asks a problem for bounds on a number of pulls."""
     one = problem or AllGood(0.1)
-    return [lambda: one.characteristic_time(means), lambda: one.optimal_proportions(means, law="bernoulli")] + (
-        [] if problem else [lambda: one.lower_bound(means, 0.1)]
-    )
+    return [
+        lambda: one.characteristic_time(means),
+        lambda: one.optimal_proportions(means, distribution="bernoulli"),
+    ] + ([] if problem else [lambda: one.lower_bound(means, 0.1)])
 
 
 test_bounds = table(
@@ -86,11 +97,11 @@ test_bounds = table(
 
 
 def task(problem: str = "BestArm", **more: Any) -> Task:
-    kwargs: dict[str, Any] = {"delta": 0.1, "law": "gaussian", "support": None, "sigma": 1.0} | more
+    kwargs: dict[str, Any] = {"delta": 0.1, "distribution": "gaussian", "support": None, "sigma": 1.0} | more
     return Task(problem, kwargs.pop("parameters", {}), K=3, **kwargs)
 
 
-BINARY: dict[str, Any] = {"law": "bernoulli", "support": (0.0, 1.0), "sigma": 0.5}
+BINARY: dict[str, Any] = {"distribution": "bernoulli", "support": (0.0, 1.0), "sigma": 0.5}
 THRESHOLD: dict[str, Any] = {"parameters": {"threshold": 0.5}, **BINARY}
 
 
@@ -118,7 +129,7 @@ test_stopping_by_a_certificate = table(
         "another word": (sure(stop="sure"), "stop", "certificate", "'sure'"),
         "an unknown boundary": (sure(boundary="none"), "boundary", "mixture"),
         "no rho": (sure(rho=0), "rho", 0),
-        "student arms that are 0 or 1": (sure(law="student"), "law='student'", "Gaussian"),
+        "student arms that are 0 or 1": (sure(distribution="student"), "distribution='student'", "Gaussian"),
         "delta 1": (sure(delta=1), "delta", 1),
         "a boundary without a certificate": (sure(stop=None, boundary="mixture"), "lsa", "boundary"),
         "an unknown parameter": (sure(beta=1), "lsa", "beta"),
@@ -152,31 +163,40 @@ test_agents_that_decide_by_evidence = table(
         for name in ("evidence", "track-and-stop", "top-two")
         for title, (given, also, *words) in {
             "boundary": ({"boundary": "half"}, {}, "boundary", "'half'"),
-            "law": ({"law": "poisson"}, {}, "law", "'poisson'"),
+            "distribution": ({"distribution": "poisson"}, {}, "distribution", "'poisson'"),
             "rho": ({"rho": 0}, {}, "rho", 0),
             "sigma": ({"sigma": -1}, {}, "sigma", -1),
-            "student": ({"law": "student", "boundary": "kaufmann-koolen"}, {}, "kaufmann-koolen"),
+            "student": ({"distribution": "student", "boundary": "kaufmann-koolen"}, {}, "kaufmann-koolen"),
             "no delta": ({}, {"delta": None, "max_pulls": 100}, name, "delta"),
             "a scale that is too small": ({"sigma": 0.2}, BINARY, "sigma", 0.5, 0.2),
-            "also of normal arms": ({"sigma": 0.2, "law": "gaussian"}, BINARY, "sigma", 0.5, 0.2),
+            "also of normal arms": ({"sigma": 0.2, "distribution": "gaussian"}, BINARY, "sigma", 0.5, 0.2),
         }.items()
     }
     | {
-        "0 and 1 alone": (lambda: agents.make("evidence", task(), law="bernoulli"), "law='bernoulli'"),
-        "Gaussian arms alone": (lambda: agents.make("evidence", task(law="uniform"), law="student"), "law='student'"),
+        "0 and 1 alone": (
+            lambda: agents.make("evidence", task(), distribution="bernoulli"),
+            "distribution='bernoulli'",
+        ),
+        "Gaussian arms alone": (
+            lambda: agents.make("evidence", task(distribution="uniform"), distribution="student"),
+            "distribution='student'",
+        ),
     }
 )
 
 
-def needs_independence(law: str) -> Any:
+def needs_independence(distribution: str) -> Any:
     facts = {"A": [[1.0, 1.0]], "b": [1.0]}
     return (
-        Task("Feasible", facts, K=3, D=2, support=None, law="own", sigma=0.5)
+        Task("Feasible", facts, K=3, D=2, support=None, distribution="own", sigma=0.5)
         .make_problem()
-        .certifier(3, 2, law=law, dependent=True)
+        .certifier(3, 2, distribution=distribution, dependent=True)
     )
 
 
 test_dependent_coordinates = table(
-    {law: ((lambda law=law: needs_independence(law)), "independent") for law in ("bernoulli", "student")}
+    {
+        distribution: ((lambda distribution=distribution: needs_independence(distribution)), "independent")
+        for distribution in ("bernoulli", "student")
+    }
 )

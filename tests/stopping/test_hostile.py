@@ -29,8 +29,10 @@ EPISODES = 200  # of a cell more than 95 errors at delta = .3, than 45 at .1: on
 
 
 def cell_of(agent: str, problem: str, where: str, delta: float) -> Cell:
-    """An agent on the first instance of a problem whose name and law begin so."""
-    return Cell(agent, next(one for one in INSTANCES[problem] if f"{one.name}, {one.law}".startswith(where)), delta)
+    """An agent on the first instance of a problem whose name and distribution begin so."""
+    return Cell(
+        agent, next(one for one in INSTANCES[problem] if f"{one.name}, {one.distribution}".startswith(where)), delta
+    )
 
 
 def tilted_of(agent: str, problem: str, where: str, delta: float) -> TiltedCell:
@@ -43,7 +45,12 @@ def tilted_of(agent: str, problem: str, where: str, delta: float) -> TiltedCell:
 SOME = [
     cell_of("evidence", "Threshold", "8 arms miss the tolerance by 1e-9, below, Gaussian, sd .1", 0.3),
     cell_of("hdoc", "Threshold", "6 arms meet the tolerance or miss it by 1e-9", 0.5),
-    cell_of("evidence(law='student')", "Threshold", "8 arms miss the tolerance by 1e-9, below, Gaussian, sd .1", 0.5),
+    cell_of(
+        "evidence(distribution='student')",
+        "Threshold",
+        "8 arms miss the tolerance by 1e-9, below, Gaussian, sd .1",
+        0.5,
+    ),
     cell_of("uniform(stop='certificate')", "BestArm", "1 of 2 arms better by 1e-9, 0 far below, Gaussian", 0.3),
     cell_of("lsa(stop='certificate')", "Threshold", "6 arms meet the tolerance or miss it by 1e-9", 0.3),
     cell_of("hostile(stop='certificate')", "TopK", "1 of 3 arms, epsilon missed by 1e-9, each, Gaussian, sd .1", 0.3),
@@ -151,12 +158,16 @@ def test_a_weakened_certificate_is_seen_at_small_deltas(setting: Any) -> None:
     assert hostile.run(cell, EPISODES, weakened).verdict != "within"
 
 
-@pytest.mark.parametrize("setting", SETTINGS[3:5], ids=lambda setting: f"{setting.problem} {setting.law}")
+@pytest.mark.parametrize("setting", SETTINGS[3:5], ids=lambda setting: f"{setting.problem} {setting.distribution}")
 def test_estimates_are_what_is_counted(setting: Any) -> None:
     """At a delta at which errors can be counted; and weights are 1 on average, as they must be."""
-    law = {"gaussian": {"law": "gaussian", "sd": 1.0}, "bernoulli": {"law": "bernoulli"}}[setting.law]
-    arms, delta, n, N = law | {"mean": list(setting.means)}, 0.3, 4000, 1500
-    plain = Cell("evidence", Instance(setting.problem, "counted", setting.rules, arms, setting.law, 1000), delta)
+    distribution = {"gaussian": {"distribution": "gaussian", "sd": 1.0}, "bernoulli": {"distribution": "bernoulli"}}[
+        setting.distribution
+    ]
+    arms, delta, n, N = distribution | {"mean": list(setting.means)}, 0.3, 4000, 1500
+    plain = Cell(
+        "evidence", Instance(setting.problem, "counted", setting.rules, arms, setting.distribution, 1000), delta
+    )
     wrong = int(hostile.run(plain, n).wrong)
     again = type(setting)(**{**vars(setting), "most": 1000})
     found = estimate(TiltedCell("evidence", again, delta), N, 1, 1e-6)
@@ -191,7 +202,7 @@ def test_the_catalogue() -> None:
     assert len(set(keys)) == len(keys) >= 500
     assert {cell.delta for cell in CELLS} >= {*DELTAS, 1e-3, 1e-6, 1e-9}
     assert {cell.instance.rules.get("criterion") for cell in CELLS} >= {"aggregate", "each", "exact"}
-    assert {cell.instance.law for cell in CELLS} >= set(SCALAR)
+    assert {cell.instance.distribution for cell in CELLS} >= set(SCALAR)
     assert {(cell.problem, cell.delta) for cell in TILTED} == {(p, d) for p in INSTANCES for d in (1e-3, 1e-6, 1e-9)}
     assert sum(cell.promise == OUTSIDE for cell in CELLS) < 60
 

@@ -193,7 +193,7 @@ def test_a_bernoulli_arm_averages_to_one_at_most(N: int, mu: float) -> None:
     chance, above = stats.binom.logpmf(hits, N, mu), hits / N > mu
     assert np.exp(chance + exact).sum() == pytest.approx(LIKELIHOOD, rel=1e-9)
     for misleading, inside in ((above, 1), (hits / N < mu, 0)):
-        found = values_of(Threshold(mu), N, hits[:, None] / N, inside, law="bernoulli")
+        found = values_of(Threshold(mu), N, hits[:, None] / N, inside, distribution="bernoulli")
         assert found[misleading] == pytest.approx(np.maximum(exact, other)[misleading], rel=1e-9, abs=1e-9)
         assert np.exp(chance + found)[misleading].sum() <= 1
         assert np.exp(chance + other)[misleading].sum() <= 1 - LIKELIHOOD
@@ -208,7 +208,7 @@ def test_two_equal_bernoulli_arms(N: int, M: int, mu: float) -> None:
     """The value is the larger of two, each with its weight; its average is a double sum over all outcomes."""
     one, other = (x.ravel() for x in np.meshgrid(np.arange(N + 1.0), np.arange(M + 1.0), indexing="ij"))
     means = np.stack([one / N, other / M], axis=-1)
-    found = values_of(BestArm(), [N, M], means, [1, 0], law="bernoulli")
+    found = values_of(BestArm(), [N, M], means, [1, 0], distribution="bernoulli")
     chance, misleads = stats.binom.pmf(one, N, mu) * stats.binom.pmf(other, M, mu), means[:, 0] > means[:, 1]
     assert (chance * np.exp(found))[misleads].sum() <= 1
     for i in np.flatnonzero(misleads)[::97]:
@@ -228,12 +228,13 @@ def test_two_equal_bernoulli_arms(N: int, M: int, mu: float) -> None:
 def test_the_mixture_of_a_student_arm_averages_to_one(N: int, mu: float, scale: float) -> None:
     """Times the largest likelihood over that of the truth, exp(value) is the mixture: its double integral is 1.
 
-    Over the mean mu + t scale, and the variance, both on logarithmic scales, as the tails are those of a Cauchy law.
+    Over the mean mu + t scale, and the variance, both on logarithmic scales, as the tails are those of a Cauchy
+    distribution.
     """
     u, w = np.linspace(-16, 16, 801), np.linspace(-30, 30, 601)
     t, v = np.sinh(u)[:, None], np.exp(w)[None]
     mean, variance = np.broadcast_arrays(mu + t * scale, v * scale**2)
-    options = {"law": "student", "sigma": 1.0, "centre": 0.3}
+    options = {"distribution": "student", "sigma": 1.0, "centre": 0.3}
     values = np.empty(mean.shape)
     for inside, side in ((1, u >= 0), (0, u < 0)):
         m, x = mean[side].reshape(-1, 1), variance[side].reshape(-1, 1)
@@ -247,7 +248,7 @@ def test_the_mixture_of_a_student_arm_averages_to_one(N: int, mu: float, scale: 
     assert integrate.simpson(integrate.simpson(np.exp(values + chance + steps), x=w), x=u) <= 1
 
 
-def test_the_law_that_variances_are_drawn_from() -> None:
+def test_the_distribution_that_variances_are_drawn_from() -> None:
     """Normal-inverse-gamma: a centre worth KAPPA pulls, shape SHAPE, rate SHAPE sigma^2; a numerical integral."""
     N, m, v, mu, sigma, centre = 6, 0.9, 0.5, 0.2, 0.8, -0.1
 
@@ -262,6 +263,6 @@ def test_the_law_that_variances_are_drawn_from() -> None:
     )
     inner = integrate.simpson(prior * likely(mean, variance) * variance * 3 * np.cosh(u), x=u)
     wanted = math.log(integrate.simpson(inner, x=w) / likely(mu, v + (m - mu) ** 2))
-    options = {"law": "student", "sigma": sigma, "centre": centre}
+    options = {"distribution": "student", "sigma": sigma, "centre": centre}
     assert values_of(Threshold(mu), N, [[m]], 1, [[v]], **options) == pytest.approx(wanted, rel=1e-5)
     assert TopK(1).certifier(2, **options).numbers[5] == sigma**2

@@ -54,37 +54,39 @@ class BetterThanControl(SetProblem):
         return Certifier.of(nearest, K, numbers, self.tolerance, self.share)
 
 
-def divergence(law: str, m: Any, mu: Any, v: float) -> Any:
-    if law == "gaussian":
+def divergence(distribution: str, m: Any, mu: Any, v: float) -> Any:
+    if distribution == "gaussian":
         return (m - mu) ** 2 / (2 * v)
-    if law == "student":
+    if distribution == "student":
         return 0.5 * np.log1p((m - mu) ** 2 / v)
     with np.errstate(divide="ignore", invalid="ignore"):
         return m * np.log(m / mu) + (1 - m) * np.log((1 - m) / (1 - mu))
 
 
-@pytest.mark.parametrize("law", ["gaussian", "bernoulli", "student"])
-def test_the_evidence_is_that_of_brute_force(law: str) -> None:
+@pytest.mark.parametrize("distribution", ["gaussian", "bernoulli", "student"])
+def test_the_evidence_is_that_of_brute_force(distribution: str) -> None:
     """Over a grid of the control's mean; the other arm then moves to the edge, or stays."""
     random, problem, y = np.random.default_rng(1), BetterThanControl(), np.linspace(0.0505, 0.9495, 50_001)
     for _ in range(8):
         pulls, mean, v = random.integers(1, 60, 4), random.uniform(0.1, 0.9, 4), random.uniform(0.05, 0.25, 4)
-        scale = v if law == "student" else np.full(4, 0.49)
+        scale = v if distribution == "student" else np.full(4, 0.49)
         answer = random.integers(0, 2, 4).astype(bool)
         wanted = math.inf
         for i in range(1, 4):
             edge = y - 0.05 if answer[i] else y + 0.05
             x = np.minimum(mean[i], edge) if answer[i] else np.maximum(mean[i], edge)
-            cost = pulls[0] * divergence(law, mean[0], y, scale[0]) + pulls[i] * divergence(law, mean[i], x, scale[i])
+            cost = pulls[0] * divergence(distribution, mean[0], y, scale[0]) + pulls[i] * divergence(
+                distribution, mean[i], x, scale[i]
+            )
             wanted = min(wanted, float(cost.min()))
-        found = problem.evidence(pulls, mean, answer, law=law, sigma=0.7, variance=v)
+        found = problem.evidence(pulls, mean, answer, distribution=distribution, sigma=0.7, variance=v)
         assert found == pytest.approx(max(wanted, 0.0), rel=1e-6, abs=1e-6)
 
 
 def test_the_certificate_pays_for_each_alternative() -> None:
     pulls, mean = np.array([900, 900, 900]), np.array([0.5, 0.2, 0.9])
     levels = [
-        BetterThanControl(share=share).certified_level(pulls, mean, law="bernoulli", boundary=boundary)
+        BetterThanControl(share=share).certified_level(pulls, mean, distribution="bernoulli", boundary=boundary)
         for boundary in ("mixture", "kaufmann-koolen")
         for share in (1.0, 10.0)
     ]
@@ -118,7 +120,7 @@ def test_the_best_proportions_are_not_known() -> None:
     class Timed(BetterThanControl):
         name = "Timed"
 
-        def characteristic_time(self, means: Any, *, law: str = "gaussian", sigma: float = 1.0) -> float:
+        def characteristic_time(self, means: Any, *, distribution: str = "gaussian", sigma: float = 1.0) -> float:
             return 100.0
 
     assert Timed().lower_bound([0.5, 0.2, 0.9], 0.1) == pytest.approx(100 * 0.8 * math.log(9))
@@ -152,7 +154,7 @@ class Lacking(agents.Agent):
 
 
 def played(agent: Any, episodes: int, **parameters: Any) -> Any:
-    instance = {"law": "bernoulli", "mean": [0.5, 0.35, 0.65, 0.5, 0.44]}
+    instance = {"distribution": "bernoulli", "mean": [0.5, 0.35, 0.65, 0.5, 0.44]}
     kwargs = {"instance": instance, "delta": 0.1, "tolerance": 0.05, "max_pulls": 10**6, **parameters}
     problem = f"{__name__}:BetterThanControl"
     return agents.evaluate(agent, problem, episodes=episodes, env_kwargs=kwargs, progress=False).episodes

@@ -19,7 +19,7 @@ from agents import promises
 from agents.evaluation.statistics import verdict
 from agents.registry import AGENTS
 from bandit_envs import Task
-from bandit_envs.stopping.laws import LAWS as DISTRIBUTIONS
+from bandit_envs.stopping.distributions import CODES
 
 TOP_K, BEST_ARM = "bandit_envs/TopK-v0", "bandit_envs/BestArm-v0"
 CRITERIA = ("aggregate", "each", "exact")
@@ -56,7 +56,7 @@ def test_every_agent_that_stops_stands_in_one_row_of_the_table_of_promises() -> 
     assert sorted(rows) == sorted({*stopping, "any agent with stop='certificate'"})
     certified = promises.AGENTS[0]
     assert set(certified.who) == CERTIFIED
-    assert {row.who[0].strip("`") for row in promises.CERTIFICATES if "," not in row.who[0]} == set(DISTRIBUTIONS)
+    assert {row.who[0].strip("`") for row in promises.CERTIFICATES if "," not in row.who[0]} == set(CODES)
 
 
 def test_the_page_on_certificates_has_the_table_of_promises() -> None:
@@ -84,7 +84,11 @@ def errors(name: str, where: str, criterion: str, delta: float, episodes: int, m
     """Wrong answers by stopping; None where the pair is refused, which names the criterion."""
     mean, k, epsilon = INSTANCES[where]
     best = "TopK" not in AGENTS[name.partition("(")[0]].solves
-    kwargs: dict[str, Any] = {"instance": {"law": "bernoulli", "mean": mean}, "epsilon": epsilon, "delta": delta}
+    kwargs: dict[str, Any] = {
+        "instance": {"distribution": "bernoulli", "mean": mean},
+        "epsilon": epsilon,
+        "delta": delta,
+    }
     kwargs |= {"criterion": criterion, "max_pulls": most} | ({} if best else {"k": k})
     try:
         rows = agents.evaluate(name, BEST_ARM if best else TOP_K, episodes=episodes, env_kwargs=kwargs).episodes
@@ -138,7 +142,7 @@ def test_limits_have_teeth(name: str, where: str, criterion: str) -> None:
 # --- all good arms ---------------------------------------------------------------------------------------------------
 
 # Without slack two means are .1 from the boundary; with slack one lies in it. The best arm is unique.
-NEAR = {"law": "gaussian", "mean": [1.0, 0.6, 0.4, 0.85], "sd": 0.25}
+NEAR = {"distribution": "gaussian", "mean": [1.0, 0.6, 0.4, 0.85], "sd": 0.25}
 FORMS: dict[str, dict[str, Any]] = {
     "additive": {"epsilon": 0.5},
     "multiplicative": {"epsilon": 0.5, "multiplicative": True},
@@ -204,7 +208,7 @@ def test_verdicts_by_hand() -> None:
     ],
 )
 def test_verdicts_are_about_runs_that_stopped(name: str, more: dict[str, Any], wanted: str) -> None:
-    instance = {"law": "bernoulli", "mean": [0.6, 0.5, 0.5, 0.5]}
+    instance = {"distribution": "bernoulli", "mean": [0.6, 0.5, 0.5, 0.5]}
     kwargs: dict[str, Any] = {"instance": instance, "k": 1, "epsilon": 0.05, "delta": 0.1, **more}
     found = agents.evaluate(name, TOP_K, episodes=100, env_kwargs=kwargs)
     assert found.summary()["verdict"].tolist() == [wanted]

@@ -64,7 +64,7 @@ def test_no_answer_is_certified_by_a_scale_that_the_results_refute(name: str, si
     result = agents.evaluate(
         [f"{name}(sigma={sigma})"], "Threshold", episodes=60, env_kwargs={"instance": TABLE, **CAP}
     )
-    agents.make(f"{name}(sigma=0.5, law='gaussian')", be.PureExplorationEnv("Threshold", **CAP))
+    agents.make(f"{name}(sigma=0.5, distribution='gaussian')", be.PureExplorationEnv("Threshold", **CAP))
     stopped = ~result.episodes.truncated
     assert not (stopped & ~result.episodes.correct).any()
 
@@ -95,11 +95,11 @@ def test_the_known_scale_counts_in_its_place() -> None:
     apart = be.Resampled([np.r_[np.zeros(8), np.ones(2)], np.r_[np.zeros(3), np.ones(7)]])
     kwargs = {"instance": apart, "threshold": 0.5, "delta": 0.1}
     result = agents.evaluate(
-        ["evidence(sigma=0.1)", "evidence(law='gaussian')"], "Threshold", episodes=100, env_kwargs=kwargs
+        ["evidence(sigma=0.1)", "evidence(distribution='gaussian')"], "Threshold", episodes=100, env_kwargs=kwargs
     )
     pulls = result.summary().set_index("agent")["total_pulls"]
     assert result.episodes.correct.all()
-    assert pulls["evidence(sigma=0.1)"] < 1.2 * pulls["evidence(law='gaussian')"]
+    assert pulls["evidence(sigma=0.1)"] < 1.2 * pulls["evidence(distribution='gaussian')"]
 
 
 def test_the_levels_are_those_of_the_known_scale() -> None:

@@ -1,4 +1,4 @@
-"""A session that uses every problem, law, form and face of the environments, and a report on the kernels.
+"""A session that uses every problem, distribution, form and face of the environments, and a report on the kernels.
 
 Of each kernel of `bandit_envs`: {module.kernel: [signatures, cache hits, cache misses]}. Run by test_compiled.py.
 """
@@ -19,22 +19,22 @@ from bandit_envs.envs.catalogue import ENVIRONMENTS
 from bandit_envs.kernels.geometry import Polyhedron
 from bandit_envs.kernels.rng import agent_uniforms
 
-LAWS = [
-    {"law": "bernoulli", "mean": [0.25, 0.5, 0.75]},
-    {"law": "gaussian", "mean": [0.25, 0.5, 0.75]},
-    {"law": "uniform", "mean": [0.25, 0.5, 0.75]},
-    {"law": "categorical", "values": [1, 2, 3], "probabilities": [[1, 1, 1], [0, 1, 2], [5, 0, 1]]},
-    {"law": "resampled", "rows": [[0, 1], [2, 3, 4], [1]]},
-    {"law": "tabulated", "quantiles": [[0, 0.5, 1], [0.2, 0.3, 0.9], [1, 1, 2]]},
-    *({"sampler": {"law": law, "arms": 3}} for law in ("bernoulli", "gaussian", "uniform")),
-    {"sampler": {"law": "gaussian", "arms": 3, "mean": {"normal": [1.0, 1.0]}}},
+DISTRIBUTIONS = [
+    {"distribution": "bernoulli", "mean": [0.25, 0.5, 0.75]},
+    {"distribution": "gaussian", "mean": [0.25, 0.5, 0.75]},
+    {"distribution": "uniform", "mean": [0.25, 0.5, 0.75]},
+    {"distribution": "categorical", "values": [1, 2, 3], "probabilities": [[1, 1, 1], [0, 1, 2], [5, 0, 1]]},
+    {"distribution": "resampled", "rows": [[0, 1], [2, 3, 4], [1]]},
+    {"distribution": "tabulated", "quantiles": [[0, 0.5, 1], [0.2, 0.3, 0.9], [1, 1, 2]]},
+    *({"sampler": {"distribution": distribution, "arms": 3}} for distribution in ("bernoulli", "gaussian", "uniform")),
+    {"sampler": {"distribution": "gaussian", "arms": 3, "mean": {"normal": [1.0, 1.0]}}},
 ]
 WIDE = [
-    {"law": "bernoulli", "mean": [[0.1, 0.9], [0.5, 0.5]]},
-    {"law": "gaussian", "mean": [[0.1, 0.9], [0.5, 0.5]]},
-    {"law": "resampled", "rows": [[[0, 1]], [[2, 3], [4, 5]]]},
-    {"law": "tabulated", "quantiles": [[[0, 1], [2, 3]], [[0, 0], [1, 1]]]},
-    {"sampler": {"law": "uniform", "arms": 3, "dimensions": 2}},
+    {"distribution": "bernoulli", "mean": [[0.1, 0.9], [0.5, 0.5]]},
+    {"distribution": "gaussian", "mean": [[0.1, 0.9], [0.5, 0.5]]},
+    {"distribution": "resampled", "rows": [[[0, 1]], [[2, 3], [4, 5]]]},
+    {"distribution": "tabulated", "quantiles": [[[0, 1], [2, 3]], [[0, 0], [1, 1]]]},
+    {"sampler": {"distribution": "uniform", "arms": 3, "dimensions": 2}},
 ]
 SHAPES = [  # a half-line, and in two dimensions a box, a half-plane, a simplex, a wedge
     ([[1.0]], [0.5]),
@@ -77,16 +77,16 @@ def run(env_id: str, **settings: object) -> None:
 
 def everything() -> None:
     evidence()
-    for actions, observation in FORMS:  # in the full form every law, and every shape of sets
+    for actions, observation in FORMS:  # in the full form every distribution, and every shape of sets
         form = {"actions": actions, "observation": observation, "budget": 20}
         for row in ENVIRONMENTS.values():
             run(row.id, **form)
-    for instance in LAWS:
+    for instance in DISTRIBUTIONS:
         run("bandit_envs/Threshold-v0", instance=instance, threshold=1.0 if "values" in instance else 0.5, **form)
         run("bandit_envs/AllGood-v0", instance=instance, shuffle_arms=True, pull_cost=0.1, **form)
         run("bandit_envs/TopK-v0", instance=instance, k=2, reward="correct", max_pulls=10, **form)
     for A, b in SHAPES:
-        for instance in (WIDE if len(A[0]) == 2 else LAWS)[::2]:
+        for instance in (WIDE if len(A[0]) == 2 else DISTRIBUTIONS)[::2]:
             run("bandit_envs/Feasible-v0", instance=instance, A=A, b=b, tolerance=0.1, **form)
     for instance in WIDE:
         run("bandit_envs/Feasible-v0", instance=instance, A=A, b=b, pull="coordinate", shuffle_arms=True, **form)
@@ -110,7 +110,7 @@ def kernels() -> dict[str, Dispatcher]:
 
 
 def evidence() -> None:
-    """Every problem's evidence and certificate, by every law and search, and the game."""
+    """Every problem's evidence and certificate, by every distribution and search, and the game."""
     generator = np.random.default_rng(0)
     pulls, mean = generator.integers(1, 99, (2, 5)), generator.random((2, 5))
     problems = [
@@ -118,10 +118,10 @@ def evidence() -> None:
         bandit_envs.AllGood(0.2),
     ]  # fmt: skip
     for problem in problems:
-        for law in ("gaussian", "bernoulli"):
-            problem.evidence(pulls, mean, law=law)
-            problem.characteristic_time(mean[0], law=law)
-        problem.certified_level(pulls, mean, law="student", variance=mean)
+        for distribution in ("gaussian", "bernoulli"):
+            problem.evidence(pulls, mean, distribution=distribution)
+            problem.characteristic_time(mean[0], distribution=distribution)
+        problem.certified_level(pulls, mean, distribution="student", variance=mean)
     bandit_envs.Feasible([[-1.0, 0.0], [0.0, 1.0]], [-0.5, 0.5]).evidence(pulls, generator.random((2, 5, 2)))
 
 

@@ -27,7 +27,7 @@ _T = special.owens_t(np.arange(5 * STEPS + 1)[:, None] / STEPS, np.arange(COLUMN
 
 
 def density(x: Any) -> Any:
-    """Of the standard normal law."""
+    """Of the standard normal distribution."""
     return np.exp(-x * x / 2) / ROOT_2_PI
 
 
@@ -72,10 +72,10 @@ def right_exactly(z: float, r: float, t: float = 0.0) -> float:
 
 def short_of(q: np.ndarray, k: int) -> float:
     """E (k - N)^+ for N arms above, which are above with chances q independently."""
-    law = np.ones(1)
+    distribution = np.ones(1)
     for one in q:
-        law = np.convolve(law, [1 - one, one])
-    return float((law * np.maximum(k - np.arange(len(law)), 0)).sum())
+        distribution = np.convolve(distribution, [1 - one, one])
+    return float((distribution * np.maximum(k - np.arange(len(distribution)), 0)).sum())
 
 
 class Slow:

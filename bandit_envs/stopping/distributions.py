@@ -1,4 +1,4 @@
-"""What it costs to move the means of arms: divergences of three laws, and the cheapest move of one arm or of a pair.
+"""The cost of moving the means of arms: divergences of three distributions, and the cheapest move of an arm or a pair.
 
 The cost of a move of an arm from its empirical mean m to mu is w d(m, mu), with a weight w: its number of pulls, or
 what a boundary makes of it. Garivier & Kaufmann, COLT 2016, section 2, and Kaufmann & Koolen, JMLR 2021, section 2.
@@ -18,19 +18,19 @@ import math
 
 from ..kernels.compiled import inlined, part
 
-__all__ = ["BERNOULLI", "GAUSSIAN", "LAWS", "STUDENT", "arm_cost", "curvature", "divergence", "pair_cost", "slope"]
+__all__ = ["BERNOULLI", "CODES", "GAUSSIAN", "STUDENT", "arm_cost", "curvature", "divergence", "pair_cost", "slope"]
 
 GAUSSIAN, BERNOULLI, STUDENT = range(3)
-LAWS = {"gaussian": GAUSSIAN, "bernoulli": BERNOULLI, "student": STUDENT}
+CODES = {"gaussian": GAUSSIAN, "bernoulli": BERNOULLI, "student": STUDENT}
 STEPS = 200  # of a root finder, far more than it takes: every second one halves its interval
 
 
 @inlined
-def divergence(law, m, v, mu):
+def divergence(distribution, m, v, mu):
     """d(m, mu); inf where no mean mu is possible."""
-    if law == GAUSSIAN:
+    if distribution == GAUSSIAN:
         return (m - mu) * (m - mu) / (2.0 * v)
-    if law == STUDENT:
+    if distribution == STUDENT:
         return 0.5 * math.log1p((m - mu) * (m - mu) / v)
     if not 0.0 <= mu <= 1.0:
         return math.inf
@@ -43,27 +43,27 @@ def divergence(law, m, v, mu):
 
 
 @inlined
-def arm_cost(law, w, m, v, mu):
+def arm_cost(distribution, w, m, v, mu):
     """w d(m, mu), 0 for an arm of weight 0."""
-    return w * divergence(law, m, v, mu) if w > 0.0 else 0.0
+    return w * divergence(distribution, m, v, mu) if w > 0.0 else 0.0
 
 
 @inlined
-def slope(law, m, v, mu):
+def slope(distribution, m, v, mu):
     """The derivative of d(m, mu) in mu."""
-    if law == GAUSSIAN:
+    if distribution == GAUSSIAN:
         return (mu - m) / v
-    if law == STUDENT:
+    if distribution == STUDENT:
         return (mu - m) / (v + (mu - m) * (mu - m))
     return (mu - m) / (mu * (1.0 - mu)) if mu != m else 0.0
 
 
 @inlined
-def curvature(law, m, v, mu):
+def curvature(distribution, m, v, mu):
     """The second derivative of d(m, mu) in mu."""
-    if law == GAUSSIAN:
+    if distribution == GAUSSIAN:
         return 1.0 / v
-    if law == STUDENT:
+    if distribution == STUDENT:
         q = (mu - m) * (mu - m)
         return (v - q) / ((v + q) * (v + q))
     return (m / (mu * mu) if m > 0.0 else 0.0) + ((1.0 - m) / ((1.0 - mu) * (1.0 - mu)) if m < 1.0 else 0.0)
@@ -154,11 +154,11 @@ def _student_pair(m, w, v, g, x, u, low, high):
 
 
 @inlined
-def pair_cost(law, lower, x, u, raised, w, v, a, b, floor):
+def pair_cost(distribution, lower, x, u, raised, w, v, a, b, floor):
     """The cheapest move of two arms to means with mu_i <= a mu_j + b and mu_j >= floor, where a > 0.
 
     Args:
-        law: of both arms.
+        distribution: of both arms.
         lower, x, u: mean, weight and scale of arm i, which is lowered.
         raised, w, v: mean, weight and scale of arm j, which is raised.
         a, b, floor: of the condition; floor -inf: none.
@@ -167,23 +167,23 @@ def pair_cost(law, lower, x, u, raised, w, v, a, b, floor):
         The cost, and mu_j; mu_i is min(mean of i, a mu_j + b).
     """
     low, high = max(raised, floor), (lower - b) / a
-    if law == BERNOULLI:
+    if distribution == BERNOULLI:
         low = max(low, -b / a)
         if low > 1.0:
             return math.inf, low
     if high <= low:  # arm i may stay
-        return arm_cost(law, w, raised, v, low) if low > raised else 0.0, low
-    if law == BERNOULLI:
+        return arm_cost(distribution, w, raised, v, low) if low > raised else 0.0, low
+    if distribution == BERNOULLI:
         high = min(high, 1.0)
     if w <= 0.0 and high >= floor:
         return 0.0, high
     if x <= 0.0:
-        return arm_cost(law, w, raised, v, low) if low > raised else 0.0, low
-    if law == GAUSSIAN:
+        return arm_cost(distribution, w, raised, v, low) if low > raised else 0.0, low
+    if distribution == GAUSSIAN:
         y = (w * raised / v + a * x * (lower - b) / u) / (w / v + a * a * x / u)
         y = min(max(y, low), high)
-    elif law == BERNOULLI:
+    elif distribution == BERNOULLI:
         y = _bernoulli_pair(raised, w, lower, x, a, b, low, high)
     else:
         y = _student_pair(raised, w, v, (lower - b) / a, x, u / (a * a), low, high)
-    return arm_cost(law, w, raised, v, y) + arm_cost(law, x, lower, u, a * y + b), y
+    return arm_cost(distribution, w, raised, v, y) + arm_cost(distribution, x, lower, u, a * y + b), y
