@@ -145,7 +145,7 @@ def log_mixture(y: Any) -> Any:
     ("N", "M", "a"), [(1, 1, 1.0), (60, 60, 0.7), (121, 5000, 1.0), (40_000, 130_000, 0.7), (10**6, 3, 1.0)]
 )
 def test_the_value_of_a_pair_is_below_its_mixture_wherever_the_means_meet(N: int, M: int, a: float) -> None:
-    """And by how much is as docs/certificates.md says, to the last digit."""
+    """And by how much is as docs/certificates-theory.md says, to the last digit."""
     rho, share = term(min(N, M))
     spread = math.sqrt((N + rho) / N**2 + a * a * (M + rho) / M**2)
     for z in (0.3, 1.0, 2.0, 3.5, 6.0):

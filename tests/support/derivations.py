@@ -1,4 +1,4 @@
-"""The numbers behind guarantees, derived a second time: from the text of docs/certificates.md, by none of its code."""
+"""The numbers behind guarantees, derived again: from the text of docs/certificates-theory.md, by none of its code."""
 
 from __future__ import annotations
 
