@@ -126,8 +126,8 @@ def from_table(
         for arm_name, x in zip(table.arms, rows, strict=True):
             if len(x) < 2 or (x.min(axis=0) == x.max(axis=0)).any():
                 raise ValueError(
-                    f"distribution='gaussian' needs 2 different values of each arm, arm {arm_name!r} of {table.of} has "
-                    f"{x.tolist()!s:.80}"
+                    f"distribution='gaussian' needs at least 2 different values of each arm, arm {arm_name!r} "
+                    f"of {table.of} has {x.tolist()!s:.80}"
                 )
         arms = Gaussian(means, np.array([x.std(axis=0, ddof=1) for x in rows]))
     else:
