@@ -198,7 +198,7 @@ class Sampler(Distributed):
         lowest, highest = _mean_range(kind)
         if self._kind == "normal" and (self._values[1] <= 0 or lowest > -np.inf or highest < np.inf):
             raise ValueError(
-                f"normal means need sd > 0 and arms of any mean, got {self._values}, {distribution!r:.200}"
+                f"normal means need sd > 0, and no Bernoulli arms, got {self._values}, {distribution!r:.200}"
             )
         if self._kind == "around":
             centre, least, most = self._values
