@@ -127,8 +127,8 @@ def from_table(
         for arm_name, x in zip(table.arms, rows, strict=True):
             if len(x) < 2 or (x.min(axis=0) == x.max(axis=0)).any():
                 raise ValueError(
-                    f"distribution='gaussian' needs 2 different values of each arm, arm {arm_name!r} of {table.of} has "
-                    f"{x.tolist()!s:.80}"
+                    f"distribution='gaussian' needs at least 2 different values of each arm, arm {arm_name!r} "
+                    f"of {table.of} has {x.tolist()!s:.80}"
                 )
         arms = Gaussian(means, np.array([x.std(axis=0, ddof=1) for x in rows]))
     else:
@@ -199,7 +199,7 @@ class Sampler(Distributed):
         lowest, highest = _mean_range(kind)
         if self._kind == "normal" and (self._values[1] <= 0 or lowest > -np.inf or highest < np.inf):
             raise ValueError(
-                f"normal means need sd > 0 and arms of any mean, got {self._values}, {distribution!r:.200}"
+                f"normal means need sd > 0, and no Bernoulli arms, got {self._values}, {distribution!r:.200}"
             )
         if self._kind == "around":
             centre, least, most = self._values

@@ -16,11 +16,7 @@ SPELLINGS = OLD, NEW = "law", "distribution"
 
 
 def spelled(given: Mapping[str, Any], taken: Collection[str] = (NEW,)) -> dict[str, Any]:
-    """Keywords or a JSON form, in the spelling of the names that are taken.
-
-    Raises:
-        ValueError: naming both, for what is given in both spellings.
-    """
+    """Keywords or a JSON form, in the spelling of the names that are taken; a ValueError where both are given."""
     if OLD in given and NEW in given and not (OLD in taken and NEW in taken):
         both = f"{NEW}={given[NEW]!r:.80} and {OLD}={given[OLD]!r:.80}"
         raise ValueError(f"{both} are two spellings of one thing: leave out {OLD}, the old one")
