@@ -1,7 +1,7 @@
 """What a way to be wrong is worth: the logarithm of the evidence beyond the boundary, before the number of ways.
 
 Most boundaries take a penalty off the cost for each arm of the way. Those of Gaussian (sub-Gaussian) arms do better,
-with one mixture of likelihood ratios for the whole way (docs/certificates.md has the proof):
+with one mixture of likelihood ratios for the whole way (docs/certificates-theory.md has the proof):
 
 scales    The alternative of each arm lies N(mu, sigma^2 / rho) around the true mean, and rho is that of `RHOS` with
           weight `SHARES`: the same for all arms of the way, so that its price is paid once. Of the sum over rho, one
