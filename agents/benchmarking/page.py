@@ -1,4 +1,4 @@
-"""The figure and the page of a benchmark."""
+"""The figure and the page of a `Benchmark`."""
 
 from __future__ import annotations
 
@@ -18,20 +18,18 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from pandas import DataFrame
 
-    from .run import Benchmark
-
 __all__ = ["draw", "write"]
 
 EXTREMES = 5  # tasks on which an agent does best, and worst, that the page names
 
 
-def draw(result: Benchmark, path: str | Path | None = None) -> Figure:
+def draw(result: Any, path: str | Path | None = None) -> Figure:
     """Overall scores with intervals; scores by group; performance profiles. `path`: of a file to write."""
     require("matplotlib", "a figure")
     from matplotlib.figure import Figure
 
     summary = result.summary()
-    groups = [name for name in summary if f"{name}_low" in summary and name != "score"]
+    groups = [str(name) for name in summary if f"{name}_low" in summary and name != "score"]
     figure = Figure(figsize=(12, 2.6 + 0.26 * max(8, len(summary))), layout="constrained")
     whole, by_group, profiles = figure.subplots(1, 3, width_ratios=[1, 1.3, 1])
     y = np.arange(len(summary))[::-1]
@@ -53,7 +51,7 @@ def draw(result: Benchmark, path: str | Path | None = None) -> Figure:
     return figure
 
 
-def write(result: Benchmark, folder: str | Path) -> Path:
+def write(result: Any, folder: str | Path) -> Path:
     """The tables as CSV, the figure and the page."""
     place = Path(folder)
     place.mkdir(parents=True, exist_ok=True)
@@ -93,7 +91,7 @@ def _table(head: list[str], rows: list[list[str]]) -> str:
 
 
 def _summary(summary: DataFrame) -> str:
-    names = [name for name in summary if f"{name}_low" in summary]
+    names = [str(name) for name in summary if f"{name}_low" in summary]
     rows = [
         [html.escape(row["agent"]), *(_score(row[name], row[f"{name}_low"], row[f"{name}_high"]) for name in names)]
         for _, row in summary.iterrows()
@@ -101,7 +99,7 @@ def _summary(summary: DataFrame) -> str:
     return _table(["agent", "all tasks", *(name.replace("_", ", ") for name in names[1:])], rows)
 
 
-def _extremes(result: Benchmark) -> str:
+def _extremes(result: Any) -> str:
     """Where each agent wins and loses."""
     rows = []
     for agent, cells in result.cells.items():
@@ -112,19 +110,19 @@ def _extremes(result: Benchmark) -> str:
     return _table(["agent", "best on", "worst on"], rows)
 
 
-def _cells(result: Benchmark) -> str:
+def _cells(result: Any) -> str:
     """Scores by task, and below the notes."""
     rows = []
     for place, task in enumerate(result.tasks):
         found = [result.cells[agent][place].row for agent in result.agents]
-        scores = [_score(row["score"], row["score_low"], row["score_high"]) for row in found]
+        shown = [_score(row["score"], row["score_low"], row["score_high"]) for row in found]
         best = f"{task.best:.4g} ({html.escape(task.best_agent)})"
-        rows.append([task.name, html.escape(task.source), f"{task.uniform:.4g}", best, *scores])
+        rows.append([task.name, html.escape(task.source), f"{task.uniform:.4g}", best, *shown])
     notes = [
         [cell.task.name, html.escape(agent), html.escape(cell.note)]
         for agent, cells in result.cells.items()
         for cell in cells
         if cell.note
     ]
-    scores = _table(["task", "source", "uniform", "best known", *result.agents], rows)
-    return scores + (_table(["task", "agent", "note"], notes) if notes else "")
+    head = ["task", "source", "uniform", "best known", *map(html.escape, result.agents)]
+    return _table(head, rows) + (_table(["task", "agent", "note"], notes) if notes else "")

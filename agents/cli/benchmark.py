@@ -51,7 +51,7 @@ class Benchmark(Command):
             list(self.agents), self.set, self.out, self.jobs, progress=self.progress, trust=self.trust
         )
         summary = result.summary()
-        names = [name for name in summary if f"{name}_low" in summary]
+        names = [str(name) for name in summary if f"{name}_low" in summary]
         rows = [[row["agent"], *(_shown(row, name) for name in names)] for _, row in summary.iterrows()]
         print(table(["agent", *names], rows))
         for cell in (cell for own in result.cells.values() for cell in own if cell.note):
