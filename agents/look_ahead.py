@@ -26,7 +26,7 @@ import numpy as np
 
 from bandit_envs import Simulation
 from bandit_envs.kernels import episode_kernel
-from bandit_envs.problems import LookaheadModel, LookaheadRoom, relative_gains
+from bandit_envs.problems import LookaheadModel, LookaheadScratch, relative_gains
 from bandit_envs.simulation import Playing, Quiet, player
 
 from .core.agent import Agent, Ints, Observation, Problems, unfit
@@ -37,19 +37,19 @@ TIE = 1e-12  # D4
 
 
 @episode_kernel
-def largest_gain(e: int, made, sums, ranged, model: LookaheadModel, room: LookaheadRoom):
+def largest_gain(e: int, made, sums, ranged, model: LookaheadModel, scratch: LookaheadScratch):
     """The arm with the largest gain; pulls made (E, K), sums of samples (E, K D), whether samples have a range."""
     K, arm = made.shape[1], 0
     if not ranged:
         for i in range(K):
             if made[e, i] == 0:
                 return i  # D5
-    relative_gains(model, room, made[e], sums[e])  # D1, D2, D3
+    relative_gains(model, scratch, made[e], sums[e])  # D1, D2, D3
     for i in range(1, K):
-        arm = i if room.gains[i] > room.gains[arm] else arm
-    least = room.gains[arm] - TIE
+        arm = i if scratch.gains[i] > scratch.gains[arm] else arm
+    least = scratch.gains[arm] - TIE
     for i in range(K):
-        if room.gains[i] >= least:
+        if scratch.gains[i] >= least:
             return i  # D4
     return arm
 
@@ -85,14 +85,14 @@ class LookAhead(Agent):
         if total.size != pulls.size * self.task.D:
             raise unfit(pulls, total, len(pulls), "total")
         out = np.empty(len(pulls), np.int64)
-        model, room = self.lookahead.parts()
-        largest_gain.quick(pulls, total.reshape(len(pulls), -1), self.task.support is not None, model, room, out)
+        model, scratch = self.lookahead.parts()
+        largest_gain.quick(pulls, total.reshape(len(pulls), -1), self.task.support is not None, model, scratch, out)
         return out
 
     def played(self, simulation: Simulation, quiet: Quiet, observation: Observation, state: Any) -> Ints:
         out = np.empty(len(observation["pulls"]), np.int64)
         pulls, total = simulation.pulls.reshape(len(out), -1), simulation.total.reshape(len(out), -1)
-        model, room = self.lookahead.parts()
+        model, scratch = self.lookahead.parts()
         playing = Playing(simulation, quiet)
-        player(largest_gain)(pulls, total, self.task.support is not None, model, room, out, playing)
+        player(largest_gain)(pulls, total, self.task.support is not None, model, scratch, out, playing)
         return out

@@ -1,6 +1,6 @@
 """bandit-envs: pure-exploration bandit problems as Gymnasium environments. Importing registers them.
 
-What authors of agents, problems and distributions need besides is in the rooms: `kernels`, `instances`, `problems`,
+What authors of agents, problems and distributions need besides is in the packages: `kernels`, `instances`, `problems`,
 `stopping`, `simulation`, `envs`, each with an `__all__`.
 """
 

@@ -14,8 +14,8 @@ from typing import Any
 __all__ = ["MODULES", "NAMES", "follow"]
 
 NAMES = {
-    name: room
-    for room, names in {
+    name: package
+    for package, names in {
         "envs": """
             FeatureTable View Viewer arms_that_matter boundary_of entries_of fresh_root image limits_of outline
             tally
@@ -26,7 +26,7 @@ NAMES = {
             lean mask number numbers parse_call part pointer root_number routine slot_kernel unknown view
         """,
         "problems": """
-            Deviation Lookahead LookaheadModel LookaheadRoom Measure Potential Samples at_boundary cutoff
+            Deviation Lookahead LookaheadModel Measure Potential Samples at_boundary cutoff
             deviations relative_gains
         """,
         "simulation": """
@@ -34,7 +34,7 @@ NAMES = {
         """,
         "stopping": """
             BERNOULLI Certifier GAUSSIAN STUDENT arm_cost arm_penalty arm_value bernoulli_value divergence
-            enough nearest_way own_numbers pair_alternative pair_bounds pair_cost pair_value report_pair
+            enough own_numbers pair_alternative pair_bounds pair_cost pair_value report_pair
         """,
     }.items()
     for name in names.split()
@@ -47,16 +47,21 @@ FILES = {
     "simulation": "sampling simulator playing",
 }
 STOPPING = """
-    asking authors boundaries bounds certifier crossing decided game game_ways kinds levels nearest
+    asking authors boundaries bounds certifier crossing decided game kinds levels nearest
     polyhedral scale statistics swaps values
 """
 MODULES = {
     "evidence": "stopping",
     **{f"evidence.{name}": f"stopping.{name}" for name in STOPPING.split()},
     "evidence.laws": "stopping.distributions",
-    **{name: f"{room}.{name}" for room, names in FILES.items() for name in names.split()},
+    "evidence.game_ways": "stopping.game_alternatives",
+    **{name: f"{package}.{name}" for package, names in FILES.items() for name in names.split()},
 }
-RENAMED = {"LAWS": ("instances", "DISTRIBUTIONS")}
+RENAMED = {
+    "LAWS": ("instances", "DISTRIBUTIONS"),
+    "LookaheadRoom": ("problems", "LookaheadScratch"),
+    "nearest_way": ("stopping", "nearest_alternative"),
+}
 
 
 def follow(name: str) -> Any:
@@ -66,9 +71,9 @@ def follow(name: str) -> Any:
         AttributeError: where there was no such name.
     """
     if name in NAMES or name in RENAMED:
-        room, now = RENAMED.get(name) or (NAMES[name], name)
-        warnings.warn(f"bandit_envs.{name} is now bandit_envs.{room}.{now}", DeprecationWarning, stacklevel=2)
-        return getattr(importlib.import_module(f"bandit_envs.{room}"), now)
+        package, now = RENAMED.get(name) or (NAMES[name], name)
+        warnings.warn(f"bandit_envs.{name} is now bandit_envs.{package}.{now}", DeprecationWarning, stacklevel=2)
+        return getattr(importlib.import_module(f"bandit_envs.{package}"), now)
     if name in MODULES:
         return importlib.import_module(f"bandit_envs.{name}")
     raise AttributeError(f"module 'bandit_envs' has no attribute {name!r}")

@@ -69,7 +69,7 @@ class Reader(nn.Module):
             x = layer(x)
         return self.tell(self.end(x))
 
-    def room(self, episodes):
+    def cache(self, episodes):
         """What `read` keeps of so many episodes: keys and values."""
         return torch.zeros(LAYERS, 2, episodes, self.longest + 1, HEADS, DEPTH)
 
@@ -133,7 +133,7 @@ class ArmReader(nn.Module):
         x = x.gather(1, last.flatten(1)[..., None].expand(-1, -1, WIDTH)).unflatten(1, last.shape[1:])
         return self.pooled(x, places)
 
-    def room(self, episodes):
+    def cache(self, episodes):
         """What `read` keeps of so many episodes: arms, keys and values, and the last token of each arm."""
         return (
             torch.zeros(episodes, self.longest + 1, self.outputs),
@@ -192,7 +192,7 @@ class Historian(agents.Agent):
     def remember(self, observation):
         E = len(observation["length"])
         told = [np.zeros((E, reader.outputs), np.float32) for reader in self.readers]
-        return Reading(np.full(E, -1), [reader.room(E) for reader in self.readers], told)
+        return Reading(np.full(E, -1), [reader.cache(E) for reader in self.readers], told)
 
     @torch.no_grad()
     def catch_up(self, observation, state):

@@ -77,7 +77,7 @@ def rolled_out(K, E, random, readers, decide):
     """
     means, H = with_gap(random.random((E, K))), longest(K)
     tokens, arms = torch.zeros(E, H + 1, K + 1), torch.zeros(E, H, dtype=torch.int64)
-    pulls, rows, kept = np.zeros(E, np.int64), np.arange(E), [reader.room(E) for reader in readers]
+    pulls, rows, kept = np.zeros(E, np.int64), np.arange(E), [reader.cache(E) for reader in readers]
     for t in range(H + 1):
         at, place = torch.from_numpy(rows), torch.full((len(rows),), t)
         told = [reader.read(tokens[at, t], its, at, place).numpy() for reader, its in zip(readers, kept, strict=True)]

@@ -54,7 +54,7 @@ class Shares(nn.Module):
 
 
 class Weights(NamedTuple):
-    """The same as arrays, and room for three layers."""
+    """The same as arrays, and scratch for three layers."""
 
     first: np.ndarray
     first_bias: np.ndarray
@@ -62,7 +62,7 @@ class Weights(NamedTuple):
     inner_bias: np.ndarray
     last: np.ndarray
     last_bias: np.ndarray
-    room: np.ndarray
+    scratch: np.ndarray
 
 
 def train(seed):
@@ -99,24 +99,24 @@ def farthest_behind(e, seen: Seen, net: Weights, plans):
             x = net.first_bias[i]
             for j in range(3):
                 x += net.first[i, j] * seen.mean[e, j]
-            net.room[0, i] = max(x, 0.0)
+            net.scratch[0, i] = max(x, 0.0)
         for layer in range(2):
             for i in range(9):
-                x = net.room[layer, i] + net.inner_bias[layer, i]
+                x = net.scratch[layer, i] + net.inner_bias[layer, i]
                 for j in range(9):
-                    x += net.inner[layer, i, j] * net.room[layer, j]
-                net.room[layer + 1, i] = max(x, 0.0)
+                    x += net.inner[layer, i, j] * net.scratch[layer, j]
+                net.scratch[layer + 1, i] = max(x, 0.0)
         total, spent = 0.0, 1.0
         for k in range(3):
             x = net.last_bias[k]
             for j in range(9):
-                x += net.last[k, j] * net.room[2, j]
-            net.room[0, k] = np.exp(x)
-            total += net.room[0, k]
+                x += net.last[k, j] * net.scratch[2, j]
+            net.scratch[0, k] = np.exp(x)
+            total += net.scratch[0, k]
             spent += seen.pulls[e, k]
         which, most = 0, -np.inf
         for k in range(3):
-            behind = spent * net.room[0, k] / total - seen.pulls[e, k]
+            behind = spent * net.scratch[0, k] / total - seen.pulls[e, k]
             if behind > most:
                 which, most = k, behind
         clear(plans[e])

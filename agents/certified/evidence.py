@@ -1,22 +1,22 @@
-"""Evidence: pull what raises the evidence against the cheapest way to be wrong most; stop when all ways are excluded.
+"""Evidence: pull the arm that raises the evidence against the closest alternative most; stop when all are excluded.
 
 Ours, of what Garivier & Kaufmann, COLT 2016, and Russo, COLT 2016, teach: the pulls climb the function whose size stops
 them.
 
-symbols     t pulls so far, N_i those of arm i; a way: one or two arms, and the means that they are moved to; its value:
-            the cost of this move less what it must exceed
-rule        R1 stop when the value of the cheapest way is positive, and the certificate says so, which is asked after
-               each 1/200 of the pulls
+symbols     t pulls so far, N_i those of arm i; an alternative: one or two arms, and the means that they are moved to;
+            its statistic: the cost of this move less what it must exceed
+rule        R1 stop when the statistic of the closest alternative is positive, and the certificate says so, which is
+               asked after each 1/200 of the pulls
             R2 pull an arm with N_i < sqrt(t) - K/2, the fewest, where there is one
-            R3 of the cheapest way, pull the arm with the largest divergence from its mean to the one that it is moved
-               to: the derivative of the evidence by N_i; of equals the one with fewer pulls, then the lower one
-            R4 where the value is positive and the certificate does not say so: of the way that it names, the arm with
-               fewer pulls
+            R3 of the closest alternative, pull the arm with the largest divergence from its mean to the one that it is
+               moved to: the derivative of the evidence by N_i; of equals the one with fewer pulls, then the lower one
+            R4 where the statistic is positive and the certificate does not say so: of the alternative that it names,
+               the arm with fewer pulls
             R5 pull it max(1, sqrt(N_i) / 2) times, rounded down, before looking again; of pairs of more than 127 arms,
                at least min(N_i, (K / 128)^2) times
 options     `force` multiplies the sqrt(t) - K/2 of R2, `hold` the sqrt(N_i) / 2 of R5; 1 each, by default
 
-The value is that of the certificate. With a budget it does not stop, and delta is 0.01 where nobody names one.
+The statistic is that of the certificate. With a budget it does not stop, and delta is 0.01 where nobody names one.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from typing import Any, NamedTuple
 from bandit_envs.kernels import inlined, number
 
 from ..core.plan_policy import add
+from .alternatives import cheapest, moved
 from .policy import BOUNDARY, CertifiedMemory, CertifiedPolicy, held, lacking, sampling_rule
 from .policy import stops as is_due
-from .ways import cheapest, moved
 
 __all__ = ["Evidence"]
 
@@ -44,42 +44,42 @@ class Options(NamedTuple):
 
 
 @inlined
-def steeper(way, pulls):
+def steeper(alternative, pulls):
     """R3."""
-    if way.down > CLOSE * way.up or way.lowered == way.raised:
-        return way.lowered
-    if way.up > CLOSE * way.down:
-        return way.raised
-    first, second = pulls[way.lowered], pulls[way.raised]
+    if alternative.down > CLOSE * alternative.up or alternative.lowered == alternative.raised:
+        return alternative.lowered
+    if alternative.up > CLOSE * alternative.down:
+        return alternative.raised
+    first, second = pulls[alternative.lowered], pulls[alternative.raised]
     if first == second:
-        return min(way.lowered, way.raised)
-    return way.lowered if first < second else way.raised
+        return min(alternative.lowered, alternative.raised)
+    return alternative.lowered if first < second else alternative.raised
 
 
 @inlined
 def stops(ep):
-    """R1: the value of the cheapest way is positive, and the certificate says so."""
-    ep.round.way = cheapest(ep.batch.sides, ep.book)
+    """R1: the statistic of the closest alternative is positive, and the certificate says so."""
+    ep.round.alternative = cheapest(ep.batch.sides, ep.book)
     return excluded(ep) and is_due(ep)
 
 
 @inlined
 def excluded(ep):
-    """Whether the value of the cheapest way is positive, where that can stop the episode; or there is no way."""
-    i = ep.round.way
+    """Whether the least statistic is positive, where that can stop the episode; or there is no alternative."""
+    i = ep.round.alternative
     return i < 0 or (ep.book.value[i] > 0.0 and ep.batch.certificate.need < math.inf)
 
 
 @sampling_rule(Options, stops=stops)
 def evidence(ep, options):
-    """Of the cheapest way, pull the arm that raises the evidence most, R3; or that which the certificate names, R4."""
+    """Of the closest alternative, pull the arm that raises the evidence most, R3; or the certificate's arm, R4."""
     few = lacking(ep, options.force)
     if few >= 0:
         arm = few  # R2
     elif excluded(ep):
         arm = ep.round.arm  # R4
     else:
-        arm = steeper(moved(ep.batch.sides, ep.book, ep.round.way), ep.pulls)  # R3
+        arm = steeper(moved(ep.batch.sides, ep.book, ep.round.alternative), ep.pulls)  # R3
     add(ep.plan, arm, held(ep, arm, options.hold))  # R5
 
 

@@ -1,4 +1,4 @@
-"""What the agents that stop with a certificate have in common: its options, the books of the ways, the looks at it."""
+"""What the agents that stop with a certificate have in common: options, the books of alternatives, looks at it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,21 @@ from ..core.agent import FLOAT, INT, Floats, Ints, Observation, Problems, unfit
 from ..core.confidence import certified_scale_of, delta_of
 from ..core.plan_policy import NO_PULL, PlanPolicy, assembled, clear, following
 from ..core.stopping import Certificate, for_many, is_certified, next_look
-from .ways import ALL_GOOD, LOCAL, TOP_K, Alone, Book, Sides, book_of, cheapest, fill, moved, put, tell, tell_alone
+from .alternatives import (
+    ALL_GOOD,
+    LOCAL,
+    TOP_K,
+    Alone,
+    Book,
+    Sides,
+    book_of,
+    cheapest,
+    fill,
+    moved,
+    put,
+    tell,
+    tell_alone,
+)
 
 __all__ = [
     "CERTIFIED_PROBLEMS",
@@ -44,7 +58,7 @@ BOUNDARY, PULLS, BONUS, KEPT, MEANS = range(5)  # see `observe`
 
 
 def _tells(kind: type[Problem]) -> bool:
-    """Whether the ways to be wrong are those of single arms, or the pairs of TopK or AllGood."""
+    """Whether the alternatives are those of single arms, or the pairs of TopK or AllGood."""
     if kind.local:
         own = kind.evidence_routine is not Problem.evidence_routine
         return own or kind.distance_routine is not Problem.distance_routine
@@ -53,7 +67,7 @@ def _tells(kind: type[Problem]) -> bool:
 
 CERTIFIED_PROBLEMS = Problems(
     _tells,
-    "a local problem with an evidence_routine or a distance_routine, or a problem with the ways to be wrong of TopK or "
+    "a local problem with an evidence_routine or a distance_routine, or a problem with the alternatives of TopK or "
     "of AllGood",
 )
 
@@ -111,10 +125,10 @@ def stops(ep):
 
 
 # How far an episode is. `t`: pulls. `fewest`: of an arm, when this was looked up last: it has no fewer now.
-# `look`: pulls at which the certificate is looked at next. `first`, `second`: the way that it begins with.
-# `arm`: of the way to be wrong that the last look found, the one with fewer pulls. `draws`: random numbers used.
-# `way`: the row of the cheapest way, where a rule has looked it up.
-_INTEGERS, _NUMBERS = ("t", "look", "draws", "arm", "way"), ("fewest", "first", "second")
+# `look`: pulls at which the certificate is looked at next. `first`, `second`: the alternative that it begins with.
+# `arm`: of the alternative that the last look found, the one with fewer pulls. `draws`: random numbers used.
+# `alternative`: the row of the closest alternative, where a rule has looked it up.
+_INTEGERS, _NUMBERS = ("t", "look", "draws", "arm", "alternative"), ("fewest", "first", "second")
 ROUND = np.dtype([(name, "i8") for name in _INTEGERS] + [(name, "f8") for name in _NUMBERS], align=True)
 
 
@@ -159,7 +173,8 @@ def observe(ep):
     """Take in what the planned pulls have shown, and clear the plan. Returns whether this was the first time.
 
     `weighed` of the batch says what an arm counts. BOUNDARY: by the boundary, with its penalty; PULLS: its pulls;
-    BONUS: the same, with ln N on top of the value of its ways; KEPT: its pulls at first, later what the book says;
+    BONUS: the same, with ln N on top of the statistic of its alternatives; KEPT: its pulls at first, later what the
+        book says;
     MEANS: only its mean is taken in, as the rows are not needed.
     """
     plan, round, pulls, sides = ep.plan, ep.round, ep.pulls, ep.batch.sides
@@ -179,7 +194,7 @@ def observe(ep):
 
 @view
 def closest(ep):
-    """The cheapest way in which the plug-in answer can be wrong, a `Way`."""
+    """The closest alternative to the plug-in answer, an `Alternative`."""
     return moved(ep.batch.sides, ep.book, max(cheapest(ep.batch.sides, ep.book), 0))
 
 
@@ -254,7 +269,7 @@ class CertifiedMemory:
     plans: Any  # (E,)
     rounds: Any  # (E,) of ROUND
     book: Book
-    work: Any  # room, inside and out of an `Alone`; those of a `Certificate`
+    work: Any  # scratch, inside and out of an `Alone`; those of a `Certificate`
 
     _batch: ClassVar[Any] = None  # the agent and its `Batch` of all this, with addresses of this process
 
@@ -287,7 +302,7 @@ class CertifiedPolicy(PlanPolicy):
     needs = "delta or budget"
     sampling: Any  # the kernel, made by `sampling_rule`
     _weighed: int = PULLS  # see `observe`
-    _follows: ClassVar[bool] = False  # whether it pulls an arm of the nearest way that a look has found
+    _follows: ClassVar[bool] = False  # whether it pulls an arm of the nearest alternative that a look found
     _sampling_boundary: ClassVar[str | None] = (
         None  # of the numbers by which arms are chosen; None: that of the certificate
     )
@@ -368,7 +383,7 @@ class CertifiedPolicy(PlanPolicy):
         return {name: value for name, value in vars(self).items() if name not in ROUTINES}
 
     def _sides_of(self, certifier: Certifier, pairs: Certifier) -> Sides:
-        """What the ways to be wrong are, from the numbers of the certifiers."""
+        """The kind of the alternatives, from the numbers of the certifiers."""
         own, none, numbers = pairs.numbers.tolist(), -math.inf, pairs.numbers
         distribution, v = int(own[0]), float(own[1])
         into = out = 0.0
@@ -388,23 +403,23 @@ class CertifiedPolicy(PlanPolicy):
     def _common(self, observation: Observation) -> dict[str, Any]:
         """The fields of a `CertifiedMemory` before the first choice."""
         E, K = len(observation["pulls"]), self.task.K
-        rooms = [np.zeros(certifier.room) for certifier in (self._alone, self.certifier)]
+        scratch = [np.zeros(certifier.scratch) for certifier in (self._alone, self.certifier)]
         inside, out = np.full(1 + K, -1, np.int8), np.zeros(7 + 3 * K)
         return {
             "plans": self.new_plans(observation),
             "rounds": np.zeros(E, ROUND),
             "book": Book.empty(E, K),
-            "work": ((rooms[0], inside[:1], out[:5]), rooms[1], inside[1:], out[5:]),
+            "work": ((scratch[0], inside[:1], out[:5]), scratch[1], inside[1:], out[5:]),
         }
 
     def _batch(self, state: Any) -> Batch:
         """What kernels read of a memory, beside what the episodes have shown."""
         by, made = state._batch or (None, state)
         if by is not self or made.plans is not state.plans or made.rounds is not state.rounds:
-            alone, whole, (own, room, inside, out) = self._alone, self._decider, state.work
+            alone, whole, (own, scratch, inside, out) = self._alone, self._decider, state.work
             need = math.log(1.0 / self.delta) if self.stops else math.inf
             quick = whole is not self.certifier
-            certificate = Certificate(whole.address, whole.numbers, room, inside, out, need, self._nominal, quick)
+            certificate = Certificate(whole.address, whole.numbers, scratch, inside, out, need, self._nominal, quick)
             own = Alone(alone.address, alone.numbers, *own)
             made = Batch(
                 self.task.D, self.sides, self._weighed, state.book, own, certificate, state.plans, state.rounds

@@ -3,9 +3,10 @@
 BEST    Garivier & Kaufmann, COLT 2016, Theorem 5 and Lemma 4: Gaussian arms of equal variance, Bernoulli arms. With b
         the best arm and x_a = w_a / w_b: g_a(x_a) = y for all a != b, where F(y) = sum of d(m_b, mu_a) / d(m_a, mu_a)
         is 1; g_a(x) = d(m_b, mu_a) + x d(m_a, mu_a), mu_a = (m_b + x m_a) / (1 + x).
-PAIRS   At the optimum, w_a is the sum over the cheapest ways of lambda_way w_a d_a / (sum over the way's arms of w d),
-        for some lambda (You, Qin, Wang & Yang, COLT 2023). So a step adds to the weights of the two arms of the
-        cheapest way in the proportion of w d. Later steps weigh more, so that the means of long ago are forgotten.
+PAIRS   At the optimum, w_a is the sum over the closest alternatives c of lambda_c w_a d_a / (sum over the arms of c of
+        w d), for some lambda (You, Qin, Wang & Yang, COLT 2023). So a step adds to the weights of the two arms of the
+        closest alternative in the proportion of w d. Later steps weigh more, so that the means of long ago are
+        forgotten.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import math
 from bandit_envs.kernels import part
 from bandit_envs.stopping import GAUSSIAN, divergence
 
-from .ways import cheapest, grow, moved
+from .alternatives import cheapest, grow, moved
 
 __all__ = ["best_arm_proportions", "step"]
 
@@ -122,15 +123,15 @@ def best_arm_proportions(distribution, epsilon, variance, mean, y, cost, x, w):
 
 @part
 def step(sides, book, mass):
-    """Add so much to the weights of the arms of the cheapest way."""
+    """Add so much to the weights of the arms of the closest alternative."""
     i = cheapest(sides, book)
     if i < 0:
         return
-    way = moved(sides, book, i)
-    lowered, raised = way.lowered, way.raised
+    alternative = moved(sides, book, i)
+    lowered, raised = alternative.lowered, alternative.raised
     share = 1.0
     if lowered != raised:
-        down, up = book.weight[lowered] * way.down, book.weight[raised] * way.up
+        down, up = book.weight[lowered] * alternative.down, book.weight[raised] * alternative.up
         share = down / (down + up) if 0.0 < down + up < math.inf else 0.5
     if share > 0.0:
         grow(sides, book, lowered, book.weight[lowered] + share * mass)

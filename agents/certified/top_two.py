@@ -13,10 +13,10 @@ symbols     leader i: in the answer; challenger j: outside; C(i, j) their transp
 departures  D1 the answer is certified by the boundaries of this package, looked at after every 1/200 more pulls
             D2 k arms, TTTS: the leader is drawn evenly among arms of the first answer that the second has not, and the
                challenger among those that it has instead
-            D3 Threshold: a way to be wrong moves one arm, which is pulled: proportions do not matter. TTTS: an arm that
+            D3 Threshold: an alternative moves one arm, which is pulled: proportions do not matter. TTTS: an arm that
                two samples classify differently, drawn evenly
             D4 TTTS: posteriors are N(m, s^2 / N), s the scale, or Beta(1 + hits, 1 + misses); after 20 samples that
-               all give the first answer, the way with the least C is taken
+               all give the first answer, the alternative with the least C is taken
             D5 every arm is pulled once first; there is no forced exploration
             D6 leader and challenger are kept for max(1, sqrt(N) / 2) pulls, rounded down, N the pulls of the rarer one,
                and of more than 127 arms for at least min(N, (K / 128)^2), but on Threshold;
@@ -38,8 +38,8 @@ from bandit_envs.stopping import BERNOULLI, STUDENT
 
 from ..core.agent import Floats, Observation
 from ..core.plan_policy import add
+from .alternatives import LOCAL, TOP_K, Alternative, alternative_of, mark_largest
 from .policy import BONUS, PULLS, CertifiedMemory, CertifiedPolicy, closest, held, sampling_rule
-from .ways import LOCAL, TOP_K, Way, mark_largest, way_of
 
 __all__ = ["TopTwo"]
 
@@ -59,7 +59,7 @@ class Rules(NamedTuple):
 
 
 class Own(NamedTuple):
-    """The settings, and room for two samples of the posterior."""
+    """The settings, and scratch for two samples of the posterior."""
 
     rules: Rules
     theta: Floats  # (K,)
@@ -146,18 +146,18 @@ def thompson_pair(ep, own):
 
 
 @view
-def pull_pair(ep, own, way):
+def pull_pair(ep, own, alternative):
     """Pull the leader or the challenger, as chance has it: each of `times` pulls anew, those of one arm together.
 
     The leader is pulled with probability beta, or N_i d_i / (N_i d_i + N_j d_j). [You et al. 2023]
     """
-    leader, challenger, weight, share = way.lowered, way.raised, ep.book.weight, own.rules.beta
+    leader, challenger, weight, share = alternative.lowered, alternative.raised, ep.book.weight, own.rules.beta
     times = held(ep, leader if ep.pulls[leader] <= ep.pulls[challenger] else challenger)
     if leader == challenger:
         add(ep.plan, leader, times)
         return
     if own.rules.ids:
-        down, up = weight[leader] * way.down, weight[challenger] * way.up
+        down, up = weight[leader] * alternative.down, weight[challenger] * alternative.up
         share = down / (down + up) if 0.0 < down + up < math.inf else 0.5
     first, second = leader, challenger
     if not uniform(ep, own) < share:
@@ -187,13 +187,13 @@ def thompson(ep, own):
     """TTTS: leader and challenger are of two samples of the posterior; the closest pair where TRIES samples agree."""
     leader, challenger = thompson_pair(ep, own)
     if leader < 0:
-        way = closest(ep)
-        leader, challenger = way.lowered, way.raised
-    way = Way(leader, challenger, 0.0, 0.0)
+        alternative = closest(ep)
+        leader, challenger = alternative.lowered, alternative.raised
+    alternative = Alternative(leader, challenger, 0.0, 0.0)
     if own.rules.ids and leader != challenger:
         sides = ep.batch.sides
-        way = way_of(sides, ep.book, leader, challenger, sides.a, sides.b, sides.floor)
-    pull_pair(ep, own, way)
+        alternative = alternative_of(sides, ep.book, leader, challenger, sides.a, sides.b, sides.floor)
+    pull_pair(ep, own, alternative)
 
 
 @dataclass

@@ -9,7 +9,8 @@ departures  D1 the answer is certified by the boundaries of this package, looked
                more pulls
             D3 other pairs of arms (TopK, AllGood): w* is approached by a step at each choice from where the last one
                has led (see `proportions`), in place of being solved anew
-            D4 ways that move a single arm (Threshold, Feasible, local problems): w*_a ~ 1 / d_a, exact, at each choice
+            D4 alternatives that move one arm (Threshold, Feasible, local problems): w*_a ~ 1 / d_a, exact, at each
+            choice
             D5 AllGood: an arm left out is kept out by one better arm, the pair that the certificate takes as well,
                where the nearest instance would lower all better arms
             D6 C-tracking: w^eps is eps + (w* - eps)+, scaled to sum 1, not the nearest such point
@@ -34,9 +35,9 @@ from bandit_envs.stopping import BERNOULLI, GAUSSIAN
 
 from ..core.agent import Floats, Ints, Observation
 from ..core.plan_policy import add
+from .alternatives import LOCAL, TOP_K
 from .policy import KEPT, MEANS, CertifiedMemory, CertifiedPolicy, held, lacking, sampling_rule
 from .proportions import best_arm_proportions, step
-from .ways import LOCAL, TOP_K
 
 __all__ = ["TrackAndStop"]
 

@@ -8,7 +8,7 @@ looks      The certificate is looked at when as many pulls as there are arms hav
            `stopping`. The looks are the same in `predict` and in `play`, so that decisions are.
 stopping   An agent that stops by its own rule is heard as long as it pulls. Where it would stop, the certificate alone
            decides, at the whole of delta; is the answer not certified yet, the arms are pulled that a certificate
-           lacks, up to the next look: of the way to be wrong that the last look has not excluded, the arm with fewer
+           lacks, up to the next look: of the alternative that the last look has not excluded, the arm with fewer
            pulls; an arm with none, or with fewer than sqrt(t) - K/2, first.
 bulk       A bulk pull of the agent is made as a whole: the next look is after it. With actions="arm", where it becomes
            repetitions, there are looks within it.
@@ -42,7 +42,7 @@ CERTIFICATE = "certificate"
 OPTIONS = ("boundary", "rho", "distribution", "delta")  # of `Certified`, beside the agent within
 # Where an episode stands. `due`: pulls at its next look. `held`: pulls at which its answer was certified, -1: never.
 # `over`: whether the agent within has stopped. `looked`: pulls at the last look. `arm`: what a certificate lacks.
-# `first`, `second`: the way to look at first. `fewest`: of an arm, when this was looked up last.
+# `first`, `second`: the alternative to look at first. `fewest`: of an arm, when this was looked up last.
 BOOK = np.dtype(
     [(name, np.int64) for name in ("due", "held", "over", "looked", "arm")]
     + [(name, "f8") for name in ("first", "second", "fewest")],
@@ -306,11 +306,11 @@ class Certified(Agent):
         return CertifiedMemory(books, self.agent._made(observation))
 
     def _judge(self, pulls: Ints, mean: Any, variance: Any) -> Judge:
-        """What the episodes have shown, the certifier, and room for it."""
+        """What the episodes have shown, the certifier, and its scratch."""
         E, K, decider = len(pulls), self.task.K, self._decider
-        rooms = np.zeros(decider.room), np.empty(K, np.int8), np.zeros(2 + 3 * K)
+        buffers = np.zeros(decider.scratch), np.empty(K, np.int8), np.zeros(2 + 3 * K)
         quick = decider is not self.certifier
-        certificate = Certificate(decider.address, decider.numbers, *rooms, math.log(1.0 / self.delta), False, quick)
+        certificate = Certificate(decider.address, decider.numbers, *buffers, math.log(1.0 / self.delta), False, quick)
         return Judge(Samples(pulls.reshape(E, -1), mean.reshape(E, -1), variance.reshape(E, -1)), certificate)
 
     def _asked(self, chosen: Any, E: int) -> Chosen:

@@ -167,22 +167,28 @@ def all_values(address, words, numbers, centre, T, x, v):
 
 
 @inlined
-def play_block(rule, board, sim, begin, n, steps, room):
+def play_block(rule, board, sim, begin, n, steps, scratch):
     """Make so many steps of the n <= 64 episodes from `begin` on, all live and at least so far from their next look.
 
     Returns whether all indices were numbers; they are looked at only where they are doubted.
 
     Args:
         rule: a `Rule`.
-        room: a `Block`.
+        scratch: a `Block`.
     """
     K, E = board.table.shape
     flat, start, uE = board.table.reshape(-1), np.uint64(begin), np.uint64(E)
-    arm, T, least, mean, v = room.words[3], room.numbers[4], room.numbers[5], room.numbers[6], room.numbers[3]
+    arm, T, least, mean, v = (
+        scratch.words[3],
+        scratch.numbers[4],
+        scratch.numbers[5],
+        scratch.numbers[6],
+        scratch.numbers[3],
+    )
     sound = True
     for _ in range(steps):
         scan(flat, uE, start, n, K, least, arm)
-        block_of_pulls(sim, start, n, arm, T, mean, v, room)
+        block_of_pulls(sim, start, n, arm, T, mean, v, scratch)
         call_rule(rule, T, mean, v, n)
         if board.doubted:
             for i in range(n):
@@ -198,7 +204,7 @@ def play_block(rule, board, sim, begin, n, steps, room):
 
 
 @inlined
-def look(rule, board, sim, e, room):
+def look(rule, board, sim, e, scratch):
     """Take in what the arm chosen last has shown in episode e; where it has no pulls, the episode has just begun.
 
     Returns 0, or what stands in place of the next arm: the index of that arm is then not taken in.
@@ -212,7 +218,7 @@ def look(rule, board, sim, e, room):
     elif pulls == 0:
         clear(board.table, board.levels, e, np.int64(K), board.first)
     else:
-        T, x, variance = room.numbers[0], room.numbers[1], room.numbers[2]
+        T, x, variance = scratch.numbers[0], scratch.numbers[1], scratch.numbers[2]
         T[0], variance[0] = float(pulls), 0.0
         for d in range(D):
             variance[0] += sim.variance[o * D + d] / D
@@ -253,7 +259,7 @@ def choose(board, e):
 
 
 @kernel(nogil=True)
-def play(rule: Rule, board: Board, playing: Playing, room: Block, out):
+def play(rule: Rule, board: Board, playing: Playing, scratch: Block, out):
     """Play every episode whose `out` is UNPLAYED, as `player` does.
 
     Where no margin is measured, all episodes are to be played: blocks side by side as far as all are quiet, then each
@@ -271,8 +277,8 @@ def play(rule: Rule, board: Board, playing: Playing, room: Block, out):
         steps = steps if live else 0
         if steps > 0:
             for episode in range(begin, end):
-                sound &= look(rule, board, sim, np.uint64(episode), room) == 0
-            sound &= play_block(rule, board, sim, begin, end - begin, steps, room)
+                sound &= look(rule, board, sim, np.uint64(episode), scratch) == 0
+            sound &= play_block(rule, board, sim, begin, end - begin, steps, scratch)
             for episode in range(begin, end):
                 spend(sim, np.uint64(episode), steps)
         for episode in range(begin, end):
@@ -281,7 +287,7 @@ def play(rule: Rule, board: Board, playing: Playing, room: Block, out):
                 continue
             out[e] = K
             while sim.status[e] != ENDED:
-                told = look(rule, board, sim, e, room)
+                told = look(rule, board, sim, e, scratch)
                 if told < 0:
                     out[e] = told
                     break

@@ -39,7 +39,7 @@ NO_PULL = 2  # in place of `overfull`: a plan that must not be empty is
 # The plan of an episode. `times`: how often each of its arms is pulled. `place`: of the next arm, in the plan, or in
 # the first passes over the arms while those last (`beginning`). `made`: pulls of that arm. `last`: the arm chosen last.
 # `resumed`: whether the memory was made in the middle of the episode and no plan has been begun since. `overfull`:
-# whether any plan was to have more arms than there is room for.
+# whether any plan was to have more arms than fit.
 PLAN = np.dtype(
     [
         ("arms", np.int64, MOST_ARMS),
@@ -268,7 +268,7 @@ class PlanPolicy(Agent):
         return out
 
     def _check_plans(self, state: Any) -> None:
-        """Refuse plans that were to have more arms than there is room for, and those that must not be empty.
+        """Refuse plans that were to have more arms than fit, and those that must not be empty.
 
         Raises:
             ValueError: naming the agent and the limit.

@@ -101,7 +101,7 @@ class PlansPulls(Agent):
         return arms, times.out
 
     def _arrays(self, observation: Observation, state: Any) -> tuple[Sums, Times, Ints]:
-        """Pulls and sums, once they have been found to fit the memory; and room for numbers of pulls, and for arms."""
+        """Pulls and sums, once they have been found to fit the memory; scratch for numbers of pulls and for arms."""
         pulls = np.ascontiguousarray(observation["pulls"], INT)
         total = np.ascontiguousarray(observation["total"], FLOAT)
         E = len(state.plans.books)

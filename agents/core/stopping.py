@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bandit_envs.kernels import inlined, part, view
-from bandit_envs.stopping import nearest_way
+from bandit_envs.stopping import nearest_alternative
 
 from .agent import Floats
 
@@ -22,11 +22,11 @@ MANY = 128  # .. or by (K / MANY)^2, as a look takes O(K); or by 1
 
 
 class Certificate(NamedTuple):
-    """The certifier of the problem, one that only decides where that is quicker, and room for it."""
+    """The certifier of the problem, one that only decides where that is quicker, and its scratch."""
 
     address: int
     numbers: Floats
-    room: Floats
+    scratch: Floats
     inside: Any  # (K,) int8, the answer
     out: Floats  # (2 + 3 K,)
     need: float  # ln(1 / delta); inf: it does not stop
@@ -52,8 +52,8 @@ def is_certified(shown, e, t, state, certificate):
 
     Args:
         shown: what the episodes have shown, a `Samples` or a struct with its fields.
-        state: of the episode, a record. `first` and `second` are the way to be wrong that is looked at first; `arm`
-            becomes the arm of the way that was found, the one with fewer pulls.
+        state: of the episode, a record. `first` and `second` are the alternative that is looked at first; `arm`
+            becomes the arm of the alternative that was found, the one with fewer pulls.
     """
     need, out = certificate.need, certificate.out
     if need == math.inf:
@@ -62,14 +62,14 @@ def is_certified(shown, e, t, state, certificate):
         need += math.log1p(math.log(t))
     certificate.inside[0] = -1
     out[1], out[3] = state.first, state.second
-    nearest_way(
+    nearest_alternative(
         certificate.address,
         shown.pulls[e],
         shown.mean[e],
         shown.variance[e],
         certificate.inside,
         certificate.numbers,
-        certificate.room,
+        certificate.scratch,
         out,
     )
     if certificate.quick:

@@ -125,17 +125,17 @@ def spans(blocks: Iterable[Block], runs: Sequence[Work], jobs: int) -> list[tupl
     made: list[tuple[Block, ...]] = []
     for _, neighbours in groupby(enumerate(blocks), key=lambda one: (one[1].runs, one[1].number - one[0])):
         together: list[Block] = []
-        room = 0.0
+        allowed = 0.0
         for _, block in neighbours:
             alike = together and together[0].episodes == together[-1].episodes >= block.episodes
-            if together and (cost[block.number] > room or not alike):
+            if together and (cost[block.number] > allowed or not alike):
                 made.append(tuple(together))
                 together = []
             if not together:
                 most = SLOW_SPAN if any(runs[i].slow for i in block.runs) else SPAN
-                room = most if jobs == 1 else min(most, left / (SHARES * jobs))
+                allowed = most if jobs == 1 else min(most, left / (SHARES * jobs))
             together.append(block)
-            room -= cost[block.number]
+            allowed -= cost[block.number]
             left -= cost[block.number]
         made.append(tuple(together))
     return made

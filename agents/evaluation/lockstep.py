@@ -102,18 +102,18 @@ class Lockstep:
     def __init__(
         self, plan: Plan, envs: PureExplorationVectorEnv, first: int, episodes: int, seed: int, size: int, watch: Watch
     ) -> None:
-        policy, room = plan.policy, plan.room(episodes)
+        policy, empty = plan.policy, plan.empty(episodes)
         self.policy, self.envs, self.bounds = policy, envs, bounds_of(policy)
         self.handcrafted = envs.task.actions == "full"  # then the agent's own answer is scored
         self.first, self.episodes, self.seed, self.size, self.watch = first, episodes, seed, size, watch
         E = envs.num_envs
         self.plays, self.draws = plays(policy, E, envs.setting.ranked), isinstance(policy, Drawing)
         self.steps = 2**10  # actions of an episode between two looks, by which a run can be interrupted within a second
-        at = room.budgets if room.at is None else room.at
+        at = empty.budgets if empty.at is None else empty.at
         self.checks = np.array([], np.int64) if at is None else at
-        self.result = room
-        envs.certifier = certifier_of(policy, envs.task) if LEVEL in room.names else None
-        C, K = room.pulls.shape
+        self.result = empty
+        envs.certifier = certifier_of(policy, envs.task) if LEVEL in empty.names else None
+        C, K = empty.pulls.shape
         self.pulls = np.zeros((math.ceil(episodes / size) * C, K))  # sums by block and checkpoint
         self.episode = first + np.arange(E)  # which episode each slot runs
         self.spent = envs.total_pulls  # pulls so far, kept by the environment

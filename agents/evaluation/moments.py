@@ -259,13 +259,13 @@ class SummedRun(Run):
     """What is kept of one agent at one budget, without rows.
 
     Args:
-        room: all but the rows. place: of the run in the plan. store: a `Store`, which has what is known of all.
+        empty: all but the rows. place: of the run in the plan. store: a `Store`, which has what is known of all.
     """
 
-    def __init__(self, room: Run, place: int, store: Any) -> None:
-        self.keep(room)
+    def __init__(self, empty: Run, place: int, store: Any) -> None:
+        self.keep(empty)
         self.columns, self.place, self._store = _NoRows(), place, store
-        self._kinds = {name: values.dtype for name, values in room.columns.items()}
+        self._kinds = {name: values.dtype for name, values in empty.columns.items()}
 
     @functools.cached_property
     def moments(self) -> Moments:

@@ -97,8 +97,8 @@ class Plan:
         policy = Drawing(self.label, self.policy) if drawn else self.policy
         return dataclasses.replace(self, level=level, policy=policy)
 
-    def room(self, episodes: int) -> Run:
-        """Room for the rows of so many episodes."""
+    def empty(self, episodes: int) -> Run:
+        """A `Run` without rows yet, of so many episodes."""
         run = Run.empty(self.label, self.task, episodes, self.checks, self.level)
         run.lower_bound, run.stops = self.lower_bound, self.forms.stop and bool(getattr(self.policy, "stops", True))
         run.deterministic = None if isinstance(self.policy, Agent) else not self.draws

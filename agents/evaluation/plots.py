@@ -333,8 +333,8 @@ def _draw_bars(ax: Axes, series: Sequence[Series], log: bool, transformed: bool,
     else:
         ax.set_yticks(range(len(series)), [one.agent for one in series])
         ax.set_ylim(len(series) - 0.4, -0.6)  # the first agent on top
-    room = 1.14  # for the numbers beside the bars
-    ax.set_xlim(bottom, bottom * (top / bottom) ** room if log else bottom + (top - bottom) * room)
+    wider = 1.14  # for the numbers beside the bars
+    ax.set_xlim(bottom, bottom * (top / bottom) ** wider if log else bottom + (top - bottom) * wider)
     if top >= 1000 and not log:
         ax.xaxis.set_major_formatter("{x:,.0f}")
     ax.grid(True, axis="x", color="#D9D9D9", linewidth=0.6)
@@ -445,7 +445,7 @@ def _title(evaluation: Evaluated) -> str:
 def _draw_own(
     figure: Figure, axes: Axes, form: Size, evaluation: Evaluated, drawing: Callable[[Axes, float, int | None], bool]
 ) -> float:
-    """Draw into a figure of its own, with the legend, so that long names leave room.
+    """Draw into a figure of its own, with the legend, so that long names fit.
 
     Args:
         figure, axes: to draw into. form: of the figure. evaluation: that is drawn.
@@ -462,8 +462,8 @@ def _draw_own(
     row = form.bars[1] + (LEGEND_LINE * max(lines_of_names) if long else 0.0)
     lines = drawing(axes, form.bars[1] / row, wrap)
     beside = not long and (form.beside or not lines)
-    room = form.width - frame - (form.taken(longest) + (0.4 if lines else 0.0) if beside else 0.0)
-    axes.set_xlabel(textwrap.fill(axes.get_xlabel(), min(form.letters, form.fitting(room))))
+    width = form.width - frame - (form.taken(longest) + (0.4 if lines else 0.0) if beside else 0.0)
+    axes.set_xlabel(textwrap.fill(axes.get_xlabel(), min(form.letters, form.fitting(width))))
     high = min(form.letters, form.fitting(form.height - 1.1))
     axes.set_ylabel(textwrap.fill(axes.get_ylabel(), high))
     if lines and beside:
@@ -471,11 +471,11 @@ def _draw_own(
     elif lines:
         columns = 1 if long else 2
         figure.legend(loc="outside lower center", frameon=False, handlelength=2.5, ncols=columns)
-        more = max(0, -(-sum(lines_of_names) // columns) - (0 if form.beside else 2))  # lines that need room
+        more = max(0, -(-sum(lines_of_names) // columns) - (0 if form.beside else 2))  # lines that need height
         figure.set_size_inches(form.width, form.height + LEGEND_LINE * more)
     else:
         figure.set_size_inches(form.width, form.bars[0] + row * len(names))
-    return room
+    return width
 
 
 def plot(
@@ -541,8 +541,8 @@ def plot(
 
             figure = Figure(figsize=(form.width, form.height), layout="constrained")
             axes = figure.subplots()
-            room = _draw_own(figure, axes, form, evaluation, drawing)
-            letters = min(letters, form.fitting(room, form.title))
+            width = _draw_own(figure, axes, form, evaluation, drawing)
+            letters = min(letters, form.fitting(width, form.title))
         else:
             figure, axes = ax.get_figure(root=True), ax
             if drawing(ax, 1.0, None):

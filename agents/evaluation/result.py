@@ -443,15 +443,15 @@ def _runs(folder: Path, forms: list[dict[str, Any]], rows: DataFrame, pulls: Dat
             if not isinstance(value, bool) and (value is not None or name == "stops"):
                 raise ValueError(f"{folder} was altered: {name} must be true or false, got {value!r:.80}")
         level = LEVEL in rows.columns and not rows[LEVEL].isna().all()
-        room, n = Run.described({"level": level, **form}, trust), form["episodes"]
-        C, K = room.pulls.shape
+        empty, n = Run.described({"level": level, **form}, trust), form["episodes"]
+        C, K = empty.pulls.shape
         part, sums = rows.iloc[at_row : at_row + C * n], pulls.iloc[at_pull : at_pull + C * K]
         at_row, at_pull = at_row + C * n, at_pull + C * K
         if len(part) != C * n or len(sums) != C * K or set(part["agent"]) != {form["agent"]}:
             raise ValueError(f"{folder} was altered: the rows of {form['agent']} are not those of settings.json")
-        if missing := set(room.columns) - set(part.columns):
+        if missing := set(empty.columns) - set(part.columns):
             raise ValueError(f"{folder} was altered: the rows of {form['agent']} have no {min(missing)}")
-        columns = {name: np.ascontiguousarray(part[name].to_numpy().reshape(C, n).T) for name in room.columns}
+        columns = {name: np.ascontiguousarray(part[name].to_numpy().reshape(C, n).T) for name in empty.columns}
         total = np.rint(sums["pulls"].to_numpy().reshape(C, K) * n)
-        runs.append(dataclasses.replace(room, columns=columns, pulls=total, seconds=form["seconds"]))
+        runs.append(dataclasses.replace(empty, columns=columns, pulls=total, seconds=form["seconds"]))
     return runs

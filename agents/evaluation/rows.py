@@ -51,7 +51,7 @@ class Run:
 
     @classmethod
     def empty(cls, agent: str, task: Task, episodes: int, at: Sequence[int] | None, level: bool = False) -> Run:
-        """Room for the rows of so many episodes; `level`: with that of a certificate."""
+        """A run without rows yet, of so many episodes; `level`: with that of a certificate."""
         C = 1 if at is None else len(at)
         names = score_names(task.problem)
         if level:
@@ -71,12 +71,12 @@ class Run:
         task = Task.from_json(json.dumps(form["task"]), trust=trust)
         at, budgets = (None if form[key] is None else np.array(form[key], np.int64) for key in ("at", "budgets"))
         checks = budgets if at is None else at
-        room = cls.empty(form["agent"], task, 0, None if checks is None else checks.tolist(), bool(form.get("level")))
-        room.at, room.budgets = at, budgets
-        room.lower_bound = math.nan if form["lower_bound"] is None else float(form["lower_bound"])
-        room.deterministic, room.stops = form.get("deterministic"), bool(form.get("stops", True))
-        room.by_delta = bool(form.get("by_delta"))
-        return room
+        empty = cls.empty(form["agent"], task, 0, None if checks is None else checks.tolist(), bool(form.get("level")))
+        empty.at, empty.budgets = at, budgets
+        empty.lower_bound = math.nan if form["lower_bound"] is None else float(form["lower_bound"])
+        empty.deterministic, empty.stops = form.get("deterministic"), bool(form.get("stops", True))
+        empty.by_delta = bool(form.get("by_delta"))
+        return empty
 
     @property
     def episodes(self) -> int:
@@ -112,9 +112,9 @@ class Run:
         made.seconds = made.total * pace
         return made
 
-    def keep(self, room: Run) -> None:
+    def keep(self, empty: Run) -> None:
         """Take all of another run but its rows, and what follows from them."""
-        vars(self).update({name: x for name, x in vars(room).items() if name not in ("columns", "pulls", "seconds")})
+        vars(self).update({name: x for name, x in vars(empty).items() if name not in ("columns", "pulls", "seconds")})
 
     def write(
         self,

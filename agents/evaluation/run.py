@@ -137,11 +137,11 @@ def evaluate(
             settings["precision"] = precision if isinstance(precision, str) else dict(wanted.widths)
         together = rows == "none" or wanted is not None  # so that all agents have the same episodes in the end
         groups = grouped([plan.work for plan in plans], episodes, together=together, fine=wanted is not None)
-        rooms = [plan.room(0) for plan in plans]
+        empty_runs = [plan.empty(0) for plan in plans]
         if out is None:
-            store = storage.Store(rooms, cut(groups, episodes), sums=rows == "none", eager=wanted is None)
+            store = storage.Store(empty_runs, cut(groups, episodes), sums=rows == "none", eager=wanted is None)
         else:
-            store = storage.claimed(out, rooms, groups, episodes, identity_of(plans, settings), settings)
+            store = storage.claimed(out, empty_runs, groups, episodes, identity_of(plans, settings), settings)
         ending = None if wanted is None else Ending(wanted, store.blocks)
         told = {"versions": settings["versions"], "jobs": jobs, "shard": part}
         fill(store, plans, seed=seed, jobs=jobs, part=part, ending=ending, progress=progress, told=told)

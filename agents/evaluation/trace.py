@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Trace", "play"]
 
-ROOM = 2**16  # pulls that there is room for at first
+CAPACITY = 2**16  # pulls that the arrays hold at first
 STEPS = 2**21  # actions between two looks at what the user has typed
 
 
@@ -121,7 +121,7 @@ def _played(policy: Any, envs: Any, root: int, number: int, checks: NDArray[np.i
     task, handcrafted, first = envs.task, envs.task.actions == "full", np.zeros(1, np.int64)
     most = most_pulls(task)
     width = envs.simulation.rules.D
-    arms, samples = np.empty(ROOM, np.int64), np.empty(ROOM * width)
+    arms, samples = np.empty(CAPACITY, np.int64), np.empty(CAPACITY * width)
     observation, info = envs.reset(seed=root, options={"episode": np.array([number])})
     state, begins, answers, over = None, np.ones(1, np.bool_), list[Any](), False
     seen: list[tuple[NDArray[Any], ...]] = []
@@ -130,7 +130,7 @@ def _played(policy: Any, envs: Any, root: int, number: int, checks: NDArray[np.i
         if plays(policy, ranked=envs.setting.ranked):
             limit = checks[len(answers)] if len(answers) < len(checks) else NEVER
             if before + 1 >= len(arms):
-                arms, samples = _with_room(arms, 2 * len(arms)), _with_room(samples, 2 * len(samples))
+                arms, samples = _lengthened(arms, 2 * len(arms)), _lengthened(samples, 2 * len(samples))
             quiet = Quiet(np.array([min(limit, most - 1, len(arms) - 1)]), STEPS)
             simulation = envs.simulation._replace(arms=arms, samples=samples)
             action, state = policy.play(simulation, quiet, observation, state)
@@ -147,7 +147,7 @@ def _played(policy: Any, envs: Any, root: int, number: int, checks: NDArray[np.i
         observation, _, terminated, truncated, info = envs.step(action)
         after, begins, over = int(envs.total_pulls[0]), np.zeros(1, np.bool_), "answer" in info
         if after > len(arms):
-            arms, samples = _with_room(arms, 2 * after), _with_room(samples, 2 * after * width)
+            arms, samples = _lengthened(arms, 2 * after), _lengthened(samples, 2 * after * width)
         arms[before:after] = arm[0]
         samples[before * width : after * width] = np.tile(info["sample"][0], after - before) if after > before else 0
     final, verdict = info["answer"][0], {name: info[name][0] for name in ("correct", "score")}
@@ -192,8 +192,8 @@ def _seen(envs: Any) -> tuple[NDArray[Any], ...]:
     return envs.pulls[0].copy(), mean.copy(), variance.copy()
 
 
-def _with_room(array: NDArray[Any], length: int) -> NDArray[Any]:
-    """The array, with more room behind it."""
+def _lengthened(array: NDArray[Any], length: int) -> NDArray[Any]:
+    """The array, with free places behind it."""
     longer = np.empty(max(length, len(array)), array.dtype)
     longer[: len(array)] = array
     return longer

@@ -140,7 +140,7 @@ class Evolved(IndexPolicy):
         return shared_by(len(self.genes), E)
 
     def _decide(self, observation: Observation, state: WideMemory) -> tuple[Ints, tuple[Any, ...]]:
-        """Room for the next arms (E,), and the arguments of `least_index`, which fills it."""
+        """Scratch for the next arms (E,), and the arguments of `least_index`, which fills it."""
         pulls = np.ascontiguousarray(observation["pulls"], np.int64)
         mean = np.ascontiguousarray(observation["mean"], np.float64)
         E, measure, out = len(pulls), self.problem.measure, np.empty(len(pulls), np.int64)
@@ -163,7 +163,7 @@ class Evolved(IndexPolicy):
             known=state.known,
             made=state.made,
             shared=np.empty((2, len(SHARED))),
-            room=np.empty((3, self.task.K)),
+            scratch=np.empty((3, self.task.K)),
         )
         return out, (Seen(pulls, mean.reshape(E, -1)), wide, out)
 

@@ -39,8 +39,8 @@ class Wide(NamedTuple):
     distances: Floats  # (E, K): how far an arm must move for the answer to change
     known: Floats  # (E, KEYS, K): for which pulls, distances and means the following was computed
     made: Floats  # (E, MADE, K)
-    shared: Floats  # (2, SHARES): room for what the arms of side -1, and those of side 1, have in common
-    room: Floats  # (3, K): for the indices, whether an arm is of side 1, and whether it leads
+    shared: Floats  # (2, SHARES): scratch for what the arms of side -1, and those of side 1, have in common
+    scratch: Floats  # (3, K): for the indices, whether an arm is of side 1, and whether it leads
 
 
 @inlined
@@ -63,7 +63,7 @@ def _take_in(e, k, row, seen, wide):
 @inlined
 def _share(e, seen, wide):
     """Fill in what arms have in common, and of each arm its side and whether it leads."""
-    K, made, shared, sides, leads = seen.pulls.shape[1], wide.made[e], wide.shared, wide.room[1], wide.room[2]
+    K, made, shared, sides, leads = seen.pulls.shape[1], wide.made[e], wide.shared, wide.scratch[1], wide.scratch[2]
     spent, open_, leader = 0.0, 0.0, -1
     below, above, nearest, farthest = -1, -1, math.inf, -math.inf  # of side 1 the nearest, of side -1 too
     for k in range(K):
@@ -95,8 +95,8 @@ def _share(e, seen, wide):
 @inlined
 def _correct(e, row, wide):
     """Add to the indices what the network corrects, bend by bend, so that the loops over arms are vectorised."""
-    made, net, room, shared = wide.made[e], wide.nets[row], wide.room, wide.shared
-    K = room.shape[1]
+    made, net, scratch, shared = wide.made[e], wide.nets[row], wide.scratch, wide.shared
+    K = scratch.shape[1]
     for h in range(HIDDEN):
         low, high = 0.0, 0.0
         for j in range(SHARES):
@@ -105,9 +105,9 @@ def _correct(e, row, wide):
         change, out = high - low, net[LAYERS - 1, h]
         one, two, three, four, five = net[0, h], net[1, h], net[2, h], net[3, h], net[4, h]
         for k in range(K):
-            x = low + change * room[1, k] + one * made[1, k] + two * made[2, k]
-            x += three * made[3, k] + four * made[4, k] + five * room[2, k]
-            room[0, k] += out * x / (1.0 + abs(x))
+            x = low + change * scratch[1, k] + one * made[1, k] + two * made[2, k]
+            x += three * made[3, k] + four * made[4, k] + five * scratch[2, k]
+            scratch[0, k] += out * x / (1.0 + abs(x))
 
 
 @episode_kernel
@@ -122,12 +122,12 @@ def least_index(e: int, seen: Seen, wide: Wide):
     row, arm, least = np.int64(e) // wide.per_row, -1, math.inf
     for k in range(K):
         _take_in(e, k, row, seen, wide)
-        wide.room[0, k] = wide.made[e, 0, k]
+        wide.scratch[0, k] = wide.made[e, 0, k]
     if len(wide.nets) > 0:
         _share(e, seen, wide)
         _correct(e, row, wide)
     for k in range(K):
-        value = wide.room[0, k]
+        value = wide.scratch[0, k]
         if value < least or arm < 0:
             arm, least = k, value
     return K if least > wide.limits[row] else arm

@@ -71,7 +71,7 @@ def race(
         raise ValueError(f"a race is of at most {MOST_AGENTS} agents, got {len(runners)}")
 
     def most(K: int) -> int:
-        """Frames for which there is room."""
+        """Frames that fit."""
         return max(2, min(MOST_FRAMES, MOST_BYTES // (CELL_BYTES * len(runners) * min(K, COLUMNS))))
 
     how: dict[str, Any] = {"env_kwargs": env_kwargs, "seed": seed, "episode": episode, "trust": trust}
@@ -203,7 +203,7 @@ def _numbers(made: Sequence[Film]) -> dict[str, Any]:
 
 
 def _corners(points: Floats) -> Floats:
-    """Corners of a box around all points (n, 2) that are finite, with some room: (2, 2)."""
+    """Corners of a box around all points (n, 2) that are finite, with a margin: (2, 2)."""
     points = points[np.isfinite(points).all(axis=1)]
     low, high = points.min(axis=0), points.max(axis=0)
     pad = 0.06 * np.where(high > low, high - low, 1.0)

@@ -112,18 +112,18 @@ def lines(shown: Film, i: int, width: int, color: bool, most: int = 20) -> list[
     if (most := max(most, 3)) < K:
         chosen = arms_that_matter(view.pulls, view.value - (view.boundary or 0.0), view.answer, most)
     names = max(3, len(str(K - 1)))
-    room = max(FEWEST, min(WIDEST, width - names - BAR - 15))
+    places = max(FEWEST, min(WIDEST, width - names - BAR - 15))
     each = max(1, math.ceil(int(view.pulls.max()) / BAR))
 
     def paint(text: str, colour: str) -> str:
         return f"{colour}{text}{RESET}" if color else text
 
     def place(x: float) -> int:
-        return round(min(max((x - low) / (high - low), 0.0), 1.0) * (room - 1))
+        return round(min(max((x - low) / (high - low), 0.0), 1.0) * (places - 1))
 
     def row(k: int) -> str:
         shade = INSIDE if view.answer[k] else OUTSIDE
-        cells = [(shade, " ")] * room
+        cells = [(shade, " ")] * places
         if seen := bool(np.isfinite(view.value[k])):
             first, last = (place(view.value[k] + side * view.reach[k]) for side in (-1, 1))
             cells[first : last + 1] = [(shade, "-")] * (last + 1 - first)
@@ -136,7 +136,7 @@ def lines(shown: Film, i: int, width: int, color: bool, most: int = 20) -> list[
         mark, bar = paint("*", shade) if view.answer[k] else " ", paint("#" * -(-int(view.pulls[k]) // each), shade)
         return f"{k:>{names}} {mark}  {arm}  {view.pulls[k]:>7,} {bar}".rstrip()
 
-    ends = f"{low:.3g}".ljust(room - 8) + f"{high:.3g}".rjust(8)
+    ends = f"{low:.3g}".ljust(places - 8) + f"{high:.3g}".rjust(8)
     tail = f"* in the answer, | the boundary, {shown.viewer.value}s"
     if hidden := K - len(chosen):
         tail = f"{hidden:,} of {K:,} arms are not shown"

@@ -116,9 +116,9 @@ def observe_evenly(ep, own):
     """pi_1, pi_2: mark the arms that may be pulled; how many they are."""
     e, high, rules = ep.e, own.high, own.rules
     if rules.policy == 1:
-        return wide(ep.seen, e, high.room, rules)
+        return wide(ep.seen, e, high.scratch, rules)
     rank(ep.seen, e, ep.plan, high, rules.k)
-    return colliding(ep.seen, e, high.inside, high.room, rules)
+    return colliding(ep.seen, e, high.inside, high.scratch, rules)
 
 
 @inlined
@@ -130,14 +130,14 @@ def none_left(ep, own, n):
 @round_rule(Own, observe=observe_evenly, stops=none_left)
 def draws_evenly(ep, own, n):
     """The sampling rule of pi_1 and pi_2: pull one of these arms, drawn evenly."""
-    add(ep.plan, draw_evenly(own.high.room, n, uniform(own.seeds, ep.e, count_pulls(ep.seen, ep.e))))
+    add(ep.plan, draw_evenly(own.high.scratch, n, uniform(own.seeds, ep.e, count_pulls(ep.seen, ep.e))))
 
 
 @inlined
 def observe(ep, own):
     """pi_3, pi_4: the d_i of the arms below the cap. Returns their sum, 0 where delta^c <= delta."""
     rank(ep.seen, ep.e, ep.plan, own.high, own.rules.k)
-    return unsure(ep.seen, ep.e, own.high.inside, own.high.room, own.rules)
+    return unsure(ep.seen, ep.e, own.high.inside, own.high.scratch, own.rules)
 
 
 @inlined
@@ -155,7 +155,7 @@ def twice(own):
 @round_rule(Own, Samples, observe=observe, stops=stops, passes=twice)
 def draws(ep, own, total):
     """The sampling rule of pi_3 and pi_4: pull arm i with a probability proportional to d_i."""
-    add(ep.plan, draw(own.high.room, total, uniform(own.seeds, ep.e, count_pulls(ep.seen, ep.e))))
+    add(ep.plan, draw(own.high.scratch, total, uniform(own.seeds, ep.e, count_pulls(ep.seen, ep.e))))
 
 
 class _Policy(TopKAgent):

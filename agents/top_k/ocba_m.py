@@ -133,7 +133,7 @@ def passes(own):
 @round_rule(Own, Samples, observe=observe, passes=passes)
 def ocba_m(ep, own, t):
     """The sampling rule: pay what the allotment owes, or draw an arm below its target."""
-    e, seen, target, allotment, rules = ep.e, ep.seen, own.high.room, own.allotment, own.rules
+    e, seen, target, allotment, rules = ep.e, ep.seen, own.high.scratch, own.allotment, own.rules
     if allotment.debt[e] == 0:
         share(seen, e, own.high.inside, float(t + rules.Delta), target)
         if rules.Delta > 1:

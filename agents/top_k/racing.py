@@ -49,7 +49,7 @@ class Rules(NamedTuple):
 
 
 class Race(NamedTuple):
-    """The sets of each episode, its bounds, and room for a computation on one episode."""
+    """The sets of each episode, its bounds, and scratch for a computation on one episode."""
 
     U: Bools  # (E, K)
     Sel: Bools  # (E, K)
@@ -59,7 +59,7 @@ class Race(NamedTuple):
     past: Ints  # (E,) sum of u_k over the rounds before this one
     tests: Ints  # (E,) nb
     moved: Bools  # (K,)
-    room: Floats  # (2, K)
+    scratch: Floats  # (2, K)
 
 
 @part
@@ -118,7 +118,7 @@ def move(x, minus_y, U, places, need, race):
 
     An arm is counted out only where it exceeds the need-th smallest y of all, which the counts can only lower.
     """
-    n, y, work = 0, race.room[0], race.room[1]
+    n, y, work = 0, race.scratch[0], race.scratch[1]
     for i in range(len(U)):
         race.moved[i] = False
         y[i] = -minus_y[i]
@@ -160,14 +160,14 @@ class Memory(SetMemory):
     minus_UB: Floats  # (E, K) upper bounds, negated
     past: Ints  # (E,) sum of u_k over the rounds that are over
     tests: Ints  # (E,) nb
-    moved: Bools  # (K,) room for a computation on one episode
-    room: Floats  # (2, K) the same
+    moved: Bools  # (K,) scratch for a computation on one episode
+    scratch: Floats  # (2, K) the same
 
     @classmethod
     def blank(cls, E: int, K: int) -> dict[str, Any]:
         bounds = {name: np.zeros((E, K)) for name in ("LB", "minus_UB")}
         counts = {name: np.zeros(E, np.int64) for name in ("past", "tests")}
-        return {**super().blank(E, K), **bounds, **counts, "moved": np.zeros(K, np.bool_), "room": np.zeros((2, K))}
+        return {**super().blank(E, K), **bounds, **counts, "moved": np.zeros(K, np.bool_), "scratch": np.zeros((2, K))}
 
 
 class Racing(SetPolicy):
@@ -225,6 +225,6 @@ class Racing(SetPolicy):
         if not pulls.shape == mean.shape == variance.shape:
             shapes = pulls.shape, mean.shape, variance.shape
             raise ValueError(f"pulls, mean and variance must be of one shape, got {shapes}")
-        race = Race(m.S, m.A, m.LB, m.minus_UB, m.round, m.past, m.tests, m.moved, m.room)
+        race = Race(m.S, m.A, m.LB, m.minus_UB, m.round, m.past, m.tests, m.moved, m.scratch)
         end_round(slots, Samples(pulls, mean, variance), self.rules, race)
         self.proceed(observation, memory, slots)

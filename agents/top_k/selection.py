@@ -22,7 +22,7 @@ class High(NamedTuple):
 
     inside: Bools  # (E, K)
     between: Floats  # (E,) a number between the means of Low and those of High
-    room: Floats  # (K,) for a computation on one episode
+    scratch: Floats  # (K,) for a computation on one episode
 
     @classmethod
     def of(cls, E: int, K: int) -> High:
@@ -68,8 +68,8 @@ def gather(seen, e, high, k):
     """Set High of episode e."""
     K, places = seen.mean.shape[1], k
     for i in range(K):
-        high.room[i] = seen.mean[e, i]
-    kth = smallest(high.room, K, K - k + 1)
+        high.scratch[i] = seen.mean[e, i]
+    kth = smallest(high.scratch, K, K - k + 1)
     for i in range(K):
         high.inside[e, i] = seen.mean[e, i] > kth
         places -= high.inside[e, i]

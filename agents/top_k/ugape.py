@@ -53,7 +53,7 @@ class Kept(NamedTuple):
     inside: Bools  # (K,) J of the episode at hand
     U: Floats  # (K,)
     B: Floats  # (K,)
-    room: Floats  # (K,)
+    scratch: Floats  # (K,)
 
     @classmethod
     def of(cls, E: int, K: int) -> Kept:
@@ -88,20 +88,20 @@ def width(seen, e, rules):
 @part
 def gather(seen, e, kept, rules):
     """Set U, B and J of episode e. Returns B_J."""
-    K, m, U, B, room = seen.mean.shape[1], rules.k, kept.U, kept.B, kept.room
+    K, m, U, B, scratch = seen.mean.shape[1], rules.k, kept.U, kept.B, kept.scratch
     scale = width(seen, e, rules)
     for i in range(K):
         beta = scale / math.sqrt(float(seen.pulls[e, i]))
-        U[i] = room[i] = seen.mean[e, i] + beta
+        U[i] = scratch[i] = seen.mean[e, i] + beta
         B[i] = beta - seen.mean[e, i]  # -L
-    next_U = smallest(room, K, K - m)  # the (m + 1)-th largest
-    mth_U = room[K - m]
+    next_U = smallest(scratch, K, K - m)  # the (m + 1)-th largest
+    mth_U = scratch[K - m]
     for i in range(K - m + 1, K):
-        mth_U = min(mth_U, room[i])
+        mth_U = min(mth_U, scratch[i])
     for i in range(K):
         B[i] += next_U if U[i] >= mth_U else mth_U
-        room[i] = B[i]
-    B_J, places = smallest(room, K, m), m
+        scratch[i] = B[i]
+    B_J, places = smallest(scratch, K, m), m
     for i in range(K):
         kept.inside[i] = B[i] < B_J
         places -= kept.inside[i]

@@ -136,7 +136,7 @@ def _draw_values(ax: Axes, view: View, name: str, limits: Limits) -> None:
 
 
 def _draw_pulls(ax: Axes, view: View, wide: bool) -> None:
-    """Draw the pulls: a bar for each arm, or for several neighbours their mean; `wide` axes have room for words."""
+    """Draw the pulls: a bar for each arm, or for several neighbours their mean; on `wide` axes words fit."""
     from matplotlib.ticker import MaxNLocator
 
     pulls, answer = view.pulls[(order := _order(view))], view.answer[order]

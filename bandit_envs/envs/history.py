@@ -1,6 +1,6 @@
 """The histories of episodes: which arm each pull was of and what it yielded, in order, for agents that read samples.
 
-A history has room for H entries, H the most pulls that an episode can have. An entry is a pull, or a bulk pull, which
+A history holds H entries, H the most pulls that an episode can have. An entry is a pull, or a bulk pull, which
 tells the mean of its samples and how many they are. Behind the last entry there is nothing: the arm -1, zeros else.
 """
 
@@ -17,7 +17,7 @@ from ..kernels.structs import kernel
 from ..problems.task import Task
 from ..simulation.simulator import PULLED, Simulation, Simulator
 
-__all__ = ["History", "check_room", "entries_of", "tally"]
+__all__ = ["History", "check_size", "entries_of", "tally"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -75,8 +75,8 @@ def _tally(arms, samples, times, length, pulls, means):
                 means[e, a, d] = means[e, a, d] / pulls[e, a] if pulls[e, a] else np.nan
 
 
-def check_room(task: Task, count: int) -> None:
-    """Refuse histories for which there is no room.
+def check_size(task: Task, count: int) -> None:
+    """Refuse histories that are too long.
 
     Args:
         task: with observation="history". count: episodes side by side.
@@ -103,11 +103,11 @@ class History:
         times: (E, H), pulls that an entry stands for. length: (E, 1), entries so far.
 
     Raises:
-        ValueError: where they are too long, see `check_room`.
+        ValueError: where they are too long, see `check_size`.
     """
 
     def __init__(self, task: Task, count: int) -> None:
-        check_room(task, count)
+        check_size(task, count)
         D = task.D if task.pull == "arm" else 1
         self.arms, self.times = np.full((count, task.entries), NOTHING), np.zeros((count, task.entries), np.int64)
         self._samples, self._made = np.zeros((count, task.entries, D)), np.zeros((2, count), np.int64)

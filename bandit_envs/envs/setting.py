@@ -24,7 +24,7 @@ from ..problems import Problem, own
 from ..problems.registry import PROBLEMS
 from ..problems.task import Task
 from ..simulation.simulator import MOST_TIMES
-from .history import check_room
+from .history import check_size
 from .observations import FEATURES
 
 __all__ = ["Setting", "check_id", "resolve"]
@@ -63,7 +63,7 @@ class Setting:
             count: how many episodes there will be side by side.
 
         Raises:
-            ValueError: where there is no room for the histories of so many.
+            ValueError: where the histories of so many are too long.
         """
         task = self.task
         if task.observation == "features":
@@ -83,7 +83,7 @@ class Setting:
             "public_seed": spaces.Box(0, _INT_MAX, (1,), np.int64),
         }
         if task.observation == "history":
-            check_room(task, count)
+            check_size(task, count)
             H, each = task.entries, shape[1:] if task.pull == "arm" else ()
             return spaces.Dict(
                 arms=spaces.Box(-1, task.stop - 1, (H,), np.int64),

@@ -177,18 +177,18 @@ def _contains(points: Floats, rows: Floats, b: Floats, out: NDArray[np.bool_]):
 
 
 @inlined
-def room_of(D, M):
-    """How many floats `margin_of` needs as room, in D dimensions and with M rows."""
+def scratch_size(D, M):
+    """How many floats `margin_of` needs as scratch, in D dimensions and with M rows."""
     return M + 2 * (D + 1) + (D + 1) * (D + 1) + (D + 1) * D
 
 
 @part
 def margin_of(
-    x: Floats, rows: Floats, b: Floats, unit: Floats, bounds: Floats, kind: int, limit: int, room: Floats, y: Floats
+    x: Floats, rows: Floats, b: Floats, unit: Floats, bounds: Floats, kind: int, limit: int, scratch: Floats, y: Floats
 ):
     """The margin of x (D,), and its projection in y; UNDECIDED where the active-set method has come to no end."""
     D, M = rows.shape
-    slack, used = room[:M], M
+    slack, used = scratch[:M], M
     margin = _box_slack(x, bounds) if kind == UNIT_BOX else _slacks(x, rows, b, slack)
     if not margin < 0.0:
         for d in range(D):
@@ -201,9 +201,9 @@ def margin_of(
         for j in range(M):
             distance = max(distance, -slack[j] * unit[j])
     if kind == GENERAL:
-        multiplier, w, used = room[used : used + D + 1], room[used + D + 1 : used + 2 * D + 2], used + 2 * D + 2
-        R, used = room[used : used + (D + 1) * (D + 1)].reshape(D + 1, D + 1), used + (D + 1) * (D + 1)
-        Q = room[used : used + (D + 1) * D].reshape(D + 1, D)
+        multiplier, w, used = scratch[used : used + D + 1], scratch[used + D + 1 : used + 2 * D + 2], used + 2 * D + 2
+        R, used = scratch[used : used + (D + 1) * (D + 1)].reshape(D + 1, D + 1), used + (D + 1) * (D + 1)
+        Q = scratch[used : used + (D + 1) * D].reshape(D + 1, D)
         if not _active_set(x, rows, b, unit, limit, y, slack, multiplier, w, R, Q):
             return UNDECIDED
     elif kind == HALF_SPACE:
@@ -253,10 +253,10 @@ def _measure(
     `nearest` may be shorter than `points`: its last row is then overwritten by point after point.
     """
     rows, b, unit, bounds, kind, limit = shape
-    room = np.empty(room_of(*rows.shape))
+    scratch = np.empty(scratch_size(*rows.shape))
     for i in range(start, len(points)):
         y = nearest[min(i, len(nearest) - 1)]
-        margins[i] = margin_of(points[i], rows, b, unit, bounds, kind, limit, room, y)
+        margins[i] = margin_of(points[i], rows, b, unit, bounds, kind, limit, scratch, y)
         if margins[i] == UNDECIDED:
             return i
     return -1
@@ -264,7 +264,7 @@ def _measure(
 
 @view
 def unpacked(numbers):
-    """The arguments of `margin_of` between x and room, of the numbers (n,) that `Polyhedron.numbers` tells."""
+    """The arguments of `margin_of` between x and scratch, of the numbers (n,) that `Polyhedron.numbers` tells."""
     D, M = np.int64(numbers[0]), np.int64(numbers[1])
     b, bounds = numbers[4 + D * M :], numbers[4 + (D + 2) * M :]
     rows = numbers[4 : 4 + D * M].reshape(D, M)

@@ -6,14 +6,16 @@ from .all_good import AllGood
 from .base import Measure, Problem, SetProblem
 from .certificates import Deviation, Samples, at_boundary, cutoff, deviations
 from .feasible import Feasible
-from .lookahead import Lookahead, LookaheadModel, LookaheadRoom, Potential, relative_gains
+from .lookahead import Lookahead, LookaheadModel, LookaheadScratch, Potential, relative_gains
 from .registry import PROBLEMS
 from .task import Task
 from .threshold import Threshold
 from .top_k import BestArm, TopK
 
+LookaheadRoom = LookaheadScratch  # its old name
+
 __all__ = [
-    "AllGood", "BestArm", "Deviation", "Feasible", "Lookahead", "LookaheadModel", "LookaheadRoom", "Measure",
+    "AllGood", "BestArm", "Deviation", "Feasible", "Lookahead", "LookaheadModel", "LookaheadScratch", "Measure",
     "PROBLEMS", "Potential", "Problem", "Samples", "SetProblem", "Task", "Threshold", "TopK", "at_boundary",
     "cutoff", "deviations", "relative_gains",
 ]  # fmt: skip

@@ -12,7 +12,7 @@ from ..instances.instance import Instance, Sampler
 from ..kernels.checks import flag, number
 from ..kernels.compiled import jit, part
 from ..kernels.routines import carray
-from ..stopping import LEVELS_ROOM, Certifier
+from ..stopping import LEVELS_SCRATCH, Certifier
 from ..stopping.statistics import one_instance
 from .base import Floats, Measure, SetProblem, TaskLike
 from .lookahead import ALL_GOOD, Potential
@@ -155,7 +155,7 @@ class AllGood(SetProblem):
             return Certifier.of("all-good", K, numbers, *halves)
         if halves[0] <= 0.0:
             raise ValueError(f"evidence for multiplicative {self.name} needs epsilon + slack < 1, got {self!r}")
-        return Certifier.of("all-good-exactly", K, numbers, *halves, room=2 * K + LEVELS_ROOM)
+        return Certifier.of("all-good-exactly", K, numbers, *halves, scratch=2 * K + LEVELS_SCRATCH)
 
     def hardness(self, means: ArrayLike) -> dict[str, Any]:
         """The quantities of the bounds of Mason et al. 2020, for one instance, means (K,).

@@ -359,7 +359,7 @@ class Problem(Spelled, ABC):
         search: str = "pairs",
         dependent: bool | None = None,
     ) -> Certifier:
-        """The cheapest way in which an answer can be wrong, for compiled code; see `bandit_envs.stopping.nearest_way`.
+        """The closest alternative to an answer, for compiled code; see `bandit_envs.stopping.nearest_alternative`.
 
         A problem of one's own that is `local` has it by its margins, for distribution="gaussian".
 
@@ -419,7 +419,7 @@ class Problem(Spelled, ABC):
             ValueError: for a problem that tells no evidence, and for arrays that do not go together.
         """
         given = self._counts_on(distribution, sigma, dependent)
-        return asking.ways(self, pulls, mean, answer, variance, boundary="none", search="exact", **given)
+        return asking.alternatives(self, pulls, mean, answer, variance, boundary="none", search="exact", **given)
 
     def certified_level(
         self,
@@ -450,7 +450,7 @@ class Problem(Spelled, ABC):
         options = {"boundary": boundary, "rho": rho, "centre": centre, "search": "sets"}
         options |= self._counts_on(distribution, sigma, dependent)
         choice("boundary", boundary, ("mixture", "kaufmann-koolen"))
-        return level_of(asking.ways(self, pulls, mean, answer, variance, **options))
+        return level_of(asking.alternatives(self, pulls, mean, answer, variance, **options))
 
     def characteristic_time(
         self, means: ArrayLike, *, distribution: str | None = None, sigma: float | None = None

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from ..instances.instance import Instance, Sampler
 from ..kernels.checks import array, flag, number
-from ..kernels.geometry import Polyhedron, margin_of, room_of, unpacked
+from ..kernels.geometry import Polyhedron, margin_of, scratch_size, unpacked
 from ..kernels.routines import carray
 from ..stopping import DISTRIBUTION, GAUSSIAN, STUDENT, Certifier
 from .base import Floats, Measure, SetProblem, TaskLike
@@ -24,12 +24,12 @@ def _measure(pulls: Any, mean: Any, K: Any, numbers: Any, out: Any) -> None:
     shape = carray(numbers, 2)
     D, M = np.int64(shape[0]), np.int64(shape[1])
     T, x, margins, told = carray(pulls, K), carray(mean, (K, D)), carray(out, K), carray(numbers, (M + 2) * (D + 2))
-    room, unseen = np.empty(D + room_of(D, M)), False
+    scratch, unseen = np.empty(D + scratch_size(D, M)), False
     for k in range(K):
         unseen |= T[k] == 0
     rows, b, unit, bounds, kind, limit = unpacked(told)
     for k in range(K):
-        margins[k] = 0.0 if unseen else margin_of(x[k], rows, b, unit, bounds, kind, limit, room[D:], room[:D])
+        margins[k] = 0.0 if unseen else margin_of(x[k], rows, b, unit, bounds, kind, limit, scratch[D:], scratch[:D])
 
 
 class Feasible(SetProblem):
@@ -86,8 +86,8 @@ class Feasible(SetProblem):
                 f"and for 'student' in one dimension, got {self!r:.200}; certificates need none"
             )
         told, (smaller, some) = self.polyhedron.numbers, self._moved_inwards()
-        room = 2 * D + M + int(room_of(D, M))
-        return Certifier.of("polyhedron", K, numbers, self.tolerance, some, *told, *smaller.numbers, room=room)
+        scratch = 2 * D + M + int(scratch_size(D, M))
+        return Certifier.of("polyhedron", K, numbers, self.tolerance, some, *told, *smaller.numbers, scratch=scratch)
 
     def _moved_inwards(self) -> tuple[Polyhedron, bool]:
         """A polyhedron that holds all means as deep in it as the tolerance, and whether there may be any.

@@ -43,7 +43,7 @@ from ..kernels.rng import normal_quantile
 from ..kernels.structs import fleeting
 
 __all__ = [
-    "ALL_GOOD", "LOCAL", "TOP_K", "Lookahead", "LookaheadModel", "LookaheadRoom", "Potential", "relative_gains",
+    "ALL_GOOD", "LOCAL", "TOP_K", "Lookahead", "LookaheadModel", "LookaheadScratch", "Potential", "relative_gains",
 ]  # fmt: skip
 
 Floats = NDArray[np.float64]
@@ -94,7 +94,7 @@ class LookaheadModel(NamedTuple):
 
 
 @fleeting
-class LookaheadRoom(NamedTuple):
+class LookaheadScratch(NamedTuple):
     """Scratch for one episode."""
 
     m: Floats  # (K * D,), and v
@@ -234,17 +234,17 @@ def _arm_value(model, m, v, at, n, R):
 
 
 @part
-def _arm_after(model, room, i, R):
+def _arm_after(model, scratch, i, R):
     """Its expectation over the next sample of arm i."""
-    D, n = model.potential.A.shape[1], room.n[i]
+    D, n = model.potential.A.shape[1], scratch.n[i]
     if model.prior.kind == NORMAL or not model.potential.exact:
-        d, s = _row(model, room.m, room.v, i * D)
+        d, s = _row(model, scratch.m, scratch.v, i * D)
         return _sure(model, d, s, (R + 1.0) / (R + 1.0 + n))
     found = 0.0
     for outcome in range(2):
-        now, spread, chance = sampled(model.prior, room.m[i], room.v[i], n, float(outcome), 0.0)
-        room.trial[0, 0], room.trial[1, 0] = now, spread
-        found += chance * _arm_value(model, room.trial[0], room.trial[1], 0, n + 1.0, R)
+        now, spread, chance = sampled(model.prior, scratch.m[i], scratch.v[i], n, float(outcome), 0.0)
+        scratch.trial[0, 0], scratch.trial[1, 0] = now, spread
+        found += chance * _arm_value(model, scratch.trial[0], scratch.trial[1], 0, n + 1.0, R)
     return found
 
 
@@ -266,42 +266,42 @@ def _largest(x, K, count, out, without):
 
 
 @part
-def _look_around(model, room, R):
+def _look_around(model, scratch, R):
     """Set c, and how far from it future means can matter, if R pulls are to come, one of them at once."""
-    K, k = len(room.n), model.potential.k
+    K, k = len(scratch.n), model.potential.k
     for i in range(K):
-        s = REACH * math.sqrt(room.v[i] * (R + 1.0) / (R + 1.0 + room.n[i]))
-        room.span[0, i], room.span[1, i] = room.m[i] - s, room.m[i] + s
-    _largest(room.m, K, k + 1, room.best, -1)
-    room.state[0] = c = 0.5 * (room.best[k - 1] + room.best[k])
-    _largest(room.span[1], K, k + 1, room.best, -1)
-    room.state[1] = max(room.best[k] - c, 0.0)
-    _largest(room.span[0], K, k, room.best, -1)
-    room.state[2] = max(c - room.best[k - 1], 0.0)
+        s = REACH * math.sqrt(scratch.v[i] * (R + 1.0) / (R + 1.0 + scratch.n[i]))
+        scratch.span[0, i], scratch.span[1, i] = scratch.m[i] - s, scratch.m[i] + s
+    _largest(scratch.m, K, k + 1, scratch.best, -1)
+    scratch.state[0] = c = 0.5 * (scratch.best[k - 1] + scratch.best[k])
+    _largest(scratch.span[1], K, k + 1, scratch.best, -1)
+    scratch.state[1] = max(scratch.best[k] - c, 0.0)
+    _largest(scratch.span[0], K, k, scratch.best, -1)
+    scratch.state[2] = max(c - scratch.best[k - 1], 0.0)
 
 
 @part
-def _exceeds(model, room, i, R, pulled, q):
+def _exceeds(model, scratch, i, R, pulled, q):
     """E (m'_i - c)^+ after R pulls, and one before if it is `pulled`; fill q (2 POINTS,) with P(m'_i > x)."""
-    x, normal, m, n = room.points[0], model.normal, room.m[i], room.n[i]
+    x, normal, m, n = scratch.points[0], model.normal, scratch.m[i], scratch.n[i]
     pulls = R + 1.0 if pulled else R
-    s = math.sqrt(room.v[i] * pulls / (pulls + n))
+    s = math.sqrt(scratch.v[i] * pulls / (pulls + n))
     inverse = 1.0 / max(s, 1e-300)
     for g in range(2 * POINTS):
         q[g] = _below(normal, (m - x[g]) * inverse)
-    return _part_above(normal, m - room.state[0], s)
+    return _part_above(normal, m - scratch.state[0], s)
 
 
 @inlined
-def _set_points(model, room):
+def _set_points(model, scratch):
     """Set the points x; how many places of the answer are open to the arms that may be on either side of them."""
-    c, above, below = room.state[0], room.state[1], room.state[2]
+    c, above, below = scratch.state[0], scratch.state[1], scratch.state[2]
     for g in range(POINTS):
-        room.points[0, g] = c + above * model.legendre[2, g]
-        room.points[0, POINTS + g] = c - below * model.legendre[2, g]
+        scratch.points[0, g] = c + above * model.legendre[2, g]
+        scratch.points[0, POINTS + g] = c - below * model.legendre[2, g]
     rest = model.potential.k
-    for i in range(len(room.n)):
-        rest -= room.span[0, i] >= c + above
+    for i in range(len(scratch.n)):
+        rest -= scratch.span[0, i] >= c + above
     return rest
 
 
@@ -318,24 +318,24 @@ def _one_more(layers, q, rest):
 
 
 @part
-def _top(model, room, R, arm):
+def _top(model, scratch, R, arm):
     """phi(R), the arm (unless it is -1) being pulled once before."""
-    K, k = len(room.n), model.potential.k
-    c, above, below = room.state[0], room.state[1], room.state[2]
-    q, many, layers, points = room.points[1], room.points[2], room.layers, 2 * POINTS
-    rest = _set_points(model, room)
+    K, k = len(scratch.n), model.potential.k
+    c, above, below = scratch.state[0], scratch.state[1], scratch.state[2]
+    q, many, layers, points = scratch.points[1], scratch.points[2], scratch.layers, 2 * POINTS
+    rest = _set_points(model, scratch)
     for g in range(points):
         many[g] = 0.0
         for j in range(rest):
             layers[j, g] = 1.0 if j == 0 else 0.0
     total = k * c
     for i in range(K):
-        if room.span[0, i] >= c + above:
-            total += room.m[i] - c
+        if scratch.span[0, i] >= c + above:
+            total += scratch.m[i] - c
             continue
-        if room.span[1, i] <= c - below:
+        if scratch.span[1, i] <= c - below:
             continue
-        total += _exceeds(model, room, i, R, i == arm, q)
+        total += _exceeds(model, scratch, i, R, i == arm, q)
         for g in range(points):
             many[g] += q[g]
         _one_more(layers, q, rest)
@@ -351,46 +351,52 @@ def _top(model, room, R, arm):
 
 
 @part
-def _top_gains(model, room, R, out):
+def _top_gains(model, scratch, R, out):
     """phi(R) after one more pull of each arm, as a larger share, less phi(R), in O(K k).
 
     phi is linear in q_i, and depends on it by the chance that fewer than k others are above.
     """
-    K, k, layers, points = len(room.n), model.potential.k, room.layers, 2 * POINTS
-    c, above, below, q, fewer = room.state[0], room.state[1], room.state[2], room.points[1], room.points[2]
+    K, k, layers, points = len(scratch.n), model.potential.k, scratch.layers, 2 * POINTS
+    c, above, below, q, fewer = (
+        scratch.state[0],
+        scratch.state[1],
+        scratch.state[2],
+        scratch.points[1],
+        scratch.points[2],
+    )
     if R <= 0.0:
         for i in range(K):
-            _largest(room.m, K, k, room.best, i)
-            d, s = room.m[i] - room.best[k - 1], math.sqrt(room.v[i] / (room.n[i] + 1.0))
+            _largest(scratch.m, K, k, scratch.best, i)
+            d, s = scratch.m[i] - scratch.best[k - 1], math.sqrt(scratch.v[i] / (scratch.n[i] + 1.0))
             out[i] = (_part_above(model.normal, d, s) - max(d, 0.0)) / (k * model.scale)
         return
-    rest = _set_points(model, room)
+    rest = _set_points(model, scratch)
     for g in range(points):
         for j in range(rest):
             layers[j, g] = 1.0 if j == 0 else 0.0
     for i in range(K):
         out[i] = 0.0
-        if room.span[0, i] >= c + above or room.span[1, i] <= c - below:
+        if scratch.span[0, i] >= c + above or scratch.span[1, i] <= c - below:
             continue
-        chance = room.chances[i]
-        out[i] = -_exceeds(model, room, i, R, False, chance)
+        chance = scratch.chances[i]
+        out[i] = -_exceeds(model, scratch, i, R, False, chance)
         for j in range(rest):
             for g in range(points):
-                room.prefix[i, j, g] = layers[j, g]
+                scratch.prefix[i, j, g] = layers[j, g]
         _one_more(layers, chance, rest)
     for g in range(points):
         for j in range(rest):
             layers[j, g] = 1.0  # now P(j or fewer of the arms after this one are above)
     for i in range(K - 1, -1, -1):
-        if room.span[0, i] >= c + above or room.span[1, i] <= c - below:
+        if scratch.span[0, i] >= c + above or scratch.span[1, i] <= c - below:
             continue
-        chance = room.chances[i]
-        out[i] += _exceeds(model, room, i, R + 1.0, False, q)
+        chance = scratch.chances[i]
+        out[i] += _exceeds(model, scratch, i, R + 1.0, False, q)
         for g in range(points):
             fewer[g] = 0.0
         for j in range(rest):
             for g in range(points):
-                fewer[g] += room.prefix[i, j, g] * layers[rest - 1 - j, g]
+                fewer[g] += scratch.prefix[i, j, g] * layers[rest - 1 - j, g]
         for g in range(POINTS):
             h, weight = POINTS + g, model.legendre[3, g]
             out[i] -= above * weight * (q[g] - chance[g]) * (1.0 - fewer[g])
@@ -400,15 +406,15 @@ def _top_gains(model, room, R, out):
 
 
 @part
-def _top_now(model, room, arm):
+def _top_now(model, scratch, arm):
     """phi(0), the arm (unless it is -1) being pulled once before: sharp future means need no points."""
-    K, k, prior = len(room.n), model.potential.k, model.prior
-    _largest(room.m, K, k, room.best, arm)
+    K, k, prior = len(scratch.n), model.potential.k, model.prior
+    _largest(scratch.m, K, k, scratch.best, arm)
     total = 0.0
     for j in range(k):
-        total += room.best[j]
+        total += scratch.best[j]
     if arm >= 0:
-        last, m, v, n = room.best[k - 1], room.m[arm], room.v[arm], room.n[arm]
+        last, m, v, n = scratch.best[k - 1], scratch.m[arm], scratch.v[arm], scratch.n[arm]
         if prior.kind == NORMAL:
             total += _part_above(model.normal, m - last, math.sqrt(v / (n + 1.0)))
         else:
@@ -453,9 +459,9 @@ def _beta_row(model, a, b):
 
 
 @part
-def _distribution(model, room, m, v, n, out):
+def _distribution(model, scratch, m, v, n, out):
     """Fill out (2 CELLS + 1,): the distribution of a mean, its chances to be below h, and its mass above all cells."""
-    if room.state[0] != 0.0:
+    if scratch.state[0] != 0.0:
         a = np.int64((m - model.prior.low) / model.prior.scale * n + 0.5)
         b = np.int64(n + 0.5) - a
         if math.isnan(model.beta[a, b, 2 * CELLS]):  # written last, for threads that share the table
@@ -463,7 +469,7 @@ def _distribution(model, room, m, v, n, out):
         for g in range(2 * CELLS + 1):
             out[g] = model.beta[a, b, g]
         return
-    low, step = room.state[1], (room.state[2] - room.state[1]) / CELLS
+    low, step = scratch.state[1], (scratch.state[2] - scratch.state[1]) / CELLS
     inverse, potential = 1.0 / math.sqrt(v), model.potential
     before = _below(model.normal, (low - m) * inverse)
     for g in range(CELLS):
@@ -475,35 +481,35 @@ def _distribution(model, room, m, v, n, out):
 
 
 @part
-def _open_distributions(model, room):
+def _open_distributions(model, scratch):
     """Choose between Beta distributions and normal ones, and set the distributions of all arms."""
-    K, prior = len(room.n), model.prior
+    K, prior = len(scratch.n), model.prior
     known, lowest, highest = prior.kind == BETA, -math.inf, -math.inf
     for i in range(K):
-        n, s = room.n[i], REACH * math.sqrt(room.v[i])
+        n, s = scratch.n[i], REACH * math.sqrt(scratch.v[i])
         if known:
-            a = (room.m[i] - prior.low) / prior.scale * n
+            a = (scratch.m[i] - prior.low) / prior.scale * n
             known = abs(a - np.rint(a)) < 1e-6 and max(a, n - a) < LIMIT - 0.5
-        lowest, highest = max(lowest, room.m[i] - s), max(highest, room.m[i] + s)
-    room.state[0] = 1.0 if known else 0.0
-    room.state[1], room.state[2] = _boundary_of(model.potential, lowest), _boundary_of(model.potential, highest)
+        lowest, highest = max(lowest, scratch.m[i] - s), max(highest, scratch.m[i] + s)
+    scratch.state[0] = 1.0 if known else 0.0
+    scratch.state[1], scratch.state[2] = _boundary_of(model.potential, lowest), _boundary_of(model.potential, highest)
     for i in range(K):
-        _distribution(model, room, room.m[i], room.v[i], room.n[i], room.rows[i])
+        _distribution(model, scratch, scratch.m[i], scratch.v[i], scratch.n[i], scratch.rows[i])
 
 
 @part
-def _good(model, room, R, arm):
+def _good(model, scratch, R, arm):
     """phi(R) by the distributions of the arms; that of the trial in place of an arm's own (-1: of none)."""
-    K, before, p = len(room.n), room.before, room.p
+    K, before, p = len(scratch.n), scratch.before, scratch.p
     for g in range(CELLS):
         before[0, g] = before[K, g] = 1.0
     for i in range(K - 1):
-        row = room.rows[K if i == arm else i]
+        row = scratch.rows[K if i == arm else i]
         for g in range(CELLS):
             before[i + 1, g] = before[i, g] * row[CELLS + g]
     after, expected = before[K], 0.0
     for i in range(K - 1, -1, -1):
-        row = room.rows[K if i == arm else i]
+        row = scratch.rows[K if i == arm else i]
         chance = row[2 * CELLS]
         for g in range(CELLS):
             chance += row[g] * before[i, g] * after[g]
@@ -511,31 +517,31 @@ def _good(model, room, R, arm):
         p[i] = min(chance, 1.0)
         expected += p[i]
     if R <= 0.0:
-        _largest(p, K, K, room.best, -1)
+        _largest(p, K, K, scratch.best, -1)
         best, hits = 0.0, 0.0
         for j in range(K):
-            hits += room.best[j]
+            hits += scratch.best[j]
             best = max(best, 2.0 * hits / (j + 1.0 + expected))
         return best
     wrong = 0.0
     for i in range(K):
-        n = room.n[i] + (1.0 if i == arm else 0.0)
+        n = scratch.n[i] + (1.0 if i == arm else 0.0)
         z = normal_quantile(max(min(p[i], 1.0 - 1e-8), 1e-8))
         wrong += 1.0 - _resolved(model, z, R / (R + n))
     return 1.0 - wrong / (2.0 * expected)
 
 
 @part
-def _good_after(model, room, R, arm, few):
+def _good_after(model, scratch, R, arm, few):
     """E phi(R) over the next sample of an arm; `few`: of NORMAL, over two nodes, a standard deviation off."""
-    prior, K, found = model.prior, len(room.n), 0.0
-    m, v, n = room.m[arm], room.v[arm], room.n[arm]
+    prior, K, found = model.prior, len(scratch.n), 0.0
+    m, v, n = scratch.m[arm], scratch.v[arm], scratch.n[arm]
     for i in range(2 if few or prior.kind == BETA else NODES):
         now, spread, chance = sampled(prior, m, v, n, float(i), 2.0 * i - 1.0 if few else model.hermite[0, i])
         if prior.kind == NORMAL:
             chance = 0.5 if few else model.hermite[1, i]
-        _distribution(model, room, now, spread, n + 1.0, room.rows[K])
-        found += chance * _good(model, room, R, arm)
+        _distribution(model, scratch, now, spread, n + 1.0, scratch.rows[K])
+        found += chance * _good(model, scratch, R, arm)
     return found
 
 
@@ -543,134 +549,136 @@ def _good_after(model, room, R, arm, few):
 
 
 @part
-def _read(model, room, pulls, total):
+def _read(model, scratch, pulls, total):
     """Set what is believed of the arms; returns the number of pulls."""
     K, spent = len(pulls), 0
-    D = len(room.m) // K
+    D = len(scratch.m) // K
     for i in range(K):
         spent += pulls[i]
         for j in range(D):
-            room.m[i * D + j], room.v[i * D + j], room.n[i] = posterior(model.prior, float(pulls[i]), total[i * D + j])
+            scratch.m[i * D + j], scratch.v[i * D + j], scratch.n[i] = posterior(
+                model.prior, float(pulls[i]), total[i * D + j]
+            )
     return spent
 
 
 @part
-def _phi(model, room, R):
+def _phi(model, scratch, R):
     """phi(R) of the state that was read; called before `_gain`, whose points and distributions it sets."""
-    kind, K = model.potential.kind, len(room.n)
+    kind, K = model.potential.kind, len(scratch.n)
     if kind == LOCAL:
         D, found = model.potential.A.shape[1], 0.0
         for i in range(K):
-            found += _arm_value(model, room.m, room.v, i * D, room.n[i], R)
+            found += _arm_value(model, scratch.m, scratch.v, i * D, scratch.n[i], R)
         return found / K
     if kind == TOP_K:
         if R <= 0.0:
-            return _top_now(model, room, -1)
-        _look_around(model, room, R)
-        return _top(model, room, R, -1)
-    _open_distributions(model, room)
-    return _good(model, room, R, -1)
+            return _top_now(model, scratch, -1)
+        _look_around(model, scratch, R)
+        return _top(model, scratch, R, -1)
+    _open_distributions(model, scratch)
+    return _good(model, scratch, R, -1)
 
 
 @part
-def _after(model, room, R, arm):
+def _after(model, scratch, R, arm):
     """E phi(R) over the next sample of an arm."""
-    kind, K = model.potential.kind, len(room.n)
+    kind, K = model.potential.kind, len(scratch.n)
     if kind == LOCAL:
-        D, found = model.potential.A.shape[1], _arm_after(model, room, arm, R)
+        D, found = model.potential.A.shape[1], _arm_after(model, scratch, arm, R)
         for i in range(K):
             if i != arm:
-                found += _arm_value(model, room.m, room.v, i * D, room.n[i], R)
+                found += _arm_value(model, scratch.m, scratch.v, i * D, scratch.n[i], R)
         return found / K
     if kind == TOP_K:
-        return _top_now(model, room, arm) if R <= 0.0 else _top(model, room, R, arm)
-    return _good_after(model, room, R, arm, False)
+        return _top_now(model, scratch, arm) if R <= 0.0 else _top(model, scratch, R, arm)
+    return _good_after(model, scratch, R, arm, False)
 
 
 @lean
-def _potentials(model, room, pulls, total, left, out):
+def _potentials(model, scratch, pulls, total, left, out):
     """Fill out (E,) with phi(R), for R = left[e] more pulls of each arm."""
     for e in range(len(out)):
-        _read(model, room, pulls[e], total[e])
-        out[e] = _phi(model, room, left[e])
+        _read(model, scratch, pulls[e], total[e])
+        out[e] = _phi(model, scratch, left[e])
 
 
 @lean
-def _gains(model, room, pulls, total, arms, skipped, out):
+def _gains(model, scratch, pulls, total, arms, skipped, out):
     """Fill out (E,) with the gains of arms (E,); K stops: phi(0) less phi. Those of episodes that are skipped are 0."""
     K = pulls.shape[1]
     for e in range(len(out)):
         out[e] = 0.0
         if skipped[e] != 0 or arms[e] < 0 or arms[e] > K:
             continue
-        spent = _read(model, room, pulls[e], total[e])
-        phi = _phi(model, room, max(model.horizon - spent, 0.0) / K)
+        spent = _read(model, scratch, pulls[e], total[e])
+        phi = _phi(model, scratch, max(model.horizon - spent, 0.0) / K)
         if arms[e] == K:
-            out[e] = _phi(model, room, 0.0) - phi
+            out[e] = _phi(model, scratch, 0.0) - phi
         else:
-            out[e] = _after(model, room, max(model.horizon - spent - 1.0, 0.0) / K, arms[e]) - phi
+            out[e] = _after(model, scratch, max(model.horizon - spent - 1.0, 0.0) / K, arms[e]) - phi
 
 
 @lean
-def _all_gains(model, room, pulls, total, out):
+def _all_gains(model, scratch, pulls, total, out):
     """Fill out (E, K) with the gains of all arms."""
     K = pulls.shape[1]
     for e in range(len(out)):
-        spent = _read(model, room, pulls[e], total[e])
-        phi = _phi(model, room, max(model.horizon - spent, 0.0) / K)
+        spent = _read(model, scratch, pulls[e], total[e])
+        phi = _phi(model, scratch, max(model.horizon - spent, 0.0) / K)
         for i in range(K):
-            out[e, i] = _after(model, room, max(model.horizon - spent - 1.0, 0.0) / K, i) - phi
+            out[e, i] = _after(model, scratch, max(model.horizon - spent - 1.0, 0.0) / K, i) - phi
 
 
 @part
-def relative_gains(model, room, pulls, total):
-    """Fill room.gains (K,) with the gains of all arms of one episode, less what is common to them, for greedy rules.
+def relative_gains(model, scratch, pulls, total):
+    """Fill scratch.gains (K,) with the gains of all arms of one episode, less what is common to them, for greedy rules.
 
     That is E phi(R) after one more pull of an arm, less phi(R), for the R that is left after it. Of LOCAL and TOP_K a
     pull is a larger share throughout, of Threshold and at R = 0 too. Of ALL_GOOD a NORMAL sample has two nodes: 16 take
     eight times as long.
     """
-    K, out = len(pulls), room.gains
-    left = max(model.horizon - _read(model, room, pulls, total), 0.0)
+    K, out = len(pulls), scratch.gains
+    left = max(model.horizon - _read(model, scratch, pulls, total), 0.0)
     R = max(left - 1.0, 0.0) / K
     if model.potential.kind == LOCAL:
         for i in range(K):
-            d, s = _row(model, room.m, room.v, i * model.potential.A.shape[1])
-            n = room.n[i]
+            d, s = _row(model, scratch.m, scratch.v, i * model.potential.A.shape[1])
+            n = scratch.n[i]
             out[i] = _sure(model, d, s, (R + 1.0) / (R + 1.0 + n)) - _sure(model, d, s, R / (R + n))
     elif model.potential.kind == TOP_K:
-        _look_around(model, room, left / K)
-        _top_gains(model, room, R, out)
+        _look_around(model, scratch, left / K)
+        _top_gains(model, scratch, R, out)
     else:
-        _open_distributions(model, room)
-        now = _good(model, room, R, -1)
+        _open_distributions(model, scratch)
+        now = _good(model, scratch, R, -1)
         for i in range(K):
-            out[i] = _good_after(model, room, R, i, True) - now
+            out[i] = _good_after(model, scratch, R, i, True) - now
 
 
 @lean
-def _beliefs(model, room, pulls, total, out):
+def _beliefs(model, scratch, pulls, total, out):
     """Fill out (E, K, 4) with d, its sd, the sd of the mean, and n."""
     potential, K = model.potential, pulls.shape[1]
     for e in range(len(out)):
-        _read(model, room, pulls[e], total[e])
+        _read(model, scratch, pulls[e], total[e])
         edge, spread, star = 0.0, 0.0, 0
         if potential.kind == TOP_K:
-            _largest(room.m, K, potential.k + 1, room.best, -1)
-            edge = 0.5 * (room.best[potential.k - 1] + room.best[potential.k])
+            _largest(scratch.m, K, potential.k + 1, scratch.best, -1)
+            edge = 0.5 * (scratch.best[potential.k - 1] + scratch.best[potential.k])
         elif potential.kind == ALL_GOOD:
             for i in range(K):
-                star = i if room.m[i] > room.m[star] else star
-            edge = _boundary_of(potential, room.m[star])
-            spread = room.v[star] * ((1.0 - potential.epsilon) ** 2 if potential.multiplicative else 1.0)
+                star = i if scratch.m[i] > scratch.m[star] else star
+            edge = _boundary_of(potential, scratch.m[star])
+            spread = scratch.v[star] * ((1.0 - potential.epsilon) ** 2 if potential.multiplicative else 1.0)
         for i in range(K):
             if potential.kind == LOCAL:
-                d, s = _row(model, room.m, room.v, i * potential.A.shape[1])
+                d, s = _row(model, scratch.m, scratch.v, i * potential.A.shape[1])
                 own = s
             else:
-                d, own = room.m[i] - edge, math.sqrt(room.v[i])
-                s = own if potential.kind == TOP_K or i == star else math.sqrt(room.v[i] + spread)
-            out[e, i, 0], out[e, i, 1], out[e, i, 2], out[e, i, 3] = d, s, own, room.n[i]
+                d, own = scratch.m[i] - edge, math.sqrt(scratch.v[i])
+                s = own if potential.kind == TOP_K or i == star else math.sqrt(scratch.v[i] + spread)
+            out[e, i, 0], out[e, i, 1], out[e, i, 2], out[e, i, 3] = d, s, own, scratch.n[i]
 
 
 @lean
@@ -768,17 +776,17 @@ class Lookahead:
         self._model = LookaheadModel(
             potential, prior, self.horizon, scale, normal, owen, legendre, hermite, beta, points
         )
-        self._room = self.parts()[1]
+        self._scratch = self.parts()[1]
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copies and pickles are made anew: tables stay where they are."""
         return Lookahead, self._given
 
-    def parts(self) -> tuple[LookaheadModel, LookaheadRoom]:
+    def parts(self) -> tuple[LookaheadModel, LookaheadScratch]:
         """What `relative_gains` takes: the model, and scratch of the caller's own, as threads need it."""
         K, D, k, kind = self.K, self.D, self._model.potential.k, self._model.potential.kind
         rows, top = K + 1 if kind == ALL_GOOD else 1, K if kind == TOP_K else 1
-        return self._model, LookaheadRoom(
+        return self._model, LookaheadScratch(
             np.empty(K * D),
             np.empty(K * D),
             np.empty(K),
@@ -798,7 +806,7 @@ class Lookahead:
 
     def _seen(
         self, pulls: NDArray[Any], total: Floats
-    ) -> tuple[LookaheadModel, LookaheadRoom, NDArray[np.int64], Floats]:
+    ) -> tuple[LookaheadModel, LookaheadScratch, NDArray[np.int64], Floats]:
         """What kernels take of pulls (E, K) and sums of samples (E, K) or (E, K, D).
 
         Raises:
@@ -810,7 +818,7 @@ class Lookahead:
                 f"pulls must have shape {shape[:2]} and total {shape}, got {pulls.shape} and {total.shape}"
             )
         flat = np.ascontiguousarray(total, np.float64).reshape(len(pulls), -1)
-        return self._model, self._room, np.ascontiguousarray(pulls, np.int64), flat
+        return self._model, self._scratch, np.ascontiguousarray(pulls, np.int64), flat
 
     def value(self, pulls: NDArray[np.int64], total: Floats, left: Floats | None = None) -> Floats:
         """phi(R), (E,); of TOP_K up to a constant.

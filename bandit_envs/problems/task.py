@@ -108,7 +108,7 @@ class Task(Distributed):
         if self.stop > ARMS_LIMIT:
             raise ValueError(f"K * D must be at most {ARMS_LIMIT} for pull='coordinate', got {self.K} * {self.D}")
         if self.observation == "history" and self.budget is None and self.max_pulls is None:
-            raise ValueError("observation='history' needs a budget or max_pulls: a history has room for so many pulls")
+            raise ValueError("observation='history' needs a budget or max_pulls: a history holds so many pulls")
         own.check(problem, self)
 
     def _depends(self) -> bool:
@@ -132,7 +132,7 @@ class Task(Distributed):
 
     @property
     def entries(self) -> int:
-        """How many pulls a history has room for: the budget or max_pulls, the smaller one; 0 where there is neither."""
+        """How many pulls a history holds: the budget or max_pulls, the smaller one; 0 where there is neither."""
         return min((limit for limit in (self.budget, self.max_pulls) if limit is not None), default=0)
 
     def make_problem(self) -> Problem:

@@ -16,7 +16,7 @@ from ..instances.instance import Instance, Sampler
 from ..kernels.checks import choice, integer, number
 from ..kernels.compiled import jit, part
 from ..kernels.routines import carray
-from ..stopping import DISTRIBUTION, LEVELS_ROOM, STUDENT, Certifier
+from ..stopping import DISTRIBUTION, LEVELS_SCRATCH, STUDENT, Certifier
 from .base import Bools, Floats, Measure, Problem, TaskLike
 from .certificates import BOUNDS, CUTOFFS, Deviation, Samples, certify
 from .lookahead import TOP_K, Potential
@@ -140,20 +140,20 @@ class TopK(Problem):
         return Potential(TOP_K, k=self.k)
 
     def evidence_routine(self, K: int, numbers: Floats, search: str) -> Certifier:
-        k, epsilon, kind, room = self.k, self.epsilon, "top-k", 0
+        k, epsilon, kind, scratch = self.k, self.epsilon, "top-k", 0
         some, student = min(k, K - k) > 1, numbers[DISTRIBUTION] == STUDENT
         if self.criterion == "exact" or epsilon == 0:  # a set that is better holds an arm that is better
             epsilon = 0.0
         elif self.criterion == "each":
             if search == "exact" and k > 1 and epsilon > 0:
-                kind, room = "each", 2 * K + LEVELS_ROOM
+                kind, scratch = "each", 2 * K + LEVELS_SCRATCH
         elif not some:
             epsilon *= k
         elif search == "exact" and student:
             raise ValueError(f"distribution='student' with criterion='aggregate' needs k = 1, got {self!r}")
         elif search != "pairs" and not student:
-            kind, room = "swaps" if search == "exact" else "sets", 6 * K
-        return Certifier.of(kind, K, numbers, k, epsilon, room=room)
+            kind, scratch = "swaps" if search == "exact" else "sets", 6 * K
+        return Certifier.of(kind, K, numbers, k, epsilon, scratch=scratch)
 
     def quick_bound(self, K: int) -> bool:
         pairs = self.criterion == "exact" or self.epsilon == 0 or self.k == 1

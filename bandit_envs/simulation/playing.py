@@ -127,7 +127,7 @@ def pull(sim, e, arm, times):
 
 
 class Block(NamedTuple):
-    """Room for one step of `BLOCK` episodes."""
+    """Scratch for one step of `BLOCK` episodes."""
 
     words: Any  # (4, BLOCK) uint64; the first three are used by `block_of_pulls`, the last is free
     places: Any  # (BLOCK,) int64
@@ -140,17 +140,23 @@ class Block(NamedTuple):
 
 
 @part
-def block_of_pulls(sim, start, n, arm, pulls, mean, variance, room):
+def block_of_pulls(sim, start, n, arm, pulls, mean, variance, scratch):
     """Pull scalar arms once, in n episodes from `start` on, in loops over all of them; `spend` is left to the caller.
 
     Args:
         arm: (n,) uint64.
         pulls, mean, variance: (n,) floats, which get the statistics of each arm, with the new sample.
-        room: a `Block`.
+        scratch: a `Block`.
     """
     K, columns, own = np.uint64(sim.rules.K), np.uint64(sim.rules.columns), sim.rules.own
-    offset, at, count, u, y = room.words[0], room.words[1], room.words[2], room.numbers[0], room.numbers[1]
-    rules, total = sim.rules, room.numbers[2]
+    offset, at, count, u, y = (
+        scratch.words[0],
+        scratch.words[1],
+        scratch.words[2],
+        scratch.numbers[0],
+        scratch.numbers[1],
+    )
+    rules, total = sim.rules, scratch.numbers[2]
     for i in range(n):
         o = (start + np.uint64(i)) * K + arm[i]
         m = sim.pulls[o]
@@ -164,7 +170,7 @@ def block_of_pulls(sim, start, n, arm, pulls, mean, variance, room):
     for i in range(n):
         at[i] = (offset[i] if own else arm[i]) * columns
     block_of_samples(
-        rules.distribution, rules.sampler, u, n, at, rules.columns, sim.parameters, sim.data, room.places, y
+        rules.distribution, rules.sampler, u, n, at, rules.columns, sim.parameters, sim.data, scratch.places, y
     )
     totals, means, variances = sim.total, sim.mean, sim.variance
     for i in range(n):

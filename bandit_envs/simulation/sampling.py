@@ -115,7 +115,7 @@ def _pull_row(
     sample: Any,
     e: Any,
     D: Any,
-    room: Any,
+    scratch: Any,
     counter: Any,
 ) -> None:
     """One pull of an arm of several dimensions; the arguments are those of `_pull_bulk`."""
@@ -202,7 +202,7 @@ def _pull_bulk(
     sample: Any,
     e: Any,
     D: Any,
-    room: Any,
+    scratch: Any,
     counter: Any,
 ) -> None:
     """Add `times` samples of one arm at a cost that does not grow with `times`, exact in distribution.
@@ -213,13 +213,13 @@ def _pull_bulk(
 
     Args:
         parameters, ..., sample: pointers, as kernels hand on arrays to routines.
-        room: (3, D), and counter: (6,) uint64, scratch.
+        scratch: (3, D), and counter: (6,) uint64, to work in.
     """
     parameters, data, sample = carray(parameters, _FAR), carray(data, _FAR), carray(sample, _FAR)
     total, mean, variance = carray(total, _FAR), carray(mean, _FAR), carray(variance, _FAR)
-    room, counter = carray(room, (3, D)), carray(counter, 6)
+    scratch, counter = carray(scratch, (3, D)), carray(counter, 6)
     one_by_one = distribution in (UNIFORM, TABULATED) or (distribution == RESAMPLED and times < parameters[at + 1])
-    s, m2, first = room[0], room[1], room[2]
+    s, m2, first = scratch[0], scratch[1], scratch[2]
     for d in range(D):
         s[d] = m2[d] = 0.0
     if one_by_one:

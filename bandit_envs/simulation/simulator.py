@@ -47,7 +47,7 @@ class Work(NamedTuple):
     words: NDArray[np.uint64]  # (7, _BLOCK)
     places: Ints  # (3, _BLOCK)
     numbers: Floats  # (D + 3, _BLOCK)
-    room: Floats  # (3, D)
+    scratch: Floats  # (3, D)
     counter: NDArray[np.uint64]  # (6,)
 
     @classmethod
@@ -151,7 +151,7 @@ def by_routine(address, sim, e, a, o, m, times):
         sim.sample,
         np.int64(e),
         rules.D,
-        work.room,
+        work.scratch,
         work.counter,
     )
 

@@ -1,4 +1,4 @@
-"""What a `Problem` is asked of evidence: its certifier, the cheapest way to be wrong, the game of proportions."""
+"""What a `Problem` is asked of evidence: its certifier, the closest alternative, the game of proportions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .statistics import Arms, Statistics, answers, one_instance, statistics
 if TYPE_CHECKING:
     from .game import Game
 
-__all__ = ["certifier_of", "game_of", "of_ones_own", "tells_evidence", "ways"]
+__all__ = ["certifier_of", "game_of", "of_ones_own", "tells_evidence", "alternatives"]
 
 Floats = NDArray[np.float64]
 
@@ -59,7 +59,7 @@ def certifier_of(problem: Any, K: int, numbers: Floats, distribution: str, searc
         return found
     if problem.local and distribution == "gaussian" and problem.measure is not None:
         address, given = float(problem.measure.routine.address), problem.measure.numbers.tolist()
-        return Certifier.of("margins", K, _widest(numbers), *_turns(problem), 0.0, address, *given, room=K)
+        return Certifier.of("margins", K, _widest(numbers), *_turns(problem), 0.0, address, *given, scratch=K)
     there = "a" if problem.measure is not None else "no"
     raise ValueError(
         f"the problem {problem.name!r} tells no evidence for compiled code: it needs evidence_routine, "
@@ -79,11 +79,11 @@ def _by_margins(problem: Any, seen: Statistics, options: dict[str, Any]) -> tupl
     """A certifier of a local problem whose margins only Python tells, and statistics with margins for means."""
     numbers = _widest(common(**{name: x for name, x in options.items() if name != "search"}, D=seen.D))
     margins = np.where(seen.pulls > 0, problem.arm_margin(seen.mean), 0.0)
-    certifier = Certifier.of("margins", seen.K, numbers, *_turns(problem), 0.0, 0.0, room=seen.K)
+    certifier = Certifier.of("margins", seen.K, numbers, *_turns(problem), 0.0, 0.0, scratch=seen.K)
     return certifier, seen._replace(mean=margins, variance=np.zeros(margins.shape))
 
 
-def ways(
+def alternatives(
     problem: Any,
     pulls: ArrayLike,
     mean: ArrayLike,
@@ -91,7 +91,7 @@ def ways(
     variance: ArrayLike | None,
     **options: Any,
 ) -> Floats:
-    """out[0] of `nearest_way`, (...,), of statistics and answers with any batch axes: see `Problem.evidence`.
+    """out[0] of `nearest_alternative`, (...,), of statistics and answers with any batch axes: see `Problem.evidence`.
 
     Args:
         problem: a `Problem`.
@@ -112,7 +112,7 @@ def ways(
         certifier, seen = _by_margins(problem, seen, options)
     else:
         certifier = problem.certifier(seen.K, seen.D, **options)
-    found = certifier.ways(seen.pulls, seen.mean, seen.variance, inside)
+    found = certifier.alternatives(seen.pulls, seen.mean, seen.variance, inside)
     return found[:, 0].reshape(seen.lead)
 
 

@@ -44,7 +44,7 @@ def pair_alternative(numbers, pulls, mean, variance, i, j, a, b):
 
 @part
 def report_pair(numbers, pulls, mean, variance, i, j, a, b, value, alternatives, out):
-    """Report the nearest alternative, in the form that `nearest_way` promises: see there for `out`, (2 + 3 K,).
+    """Report the nearest alternative, in the form that `nearest_alternative` promises: see there for `out`, (2 + 3 K,).
 
     The arm with fewer pulls comes first: it is the one that a certificate lacks, and that is pulled where an agent has
     stopped by its own rule too soon.

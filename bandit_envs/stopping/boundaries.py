@@ -1,12 +1,12 @@
 """When is evidence enough? Boundaries that hold at all times at once, whatever rule has chosen the pulls.
 
-A way in which the answer can be wrong moves a fixed set S of arms. It is excluded at level delta where
-    sum over S of N_a d(m_a, mu_a) - sum over S of penalty_a > ln(number of ways / delta)
-for all means mu that it may lead to. Then, with probability 1 - delta, an answer is right at whatever time all ways in
-which it could be wrong are excluded.
+An alternative to the answer moves a fixed set S of arms. It is excluded at level delta where
+    sum over S of N_a d(m_a, mu_a) - sum over S of penalty_a > ln(number of alternatives / delta)
+for all means mu that it may lead to. Then, with probability 1 - delta, an answer is right at whatever time all
+alternatives to it are excluded.
 
 NONE       penalty 0: the evidence itself.
-MIXTURE    Gaussian (sub-Gaussian): no penalty arm by arm; `values` tells what a way is worth.
+MIXTURE    Gaussian (sub-Gaussian): no penalty arm by arm; `values` has the statistic.
            Bernoulli: penalty -ln B(N m + 1, N (1 - m) + 1) - N h(m), h the entropy: the mixture over all
            means, Beta(1, 1), against the likelihood of mu. For samples in [0, 1] that are not 0 or 1, the likelihood
            ratio is no larger on average (an exponential lies below its chord), so that it is valid for them too.
@@ -15,7 +15,7 @@ MIXTURE    Gaussian (sub-Gaussian): no penalty arm by arm; `values` tells what a
            e-process among all that has been seen (Wasserman, Ramdas & Balakrishnan, PNAS 2020). The t-test's mixture,
            with the flat prior of the scale, is a martingale only among what is scale-invariant: a rule of pulls
            that looks at the scale of the samples (and all do) may break it.
-KAUFMANN   Gaussian: penalty 2 ln(4 + ln N), and |S| C(x / |S|) in place of x = ln(ways / delta), with
+KAUFMANN   Gaussian: penalty 2 ln(4 + ln N), and |S| C(x / |S|) in place of x = ln(n / delta), n alternatives, with
            C(x) = min over l in (1/2, 1) of (g(l) + x) / l, g(l) = 2 l - 2 l ln(4 l) + ln zeta(2 l) - 1/2 ln(1 - l).
            Bernoulli: 3 ln(1 + ln N), and T in place of C. (Kaufmann & Koolen, JMLR 2021, sections 4 and 5.)
 
@@ -31,12 +31,12 @@ import numpy as np
 from ..kernels.compiled import part
 from .distributions import BERNOULLI, GAUSSIAN, STUDENT
 
-__all__ = ["BOUNDARIES", "COMMON", "LEVELS_ROOM", "RHO", "arm_penalty", "enough", "refresh"]
+__all__ = ["BOUNDARIES", "COMMON", "LEVELS_SCRATCH", "RHO", "arm_penalty", "enough", "refresh"]
 
 NONE, MIXTURE, KAUFMANN = range(3)
 BOUNDARIES = {"none": NONE, "mixture": MIXTURE, "kaufmann-koolen": KAUFMANN}
 RHO: float | None = None  # pulls of an arm at which the Gaussian mixture is sharpest; None: those of `values.RHOS`
-LEVELS_ROOM = 2 * 400  # room of `levels`, two numbers for each depth of its stack
+LEVELS_SCRATCH = 2 * 400  # scratch of `levels`, two numbers for each depth of its stack
 COMMON = 9  # numbers that stand before a problem's own: DISTRIBUTION .. DOUBT
 DISTRIBUTION, VARIANCE, BOUNDARY, RHO_AT, CENTRE, PRIOR, D_AT, DEPENDENT, DOUBT = range(9)
 KAPPA, SHAPE = 0.01, 0.5  # of the normal-inverse-gamma prior: pulls that the centre is worth; shape
@@ -68,21 +68,21 @@ def arm_penalty(numbers, N, m, v):
 
 
 @part
-def refresh(numbers, pulls, mean, variance, room):
-    """Bring the weights, penalties and scales in the room up to date: of arms whose statistics have changed.
+def refresh(numbers, pulls, mean, variance, scratch):
+    """Bring the weights, penalties and scales in the scratch up to date: of arms whose statistics have changed.
 
-    A new room is all 0.
+    A new scratch is all 0.
     """
     K, distribution = len(pulls), numbers[DISTRIBUTION]
     D = np.int64(numbers[D_AT])
     for a in range(K):
         N, m = float(pulls[a]), mean[a * D]
         v = variance[a * D] if distribution == STUDENT else numbers[VARIANCE]
-        if room[a] != N or room[K + a] != m or room[4 * K + a] != v:
-            room[a], room[K + a], room[4 * K + a] = N, m, v
+        if scratch[a] != N or scratch[K + a] != m or scratch[4 * K + a] != v:
+            scratch[a], scratch[K + a], scratch[4 * K + a] = N, m, v
             known = N > 0.0 and v > 0.0
-            room[2 * K + a] = N if known else 0.0
-            room[3 * K + a] = arm_penalty(numbers, N, m, v) if known else 0.0
+            scratch[2 * K + a] = N if known else 0.0
+            scratch[3 * K + a] = arm_penalty(numbers, N, m, v) if known else 0.0
 
 
 @part
@@ -144,7 +144,7 @@ def _exponential_level(y):
 
 @part
 def enough(numbers, value, arms):
-    """x of a way that moves so many arms, whose cost less its penalties is `value`, before the number of ways."""
+    """x of an alternative of so many arms, of cost less penalties `value`, before alternatives are counted."""
     if numbers[BOUNDARY] != KAUFMANN or value == math.inf:
         return value
     if value <= 0.0:

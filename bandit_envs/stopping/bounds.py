@@ -60,9 +60,9 @@ def rise_at_most(m, e):
 def bernoulli_cost(above, lower, x, raised, w, a, b):
     """A bound of what the cheapest move of two Bernoulli arms costs; there is no floor. NaN: none."""
     low = max(raised, -b / a)
-    room = max(min((lower - b) / a, 1.0) - low, 0.0)
-    bottom, top = low + INNER * room, low + (1.0 - INNER) * room
-    y = low + 0.5 * room
+    length = max(min((lower - b) / a, 1.0) - low, 0.0)
+    bottom, top = low + INNER * length, low + (1.0 - INNER) * length
+    y = low + 0.5 * length
     z = a * y + b
     u, v = x * a * y * (1.0 - y), w * z * (1.0 - z)  # in proportion to the weights of Gaussian arms
     y = min(max((v * raised + u * (lower - b)) / (v + a * u + TINY), bottom), top)
@@ -75,8 +75,8 @@ def bernoulli_cost(above, lower, x, raised, w, a, b):
     fall = max(lower - z, 0.0)
     if above > 0.0:
         return w * rise_at_most(raised, y - raised) + x * rise_at_most(1.0 - lower, fall)
-    slope = w * (y - raised) / (y * (1.0 - y)) - a * x * fall / (z * (1.0 - z)) if room > 0.0 else 0.0
-    short = min(0.5 * slope * slope / (w + a * a * x), abs(slope) * room)
+    slope = w * (y - raised) / (y * (1.0 - y)) - a * x * fall / (z * (1.0 - z)) if length > 0.0 else 0.0
+    short = min(0.5 * slope * slope / (w + a * a * x), abs(slope) * length)
     return w * rise_at_least(raised, y - raised) + x * rise_at_least(1.0 - lower, fall) - short
 
 

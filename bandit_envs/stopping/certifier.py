@@ -19,7 +19,7 @@ from .boundaries import BOUNDARIES, COMMON, D_AT, DEPENDENT, DISTRIBUTION, DOUBT
 from .distributions import CODES, GAUSSIAN
 from .scale import Trial, is_borne_out, trial
 
-__all__ = ["OWN", "Certifier", "common", "level_of", "nearest_way"]
+__all__ = ["OWN", "Certifier", "common", "level_of", "nearest_alternative"]
 
 OWN = "own"  # the kind of a routine that a user has written
 
@@ -46,10 +46,10 @@ class _Later(NamedTuple):
 
 
 @view
-def with_known_scale(numbers, room):
-    """The numbers with the known scale, at the end of the room, which forgets what it remembers of the other scale."""
-    room[:] = 0.0
-    known = room[len(room) - len(numbers) :]
+def with_known_scale(numbers, scratch):
+    """The numbers with the known scale, at the end of the scratch, which forgets what it holds of the other one."""
+    scratch[:] = 0.0
+    known = scratch[len(scratch) - len(numbers) :]
     for i in range(len(numbers)):
         known[i] = numbers[i]
     known[VARIANCE] *= numbers[DOUBT]
@@ -58,8 +58,8 @@ def with_known_scale(numbers, room):
 
 
 @view
-def nearest_way(address, pulls, mean, variance, inside, numbers, room, out):
-    """Ask the routine of a `Certifier` for the cheapest way in which an answer can be wrong, from compiled code.
+def nearest_alternative(address, pulls, mean, variance, inside, numbers, scratch, out):
+    """Ask the routine of a `Certifier` for the closest alternative to an answer, from compiled code.
 
     Args:
         address: `certifier.address`.
@@ -67,47 +67,50 @@ def nearest_way(address, pulls, mean, variance, inside, numbers, room, out):
         mean, variance: (K,) or (K, D) floats.
         inside: (K,) int8: the answer, of 0 and 1; with -1 in its first place it is filled with the plug-in one.
         numbers: `certifier.numbers`.
-        room: `certifier.room` floats, all 0 at first. It remembers what it has computed of arms whose statistics have
-            not changed: one for each episode is quickest, one for all episodes works.
-        out: 2 + 3 K floats. out[0]: -ln of the level, or the evidence; n = out[1]: how many arms the way moves; for p <
-            n, out[2 + p]: the arm, out[2 + K + p]: its divergence, the derivative of the evidence by its pulls (inf
-            for an arm that lacks pulls), out[2 + 2 K + p]: the mean it is moved to (in D dimensions, how far).
+        scratch: `certifier.scratch` floats, all 0 at first. It keeps what has been computed of arms whose statistics
+            have not changed: one for each episode is quickest, one for all episodes works.
+        out: 2 + 3 K floats. out[0]: -ln of the level, or the evidence; n = out[1]: how many arms the alternative
+            moves; for p < n, out[2 + p]: the arm, out[2 + K + p]: its divergence, the derivative of the evidence by its
+            pulls (inf for an arm that lacks pulls), out[2 + 2 K + p]: the mean it is moved to (in D dimensions, how
+            far).
 
     Where the results do not bear out a scale in doubt, the known one counts; where none is known, out[0] is -inf.
     """
-    call_routine(address, pulls, mean, variance, inside, len(pulls), numbers, len(numbers), room, out)
+    call_routine(address, pulls, mean, variance, inside, len(pulls), numbers, len(numbers), scratch, out)
     if numbers[DOUBT] > 0.0 and out[0] > 0.0 and not is_borne_out(numbers, pulls, variance.reshape(-1)):
         if numbers[DOUBT] == math.inf:
             out[0] = -math.inf
         else:
-            known = with_known_scale(numbers, room)
-            call_routine(address, pulls, mean, variance, inside, len(pulls), known, len(known), room, out)
-            room[:] = 0.0
+            known = with_known_scale(numbers, scratch)
+            call_routine(address, pulls, mean, variance, inside, len(pulls), known, len(known), scratch, out)
+            scratch[:] = 0.0
 
 
 @jit
 def _all(address, pulls, mean, variance, inside, numbers, size, out):
-    """`nearest_way` of all episodes, (E, ..)."""
-    room = np.zeros(size)
+    """`nearest_alternative` of all episodes, (E, ..)."""
+    scratch = np.zeros(size)
     for e in range(len(pulls)):
-        nearest_way(address, pulls[e], mean[e], variance[e], inside[e], numbers, room, out[e])
+        nearest_alternative(address, pulls[e], mean[e], variance[e], inside[e], numbers, scratch, out[e])
 
 
 class Certifier(NamedTuple):
-    """The cheapest way in which an answer can be wrong, as a routine for compiled code; see `nearest_way`.
+    """The closest alternative to an answer, as a routine for compiled code; see `nearest_alternative`.
 
     `Problem.certifier` makes it. It is to be kept for as long as its address is in use.
     """
 
     routine: Any
     numbers: Floats  # what it is told of the distribution, the boundary and the problem
-    room: int  # how many floats it needs to work in
+    scratch: int  # how many floats it needs to work in
     K: int
     D: int
     kind: str  # of `KINDS`, or `OWN`
 
     @classmethod
-    def of(cls, kind: str | Callable[..., None], K: int, common: Floats, *numbers: float, room: int = 0) -> Certifier:
+    def of(
+        cls, kind: str | Callable[..., None], K: int, common: Floats, *numbers: float, scratch: int = 0, room: int = 0
+    ) -> Certifier:
         """A certifier whose routine is compiled once its address is asked for.
 
         Args:
@@ -115,15 +118,20 @@ class Certifier(NamedTuple):
             K: number of arms.
             common: the numbers of the distribution and the boundary, which `Problem.evidence_routine` is given.
             *numbers: of the problem, which stand behind them.
-            room: how many floats the routine needs to work in beyond 5 K.
+            scratch: how many floats the routine needs to work in beyond 5 K. `room`: its old spelling.
         """
         told = np.concatenate([common, np.array(numbers, np.float64)])
         name = kind if isinstance(kind, str) else OWN
-        return cls(_Later(kind), told, 5 * K + room, K, int(common[D_AT]), name)
+        return cls(_Later(kind), told, 5 * K + scratch + room, K, int(common[D_AT]), name)
+
+    @property
+    def room(self) -> int:
+        """The old spelling of `scratch`."""
+        return self.scratch
 
     @property
     def address(self) -> int:
-        """Of the routine, for `nearest_way`."""
+        """Of the routine, for `nearest_alternative`."""
         return int(self.routine.address)
 
     def doubting(self, sigma: float, known: float) -> Certifier:
@@ -136,7 +144,7 @@ class Certifier(NamedTuple):
             return self
         numbers = self.numbers.copy()
         numbers[DOUBT] = known / sigma * (known / sigma)  # inf beyond all floats
-        return self._replace(numbers=numbers, room=self.room + len(numbers) + 3)  # 3: `needed` of a decider
+        return self._replace(numbers=numbers, scratch=self.scratch + len(numbers) + 3)  # 3: `needed` of a decider
 
     def trial(self, pulls: NDArray[np.int64], variance: Floats) -> Trial | None:
         """What the results of an episode say of a scale in doubt; None where it is in no doubt.
@@ -162,41 +170,45 @@ class Certifier(NamedTuple):
         return self._replace(routine=_routine_of(self.kind, True), numbers=np.append(self.numbers, self.needed(delta)))
 
     def needed(self, delta: float) -> list[float]:
-        """What the value of a way must reach at a level; of AllGood: in the answer, left out by one arm, and by all.
+        """What a statistic must reach at a level; of AllGood: in the answer, left out by one arm, and by all.
 
         Args:
             delta: in (0, 1).
         """
         from .decided import wanted
-        from .nearest import all_good_ways, top_k_ways
+        from .nearest import all_good_alternatives, top_k_alternatives
 
-        K, arms, told, ways = self.K, 2, self.numbers, [float(self.K)]
+        K, arms, told, alternatives = self.K, 2, self.numbers, [float(self.K)]
         if self.kind == "all-good":
-            ways = list(all_good_ways(K))
+            alternatives = list(all_good_alternatives(K))
         elif self.kind == "top-k":
-            ways = [top_k_ways(K, int(told[COMMON]), told[COMMON + 1])]
+            alternatives = [top_k_alternatives(K, int(told[COMMON]), told[COMMON + 1])]
         else:
             arms = 1
-        found = [wanted(told, math.log(number / delta), arms) for number in ways]
+        found = [wanted(told, math.log(number / delta), arms) for number in alternatives]
         if self.kind == "all-good" and told[boundaries.BOUNDARY] != boundaries.MIXTURE:
             found[2] = math.inf
         return found
 
-    def ways(self, pulls: NDArray[np.int64], mean: Floats, variance: Floats, inside: NDArray[np.int8]) -> Floats:
-        """What `nearest_way` reports, (E, 2 + 3 K), of episodes (E, K); inside (E, K) is filled in where it is -1."""
+    def alternatives(
+        self, pulls: NDArray[np.int64], mean: Floats, variance: Floats, inside: NDArray[np.int8]
+    ) -> Floats:
+        """What `nearest_alternative` reports, (E, 2 + 3 K), of episodes (E, K); inside (E, K) is filled in where -1."""
         out = np.full((len(pulls), 2 + 3 * self.K), math.nan)
         rows = len(pulls), math.prod(mean.shape[1:])  # the kernel is compiled for one kind of arrays
         mean, variance = mean.reshape(rows), variance.reshape(rows)
-        _all(self.address, pulls, mean, variance, inside, self.numbers, self.room, out)
+        _all(self.address, pulls, mean, variance, inside, self.numbers, self.scratch, out)
         return out
 
+    ways = alternatives  # its old name
+
     def levels(self, pulls: NDArray[np.int64], mean: Floats, variance: Floats, inside: NDArray[np.int8]) -> Floats:
-        """The smallest delta at which answers are certified, (E,), in [0, 1]; arguments as of `ways`."""
-        return level_of(self.ways(pulls, mean, variance, inside)[:, 0])
+        """The smallest delta at which answers are certified, (E,), in [0, 1]; arguments as of `alternatives`."""
+        return level_of(self.alternatives(pulls, mean, variance, inside)[:, 0])
 
 
 def level_of(value: Floats) -> Floats:
-    """The smallest delta at which an answer is certified, of out[0] of `nearest_way`: in [0, 1]."""
+    """The smallest delta at which an answer is certified, of out[0] of `nearest_alternative`: in [0, 1]."""
     found: Floats = np.exp(-np.maximum(value, 0.0))
     return found
 

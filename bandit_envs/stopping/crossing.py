@@ -15,15 +15,15 @@ from ..kernels.compiled import inlined, part
 from .distributions import BERNOULLI, divergence
 from .swaps import moved
 
-__all__ = ["cost_of_entering", "room_of_crossing"]
+__all__ = ["cost_of_entering", "crossing_scratch_size"]
 
 SWEEPS, HALVINGS = 500, 200
 CLOSE = 1e-15  # a sweep that changes the cost by a smaller part of it is the last
 
 
 @inlined
-def room_of_crossing(D, M):
-    """How many floats `cost_of_entering` needs as room."""
+def crossing_scratch_size(D, M):
+    """How many floats `cost_of_entering` needs as scratch."""
     return D + M
 
 
@@ -37,15 +37,15 @@ def excess(x, row, b, sign, tilt, more):
 
 
 @part
-def cost_of_entering(x, rows, b, sign, first, last, room):
+def cost_of_entering(x, rows, b, sign, first, last, scratch):
     """The least cost, of one pull, of moving the mean x into {sign rows' x <= sign b}, rows first .. last - 1.
 
     Args:
         x: (D,), in [0, 1]. rows: (D, M). b: (M,). sign: 1, or -1 for the other sides of the rows.
-        room: see `room_of_crossing`.
+        scratch: see `crossing_scratch_size`.
     """
     D, before, cost = len(x), -1.0, 0.0
-    tilt, y = room[:D], room[D : D + len(b)]
+    tilt, y = scratch[:D], scratch[D : D + len(b)]
     tilt[:] = 0.0
     y[:] = 0.0
     for _ in range(SWEEPS):

@@ -1,12 +1,13 @@
-"""Is an answer certified at a given level, or not? Quicker than finding the cheapest way to be wrong: one is enough.
+"""Is an answer certified at a given level, or not? Quicker than the search for the closest alternative: one is enough.
 
-The way that was not excluded at the last look is looked at first, and most looks end there. Then come all others, from
-that one on, up to the first that is not excluded; so that on the way to a certificate each is looked at few times.
+The alternative that was not excluded at the last look is looked at first, and most looks end there. Then come all
+others, from that one on, up to the first that is not excluded; so that before a certificate each is looked at few
+times.
 
-Each function fills `out`: out[0] inf where the plug-in answer is certified, else -inf, and then a way that is not
-excluded: its arm i in out[1], its arm j in out[3] (i, where it moves one arm alone), and in out[2] the arm of the two
-that has fewer pulls. out[1] and out[3] tell, beforehand, the way to begin with. The numbers of the problem are followed
-by what a way's cost less its penalties must reach: of arms in the answer, and of those left out.
+Each function fills `out`: out[0] inf where the plug-in answer is certified, else -inf, and then an alternative that is
+not excluded: its arm i in out[1], its arm j in out[3] (i, where it moves one arm alone), and in out[2] the arm of the
+two that has fewer pulls. out[1] and out[3] name, beforehand, the alternative to begin with. The numbers of the problem
+are followed by what an alternative's cost less its penalties must reach: of arms in the answer, and of those left out.
 """
 
 from __future__ import annotations
@@ -38,12 +39,12 @@ def weighed(numbers, pulls, mean, variance, i):
 
 @inlined
 def tell(out, pulls, i, j):
-    """The way of arms i and j is not excluded."""
+    """The alternative of arms i and j is not excluded."""
     out[0], out[1], out[2], out[3] = -math.inf, i, i if pulls[i] <= pulls[j] else j, j
 
 
 @part
-def threshold_decided(numbers, pulls, mean, variance, room, inside, out):
+def threshold_decided(numbers, pulls, mean, variance, scratch, inside, out):
     """Threshold, as `threshold_nearest`."""
     K, needed = len(pulls), numbers[len(numbers) - 1]
     fall, rise, theta = numbers[COMMON], numbers[COMMON + 1], numbers[COMMON + 2]
@@ -68,7 +69,7 @@ def is_before(pulls, mean, i, j):
 
 
 @part
-def top_k_decided(numbers, pulls, mean, variance, room, inside, out):
+def top_k_decided(numbers, pulls, mean, variance, scratch, inside, out):
     """TopK by pairs, as `top_k_nearest`."""
     K, needed = len(pulls), numbers[len(numbers) - 1]
     k, epsilon, none = np.int64(numbers[COMMON]), numbers[COMMON + 1], -math.inf
@@ -84,14 +85,14 @@ def top_k_decided(numbers, pulls, mean, variance, room, inside, out):
             tell(out, pulls, i, j)
             return
     best_inside(pulls, mean, k, inside)
-    refresh(numbers, pulls, mean, variance, room)
+    refresh(numbers, pulls, mean, variance, scratch)
     for s in range(K):
         a = (i + s) % K
         if inside[a]:
-            x, p, u = room[2 * K + a], room[3 * K + a], room[4 * K + a]
+            x, p, u = scratch[2 * K + a], scratch[3 * K + a], scratch[4 * K + a]
             for b in range(K):
                 if not inside[b]:
-                    w, q, v = room[2 * K + b], room[3 * K + b], room[4 * K + b]
+                    w, q, v = scratch[2 * K + b], scratch[3 * K + b], scratch[4 * K + b]
                     if pair_value(numbers, mean[a], x, u, p, mean[b], w, v, q, 1.0, -epsilon, none) < needed:
                         tell(out, pulls, a, b)
                         return
@@ -99,7 +100,7 @@ def top_k_decided(numbers, pulls, mean, variance, room, inside, out):
 
 
 @part
-def all_good_decided(numbers, pulls, mean, variance, room, inside, out):
+def all_good_decided(numbers, pulls, mean, variance, scratch, inside, out):
     """AllGood by pairs, as `all_good_nearest`."""
     K, a, b, floor = len(pulls), numbers[COMMON], numbers[COMMON + 1], numbers[COMMON + 2]
     need_in = numbers[len(numbers) - 3]
@@ -113,17 +114,17 @@ def all_good_decided(numbers, pulls, mean, variance, room, inside, out):
             return
     best = best_of(pulls, mean)
     for j in range(K):
-        room[j] = math.nan  # its penalty is not known yet
+        scratch[j] = math.nan  # its penalty is not known yet
     for n in range(K):
         i = (first + n) % K
-        x, p, u = prepared(numbers, pulls, mean, variance, room, i)
+        x, p, u = prepared(numbers, pulls, mean, variance, scratch, i)
         if inside[i]:
-            j = insufficient_inside(numbers, pulls, mean, variance, room, i, x, p, u, need_in)
+            j = insufficient_inside(numbers, pulls, mean, variance, scratch, i, x, p, u, need_in)
             if j >= 0:
                 tell(out, pulls, i, j if a > 0.0 else i)
                 return
-        elif not excluded_outside(numbers, pulls, mean, variance, room, i, x, p, u, best):
-            j = insufficient_outside(numbers, pulls, mean, variance, room, i, x, p, u, best)
+        elif not excluded_outside(numbers, pulls, mean, variance, scratch, i, x, p, u, best):
+            j = insufficient_outside(numbers, pulls, mean, variance, scratch, i, x, p, u, best)
             if j >= 0:
                 tell(out, pulls, i, j)
                 return
@@ -131,23 +132,23 @@ def all_good_decided(numbers, pulls, mean, variance, room, inside, out):
 
 
 @inlined
-def prepared(numbers, pulls, mean, variance, room, i):
-    """`weighed`, with penalties that are computed once: room[i] is that of arm i, or NaN."""
+def prepared(numbers, pulls, mean, variance, scratch, i):
+    """`weighed`, with penalties that are computed once: scratch[i] is that of arm i, or NaN."""
     N, v = float(pulls[i]), variance[i] if numbers[DISTRIBUTION] == STUDENT else numbers[VARIANCE]
     if not (N > 0.0 and v > 0.0):
         return 0.0, 0.0, v
-    if math.isnan(room[i]):
-        room[i] = arm_penalty(numbers, N, mean[i], v)
-    return N, room[i], v
+    if math.isnan(scratch[i]):
+        scratch[i] = arm_penalty(numbers, N, mean[i], v)
+    return N, scratch[i], v
 
 
 @part
-def insufficient_inside(numbers, pulls, mean, variance, room, i, x, p, u, needed):
-    """An arm j with which arm i, in the answer, can be wrong by a way that is not excluded; -1 if there is none."""
+def insufficient_inside(numbers, pulls, mean, variance, scratch, i, x, p, u, needed):
+    """An arm j whose alternative with arm i, in the answer, is not excluded; -1 if there is none."""
     a, b, floor, m = numbers[COMMON], numbers[COMMON + 1], numbers[COMMON + 2], mean[i]
     for j in range(len(pulls)):
         if j != i:
-            w, q, v = prepared(numbers, pulls, mean, variance, room, j)
+            w, q, v = prepared(numbers, pulls, mean, variance, scratch, j)
             if a > 0.0:
                 value = pair_value(numbers, m, x, u, p, mean[j], w, v, q, a, b, floor)
             else:
@@ -158,7 +159,7 @@ def insufficient_inside(numbers, pulls, mean, variance, room, i, x, p, u, needed
 
 
 @part
-def excluded_outside(numbers, pulls, mean, variance, room, i, x, p, u, best):
+def excluded_outside(numbers, pulls, mean, variance, scratch, i, x, p, u, best):
     """Whether one arm, looked for from the best one on, excludes that arm i, which is left out, is good.
 
     A pair costs no more than to move one of its arms alone; so most are told without the cheapest move of both.
@@ -172,7 +173,7 @@ def excluded_outside(numbers, pulls, mean, variance, room, i, x, p, u, best):
         j = (best + n) % K
         if j == i or not mean[j] > low:
             continue
-        w, q, v = prepared(numbers, pulls, mean, variance, room, j)
+        w, q, v = prepared(numbers, pulls, mean, variance, scratch, j)
         if m >= bottom and arm_cost(distribution, w, mean[j], v, low) < needed - AT_MOST:
             continue
         if pair_value(numbers, mean[j], w, v, q, m, x, u, p, c, d, bottom) >= needed:
@@ -181,7 +182,7 @@ def excluded_outside(numbers, pulls, mean, variance, room, i, x, p, u, best):
 
 
 @part
-def insufficient_outside(numbers, pulls, mean, variance, room, i, x, p, u, best):
+def insufficient_outside(numbers, pulls, mean, variance, scratch, i, x, p, u, best):
     """An arm, looked for from the best one on, that neither is clearly better than arm i nor not the best; -1: none."""
     needed, c, d, bottom = numbers[len(numbers) - 1], numbers[COMMON + 3], numbers[COMMON + 4], numbers[COMMON + 5]
     m, K = mean[i], len(pulls)
@@ -189,19 +190,19 @@ def insufficient_outside(numbers, pulls, mean, variance, room, i, x, p, u, best)
         j = (best + n) % K
         if j == i:
             continue
-        w, q, v = prepared(numbers, pulls, mean, variance, room, j)
+        w, q, v = prepared(numbers, pulls, mean, variance, scratch, j)
         if pair_value(numbers, mean[j], w, v, q, m, x, u, p, c, d, bottom) < needed:
-            y, r, o = prepared(numbers, pulls, mean, variance, room, best)
+            y, r, o = prepared(numbers, pulls, mean, variance, scratch, best)
             if j == best or pair_value(numbers, mean[best], y, o, r, mean[j], w, v, q, 1.0, 0.0, -math.inf) < needed:
                 return j
     return -1
 
 
 def wanted(numbers: Any, x: float, arms: int) -> float:
-    """What the cost less its penalties of a way that moves so many arms must reach for `enough` to tell x.
+    """What the cost less its penalties of an alternative of so many arms must reach for `enough` to give x.
 
     Args:
-        numbers: of the distribution and the boundary. x: > 0. arms: of the way.
+        numbers: of the distribution and the boundary. x: > 0. arms: of the alternative.
     """
     low, high = x, x
     while enough(numbers, high, float(arms)) < x:

@@ -3,17 +3,17 @@
     1 / T* = max over proportions w of min over instances on which the answer is wrong of sum_a w_a d(mu_a, mu'_a)
     T* kl(delta, 1 - delta) pulls are needed on average (Garivier & Kaufmann, COLT 2016, Theorem 1).
 
-The inner minimum is one over ways to be wrong; the value f(w) of each is a minimum of linear functions of w, concave
-and of degree 1, of which `game_ways` knows value, gradient and second derivative. So Newton's method solves
+The inner minimum is one over alternatives; the value f(w) of each is a minimum of linear functions of w, concave and of
+degree 1, of which `game_alternatives` knows value, gradient and second derivative. So Newton's method solves
 
-    maximise t with f(w) >= t for all ways, w >= 0, sum w = 1
+    maximise t with f(w) >= t for all alternatives, w >= 0, sum w = 1
 
-with a logarithmic barrier. Ways take part once they are nearly the nearest ones: few are at the solution. Those by sets
-of arms become known as they are found.
+with a logarithmic barrier. Alternatives take part once they are nearly the nearest ones: few are at the solution. Those
+by sets of arms become known as they are found.
 
-Two bounds end it. The value is at least min f(w) over all ways, at any w. And it is at most max_a sum_c q_c g_c,a, for
-any shares q of ways, as f_c(w') <= g_c . w'; the barrier tells shares that come close. Both hold whatever rounding
-errors or a premature end have done to the steps between.
+Two bounds end it. The value is at least min f(w) over all alternatives, at any w. And it is at most max_a sum_c q_c
+g_c,a, for any shares q of alternatives, as f_c(w') <= g_c . w'; the barrier gives shares that come close. Both hold
+whatever rounding errors or a premature end have done to the steps between.
 
 Arms with one mean, on one side of the answer, have equal proportions at some solution (the value is concave, and they
 may change places): they are treated as one, with its number of arms.
@@ -30,12 +30,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .distributions import CODES
-from .game_ways import Distribution, Floats, Measured, Sets, listed
+from .game_alternatives import Distribution, Floats, Measured, Sets, listed
 
 __all__ = ["Game", "single", "solve"]
 
 ACCURACY = 8e-7  # relative, of the value of the game: how far the two bounds may be apart
-ROUNDS = 500  # at most, in which ways are let in
+ROUNDS = 500  # at most, in which alternatives are let in
 
 
 class Game(NamedTuple):
@@ -52,7 +52,7 @@ class Game(NamedTuple):
 
 
 class _Barrier:
-    """The logarithmic barrier of some ways of each kind."""
+    """The logarithmic barrier of some alternatives of each kind."""
 
     def __init__(self, kinds: list[Any], counts: Floats) -> None:
         self.kinds, self.counts, self.K = kinds, counts, len(counts)
@@ -60,15 +60,15 @@ class _Barrier:
         self.left = [set[int]() for _ in kinds]
 
     def number(self) -> int:
-        """How many ways take part, and arms."""
+        """How many alternatives take part, and arms."""
         return sum(map(len, self.used)) + self.K
 
     def values(self, w: Floats) -> list[Floats]:
-        """Of all ways that are known."""
+        """Of all alternatives that are known."""
         return [kind.at(w, np.arange(len(kind))).values if len(kind) else np.empty(0) for kind in self.kinds]
 
     def let_in(self, values: list[Floats], below: float, leave: float = math.inf) -> bool:
-        """Let in the ways whose values are less, and out those that leave it behind; whether there are new ones."""
+        """Let in the alternatives of lesser values, and out those that leave it behind; whether there are new ones."""
         new = False
         for n, found in enumerate(values):
             old, again = self.used[n], np.isin(self.used[n], list(self.left[n]))
@@ -79,7 +79,7 @@ class _Barrier:
         return new
 
     def measured(self, w: Floats) -> list[Measured]:
-        """The ways that take part, at w."""
+        """The alternatives that take part, at w."""
         return [kind.at(w, some) for kind, some in zip(self.kinds, self.used, strict=True)]
 
     def height(self, w: Floats, t: float, base: float, rate: float) -> float:
@@ -95,7 +95,7 @@ class _Barrier:
         return total
 
     def most(self, measured: list[Measured], shares: list[Floats]) -> float:
-        """A bound from above of the value of the game, by shares of the ways that take part, and their gradients."""
+        """A bound from above of the value of the game, by shares of the alternatives in it, and their gradients."""
         total, whole = np.zeros(self.K), 0.0
         for kind, some, one, q in zip(self.kinds, self.used, measured, shares, strict=True):
             total, whole = total + kind.sums(one.G, q, some, self.K), whole + float(q.sum())
@@ -136,7 +136,7 @@ class _Barrier:
             except np.linalg.LinAlgError:
                 break
             gain = float(slopes @ step)
-            if gain < 1.0:  # shares of the ways as they will be after the step
+            if gain < 1.0:  # shares of the alternatives as they will be after the step
                 moves = [
                     kind.along(G, step[:K], some) for kind, G, some in zip(self.kinds, rates, self.used, strict=True)
                 ]
@@ -146,7 +146,7 @@ class _Barrier:
             if not gain > 1e-4:
                 reached = gain >= 0
                 break
-            # The first length at which no arm and, to first order, no way leaves its side.
+            # The first length at which no arm and, to first order, no alternative leaves its side.
             shrinks = float((-step[:K] / w).max())
             length, now = min(1.0, 0.99 / shrinks) if shrinks > 0 else 1.0, self.height(w, t, t, rate)
             while length > 1e-9:
@@ -190,11 +190,11 @@ def solve(kind: str, told: Floats, distribution: str, v: float, means: Floats, i
     back = back.reshape(-1)
     if kind in ("each", "swaps"):
         search: Any = Sets(kind, told, CODES[distribution], v, means, inside, back, kinds[0])
-        ways: list[Any] = [search.ways]
+        alternatives: list[Any] = [search.alternatives]
     else:
         search = None
-        ways = listed(kind, told, Distribution(CODES[distribution], v), kinds[0], kinds[1] != 0, counts)
-    barrier = _Barrier(ways, counts.astype(np.float64))
+        alternatives = listed(kind, told, Distribution(CODES[distribution], v), kinds[0], kinds[1] != 0, counts)
+    barrier = _Barrier(alternatives, counts.astype(np.float64))
     w = np.full(len(counts), 1 / K)
     lower = search(w) if search is not None else math.inf
     values = barrier.values(w)

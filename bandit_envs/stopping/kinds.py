@@ -1,4 +1,4 @@
-"""The ways to be wrong as routines for compiled code, by their kind. Loaded when the first of them is asked for."""
+"""The alternatives as routines for compiled code, by their kind. Loaded when the first of them is asked for."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from ..kernels.compiled import view
-from ..kernels.geometry import room_of
+from ..kernels.geometry import scratch_size
 from ..kernels.routines import call_routine, carray
-from .boundaries import COMMON, D_AT, LEVELS_ROOM, refresh
-from .crossing import room_of_crossing
+from .boundaries import COMMON, D_AT, LEVELS_SCRATCH, refresh
+from .crossing import crossing_scratch_size
 from .decided import all_good_decided, threshold_decided, top_k_decided, weighed
 from .levels import each_exactly, left_out_exactly
 from .nearest import all_good_nearest, threshold_nearest, top_k_nearest
@@ -23,107 +23,107 @@ __all__ = ["KINDS", "QUICK"]
 
 
 @view
-def _arrays(pulls, mean, variance, inside, K, numbers, size, room, out):
+def _arrays(pulls, mean, variance, inside, K, numbers, size, scratch, out):
     """The arguments of a routine as arrays, in the order of `decided`: of scalar arms."""
     return (
-        carray(numbers, size), carray(pulls, K), carray(mean, K), carray(variance, K), carray(room, 5 * K),
+        carray(numbers, size), carray(pulls, K), carray(mean, K), carray(variance, K), carray(scratch, 5 * K),
         carray(inside, K), carray(out, 2 + 3 * K),
     )  # fmt: skip
 
 
 @view
-def _weighed(pulls, mean, variance, inside, K, numbers, size, room, out):
-    """The arguments of a routine in the order of `nearest`; the weights in the room are brought up to date."""
-    told, T, m, v, work, A, found = _arrays(pulls, mean, variance, inside, K, numbers, size, room, out)
+def _weighed(pulls, mean, variance, inside, K, numbers, size, scratch, out):
+    """The arguments of a routine in the order of `nearest`; the weights in the scratch are brought up to date."""
+    told, T, m, v, work, A, found = _arrays(pulls, mean, variance, inside, K, numbers, size, scratch, out)
     refresh(told, T, m, v, work)
     return told, T, m, work, A, found
 
 
 @view
-def _beyond(room, K, size):
-    """The room behind that of the weights."""
-    return carray(room, 5 * K + size)[5 * K :]
+def _beyond(scratch, K, size):
+    """The scratch behind that of the weights."""
+    return carray(scratch, 5 * K + size)[5 * K :]
 
 
 def _threshold(
-    pulls: Any, mean: Any, variance: Any, inside: Any, K: Any, numbers: Any, size: Any, room: Any, out: Any
+    pulls: Any, mean: Any, variance: Any, inside: Any, K: Any, numbers: Any, size: Any, scratch: Any, out: Any
 ) -> None:
     """`threshold_nearest` as a routine."""
-    threshold_nearest(*_weighed(pulls, mean, variance, inside, K, numbers, size, room, out))
+    threshold_nearest(*_weighed(pulls, mean, variance, inside, K, numbers, size, scratch, out))
 
 
 def _top_k(
-    pulls: Any, mean: Any, variance: Any, inside: Any, K: Any, numbers: Any, size: Any, room: Any, out: Any
+    pulls: Any, mean: Any, variance: Any, inside: Any, K: Any, numbers: Any, size: Any, scratch: Any, out: Any
 ) -> None:
     """`top_k_nearest` as a routine."""
-    top_k_nearest(*_weighed(pulls, mean, variance, inside, K, numbers, size, room, out))
+    top_k_nearest(*_weighed(pulls, mean, variance, inside, K, numbers, size, scratch, out))
 
 
 def _all_good(
-    pulls: Any, mean: Any, variance: Any, inside: Any, K: Any, numbers: Any, size: Any, room: Any, out: Any
+    pulls: Any, mean: Any, variance: Any, inside: Any, K: Any, numbers: Any, size: Any, scratch: Any, out: Any
 ) -> None:
     """`all_good_nearest` as a routine."""
-    told, T, m, work, A, found = _weighed(pulls, mean, variance, inside, K, numbers, size, room, out)
+    told, T, m, work, A, found = _weighed(pulls, mean, variance, inside, K, numbers, size, scratch, out)
     all_good_nearest(told, T, m, work, A, found, False)
 
 
 def _each(
-    pulls: Any, mean: Any, variance: Any, inside: Any, K: Any, numbers: Any, size: Any, room: Any, out: Any
+    pulls: Any, mean: Any, variance: Any, inside: Any, K: Any, numbers: Any, size: Any, scratch: Any, out: Any
 ) -> None:
     """`each_exactly` as a routine; what it starts from is the answer of `top_k_nearest`."""
-    told, T, m, work, A, found = _weighed(pulls, mean, variance, inside, K, numbers, size, room, out)
+    told, T, m, work, A, found = _weighed(pulls, mean, variance, inside, K, numbers, size, scratch, out)
     top_k_nearest(told, T, m, work, A, found)
-    each_exactly(told, T, m, work, A, found, _beyond(room, K, 2 * K + LEVELS_ROOM))
+    each_exactly(told, T, m, work, A, found, _beyond(scratch, K, 2 * K + LEVELS_SCRATCH))
 
 
 def _swaps(
-    pulls: Any, mean: Any, variance: Any, inside: Any, K: Any, numbers: Any, size: Any, room: Any, out: Any
+    pulls: Any, mean: Any, variance: Any, inside: Any, K: Any, numbers: Any, size: Any, scratch: Any, out: Any
 ) -> None:
     """`swaps_exactly` as a routine; what it starts from is the answer of `top_k_nearest`."""
-    told, T, m, work, A, found = _weighed(pulls, mean, variance, inside, K, numbers, size, room, out)
+    told, T, m, work, A, found = _weighed(pulls, mean, variance, inside, K, numbers, size, scratch, out)
     top_k_nearest(told, T, m, work, A, found)
-    swaps_exactly(told, T, m, work, A, found, _beyond(room, K, 6 * K))
+    swaps_exactly(told, T, m, work, A, found, _beyond(scratch, K, 6 * K))
 
 
 def _sets(
-    pulls: Any, mean: Any, variance: Any, inside: Any, K: Any, numbers: Any, size: Any, room: Any, out: Any
+    pulls: Any, mean: Any, variance: Any, inside: Any, K: Any, numbers: Any, size: Any, scratch: Any, out: Any
 ) -> None:
     """`swaps_level` as a routine; what it starts from is the answer of `top_k_nearest`."""
-    told, T, m, work, A, found = _weighed(pulls, mean, variance, inside, K, numbers, size, room, out)
+    told, T, m, work, A, found = _weighed(pulls, mean, variance, inside, K, numbers, size, scratch, out)
     top_k_nearest(told, T, m, work, A, found)
-    swaps_level(told, T, m, work, A, found, _beyond(room, K, 6 * K))
+    swaps_level(told, T, m, work, A, found, _beyond(scratch, K, 6 * K))
 
 
 def _all_good_exactly(
-    pulls: Any, mean: Any, variance: Any, inside: Any, K: Any, numbers: Any, size: Any, room: Any, out: Any
+    pulls: Any, mean: Any, variance: Any, inside: Any, K: Any, numbers: Any, size: Any, scratch: Any, out: Any
 ) -> None:
     """`all_good_nearest` of the arms in the answer, and `left_out_exactly` of the others, as a routine."""
-    told, T, m, work, A, found = _weighed(pulls, mean, variance, inside, K, numbers, size, room, out)
+    told, T, m, work, A, found = _weighed(pulls, mean, variance, inside, K, numbers, size, scratch, out)
     all_good_nearest(told, T, m, work, A, found, True)
-    left_out_exactly(told, T, m, work, A, found, _beyond(room, K, 2 * K + LEVELS_ROOM))
+    left_out_exactly(told, T, m, work, A, found, _beyond(scratch, K, 2 * K + LEVELS_SCRATCH))
 
 
 def _polyhedral(
-    pulls: Any, mean: Any, variance: Any, inside: Any, K: Any, numbers: Any, size: Any, room: Any, out: Any
+    pulls: Any, mean: Any, variance: Any, inside: Any, K: Any, numbers: Any, size: Any, scratch: Any, out: Any
 ) -> None:
     """`polyhedral_nearest` as a routine."""
     told = carray(numbers, size)
     D, M = np.int64(told[D_AT]), np.int64(told[COMMON + 3])
     T, m, v = carray(pulls, K), carray(mean, K * D), carray(variance, K * D)
-    work = carray(room, 5 * K + D + room_of(D, M) + room_of_crossing(D, M))
+    work = carray(scratch, 5 * K + D + scratch_size(D, M) + crossing_scratch_size(D, M))
     refresh(told, T, m, v, work)
     polyhedral_nearest(told, T, m, v, work, carray(inside, K), carray(out, 2 + 3 * K))
 
 
 def _margins(
-    pulls: Any, mean: Any, variance: Any, inside: Any, K: Any, numbers: Any, size: Any, room: Any, out: Any
+    pulls: Any, mean: Any, variance: Any, inside: Any, K: Any, numbers: Any, size: Any, scratch: Any, out: Any
 ) -> None:
     """`threshold_nearest` of the margins of a local problem.
 
     Another routine, a `Measure` at the address COMMON + 3, tells them; where that is 0, they stand in place of means.
     """
     told, T = carray(numbers, size), carray(pulls, K)
-    work, D = carray(room, 6 * K), np.int64(told[D_AT])
+    work, D = carray(scratch, 6 * K), np.int64(told[D_AT])
     margins, found, decided = work[5 * K :], carray(out, 2 + 3 * K), True
     if told[COMMON + 3] != 0.0:
         call_routine(np.int64(told[COMMON + 3]), T, carray(mean, K * D), K, told[COMMON + 4 :], margins)
@@ -152,24 +152,24 @@ KINDS: dict[str, Callable[..., None]] = {
 
 
 def _threshold_quickly(
-    pulls: Any, mean: Any, variance: Any, inside: Any, K: Any, numbers: Any, size: Any, room: Any, out: Any
+    pulls: Any, mean: Any, variance: Any, inside: Any, K: Any, numbers: Any, size: Any, scratch: Any, out: Any
 ) -> None:
     """`threshold_decided` as a routine."""
-    threshold_decided(*_arrays(pulls, mean, variance, inside, K, numbers, size, room, out))
+    threshold_decided(*_arrays(pulls, mean, variance, inside, K, numbers, size, scratch, out))
 
 
 def _top_k_quickly(
-    pulls: Any, mean: Any, variance: Any, inside: Any, K: Any, numbers: Any, size: Any, room: Any, out: Any
+    pulls: Any, mean: Any, variance: Any, inside: Any, K: Any, numbers: Any, size: Any, scratch: Any, out: Any
 ) -> None:
     """`top_k_decided` as a routine."""
-    top_k_decided(*_arrays(pulls, mean, variance, inside, K, numbers, size, room, out))
+    top_k_decided(*_arrays(pulls, mean, variance, inside, K, numbers, size, scratch, out))
 
 
 def _all_good_quickly(
-    pulls: Any, mean: Any, variance: Any, inside: Any, K: Any, numbers: Any, size: Any, room: Any, out: Any
+    pulls: Any, mean: Any, variance: Any, inside: Any, K: Any, numbers: Any, size: Any, scratch: Any, out: Any
 ) -> None:
     """`all_good_decided` as a routine."""
-    all_good_decided(*_arrays(pulls, mean, variance, inside, K, numbers, size, room, out))
+    all_good_decided(*_arrays(pulls, mean, variance, inside, K, numbers, size, scratch, out))
 
 
 QUICK: dict[str, Callable[..., None]] = {

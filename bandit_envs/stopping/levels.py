@@ -22,23 +22,23 @@ from typing import Any
 import numpy as np
 
 from ..kernels.compiled import part
-from .boundaries import COMMON, DISTRIBUTION, LEVELS_ROOM
+from .boundaries import COMMON, DISTRIBUTION, LEVELS_SCRATCH
 from .distributions import BERNOULLI, STUDENT, arm_cost, curvature, slope
 
 __all__ = ["EACH", "each_exactly", "left_out_exactly", "level", "others_at"]
 
 LEFT_OUT, EACH = range(2)
-DEPTH = LEVELS_ROOM // 2  # intervals that wait
+DEPTH = LEVELS_SCRATCH // 2  # intervals that wait
 CLOSE = 1e-12  # relative error of the least cost
 
 
 @part
-def others_at(distribution, mode, i, k, y, mean, room, u, chosen):
+def others_at(distribution, mode, i, k, y, mean, scratch, u, chosen):
     """The cost of the other arms at y: of lowering all to it, or of raising the cheapest k, which are marked."""
     K, total = len(mean), 0.0
     for a in range(K):
         move = a != i and (mean[a] > y if mode == LEFT_OUT else mean[a] < y)
-        u[a] = arm_cost(distribution, room[2 * K + a], mean[a], room[4 * K + a], y) if move else 0.0
+        u[a] = arm_cost(distribution, scratch[2 * K + a], mean[a], scratch[4 * K + a], y) if move else 0.0
         chosen[a] = 1.0 if mode == LEFT_OUT and a != i else 0.0
         total += u[a]
     if mode == LEFT_OUT:
@@ -56,7 +56,7 @@ def others_at(distribution, mode, i, k, y, mean, room, u, chosen):
 
 
 @part
-def _set_holds(distribution, i, low, high, mean, room, u, chosen):
+def _set_holds(distribution, i, low, high, mean, scratch, u, chosen):
     """Whether the arms chosen at `high`, where the costs are u, are the cheapest ones on all of [low, high].
 
     Where they cost inf, as Bernoulli arms do at 1, so may others, which cost less just below. `low` is the k-th largest
@@ -69,7 +69,7 @@ def _set_holds(distribution, i, low, high, mean, room, u, chosen):
             continue
         if chosen[a] > 0.0 and u[a] == math.inf:
             return False
-        at_low = arm_cost(distribution, room[2 * K + a], mean[a], room[4 * K + a], low) if mean[a] < low else 0.0
+        at_low = arm_cost(distribution, scratch[2 * K + a], mean[a], scratch[4 * K + a], low) if mean[a] < low else 0.0
         if chosen[a] > 0.0:
             largest = max(largest, u[a] if distribution == STUDENT else at_low)
         else:
@@ -91,12 +91,12 @@ def _least_curvature(m, v, low, high, falling):
 
 
 @part
-def _slopes(distribution, mode, i, c, d, x, mean, room, chosen):
+def _slopes(distribution, mode, i, c, d, x, mean, scratch, chosen):
     """First and second derivative in x of the cost, with the chosen arms."""
     K = len(mean)
     first = second = 0.0
     for a in range(K):
-        w, m, v = room[2 * K + a], mean[a], room[4 * K + a]
+        w, m, v = scratch[2 * K + a], mean[a], scratch[4 * K + a]
         if w > 0.0 and a == i and (m < x if mode == LEFT_OUT else m > x):
             first += w * slope(distribution, m, v, x)
             second += w * curvature(distribution, m, v, x)
@@ -108,11 +108,11 @@ def _slopes(distribution, mode, i, c, d, x, mean, room, chosen):
 
 
 @part
-def _solve(distribution, mode, i, c, d, low, high, mean, room, chosen):
+def _solve(distribution, mode, i, c, d, low, high, mean, scratch, chosen):
     """The x in [low, high] where the cost with the chosen arms, which is convex there, is least."""
     x = 0.5 * (low + high)
     for step in range(400):
-        first, second = _slopes(distribution, mode, i, c, d, x, mean, room, chosen)
+        first, second = _slopes(distribution, mode, i, c, d, x, mean, scratch, chosen)
         if first == 0.0:
             return x
         if first > 0.0:
@@ -130,8 +130,8 @@ def _solve(distribution, mode, i, c, d, low, high, mean, room, chosen):
 
 @part
 def level(
-    distribution: Any, mode: Any, i: Any, k: Any, c: Any, d: Any, low: Any, high: Any, most: Any, mean: Any, room: Any,
-    u: Any, chosen: Any, stack: Any,
+    distribution: Any, mode: Any, i: Any, k: Any, c: Any, d: Any, low: Any, high: Any, most: Any, mean: Any,
+    scratch: Any, u: Any, chosen: Any, stack: Any,
 ) -> Any:  # fmt: skip
     """The least cost over x in [low, high], and its x; any number >= most, where it is no less than that.
 
@@ -140,15 +140,15 @@ def level(
         c, d: the others go to c x + d.
         low, high: finite.
         most: costs of at least this are of no interest.
-        mean, room: of the arms. u, chosen: (K,), stack: LEVELS_ROOM, to work in.
+        mean, scratch: of the arms. u, chosen: (K,), stack: LEVELS_SCRATCH, to work in.
     """
     K = len(mean)
-    w, m, v = room[2 * K + i], mean[i], room[4 * K + i]
+    w, m, v = scratch[2 * K + i], mean[i], scratch[4 * K + i]
     best, where, waiting = most, low, 1
     stack[0], stack[1] = low, high
     for end in (low, high):
         own = arm_cost(distribution, w, m, v, end) if (m < end if mode == LEFT_OUT else m > end) else 0.0
-        value = own + others_at(distribution, mode, i, k, c * end + d, mean, room, u, chosen)
+        value = own + others_at(distribution, mode, i, k, c * end + d, mean, scratch, u, chosen)
         if value < best:
             best, where = value, end
     while waiting > 0:
@@ -157,26 +157,26 @@ def level(
         near, far = (left, right) if mode == LEFT_OUT else (right, left)  # where i itself costs least, and most
         own = arm_cost(distribution, w, m, v, near) if (m < near if mode == LEFT_OUT else m > near) else 0.0
         others = c * (right if mode == LEFT_OUT else left) + d
-        bound = own + others_at(distribution, mode, i, k, others, mean, room, u, chosen)
+        bound = own + others_at(distribution, mode, i, k, others, mean, scratch, u, chosen)
         if bound >= best * (1.0 - CLOSE) or not left < right:
             continue
         convex = True
         if mode == EACH:
-            others_at(distribution, mode, i, k, c * right + d, mean, room, u, chosen)
-            convex = _set_holds(distribution, i, c * left + d, c * right + d, mean, room, u, chosen)
+            others_at(distribution, mode, i, k, c * right + d, mean, scratch, u, chosen)
+            convex = _set_holds(distribution, i, c * left + d, c * right + d, mean, scratch, u, chosen)
         if convex and distribution == STUDENT:
             total = w * _least_curvature(m, v, left, right, mode == EACH)
             for a in range(K):
                 if a != i and chosen[a] > 0.0:
-                    bend = _least_curvature(mean[a], room[4 * K + a], c * left + d, c * right + d, mode == LEFT_OUT)
-                    total += c * c * (room[2 * K + a] * bend if room[2 * K + a] > 0.0 else 0.0)
+                    bend = _least_curvature(mean[a], scratch[4 * K + a], c * left + d, c * right + d, mode == LEFT_OUT)
+                    total += c * c * (scratch[2 * K + a] * bend if scratch[2 * K + a] > 0.0 else 0.0)
             convex = total >= 0.0
         if convex:
-            x = _solve(distribution, mode, i, c, d, left, right, mean, room, chosen)
+            x = _solve(distribution, mode, i, c, d, left, right, mean, scratch, chosen)
         else:
             x = 0.5 * (left + right)
         own = arm_cost(distribution, w, m, v, x) if (m < x if mode == LEFT_OUT else m > x) else 0.0
-        value = own + others_at(distribution, mode, i, k, c * x + d, mean, room, u, chosen)
+        value = own + others_at(distribution, mode, i, k, c * x + d, mean, scratch, u, chosen)
         if value < best:
             best, where = value, x
         if not convex and left < x < right and waiting + 2 <= DEPTH:
@@ -187,15 +187,15 @@ def level(
 
 
 @part
-def each_exactly(numbers, pulls, mean, room, inside, out, work):
+def each_exactly(numbers, pulls, mean, scratch, inside, out, work):
     """The evidence for TopK with the criterion "each"; numbers: distribution, k and epsilon of `TopK.certifier`."""
     K, distribution, k, epsilon = len(pulls), numbers[DISTRIBUTION], np.int64(numbers[COMMON]), numbers[COMMON + 1]
-    u, chosen, stack = work[:K], work[K : 2 * K], work[2 * K : 2 * K + LEVELS_ROOM]
+    u, chosen, stack = work[:K], work[K : 2 * K], work[2 * K : 2 * K + LEVELS_SCRATCH]
     best, arm, where = math.inf, 0, 0.0
     for i in range(K):
         if not inside[i]:
             continue
-        others_at(distribution, EACH, i, k, -math.inf, mean, room, u, chosen)  # all cost nothing: the k largest means
+        others_at(distribution, EACH, i, k, -math.inf, mean, scratch, u, chosen)  # cost 0: the k largest means
         low = math.inf
         for a in range(K):
             low = min(low, mean[a] - epsilon) if chosen[a] > 0.0 else low
@@ -206,21 +206,21 @@ def each_exactly(numbers, pulls, mean, room, inside, out, work):
                 continue
         if low >= high:
             low = high
-        value, x = level(distribution, EACH, i, k, 1.0, epsilon, low, high, best, mean, room, u, chosen, stack)
+        value, x = level(distribution, EACH, i, k, 1.0, epsilon, low, high, best, mean, scratch, u, chosen, stack)
         if value < best:
             best, arm, where = value, i, x
     out[0] = best
     if best < math.inf:
-        others_at(distribution, EACH, arm, k, where + epsilon, mean, room, u, chosen)
-        _report(distribution, EACH, arm, where, where + epsilon, mean, room, chosen, out)
+        others_at(distribution, EACH, arm, k, where + epsilon, mean, scratch, u, chosen)
+        _report(distribution, EACH, arm, where, where + epsilon, mean, scratch, chosen, out)
 
 
 @part
-def left_out_exactly(numbers, pulls, mean, room, inside, out, work):
+def left_out_exactly(numbers, pulls, mean, scratch, inside, out, work):
     """The evidence against the arms that an answer of AllGood leaves out; `out` is changed where it is less."""
     K, distribution = len(pulls), numbers[DISTRIBUTION]
     c, d, bottom = numbers[COMMON + 3], numbers[COMMON + 4], numbers[COMMON + 5]
-    u, chosen, stack = work[:K], work[K : 2 * K], work[2 * K : 2 * K + LEVELS_ROOM]
+    u, chosen, stack = work[:K], work[K : 2 * K], work[2 * K : 2 * K + LEVELS_SCRATCH]
     best, arm, where = out[0], -1, 0.0
     for i in range(K):
         if inside[i]:
@@ -231,17 +231,17 @@ def left_out_exactly(numbers, pulls, mean, room, inside, out, work):
         if distribution == BERNOULLI:
             low, high = max(low, 0.0), min(high, 1.0)
         high = max(low, high)
-        value, x = level(distribution, LEFT_OUT, i, 0, c, d, low, high, best, mean, room, u, chosen, stack)
+        value, x = level(distribution, LEFT_OUT, i, 0, c, d, low, high, best, mean, scratch, u, chosen, stack)
         if value < best:
             best, arm, where = value, i, x
     if arm >= 0:
         out[0] = best
-        others_at(distribution, LEFT_OUT, arm, 0, c * where + d, mean, room, u, chosen)
-        _report(distribution, LEFT_OUT, arm, where, c * where + d, mean, room, chosen, out)
+        others_at(distribution, LEFT_OUT, arm, 0, c * where + d, mean, scratch, u, chosen)
+        _report(distribution, LEFT_OUT, arm, where, c * where + d, mean, scratch, chosen, out)
 
 
 @part
-def _report(distribution, mode, i, x, y, mean, room, chosen, out):
+def _report(distribution, mode, i, x, y, mean, scratch, chosen, out):
     """Report arm i, moved to x, and the chosen ones, moved to y."""
     K, n = len(mean), 0
     for a in range(K):
@@ -251,10 +251,10 @@ def _report(distribution, mode, i, x, y, mean, room, chosen, out):
             mu = min(mean[a], y) if mode == LEFT_OUT else max(mean[a], y)
         else:
             continue
-        w = room[2 * K + a]
+        w = scratch[2 * K + a]
         if a == i or mu != mean[a] or w <= 0.0:
             out[2 + n] = a
-            out[2 + K + n] = arm_cost(distribution, 1.0, mean[a], room[4 * K + a], mu) if w > 0.0 else math.inf
+            out[2 + K + n] = arm_cost(distribution, 1.0, mean[a], scratch[4 * K + a], mu) if w > 0.0 else math.inf
             out[2 + 2 * K + n] = mu
             n += 1
     out[1] = n

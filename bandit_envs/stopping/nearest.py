@@ -1,11 +1,11 @@
 r"""The nearest instance on which an answer is wrong, problem by problem: of one episode, quick enough for every pull.
 
-Each function looks at all ways in which the answer can be wrong and reports the cheapest. A way is a set of instances
-that a fixed set of arms S can be moved into; its value is the cost of the cheapest move less the penalties of S less
-the logarithm of the number of ways, so that exp(-value) is the level at which it is excluded. With the boundary NONE
-all of these are 0, and the value is the evidence.
+Each function looks at all alternatives to the answer and reports the closest. An alternative is a set of instances that
+a fixed set of arms S can be moved into. Its statistic is the cost of the cheapest move less the penalties of S less
+the logarithm of the number of alternatives: exp(-statistic) is the level at which it is excluded. With the boundary
+NONE all of these are 0, and the statistic is the evidence.
 
-Number of ways. For true means mu, an answer that is wrong must be wrong in a way whose arms can be named from mu alone:
+Number of alternatives. For true means mu, a wrong answer has an alternative whose arms can be named from mu alone:
 
 TopK        an answer A that is not the truly best k, B, with ties by index, holds an i outside B and misses a j of B.
             If A is wrong, some such i and j have mu_i < mu_j - epsilon: k (K - k) pairs, B being fixed. The same pairs
@@ -13,16 +13,16 @@ TopK        an answer A that is not the truly best k, B, with ties by index, hol
             epsilon = 0: K - 1 pairs are enough, those with b, the last of B. If A holds an i outside B but not b, its
             pair with b is one of K - k; if it holds b but misses a j of B, the pair of b with j is one of k - 1.
 AllGood     s is the truly best arm, which is fixed. i is in A though bad: it is more than epsilon + slack below s:
-            K - 1 pairs. i is left out though good, and excluded in one of two ways. One: it is within epsilon of each
+            K - 1 pairs. i is left out though good, and excluded by one arm or by all. One: it is within epsilon of each
             arm, so that a single j that is clearly better excludes it: any of K (K - 1) pairs; half of delta is theirs.
             All: each arm is clearly better than i, or is not the best, being worse than the best arm of the sample;
             then i and s, or s and that arm, are a pair that is wrong: K - 1 pairs, in two directions. The other half of
             delta is theirs and that of arms in A: with s, a good arm may err in both directions, a bad one in one.
-Threshold   each arm by itself, K ways; Feasible too.
+Threshold   each arm by itself, K alternatives; Feasible too.
 
-What is reported (`out`, 2 + 3 K floats): the value; the number n of arms that the cheapest way moves; in out[2 ..] the
-arms, in out[2 + K ..] the divergence of each, which is the derivative of the evidence by its pulls, in out[2 + 2 K ..]
-the mean that it is moved to (scalar arms).
+What is reported (`out`, 2 + 3 K floats): the statistic; the number n of arms that the closest alternative moves; in
+out[2 ..] the arms, in out[2 + K ..] the divergence of each, which is the derivative of the evidence by its pulls, in
+out[2 + 2 K ..] the mean that it is moved to (scalar arms).
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ TWIN = 2  # a mark on top of 0 and 1
 
 @inlined
 def report(out, K, place, distribution, arm, m, v, w, mu):
-    """Write down the place-th arm of the cheapest way: an arm without weight is reported as one that must be pulled."""
+    """Write down the place-th arm of the closest alternative: an arm without weight must be pulled."""
     out[2 + place] = arm
     out[2 + K + place] = divergence(distribution, m, v, mu) if w > 0.0 else math.inf
     out[2 + 2 * K + place] = mu
@@ -75,7 +75,7 @@ def best_inside(pulls, mean, k, inside):
 
 
 @part
-def threshold_nearest(numbers, pulls, mean, room, inside, out):
+def threshold_nearest(numbers, pulls, mean, scratch, inside, out):
     """Threshold; numbers: the highest mean of an arm left out wrongly .. see `Threshold.certifier`.
 
     COMMON + 0: the mean to which an arm in the answer must fall; + 1: to which one left out must rise; + 2: the
@@ -88,49 +88,60 @@ def threshold_nearest(numbers, pulls, mean, room, inside, out):
             inside[i] = pulls[i] > 0 and mean[i] >= theta
     least, found = math.inf, 0
     for i in range(K):
-        w, v, m = room[2 * K + i], room[4 * K + i], mean[i]
-        value = arm_value(numbers, w, m, v, room[3 * K + i], min(m, fall) if inside[i] else max(m, rise), numbers[D_AT])
+        w, v, m = scratch[2 * K + i], scratch[4 * K + i], mean[i]
+        value = arm_value(
+            numbers, w, m, v, scratch[3 * K + i], min(m, fall) if inside[i] else max(m, rise), numbers[D_AT]
+        )
         if value < least:
             least, found = value, i
     m = mean[found]
     mu = min(m, fall) if inside[found] else max(m, rise)
     out[0] = level(numbers, least, 1, float(K))
     out[1] = 1.0
-    report(out, K, 0, distribution, found, m, room[4 * K + found], room[2 * K + found], mu)
+    report(out, K, 0, distribution, found, m, scratch[4 * K + found], scratch[2 * K + found], mu)
 
 
 @inlined
-def level(numbers, value, arms, ways):
-    """The value of a way, of its cost less its penalties."""
-    return value if numbers[BOUNDARY] == NONE else enough(numbers, value, float(arms)) - math.log(ways)
+def level(numbers, value, arms, alternatives):
+    """The statistic of an alternative, of its cost less its penalties."""
+    return value if numbers[BOUNDARY] == NONE else enough(numbers, value, float(arms)) - math.log(alternatives)
 
 
 @inlined
-def report_pair(out, distribution, mean, room, i, j, a, b, floor):
+def report_pair(out, distribution, mean, scratch, i, j, a, b, floor):
     """Report the pair of arm i, which is lowered to at most a mu_j + b, and arm j, which is raised."""
     K = len(mean)
     _, y = pair_cost(
-        distribution, mean[i], room[2 * K + i], room[4 * K + i], mean[j], room[2 * K + j], room[4 * K + j], a, b, floor
+        distribution,
+        mean[i],
+        scratch[2 * K + i],
+        scratch[4 * K + i],
+        mean[j],
+        scratch[2 * K + j],
+        scratch[4 * K + j],
+        a,
+        b,
+        floor,
     )
     out[1] = 2.0
-    report(out, K, 0, distribution, i, mean[i], room[4 * K + i], room[2 * K + i], min(mean[i], a * y + b))
-    report(out, K, 1, distribution, j, mean[j], room[4 * K + j], room[2 * K + j], y)
+    report(out, K, 0, distribution, i, mean[i], scratch[4 * K + i], scratch[2 * K + i], min(mean[i], a * y + b))
+    report(out, K, 1, distribution, j, mean[j], scratch[4 * K + j], scratch[2 * K + j], y)
 
 
 @inlined
-def paired(numbers, mean, room, i, j, a, b, floor):
+def paired(numbers, mean, scratch, i, j, a, b, floor):
     """`pair_value` of arm i, which is lowered, and arm j, which is raised."""
     K = len(mean)
     return pair_value(
         numbers,
         mean[i],
-        room[2 * K + i],
-        room[4 * K + i],
-        room[3 * K + i],
+        scratch[2 * K + i],
+        scratch[4 * K + i],
+        scratch[3 * K + i],
         mean[j],
-        room[2 * K + j],
-        room[4 * K + j],
-        room[3 * K + j],
+        scratch[2 * K + j],
+        scratch[4 * K + j],
+        scratch[3 * K + j],
         a,
         b,
         floor,
@@ -138,13 +149,13 @@ def paired(numbers, mean, room, i, j, a, b, floor):
 
 
 @inlined
-def top_k_ways(K, k, epsilon):
+def top_k_alternatives(K, k, epsilon):
     """The number of pairs of TopK."""
     return float(k * (K - k)) if epsilon > 0.0 else K - 1.0
 
 
 @part
-def mark_twins(pulls, mean, room, inside):
+def mark_twins(pulls, mean, scratch, inside):
     """Add TWIN to inside (K,) of each arm that has the statistics of an earlier one on the same side.
 
     A pair with it is worth what one with the earlier arm is; many arms with few pulls each are often alike.
@@ -156,28 +167,28 @@ def mark_twins(pulls, mean, room, inside):
                 mean[h] == mean[i]
                 and pulls[h] == pulls[i]
                 and inside[h] == inside[i]
-                and room[4 * K + h] == room[4 * K + i]
+                and scratch[4 * K + h] == scratch[4 * K + i]
             ):
                 inside[i] += TWIN
                 break
 
 
 @part
-def top_k_nearest(numbers, pulls, mean, room, inside, out):
+def top_k_nearest(numbers, pulls, mean, scratch, inside, out):
     """TopK by pairs; numbers: COMMON + 0: k; + 1: epsilon, 0 for "exact"; see `TopK.certifier`."""
     K, distribution, k, epsilon = len(pulls), numbers[DISTRIBUTION], np.int64(numbers[COMMON]), numbers[COMMON + 1]
     if inside[0] < 0:
         best_inside(pulls, mean, k, inside)
-    mark_twins(pulls, mean, room, inside)
-    least, first, second = nearest_pair(numbers, mean, room, inside, epsilon)
+    mark_twins(pulls, mean, scratch, inside)
+    least, first, second = nearest_pair(numbers, mean, scratch, inside, epsilon)
     for i in range(K):
         inside[i] %= TWIN
-    out[0] = level(numbers, least, 2, top_k_ways(K, k, epsilon))
-    report_pair(out, distribution, mean, room, first, second, 1.0, -epsilon, -math.inf)
+    out[0] = level(numbers, least, 2, top_k_alternatives(K, k, epsilon))
+    report_pair(out, distribution, mean, scratch, first, second, 1.0, -epsilon, -math.inf)
 
 
 @part
-def nearest_pair(numbers, mean, room, inside, epsilon):
+def nearest_pair(numbers, mean, scratch, inside, epsilon):
     """The pair of least value by which an arm in the answer, 1, is worse than one left out, 0, by more than epsilon.
 
     Returns:
@@ -188,14 +199,14 @@ def nearest_pair(numbers, mean, room, inside, epsilon):
         if inside[i] == 1:
             for j in range(len(mean)):
                 if inside[j] == 0:
-                    value = paired(numbers, mean, room, i, j, 1.0, -epsilon, -math.inf)
+                    value = paired(numbers, mean, scratch, i, j, 1.0, -epsilon, -math.inf)
                     if value < least:
                         least, first, second = value, i, j
     return least, first, second
 
 
 @part
-def all_good_nearest(numbers, pulls, mean, room, inside, out, inside_alone):
+def all_good_nearest(numbers, pulls, mean, scratch, inside, out, inside_alone):
     """AllGood by pairs; see `AllGood.certifier` for its numbers, the two half-spaces.
 
     COMMON + 0, + 1, + 2: a, b and floor of an i in the answer, bad where mu_i <= a mu_j + b, mu_j >= floor; + 3, + 4,
@@ -210,48 +221,58 @@ def all_good_nearest(numbers, pulls, mean, room, inside, out, inside_alone):
     least_in, least_out = math.inf, math.inf
     i_in, j_in, low, high = 0, 0, 0, 0
     best = best_of(pulls, mean)
-    ways = all_good_ways(K)
-    good, more = True, math.log(ways[2] / ways[1])
+    alternatives = all_good_alternatives(K)
+    good, more = True, math.log(alternatives[2] / alternatives[1])
     for i in range(K):
         if inside[i]:
             for j in range(K):
                 if j != i:
                     if a > 0.0:
-                        value = paired(numbers, mean, room, i, j, a, b, floor)
+                        value = paired(numbers, mean, scratch, i, j, a, b, floor)
                     else:
-                        value = fallen(numbers, mean, room, i)
+                        value = fallen(numbers, mean, scratch, i)
                     if value < least_in:
                         least_in, i_in, j_in = value, i, j
         elif not inside_alone:
             most, better = -math.inf, best
             for j in range(K):
                 if j != i and mean[j] > c * mean[i] + d:
-                    value = paired(numbers, mean, room, j, i, c, d, bottom)
+                    value = paired(numbers, mean, scratch, j, i, c, d, bottom)
                     if value > most:
                         most, better = value, j
             lowered, raised, is_pair = better, i, True
             if numbers[BOUNDARY] == MIXTURE and i != best:
-                value, j, as_pair = all_of(numbers, mean, room, i, best, most + more)
+                value, j, as_pair = all_of(numbers, mean, scratch, i, best, most + more)
                 if value - more > most:
                     most, is_pair = value - more, as_pair
                     lowered, raised = (j, i) if is_pair else (best, j)
             if most < least_out:
                 least_out, low, high, good = most, lowered, raised, is_pair
-    least_in, least_out = level(numbers, least_in, 2, ways[0]), level(numbers, least_out, 2, ways[1])
+    least_in, least_out = level(numbers, least_in, 2, alternatives[0]), level(numbers, least_out, 2, alternatives[1])
     out[0] = min(least_in, least_out)
     if least_in > least_out and good:
-        report_pair(out, distribution, mean, room, low, high, c, d, bottom)
+        report_pair(out, distribution, mean, scratch, low, high, c, d, bottom)
     elif least_in > least_out:
-        report_pair(out, distribution, mean, room, low, high, 1.0, 0.0, -math.inf)
+        report_pair(out, distribution, mean, scratch, low, high, 1.0, 0.0, -math.inf)
     elif a > 0.0:
-        report_pair(out, distribution, mean, room, i_in, j_in, a, b, floor)
+        report_pair(out, distribution, mean, scratch, i_in, j_in, a, b, floor)
     else:
         out[1] = 1.0
-        report(out, K, 0, distribution, i_in, mean[i_in], room[4 * K + i_in], room[2 * K + i_in], min(mean[i_in], 0.0))
+        report(
+            out,
+            K,
+            0,
+            distribution,
+            i_in,
+            mean[i_in],
+            scratch[4 * K + i_in],
+            scratch[2 * K + i_in],
+            min(mean[i_in], 0.0),
+        )
 
 
 @inlined
-def all_good_ways(K):
+def all_good_alternatives(K):
     """The number of pairs over their share of delta: of an arm in the answer, left out by one arm, and by all."""
     return 2.0 * (K - 1), 2.0 * K * (K - 1), 4.0 * (K - 1)
 
@@ -266,14 +287,14 @@ def best_of(pulls, mean):
 
 
 @inlined
-def fallen(numbers, mean, room, i):
+def fallen(numbers, mean, scratch, i):
     """The value of arm i in the answer, where there is so much slack that it must fall below 0."""
     K = len(mean)
-    return arm_value(numbers, room[2 * K + i], mean[i], room[4 * K + i], room[3 * K + i], min(mean[i], 0.0))
+    return arm_value(numbers, scratch[2 * K + i], mean[i], scratch[4 * K + i], scratch[3 * K + i], min(mean[i], 0.0))
 
 
 @part
-def all_of(numbers, mean, room, i, best, enough_already):
+def all_of(numbers, mean, scratch, i, best, enough_already):
     """The value of arm i being left out by all arms: the least over arms j, each clearly better than i or not the best.
 
     Args:
@@ -287,9 +308,9 @@ def all_of(numbers, mean, room, i, best, enough_already):
     least, which, is_pair = math.inf, best, True
     for j in range(len(mean)):
         if j != i:
-            better = paired(numbers, mean, room, j, i, c, d, bottom)
+            better = paired(numbers, mean, scratch, j, i, c, d, bottom)
             if better < least:
-                other = paired(numbers, mean, room, best, j, 1.0, 0.0, -math.inf) if j != best else -math.inf
+                other = paired(numbers, mean, scratch, best, j, 1.0, 0.0, -math.inf) if j != best else -math.inf
                 if max(better, other) < least:
                     least, which, is_pair = max(better, other), j, better >= other
                     if least <= enough_already:

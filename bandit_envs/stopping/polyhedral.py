@@ -28,7 +28,7 @@ import math
 import numpy as np
 
 from ..kernels.compiled import part
-from ..kernels.geometry import UNDECIDED, margin_of, room_of, unpacked
+from ..kernels.geometry import UNDECIDED, margin_of, scratch_size, unpacked
 from .boundaries import BOUNDARY, COMMON, D_AT, DEPENDENT, DISTRIBUTION, NONE, arm_penalty, enough
 from .crossing import cost_of_entering
 from .distributions import BERNOULLI, GAUSSIAN
@@ -108,22 +108,22 @@ def _student_row(x, v, row, b):
 
 
 @part
-def _leaving(distribution, x, v, rows, b, room):
+def _leaving(distribution, x, v, rows, b, scratch):
     """The least cost of one pull to cross a row, of a mean in the polyhedron."""
     least = math.inf
     for j in range(len(b)):
         if distribution == BERNOULLI:
-            least = min(least, cost_of_entering(x, rows, b, -1.0, j, j + 1, room))
+            least = min(least, cost_of_entering(x, rows, b, -1.0, j, j + 1, scratch))
         else:
             least = min(least, _student_row(x, v, rows[:, j], b[j]))
     return least
 
 
 @part
-def _entering(distribution, x, v, rows, b, room):
+def _entering(distribution, x, v, rows, b, scratch):
     """The cost of one pull to move a mean into a polyhedron."""
     if distribution == BERNOULLI:
-        return cost_of_entering(x, rows, b, 1.0, 0, len(b), room)
+        return cost_of_entering(x, rows, b, 1.0, 0, len(b), scratch)
     most = 0.0
     for j in range(len(b)):
         slack = b[j]
@@ -145,11 +145,11 @@ def _penalties(numbers, N, x, v):
 
 
 @part
-def polyhedral_nearest(numbers, pulls, mean, variance, room, inside, out):
+def polyhedral_nearest(numbers, pulls, mean, variance, scratch, inside, out):
     """Feasible; numbers: COMMON + 0: tolerance; + 1: whether the smaller polyhedron has any points; + 2 ..: both.
 
     Args:
-        numbers: see `Feasible.certifier`. pulls: (K,). mean, variance: (K * D,). room: after 5 K, for projections.
+        numbers: see `Feasible.certifier`. pulls: (K,). mean, variance: (K * D,). scratch: after 5 K, for projections.
         inside, out: as everywhere.
     """
     K, distribution, tolerance = len(pulls), numbers[DISTRIBUTION], numbers[COMMON]
@@ -157,10 +157,10 @@ def polyhedral_nearest(numbers, pulls, mean, variance, room, inside, out):
     size = (M + 2) * (D + 2)
     rows, b, unit, bounds, kind, limit = unpacked(numbers[COMMON + 2 : COMMON + 2 + size])
     few, ends, ones, box, form, most = unpacked(numbers[COMMON + 2 + size : COMMON + 2 + 2 * size])
-    y, work = room[5 * K : 5 * K + D], room[5 * K + D : 5 * K + D + room_of(D, M)]
-    crossing = room[5 * K + D + room_of(D, M) :]
+    y, work = scratch[5 * K : 5 * K + D], scratch[5 * K + D : 5 * K + D + scratch_size(D, M)]
+    crossing = scratch[5 * K + D + scratch_size(D, M) :]
     plug_in = inside[0] < 0
-    least, found, way = math.inf, 0, 0.0
+    least, found, length = math.inf, 0, 0.0
     for i in range(K):
         x, v = mean[i * D : (i + 1) * D], variance[i * D : (i + 1) * D]
         margin = margin_of(x, rows, b, unit, bounds, kind, limit, work, y)
@@ -168,7 +168,7 @@ def polyhedral_nearest(numbers, pulls, mean, variance, room, inside, out):
             inside[i] = pulls[i] > 0 and margin >= 0.0
         some = inside[i] or numbers[COMMON + 1] != 0.0
         if distribution == GAUSSIAN and numbers[DEPENDENT] != 0.0:
-            w, scale, p = room[2 * K + i], room[4 * K + i], room[3 * K + i]
+            w, scale, p = scratch[2 * K + i], scratch[4 * K + i], scratch[3 * K + i]
             if inside[i]:
                 distance = _dependent_inside(x, rows, b, margin, tolerance)
                 value = arm_value(numbers, w, 0.0, scale, p, distance)
@@ -186,7 +186,9 @@ def polyhedral_nearest(numbers, pulls, mean, variance, room, inside, out):
             else:
                 distance = math.inf
             dimensions = 1.0 if inside[i] else numbers[D_AT]
-            value = arm_value(numbers, room[2 * K + i], 0.0, room[4 * K + i], room[3 * K + i], distance, dimensions)
+            value = arm_value(
+                numbers, scratch[2 * K + i], 0.0, scratch[4 * K + i], scratch[3 * K + i], distance, dimensions
+            )
         else:
             penalty, known = _penalties(numbers, float(pulls[i]), x, v)
             if not some:
@@ -197,10 +199,10 @@ def polyhedral_nearest(numbers, pulls, mean, variance, room, inside, out):
                 distance = _entering(distribution, x, v, few, ends, crossing) if known else 0.0
             value = pulls[i] * distance - penalty if known else 0.0
         if value < least:
-            least, found, way = value, i, distance
+            least, found, length = value, i, distance
     out[0] = least if numbers[BOUNDARY] == NONE else enough(numbers, least, 1.0) - math.log(float(K))
     out[1] = 1.0
     if distribution == GAUSSIAN:
-        report(out, K, 0, distribution, found, 0.0, room[4 * K + found], room[2 * K + found], way)
+        report(out, K, 0, distribution, found, 0.0, scratch[4 * K + found], scratch[2 * K + found], length)
     else:
-        out[2], out[2 + K], out[2 + 2 * K] = found, way if pulls[found] > 0 else math.inf, way
+        out[2], out[2 + K], out[2 + 2 * K] = found, length if pulls[found] > 0 else math.inf, length

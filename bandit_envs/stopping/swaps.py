@@ -67,7 +67,7 @@ def _term(distribution, w, m, v, tilt):
 
 
 @part
-def _dual(distribution, s, gap, tilt, mean, room, inside, forced, term, chosen):
+def _dual(distribution, s, gap, tilt, mean, scratch, inside, forced, term, chosen):
     """The bound of sets of size s at tilt, and its slope in tilt; chosen (K,): the sets.
 
     Args:
@@ -78,7 +78,7 @@ def _dual(distribution, s, gap, tilt, mean, room, inside, forced, term, chosen):
     value, rise = gap * tilt, gap
     for a in range(K):
         side = 1.0 if inside[a] else -1.0
-        term[a] = _term(distribution, room[2 * K + a], mean[a], room[4 * K + a], side * tilt) - room[3 * K + a]
+        term[a] = _term(distribution, scratch[2 * K + a], mean[a], scratch[4 * K + a], side * tilt) - scratch[3 * K + a]
         chosen[a] = 0.0
     for side in range(2):
         count = 0
@@ -101,25 +101,25 @@ def _dual(distribution, s, gap, tilt, mean, room, inside, forced, term, chosen):
     for a in range(K):
         if chosen[a] > 0.0:
             value += term[a]
-            w, sign = room[2 * K + a], 1.0 if inside[a] else -1.0
-            rise += sign * moved(distribution, w, mean[a], room[4 * K + a], sign * tilt) if w > 0.0 else -math.inf
+            w, sign = scratch[2 * K + a], 1.0 if inside[a] else -1.0
+            rise += sign * moved(distribution, w, mean[a], scratch[4 * K + a], sign * tilt) if w > 0.0 else -math.inf
     return value, rise
 
 
 @part
-def _best_dual(distribution, s, gap, mean, room, inside, forced, term, chosen):
+def _best_dual(distribution, s, gap, mean, scratch, inside, forced, term, chosen):
     """The largest bound over tilt >= 0, and its tilt, by halvings: the bound is concave."""
     if distribution == BERNOULLI and gap >= s:
         return math.inf, 0.0
     low, high = 0.0, 1.0
-    best, rise = _dual(distribution, s, gap, 0.0, mean, room, inside, forced, term, chosen)
+    best, rise = _dual(distribution, s, gap, 0.0, mean, scratch, inside, forced, term, chosen)
     if best == math.inf:
         return best, 0.0
     where = 0.0
     if rise <= 0.0:
         return best, where
     for _ in range(1000):
-        value, rise = _dual(distribution, s, gap, high, mean, room, inside, forced, term, chosen)
+        value, rise = _dual(distribution, s, gap, high, mean, scratch, inside, forced, term, chosen)
         if value > best:
             best, where = value, high
         if rise <= 0.0:
@@ -129,7 +129,7 @@ def _best_dual(distribution, s, gap, mean, room, inside, forced, term, chosen):
         tilt = 0.5 * (low + high)
         if not low < tilt < high:
             break
-        value, rise = _dual(distribution, s, gap, tilt, mean, room, inside, forced, term, chosen)
+        value, rise = _dual(distribution, s, gap, tilt, mean, scratch, inside, forced, term, chosen)
         if value > best:
             best, where = value, tilt
         if rise > 0.0:
@@ -139,16 +139,16 @@ def _best_dual(distribution, s, gap, mean, room, inside, forced, term, chosen):
         if high - low < 1e-15 * high:
             break
     where = 0.5 * (low + high)  # where the slope is 0: near it the value hardly changes
-    _dual(distribution, s, gap, where, mean, room, inside, forced, term, chosen)
+    _dual(distribution, s, gap, where, mean, scratch, inside, forced, term, chosen)
     return best, where
 
 
 @part
-def _search(distribution, k, gap, mean, room, inside, work, most, steps):
+def _search(distribution, k, gap, mean, scratch, inside, work, most, steps):
     """The sets of least cost, by branch and bound: their cost, or `most` if none costs less; their tilt, steps left.
 
     Args:
-        goal: its gap is k epsilon. mean, room, inside: as everywhere.
+        goal: its gap is k epsilon. mean, scratch, inside: as everywhere.
         work: 6 K floats; the sets are left in work[4 K : 5 K], 1 for their arms.
         most: sets that cost as much are of no interest; inf: all are.
         steps: after so many it is given up; none are left then.
@@ -166,7 +166,7 @@ def _search(distribution, k, gap, mean, room, inside, work, most, steps):
         while steps > 0:
             if entering:
                 steps -= 1
-                bound, _ = _best_dual(distribution, s, gap, mean, room, inside, forced, term, chosen)
+                bound, _ = _best_dual(distribution, s, gap, mean, scratch, inside, forced, term, chosen)
                 entering = bound < best * (1.0 - CLOSE)
             if entering:
                 branch = -1
@@ -178,7 +178,7 @@ def _search(distribution, k, gap, mean, room, inside, work, most, steps):
                     sets[K + a] = forced[a]
                 for a in range(K):
                     forced[a] = 1.0 if term[a] > 0.0 else -1.0
-                value, tilt = _best_dual(distribution, s, gap, mean, room, inside, forced, term, chosen)
+                value, tilt = _best_dual(distribution, s, gap, mean, scratch, inside, forced, term, chosen)
                 for a in range(K):
                     forced[a] = sets[K + a]
                 if value < best:
@@ -200,12 +200,12 @@ def _search(distribution, k, gap, mean, room, inside, work, most, steps):
 
 
 @part
-def swaps_exactly(numbers, pulls, mean, room, inside, out, work):
+def swaps_exactly(numbers, pulls, mean, scratch, inside, out, work):
     """The evidence for TopK with the criterion "aggregate"; numbers: those of `TopK.certifier`."""
     K, distribution, k = len(pulls), numbers[DISTRIBUTION], np.int64(numbers[COMMON])
-    best, where, _ = _search(distribution, k, k * numbers[COMMON + 1], mean, room, inside, work, math.inf, 2**62)
+    best, where, _ = _search(distribution, k, k * numbers[COMMON + 1], mean, scratch, inside, work, math.inf, 2**62)
     out[0] = max(best, 0.0) if best < math.inf else best
-    _report(distribution, where, mean, room, inside, work[4 * K :], out)
+    _report(distribution, where, mean, scratch, inside, work[4 * K :], out)
 
 
 class Goal(NamedTuple):
@@ -217,38 +217,38 @@ class Goal(NamedTuple):
 
 
 @jit
-def swaps_below(goal, mean, room, inside, work, most, steps):
+def swaps_below(goal, mean, scratch, inside, work, most, steps):
     """The least cost of sets, or `most` if none costs less, and whether so many steps were enough; see `_search`."""
-    best, _, left = _search(goal.distribution, goal.k, goal.gap, mean, room, inside, work, most, steps)
+    best, _, left = _search(goal.distribution, goal.k, goal.gap, mean, scratch, inside, work, most, steps)
     return best, left > 0
 
 
 @part
-def shrink(numbers, pulls, room, is_shrunk):
+def shrink(numbers, pulls, scratch, is_shrunk):
     """Put the weights and penalties of the Gaussian mixture of one rho in the place of the pulls, or these again."""
     K, rho = len(pulls), numbers[RHO_AT] if numbers[RHO_AT] > 0.0 else RHO_OF_SETS
     for a in range(K):
         N = float(pulls[a])
-        room[2 * K + a] = N * (N / (N + rho)) if is_shrunk else N
-        room[3 * K + a] = 0.5 * math.log1p(N / rho) if is_shrunk else 0.0
+        scratch[2 * K + a] = N * (N / (N + rho)) if is_shrunk else N
+        scratch[3 * K + a] = 0.5 * math.log1p(N / rho) if is_shrunk else 0.0
 
 
 @part
-def swaps_level(numbers, pulls, mean, room, inside, out, work):
+def swaps_level(numbers, pulls, mean, scratch, inside, out, work):
     """The value of the certificate by sets of any size; `out` holds that by pairs, and is changed where it is less."""
     K, distribution, k = len(pulls), numbers[DISTRIBUTION], np.int64(numbers[COMMON])
     gap, n, size, where = k * numbers[COMMON + 1], min(k, K - k), 1, 0.0
     one_mixture = numbers[BOUNDARY] == MIXTURE and distribution == GAUSSIAN
     share = math.log(float(n)) if numbers[BOUNDARY] != NONE else 0.0
-    least, i, j = nearest_pair(numbers, mean, room, inside, gap)
+    least, i, j = nearest_pair(numbers, mean, scratch, inside, gap)
     least = level(numbers, least, 2, float(k * (K - k))) - share
     if one_mixture:
-        shrink(numbers, pulls, room, True)
+        shrink(numbers, pulls, scratch, True)
     term, chosen, forced, sets = work[:K], work[K : 2 * K], work[2 * K : 3 * K], work[4 * K :]
     for a in range(K):
         forced[a] = sets[a] = 0.0
     for s in range(2, n + 1):
-        value, tilt = _best_dual(distribution, s, gap, mean, room, inside, forced, term, chosen)
+        value, tilt = _best_dual(distribution, s, gap, mean, scratch, inside, forced, term, chosen)
         counted = numbers[BOUNDARY] != NONE
         value = (
             enough(numbers, value, 2.0 * s) - share - _log_choose(k, s) - _log_choose(K - k, s) if counted else value
@@ -260,21 +260,21 @@ def swaps_level(numbers, pulls, mean, room, inside, out, work):
     out[0] -= share
     better = least > out[0]
     if better and size > 1:
-        _report(distribution, where, mean, room, inside, sets, out)
+        _report(distribution, where, mean, scratch, inside, sets, out)
     if one_mixture:
-        shrink(numbers, pulls, room, False)
+        shrink(numbers, pulls, scratch, False)
     if better and size == 1:
-        report_pair(out, distribution, mean, room, i, j, 1.0, -gap, -math.inf)
+        report_pair(out, distribution, mean, scratch, i, j, 1.0, -gap, -math.inf)
     if better:
         out[0] = least
 
 
 @jit
-def swaps_bound(goal, mean, room, inside, work, sets, values):
+def swaps_bound(goal, mean, scratch, inside, work, sets, values):
     """For each number s of swaps: a bound from below of what sets of size s cost, and sets that come close to it.
 
     Args:
-        goal: its gap is k epsilon. mean, room, inside: as everywhere.
+        goal: its gap is k epsilon. mean, scratch, inside: as everywhere.
         work: 3 K floats. values (n,), sets (3 n, K): to be filled; sets of 0 alone are none.
     """
     K, n, distribution, gap = len(mean), len(values), goal.distribution, goal.gap
@@ -282,10 +282,12 @@ def swaps_bound(goal, mean, room, inside, work, sets, values):
     for a in range(K):
         forced[a] = 0.0
     for s in range(1, n + 1):
-        values[s - 1], tilt = _best_dual(distribution, s, gap, mean, room, inside, forced, term, chosen)
+        values[s - 1], tilt = _best_dual(distribution, s, gap, mean, scratch, inside, forced, term, chosen)
         for side in range(3):  # where the sets change, those before and those after it
             if tilt > 0.0:
-                _dual(distribution, s, gap, tilt * (1.0 + (side - 1) * 1e-7), mean, room, inside, forced, term, chosen)
+                _dual(
+                    distribution, s, gap, tilt * (1.0 + (side - 1) * 1e-7), mean, scratch, inside, forced, term, chosen
+                )
             for a in range(K):
                 sets[3 * (s - 1) + side, a] = chosen[a] if tilt > 0.0 else 0.0
 
@@ -296,12 +298,12 @@ def _log_choose(n, s):
 
 
 @part
-def _report(distribution, tilt, mean, room, inside, sets, out):
+def _report(distribution, tilt, mean, scratch, inside, sets, out):
     """Report the arms of the sets, moved as tilt says."""
     K, n = len(mean), 0
     for a in range(K):
         if sets[a] > 0.0:
-            w, m, v, side = room[2 * K + a], mean[a], room[4 * K + a], tilt if inside[a] else -tilt
+            w, m, v, side = scratch[2 * K + a], mean[a], scratch[4 * K + a], tilt if inside[a] else -tilt
             mu = moved(distribution, w, m, v, side) if w > 0.0 else m
             out[2 + n] = a
             rate = math.inf

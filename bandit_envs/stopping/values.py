@@ -1,13 +1,13 @@
-"""What a way to be wrong is worth: the logarithm of the evidence beyond the boundary, before the number of ways.
+"""The statistic of an alternative: the logarithm of the evidence beyond the boundary, before alternatives are counted.
 
-Most boundaries take a penalty off the cost for each arm of the way. Those of Gaussian (sub-Gaussian) arms do better,
-with one mixture of likelihood ratios for the whole way (docs/certificates-theory.md has the proof):
+Most boundaries take a penalty off the cost for each arm of the alternative. Those of Gaussian (sub-Gaussian) arms do
+better, with one mixture of likelihood ratios for the whole alternative (docs/certificates-theory.md has the proof):
 
 scales    The alternative of each arm lies N(mu, sigma^2 / rho) around the true mean, and rho is that of `RHOS` with
-          weight `SHARES`: the same for all arms of the way, so that its price is paid once. Of the sum over rho, one
+          weight `SHARES`: the same for all its arms, so that its price is paid once. Of the sum over rho, one
           term is taken, whichever the pulls suggest; a term is never more than the sum. With that rho an arm weighs
           N^2 / (N + rho), and the mixture costs 1/2 ln(1 + N / rho).
-sides     A way says whether an arm is lowered or raised, and half of the normal distribution will do. One arm: the
+sides     An alternative lowers or raises an arm, and half of the normal distribution will do. One arm: the
           mixture is (1 + erf(sqrt(c))) times as much, c the cost of the move. A pair: 4 c / (c + q) d / (d + q) at
           least, c and d its two shares of the cost, q = `SOFT`. Where one of them hardly moves, the distribution with
           both sides is better: it has `BOTH` of the weight.
@@ -35,7 +35,7 @@ LIKELIHOOD = 0.7  # of Bernoulli arms; the rest is for the sub-Gaussian mixture
 
 @inlined
 def scale(rho, N):
-    """The rho of a way whose arm with the fewest pulls has N, and its weight; rho itself where it is given, > 0."""
+    """The rho of an alternative whose arm with the fewest pulls has N, and its weight; rho itself where given, > 0."""
     if rho > 0.0:
         return rho, 1.0
     found, share = RHOS[0], SHARES[0]

@@ -110,7 +110,7 @@ def test_best_cutoff_by_hand() -> None:
     # alike on both sides: the middle, whatever the spreads, where standard errors pull c to the narrow arm
     even = problem.certificate([9, 9], [1.0, 0.0], [0.09, 0.0], cutoff="best")["delta_c"]
     assert even == pytest.approx(1 - (1 - math.exp(-4.5)) ** 2, rel=1e-12)
-    # a tie leaves no room, and means far apart none but underflow: exp(-2e6 * .25)
+    # a tie leaves no gap, and means far apart none but underflow: exp(-2e6 * .25)
     assert problem.certificate([9, 9], [0.5, 0.5], [0.0, 0.0], cutoff="best")["delta_c"] == 1.0
     assert problem.certificate([10**6] * 2, [1.0, 0.0], [0.0, 0.0], cutoff="best")["delta_c"] == 0.0
     # pi3 draws by the d_i at c*: at N = 4 and 16 they are alike where the slopes are, not .1353 to 3.35e-4

@@ -13,9 +13,9 @@ from twins_certified import Game, best_arm_proportions, evidence, top_two, track
 from twins_top_k import drawer
 
 import agents
+from agents.certified.alternatives import LOCAL, TOP_K
 from agents.certified.policy import held
 from agents.certified.proportions import best_arm_proportions as kernel_proportions
-from agents.certified.ways import LOCAL, TOP_K
 from bandit_envs import AllGood, BestArm, Gaussian, Instance, Task, TopK
 from bandit_envs.kernels import jit
 
@@ -97,7 +97,7 @@ def test_top_two_by_hand() -> None:
     assert abs(leads - 320) <= 45  # 1e-8 by the binomial distribution
 
 
-def test_an_arm_that_rounding_alone_leaves_out_has_a_way() -> None:
+def test_an_arm_that_rounding_alone_leaves_out_has_an_alternative() -> None:
     """Its mean is less than (1 - epsilon) best, but best is no more than its mean / (1 - epsilon), as numbers go."""
     best, low, keep = 0.75, 0.6, 1 - 0.2
     assert low < keep * best
@@ -160,7 +160,7 @@ def test_track_and_stop_is_its_twin(problem: str) -> None:
     check(problem, "track-and-stop(tracking='C')", lambda game, word: track_and_stop(game, True), 8, seed=1)
 
 
-# --- the cheapest way, and optimal proportions -----------------------------------------------------------------------
+# --- the closest alternative, and optimal proportions ----------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ def test_track_and_stop_is_its_twin(problem: str) -> None:
     ],
 )
 def test_rows_tell_the_certificate(problem: str, distribution: str) -> None:
-    """The least row, kept from look to look, is the certificate that looks at all ways: at looks among 300 pulls.
+    """The least row, kept from look to look, is the certificate of all alternatives: at looks among 300 pulls.
 
     For AllGood it is never less: it looks at one arm for each that is left out, the certificate perhaps at all.
     """
@@ -188,7 +188,7 @@ def test_rows_tell_the_certificate(problem: str, distribution: str) -> None:
             looks += 1
             held = state.book.value[0].min() + np.log(1e90)
             given = {"distribution": distribution, "sigma": env.task.sigma, "centre": env.task.centre}
-            level = env.problem.certifier(10, **given).ways(
+            level = env.problem.certifier(10, **given).alternatives(
                 observation["pulls"][None],
                 observation["mean"][None],
                 observation["variance"][None],

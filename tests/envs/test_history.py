@@ -81,7 +81,7 @@ def test_samples_of_several_dimensions_and_of_single_coordinates() -> None:
     assert seen["samples"][:2].tolist() == [one["sample"], two["sample"]]
 
 
-def test_the_room_is_the_budget_or_max_pulls() -> None:
+def test_the_length_is_the_budget_or_max_pulls() -> None:
     for rules, H in (({"budget": 7}, 7), ({"max_pulls": 5, "delta": 0.1}, 5), ({"budget": 7, "max_pulls": 5}, 5)):
         env = made(instance=THREE, **rules)
         seen, _ = env.reset(seed=0)

@@ -471,8 +471,8 @@ def stepped(name: str, env_id: str, kwargs: Any, seed: int, episode: int) -> tup
     ],
 )
 def test_a_trace_is_the_episode(name: str, env_id: str, kwargs: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    for room in (1, 2**16):
-        monkeypatch.setattr(tracing, "ROOM", room)
+    for capacity in (1, 2**16):
+        monkeypatch.setattr(tracing, "CAPACITY", capacity)
         trace = agents.play(name, env_id, env_kwargs=kwargs, seed=4, episode=2, at=[5, 40, 10**6])
         arms, samples = stepped(name, env_id, kwargs, 4, 2)
         assert trace.arms.tolist() == arms

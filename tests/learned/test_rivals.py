@@ -86,7 +86,7 @@ def test_a_history_read_in_turn_is_the_history_read_at_once(rivals: Any, kind: s
     reader = rivals.reader.Reader(3, 6, 4) if kind == "Reader" else rivals.reader.ArmReader(3, 6)
     tokens = some_tokens(rivals)
     with torch.no_grad():
-        whole, kept, told = reader(tokens), reader.room(5), torch.zeros(5, 7, reader.outputs)
+        whole, kept, told = reader(tokens), reader.cache(5), torch.zeros(5, 7, reader.outputs)
         order = [[0, 1, 2, 3, 4], [0, 2], [1, 2, 3, 4], [0, 2, 4]] + [[0, 1, 2, 3, 4]] * 6  # not all at the same place
         place = np.zeros(5, np.int64)
         for rows in order:

@@ -13,7 +13,7 @@ import pytest
 import agents
 import bandit_envs
 from agents import cli
-from bandit_envs import Arms, BestArm, Sampler, Tabulated, Task, Threshold
+from bandit_envs import Arms, BestArm, Sampler, Tabulated, Task, Threshold, problems, stopping
 from bandit_envs.instances.lookup import find
 from bandit_envs.stopping import common
 
@@ -30,6 +30,21 @@ KEPT = {
     "bandit_envs/kernels/spellings.py": ("law",),
     "bandit_envs/moved.py": ('"evidence.laws"', '"LAWS"'),
     "agents/cli/list.py": ('"laws"',),
+}
+# Old names, and the same for the ordinary words.
+ROOM = re.compile(r"(?i)(?<![a-z])rooms?(?![a-z])")
+KEPT_ROOM = {
+    "bandit_envs/stopping/__init__.py": ("LEVELS_ROOM",),
+    "bandit_envs/stopping/certifier.py": ("room: int = 0", "`room`", "scratch + room", "def room(self)"),
+}
+WAY = re.compile(
+    r"(?i)(?<![a-z])(?<!either )(?<!other )(?<!on the )(?<!along the )(?<!shortest )(?<!two )(?<!in a )ways?(?![a-z])"
+)
+KEPT_WAY = {
+    "agents/testing.py": ("ways: str", "{ways}", "for way in"),
+    "bandit_envs/moved.py": ('"evidence.game_ways"', '"nearest_way"'),
+    "bandit_envs/stopping/__init__.py": ("nearest_way",),
+    "bandit_envs/stopping/certifier.py": ("ways = alternatives",),
 }
 FOLDERS = Path(__file__).parents[1] / "evaluation" / "folders" / "47cb50b"
 
@@ -225,15 +240,32 @@ def test_sessions_go_on_in_both_spellings(word: str, tmp_path: Path) -> None:
         assert len(session.history()) == 3
 
 
-def test_the_packages_say_distribution() -> None:
+@pytest.mark.parametrize(
+    ("word", "kept"), [(WORD, KEPT), (ROOM, KEPT_ROOM), (WAY, KEPT_WAY)], ids=["law", "room", "way"]
+)
+def test_the_packages_have_the_new_words(word: re.Pattern[str], kept: dict[str, tuple[str, ...]]) -> None:
     found: dict[str, list[str]] = {}
     for path in (path for top in ("bandit_envs", "agents") for path in (ROOT / top).rglob("*.py")):
-        if lines := [line for line in path.read_text().splitlines() if WORD.search(line)]:
+        if lines := [line for line in path.read_text().splitlines() if word.search(line)]:
             found[path.relative_to(ROOT).as_posix()] = lines
-    assert found.keys() == KEPT.keys()
+    assert found.keys() == kept.keys()
     for name, lines in found.items():
-        assert [line for line in lines if not any(word in line for word in KEPT[name])] == []
-        assert [word for word in KEPT[name] if not any(word in line for line in lines)] == []
+        assert [line for line in lines if not any(one in line for one in kept[name])] == []
+        assert [one for one in kept[name] if not any(one in line for line in lines)] == []
+
+
+def test_old_names_of_scratch_and_alternatives() -> None:
+    assert stopping.nearest_way is stopping.nearest_alternative
+    assert stopping.LEVELS_ROOM is stopping.LEVELS_SCRATCH
+    assert problems.LookaheadRoom is problems.LookaheadScratch
+    one = BestArm().certifier(3)
+    assert one.room == one.scratch == 15
+    assert type(one).ways is type(one).alternatives
+    two, three = (stopping.Certifier.of("top-k", 3, common()[:], 1.0, 0.0, **{word: 7}) for word in ("room", "scratch"))
+    assert two.scratch == three.scratch == 22
+    for name in ("nearest_way", "LookaheadRoom"):
+        with pytest.warns(DeprecationWarning, match=f"{name} is now"):
+            getattr(bandit_envs, name)
 
 
 def test_the_old_name_of_the_registry_is_found_and_warned_of() -> None:

@@ -21,7 +21,7 @@ from agents.evaluation import lockstep, plan
 from agents.evaluation.report import summary
 from bandit_envs import PROBLEMS, AllGood, BestArm, Threshold, TopK
 from bandit_envs.kernels import jit
-from bandit_envs.stopping import nearest_way
+from bandit_envs.stopping import nearest_alternative
 
 
 def bernoulli(*means: float) -> dict[str, Any]:
@@ -181,16 +181,16 @@ def test_what_is_pulled_once_the_agent_within_has_stopped() -> None:
     env = gym.make("bandit_envs/BestArm-v0", actions="arm", **kwargs)
     agent, K, rare = hasty(env), 5, 0
     certifier = agent.certifier.decider(0.1)
-    observation, state, t, due, arm, way = env.reset(seed=4)[0], None, 0, 0, 0, np.zeros(2 + 3 * K)
+    observation, state, t, due, arm, alternative = env.reset(seed=4)[0], None, 0, 0, 0, np.zeros(2 + 3 * K)
     for t in range(1500):
         pulls = observation["pulls"]
         if t >= due:
             due = t + max(t // 200, 1)
             statistics = pulls, observation["mean"], observation["variance"]
-            inside, room = np.full(K, -1, np.int8), np.zeros(certifier.room)
-            ask(certifier.address, *statistics, inside, certifier.numbers, room, way)
-            assert way[0] == -math.inf  # nothing is certified yet
-            lacks, least = int(way[2]), int(pulls.argmin())
+            inside, scratch = np.full(K, -1, np.int8), np.zeros(certifier.scratch)
+            ask(certifier.address, *statistics, inside, certifier.numbers, scratch, alternative)
+            assert alternative[0] == -math.inf  # nothing is certified yet
+            lacks, least = int(alternative[2]), int(pulls.argmin())
             arm = least if pulls[least] < max(math.sqrt(t) - K / 2, 1) else lacks
             rare += arm != lacks
         told, state = agent.predict(observation, state)
@@ -303,11 +303,11 @@ def test_levels_are_reported() -> None:
 def test_arms_that_are_pulled_once_are_decided_on_too() -> None:
     certifier, told = Threshold(0.0).certifier(2), np.zeros(8)
     pulls, mean, variance, inside = np.array([1, 1]), np.array([9.0, -9.0]), np.zeros(2), np.full(2, -1, np.int8)
-    ways = certifier.ways(pulls[None], mean[None], variance[None], inside[None].copy())
-    assert ways.shape == (1, 8)
-    assert ways[0, 0] > math.log(10)
+    alternatives = certifier.alternatives(pulls[None], mean[None], variance[None], inside[None].copy())
+    assert alternatives.shape == (1, 8)
+    assert alternatives[0, 0] > math.log(10)
     quick = certifier.decider(0.1)
-    ask(quick.address, pulls, mean, variance, inside, quick.numbers, np.zeros(quick.room), told)
+    ask(quick.address, pulls, mean, variance, inside, quick.numbers, np.zeros(quick.scratch), told)
     assert told[0] == math.inf
 
 
@@ -315,8 +315,8 @@ def test_arms_that_are_pulled_once_are_decided_on_too() -> None:
 
 
 @jit
-def ask(address: Any, T: Any, m: Any, v: Any, inside: Any, numbers: Any, room: Any, out: Any) -> Any:
-    nearest_way(address, T, m, v, inside, numbers, room, out)
+def ask(address: Any, T: Any, m: Any, v: Any, inside: Any, numbers: Any, scratch: Any, out: Any) -> Any:
+    nearest_alternative(address, T, m, v, inside, numbers, scratch, out)
 
 
 PAIRS = [
@@ -342,13 +342,13 @@ def test_what_is_decided_quickly_is_what_the_level_says(problem: Any, distributi
             out, told = np.zeros(2 + 3 * K), np.zeros(2 + 3 * K)
             told[1], told[3] = rng.integers(K, size=2)
             for one, found in ((certifier, out), (quick, told)):
-                ask(one.address, pulls, mean, variance, inside.copy(), one.numbers, np.zeros(one.room), found)
+                ask(one.address, pulls, mean, variance, inside.copy(), one.numbers, np.zeros(one.scratch), found)
             sure = out[0] >= math.log(10)
             assert told[0] == (math.inf if sure else -math.inf)
             both.add(bool(sure))
             if not sure:
                 again = told.copy()
-                ask(quick.address, pulls, mean, variance, inside.copy(), quick.numbers, np.zeros(quick.room), again)
+                ask(quick.address, pulls, mean, variance, inside.copy(), quick.numbers, np.zeros(quick.scratch), again)
                 assert (again[0], again[1]) == (told[0], told[1])
                 assert told[2] in (told[1], told[3])
                 assert 0 <= told[2] < K

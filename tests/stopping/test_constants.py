@@ -32,7 +32,7 @@ def value_of(problem: Any, pulls: Any, mean: Any, answer: Any = None, **options:
     inside = problem.plug_in(m) if answer is None else np.array(answer)[None]
     D = m.shape[2] if m.ndim == 3 else 1
     certifier = problem.certifier(m.shape[1], D, search="sets", **options)
-    return float(certifier.ways(T, m, np.ones(m.shape), inside.astype(np.int8))[0, 0])
+    return float(certifier.alternatives(T, m, np.ones(m.shape), inside.astype(np.int8))[0, 0])
 
 
 def number_of(value: float, problem: Any, *seen: Any, **options: Any) -> float:
@@ -142,7 +142,7 @@ def test_an_arm_that_lacks_pulls_is_reported_as_one_that_must_be_pulled() -> Non
     for problem, lacking in ((Threshold(0.5), [0]), (BestArm(), [1]), (AllGood(0.2), [1])):
         T, m = np.array([[40, 40]]), np.array([[0.9, 0.1]])
         T[0, lacking] = 0
-        out = problem.certifier(2).ways(T, m, np.ones((1, 2)), np.full((1, 2), -1, np.int8))[0]
+        out = problem.certifier(2).alternatives(T, m, np.ones((1, 2)), np.full((1, 2), -1, np.int8))[0]
         n = int(out[1])
         for arm, rate, mu in zip(*(out[2 + 2 * i : 2 + 2 * i + n] for i in range(3)), strict=True):
             assert rate == (math.inf if arm in lacking else pytest.approx((m[0, int(arm)] - mu) ** 2 / 2)), problem

@@ -250,12 +250,12 @@ def test_evidence_of_bernoulli_arms_in_a_polyhedron_is_a_convex_program(D: int) 
         for i in range(3):
             x = m[e, i]
             if answers[e, i]:
-                ways = [
+                alternatives = [
                     {"type": "ineq", "fun": lambda y, j=j: rows[j] @ y - ends[j], "jac": lambda y, j=j: rows[j]}
                     for j in range(len(ends))
                     if np.maximum(rows[j], 0).sum() > ends[j]
                 ]
-                cost = min((least(x, way) for way in ways), default=math.inf)
+                cost = min((least(x, alternative) for alternative in alternatives), default=math.inf)
             else:
                 cost = least(x, {"type": "ineq", "fun": lambda y: ends - rows @ y, "jac": lambda y: -rows})
             costs.append(T[e, i] * cost)
@@ -274,7 +274,7 @@ def test_feasible_arms_of_unknown_variance() -> None:
     numbers = problem.certifier(1, 2, distribution="student", boundary="none")
     for _ in range(20):
         x, v = generator.random(2), generator.uniform(0.1, 1, 2)
-        told = numbers.ways(np.array([[10]]), x[None, None], v[None, None], np.full((1, 1), -1, np.int8))[0, 0]
+        told = numbers.alternatives(np.array([[10]]), x[None, None], v[None, None], np.full((1, 1), -1, np.int8))[0, 0]
         grid = x + generator.normal(0, 1, (20_000, 2))
         inside, wrong = (rows @ x <= ends).all(), (grid @ rows.T <= ends).all(axis=1)
         wrong = ~wrong if inside else wrong
@@ -288,11 +288,11 @@ def test_the_nearest_instance_costs_the_evidence_and_is_at_the_edge_of_wrong(pro
     T, m, _ = statistics(generator, 5, 4)
     A = problem.plug_in(m)
     found = problem.evidence(T, m)
-    ways = problem.certifier(5, boundary="none", search="exact").ways(T, m, m, A.astype(np.int8))
+    alternatives = problem.certifier(5, boundary="none", search="exact").alternatives(T, m, m, A.astype(np.int8))
     for e in range(4):
-        n = int(ways[e, 1])
-        arms, rates, target = ways[e, 2 : 2 + n].astype(int), ways[e, 7 : 7 + n], m[e].copy()
-        target[arms] = ways[e, 12 : 12 + n]
+        n = int(alternatives[e, 1])
+        arms, rates, target = alternatives[e, 2 : 2 + n].astype(int), alternatives[e, 7 : 7 + n], m[e].copy()
+        target[arms] = alternatives[e, 12 : 12 + n]
         assert (T[e, arms] * rates).sum() == pytest.approx(found[e], rel=1e-9)
         assert (T[e] * (target - m[e]) ** 2 / 2).sum() == pytest.approx(found[e], rel=1e-9)
         beyond = target[None] + generator.normal(0, 1e-6, (400, 5))
@@ -341,7 +341,9 @@ def scipy_game(problem: Any, distribution: str, means: Any) -> tuple[float, floa
     answer, best = problem.plug_in(means).astype(np.int8)[None], np.full(K, 1 / K)
     w = best
     for _ in range(250):
-        out = exact.ways(np.round(w * 1e15).astype(np.int64)[None] + 1, means[None], np.zeros((1, K)), answer)[0]
+        out = exact.alternatives(np.round(w * 1e15).astype(np.int64)[None] + 1, means[None], np.zeros((1, K)), answer)[
+            0
+        ]
         n, row = int(out[1]), np.zeros(K)
         row[out[2 : 2 + n].astype(int)] = out[2 + K : 2 + K + n]
         cuts.append(row)
@@ -684,7 +686,7 @@ def test_the_arms_that_the_closest_alternative_moves_make_up_the_evidence(proble
     certifier = problem.certifier(6, distribution="gaussian", sigma=1.0, boundary="none", search="exact")
     for _ in range(40):
         T, m = generator.integers(20, 24, 6), np.repeat([1.0, 0.65], 3) + 0.01 * generator.normal(size=6)
-        told = certifier.ways(T[None], m[None], np.ones((1, 6)), np.full((1, 6), -1, np.int8))[0]
+        told = certifier.alternatives(T[None], m[None], np.ones((1, 6)), np.full((1, 6), -1, np.int8))[0]
         n = int(told[1])
         arms, moved = told[2 : 2 + n].astype(int), told[14 : 14 + n]
         assert len(set(arms)) == n

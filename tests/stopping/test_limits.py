@@ -69,7 +69,9 @@ def wrong(problem: Any, K: int, delta: float, rho: float | None, d: int = 1, D: 
         T, m = np.full((rows, K), 10**12), np.full((rows, K, D), 5.0)  # of the other arms nothing is in doubt
         T[:, 0], m[:, 0] = np.tile(pulls, TOGETHER), mean.reshape(rows, d)
         m = m[..., 0].copy() if D == 1 else m
-        value = certifier.ways(T, m, np.ones(m.shape), np.full((rows, K), inside, np.int8))[:, 0].reshape(ratio.shape)
+        value = certifier.alternatives(T, m, np.ones(m.shape), np.full((rows, K), inside, np.int8))[:, 0].reshape(
+            ratio.shape
+        )
         certified = (value >= math.log(1 / delta)) & ((mean[..., 0] > 0) | (d > 1))
         first = certified.argmax(axis=1)
         found.append(np.where(certified.any(axis=1), np.exp(ratio[np.arange(TOGETHER), first]), 0.0))
@@ -121,7 +123,7 @@ def test_a_pair_leaves_half_of_delta() -> None:
         plain = log_mixture(pulls, np.linalg.norm(mean, axis=2), RHO, 2)
         ratio = -np.logaddexp(math.log(SIDED) + sided, math.log(BOTH) + plain)
         m, A = mean.reshape(-1, 2).copy(), np.tile(np.array([1, 0], np.int8), (len(T), 1))
-        value = certifier.ways(T, m, np.ones(m.shape), A)[:, 0].reshape(ratio.shape)
+        value = certifier.alternatives(T, m, np.ones(m.shape), A)[:, 0].reshape(ratio.shape)
         for which, delta in enumerate((DELTA, TOO_SMALL * DELTA)):
             certified = (value >= math.log(1 / delta)) & (mean[..., 0] > mean[..., 1])
             first = np.exp(ratio[np.arange(TOGETHER), certified.argmax(axis=1)])

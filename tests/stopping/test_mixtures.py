@@ -28,7 +28,7 @@ def values_of(problem: Any, pulls: Any, mean: Any, inside: Any, variance: Any = 
     T = np.ascontiguousarray(np.broadcast_to(np.asarray(pulls, np.int64), (E, K)))
     A = np.ascontiguousarray(np.broadcast_to(np.asarray(inside, np.int8), (E, K)))
     v = np.ones(m.shape) if variance is None else np.ascontiguousarray(variance, np.float64)
-    return problem.certifier(K, m.shape[2] if m.ndim == 3 else 1, **options).ways(T, m, v, A)[:, 0]
+    return problem.certifier(K, m.shape[2] if m.ndim == 3 else 1, **options).alternatives(T, m, v, A)[:, 0]
 
 
 def test_the_weights_of_a_mixture_sum_to_one() -> None:
@@ -154,8 +154,8 @@ def test_the_value_of_a_pair_is_below_its_mixture_wherever_the_means_meet(N: int
 
         down = np.linspace(-3 * gap, 4 * gap, 40_001)  # the one mean is lowered, the other raised by what is left
         y = np.stack([down * N / math.sqrt(N + rho), (gap - down) / a * M / math.sqrt(M + rho)], axis=-1)
-        room = float(log_mixture(y).min()) - 0.5 * math.log((1 + N / rho) * (1 + M / rho)) + math.log(share) - value
-        assert 0 <= room < 2.6
+        slack = float(log_mixture(y).min()) - 0.5 * math.log((1 + N / rho) * (1 + M / rho)) + math.log(share) - value
+        assert 0 <= slack < 2.6
     # The same value from the certificate of TopK, and with a slope from that of AllGood (see test_constants).
     found = values_of(BestArm(0.2), [N, M], [[gap - 0.2 + 0.1, 0.1]], [[1, 0]])
     assert found == pytest.approx(pair(N, M, gap), rel=1e-9) or a != 1.0

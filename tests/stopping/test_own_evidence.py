@@ -20,7 +20,7 @@ CONTROL, SHARE = 0, 1
 
 
 def nearest(
-    pulls: Any, mean: Any, variance: Any, inside: Any, K: Any, numbers: Any, size: Any, room: Any, out: Any
+    pulls: Any, mean: Any, variance: Any, inside: Any, K: Any, numbers: Any, size: Any, scratch: Any, out: Any
 ) -> None:
     told, T, m, v = carray(numbers, size), carray(pulls, K), carray(mean, K), carray(variance, K)
     answer, found, own = carray(inside, K), carray(out, 2 + 3 * K), own_numbers(told)
@@ -100,7 +100,7 @@ def test_the_plug_in_answer_is_filled_in_and_the_arm_that_is_lacking_comes_first
     certifier = problem.certifier(3, sigma=0.5)
     inside = np.full((2, 3), -1, np.int8)
     pulls, mean = np.array([[50, 9, 80], [9, 50, 80]]), np.array([[0.5, 0.4, 0.9], [0.5, 0.4, 0.9]])
-    out = certifier.ways(pulls, mean, np.zeros((2, 3)), inside)
+    out = certifier.alternatives(pulls, mean, np.zeros((2, 3)), inside)
     assert inside.tolist() == [[1, 0, 1]] * 2
     assert out[:, 1].tolist() == [2, 2]
     assert out[:, 2:4].tolist() == [[1, 0], [0, 1]]
@@ -130,7 +130,7 @@ def test_a_routine_that_cannot_be_compiled_is_named() -> None:
     """Defect: where results have the level of a certificate beside them, pages of Numba's own words."""
 
     def odd(
-        pulls: Any, mean: Any, variance: Any, inside: Any, K: Any, numbers: Any, size: Any, room: Any, out: Any
+        pulls: Any, mean: Any, variance: Any, inside: Any, K: Any, numbers: Any, size: Any, scratch: Any, out: Any
     ) -> None:
         carray(out, 2)[0] = carray(mean, K)["x"]
 

@@ -1,4 +1,4 @@
-"""Literal twins of the agents that stop with a certificate, for Gaussian arms: all ways to be wrong, looked at anew.
+"""Literal twins of the agents that stop with a certificate, for Gaussian arms: all alternatives, looked at anew.
 
 A twin yields the arm it pulls, is sent the sample, and returns its answer.
 """
@@ -64,10 +64,10 @@ class Game:
         y, z = w[j] / (w[i] + w[j]) * gap, w[i] / (w[i] + w[j]) * gap
         return w[i] * y * y / s + w[j] * z * z / s, y * y / s, z * z / s
 
-    def ways(
+    def alternatives(
         self, m: list[float], w: list[float], p: list[float], needs: bool = True
     ) -> Iterator[tuple[float, int, int, float, float]]:
-        """All ways to be wrong: value, the arm that is lowered, the one that is raised, both divergences."""
+        """All alternatives: statistic, the arm that is lowered, the one that is raised, both divergences."""
         A, K, s = self.answer(m), self.K, 2.0 * self.sigma**2
         if self.theta is not None:
             for i in range(K):
@@ -78,7 +78,7 @@ class Game:
             need = math.log(pairs / self.delta) if needs else 0.0
             for i in sorted(A):
                 for j in sorted(set(range(K)) - A):
-                    yield self.way(m, w, p, i, j, self.epsilon, need, needs)
+                    yield self.alternative(m, w, p, i, j, self.epsilon, need, needs)
         else:
             for i in range(K):
                 need = math.log((2 if i in A else min(2 * K, 4)) * (K - 1) / self.delta) if needs else 0.0
@@ -87,10 +87,10 @@ class Game:
                     low, high = (i, j) if i in A else (j, i)
                     if i in A or m[j] > m[i] + self.epsilon:
                         epsilon = self.epsilon if i in A else -self.epsilon
-                        found.append(self.way(m, w, p, low, high, epsilon, need, needs))
+                        found.append(self.alternative(m, w, p, low, high, epsilon, need, needs))
                 yield (min if i in A else max)(found, key=VALUE)  # the first of equals
 
-    def way(
+    def alternative(
         self, m: list[float], w: list[float], p: list[float], i: int, j: int, epsilon: float, need: float, needs: bool
     ) -> tuple[float, int, int, float, float]:
         """Value, the arms and the divergences of a pair, arm i being lowered."""
@@ -99,26 +99,28 @@ class Game:
         return (two_arms(w[i], w[j], d) if needs else cost - p[i] - p[j]) - need, i, j, down, up
 
     def certificate(self, arms: Arms) -> tuple[float, int, int]:
-        """The value of the way that is excluded least, and its arms."""
+        """The statistic of the alternative that is excluded least, and its arms."""
         m, w, K = arms.m, [float(N) for N in arms.T], self.K
         if self.theta is not None or self.k:
-            value, i, j, *_ = min(self.ways(m, w, []), key=VALUE)
+            value, i, j, *_ = min(self.alternatives(m, w, []), key=VALUE)
             return value, i, j
         A, best, found = self.answer(m), max(range(K), key=lambda a: (m[a], -a)), []
         for i in range(K):
             others = [j for j in range(K) if j != i]
             if i in A:
                 need = math.log(2 * (K - 1) / self.delta)
-                found.append(min((self.way(m, w, [], i, j, self.epsilon, need, True) for j in others), key=VALUE)[:3])
+                found.append(
+                    min((self.alternative(m, w, [], i, j, self.epsilon, need, True) for j in others), key=VALUE)[:3]
+                )
                 continue
             need, share = math.log(2 * K * (K - 1) / self.delta), math.log(4 * (K - 1) / self.delta)
             better = [j for j in others if m[j] > m[i] + self.epsilon]
-            one = max((self.way(m, w, [], j, i, -self.epsilon, need, True) for j in better), key=VALUE)[:3]
+            one = max((self.alternative(m, w, [], j, i, -self.epsilon, need, True) for j in better), key=VALUE)[:3]
             each = []
             for j in others:
-                way = self.way(m, w, [], j, i, -self.epsilon, share, True)[:3]
-                rank = self.way(m, w, [], best, j, 0.0, share, True)[:3] if j != best else (-math.inf, 0, 0)
-                each.append(max(way, rank, key=VALUE))
+                alternative = self.alternative(m, w, [], j, i, -self.epsilon, share, True)[:3]
+                rank = self.alternative(m, w, [], best, j, 0.0, share, True)[:3] if j != best else (-math.inf, 0, 0)
+                each.append(max(alternative, rank, key=VALUE))
             found.append(max(one, min(each, key=VALUE), key=VALUE))
         return min(found, key=VALUE)
 
@@ -143,7 +145,7 @@ def evidence(game: Game) -> Twin:
     for i in range(game.K):
         arms.add(i, (yield i))
     while True:
-        value, i, j, down, up = min(game.ways(arms.m, [float(N) for N in arms.T], []), key=VALUE)
+        value, i, j, down, up = min(game.alternatives(arms.m, [float(N) for N in arms.T], []), key=VALUE)
         few, t = lacking(arms.T), sum(arms.T)
         if value > 0.0:
             if t >= look:
@@ -174,7 +176,7 @@ def top_two(game: Game, tci: bool, beta: float | None, draw: Callable[[int], flo
                 return game.answer(arms.m)
         w = [float(N) for N in arms.T]
         p = [-math.log(N) if tci else 0.0 for N in arms.T]
-        _, i, j, down, up = min(game.ways(arms.m, w, p, needs=False), key=VALUE)
+        _, i, j, down, up = min(game.alternatives(arms.m, w, p, needs=False), key=VALUE)
         times = held(min(arms.T[i], arms.T[j]))
         firsts = times
         if i != j:
@@ -222,7 +224,7 @@ def track_and_stop(game: Game, cumulative: bool) -> Twin:
         else:
             steps += 1
             mass = sum(W) * 2.0 / (steps + K)
-            _, i, j, down, up = min(game.ways(arms.m, W, [0.0] * K, needs=False), key=VALUE)
+            _, i, j, down, up = min(game.alternatives(arms.m, W, [0.0] * K, needs=False), key=VALUE)
             share = W[i] * down / (W[i] * down + W[j] * up) if W[i] * down + W[j] * up > 0.0 else 0.5
             W[i] += share * mass
             W[j] += (1.0 - share) * mass

@@ -53,14 +53,16 @@ def by_coordinate(
         """Index of an arm and the direction that it comes from."""
         x = mean(i)
         if min(slacks(x)) >= 0:
-            ways = list(zip(A, slacks(x), strict=True))
+            directions = list(zip(A, slacks(x), strict=True))
         else:
             u = [z - y for z, y in zip(x, project(x), strict=True)]
-            ways = [(u, -math.hypot(*u))]
-        effective = [sum(a * a for a in u) / sum(a * a / m for a, m in zip(u, n[i], strict=True)) for u, _ in ways]
-        value = [rule(T, margin) for T, (_, margin) in zip(effective, ways, strict=True)]
+            directions = [(u, -math.hypot(*u))]
+        effective = [
+            sum(a * a for a in u) / sum(a * a / m for a, m in zip(u, n[i], strict=True)) for u, _ in directions
+        ]
+        value = [rule(T, margin) for T, (_, margin) in zip(effective, directions, strict=True)]
         best = value.index(min(value))
-        return value[best], ways[best][0]
+        return value[best], directions[best][0]
 
     for _ in range(budget):
         unseen = [(i, d) for i in range(K) for d in range(D) if n[i][d] == 0]

@@ -56,13 +56,13 @@ def rows_as_bytes(root: str, blocks: Sequence[Block], parts: Sequence[Sequence[R
     return files
 
 
-def rows_from(source: Any, name: str, rooms: Sequence[Run], episodes: int, columns: Sequence[str]) -> list[Run]:
+def rows_from(source: Any, name: str, empty_runs: Sequence[Run], episodes: int, columns: Sequence[str]) -> list[Run]:
     """Some columns of what `rows_as_bytes` has written, of each run.
 
     Args:
         source: the file, as pyarrow opens it.
         name: that it ought to have.
-        rooms: the runs, but for their rows. episodes: of each.
+        empty_runs: the runs, but for their rows. episodes: of each.
         columns: their names.
 
     Raises:
@@ -72,14 +72,14 @@ def rows_from(source: Any, name: str, rooms: Sequence[Run], episodes: int, colum
     arrays = {column: table.column(column).to_numpy() for column in columns}
     sums = np.frombuffer(zlib.decompress(table.schema.metadata[PULLS]), "<i8").astype(np.float64)
     runs, row, place = [], 0, 0
-    for room in rooms:
-        C, K = room.pulls.shape
+    for empty in empty_runs:
+        C, K = empty.pulls.shape
         own = {}
         for column, values in arrays.items():
             cells = values[row : row + C * episodes].reshape(C, episodes)
-            own[column] = cells.T.astype(room.columns[column].dtype)
+            own[column] = cells.T.astype(empty.columns[column].dtype)
         pulls = sums[place : place + C * K].reshape(C, K)
-        runs.append(dataclasses.replace(room, columns=own, pulls=pulls))
+        runs.append(dataclasses.replace(empty, columns=own, pulls=pulls))
         row, place = row + C * episodes, place + C * K
     return runs
 

@@ -31,7 +31,7 @@ class Folder(Store):
 
     Args:
         place: the folder.
-        rooms: all but the rows, of each run.
+        empty_runs: all but the rows, of each run.
         groups: how they are cut into blocks. episodes: of each run.
         root: the hash of the evaluation.
         settings: of the evaluation: whether rows are kept, and whether it is to end when it is precise enough.
@@ -43,17 +43,17 @@ class Folder(Store):
     def __init__(
         self,
         place: Place,
-        rooms: Sequence[Run],
+        empty_runs: Sequence[Run],
         groups: Sequence[Group],
         episodes: int,
         root: str,
         settings: Mapping[str, Any],
     ) -> None:
-        super().__init__(rooms, cut(groups, episodes), settings["rows"] == "none")
+        super().__init__(empty_runs, cut(groups, episodes), settings["rows"] == "none")
         self.form = functools.partial(moments_as_bytes if self.sums else rows_as_bytes, root)
         self.place, self.groups, self.planned = place, groups, episodes
         self.inside, self.awaited = SUMS if self.sums else BLOCKS, settings.get("precision") is not None
-        self.calls = Calls(place, len(rooms))
+        self.calls = Calls(place, len(empty_runs))
         self.spend, self.spent = self.calls.spend, self.calls.spent  # type: ignore[method-assign]
         self._names = {block.number: name_of(root, block) for block in self.blocks}
 
@@ -152,10 +152,10 @@ class Folder(Store):
         Raises:
             ValueError: if the block is missing or damaged.
         """
-        rooms = [self.rooms[i] for i in block.runs]
-        names = list(rooms[0].columns) if columns is None else columns
+        empty_runs = [self.empty_runs[i] for i in block.runs]
+        names = list(empty_runs[0].columns) if columns is None else columns
         with self._reading(block), self.place.open(self._file(block)) as source:
-            return rows_from(source, self._names[block.number], rooms, block.episodes, names)
+            return rows_from(source, self._names[block.number], empty_runs, block.episodes, names)
 
     def moments(self, block: Block) -> Moments:
         if not self.sums:
@@ -171,7 +171,7 @@ class Folder(Store):
     def runs(self) -> list[Run]:
         """All runs; what they hold is read when it is asked for."""
         kind = SummedRun if self.sums else StoredRun
-        return [kind(room, i, self) for i, room in enumerate(self.rooms)]
+        return [kind(empty, i, self) for i, empty in enumerate(self.empty_runs)]
 
     def look(self) -> None:
         """See whether a run has ended that was to end when it is precise enough."""
@@ -212,14 +212,14 @@ class StoredRun(Run):
     """The rows of one agent at one budget in the blocks of a folder, of which a column is read when it is asked for.
 
     Args:
-        room: all but the rows. place: of the run in the plan. folder: holds them.
+        empty: all but the rows. place: of the run in the plan. folder: holds them.
     """
 
-    def __init__(self, room: Run, place: int, folder: Folder) -> None:
-        self.keep(room)
+    def __init__(self, empty: Run, place: int, folder: Folder) -> None:
+        self.keep(empty)
         self._place, self._folder = place, folder
         self._blocks = [block for block in folder.blocks if place in block.runs]
-        self.columns = _Columns(list(room.columns), self._column)  # type: ignore[assignment]
+        self.columns = _Columns(list(empty.columns), self._column)  # type: ignore[assignment]
 
     def _parts(self, *columns: str) -> list[Run]:
         """These columns of each block."""

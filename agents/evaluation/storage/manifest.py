@@ -30,7 +30,7 @@ class RefusedError(ValueError):
 
 def claimed(
     address: str | Path,
-    rooms: Sequence[Run],
+    empty_runs: Sequence[Run],
     groups: Sequence[Group],
     episodes: int,
     identity: Mapping[str, Any],
@@ -40,7 +40,7 @@ def claimed(
 
     Args:
         address: of the folder.
-        rooms: all but the rows, of each run.
+        empty_runs: all but the rows, of each run.
         groups: how they are cut into blocks. episodes: of each run.
         identity: all that the rows depend on. settings: of the evaluation.
 
@@ -49,7 +49,7 @@ def claimed(
         WriteError: if it cannot be written to.
     """
     place = place_of(address)
-    folder = Folder(place, rooms, groups, episodes, root_of(identity), settings)
+    folder = Folder(place, empty_runs, groups, episodes, root_of(identity), settings)
     try:
         known = place.has(SETTINGS)
     except OSError as error:
@@ -92,9 +92,9 @@ def opened(address: str | Path, trust: bool) -> tuple[Folder, dict[str, Any]] | 
     try:
         del settings["format"]
         identity, forms, groups = settings.pop("identity"), settings.pop("runs"), settings.pop("groups")
-        rooms = [Run.described(form, trust) for form in forms]
+        empty_runs = [Run.described(form, trust) for form in forms]
         made = [Group(tuple(map(int, one["runs"])), int(one["size"]), int(one["last"])) for one in groups]
-        folder = Folder(place, rooms, made, int(settings["episodes"]), root_of(identity), settings)
+        folder = Folder(place, empty_runs, made, int(settings["episodes"]), root_of(identity), settings)
         folder.look()
         if settings.get("precision") is not None:
             count = sum(block.episodes for block in folder.blocks if 0 in block.runs)
@@ -112,7 +112,7 @@ def _described(folder: Folder, identity: Mapping[str, Any], settings: Mapping[st
         "episodes": folder.planned,
         "identity": identity,
         "groups": [{"runs": group.runs, "size": group.size, "last": group.last} for group in folder.groups],
-        "runs": [{**room.describe(), "episodes": folder.planned, "seconds": None} for room in folder.rooms],
+        "runs": [{**empty.describe(), "episodes": folder.planned, "seconds": None} for empty in folder.empty_runs],
     }
     content = json.loads(json.dumps(content, default=json_form))
     return (json.dumps({**content, SEAL: _sealed(content)}, indent=1) + "\n").encode()

@@ -28,7 +28,7 @@ class Store:
     """Blocks of an evaluation, in memory.
 
     Args:
-        rooms: all but the rows, of each run.
+        empty_runs: all but the rows, of each run.
         blocks: all of the plan.
         sums: whether counts and sums are kept, and no rows.
         eager: whether these are merged as soon as they are there: no block is looked at by itself.
@@ -41,13 +41,13 @@ class Store:
 
     form: Callable[..., Sequence[Any]]
 
-    def __init__(self, rooms: Sequence[Run], blocks: list[Block], sums: bool, eager: bool = False) -> None:
-        self.rooms, self.blocks, self.sums = rooms, blocks, sums
+    def __init__(self, empty_runs: Sequence[Run], blocks: list[Block], sums: bool, eager: bool = False) -> None:
+        self.empty_runs, self.blocks, self.sums = empty_runs, blocks, sums
         self.form = moments_of if sums else rows_of
         self.ended: int | None = None
         self.counted, self._known, self._eager = 0, list[Moments](), sums and eager
         self._held, self._runs = dict[int, Any](), list[Run]()
-        self._pulls, self._seconds = [0] * len(rooms), [0.0] * len(rooms)
+        self._pulls, self._seconds = [0] * len(empty_runs), [0.0] * len(empty_runs)
 
     def has(self, block: Block) -> bool:
         """Whether the block is there."""
@@ -101,7 +101,7 @@ class Store:
 
     def advance(self, count: int) -> list[Run]:
         """What is known of the first blocks, by run, without their rows."""
-        runs = [SummedRun(room, i, self) for i, room in enumerate(self.rooms)]
+        runs = [SummedRun(empty, i, self) for i, empty in enumerate(self.empty_runs)]
         for run in runs:
             run.moments = self.merged(count)
         return list(runs)
@@ -115,8 +115,8 @@ class Store:
         if self.sums:
             return self.advance(len(self.blocks))
         if not self._runs:
-            for i, room in enumerate(self.rooms):
+            for i, empty in enumerate(self.empty_runs):
                 parts = [self._held[block.number][block.runs.index(i)] for block in self.blocks if i in block.runs]
-                self._runs.append(room.joined(parts, self.pace(i)))
+                self._runs.append(empty.joined(parts, self.pace(i)))
             self._held.clear()
         return self._runs

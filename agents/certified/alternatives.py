@@ -1,20 +1,20 @@
-"""The cheapest way in which an answer can be wrong, kept from pull to pull: of one episode, O(K) steps for a pull.
+"""Incremental search for the closest alternative to the current answer: O(K) per pull and episode.
 
-Pairs of arms decide TopK, BestArm and AllGood (see `bandit_envs.stopping.nearest_way`, which looks at all of them at
-once). Here each arm i has a row: the cheapest of its ways, the other arm of the pair, and its value.
+Pairs of arms decide TopK, BestArm and AllGood (see `bandit_envs.stopping.nearest_alternative`, which looks at all of
+them at once). Here each arm i has a row: the closest of its alternatives, the other arm of the pair, and its statistic.
 
 symbols   TOP_K      i in the answer, lowered to j's mean + b, for the j outside where that is cheapest; b = -epsilon
           ALL_GOOD   i in the answer, lowered below a mu_j + b for some j, the cheapest; i left out, raised, while one j
                      is lowered to c mu_i + d: the j where this costs most, as one is enough to keep i out
-          LOCAL      i by itself, moved across its boundary: a certifier of one arm tells the value
-value     what the move is worth, by `pair_value`, less what it must exceed: an answer that is certified has all above 0
+          LOCAL      i by itself, moved across its boundary: a certifier of one arm gives the statistic
+statistic what the move is worth, by `pair_value`, less what it must exceed: a certified answer has all above 0
 
 A pull of arm a changes its row, which is computed anew, and one pair of each other row. Where that pair was the row's
-own, and is no longer certain to be, the row is `stale`: its value is a bound from below, and the row is computed anew
-only if it comes to be the least of all. So what `cheapest` finds is exact. And of a row or a column only those pairs
-are computed of which bounds (`bandit_envs.stopping.pair_bounds`) do not tell that they change nothing: few of 1000.
-Arms that have shown the same, as many have in the beginning, share what is found for one of them. Where an arm is only
-to weigh more (`grow`), no value falls.
+own, and is no longer certain to be, the row is `stale`: its statistic is a bound from below, and the row is computed
+anew only if it comes to be the least of all. So what `cheapest` finds is exact. And of a row or a column only those
+pairs are computed of which bounds (`bandit_envs.stopping.pair_bounds`) do not tell that they change nothing: few of
+1000. Arms that have shown the same, as many have in the beginning, share what is found for one of them. Where an arm is
+only to weigh more (`grow`), no statistic falls.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from bandit_envs.stopping import (
     arm_value,
     bernoulli_value,
     divergence,
-    nearest_way,
+    nearest_alternative,
     pair_bounds,
     pair_cost,
     pair_value,
@@ -46,7 +46,7 @@ __all__ = [
     "Book",
     "Alone",
     "Sides",
-    "Way",
+    "Alternative",
     "book_of",
     "cheapest",
     "fill",
@@ -55,12 +55,12 @@ __all__ = [
     "put",
     "tell",
     "tell_alone",
-    "way_of",
+    "alternative_of",
 ]
 
 LOCAL, TOP_K, ALL_GOOD = range(3)
 NO_BETTER = -1e300
-# Of a row, its value is: exact; a bound from below; the same, and its own pair and `second` are not computed; the same,
+# Of a row, `value` is: exact; a bound from below; the same, and its own pair and `second` are not computed; the same,
 # and the row will be exact when they are.
 EXACT, STALE, UNSEEN, PENDING = range(4)
 TWINS = 64  # arms that are remembered, a power of 2
@@ -81,7 +81,7 @@ class Sides(NamedTuple):
     keep: float  # the plug-in answer: means of at least min(keep max + shift, max)
     shift: float
     variance: float  # of a sample, where it is known
-    need_in: float  # what a way of an arm in the answer must exceed
+    need_in: float  # what an alternative of an arm in the answer must exceed
     need_out: float
     numbers: Floats  # of the distribution and the boundary
 
@@ -125,17 +125,17 @@ class Book(NamedTuple):
 
 
 class Alone(NamedTuple):
-    """A certifier of one arm, for LOCAL, and room for it."""
+    """A certifier of one arm, for LOCAL, and its scratch."""
 
     address: int
     numbers: Floats
-    room: Floats
+    scratch: Floats
     inside: Any  # (1,) int8
     out: Floats  # (5,)
 
 
-class Way(NamedTuple):
-    """A way to be wrong: the arms that it lowers and raises, the same arm twice where it moves one only."""
+class Alternative(NamedTuple):
+    """An alternative to the answer: the arms that it lowers and raises, the same arm twice where it moves one only."""
 
     lowered: int
     raised: int
@@ -507,32 +507,32 @@ def _share(sides, book, arm):
 
 
 @part
-def way_of(sides, book, lowered, raised, a, b, floor):
-    """The cheapest move of a pair of arms until mu_i <= a mu_j + b and mu_j >= floor, a `Way`."""
+def alternative_of(sides, book, lowered, raised, a, b, floor):
+    """The cheapest move of a pair of arms until mu_i <= a mu_j + b and mu_j >= floor, an `Alternative`."""
     m, x, u = book.mean[lowered], _weight(sides, book, lowered), book.scale[lowered]
     n, w, v = book.mean[raised], _weight(sides, book, raised), book.scale[raised]
     if not a > 0.0:
-        return Way(lowered, lowered, math.inf, math.inf)
+        return Alternative(lowered, lowered, math.inf, math.inf)
     _, y = pair_cost(sides.distribution, m, x, u, n, w, v, a, b, floor)
     down = divergence(sides.distribution, m, u, min(m, a * y + b)) if x > 0.0 else math.inf
     up = divergence(sides.distribution, n, v, y) if w > 0.0 else math.inf
-    return Way(lowered, raised, down, up)
+    return Alternative(lowered, raised, down, up)
 
 
 @part
 def moved(sides, book, arm):
-    """The way of the row of an arm, a `Way`."""
+    """The alternative of the row of an arm, an `Alternative`."""
     i, j = arm, book.partner[arm]
     if sides.kind == LOCAL:
-        return Way(i, i, math.inf, math.inf)
+        return Alternative(i, i, math.inf, math.inf)
     if book.inside[i]:
-        return way_of(sides, book, i, j, sides.a, sides.b, sides.floor)
-    return way_of(sides, book, j, i, sides.c, sides.d, sides.bottom)
+        return alternative_of(sides, book, i, j, sides.a, sides.b, sides.floor)
+    return alternative_of(sides, book, j, i, sides.c, sides.d, sides.bottom)
 
 
 @part
 def tell_alone(book, arm, D, pulls, mean, variance, alone, need):
-    """LOCAL: ask the certifier of one arm for the value of its way; `scale` gets the divergence.
+    """LOCAL: ask the certifier of one arm for the statistic of its alternative; `scale` gets the divergence.
 
     Args:
         book: of the episode. arm: which one. D: dimensions.
@@ -541,14 +541,14 @@ def tell_alone(book, arm, D, pulls, mean, variance, alone, need):
     """
     alone.inside[0] = -1
     low, high = arm * D, (arm + 1) * D
-    nearest_way(
+    nearest_alternative(
         alone.address,
         pulls[arm : arm + 1],
         mean[low:high],
         variance[low:high],
         alone.inside,
         alone.numbers,
-        alone.room,
+        alone.scratch,
         alone.out,
     )
     book.value[arm], book.scale[arm], book.stale[arm] = alone.out[0] - need, alone.out[3], 0

@@ -1,11 +1,11 @@
-"""The ways to be wrong of the game whose value is the characteristic time: those of `game`, measured at proportions.
+"""The alternatives in the game whose value is the characteristic time: those of `game`, measured at proportions.
 
-A way is told by one number x: the level to which a pair or many arms go, or the multiplier of a half-space. At
+An alternative is one number x: the level to which a pair or many arms go, or the multiplier of a half-space. At
 proportions w, its value f(w) is least over x, its gradient in w is the divergences g at the best x, and its second
 derivative -c c' / h, with c = dg/dx and h the second derivative of the cost in x.
 
-Pairs of arms, and the levels of AllGood, are listed. Ways by sets of arms are too many for that: compiled searches find
-those that are nearest at some w.
+Pairs of arms, and the levels of AllGood, are listed. Alternatives by sets of arms are too many for that: compiled
+searches find those that are nearest at some w.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels.compiled import inlined, jit
-from .boundaries import LEVELS_ROOM
+from .boundaries import LEVELS_SCRATCH
 from .distributions import BERNOULLI, GAUSSIAN, curvature, divergence, slope
 from .levels import EACH, level, others_at
 from .swaps import Goal, swaps_below, swaps_bound
@@ -86,7 +86,7 @@ def _roots(rise: Callable[[Floats], tuple[Floats, Floats]], low: Floats, high: F
 
 
 class Measured(NamedTuple):
-    """Ways at w: values (n,), gradients G (n, K), and second derivatives: sign C C' - diag(bend)."""
+    """Alternatives at w: values (n,), gradients G (n, K), and second derivatives: sign C C' - diag(bend)."""
 
     values: Floats
     G: Floats
@@ -96,7 +96,7 @@ class Measured(NamedTuple):
 
 
 class _Pairs:
-    """Ways of two arms: i is lowered to a x + b, and j raised to x in [low, high]."""
+    """Alternatives of two arms: i is lowered to a x + b, and j raised to x in [low, high]."""
 
     def __init__(self, distribution: Distribution, means: Floats, rows: Sequence[tuple[float, ...]]) -> None:
         table = np.array(rows, np.float64).reshape(-1, 6)
@@ -151,7 +151,7 @@ class _Pairs:
 
 
 class _Wide:
-    """Ways of many arms, as rows (n, K): what is common to levels and half-spaces."""
+    """Alternatives of many arms, as rows (n, K): what is common to levels and half-spaces."""
 
     def squares(self, X: Floats, weights: Floats, some: Ints, K: int) -> Floats:
         """Sum of weights x x', (K, K)."""
@@ -170,7 +170,7 @@ class _Wide:
 
 @inlined
 def _rise(distribution, v, side, c, d, means, w, i, others, x):
-    """First and second derivative in x of the cost of a way of `_Levels`."""
+    """First and second derivative in x of the cost of an alternative of `_Levels`."""
     first, second = w[i] * slope(distribution, means[i], v, x), w[i] * curvature(distribution, means[i], v, x)
     y = c * x + d
     for a in range(len(means)):
@@ -182,7 +182,7 @@ def _rise(distribution, v, side, c, d, means, w, i, others, x):
 
 @inlined
 def _level_root(distribution, v, side, c, d, means, w, i, others, low, high, x):
-    """Where in [low, high] the cost of a way of `_Levels` is least; x: where to start, or NaN. See `_roots`."""
+    """Where in [low, high] the cost of one of `_Levels` is least; x: where to start, or NaN. See `_roots`."""
     if not low < high or _rise(distribution, v, side, c, d, means, w, i, others, low)[0] >= 0.0:
         return low
     if _rise(distribution, v, side, c, d, means, w, i, others, high)[0] <= 0.0:
@@ -328,7 +328,7 @@ class _Halves(_Wide):
 def listed(
     kind: str, told: Floats, distribution: Distribution, means: Floats, inside: NDArray[np.bool_], counts: Ints
 ) -> list[Any]:
-    """All ways of a kind whose ways can be listed; means, inside and counts are those of merged arms."""
+    """All alternatives of a kind that can be listed; means, inside and counts are those of merged arms."""
     I, O = np.flatnonzero(inside).tolist(), np.flatnonzero(~inside).tolist()  # noqa: E741
     K, m, bernoulli = len(means), means.tolist(), not distribution.gaussian
     pairs = list[tuple[int, int, float, float, float, float]]()
@@ -373,16 +373,16 @@ class Asked(NamedTuple):
 
 
 @jit
-def _each_sets(distribution, k, epsilon, mean, room, asked, work):
+def _each_sets(distribution, k, epsilon, mean, scratch, asked, work):
     """For each arm that is asked for: what it costs to lower it to the best x, and the set of k that is raised."""
     K = len(mean)
-    u, kept, stack = work[:K], work[K : 2 * K], work[2 * K : 2 * K + LEVELS_ROOM]
+    u, kept, stack = work[:K], work[K : 2 * K], work[2 * K : 2 * K + LEVELS_SCRATCH]
     for n in range(len(asked.arms)):
         i, low, high = asked.arms[n], asked.ends[n, 0], asked.ends[n, 1]
         asked.values[n], x = level(
-            distribution, EACH, i, k, 1.0, epsilon, low, high, np.inf, mean, room, u, kept, stack
+            distribution, EACH, i, k, 1.0, epsilon, low, high, np.inf, mean, scratch, u, kept, stack
         )
-        others_at(distribution, EACH, i, k, x + epsilon, mean, room, u, kept)
+        others_at(distribution, EACH, i, k, x + epsilon, mean, scratch, u, kept)
         for a in range(K):
             asked.sets[n, a], asked.costs[n, a] = kept[a], u[a] if a != i else np.inf
 
@@ -399,7 +399,7 @@ def _exchanged(chosen: Floats, costs: Floats) -> Floats:
 
 
 class Sets:
-    """The searches for ways by sets of arms, "each" and "swaps": the nearest ones at w become known ways."""
+    """The searches for alternatives by sets of arms, "each" and "swaps": the nearest ones at w become known."""
 
     def __init__(
         self,
@@ -415,14 +415,14 @@ class Sets:
         K, one = len(means), Distribution(distribution, v)
         self.distribution, self.means, self.back, self.G = distribution, means, back, len(merged)
         self.inside, self.k, self.epsilon = inside.astype(np.int8), int(told[0]), float(told[1])
-        self.room, self.work, self.each = np.zeros(5 * K), np.zeros(6 * K + LEVELS_ROOM), kind == "each"
-        self.room[4 * K :] = v
+        self.scratch, self.work, self.each = np.zeros(5 * K), np.zeros(6 * K + LEVELS_SCRATCH), kind == "each"
+        self.scratch[4 * K :] = v
         if not self.each:
-            self.ways: Any = _Halves(one, merged, self.k * self.epsilon)
+            self.alternatives: Any = _Halves(one, merged, self.k * self.epsilon)
             n = min(self.k, K - self.k)
             self.sets, self.values = np.empty((3 * n, K)), np.empty(n)
             return
-        self.ways = _Levels(one, merged, 1.0, self.epsilon, raised=False)
+        self.alternatives = _Levels(one, merged, 1.0, self.epsilon, raised=False)
         asked, ends = list[int](), list[tuple[float, float]]()
         _, firsts = np.unique(back, return_index=True)
         for i in sorted(int(i) for i in firsts if inside[i]):
@@ -438,22 +438,22 @@ class Sets:
         self.values = np.empty(len(asked))
 
     def __call__(self, w: Floats) -> float:
-        """A bound from below of the values of all ways at w, of merged arms; the nearest ones are known then."""
+        """A bound from below of the values of all alternatives at w, of merged arms; the nearest become known."""
         K, distribution = len(self.means), self.distribution
-        self.room[2 * K : 3 * K] = w[self.back]
+        self.scratch[2 * K : 3 * K] = w[self.back]
         if self.each:
             asked = Asked(self.asked, self.ends, self.sets, self.costs, self.values)
-            _each_sets(distribution, self.k, self.epsilon, self.means, self.room, asked, self.work)
+            _each_sets(distribution, self.k, self.epsilon, self.means, self.scratch, asked, self.work)
             for i, ends, chosen, costs in zip(self.asked, self.ends, self.sets, self.costs, strict=True):
                 for others in (chosen, *_exchanged(chosen, costs)):
-                    self.ways.add(int(self.back[i]), np.bincount(self.back, others, self.G), *ends.tolist())
+                    self.alternatives.add(int(self.back[i]), np.bincount(self.back, others, self.G), *ends.tolist())
         else:
             goal = Goal(distribution, self.k, self.k * self.epsilon)
-            swaps_bound(goal, self.means, self.room, self.inside, self.work, self.sets, self.values)
+            swaps_bound(goal, self.means, self.scratch, self.inside, self.work, self.sets, self.values)
             side = np.where(self.inside != 0, -1.0, 1.0)
             for chosen in self.sets:
                 if (chosen > 0).any():
-                    self.ways.add(np.bincount(self.back, chosen * side, self.G))
+                    self.alternatives.add(np.bincount(self.back, chosen * side, self.G))
         return float(self.values.min()) if len(self.values) else math.inf
 
     def exactly(self, w: Floats, most: float) -> tuple[float, bool]:
@@ -465,9 +465,9 @@ class Sets:
         if self.each:
             return float(self.values.min()), True
         gap, K = self.k * self.epsilon, len(self.means)
-        told = self.means, self.room, self.inside, self.work, most, SEARCHED
+        told = self.means, self.scratch, self.inside, self.work, most, SEARCHED
         found, whole = swaps_below(Goal(self.distribution, self.k, gap), *told)
         chosen = self.work[4 * K : 5 * K]
         if found < most:
-            self.ways.add(np.bincount(self.back, chosen * np.where(self.inside != 0, -1.0, 1.0), self.G))
+            self.alternatives.add(np.bincount(self.back, chosen * np.where(self.inside != 0, -1.0, 1.0), self.G))
         return (float(found), True) if whole else (float(self.values.min()), False)
