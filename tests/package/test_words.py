@@ -206,9 +206,7 @@ def test_both_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @both
-def test_folders_of_results_go_on_in_both_spellings(
-    word: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_folders_of_results_go_on_in_both_spellings(word: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A folder of before, whose instance has a law, is complete; one with parameters is resumed."""
     monkeypatch.setattr("bandit_envs.__version__", "0.1.0")  # nothing is added to folders of other versions
     out = tmp_path / "rows"
