@@ -39,7 +39,7 @@ def next_at_random(e: int, spent, stop, public_seed, seed):
     return min(np.int64(u * stop), stop - 1)
 
 
-class _Memoryless(Agent):
+class _Stateless(Agent):
     """An agent whose next arm depends on nothing but the number of pulls and the public seed."""
 
     solves, coordinates = ALL_PROBLEMS, True
@@ -64,7 +64,7 @@ class _Memoryless(Agent):
         return out
 
 
-class Uniform(_Memoryless):
+class Uniform(_Stateless):
     """Round robin: the arms 0 .. K - 1 in turn, or all their coordinates."""
 
     name, source = "uniform", "the common baseline"
@@ -73,7 +73,7 @@ class Uniform(_Memoryless):
         kernel(next_in_turn)(spent, self.task.stop, *rest)
 
 
-class Random(_Memoryless):
+class Random(_Stateless):
     """A uniformly random arm at each step.
 
     Args:

@@ -28,7 +28,7 @@ __all__ = ["AGENTS", "ALIASES", "LEARNED", "Recipe", "make", "names", "recipe_of
 
 ALIASES = {"md-apt": "apt", "md-ucbe": "ucbe", "md-sar": "sar"}
 LEARNED_MODELS = "agents.learned"  # the module that reads models from their files
-FILES = (".zip", ".json")  # of saved models, and of the genes of `evolved`
+FILES = (".zip", ".json")  # of saved models, and of the parameters of `evolved`
 
 
 def _check(name: str, found: Any) -> None:
@@ -292,7 +292,7 @@ class Recipe:
             if not hasattr(agent, "task"):
                 raise TypeError(f"the constructor of {type(agent).__name__} must begin with super().__init__(task)")
             if told:
-                agent.remember_told(told)
+                agent.note_told(told)
             for said in agent.cautions():
                 warnings.warn(said, UserWarning, stacklevel=3)
         return agent
@@ -349,30 +349,30 @@ class Recipe:
 
 
 def _evolved(path: str) -> Callable[[Any], Any]:
-    """A function that makes `evolved` with the genes on the card that `evolve` has written.
+    """A function that makes `evolved` with the parameters on the card that `evolve` has written.
 
     Raises:
         FileNotFoundError: if there is no such file.
         ValueError: if it is no such card.
     """
-    from .models.cards import genes_on  # late, for `import agents` loads no model
+    from .models.cards import parameters_on  # late, for `import agents` loads no model
     from .models.formats import read_card
 
     kind = AGENTS["evolved"]
     if not Path(path).is_file():
-        raise FileNotFoundError(f"there is no card of genes {path}")
+        raise FileNotFoundError(f"there is no card of parameters {path}")
     try:
         card = read_card(Path(path))
         if card["algorithm"] != "evolved":
             raise ValueError(f"its algorithm is {card['algorithm']!r:.80}")
-        genes = genes_on(card)
+        parameters = parameters_on(card)
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(
-            f"{path} is no card of genes, as `bandit-envs train --algorithm evolved` writes it: {error!r:.200}"
+            f"{path} is no card of parameters, as `bandit-envs train --algorithm evolved` writes it: {error!r:.200}"
         ) from error
 
     def made(task: Any) -> Any:
-        return kind(task, genes=kind.read_genes(task, genes))
+        return kind(task, parameters=kind.read_parameters(task, parameters))
 
     vars(made).update(solves=kind.solves, source=kind.source, anytime=kind.anytime)
     return made
@@ -484,8 +484,8 @@ def make(name: Any, env_or_task: Any, *, trust: bool = False, **parameters: Any)
 
     Args:
         name: a name of `names()`, or "module:Class" for a class that is imported, either possibly with parameters:
-            "apt(tolerance=0.05)"; the path of a saved model, .zip, or of the genes of `evolved`, .json; a class; or a
-            function that makes an agent from a task.
+            "apt(tolerance=0.05)"; the path of a saved model, .zip, or of the parameters of `evolved`, .json; a class;
+            or a function that makes an agent from a task.
         env_or_task: an environment (single or vector, wrapped or not, or an SB3 VecEnv) or a `Task`. An environment
             with a fixed instance also fills in what oracle agents must know of the truth.
         trust: load a saved model that others than this package have written, too: its maker may run any code.

@@ -352,7 +352,7 @@ def check_no_global_state(case: Case) -> None:
 
 
 def check_pickles(case: Case) -> None:
-    """Copies and pickles of the agent and its memory, in the middle of an episode, go on as it does."""
+    """Copies and pickles of the agent and its state, in the middle of an episode, go on as it does."""
     envs = case.envs(EPISODES)
     agent = made(case, envs)
     observation, _ = envs.reset(seed=ROOT)
@@ -363,12 +363,12 @@ def check_pickles(case: Case) -> None:
     try:
         copies = [pickle.loads(pickle.dumps((agent, state))), copy.deepcopy((agent, state))]
     except Exception as error:
-        raise AssertionError(f"{case}: the agent or its memory cannot be pickled or copied: {error}") from error
+        raise AssertionError(f"{case}: the agent or its state cannot be pickled or copied: {error}") from error
     wanted, _ = agent.predict(observation, copy.deepcopy(state))
     for kind, (other, kept) in zip(("a pickle", "a deep copy"), copies, strict=True):
         found, _ = other.predict(observation, kept)
         if not all(np.array_equal(found[part], wanted[part]) for part in ("arm", "times", "answer")):
-            raise AssertionError(f"{case}: {kind} of the agent and its memory chooses {found}, and the agent {wanted}")
+            raise AssertionError(f"{case}: {kind} of the agent and its state chooses {found}, and the agent {wanted}")
 
 
 def check_ties(case: Case) -> None:

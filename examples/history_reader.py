@@ -189,7 +189,7 @@ class Historian(agents.Agent):
         super().__init__(task)
         self.readers = readers
 
-    def remember(self, observation):
+    def initial_state(self, observation):
         E = len(observation["length"])
         told = [np.zeros((E, reader.outputs), np.float32) for reader in self.readers]
         return Reading(np.full(E, -1), [reader.cache(E) for reader in self.readers], told)
@@ -211,7 +211,7 @@ class Historian(agents.Agent):
             state.place[rows] = place
 
     def recommend(self, observation, state=None, slots=None):
-        state = self.remember(observation) if state is None else state
+        state = self.initial_state(observation) if state is None else state
         self.catch_up(observation, state)
         told = state.told[0] if slots is None else state.told[0][slots]
         return np.arange(self.task.K) == told.argmax(1)[:, None]

@@ -8,7 +8,7 @@ departures  D1 t is the common number of pulls of the active arms
             D3 EAST does not use the slack: its answer holds good arms only
 
 Line numbers are those of Algorithm 4.1, as in `fareast`. No set B is kept: the arms outside A and G are bad. Called
-without their memory in the middle of an episode (`state=None`), both bring all arms to a common number of pulls first,
+without their state in the middle of an episode (`state=None`), both bring all arms to a common number of pulls first,
 and use all samples.
 """
 

@@ -16,7 +16,7 @@ departures  D1 the factor 8 of tau_r, lost in print, is restored: each fresh mea
 
 Line numbers are the paper's: its text and its margin give 9 to 12 (bad filter), 16, 19, 20, 22 and 23 (good filter);
 the others follow by counting, comments included. No set B is kept: the arms outside A and G are bad, V is A without G.
-Each filter has samples of its own, told apart by the sums of samples when it begins and ends. Without its memory it
+Each filter has samples of its own, told apart by the sums of samples when it begins and ends. Without its state it
 refuses an episode that has begun; `begin_anew` makes one, and it takes fresh samples.
 """
 
@@ -34,7 +34,7 @@ from ..core import bulk, trees
 from ..core.agent import Floats, Ints, Observation
 from ..core.bulk import Plans, Sums, Times
 from ..core.confidence import delta_of, lil_width, scale_of
-from ..core.round_policy import BulkPolicy, RoundMemory
+from ..core.round_policy import BulkPolicy, RoundState
 from ..core.trees import Forest
 from ..top_k.lucb import put_running, rivals
 from ..top_k.median_elimination import Accuracy, elimination_pulls, plan_survivors, width_constant
@@ -157,7 +157,7 @@ def lucb(episode, r, rules):
                 trees.refresh(tree, i)
         episode.state.H += plan.book.size
         h, l, gap = rivals(tree)  # noqa: E741
-        if gap < 2.0**-r or h < 0 or l < 0:  # there are both, unless the memory is of another episode
+        if gap < 2.0**-r or h < 0 or l < 0:  # there are both, unless the state is of another episode
             return max(h, 0)
         bulk.clear(plan)
         bulk.add(plan, h)
@@ -284,8 +284,8 @@ def next_pull(e: int, sums: Sums, rules: Rules, plans: Plans, kept: Kept, times:
 
 
 @dataclass
-class Memory(RoundMemory):
-    """Memory of FAREAST for E episodes."""
+class State(RoundState):
+    """State of FAREAST for E episodes."""
 
     kept: Kept
 
@@ -328,10 +328,10 @@ class Fareast(BulkPolicy):
         terms = epsilon, gamma, p["multiplicative"], delta, scale, level, factor, kappa, constant
         self.rules = Rules(*terms, tau, by_lucb)
 
-    def remember(self, observation: Observation) -> Memory:
+    def initial_state(self, observation: Observation) -> State:
         E, K = observation["pulls"].shape
         kept = Kept(np.zeros(E, STATE), np.zeros((E, K), MARK), *Forest.of(E, K))
-        return Memory(**RoundMemory.of(E, K), kept=kept)
+        return State(**RoundState.of(E, K), kept=kept)
 
-    def rule(self, sums: Sums, observation: Observation, state: Memory, times: Times, out: Ints) -> Any:
+    def rule(self, sums: Sums, observation: Observation, state: State, times: Times, out: Ints) -> Any:
         return next_pull, (sums, self.rules, state.plans, state.kept, times, out)

@@ -55,8 +55,8 @@ def rules_of(task: Task, delta: float, c: float, bounds: str, sigma: float | Non
 
 
 @dataclass
-class Memory:
-    """Memory of (ST)^2 for E episodes."""
+class State:
+    """State of (ST)^2 for E episodes."""
 
     plans: Any  # (E,) the arms of this round
     forest: Forest  # the bounds of the arms; those of Ghat are inside
@@ -165,11 +165,11 @@ class ST2(PlanPolicy):
         self.delta = delta_of(self.name, self.task, delta)
         self.rules = rules_of(self.task, self.delta, c, bounds, sigma)
 
-    def remember(self, observation: Observation) -> Memory:
+    def initial_state(self, observation: Observation) -> State:
         E, K = observation["pulls"].shape
-        return Memory(self.new_plans(observation), Forest.of(E, K), np.full(E, np.nan))
+        return State(self.new_plans(observation), Forest.of(E, K), np.full(E, np.nan))
 
-    def rule(self, seen: Seen, observation: Observation, state: Memory, out: Ints) -> Any:
+    def rule(self, seen: Seen, observation: Observation, state: State, out: Ints) -> Any:
         return next_arm, (seen, self.rules, state.forest, state.plans, state.threshold, out)
 
     def recommend(self, observation: Observation, state: Any = None, slots: Ints | None = None) -> Bools:

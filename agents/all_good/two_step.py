@@ -39,8 +39,8 @@ FOUND = np.dtype([("best", np.int64), ("mean", np.float64), ("lower", np.float64
 
 
 @dataclass
-class Memory:
-    """Memory of the two steps for E episodes."""
+class State:
+    """State of the two steps for E episodes."""
 
     plans: Any  # (E,) the arms of this round
     forest: Forest  # the bounds of the arms, in step 2 of all but h
@@ -63,7 +63,7 @@ def plan_first(tree, plan, found):
     """Plan a round of step 1; nothing if it is over, and then h leaves the tree."""
     trees.settle_best(tree)
     h, rival = trees.argmin_lower_inside(tree), trees.argmax_upper_outside(tree)  # one arm is inside
-    if h < 0:  # the memory is of another episode
+    if h < 0:  # the state is of another episode
         return
     if rival >= 0 and upper(tree, rival) >= lower(tree, h):
         add(plan, h)
@@ -139,13 +139,13 @@ class TwoStep(PlanPolicy):
         super().__init__(task)
         self.rules = rules_of(self.task, delta_of(self.name, self.task, delta) / 2, c, bounds, sigma)
 
-    def remember(self, observation: Observation) -> Memory:
+    def initial_state(self, observation: Observation) -> State:
         E, K = observation["pulls"].shape
         found = np.zeros(E, FOUND)
         found["best"] = -1
-        return Memory(self.new_plans(observation), Forest.of(E, K), found, np.full(E, np.nan))
+        return State(self.new_plans(observation), Forest.of(E, K), found, np.full(E, np.nan))
 
-    def rule(self, seen: Seen, observation: Observation, state: Memory, out: Ints) -> Any:
+    def rule(self, seen: Seen, observation: Observation, state: State, out: Ints) -> Any:
         return next_arm, (seen, self.rules, state.forest, state.plans, state.found, state.threshold, out)
 
     def recommend(self, observation: Observation, state: Any = None, slots: Ints | None = None) -> Bools:

@@ -63,7 +63,7 @@ NO_BETTER = -1e300
 # Of a row, `value` is: exact; a bound from below; the same, and its own pair and `second` are not computed; the same,
 # and the row will be exact when they are.
 EXACT, STALE, UNSEEN, PENDING = range(4)
-TWINS = 64  # arms that are remembered, a power of 2
+TWINS = 64  # arms that are kept, a power of 2
 
 
 class Sides(NamedTuple):
@@ -220,9 +220,9 @@ def _alike(book, i, j):
 
 @view
 def _repeats(book, other):
-    """Whether an arm before this one has shown the same, and is remembered: in a row, its pair is worth the same.
+    """Whether an arm before this one has shown the same, and is kept: in a row, its pair is worth the same.
 
-    If not, this one is remembered.
+    If not, this one is kept.
     """
     j = np.uint64(other)
     place = np.uint64(np.int64(1009.0 * book.mean[j] + 31.0 * book.weight[j]) & (TWINS - 1))

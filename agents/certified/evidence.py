@@ -28,7 +28,7 @@ from bandit_envs.kernels import inlined, number
 
 from ..core.plan_policy import add
 from .alternatives import cheapest, moved
-from .policy import BOUNDARY, CertifiedMemory, CertifiedPolicy, held, lacking, sampling_rule
+from .policy import BOUNDARY, CertifiedPolicy, CertifiedState, held, lacking, sampling_rule
 from .policy import stops as is_due
 
 __all__ = ["Evidence"]
@@ -116,5 +116,5 @@ class Evidence(CertifiedPolicy):
         super().__init__(task, delta, boundary, distribution, rho, sigma)
         self.options = Options(number("force", force, 0), number("hold", hold, 0))
 
-    def own(self, state: CertifiedMemory) -> Options:
+    def own(self, state: CertifiedState) -> Options:
         return self.options

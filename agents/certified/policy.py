@@ -39,7 +39,7 @@ from .alternatives import (
 __all__ = [
     "CERTIFIED_PROBLEMS",
     "Batch",
-    "CertifiedMemory",
+    "CertifiedState",
     "CertifiedPolicy",
     "Episode",
     "Shown",
@@ -234,7 +234,7 @@ def sampling_rule(own: Any, begin: Any = nothing, stops: Any = stops) -> Callabl
     have shown, stops or plans anew, and pulls.
 
     Args:
-        own: the struct of the rule's own settings and memory: `plan(ep, own)`, for an `Episode`.
+        own: the struct of the rule's own settings and state: `plan(ep, own)`, for an `Episode`.
         begin: `begin(ep, own)`, called where an episode begins, or is resumed. stops: `stops(ep)`, the stopping rule.
 
     Raises:
@@ -263,8 +263,8 @@ def sampling_rule(own: Any, begin: Any = nothing, stops: Any = stops) -> Callabl
 
 
 @dataclass
-class CertifiedMemory:
-    """Memory of E episodes."""
+class CertifiedState:
+    """State of E episodes."""
 
     plans: Any  # (E,)
     rounds: Any  # (E,) of ROUND
@@ -401,7 +401,7 @@ class CertifiedPolicy(PlanPolicy):
         return Sides(ALL_GOOD, distribution, 0, a, b, floor, c, d, bottom, keep, shift, v, into, out, numbers)
 
     def _common(self, observation: Observation) -> dict[str, Any]:
-        """The fields of a `CertifiedMemory` before the first choice."""
+        """The fields of a `CertifiedState` before the first choice."""
         E, K = len(observation["pulls"]), self.task.K
         scratch = [np.zeros(certifier.scratch) for certifier in (self._alone, self.certifier)]
         inside, out = np.full(1 + K, -1, np.int8), np.zeros(7 + 3 * K)
@@ -413,7 +413,7 @@ class CertifiedPolicy(PlanPolicy):
         }
 
     def _batch(self, state: Any) -> Batch:
-        """What kernels read of a memory, beside what the episodes have shown."""
+        """What kernels read of a state, beside what the episodes have shown."""
         by, made = state._batch or (None, state)
         if by is not self or made.plans is not state.plans or made.rounds is not state.rounds:
             alone, whole, (own, scratch, inside, out) = self._alone, self._decider, state.work
@@ -427,12 +427,12 @@ class CertifiedPolicy(PlanPolicy):
             state._batch = self, made
         return made  # type: ignore[no-any-return]
 
-    def remember(self, observation: Observation) -> Any:
-        return CertifiedMemory(**self._common(observation))
+    def initial_state(self, observation: Observation) -> Any:
+        return CertifiedState(**self._common(observation))
 
     @abstractmethod
     def own(self, state: Any) -> Any:
-        """The struct of the sampling rule's settings and memory."""
+        """The struct of the sampling rule's settings and state."""
 
     def rule(self, seen: Any, observation: Observation, state: Any, out: Ints) -> Any:
         """As for a `PlanPolicy`, seen: a `Shown`."""

@@ -39,7 +39,7 @@ from bandit_envs.stopping import BERNOULLI, STUDENT
 from ..core.agent import Floats, Observation
 from ..core.plan_policy import add
 from .alternatives import LOCAL, TOP_K, Alternative, alternative_of, mark_largest
-from .policy import BONUS, PULLS, CertifiedMemory, CertifiedPolicy, closest, held, sampling_rule
+from .policy import BONUS, PULLS, CertifiedPolicy, CertifiedState, closest, held, sampling_rule
 
 __all__ = ["TopTwo"]
 
@@ -197,8 +197,8 @@ def thompson(ep, own):
 
 
 @dataclass
-class Memory(CertifiedMemory):
-    """Memory of a top-two rule for E episodes."""
+class State(CertifiedState):
+    """State of a top-two rule for E episodes."""
 
     own: Any = None  # an `Own`
 
@@ -254,10 +254,10 @@ class TopTwo(CertifiedPolicy):
                 found["seed"] = f"{why}, and nothing is drawn"
         return found
 
-    def remember(self, observation: Observation) -> Memory:
+    def initial_state(self, observation: Observation) -> State:
         K = self.task.K
         own = Own(self.rules, np.zeros(K), np.zeros(K, np.int8), np.zeros(K, np.int8))
-        return Memory(**self._common(observation), own=own)
+        return State(**self._common(observation), own=own)
 
     @property
     def sampling(self) -> Any:
@@ -267,5 +267,5 @@ class TopTwo(CertifiedPolicy):
     def _weighed(self) -> int:  # type: ignore[override]
         return BONUS if self.rules.rule == EB_TCI else PULLS
 
-    def own(self, state: Memory) -> Own:
+    def own(self, state: State) -> Own:
         return state.own  # type: ignore[no-any-return]

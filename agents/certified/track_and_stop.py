@@ -36,7 +36,7 @@ from bandit_envs.stopping import BERNOULLI, GAUSSIAN
 from ..core.agent import Floats, Ints, Observation
 from ..core.plan_policy import add
 from .alternatives import LOCAL, TOP_K
-from .policy import KEPT, MEANS, CertifiedMemory, CertifiedPolicy, held, lacking, sampling_rule
+from .policy import KEPT, MEANS, CertifiedPolicy, CertifiedState, held, lacking, sampling_rule
 from .proportions import best_arm_proportions, step
 
 __all__ = ["TrackAndStop"]
@@ -133,8 +133,8 @@ def track(ep, own):
 
 
 @dataclass
-class Memory(CertifiedMemory):
-    """Memory of Track-and-Stop for E episodes."""
+class State(CertifiedState):
+    """State of Track-and-Stop for E episodes."""
 
     own: Any = None  # an `Own`
 
@@ -178,15 +178,15 @@ class TrackAndStop(CertifiedPolicy):
             found["sigma"] = "as the optimal proportions of Gaussian arms do not depend on it"
         return found
 
-    def remember(self, observation: Observation) -> Memory:
+    def initial_state(self, observation: Observation) -> State:
         E, K = len(observation["pulls"]), self.task.K
         w, x, sums = np.zeros((3, E, K))
         own = Own(self.rules, w, x, sums, np.zeros(E), np.zeros(E, np.int64), np.zeros(K))
-        return Memory(**self._common(observation), own=own)
+        return State(**self._common(observation), own=own)
 
     @property
     def _weighed(self) -> int:  # type: ignore[override]
         return MEANS if self.rules.exact else KEPT
 
-    def own(self, state: Memory) -> Own:
+    def own(self, state: State) -> Own:
         return state.own  # type: ignore[no-any-return]

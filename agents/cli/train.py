@@ -148,7 +148,7 @@ def _shortened(text: str) -> str:
 
 
 def _losses(card: Mapping[str, Any]) -> str:
-    """What the card of an evolution says of its genes: their loss as a multiple of that of what they began from."""
+    """The loss of the parameters on the card of an evolution, as a multiple of the loss that it began with."""
     rows = [
         [
             _shortened(", ".join(f"{key}={value!r}" for key, value in one["env_kwargs"].items()) or "as it is"),
@@ -164,9 +164,7 @@ def _losses(card: Mapping[str, Any]) -> str:
     head = ["environment", "episodes", lost, "untrained", f"of {card['rival']}", f"ratio to {card['rival']} [95 %]"]
     text = f"evolved on episodes that it has not seen:\n\n{table(head, rows, right=range(1, 6))}"
     if card["generations"] == 0:
-        text += (
-            "\n\nnote: no generation fitted into the time, so that these are the untrained genes: give more --seconds"
-        )
+        text += "\n\nnote: no generation fitted into the time, so these parameters are untrained: give more --seconds"
     return text
 
 

@@ -4,7 +4,7 @@ The names below are for authors of agents, beside `Agent` and its shapes, which 
 
 * `seen_means`, what the arms have shown; `ALL_PROBLEMS`, `LOCAL_PROBLEMS` and `Problems`, for an agent's `solves`;
 * `Seen`, `following`, `planned`, `add` and `clear`, for the function of one episode of a `PlanPolicy`;
-* `IndexMemory`, `PlanMemory` and `RoundMemory`, what these shapes remember;
+* `IndexState`, `PlanState` and `RoundState`, the states of these shapes;
 * `delta_of`, `scale_of` and `width_of`, for parameters that stand in for what the task says.
 
 The module `agents.core.trees` finds extremes of many arms quickly; `agents.core.bulk` has the plans of a `BulkPolicy`.
@@ -12,21 +12,21 @@ The module `agents.core.trees` finds extremes of many arms quickly; `agents.core
 
 from .agent import ALL_PROBLEMS, LOCAL_PROBLEMS, Agent, Problems, seen_means, task_of
 from .confidence import delta_of, scale_of, width_of
-from .index_policy import IndexMemory, IndexPolicy
-from .plan_policy import PlanMemory, PlanPolicy, Seen, add, clear, following, planned
-from .round_policy import BulkPolicy, RoundMemory, RoundPolicy
+from .index_policy import IndexPolicy, IndexState
+from .plan_policy import PlanPolicy, PlanState, Seen, add, clear, following, planned
+from .round_policy import BulkPolicy, RoundPolicy, RoundState
 
 __all__ = [
     "ALL_PROBLEMS",
     "LOCAL_PROBLEMS",
     "Agent",
     "BulkPolicy",
-    "IndexMemory",
+    "IndexState",
     "IndexPolicy",
-    "PlanMemory",
+    "PlanState",
     "PlanPolicy",
     "Problems",
-    "RoundMemory",
+    "RoundState",
     "RoundPolicy",
     "Seen",
     "add",

@@ -1,6 +1,6 @@
 """What every agent is: a `predict` like that of a Stable-Baselines3 model, over a batch of episodes.
 
-An agent holds settings only. What moves is its memory, `state`, whose arrays have a leading episode axis and which
+An agent holds settings only. What moves is its `state`, whose arrays have a leading episode axis and which
 `predict` may update in place. An algorithm says which arms to pull (`choose`) and which set to answer (`recommend`);
 this class turns that into actions of the form that the environment takes.
 """
@@ -42,14 +42,14 @@ INT, FLOAT = np.dtype(np.int64), np.dtype(np.float64)
 PARTS = frozenset({"arm", "times", "answer"})  # of a full action
 # What a function that Numba cannot compile brings about.
 UNCOMPILED = (NumbaError, UnsupportedBytecodeError)
-# What numbers, arrays and memories that do not fit bring about: of kernels, of NumPy, and of networks.
+# What numbers, arrays and states that do not fit bring about: of kernels, of NumPy, and of networks.
 OF_INPUT = (TypeError, ValueError, LookupError, ArithmeticError, AttributeError, RuntimeError, *UNCOMPILED)
 
 # What an agent's task must have in common with another for which the agent is to be made anew.
 QUESTION = ("problem", "parameters", "K", "D", "distribution", "support", "sigma", "pull")
 
 # Methods that are called with all their arguments, in order.
-METHODS = ("remember", "choose", "recommend", "index", "value", "rule", "start", "look", "next_pulls", "played")
+METHODS = ("initial_state", "choose", "recommend", "index", "value", "rule", "start", "look", "next_pulls", "played")
 
 
 class Problems(Collection[str]):
@@ -119,8 +119,8 @@ def seen_means(observation: Observation, slots: Ints | None = None) -> Floats:
 
 
 def unfit(pulls: Ints, mean: Floats, episodes: int, name: str = "mean") -> ValueError:
-    """The error for an observation, its pulls and means or others, that does not fit a memory of so many episodes."""
-    return ValueError(f"pulls {pulls.shape} and {name} {mean.shape} do not fit a memory of {episodes} episodes")
+    """The error for an observation, its pulls and means or others, that does not fit a state of so many episodes."""
+    return ValueError(f"pulls {pulls.shape} and {name} {mean.shape} do not fit a state of {episodes} episodes")
 
 
 @functools.lru_cache(maxsize=64)
@@ -149,15 +149,15 @@ def _outside(arms, stop):
     return -1
 
 
-def _parts(memory: Any) -> dict[Any, Any]:
-    """The parts of a memory: the values of a dict, the members of a tuple or a list, the attributes of an object."""
-    if isinstance(memory, (dict, list, tuple)):
-        return memory if isinstance(memory, dict) else dict(enumerate(memory))
-    return {name: getattr(memory, name) for name in getattr(memory, "__dict__", getattr(memory, "__slots__", ()))}
+def _parts(state: Any) -> dict[Any, Any]:
+    """The parts of a state: the values of a dict, the members of a tuple or a list, the attributes of an object."""
+    if isinstance(state, (dict, list, tuple)):
+        return state if isinstance(state, dict) else dict(enumerate(state))
+    return {name: getattr(state, name) for name in getattr(state, "__dict__", getattr(state, "__slots__", ()))}
 
 
 def _renew(old: Any, new: Any, slots: Ints, E: int) -> None:
-    """Put a memory of the episodes `slots` into the one of all E, in place: arrays and lists with a row for each."""
+    """Put a state of the episodes `slots` into the one of all E, in place: arrays and lists with a row for each."""
     shape, other = (tuple(getattr(x, "shape", (len(x),) if isinstance(x, list) else ())) for x in (old, new))
     n = len(slots)
     axes = [a for a in range(len(shape)) if shape[a] == E and (*shape[:a], n, *shape[a + 1 :]) == other]
@@ -211,7 +211,7 @@ class Agent(Spelled, ABC):
         coordinates: whether it can pull single coordinates of arms.
         promises: of an algorithm for the k best arms that stops by itself, criteria by which its answer is right with
             probability 1 - delta at the problem's epsilon; see `core.confidence.tolerance_of` for the others.
-        resumes: whether it goes on from an observation of running episodes where its memory has been lost.
+        resumes: whether it goes on from an observation of running episodes where its state has been lost.
         oracles: {parameter that holds truth: function of the problem and the true means that tells it, or None}.
         own_bounds: of an algorithm with running bounds of its own, options of the problem's `certificate` that make
             it tell what the algorithm itself knows; evaluations of the agent take them.
@@ -236,12 +236,12 @@ class Agent(Spelled, ABC):
     by_place: ClassVar[bool] = False
     _parameters: dict[str, Any]
     _told: frozenset[str] = frozenset()  # the oracle's parameters that `agents.make` has filled in
-    _memories: ClassVar[set[type]] = set()  # the types of what `remember` has returned, where they bear no mark
+    _states: ClassVar[set[type]] = set()  # the types of what `initial_state` has returned, where they bear no mark
     _brought: ClassVar[bool] = False  # whether the class is a user's own
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
-        cls._memories, cls._brought = set(), not cls.__module__.startswith("agents.")
+        cls._states, cls._brought = set(), not cls.__module__.startswith("agents.")
         if "recommend" in vars(cls) and not cls._brought:
             cls.recommend = _explaining(cls.recommend)  # type: ignore[method-assign]
 
@@ -297,7 +297,7 @@ class Agent(Spelled, ABC):
 
     @functools.cached_property
     def _mark(self) -> str:
-        """What is written on the memories that this agent makes, and on those of every agent that can read them."""
+        """What is written on the states that this agent makes, and on those of every agent that can read them."""
         task = self.task
         question = f"{task.problem}({', '.join(f'{name}={value!r}' for name, value in task.parameters.items())})"
         own = ", ".join(f"{name}={value!r}" for name, value in sorted(self._parameters.items()))
@@ -317,8 +317,8 @@ class Agent(Spelled, ABC):
         """The names of the oracle's parameters that `agents.make` has filled in from a fixed instance."""
         return self._told
 
-    def remember_told(self, names: Collection[str]) -> None:
-        """Remember that these parameters hold the truth of an instance, not a choice of the user."""
+    def note_told(self, names: Collection[str]) -> None:
+        """Note that these parameters hold the truth of an instance, not a choice of the user."""
         self._told = frozenset(names)
 
     def idle(self) -> dict[str, str]:
@@ -364,8 +364,8 @@ class Agent(Spelled, ABC):
         """A part of the observation that tells how many episodes it is of, and its shape for one of them."""
         return ("arms", (self.task.entries,)) if self.observation == "history" else ("pulls", self.task.shape)
 
-    def remember(self, observation: Observation) -> Any:
-        """The memory of a batch of episodes, made from whatever they have seen so far."""
+    def initial_state(self, observation: Observation) -> Any:
+        """The state of a batch of episodes, made from whatever they have seen so far."""
         return len(observation[self._leading[0]])
 
     @abstractmethod
@@ -383,7 +383,7 @@ class Agent(Spelled, ABC):
 
         Args:
             observation: as for `predict`.
-            state: the agent's memory.
+            state: what `initial_state` has made.
             slots: only these rows of the batch.
         """
         if self.observation == "statistics":
@@ -404,7 +404,7 @@ class Agent(Spelled, ABC):
         *,
         playing: tuple[Simulation, Quiet] | None = None,
     ) -> tuple[Any, Any]:
-        """The next action of each episode, and the memory.
+        """The next action of each episode, and the state.
 
         An observation with no pulls starts an episode, whatever `episode_start` says; one with pulls never does. A
         randomised algorithm stays random whatever `deterministic` says.
@@ -412,7 +412,7 @@ class Agent(Spelled, ABC):
         Args:
             observation: arrays with a leading episode axis, or without (recognised by the axes of `pulls`, or of the
                 `arms` of a history).
-            state: what the last call returned; None builds the memory from the observation.
+            state: what the last call returned; None builds the state from the observation.
             episode_start, deterministic: not read.
             playing: what `play` hands on.
 
@@ -423,7 +423,7 @@ class Agent(Spelled, ABC):
         Raises:
             ValueError: if the observation is not the statistics of the task's K arms, or a history of it. Their values
                 are looked at where `state` is None: pulls are integers >= 0, means lie in the support, and there are
-                none yet unless the agent `resumes`. Also for a state that is no memory
+                none yet unless the agent `resumes`. Also for a state that is not
                 of this agent, and where what `choose` and `recommend` of a class of one's own return is no decision.
         """
         given = state
@@ -434,14 +434,14 @@ class Agent(Spelled, ABC):
                 made = observation["pulls" if self.observation == "statistics" else "length"]
                 if not self.resumes and made.any():
                     raise ValueError(
-                        f"{self.name} goes on from its memory, which statistics do not tell: hand predict the state "
+                        f"{self.name} goes on from its state, which statistics do not tell: hand predict the state "
                         "that it returned last (pickle keeps it exactly); or, once, begin_anew(observation) to have "
                         "it begin anew from what has been seen"
                     )
                 state = self._made(observation)
             else:
                 if getattr(state, "_made_by", None) != self._mark:
-                    self._check_memory(observation, state)
+                    self._check_state(observation, state)
                 state = self._begun(observation, state)
             chosen: Any
             if playing is None:
@@ -495,7 +495,7 @@ class Agent(Spelled, ABC):
             return _uncompiled(self.name, error) if isinstance(error, UNCOMPILED) else error
         if isinstance(error, ValueError) and (state is None or str(error).startswith(("state ", "pulls "))):
             return error
-        what = "the observation is none that an environment shows" if state is None else "state is no memory of it"
+        what = "the observation is none that an environment shows" if state is None else "state does not fit it"
         told = f"{type(error).__name__}: {' '.join(str(error).split())}"
         return ValueError(f"{self.name}: {what}, or its arrays are not of int64 and float64: {told:.300}")
 
@@ -558,9 +558,9 @@ class Agent(Spelled, ABC):
         return math.inf
 
     def begin_anew(self, observation: Observation) -> Any:
-        """A memory for episodes that have begun, made from what they have shown; `predict` takes it as `state`.
+        """A state for episodes that have begun, made from what they have shown; `predict` takes it as `state`.
 
-        Only where the memory is lost: an algorithm that goes in rounds begins its first round anew, and one that began
+        Only where the state is lost: an algorithm that goes in rounds begins its first round anew, and one that began
         anew at every step would not come to its second.
 
         Args:
@@ -610,7 +610,7 @@ class Agent(Spelled, ABC):
             observation, state: as for `predict`; they move on with the episodes.
 
         Returns:
-            The next action of each episode, which has not been taken, and the memory.
+            The next action of each episode, which has not been taken, and the state.
         """
         return self.predict(observation, state, playing=(simulation, quiet))
 
@@ -637,20 +637,20 @@ class Agent(Spelled, ABC):
         return mask(f"the answer that {self.name} recommends", answer, (len(slots), self.task.K))
 
     def _made(self, observation: Observation) -> Any:
-        """What `remember` makes of the observation, marked where its type allows it.
+        """What `initial_state` makes of the observation, marked where its type allows it.
 
-        Kernels read memories without a look: one of other arms, or of another algorithm, would lead them beyond arrays.
+        Kernels read states without a look: one of other arms, or of another algorithm, would lead them beyond arrays.
         The mark goes along with copies and pickles.
         """
-        state = self.remember(observation)
+        state = self.initial_state(observation)
         try:
             object.__setattr__(state, "_made_by", self._mark)
         except (AttributeError, TypeError):  # a number, an array, a tuple
-            self._memories.add(type(state))
+            self._states.add(type(state))
         return state
 
     def _begun(self, observation: Observation, state: Any) -> Any:
-        """The memory of a user's own class, begun anew for the episodes without a pull; our classes see to theirs."""
+        """The state of a user's own class, begun anew for the episodes without a pull; our classes see to theirs."""
         if not self._brought or type(state) is int or type(state).__module__.startswith("agents."):
             return state
         seen = observation["pulls" if self.observation == "statistics" else "length"]
@@ -658,32 +658,34 @@ class Agent(Spelled, ABC):
         if len(slots) == len(seen):
             return self._made(observation)
         if len(slots):
-            _renew(state, self.remember({name: array[slots] for name, array in observation.items()}), slots, len(seen))
+            _renew(
+                state, self.initial_state({name: array[slots] for name, array in observation.items()}), slots, len(seen)
+            )
         return state
 
-    def _check_memory(self, observation: Observation, state: Any) -> None:
+    def _check_state(self, observation: Observation, state: Any) -> None:
         """Refuse a state without the mark of this agent, unless it is of a type that bears none.
 
         Raises:
             ValueError: naming the state.
         """
         E, mark = len(observation[self._leading[0]]), getattr(state, "_made_by", None)
-        if type(self).remember is Agent.remember:
+        if type(self).initial_state is Agent.initial_state:
             if type(state) is int and state == E:
                 return
             needed = f"the type int, got {state!r:.200} for {E} episodes"
         else:
             # A user's own type may lose its mark, as it is copied in a way of its own: then the type is all there is.
             known = mark is None and not type(state).__module__.startswith("agents.")
-            if known and type(state) in self._memories:
+            if known and type(state) in self._states:
                 return
             kind = type(self._made(checked(self.name, self.task, observation)))
             if known and isinstance(state, kind):
-                self._memories.add(type(state))
+                self._states.add(type(state))
                 return
             got = "" if mark is None else f"that of {mark:.400}: "
             needed = f"the type {kind.__name__}, made by {self._mark:.400}; got {got}{state!r:.200}"
-        raise ValueError(f"state must be None or the memory that predict of {self.name} has returned, of {needed}")
+        raise ValueError(f"state must be None or the state that predict of {self.name} has returned, of {needed}")
 
     def __repr__(self) -> str:
         given = "".join(f", {name}={value!r:.80}" for name, value in self._parameters.items())

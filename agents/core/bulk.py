@@ -22,7 +22,7 @@ __all__ = [
 
 # Where an episode stands in its plan. `size`: arms of the plan. `times`: pulls of each. `place`: that of the next arm,
 # and `left`: pulls still to be made of it. `made`: plans made since `begin`. `last`: the arm chosen last. `beginning`:
-# an episode has begun, or the memory has been built in its middle, and `begin` has not been called. `stopped`: the
+# an episode has begun, or the state has been built in its middle, and `begin` has not been called. `stopped`: the
 # algorithm has answered.
 _NUMBERS, _FLAGS = ("size", "times", "place", "left", "made", "last"), ("beginning", "stopped")
 BOOK = np.dtype([*((name, np.int64) for name in _NUMBERS), *((name, np.bool_) for name in _FLAGS)], align=True)

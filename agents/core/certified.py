@@ -204,11 +204,11 @@ def _go_on(books, going: Going, judge: Judge, chosen: Chosen, out: Chosen):
 
 
 @dataclass
-class CertifiedMemory:
-    """Memory of a certified agent for E episodes."""
+class CertifiedState:
+    """State of a certified agent for E episodes."""
 
     books: Any  # (E,) of BOOK
-    inner: Any  # the memory of the agent within
+    inner: Any  # the state of the agent within
 
 
 class Certified(Agent):
@@ -299,11 +299,11 @@ class Certified(Agent):
             return self
         return Certified(task, self.agent.for_task(task, **changed), **own)
 
-    def remember(self, observation: Observation) -> CertifiedMemory:
+    def initial_state(self, observation: Observation) -> CertifiedState:
         books = np.zeros(len(observation["pulls"]), BOOK)
         spent = np.asarray(observation["pulls"]).sum(axis=1)
         books["due"], books["held"], books["looked"] = np.maximum(spent, self.task.K), -1, -1
-        return CertifiedMemory(books, self.agent._made(observation))
+        return CertifiedState(books, self.agent._made(observation))
 
     def _judge(self, pulls: Ints, mean: Any, variance: Any) -> Judge:
         """What the episodes have shown, the certifier, and its scratch."""
@@ -321,12 +321,12 @@ class Certified(Agent):
         arms = np.ascontiguousarray(arms, np.int64)
         return Chosen(arms, np.ones(E, np.int64) if counts is None else np.ascontiguousarray(counts, np.int64))
 
-    def choose(self, observation: Observation, state: CertifiedMemory) -> tuple[Ints, Ints]:
+    def choose(self, observation: Observation, state: CertifiedState) -> tuple[Ints, Ints]:
         pulls = np.ascontiguousarray(observation["pulls"], np.int64)
         mean, variance = (np.ascontiguousarray(observation[name], np.float64) for name in ("mean", "variance"))
         E = len(pulls)
         if len(state.books) != E:
-            raise ValueError(f"pulls {pulls.shape} do not fit a memory of {len(state.books)} episodes")
+            raise ValueError(f"pulls {pulls.shape} do not fit a state of {len(state.books)} episodes")
         spent, out = np.empty(E, np.int64), Chosen(np.empty(E, np.int64), np.empty(E, np.int64))
         _totals(pulls, spent)
         judge = self._judge(pulls, mean, variance)
@@ -344,7 +344,7 @@ class Certified(Agent):
         return self.agent.most_played
 
     def played(
-        self, simulation: Simulation, quiet: Quiet, observation: Observation, state: CertifiedMemory
+        self, simulation: Simulation, quiet: Quiet, observation: Observation, state: CertifiedState
     ) -> tuple[Ints, Ints]:
         E, books = len(state.books), state.books
         state.inner = self.agent._begun(observation, state.inner)
@@ -382,8 +382,8 @@ def level_of(name: str, task: Task, delta: float | None) -> float:
 
 
 @dataclass
-class FeaturedMemory:
-    """Memory of a policy that reads features, for E episodes."""
+class FeaturedState:
+    """State of a policy that reads features, for E episodes."""
 
     table: FeatureTable
     state: Any = None  # of `predict`
@@ -417,10 +417,10 @@ class Featured(Agent):
         ours = type(policy).__module__.startswith("agents.") and hasattr(policy, "for_task")
         return Featured(task, policy.for_task(self.forms.of(task)) if ours else policy)
 
-    def remember(self, observation: Observation) -> FeaturedMemory:
-        return FeaturedMemory(FeatureTable(self.task, self.problem, len(observation["pulls"])))
+    def initial_state(self, observation: Observation) -> FeaturedState:
+        return FeaturedState(FeatureTable(self.task, self.problem, len(observation["pulls"])))
 
-    def choose(self, observation: Observation, state: FeaturedMemory) -> Ints:
+    def choose(self, observation: Observation, state: FeaturedState) -> Ints:
         pulls = np.ascontiguousarray(observation["pulls"], np.int64)
         mean, variance = (np.ascontiguousarray(observation[name], np.float64) for name in ("mean", "variance"))
         seen = seen_means({"pulls": pulls, "mean": mean})

@@ -23,15 +23,15 @@ from numpy.typing import NDArray
 from bandit_envs import Polyhedron
 from bandit_envs.kernels import jit
 
-__all__ = ["CoordinateMemory", "judge"]
+__all__ = ["CoordinateState", "judge"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
 @dataclass
-class CoordinateMemory:
-    """What an index policy remembers beside its table of arms where it pulls coordinates, for E episodes."""
+class CoordinateState:
+    """State of an index policy beside its table of arms where it pulls coordinates, for E episodes."""
 
     turn: Ints  # (E, K) the coordinate of each arm to pull next
     spot: Ints  # (E,) the coordinate chosen last

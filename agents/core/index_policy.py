@@ -25,7 +25,7 @@ from bandit_envs.problems import Measure
 from bandit_envs.simulation import Block, Playing, Quiet
 
 from .agent import LOCAL_PROBLEMS, Agent, Floats, Ints, Observation, unfit
-from .coordinates import CoordinateMemory, judge
+from .coordinates import CoordinateState, judge
 from .index_kernels import (
     NO_NUMBER,
     NUMBERS,
@@ -43,7 +43,7 @@ from .index_kernels import (
     scan,
 )
 
-__all__ = ["IndexMemory", "IndexPolicy", "margin_told"]
+__all__ = ["IndexState", "IndexPolicy", "margin_told"]
 
 SCAN = 48  # up to so many arms a scan is quicker than a tree
 MEASURED = 48  # with more episodes whose margins are measured, a step of all from Python costs less than playing each
@@ -51,8 +51,8 @@ _BLOCK = 256
 
 
 @dataclass
-class IndexMemory:
-    """Memory of an index policy for E episodes."""
+class IndexState:
+    """State of an index policy for E episodes."""
 
     table: Floats  # scan: indices (K, E); tree: (E, sum of levels), leaves first
     levels: Ints  # tree: where each level starts, and the end; empty for a scan
@@ -60,7 +60,7 @@ class IndexMemory:
     T: Floats  # (E,) its pulls, at least 1
     x: Floats  # (E,) or (E, D) its empirical mean
     fresh: NDArray[np.bool_]  # (E,) the episode has just begun
-    coordinates: CoordinateMemory | None = None  # where single coordinates are pulled
+    coordinates: CoordinateState | None = None  # where single coordinates are pulled
 
     def held(self) -> Floats:
         """The index that the arm chosen last has so far, (E,)."""
@@ -166,8 +166,8 @@ class IndexPolicy(Agent):
     `index` is given the margin of each arm by itself, and so the problem must be `local`; a subclass that defines
     `value`, which is given the means, may solve others too and names them in `solves`.
 
-    The memory follows the agent's own actions: where another arm is pulled in its place, call `predict` with
-    `state=None`, which builds the memory from the observation.
+    The state follows the agent's own actions: where another arm is pulled in its place, call `predict` with
+    `state=None`, which builds the state from the observation.
     """
 
     solves: ClassVar[Collection[str]] = LOCAL_PROBLEMS
@@ -180,7 +180,7 @@ class IndexPolicy(Agent):
         if self.task.pull == "coordinate" and self.problem.polyhedron is None:
             raise ValueError(f"{self.name} pulls single coordinates only where arms are judged by a polyhedron")
         self._check_first()
-        if type(self).remember is IndexPolicy.remember:
+        if type(self).initial_state is IndexPolicy.initial_state:
             self._check_margins()
 
     def _check_first(self) -> None:
@@ -281,7 +281,7 @@ class IndexPolicy(Agent):
             raise ValueError(f"the index of {self.name} must be a number, got NaN for {T[np.isnan(index)][0]:g} pulls")
         return index
 
-    def remember(self, observation: Observation) -> IndexMemory:
+    def initial_state(self, observation: Observation) -> IndexState:
         self._check_first()
         self._check_margins()
         pulls, mean = observation["pulls"], np.asarray(observation["mean"], np.float64)
@@ -290,7 +290,7 @@ class IndexPolicy(Agent):
         if self.task.pull == "coordinate":
             values, turn = self._judge(pulls.reshape(E * K, -1), mean.reshape(E * K, -1))
             values, most = values.reshape(E, K), pulls.reshape(E, -1).argmax(axis=1)
-            coordinates = CoordinateMemory(turn.reshape(E, K), most % self.task.D)
+            coordinates = CoordinateState(turn.reshape(E, K), most % self.task.D)
             pulls = pulls.max(axis=2)
         else:
             flat = np.maximum(pulls.reshape(-1), 1).astype(np.float64)
@@ -305,7 +305,7 @@ class IndexPolicy(Agent):
             _grow(table, levels, K)
         # The arm chosen last is unknown; any arm will do, as its index is up to date.
         last = np.argmax(pulls, axis=1)
-        return IndexMemory(
+        return IndexState(
             table, levels, last, np.empty(E), np.empty((E, *mean.shape[2:])), np.empty(E, np.bool_), coordinates
         )
 
@@ -314,7 +314,7 @@ class IndexPolicy(Agent):
         x = np.array(x, order="C")
         return judge(self.index, self.problem.polyhedron, pulls, x, self.first)  # type: ignore[arg-type]
 
-    def choose(self, observation: Observation, state: IndexMemory) -> Ints:
+    def choose(self, observation: Observation, state: IndexState) -> Ints:
         m, task = state, self.task
         pulls = np.ascontiguousarray(observation["pulls"], np.int64)
         mean = np.ascontiguousarray(observation["mean"], np.float64)
@@ -343,7 +343,7 @@ class IndexPolicy(Agent):
 
     @property
     def plays(self) -> bool:
-        own = type(self).choose is IndexPolicy.choose and type(self).remember is IndexPolicy.remember
+        own = type(self).choose is IndexPolicy.choose and type(self).initial_state is IndexPolicy.initial_state
         return own and self.compiled is not None
 
     @property
@@ -351,7 +351,7 @@ class IndexPolicy(Agent):
         compiled = self.compiled
         return MEASURED if compiled is not None and compiled.measured else math.inf
 
-    def played(self, simulation: Simulation, quiet: Quiet, observation: Observation, state: IndexMemory) -> Ints:
+    def played(self, simulation: Simulation, quiet: Quiet, observation: Observation, state: IndexState) -> Ints:
         m, compiled = state, self.compiled
         assert compiled is not None
         out, given = np.full(len(m.last), UNPLAYED), np.full(len(m.last), math.nan)

@@ -22,7 +22,7 @@ from .agent import FLOAT, INT, Agent, Floats, Ints, Observation, unfit
 
 __all__ = [
     "Episode",
-    "PlanMemory",
+    "PlanState",
     "PlanPolicy",
     "Seen",
     "add",
@@ -38,7 +38,7 @@ MOST_ARMS = 3  # of a plan
 NO_PULL = 2  # in place of `overfull`: a plan that must not be empty is
 # The plan of an episode. `times`: how often each of its arms is pulled. `place`: of the next arm, in the plan, or in
 # the first passes over the arms while those last (`beginning`). `made`: pulls of that arm. `last`: the arm chosen last.
-# `resumed`: whether the memory was made in the middle of the episode and no plan has been begun since. `overfull`:
+# `resumed`: whether the state was made in the middle of the episode and no plan has been begun since. `overfull`:
 # whether any plan was to have more arms than fit.
 PLAN = np.dtype(
     [
@@ -162,7 +162,7 @@ def round_rule(
     `Episode`; it calls `add`. An episode stops, too, where it plans nothing.
 
     Args:
-        own: the struct of the algorithm's rules and memory. seen: the struct of the statistics that it reads.
+        own: the struct of the algorithm's rules and state. seen: the struct of the statistics that it reads.
         observe: `observe(ep, own)`, called before the plan is cleared; what it returns is `found`.
         stops: `stops(ep, own, found)`, the stopping rule.
         passes: `passes(own)`, how often every arm is pulled first.
@@ -200,8 +200,8 @@ def assembled(source: str, rule: Callable[..., None], **place: Any) -> Any:
 
 
 @dataclass
-class PlanMemory:
-    """Memory of a plan policy that remembers nothing but its plans, of E episodes."""
+class PlanState:
+    """State of a plan policy that keeps its plans alone, for E episodes."""
 
     plans: Any  # (E,) of `PLAN`
 
@@ -210,7 +210,7 @@ class PlanPolicy(Agent):
     """Pull every arm; then a few arms at a time, as planned.
 
     A subclass says in `rule` which kernel, made by `episode_kernel`, tells the next arm of an episode. Where it
-    remembers more than its plans, `remember` returns a dataclass of its own with a field `plans`, made by `new_plans`.
+    keeps more than its plans, `initial_state` returns a dataclass of its own with a field `plans`, made by `new_plans`.
     """
 
     anytime: ClassVar[bool] = True
@@ -222,8 +222,8 @@ class PlanPolicy(Agent):
         plans["beginning"], plans["last"], plans["resumed"] = 1, np.argmax(pulls, axis=1), pulls.any(axis=1)
         return plans
 
-    def remember(self, observation: Observation) -> Any:
-        return PlanMemory(self.new_plans(observation))
+    def initial_state(self, observation: Observation) -> Any:
+        return PlanState(self.new_plans(observation))
 
     @abstractmethod
     def rule(self, seen: Seen, observation: Observation, state: Any, out: Ints) -> tuple[Any, tuple[Any, ...]]:
@@ -232,7 +232,7 @@ class PlanPolicy(Agent):
         Args:
             seen: pulls and means.
             observation: the statistics.
-            state: the memory.
+            state: what `initial_state` has made.
             out: (E,), the last of the arguments, which the kernel fills in.
         """
 

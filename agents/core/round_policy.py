@@ -21,7 +21,7 @@ from bandit_envs.simulation import MOST_TIMES, Playing, Quiet, player
 from .agent import FLOAT, INT, Agent, Bools, Floats, Ints, Observation, unfit
 from .bulk import BOOK, Plans, Sums, Times, following, plan_of, watch
 
-__all__ = ["BulkPolicy", "PlansPulls", "RoundMemory", "RoundPolicy"]
+__all__ = ["BulkPolicy", "PlansPulls", "RoundState", "RoundPolicy"]
 
 
 @slot_kernel
@@ -34,8 +34,8 @@ def deal(e: int, first: bool, pulls, plans: Plans, times: Times, arms):
 
 
 @dataclass
-class RoundMemory:
-    """Memory of a round policy for E episodes."""
+class RoundState:
+    """State of a round policy for E episodes."""
 
     plans: Plans
 
@@ -74,14 +74,14 @@ class RoundMemory:
 class PlansPulls(Agent):
     """What `BulkPolicy` and `RoundPolicy` have in common: arms are pulled in bulk, as planned.
 
-    The memory, a `RoundMemory`, follows the agent's own actions, and tells what the statistics do not: which arms are
+    The state, a `RoundState`, follows the agent's own actions, and tells what the statistics do not: which arms are
     left in which round. So an episode that has begun is not taken over without it, see `resumes`.
     """
 
     resumes: ClassVar[bool] = False
 
-    def remember(self, observation: Observation) -> Any:
-        return RoundMemory(**RoundMemory.of(*observation["pulls"].shape))
+    def initial_state(self, observation: Observation) -> Any:
+        return RoundState(**RoundState.of(*observation["pulls"].shape))
 
     @abstractmethod
     def next_pulls(self, sums: Sums, observation: Observation, state: Any, times: Times, out: Ints) -> None:
@@ -90,7 +90,7 @@ class PlansPulls(Agent):
         Args:
             sums: pulls and sums of samples.
             observation: the statistics.
-            state: the memory.
+            state: what `initial_state` has made.
             times: what it fills in.
             out: (E,) arms, K to stop.
         """
@@ -101,7 +101,7 @@ class PlansPulls(Agent):
         return arms, times.out
 
     def _arrays(self, observation: Observation, state: Any) -> tuple[Sums, Times, Ints]:
-        """Pulls and sums, once they have been found to fit the memory; scratch for numbers of pulls and for arms."""
+        """Pulls and sums, once they have been found to fit the state; scratch for numbers of pulls and for arms."""
         pulls = np.ascontiguousarray(observation["pulls"], INT)
         total = np.ascontiguousarray(observation["total"], FLOAT)
         E = len(state.plans.books)
@@ -131,7 +131,7 @@ class BulkPolicy(PlansPulls):
         Args:
             sums: pulls and sums of samples.
             observation: the statistics.
-            state: the memory.
+            state: what `initial_state` has made.
             times: what it fills in.
             out: (E,), the last of the arguments, which the kernel fills in.
         """
@@ -155,11 +155,11 @@ class RoundPolicy(PlansPulls):
     """Pull arms in bulk, by plans that `start` and `look` make for all episodes that need one at a time."""
 
     @abstractmethod
-    def start(self, observation: Observation, memory: Any, slots: Ints) -> None:
-        """Set up the memory of these episodes, which may have pulls already, and write their first plans."""
+    def start(self, observation: Observation, state: Any, slots: Ints) -> None:
+        """Set up the state of these episodes, which may have pulls already, and write their first plans."""
 
     @abstractmethod
-    def look(self, observation: Observation, memory: Any, slots: Ints) -> None:
+    def look(self, observation: Observation, state: Any, slots: Ints) -> None:
         """The plans of these episodes are over: update the sets, and write the next plans or stop."""
 
     def next_pulls(self, sums: Sums, observation: Observation, state: Any, times: Times, out: Ints) -> None:

@@ -21,13 +21,12 @@ from ..core.files import as_first_spelled, json_form
 __all__ = ["RESULTS", "arms_of", "described", "identity_of", "packages", "versions"]
 
 RESULTS = 1  # raised by every change after which an agent may decide otherwise, or an answer is scored otherwise
-SINCE = "0.1.0"  # the first version of this package with these results: folders of later ones go on from its blocks
 LONG = 200  # characters beyond which a parameter is told by its digest
 
 
 def versions() -> dict[str, Any]:
     """What the rows depend on of this package."""
-    return {"bandit-envs": SINCE, "results": RESULTS}
+    return {"bandit-envs": bandit_envs.__version__, "results": RESULTS}
 
 
 def packages() -> dict[str, str]:

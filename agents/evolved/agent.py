@@ -27,14 +27,14 @@ from ..core.plan_policy import Seen
 from ..models.cards import stored_for
 from .coupled import KEYS, MADE, Wide, least_index
 from .formula import PARAMETERS, Own, arm_index, at_budget, indices
-from .genes import gene_names, read_genes, shared_by, told
 from .network import SHARED, WEIGHTS, nets_of
+from .parameters import parameter_names, read_parameters, shared_by, told
 
 __all__ = ["Evolved"]
 
 
 @dataclass
-class WideMemory:
+class WideState:
     """What is known of E episodes, for problems where a pull may change all indices; see `coupled.Wide`."""
 
     distances: Floats  # (E, K)
@@ -47,39 +47,41 @@ class Evolved(IndexPolicy):
 
     Args:
         task: a task or an environment, with a budget or a price of a pull.
-        genes: the 18 parameters of `formula.PARAMETERS`, then the 2 of `STOPPING` where the agent is to stop, then,
+        parameters: the 18 of `formula.PARAMETERS`, then the 2 of `STOPPING` where the agent is to stop, then,
             where the index is to be corrected, those of `network.WEIGHTS`; or (P, 18) for P candidates, each for an
             equal share of the episodes in a row. "start": those that a search starts from, an untrained index. None:
             those that are stored for the problem.
 
     Raises:
-        ValueError: where no genes are stored for the task, telling how to evolve some.
+        ValueError: where no parameters are stored for the task, telling how to evolve some.
     """
 
     name, source = "evolved", "this package: an index of 18 parameters and a small network, tuned on random instances"
-    solves, ready_for = ALL_PROBLEMS, stored_for("evolved")  # with genes of one's own it solves all
+    solves, ready_for = ALL_PROBLEMS, stored_for("evolved")  # with parameters of one's own it solves all
     anytime = False
     needs = "budget, price or delta"
-    read_genes = staticmethod(read_genes)
+    read_parameters = staticmethod(read_parameters)
 
     def __new__(cls, *arguments: Any, **keywords: Any) -> Any:
         """Where a certificate alone ends the episodes, `evolved` is `evidence`."""
         source = arguments[0] if arguments else keywords.get("task")  # None: a copy is made
         if source is not None and by_certificate(task_of(source)):
-            if len(arguments) > 1 or keywords.get("genes") is not None:
-                raise ValueError("genes are of an index, and where a certificate ends the episodes evolved is evidence")
+            if len(arguments) > 1 or keywords.get("parameters") is not None:
+                raise ValueError(
+                    "parameters are of an index, and where a certificate ends the episodes evolved is evidence"
+                )
             return EvolvedEvidence(source)
         return super().__new__(cls, *arguments, **keywords)
 
-    def __init__(self, task: Any, genes: Sequence[float] | str | None = None) -> None:
+    def __init__(self, task: Any, parameters: Sequence[float] | str | None = None) -> None:
         super().__init__(task)
         task = self.task
         if task.budget is None and task.pull_cost == 0:
             raise ValueError("evolved needs a budget, a pull_cost > 0, or a delta")
         self.stops = task.budget is None
-        names, net = gene_names(self.stops), len(WEIGHTS)
-        table = told(task, genes, names, len(names) - net)
-        self.genes, self._nets = table, nets_of(table[:, -net:])
+        names, net = parameter_names(self.stops), len(WEIGHTS)
+        table = told(task, parameters, names, len(names) - net)
+        self.candidates, self._nets = table, nets_of(table[:, -net:])
         scale = 1.0 / task.pull_cost if task.budget is None else float(task.budget)
         self.fair = math.log(scale / task.K)
         self._own = at_budget(table[:, : len(PARAMETERS)], self.fair)
@@ -100,7 +102,7 @@ class Evolved(IndexPolicy):
         return Own(self._centre, self.sigma2, self.fair, self._own, self._nets)
 
     def arm_rule(self) -> ArmRule | None:
-        if self._wide or len(self.genes) > 1:
+        if self._wide or len(self.candidates) > 1:
             return None
         return self.by_margin(arm_index, self._alone())
 
@@ -110,12 +112,12 @@ class Evolved(IndexPolicy):
             return self.task.D == 1 and self.problem.measure is not None
         return not self.stops and self.compiled is not None
 
-    def remember(self, observation: Observation) -> Any:
+    def initial_state(self, observation: Observation) -> Any:
         E, K = observation["pulls"].shape[:2]
         self._per_row(E)  # refuses episodes that the candidates cannot share evenly
         if not self._wide:
-            return super().remember(observation)
-        return WideMemory(np.zeros((E, K)), np.zeros((E, KEYS, K)), np.zeros((E, MADE, K)))
+            return super().initial_state(observation)
+        return WideState(np.zeros((E, K)), np.zeros((E, KEYS, K)), np.zeros((E, MADE, K)))
 
     def choose(self, observation: Observation, state: Any) -> Ints:
         if self._wide:
@@ -136,10 +138,10 @@ class Evolved(IndexPolicy):
         return out
 
     def _per_row(self, E: int) -> int:
-        """How many of E episodes in a row have the same genes."""
-        return shared_by(len(self.genes), E)
+        """How many of E episodes in a row have the same parameters."""
+        return shared_by(len(self.candidates), E)
 
-    def _decide(self, observation: Observation, state: WideMemory) -> tuple[Ints, tuple[Any, ...]]:
+    def _decide(self, observation: Observation, state: WideState) -> tuple[Ints, tuple[Any, ...]]:
         """Scratch for the next arms (E,), and the arguments of `least_index`, which fills it."""
         pulls = np.ascontiguousarray(observation["pulls"], np.int64)
         mean = np.ascontiguousarray(observation["mean"], np.float64)
@@ -153,7 +155,7 @@ class Evolved(IndexPolicy):
             bernoulli=self._bernoulli,
             sigma2=self.sigma2,
             fair=self.fair,
-            genes=self._own,
+            parameters=self._own,
             nets=self._nets,
             limits=self._limits,
             per_row=self._per_row(E),

@@ -57,19 +57,21 @@ class CommonEpisodes:
         )
         return envs  # type: ignore[no-any-return]
 
-    def losses(self, genes: Sequence[Sequence[float]], root: int, first: int, episodes: int | None = None) -> Floats:
+    def losses(
+        self, parameters: Sequence[Sequence[float]], root: int, first: int, episodes: int | None = None
+    ) -> Floats:
         """What each candidate loses in each episode, (P, episodes): 1 - return, all on the same samples.
 
         Where the prior over instances allows it, the loss is expected given all samples.
 
         Args:
-            genes: of P candidates, (P, G).
+            parameters: of P candidates, (P, G).
             root: of the episodes.
             first: the number of the first episode.
             episodes: how many; None: as many as in a generation.
         """
         count = self.episodes if episodes is None else episodes
-        table = np.array(genes, np.float64)
+        table = np.array(parameters, np.float64)
         if self.jobs != 1 and len(table) > 1:
             return self._together(table, root, first, count)
         return self._played(table, root, first, count)

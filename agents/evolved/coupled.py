@@ -30,10 +30,10 @@ class Wide(NamedTuple):
     bernoulli: bool  # whether variances follow from means
     sigma2: float
     fair: float  # ln(T / K)
-    genes: Floats  # (P, 18), as of `at_budget`
+    parameters: Floats  # (P, 18), as of `at_budget`
     nets: Floats  # (P, LAYERS, HIDDEN), or (0, 0, 0)
     limits: Floats  # (P,): an episode stops once its smallest index is larger
-    per_row: int  # how many episodes in a row have the same genes
+    per_row: int  # how many episodes in a row have the same parameters
     measure: int  # the address of the problem's routine of distances; 0: `distances` is filled in by the caller
     numbers: Floats  # what that routine is told of the problem
     distances: Floats  # (E, K): how far an arm must move for the answer to change
@@ -52,8 +52,8 @@ def _take_in(e, k, row, seen, wide):
     if known[0, k] != n or known[1, k] != distance or known[2, k] != mean:
         d, side = abs(distance), 1.0 if distance >= 0.0 else -1.0
         centre = mean - side * d if wide.bernoulli else math.nan
-        w = evidence(n, d, centre, side, wide.sigma2, wide.genes, row)
-        made[0, k] = formula(n, w, wide.fair, wide.genes, row)
+        w = evidence(n, d, centre, side, wide.sigma2, wide.parameters, row)
+        made[0, k] = formula(n, w, wide.fair, wide.parameters, row)
         if len(wide.nets) > 0:
             own = own_features(n, w, mean if wide.bernoulli else math.nan, wide.fair)
             made[1, k], made[2, k], made[3, k], made[4, k] = own

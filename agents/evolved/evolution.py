@@ -53,16 +53,17 @@ LEAST = 1e-12  # a mean loss below this is taken for it
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Genes on the way, and how they did on the held-out episodes.
+    """Parameters on the way, and how they did on the held-out episodes.
 
     Attributes:
-        generation: after which they were taken. genes: all of them. cpu_seconds: processor time of the call until then.
+        generation: after which they were taken. parameters: all of them.
+        cpu_seconds: processor time of the call until then.
         ratios: for each environment, their mean loss as a multiple of that of the reference.
         values: one number per episode; their mean is that of the ratios, so that each environment has the same weight.
     """
 
     generation: int
-    genes: list[float]
+    parameters: list[float]
     cpu_seconds: float
     ratios: list[float]
     values: Floats
@@ -79,7 +80,7 @@ class Evolution:
     """A search, with all that it needs; nothing in it changes.
 
     Attributes:
-        mix: the episodes of each environment. space: the genes that are searched, and those to compare losses with.
+        mix: the episodes of each environment. space: the parameters of the search and of the reference.
         every: generations from a checkpoint to the next. held_out: a checkpoint is compared on so many times the
             episodes of a generation. roots: of the episodes of the generations, of the checkpoints, and of the report.
         began: when the call began, by `time.process_time()`. compiling: what does not count for the time that is given.
@@ -101,7 +102,7 @@ class Evolution:
 
     def fitness(self, points: Sequence[Floats], generation: int) -> Floats:
         """The mean logarithm of loss over reference of the candidates at these points, (P,); less is better."""
-        candidates = [self.space.reference, *map(self.space.genes, points)]
+        candidates = [self.space.reference, *map(self.space.parameters, points)]
         fitness = np.zeros(len(points))
         for one in self.mix:
             loss = np.maximum(one.losses(candidates, self.roots[0], generation * one.episodes).mean(1), LEAST)
@@ -110,15 +111,15 @@ class Evolution:
 
     def checkpoint(self, generation: int, means: Sequence[Floats]) -> Checkpoint:
         """The average of the means of the search since the checkpoint before, compared on the held-out episodes."""
-        genes = self.space.genes(np.mean(means, axis=0))
+        parameters = self.space.parameters(np.mean(means, axis=0))
         ratios, parts = [], []
         for one in self.mix:
-            loss = one.losses([self.space.reference, genes], self.roots[1], 0, self.held_out * one.episodes)
+            loss = one.losses([self.space.reference, parameters], self.roots[1], 0, self.held_out * one.episodes)
             base = max(float(loss[0].mean()), LEAST)
             ratios.append(float(loss[1].mean()) / base)
             parts.append(loss[1] / base / loss.shape[1])
         values = np.concatenate(parts) * sum(map(len, parts)) / len(parts)
-        made = Checkpoint(generation, genes, round(self.spent(), 1), ratios, values)
+        made = Checkpoint(generation, parameters, round(self.spent(), 1), ratios, values)
         if self.show:
             line = f"{made.cpu_seconds:6.0f} s  generation {generation:4}  {made.row['ratios']}"
             print(line, file=sys.stderr, flush=True)
@@ -147,15 +148,15 @@ class Evolution:
             checkpoints.append(self.checkpoint(generation, means))
         return checkpoints
 
-    def report(self, genes: Sequence[float], untrained: Sequence[float]) -> list[dict[str, Any]]:
-        """How genes do on episodes that nothing has seen before: a JSON-able dict for each environment.
+    def report(self, parameters: Sequence[float], untrained: Sequence[float]) -> list[dict[str, Any]]:
+        """How parameters do on episodes that nothing has seen before: a JSON-able dict for each environment.
 
-        It holds the mean losses of the genes, of those that the search began with, and of the reference (`start`), and
-        the ratio of the first to the last with its 95 % interval, NaN where the losses have no spread.
+        It holds the mean losses of the parameters, of those that the search began with, and of the reference (`start`).
+        Further, the ratio of the first to the last with its 95 % interval, NaN where the losses have no spread.
         """
         rows = []
         for one in self.mix:
-            candidates = [[*given, *[0.0] * (len(self.space.start) - len(given))] for given in (genes, untrained)]
+            candidates = [[*given, *[0.0] * (len(self.space.start) - len(given))] for given in (parameters, untrained)]
             all_losses = one.losses([self.space.reference, *candidates], self.roots[2], 0, self.held_out * one.episodes)
             start, own, before = all_losses
             base = max(float(start.mean()), LEAST)
@@ -203,7 +204,7 @@ def evolve(
 ) -> tuple[list[float], dict[str, Any]]:
     """Tune the index of the agent `evolved`, and the network that corrects it.
 
-    The same `seed` and `generations` give the same genes (on one platform).
+    The same `seed` and `generations` give the same parameters (on one platform).
 
     Args:
         env_id: a registered environment, or the name of its problem.
@@ -222,12 +223,12 @@ def evolve(
             alpha and the second bend.
         network: whether a network that corrects the index is tuned too.
         jobs: how many parts of the candidates play at the same time, each in a process of its own, -1 for as many as
-            there are cores; as for `evaluate`. The genes do not depend on it.
-        out: write the card with the genes as `<out>.json`.
+            there are cores; as for `evaluate`. The parameters do not depend on it.
+        out: write the card with the parameters as `<out>.json`.
         progress: a line on standard error for each checkpoint; None: if that is a terminal.
 
     Returns:
-        The genes, and the card: how they came about, and what they reached.
+        The parameters, and the card: how they came about, and what they reached.
 
     Raises:
         ValueError: naming the value and what is allowed. ImportError: without the package cmaes.
@@ -276,7 +277,7 @@ def evolve(
             half = None if end is None else FORMULA * end
             checkpoints = evolution.search(strategy, 0, math.ceil(FORMULA * generations), half)
             kept = _best(checkpoints)
-            evolution = replace(evolution, space=space.with_network(kept.genes, bends_seed))
+            evolution = replace(evolution, space=space.with_network(kept.parameters, bends_seed))
             pairs = MirroredSearch(len(evolution.space.searched), SPREAD, PACE, 2 * population, pairs_seed)
             checkpoints += evolution.search(pairs, checkpoints[-1].generation, generations, end)[1:]
         else:
@@ -302,8 +303,8 @@ def evolve(
         "algorithm": "evolved",
         "rival": "LSA's index",
         "env_id": env_id,
-        "genes": [float(f"{gene:.6g}") for gene in kept.genes],
-        "names": evolution.space.names[: len(kept.genes)],
+        "parameters": [float(f"{parameter:.6g}") for parameter in kept.parameters],
+        "names": evolution.space.names[: len(kept.parameters)],
         "kept": kept.generation,
         "checkpoints": [one.row for one in checkpoints],
         "generations": checkpoints[-1].generation,
@@ -311,7 +312,7 @@ def evolve(
         "seed": seed,
         "env_kwargs": kwargs,
         "mix": mix,
-        "result": evolution.report(kept.genes, space.start.tolist()),
+        "result": evolution.report(kept.parameters, space.start.tolist()),
         "versions": {
             "python": platform.python_version(),
             "numpy": np.__version__,
@@ -322,4 +323,4 @@ def evolve(
     }
     if path is not None:
         write_alone(path, lambda place: place.write_text(json.dumps(card, indent=1) + "\n"))
-    return card["genes"], card
+    return card["parameters"], card

@@ -60,11 +60,13 @@ MOST = 600.0  # an exponent that does not overflow
 CLOSE = 1e-3  # boundaries of Bernoulli arms nearer to 0 or 1 are taken for it, and |delta| is larger by it
 
 
-def at_budget(genes: Floats, fair: float) -> Floats:
-    """The same genes (P, 18), with the weight of ln n for beta, and nu for kappa. fair: ln(T / K)."""
-    own = genes.copy()
-    own[:, 1] += genes[:, 6] * (fair - HUNDRED)
-    own[:, 3] = [abs(kappa) * math.exp(min(mu * (fair - HUNDRED), MOST)) for kappa, mu in genes[:, [3, 7]].tolist()]
+def at_budget(parameters: Floats, fair: float) -> Floats:
+    """The same parameters (P, 18), with the weight of ln n for beta, and nu for kappa. fair: ln(T / K)."""
+    own = parameters.copy()
+    own[:, 1] += parameters[:, 6] * (fair - HUNDRED)
+    own[:, 3] = [
+        abs(kappa) * math.exp(min(mu * (fair - HUNDRED), MOST)) for kappa, mu in parameters[:, [3, 7]].tolist()
+    ]
     return own
 
 
@@ -108,16 +110,16 @@ class Own(NamedTuple):
     centre: float  # boundary of Bernoulli arms, else NaN
     sigma2: float
     fair: float  # ln(T / K)
-    genes: Floats  # (P, 18), as of `at_budget`
+    parameters: Floats  # (P, 18), as of `at_budget`
     nets: Floats  # (P, LAYERS, HIDDEN), of `network`, or (0, 0, 0)
 
 
 @inlined
 def _index_at(n, margin, own, row):
-    """The index of an arm with n >= 1 pulls whose empirical mean has this margin, by the genes of a row."""
+    """The index of an arm with n >= 1 pulls whose empirical mean has this margin, by the parameters of a row."""
     side = 1.0 if margin >= 0.0 else -1.0
-    w = evidence(n, abs(margin), own.centre, side, own.sigma2, own.genes, row)
-    index = formula(n, w, own.fair, own.genes, row)
+    w = evidence(n, abs(margin), own.centre, side, own.sigma2, own.parameters, row)
+    index = formula(n, w, own.fair, own.parameters, row)
     if len(own.nets) > 0:
         features = own_features(n, w, own.centre + margin, own.fair)
         index += single_correction(own.nets, row, features, side, own.fair)
@@ -125,7 +127,7 @@ def _index_at(n, margin, own, row):
 
 
 def arm_index(own: Any, n: Any, margin: Any) -> Any:
-    """The same for players, by the genes of the only row."""
+    """The same for players, by the parameters of the only row."""
     return _index_at(n, margin, own, 0)
 
 
@@ -140,7 +142,7 @@ def indices(n: Floats, margin: Floats, own: Own, per_row: int) -> Floats:
 
     Args:
         n, margin: (m,), n >= 1.
-        own: of all rows. per_row: how many arms in a row have the same genes.
+        own: of all rows. per_row: how many arms in a row have the same parameters.
     """
     out = np.empty(len(n))
     _indices(n, margin, own, per_row, out)

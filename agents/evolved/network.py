@@ -46,15 +46,15 @@ SHARED = (
 SINGLE = (*OWN[:-1], *SHARED[:3])  # the inputs of arms that do not depend on each other
 LAYERS = len(OWN) + len(SHARED) + 1  # the last holds `out`
 BIAS, SIDE, RICH = (len(OWN) + SHARED.index(name) for name in ("bias", "side", "rich"))
-WEIGHTS = tuple(f"{layer}_{h}" for layer in (*OWN, *SHARED, "out") for h in range(HIDDEN))  # names of all genes
+WEIGHTS = tuple(f"{layer}_{h}" for layer in (*OWN, *SHARED, "out") for h in range(HIDDEN))  # names of all parameters
 HUNDRED = math.log(100.0)
 
 Floats = NDArray[np.float64]
 
 
-def nets_of(genes: Floats) -> Floats:
-    """Networks (P, LAYERS, HIDDEN) of genes (P, number of WEIGHTS); (0, 0, 0) where none corrects anything."""
-    nets = np.ascontiguousarray(genes, np.float64).reshape(len(genes), LAYERS, HIDDEN)
+def nets_of(parameters: Floats) -> Floats:
+    """Networks (P, LAYERS, HIDDEN) of parameters (P, number of WEIGHTS); (0, 0, 0) where none corrects anything."""
+    nets = np.ascontiguousarray(parameters, np.float64).reshape(len(parameters), LAYERS, HIDDEN)
     return nets if nets[:, -1].any() else np.zeros((0, 0, 0))
 
 

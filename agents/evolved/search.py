@@ -1,4 +1,4 @@
-"""Gradients from pairs of candidates: a search for many genes at once, in the form of that of the package cmaes.
+"""Gradients from pairs of candidates: a search for many parameters at once, in the form of that of the package cmaes.
 
 Each generation draws directions z, and compares the candidates x + s z and x - s z, which have played the same
 episodes. The mean of z (f(x + s z) - f(x - s z)) / 2 s estimates the gradient of f (Salimans et al. 2017); differences

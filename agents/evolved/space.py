@@ -1,4 +1,4 @@
-"""The genes that are searched: where the search starts, how far it goes, and what losses are compared with."""
+"""The parameters that are searched: where the search starts, how far it goes, and what losses are compared with."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bandit_envs import Task
 
 from . import network
 from .formula import LSA, PARAMETERS
-from .genes import STOPPING, index_start
+from .parameters import STOPPING, index_start
 
 __all__ = ["SearchSpace", "search_space", "starting_point"]
 
@@ -26,10 +26,10 @@ FINER = 0.3  # of their scales are the parameters of the index searched by, toge
 
 
 def starting_point(stops: bool) -> tuple[list[float], list[float], list[float]]:
-    """The genes of the index of LSA, which losses are compared with; where the search starts; and the scales.
+    """The parameters of the index of LSA, which losses are compared with; where the search starts; and the scales.
 
     Args:
-        stops: whether the agent stops by itself, so that it has two genes more.
+        stops: whether the agent stops by itself, so that it has two parameters more.
     """
     start = index_start(stops)
     return [*LSA, *start[len(LSA) :]], start, [*SCALES, *(STOP_SCALES if stops else ())]
@@ -37,11 +37,11 @@ def starting_point(stops: bool) -> tuple[list[float], list[float], list[float]]:
 
 @dataclass(frozen=True)
 class SearchSpace:
-    """The genes that are searched; a point x of the space stands for genes, and x = 0 for those of the start.
+    """The parameters that are searched; a point x of the space stands for parameters, and x = 0 for those of the start.
 
     Attributes:
-        names, start, scales: of all genes. searched: the numbers of those that are searched, (S,).
-        reference: genes to compare losses with. bends: which genes of a network are searched, (W,).
+        names, start, scales: of all parameters. searched: the numbers of those that are searched, (S,).
+        reference: parameters to compare losses with. bends: which parameters of a network are searched, (W,).
     """
 
     names: list[str]
@@ -51,24 +51,24 @@ class SearchSpace:
     reference: list[float]
     bends: NDArray[np.bool_]
 
-    def genes(self, x: Floats) -> list[float]:
-        """The genes at a point x, (S,): those that are searched lie x times their scales away from the start."""
+    def parameters(self, x: Floats) -> list[float]:
+        """The parameters at a point x, (S,): those that are searched lie x times their scales away from the start."""
         at = self.start.copy()
         at[self.searched] += self.scales[self.searched] * x
         return [float(v) for v in at]
 
-    def with_network(self, genes: Sequence[float], seed: int) -> SearchSpace:
-        """The space around these genes and a network that corrects nothing yet.
+    def with_network(self, parameters: Sequence[float], seed: int) -> SearchSpace:
+        """The space around these parameters and a network that corrects nothing yet.
 
         Args:
-            genes: without a network. seed: of the weights of its bends.
+            parameters: without a network. seed: of the weights of its bends.
         """
         bends = self.bends[: -network.HIDDEN]
         weights = np.where(bends, BEND * np.random.default_rng(seed).standard_normal(len(bends)), 0.0)
         scales = np.concatenate([FINER * self.scales, BENDING * bends, np.full(network.HIDDEN, OUT)])
         kept = np.zeros(len(scales), np.bool_)
         kept[self.searched], kept[len(self.scales) :] = True, scales[len(self.scales) :] > 0
-        start = np.concatenate([genes, weights, np.zeros(network.HIDDEN)])
+        start = np.concatenate([parameters, weights, np.zeros(network.HIDDEN)])
         return replace(
             self,
             names=[*self.names, *network.WEIGHTS],
@@ -80,11 +80,11 @@ class SearchSpace:
 
 
 def search_space(task: Task, local: bool, wanted: Sequence[str] | None) -> SearchSpace:
-    """The genes to search for a task.
+    """The parameters to search for a task.
 
     Args:
         task: how its episodes end decides. local: whether the network of an arm sees that arm alone.
-        wanted: names of genes; None for all with a scale.
+        wanted: names of parameters; None for all with a scale.
 
     Raises:
         ValueError: if they are too few, or not all can be searched.

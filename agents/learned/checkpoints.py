@@ -93,7 +93,7 @@ class Checkpoints(BaseCallback):
             mean += (weight - mean) / self.averaged
 
     def _evaluate(self) -> None:
-        """Evaluate the mean of the weights, and remember it as a checkpoint."""
+        """Evaluate the mean of the weights, and keep it as a checkpoint."""
         began = time.perf_counter()
         policy = self.model.policy
         present = {name: weight.clone() for name, weight in policy.state_dict().items()}

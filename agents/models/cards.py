@@ -23,10 +23,10 @@ __all__ = [
     "PPO",
     "Network",
     "card_path",
-    "genes_on",
+    "parameters_on",
     "stored_card",
     "stored_for",
-    "stored_genes",
+    "stored_parameters",
     "stored_weights",
 ]
 
@@ -118,22 +118,23 @@ def stored_weights(name: str, task: Task) -> tuple[dict[str, Any], dict[str, NDA
         return card, dict(archive)
 
 
-def genes_on(card: Mapping[str, Any]) -> dict[str, float]:
-    """The genes of `evolved` on a card, by name.
+def parameters_on(card: Mapping[str, Any]) -> dict[str, float]:
+    """The parameters of `evolved` on a card, by name.
 
     Raises:
         ValueError, KeyError: if they are not there, or are no numbers.
     """
-    told = zip(card["names"], card["genes"], strict=True)
-    return {name: number(f"the gene {name!r:.80}", gene) for name, gene in told}
+    key = "parameters" if "parameters" in card else "genes"  # that of earlier versions
+    told = zip(card["names"], card[key], strict=True)
+    return {name: number(f"the parameter {name!r:.80}", parameter) for name, parameter in told}
 
 
-def stored_genes(task: Task, names: Sequence[str]) -> list[float]:
-    """The genes of `evolved` of these names for a task; 0, which leaves an index as it was, where a card has none."""
+def stored_parameters(task: Task, names: Sequence[str]) -> list[float]:
+    """The parameters of `evolved` of these names for a task; 0, which changes nothing, where a card has none."""
     card = stored_card("evolved", task)
     with reading(card_path("evolved", task)):
-        genes = genes_on(card)
-    return [genes.get(name, 0.0) for name in names]
+        parameters = parameters_on(card)
+    return [parameters.get(name, 0.0) for name in names]
 
 
 @dataclass(frozen=True)

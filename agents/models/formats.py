@@ -22,6 +22,7 @@ ENTRIES = (
     ("env_kwargs", (dict, type(None)), "an object"),
     ("names", list, "a list"),
     ("genes", list, "a list"),
+    ("parameters", list, "a list"),
 )
 
 

@@ -1,4 +1,4 @@
-"""The agent's course through what has been told: what it has seen, its memory, and the measurement that it wants next.
+"""The agent's course through what has been told: what it has seen, its state, and the measurement that it wants next.
 
 A `Run` depends on nothing but the results, in the order in which they came: after each of them, or after all those of
 a table, the agent decides, so that it stops whoever has reported what, asked or not. With one question and one result
@@ -8,7 +8,7 @@ Results may also come for other arms than the one that the agent wants. There ar
 
 * One that `resumes` decides by all results there are. After a result that it has not asked for, its state is built
   anew from the statistics.
-* One that goes by rounds has a memory that statistics do not tell. A result that it has not asked for is kept, and
+* One that goes by rounds has a state that statistics do not tell. A result that it has not asked for is kept, and
   handed to it when it wants that arm. The samples of an arm are independent of when they are taken, so that its
   decisions are those of an episode without such results.
 
@@ -133,7 +133,7 @@ class Run:
         self.course: list[Result] | None = [] if task.observation == "history" else None
         self.bank: dict[int, list[Floats]] = {}
         self.told = 0
-        self.memory: Any = None
+        self.state: Any = None
         self.arm, self.left, self.over = UNDECIDED, 0, False
         self.answer: Bools | None = None
         self.final: Statistics | None = None
@@ -146,7 +146,7 @@ class Run:
     def copy(self) -> Run:
         """A run that moves on by itself, and is told nothing."""
         twin = copy.copy(self)
-        twin.seen, twin.memory = self.seen.at(slice(None)), copy.deepcopy(self.memory)
+        twin.seen, twin.state = self.seen.at(slice(None)), copy.deepcopy(self.state)
         twin.course = None if self.course is None else self.course.copy()
         return twin
 
@@ -212,7 +212,7 @@ class Run:
             all_seen: all results, those in the bank included.
         """
         run = self
-        if run.memory is None and not run.over:  # an agent's own answer may depend on its memory
+        if run.state is None and not run.over:  # an agent's own answer may depend on its state
             run = self.copy()
             run.decide()
         return run._recommended(all_seen) if run.answer is None else run.answer
@@ -225,7 +225,7 @@ class Run:
         self._take_in(arm, sample)
         self.left -= 1
         if arm != self.arm:
-            self.memory = None
+            self.state = None
         if arm != self.arm or self.left == 0:
             self.arm = UNDECIDED
 
@@ -234,7 +234,7 @@ class Run:
         for arm, sample in results:
             self.told += 1
             self._take_in(arm, sample)
-        self.memory, self.arm = None, UNDECIDED
+        self.state, self.arm = None, UNDECIDED
         self._look_at_the_end()
         self.decide()
 
@@ -337,8 +337,8 @@ class Run:
             share = np.array([self.seen.spent / self.task.scale])
             plain = None if self.task.observation == "belief" else observation
             observation, order = look.view(statistics["pulls"], statistics["total"], share, plain, self.ranked)
-        begins = np.array([self.memory is None])
-        action, self.memory = self.agent.predict(observation, self.memory, begins, deterministic=True)
+        begins = np.array([self.state is None])
+        action, self.state = self.agent.predict(observation, self.state, begins, deterministic=True)
         if self.task.actions == "arm":
             return int(action[0] if look is None else look.arms(order, action)[0]), 1, None
         return int(action["arm"][0]), int(action["times"][0]), np.array(action["answer"][0], np.bool_)
@@ -350,7 +350,7 @@ class Run:
         observation = seen.observation(self._remaining(), self.public_seed)
         if self.course is not None:
             observation = self._history([*self.course, *self._unseen()])
-        answer: Bools = self.agent.recommended(observation, self.memory, np.zeros(1, np.int64))[0]
+        answer: Bools = self.agent.recommended(observation, self.state, np.zeros(1, np.int64))[0]
         return np.array(answer, np.bool_)
 
     def _guess(self, arm: int) -> Floats:

@@ -47,15 +47,15 @@ class Rules(NamedTuple):
 
 @fleeting
 class Own(NamedTuple):
-    """The rules of HDoC and its memory."""
+    """The rules of HDoC and its state."""
 
     rules: Rules
     undecided: Bools  # (E, K)
 
 
 @dataclass
-class Memory:
-    """Memory of HDoC for E episodes."""
+class State:
+    """State of HDoC for E episodes."""
 
     plans: Any  # (E,) the arm of this round
     undecided: Bools  # (E, K) the arms that are neither output nor deleted
@@ -138,12 +138,12 @@ class HDoC(PlanPolicy):
         factor = (2.0 * scale_of(self.task, sigma)) ** 2 / 2.0
         self.rules = Rules(float(p.threshold), float(p.tolerance), level, factor, place)
 
-    def remember(self, observation: Observation) -> Memory:
-        return Memory(self.new_plans(observation), np.ones(observation["pulls"].shape, np.bool_))
+    def initial_state(self, observation: Observation) -> State:
+        return State(self.new_plans(observation), np.ones(observation["pulls"].shape, np.bool_))
 
-    def rule(self, seen: Seen, observation: Observation, state: Memory, out: Ints) -> Any:
+    def rule(self, seen: Seen, observation: Observation, state: State, out: Ints) -> Any:
         if observation["pulls"].shape != state.undecided.shape:
             raise ValueError(
-                f"pulls {observation['pulls'].shape} do not fit a memory of episodes and arms {state.undecided.shape}"
+                f"pulls {observation['pulls'].shape} do not fit a state of episodes and arms {state.undecided.shape}"
             )
         return hdoc, (seen, state.plans, Own(self.rules, state.undecided), out)

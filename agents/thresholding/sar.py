@@ -7,7 +7,7 @@ departures  D1 ties go to the lowest index (the paper breaks them arbitrarily)
                in a phase of more than 64 pulls of each arm, in 64 passes of nearly equal numbers of pulls
 
 On Threshold the margin is the distance from the threshold. The K - 1 phases spend at most T pulls; it then stops, with
-the plug-in answer. Without its memory it refuses an episode that has begun; `begin_anew` makes one, with means over all
+the plug-in answer. Without its state it refuses an episode that has begun; `begin_anew` makes one, with means over all
 samples seen.
 """
 
@@ -20,7 +20,7 @@ import numpy as np
 
 from ..core.agent import LOCAL_PROBLEMS, Bools, Ints, Observation, seen_means
 from ..core.phases import phase_ends
-from ..core.round_policy import RoundMemory, RoundPolicy
+from ..core.round_policy import RoundPolicy, RoundState
 
 __all__ = ["SAR"]
 
@@ -28,8 +28,8 @@ PASSES = 64  # over Q in a phase, at most: enough for answers on the way, few en
 
 
 @dataclass
-class Memory(RoundMemory):
-    """Memory of MD-SAR for E episodes."""
+class State(RoundState):
+    """State of MD-SAR for E episodes."""
 
     Q: Bools  # (E, K) arms still pulled
     k: Ints  # (E,) phases begun
@@ -53,40 +53,40 @@ class SAR(RoundPolicy):
             raise ValueError(f"sar needs a budget > K = {K}, got {budget}")
         self.pulls = np.diff(phase_ends(K, budget))  # of each arm of Q in phases 1 .. K - 1
 
-    def remember(self, observation: Observation) -> Memory:
+    def initial_state(self, observation: Observation) -> State:
         E, K = observation["pulls"].shape
         zeros = np.zeros((2, E), np.int64)
-        return Memory(**RoundMemory.of(E, K, self.task.D), Q=np.ones((E, K), np.bool_), k=zeros[0], passes=zeros[1])
+        return State(**RoundState.of(E, K, self.task.D), Q=np.ones((E, K), np.bool_), k=zeros[0], passes=zeros[1])
 
-    def start(self, observation: Observation, memory: Memory, slots: Ints) -> None:
-        memory.Q[slots], memory.k[slots] = True, 0
-        self._query(observation, memory, slots)
+    def start(self, observation: Observation, state: State, slots: Ints) -> None:
+        state.Q[slots], state.k[slots] = True, 0
+        self._query(observation, state, slots)
 
-    def look(self, observation: Observation, memory: Memory, slots: Ints) -> None:
-        within = memory.passes[slots] < np.minimum(self.pulls[memory.k[slots] - 1], PASSES)
-        self._pass(observation, memory, slots[within])
+    def look(self, observation: Observation, state: State, slots: Ints) -> None:
+        within = state.passes[slots] < np.minimum(self.pulls[state.k[slots] - 1], PASSES)
+        self._pass(observation, state, slots[within])
         slots = slots[~within]
         D = np.abs(self.problem.margin(seen_means(observation, slots)))
         while len(slots):
-            farthest = np.where(memory.Q[slots], D, -1.0).argmax(axis=1)
-            memory.Q[slots, farthest] = False  # line 6
-            over = memory.k[slots] == len(self.pulls)
-            memory.stop(slots[over], self.recommend(observation, slots=slots[over]))
+            farthest = np.where(state.Q[slots], D, -1.0).argmax(axis=1)
+            state.Q[slots, farthest] = False  # line 6
+            over = state.k[slots] == len(self.pulls)
+            state.stop(slots[over], self.recommend(observation, slots=slots[over]))
             D, slots = D[~over], slots[~over]
-            idle = self._query(observation, memory, slots)
+            idle = self._query(observation, state, slots)
             D, slots = D[idle], slots[idle]
 
-    def _query(self, observation: Observation, memory: Memory, slots: Ints) -> Bools:
+    def _query(self, observation: Observation, state: State, slots: Ints) -> Bools:
         """Begin the next phase of these episodes [line 5]. Returns which of them pull nothing in it, (S,)."""
-        live: Bools = self.pulls[memory.k[slots]] > 0
-        memory.k[slots] += 1
-        memory.passes[slots] = 0
-        self._pass(observation, memory, slots[live])
+        live: Bools = self.pulls[state.k[slots]] > 0
+        state.k[slots] += 1
+        state.passes[slots] = 0
+        self._pass(observation, state, slots[live])
         return ~live
 
-    def _pass(self, observation: Observation, memory: Memory, slots: Ints) -> None:
+    def _pass(self, observation: Observation, state: State, slots: Ints) -> None:
         """The next pass over the arms of Q; all passes of a phase together make its pulls.   # D2"""
-        pulls, j = self.pulls[memory.k[slots] - 1], memory.passes[slots]
+        pulls, j = self.pulls[state.k[slots] - 1], state.passes[slots]
         size = np.minimum(pulls, PASSES)
-        memory.passes[slots] += 1
-        memory.write_all(slots, memory.Q[slots], pulls * (j + 1) // size - pulls * j // size, observation["total"])
+        state.passes[slots] += 1
+        state.write_all(slots, state.Q[slots], pulls * (j + 1) // size - pulls * j // size, observation["total"])

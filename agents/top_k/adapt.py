@@ -27,7 +27,7 @@ from ..core.agent import Ints, Observation
 from ..core.confidence import LEAST, MOST, delta_of, tolerance_of, width_of
 from ..core.plan_policy import add, count_pulls, round_rule
 from .draws import Seeds, draw, draw_evenly, uniform
-from .selection import High, SelectionMemory, TopKAgent, rank
+from .selection import High, SelectionState, TopKAgent, rank
 
 __all__ = ["Adapt", "Pi1", "Pi2", "Pi3", "direct_pulls"]
 
@@ -59,7 +59,7 @@ class Rules(NamedTuple):
 
 @fleeting
 class Own(NamedTuple):
-    """The rules of a policy, its memory and its seeds."""
+    """The rules of a policy, its state and its seeds."""
 
     rules: Rules
     high: High
@@ -197,7 +197,7 @@ class _Policy(TopKAgent):
             return {"delta": "which is needed to stop, and for the cap: with a budget it does not stop"}
         return {}
 
-    def rule(self, seen: Any, observation: Observation, state: SelectionMemory, out: Ints) -> Any:
+    def rule(self, seen: Any, observation: Observation, state: SelectionState, out: Ints) -> Any:
         _, public_seed = self.beside(observation, state.high)
         return draws_evenly, (seen, state.plans, Own(self.rules, state.high, Seeds(public_seed, self.seed)), out)
 
@@ -237,7 +237,7 @@ class Pi2(_Policy):
 class _Drawing(_Policy):
     """What pi_3 and pi_4 share."""
 
-    def rule(self, seen: Any, observation: Observation, state: SelectionMemory, out: Ints) -> Any:
+    def rule(self, seen: Any, observation: Observation, state: SelectionState, out: Ints) -> Any:
         variance, public_seed = self.beside(observation, state.high)
         own = Own(self.rules, state.high, Seeds(public_seed, self.seed))
         return draws, (Samples(seen.pulls, seen.mean, variance), state.plans, own, out)

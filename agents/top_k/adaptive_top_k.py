@@ -12,7 +12,7 @@ departures  D1 fractional numbers of pulls are rounded up
             D5 constants="practical", which are ours: after round r an undecided arm has 2^(r+2) pulls, the means are
                those of all of them, and the margin is 1.1 W / sqrt(2^(r+2)); nothing is proved of them
 
-Without its memory it refuses an episode that has begun; `begin_anew` makes one, and it takes fresh samples.
+Without its state it refuses an episode that has begun; `begin_anew` makes one, and it takes fresh samples.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from bandit_envs.kernels import PULLS_LIMIT, choice
 
 from ..core.agent import Bools, Floats, Ints, Observation
 from ..core.confidence import delta_of, scale_of, tolerance_of
-from .elimination import SetMemory, SetPolicy
+from .elimination import SetPolicy, SetState
 
 __all__ = ["AcceptReject", "AdaptiveTopK", "accept_and_reject", "pulls_per_arm"]
 
@@ -61,42 +61,42 @@ class AcceptReject(SetPolicy):
     tolerance: float  # of the mean loss of the answer; < 0: no such test
     reuse: bool = False  # pool the samples of all rounds; `times` are then pulls of an arm in all rounds together
 
-    def proceed(self, observation: Observation, memory: Any, slots: Ints) -> None:
-        r, wanted = memory.round[slots], self.k - memory.A[slots].sum(axis=1)
-        over = (self.margin[r] * wanted <= self.tolerance * self.k) | self.decided(memory, slots)  # line 3
+    def proceed(self, observation: Observation, state: Any, slots: Ints) -> None:
+        r, wanted = state.round[slots], self.k - state.A[slots].sum(axis=1)
+        over = (self.margin[r] * wanted <= self.tolerance * self.k) | self.decided(state, slots)  # line 3
         done, slots = slots[over], slots[~over]
-        self.finish(memory, done, memory.means_since(done, observation))  # lines 16, 17
-        memory.round[slots] += 1
-        self.pull_round(observation, memory, slots)
+        self.finish(state, done, state.means_since(done, observation))  # lines 16, 17
+        state.round[slots] += 1
+        self.pull_round(observation, state, slots)
 
-    def decided(self, memory: Any, slots: Ints) -> Bools:
+    def decided(self, state: Any, slots: Ints) -> Bools:
         """Whether no arm is undecided: all places are taken, or as many arms are left as places."""
-        wanted = self.k - memory.A[slots].sum(axis=1)
-        decided: Bools = (wanted == 0) | (memory.S[slots].sum(axis=1) == wanted)
+        wanted = self.k - state.A[slots].sum(axis=1)
+        decided: Bools = (wanted == 0) | (state.S[slots].sum(axis=1) == wanted)
         return decided
 
-    def pull_round(self, observation: Observation, memory: Any, slots: Ints) -> None:
+    def pull_round(self, observation: Observation, state: Any, slots: Ints) -> None:
         """Line 5."""
-        r = memory.round[slots]
+        r = state.round[slots]
         if not self.reuse:
-            memory.mark(slots, observation)
-        memory.pull(slots, self.pulls_in(r), observation)
+            state.mark(slots, observation)
+        state.pull(slots, self.pulls_in(r), observation)
 
     def pulls_in(self, r: Ints) -> Ints:
         """Pulls of each undecided arm in rounds r."""
         return self.times[r] - self.times[r - 1] if self.reuse else self.times[r]
 
-    def look(self, observation: Observation, memory: Any, slots: Ints) -> None:
-        m = memory.means_since(slots, observation)
-        margin = self.margin[memory.round[slots]]
-        S, A = accept_and_reject(m, memory.S[slots], memory.A[slots], self.k, margin)
-        memory.S[slots], memory.A[slots] = S, A
-        self.proceed(observation, memory, slots)
+    def look(self, observation: Observation, state: Any, slots: Ints) -> None:
+        m = state.means_since(slots, observation)
+        margin = self.margin[state.round[slots]]
+        S, A = accept_and_reject(m, state.S[slots], state.A[slots], self.k, margin)
+        state.S[slots], state.A[slots] = S, A
+        self.proceed(observation, state, slots)
 
 
 @dataclass
-class Memory(SetMemory):
-    """Memory of ADAPTIVETOPK for E episodes."""
+class State(SetState):
+    """State of ADAPTIVETOPK for E episodes."""
 
     owed: Ints  # (E,) arms that get one pull more when the budget ends; -1 before its last round
 
@@ -116,7 +116,7 @@ class AdaptiveTopK(AcceptReject):
     """
 
     name, source = "adaptive-top-k", "Chen, Chen, Zhang & Zhou, ICML 2017, Algorithm 1"
-    solves, stops, anytime, memory = ("TopK", "BestArm"), True, False, Memory
+    solves, stops, anytime, state_class = ("TopK", "BestArm"), True, False, State
     needs = "delta or budget"
     promises = ("aggregate",)
 
@@ -137,35 +137,35 @@ class AdaptiveTopK(AcceptReject):
             self.margin = np.append(2 * width, SLACK * width / np.sqrt(self.times[1:]))
         self.tolerance = tolerance_of(self) if self.task.budget is None else -1.0  # D4
 
-    def start(self, observation: Observation, memory: Memory, slots: Ints) -> None:
-        memory.owed[slots] = -1
-        super().start(observation, memory, slots)
+    def start(self, observation: Observation, state: State, slots: Ints) -> None:
+        state.owed[slots] = -1
+        super().start(observation, state, slots)
 
-    def pull_round(self, observation: Observation, memory: Memory, slots: Ints) -> None:
+    def pull_round(self, observation: Observation, state: State, slots: Ints) -> None:
         if self.task.budget is not None:
-            left, size = observation["remaining"][slots, 0], memory.S[slots].sum(axis=1)
-            poor = self.pulls_in(memory.round[slots]) * size > left
-            self._spread(observation, memory, slots[poor], left[poor], size[poor])
+            left, size = observation["remaining"][slots, 0], state.S[slots].sum(axis=1)
+            poor = self.pulls_in(state.round[slots]) * size > left
+            self._spread(observation, state, slots[poor], left[poor], size[poor])
             slots = slots[~poor]
-        super().pull_round(observation, memory, slots)
+        super().pull_round(observation, state, slots)
 
-    def _spread(self, observation: Observation, memory: Memory, slots: Ints, left: Ints, size: Ints) -> None:
+    def _spread(self, observation: Observation, state: State, slots: Ints, left: Ints, size: Ints) -> None:
         """The last pulls of a budget, not marked: the samples of the round before still count.   # D4"""
-        memory.owed[slots] = left % size
+        state.owed[slots] = left % size
         some = left >= size
-        memory.pull(slots[some], (left // size)[some], observation)
-        self._top_up(observation, memory, slots[~some])
+        state.pull(slots[some], (left // size)[some], observation)
+        self._top_up(observation, state, slots[~some])
 
-    def _top_up(self, observation: Observation, memory: Memory, slots: Ints) -> None:
+    def _top_up(self, observation: Observation, state: State, slots: Ints) -> None:
         """One pull more for the lowest arms, as many as are owed; where none are, the end."""
-        owed, S = memory.owed[slots], memory.S[slots]
-        memory.owed[slots] = 0
+        owed, S = state.owed[slots], state.S[slots]
+        state.owed[slots] = 0
         lowest = S & (np.cumsum(S, axis=1) <= owed[:, None])
-        memory.write_all(slots, lowest, 1, np.asarray(observation["total"], np.float64))
+        state.write_all(slots, lowest, 1, np.asarray(observation["total"], np.float64))
         done = slots[owed == 0]
-        self.finish(memory, done, memory.means_since(done, observation))
+        self.finish(state, done, state.means_since(done, observation))
 
-    def look(self, observation: Observation, memory: Memory, slots: Ints) -> None:
-        last = memory.owed[slots] >= 0
-        self._top_up(observation, memory, slots[last])
-        super().look(observation, memory, slots[~last])
+    def look(self, observation: Observation, state: State, slots: Ints) -> None:
+        last = state.owed[slots] >= 0
+        self._top_up(observation, state, slots[last])
+        super().look(observation, state, slots[~last])

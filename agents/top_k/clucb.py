@@ -64,7 +64,7 @@ class Kept(NamedTuple):
 
 @fleeting
 class Own(NamedTuple):
-    """The rules of CLUCB and its memory."""
+    """The rules of CLUCB and its state."""
 
     rules: Rules
     M: High
@@ -79,8 +79,8 @@ class Difference(NamedTuple):
 
 
 @dataclass
-class Memory:
-    """Memory of CLUCB for E episodes."""
+class State:
+    """State of CLUCB for E episodes."""
 
     plans: Any  # (E,) the arm of this round
     high: High  # M
@@ -210,10 +210,10 @@ class CLUCB(TopKAgent):
         tolerance = -math.inf if self.budgeted else weight * self.task.parameters["epsilon"]  # D1
         self.rules = Rules(self.k, tolerance, level, 2.0 * scale_of(self.task, sigma) ** 2)
 
-    def remember(self, observation: Observation) -> Memory:
+    def initial_state(self, observation: Observation) -> State:
         E, K = observation["pulls"].shape
-        return Memory(self.new_plans(observation), High.of(E, K), Kept.of(E, K))
+        return State(self.new_plans(observation), High.of(E, K), Kept.of(E, K))
 
-    def rule(self, seen: Seen, observation: Observation, state: Memory, out: Ints) -> Any:
+    def rule(self, seen: Seen, observation: Observation, state: State, out: Ints) -> Any:
         state.high.check(observation["pulls"])
         return clucb, (seen, state.plans, Own(self.rules, state.high, state.kept), out)

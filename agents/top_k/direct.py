@@ -4,7 +4,7 @@ symbols     n arms, m = k wanted, p_a the empirical mean of arm a
 departures  D1 ties go to the lowest arm
             D2 the paper's rewards lie in [0, 1]; samples of sub-Gaussian scale sigma count as rewards of width 2 sigma
 
-Without its memory it refuses an episode that has begun; `begin_anew` makes one, and it takes fresh samples.
+Without its state it refuses an episode that has begun; `begin_anew` makes one, and it takes fresh samples.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ class Direct(SetPolicy):
         times = pulls_per_arm(self.task.K, epsilon, delta, 2 * scale_of(self.task, sigma))
         self.times = int(affordable(self.name, epsilon, [times])[0])
 
-    def proceed(self, observation: Observation, memory: Any, slots: Ints) -> None:
-        memory.pull(slots, self.times, observation)  # lines 1-3
+    def proceed(self, observation: Observation, state: Any, slots: Ints) -> None:
+        state.pull(slots, self.times, observation)  # lines 1-3
 
-    def look(self, observation: Observation, memory: Any, slots: Ints) -> None:
-        self.finish(memory, slots, memory.means_since(slots, observation))  # lines 4, 5
+    def look(self, observation: Observation, state: Any, slots: Ints) -> None:
+        self.finish(state, slots, state.means_since(slots, observation))  # lines 4, 5

@@ -17,9 +17,9 @@ from bandit_envs import Task
 from bandit_envs.kernels import PULLS_LIMIT
 
 from ..core.agent import Bools, Floats, Ints, Observation, seen_means, unfit
-from ..core.round_policy import RoundMemory, RoundPolicy
+from ..core.round_policy import RoundPolicy, RoundState
 
-__all__ = ["SetMemory", "SetPolicy", "affordable", "best_of", "size_of_answer", "with_best"]
+__all__ = ["SetState", "SetPolicy", "affordable", "best_of", "size_of_answer", "with_best"]
 
 
 def best_of(m: Floats, S: Bools, size: Any) -> Bools:
@@ -63,8 +63,8 @@ def affordable(name: str, epsilon: float, times: Sequence[int]) -> Ints:
 
 
 @dataclass
-class SetMemory(RoundMemory):
-    """Memory of E episodes: sets, and the mark since which samples count."""
+class SetState(RoundState):
+    """State of E episodes: sets, and the mark since which samples count."""
 
     S: Bools  # (E, K) arms that are undecided
     A: Bools  # (E, K) accepted arms
@@ -105,19 +105,19 @@ class SetPolicy(RoundPolicy):
     Until it has stopped, its answer is the accepted arms and the best of the undecided ones by their empirical means.
     """
 
-    memory: type[SetMemory] = SetMemory
+    state_class: type[SetState] = SetState
 
     def __init__(self, task: Any) -> None:
         super().__init__(task)
         self.k = size_of_answer(self.task)
 
-    def remember(self, observation: Observation) -> Any:
-        return self.memory(**self.memory.blank(*observation["pulls"].shape))
+    def initial_state(self, observation: Observation) -> Any:
+        return self.state_class(**self.state_class.blank(*observation["pulls"].shape))
 
-    def start(self, observation: Observation, memory: Any, slots: Ints) -> None:
-        memory.S[slots], memory.A[slots], memory.round[slots] = True, False, 0
-        memory.mark(slots, observation)
-        self.proceed(observation, memory, slots)
+    def start(self, observation: Observation, state: Any, slots: Ints) -> None:
+        state.S[slots], state.A[slots], state.round[slots] = True, False, 0
+        state.mark(slots, observation)
+        self.proceed(observation, state, slots)
 
     def choose(self, observation: Observation, state: Any) -> tuple[Ints, Ints]:
         if observation["pulls"].shape != state.S.shape:
@@ -125,19 +125,19 @@ class SetPolicy(RoundPolicy):
         return super().choose(observation, state)
 
     @abstractmethod
-    def proceed(self, observation: Observation, memory: Any, slots: Ints) -> None:
+    def proceed(self, observation: Observation, state: Any, slots: Ints) -> None:
         """Write the next plans of these episodes, or stop."""
 
     def answer(self, m: Floats, S: Bools, A: Bools) -> Bools:
         """The answer by estimates m of the means, (..., K)."""
         return with_best(m, S, A, self.k)
 
-    def finish(self, memory: Any, slots: Ints, m: Floats) -> None:
+    def finish(self, state: Any, slots: Ints, m: Floats) -> None:
         """Stop these episodes with the answer by m, (S, K)."""
-        memory.stop(slots, self.answer(m, memory.S[slots], memory.A[slots]))
+        state.stop(slots, self.answer(m, state.S[slots], state.A[slots]))
 
     def recommend(self, observation: Observation, state: Any = None, slots: Ints | None = None) -> Bools:
-        """The algorithm's answer as of now; the plug-in one without its memory."""
+        """The algorithm's answer as of now; the plug-in one without its state."""
         if state is None:
             return super().recommend(observation, state, slots)
         means = seen_means(observation, slots)

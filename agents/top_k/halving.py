@@ -4,7 +4,7 @@ symbols     n arms, m = k wanted, R_l the arms that remain in round l, e_l and d
 departures  D1 ties go to the lowest arm
             D2 the paper's rewards lie in [0, 1]; samples of sub-Gaussian scale sigma count as rewards of width 2 sigma
 
-Without its memory it refuses an episode that has begun; `begin_anew` makes one, and it takes fresh samples.
+Without its state it refuses an episode that has begun; `begin_anew` makes one, and it takes fresh samples.
 """
 
 from __future__ import annotations
@@ -50,14 +50,14 @@ class Halving(SetPolicy):
         self.sizes = np.array([size for size, _ in rounds] + [self.k])
         self.times = affordable(self.name, epsilon, [times for _, times in rounds])
 
-    def proceed(self, observation: Observation, memory: Any, slots: Ints) -> None:
-        memory.mark(slots, observation)
-        memory.pull(slots, self.times[memory.round[slots]], observation)  # lines 4-6
+    def proceed(self, observation: Observation, state: Any, slots: Ints) -> None:
+        state.mark(slots, observation)
+        state.pull(slots, self.times[state.round[slots]], observation)  # lines 4-6
 
-    def look(self, observation: Observation, memory: Any, slots: Ints) -> None:
-        memory.round[slots] += 1
-        m = memory.means_since(slots, observation)
-        memory.S[slots] = best_of(m, memory.S[slots], self.sizes[memory.round[slots]])  # lines 7, 8
-        over = memory.round[slots] == len(self.times)
-        memory.stop(slots[over], memory.S[slots[over]])  # line 11
-        self.proceed(observation, memory, slots[~over])
+    def look(self, observation: Observation, state: Any, slots: Ints) -> None:
+        state.round[slots] += 1
+        m = state.means_since(slots, observation)
+        state.S[slots] = best_of(m, state.S[slots], self.sizes[state.round[slots]])  # lines 7, 8
+        over = state.round[slots] == len(self.times)
+        state.stop(slots[over], state.S[slots[over]])  # line 11
+        self.proceed(observation, state, slots[~over])

@@ -17,7 +17,7 @@ cost        2^(2r) ln(n R / (delta epsilon K)) per arm: the form of Theorem 2 wh
             matter: the latter takes twice the samples that Hoeffding's inequality needs.
 departures  D1 samples of sub-Gaussian scale sigma count as rewards in an interval of width W = 2 sigma
 
-Without its memory it refuses an episode that has begun; `begin_anew` makes one, and it takes fresh samples.
+Without its state it refuses an episode that has begun; `begin_anew` makes one, and it takes fresh samples.
 """
 
 from __future__ import annotations

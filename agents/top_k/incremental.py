@@ -3,7 +3,7 @@
 symbols     n arms, m = k wanted; S_l the arms selected (A here), R_l those that remain (S here) in round l
 departures  D1 those of Median Elimination, which it calls
 
-Without its memory it refuses an episode that has begun; `begin_anew` makes one, and it takes fresh samples.
+Without its state it refuses an episode that has begun; `begin_anew` makes one, and it takes fresh samples.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 
 from ..core.agent import Bools, Ints, Observation
 from ..core.confidence import delta_of, positive_tolerance_of
-from .elimination import SetMemory, SetPolicy, affordable, best_of
+from .elimination import SetPolicy, SetState, affordable, best_of
 from .median_elimination import elimination_pulls, pulls_per_arm, width_constant
 
 __all__ = ["Incremental", "incremental_pulls"]
@@ -27,8 +27,8 @@ def incremental_pulls(n: int, m: int, epsilon: float, delta: float, constant: fl
 
 
 @dataclass
-class Memory(SetMemory):
-    """Memory of INCREMENTAL for E episodes."""
+class State(SetState):
+    """State of INCREMENTAL for E episodes."""
 
     survivors: Bools  # (E, K) arms of S that Median Elimination has left
 
@@ -46,7 +46,7 @@ class Incremental(SetPolicy):
     """
 
     name, source = "incremental", "Kalyanakrishnan & Stone, ICML 2010, Algorithm 2"
-    solves, stops, memory = ("TopK", "BestArm"), True, Memory
+    solves, stops, state_class = ("TopK", "BestArm"), True, State
     needs = "delta"
     promises = ("aggregate", "each")
 
@@ -57,30 +57,30 @@ class Incremental(SetPolicy):
         times = [pulls_per_arm(r, epsilon, delta / self.k, constant) for r in range(most)]
         self.times = affordable(self.name, epsilon, times)
 
-    def start(self, observation: Observation, memory: Memory, slots: Ints) -> None:
-        memory.survivors[slots] = True
-        super().start(observation, memory, slots)
+    def start(self, observation: Observation, state: State, slots: Ints) -> None:
+        state.survivors[slots] = True
+        super().start(observation, state, slots)
 
-    def proceed(self, observation: Observation, memory: Memory, slots: Ints) -> None:
-        memory.mark(slots, observation)
+    def proceed(self, observation: Observation, state: State, slots: Ints) -> None:
+        state.mark(slots, observation)
         total = np.asarray(observation["total"], np.float64)
-        memory.write_all(slots, memory.survivors[slots], self.times[memory.round[slots]], total)
+        state.write_all(slots, state.survivors[slots], self.times[state.round[slots]], total)
 
-    def look(self, observation: Observation, memory: Memory, slots: Ints) -> None:
-        left = memory.survivors[slots]
-        left = best_of(memory.means_since(slots, observation), left, (left.sum(axis=1) + 1) // 2)
-        memory.survivors[slots] = left
-        memory.round[slots] += 1
-        self._select(memory, slots[left.sum(axis=1) == 1])
-        over = memory.A[slots].sum(axis=1) == self.k
-        memory.stop(slots[over], memory.A[slots[over]])  # line 6
-        self.proceed(observation, memory, slots[~over])
+    def look(self, observation: Observation, state: State, slots: Ints) -> None:
+        left = state.survivors[slots]
+        left = best_of(state.means_since(slots, observation), left, (left.sum(axis=1) + 1) // 2)
+        state.survivors[slots] = left
+        state.round[slots] += 1
+        self._select(state, slots[left.sum(axis=1) == 1])
+        over = state.A[slots].sum(axis=1) == self.k
+        state.stop(slots[over], state.A[slots[over]])  # line 6
+        self.proceed(observation, state, slots[~over])
 
-    def _select(self, memory: Memory, slots: Ints) -> None:
+    def _select(self, state: State, slots: Ints) -> None:
         """Line 4, and the next call of Median Elimination; it has nothing to do where one arm remains."""
         while len(slots):
-            memory.A[slots] |= memory.survivors[slots]
-            memory.S[slots] &= ~memory.survivors[slots]
-            memory.survivors[slots], memory.round[slots] = memory.S[slots], 0
-            wanted = memory.A[slots].sum(axis=1) < self.k
-            slots = slots[wanted & (memory.S[slots].sum(axis=1) == 1)]
+            state.A[slots] |= state.survivors[slots]
+            state.S[slots] &= ~state.survivors[slots]
+            state.survivors[slots], state.round[slots] = state.S[slots], 0
+            wanted = state.A[slots].sum(axis=1) < self.k
+            slots = slots[wanted & (state.S[slots].sum(axis=1) == 1)]

@@ -25,7 +25,7 @@ from bandit_envs.kernels import choice, fleeting, inlined, part
 from ..core.agent import Ints, Observation
 from ..core.confidence import delta_of, scale_of, tolerance_of
 from ..core.plan_policy import Seen, add, count_pulls, round_rule
-from .selection import High, SelectionMemory, TopKAgent, rank
+from .selection import High, SelectionState, TopKAgent, rank
 
 __all__ = ["KLLUCB", "kl", "kl_upper"]
 
@@ -58,7 +58,7 @@ class Side(NamedTuple):
 
 @fleeting
 class Own(NamedTuple):
-    """The rules of KL-LUCB and its memory."""
+    """The rules of KL-LUCB and its state."""
 
     rules: Rules
     J: High
@@ -179,6 +179,6 @@ class KLLUCB(TopKAgent):
         epsilon = -math.inf if self.budgeted else tolerance_of(self) / width
         self.rules = Rules(self.k, epsilon, lil, level, low, width, gaussian)
 
-    def rule(self, seen: Seen, observation: Observation, state: SelectionMemory, out: Ints) -> Any:
+    def rule(self, seen: Seen, observation: Observation, state: SelectionState, out: Ints) -> Any:
         state.high.check(observation["pulls"])
         return kl_lucb, (seen, state.plans, Own(self.rules, state.high), out)

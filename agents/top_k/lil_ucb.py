@@ -20,14 +20,14 @@ from bandit_envs.kernels import choice
 
 from ..core.agent import Bools, Floats, Ints, Observation
 from ..core.confidence import delta_of, scale_of
-from ..core.index_policy import IndexMemory, IndexPolicy
+from ..core.index_policy import IndexPolicy, IndexState
 
 __all__ = ["LilUCB"]
 
 
 @dataclass(kw_only=True)
-class Memory(IndexMemory):
-    """Memory of lil'UCB for E episodes."""
+class State(IndexState):
+    """State of lil'UCB for E episodes."""
 
     made: Ints  # (E,) pulls so far
 
@@ -63,9 +63,9 @@ class LilUCB(IndexPolicy):
     def index(self, T: Floats, D: Floats) -> Floats:
         return self.value(T, D)
 
-    def remember(self, observation: Observation) -> Memory:
-        memory = vars(super().remember(observation))
-        return Memory(**memory, made=observation["pulls"].sum(axis=1))
+    def initial_state(self, observation: Observation) -> State:
+        state = vars(super().initial_state(observation))
+        return State(**state, made=observation["pulls"].sum(axis=1))
 
     def choose(self, observation: Observation, state: Any) -> Ints:
         before = state.last.copy()

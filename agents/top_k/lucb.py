@@ -54,7 +54,7 @@ ROUND = np.dtype([("t", np.int64), ("scale", np.float64)])
 
 @fleeting
 class Own(NamedTuple):
-    """The rules of LUCB1 and its memory."""
+    """The rules of LUCB1 and its state."""
 
     rules: Rules
     forest: Forest  # the bounds of the arms; High is inside
@@ -112,7 +112,7 @@ def begin(ep, own):
             measure(ep.seen, ep.e, i, tree, own.rules, 0.0)
     if own.rules.lil:
         trees.build(tree)
-    round.t = (made - n) // 2  # 0, unless the memory was built in the middle of an episode
+    round.t = (made - n) // 2  # 0, unless the state was built in the middle of an episode
     round.scale = 0.0
 
 
@@ -167,15 +167,15 @@ def stops(ep, own, found):
 @round_rule(Own, observe=observe, stops=stops)
 def lucb(ep, own, found):
     """The sampling rule: pull h and l."""
-    if found.h >= 0 and found.l >= 0:  # there are both, unless the memory is of another episode
+    if found.h >= 0 and found.l >= 0:  # there are both, unless the state is of another episode
         add(ep.plan, found.h)
         add(ep.plan, found.l)
         own.rounds[ep.e].t += 1
 
 
 @dataclass
-class Memory:
-    """Memory of LUCB for E episodes."""
+class State:
+    """State of LUCB for E episodes."""
 
     plans: Any  # (E,) h and l of this round
     forest: Forest  # the bounds of the arms; High is inside
@@ -240,11 +240,11 @@ class LUCB(PlanPolicy):
             found["epsilon"] = "as it is the tolerance at which the agent stops, and here it runs on"
         return found
 
-    def remember(self, observation: Observation) -> Memory:
+    def initial_state(self, observation: Observation) -> State:
         E, K = observation["pulls"].shape
-        return Memory(self.new_plans(observation), Forest.of(E, K), np.zeros(E, ROUND))
+        return State(self.new_plans(observation), Forest.of(E, K), np.zeros(E, ROUND))
 
-    def rule(self, seen: Seen, observation: Observation, state: Memory, out: Ints) -> Any:
+    def rule(self, seen: Seen, observation: Observation, state: State, out: Ints) -> Any:
         return lucb, (seen, state.plans, Own(self.rules, state.forest, state.rounds), out)
 
     def recommend(self, observation: Observation, state: Any = None, slots: Ints | None = None) -> Bools:

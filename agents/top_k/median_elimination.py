@@ -5,7 +5,7 @@ departures  D1 ceil(|S| / 2) arms stay (the paper drops those below the median, 
             D2 ties go to the lowest arm
             D3 the paper's constant 4 is for rewards in [0, 1]; others take 8 sigma^2, which its proof needs
 
-Without its memory it refuses an episode that has begun; `begin_anew` makes one, and it takes fresh samples.
+Without its state it refuses an episode that has begun; `begin_anew` makes one, and it takes fresh samples.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ..core import bulk, trees
 from ..core.agent import Ints, Observation
 from ..core.bulk import Plans, Sums, Times
 from ..core.confidence import delta_of, positive_tolerance_of, scale_of
-from ..core.round_policy import BulkPolicy, RoundMemory
+from ..core.round_policy import BulkPolicy, RoundState
 from ..core.trees import Forest
 
 __all__ = [
@@ -121,8 +121,8 @@ def next_pull(e: int, sums: Sums, accuracy: Accuracy, plans: Plans, forest: Fore
 
 
 @dataclass
-class Memory(RoundMemory):
-    """Memory of Median Elimination for E episodes. The survivors are the arms of the plan."""
+class State(RoundState):
+    """State of Median Elimination for E episodes. The survivors are the arms of the plan."""
 
     forest: Forest  # a tree for each episode, which ranks its survivors
 
@@ -145,9 +145,9 @@ class MedianElimination(BulkPolicy):
         delta, epsilon = delta_of(self.name, self.task, delta), positive_tolerance_of(self)
         self.accuracy = Accuracy(epsilon, delta, width_constant(self.task, sigma))
 
-    def remember(self, observation: Observation) -> Memory:
+    def initial_state(self, observation: Observation) -> State:
         E, K = observation["pulls"].shape
-        return Memory(**RoundMemory.of(E, K), forest=Forest.of(E, K))
+        return State(**RoundState.of(E, K), forest=Forest.of(E, K))
 
-    def rule(self, sums: Sums, observation: Observation, state: Memory, times: Times, out: Ints) -> Any:
+    def rule(self, sums: Sums, observation: Observation, state: State, times: Times, out: Ints) -> Any:
         return next_pull, (sums, self.accuracy, state.plans, state.forest, times, out)

@@ -24,7 +24,7 @@ from bandit_envs.problems import Samples, at_boundary, cutoff
 from ..core.agent import Ints, Observation
 from ..core.plan_policy import add, count_pulls, round_rule
 from .draws import draw, uniform
-from .selection import High, SelectionMemory, TopKAgent, rank
+from .selection import High, SelectionState, TopKAgent, rank
 
 __all__ = ["OCBAm"]
 
@@ -51,7 +51,7 @@ class Allotment(NamedTuple):
 
 @fleeting
 class Own(NamedTuple):
-    """The rules of OCBA-m and its memory."""
+    """The rules of OCBA-m and its state."""
 
     rules: Rules
     high: High
@@ -59,8 +59,8 @@ class Own(NamedTuple):
 
 
 @dataclass
-class Memory(SelectionMemory):
-    """Memory of OCBA-m for E episodes."""
+class State(SelectionState):
+    """State of OCBA-m for E episodes."""
 
     owed: Ints  # (E, K) pulls of the current allotment that are still to be made
     debt: Ints  # (E,) how many
@@ -173,11 +173,11 @@ class OCBAm(TopKAgent):
                 "is uniform sampling; take a smaller n0, of 5 or more"
             )
 
-    def remember(self, observation: Observation) -> Memory:
+    def initial_state(self, observation: Observation) -> State:
         owed = np.zeros(observation["pulls"].shape, np.int64)
-        return Memory(**self.blank(observation), owed=owed, debt=np.zeros(len(owed), np.int64))
+        return State(**self.blank(observation), owed=owed, debt=np.zeros(len(owed), np.int64))
 
-    def rule(self, seen: Any, observation: Observation, state: Memory, out: Ints) -> Any:
+    def rule(self, seen: Any, observation: Observation, state: State, out: Ints) -> Any:
         m, (variance, public_seed) = state, self.beside(observation, state.high)
         samples, allotment = Samples(seen.pulls, seen.mean, variance), Allotment(m.owed, m.debt, public_seed, self.seed)
         return ocba_m, (samples, m.plans, Own(self.rules, m.high, allotment), out)

@@ -8,7 +8,7 @@ departures  D1 pulls of an arm and the quarter of the arms that QE drops are rou
             D4 reuse=True: the means are those of all pulls of an arm, not of the round's alone
 
 A sixth of the budget or more stays unspent (n = 1000: 16 %), as the rounds end when T is full. Without
-its memory it refuses an episode that has begun; `begin_anew` makes one, for what is left of the budget.
+its state it refuses an episode that has begun; `begin_anew` makes one, for what is left of the budget.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import numpy as np
 from bandit_envs.kernels import flag
 
 from ..core.agent import Bools, Floats, Ints, Observation
-from .elimination import SetMemory, SetPolicy, best_of, with_best
+from .elimination import SetPolicy, SetState, best_of, with_best
 
 __all__ = ["BETA", "OptMAI", "accept_reject", "pulls_per_arm", "quartile_elimination"]
 
@@ -55,8 +55,8 @@ def accept_reject(m: Floats, S: Bools, T: Bools, K: int) -> tuple[Bools, Bools]:
 
 
 @dataclass
-class Memory(SetMemory):
-    """Memory of OPTMAI for E episodes."""
+class State(SetState):
+    """State of OPTMAI for E episodes."""
 
     Q: Ints  # (E,) budget
 
@@ -74,7 +74,7 @@ class OptMAI(SetPolicy):
     """
 
     name, source = "opt-mai", "Zhou, Chen & Li, ICML 2014"
-    solves, anytime, memory = ("TopK", "BestArm"), False, Memory
+    solves, anytime, state_class = ("TopK", "BestArm"), False, State
 
     def __init__(self, task: Any, reuse: bool = False) -> None:
         super().__init__(task)
@@ -87,28 +87,28 @@ class OptMAI(SetPolicy):
     def answer(self, m: Floats, S: Bools, A: Bools) -> Bools:
         return ~with_best(-m, S, A, self.K) if self.worst else with_best(m, S, A, self.K)
 
-    def start(self, observation: Observation, memory: Memory, slots: Ints) -> None:
-        memory.Q[slots] = observation["remaining"][slots, 0]
-        super().start(observation, memory, slots)
+    def start(self, observation: Observation, state: State, slots: Ints) -> None:
+        state.Q[slots] = observation["remaining"][slots, 0]
+        super().start(observation, state, slots)
 
-    def proceed(self, observation: Observation, memory: Memory, slots: Ints) -> None:
-        size, wanted = memory.S[slots].sum(axis=1), self.K - memory.A[slots].sum(axis=1)
-        p = pulls_per_arm(memory.round[slots], memory.Q[slots], np.maximum(size, 1))  # line 4
+    def proceed(self, observation: Observation, state: State, slots: Ints) -> None:
+        size, wanted = state.S[slots].sum(axis=1), self.K - state.A[slots].sum(axis=1)
+        p = pulls_per_arm(state.round[slots], state.Q[slots], np.maximum(size, 1))  # line 4
         over = (wanted == 0) | (size == wanted) | (p == 0)  # lines 2, 3; D3
         done, slots = slots[over], slots[~over]
-        self.finish(memory, done, memory.means_since(done, observation))  # line 8
+        self.finish(state, done, state.means_since(done, observation))  # line 8
         if not self.reuse:
-            memory.mark(slots, observation)
-        memory.pull(slots, p[~over], observation)
+            state.mark(slots, observation)
+        state.pull(slots, p[~over], observation)
 
-    def look(self, observation: Observation, memory: Memory, slots: Ints) -> None:
-        m = memory.means_since(slots, observation)
+    def look(self, observation: Observation, state: State, slots: Ints) -> None:
+        m = state.means_since(slots, observation)
         if self.worst:
             m = -m
-        S, T = memory.S[slots], memory.A[slots]
+        S, T = state.S[slots], state.A[slots]
         many = S.sum(axis=1) >= 4 * self.K
         S[many] = quartile_elimination(m[many], S[many])  # line 5
         S[~many], T[~many] = accept_reject(m[~many], S[~many], T[~many], self.K)  # line 6
-        memory.S[slots], memory.A[slots] = S, T
-        memory.round[slots] += 1  # line 7
-        self.proceed(observation, memory, slots)
+        state.S[slots], state.A[slots] = S, T
+        state.round[slots] += 1  # line 7
+        self.proceed(observation, state, slots)

@@ -13,7 +13,7 @@ departures  D1 selecting ends when m arms are selected, discarding when n - m ar
             D3 beyond=True: past R it goes on with the confidence of round R, as in the comparison of Kalyanakrishnan &
                Stone, ICML 2010; the guarantee is for the first R rounds
 
-Without its memory it refuses an episode that has begun; `begin_anew` makes one, by which samples seen before count.
+Without its state it refuses an episode that has begun; `begin_anew` makes one, by which samples seen before count.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from bandit_envs.problems import Samples
 
 from ..core.agent import Bools, Floats, Ints, Observation, seen_means
 from ..core.confidence import delta_of, width_of
-from .elimination import SetMemory, SetPolicy
+from .elimination import SetPolicy, SetState
 from .selection import smallest
 
 __all__ = ["WIDTHS", "Racing", "half_width"]
@@ -153,8 +153,8 @@ def end_round(e: int, seen: Samples, rules: Rules, race: Race):
 
 
 @dataclass
-class Memory(SetMemory):
-    """Memory of RACING for E episodes."""
+class State(SetState):
+    """State of RACING for E episodes."""
 
     LB: Floats  # (E, K) lower bounds
     minus_UB: Floats  # (E, K) upper bounds, negated
@@ -183,7 +183,7 @@ class Racing(SetPolicy):
     """
 
     name, source = "racing", "Heidrich-Meisner & Igel, ICML 2009"
-    solves, stops, memory, promises = ("TopK", "BestArm"), True, Memory, ("aggregate", "each", "exact")
+    solves, stops, state, promises = ("TopK", "BestArm"), True, State, ("aggregate", "each", "exact")
     needs = "delta"
 
     def __init__(
@@ -201,30 +201,30 @@ class Racing(SetPolicy):
         self.rules = Rules(self.k, R, WIDTHS.index(choice("widths", widths, WIDTHS)), W, delta)
         self.support = self.task.support or (-math.inf, math.inf)
 
-    def start(self, observation: Observation, memory: Memory, slots: Ints) -> None:
-        memory.LB[slots], memory.minus_UB[slots] = self.support[0], -self.support[1]
-        memory.past[slots] = memory.tests[slots] = 0
-        super().start(observation, memory, slots)
+    def start(self, observation: Observation, state: State, slots: Ints) -> None:
+        state.LB[slots], state.minus_UB[slots] = self.support[0], -self.support[1]
+        state.past[slots] = state.tests[slots] = 0
+        super().start(observation, state, slots)
 
-    def stops_after(self, memory: Memory, slots: Ints) -> Bools:
+    def stops_after(self, state: State, slots: Ints) -> Bools:
         """The stopping rule, (S,): m arms are selected, none is undecided, or R rounds are over."""
-        over: Bools = (memory.A[slots].sum(axis=1) == self.k) | ~memory.S[slots].any(axis=1)
-        over |= (memory.round[slots] == self.rules.R) & (not self.beyond)
+        over: Bools = (state.A[slots].sum(axis=1) == self.k) | ~state.S[slots].any(axis=1)
+        over |= (state.round[slots] == self.rules.R) & (not self.beyond)
         return over
 
-    def proceed(self, observation: Observation, memory: Memory, slots: Ints) -> None:
-        over = self.stops_after(memory, slots)
+    def proceed(self, observation: Observation, state: State, slots: Ints) -> None:
+        over = self.stops_after(state, slots)
         done, slots = slots[over], slots[~over]
-        self.finish(memory, done, seen_means(observation, done))  # the recommendation rule: Sel, with the best of U; D2
-        memory.round[slots] += 1
-        memory.pull(slots, 1, observation)  # the sampling rule: each arm of U once
+        self.finish(state, done, seen_means(observation, done))  # the recommendation rule: Sel, with the best of U; D2
+        state.round[slots] += 1
+        state.pull(slots, 1, observation)  # the sampling rule: each arm of U once
 
-    def look(self, observation: Observation, memory: Memory, slots: Ints) -> None:
-        m, pulls = memory, np.ascontiguousarray(observation["pulls"], np.int64)
+    def look(self, observation: Observation, state: State, slots: Ints) -> None:
+        m, pulls = state, np.ascontiguousarray(observation["pulls"], np.int64)
         mean, variance = (np.ascontiguousarray(observation[key], np.float64) for key in ("mean", "variance"))
         if not pulls.shape == mean.shape == variance.shape:
             shapes = pulls.shape, mean.shape, variance.shape
             raise ValueError(f"pulls, mean and variance must be of one shape, got {shapes}")
         race = Race(m.S, m.A, m.LB, m.minus_UB, m.round, m.past, m.tests, m.moved, m.scratch)
         end_round(slots, Samples(pulls, mean, variance), self.rules, race)
-        self.proceed(observation, memory, slots)
+        self.proceed(observation, state, slots)

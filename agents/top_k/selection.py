@@ -14,7 +14,7 @@ from ..core.agent import FLOAT, INT, Bools, Floats, Ints, Observation
 from ..core.confidence import delta_of
 from ..core.plan_policy import PlanPolicy, planned
 
-__all__ = ["High", "SelectionMemory", "TopKAgent", "rank", "smallest"]
+__all__ = ["High", "SelectionState", "TopKAgent", "rank", "smallest"]
 
 
 class High(NamedTuple):
@@ -36,7 +36,7 @@ class High(NamedTuple):
             ValueError: if they are not.
         """
         if pulls.shape != self.inside.shape:
-            raise ValueError(f"pulls {pulls.shape} do not fit a memory of episodes and arms {self.inside.shape}")
+            raise ValueError(f"pulls {pulls.shape} do not fit a state of episodes and arms {self.inside.shape}")
 
 
 @part
@@ -107,8 +107,8 @@ def settle(seen, e, high, most):
 
 
 @dataclass
-class SelectionMemory:
-    """Memory for E episodes."""
+class SelectionState:
+    """State for E episodes."""
 
     plans: Any  # (E,) the arms to be pulled next
     high: High
@@ -136,11 +136,11 @@ class TopKAgent(PlanPolicy):
         needed = delta is not None or self.task.delta is not None or not self.budgeted
         return delta_of(self.name, self.task, delta) if needed else None
 
-    def remember(self, observation: Observation) -> Any:
-        return SelectionMemory(**self.blank(observation))
+    def initial_state(self, observation: Observation) -> Any:
+        return SelectionState(**self.blank(observation))
 
     def blank(self, observation: Observation) -> dict[str, Any]:
-        """The fields of a `SelectionMemory` before the first choice."""
+        """The fields of a `SelectionState` before the first choice."""
         return {"plans": self.new_plans(observation), "high": High.of(*observation["pulls"].shape)}
 
     @staticmethod
@@ -148,12 +148,12 @@ class TopKAgent(PlanPolicy):
         """Variances (E, K) and public seeds (E, 1), as a kernel takes them.
 
         Raises:
-            ValueError: if these, the pulls and the memory are not of the same episodes and arms.
+            ValueError: if these, the pulls and the state are not of the same episodes and arms.
         """
         pulls = observation["pulls"]
         variance = np.ascontiguousarray(observation["variance"], FLOAT)
         public_seed = np.ascontiguousarray(observation["public_seed"], INT)
         if not pulls.shape == high.inside.shape == variance.shape or len(public_seed) != len(variance):
             shapes = f"pulls {pulls.shape}, variance {variance.shape} and public_seed {public_seed.shape}"
-            raise ValueError(f"{shapes} do not fit a memory of episodes and arms {high.inside.shape}")
+            raise ValueError(f"{shapes} do not fit a state of episodes and arms {high.inside.shape}")
         return variance, public_seed

@@ -4,7 +4,7 @@ symbols     n arms, T budget, S_r the arms that remain in round r, t_r the pulls
 departures  D1 ties go to the lowest arm
             D2 reuse=True: the means are those of all pulls of an arm, not of the round's alone
 
-The rounds are ceil(log2 n), and each has at most T / ceil(log2 n) pulls. Without its memory it refuses an episode that
+The rounds are ceil(log2 n), and each has at most T / ceil(log2 n) pulls. Without its state it refuses an episode that
 has begun; `begin_anew` makes one, and it takes fresh samples.
 """
 
@@ -52,15 +52,15 @@ class SequentialHalving(SetPolicy):
         self.sizes = np.array([size for size, _ in rounds[1:]] + [1])  # |S_{r+1}|
         self.times = np.array([times for _, times in rounds])
 
-    def proceed(self, observation: Observation, memory: Any, slots: Ints) -> None:
+    def proceed(self, observation: Observation, state: Any, slots: Ints) -> None:
         if not self.reuse:
-            memory.mark(slots, observation)
-        memory.pull(slots, self.times[memory.round[slots]], observation)  # line 2
+            state.mark(slots, observation)
+        state.pull(slots, self.times[state.round[slots]], observation)  # line 2
 
-    def look(self, observation: Observation, memory: Any, slots: Ints) -> None:
-        m = memory.means_since(slots, observation)
-        memory.S[slots] = best_of(m, memory.S[slots], self.sizes[memory.round[slots]])  # line 3
-        memory.round[slots] += 1
-        over = memory.round[slots] == len(self.times)
-        memory.stop(slots[over], memory.S[slots[over]])
-        self.proceed(observation, memory, slots[~over])
+    def look(self, observation: Observation, state: Any, slots: Ints) -> None:
+        m = state.means_since(slots, observation)
+        state.S[slots] = best_of(m, state.S[slots], self.sizes[state.round[slots]])  # line 3
+        state.round[slots] += 1
+        over = state.round[slots] == len(self.times)
+        state.stop(slots[over], state.S[slots[over]])
+        self.proceed(observation, state, slots[~over])

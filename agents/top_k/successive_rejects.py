@@ -8,7 +8,7 @@ departures  D1 ties go to the lowest arm, and where the best arm's gap and the w
                rejected: so k = 1 is Successive Rejects to the letter
             D2 it stops once the places are filled, or S has no more arms than places; pulls that are left are not made
 
-Means are those of all samples of an arm. Without its memory it refuses an episode that has begun; `begin_anew` makes
+Means are those of all samples of an arm. Without its state it refuses an episode that has begun; `begin_anew` makes
 one, and it takes fresh samples.
 """
 
@@ -59,18 +59,18 @@ class SuccessiveRejects(SetPolicy):
             raise ValueError(f"{self.name} needs a budget > K = {K}, got {budget}")
         self.pulls = np.diff(phase_ends(K, budget))  # of each arm of S in phases 1 .. n - 1
 
-    def proceed(self, observation: Observation, memory: Any, slots: Ints) -> None:
-        memory.pull(slots, self.pulls[0], observation)  # which is at least 1
+    def proceed(self, observation: Observation, state: Any, slots: Ints) -> None:
+        state.pull(slots, self.pulls[0], observation)  # which is at least 1
 
-    def look(self, observation: Observation, memory: Any, slots: Ints) -> None:
-        m = memory.means_since(slots, observation)
+    def look(self, observation: Observation, state: Any, slots: Ints) -> None:
+        m = state.means_since(slots, observation)
         while len(slots):
-            memory.S[slots], memory.A[slots] = decide(m, memory.S[slots], memory.A[slots], self.k)
-            memory.round[slots] += 1
-            wanted = self.k - memory.A[slots].sum(axis=1)
-            over = (wanted == 0) | (memory.S[slots].sum(axis=1) == wanted)  # D2; where k = 1, after n - 1 phases
-            self.finish(memory, slots[over], m[over])
+            state.S[slots], state.A[slots] = decide(m, state.S[slots], state.A[slots], self.k)
+            state.round[slots] += 1
+            wanted = self.k - state.A[slots].sum(axis=1)
+            over = (wanted == 0) | (state.S[slots].sum(axis=1) == wanted)  # D2; where k = 1, after n - 1 phases
+            self.finish(state, slots[over], m[over])
             slots, m = slots[~over], m[~over]
-            pulls = self.pulls[memory.round[slots]]
-            memory.pull(slots[pulls > 0], pulls[pulls > 0], observation)
+            pulls = self.pulls[state.round[slots]]
+            state.pull(slots[pulls > 0], pulls[pulls > 0], observation)
             slots, m = slots[pulls == 0], m[pulls == 0]  # a phase without pulls is over at once

@@ -9,7 +9,7 @@ departures  D1 ties go to the lowest arm
             D2 samples of sub-Gaussian scale sigma count as rewards of width b = 2 sigma
             D3 epsilon is 0 where the criterion is another one than the paper's, "each": there the exact set is right
             D4 the answer of UGapEb, J(t) with the least B_J(t), has regard to the samples of the last pull, too
-            D5 UGapEb that has lost its memory answers the best of the sets that it sees from then on
+            D5 UGapEb that has lost its state answers the best of the sets that it sees from then on
 
 UGapEb is an oracle: it needs the true H, which `agents.make` fills in from a fixed instance. As
 a = (n - K) / (4 H b^2), b cancels: beta_i = sqrt((n - K) / (4 H T_i)).
@@ -63,15 +63,15 @@ class Kept(NamedTuple):
 
 @fleeting
 class Own(NamedTuple):
-    """The rules of UGapE and its memory."""
+    """The rules of UGapE and its state."""
 
     rules: Rules
     kept: Kept
 
 
 @dataclass
-class Memory:
-    """Memory of UGapE for E episodes."""
+class State:
+    """State of UGapE for E episodes."""
 
     plans: Any  # (E,) the arm of this round
     kept: Kept
@@ -130,7 +130,7 @@ def wider(seen, e, kept, rules):
 
 @inlined
 def observe(ep, own):
-    """Find J, and remember the best one so far. Returns B_J."""
+    """Find J, and keep the best one so far. Returns B_J."""
     e, kept = ep.e, own.kept
     B_J = gather(ep.seen, e, kept, own.rules)
     if ep.plan.beginning:
@@ -232,13 +232,13 @@ class UGapE(PlanPolicy):
             return found | dict.fromkeys(("H", "scale"), "as a= stands in its place")
         return found | {"sigma": "as with a budget it cancels, unless a= is given"}
 
-    def remember(self, observation: Observation) -> Memory:
-        return Memory(self.new_plans(observation), Kept.of(*observation["pulls"].shape))
+    def initial_state(self, observation: Observation) -> State:
+        return State(self.new_plans(observation), Kept.of(*observation["pulls"].shape))
 
-    def rule(self, seen: Seen, observation: Observation, state: Memory, out: Ints) -> Any:
+    def rule(self, seen: Seen, observation: Observation, state: State, out: Ints) -> Any:
         if observation["pulls"].shape != state.kept.best.shape:
             raise ValueError(
-                f"pulls {observation['pulls'].shape} do not fit a memory of episodes and arms {state.kept.best.shape}"
+                f"pulls {observation['pulls'].shape} do not fit a state of episodes and arms {state.kept.best.shape}"
             )
         return ugape, (seen, state.plans, Own(self.rules, state.kept), out)
 

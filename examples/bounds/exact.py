@@ -40,7 +40,7 @@ def reached(
 ) -> float:
     """The expected loss of an agent whose choices and answers follow from the statistics alone, such as `evolved`.
 
-    An agent that remembers more than the statistics, or that draws lots, must be simulated.
+    An agent whose state is more than the statistics, or that draws lots, must be simulated.
 
     Args:
         agent: made for a task as of `best`. prior, loss: as of `best`.

@@ -631,7 +631,7 @@ def test_the_best_k_are_the_rest_of_the_worst(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [*(name for name in NAMES if name != "kl-lucb"), "lil-ucb"])
-def test_a_run_goes_on_without_its_memory(name: str) -> None:
+def test_a_run_goes_on_without_its_state(name: str) -> None:
     """The same arms, as all that a decision needs is in the statistics (KL-LUCB: but for the half of a pair)."""
     rules: Case = {"instance": {"distribution": "gaussian", "mean": [1.0, 0.9, 0.2, 0.0, 0.5], "sd": 0.2}, "delta": 0.1}
     env_id, rules = (BEST_ARM, rules) if name == "lil-ucb" else (TOP_K, rules | {"k": 2, "epsilon": 0.1})

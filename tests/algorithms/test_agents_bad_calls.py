@@ -130,7 +130,12 @@ test_parameters = table(
             )
             for method in ("recommend", "choose")
         },
-        "remember takes too little": (evaluate(own(remember=lambda self: None)), "odd", "remember", "observation"),
+        "initial_state takes too little": (
+            evaluate(own(initial_state=lambda self: None)),
+            "odd",
+            "initial_state",
+            "observation",
+        ),
         "choose takes too little, by hand": (
             lambda: own(choose=lambda self, o: None)(gym.make(THRESHOLD)),
             *(TypeError, "odd", "choose", "observation"),

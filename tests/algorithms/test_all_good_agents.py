@@ -94,7 +94,7 @@ def test_st2_stops_and_answers_what_is_certified() -> None:
     many = seen([10_000] * 3, [3.0, 2.42, 0.0])
     action, state = loose.predict(many)
     assert (action["arm"], action["answer"].tolist()) == (3, [1, 1, 0])
-    assert loose.recommend(many).tolist() == [True, False, False]  # the plug-in answer, without a memory
+    assert loose.recommend(many).tolist() == [True, False, False]  # the plug-in answer, without a state
     assert agents.make("st2", task()).predict(many)[0]["arm"] != 3
 
 
@@ -153,7 +153,7 @@ def test_lucb_first_rounds() -> None:
         arm, state = agent.predict(seen(pulls, [1.0, 0.0, 2.0]), state)
         arms.append(arm)
     assert arms == [2, 0, 2, 1]
-    # Without its memory the round is read from the pulls: 18 pulls, (18 - 3) / 2 rounds before this one, t = 8.
+    # Without its state the round is read from the pulls: 18 pulls, (18 - 3) / 2 rounds before this one, t = 8.
     _, state = agent.predict(seen([6, 6, 6], [1.0, 0.0, 2.0]))
     assert state.rounds["t"].tolist() == [8]
     # t = 4000 - 1: 2 sqrt(ln(37.5 * 3999^4) / 5334) = 2 sqrt(36.800 / 5334) = .166: 1 + .166 - (2 - .166) < .5
@@ -389,7 +389,7 @@ STOPPING: Case = RULES | {"delta": 0.1, "max_pulls": 400}
 ROOTS, N = (11, 12, 13), 3
 
 
-def test_lucb_keeps_its_round_without_its_memory() -> None:
+def test_lucb_keeps_its_round_without_its_state() -> None:
     wide = RULES["instance"] | {"sd": 1.0}
     env: Any = gym.make(TOP_K, k=2, instance=wide, delta=0.1, max_pulls=300, actions="full").unwrapped
     agent = agents.make("lucb", env)

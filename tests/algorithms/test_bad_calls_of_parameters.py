@@ -219,8 +219,8 @@ def shown(bad: Any, *words: object, name: str = "lsa") -> tuple[Any, ...]:
     return (lambda: agents.make(name, TASKS["Threshold"]).predict(bad), *words)
 
 
-def remembered(name: str, problem: str, change: Callable[[], Any], *words: object) -> tuple[Any, ...]:
-    """A row: observations that do not fit the agent's memory of one episode."""
+def kept(name: str, problem: str, change: Callable[[], Any], *words: object) -> tuple[Any, ...]:
+    """A row: observations that do not fit the agent's state of one episode."""
 
     def call() -> None:
         agent = agents.make(name, TASKS[problem].replace(K=3))
@@ -251,15 +251,10 @@ test_observations = table(
             f"no {key}": shown({other: x for other, x in seen().items() if other != key}, "statistics")
             for key in seen()
         },
-        **{
-            f"two, {name}": remembered(name, at, lambda: seen(2), "memory", 1)
-            for name, at in (KEPT | IN_ROUNDS).items()
-        },
-        **{
-            f"D = 2, {name}": remembered(name, at, lambda: seen() | WIDE, "mean", "(1, 3)") for name, at in KEPT.items()
-        },
-        "too few totals": remembered("east", "AllGood", lambda: seen() | SHORT, "total", "(1, 3)", "(1, 2)"),
-        "other variances": remembered("adapt", "TopK", lambda: seen() | OTHERS, "variance", "(2, 3)"),
-        "the memory of other arms": (of_other_arms, "K=3", "K=4"),
+        **{f"two, {name}": kept(name, at, lambda: seen(2), "state", 1) for name, at in (KEPT | IN_ROUNDS).items()},
+        **{f"D = 2, {name}": kept(name, at, lambda: seen() | WIDE, "mean", "(1, 3)") for name, at in KEPT.items()},
+        "too few totals": kept("east", "AllGood", lambda: seen() | SHORT, "total", "(1, 3)", "(1, 2)"),
+        "other variances": kept("adapt", "TopK", lambda: seen() | OTHERS, "variance", "(2, 3)"),
+        "the state of other arms": (of_other_arms, "K=3", "K=4"),
     }
 )

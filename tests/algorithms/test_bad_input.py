@@ -759,7 +759,7 @@ def test_features_are_finite(value: float) -> None:
         agent.save("nowhere")
 
 
-def test_an_agent_with_other_parameters_refuses_the_memory() -> None:
+def test_an_agent_with_other_parameters_refuses_the_state() -> None:
     """Defect: its decisions were a mixture of both."""
     envs = gym.make_vec("bandit_envs/Threshold-v0", 3, budget=50)
     (observation, _), one, other = envs.reset(seed=0), agents.make("lsa", envs), agents.make("lsa(alpha=0.2)", envs)
@@ -826,6 +826,6 @@ def test_only_errors_that_numbers_bring_about_are_laid_to_them(
         with refused("uniform", type(error).__name__, str(error)):
             agent.predict(observation)
         return
-    for memory in (None, state):
+    for one in (None, state):
         with refused(str(error), error=raised):
-            agent.predict(observation, memory)
+            agent.predict(observation, one)

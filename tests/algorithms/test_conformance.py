@@ -101,9 +101,9 @@ class Global(Sound):
 
 
 class Unpickled(Sound):
-    """A function in its memory cannot be pickled."""
+    """A function in its state cannot be pickled."""
 
-    def remember(self, observation: Any) -> Any:
+    def initial_state(self, observation: Any) -> Any:
         return {"next": lambda t: t % self.task.K, "E": np.zeros(len(observation["pulls"]))}
 
     def choose(self, observation: Any, state: Any) -> Any:

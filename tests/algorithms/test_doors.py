@@ -146,10 +146,10 @@ def test_names() -> None:
         assert agents.names(problem) == [name for name in AGENTS if problem in recipe_of(name).solves]
         assert agents.names(problem)[-1] == "ppo"
         assert "evolved" in agents.names(problem)
-    assert "evolved" not in agents.names(f"{__name__}:Lonely")  # for which no genes are stored
+    assert "evolved" not in agents.names(f"{__name__}:Lonely")  # for which no parameters are stored
     assert "uniform" in agents.names(f"{__name__}:Lonely")
     task = Task(f"{__name__}:Lonely", {}, K=4, budget=20)
-    assert agents.make("evolved", task, genes=[0.1] * 18).name == "evolved"
+    assert agents.make("evolved", task, parameters=[0.1] * 18).name == "evolved"
 
 
 class Lonely(SetProblem):
@@ -171,10 +171,10 @@ class Sure(agents.IndexPolicy):
 
 
 class Recalling(Sure):
-    """The same with a memory of its own."""
+    """The same with a state of its own."""
 
-    def remember(self, observation: Any) -> Any:
-        return super().remember(observation)
+    def initial_state(self, observation: Any) -> Any:
+        return super().initial_state(observation)
 
 
 class ByMeans(Sure):
@@ -598,7 +598,7 @@ def test_the_index_of_a_class_of_ones_own_is_checked(index: Any, said: list[str]
 
 
 def decisions(name: Any, K: int, problem: str = "Threshold", **settings: Any) -> tuple[Any, Any, Any]:
-    """An agent, an observation of its task, and its memory."""
+    """An agent, an observation of its task, and its state."""
     instance = {"sampler": {"arms": K}}
     env = gym.make(f"bandit_envs/{problem}-v0", instance=instance, budget=3 * K, **settings)
     agent, (observation, _) = agents.make(name, env, **({"delta": 0.1} if name == "st2" else {})), env.reset(seed=0)
@@ -609,8 +609,8 @@ def decisions(name: Any, K: int, problem: str = "Threshold", **settings: Any) ->
     ("name", "problem"),
     [("lsa", "Threshold"), ("apt", "Threshold"), ("st2", "AllGood"), ("sar", "Threshold"), ("uniform", "Threshold")],
 )
-def test_a_memory_belongs_to_one_algorithm_and_task(name: str, problem: str) -> None:
-    """Defect: kernels read beyond arrays by the memory of other arms, or of another algorithm."""
+def test_a_state_belongs_to_one_algorithm_and_task(name: str, problem: str) -> None:
+    """Defect: kernels read beyond arrays by the state of other arms, or of another algorithm."""
     agent, observation, own_state = decisions(name, 7, problem)
     other = "opt-kg" if name == "lsa" else "lsa" if problem == "Threshold" else "uniform"
     wrong = [decisions(other, 7, problem)[2]]
@@ -632,7 +632,7 @@ def test_a_memory_belongs_to_one_algorithm_and_task(name: str, problem: str) -> 
     agent.for_task(dataclasses.replace(agent.task, budget=500)).predict(observation, own_state)
 
 
-def test_memories_of_any_type_are_told_apart_as_far_as_possible() -> None:
+def test_states_of_any_type_are_told_apart_as_far_as_possible() -> None:
     @dataclasses.dataclass(frozen=True)
     class Note:
         rows: int
@@ -644,7 +644,7 @@ def test_memories_of_any_type_are_told_apart_as_far_as_possible() -> None:
     for form in (lambda E: [E], lambda E: {"E": E}, lambda E: np.zeros(E), lambda E: (E,), Note, lambda E: Odder(E=E)):
         env = gym.make(THRESHOLD, **TAO)
         observation, _ = env.reset(seed=0)
-        agent = own(remember=lambda self, o, form=form: form(many(o)))(env)
+        agent = own(initial_state=lambda self, o, form=form: form(many(o)))(env)
         state = agent.predict(observation)[1]
         agent.predict(observation, agent.predict(observation, copy.deepcopy(state))[1])
         for wrong in (7, "x", object()):

@@ -16,7 +16,7 @@ import agents
 from agents.all_good.fareast import SAMPLE_OTHERS, bad_filter_pulls
 from agents.core import bulk
 from agents.core.bulk import Plans
-from agents.core.round_policy import RoundMemory
+from agents.core.round_policy import RoundState
 from agents.core.trees import Forest, tree_of
 from agents.top_k.median_elimination import elimination_pulls, pulls_per_arm, upper_half, width_constant
 from bandit_envs import Gaussian, Instance, Task
@@ -92,12 +92,12 @@ def halve(e: int, plans: Plans, forest: Forest, total: Any) -> None:
 
 
 def test_upper_half() -> None:
-    memory = RoundMemory(**RoundMemory.of(2, 5))
+    state = RoundState(**RoundState.of(2, 5))
     S = np.array([[True, True, True, True, True], [True, False, False, True, True]])
-    memory.write_all(np.arange(2), S, 2, np.ones((2, 5)))
+    state.write_all(np.arange(2), S, 2, np.ones((2, 5)))
     m = np.array([[3.0, 1.0, 3.0, 3.0, 9.0], [-2.0, 9.0, 9.0, -2.0, -2.0]])  # ties go to the lowest arm
-    halve(np.arange(2), *memory.plans, *Forest.of(2, 5), 1.0 + 2 * m)
-    plans = memory.plans
+    halve(np.arange(2), *state.plans, *Forest.of(2, 5), 1.0 + 2 * m)
+    plans = state.plans
     assert [arms[:n].tolist() for arms, n in zip(plans.arms, plans.books["size"], strict=True)] == [[0, 2, 4], [0, 3]]
 
 

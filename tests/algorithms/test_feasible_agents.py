@@ -168,7 +168,7 @@ def test_sar_met_in_the_middle_begins_anew() -> None:
     agent = agents.make("sar", env)
     observation, _ = env.reset(seed=0)
     observation, *_ = env.step({"arm": 3, "times": 50, "answer": np.zeros(5, np.int8)})
-    with pytest.raises(ValueError, match="sar goes on from its memory"):
+    with pytest.raises(ValueError, match="sar goes on from its state"):
         agent.predict(observation)
     state, arms, over = agent.begin_anew(observation), [], False
     while not over:

@@ -36,7 +36,7 @@ EPISODES, BUDGET = 6, 14
 
 
 def chosen(task: Task, pulls: list[int], total: list[float]) -> int:
-    """The arm that the agent pulls in this state, without a memory."""
+    """The arm that the agent pulls in this state, without a state."""
     mean = np.array(total) / np.maximum(pulls, 1)
     left = (task.budget or -1) - sum(pulls)
     return int(agents.make("look-ahead", task).predict(seen(pulls, mean, mean * (1 - mean), left))[0])
@@ -85,7 +85,7 @@ def test_it_is_the_slow_twin(case: str) -> None:
 
 @pytest.mark.parametrize("case", ["threshold", "threshold, gaussian", "top", "good, gaussian", "feasible"])
 def test_alone_in_a_batch_and_compiled_it_pulls_the_same_arms(case: str) -> None:
-    """Also without what it remembers."""
+    """Also without its state."""
     problem, own = CASES[case]
     rules, env_id = {**own, "budget": 40}, f"bandit_envs/{problem}-v0"
     played, pulls = agents.evaluate("look-ahead", env_id, episodes=3, env_kwargs=rules), np.zeros(4)

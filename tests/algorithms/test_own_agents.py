@@ -14,8 +14,8 @@ import pytest
 
 import agents
 from agents.certified import CertifiedPolicy, sampling_rule
-from agents.core import ALL_PROBLEMS, RoundMemory, Seen, add, bulk, clear, following
-from agents.core.index_policy import IndexMemory
+from agents.core import ALL_PROBLEMS, RoundState, Seen, add, bulk, clear, following
+from agents.core.index_policy import IndexState
 from agents.testing import check_agent
 from bandit_envs import SetProblem
 from bandit_envs.kernels import carray, episode_kernel
@@ -208,7 +208,7 @@ def test_the_checks_find_a_predict_that_returns_other_parts_of_an_action(keys: t
         check_agent(Own)
 
 
-# --- memory over episodes ---------------------------------------------------------------------------------------------
+# --- state over episodes ---------------------------------------------------------------------------------------------
 
 K, SLOTS = 3, 3  # as many arms as episodes: which axis is that of the episodes must not be guessed by the length alone
 
@@ -242,7 +242,7 @@ def lead(e: int, seen: Seen, led: Any, plans: Any) -> Any:
 class Plans(agents.PlanPolicy):
     name, solves, stops = "counts-plans", ("BestArm",), True
 
-    def remember(self, observation: Any) -> Any:
+    def initial_state(self, observation: Any) -> Any:
         return Led(self.new_plans(observation), np.zeros(observation["pulls"].shape, np.int64))
 
     def rule(self, seen: Any, observation: Any, state: Any, out: Any) -> Any:
@@ -250,7 +250,7 @@ class Plans(agents.PlanPolicy):
 
 
 @dataclass
-class Bulk(RoundMemory):
+class Bulk(RoundState):
     made: Any  # (E,)
 
 
@@ -277,8 +277,8 @@ def go_round(e: int, sums: bulk.Sums, made: Any, plans: bulk.Plans, times: bulk.
 class Bulks(agents.BulkPolicy):
     name, solves, stops = "counts-bulk", ("BestArm",), True
 
-    def remember(self, observation: Any) -> Any:
-        return Bulk(**RoundMemory.of(*observation["pulls"].shape), made=np.zeros(len(observation["pulls"]), np.int64))
+    def initial_state(self, observation: Any) -> Any:
+        return Bulk(**RoundState.of(*observation["pulls"].shape), made=np.zeros(len(observation["pulls"]), np.int64))
 
     def rule(self, sums: Any, observation: Any, state: Any, times: Any, out: Any) -> Any:
         return go_round, (*sums, state.made, *state.plans, *times, out)
@@ -287,8 +287,8 @@ class Bulks(agents.BulkPolicy):
 class Rounds(agents.RoundPolicy):
     name, solves, stops = "counts-rounds", ("BestArm",), True
 
-    def remember(self, observation: Any) -> Any:
-        return Bulk(**RoundMemory.of(*observation["pulls"].shape), made=np.zeros(len(observation["pulls"]), np.int64))
+    def initial_state(self, observation: Any) -> Any:
+        return Bulk(**RoundState.of(*observation["pulls"].shape), made=np.zeros(len(observation["pulls"]), np.int64))
 
     def start(self, observation: Any, state: Any, slots: Any) -> None:
         self.look(observation, state, slots)
@@ -302,7 +302,7 @@ class Rounds(agents.RoundPolicy):
 
 
 @dataclass
-class Turns(IndexMemory):
+class Turns(IndexState):
     turns: Any = None  # (E, K)
 
 
@@ -323,8 +323,8 @@ class Index(agents.IndexPolicy):
     def value(self, T: Any, x: Any) -> Any:
         return T - x
 
-    def remember(self, observation: Any) -> Any:
-        return Turns(**vars(super().remember(observation)), turns=np.zeros(observation["pulls"].shape, np.int64))
+    def initial_state(self, observation: Any) -> Any:
+        return Turns(**vars(super().initial_state(observation)), turns=np.zeros(observation["pulls"].shape, np.int64))
 
     def choose(self, observation: Any, state: Any) -> Any:
         return by_turns(super().choose(observation, state), state.turns, observation)
@@ -333,7 +333,7 @@ class Index(agents.IndexPolicy):
 class Free(agents.Agent):
     name, solves, stops = "counts-free", ("BestArm",), True
 
-    def remember(self, observation: Any) -> Any:
+    def initial_state(self, observation: Any) -> Any:
         E = len(observation["pulls"])
         return {"turns": np.zeros((K, E), np.int64), "lists": ([[] for _ in range(E)], slots_of(E))}
 
@@ -362,7 +362,7 @@ UNLIMITED: dict[str, Any] = {"instance": f"sampler(arms={K})", "delta": 0.1, "ma
 
 @pytest.mark.parametrize("stop", [None, "certificate"])
 @pytest.mark.parametrize("kind", COUNTING)
-def test_memory_of_ones_own_begins_anew_with_each_episode(kind: Any, stop: Any) -> None:
+def test_state_of_ones_own_begins_anew_with_each_episode(kind: Any, stop: Any) -> None:
     """Defect: counts of one's own went on in the next episode of a slot."""
     told = {} if stop is None else {"stop": stop}
     limits = UNLIMITED | ({} if stop is None else {"max_pulls": 9})

@@ -1,4 +1,4 @@
-"""Agents whose memory is thrown away now and then: they play on as well as before, or say what is to be kept."""
+"""Agents whose state is thrown away now and then: they play on as well as before, or say what is to be kept."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LIMIT = 4.5  # standard errors: a false alarm in 300,000, and there are some 120
 
 
 def right(problem: str, name: str, episodes: int, every: int | None) -> float:
-    """The share of right answers of an agent that loses its memory after so many steps; None: never.
+    """The share of right answers of an agent that loses its state after so many steps; None: never.
 
     Raises:
         ValueError: as the agent does.

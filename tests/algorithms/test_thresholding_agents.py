@@ -262,7 +262,7 @@ COMPARED: dict[str, Callable[[Any, np.random.Generator], dict[str, Any]]] = {
     "ucbe": ucbe_parameters,
     "opt-kg": lambda env, g: {"prior": [(1.0, 1.0), (0.5, 0.5), (2.0, 1.0), (0.1, 0.7), (1.1, 2.3)][g.integers(5)]},
     "dp-index": no_parameters,
-    "evolved": lambda env, g: {"genes": (np.array(START) + 0.2 * g.standard_normal(len(START))).tolist()},
+    "evolved": lambda env, g: {"parameters": (np.array(START) + 0.2 * g.standard_normal(len(START))).tolist()},
 }
 
 
@@ -397,8 +397,8 @@ def vector(actions: str = "full", slots: int = N, **kwargs: Any) -> Any:
 
 @pytest.mark.parametrize("name", INDEX)
 @pytest.mark.parametrize("arms", [5, SCAN + 12])
-def test_memory_is_rebuilt_from_the_observation(name: str, arms: int) -> None:
-    """Without its memory, at any time, an index policy goes on as with it."""
+def test_state_is_rebuilt_from_the_observation(name: str, arms: int) -> None:
+    """Without its state, at any time, an index policy goes on as with it."""
     envs = vector(instance={"sampler": {"arms": arms}}, budget=4 * arms)
     forgetful(envs, agents.make(name, envs, **needs(name)), 9 * arms)  # over two ends and fresh starts
 

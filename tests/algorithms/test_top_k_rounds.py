@@ -287,7 +287,7 @@ def test_met_in_the_middle(name: str) -> None:
     rules = {"instance": arms, "k": 2, "epsilon": 0.2, "budget": 700 if name in BUDGET else None, "max_pulls": 200_000}
     right_when_begun_anew(name, TOP_K, **rules)
     env: Any = gym.make(TOP_K, actions="full", delta=0.1, **rules)
-    with refused(name.split("(")[0], "memory"):
+    with refused(name.split("(")[0], "state"):
         agents.make(name, env).predict(seen([3] * 6, [0.5] * 6))
 
 
@@ -315,7 +315,7 @@ def test_unfinished_answers_hold_what_is_accepted() -> None:
     state = agent.begin_anew(now)
     state.A[0], state.S[0] = [False, True, False, False], [False, False, True, True]
     assert agent.recommend(now, state).tolist() == [[False, True, True, False]]
-    assert agent.recommend(now).tolist() == [[True, False, True, False]]  # without memory: the plug-in answer
+    assert agent.recommend(now).tolist() == [[True, False, True, False]]  # without state: the plug-in answer
 
 
 # --- reductions ------------------------------------------------------------------------------------------------------

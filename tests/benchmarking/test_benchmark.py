@@ -123,6 +123,7 @@ class Wrong(Own):
     """Answers the opposite at once."""
 
     name = "wrong"
+    solves = ("Threshold",)
     stops = True
 
     def choose(self, observation: Any, state: Any) -> Any:

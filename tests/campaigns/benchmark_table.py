@@ -1,4 +1,4 @@
-"""The table of the benchmark: all agents of this package on all tasks, agents/benchmarking/v1.csv.
+"""The table of the benchmark: all agents of this package on all tasks, agents/benchmarking/v1.csv, and its page.
 
     python tests/campaigns/benchmark_table.py --out DIR               the table; goes on where it was
     python tests/campaigns/benchmark_table.py --out DIR --minutes 14  a piece of it
@@ -20,6 +20,7 @@ from bandit_envs import benchmark_tasks
 
 ROOT = Path(__file__).parents[2]
 TABLE = ROOT / "agents" / "benchmarking" / "v1.csv"
+PAGE = ROOT / "docs" / "benchmark" / "table.md"
 REFERENCES = ROOT / "bandit_envs" / "references-v1.csv"
 
 
@@ -33,6 +34,23 @@ def references(result: agents.Benchmark) -> list[dict[str, object]]:
         row = {"task": task.name, "uniform": cells["uniform"].value, "best": best.value, "best_agent": best.agent}
         rows.append(row)
     return rows
+
+
+def page(result: agents.Benchmark) -> str:
+    """The summary in Markdown; without agents that are told the truth on some task."""
+    told = {agent for agent, own in result.cells.items() if any(cell.oracle for cell in own)}
+    summary = result.summary()
+    names = [str(name) for name in summary if f"{name}_low" in summary]
+    heads = ["agent", "all tasks", *(name.replace("_", ", ") for name in names[1:])]
+    lines = ["| " + " | ".join(heads) + " |", "|---" * len(heads) + "|"]
+    for _, row in summary.iterrows():
+        scores = [
+            "" if row[name] != row[name] else f"{row[name]:.2f} [{row[f'{name}_low']:.2f}, {row[f'{name}_high']:.2f}]"
+            for name in names
+        ]
+        if row["agent"] not in told and any(scores):
+            lines.append("| " + " | ".join([f"`{row['agent']}`", *scores]) + " |")
+    return "\n".join(lines) + "\n"
 
 
 def main() -> None:
@@ -58,6 +76,7 @@ def main() -> None:
     table["value"] = table["value"].map(lambda x: float(f"{x:.8g}"))
     table["note"] = table["note"].where(~table["note"].str.startswith("does not take"), "")
     table.dropna(subset=["score"]).to_csv(TABLE, index=False)
+    PAGE.write_text(page(result))
     print(f"wrote {TABLE}: {len(benchmark_tasks())} tasks, {len(result.agents)} agents")
 
 

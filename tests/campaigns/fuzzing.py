@@ -1,4 +1,4 @@
-"""Odd observations, memories and batches for all agents, in processes of their own that are watched.
+"""Odd observations, states and batches for all agents, in processes of their own that are watched.
 
 A case is a number: it decides the agent, what it has played, what is wrong with the input, and which method is called.
 """
@@ -34,7 +34,7 @@ SETTINGS: list[tuple[str, dict[str, Any]]] = [
 ]  # fmt: skip
 NEEDS = {"ucbe": "ucbe(a=2)", "ugape": "ugape(a=2)", "lucb": "lucb(k=4)", "apt-oracle": "apt-oracle(threshold=0.5)"}
 WORDS = [
-    *["pulls", "total", "mean", "variance", "remaining", "public_seed", "state", "observation", "statistics", "memory"],
+    *["pulls", "total", "mean", "variance", "remaining", "public_seed", "state", "observation", "statistics"],
     *["slots", "features"],
 ]
 LIMIT = 10.0  # seconds for a case
@@ -56,7 +56,7 @@ SLOTS: list[Any] = [
 
 @dataclass
 class Setup:
-    """An agent on a task: what it has seen in a few episodes, and its memories there, by the size of the batch."""
+    """An agent on a task: what it has seen in a few episodes, and its states there, by the size of the batch."""
 
     name: str
     agent: Any

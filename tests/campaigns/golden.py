@@ -53,7 +53,7 @@ class Setting:
     Attributes:
         problem, kwargs: of the environment. name: in words.
         steps: of the batch, at most.
-        forget: the step at which the memory is dropped, and built anew from what has been seen; 0: never.
+        forget: the step at which the state is dropped, and built anew from what has been seen; 0: never.
         autoreset: "Disabled": slots that have ended are restarted together every few steps; or "NextStep".
         only: names of the agents that play, without parameters; empty: all that can.
     """
@@ -630,7 +630,7 @@ class Tally:
     pulls: int = 0
     ended: int = 0  # episodes
     stopped: int = 0  # of these, by the agent
-    begun_anew: int = 0  # restarts that the agent's memory has met
+    begun_anew: int = 0  # restarts that the agent's state has met
 
 
 class _Digest:
@@ -671,7 +671,7 @@ def play(envs: Any, agent: Any, setting: Setting, show: Show | None = None) -> t
 
     Recorded are, of episodes that are going on: slots, arms and times at every step; where one stops, the agent's own
     recommendation, and where one ends, the answer, its pulls and whether it was correct; at some steps the
-    recommendations and what the agent would do if it had no memory, where it goes on without one.
+    recommendations and what the agent would do if it had no state, where it goes on without one.
     """
     full, recommends = envs.unwrapped.task.actions == "full", hasattr(agent, "recommend")
     record, tally, resumes = _Digest(show), Tally(), getattr(agent, "resumes", True)

@@ -336,7 +336,7 @@ def test_results_do_not_depend_on_the_batch(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["apt", "lsa"])
 @pytest.mark.parametrize("arms", [4, SCAN + 3])
-def test_memory_is_rebuilt_from_the_observation(name: str, arms: int) -> None:
+def test_state_is_rebuilt_from_the_observation(name: str, arms: int) -> None:
     envs = vector(
         4, {"sampler": {"distribution": "gaussian", "arms": arms, "dimensions": 2}}, budget=6 * arms, actions="full"
     )

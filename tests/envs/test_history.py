@@ -199,11 +199,11 @@ class Reader(ByTurns):
 
 
 class Growing(Reader):
-    """The same, with a memory that only the whole course of an episode tells; histories must grow entry by entry."""
+    """The same, with a state that only the whole course of an episode tells; histories must grow entry by entry."""
 
     name, resumes = "growing", False
 
-    def remember(self, observation: Any) -> Any:
+    def initial_state(self, observation: Any) -> Any:
         return {"arms": observation["arms"].copy()}
 
     def choose(self, observation: Any, state: Any) -> NDArray[np.int64]:
@@ -233,7 +233,7 @@ RUNS: list[dict[str, Any]] = [{"budget": 30}, {"delta": 0.1, "max_pulls": 10}, {
 @pytest.mark.parametrize("rules", RUNS)
 def test_an_agent_that_reads_histories_is_evaluated_like_one_that_reads_statistics(rules: dict[str, Any]) -> None:
     found = agents.evaluate(
-        {"statistics": ByTurns, "history": Reader, "memory": Growing},
+        {"statistics": ByTurns, "history": Reader, "state": Growing},
         BEST,
         episodes=70,
         seed=3,

@@ -291,7 +291,7 @@ def test_an_observation_of_other_integers_spoils_nothing() -> None:
     assert arms == [arms[0]] * 4
 
 
-def test_a_memory_with_other_plans_is_another_memory() -> None:
+def test_a_state_with_other_plans_is_another_state() -> None:
     env = gym.make("bandit_envs/BestArm-v0", delta=0.1, max_pulls=1000)
     agent: Any = agents.make("top-two", env)
     observation, _ = env.reset(seed=1)

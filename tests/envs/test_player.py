@@ -107,10 +107,12 @@ def test_distances_of_ones_own_are_not_passed_over() -> None:
     for kind in (Farther, Same):
         register_problem(kind)
     kwargs = {"budget": 200, "k": 2, "instance": {"sampler": SMALL}}
-    genes = agents.make("evolved", gym.make(TOP_K, actions="full", **kwargs)).genes[0].tolist()
+    parameters = agents.make("evolved", gym.make(TOP_K, actions="full", **kwargs)).candidates[0].tolist()
     made, pulls = {}, {}
     for name in ("TopK", "SameTopK", "FartherTopK"):
-        made[name] = agents.make("evolved", gym.make(f"bandit_envs/{name}-v0", actions="full", **kwargs), genes=genes)
+        made[name] = agents.make(
+            "evolved", gym.make(f"bandit_envs/{name}-v0", actions="full", **kwargs), parameters=parameters
+        )
         pulls[name] = evaluate(made[name], name, episodes=9, env_kwargs=kwargs).runs[0].pulls
     assert [agent.plays for agent in made.values()] == [True, True, False]
     np.testing.assert_array_equal(pulls["TopK"], pulls["SameTopK"])

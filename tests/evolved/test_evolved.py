@@ -1,4 +1,4 @@
-"""The evolved index: the formula by hand, all arms at once, stopping, the evolution itself, stored genes."""
+"""The evolved index: the formula by hand, all arms at once, stopping, the evolution itself, stored parameters."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from agents.evolved.agent import Evolved
 from agents.evolved.candidates import CommonEpisodes
 from agents.evolved.evolution import evolve
 from agents.evolved.formula import LSA, PARAMETERS, START
-from agents.evolved.genes import gene_names, names_for
 from agents.evolved.network import HIDDEN, LAYERS, OWN, SHARED, WEIGHTS
+from agents.evolved.parameters import names_for, parameter_names
 from agents.evolved.search import MirroredSearch
 from agents.evolved.space import search_space, starting_point
 from agents.models.cards import FOLDER, card_path
@@ -27,12 +27,12 @@ from bandit_envs.instances.instance import Sampler
 from bandit_envs.kernels import rng
 
 THRESHOLD = "bandit_envs/Threshold-v0"
-GENES = (0.6, 0.5, 0.5, 5.0, 0.3, 0.2, 0.1, 0.5, 0.4, 1.0, -1.0, 0.5, 0.2, 0.0, 0.0, 0.0, 0.0, 0.0)
+VALUES = (0.6, 0.5, 0.5, 5.0, 0.3, 0.2, 0.1, 0.5, 0.4, 1.0, -1.0, 0.5, 0.2, 0.0, 0.0, 0.0, 0.0, 0.0)
 
 
 def test_the_index_by_hand() -> None:
     env = gym.make(THRESHOLD, budget=40, instance={"distribution": "bernoulli", "mean": [0.4] * 10}, actions="full")
-    agent = agents.make("evolved", env, genes=GENES)
+    agent = agents.make("evolved", env, parameters=VALUES)
     # T / K = 4 pulls per arm, a twenty-fifth of a hundred, so that nu = 5 / sqrt(25) = 1.
     # n = 3, mean 1: d = 1/2 * 3/4 = 3/8, m = 7/8. 3 d^2 / (2 / 4) = 27/32; 3 kl(7/8, 1/2) = 3 (7/8 ln 7 - 2 ln 2), as
     # ln(7/4) = ln 7 - 2 ln 2 and ln(1/4) = -2 ln 2; w is half of each. In f: ln(1 + w) - ln 3 + ln(3 / 4) / 2 + 1/5.
@@ -40,17 +40,19 @@ def test_the_index_by_hand() -> None:
     x = math.log(1 + w) - math.log(3) + math.log(0.75) / 2 + 0.2
     index = 0.6 * w + (0.5 - 0.1 * math.log(25)) * math.log(3) + 0.3 * math.log(w + 0.201 / 3) + 0.4 * x / (1 + abs(x))
     assert agent.value(np.array([3.0]), np.array([1.0])) == pytest.approx([index], rel=1e-14)
-    assert len(PARAMETERS) == len(GENES) == len(LSA) == 18
+    assert len(PARAMETERS) == len(VALUES) == len(LSA) == 18
 
 
 def test_the_starting_point_is_lsa() -> None:
-    genes, start, scales = starting_point(False)
+    parameters, start, scales = starting_point(False)
     kwargs = {"instance": "tao2019-1", "budget": 200, "threshold": 0.4321}  # no ties, which rounding would break
     env = gym.make(THRESHOLD, actions="full", **kwargs)
-    result = agents.evaluate({"evolved": Evolved(env, genes), "lsa": "lsa"}, THRESHOLD, episodes=100, env_kwargs=kwargs)
+    result = agents.evaluate(
+        {"evolved": Evolved(env, parameters), "lsa": "lsa"}, THRESHOLD, episodes=100, env_kwargs=kwargs
+    )
     one, other = (run.pulls for run in result.runs)
     assert np.array_equal(one, other)
-    assert len(genes) == len(start) == len(scales)
+    assert len(parameters) == len(start) == len(scales)
     assert [len(part) for part in starting_point(True)] == [20, 20, 20]
 
 
@@ -58,17 +60,17 @@ def test_the_starting_point_is_lsa() -> None:
 
 GENERATOR = np.random.default_rng(3)
 NET = GENERATOR.standard_normal((LAYERS, HIDDEN)) * 0.7
-NET_GENES = [*GENES, *NET.ravel().tolist()]
+NET_VALUES = [*VALUES, *NET.ravel().tolist()]
 
 
 def test_a_network_with_nothing_to_add_is_the_index() -> None:
     """Decision for decision, in problems with and without a single arm's margin."""
-    nothing = [*GENES, *NET[:-1].ravel().tolist(), *[0.0] * HIDDEN]
+    nothing = [*VALUES, *NET[:-1].ravel().tolist(), *[0.0] * HIDDEN]
     assert len(nothing) == 18 + len(WEIGHTS)
     for env_id in (THRESHOLD, "bandit_envs/TopK-v0", "bandit_envs/AllGood-v0"):
         kwargs = {"instance": "sampler(arms=6)", "budget": 120}
         env = gym.make(env_id, actions="full", **kwargs)
-        both = {"index": Evolved(env, GENES), "network": Evolved(env, nothing), "bent": Evolved(env, NET_GENES)}
+        both = {"index": Evolved(env, VALUES), "network": Evolved(env, nothing), "bent": Evolved(env, NET_VALUES)}
         index, network, bent = (
             run.pulls for run in agents.evaluate(both, env_id, episodes=50, env_kwargs=kwargs, progress=False).runs
         )
@@ -82,17 +84,17 @@ def test_the_correction_by_hand() -> None:
     net[OWN.index("share"), 2], net[len(OWN) + SHARED.index("side"), 2], net[-1, 2] = 3.0, 0.5, 0.25
     env = gym.make(THRESHOLD, budget=40, instance={"distribution": "bernoulli", "mean": [0.4] * 10}, actions="full")
     x = 1.5 * math.log(0.75) + 0.5
-    plain, bent = Evolved(env, GENES), Evolved(env, [*GENES, *net.ravel().tolist()])
+    plain, bent = Evolved(env, VALUES), Evolved(env, [*VALUES, *net.ravel().tolist()])
     more = bent.value(np.array([3.0]), np.array([1.0])) - plain.value(np.array([3.0]), np.array([1.0]))
     assert more == pytest.approx([0.25 * x / (1 + abs(x))], rel=1e-12)
 
 
 def network_twin(
-    pulls: np.ndarray, mean: np.ndarray, distances: np.ndarray, T: int, local: bool, genes: Any = GENES
+    pulls: np.ndarray, mean: np.ndarray, distances: np.ndarray, T: int, local: bool, parameters: Any = VALUES
 ) -> int:
     """The arm with the least corrected index, Bernoulli arms, as the heads of `formula` and `network` tell it."""
     K, fair = len(pulls), math.log(T / len(pulls))
-    alpha, beta, rho, kappa, gamma, delta, eta, mu, c, p, q, r, s = genes[:13]
+    alpha, beta, rho, kappa, gamma, delta, eta, mu, c, p, q, r, s = parameters[:13]
     nu = kappa * math.exp(mu * (fair - math.log(100)))
     w, index = [], []
     for n, m, distance in zip(pulls.tolist(), mean.tolist(), distances.tolist(), strict=True):
@@ -129,7 +131,7 @@ def test_the_network_is_its_twin(env_id: str) -> None:
     for episode in range(8):
         K = 4 + episode % 5
         env = gym.make(env_id, actions="full", instance=f"sampler(arms={K})", budget=15 * K)
-        agent, problem = Evolved(env, NET_GENES), env.unwrapped.problem  # type: ignore[attr-defined]
+        agent, problem = Evolved(env, NET_VALUES), env.unwrapped.problem  # type: ignore[attr-defined]
         observation, _ = env.reset(seed=4, options={"episode": episode})
         state, over = None, False
         while not over:
@@ -152,15 +154,15 @@ def test_one_seed_one_network(tmp_path: Any) -> None:
     how = TINY | {"network": True, "generations": 3, "every": 1, "episodes": 60}
     kwargs = {"instance": "sampler(arms=4)", "budget": 60, "k": 2}
     how |= {"env_id": "TopK", "env_kwargs": kwargs}
-    genes, card = evolve(**how, out=tmp_path / "net")
-    assert evolve(**how)[0] == genes == eval(card["call"])[0]
+    parameters, card = evolve(**how, out=tmp_path / "net")
+    assert evolve(**how)[0] == parameters == eval(card["call"])[0]
     assert card["generations"] == 3
-    assert card["names"] == list(gene_names(False))[: len(genes)]
+    assert card["names"] == list(parameter_names(False))[: len(parameters)]
     wide = search_space(gym.make(THRESHOLD, budget=9).unwrapped.task, True, None).with_network(list(START), 5)  # type: ignore[attr-defined]
     dead = {name.rpartition("_")[0] for i, name in enumerate(wide.names) if i >= 18 and i not in wide.searched}
     assert dead == {"lead", "left", "open", "rival", "border", "top"}
     env = gym.make("bandit_envs/TopK-v0", actions="full", **kwargs)
-    both = {"card": agents.make(str(tmp_path / "net.json"), env), "genes": Evolved(env, genes)}
+    both = {"card": agents.make(str(tmp_path / "net.json"), env), "parameters": Evolved(env, parameters)}
     one, other = agents.evaluate(both, "TopK", episodes=20, env_kwargs=kwargs, progress=False).runs
     assert np.array_equal(one.pulls, other.pulls)
 
@@ -195,10 +197,10 @@ CORNER = {"A": [[-1.0, 0.0], [0.0, 1.0]], "b": [-0.5, 0.5]}
 )
 def test_drawn_losses_are_those_that_happen(env_id: str, kwargs: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """2,000 episodes; |z| > 5 happens by chance with probability 6e-7."""
-    genes = [*LSA, *((0.0, 0.5) if env_id == "AllGood" else ())]
-    drawn = CommonEpisodes(f"bandit_envs/{env_id}-v0", kwargs, 2000).losses([genes], 3, 0)[0]
+    parameters = [*LSA, *((0.0, 0.5) if env_id == "AllGood" else ())]
+    drawn = CommonEpisodes(f"bandit_envs/{env_id}-v0", kwargs, 2000).losses([parameters], 3, 0)[0]
     monkeypatch.setattr("agents.evaluation.expected_loss.drawable", lambda _: False)
-    happened = CommonEpisodes(f"bandit_envs/{env_id}-v0", kwargs, 2000).losses([genes], 3, 0)[0]
+    happened = CommonEpisodes(f"bandit_envs/{env_id}-v0", kwargs, 2000).losses([parameters], 3, 0)[0]
     difference = drawn - happened
     assert abs(difference.mean()) < 5 * difference.std() / math.sqrt(len(difference))
     assert drawn.std() < happened.std()
@@ -208,7 +210,7 @@ def test_drawn_losses_are_those_that_happen(env_id: str, kwargs: Any, monkeypatc
 
 
 def test_it_stops_where_a_pull_costs_more_than_it_brings() -> None:
-    genes = starting_point(True)[0]
+    parameters = starting_point(True)[0]
     pulls = {}
     for cost in (0.01, 0.001):
         kwargs = {
@@ -219,7 +221,7 @@ def test_it_stops_where_a_pull_costs_more_than_it_brings() -> None:
         }
         env = gym.make("bandit_envs/AllGood-v0", actions="full", **kwargs)
         result = agents.evaluate(
-            {"evolved": Evolved(env, genes)}, "bandit_envs/AllGood-v0", episodes=50, env_kwargs=kwargs
+            {"evolved": Evolved(env, parameters)}, "bandit_envs/AllGood-v0", episodes=50, env_kwargs=kwargs
         )
         pulls[cost] = result.episodes["total_pulls"].mean()
         assert not result.episodes["truncated"].any()
@@ -248,13 +250,13 @@ TINY: dict[str, Any] = {
 
 
 def test_one_seed_one_index(tmp_path: Any) -> None:
-    genes, card = evolve(**TINY, out=tmp_path / "index")
+    parameters, card = evolve(**TINY, out=tmp_path / "index")
     again, _ = evolve(**TINY)
     other, _ = evolve(**TINY, seed=1)
-    assert genes == again != other
-    assert (genes[0], genes[13:]) == (1.0, [0.0] * 5)  # not searched
+    assert parameters == again != other
+    assert (parameters[0], parameters[13:]) == (1.0, [0.0] * 5)  # not searched
     stored = json.loads((tmp_path / "index.json").read_text())
-    assert stored["genes"] == genes
+    assert stored["parameters"] == parameters
     assert stored["names"] == list(PARAMETERS)
     assert [one["generation"] for one in card["checkpoints"]] == [0, 2, 4]
     assert card["kept"] in (0, 2, 4)
@@ -262,17 +264,17 @@ def test_one_seed_one_index(tmp_path: Any) -> None:
     assert told["low"] <= told["ratio"] <= told["high"]
     common = CommonEpisodes("bandit_envs/Threshold-v0", TINY["env_kwargs"], told["episodes"])
     space = search_space(common.task, common.local, None)
-    means = common.losses([space.reference, space.start.tolist(), genes], told["root"], 0).mean(1)
+    means = common.losses([space.reference, space.start.tolist(), parameters], told["root"], 0).mean(1)
     assert [told["start"], told["untrained"]] == pytest.approx(means[:2].tolist())
-    assert told["loss"] == pytest.approx(means[2], rel=0.01)  # the genes of the card are rounded
-    assert eval(card["call"])[0] == genes
+    assert told["loss"] == pytest.approx(means[2], rel=0.01)  # the parameters of the card are rounded
+    assert eval(card["call"])[0] == parameters
 
 
 def test_what_is_not_searched_stays() -> None:
-    genes, card = evolve(**TINY, searched=["eta", "beta"])
-    moved = [name for name, gene, start in zip(PARAMETERS, genes, START, strict=True) if gene != start]
+    parameters, card = evolve(**TINY, searched=["eta", "beta"])
+    moved = [name for name, parameter, start in zip(PARAMETERS, parameters, START, strict=True) if parameter != start]
     assert moved == ["beta", "eta"]
-    assert eval(card["call"])[0] == genes
+    assert eval(card["call"])[0] == parameters
     allowed = "beta, rho, kappa, gamma, delta, eta, mu, c1"
     for wrong_names in (["beta"], ["beta", "alpha"], ["beta", "tau0"]):
         with refused("searched", *allowed.split(", ")):
@@ -282,10 +284,10 @@ def test_what_is_not_searched_stays() -> None:
 def test_evolution_finds_what_is_better() -> None:
     """Means far away or near: from an index that neglects all but the pulls, CMA-ES comes to use the margin."""
     kwargs = {"instance": {"sampler": {"arms": 6, "mean": {"choice": [0.05, 0.95, 0.4, 0.6]}}}, "budget": 90}
-    genes, _ = evolve(**TINY | {"generations": 12, "population": 8, "episodes": 300, "env_kwargs": kwargs})
+    parameters, _ = evolve(**TINY | {"generations": 12, "population": 8, "episodes": 300, "env_kwargs": kwargs})
     common = CommonEpisodes(THRESHOLD, kwargs, 3000)
     pulls_only = (0.0, 1.0, *[0.0] * 16)
-    mine, plain, lsa = common.losses([genes, pulls_only, LSA], 99, 0).mean(1)
+    mine, plain, lsa = common.losses([parameters, pulls_only, LSA], 99, 0).mean(1)
     assert mine < 0.8 * plain
     assert mine < 1.02 * lsa
 
@@ -325,9 +327,9 @@ def test_means_around_a_centre() -> None:
 @pytest.mark.parametrize("kwargs", [{"budget": 50}, {"budget": None, "pull_cost": 1e-3}])
 def test_the_start_of_a_search_has_a_name(kwargs: dict[str, Any]) -> None:
     env = gym.make(THRESHOLD, actions="full", **kwargs)
-    named: Any = agents.make("evolved(genes='start')", env)
+    named: Any = agents.make("evolved(parameters='start')", env)
     start = starting_point(named.stops)[1]
-    assert np.array_equal(named.genes, Evolved(env, start).genes)
+    assert np.array_equal(named.candidates, Evolved(env, start).candidates)
 
 
 class Apart(SetProblem):
@@ -367,7 +369,7 @@ def test_it_plays_problems_of_ones_own(kind: Any, instance: Any) -> None:
         instance = {"sampler": {"distribution": "gaussian", "arms": 5}}
     register_problem(kind)
     env = gym.make(f"bandit_envs/{kind.name}-v0", budget=60, instance=instance, actions="full")
-    agent, problem = agents.make("evolved", env, genes=LSA), env.unwrapped.problem
+    agent, problem = agents.make("evolved", env, parameters=LSA), env.unwrapped.problem
     for episode in range(5):
         observation, _ = env.reset(seed=6, options={"episode": episode})
         state, over = None, False
@@ -392,14 +394,14 @@ def test_a_problem_may_use_the_models_of_another() -> None:
     register_problem(Higher)
     env = gym.make("bandit_envs/Higher-v0", budget=200)
     like = gym.make(THRESHOLD, budget=200)
-    assert (agents.make("evolved", env).genes == agents.make("evolved", like).genes).all()
+    assert (agents.make("evolved", env).candidates == agents.make("evolved", like).candidates).all()
 
 
 # --- what comes with the package -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("evolved-*.json")), ids=lambda path: path.stem)
-def test_stored_genes_run(path: Any) -> None:
+def test_stored_parameters_run(path: Any) -> None:
     card = json.loads(path.read_text())
     assert card["call"].startswith("agents.evolve(")
     assert card["cpu_seconds"] <= 600
@@ -412,13 +414,13 @@ def test_stored_genes_run(path: Any) -> None:
     names = names_for(agent.task)
     given = dict(zip(card["names"], card["genes"], strict=True))
     assert set(given) <= set(names)
-    assert agent.genes.tolist() == [[given.get(name, 0.0) for name in names]]
+    assert agent.candidates.tolist() == [[given.get(name, 0.0) for name in names]]
     assert len(agents.evaluate("evolved", card["env_id"], episodes=3, env_kwargs=kwargs).episodes) == 3
 
 
 def test_the_path_of_a_card_is_an_agent(tmp_path):
-    """Defect: genes that were evolved on a problem of one's own could be used in Python only."""
-    genes, _ = agents.evolve(
+    """Defect: parameters that were evolved on a problem of one's own could be used in Python only."""
+    parameters, _ = agents.evolve(
         "Threshold",
         generations=1,
         population=4,
@@ -429,18 +431,18 @@ def test_the_path_of_a_card_is_an_agent(tmp_path):
     )
     path = str(tmp_path / "mine.json")
     result = agents.evaluate(
-        {"path": path, "genes": lambda task: agents.make("evolved", task, genes=genes)},
+        {"path": path, "parameters": lambda task: agents.make("evolved", task, parameters=parameters)},
         "Threshold",
         episodes=20,
         env_kwargs={"instance": "sampler(arms=4)", "budget": 12},
         progress=False,
     )
-    assert result.column("path", "score").tolist() == result.column("genes", "score").tolist()
-    with refused("genes", "budget"):
+    assert result.column("path", "score").tolist() == result.column("parameters", "score").tolist()
+    with refused("parameters", "budget"):
         agents.make(path, gym.make("bandit_envs/Threshold-v0", instance="sampler(arms=4)", pull_cost=0.001))
-    with refused("genes", "nowhere.json", error=FileNotFoundError):
+    with refused("parameters", "nowhere.json", error=FileNotFoundError):
         agents.make("nowhere.json", gym.make("bandit_envs/Threshold-v0"))
-    for text in ("", "[]", "{}", '{"algorithm": "ppo", "genes": [1], "names": ["a"]}', '{"algorithm": "evolved"}'):
+    for text in ("", "[]", "{}", '{"algorithm": "ppo", "parameters": [1], "names": ["a"]}', '{"algorithm": "evolved"}'):
         (tmp_path / "mine.json").write_text(text)
-        with refused("mine.json", "genes"):
+        with refused("mine.json", "parameters"):
             agents.make(path, gym.make("bandit_envs/Threshold-v0"))

@@ -18,12 +18,12 @@ TINY: dict[str, Any] = {"generations": 1, "population": 4, "episodes": 9, "progr
 TINY |= {"env_kwargs": {"instance": "sampler(arms=3)", "budget": 9}}
 
 
-def evolved(genes: Any) -> Any:
-    return lambda: Evolved(gym.make(THRESHOLD), genes)
+def evolved(parameters: Any) -> Any:
+    return lambda: Evolved(gym.make(THRESHOLD), parameters)
 
 
 def another_batch() -> None:
-    """The memory of three episodes, for nine."""
+    """The state of three episodes, for nine."""
     envs, more = (gym.make_vec("bandit_envs/TopK-v0", n, budget=60, k=2) for n in (3, 9))
     agent = agents.make("evolved", envs)
     agent.predict(more.reset(seed=0)[0], agent.predict(envs.reset(seed=0)[0])[1])
@@ -33,9 +33,9 @@ def shares(problem: str, **kwargs: Any) -> Any:
     """Two candidates for three episodes; defect: episodes beyond the last whole share read foreign memory."""
 
     def call() -> None:
-        genes = agents.make("evolved", gym.make("bandit_envs/TopK-v0", k=2, budget=50)).genes[0]
+        parameters = agents.make("evolved", gym.make("bandit_envs/TopK-v0", k=2, budget=50)).candidates[0]
         envs = gym.make_vec(f"bandit_envs/{problem}-v0", 3, budget=50, **kwargs)
-        agents.make("evolved", envs, genes=[genes] * 2).predict(envs.reset(seed=0)[0])
+        agents.make("evolved", envs, parameters=[parameters] * 2).predict(envs.reset(seed=0)[0])
 
     return call
 
@@ -55,11 +55,11 @@ test_bad_calls = table(
             lambda: evolve(**TINY | {"env_kwargs": {"instance": "sampler(arms=3)", "max_pulls": 50}}),
             *("budget", "pull_cost", "delta"),
         ),
-        "too few genes": (evolved([1.0, 2.0]), 18, "genes"),
-        "no numbers": (evolved([math.nan] * 18), 18, "genes"),
-        "the memory of another batch": (another_batch, 3),
-        "shares of TopK": (shares("TopK", k=2), "genes", 2, 3),
-        "shares of Threshold": (shares("Threshold"), "genes", 2, 3),
+        "too few parameters": (evolved([1.0, 2.0]), 18, "parameters"),
+        "no numbers": (evolved([math.nan] * 18), 18, "parameters"),
+        "the state of another batch": (another_batch, 3),
+        "shares of TopK": (shares("TopK", k=2), "parameters", 2, 3),
+        "shares of Threshold": (shares("Threshold"), "parameters", 2, 3),
         "how to train": (nothing_stored("evolved", **PRICED), "evolved", "Threshold", "--pull-cost", 0.01),
         "how to train ppo": (nothing_stored("ppo", **PRICED), "ppo", "Threshold", "--pull-cost", 0.01),
         "what is stored": (nothing_stored("ppo", "bandit_envs/BestArm-v0", delta=0.1), "BestArm", "delta", "AllGood"),

@@ -202,8 +202,8 @@ def test_a_problem_of_ones_own_can_be_trained_on(own_problems, kind, mix):
     assert {"ppo", "untrained", "uniform"} <= set(result["agents"]) <= {"ppo", "untrained", "uniform", "lsa"}
     assert set(result["differences"]["uniform"]) == {"score", *kind.metric_names[:1]}
     evolution = {"generations": 2, "population": 4, "episodes": 20, "env_kwargs": FOUR, "progress": False}
-    genes, card = agents.evolve(f"bandit_envs/{kind.name}-v0", **evolution, mix=mix)
-    assert len(genes) == len(card["names"]) in (18, 130)  # the index alone, or with its network
+    parameters, card = agents.evolve(f"bandit_envs/{kind.name}-v0", **evolution, mix=mix)
+    assert len(parameters) == len(card["names"]) in (18, 130)  # the index alone, or with its network
     assert len(card["result"]) == (2 if mix else 1)
 
 

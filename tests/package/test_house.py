@@ -38,7 +38,7 @@ ORDER: dict[str, list[str]] = {
         "evolved.network",
         "evolved.formula",
         "evolved.coupled",
-        "evolved.genes",
+        "evolved.parameters",
         "evolved.agent",
         "registry",
         "evaluation session",

@@ -144,7 +144,7 @@ def test_the_certificate_of_a_session_pays_for_its_share(reserve: float) -> None
 
 
 @pytest.mark.parametrize("name", ["uniform", "lsa", "sar"])
-def test_the_budget_remembers_the_pulls_of_withdrawn_arms(name: str) -> None:
+def test_the_budget_counts_the_pulls_of_withdrawn_arms(name: str) -> None:
     """The agent on the other arms is given what is left, and the session ends after its budget."""
     session = session_of(name, budget=20)
     session.tell_all([("a", 1)] * 8 + [("b", 0)] * 3)

@@ -101,7 +101,7 @@ def test_a_plain_loop_stops_where_evaluate_does(name: str) -> None:
             state, over = None, False
             observation, _ = env.reset(seed=0, options={"episode": episode})
             while not over:
-                # A memory that is lost makes no difference to agents that go on from the statistics.
+                # A state that is lost makes no difference to agents that go on from the statistics.
                 lost = episode == 1 and int(observation["pulls"].sum()) % 5 == 0
                 action, state = agent.predict(observation, None if lost else state)
                 if episode == 2:
@@ -257,16 +257,16 @@ def test_a_network_reads_what_the_environment_would_show_it() -> None:
         assert_frame_equal(plain.pulls.drop(columns="agent"), sure.pulls.drop(columns="agent"), atol=0)
 
 
-def test_a_policy_that_remembers_is_told_where_an_episode_begins() -> None:
+def test_a_policy_with_a_state_is_told_where_an_episode_begins() -> None:
     told = []
 
-    class Remembers:
+    class Stateful:
         def predict(self, x: Any, state: Any, episode_start: Any, deterministic: bool) -> Any:
             told.append((state, episode_start.tolist()))
             return np.full(len(episode_start), len(told) % 4), (state or 0) + 1
 
     env = gym.make("bandit_envs/Threshold-v0", actions="arm", **SETTINGS["Threshold"], delta=1e-9, max_pulls=9)
-    agent = certified(env, Featured(env, Remembers()), {})
+    agent = certified(env, Featured(env, Stateful()), {})
     (observation, _), state = env.reset(seed=1), None
     for _ in range(5):
         arm, state = agent.predict(observation, state)

@@ -90,7 +90,7 @@ def as_twins(
 
 
 def right_when_begun_anew(name: str, env_id: str, **kwargs: Any) -> None:
-    """Met in the middle of episodes, an algorithm says that its memory is missing; begun anew it ends, and is right."""
+    """Met in the middle of episodes, an algorithm says that its state is missing; begun anew it ends, and is right."""
     envs: Any = gym.make_vec(env_id, 8, **kwargs | {"delta": 0.1, "actions": "full", "autoreset_mode": "Disabled"})
     agent, g = agents.make(name, envs), np.random.default_rng(0)
     observation, _ = envs.reset(seed=0)

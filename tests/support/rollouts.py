@@ -80,7 +80,7 @@ def mask(K: int, *arms: int) -> NDArray[np.int8]:
 
 
 def forgetful(envs: Any, agent: Any, steps: int) -> None:
-    """Assert that the agent decides the same with its memory as without it at random times (full actions)."""
+    """Assert that the agent decides the same with its state as without it at random times (full actions)."""
     g = np.random.default_rng(0)
     observation, _ = envs.reset(seed=2)
     kept = lost = None

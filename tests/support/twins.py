@@ -151,9 +151,11 @@ def dp_indices(above: Callable[[int, int], Fraction], horizon: int) -> dict[tupl
     return indices
 
 
-def evolved(K: int, budget: int, margin: Margin, genes: list[float], sigma: float, centre: float | None = None) -> Twin:
+def evolved(
+    K: int, budget: int, margin: Margin, parameters: list[float], sigma: float, centre: float | None = None
+) -> Twin:
     """The formula at the head of agents/evolved/index.py; centre: the threshold, where arms are Bernoulli."""
-    alpha, beta, rho, kappa, gamma, delta, eta, mu, *hidden = genes
+    alpha, beta, rho, kappa, gamma, delta, eta, mu, *hidden = parameters
     # exp and log as in the agent: another rounding would decide otherwise between arms that are mirror images.
     nu = abs(kappa) * math.exp(mu * (math.log(budget / K) - math.log(100)))
 

@@ -1,0 +1,86 @@
+"""The parameters of `evolved`: their names, which depend on how the episodes of a task end, and tables of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bandit_envs import Task
+
+from ..models.cards import stored_parameters
+from .formula import PARAMETERS, START
+from .network import WEIGHTS
+
+__all__ = ["STOPPING", "parameter_names", "index_start", "names_for", "read_parameters", "shared_by", "told"]
+
+STOPPING, STOP_START = ("tau0", "tau1"), (0.0, 0.5)  # the names of the parameters for stopping; where a search starts
+
+
+def parameter_names(stops: bool) -> tuple[str, ...]:
+    """The names of all parameters of the index, in order. stops: whether it stops by itself and so has two more."""
+    return (*PARAMETERS, *(STOPPING if stops else ()), *WEIGHTS)
+
+
+def names_for(task: Task) -> tuple[str, ...]:
+    """The names of all parameters for a task, in order; those of the network's weights are the last."""
+    return parameter_names(task.budget is None)
+
+
+def read_parameters(task: Task, known: Mapping[str, float]) -> list[float]:
+    """The parameters for a task, in order, of those that a card names; 0 for those that it does not.
+
+    Raises:
+        ValueError: if the card is of tasks that end otherwise.
+    """
+    names = names_for(task)
+    needed = {PARAMETERS[0], *STOPPING} & set(names)
+    if missing := sorted(needed - set(known)):
+        of = "with a budget" if PARAMETERS[0] in known and missing[0] in STOPPING else "that end otherwise"
+        raise ValueError(f"these parameters are for tasks {of}, and lack {missing[0]}, which this task needs")
+    return [known.get(name, 0.0) for name in names]
+
+
+def index_start(stops: bool) -> list[float]:
+    """The parameters that the search for an index starts from. stops: whether it stops by itself."""
+    return [*START, *(STOP_START if stops else ())]
+
+
+def told(task: Task, parameters: Any, names: Sequence[str], wanted: int) -> NDArray[np.float64]:
+    """Parameters as numbers (P, number of names), of one candidate or more; weights are 0 where they are left out.
+
+    Args:
+        task: to be solved.
+        parameters: as a user tells them; None: those that are stored for the task; "start": those of `index_start`.
+        names: of all. wanted: how many of them are not weights.
+
+    Raises:
+        ValueError: naming what they are instead, or where none are stored, telling how to evolve some.
+    """
+    if parameters is None:
+        parameters = stored_parameters(task, names)
+    elif isinstance(parameters, str) and parameters == "start":
+        parameters = index_start(task.budget is None)
+    try:
+        table = np.atleast_2d(np.array(parameters, np.float64))
+    except (TypeError, ValueError, OverflowError):
+        table = np.empty((0, 0))
+    every = len(names)
+    if table.ndim != 2 or table.shape[-1] not in (wanted, every) or not len(table) or not np.isfinite(table).all():
+        raise ValueError(
+            f"evolved takes {wanted} finite parameters here, or {every}, or 'start', got {parameters!r:.200}"
+        )
+    return np.pad(table, ((0, 0), (0, every - table.shape[-1])))
+
+
+def shared_by(candidates: int, E: int) -> int:
+    """How many of E episodes side by side, or of their arms, in a row have the parameters of each candidate.
+
+    Raises:
+        ValueError: where they cannot be shared out evenly.
+    """
+    if E % candidates:
+        raise ValueError(f"the parameters of {candidates} candidates need a multiple of {candidates} episodes, got {E}")
+    return max(E // candidates, 1)
