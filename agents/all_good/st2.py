@@ -28,6 +28,7 @@ from ..core import trees
 from ..core.agent import Bools, Floats, Ints, Observation
 from ..core.confidence import bounds_of, delta_of, lil_table, scale_of, tabulated
 from ..core.plan_policy import PlanPolicy, Seen, add, clear, following, planned
+from ..core.spellings import AgentState
 from ..core.trees import Forest, is_inside, lower, tree_of, upper
 
 __all__ = ["ST2", "Rules", "measure", "plan_unknown", "rules_of", "threshold_of"]
@@ -55,7 +56,7 @@ def rules_of(task: Task, delta: float, c: float, bounds: str, sigma: float | Non
 
 
 @dataclass
-class State:
+class State(AgentState):
     """State of (ST)^2 for E episodes."""
 
     plans: Any  # (E,) the arms of this round

@@ -29,6 +29,7 @@ from ..core import trees
 from ..core.agent import Bools, Floats, Ints, Observation
 from ..core.confidence import delta_of, tabulated
 from ..core.plan_policy import PlanPolicy, Seen, add, clear, following, planned
+from ..core.spellings import AgentState
 from ..core.trees import Forest, lower, tree_of, upper
 from .st2 import Rules, measure, plan_unknown, rules_of, threshold_of
 
@@ -39,7 +40,7 @@ FOUND = np.dtype([("best", np.int64), ("mean", np.float64), ("lower", np.float64
 
 
 @dataclass
-class State:
+class State(AgentState):
     """State of the two steps for E episodes."""
 
     plans: Any  # (E,) the arms of this round

@@ -19,6 +19,7 @@ from ..core import stopping
 from ..core.agent import FLOAT, INT, Floats, Ints, Observation, Problems, unfit
 from ..core.confidence import certified_scale_of, delta_of
 from ..core.plan_policy import NO_PULL, PlanPolicy, assembled, clear, following
+from ..core.spellings import AgentState
 from ..core.stopping import Certificate, for_many, is_certified, next_look
 from .alternatives import (
     ALL_GOOD,
@@ -263,7 +264,7 @@ def sampling_rule(own: Any, begin: Any = nothing, stops: Any = stops) -> Callabl
 
 
 @dataclass
-class CertifiedState:
+class CertifiedState(AgentState):
     """State of E episodes."""
 
     plans: Any  # (E,)

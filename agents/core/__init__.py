@@ -10,6 +10,9 @@ The names below are for authors of agents, beside `Agent` and its shapes, which 
 The module `agents.core.trees` finds extremes of many arms quickly; `agents.core.bulk` has the plans of a `BulkPolicy`.
 """
 
+import warnings
+from typing import Any
+
 from .agent import ALL_PROBLEMS, LOCAL_PROBLEMS, Agent, Problems, seen_means, task_of
 from .confidence import delta_of, scale_of, width_of
 from .index_policy import IndexPolicy, IndexState
@@ -39,3 +42,12 @@ __all__ = [
     "task_of",
     "width_of",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """The classes of states under their earlier names, as `RoundMemory`."""
+    now = name.replace("Memory", "State")
+    if name != now and now in __all__:
+        warnings.warn(f"agents.core.{name} is now agents.core.{now}", DeprecationWarning, stacklevel=2)
+        return globals()[now]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -25,6 +25,7 @@ from bandit_envs.kernels import Spelled, choice, integers, jit, mask, spelled
 from bandit_envs.simulation import Quiet
 
 from . import parameters
+from .spellings import HOOKS, hook_in_both_spellings
 from .statistics import READ, arrays, checked
 
 __all__ = [
@@ -215,6 +216,7 @@ class Agent(Spelled, ABC):
         oracles: {parameter that holds truth: function of the problem and the true means that tells it, or None}.
         own_bounds: of an algorithm with running bounds of its own, options of the problem's `certificate` that make
             it tell what the algorithm itself knows; evaluations of the agent take them.
+        earlier: {parameter: its name in earlier versions, by which folders of results and states know it}.
         by_place: whether this truth is told of single arms, so that it needs arms that keep their order.
 
     Raises:
@@ -233,6 +235,7 @@ class Agent(Spelled, ABC):
     resumes: ClassVar[bool] = True
     oracles: ClassVar[dict[str, Callable[[Problem, Floats], Any]]] = {}
     own_bounds: Mapping[str, Any] = MappingProxyType({})
+    earlier: ClassVar[Mapping[str, str]] = MappingProxyType({})
     by_place: ClassVar[bool] = False
     _parameters: dict[str, Any]
     _told: frozenset[str] = frozenset()  # the oracle's parameters that `agents.make` has filled in
@@ -241,6 +244,7 @@ class Agent(Spelled, ABC):
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
+        hook_in_both_spellings(cls)
         cls._states, cls._brought = set(), not cls.__module__.startswith("agents.")
         if "recommend" in vars(cls) and not cls._brought:
             cls.recommend = _explaining(cls.recommend)  # type: ignore[method-assign]
@@ -284,7 +288,8 @@ class Agent(Spelled, ABC):
             try:
                 inspect.signature(getattr(self, name)).bind(*arguments)
             except TypeError as error:
-                takes = f"{name}({', '.join(['self', *arguments])})"
+                written = next(one for one in vars(kinds[0]) if one == name or (name in HOOKS and one in HOOKS))
+                takes = f"{written}({', '.join(['self', *arguments])})"
                 raise TypeError(f"{self.name} must define {takes}, with arguments in this order: {error}") from error
             except ValueError:  # some functions written in C have no signature
                 continue
@@ -300,7 +305,7 @@ class Agent(Spelled, ABC):
         """What is written on the states that this agent makes, and on those of every agent that can read them."""
         task = self.task
         question = f"{task.problem}({', '.join(f'{name}={value!r}' for name, value in task.parameters.items())})"
-        own = ", ".join(f"{name}={value!r}" for name, value in sorted(self._parameters.items()))
+        own = ", ".join(f"{self.earlier.get(name, name)}={value!r}" for name, value in sorted(self._parameters.items()))
         of = f"{type(self).__module__}.{type(self).__qualname__}({own})"
         return f"{of} for {question}, K={task.K}, D={task.D}, {task.pull}s"
 
@@ -367,6 +372,8 @@ class Agent(Spelled, ABC):
     def initial_state(self, observation: Observation) -> Any:
         """The state of a batch of episodes, made from whatever they have seen so far."""
         return len(observation[self._leading[0]])
+
+    remember = initial_state
 
     @abstractmethod
     def choose(self, observation: Observation, state: Any) -> Ints | tuple[Ints, Ints]:

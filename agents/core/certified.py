@@ -34,6 +34,7 @@ from bandit_envs.stopping import Certifier
 from . import parameters
 from .agent import Agent, Bools, Ints, Observation, seen_means, task_of
 from .forms import forms_of
+from .spellings import AgentState
 from .stopping import Certificate, is_certified, lacking, next_look
 
 __all__ = ["CERTIFICATE", "OPTIONS", "Certified", "Featured", "certified", "own_certifier"]
@@ -204,7 +205,7 @@ def _go_on(books, going: Going, judge: Judge, chosen: Chosen, out: Chosen):
 
 
 @dataclass
-class CertifiedState:
+class CertifiedState(AgentState):
     """State of a certified agent for E episodes."""
 
     books: Any  # (E,) of BOOK
@@ -382,7 +383,7 @@ def level_of(name: str, task: Task, delta: float | None) -> float:
 
 
 @dataclass
-class FeaturedState:
+class FeaturedState(AgentState):
     """State of a policy that reads features, for E episodes."""
 
     table: FeatureTable

@@ -23,6 +23,8 @@ from numpy.typing import NDArray
 from bandit_envs import Polyhedron
 from bandit_envs.kernels import jit
 
+from .spellings import AgentState
+
 __all__ = ["CoordinateState", "judge"]
 
 Floats = NDArray[np.float64]
@@ -30,7 +32,7 @@ Ints = NDArray[np.int64]
 
 
 @dataclass
-class CoordinateState:
+class CoordinateState(AgentState):
     """State of an index policy beside its table of arms where it pulls coordinates, for E episodes."""
 
     turn: Ints  # (E, K) the coordinate of each arm to pull next

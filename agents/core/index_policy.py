@@ -42,6 +42,7 @@ from .index_kernels import (
     rule_of_method,
     scan,
 )
+from .spellings import AgentState
 
 __all__ = ["IndexState", "IndexPolicy", "margin_told"]
 
@@ -51,7 +52,7 @@ _BLOCK = 256
 
 
 @dataclass
-class IndexState:
+class IndexState(AgentState):
     """State of an index policy for E episodes."""
 
     table: Floats  # scan: indices (K, E); tree: (E, sum of levels), leaves first

@@ -19,6 +19,7 @@ from bandit_envs.kernels import episode_kernel, fleeting, inlined, part, view
 from bandit_envs.simulation import Playing, Quiet, player
 
 from .agent import FLOAT, INT, Agent, Floats, Ints, Observation, unfit
+from .spellings import AgentState
 
 __all__ = [
     "Episode",
@@ -200,7 +201,7 @@ def assembled(source: str, rule: Callable[..., None], **place: Any) -> Any:
 
 
 @dataclass
-class PlanState:
+class PlanState(AgentState):
     """State of a plan policy that keeps its plans alone, for E episodes."""
 
     plans: Any  # (E,) of `PLAN`

@@ -20,6 +20,7 @@ from bandit_envs.simulation import MOST_TIMES, Playing, Quiet, player
 
 from .agent import FLOAT, INT, Agent, Bools, Floats, Ints, Observation, unfit
 from .bulk import BOOK, Plans, Sums, Times, following, plan_of, watch
+from .spellings import AgentState
 
 __all__ = ["BulkPolicy", "PlansPulls", "RoundState", "RoundPolicy"]
 
@@ -34,7 +35,7 @@ def deal(e: int, first: bool, pulls, plans: Plans, times: Times, arms):
 
 
 @dataclass
-class RoundState:
+class RoundState(AgentState):
     """State of a round policy for E episodes."""
 
     plans: Plans

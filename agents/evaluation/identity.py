@@ -60,6 +60,7 @@ def described(agent: Any) -> str:
     parts = [f"{kind.__module__}:{kind.__qualname__}"]
     if isinstance(agent, Agent):
         given = as_first_spelled(getattr(agent, "_parameters", {}))
+        given = {agent.earlier.get(name, name): value for name, value in given.items()}
         parts += [f"{name}={_short(_told(value))}" for name, value in sorted(given.items())]
     if not kind.__module__.startswith("agents."):
         parts.append(f"source {_digest(_source(kind).encode())}")

@@ -9,9 +9,9 @@ Where a certificate alone ends the episodes, there is no index: `evolved` is `ev
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -24,17 +24,18 @@ from ..core.agent import ALL_PROBLEMS, Floats, Ints, Observation, by_certificate
 from ..core.index_kernels import ArmRule
 from ..core.index_policy import IndexPolicy
 from ..core.plan_policy import Seen
+from ..core.spellings import AgentState
 from ..models.cards import stored_for
 from .coupled import KEYS, MADE, Wide, least_index
 from .formula import PARAMETERS, Own, arm_index, at_budget, indices
 from .network import SHARED, WEIGHTS, nets_of
-from .parameters import parameter_names, read_parameters, shared_by, told
+from .parameters import parameter_names, read_parameters, shared_by, spelled, told
 
 __all__ = ["Evolved"]
 
 
 @dataclass
-class WideState:
+class WideState(AgentState):
     """What is known of E episodes, for problems where a pull may change all indices; see `coupled.Wide`."""
 
     distances: Floats  # (E, K)
@@ -51,6 +52,10 @@ class Evolved(IndexPolicy):
             where the index is to be corrected, those of `network.WEIGHTS`; or (P, 18) for P candidates, each for an
             equal share of the episodes in a row. "start": those that a search starts from, an untrained index. None:
             those that are stored for the problem.
+        genes: the same, as earlier versions called it.
+
+    Attributes:
+        candidates: the parameters of all candidates, and of their networks, (P, number of names).
 
     Raises:
         ValueError: where no parameters are stored for the task, telling how to evolve some.
@@ -60,10 +65,12 @@ class Evolved(IndexPolicy):
     solves, ready_for = ALL_PROBLEMS, stored_for("evolved")  # with parameters of one's own it solves all
     anytime = False
     needs = "budget, price or delta"
+    earlier: ClassVar[Mapping[str, str]] = {"parameters": "genes"}
     read_parameters = staticmethod(read_parameters)
 
     def __new__(cls, *arguments: Any, **keywords: Any) -> Any:
         """Where a certificate alone ends the episodes, `evolved` is `evidence`."""
+        keywords = spelled(keywords)
         source = arguments[0] if arguments else keywords.get("task")  # None: a copy is made
         if source is not None and by_certificate(task_of(source)):
             if len(arguments) > 1 or keywords.get("parameters") is not None:
@@ -73,9 +80,9 @@ class Evolved(IndexPolicy):
             return EvolvedEvidence(source)
         return super().__new__(cls, *arguments, **keywords)
 
-    def __init__(self, task: Any, parameters: Sequence[float] | str | None = None) -> None:
+    def __init__(self, task: Any, parameters: Sequence[float] | str | None = None, *, genes: Any = None) -> None:
         super().__init__(task)
-        task = self.task
+        task, parameters = self.task, spelled({"parameters": parameters, "genes": genes})["parameters"]
         if task.budget is None and task.pull_cost == 0:
             raise ValueError("evolved needs a budget, a pull_cost > 0, or a delta")
         self.stops = task.budget is None
@@ -93,6 +100,19 @@ class Evolved(IndexPolicy):
         if self.stops:
             tau0, tau1 = table[:, len(PARAMETERS) :][:, :2].T
             self._limits = tau0 - tau1 * math.log(task.pull_cost)
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        """A copy or a pickle, also one of an earlier version."""
+        now = {"candidates" if name == "genes" else name: value for name, value in state.items()}
+        vars(self).update(now | {"_parameters": spelled(now["_parameters"])})
+
+    @property
+    def genes(self) -> Floats:
+        """The attribute `candidates` under its name in earlier versions."""
+        return self.candidates
+
+    def for_task(self, task: Any, **changed: Any) -> Any:
+        return super().for_task(task, **spelled(changed))
 
     def index(self, T: Floats, D: Floats) -> Floats:
         return indices(T, D, self._alone(), self._per_row(len(T)))

@@ -14,7 +14,7 @@ from ..models.cards import stored_parameters
 from .formula import PARAMETERS, START
 from .network import WEIGHTS
 
-__all__ = ["STOPPING", "parameter_names", "index_start", "names_for", "read_parameters", "shared_by", "told"]
+__all__ = ["STOPPING", "parameter_names", "index_start", "names_for", "read_parameters", "shared_by", "spelled", "told"]
 
 STOPPING, STOP_START = ("tau0", "tau1"), (0.0, 0.5)  # the names of the parameters for stopping; where a search starts
 
@@ -41,6 +41,20 @@ def read_parameters(task: Task, known: Mapping[str, float]) -> list[float]:
         of = "with a budget" if PARAMETERS[0] in known and missing[0] in STOPPING else "that end otherwise"
         raise ValueError(f"these parameters are for tasks {of}, and lack {missing[0]}, which this task needs")
     return [known.get(name, 0.0) for name in names]
+
+
+def spelled(keywords: Mapping[str, Any]) -> dict[str, Any]:
+    """Keywords of `evolved` in today's spelling: `genes`, as earlier versions called them, are its `parameters`.
+
+    Raises:
+        ValueError: naming both, where both are given.
+    """
+    genes, others = keywords.get("genes"), {name: value for name, value in keywords.items() if name != "genes"}
+    if genes is None:
+        return others
+    if others.get("parameters") is not None:
+        raise ValueError("parameters and genes are two spellings of one thing: leave out genes, the old one")
+    return others | {"parameters": genes}
 
 
 def index_start(stops: bool) -> list[float]:

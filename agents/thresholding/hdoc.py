@@ -29,6 +29,7 @@ from bandit_envs.kernels import choice, fleeting, inlined
 from ..core.agent import Bools, Ints, Observation
 from ..core.confidence import delta_of, scale_of
 from ..core.plan_policy import PlanPolicy, Seen, add, count_pulls, planned, round_rule
+from ..core.spellings import AgentState
 
 __all__ = ["HDoC"]
 
@@ -54,7 +55,7 @@ class Own(NamedTuple):
 
 
 @dataclass
-class State:
+class State(AgentState):
     """State of HDoC for E episodes."""
 
     plans: Any  # (E,) the arm of this round

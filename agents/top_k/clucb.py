@@ -27,6 +27,7 @@ from ..core.agent import Floats, Ints, Observation
 from ..core.confidence import delta_of, scale_of
 from ..core.plan_policy import Seen, add, count_pulls, planned, round_rule
 from ..core.reductions import largest, sum_of
+from ..core.spellings import AgentState
 from .selection import High, TopKAgent, rank, smallest
 
 __all__ = ["CLUCB"]
@@ -79,7 +80,7 @@ class Difference(NamedTuple):
 
 
 @dataclass
-class State:
+class State(AgentState):
     """State of CLUCB for E episodes."""
 
     plans: Any  # (E,) the arm of this round

@@ -27,6 +27,7 @@ from ..core import trees
 from ..core.agent import Bools, Floats, Ints, Observation, seen_means
 from ..core.confidence import TABULATED, delta_of, lil_table, scale_of, tabulated, tolerance_of
 from ..core.plan_policy import PlanPolicy, Seen, add, planned, round_rule
+from ..core.spellings import AgentState
 from ..core.trees import Forest, is_inside, lower, tree_of, upper
 
 __all__ = ["LUCB"]
@@ -174,7 +175,7 @@ def lucb(ep, own, found):
 
 
 @dataclass
-class State:
+class State(AgentState):
     """State of LUCB for E episodes."""
 
     plans: Any  # (E,) h and l of this round

@@ -183,7 +183,7 @@ class Racing(SetPolicy):
     """
 
     name, source = "racing", "Heidrich-Meisner & Igel, ICML 2009"
-    solves, stops, state, promises = ("TopK", "BestArm"), True, State, ("aggregate", "each", "exact")
+    solves, stops, state_class, promises = ("TopK", "BestArm"), True, State, ("aggregate", "each", "exact")
     needs = "delta"
 
     def __init__(

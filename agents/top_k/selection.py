@@ -13,6 +13,7 @@ from bandit_envs.problems import at_boundary
 from ..core.agent import FLOAT, INT, Bools, Floats, Ints, Observation
 from ..core.confidence import delta_of
 from ..core.plan_policy import PlanPolicy, planned
+from ..core.spellings import AgentState
 
 __all__ = ["High", "SelectionState", "TopKAgent", "rank", "smallest"]
 
@@ -107,7 +108,7 @@ def settle(seen, e, high, most):
 
 
 @dataclass
-class SelectionState:
+class SelectionState(AgentState):
     """State for E episodes."""
 
     plans: Any  # (E,) the arms to be pulled next

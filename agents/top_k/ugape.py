@@ -29,6 +29,7 @@ from bandit_envs.kernels import fleeting, inlined, jit, number, part
 from ..core.agent import FLOAT, INT, Bools, Floats, Ints, Observation, seen_means
 from ..core.confidence import delta_of, scale_of
 from ..core.plan_policy import PlanPolicy, Seen, add, count_pulls, round_rule
+from ..core.spellings import AgentState
 from .selection import smallest
 
 __all__ = ["UGapE", "complexity"]
@@ -70,7 +71,7 @@ class Own(NamedTuple):
 
 
 @dataclass
-class State:
+class State(AgentState):
     """State of UGapE for E episodes."""
 
     plans: Any  # (E,) the arm of this round

@@ -130,12 +130,10 @@ test_parameters = table(
             )
             for method in ("recommend", "choose")
         },
-        "initial_state takes too little": (
-            evaluate(own(initial_state=lambda self: None)),
-            "odd",
-            "initial_state",
-            "observation",
-        ),
+        **{
+            f"{hook} takes too little": (evaluate(own(**{hook: lambda self: None})), "odd", hook, "observation")
+            for hook in ("initial_state", "remember")
+        },
         "choose takes too little, by hand": (
             lambda: own(choose=lambda self, o: None)(gym.make(THRESHOLD)),
             *(TypeError, "odd", "choose", "observation"),

@@ -488,9 +488,7 @@ def own(**methods: Any) -> type[agents.Agent]:
         def choose(self, observation: Any, state: Any) -> Any:
             return np.zeros(len(observation["pulls"]), np.int64)
 
-    for name, method in methods.items():
-        setattr(Odd, name, method)
-    return Odd
+    return type("Odd", (Odd,), {"__module__": __name__, **methods})
 
 
 def many(observation: Any) -> int:

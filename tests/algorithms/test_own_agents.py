@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -384,6 +385,73 @@ def test_state_of_ones_own_begins_anew_with_each_episode(kind: Any, stop: Any) -
         for number, arms in enumerate(episodes):
             fresh = agents.make(kind, gym.make(BEST, **limits), **told)
             assert arms == alone(fresh, limits, 5 + e, number)[: len(arms)]
+
+
+def named(kind: Any, *hooks: str) -> tuple[Any, list[str]]:
+    """A subclass with a subclass for each further name of the hook, and the names of those that are called."""
+    called: list[str] = []
+    for hook in hooks:
+
+        def own(self: Any, observation: Any, hook: str = hook, of: Any = kind) -> Any:
+            called.append(hook)
+            return getattr(super(of.made, self), hook)(observation)
+
+        of = type("Of", (), {})
+        own.__defaults__ = (hook, of)
+        kind = of.made = type("Own", (kind,), {hook: own, "__module__": __name__})  # type: ignore[attr-defined]
+    return kind, called
+
+
+@pytest.mark.parametrize("kind", COUNTING)
+def test_the_hook_for_the_state_has_two_spellings(kind: Any) -> None:
+    new, old = "initial_state", "remember"
+    limits, wanted = UNLIMITED, alone(agents.make(kind, gym.make(BEST, **UNLIMITED)), UNLIMITED, 5, 0)
+    for hooks in ((new,), (old,), (old, new), (new, old)):
+        made, called = named(kind, *hooks)
+        agent: Any = agents.make(made, gym.make(BEST, **limits))
+        assert alone(agent, limits, 5, 0) == wanted
+        assert called[: len(hooks)] == [*reversed(hooks)]
+        envs = gym.make_vec(BEST, SLOTS, **limits)
+        observation, _ = envs.reset(seed=5)
+        for hook in (new, old):
+            called.clear()
+            assert type(getattr(agent, hook)(observation)) is type(agent.begin_anew(observation))
+            assert called == [*reversed(hooks)] * 2
+
+    class Mixin:
+        def remember(self, observation: Any) -> Any:
+            self.asked = True
+            return super().remember(observation)  # type: ignore[misc]
+
+    agent = agents.make(type("Mixed", (Mixin, kind), {"__module__": __name__}), gym.make(BEST, **limits))
+    assert alone(agent, limits, 5, 0) == wanted
+    assert agent.asked
+
+
+class Before(Bulks):
+    """As for earlier versions."""
+
+    def remember(self, observation: Any) -> Any:
+        return super().remember(observation)
+
+
+def test_an_agent_with_the_hook_of_before_is_copied() -> None:
+    env = gym.make(BEST, **UNLIMITED)
+    agent: Any = agents.make(Before, env)
+    observation, _ = env.reset(seed=1)
+    arm, state = agent.predict(observation)
+    again, same = pickle.loads(pickle.dumps((agent, state)))
+    observation, *_ = env.step(arm)
+    assert again.predict(observation, same)[0] == agent.predict(observation, state)[0]
+
+
+def test_a_class_defines_the_hook_once() -> None:
+    def hook(self: Any, observation: Any) -> Any:
+        return 1
+
+    with pytest.raises(ValueError, match=r"class Own defines both initial_state and remember"):
+        type("Own", (Free,), {"remember": hook, "initial_state": lambda self, observation: 2})
+    type("Own", (Free,), {"remember": hook, "initial_state": hook})  # as a class has them that is made anew
 
 
 def alone(agent: Any, limits: Any, seed: int, episode: int) -> list[int]:

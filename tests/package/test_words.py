@@ -7,12 +7,17 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 import pytest
 
 import agents
+import agents.core
 import bandit_envs
 from agents import cli
+from agents.evaluation.identity import described
+from agents.evolved.agent import Evolved
+from agents.evolved.parameters import names_for
 from bandit_envs import Arms, BestArm, Sampler, Tabulated, Task, Threshold, problems, stopping
 from bandit_envs.instances.lookup import find
 from bandit_envs.stopping import common
@@ -46,6 +51,35 @@ KEPT_WAY = {
     "bandit_envs/stopping/__init__.py": ("nearest_way",),
     "bandit_envs/stopping/certifier.py": ("def ways(self",),
 }
+# Words of the package `agents` alone: the memory of an agent is its state, the genes of `evolved` are its parameters.
+MEMORY, GENES = re.compile(r"(?i)memor|remember"), re.compile(r"(?i)(?<![a-z])(genes?|habits?)(?![a-z])")
+MEMORY_KEPT = {  # the old spellings, and the memory of the machine
+    "agents/core/__init__.py": ("`RoundMemory`", '"Memory"'),
+    "agents/core/agent.py": ("remember = initial_state",),
+    "agents/core/spellings.py": ("`remember`", '"remember"', "`RoundMemory`", '"Memory"'),
+    "agents/core/index_kernels.py": ("the same memory", "in memory"),
+    "agents/benchmarking/run.py": ("in memory",),
+    "agents/cli/evaluate.py": ("in memory",),
+    "agents/figures/store.py": ("in memory",),
+    "agents/evaluation/execution.py": ("out of memory",),
+    "agents/evaluation/lockstep.py": ("bounded memory",),
+    "agents/evaluation/moments.py": ("little memory",),
+    "agents/evaluation/plan.py": ("MEMORY",),
+    "agents/evaluation/run.py": ("in memory", "as memory allows"),
+    "agents/evaluation/statistics.py": ("the memory of a resampling", "Memory is that of"),
+    "agents/evaluation/storage/__init__.py": ("in memory", "from .memory"),
+    "agents/evaluation/storage/block_files.py": ("from .memory",),
+    "agents/evaluation/storage/folder.py": ("from .memory",),
+    "agents/evaluation/storage/memory.py": ("in memory",),
+    "agents/evaluation/storage/places.py": ('"memory"',),
+}
+GENES_KEPT = {
+    "agents/evolved/agent.py": ("genes: ", '"genes"', "def genes("),
+    "agents/evolved/parameters.py": ("genes",),
+    "agents/models/cards.py": ('"genes"',),
+    "agents/models/formats.py": ('"genes"',),
+}
+PACKAGES = ("bandit_envs", "agents")
 FOLDERS = Path(__file__).parents[1] / "evaluation" / "folders" / "47cb50b"
 
 
@@ -239,11 +273,19 @@ def test_sessions_go_on_in_both_spellings(word: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("word", "kept"), [(WORD, KEPT), (ROOM, KEPT_ROOM), (WAY, KEPT_WAY)], ids=["law", "room", "way"]
+    ("word", "kept", "tops"),
+    [
+        (WORD, KEPT, PACKAGES),
+        (ROOM, KEPT_ROOM, PACKAGES),
+        (WAY, KEPT_WAY, PACKAGES),
+        (MEMORY, MEMORY_KEPT, PACKAGES[1:]),
+        (GENES, GENES_KEPT, PACKAGES[1:]),
+    ],
+    ids=["law", "room", "way", "memory", "genes"],
 )
-def test_the_packages_have_the_new_words(word: re.Pattern[str], kept: dict[str, tuple[str, ...]]) -> None:
+def test_the_packages_have_the_words_of_today(word: Any, kept: dict[str, tuple[str, ...]], tops: Any) -> None:
     found: dict[str, list[str]] = {}
-    for path in (path for top in ("bandit_envs", "agents") for path in (ROOT / top).rglob("*.py")):
+    for path in (path for top in tops for path in (ROOT / top).rglob("*.py")):
         if lines := [line for line in path.read_text().splitlines() if word.search(line)]:
             found[path.relative_to(ROOT).as_posix()] = lines
     assert found.keys() == kept.keys()
@@ -258,14 +300,82 @@ def test_old_names_of_scratch_and_alternatives() -> None:
     assert problems.LookaheadRoom is problems.LookaheadScratch
     one = BestArm().certifier(3)
     assert one.room == one.scratch == 15
-    shown = np.array([[9, 9, 9]]), np.array([[0.1, 0.2, 0.9]]), np.zeros((1, 3))
-    found = [ask(*shown, np.full((1, 3), -1, np.int8)) for ask in (one.ways, one.alternatives)]
-    np.testing.assert_array_equal(*found)
+    seen = np.array([[3, 3, 3]]), np.array([[0.1, 0.5, 0.9]]), np.full((1, 3), 0.2)
+    found = [how(*seen, np.full((1, 3), -1, np.int8)) for how in (one.ways, one.alternatives)]
+    assert np.array_equal(*found, equal_nan=True)
     two, three = (stopping.Certifier.of("top-k", 3, common()[:], 1.0, 0.0, **{word: 7}) for word in ("room", "scratch"))
     assert two.scratch == three.scratch == 22
     for name in ("nearest_way", "LookaheadRoom"):
         with pytest.warns(DeprecationWarning, match=f"{name} is now"):
             getattr(bandit_envs, name)
+
+
+def test_states_are_found_by_the_names_of_their_classes_before() -> None:
+    """Pickles of earlier versions name the classes `...Memory`."""
+    with pytest.warns(DeprecationWarning, match=r"agents\.core\.RoundState"):
+        assert agents.core.RoundMemory is agents.core.RoundState
+    with pytest.raises(AttributeError):
+        agents.core.NoMemory  # noqa: B018
+    limits = {"delta": 0.1, "max_pulls": 99}
+    for name, problem, ends in (
+        ("lucb", "TopK", limits),
+        ("adapt", "TopK", limits),
+        ("median-elimination", "BestArm", limits | {"epsilon": 0.1}),
+        ("top-two", "BestArm", limits),
+        ("lil-ucb", "BestArm", limits),
+        ("sar", "Threshold", {"budget": 99}),
+        ("uniform", "Threshold", {"budget": 99}),
+    ):
+        env = gym.make(f"bandit_envs/{problem}-v0", **ends)
+        agent: Any = agents.make(name, env)
+        observation, _ = env.reset(seed=3)
+        action, state = agent.predict(observation)
+        written = pickle.dumps((agent, state), 0)
+        before = re.sub(rb"(?m)^([a-zA-Z]*)State$", rb"\1Memory", written)
+        assert (before != written) == (name != "uniform")
+        again, same = pickle.loads(before)
+        observation, *_ = env.step(action)
+        assert again.predict(observation, same)[0] == agent.predict(observation, state)[0]
+
+
+def test_the_parameters_of_evolved_have_two_spellings() -> None:
+    one, values = Task("Threshold", {"threshold": 0.5}, K=3, budget=50), [0.5] * 18
+    new: Any = agents.make("evolved", one, parameters=values)
+    for old in (
+        agents.make("evolved", one, genes=values),
+        agents.make(f"evolved(genes={values})", one),
+        Evolved(one, genes=values),
+    ):
+        assert old.parameters == new.parameters == {"parameters": values}
+        assert np.array_equal(old.genes, new.candidates)
+        assert described(old) == described(new) == f"agents.evolved.agent:Evolved, genes={values}"
+    start: Any = agents.make("evolved(parameters='start')", one)
+    assert np.array_equal(new.for_task(one, genes="start").genes, start.candidates)
+    for call in (
+        lambda: agents.make("evolved", one, parameters=values, genes=values),
+        lambda: Evolved(one, values, genes=values),
+    ):
+        with pytest.raises(ValueError, match="parameters and genes are two spellings"):
+            call()
+    again = Evolved.__new__(Evolved)
+    state = vars(new) | {"genes": new.candidates, "_parameters": {"genes": values}}
+    again.__setstate__({name: value for name, value in state.items() if name != "candidates"})
+    for copy in (again, pickle.loads(pickle.dumps(new))):
+        assert vars(copy).keys() == vars(new).keys()
+        assert copy.parameters == new.parameters
+        assert np.array_equal(copy.candidates, new.candidates)
+
+
+@pytest.mark.parametrize("word", ["genes", "parameters"])
+def test_cards_of_evolved_are_read_in_both_spellings(word: str, tmp_path: Path) -> None:
+    one, path = Task("Threshold", {"threshold": 0.5}, K=3, budget=50), tmp_path / "mine.json"
+    names = names_for(one)[:18]
+    path.write_text(json.dumps({"algorithm": "evolved", "names": names, word: [0.5] * 18}))
+    made: Any = agents.make(str(path), one)
+    assert made.candidates[0, :18].tolist() == [0.5] * 18
+    path.write_text(json.dumps({"algorithm": "evolved", "names": names, word: 3}))
+    with pytest.raises(ValueError, match=f"its {word} must be a list"):
+        agents.make(str(path), one)
 
 
 def test_the_old_name_of_the_registry_is_found_and_warned_of() -> None:
