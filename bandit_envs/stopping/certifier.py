@@ -200,9 +200,9 @@ class Certifier(NamedTuple):
         _all(self.address, pulls, mean, variance, inside, self.numbers, self.scratch, out)
         return out
 
-    def ways(self, *given: Any) -> Floats:
+    def ways(self, *arguments: Any, **keywords: Any) -> Floats:
         """The old name of `alternatives`."""
-        return self.alternatives(*given)
+        return self.alternatives(*arguments, **keywords)
 
     def levels(self, pulls: NDArray[np.int64], mean: Floats, variance: Floats, inside: NDArray[np.int8]) -> Floats:
         """The smallest delta at which answers are certified, (E,), in [0, 1]; arguments as of `alternatives`."""

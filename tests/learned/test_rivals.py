@@ -108,7 +108,7 @@ def test_episodes_do_not_depend_on_their_slots(rivals: Any) -> None:
             kind,
             "BestArm",
             episodes=40,
-            env_kwargs={"instance": rivals.dpt.DISTRIBUTION, "budget": 12},
+            env_kwargs={"instance": rivals.dpt.PRIOR, "budget": 12},
             batch=batch,
             progress=False,
         )
