@@ -1,4 +1,4 @@
-"""What each guarantee counts on, and what voids it: the one source of the tables on the page on certificates.
+"""The assumptions of each guarantee, and what voids it: the one source of the tables on the page on certificates.
 
 Every agent that stops by itself stands in one row of `AGENTS`; tests see to that.
 """

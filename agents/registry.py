@@ -51,7 +51,7 @@ def _check(name: str, found: Any) -> None:
             raise ValueError(f"solves of the agent {name!r:.200} must name problems, got {solves!r}")
     oracles = getattr(found, "oracles", {})
     if not isinstance(oracles, Mapping) or not all(
-        isinstance(key, str) and callable(tell) for key, tell in oracles.items()
+        isinstance(key, str) and callable(true) for key, true in oracles.items()
     ):
         raise ValueError(
             f"oracles of the agent {name!r:.200} must be a dict of functions of the problem and the true means, one "
@@ -198,13 +198,13 @@ class Recipe:
 
     @property
     def solves(self) -> Collection[str]:
-        """The problems that the agent is known to solve; none for a function that does not tell."""
+        """The problems that the agent is known to solve; none for a function that does not say."""
         problems: Collection[str] = getattr(self.target, "solves", ())
         return problems
 
     @property
     def needs(self) -> list[str]:
-        """What the agent must be told beside the statistics, in words."""
+        """What the agent must be given beside the statistics, in words."""
         own = getattr(self.target, "needs", "") or ("" if getattr(self.target, "anytime", True) else "the budget")
         truth = [f"the true {name}" for name in getattr(self.target, "oracles", {})]
         return [str(own), *truth] if own else truth
@@ -272,36 +272,36 @@ class Recipe:
         if "stop" in given and "stop" not in (allowed or ()):
             if "stop" in self.parameters and "stop" in parameters:
                 both = f"{self.parameters['stop']!r:.80} in the name, {self.label:.200}, and {parameters['stop']!r:.80}"
-                raise ValueError(f"stop is told twice: {both} as an argument; leave one out")
+                raise ValueError(f"stop is given twice: {both} as an argument; leave one out")
             return self._certified(env_or_task, task, given, allowed or ())
         if allowed is not None and (surplus := sorted(set(given) - set(allowed))):
             if "task" in allowed:
                 raise ValueError(f"the constructor of {self.name} must take the task first, not {surplus[0]!r}")
             takes = f"it takes {', '.join(allowed)}" if allowed else "it takes none"
             raise ValueError(f"{self.name} has no parameter {surplus[0]!r}; {takes}")
-        told = self._truth(env_or_task, task, given)
-        if wrong := misfit(maker, given | told):
+        truth = self._truth(env_or_task, task, given)
+        if wrong := misfit(maker, given | truth):
             raise ValueError(f"{self.name} cannot be made with the task as first argument: {wrong}")
         check_values(self.name, {**getattr(self.target, "keywords", {}), **given})  # those of a `partial` too
         with self._errors():
-            agent = maker(task, **given, **told)
+            agent = maker(task, **given, **truth)
         if not _predicts(agent):
             raise ValueError(f"{self.name} makes no agent: {agent!r:.200} has no method predict")
         _refuse_other_arms(self.name, agent, task)
         if isinstance(agent, Agent):
             if not hasattr(agent, "task"):
                 raise TypeError(f"the constructor of {type(agent).__name__} must begin with super().__init__(task)")
-            if told:
-                agent.note_told(told)
+            if truth:
+                agent.note_told(truth)
             for said in agent.cautions():
                 warnings.warn(said, UserWarning, stacklevel=3)
         return agent
 
     def _truth(self, env_or_task: Any, task: Task, given: Mapping[str, Any]) -> dict[str, Any]:
-        """What an oracle is told of the fixed instance of an environment, but for the parameters that are given."""
+        """What an oracle is given of the fixed instance of an environment, but for the parameters that are given."""
         oracles, again = getattr(self.target, "oracles", {}), isinstance(self.target, Agent)
         if again:
-            oracles = {key: tell for key, tell in oracles.items() if key in self.target.told}
+            oracles = {key: true for key, true in oracles.items() if key in self.target.told}
         if not oracles or task.problem not in self.solves:
             return {}
         if getattr(self.target, "by_place", False) and getattr(asked(env_or_task, "setting"), "shuffle_arms", False):
@@ -311,12 +311,12 @@ class Recipe:
             return {}
         if not hasattr(instance := asked(env_or_task, "instance"), "arms"):  # episodes have instances of their own
             return {}
-        problem, told = task.make_problem(), {}
-        for key, tell in oracles.items():
+        problem, truth = task.make_problem(), {}
+        for key, true in oracles.items():
             if key not in given:
                 with self._errors(f"the oracle of {key!r} of "):
-                    told[key] = tell(problem, instance.arms.means)
-        return told
+                    truth[key] = true(problem, instance.arms.means)
+        return truth
 
     def _certified(self, env_or_task: Any, task: Task, given: dict[str, Any], allowed: Collection[str]) -> Any:
         """The agent with the parameter `stop`: "certificate", or None, which leaves the agent its own rule."""
@@ -495,7 +495,7 @@ def make(name: Any, env_or_task: Any, *, trust: bool = False, **parameters: Any)
 
     Raises:
         ValueError: for an unknown name (with the nearest ones), a learned agent of which no model is stored for the
-            task (telling how to train one), an agent that does not solve the problem (naming those
+            task (saying how to train one), an agent that does not solve the problem (naming those
             it does), unknown parameters or values out of range, oracles without their truth, and a saved model that
             needs `trust`.
         FileNotFoundError: for a saved model that is not there.

@@ -1,4 +1,4 @@
-"""Checks of an agent: those that all agents of this package pass, for the tests of an agent of your own.
+"""Checks of an agent, for the tests of your own agent. All agents of this package pass them.
 
     from agents.testing import parametrize_with_checks
 
@@ -141,7 +141,7 @@ def cases_of(agent: Any, env: Any = None) -> list[Case]:
         for observation in ("statistics", "history"):
             case = Case(agent, env_id, dict(rules), observation)
             try:
-                # An oracle is told the truth by an environment with a fixed instance.
+                # An oracle is given the truth by an environment with a fixed instance.
                 policy = made(case, case.envs(1) if "mean" in rules.get("instance", ()) else case.task)
             except (ValueError, TypeError) as error:
                 refusals.append(f"{env_id} with {rules}: {error}")
@@ -162,8 +162,8 @@ def cases_of(agent: Any, env: Any = None) -> list[Case]:
         spec = _spec_of(env)
         take(spec.id, {name: value for name, value in spec.kwargs.items() if name not in _FORMS})
     if not found:
-        told = next((one for one in refusals if " solves " not in one), refusals[0])
-        raise AssertionError(f"{_named(agent)} takes no task: {told}")
+        reason = next((one for one in refusals if " solves " not in one), refusals[0])
+        raise AssertionError(f"{_named(agent)} takes no task: {reason}")
     return found
 
 
@@ -257,9 +257,9 @@ def same(case: Case, found: Sequence[Steps], wanted: Sequence[Steps], ways: str)
         at = next((t for t, pair in enumerate(zip(one.actions, other.actions, strict=False)) if pair[0] != pair[1]), -1)
         if at < 0:
             at = min(len(one.actions), len(other.actions))
-        told = [f"action {at} is {x.actions[at : at + 1] or 'the end'}, the answer {x.answer}" for x in (one, other)]
+        texts = [f"action {at} is {x.actions[at : at + 1] or 'the end'}, the answer {x.answer}" for x in (one, other)]
         raise AssertionError(
-            f"{case}: episode {e} is not the same {ways}: {told[0]}, and {told[1]} (arm and times). To see it: "
+            f"{case}: episode {e} is not the same {ways}: {texts[0]}, and {texts[1]} (arm and times). To see it: "
             f"env = gym.make({case.env_id!r}, actions='full', observation={case.observation!r}, **{case.kwargs}); "
             f"env.reset(seed={ROOT}, options={{'episode': {e}}})"
         )
@@ -464,8 +464,8 @@ def _run(agent: Any, check: Callable[[Case], None], env: Any = None) -> None:
             except AssertionError as error:
                 raise AssertionError(f"{check.__name__}: {error}") from error
             except Exception as error:
-                told = f"{type(error).__name__}: {error}"
-                raise AssertionError(f"{check.__name__}: {case}: {told}") from error
+                text = f"{type(error).__name__}: {error}"
+                raise AssertionError(f"{check.__name__}: {case}: {text}") from error
 
 
 def check_agent(agent: Any, env: Any = None) -> None:

@@ -1,4 +1,4 @@
-"""Where the names and modules of earlier versions are now. They are still found there, with a DeprecationWarning."""
+"""The present places of names and modules of earlier versions. The old ones still work, with a DeprecationWarning."""
 
 from __future__ import annotations
 

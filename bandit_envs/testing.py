@@ -1,4 +1,4 @@
-"""Checks of a problem and of a distribution of arms: those that all of this package pass, for tests of your own.
+"""Checks of a problem and of a distribution of arms, for your own tests. All of this package pass them.
 
 `check_problem("stranger.problems:FarGood")` and `check_distribution({"distribution": "triangular", "mode": [0.1,
 0.9]})` raise an AssertionError that says what is wrong.
@@ -46,9 +46,9 @@ class Asked(NamedTuple):
     kwargs: dict[str, Any]
     means: Floats
 
-    def fails(self, told: str) -> AssertionError:
+    def fails(self, text: str) -> AssertionError:
         """The error that names the problem."""
-        return AssertionError(f"the problem {self.problem.name!r} with {self.kwargs}: {told}")
+        return AssertionError(f"the problem {self.problem.name!r} with {self.kwargs}: {text}")
 
 
 def _close(one: Any, other: Any) -> bool:
@@ -59,7 +59,7 @@ def _close(one: Any, other: Any) -> bool:
 
 
 def check_methods(asked: Asked) -> None:
-    """Each method returns arrays of the right shape and type; routines tell what the methods tell."""
+    """Each method returns arrays of the right shape and type; routines return what the methods return."""
     try:
         n = ROWS - (asked.means.shape[1] == ROWS)  # not K, so that no shape fits by chance
         own.try_out(asked.problem, asked.means[:n], asked.env.task.D)
@@ -88,7 +88,7 @@ def check_right_answer(asked: Asked) -> None:
 
 
 def check_single_is_batch(asked: Asked) -> None:
-    """What is told of several instances at once is what is told of each alone."""
+    """Results for several instances at once equal those for each alone."""
     p, means = asked.problem, asked.means
     together = {name: np.asarray(getattr(p, name)(means)) for name in ("margin", "truth", "plug_in")}
     truth, answer = together["truth"], together["plug_in"]
@@ -261,7 +261,7 @@ def _compare(arms: Any, x: Floats, n: int) -> None:
 
 
 def check_moments(instance: Any) -> None:
-    """Samples have the means and the standard deviations that the distribution tells."""
+    """Samples have the means and the standard deviations that the distribution declares."""
     _compare(find(instance).arms, _samples(instance, SAMPLES), 1)
 
 

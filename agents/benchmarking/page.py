@@ -105,8 +105,8 @@ def _extremes(result: Any) -> str:
     for agent, cells in result.cells.items():
         ordered = sorted((cell for cell in cells if not math.isnan(cell.score)), key=lambda cell: cell.score)
         worst, best = ordered[:EXTREMES], ordered[-EXTREMES:][::-1]
-        told = [", ".join(f"{cell.task.name} ({cell.score:.2f})" for cell in some) for some in (best, worst)]
-        rows.append([html.escape(agent), *told])
+        names = [", ".join(f"{cell.task.name} ({cell.score:.2f})" for cell in some) for some in (best, worst)]
+        rows.append([html.escape(agent), *names])
     return _table(["agent", "best on", "worst on"], rows)
 
 

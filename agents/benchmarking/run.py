@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["Benchmark", "Cell", "benchmark"]
 
 SEED = 0  # of the resamples
-ORACLE = "is told the truth"
+ORACLE = "is given the truth"
 INVALID = "errs more often than delta"
 CUT = "some episodes are cut at max_pulls, which counts for their pulls"
 
@@ -46,7 +46,7 @@ class Cell:
         agent: its label. task: the task. value: the mean score, with a budget; the mean number of pulls, with a delta;
             NaN where the agent does not take the task. score: 0 is `uniform`, 1 the best that is known; NaN as `value`.
         samples: bootstrap samples of the score. note: what to know of it, or why there is none. code: what has decided,
-            in words. oracle: whether the agent is told the truth.
+            in words. oracle: whether the agent is given the truth.
     """
 
     agent: str

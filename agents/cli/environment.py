@@ -70,7 +70,7 @@ class EnvironmentOptions:
     reward: Word = None
     """What is paid: the score at the end, 1 if it is correct, or the gain of each pull: score, correct or gain."""
     shuffle_arms: Flag = None
-    """Put the arms in a random order in each episode, as instances do by themselves whose order tells which arms are
+    """Put the arms in a random order in each episode, as instances do by themselves whose order shows which arms are
     best."""
     pull: Word = None
     """What a pull samples: an arm, or one coordinate of an arm of several dimensions."""

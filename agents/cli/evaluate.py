@@ -155,7 +155,7 @@ def _precision(text: str | None) -> Any:
 
 
 def _all_that_can_run(problem: str, env: Any, by_delta: bool) -> list[str]:
-    """The agents that solve the problem and accept this environment; a note tells why others are left out.
+    """The agents that solve the problem and accept this environment; a note says why others are left out.
 
     Networks are left out too: at each pull they look at all arms, which takes long.
 

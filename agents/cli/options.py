@@ -1,4 +1,4 @@
-"""What the subcommands share: types of options, their base class, and checks of what was given."""
+"""Shared parts of the subcommands: types of options, their base class, and checks of options."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From the words of a command line to the subcommand that it asks for, and running it."""
+"""Parses a command line into a subcommand, and runs it."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(argv: Sequence[str] | None) -> int:
-    """Run a command line, and tell its errors; returns the code that the process should exit with."""
+    """Run a command line, and print its errors; returns the code that the process should exit with."""
     try:
         command = parse(argv)
     except SystemExit as end:
@@ -150,8 +150,8 @@ def _run(argv: Sequence[str] | None) -> int:
     except Exception as error:  # of a user's own problem, agent or distribution
         if command.debug:
             raise
-        told = f"{type(error).__name__}: {error}"
-        print(f"bandit-envs: {' '.join(told.split())} (--debug shows where it comes from)", file=sys.stderr)
+        text = f"{type(error).__name__}: {error}"
+        print(f"bandit-envs: {' '.join(text.split())} (--debug shows where it comes from)", file=sys.stderr)
         return 2
     except KeyboardInterrupt as error:
         print(": ".join(["bandit-envs: interrupted", *map(str, error.args)]), file=sys.stderr)

@@ -113,7 +113,7 @@ class New(Action, Generic[Options]):
         print(f"what to measure first: bandit-envs session ask {self.file}")
 
     def facts(self) -> dict[str, Any]:
-        """What the options tell."""
+        """The facts that the options give."""
         known, own = problem_options(), {name: getattr(self, name) for name in FACTS if hasattr(self, name)}
         own |= {"binary": self.binary or None, "independent": self.independent or None, "arms": arms_of(self.arms)}
         given = {name: from_json(name, x) if known[name].kind is None else x for name, x in self.parameters.items()}
@@ -155,8 +155,8 @@ class Tell(Action):
         try:
             value = tuple(map(float, self.value))
         except ValueError:
-            told = f"a number, with a point for decimals as in 8.5, got {' '.join(self.value)!r:.80}"
-            raise ValueError(f"a measurement is {told}") from None
+            wanted = f"a number, with a point for decimals as in 8.5, got {' '.join(self.value)!r:.80}"
+            raise ValueError(f"a measurement is {wanted}") from None
         with self.opened() as session:
             session.tell(self.arm, value[0] if len(value) == 1 else value, self.who)
             print_state(session)
@@ -189,8 +189,8 @@ class Import(Action):
             try:
                 count = session.tell_table(self.table, **columns, who=self.who, again=self.again)
             except ValueError as error:  # the names of its arguments are options here
-                told = str(error).partition(" (of an instance")[0].replace("wide=True", "--wide")
-                raise ValueError(re.sub(r"\b(arm|value|index)=(?![\w'])", r"--\1", told)) from error
+                text = str(error).partition(" (of an instance")[0].replace("wide=True", "--wide")
+                raise ValueError(re.sub(r"\b(arm|value|index)=(?![\w'])", r"--\1", text)) from error
             of = "" if session.remaining is None else ", which count as part of the budget"
             print(f"{count} results from {self.table}{of}")
             if was_done:
@@ -319,9 +319,9 @@ class Serve(Action):
 
 @dataclass(frozen=True, kw_only=True)
 class Session(Command, Generic[Options]):
-    """Run a real experiment: ask what to measure next, tell what came; see the page "Real experiments".
+    """Run a real experiment: ask what to measure next, tell the result; see the page "Real experiments".
 
-    FILE is where the session is kept; --help after an action tells its options.
+    FILE is where the session is kept; --help after an action shows its options.
 
     Examples:
       bandit-envs session new taste.db --problem TopK --k 2 --arms tea coffee milk juice --range 0 10 --budget 40

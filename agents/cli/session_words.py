@@ -1,4 +1,4 @@
-"""What a session and its user say to each other on the command line: the facts of a new one, and where it stands."""
+"""Questions and texts of a session on the command line: the facts of a new one, and the state of a session."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TOLD = {"Threshold": ("threshold",), "TopK": ("k",), "AllGood": ("epsilon",)}
 
 
 def arms_of(words: tuple[str, ...]) -> int | list[str] | None:
-    """How many arms, or their names, as the words of an option, or the lines of a file, tell."""
+    """How many arms, or their names, from the words of an option, or the lines of a file."""
     if len(words) != 1:
         return list(words) or None
     if words[0].isdecimal():
@@ -62,8 +62,8 @@ def complete(facts: dict[str, Any], asked: Callable[[str], str]) -> None:
             fill(name, f"{name}, {sentence.rstrip('.')}", reader)
     fill("arms", "arms (how many, or their names with commas, or a file)", lambda text: arms_of(_words(text)))
     if not {"range", "sigma", "binary"} & set(facts):
-        told = "0 or 1", "a range, as 0 10", "noise, as sd 1.5"
-        fill("measured", f"a measurement is ({'; '.join(told)})", _measured)
+        forms = "0 or 1", "a range, as 0 10", "noise, as sd 1.5"
+        fill("measured", f"a measurement is ({'; '.join(forms)})", _measured)
         facts |= facts.pop("measured")
     if "budget" not in facts and "delta" not in facts:
         fill("budget", "budget of measurements (empty: none)", lambda text: int(text) if text else None)
@@ -75,13 +75,13 @@ def _words(text: str) -> tuple[str, ...]:
 
 
 def _needed(kind: Any, name: str) -> bool:
-    """Whether a problem cannot be made without this parameter, or nearly always wants it told."""
+    """Whether a problem cannot be made without this parameter, or nearly always needs it given."""
     empty = inspect.signature(kind).parameters[name].default is inspect.Parameter.empty
     return empty or name in TOLD.get(kind.name, ())
 
 
 def _measured(text: str) -> dict[str, Any]:
-    """What a line tells of a measurement."""
+    """The facts of a measurement that a line gives."""
     words = text.replace(",", " ").replace("..", " ").split()
     if text.strip() == "0 or 1" or words in (["binary"], ["0/1"]):
         return {"binary": True}

@@ -1,4 +1,4 @@
-"""Running agents over common episodes, and what follows from it."""
+"""Runs agents over common episodes, and evaluates the results."""
 
 from .result import Evaluation, results
 from .run import evaluate

@@ -170,14 +170,14 @@ def _slurm_task() -> tuple[int, int]:
     Raises:
         ValueError: if it is none, or one of an array whose numbers are not equally spaced.
     """
-    told = {name: os.environ.get(f"SLURM_ARRAY_TASK_{name}") for name in ("ID", "MIN", "STEP", "COUNT")}
-    if told["ID"] is None or told["COUNT"] is None:
+    found = {name: os.environ.get(f"SLURM_ARRAY_TASK_{name}") for name in ("ID", "MIN", "STEP", "COUNT")}
+    if found["ID"] is None or found["COUNT"] is None:
         raise ValueError("shard='slurm' needs a job array of SLURM: SLURM_ARRAY_TASK_ID and _COUNT are not set")
-    said = ", ".join(f"SLURM_ARRAY_TASK_{name}={value}" for name, value in told.items() if value is not None)
+    said = ", ".join(f"SLURM_ARRAY_TASK_{name}={value}" for name, value in found.items() if value is not None)
     try:
         task, first, step, count = (
-            int(other if (value := told[name]) is None else value)
-            for name, other in zip(told, (0, 0, 1, 1), strict=True)
+            int(other if (value := found[name]) is None else value)
+            for name, other in zip(found, (0, 0, 1, 1), strict=True)
         )
         place, between = divmod(task - first, step)
     except (ValueError, ZeroDivisionError):

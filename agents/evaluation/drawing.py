@@ -64,7 +64,7 @@ class Drawing:
             state: what the last call returned, None at first.
             begins: whether each episode begins, (E,).
             u: a uniform number for each, (E,).
-            masks: tells which actions are allowed, (E, K + 1); asked where the policy reads masks.
+            masks: returns which actions are allowed, (E, K + 1); asked where the policy reads masks.
         """
         torch: Any = require("torch", "a model that draws its actions", "training")
         threads, by_name = torch.get_num_threads(), isinstance(observation, dict)

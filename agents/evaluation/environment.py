@@ -75,7 +75,7 @@ def environment_id(name: str) -> str:
     if _bare(name) in ids:
         return ids[_bare(name)]
     if "/" in name:
-        gym.spec(name)  # its own error tells what the namespace has
+        gym.spec(name)  # its own error says what the namespace has
     raise unknown("environment", name, {*ENVIRONMENTS, *ids.values()})
 
 

@@ -1,7 +1,7 @@
-"""Tasks that do not depend on each other, on one core, all cores, or the machines of a cluster.
+"""Independent tasks, on one core, all cores, or the machines of a cluster.
 
-All is left to joblib: whoever calls inside `joblib.parallel_config(backend="dask")`, or "ray", has the tasks run there.
-Where nobody has chosen a backend, tasks that hold no lock run in threads, and all others in processes.
+joblib runs them: inside `joblib.parallel_config(backend="dask")`, or "ray", the tasks run there. Without a chosen
+backend, tasks that hold no lock run in threads, and all others in processes.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class WorkerDiedError(RuntimeError):
 
 
 class Watch:
-    """What a task tells while it runs, and by which it is stopped; a copy in another process is deaf and dumb.
+    """Progress and cancellation of a running task. Does nothing in a worker process.
 
     Args:
         bar: counts what is done; None: nobody looks.
@@ -165,16 +165,16 @@ def _tell_errors(backend: Any) -> None:
         return
     submit = getattr(backend, name)
 
-    def told(task: Any, callback: Any = None) -> Any:
+    def watched(task: Any, callback: Any = None) -> Any:
         future = submit(task, callback)
         future.add_done_callback(lambda ended: ended.exception() is None or callback(ended.exception()))
         return future
 
-    setattr(backend, name, told)
+    setattr(backend, name, watched)
 
 
 def _in_lists(calls: Iterator[Any], jobs: int) -> Iterator[Any]:
-    """Run calls by a backend that tells of none before the last one has ended: a few for each worker at a time."""
+    """Run calls by a backend that reports none before all have ended: a few for each worker at a time."""
     joblib, many = require("joblib", "jobs > 1", "evaluation"), AT_A_TIME * cores(jobs)
     with joblib.Parallel(jobs, batch_size=1) as parallel:
         while some := list(itertools.islice(calls, many)):

@@ -1,4 +1,4 @@
-"""The score that a plug-in answer is expected to get, given the samples and the prior of the means.
+"""The expected score of a plug-in answer, given the samples and the prior of the means.
 
 Where instances are drawn from a known prior, the number of misclassified arms of an episode may be replaced by
 its expectation given all samples of the episode: the mean over episodes is the same for every policy, whatever it does,
@@ -34,7 +34,7 @@ FAINT = 1e-280  # where all likelihoods are below this, those at the ends of the
 
 
 def expectable(envs: PureExplorationVectorEnv) -> bool:
-    """Whether `wrong` tells the expected score of an environment's plug-in answers.
+    """Whether `wrong` gives the expected score of an environment's plug-in answers.
 
     It does where episodes pay the share of arms that are classified correctly, at a boundary that is known and without
     tolerance, and where scalar Bernoulli arms have means drawn by a `Sampler`.
@@ -107,7 +107,7 @@ def losses(envs: PureExplorationVectorEnv, agent: Any, root: int, episodes: NDAr
         Quiet(np.full(len(episodes), most_pulls(envs.task) - 1), 2**40),
     )
     while not ended.all():
-        if playing:  # the pulls up to the last one, whose price no reward tells
+        if playing:  # the pulls up to the last one, whose price is in no reward
             before = envs.total_pulls.copy()
             arms, state = agent.play(envs.simulation, quiet, observation, state)
             returns -= envs.task.pull_cost * (envs.total_pulls - before)

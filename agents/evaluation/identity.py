@@ -1,4 +1,4 @@
-"""What the rows of an evaluation depend on, in words and numbers that can be compared."""
+"""The identity of an evaluation: all that its rows depend on, in words and numbers that can be compared."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ..core.files import as_first_spelled, json_form
 __all__ = ["RESULTS", "arms_of", "described", "identity_of", "packages", "versions"]
 
 RESULTS = 1  # raised by every change after which an agent may decide otherwise, or an answer is scored otherwise
-LONG = 200  # characters beyond which a parameter is told by its digest
+LONG = 200  # characters beyond which a parameter is given by its digest
 
 
 def versions() -> dict[str, Any]:
@@ -75,8 +75,8 @@ def arms_of(envs: PureExplorationVectorEnv) -> str | None:
     if envs.instance is None:
         return None
     arms = envs.instance.arms
-    told = b"".join(np.ascontiguousarray(x).tobytes() for x in (arms.means, arms.parameters, arms.data))
-    return _digest(f"{arms.distribution} {arms.parameters.shape} ".encode() + told)
+    content = b"".join(np.ascontiguousarray(x).tobytes() for x in (arms.means, arms.parameters, arms.data))
+    return _digest(f"{arms.distribution} {arms.parameters.shape} ".encode() + content)
 
 
 def _told(value: Any) -> str:

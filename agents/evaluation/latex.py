@@ -24,7 +24,7 @@ MEANT = {
     '"': r"\textquotedbl{}",
     "\N{MINUS SIGN}": "$-$",
 }
-UNSEEN = ("M pulls/s",)  # columns that tell of the machine
+UNSEEN = ("M pulls/s",)  # columns that depend on the machine
 
 
 def escaped(text: str) -> str:
@@ -61,7 +61,7 @@ def latex(
         r"\end{tabular}",
     ]
     if caption is not None or label is not None:
-        told = [rf"\caption{{{escaped(caption)}}}"] if caption is not None else []
-        told += [rf"\label{{{label}}}"] if label is not None else []
-        lines = [r"\begin{table}", r"\centering", *lines, *told, r"\end{table}"]
+        captions = [rf"\caption{{{escaped(caption)}}}"] if caption is not None else []
+        captions += [rf"\label{{{label}}}"] if label is not None else []
+        lines = [r"\begin{table}", r"\centering", *lines, *captions, r"\end{table}"]
     return "\n".join(lines) + "\n"

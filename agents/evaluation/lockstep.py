@@ -77,7 +77,7 @@ def play(plans: Sequence[Plan], blocks: Sequence[Block], seed: int, form: Callab
         watch: of the tasks that run at the same time.
 
     Raises:
-        StoppedError: once `watch` is told to stop.
+        StoppedError: once `watch` is asked to stop.
     """
     episodes, parts, spent = sum(block.episodes for block in blocks), [], []
     for plan in plans:
@@ -117,7 +117,7 @@ class Lockstep:
         self.pulls = np.zeros((math.ceil(episodes / size) * C, K))  # sums by block and checkpoint
         self.episode = first + np.arange(E)  # which episode each slot runs
         self.spent = envs.total_pulls  # pulls so far, kept by the environment
-        self.counted = 0  # of these, how many have been told to the progress bar
+        self.counted = 0  # of these, how many the progress bar has counted
         self.next_check = np.zeros(E, np.int64)  # the first checkpoint not yet scored
         self.most = most_pulls(envs.task)
         # Pulls at each checkpoint, a number that is never reached behind the last.
@@ -194,7 +194,7 @@ class Lockstep:
         return action, state
 
     def _certify(self, slots: NDArray[np.int64], info: Mapping[str, Any] | None = None) -> dict[str, NDArray[Any]]:
-        """What the statistics of slots certify, (n,) each; the info of ended episodes tells the level already."""
+        """What the statistics of slots certify, (n,) each; the info of ended episodes has the level already."""
         known = self.envs.certify(slots, **self.bounds)
         if LEVEL not in self.result.names:
             return known

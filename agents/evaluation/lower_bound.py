@@ -1,4 +1,4 @@
-"""Pulls that a task takes on average, whoever solves it, where the problem knows that for arms of this distribution."""
+"""Lower bound of the mean number of pulls of any agent, where the problem knows one for this distribution of arms."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _bound_for_distribution(problem: Problem, arms: Arms, delta: float) -> float
 
 @dataclass(frozen=True)
 class _Asked:
-    """An instance of a problem; equal where the text that tells all of it is."""
+    """An instance of a problem; equal where their texts, which describe them in full, are."""
 
     text: str
     problem: Problem = field(compare=False)

@@ -1,4 +1,4 @@
-"""Blocks are made, in this process or wherever joblib runs them, and kept as soon as they are there."""
+"""Makes blocks, in this process or wherever joblib runs them. Each is kept as soon as it is made."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def fill(
 
     Raises:
         WriteError: if the store cannot be written to. WorkerDiedError: if a process that made blocks has died.
-        KeyboardInterrupt: telling how to go on.
+        KeyboardInterrupt: saying how to go on.
     """
     i, n = (1, 1) if part is None else part
     if ending is not None and store.ended is not None:

@@ -1,4 +1,4 @@
-"""What is kept of episodes where no rows are: counts, sums and histograms that can be merged, in little memory.
+"""Moments of episodes, kept in place of rows: counts, sums and histograms that can be merged, in little memory.
 
 Blocks are merged in their order, so that sums of fractions are the same to the last bit, whoever has made the blocks.
 
@@ -213,8 +213,8 @@ class Moments:
 
     @classmethod
     def from_json(cls, text: str) -> Moments:
-        """What `to_json` has told."""
-        told = json.loads(text)
+        """The moments of a text that `to_json` has returned."""
+        read = json.loads(text)
 
         def sums(one: Mapping[str, Any]) -> Sums:
             return Sums(one["n"], *(_array(one[name]) for name in ("mean", "spread", "up", "down", "binary")))
@@ -223,12 +223,12 @@ class Moments:
             return Histogram(one["shift"], _array(one["keys"]), _array(one["counts"]), one["low"], one["high"])
 
         return cls(
-            tuple(told["names"]),
-            tuple(map(sums, told["runs"])),
-            tuple(map(_array, told["pulls"])),
-            tuple(tuple(map(histogram, one)) for one in told["times"]),
-            tuple(map(_array, told["stopped"])),
-            {(a, b): sums(one) for a, b, one in told["pairs"]},
+            tuple(read["names"]),
+            tuple(map(sums, read["runs"])),
+            tuple(map(_array, read["pulls"])),
+            tuple(tuple(map(histogram, one)) for one in read["times"]),
+            tuple(map(_array, read["stopped"])),
+            {(a, b): sums(one) for a, b, one in read["pairs"]},
         )
 
 
@@ -243,8 +243,8 @@ def _packed(value: Any) -> Any:
     return [_packed(part) for part in value] if isinstance(value, tuple) else value
 
 
-def _array(told: Sequence[Any]) -> NDArray[Any]:
-    kind, shape, packed = told
+def _array(array: Sequence[Any]) -> NDArray[Any]:
+    kind, shape, packed = array
     return np.frombuffer(zlib.decompress(base64.b64decode(packed)), np.dtype(kind)).reshape(shape)
 
 
@@ -295,7 +295,7 @@ class SummedRun(Run):
 
     @property
     def seconds(self) -> float:  # type: ignore[override]
-        """Of one core, that all pulls take; NaN where nothing tells."""
+        """Of one core, that all pulls take; NaN where nothing is known."""
         return self.total * float(self._store.pace(self.place))
 
     def _number(self, metric: str) -> int:
@@ -331,7 +331,7 @@ class SummedRun(Run):
         return self.moments.times[self.place][c].quantile(q)
 
     def median(self, name: str, c: int) -> float:
-        """NaN: sums do not tell it."""
+        """NaN: sums do not give it."""
         return math.nan
 
     def stopped(self, c: int) -> tuple[int, int]:

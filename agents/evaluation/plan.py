@@ -1,4 +1,4 @@
-"""What an evaluation is going to run: each agent at each budget, with its environment, after all checks."""
+"""The plans of an evaluation: each agent at each budget, with its environment, after all checks."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Plan:
         checks: numbers of pulls at which it is scored; None: at the end alone. checks_are_budgets: they stand for runs.
         lower_bound: pulls that the task takes on average, or NaN. arms: a digest of the true arms that all episodes
             have, or None.
-        level: whether rows tell the level of a certificate. by_delta: whether it is one of several deltas.
+        level: whether rows hold the level of a certificate. by_delta: whether it is one of several deltas.
     """
 
     label: str
@@ -125,7 +125,7 @@ def plans_of(
     """The runs of all agents, by label: one each, or one for each budget of `horizons`, or for each of the deltas.
 
     Each agent is made with an environment of a single slot, by which all is checked. What is wrong with any of them is
-    told before anything is compiled; then each takes a first decision, by which it comes out what it cannot read.
+    reported before anything is compiled. Then each takes a first decision, which shows what it cannot read.
 
     Raises:
         ValueError: naming the agent, or the value, and what is allowed.
@@ -230,7 +230,7 @@ def plays(agent: Any, slots: int = 1, ranked: bool = False) -> bool:
 
 
 def certifier_of(policy: Any, task: Task) -> Certifier | None:
-    """What tells the level of an agent's certificates: its own; or the default one, of a task with a delta."""
+    """The certifier of an agent's levels: its own, or the default one of a task with a delta."""
     own = own_certifier(policy)
     return task.level_certifier(own) if own is not None or task.delta is not None else None
 
@@ -241,7 +241,7 @@ def bounds_of(policy: Any) -> Mapping[str, Any]:
 
 
 def _share_a_run(agent: Any) -> bool:
-    """Whether the rows of a run at a large budget tell those of runs at smaller ones.
+    """Whether the rows of a run at a large budget contain those of runs at smaller ones.
 
     The decisions must not depend on the budget, and the agent must pull one at a time: a bulk pull is clipped to what a
     smaller budget leaves, while a checkpoint in the middle of it is scored before it. An agent of a user's own that

@@ -1,7 +1,7 @@
 """Plots of evaluations: a line with a confidence band per agent, or bars where there is a single point.
 
 Agents differ by colour, line and marker. The first colours are those of Okabe & Ito (2008), which colour-blind readers
-can tell apart, without their yellow, which is hard to see on white; the others are as far from them, and from each
+can distinguish, without their yellow, which is hard to see on white; the others are as far from them, and from each
 other, as the first ones are, for colour-blind readers too. Figures are Matplotlib objects that belong to no
 window, so that nothing here needs a display or changes Matplotlib's global state.
 """
@@ -146,9 +146,9 @@ def save(figure: Figure, path: str | Path) -> Path:
     import matplotlib
 
     path = check_path(path)
-    told: Any = {"dpi": 150, "metadata": dict(FORMATS[path.suffix.lower()])}
+    options: Any = {"dpi": 150, "metadata": dict(FORMATS[path.suffix.lower()])}
     with matplotlib.rc_context(SAVED):
-        write_alone(path, lambda place: figure.savefig(place, **told))
+        write_alone(path, lambda place: figure.savefig(place, **options))
     return path
 
 
@@ -232,7 +232,7 @@ def _tell_floors(ax: Axes, series: Sequence[Series], log: bool) -> None:
         value, floored = _shown(one, log)
         for place in np.unique(value[floored]):
             text = f"0 of {one.episodes:,}"
-            if all((text, place) != (told.get_text(), told.get_position()[1]) for told in ax.texts):
+            if all((text, place) != (one.get_text(), one.get_position()[1]) for one in ax.texts):
                 beside = ax.get_yaxis_transform()
                 ax.text(0.01, place, text, transform=beside, va="center", fontsize=8, color="#4D4D4D", zorder=5)
 

@@ -1,8 +1,8 @@
-"""Instances drawn from what an episode has left to believe: the posterior of the means, given all samples.
+"""Instances drawn from the posterior of the means, given all samples of an episode.
 
-The true means of an episode and draws from their posterior have the same distribution given the samples. So what an
-answer loses on average on some draws has the same mean over episodes as what it loses on the true instance, whatever
-the policy, and far less noise. The evolution of an index uses this where `drawable`.
+The true means of an episode and draws from their posterior have the same distribution given the samples. So the mean
+loss of an answer on some draws has the same expectation as its loss on the true instance, under any policy. It has far
+less noise. The evolution of an index uses this where `drawable`.
 
 Each coordinate of each arm is drawn on its own: means are uniform on intervals, as `expected_loss` has them, and the
 posterior within them is a histogram of CELLS cells on the part of the intervals that lies within WIDE standard errors
@@ -131,6 +131,6 @@ def drawn_losses(envs: PureExplorationVectorEnv, root: int, episodes: NDArray[np
     for first in range(0, len(episodes), CHUNK):
         rows = slice(first, first + CHUNK)
         means = posterior_means(source, envs.pulls[rows], np.nan_to_num(seen[rows]), u[which[rows]])  # type: ignore[arg-type]
-        told = np.repeat(answers[rows][:, None], DRAWS, axis=1)
-        lost[rows] = 1.0 - envs.problem.score(told, means).mean(1)
+        repeated = np.repeat(answers[rows][:, None], DRAWS, axis=1)
+        lost[rows] = 1.0 - envs.problem.score(repeated, means).mean(1)
     return lost

@@ -1,8 +1,8 @@
 """Runs that end once their results are precise enough, decided on the first blocks of episodes, in their order.
 
-The decision is taken at certain numbers of blocks, the looks, which the plan alone decides, and on the blocks before
-the look alone: who has made how many blocks meanwhile changes nothing. Whoever looks often finds by chance what he
-looks for. Therefore look j has the share 1 / (j (j + 1)) of the error probability; these shares sum to 1, so that all
+The decision is taken at certain numbers of blocks, the looks, which the plan alone decides. It rests on the blocks
+before the look alone, so that the progress of other processes changes nothing. Several looks have several chances of an
+error. Therefore look j has the share 1 / (j (j + 1)) of the error probability; these shares sum to 1, so that all
 limits of all looks hold together with the probability that one interval would have.
 """
 
@@ -62,8 +62,8 @@ class Precision:
                 _, low, high = run.estimate(metric, level)
                 found = np.asarray(high) - low
                 if np.isnan(found).any():
-                    told = f"has been the same in {run.episodes} episodes, fewer than {statistics.ALIKE}"
-                    return f"{metric} of {run.agent} {told}"
+                    text = f"has been the same in {run.episodes} episodes, fewer than {statistics.ALIKE}"
+                    return f"{metric} of {run.agent} {text}"
                 if not np.all(found / 2 <= width):
                     return f"{metric} of {run.agent} is known to {found.max() / 2:.2g} to either side, not {width:g}"
             if self.verdict:
@@ -104,7 +104,7 @@ def precision_of(given: Any, tasks: Sequence[Task]) -> Precision | None:
 
 
 class Ending:
-    """Looks at the first blocks, until what they tell is precise enough.
+    """Looks at the first blocks, until their estimates are precise enough.
 
     Args:
         wanted: what is to be reached. blocks: all of them.

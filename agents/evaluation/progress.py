@@ -1,4 +1,4 @@
-"""What is told on standard error while one waits: how far a long run is, and that kernels are compiled.
+"""Messages on standard error while one waits: how far a long run is, and that kernels are compiled.
 
 On a terminal this is a progress bar for each agent. Elsewhere, as in a file or the log of a server, it is a plain line
 now and then, and only where progress was asked for.
@@ -158,7 +158,7 @@ def now_at(place: str) -> None:
 class Progress:
     """Pulls, or episodes ended, of all agents out of all, with the time left; shown where it takes beyond `PATIENCE`.
 
-    Where standard error is no terminal, there is no bar, and `told_in_lines` tells how far the run is.
+    Where standard error is no terminal, there is no bar, and `told_in_lines` reports how far the run is.
 
     Args:
         total: of pulls, or of episodes.
@@ -178,7 +178,7 @@ class Progress:
             self.lines.bar = self
 
     def found(self, count: int) -> None:
-        """Count what has been done earlier, of which the time left does not tell."""
+        """Count what has been done earlier, which does not count for the time left."""
         with self.lock:
             self.before += count
             self.done += count

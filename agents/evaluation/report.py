@@ -1,4 +1,4 @@
-"""Evaluations as text for a terminal: a table of what happened, and every agent against one of them."""
+"""Evaluations as text for a terminal: a table of results, and a comparison of every agent with one of them."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def headline(evaluation: Reported) -> str:
 
 
 class Reported(Evaluated, Protocol):
-    """What can be told in tables: an `Evaluation`."""
+    """What can be reported in tables: an `Evaluation`."""
 
     def summary(self, level: float = 0.95, *, columns: Sequence[str] | None = None) -> DataFrame:
         """Per agent, budget and at: what happened, with intervals."""

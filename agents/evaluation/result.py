@@ -1,4 +1,4 @@
-"""What an evaluation yields: a row per episode, and what follows from the rows."""
+"""`Evaluation`, the result of `evaluate`: a row per episode, and summaries of the rows."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class Evaluation:
         pulls / the problem's lower bound, NaN where none is known for these arms, and where not all episodes were ended
         by the agent itself: with a budget, where one is truncated, and at checkpoints that one has reached); where the
         task names a delta, `stopped`, the share of episodes that the agent has ended by itself, and, where the problem
-        tells evidence, `level`, the median of the levels of the certificates, and `certified`, the share of episodes
+        has evidence, `level`, the median of the levels of the certificates, and `certified`, the share of episodes
         whose level is delta or less; means of the metrics; pulls_per_second; deterministic (of a model: whether it took
         its most probable action, or has drawn one; missing for handcrafted agents).
 
@@ -210,9 +210,9 @@ class Evaluation:
         asked = {name: x for name, x in asked.items() if name in cells[0][2] or x is not None}
         fits = [(run, c) for run, c, keys in cells if all(x in (None, keys.get(name)) for name, x in asked.items())]
         if not fits:
-            told = ", ".join(f"{name}={x}" for name, x in asked.items())
+            named = ", ".join(f"{name}={x}" for name, x in asked.items())
             known = ", ".join(str(tuple(keys.values())) for _, _, keys in cells)
-            raise ValueError(f"{agent} has no rows at {told}; ({', '.join(cells[0][2])}) are {known}")
+            raise ValueError(f"{agent} has no rows at {named}; ({', '.join(cells[0][2])}) are {known}")
         return fits[-1]
 
     @overload
@@ -428,7 +428,7 @@ def results(out: str | Path, *, trust: bool = False) -> Evaluation:
 
 
 def _runs(folder: Path, forms: list[dict[str, Any]], rows: DataFrame, pulls: DataFrame, trust: bool) -> list[Run]:
-    """The runs that these tables hold, by what `Run.describe` has told of each.
+    """The runs that these tables hold, by what `Run.describe` has returned for each.
 
     Raises:
         ValueError: if the tables hold others.

@@ -1,4 +1,4 @@
-"""The rows of one agent at one budget: what each episode has come to."""
+"""`Run`: the rows of one agent at one budget, with the results of each episode."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from . import statistics
 
 __all__ = ["CERTIFIED", "LEVEL", "ROUNDING", "Run", "check_metric", "main_metric", "score_names", "within"]
 
-LEVEL = "level"  # the column of the smallest delta at which the plug-in answer is certified; 1 where nothing is told
+LEVEL = "level"  # the column of the smallest delta at which the plug-in answer is certified; 1 where none is known
 CERTIFIED = "certified"  # the column of whether that is the task's delta or less
 ROUNDING = 1e-12  # of levels
 # What is known beforehand of a value of an episode; other metrics may be anything.
@@ -47,7 +47,7 @@ class Run:
     lower_bound: float = math.nan  # pulls that the task takes on average, where that is known
     deterministic: bool | None = None  # of a model: whether it took its most probable action, or has drawn one
     stops: bool = True  # whether the agent stops by its own rule, so that its delta can be judged
-    by_delta: bool = False  # whether it is one of several at different deltas, which rows are told by
+    by_delta: bool = False  # whether it is one of several at different deltas, which distinguish rows
 
     @classmethod
     def empty(cls, agent: str, task: Task, episodes: int, at: Sequence[int] | None, level: bool = False) -> Run:
@@ -55,8 +55,8 @@ class Run:
         C = 1 if at is None else len(at)
         names = score_names(task.problem)
         if level:
-            told = [LEVEL] if task.delta is None else [LEVEL, CERTIFIED]
-            names += [name for name in told if name not in names]
+            added = [LEVEL] if task.delta is None else [LEVEL, CERTIFIED]
+            names += [name for name in added if name not in names]
         types: dict[str, Any] = {"correct": np.bool_, "truncated": np.bool_, "total_pulls": np.int64}
         types[CERTIFIED] = np.bool_
         types |= PROBLEMS.find(task.problem).metric_types
@@ -67,7 +67,7 @@ class Run:
 
     @classmethod
     def described(cls, form: Mapping[str, Any], trust: bool = False) -> Run:
-        """All but the rows, as `describe` has told it. `trust`: as for `Evaluation.load`."""
+        """All but the rows, as `describe` has returned it. `trust`: as for `Evaluation.load`."""
         task = Task.from_json(json.dumps(form["task"]), trust=trust)
         at, budgets = (None if form[key] is None else np.array(form[key], np.int64) for key in ("at", "budgets"))
         checks = budgets if at is None else at
@@ -156,7 +156,7 @@ class Run:
 
     @property
     def pulls_per_second(self) -> float:
-        """Pulls until the last row, per second of one core: of the sum over all jobs; NaN where nothing tells."""
+        """Pulls until the last row, per second of one core: of the sum over all jobs; NaN where nothing is known."""
         return self.total / max(self.seconds, 1e-9)
 
     def values(self, metric: str) -> NDArray[Any]:
@@ -169,7 +169,7 @@ class Run:
         return ~self.columns["correct"] if metric in ("error_rate", "error") else self.columns[metric]
 
     def check(self, metric: str) -> None:
-        """Refuse what no row tells, as `check_metric`."""
+        """Refuse a metric that no row has, as `check_metric`."""
         if metric not in self.names:
             check_metric(self.task.problem, metric)
 
@@ -224,7 +224,7 @@ class Run:
 
 
 def main_metric(runs: Sequence[Run]) -> str:
-    """What tells agents apart, which is compared and drawn where no metric is named.
+    """The metric that is compared and drawn where none is named.
 
     Without a delta nothing promises a correct answer: the score. With one, the pulls of agents that stop by
     themselves, else, with a budget or at checkpoints, the error rate.

@@ -65,7 +65,7 @@ def evaluate(
         deltas: one run per delta, in place of `at`, `budgets` and the `delta` of `env_kwargs`, for agents that stop by
             themselves: the rows of separate calls, with a column `delta`, the smallest last.
         env_kwargs: keyword arguments of the environment (without actions and observation). Of them `stop` and `ranked`
-            are for models of which neither their own environment nor their card tells them, and `reward="gain"` changes
+            are for models of which neither their own environment nor their card gives them, and `reward="gain"` changes
             nothing: all are scored by their final answers.
         batch: episodes side by side; by default as many as memory allows, at most 4096. Results do not depend on it.
         jobs: how many blocks of episodes run at the same time, -1 for as many as there are cores: in threads for agents
@@ -84,12 +84,12 @@ def evaluate(
         deterministic: models of SB3 take their most probable action; False: they draw from their distribution of
             actions, by numbers that depend on `seed`, the episode and the number of the decision alone. Handcrafted
             agents decide as they always do.
-        progress: tell on standard error how far runs are that take long, by a bar, or where it is no terminal by a
+        progress: report on standard error how far runs are that take long, by a bar, or where it is no terminal by a
             line each half minute; and say there when kernels must be compiled first. None: if it is a terminal.
         trust: load saved models that others than this package have written, too: their makers may run any code.
 
     Warns:
-        RuntimeWarning: where all episodes were not enough for the precision, telling what is lacking.
+        RuntimeWarning: where all episodes were not enough for the precision, saying what is lacking.
 
     Raises:
         ValueError: naming the value and what is allowed. All agents are checked before the first one runs.

@@ -104,7 +104,7 @@ def verdict(errors: int, n: int, delta: float, level: float = 0.95, open: int = 
 
     "met": the upper Clopper-Pearson limit is at most delta, even if all episodes that did not stop had stopped with a
     wrong answer. "not met": the lower limit is above delta, even if none of them had. "undecided": too few episodes
-    stopped to tell. "none stopped": none did. "met" and "not met" are wrong with probability at most (1 - level) / 2
+    stopped to decide. "none stopped": none did. "met" and "not met" are wrong with probability at most (1 - level) / 2
     each. At level 0.95, "met" without any error takes 36, 72 and 368 episodes for delta = 0.1, 0.05 and 0.01.
 
     Args:

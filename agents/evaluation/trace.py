@@ -1,4 +1,4 @@
-"""One episode in full: which arm was pulled when, what it yielded, and what would have been answered on the way."""
+"""`Trace`: one episode in full, with the arm and the sample of each pull, and the answers on the way."""
 
 from __future__ import annotations
 

@@ -36,9 +36,9 @@ POOLINGS = (OPT, POOLED)
 def _both(name: str, words: str, claims: Callable[[str], Sequence[AnyClaim]], reading: str = "") -> list[Quote]:
     """What is said of AdaptiveTopK, with the paper's constants and with practical ones."""
     quotes = []
-    for told, label in OURS.items():
-        how = "; ".join(part for part in (reading, told) if part)
-        quotes.append(Quote(f"{name}-practical" if told else name, words, claims(label), how))
+    for constants, label in OURS.items():
+        how = "; ".join(part for part in (reading, constants) if part)
+        quotes.append(Quote(f"{name}-practical" if constants else name, words, claims(label), how))
     return quotes
 
 

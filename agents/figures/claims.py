@@ -1,4 +1,4 @@
-"""What papers claim of their figures, and how it is tested: an interval and a verdict for each claim and point.
+"""The claims of papers about their figures, and tests of them: an interval and a verdict for each claim and point.
 
 Four kinds, by what is measured: `Claim`, the paired difference of two agents; `Level`, an agent's mean at a point;
 `Growth`, how an agent's mean grows over all points; `Number`, a number without an interval.
@@ -91,8 +91,8 @@ class Claim(AnyClaim):
         since: the claim is about the points from there on.
         until: the claim is about the points up to there.
         within: the claim is that the means differ by at most this, in units of the metric.
-        p_value: the claim is that a test at the paper's level, this one, does not tell the agents apart. The verdict is
-            the test's, "yes" or "no"; "yes" says that these episodes do not tell them apart, not that they are the
+        p_value: the claim is that a test at the paper's level, this one, does not distinguish the agents. The verdict
+            is the test's, "yes" or "no"; "yes" says that these episodes do not distinguish them, not that they are the
             same.
         than: the claim is that the lead of `better`, worse - better, is larger at every other point than at this one.
     """
@@ -307,9 +307,9 @@ def printed(panel: str, name: str, value: float, or_more: bool = False, toleranc
         tolerance: the largest difference that is due to rounding in the paper.
     """
     rounded = f", within {tolerance:g}" if tolerance else ""
-    told = f"{name} {'at least' if or_more else '='} {value:g}{rounded}"
+    claim = f"{name} {'at least' if or_more else '='} {value:g}{rounded}"
     most = INF if or_more else value + tolerance
-    return Number(panel, told, lambda _, result: result.number(name), value - tolerance, most)
+    return Number(panel, claim, lambda _, result: result.number(name), value - tolerance, most)
 
 
 @dataclass(frozen=True)
@@ -317,7 +317,7 @@ class Quote:
     """What a paper says of a figure, and the claims that test it.
 
     Attributes:
-        name: short and unique in the figure; the page of the figure tells of it at the anchor "figure-name".
+        name: short and unique in the figure; the page of the figure has it at the anchor "figure-name".
         words: the paper's own; empty for a claim that stands for itself.
         claims: all of what is tested of it.
         reading: what is read otherwise than the paper says it, if something is.

@@ -1,4 +1,4 @@
-"""A figure of a paper as a declaration: panels of agents on instances, what the paper says of them, what is shown."""
+"""A figure of a paper as a declaration: panels of agents on instances, the paper's claims, the plots."""
 
 from __future__ import annotations
 

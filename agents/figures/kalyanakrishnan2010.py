@@ -1,7 +1,7 @@
 """Kalyanakrishnan & Stone, ICML 2010: Figure 1, the bounds of pi_1 to pi_4 when they stop; Figures 2 and 3, rivals.
 
 Figures 2 and 3 run on one draw of the paper's instance (its own is not printed); so do the two variants that the text
-tells of. RACING is shown with both of its bounds, the tightest per arm.
+mentions. RACING is shown with both of its bounds, the tightest per arm.
 
 delta^c is by a policy's own bounds: Hoeffding's for pi_1, pi_2 and pi_3, the tightest for ADAPT. The range in the
 empirical Bernstein bound is the width of a sample, sqrt(12), and in a second panel 1: the paper's theory is for
@@ -150,8 +150,8 @@ def share(title: str, more: str, less: str, first: int, last: int) -> Number:
         one, other = (some[first - 1 : last].sum() / some.sum() for some in pulls)
         return float(one - other)
 
-    told = f"{more} spends a larger share on ranks {first} to {last} than {less}"
-    return Number(title, told, found, np.nextafter(0, 1))  # above 0
+    claim = f"{more} spends a larger share on ranks {first} to {last} than {less}"
+    return Number(title, claim, found, np.nextafter(0, 1))  # above 0
 
 
 DELTA_C = _against_pulls("2a: delta^c", POLICIES, "delta_c", "delta^c")

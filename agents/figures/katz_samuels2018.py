@@ -64,9 +64,9 @@ SLIGHTLY = 0.1  # the largest difference of failure probabilities that is called
 
 def pulled(title: str, x: int, agent: str, arm: int, value: float, tolerance: float = 0.05) -> Number:
     """An agent's mean pulls of an arm at x, the last point, are a number that the paper prints, up to a part of it."""
-    told = f"{agent} pulls arm {arm} {value:g} times, within {100 * tolerance:g} %"
+    claim = f"{agent} pulls arm {arm} {value:g} times, within {100 * tolerance:g} %"
     least, most = value - tolerance * value, value + tolerance * value
-    return Number(title, told, lambda panel, result: float(panel.pulls(result, agent)[arm]), least, most, x)
+    return Number(title, claim, lambda panel, result: float(panel.pulls(result, agent)[arm]), least, most, x)
 
 
 def _until_3000(title: str) -> list[Claim]:

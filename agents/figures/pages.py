@@ -1,6 +1,6 @@
-"""What the documentation shows of a figure, as Markdown that its pages include; made of the tables alone.
+"""The documentation of a figure, as Markdown that its pages include. It is made from the tables alone.
 
-The tables are taken as their files hold them, so that the same files give the same text, whoever makes it.
+The tables are taken as their files hold them, so that the same files give the same text.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ __all__ = [
 CLAIMS, VALUES, OVERVIEW = "claims.md", "values.md", "claims.md"  # the last one stands beside the folders of figures
 POINTS = "points.csv"
 FEWEST = 20  # episodes below which resampled intervals are too short
-OPPOSED = ("mixed", "does not hold")  # verdicts of which a page tells more
+OPPOSED = ("mixed", "does not hold")  # verdicts of which a page says more
 
 
 def read_table(file: Any) -> pd.DataFrame:
@@ -115,22 +115,22 @@ def claims_text(figure: Figure, table: pd.DataFrame) -> str:
         for one in claims:
             counts = " / ".join(map(str, counts_of(one)))
             lines.append(_row((f"{one.panel}: {one.claim}", counts, str(one.verdict), span(one))))
-    told, m = _episodes_told(table), compared(figure, table)
+    text, m = _episodes_told(table), compared(figure, table)
     together = f"; {m} intervals, widened so that all of them hold together at 95 %" if m > 1 else ""
-    lines += ["", f"{told[0].upper()}{told[1:]}{together}.", ""]
+    lines += ["", f"{text[0].upper()}{text[1:]}{together}.", ""]
     return "\n".join(lines)
 
 
 def _episodes_told(table: pd.DataFrame) -> str:
     """How many episodes there are, of how many trials of the paper."""
     pairs = table[["episodes", "trials"]].dropna().drop_duplicates().astype(int)
-    told = [
+    parts = [
         f"{episodes:,} episodes"
         + ("" if episodes == trials else f" (the paper: {trials:,})")
         + (", too few for their intervals to be trusted" if episodes < FEWEST else "")
         for episodes, trials in pairs.itertuples(index=False)
     ]
-    return " and ".join(told) if told else "no episodes, as nothing here is due to chance"
+    return " and ".join(parts) if parts else "no episodes, as nothing here is due to chance"
 
 
 def values_text(tables: Sequence[Values], points: pd.DataFrame) -> str:
@@ -234,11 +234,11 @@ def _paper(figure: Figure) -> str:
 
 
 def _overview_row(figure: Figure, quote: Quote, row: Any) -> str:
-    told = f"{figure.name}-{quote.name}" if row.verdict in OPPOSED else f"claims-{figure.name}"
+    anchor = f"{figure.name}-{quote.name}" if row.verdict in OPPOSED else f"claims-{figure.name}"
     count = "exact" if math.isnan(row.episodes) else f"{row.episodes:,.0f} / {row.trials:,.0f}"
     count += ": too few" if row.episodes < FEWEST else ""
     verdict = f"**{row.verdict}** ({counted(counts_of(row))})"
-    return _row((f"[{figure.source.rpartition(', ')[2]}](#{told})", quoted(quote), verdict, count))
+    return _row((f"[{figure.source.rpartition(', ')[2]}](#{anchor})", quoted(quote), verdict, count))
 
 
 def check_docs(docs: Path) -> Path:

@@ -1,4 +1,4 @@
-"""Panels of figures: what is run for one, and how it is drawn.
+"""Panels of figures: the evaluations that one needs, and its plot.
 
 Four kinds: `Panel`, a metric against the number of pulls; `Allocation`, the pulls of each arm; `Sweep`, a metric
 against a value in which environments differ; `Exact`, numbers without chance. A panel's `run` yields a `Result`; its
@@ -53,7 +53,7 @@ class Conduct:
     Attributes:
         episodes: overrides a panel's own number, unless None.
         seed: root seed.
-        progress: whether to tell how far the run is, as for `evaluate`; None: if standard error is a terminal.
+        progress: whether to report how far the run is, as for `evaluate`; None: if standard error is a terminal.
         jobs: parts of the episodes that run at the same time, as for `evaluate`.
         evaluator: `evaluate`, or what knows what came out when the agents were run before.
     """

@@ -1,4 +1,4 @@
-"""Running the figures of a paper: every claim gets an interval and a verdict at every point."""
+"""Runs the figures of a paper: every claim gets an interval and a verdict at every point."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Reproduction", "reproduce", "reproduce_paper"]
 
-KEPT = REPRODUCTION  # the key of the settings that tell what a folder holds
+KEPT = REPRODUCTION  # the key of the settings that say what a folder holds
 EVALUATIONS = "evaluations"  # the folder of the evaluations in that of a figure
 
 
@@ -203,7 +203,7 @@ def reproduce(
         episodes: runs per point; None: as many as the paper's.
         seed: root seed.
         panels: titles of the panels to run; None: all.
-        progress: whether to tell how far the run is, as for `evaluate`; None: if standard error is a terminal.
+        progress: whether to report how far the run is, as for `evaluate`; None: if standard error is a terminal.
         jobs: parts of the episodes that run at the same time, as for `evaluate`.
         out: a folder for the results. The episodes of each evaluation are kept there, block by block, and are not run
             again when the same is asked for once more: a run that was killed goes on from them.
@@ -242,7 +242,7 @@ def _conduct(store: Store, episodes: int | None, seed: int, progress: bool | Non
 def _run(
     figure: Figure, chosen: Sequence[AnyPanel[Any]], how: Conduct, store: Store, folder: Path | None, force: bool
 ) -> Reproduction:
-    """Some panels of a figure, and the folder that tells of them; see `reproduce`."""
+    """Some panels of a figure, and the folder that describes them; see `reproduce`."""
     asked = {"figure": figure.name, "episodes": how.episodes, "seed": how.seed}
     if folder is not None:
         open_folder(folder, asked, force)
@@ -310,7 +310,7 @@ def reproduce_paper(
     if folder is not None:
         tables = [one.verdicts.assign(figure=one.figure.name) for one in done]
         text, read = pages.as_kept(pandas().concat(tables, ignore_index=True))
-        told = [pages.claims_text(one.figure, read[read["figure"] == one.figure.name]) for one in done]
-        files = _writing({"verdicts.csv": text, pages.CLAIMS: "\n".join(told)})
+        texts = [pages.claims_text(one.figure, read[read["figure"] == one.figure.name]) for one in done]
+        files = _writing({"verdicts.csv": text, pages.CLAIMS: "\n".join(texts)})
         write_together(folder / SETTINGS, {KEPT: asked, "skipped": lacking}, files)
     return done

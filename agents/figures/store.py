@@ -1,4 +1,4 @@
-"""Evaluations that are kept: what a panel asks for is run once, and found again, in this process and on the disk.
+"""A store of evaluations: each that a panel asks for is run once, and found again, in this process and on the disk.
 
 Each evaluation has a folder of its own, the `out` of `evaluate`, named by a hash of all that is asked for, so that
 panels, figures and later runs that ask for the same one share it. A run that was killed goes on at the block of
@@ -47,9 +47,9 @@ class Store:
         Warns:
             RuntimeWarning: where what was kept is damaged, and made anew.
         """
-        told = {name: value for name, value in asked.items() if value is not None}
+        given = {name: value for name, value in asked.items() if value is not None}
         order = list(agents.items())  # labels in their order count, as it is that of the rows
-        name = storage.root_of(told | {"agents": order, "env_id": env_id, "version": versions()})[:16]
+        name = storage.root_of(given | {"agents": order, "env_id": env_id, "version": versions()})[:16]
         if name not in self._found:
             run = functools.partial(evaluate, agents, env_id, jobs=jobs, progress=progress, **asked)
             self._found[name] = self._made(run) if self.folder is None else self._kept(run, self.folder / name)

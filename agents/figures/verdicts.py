@@ -1,4 +1,4 @@
-"""The verdicts on all claims of a figure, corrected for their number, and what they add up to.
+"""The verdicts on all claims of a figure, corrected for their number, and overall verdicts.
 
 One principle for all kinds of claims: every claim has an interval at every point, and with m of them in a figure, each
 is widened from the level 1 - a to the level 1 - a / m, so that all m hold together with probability 1 - a (Bonferroni,
@@ -90,8 +90,8 @@ def compared(figure: Figure, table: pd.DataFrame) -> int:
 
 def counted(counts: Sequence[int]) -> str:
     """At how many points a claim has which verdict, in words."""
-    told = [f"{n} {name}" for name, n in zip(VERDICTS, counts, strict=True) if n]
-    return ", ".join(told)
+    parts = [f"{n} {name}" for name, n in zip(VERDICTS, counts, strict=True) if n]
+    return ", ".join(parts)
 
 
 def overall(counts: Sequence[int]) -> str:

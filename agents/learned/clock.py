@@ -1,4 +1,4 @@
-"""How much of a training is over, and the learning rate that falls with it."""
+"""The share of a training that is over, and the learning rate that falls with it."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class FallingRate:
     """A learning rate that falls linearly with the share of the training that is over, to `FLOOR` times its start.
 
     Args:
-        start: the learning rate at the beginning. clock: tells the share.
+        start: the learning rate at the beginning. clock: gives the share.
     """
 
     def __init__(self, start: float, clock: Clock) -> None:

@@ -1,4 +1,4 @@
-"""How well a learned agent does beside the reference agents: returns of all of them on the same episodes."""
+"""Comparison of a learned agent with the reference agents: returns of all of them on the same episodes."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ def as_features(name: str, observation: Any, form: str = "features") -> None:
         name, form: of the agent that is to read the observation.
 
     Raises:
-        ValueError: for a dict, telling which form is wanted.
+        ValueError: for a dict, naming the form that is wanted.
     """
     if isinstance(observation, Mapping) and form in ("features", "belief"):
         width = f"K * {len(FEATURES)}" if form == "features" else "4 * K + 1"
@@ -160,7 +160,7 @@ class Trained:
         try:
             with one_thread():
                 action, state = self.model.predict(x, state, episode_start, deterministic)
-        except Exception as error:  # of PyTorch, for the most part, which tells nothing of arms
+        except Exception as error:  # of PyTorch, for the most part, which says nothing of arms
             self._check_arms(x)
             said = f"{self.name} cannot read the observation, or the state: {type(error).__name__}: {error}"
             raise ValueError(" ".join(said.split())) from error
@@ -290,7 +290,7 @@ def load(path: str | Path, env_or_task: Any = None, *, trust: bool = False) -> T
         raise _other_version(file, f"it reads the features {', '.join(card['features'])}", card)
     with _no_model(file):
         if archive.kind is None:
-            raise ValueError("nothing in it tells its class")
+            raise ValueError("nothing in it names its class")
         foreign = "" if card or archive.marked or archive.ours else "this package has not written it"
         foreign = foreign or archive.not_plain()
     if foreign and not trust:
@@ -377,7 +377,7 @@ def _unpickled(archive: Archive, card: Mapping[str, Any], arms: int | None) -> A
 
 @contextmanager
 def _no_model(file: Path) -> Iterator[None]:
-    """Around all that makes a model of a file: what goes wrong there is told as a fault of the file.
+    """Around all that makes a model of a file: what goes wrong there is reported as a fault of the file.
 
     Raises:
         ValueError: naming the file. ImportError: where a package is missing. OSError: from the disk.
@@ -390,23 +390,23 @@ def _no_model(file: Path) -> Iterator[None]:
         if isinstance(error, OSError) and error.filename is not None:  # others come from seeking where there is nothing
             raise
         known = ", ".join([*(kind.__name__ for kind in MARKS.values()), *CONTRIB.values()])
-        told = " ".join(str(error).split()) or type(error).__name__
-        raise ValueError(f"{file} holds no model of Stable-Baselines3 ({known}): {told:.500}") from error
+        text = " ".join(str(error).split()) or type(error).__name__
+        raise ValueError(f"{file} holds no model of Stable-Baselines3 ({known}): {text:.500}") from error
 
 
 def _untrusted(file: Path, reason: Any) -> ValueError:
     """The error for a file that is not plain."""
-    told = " ".join(str(reason).split())
+    text = " ".join(str(reason).split())
     return ValueError(
-        f"{file} holds pickles, which can run any code when they are loaded ({told:.300}): if you trust its maker, say "
+        f"{file} holds pickles, which can run any code when they are loaded ({text:.300}): if you trust its maker, say "
         "trust=True, or --trust on the command line"
     )
 
 
 def _other_version(file: Path, reason: Any, card: Mapping[str, Any]) -> ValueError:
     """The error for a model whose classes, network or features are not what they were."""
-    told = " ".join(str(reason).split())
+    text = " ".join(str(reason).split())
     return ValueError(
-        f"{file} was saved by another version of this package, or of one that it needs ({told:.500}): "
+        f"{file} was saved by another version of this package, or of one that it needs ({text:.500}): "
         f"{train_again(card)}"
     )

@@ -66,7 +66,7 @@ COUNTERS = (
     "num_timesteps", "_total_timesteps", "_num_timesteps_at_start", "_n_updates", "_episode_num", "_n_calls",
     "_current_progress_remaining", "exploration_rate",
 )  # fmt: skip
-# Arguments that do not come from the file: those that are given here, where a run writes what it tells, and classes of
+# Arguments that do not come from the file: those that are given here, where a run writes its log, and classes of
 # rollout buffers, which change how a model learns and not what it decides.
 NOT_READ = (
     "policy", "env", "device", "tensorboard_log", "verbose", "_init_setup_model", "rollout_buffer_class",
@@ -79,7 +79,7 @@ MOST_ARMS = 10**6
 
 @dataclass(frozen=True)
 class Archive:
-    """What a saved model tells of itself without being unpickled.
+    """The contents of a saved model that can be read without unpickling it.
 
     Attributes:
         path: of the file. data: its JSON, in which Python objects are dicts with pickles that nobody reads.
@@ -130,13 +130,13 @@ class Archive:
         if module not in (*OURS, *NAMED):
             return f"its policy is of the module {module or 'of nothing'!s:.200}"
         for name in ("policy_kwargs", "replay_buffer_kwargs"):
-            told = name == "policy_kwargs" and self.data.get(NETWORK_NAME) is not None
-            if not told and ":serialized:" in json.dumps(self.data.get(name)):
+            known = name == "policy_kwargs" and self.data.get(NETWORK_NAME) is not None
+            if not known and ":serialized:" in json.dumps(self.data.get(name)):
                 return f"its {name} hold Python objects"
         return ""
 
     def space(self) -> tuple[int, tuple[int, ...]]:
-        """The number of actions, and the shape of the observations, as text tells them.
+        """The number of actions, and the shape of the observations, read from text.
 
         Raises:
             ValueError: if it does not.
@@ -235,12 +235,12 @@ class Archive:
 def network_told(policy_kwargs: Any) -> dict[str, Any] | None:
     """The arguments of a policy as JSON, classes by their names; None if they are anything else."""
     names = {kind: name for name, kind in CLASSES.items()}
-    told = {
+    form = {
         name: {"class": names[value]} if isinstance(value, type) and value in names else value
         for name, value in (policy_kwargs or {}).items()
     }
     try:
-        return told if json.loads(json.dumps(told)) == told else None
+        return form if json.loads(json.dumps(form)) == form else None
     except (TypeError, ValueError):
         return None
 

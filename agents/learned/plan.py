@@ -1,4 +1,4 @@
-"""`Plan`: everything that is decided before a training begins, checked where it enters."""
+"""`Plan`: all decisions before a training begins, checked on entry."""
 
 from __future__ import annotations
 

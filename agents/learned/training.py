@@ -12,7 +12,7 @@ The path of a training, in six sentences:
    and `report` compares it with its untrained start and the reference agents on episodes that nothing has seen before.
 6. `Trained.save` writes the model and its card.
 
-Each of these gets what the ones before have made, and hands nothing back.
+Each step takes the results of the earlier ones, and changes none of them.
 """
 
 from __future__ import annotations
@@ -147,14 +147,14 @@ def train(
             raise ValueError(
                 f"the training has diverged, {error}: nothing is written; try a smaller learning_rate, got {rate!r:.80}"
             ) from error
-        told = callback.keep_best()
+        chosen = callback.keep_best()
         result = report(plan.environment, Trained(model), Trained(start), 2 * plan.held_out, plan.roots["judging"])
     rate = plan.settings["learning_rate"]
     model.learning_rate, model.lr_schedule = (
         rate,
         FloatSchedule(rate),
     )  # the falling one would be pickled with its clock
-    trained = Trained(model, _card(plan, told, result, callback.clock))
+    trained = Trained(model, _card(plan, chosen, result, callback.clock))
     if out is not None:
         draw_curve(trained.card, trained.save(out).with_suffix(".png"))
     return trained
@@ -172,8 +172,8 @@ def _new_model(plan: Plan, clock: Clock) -> Any:
     return model
 
 
-def _card(plan: Plan, told: Mapping[str, Any], result: Any, clock: Clock) -> dict[str, Any]:
-    """What the card says of a training; told: of its checkpoints. result: of the final comparison."""
+def _card(plan: Plan, chosen: Mapping[str, Any], result: Any, clock: Clock) -> dict[str, Any]:
+    """What the card says of a training; chosen: of its checkpoints. result: of the final comparison."""
     settings = {name: getattr(value, "__name__", value) for name, value in plan.settings.items()}
     return {
         "format": FORMAT,
@@ -185,7 +185,7 @@ def _card(plan: Plan, told: Mapping[str, Any], result: Any, clock: Clock) -> dic
         "seed": plan.seed,
         "roots": plan.roots,
         "hyperparameters": {**plan.own, **settings},
-        **told,
+        **chosen,
         "result": result,
         "versions": _versions(),
         "seconds": round(clock.seconds(), 1),

@@ -29,7 +29,7 @@ __all__ = ["NativeVecEnv", "make_vec_env"]
 class NativeVecEnv(VecEnv):
     """`PureExplorationVectorEnv` as SB3 wants it: a slot that has ended shows the start of its next episode.
 
-    `infos[i]` is empty until the episode of slot i ends. Then it holds what the environment tells of the end (`answer`,
+    `infos[i]` is empty until the episode of slot i ends. Then it holds the results of the environment (`answer`,
     `correct`, `is_success`, `score`, `total_pulls`, the problem's metrics), `terminal_observation`,
     `TimeLimit.truncated`, and `episode` with the return `r` (not scaled), the number of actions `l` and the
     seconds `t` since this object was made, as SB3's Monitor writes it.

@@ -48,10 +48,10 @@ def load_stored(name: str, task: Task) -> Trained:
 
     Args:
         name: of the algorithm, "ppo".
-        task: tells the problem, and whether there is a budget.
+        task: gives the problem, and whether there is a budget.
 
     Raises:
-        ValueError: if there is none, telling how to train one, or if it is of another format.
+        ValueError: if there is none, saying how to train one, or if it is of another format.
     """
     card, weights = stored_weights(name, task)
     path = card_path(name, task)

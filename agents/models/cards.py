@@ -74,7 +74,7 @@ def stored_card(name: str, task: Task) -> dict[str, Any]:
     """The card of the stored model.
 
     Raises:
-        ValueError: if there is none, telling how to train one.
+        ValueError: if there is none, saying how to train one.
     """
     path = card_path(name, task)
     if not path.is_file():
@@ -82,9 +82,9 @@ def stored_card(name: str, task: Task) -> dict[str, Any]:
         own = f"{kind.__module__}:{kind.__qualname__}"  # the command can import it by this, whether registered or not
         problem = kind.name if own.startswith("bandit_envs.") else own
         there = sorted(one.stem.removeprefix(f"{name}-") for one in FOLDER.glob(f"{name}-*.json"))
-        told = ", ".join(_described(name, one) for one in there) or "nothing"
+        known = ", ".join(_described(name, one) for one in there) or "nothing"
         raise ValueError(
-            f"{name} has no stored model for {kind.name} {_setting(task)}, only for {told}; "
+            f"{name} has no stored model for {kind.name} {_setting(task)}, only for {known}; "
             f"{_instead(name, problem, task)}"
         )
     return read_card(path)
@@ -111,7 +111,7 @@ def stored_weights(name: str, task: Task) -> tuple[dict[str, Any], dict[str, NDA
     """The card of the stored network, and its weights by name: numbers only, no pickles.
 
     Raises:
-        ValueError: if there is none, telling how to train one.
+        ValueError: if there is none, saying how to train one.
     """
     card, path = stored_card(name, task), card_path(name, task).with_suffix(".npz")
     with reading(path), path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
@@ -125,8 +125,8 @@ def parameters_on(card: Mapping[str, Any]) -> dict[str, float]:
         ValueError, KeyError: if they are not there, or are no numbers.
     """
     key = "parameters" if "parameters" in card else "genes"  # that of earlier versions
-    told = zip(card["names"], card[key], strict=True)
-    return {name: number(f"the parameter {name!r:.80}", parameter) for name, parameter in told}
+    pairs = zip(card["names"], card[key], strict=True)
+    return {name: number(f"the parameter {name!r:.80}", parameter) for name, parameter in pairs}
 
 
 def stored_parameters(task: Task, names: Sequence[str]) -> list[float]:
@@ -166,7 +166,7 @@ class Network:
         """The agent for a task or an environment.
 
         Raises:
-            ValueError: if no network is stored for it, telling how to train one. ImportError: without PyTorch.
+            ValueError: if no network is stored for it, saying how to train one. ImportError: without PyTorch.
         """
         task = task_of(task)
         stored_card(self.name, task)  # a clear error comes before the import of PyTorch

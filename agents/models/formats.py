@@ -39,9 +39,9 @@ def read_card(path: Path) -> dict[str, Any]:
         ValueError: if it is no card, if the model is another, or if it is of another format.
     """
     card = read_together(path)
-    for name, kind, told in ENTRIES:
+    for name, kind, wanted in ENTRIES:
         if name in card and not isinstance(card[name], kind):
-            raise ValueError(f"{path} is no card of a model: its {name} must be {told}, got {card[name]!r:.80}")
+            raise ValueError(f"{path} is no card of a model: its {name} must be {wanted}, got {card[name]!r:.80}")
     features = card.get("features", [])
     if not all(isinstance(one, str) for one in features):
         raise ValueError(f"{path} is no card of a model: its features must be words, got {features!r:.80}")
@@ -58,7 +58,7 @@ def check_format(file: Any, found: Any, card: Mapping[str, Any]) -> None:
         card: the model's card, or empty.
 
     Raises:
-        ValueError: naming the file and both formats, and telling what to do.
+        ValueError: naming the file and both formats, and saying what to do.
     """
     if (1 if found is None else found) != FORMAT:
         raise ValueError(f"{file} has format {found!s:.80}; this version reads format {FORMAT}: {train_again(card)}")

@@ -1,4 +1,4 @@
-"""What an agent has seen and would have answered in the course of one episode: the frames of a moving picture."""
+"""The frames of a moving picture of one episode: the agent's statistics and its answer at that moment."""
 
 from __future__ import annotations
 

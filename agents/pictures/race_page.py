@@ -88,20 +88,20 @@ def _facts(task: Any, named: str, seed: int, episode: int) -> str:
     """Parameters of the problem, arms, rules and seed, in one line."""
     own = [f"{name} {value}" for name, value in task.parameters.items() if isinstance(value, (int, float, str))]
     arms = f"{task.K:,} arms"
-    told = [f"{task.problem} ({', '.join(own)})" if own else task.problem, named, *[arms] * (named != arms)]
-    told += [] if task.budget is None else [f"budget {task.budget:,}"]
-    told += [] if task.delta is None else [f"delta {task.delta:g}"]
-    return " · ".join([*told, f"seed {seed}, episode {episode}"])
+    facts = [f"{task.problem} ({', '.join(own)})" if own else task.problem, named, *[arms] * (named != arms)]
+    facts += [] if task.budget is None else [f"budget {task.budget:,}"]
+    facts += [] if task.delta is None else [f"delta {task.delta:g}"]
+    return " · ".join([*facts, f"seed {seed}, episode {episode}"])
 
 
 def _table(made: Sequence[Film]) -> str:
-    """The ends of the episodes, as rows of a table: what the page tells without its script."""
+    """The ends of the episodes, as rows of a table: what the page shows without its script."""
     rows = []
     for film in made:
         trace = film.trace
         cells = [f"{film.end:,}", f"{trace.answer.sum():,}", f"{trace.score:.4f}", "yes" if trace.correct else "no"]
-        told = "".join(f"<td>{cell}</td>" for cell in cells)
-        rows.append(f'<tr><th scope="row">{html.escape(film.label)}</th>{told}</tr>')
+        row = "".join(f"<td>{cell}</td>" for cell in cells)
+        rows.append(f'<tr><th scope="row">{html.escape(film.label)}</th>{row}</tr>')
     return "\n".join(rows)
 
 

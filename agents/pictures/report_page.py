@@ -56,8 +56,8 @@ def report(folder: str | Path, out: str | Path | None = None, *, force: bool = F
         title, facts, parts = _of_reproduction(folder, kept)
     else:
         title, facts, parts = _of_evaluation(results(folder, trust=trust), folder)
-    told = {"TITLE": html.escape(title), "FACTS": html.escape(facts), "PARTS": "\n".join(parts)}
-    filled("report.html", told, path)
+    texts = {"TITLE": html.escape(title), "FACTS": html.escape(facts), "PARTS": "\n".join(parts)}
+    filled("report.html", texts, path)
     return path
 
 
@@ -76,10 +76,10 @@ def _of_evaluation(evaluation: Evaluation, folder: Path) -> tuple[str, str, list
     if compared.rows:
         parts.append(_part("Comparison", _columns(compared)))
     parts.append(_part("All numbers", _all(numbers, f"the table of summary(), {len(numbers):,} rows")))
-    told = [_code(command_of(evaluation, folder))]
+    made = [_code(command_of(evaluation, folder))]
     if settings.get("precision") is not None:
-        told.append(f"<p>It was to end with the precision {html.escape(str(settings['precision']))}.</p>")
-    parts.append(_part("How it was made", *told, _versions(settings), _settings(settings)))
+        made.append(f"<p>It was to end with the precision {html.escape(str(settings['precision']))}.</p>")
+    parts.append(_part("How it was made", *made, _versions(settings), _settings(settings)))
     return f"{first.task.problem}: {named}", headline(evaluation), parts
 
 
@@ -91,7 +91,7 @@ def _metrics(evaluation: Evaluation) -> list[str]:
 
 
 def command_of(evaluation: Evaluation, folder: Path) -> str:
-    """The command line by which an evaluation can be run again, as far as its settings tell.
+    """The command line by which an evaluation can be run again, as far as its settings say.
 
     Args:
         evaluation: what was made. folder: where it is.
@@ -226,8 +226,8 @@ def _table(
     sides = [' class="right"' if i in (numeric if right is None else right) else "" for i in range(len(head))]
 
     def cell(text: str, key: Any, side: str) -> str:
-        told = repr(key) if isinstance(key, float) and math.isfinite(key) else str(key)
-        return f'<td{side} data-value="{html.escape(told)}">{html.escape(text)}</td>'
+        value = repr(key) if isinstance(key, float) and math.isfinite(key) else str(key)
+        return f'<td{side} data-value="{html.escape(value)}">{html.escape(text)}</td>'
 
     heads = "".join(f'<th scope="col"{side}>{html.escape(name)}</th>' for name, side in zip(head, sides, strict=True))
     body = ("".join(cell(*pair, side) for pair, side in zip(row, sides, strict=True)) for row in pairs)
@@ -253,14 +253,14 @@ def _svg(figure: Any, name: str) -> str:
 
 
 def _inline(text: str, name: str) -> str:
-    """The element <svg> of a file, with names of its own, without what tells who has made it."""
+    """The element <svg> of a file, with names of its own, without the metadata of its maker."""
     text = text[text.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
     return re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{name}-", text)
 
 
 def _found(settings: Any) -> Iterator[Mapping[str, str]]:
-    """The versions that are told anywhere in some settings."""
+    """The versions that are named anywhere in some settings."""
     if isinstance(settings, Mapping):
         for name, value in settings.items():
             if name == "versions" and isinstance(value, Mapping):
@@ -271,8 +271,8 @@ def _found(settings: Any) -> Iterator[Mapping[str, str]]:
 
 def _versions(settings: Mapping[str, Any]) -> str:
     """The versions that made the rows, and the one that made the page."""
-    told = {", ".join(f"{name} {version}" for name, version in found.items()) for found in _found(settings)}
-    rows = f"<p>Made with {html.escape('; '.join(sorted(told)))}.</p>" if told else ""
+    named = {", ".join(f"{name} {version}" for name, version in found.items()) for found in _found(settings)}
+    rows = f"<p>Made with {html.escape('; '.join(sorted(named)))}.</p>" if named else ""
     return f'{rows}<p class="soft">Page written by bandit-envs {bandit_envs.__version__}.</p>'
 
 

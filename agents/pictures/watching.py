@@ -81,20 +81,20 @@ def watch(
     elif moving:
         _move(shown, speed, "NO_COLOR" not in os.environ if color is None else color, out)
     else:
-        told = [_status(shown, i) for i in range(len(shown.views))]
-        print("\n".join([*told, *lines(shown, len(told) - 1, 100, bool(color))[1:]]), file=out)
+        states = [_status(shown, i) for i in range(len(shown.views))]
+        print("\n".join([*states, *lines(shown, len(states) - 1, 100, bool(color))[1:]]), file=out)
     return shown
 
 
 def _status(shown: Film, i: int) -> str:
     """A line of text: how far the episode is in a frame, and what would be answered."""
     view = shown.views[i]
-    told = f"{shown.title(i)}, {view.answer.sum():,} arms in the answer"
+    text = f"{shown.title(i)}, {view.answer.sum():,} arms in the answer"
     if i == 0:
-        return told
+        return text
     correct, score = (shown.trace.verdicts[name][i - 1] for name in ("correct", "score"))
     over = ", ended" if view.pulls.sum() == shown.end else ""
-    return f"{told}, score {score:.3f} ({'correct' if correct else 'wrong'}){over}"
+    return f"{text}, score {score:.3f} ({'correct' if correct else 'wrong'}){over}"
 
 
 def lines(shown: Film, i: int, width: int, color: bool, most: int = 20) -> list[str]:

@@ -1,8 +1,8 @@
-"""Real experiments: an agent names what to measure next, people measure it, and the answer moves as results come in.
+"""Real experiments: an agent names the next measurement, people make it, and the answer is updated with each result.
 
 A session is an event log and a fold over it. `log` keeps the facts and the events in a database. `fold` adds the events
-up to a state: the arms, what has been asked and told, and in `run` the agent's own course through it. `session` is what
-a user calls, `page` shows it in a browser.
+up to a state: the arms, questions and results, and in `run` the agent's own course through them. Users call `session`;
+`page` shows it in a browser.
 """
 
 from .session import Session

@@ -1,4 +1,4 @@
-"""What the facts of a session can hardly keep, in sentences: of the facts alone, and of what has been measured."""
+"""Warnings, in sentences, about facts of a session that are hardly true, by themselves or given the measurements."""
 
 from __future__ import annotations
 

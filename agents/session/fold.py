@@ -1,6 +1,6 @@
-"""What the events of a session add up to: the arms, what has been asked and told, and where the agent is.
+"""`State`, the sum of a session's events: the arms, the questions and results, and the state of the agent.
 
-A `State` is a function of the events in order, those that were undone left out: `fold`.
+A `State` is a function of the events in order, without those that were undone: `fold`.
 """
 
 from __future__ import annotations
@@ -78,16 +78,16 @@ class State:
 
     def _take_in(self, events: Iterable[Event]) -> None:
         for _, together in groupby(events, key=_table):
-            told: list[Result] = []
+            results: list[Result] = []
             for event in together:
                 if what := self._damage(event):
                     raise ValueError(f"the store is damaged: its event {event.number} ({event.kind!r:.40}) {what}")
                 self.upto, self.events[event.number] = event.number, event
-                self._count(event, told)
-            if told:
-                self.run.tell(told)
+                self._count(event, results)
+            if results:
+                self.run.tell(results)
 
-    def _count(self, event: Event, told: list[Result]) -> None:
+    def _count(self, event: Event, results: list[Result]) -> None:
         """Take in an event, but for what it means to the agent: results of arms that are there are added to a list."""
         kind, arm = event.kind, int(event.arm or 0)
         if kind in (ADDED, WITHDRAWN) and not self.changed:  # whether or not it was undone later
@@ -104,7 +104,7 @@ class State:
             self.statistics.add(arm, sample)
             self.asks.pop(event.about or 0, None)
             if arm in self.place:
-                told.append((self.place[arm], sample))
+                results.append((self.place[arm], sample))
         elif kind == ADDED:
             self.number[str(event.text)] = len(self.names)
             self.names.append(str(event.text))
@@ -149,7 +149,7 @@ class State:
         return ""
 
     def _begin(self) -> None:
-        """The agent begins on the arms that there are, with what has been told of them."""
+        """The agent begins on the arms that there are, with their results."""
         self.active = np.array([arm for arm in range(len(self.names)) if arm not in self.withdrawn], np.int64)
         self.place = {int(arm): place for place, arm in enumerate(self.active)}
         lost = int(self.statistics.pulls[sorted(self.withdrawn)].sum())  # they count as part of the budget

@@ -225,17 +225,17 @@ class Log:
 
     @contextlib.contextmanager
     def _used(self) -> Iterator[None]:
-        """While the database is used, its errors are told in a sentence that names it, as a ValueError.
+        """While the database is used, its errors become a ValueError, a sentence that names it.
 
-        A file that was deleted, or replaced by another, while it is open would take what is told, and nobody would
+        A file that was deleted, or replaced by another, while it is open would take the results, and nobody would
         find it: a FileNotFoundError.
         """
         if self._path is not None:
             try:
                 found = self._path.stat()
             except FileNotFoundError:
-                told = f"the session {self._path} has been deleted or moved: nothing was recorded"
-                raise FileNotFoundError(told) from None
+                text = f"the session {self._path} has been deleted or moved: nothing was recorded"
+                raise FileNotFoundError(text) from None
             self._file = self._file or found
             if not os.path.samestat(found, self._file):
                 raise FileNotFoundError(f"another file has taken the place of the session {self._path}: open it anew")
@@ -278,15 +278,15 @@ class Log:
             try:
                 found.append(_event(dict(row)))
             except (ValueError, TypeError, RecursionError) as error:
-                told = f"its event {row['number']} ({row['kind']!r:.40}) cannot be read: {error}"
-                raise ValueError(f"{self.address} is damaged: {told}") from error
+                text = f"its event {row['number']} ({row['kind']!r:.40}) cannot be read: {error}"
+                raise ValueError(f"{self.address} is damaged: {text}") from error
         return found
 
     def refuse_gaps(self, connection: Connection) -> None:
         """Refuse a store that lacks events which were recorded, or has others.
 
         Raises:
-            ValueError: telling how many there are, and the first that is missing.
+            ValueError: saying how many there are, and the first that is missing.
         """
         if not self._counts:
             return
@@ -297,8 +297,8 @@ class Log:
         if holds and there != events:
             numbers = set(connection.execute(self.sql.select(self.event.c.number)).scalars())
             missing = next(number for number in range(1, len(numbers) + 2) if number not in numbers)
-            told = f"there is no event {missing}" if there < events else "others have been put among them"
-            raise ValueError(f"{self.address} is damaged: it has {there} events, and {events} were recorded: {told}")
+            reason = f"there is no event {missing}" if there < events else "others have been put among them"
+            raise ValueError(f"{self.address} is damaged: it has {there} events, and {events} were recorded: {reason}")
 
 
 def _connected(connection: Any, record: Any) -> None:

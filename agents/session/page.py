@@ -110,7 +110,7 @@ async def news(session: Session, gone: Callable[[], Any], pause: float = PAUSE) 
 
     Args:
         session: whose events they are.
-        gone: awaitable function that tells whether nobody listens any more.
+        gone: awaitable function that returns whether nobody listens any more.
         pause: seconds between two looks.
     """
     known, quiet = -1, 0

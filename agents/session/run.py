@@ -1,14 +1,14 @@
-"""The agent's course through what has been told: what it has seen, its state, and the measurement that it wants next.
+"""The agent's course through the results: what it has seen, its state, and the measurement that it wants next.
 
-A `Run` depends on nothing but the results, in the order in which they came: after each of them, or after all those of
-a table, the agent decides, so that it stops whoever has reported what, asked or not. With one question and one result
-at a time it makes the decisions of a simulated episode, by the same calls of `predict`.
+A `Run` depends on the results alone, in the order in which they came. After each of them, or after all those of a
+table, the agent decides, so that it may stop after any result, asked or not. With one question and one result at a
+time it makes the decisions of a simulated episode, by the same calls of `predict`.
 
 Results may also come for other arms than the one that the agent wants. There are two kinds of agents:
 
 * One that `resumes` decides by all results there are. After a result that it has not asked for, its state is built
   anew from the statistics.
-* One that goes by rounds has a state that statistics do not tell. A result that it has not asked for is kept, and
+* One that goes by rounds has a state that statistics do not determine. A result that it has not asked for is kept, and
   handed to it when it wants that arm. The samples of an arm are independent of when they are taken, so that its
   decisions are those of an episode without such results.
 
@@ -144,7 +144,7 @@ class Run:
         return min(self.task.budget or PULLS_LIMIT, self.task.max_pulls or PULLS_LIMIT)
 
     def copy(self) -> Run:
-        """A run that moves on by itself, and is told nothing."""
+        """A run that moves on by itself, and gets no results."""
         twin = copy.copy(self)
         twin.seen, twin.state = self.seen.at(slice(None)), copy.deepcopy(self.state)
         twin.course = None if self.course is None else self.course.copy()
@@ -269,7 +269,7 @@ class Run:
 
     @functools.cached_property
     def certifier(self) -> Certifier | None:
-        """What tells the level of an answer: the agent's own certifier, else that of the task; None without one."""
+        """The certifier of an answer's level: the agent's own, else that of the task; None without one."""
         return self.task.level_certifier(own_certifier(self.agent))
 
     @functools.cached_property
@@ -282,7 +282,7 @@ class Run:
     def level_of(self, answer: Bools, seen: Statistics) -> float | None:
         """The least delta of the session at which an answer, (K,), is certified, in [0, 1]; see `Session.certificate`.
 
-        None where the problem tells no evidence, where arms are compared and are too many to look at all pairs, and,
+        None where the problem has no evidence, where arms are compared and are too many to look at all pairs, and,
         once arms have changed, for two reasons more: a session without a delta that keeps no part for later arms does
         not say what may have been spent before; and an agent that goes by rounds looks at old results in an order
         that whoever changed the arms could know.

@@ -1,4 +1,4 @@
-"""`Session`: ask what to measure next, tell what came, at any time the answer."""
+"""`Session`: ask what to measure next, tell the result, read the answer at any time."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Session:
             neither; `reserve`, the part of delta that is kept for arms that come later. None: that of the session in
             the store.
         store: path of a file for SQLite, or another address of SQLAlchemy, as "postgresql+psycopg://user@host/name".
-        names: of the arms, where the facts do not tell them; None: their numbers.
+        names: of the arms, where the facts do not name them; None: their numbers.
         public_seed: from which agents draw at random; None: a fresh one.
         trust: import the modules of an agent "module:Class" or of such a problem that the store names, or load the
             saved model that it names: their makers may run any code.
@@ -86,7 +86,7 @@ class Session:
             new = Setup.of(agent, task, names, public_seed, trust)
         if facts is None:
             if new is None:
-                raise FileNotFoundError(f"there is no session in {store}: tell the agent and the task of a new one")
+                raise FileNotFoundError(f"there is no session in {store}: name the agent and the task of a new one")
             for sentence in doubts(new.task, State(new).run.delta):  # before anything is written
                 warnings.warn(sentence, UserWarning, stacklevel=2)
             if not self._log.create(new.facts()):
@@ -232,7 +232,7 @@ class Session:
         """
         who, text = _person(who), None if table is None else tables.read_from(table)
 
-        def told(state: State) -> list[Event]:
+        def events(state: State) -> list[Event]:
             new, taken = list[Event](), set[int]()
             for place, arm, value in rows:
                 try:
@@ -251,7 +251,7 @@ class Session:
                 tables.refuse_repeated(state, table, new)
             return new
 
-        added = len(self._append(told))
+        added = len(self._append(events))
         if (state := self._state).run.wary:
             noise, news = about_noise(state), [rounded(state, added)]
             if noise and noise[0] == "refuted" and not self._warned:
@@ -291,7 +291,7 @@ class Session:
 
         It is 1 - the level of the certificate by which the agent stops (of another agent, `Task.certifier`), whatever
         has chosen the measurements. Where the session is `done`, it is that of the moment at which it ended. None
-        where the problem tells no evidence, and where arms are compared and are too many to look at all pairs.
+        where the problem has no evidence, and where arms are compared and are too many to look at all pairs.
 
         Arms that come and go: all arms that there have ever been share delta, in the order of their coming. Where the
         fact `reserve` keeps a part of delta for later arms, 1 - delta is what is reached in the end. Without it, what
@@ -320,7 +320,7 @@ class Session:
     def unsure(self) -> NDArray[np.float64]:
         """How many standard errors each arm's mean is from the boundary, (K,); 0 where it has not been measured.
 
-        The noise is as the task tells it. Withdrawn arms have NaN.
+        The noise is as in the task. Withdrawn arms have NaN.
         """
         with self._now() as state:
             return state.unsure()
@@ -504,7 +504,7 @@ class Session:
         """A table of the arms: pulls, mean, standard deviation, an interval, the answer, and questions that wait.
 
         `low` and `high` are the ends of a 95 % interval of the arm's mean by the scale of the noise that the task
-        tells, at its present number of measurements.
+        gives, at its present number of measurements.
         """
         with self._now() as state:
             return tables.arms_table(state)

@@ -1,4 +1,4 @@
-"""What a session is about: the agent, the task and the names of the arms, given as objects or as plain facts."""
+"""`Setup` of a session: the agent, the task and the names of the arms, given as objects or as plain facts."""
 
 from __future__ import annotations
 
@@ -150,10 +150,10 @@ class Setup:
         if task.pull == "coordinate":
             raise ValueError("a session measures whole arms, not single coordinates (pull='coordinate')")
         recipe = recipe_of(agent, trust)
-        told = _truth(recipe, source)
-        maker = functools.partial(_made, recipe, told)
+        truth = _truth(recipe, source)
+        maker = functools.partial(_made, recipe, truth)
         made, task = maker(task)
-        text, parameters = _described(agent, recipe, told, made)
+        text, parameters = _described(agent, recipe, truth, made)
         seed = fresh_root() if public_seed is None else integer("public_seed", public_seed, 0, 2**63 - 1)
         return cls(task, checked_names(names, task.K), seed, text, parameters, maker, reserve)
 
@@ -178,7 +178,7 @@ class Setup:
             if not isinstance(facts[name], kinds):
                 raise ValueError(f"the store is damaged: the fact {name!r} is {facts[name]!r:.80}")
         task, parameters = Task.from_json(facts["task"], trust=trust).replace(claimed=True), facts["parameters"]
-        if "dependent" not in json.loads(facts["task"]):  # written before it was told: dimensions may depend
+        if "dependent" not in json.loads(facts["task"]):  # written before it was recorded: dimensions may depend
             task = task.replace(dependent=True)
         text = facts["agent"] if agent is None else agent
         if text is None:
@@ -191,7 +191,7 @@ class Setup:
                 "trust=True (--trust) if you trust its maker"
             )
         recipe = recipe_of(text, trust)
-        if agent is None or isinstance(agent, str):  # text tells its parameters best: a tuple has no JSON form
+        if agent is None or isinstance(agent, str):  # text gives its parameters best: a tuple has no JSON form
             recipe = replace(recipe, parameters=replace(recipe, parameters=parameters or {}).given(recipe.parameters))
         maker = functools.partial(_made, recipe, {})
         names, seed = checked_names(facts["names"], task.K), integer("public_seed", facts["public_seed"], 0, 2**63 - 1)
@@ -223,10 +223,10 @@ class Setup:
         left = {"names": names, "public_seed": seed}
         there, wanted = (respelled({**one.facts(), "task": json.loads(one.task.to_json())}) for one in (self, new))
         keys = [name for name in dict.fromkeys([*there, *wanted]) if left.get(name, True)]
-        told = [said for name in keys for said in _differing(name, there.get(name), wanted.get(name))]
-        if told:
+        diff = [said for name in keys for said in _differing(name, there.get(name), wanted.get(name))]
+        if diff:
             raise ValueError(
-                f"the store holds another session: {'; '.join(told)}. Choose another store, or leave out the agent and "
+                f"the store holds another session: {'; '.join(diff)}. Choose another store, or leave out the agent and "
                 "the task to go on with this one"
             )
 
@@ -272,7 +272,7 @@ def _made(recipe: Recipe, parameters: Mapping[str, Any], task: Task) -> tuple[An
 
 
 def _truth(recipe: Recipe, source: Any) -> dict[str, Any]:
-    """What an oracle is told of an environment's fixed instance, by the names of its parameters."""
+    """What an oracle is given of an environment's fixed instance, by the names of its parameters."""
     if isinstance(source, Task) or not getattr(recipe.target, "oracles", {}):
         return {}
     if task_of(source).observation != recipe.forms().observation:
@@ -287,17 +287,17 @@ def _within(agent: Any) -> Any:
 
 
 def _described(
-    agent: Any, recipe: Recipe, told: Mapping[str, Any], made: Any
+    agent: Any, recipe: Recipe, truth: Mapping[str, Any], made: Any
 ) -> tuple[str | None, dict[str, Any] | None]:
     """Text that stands for an agent, and its parameters in JSON form; None where there are none.
 
     Args:
-        agent: as the user gave it. recipe: of it. told: the truth that an oracle was told.
+        agent: as the user gave it. recipe: of it. truth: what an oracle was given of it.
         made: the agent that it stands for.
     """
     if isinstance(agent, str):
         # What has no JSON form is in the text.
-        forms = {name: _json_form(value) for name, value in {**recipe.parameters, **told}.items()}
+        forms = {name: _json_form(value) for name, value in {**recipe.parameters, **truth}.items()}
         return recipe.label, {name: form for name, form in forms.items() if form is not UNFIT}
     kind = agent if isinstance(agent, type) else type(_within(agent)) if isinstance(agent, Agent) else None
     if kind is None or "<" in kind.__qualname__ or "." in kind.__qualname__:
@@ -327,7 +327,7 @@ def _differing(name: str, there: Any, wanted: Any) -> list[str]:
         return []
     if isinstance(there, Mapping) and isinstance(wanted, Mapping):
         keys = dict.fromkeys([*there, *wanted])
-        return [told for key in keys for told in _differing(key, there.get(key), wanted.get(key))]
+        return [text for key in keys for text in _differing(key, there.get(key), wanted.get(key))]
     return [f"{name} is {there!r:.80} there, {wanted!r:.80} asked for"]
 
 

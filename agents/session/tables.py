@@ -1,4 +1,4 @@
-"""The tables of a session: those that it shows, of events and of arms, and those whose results it has recorded."""
+"""The tables of a session: it shows tables of events and of arms, and records the results of a user's table."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ FEW = 3  # fewer results that agree, as those of two small tables may by chance,
 def history_table(state: State, events: Sequence[Event]) -> DataFrame:
     """The table of some events; see `Session.history`."""
     pd, D, arms = pandas(), state.setup.task.D, [event.arm for event in events]
-    told = np.array([np.full(D, np.nan) if event.value is None else np.atleast_1d(event.value) for event in events])
-    told = told.reshape(len(events), D)
+    values = np.array([np.full(D, np.nan) if event.value is None else np.atleast_1d(event.value) for event in events])
+    values = values.reshape(len(events), D)
     columns: dict[str, Any] = {
         "event": np.array([event.number for event in events], np.int64),
         "at": pd.to_datetime([event.at for event in events], utc=True),
         "kind": [event.kind for event in events],
         "arm": pd.array(arms, dtype="Int64"),
         "name": [None if arm is None else state.names[arm] for arm in arms],
-        **{"value" if D == 1 else f"value_{d}": told[:, d] for d in range(D)},
+        **{"value" if D == 1 else f"value_{d}": values[:, d] for d in range(D)},
         "about": pd.array([event.about for event in events], dtype="Int64"),
         "who": [event.who for event in events],
         "text": [event.text for event in events],
@@ -88,7 +88,7 @@ def refuse_repeated(state: State, table: str, new: Sequence[Event]) -> None:
     Results that were undone, all of them, may come again; and so may fewer than `FEW`.
 
     Raises:
-        ValueError: telling how many results of the table are known, and since when.
+        ValueError: saying how many results of the table are known, and since when.
     """
     for before in [[event for event in state.told if event.number not in state.undone], *_tables(state)]:
         count = min(len(before), len(new))

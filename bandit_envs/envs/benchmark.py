@@ -80,13 +80,13 @@ def benchmark_tasks(set: str = "v1") -> tuple[BenchmarkTask, ...]:
 @functools.cache
 def _tasks() -> list[tuple[BenchmarkTask, bool]]:
     folder = resources.files("bandit_envs")
-    told = tomllib.loads(folder.joinpath("benchmark-v1.toml").read_text(encoding="utf-8"))
+    table = tomllib.loads(folder.joinpath("benchmark-v1.toml").read_text(encoding="utf-8"))
     lines = folder.joinpath("references-v1.csv").read_text(encoding="utf-8").splitlines()
     known = {row["task"]: row for row in csv.DictReader(lines)}
     found = []
-    for row in told["task"]:
+    for row in table["task"]:
         quick, reference = row.pop("quick", False), known[row["name"]]
         best, by = float(reference["best"]), reference["best_agent"]
-        task = BenchmarkTask(**row, root=told["root"], uniform=float(reference["uniform"]), best=best, best_agent=by)
+        task = BenchmarkTask(**row, root=table["root"], uniform=float(reference["uniform"]), best=best, best_agent=by)
         found.append((task, quick))
     return found

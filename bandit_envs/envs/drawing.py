@@ -41,7 +41,7 @@ def _package(name: str, purpose: str) -> Any:
     """A module of Matplotlib.
 
     Raises:
-        ImportError: telling which extra brings it.
+        ImportError: naming the extra that brings it.
     """
     import importlib
 
@@ -70,7 +70,7 @@ def draw(figure: Figure, viewer: Viewer, view: View, title: str, limits: Limits 
 
     Args:
         figure: of the size 6.4 by 4.8, empty, or with the picture of another view of the viewer.
-        viewer: tells what the values are. view: what is shown.
+        viewer: says what the values are. view: what is shown.
         title: above it.
         limits: of the axis of values; None: those of this view.
     """
@@ -115,10 +115,10 @@ def _colours(answer: NDArray[np.bool_]) -> list[str]:
 def _draw_values(ax: Axes, view: View, name: str, limits: Limits) -> None:
     """Draw the arms' values, with their intervals and the boundary."""
     order, few = _order(view), len(view.value) <= MANY
-    value, reach, answer, told = view.value[order], view.reach[order], view.answer[order], view.told[order]
+    value, reach, answer, known = view.value[order], view.reach[order], view.answer[order], view.told[order]
     seen = np.flatnonzero(np.isfinite(value))
     if few:
-        lines: tuple[tuple[Any, Any], ...] = ((told, "solid"), (~told, "dashed"))
+        lines: tuple[tuple[Any, Any], ...] = ((known, "solid"), (~known, "dashed"))
         for some, line in lines:
             shown = seen[some[seen]]
             ends = value[shown] - reach[shown], value[shown] + reach[shown]
@@ -209,7 +209,7 @@ def image(viewer: Viewer, view: View, title: str, limits: Limits | None = None) 
 
 
 class Window:
-    """A window in which the picture moves. Without a display a note tells so, and nothing is shown.
+    """A window in which the picture moves. Without a display there is a note, and nothing is shown.
 
     Raises:
         ImportError: where Matplotlib is missing.

@@ -1,4 +1,4 @@
-"""One episode at a time: `PureExplorationEnv`, a gymnasium.Env. It is a batch of one episode, as `vector` has many."""
+"""`PureExplorationEnv`, a gymnasium.Env: one episode at a time, as a batch of one."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class PureExplorationEnv(Environment, gym.Env[Any, Any]):
             beliefs do, a problem with a look-ahead potential. actions: "arm" or "full".
         observation: "statistics", "features", "belief" or "history", which needs a budget or max_pulls.
         shuffle_arms: give the arms in a random order in every episode; None: as the instance has it, which does so
-            where the order of its arms tells which are best, else not.
+            where the order of its arms shows which are best, else not.
         pull: what a pull samples: an "arm", or one "coordinate" of a D-dimensional arm; then the actions are
             arm * D + coordinate, K * D stops, `pulls` has shape (K, D), and a sample is a number.
         stop: whether there is an action that stops; without it, arms alone are actions, and a budget is needed.
@@ -201,7 +201,7 @@ class PureExplorationEnv(Environment, gym.Env[Any, Any]):
         return seen, sim.reward[0].item(), bool(sim.terminated[0]), bool(sim.truncated[0]), info | self._ranks()
 
     def _ranks(self) -> dict[str, Any]:
-        """What the info tells of the order in which arms have just been shown."""
+        """The entry of the info for the order in which arms have just been shown."""
         return {"order": self._core.order[0].copy()} if self._is_ranked else {}
 
     def _batch(self, action: Any) -> Any:

@@ -1,4 +1,4 @@
-"""E episodes of one setting: pulls, observations, and the verdict at the end. Both environments are made of these."""
+"""E episodes of one setting: pulls, observations, and the verdict at the end. Both environments use it."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ class Episodes:
         """The arms of an action of the arm form, of the given shape.
 
         Raises:
-            ValueError: for anything else; of a full action, telling that this form takes none.
+            ValueError: for anything else; of a full action, saying that this form takes none.
         """
         try:
             return self.integers("an action", action, shape)
@@ -258,7 +258,7 @@ class Episodes:
             answers: (n, K); None: the plug-in answers.
 
         Returns:
-            The answers (n, K), and what the problem's `verdict` tells of them.
+            The answers (n, K), and what the problem's `verdict` returns for them.
         """
         answer = self._plug_in(rows) if answers is None else answers
         return answer, self.problem.verdict(answer, self.truth if self.shared else self.truth[rows])
@@ -303,7 +303,7 @@ class Episodes:
 
     @functools.cached_property
     def certifier(self) -> Certifier | None:
-        """What tells the level of a certificate at the end of episodes: where the task names a delta, the default one.
+        """The certifier of the level at the end of episodes: where the task names a delta, the default one.
 
         Who runs an agent with a certificate of its own sets another one here.
         """

@@ -1,7 +1,7 @@
 """The histories of episodes: which arm each pull was of and what it yielded, in order, for agents that read samples.
 
 A history holds H entries, H the most pulls that an episode can have. An entry is a pull, or a bulk pull, which
-tells the mean of its samples and how many they are. Behind the last entry there is nothing: the arm -1, zeros else.
+holds the mean and the number of its samples. Entries after the last pull hold the arm -1, and zeros else.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""From the keyword arguments of an environment to its problem, arms and rules, all of them checked."""
+"""The setting of an environment: its keyword arguments are checked, and made into a problem, arms and rules."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ class PureExplorationVectorEnv(Environment, VectorEnv[Any, Any, Any]):
 
     @property
     def public_seeds(self) -> NDArray[np.int64]:
-        """The public seed of each slot's episode, (N,), as the observation tells it; it must not be written to."""
+        """The public seed of each slot's episode, (N,), as in the observation; it must not be written to."""
         seeds: NDArray[np.int64] = self._sim.public_seed[:, 0]
         return seeds
 
@@ -197,7 +197,7 @@ class PureExplorationVectorEnv(Environment, VectorEnv[Any, Any, Any]):
         return observation, *outcome, info | self._ranks(self._all)
 
     def _ranks(self, slots: NDArray[np.bool_]) -> dict[str, NDArray[Any]]:
-        """What the info tells of the order in which the arms of some slots (N,) were shown last."""
+        """The entries of the info for the order in which the arms of some slots (N,) were shown last."""
         if not self.setting.ranked:
             return {}
         return {"order": np.where(slots[:, None], self._core.order, 0), "_order": slots.copy()}
@@ -301,12 +301,12 @@ class PureExplorationVectorEnv(Environment, VectorEnv[Any, Any, Any]):
         if not self.problem.certificate_names:
             return {}
         seen = sim.pulls[slots], sim.mean[slots], sim.variance[slots]
-        told = options if ours(self.problem) else {}  # only the problems of this package are told the options
-        return self.problem.certificate(*seen, width=self.task.width, **told)
+        given = options if ours(self.problem) else {}  # only the problems of this package are given the options
+        return self.problem.certificate(*seen, width=self.task.width, **given)
 
     @property
     def certifier(self) -> Certifier | None:
-        """What tells `level`, and the level in the info of ended episodes: of `Task.certifier`; None: it is not told.
+        """The certifier of `level` and of the level in the info of ended episodes, see `Task.certifier`; or None.
 
         It can be set, for an agent with a certificate of its own.
         """
@@ -317,7 +317,7 @@ class PureExplorationVectorEnv(Environment, VectorEnv[Any, Any, Any]):
         self._core.certifier = certifier
 
     def level(self, slots: NDArray[np.int64]) -> NDArray[np.float64]:
-        """The smallest delta at which the plug-in answers of slots (n,) are certified now; 1 where it is not told."""
+        """The smallest delta at which the plug-in answers of slots (n,) are certified now; 1 without a certifier."""
         return self._core.level(slots)
 
     def action_masks(self) -> NDArray[np.bool_]:

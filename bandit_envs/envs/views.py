@@ -1,4 +1,4 @@
-"""What pictures show of an episode at one moment: the arms' values and intervals, the boundary, the answer.
+"""The content of a picture of an episode at one moment: the arms' values and intervals, the boundary, the answer.
 
 The value of a scalar arm is its mean, where the problem parts the arms of the answer from the others by a mean. In all
 other cases, as for arms of several dimensions, it is the margin, whose boundary is 0.
@@ -31,7 +31,7 @@ class View(NamedTuple):
         pulls: of each arm, all coordinates together.
         value: the mean or margin; NaN for arms never pulled.
         reach: half the length of the interval, two standard errors.
-        told: whether the samples tell the standard error; else all samples of the arm are alike, as of an arm pulled
+        told: whether the samples give the standard error; else all samples of the arm are alike, as of an arm pulled
             once, and it is that of the task's sigma.
         answer: whether the arm is in the answer.
         boundary: the value that parts the two kinds of arms; None where there is none yet.
@@ -79,8 +79,8 @@ class Viewer:
         seen = np.array(mean, np.float64)
         seen[np.asarray(pulls) == 0] = np.nan
         spread = np.asarray(variance, np.float64).reshape(K, -1)
-        told = spread > 0
-        squares = np.where(told, spread, self.task.sigma**2) / np.maximum(counts, 1)
+        varied = spread > 0
+        squares = np.where(varied, spread, self.task.sigma**2) / np.maximum(counts, 1)
         if answer is None:
             answer = np.asarray(self.problem.plug_in(seen), np.bool_)
         by_mean = self.value == "mean"
@@ -89,7 +89,7 @@ class Viewer:
             pulls=counts.sum(axis=1),
             value=value,
             reach=ERRORS * np.sqrt(squares.max(axis=1)),
-            told=np.asarray(told.all(axis=1)),
+            told=np.asarray(varied.all(axis=1)),
             answer=answer,
             boundary=boundary_of(self.problem, seen) if by_mean else 0.0,
             points=seen if seen.ndim == 2 else None,

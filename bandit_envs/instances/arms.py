@@ -267,7 +267,7 @@ class Uniform(Arms):
         mean: (K,) or (K, D).
         width: length of the interval, > 0: a number, or an array that broadcasts to the shape of `mean`.
 
-    `support` is None: the ends of the intervals would tell the means. `sigma` is half the largest width.
+    `support` is None: the ends of the intervals would reveal the means. `sigma` is half the largest width.
     """
 
     distribution, code = "uniform", UNIFORM

@@ -1,4 +1,4 @@
-"""Where the arms of an episode come from: an `Instance`, the same in each, or a `Sampler`, which draws them afresh."""
+"""The source of an episode's arms: an `Instance` has the same arms in each, a `Sampler` draws new ones."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Instance:
         arms: their distributions.
         name: for reports.
         defaults: {problem name: values of its parameters, `budget` and `delta`} that the source uses; "" stands for all
-            problems. `shuffle_arms` may be among them: True where the arms are listed in an order that tells which are
+            problems. `shuffle_arms` may be among them: True where the arms are listed in an order that shows which are
             best.
         arm_names: of the arms, in their order; empty where they have none.
     """
@@ -74,7 +74,7 @@ class Instance:
         return self.arms.to_dict()
 
 
-# Tables are often sorted, so that the order of their arms tells which are best.
+# Tables are often sorted, so that the order of their arms shows which are best.
 OF_TABLES = {"": {"shuffle_arms": True}}
 
 

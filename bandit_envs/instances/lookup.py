@@ -1,4 +1,4 @@
-"""From what the keyword `instance` of an environment takes, a name for instance, to an `Instance` or a `Sampler`."""
+"""An `Instance` or a `Sampler` from any form that the keyword `instance` of an environment takes, as a name."""
 
 from __future__ import annotations
 

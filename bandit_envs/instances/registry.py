@@ -6,8 +6,7 @@ package adds rows by entry points of the registry's group, in its `pyproject.tom
     [project.entry-points."bandit_envs.problems"]
     MyProblem = "my_package.problems:MyProblem"
 
-Its modules are imported only when such a name is used, so that a package with an error in it does not concern anybody
-who does not use it.
+Its modules are imported only when such a name is used. A package with an error affects only those who use it.
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ class Registry(Mapping[str, T], Generic[T]):
             ValueError for an object that is none of the kind.
         rows: this package's own, which nobody can replace; nor can anybody replace those of installed packages.
         reserved: further names that nobody can take.
-        refused: tells, of a word, why it can be no name: "must not end in .zip"; None where it can.
+        refused: returns, for a word, why it can be no name: "must not end in .zip"; None where it can.
         before: the group of the entry points in earlier versions, which is read too.
     """
 
@@ -131,7 +130,7 @@ class Registry(Mapping[str, T], Generic[T]):
         """The object of the row of this name, or that of "module:name".
 
         Raises:
-            ValueError: for an unknown name, telling the nearest ones, and for an object that cannot be imported or is
+            ValueError: for an unknown name, naming the nearest ones, and for an object that cannot be imported or is
                 none of the kind.
         """
         if isinstance(name, str) and ":" in name:
@@ -158,8 +157,8 @@ class Registry(Mapping[str, T], Generic[T]):
                 continue
             if (why := self._refused(point.name)) is not None:
                 package = "" if point.dist is None else f" of the package {point.dist.name!r}"
-                told = f"the {self.kind} {point.name!r}{package} is left out: its name {why}"
-                warnings.warn(told, RuntimeWarning, stacklevel=2)
+                text = f"the {self.kind} {point.name!r}{package} is left out: its name {why}"
+                warnings.warn(text, RuntimeWarning, stacklevel=2)
                 continue
             found[point.name] = point
         return found
@@ -196,9 +195,9 @@ def _points(group: str) -> list[EntryPoint]:
             try:
                 points = [point for point in distribution.entry_points if point.group == group]
             except Exception as error:
-                told = f"{type(error).__name__}: {error}"
+                text = f"{type(error).__name__}: {error}"
                 warnings.warn(
-                    f"the entry points of {distribution.name!r} cannot be read: {told}", RuntimeWarning, stacklevel=2
+                    f"the entry points of {distribution.name!r} cannot be read: {text}", RuntimeWarning, stacklevel=2
                 )
                 continue
             for point in points:
@@ -218,7 +217,7 @@ def _is_target(text: str) -> bool:
 
 
 def _is_named_by(entry: str, target: Any) -> bool:
-    """Whether an entry point, "module:name", names this target, as far as that can be told without importing it.
+    """Whether an entry point, "module:name", names this target, as far as that can be known without importing it.
 
     The module may be any of the package that defines the target, for packages hand on what their modules define.
     """

@@ -2,7 +2,7 @@
 
 A long table has a measurement in each row: a column of names of arms, and a column of values, or several where a
 measurement has several dimensions. A wide table has a column for each arm. Both may have gaps. The heads of the columns
-alone decide which one a table is; those that speak for both are refused.
+alone decide which of the two a table is. Heads that fit both are refused.
 """
 
 from __future__ import annotations
@@ -77,15 +77,15 @@ class _Table(NamedTuple):
         if cell is None or isinstance(cell, str) and cell.strip().lower() in MISSING or type(cell).__name__ == "NAType":
             return math.nan
         where = f"{self.of}, {self.places[row]}, column {self.columns[column]!r:.80}"
-        told = f"{where}: a value is a finite number, or nothing, got {cell!r:.80}"
+        text = f"{where}: a value is a finite number, or nothing, got {cell!r:.80}"
         try:
             value = float(cell)
         except (TypeError, ValueError):
             if isinstance(cell, str) and DECIMAL_COMMA.fullmatch(cell):
-                raise ValueError(f"{told}; decimals are written with a point") from None
-            raise _NoNumberError(told) from None
+                raise ValueError(f"{text}; decimals are written with a point") from None
+            raise _NoNumberError(text) from None
         if math.isinf(value):
-            raise ValueError(told)
+            raise ValueError(text)
         return value
 
 

@@ -1,4 +1,4 @@
-"""Compiled code, what it is handed, random numbers, and checks of what users hand in."""
+"""Compiled code and its arguments, random numbers, and checks of users' input."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What may be believed of the arms before and after their samples: a prior that follows from the task alone.
+"""Priors and posteriors of the arms' means. The prior follows from the task alone.
 
 BETA: samples in a known range, low to low + scale, count as shares x of it. A mean is low + scale * Beta(a, b) with
 a = 1 + the sum of the x and b = 1 + the sum of the 1 - x: a uniform prior, worth n = 2 samples. The next sample is
@@ -33,7 +33,7 @@ class Prior(NamedTuple):
 
 
 def prior_of(support: tuple[float, float] | None, centre: float, sigma: float) -> Prior:
-    """The prior for arms of which a task tells this; see `Task`."""
+    """The prior that follows from these facts of a task; see `Task`."""
     if support is None:
         return Prior(NORMAL, float(centre), float(sigma))
     return Prior(BETA, float(support[0]), float(support[1] - support[0]))

@@ -1,4 +1,4 @@
-"""Checks of what a user hands in: each returns the value in its right type, or names it and what is allowed."""
+"""Checks of users' input. Each returns the value in its right type, or an error names it and what is allowed."""
 
 from __future__ import annotations
 

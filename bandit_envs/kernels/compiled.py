@@ -7,10 +7,10 @@
 * Where neither the installation nor a user cache directory can be written to, Numba refuses to import the module; here
   the kernel is cached in a temporary directory of this user instead (`NUMBA_CACHE_DIR` names another place).
 
-An error of Numba bears the function that it could not compile, or that a kernel was made of, as `function`, and as
-`summary` a sentence that names it, its line, and what is wrong there: Numba's own text has pages.
+An error of Numba has two attributes more. `function` is the function that it could not compile, or that a kernel was
+made of. `summary` is a sentence with the function, its line and the reason: Numba's own text has pages.
 
-Each kernel that is in no cache is told to the logger "bandit_envs.kernels.compiled", level INFO, before it is compiled.
+Before a kernel that is in no cache is compiled, the logger "bandit_envs.kernels.compiled" names it at level INFO.
 
 `lean` is `jit` for kernels that make no arrays. `part`, `inlined` and `view` are for functions that kernels call.
 """
@@ -36,7 +36,7 @@ from numba.core.errors import NumbaError, UnsupportedBytecodeError
 
 from .stamps import stamp_of
 
-if getattr(numba, "config").DISABLE_JIT:  # noqa: B009 (Numba tells type checkers nothing of it)
+if getattr(numba, "config").DISABLE_JIT:  # noqa: B009 (Numba does not declare it to type checkers)
     raise ImportError("bandit_envs is compiled by Numba, which NUMBA_DISABLE_JIT=1 forbids: unset it")
 
 __all__ = ["inlined", "jit", "lean", "part", "view"]
@@ -44,7 +44,7 @@ __all__ = ["inlined", "jit", "lean", "part", "view"]
 F = TypeVar("F", bound=Callable[..., Any])
 _LOGGER = logging.getLogger(__name__)
 
-# What to do about errors of Numba whose own words tell little: a sign of each in its text, and the advice.
+# What to do about errors of Numba whose own text says little: a mark of each in that text, and the advice.
 _ADVICE = (
     (
         "Unsupported array index type float",
@@ -144,7 +144,7 @@ def _fields(kind: Any) -> Iterator[Any]:
 class _Lazy:
     """The cache of a function, made when it is first looked at: by then all that the function calls is defined.
 
-    What is not found in it is compiled next, which is told to the logger.
+    A function that is not in it is compiled next, and the logger reports it.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -178,10 +178,10 @@ def keep(kernel: Any, function: Callable[..., Any]) -> None:
     kernel._cache = _Lazy(function)
 
 
-def telling(compile_it: Callable[..., Any], function: Callable[..., Any]) -> Callable[..., Any]:
+def with_summary(compile_it: Callable[..., Any], function: Callable[..., Any]) -> Callable[..., Any]:
     """What compiles a kernel that is made of a function; an error of Numba bears the function and a summary."""
 
-    def told(*arguments: Any, **keywords: Any) -> Any:
+    def compiled(*arguments: Any, **keywords: Any) -> Any:
         try:
             return compile_it(*arguments, **keywords)
         except (NumbaError, UnsupportedBytecodeError) as error:
@@ -190,7 +190,7 @@ def telling(compile_it: Callable[..., Any], function: Callable[..., Any]) -> Cal
                 vars(error).update(function=blamed, summary=_summary(error, blamed))
             raise
 
-    return told
+    return compiled
 
 
 def _summary(error: Exception, function: Callable[..., Any]) -> str:
@@ -214,7 +214,7 @@ def _summary(error: Exception, function: Callable[..., Any]) -> str:
 def _cached(kernel: Any, function: Callable[..., Any]) -> Any:
     """The kernel that `numba.njit` has made of a function, kept on disk."""
     keep(kernel, function)
-    kernel._compile_for_args = telling(kernel._compile_for_args, function)  # called for types that are new to it
+    kernel._compile_for_args = with_summary(kernel._compile_for_args, function)  # called for types that are new to it
     return kernel
 
 

@@ -264,7 +264,7 @@ def _measure(
 
 @view
 def unpacked(numbers):
-    """The arguments of `margin_of` between x and scratch, of the numbers (n,) that `Polyhedron.numbers` tells."""
+    """The arguments of `margin_of` between x and scratch, from the numbers (n,) of `Polyhedron.numbers`."""
     D, M = np.int64(numbers[0]), np.int64(numbers[1])
     b, bounds = numbers[4 + D * M :], numbers[4 + (D + 2) * M :]
     rows = numbers[4 : 4 + D * M].reshape(D, M)
@@ -294,7 +294,7 @@ class Polyhedron:
 
         Raises:
             ValueError: for other shapes, values that are not finite, zero rows, an empty polyhedron, zero volume.
-            ImportError: if only a linear program can tell the volume and SciPy is not installed.
+            ImportError: if the volume needs a linear program and SciPy is not installed.
         """
         rows, ends = array("A", A), array("b", b)
         if rows.ndim != 2 or rows.size == 0:

@@ -1,4 +1,4 @@
-"""Names with parameters, as in "apt(tolerance=0.05)", and errors that tell the nearest known names."""
+"""Names with parameters, as in "apt(tolerance=0.05)", and errors that name the nearest known names."""
 
 from __future__ import annotations
 

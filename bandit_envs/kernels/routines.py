@@ -1,7 +1,7 @@
 """Routines: compiled functions that kernels are handed as arguments, by their address.
 
-A kernel that calls a function holds it, and is compiled anew for each function that it is to call. A kernel that is
-handed the address of a routine is compiled once for all of them, and a routine once for all kernels.
+A kernel that calls a function contains it, and is compiled anew for each such function. A kernel that takes the address
+of a routine is compiled once for all routines, and a routine once for all kernels.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from numba import types
 from numba.core.ccallback import CFunc
 from numba.extending import intrinsic
 
-from .compiled import keep, telling
+from .compiled import keep, with_summary
 
 __all__ = ["call_routine", "carray", "pointer", "routine"]
 
@@ -30,7 +30,7 @@ def routine(function: Callable[..., None], *arguments: str) -> Any:
 
     Args:
         function: what is to be compiled.
-        *arguments: "int64", "uint64", "float64"; or with a star, "float64*", for an array, which the function is told
+        *arguments: "int64", "uint64", "float64"; or with a star, "float64*", for an array, which the function is given
             by its first element, and makes by `carray(first, shape)`.
 
     Returns:
@@ -39,7 +39,7 @@ def routine(function: Callable[..., None], *arguments: str) -> Any:
     kinds = [_CPointer(getattr(types, name[:-1])) if name[-1] == "*" else getattr(types, name) for name in arguments]
     made: Any = _CFunc(function, (kinds, types.void), {}, {"nopython": True, "error_model": "numpy"})
     keep(made, function)
-    telling(made.compile, function)()
+    with_summary(made.compile, function)()
     return made
 
 

@@ -1,7 +1,7 @@
-"""`Kernel`: a compiled function that takes structs whole, and what makes one of a function of a single episode.
+"""`Kernel`: a compiled function that takes structs whole. A function of a single episode can be made into one.
 
 A struct is a NamedTuple of arrays, numbers and structs. Numba's dispatcher looks at all its fields, one by one, at each
-call. A `Kernel` knows the types of its arguments by their fingerprints, structs that it was handed before by sight, and
+call. A `Kernel` finds the types of its arguments by fingerprints, and those of structs of earlier calls by identity. It
 calls the machine code itself.
 """
 
@@ -165,12 +165,12 @@ def _remade(make: Callable[..., Any], function: bytes) -> Any:
 
 
 def _fingerprint(one: Any) -> Any:
-    """What tells the type of an argument. Numba takes long over a struct; its fields are quicker, one by one."""
+    """A key of the type of an argument. For a struct, Numba is quicker with its fields, one by one."""
     try:
         if isinstance(one, tuple):
             return (type(one), *map(compute_fingerprint, one))
         return compute_fingerprint(one), isinstance(one, np.ndarray) and one.dtype.isnative
-    except NotImplementedError:  # nothing that Numba knows, as its error will tell
+    except NotImplementedError:  # a type that Numba does not know: its own error will say so
         return type(one)
 
 
@@ -327,15 +327,15 @@ def _cell(cell: Any) -> str:
 
 
 def _digest(function: Callable[..., Any]) -> str:
-    """A few letters that tell functions of one name in one file apart."""
+    """A few letters that distinguish functions of one name in one file."""
     function = getattr(function, "made_of", function)
     code = function.__code__
     cells = [_cell(cell) for cell in function.__closure__ or ()]
-    told = (
+    content = (
         code.co_code
         + repr([one for one in code.co_consts if not hasattr(one, "co_code")] + [*code.co_names] + cells).encode()
     )
-    return hashlib.blake2b(told, digest_size=4).hexdigest()
+    return hashlib.blake2b(content, digest_size=4).hexdigest()
 
 
 def kernel(function: Callable[..., Any] | None = None, *, nogil: bool = False, arrays: bool = False) -> Any:

@@ -61,8 +61,8 @@ def _distances(pulls, mean, epsilon, multiplicative, out):
 
 def _measure(pulls: Any, mean: Any, K: Any, numbers: Any, out: Any) -> None:
     """`_distances_of` as a routine; numbers: epsilon, and 1 where it is multiplicative."""
-    told = carray(numbers, 2)
-    _distances_of(carray(pulls, K), carray(mean, K), told[0], told[1] != 0.0, carray(out, K))
+    given = carray(numbers, 2)
+    _distances_of(carray(pulls, K), carray(mean, K), given[0], given[1] != 0.0, carray(out, K))
 
 
 class AllGood(SetProblem):
@@ -213,7 +213,7 @@ class AllGood(SetProblem):
         """c3 H ln(n / delta) + c4 H_fareast: pulls of FAREAST on an event of probability 1 - delta (Theorem 4.2).
 
         It is for arms of sub-Gaussian scale 1, the additive form without slack, and delta < 1/8. Doubly logarithmic
-        terms are left out, as in the paper, which gives no constants: with 1 for both it tells how the bound grows from
+        terms are left out, as in the paper, which gives no constants: with 1 for both it shows how the bound grows from
         one instance to another, and not how many pulls there are.
 
         Args:

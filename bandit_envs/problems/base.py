@@ -1,4 +1,4 @@
-"""What a problem is: which answer is right, how an answer is scored, and how hard an instance is.
+"""`Problem`: which answer is right, how an answer is scored, and how hard an instance is.
 
 Every method works over arrays with any leading batch axes: means (..., K), or (..., K, D) for D-dimensional arms; an
 answer is a boolean mask (..., K). NaN stands for an arm never pulled.
@@ -80,7 +80,7 @@ class Measure(NamedTuple):
     """
 
     routine: Any
-    numbers: Floats  # what it is told of the problem
+    numbers: Floats  # what it is given of the problem
 
     @classmethod
     def of(cls, function: Callable[..., None], *numbers: float) -> Measure:
@@ -102,20 +102,20 @@ class Problem(Spelled, ABC):
     Attributes:
         name: the environment is `bandit_envs/<name>-v<version>`.
         parameters: {parameter of the constructor: one sentence that explains it}. Each is an attribute too, and the
-            constructor's annotation tells the command line its type: float, int, bool, str, or anything else as JSON.
+            constructor's annotation gives the command line its type: float, int, bool, str, or anything else as JSON.
         asks: the question, in one line. source: the papers.
         version: of the environment; it is raised whenever a change can alter results.
         defaults: keyword arguments of the environment where no instance is given.
         sampler: the instance where none is given, in any form that the keyword `instance` takes; None: 10 scalar arms.
         family: name of the problem whose stored models serve this one; None: itself.
         metric_types: {metric of a verdict: its NumPy type}. metric_names: their names.
-        certificate_names: what `certificate` tells.
+        certificate_names: the entries that `certificate` returns.
         answer_size: number of arms in every answer; None: answers have any size.
         boundary: where the answer is the arms with at least a mean that is known beforehand, that mean; else None.
         tolerance: arms nearer to the boundary may be classified either way.
         scores_arms: whether the score is the share of arms that are classified correctly.
-        local: whether an arm's margin depends on that arm alone; then `arm_margin` tells it.
-        polyhedron: the one that a mean must lie in, where this is what is asked; its geometry tells which coordinate of
+        local: whether an arm's margin depends on that arm alone; then `arm_margin` returns it.
+        polyhedron: the one that a mean must lie in, where this is what is asked; its geometry gives the coordinate of
             an arm to pull.
         unit_gaussian_bound: whether `lower_bound` is that of N(mean, 1) arms alone: reports then multiply it by the
             variance of Gaussian arms that all have the same one, and leave it out for all other arms.
@@ -182,7 +182,7 @@ class Problem(Spelled, ABC):
         """Refuse a task, or arms, that the problem is not defined on. Here: arms of several dimensions.
 
         Args:
-            task: tells the number of arms, their dimensions and support.
+            task: gives the number of arms, their dimensions and support.
             source: where the arms come from; None where only the task is known.
 
         Raises:
@@ -266,13 +266,13 @@ class Problem(Spelled, ABC):
     def distance_routine(self) -> Measure | None:
         """`distances` of one episode for compiled code, or None.
 
-        Where a problem is `local`, it tells the margins of single arms too; -inf is one that it leaves to `arm_margin`.
+        Where a problem is `local`, it gives the margins of single arms too; -inf is one that it leaves to `arm_margin`.
         """
         return None
 
     @functools.cached_property
     def measure(self) -> Measure | None:
-        """`distance_routine`, unless a subclass has put other margins or distances in the place of those it tells."""
+        """`distance_routine`, unless a subclass has put other margins or distances in the place of its own."""
         found: Measure | None = self._latest("distance_routine", "margin", "arm_margin", "distances")
         return found
 
@@ -416,7 +416,7 @@ class Problem(Spelled, ABC):
             variance: as mean, with divisor N; "student" alone needs it.
 
         Raises:
-            ValueError: for a problem that tells no evidence, and for arrays that do not go together.
+            ValueError: for a problem without evidence, and for arrays that do not go together.
         """
         given = self._counts_on(distribution, sigma, dependent)
         return asking.alternatives(self, pulls, mean, answer, variance, boundary="none", search="exact", **given)
@@ -470,7 +470,7 @@ class Problem(Spelled, ABC):
             sigma: of Gaussian arms; None: the task's, the largest where they differ, else 1.
 
         Raises:
-            ValueError: for values that are not allowed, and for a problem that tells no evidence.
+            ValueError: for values that are not allowed, and for a problem without evidence.
         """
         most = asking.game_of(self, means, *self._arms_of(distribution, sigma)).most
         return 1 / most if most > 0 else math.inf
@@ -499,7 +499,7 @@ class Problem(Spelled, ABC):
         Args:
             means: (K,) or (K, D), of one instance.
             delta: error probability in (0, 1).
-            distribution, sigma: see `characteristic_time`; `quick_bound` tells whether it takes long. One that is
+            distribution, sigma: see `characteristic_time`; `quick_bound` says whether it takes long. One that is
                 defined for means and delta alone, by a problem of one's own, is taken for arms of all distributions;
                 or, with `unit_gaussian_bound`, for N(mean, 1) arms.
         """

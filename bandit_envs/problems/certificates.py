@@ -1,4 +1,4 @@
-"""What a policy can know of its own answer: delta^c of Kalyanakrishnan & Stone, ICML 2010, section 4.
+"""The nominal confidence delta^c of a policy's own answer: Kalyanakrishnan & Stone, ICML 2010, section 4.
 
 symbols     High the m arms with the largest empirical means, Low the rest; (m) the worst of High, (m+1) the best of
             Low; c a cutoff between m_(m+1) and m_(m) + epsilon; d_i a bound on the probability that the mean of arm i
@@ -64,7 +64,7 @@ class Deviation(NamedTuple):
     R: float  # the range in the empirical Bernstein bound
     tightest: bool  # by the smaller of Hoeffding's and the empirical Bernstein bound; else by Hoeffding's
     best: bool  # at the cutoff c*; else at the one by standard errors
-    reach: float  # bounds smaller than exp(-reach) times the largest are set to 0; 60: no double tells the difference
+    reach: float  # bounds smaller than exp(-reach) times the largest are set to 0; 60: no double shows the difference
 
 
 @inlined

@@ -23,11 +23,11 @@ def _measure(pulls: Any, mean: Any, K: Any, numbers: Any, out: Any) -> None:
     """`distances` as a routine; numbers: `Polyhedron.numbers`."""
     shape = carray(numbers, 2)
     D, M = np.int64(shape[0]), np.int64(shape[1])
-    T, x, margins, told = carray(pulls, K), carray(mean, (K, D)), carray(out, K), carray(numbers, (M + 2) * (D + 2))
+    T, x, margins, given = carray(pulls, K), carray(mean, (K, D)), carray(out, K), carray(numbers, (M + 2) * (D + 2))
     scratch, unseen = np.empty(D + scratch_size(D, M)), False
     for k in range(K):
         unseen |= T[k] == 0
-    rows, b, unit, bounds, kind, limit = unpacked(told)
+    rows, b, unit, bounds, kind, limit = unpacked(given)
     for k in range(K):
         margins[k] = 0.0 if unseen else margin_of(x[k], rows, b, unit, bounds, kind, limit, scratch[D:], scratch[:D])
 
@@ -82,12 +82,12 @@ class Feasible(SetProblem):
         D, M, distribution = len(self.A[0]), len(self.A), numbers[DISTRIBUTION]
         if search == "exact" and (distribution != GAUSSIAN and self.tolerance > 0 or distribution == STUDENT and D > 1):
             raise ValueError(
-                f"{self.name} tells exact evidence for distribution='gaussian', for 'bernoulli' where tolerance=0, "
+                f"{self.name} has exact evidence for distribution='gaussian', for 'bernoulli' where tolerance=0, "
                 f"and for 'student' in one dimension, got {self!r:.200}; certificates need none"
             )
-        told, (smaller, some) = self.polyhedron.numbers, self._moved_inwards()
+        outer, (smaller, some) = self.polyhedron.numbers, self._moved_inwards()
         scratch = 2 * D + M + int(scratch_size(D, M))
-        return Certifier.of("polyhedron", K, numbers, self.tolerance, some, *told, *smaller.numbers, scratch=scratch)
+        return Certifier.of("polyhedron", K, numbers, self.tolerance, some, *outer, *smaller.numbers, scratch=scratch)
 
     def _moved_inwards(self) -> tuple[Polyhedron, bool]:
         """A polyhedron that holds all means as deep in it as the tolerance, and whether there may be any.

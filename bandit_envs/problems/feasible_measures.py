@@ -1,4 +1,4 @@
-"""How hard an instance of feasible arms is, and what can be guaranteed.
+"""The hardness of an instance of feasible arms, and guarantees.
 
 Katz-Samuels & Scott, "Feasible Arm Identification", ICML 2018. Pure functions of the margins; all bounds are of the
 probability of a wrong answer.

@@ -682,15 +682,15 @@ def _beliefs(model, scratch, pulls, total, out):
 
 
 @lean
-def _show(told, unit, order, out):
-    """Fill out (E, 4 K + 1) but its last column with `Lookahead.shown` of what `_beliefs` has told."""
+def _show(beliefs, unit, order, out):
+    """Fill out (E, 4 K + 1) but its last column with `Lookahead.shown` of what `_beliefs` has found."""
     for e in range(len(out)):
         for j in range(order.shape[1]):
             d, s, own, n = (
-                told[e, order[e, j], 0],
-                told[e, order[e, j], 1],
-                told[e, order[e, j], 2],
-                told[e, order[e, j], 3],
+                beliefs[e, order[e, j], 0],
+                beliefs[e, order[e, j], 1],
+                beliefs[e, order[e, j], 2],
+                beliefs[e, order[e, j], 3],
             )
             out[e, 4 * j] = max(min(d / (0.2 * unit), 8.0), -8.0)
             out[e, 4 * j + 1] = min(0.5 * math.log(n) - 1.0, 8.0)
@@ -888,10 +888,10 @@ class Lookahead:
             seen: statistics, or features (E, K F), by arm, to be put in order; None: beliefs.
             ranked: whether they come in the order of certainty.
         """
-        told, E = self.beliefs(pulls, total), len(pulls)
-        order = self.order(told) if ranked else np.tile(np.arange(self.K), (E, 1))
+        beliefs, E = self.beliefs(pulls, total), len(pulls)
+        order = self.order(beliefs) if ranked else np.tile(np.arange(self.K), (E, 1))
         if seen is None:
-            return self.shown(told, order, share), order
+            return self.shown(beliefs, order, share), order
         if not isinstance(seen, dict):
             return np.take_along_axis(seen.reshape(E, self.K, -1), order[..., None], axis=1).reshape(E, -1), order
         found = {}

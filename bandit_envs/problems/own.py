@@ -1,6 +1,6 @@
-"""A problem of a user's own is tried out once, where an environment is made of it.
+"""Checks of a user's own problem. They run once, when an environment of the problem is made.
 
-What its methods tell must have the right shape and type, and an error that its code raises names the problem.
+Its methods must return values of the right shape and type. An error that its code raises names the problem.
 `bandit_envs.testing.check_problem` tries more.
 """
 
@@ -82,7 +82,7 @@ def _answer(problem: Problem, means: Floats) -> Bools:
 
 
 def _verdict(problem: Problem, answer: NDArray[Any], truth: Floats) -> None:
-    """Check what is told of answers (n, K): `correct`, `score` and the metrics, (n,) each."""
+    """Check the verdict on answers (n, K): `correct`, `score` and the metrics, (n,) each."""
     parts: dict[str, type[np.generic]] = {"correct": np.bool_, "score": np.float64, **problem.metric_types}
     _check_parts(problem, "verdict", _ask(problem, "verdict", answer, truth), parts, answer.shape[:-1])
 
@@ -115,7 +115,7 @@ def _check_boundary(problem: Problem, means: Floats, margins: Floats) -> None:
 
 
 def _check_measures(problem: Problem, means: Floats, margins: Floats) -> None:
-    """Refuse a `distance_routine` that tells other distances than `distances`, or than `arm_margin` of single arms.
+    """Refuse a `distance_routine` that gives other distances than `distances`, or than `arm_margin` of single arms.
 
     Args:
         problem: whose routines they are. means: (n, K) or (n, K, D). margins: (n, K).
@@ -134,7 +134,7 @@ def _check_measures(problem: Problem, means: Floats, margins: Floats) -> None:
 
 
 def _measured(problem: Problem, attribute: str, routine: str, pulls: NDArray[np.int64], means: Floats) -> Floats | None:
-    """What a routine of a problem tells of means (n, K) or (n, K, D), (n, K); None where there is none."""
+    """What a routine of a problem returns for means (n, K) or (n, K, D): (n, K); None where there is none."""
     measure = _ask_attribute(problem, attribute, routine)
     if measure is None:
         return None
@@ -195,13 +195,13 @@ def _ask_attribute(problem: Problem, name: str, method: str) -> Any:
 
 
 def _ask(problem: Problem, method: str, *arguments: Any, **keywords: Any) -> Any:
-    """What a method tells; its errors name the problem."""
+    """What a method returns; its errors name the problem."""
     with errors_of(f"{method} of {_named(problem)}"):
         return getattr(problem, method)(*arguments, **keywords)
 
 
 def _defined(problem: Problem, method: str, shape: tuple[int, ...], means: Floats, kinds: str = "biuf") -> Floats:
-    """What a method tells of true means, where every arm must have a number."""
+    """What a method returns for true means, where every arm must have a number."""
     name = f"{method} of {_named(problem)}"
     found = numbers(name, _ask(problem, method, means), shape, kinds)
     if np.isnan(found).any():

@@ -1,4 +1,4 @@
-"""The task: what an agent may know of an environment. It holds nothing of the true means."""
+"""The task: the facts of an environment that an agent may know. The true means are not among them."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Task(Distributed):
             results bear it out. It is no part of the JSON form.
 
     Raises:
-        ValueError: for an unknown problem, telling the nearest names, and for any value out of range.
+        ValueError: for an unknown problem, naming the nearest ones, and for any value out of range.
     """
 
     problem: str
@@ -136,7 +136,7 @@ class Task(Distributed):
         return min((limit for limit in (self.budget, self.max_pulls) if limit is not None), default=0)
 
     def make_problem(self) -> Problem:
-        """The problem itself: margins, plug-in answers; what it tells of evidence and bounds is of these arms.
+        """The problem itself: margins, plug-in answers; its evidence and bounds are those of these arms.
 
         Raises:
             ValueError: for an unknown problem, and for parameters that it does not take or that are missing.
@@ -165,7 +165,7 @@ class Task(Distributed):
             boundary, rho: see `Problem.certifier`.
 
         Raises:
-            ValueError: for a problem that tells no evidence, and for a distribution that the arms do not have.
+            ValueError: for a problem without evidence, and for a distribution that the arms do not have.
         """
         choice("boundary", boundary, ("mixture", "kaufmann-koolen"))
         certifier = self.make_problem().certifier(
@@ -240,7 +240,7 @@ class Task(Distributed):
 
     @property
     def is_narrow(self) -> bool:
-        """Whether a smaller scale is known than the range of samples tells: sigma < (highest - lowest) / 2."""
+        """Whether a smaller scale is known than the range of samples gives: sigma < (highest - lowest) / 2."""
         if self.support is None:
             return False
         low, high = self.support
@@ -253,9 +253,9 @@ class Task(Distributed):
         return 0.0 if boundary is None else float(boundary)
 
     def level_certifier(self, own: Certifier | None = None) -> Certifier | None:
-        """What tells the level of a certificate beside results: an agent's own certifier, or the default one.
+        """The certifier of the level beside results: an agent's own certifier, or the default one.
 
-        None where the problem tells no evidence, and where so many arms are looked at in pairs that it takes long.
+        None where the problem has no evidence, and where the arms have too many pairs to look at.
         """
         if not self.make_problem().local and self.K > MOST_PAIRED:
             return None
@@ -287,8 +287,8 @@ class Task(Distributed):
             try:
                 json.dumps(value)
             except (TypeError, ValueError, RecursionError) as error:
-                told = f"parameter {name!r} of the problem {self.problem!r}"
-                raise TypeError(f"the {told} has no JSON form, got {value!r:.200}") from error
+                place = f"parameter {name!r} of the problem {self.problem!r}"
+                raise TypeError(f"the {place} has no JSON form, got {value!r:.200}") from error
         form = dataclasses.asdict(self)
         del form["claimed"]
         if self.D == 1:

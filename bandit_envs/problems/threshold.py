@@ -63,7 +63,7 @@ class Threshold(SetProblem):
     def hardness(self, means: ArrayLike) -> dict[str, Any]:
         """`H` = sum of gap^-2 (Tao et al. 2019); `H_tolerance` with gap + tolerance (Locatelli et al. 2016, eq. 2).
 
-        `problems.threshold_measures` has what else Tao et al. tell from the gaps, |margin|.
+        `problems.threshold_measures` has what else Tao et al. derive from the gaps, |margin|.
         """
         gap = np.abs(self.margin(means))
         return {"H": hardness(gap), "H_tolerance": hardness(gap + self.tolerance)}

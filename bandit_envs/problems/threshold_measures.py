@@ -9,7 +9,7 @@ symbols   D_i = |mean_i - threshold| gap, K arms, T budget (pulls), x_i pulls of
 
 An algorithm that knows the gaps errs on at most 2 P*_2(T) arms in expectation, for samples in [0, 1] (Hoeffding).
 
-An arm on the threshold, D_i = 0, is the limit D_i -> 0 of the definitions: no allocation tells its side, so that an
+An arm on the threshold, D_i = 0, is the limit D_i -> 0 of the definitions: no allocation finds its side, so that an
 optimal one gives it x_i = ((Phi + ln D_i) / D_i^2)^+ = 0 pulls, and it adds exp(0) = 1 to P_c and P*_c. A gap so small
 that c D_i^2 is below NEGLIGIBLE counts as 0: no budget makes a difference to it.
 """
@@ -134,7 +134,7 @@ def lambda_level(gaps: ArrayLike, budget: float, alpha: float = ALPHA) -> float:
     """Lambda: the x at which sum_i g_i(x) = T / max(40/alpha + 1, 40). [section 4, eq. 10]
 
     g_i(x) = e^(2x) for x <= ln(1/D_i), and (x + ln D_i + alpha) / (alpha D_i^2) above: continuous and increasing. The
-    arms with ln(1/D_i) < Lambda are those whose side can be told well within the budget.
+    arms with ln(1/D_i) < Lambda are those whose side can be found well within the budget.
 
     Args:
         gaps: shape (K,), 0 <= D <= 1 (the paper's samples lie in [0, 1]).
@@ -236,17 +236,17 @@ def _pulls_per_unit(alpha: float) -> float:
 
 def _pulls(x: float, d: Floats, alpha: float) -> Floats:
     """g_i(x), shape (K,). [eq. 11]"""
-    told = d > math.exp(-x)
-    g = np.exp(np.where(told, 0.0, 2 * x))
-    g[told] = (x + np.log(d[told]) + alpha) / (alpha * d[told] ** 2)
+    above = d > math.exp(-x)
+    g = np.exp(np.where(above, 0.0, 2 * x))
+    g[above] = (x + np.log(d[above]) + alpha) / (alpha * d[above] ** 2)
     return g
 
 
 def _inverse(pulls: float, d: Floats, alpha: float) -> Floats:
     """The x with g_i(x) = pulls > 0, shape (K,)."""
-    told = pulls * d * d > 1
+    above = pulls * d * d > 1
     x = np.full(len(d), math.log(pulls) / 2)
-    x[told] = -np.log(d[told]) + alpha * (pulls * d[told] ** 2 - 1)
+    x[above] = -np.log(d[above]) + alpha * (pulls * d[above] ** 2 - 1)
     return x
 
 

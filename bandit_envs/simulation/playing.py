@@ -1,10 +1,9 @@
 """Whole episodes in compiled code: an agent that is a function of one episode plays on without Python between pulls.
 
-A player goes through the slots of a simulator, and plays each up to the next action that somebody else must look at:
-one that stops, that leads beyond a checkpoint, that ends the episode, that is out of range, or that is the first bulk
-pull of all. That action it leaves to `Simulator.advance`. So everything that happens rarely has one implementation; and
-a player pulls arms exactly as `advance` does: by the same random numbers, distributions and statistics, in the same
-order within each episode, bit for bit.
+A player runs the episode of each slot until an action needs Python: a stop, a checkpoint, the end of the episode, an
+invalid action, or the first bulk pull of all. `Simulator.advance` takes that action, so that rare events have one
+implementation. A player pulls arms exactly as `advance` does, bit for bit: with the same random numbers, distributions
+and statistics, in the same order within each episode.
 
 Players hold no lock: several threads can play, each on a simulator of its own.
 """
@@ -68,7 +67,7 @@ def _pull_many(sim, e, a, times):
 
 @part
 def _record(sim, e, a, times):
-    """Write down a pull, or a bulk pull, whose samples are told by their mean."""
+    """Write down a pull, or a bulk pull, whose samples are given by their mean."""
     D, begin = sim.rules.D, sim.spent[e]
     for t in range(begin, min(begin + times, len(sim.arms))):
         sim.arms[t] = a
@@ -228,11 +227,11 @@ def player(kernel: Kernel) -> Kernel:
         raise TypeError(f"only kernels that episode_kernel has made are played, got {kernel!r:.200}")
     given = arguments_of(kernel.function)
     places = places_of(given)
-    told = {"pulls": "int64(1)", "pull": "pull_once(sim, e, arm)", "unloaded": ""}
+    texts = {"pulls": "int64(1)", "pull": "pull_once(sim, e, arm)", "unloaded": ""}
     if "times" in given:
-        told = {"pulls": f"{places['times']}.out[e]", "pull": "pull(sim, e, arm, pulls)"}
-        told["unloaded"] = " or pulls > 1 and sim.bulk[0] == 0"
-    body = _PLAY.format(given=", ".join(places.values()), **told)
+        texts = {"pulls": f"{places['times']}.out[e]", "pull": "pull(sim, e, arm, pulls)"}
+        texts["unloaded"] = " or pulls > 1 and sim.bulk[0] == 0"
+    body = _PLAY.format(given=", ".join(places.values()), **texts)
     beside = [("out", None), ("playing", Playing)]
     names = {"LIVE": LIVE, "ENDED": ENDED, "int64": np.int64, "pull": pull, "pull_once": pull_once}
     arguments = {places[name]: kind for name, kind in given.items()} | dict(beside)

@@ -67,7 +67,7 @@ class Rules(NamedTuple):
     full: bool  # an episode stays open for its answer when the budget is spent
     budget: int  # -1: none
     limit: int  # pulls after which an episode is cut, -1: none
-    columns: int  # numbers that tell the distribution of an arm
+    columns: int  # numbers that describe the distribution of an arm
     own: bool  # each episode has arms of its own
     last: int  # the largest action: K, or K - 1 where no episode can be stopped
     cost: float  # of a pull

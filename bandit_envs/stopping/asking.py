@@ -1,4 +1,4 @@
-"""What a `Problem` is asked of evidence: its certifier, the closest alternative, the game of proportions."""
+"""The evidence of a `Problem`: its certifier, the closest alternative, the game of proportions."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def certifier_of(problem: Any, K: int, numbers: Floats, distribution: str, searc
         return Certifier.of("margins", K, _widest(numbers), *_turns(problem), 0.0, address, *given, scratch=K)
     there = "a" if problem.measure is not None else "no"
     raise ValueError(
-        f"the problem {problem.name!r} tells no evidence for compiled code: it needs evidence_routine, "
+        f"the problem {problem.name!r} has no evidence for compiled code: it needs evidence_routine, "
         "or local = True, a distance_routine (docs/own-problem.md shows one) and distribution='gaussian'; got "
         f"local={problem.local}, {there} distance_routine and distribution={distribution!r}"
     )
@@ -76,7 +76,7 @@ def _widest(numbers: Floats) -> Floats:
 
 
 def _by_margins(problem: Any, seen: Statistics, options: dict[str, Any]) -> tuple[Certifier, Statistics]:
-    """A certifier of a local problem whose margins only Python tells, and statistics with margins for means."""
+    """A certifier of a local problem whose margins only Python computes, and statistics with margins for means."""
     numbers = _widest(common(**{name: x for name, x in options.items() if name != "search"}, D=seen.D))
     margins = np.where(seen.pulls > 0, problem.arm_margin(seen.mean), 0.0)
     certifier = Certifier.of("margins", seen.K, numbers, *_turns(problem), 0.0, 0.0, scratch=seen.K)
@@ -99,7 +99,7 @@ def alternatives(
         **options: of `Problem.certifier`, distribution among them.
 
     Raises:
-        ValueError: for a problem that tells no evidence, and for arrays that do not go together, naming their shapes.
+        ValueError: for a problem without evidence, and for arrays that do not go together, naming their shapes.
     """
     seen = statistics(pulls, mean, variance, options["distribution"])
     _check_arms(problem, Arms(seen.K, seen.D))
@@ -131,7 +131,7 @@ def game_of(problem: Any, means: ArrayLike, distribution: str, sigma: float) -> 
     """Optimal proportions (K,) and the value of the game, for one instance; see `game`.
 
     Raises:
-        ValueError: for values that are not allowed, and for a problem that tells no evidence.
+        ValueError: for values that are not allowed, and for a problem without evidence.
     """
     from .game import single, solve  # late, as few ask for it
 
@@ -151,7 +151,7 @@ def game_of(problem: Any, means: ArrayLike, distribution: str, sigma: float) -> 
     if not game.is_solved:
         warnings.warn(
             f"the characteristic time of {problem!r:.200} is not found to its accuracy: it lies between "
-            f"{1 / game.most:.9g}, which is told, and {1 / game.value if game.value > 0 else math.inf:.9g}",
+            f"{1 / game.most:.9g}, which is returned, and {1 / game.value if game.value > 0 else math.inf:.9g}",
             RuntimeWarning,
             stacklevel=4,
         )

@@ -1,4 +1,4 @@
-"""When is evidence enough? Boundaries that hold at all times at once, whatever rule has chosen the pulls.
+"""Boundaries of stopping rules. They hold at all times at once, under any sampling rule.
 
 An alternative to the answer moves a fixed set S of arms. It is excluded at level delta where
     sum over S of N_a d(m_a, mu_a) - sum over S of penalty_a > ln(number of alternatives / delta)
@@ -19,7 +19,7 @@ KAUFMANN   Gaussian: penalty 2 ln(4 + ln N), and |S| C(x / |S|) in place of x = 
            C(x) = min over l in (1/2, 1) of (g(l) + x) / l, g(l) = 2 l - 2 l ln(4 l) + ln zeta(2 l) - 1/2 ln(1 - l).
            Bernoulli: 3 ln(1 + ln N), and T in place of C. (Kaufmann & Koolen, JMLR 2021, sections 4 and 5.)
 
-The level is told as x: the answer is certified at delta where x >= ln(1 / delta).
+The level is reported as x: the answer is certified at delta where x >= ln(1 / delta).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Bounds of what pairs of arms are worth, of one arm with all others: vectorised, without logarithms.
+"""Bounds of the statistics of pairs, one arm with all others: vectorised, without logarithms.
 
-Where a bound of `pair_value` already tells that a pair is not the cheapest, it need not be computed, which is most of
+Where a bound shows that a pair is not the cheapest, its `pair_value` need not be computed. That saves most of
 the work of an agent that looks for the cheapest pair: of 1000 arms, a few pairs are left.
 
 logarithm   Between powers of 2 it lies above its chord, by at most `ABOVE_CHORD`. The bits of a float, read as an

@@ -101,7 +101,7 @@ class Certifier(NamedTuple):
     """
 
     routine: Any
-    numbers: Floats  # what it is told of the distribution, the boundary and the problem
+    numbers: Floats  # what it is given of the distribution, the boundary and the problem
     scratch: int  # how many floats it needs to work in
     K: int
     D: int
@@ -120,9 +120,9 @@ class Certifier(NamedTuple):
             *numbers: of the problem, which stand behind them.
             scratch: how many floats the routine needs to work in beyond 5 K. `room`: its old spelling.
         """
-        told = np.concatenate([common, np.array(numbers, np.float64)])
+        given = np.concatenate([common, np.array(numbers, np.float64)])
         name = kind if isinstance(kind, str) else OWN
-        return cls(_Later(kind), told, 5 * K + scratch + room, K, int(common[D_AT]), name)
+        return cls(_Later(kind), given, 5 * K + scratch + room, K, int(common[D_AT]), name)
 
     @property
     def room(self) -> int:
@@ -178,15 +178,15 @@ class Certifier(NamedTuple):
         from .decided import wanted
         from .nearest import all_good_alternatives, top_k_alternatives
 
-        K, arms, told, alternatives = self.K, 2, self.numbers, [float(self.K)]
+        K, arms, given, alternatives = self.K, 2, self.numbers, [float(self.K)]
         if self.kind == "all-good":
             alternatives = list(all_good_alternatives(K))
         elif self.kind == "top-k":
-            alternatives = [top_k_alternatives(K, int(told[COMMON]), told[COMMON + 1])]
+            alternatives = [top_k_alternatives(K, int(given[COMMON]), given[COMMON + 1])]
         else:
             arms = 1
-        found = [wanted(told, math.log(number / delta), arms) for number in alternatives]
-        if self.kind == "all-good" and told[boundaries.BOUNDARY] != boundaries.MIXTURE:
+        found = [wanted(given, math.log(number / delta), arms) for number in alternatives]
+        if self.kind == "all-good" and given[boundaries.BOUNDARY] != boundaries.MIXTURE:
             found[2] = math.inf
         return found
 

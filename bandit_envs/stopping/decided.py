@@ -1,8 +1,7 @@
-"""Is an answer certified at a given level, or not? Quicker than the search for the closest alternative: one is enough.
+"""Whether an answer is certified at a given level: quicker than the search for the closest alternative.
 
-The alternative that was not excluded at the last look is looked at first, and most looks end there. Then come all
-others, from that one on, up to the first that is not excluded; so that before a certificate each is looked at few
-times.
+The search ends at the first alternative that is not excluded. It begins with that of the last look, and most looks end
+there. The others follow in their order, so that each is looked at few times before a certificate.
 
 Each function fills `out`: out[0] inf where the plug-in answer is certified, else -inf, and then an alternative that is
 not excluded: its arm i in out[1], its arm j in out[3] (i, where it moves one arm alone), and in out[2] the arm of the
@@ -30,7 +29,7 @@ AT_MOST = math.log(4.0)  # no value exceeds the cost of its arms by more
 
 @inlined
 def weighed(numbers, pulls, mean, variance, i):
-    """Weight, penalty and scale of arm i, as `refresh` tells them."""
+    """Weight, penalty and scale of arm i, as `refresh` gives them."""
     N, v = float(pulls[i]), variance[i] if numbers[DISTRIBUTION] == STUDENT else numbers[VARIANCE]
     if N > 0.0 and v > 0.0:
         return N, arm_penalty(numbers, N, mean[i], v), v
@@ -38,7 +37,7 @@ def weighed(numbers, pulls, mean, variance, i):
 
 
 @inlined
-def tell(out, pulls, i, j):
+def not_excluded(out, pulls, i, j):
     """The alternative of arms i and j is not excluded."""
     out[0], out[1], out[2], out[3] = -math.inf, i, i if pulls[i] <= pulls[j] else j, j
 
@@ -55,7 +54,7 @@ def threshold_decided(numbers, pulls, mean, variance, scratch, inside, out):
         w, p, v = weighed(numbers, pulls, mean, variance, i)
         mu = min(m, fall) if pulls[i] > 0 and m >= theta else max(m, rise)
         if arm_value(numbers, w, m, v, p, mu) < needed:
-            tell(out, pulls, i, i)
+            not_excluded(out, pulls, i, i)
             return
     out[0] = math.inf
 
@@ -82,7 +81,7 @@ def top_k_decided(numbers, pulls, mean, variance, scratch, inside, out):
         x, p, u = weighed(numbers, pulls, mean, variance, i)
         w, q, v = weighed(numbers, pulls, mean, variance, j)
         if pair_value(numbers, mean[i], x, u, p, mean[j], w, v, q, 1.0, -epsilon, none) < needed:
-            tell(out, pulls, i, j)
+            not_excluded(out, pulls, i, j)
             return
     best_inside(pulls, mean, k, inside)
     refresh(numbers, pulls, mean, variance, scratch)
@@ -94,7 +93,7 @@ def top_k_decided(numbers, pulls, mean, variance, scratch, inside, out):
                 if not inside[b]:
                     w, q, v = scratch[2 * K + b], scratch[3 * K + b], scratch[4 * K + b]
                     if pair_value(numbers, mean[a], x, u, p, mean[b], w, v, q, 1.0, -epsilon, none) < needed:
-                        tell(out, pulls, a, b)
+                        not_excluded(out, pulls, a, b)
                         return
     out[0] = math.inf
 
@@ -110,7 +109,7 @@ def all_good_decided(numbers, pulls, mean, variance, scratch, inside, out):
         x, p, u = weighed(numbers, pulls, mean, variance, first)
         w, q, v = weighed(numbers, pulls, mean, variance, second)
         if pair_value(numbers, mean[first], x, u, p, mean[second], w, v, q, a, b, floor) < need_in:
-            tell(out, pulls, first, second)
+            not_excluded(out, pulls, first, second)
             return
     best = best_of(pulls, mean)
     for j in range(K):
@@ -121,12 +120,12 @@ def all_good_decided(numbers, pulls, mean, variance, scratch, inside, out):
         if inside[i]:
             j = insufficient_inside(numbers, pulls, mean, variance, scratch, i, x, p, u, need_in)
             if j >= 0:
-                tell(out, pulls, i, j if a > 0.0 else i)
+                not_excluded(out, pulls, i, j if a > 0.0 else i)
                 return
         elif not excluded_outside(numbers, pulls, mean, variance, scratch, i, x, p, u, best):
             j = insufficient_outside(numbers, pulls, mean, variance, scratch, i, x, p, u, best)
             if j >= 0:
-                tell(out, pulls, i, j)
+                not_excluded(out, pulls, i, j)
                 return
     out[0] = math.inf
 
@@ -162,7 +161,7 @@ def insufficient_inside(numbers, pulls, mean, variance, scratch, i, x, p, u, nee
 def excluded_outside(numbers, pulls, mean, variance, scratch, i, x, p, u, best):
     """Whether one arm, looked for from the best one on, excludes that arm i, which is left out, is good.
 
-    A pair costs no more than to move one of its arms alone; so most are told without the cheapest move of both.
+    A pair costs no more than to move one of its arms alone; so most are decided without the cheapest move of both.
     """
     distribution, c, d, bottom = numbers[DISTRIBUTION], numbers[COMMON + 3], numbers[COMMON + 4], numbers[COMMON + 5]
     needed, m, K = numbers[len(numbers) - 2], mean[i], len(pulls)

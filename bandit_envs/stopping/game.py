@@ -175,13 +175,13 @@ def single(costs: Floats) -> Game:
     return Game(inverse / inverse.sum(), value, value)
 
 
-def solve(kind: str, told: Floats, distribution: str, v: float, means: Floats, inside: NDArray[np.bool_]) -> Game:
+def solve(kind: str, numbers: Floats, distribution: str, v: float, means: Floats, inside: NDArray[np.bool_]) -> Game:
     """Optimal proportions and the value of the game, 1 / T*: 0 where the answer is tied with a wrong one.
 
     It is inf where no instance makes the answer wrong.
 
     Args:
-        kind: of the exact search, and told: its numbers, see `Certifier`.
+        kind: of the exact search, and numbers: its own, see `Certifier`.
         distribution: "gaussian" or "bernoulli". v: the Gaussian variance.
         means: (K,). inside: (K,), the answer.
     """
@@ -189,11 +189,11 @@ def solve(kind: str, told: Floats, distribution: str, v: float, means: Floats, i
     kinds, back, counts = np.unique(np.stack([means, inside]), axis=1, return_inverse=True, return_counts=True)
     back = back.reshape(-1)
     if kind in ("each", "swaps"):
-        search: Any = Sets(kind, told, CODES[distribution], v, means, inside, back, kinds[0])
+        search: Any = Sets(kind, numbers, CODES[distribution], v, means, inside, back, kinds[0])
         alternatives: list[Any] = [search.alternatives]
     else:
         search = None
-        alternatives = listed(kind, told, Distribution(CODES[distribution], v), kinds[0], kinds[1] != 0, counts)
+        alternatives = listed(kind, numbers, Distribution(CODES[distribution], v), kinds[0], kinds[1] != 0, counts)
     barrier = _Barrier(alternatives, counts.astype(np.float64))
     w = np.full(len(counts), 1 / K)
     lower = search(w) if search is not None else math.inf

@@ -62,7 +62,7 @@ def _roots(rise: Callable[[Floats], tuple[Floats, Floats]], low: Floats, high: F
     """Where functions that rise on [low, high] change their signs, or the end where they do not; high may be inf.
 
     Args:
-        rise: tells the functions and their derivatives at x (n,). x: where to start.
+        rise: returns the functions and their derivatives at x (n,). x: where to start.
     """
     low, high = low.copy(), high.copy()
     middle = np.where(np.isinf(high), low + 1, 0.5 * (low + high))
@@ -131,7 +131,7 @@ class _Pairs:
         return Measured(wi * G[:, 0] + wj * G[:, 1], G, np.where(inner[:, None], C, 0.0), None, -1.0)
 
     def squares(self, X: Floats, weights: Floats, some: Ints, K: int) -> Floats:
-        """Sum of weights x x', (K, K), of rows x that are told as (n, 2)."""
+        """Sum of weights x x', (K, K), of rows x that are given as (n, 2)."""
         i, j = self.i[some], self.j[some]
         places = np.concatenate([i * K + i, i * K + j, j * K + i, j * K + j])
         terms = np.concatenate([weights * X[:, p] * X[:, q] for p in (0, 1) for q in (0, 1)])
@@ -220,7 +220,7 @@ class Line(NamedTuple):
 
 @jit
 def _measure_levels(distribution, v, line, means, w, moves, G, C):
-    """What `_Levels.at` tells: xs (n,), the best x, where to start before; gradients G and C (n, K), 0 before."""
+    """The results of `_Levels.at`: xs (n,), the best x, where to start before; gradients G and C (n, K), 0 before."""
     (side, c, d), lows, highs, xs = line, moves.low, moves.high, moves.x
     for n in range(len(xs)):
         i, others = moves.arm[n], moves.others[n]
@@ -326,7 +326,7 @@ class _Halves(_Wide):
 
 
 def listed(
-    kind: str, told: Floats, distribution: Distribution, means: Floats, inside: NDArray[np.bool_], counts: Ints
+    kind: str, numbers: Floats, distribution: Distribution, means: Floats, inside: NDArray[np.bool_], counts: Ints
 ) -> list[Any]:
     """All alternatives of a kind that can be listed; means, inside and counts are those of merged arms."""
     I, O = np.flatnonzero(inside).tolist(), np.flatnonzero(~inside).tolist()  # noqa: E741
@@ -346,9 +346,9 @@ def listed(
     if kind == "top-k":
         for i in I:
             for j in O:
-                add(i, j, 1.0, -float(told[1]), -math.inf)
+                add(i, j, 1.0, -float(numbers[1]), -math.inf)
         return [_Pairs(distribution, means, pairs)]
-    a, b, floor, c, d, bottom = (float(x) for x in told[:6])
+    a, b, floor, c, d, bottom = (float(x) for x in numbers[:6])
     for i in I:
         for j in range(K):
             if j != i or counts[i] > 1:
@@ -363,7 +363,7 @@ def listed(
 
 
 class Asked(NamedTuple):
-    """What is asked of arms, and what is told."""
+    """What is asked of arms, and the results."""
 
     arms: Ints  # (n,)
     ends: Floats  # (n, 2)
@@ -404,7 +404,7 @@ class Sets:
     def __init__(
         self,
         kind: str,
-        told: Floats,
+        numbers: Floats,
         distribution: int,
         v: float,
         means: Floats,
@@ -414,7 +414,7 @@ class Sets:
     ) -> None:
         K, one = len(means), Distribution(distribution, v)
         self.distribution, self.means, self.back, self.G = distribution, means, back, len(merged)
-        self.inside, self.k, self.epsilon = inside.astype(np.int8), int(told[0]), float(told[1])
+        self.inside, self.k, self.epsilon = inside.astype(np.int8), int(numbers[0]), float(numbers[1])
         self.scratch, self.work, self.each = np.zeros(5 * K), np.zeros(6 * K + LEVELS_SCRATCH), kind == "each"
         self.scratch[4 * K :] = v
         if not self.each:
@@ -465,8 +465,8 @@ class Sets:
         if self.each:
             return float(self.values.min()), True
         gap, K = self.k * self.epsilon, len(self.means)
-        told = self.means, self.scratch, self.inside, self.work, most, SEARCHED
-        found, whole = swaps_below(Goal(self.distribution, self.k, gap), *told)
+        given = self.means, self.scratch, self.inside, self.work, most, SEARCHED
+        found, whole = swaps_below(Goal(self.distribution, self.k, gap), *given)
         chosen = self.work[4 * K : 5 * K]
         if found < most:
             self.alternatives.add(np.bincount(self.back, chosen * np.where(self.inside != 0, -1.0, 1.0), self.G))

@@ -34,9 +34,9 @@ def _arrays(pulls, mean, variance, inside, K, numbers, size, scratch, out):
 @view
 def _weighed(pulls, mean, variance, inside, K, numbers, size, scratch, out):
     """The arguments of a routine in the order of `nearest`; the weights in the scratch are brought up to date."""
-    told, T, m, v, work, A, found = _arrays(pulls, mean, variance, inside, K, numbers, size, scratch, out)
-    refresh(told, T, m, v, work)
-    return told, T, m, work, A, found
+    given, T, m, v, work, A, found = _arrays(pulls, mean, variance, inside, K, numbers, size, scratch, out)
+    refresh(given, T, m, v, work)
+    return given, T, m, work, A, found
 
 
 @view
@@ -63,56 +63,56 @@ def _all_good(
     pulls: Any, mean: Any, variance: Any, inside: Any, K: Any, numbers: Any, size: Any, scratch: Any, out: Any
 ) -> None:
     """`all_good_nearest` as a routine."""
-    told, T, m, work, A, found = _weighed(pulls, mean, variance, inside, K, numbers, size, scratch, out)
-    all_good_nearest(told, T, m, work, A, found, False)
+    given, T, m, work, A, found = _weighed(pulls, mean, variance, inside, K, numbers, size, scratch, out)
+    all_good_nearest(given, T, m, work, A, found, False)
 
 
 def _each(
     pulls: Any, mean: Any, variance: Any, inside: Any, K: Any, numbers: Any, size: Any, scratch: Any, out: Any
 ) -> None:
     """`each_exactly` as a routine; what it starts from is the answer of `top_k_nearest`."""
-    told, T, m, work, A, found = _weighed(pulls, mean, variance, inside, K, numbers, size, scratch, out)
-    top_k_nearest(told, T, m, work, A, found)
-    each_exactly(told, T, m, work, A, found, _beyond(scratch, K, 2 * K + LEVELS_SCRATCH))
+    given, T, m, work, A, found = _weighed(pulls, mean, variance, inside, K, numbers, size, scratch, out)
+    top_k_nearest(given, T, m, work, A, found)
+    each_exactly(given, T, m, work, A, found, _beyond(scratch, K, 2 * K + LEVELS_SCRATCH))
 
 
 def _swaps(
     pulls: Any, mean: Any, variance: Any, inside: Any, K: Any, numbers: Any, size: Any, scratch: Any, out: Any
 ) -> None:
     """`swaps_exactly` as a routine; what it starts from is the answer of `top_k_nearest`."""
-    told, T, m, work, A, found = _weighed(pulls, mean, variance, inside, K, numbers, size, scratch, out)
-    top_k_nearest(told, T, m, work, A, found)
-    swaps_exactly(told, T, m, work, A, found, _beyond(scratch, K, 6 * K))
+    given, T, m, work, A, found = _weighed(pulls, mean, variance, inside, K, numbers, size, scratch, out)
+    top_k_nearest(given, T, m, work, A, found)
+    swaps_exactly(given, T, m, work, A, found, _beyond(scratch, K, 6 * K))
 
 
 def _sets(
     pulls: Any, mean: Any, variance: Any, inside: Any, K: Any, numbers: Any, size: Any, scratch: Any, out: Any
 ) -> None:
     """`swaps_level` as a routine; what it starts from is the answer of `top_k_nearest`."""
-    told, T, m, work, A, found = _weighed(pulls, mean, variance, inside, K, numbers, size, scratch, out)
-    top_k_nearest(told, T, m, work, A, found)
-    swaps_level(told, T, m, work, A, found, _beyond(scratch, K, 6 * K))
+    given, T, m, work, A, found = _weighed(pulls, mean, variance, inside, K, numbers, size, scratch, out)
+    top_k_nearest(given, T, m, work, A, found)
+    swaps_level(given, T, m, work, A, found, _beyond(scratch, K, 6 * K))
 
 
 def _all_good_exactly(
     pulls: Any, mean: Any, variance: Any, inside: Any, K: Any, numbers: Any, size: Any, scratch: Any, out: Any
 ) -> None:
     """`all_good_nearest` of the arms in the answer, and `left_out_exactly` of the others, as a routine."""
-    told, T, m, work, A, found = _weighed(pulls, mean, variance, inside, K, numbers, size, scratch, out)
-    all_good_nearest(told, T, m, work, A, found, True)
-    left_out_exactly(told, T, m, work, A, found, _beyond(scratch, K, 2 * K + LEVELS_SCRATCH))
+    given, T, m, work, A, found = _weighed(pulls, mean, variance, inside, K, numbers, size, scratch, out)
+    all_good_nearest(given, T, m, work, A, found, True)
+    left_out_exactly(given, T, m, work, A, found, _beyond(scratch, K, 2 * K + LEVELS_SCRATCH))
 
 
 def _polyhedral(
     pulls: Any, mean: Any, variance: Any, inside: Any, K: Any, numbers: Any, size: Any, scratch: Any, out: Any
 ) -> None:
     """`polyhedral_nearest` as a routine."""
-    told = carray(numbers, size)
-    D, M = np.int64(told[D_AT]), np.int64(told[COMMON + 3])
+    given = carray(numbers, size)
+    D, M = np.int64(given[D_AT]), np.int64(given[COMMON + 3])
     T, m, v = carray(pulls, K), carray(mean, K * D), carray(variance, K * D)
     work = carray(scratch, 5 * K + D + scratch_size(D, M) + crossing_scratch_size(D, M))
-    refresh(told, T, m, v, work)
-    polyhedral_nearest(told, T, m, v, work, carray(inside, K), carray(out, 2 + 3 * K))
+    refresh(given, T, m, v, work)
+    polyhedral_nearest(given, T, m, v, work, carray(inside, K), carray(out, 2 + 3 * K))
 
 
 def _margins(
@@ -120,20 +120,20 @@ def _margins(
 ) -> None:
     """`threshold_nearest` of the margins of a local problem.
 
-    Another routine, a `Measure` at the address COMMON + 3, tells them; where that is 0, they stand in place of means.
+    A routine of a `Measure`, at the address COMMON + 3, gives them; where that is 0, they stand in place of means.
     """
-    told, T = carray(numbers, size), carray(pulls, K)
-    work, D = carray(scratch, 6 * K), np.int64(told[D_AT])
+    given, T = carray(numbers, size), carray(pulls, K)
+    work, D = carray(scratch, 6 * K), np.int64(given[D_AT])
     margins, found, decided = work[5 * K :], carray(out, 2 + 3 * K), True
-    if told[COMMON + 3] != 0.0:
-        call_routine(np.int64(told[COMMON + 3]), T, carray(mean, K * D), K, told[COMMON + 4 :], margins)
+    if given[COMMON + 3] != 0.0:
+        call_routine(np.int64(given[COMMON + 3]), T, carray(mean, K * D), K, given[COMMON + 4 :], margins)
     else:
         margins[:] = carray(mean, K)
     for i in range(K):
         decided &= margins[i] > -math.inf
         margins[i] = margins[i] if margins[i] > -math.inf else 0.0
-        work[2 * K + i], work[3 * K + i], work[4 * K + i] = weighed(told, T, margins, margins, i)
-    threshold_nearest(told, T, margins, work, carray(inside, K), found)
+        work[2 * K + i], work[3 * K + i], work[4 * K + i] = weighed(given, T, margins, margins, i)
+    threshold_nearest(given, T, margins, work, carray(inside, K), found)
     if not decided:
         found[0] = -math.inf
 

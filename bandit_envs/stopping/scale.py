@@ -1,4 +1,4 @@
-"""Do results bear out the scale that somebody claims? A test that holds at all times, of samples that vary too much.
+"""A test of a claimed scale: whether samples vary too much for it. It holds at all times.
 
 Where X is sub-Gaussian with scale sigma and mean mu, E exp((1 - u) (X - mu)^2 / (2 sigma^2)) <= u^(-1/2) for 0 < u < 1:
 the left side is the mean of exp(g (X - mu) sqrt(1 - u) / sigma) over a standard normal g. An arm of N pulls and

@@ -1,6 +1,6 @@
-"""The file of a block: rows, or counts and sums, that tell whether they are all that was written.
+"""The file of a block: rows, or counts and sums. A reader finds out whether the file is complete.
 
-A file is Parquet. Its metadata hold the name of the block, what its columns do not tell, and a seal: the checksum of
+A file is Parquet. Its metadata hold the name of the block, what its columns do not hold, and a seal: the checksum of
 all other bytes of the file.
 """
 
@@ -29,8 +29,8 @@ MARK, DIGITS = b"seal:", 8  # before the checksum, and its length
 
 def name_of(root: str, block: Block) -> str:
     """The name of the file of a block, in an evaluation of this hash."""
-    told = f"{root} {block.runs} {block.first} {block.episodes}"
-    return f"{block.number:06d}-{hashlib.sha256(told.encode()).hexdigest()[:16]}.parquet"
+    text = f"{root} {block.runs} {block.first} {block.episodes}"
+    return f"{block.number:06d}-{hashlib.sha256(text.encode()).hexdigest()[:16]}.parquet"
 
 
 def rows_as_bytes(root: str, blocks: Sequence[Block], parts: Sequence[Sequence[Run]]) -> list[bytes]:
@@ -47,7 +47,7 @@ def rows_as_bytes(root: str, blocks: Sequence[Block], parts: Sequence[Sequence[R
         runs = [rows[i] for rows in parts]
         table = pa.concat_tables([_table(run, block.first) for run in runs]).unify_dictionaries()
         pulls = b"".join(run.pulls.astype("<i8").tobytes() for run in runs)
-        # Whole numbers are told by their differences, which is fast; all others have few values.
+        # Whole numbers are stored as their differences, which is fast; all others have few values.
         whole = [field.name for field in table.schema if pa.types.is_integer(field.type)]
         how: dict[str, Any] = {"use_dictionary": [name for name in table.column_names if name not in whole]}
         how |= {"column_encoding": dict.fromkeys(whole, "DELTA_BINARY_PACKED")}
@@ -125,8 +125,8 @@ def moments_as_bytes(root: str, blocks: Sequence[Block], parts: Sequence[Sequenc
             for c, keys in enumerate(run.keys):
                 for m, name in enumerate(moments.names):
                     head = {"agent": run.agent, **keys, "metric": name, "first": block.first}
-                    told = {"episodes": sums.n, "mean": sums.mean[c, m], "spread": sums.spread[c, m]}
-                    rows.append(head | told | {"positive": sums.up[c, m], "negative": sums.down[c, m]})
+                    numbers = {"episodes": sums.n, "mean": sums.mean[c, m], "spread": sums.spread[c, m]}
+                    rows.append(head | numbers | {"positive": sums.up[c, m], "negative": sums.down[c, m]})
         kinds = {"agent": pa.string(), "metric": pa.string()}
         kinds |= dict.fromkeys(("delta", "mean", "spread"), pa.float64())
         schema = pa.schema([(name, kinds.get(name, pa.int64())) for name in rows[0]])
@@ -182,6 +182,6 @@ def _read(source: Any, name: str, columns: list[str]) -> Any:
     """Some columns of a file that ought to have this name."""
     pq: Any = require("pyarrow.parquet", "a folder of results")
     table = pq.read_table(source, columns=columns, page_checksum_verification=True, use_threads=False)
-    if (told := table.schema.metadata[NAME].decode()) != name:
-        raise ValueError(f"it holds {told}")
+    if (found := table.schema.metadata[NAME].decode()) != name:
+        raise ValueError(f"it holds {found}")
     return table

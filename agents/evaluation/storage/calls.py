@@ -1,4 +1,4 @@
-"""Notes of the calls that work on a folder: who is at it now, and how long the pulls have taken."""
+"""Notes of the calls that work on a folder: which ones run now, and how long the pulls have taken."""
 
 from __future__ import annotations
 

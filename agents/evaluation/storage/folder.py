@@ -73,7 +73,7 @@ class Folder(Store):
         return [block for block in blocks if block in missing or self._discarded(block)]
 
     def _discarded(self, block: Block) -> bool:
-        """Whether a block is damaged: then it is told, and removed."""
+        """Whether a block is damaged: then there is a warning, and it is removed."""
         try:
             self.check(block)
         except ValueError as error:
@@ -86,7 +86,7 @@ class Folder(Store):
         """Refuse to be read while blocks are missing.
 
         Raises:
-            ValueError: telling how many.
+            ValueError: saying how many.
         """
         if self.awaited:
             raise ValueError(f"{self.place} is not complete: call evaluate again with the same out")
@@ -120,7 +120,7 @@ class Folder(Store):
 
     @contextlib.contextmanager
     def _reading(self, block: Block) -> Iterator[None]:
-        """Around all that reads a block: a `ValueError` tells whether it is missing, or what is wrong with it."""
+        """Around all that reads a block: a `ValueError` says whether it is missing, or what is wrong with it."""
         try:
             yield
         except FileNotFoundError:
@@ -176,8 +176,8 @@ class Folder(Store):
     def look(self) -> None:
         """See whether a run has ended that was to end when it is precise enough."""
         if self.awaited and self.place.has(ENDED):
-            told = json.loads(self.place.read(ENDED))
-            super().end(int(told["blocks"]), int(told["look"]))
+            ended = json.loads(self.place.read(ENDED))
+            super().end(int(ended["blocks"]), int(ended["look"]))
             self.awaited = False
 
     def end(self, count: int, look: int) -> None:
@@ -241,5 +241,5 @@ class StoredRun(Run):
 
     @property
     def seconds(self) -> float:  # type: ignore[override]
-        """Of one core, that all pulls take, by the notes of all calls; NaN where they tell nothing."""
+        """Of one core, that all pulls take, by the notes of all calls; NaN where they have none."""
         return self.total * self._folder.pace(self._place)

@@ -45,7 +45,7 @@ def claimed(
         identity: all that the rows depend on. settings: of the evaluation.
 
     Raises:
-        RefusedError: if the folder holds another evaluation, telling what differs, or settings that cannot be read.
+        RefusedError: if the folder holds another evaluation, naming what differs, or settings that cannot be read.
         WriteError: if it cannot be written to.
     """
     place = place_of(address)
@@ -141,9 +141,9 @@ def _settings(place: Place) -> dict[str, Any]:
     return found
 
 
-def _with_advice(place: Place, told: str) -> str:
+def _with_advice(place: Place, text: str) -> str:
     after = "; where it is removed, the same evaluation goes on from the blocks in that folder"
-    return told + after if _has_blocks(place) else told
+    return text + after if _has_blocks(place) else text
 
 
 def _has_blocks(place: Place) -> bool:
@@ -158,18 +158,18 @@ def root_of(identity: Mapping[str, Any]) -> str:
 
 def _differences(there: Mapping[str, Any], asked: Mapping[str, Any], within: str = "") -> list[str]:
     """What differs between two identities, in words."""
-    told = []
+    found = []
     for name in dict.fromkeys([*there, *asked]):
         one, other = there.get(name), asked.get(name)
         if isinstance(one, dict) and isinstance(other, dict):
-            told += _differences(one, other, f"{within}{name} ")
+            found += _differences(one, other, f"{within}{name} ")
         elif one != other:
             here, wanted = (
                 "missing" if value is None and name not in side else f"{value!r:.80}"
                 for value, side in ((one, there), (other, asked))
             )
-            told.append(f"{within}{name} is {here} there, {wanted} asked for")
-    return told
+            found.append(f"{within}{name} is {here} there, {wanted} asked for")
+    return found
 
 
 def holds(address: str | Path) -> bool:

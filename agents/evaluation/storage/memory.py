@@ -1,4 +1,4 @@
-"""`Store`: where the blocks of an evaluation are kept, here in memory, and what is known of the first ones."""
+"""`Store`: the blocks of an evaluation, kept in memory, and facts about the first ones."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Store:
 
     @contextmanager
     def at_work(self, told: Mapping[str, Any]) -> Iterator[bool]:
-        """Around the making of blocks; tells whether others make some at the same time. `told`: of this call."""
+        """Around the making of blocks; yields whether others make some at the same time. `told`: of this call."""
         yield False
 
     def advice(self) -> str | None:
@@ -82,7 +82,7 @@ class Store:
         return self._pulls[run], self._seconds[run]
 
     def pace(self, run: int) -> float:
-        """Seconds of one core that a pull of a run takes; NaN where nothing tells."""
+        """Seconds of one core that a pull of a run takes; NaN where nothing is known."""
         pulls, seconds = self.spent(run)
         return seconds / pulls if pulls else math.nan
 

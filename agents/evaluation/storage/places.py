@@ -1,4 +1,4 @@
-"""Folders on disks of this machine and elsewhere, in which a file has its name only once it is complete."""
+"""Local and remote folders. In them, a file has its name only once it is complete."""
 
 from __future__ import annotations
 
