@@ -51,7 +51,7 @@ def _check(name: str, found: Any) -> None:
             raise ValueError(f"solves of the agent {name!r:.200} must name problems, got {solves!r}")
     oracles = getattr(found, "oracles", {})
     if not isinstance(oracles, Mapping) or not all(
-        isinstance(key, str) and callable(true) for key, true in oracles.items()
+        isinstance(key, str) and callable(find) for key, find in oracles.items()
     ):
         raise ValueError(
             f"oracles of the agent {name!r:.200} must be a dict of functions of the problem and the true means, one "
@@ -301,7 +301,7 @@ class Recipe:
         """What an oracle is given of the fixed instance of an environment, but for the parameters that are given."""
         oracles, again = getattr(self.target, "oracles", {}), isinstance(self.target, Agent)
         if again:
-            oracles = {key: true for key, true in oracles.items() if key in self.target.told}
+            oracles = {key: find for key, find in oracles.items() if key in self.target.told}
         if not oracles or task.problem not in self.solves:
             return {}
         if getattr(self.target, "by_place", False) and getattr(asked(env_or_task, "setting"), "shuffle_arms", False):
@@ -312,10 +312,10 @@ class Recipe:
         if not hasattr(instance := asked(env_or_task, "instance"), "arms"):  # episodes have instances of their own
             return {}
         problem, truth = task.make_problem(), {}
-        for key, true in oracles.items():
+        for key, find in oracles.items():
             if key not in given:
                 with self._errors(f"the oracle of {key!r} of "):
-                    truth[key] = true(problem, instance.arms.means)
+                    truth[key] = find(problem, instance.arms.means)
         return truth
 
     def _certified(self, env_or_task: Any, task: Task, given: dict[str, Any], allowed: Collection[str]) -> Any:
