@@ -90,7 +90,8 @@ class Evaluate(EnvironmentCommand[Options]):
         from ..evaluation.rows import check_metric
 
         env_id, kwargs = environment_id(self.env_id), self.env_kwargs()
-        first = kwargs | ({"budget": min(self.budgets)} if self.budgets else {})
+        first = {name: value for name, value in kwargs.items() if name not in ("stop", "ranked")}  # are for models
+        first |= {"budget": min(self.budgets)} if self.budgets else {}
         first |= {"delta": self.deltas[0]} if self.deltas else {}
         env: Any = gym.make(env_id, actions="full", disable_env_checker=True, **first)
         solved, most = env.unwrapped.task.problem, env.unwrapped.task.budget

@@ -74,12 +74,13 @@ def warn_of_ranks(agent: Any, env_kwargs: Mapping[str, Any]) -> None:
     known = "ranked" in env_kwargs
     with contextlib.suppress(Exception):
         known = known or hasattr(asked(agent.get_env(), "setting"), "ranked")
-    if known or hasattr(getattr(agent, "policy", None), "any_arms") or hasattr(agent, "card"):
+    model = getattr(agent, "model", agent)
+    if known or hasattr(getattr(model, "policy", None), "any_arms") or getattr(agent, "card", None):
         return
-    if _by_spaces(agent)[0] == "belief":
+    if _by_spaces(model)[0] == "belief":
         warnings.warn(
             "a model that was loaded without its environment does not know whether its arms were ranked, and is played "
-            "on arms that are not: say ranked=True or ranked=False in env_kwargs",
+            "on arms that are not: say ranked=True or ranked=False in env_kwargs (--ranked, --no-ranked)",
             UserWarning,
             stacklevel=2,
         )

@@ -119,6 +119,9 @@ def test_a_model_without_environment_is_told_by_env_kwargs(tmp_path: Path, ranke
         assert forms_of(bare) == Forms("arm", observation, False, False)  # by its spaces
         assert not np.array_equal(scores(bare, PLAIN), wanted)
     assert any("ranked" in str(one.message) for one in said) == (observation == "belief")
+    if observation == "belief":  # nor does the file say so
+        with pytest.warns(UserWarning, match="ranked"):
+            agents.evaluate(str(tmp_path / "model.zip"), ID, episodes=2, env_kwargs=PLAIN, trust=True)
 
 
 @pytest.mark.parametrize("observation", ["statistics", "belief"])
