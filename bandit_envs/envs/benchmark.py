@@ -6,11 +6,9 @@ uniform sampling and the best value that was known when version 1 was made. Both
 
 from __future__ import annotations
 
-import csv
 import functools
-import tomllib
 from dataclasses import dataclass
-from importlib import resources
+from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
@@ -79,7 +77,10 @@ def benchmark_tasks(set: str = "v1") -> tuple[BenchmarkTask, ...]:
 
 @functools.cache
 def _tasks() -> list[tuple[BenchmarkTask, bool]]:
-    folder = resources.files("bandit_envs")
+    import csv  # here, so that the import of the package is quick
+    import tomllib
+
+    folder = Path(__file__).parents[1]
     table = tomllib.loads(folder.joinpath("benchmark-v1.toml").read_text(encoding="utf-8"))
     lines = folder.joinpath("references-v1.csv").read_text(encoding="utf-8").splitlines()
     known = {row["task"]: row for row in csv.DictReader(lines)}

@@ -426,7 +426,7 @@ def shortened(value: Any) -> Any:
 
 def test_the_races_of_the_documentation_are_written_by_its_commands(tmp_path: Path, data_folder: Path) -> None:
     text = (DOCS / "pictures.md").read_text().replace("\\\n", " ")
-    lines = re.findall(r"^    bandit-envs (race .*)$", text, re.MULTILINE)
+    lines = re.findall(r"^(?:    )?bandit-envs (race .*)$", text, re.MULTILINE)
     names = {shlex.split(line)[-1] for line in lines}
     assert names == {f"docs/races/{path.name}" for path in (DOCS / "races").iterdir()}
     assert {Path(name).name for name in names} == set(re.findall(r'(?:href|src)="(race-[\w-]+\.html)', text))
