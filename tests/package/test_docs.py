@@ -182,6 +182,16 @@ def test_the_reference_names_what_exists():
 TREE = re.compile(r"^```{toctree}\n(.*?)\n\n(.*?)\n```$", re.MULTILINE | re.DOTALL)
 
 
+def test_the_classes_of_all_agents_are_listed():
+    page = (ROOT / "docs" / "api-algorithms.md").read_text()
+    kinds = {name: recipe_of(AGENTS.find(name)).target for name in AGENTS if name not in LEARNED}
+    missing = [
+        name for name, kind in kinds.items() if f"autoclass:: {kind.__module__}.{kind.__qualname__}\n" not in page
+    ]
+    assert missing == []
+    assert all(f"`{name}`" in page for name in kinds)
+
+
 def test_the_index_lists_every_page():
     """In four trees, whose pages may have trees of their own."""
     docs = ROOT / "docs"
