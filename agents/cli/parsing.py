@@ -16,7 +16,6 @@ import tyro
 import bandit_envs
 
 from ..evaluation.progress import compilation_noted
-from .benchmark import Benchmark
 from .environment import EnvironmentCommand, EnvironmentOptions, import_problems, problem_options_type
 from .evaluate import Evaluate
 from .list import List
@@ -32,7 +31,6 @@ __all__ = ["COMMANDS", "main", "parse"]
 COMMANDS: dict[str, type[Command]] = {
     "list": List,
     "evaluate": Evaluate,
-    "benchmark": Benchmark,
     "train": Train,
     "plot": Plot,
     "report": Report,
