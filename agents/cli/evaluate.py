@@ -13,7 +13,7 @@ import agents
 
 from ..core.files import try_out
 from ..evaluation.environment import environment_id, importable
-from ..evaluation.plan import check_delta
+from ..evaluation.plan import OF_MODELS, check_delta
 from ..evaluation.report import report
 from ..registry import AGENTS, LEARNED, recipe_of
 from .environment import EnvironmentCommand, Options
@@ -90,7 +90,7 @@ class Evaluate(EnvironmentCommand[Options]):
         from ..evaluation.rows import check_metric
 
         env_id, kwargs = environment_id(self.env_id), self.env_kwargs()
-        first = {name: value for name, value in kwargs.items() if name not in ("stop", "ranked")}  # are for models
+        first = {name: value for name, value in kwargs.items() if name not in OF_MODELS}
         first |= {"budget": min(self.budgets)} if self.budgets else {}
         first |= {"delta": self.deltas[0]} if self.deltas else {}
         env: Any = gym.make(env_id, actions="full", disable_env_checker=True, **first)

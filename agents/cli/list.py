@@ -45,8 +45,9 @@ class List(Command):
             return
         width = shutil.get_terminal_size((120, 24)).columns
         tables = {"environments": _environments, "instances": _instances, "distributions": _arms, "agents": _agents}
-        tables["laws"] = _arms  # the old name
-        chosen = list(tables)[:-1] if self.what is None else [self.what]
+        chosen = (
+            tables if self.what is None else ("distributions" if self.what == "laws" else self.what,)
+        )  # its old name
         print("\n\n".join(table(*tables[name](), width=width) for name in chosen))
 
 

@@ -285,7 +285,9 @@ class Certified(Agent):
     def __setstate__(self, state: Mapping[str, Any]) -> None:
         vars(self).update(state)
         self._inherit(self.agent)
-        chosen = {name: value for name, value in self._parameters.items() if name in OPTIONS[:3]}
+        chosen = {
+            name: value for name, value in self._parameters.items() if name in ("distribution", "boundary", "rho")
+        }
         self.certifier = self.task.certifier(**chosen)
 
     @cached_property

@@ -22,7 +22,7 @@ from .agent import FLOAT, INT, Agent, Bools, Floats, Ints, Observation, unfit
 from .bulk import BOOK, Plans, Sums, Times, following, plan_of, watch
 from .spellings import AgentState
 
-__all__ = ["BulkPolicy", "PlansPulls", "RoundState", "RoundPolicy"]
+__all__ = ["BulkPolicy", "PlansPulls", "RoundPolicy", "RoundState"]
 
 
 @slot_kernel

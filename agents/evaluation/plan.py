@@ -31,10 +31,11 @@ from .lower_bound import lower_bound_of
 from .rows import Run
 
 __all__ = [
-    "Plan", "bounds_of", "certifier_of", "check_delta", "check_end", "error_probabilities", "keywords", "make_envs",
-    "most_pulls", "plans_of", "plays", "pull_numbers",
+    "OF_MODELS", "Plan", "bounds_of", "certifier_of", "check_delta", "check_end", "error_probabilities", "keywords",
+    "make_envs", "most_pulls", "plans_of", "plays", "pull_numbers",
 ]  # fmt: skip
 
+OF_MODELS = frozenset({"stop", "ranked"})  # keywords of environments that only models take
 MEMORY = 2**28  # bytes that the arrays of one batch may take, roughly
 
 
@@ -266,13 +267,17 @@ def _batch_size(envs: PureExplorationVectorEnv, episodes: int, batch: int | None
     return math.ceil(episodes / math.ceil(episodes / most))  # batches of equal size: no slot idles in the last
 
 
+def _several(values: Any) -> bool:
+    """Whether these are a list of values; an array of NumPy without dimensions only looks iterable."""
+    listed = isinstance(values, Iterable) and not isinstance(values, (str, bytes, Mapping))
+    return listed and getattr(values, "ndim", 1) > 0
+
+
 def pull_numbers(name: str, values: Iterable[int] | None) -> list[int] | None:
     """`at` or `budgets`: checked, each once, in order."""
     if values is None:
         return None
-    listed = isinstance(values, Iterable) and not isinstance(values, (str, bytes, Mapping))
-    listed = listed and getattr(values, "ndim", 1) > 0  # an array of NumPy without dimensions looks iterable
-    if not listed or not (numbers := sorted({integer(name, value, 1, PULLS_LIMIT - 1) for value in values})):
+    if not _several(values) or not (numbers := sorted({integer(name, value, 1, PULLS_LIMIT - 1) for value in values})):
         raise ValueError(f"{name} must be a list of numbers of pulls, one at least, or None, got {values!r:.200}")
     return numbers
 
@@ -281,9 +286,7 @@ def error_probabilities(values: Iterable[float] | None) -> list[float] | None:
     """`deltas`: checked, from the largest to the smallest, as the pulls that they take grow."""
     if values is None:
         return None
-    listed = isinstance(values, Iterable) and not isinstance(values, (str, bytes, Mapping))
-    listed = listed and getattr(values, "ndim", 1) > 0
-    numbers = [number("deltas", value, 0, 1, above=True, below=True) for value in values] if listed else []
+    numbers = [number("deltas", value, 0, 1, above=True, below=True) for value in values] if _several(values) else []
     if not numbers or len(set(numbers)) < len(numbers):
         raise ValueError(f"deltas must be a list of numbers in (0, 1), one at least and each once, got {values!r:.200}")
     return sorted(numbers, reverse=True)
@@ -299,6 +302,6 @@ def keywords(env_kwargs: Any) -> dict[str, Any]:
     for name in (*chosen, "vector_kwargs", "wrappers"):
         if name in env_kwargs:
             raise ValueError(f"evaluate chooses {name!r} itself; take it out of env_kwargs")
-    for name in {"stop", "ranked"} & set(env_kwargs):  # which are for models, and may reach no environment
+    for name in OF_MODELS & set(env_kwargs):  # they may reach no environment
         flag(name, env_kwargs[name])
     return dict(env_kwargs)

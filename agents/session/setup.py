@@ -59,7 +59,7 @@ def task_from_facts(facts: Mapping[str, Any]) -> tuple[Task, list[str] | None]:
     arms, names = given["arms"], None
     if isinstance(arms, Sequence) and not isinstance(arms, str):
         names, arms = list(arms), len(arms)
-    if isinstance(arms, Sequence) or integer("arms", arms) < 2:
+    if isinstance(arms, str) or integer("arms", arms) < 2:
         allowed = "a number of arms, two at least, or a list of their names"
         raise ValueError(f"arms must be {allowed}, got {given['arms']!r:.200}")
     known: list[str] = [name for name in ("range", "sigma") if name in given]

@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
-from . import arms
-from .arms import DISTRIBUTIONS, Arms, Bernoulli, Categorical, Gaussian, Resampled, Tabulated, Uniform
+from .arms import (
+    DISTRIBUTIONS,
+    Arms,
+    Bernoulli,
+    Categorical,
+    Gaussian,
+    Resampled,
+    Tabulated,
+    Uniform,
+    register_distribution,
+    register_law,
+)
 from .datasets import Captions, captions
 from .instance import Instance, Sampler, from_table
 from .lookup import INSTANCES, register_instance
@@ -12,9 +22,8 @@ from .prompts import PromptSelection
 from .registry import Registry
 from .tables import Measurement, Measurements, measurements
 
-register_distribution, register_law = arms.register_distribution, arms.register_law
 __all__ = [
-    "Arms", "Bernoulli", "Captions", "Categorical", "Gaussian", "INSTANCES", "Instance", "DISTRIBUTIONS", "Measurement",
+    "Arms", "Bernoulli", "Captions", "Categorical", "DISTRIBUTIONS", "Gaussian", "INSTANCES", "Instance", "Measurement",
     "Measurements", "Polyhedra", "PromptSelection", "Registry", "Resampled", "Sampler", "Tabulated", "Uniform",
     "captions", "from_table", "measurements", "register_distribution", "register_instance", "register_law",
 ]  # fmt: skip
