@@ -71,10 +71,9 @@ def forms_of(agent: Any, env_kwargs: Mapping[str, Any] | None = None) -> Forms:
 
 def warn_of_ranks(agent: Any, env_kwargs: Mapping[str, Any]) -> None:
     """Warn where nothing tells whether a model of Stable-Baselines3 was trained on ranked arms."""
-    known = "ranked" in env_kwargs
+    known, model = "ranked" in env_kwargs, getattr(agent, "model", agent)
     with contextlib.suppress(Exception):
-        known = known or hasattr(asked(agent.get_env(), "setting"), "ranked")
-    model = getattr(agent, "model", agent)
+        known = known or hasattr(asked(model.get_env(), "setting"), "ranked")
     if known or hasattr(getattr(model, "policy", None), "any_arms") or getattr(agent, "card", None):
         return
     if _by_spaces(model)[0] == "belief":
