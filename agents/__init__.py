@@ -13,6 +13,8 @@ from .core import Agent, BulkPolicy, IndexPolicy, PlanPolicy, RoundPolicy
 from .registry import make, names, register
 
 if TYPE_CHECKING:
+    from .benchmarking import Benchmark as Benchmark
+    from .benchmarking import benchmark as benchmark
     from .evaluation import Evaluation as Evaluation
     from .evaluation import evaluate as evaluate
     from .evaluation import play as play
@@ -28,8 +30,10 @@ if TYPE_CHECKING:
 # Names that are imported when they are first asked for, and the modules that hold them. `train` and `load` come with
 # PyTorch and Stable-Baselines3, `evolve` with cmaes.
 _ON_USE = {
+    "Benchmark": ".benchmarking",
     "Session": ".session",
     "Evaluation": ".evaluation",
+    "benchmark": ".benchmarking",
     "evaluate": ".evaluation",
     "evolve": ".evolved.evolution",
     "load": ".learned",
@@ -43,12 +47,14 @@ _ON_USE = {
 
 __all__ = [
     "Agent",
+    "Benchmark",
     "BulkPolicy",
     "Evaluation",
     "IndexPolicy",
     "PlanPolicy",
     "RoundPolicy",
     "Session",
+    "benchmark",
     "evaluate",
     "evolve",
     "load",

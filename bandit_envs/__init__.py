@@ -9,9 +9,11 @@ from __future__ import annotations
 from .envs import (
     ENVIRONMENTS,
     FEATURES,
+    BenchmarkTask,
     History,
     PureExplorationEnv,
     PureExplorationVectorEnv,
+    benchmark_tasks,
     register_problem,
 )
 from .instances import (
@@ -47,10 +49,10 @@ from .simulation import Simulation
 __version__ = "0.2.0"
 __getattr__ = follow  # names of before
 __all__ = [
-    "AllGood", "Arms", "Bernoulli", "BestArm", "Captions", "Categorical", "DISTRIBUTIONS",
+    "AllGood", "Arms", "BenchmarkTask", "Bernoulli", "BestArm", "Captions", "Categorical", "DISTRIBUTIONS",
     "ENVIRONMENTS", "FEATURES", "Feasible", "Gaussian", "History", "INSTANCES", "Instance", "Measurement",
     "Measurements", "PROBLEMS", "Polyhedra", "Polyhedron", "Problem", "PromptSelection", "PureExplorationEnv",
     "PureExplorationVectorEnv", "Registry", "Resampled", "Sampler", "SetProblem", "Simulation", "Tabulated", "Task",
-    "Threshold", "TopK", "Uniform", "agent_uniforms", "captions", "from_table", "measurements",
+    "Threshold", "TopK", "Uniform", "agent_uniforms", "benchmark_tasks", "captions", "from_table", "measurements",
     "register_distribution", "register_instance", "register_law", "register_problem",
 ]  # fmt: skip

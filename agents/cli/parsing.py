@@ -16,6 +16,7 @@ import tyro
 import bandit_envs
 
 from ..evaluation.progress import compilation_noted
+from .benchmark import Benchmark
 from .environment import EnvironmentCommand, EnvironmentOptions, import_problems, problem_options_type
 from .evaluate import Evaluate
 from .list import List
@@ -31,6 +32,7 @@ __all__ = ["COMMANDS", "main", "parse"]
 COMMANDS: dict[str, type[Command]] = {
     "list": List,
     "evaluate": Evaluate,
+    "benchmark": Benchmark,
     "train": Train,
     "plot": Plot,
     "report": Report,

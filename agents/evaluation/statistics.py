@@ -29,6 +29,7 @@ from numpy.typing import ArrayLike, NDArray
 __all__ = [
     "PairedDifference",
     "bootstrap_mean",
+    "bootstrap_means",
     "clopper_pearson",
     "holm",
     "mcnemar_midp",
@@ -206,10 +207,15 @@ def bootstrap_mean(x: ArrayLike, level: float = 0.95, resamples: int = 2000, see
 
         centre, half = origin + rows.mean(axis=0), ndtri(1 - tail) * rows.std(axis=0, ddof=1) / math.sqrt(n)
         return centre - half, centre + half
-    rng, flat = np.random.default_rng(seed), rows.reshape(n, -1)
-    means = np.concatenate([_resampled(rng, block, n) @ flat for block in _blocks(resamples, n)]) / n  # (resamples, M)
+    means = bootstrap_means(rows.reshape(n, -1), resamples, seed)
     low, high = np.quantile(means, (tail, 1 - tail), axis=0).reshape(2, *rows.shape[1:])
     return origin + low, origin + high
+
+
+def bootstrap_means(x: Floats, resamples: int, seed: int) -> Floats:
+    """Means of resamples of episodes, (n, ...) -> (resamples, ...): resamples with the same seed and n are the same."""
+    rng, n = np.random.default_rng(seed), len(x)
+    return np.concatenate([_resampled(rng, block, n) @ x for block in _blocks(resamples, n)]) / n
 
 
 def paired_difference(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .benchmark import BenchmarkTask, benchmark_tasks
 from .catalogue import ENVIRONMENTS, register_problem
 from .drawing import image, limits_of
 from .env import PureExplorationEnv, fresh_root
@@ -12,7 +13,7 @@ from .vector import PureExplorationVectorEnv
 from .views import View, Viewer, arms_that_matter, boundary_of, outline
 
 __all__ = [
-    "ENVIRONMENTS", "FEATURES", "FeatureTable", "History", "PureExplorationEnv",
-    "PureExplorationVectorEnv", "View", "Viewer", "arms_that_matter", "boundary_of",
+    "BenchmarkTask", "ENVIRONMENTS", "FEATURES", "FeatureTable", "History", "PureExplorationEnv",
+    "PureExplorationVectorEnv", "View", "Viewer", "arms_that_matter", "benchmark_tasks", "boundary_of",
     "entries_of", "fresh_root", "image", "limits_of", "outline", "register_problem", "tally",
 ]  # fmt: skip

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..kernels import rng
 from ..kernels.checks import flag, integer, number
 from . import datasets, polyhedra
-from .arms import Arms, Bernoulli, Gaussian, Resampled, Uniform
+from .arms import Arms, Bernoulli, Categorical, Gaussian, Resampled, Uniform
 from .instance import Instance, NamedInstance, Sampler
 
 __all__ = ["PAPERS"]
@@ -39,9 +39,11 @@ def _tao(number: int) -> Callable[[], Instance]:
 def _captions(contest: int) -> Callable[..., Instance]:
     """The captions of a contest, which Mason et al. 2020 rate."""
 
-    def build(folder: str | None = None) -> Instance:
+    def build(folder: str | None = None, every: int = 1) -> Instance:
         defaults = {"AllGood": {"epsilon": 0.1, "multiplicative": True, "delta": 0.1}}
-        return Instance(datasets.captions(contest, folder).arms(), f"captions-{contest}", defaults)
+        counts = datasets.captions(contest, folder).counts[:: integer("every", every, 1)]
+        name = f"captions-{contest}" + (f"(every={every})" if every > 1 else "")
+        return Instance(Categorical([1, 2, 3], counts), name, defaults)
 
     return build
 

@@ -42,7 +42,7 @@ FRAMES = ["--frames", "3"]
 TRAIN = ["--seconds", "1", "--hyperparameters", "held_out=50", "checkpoints=1"]
 EVOLVE = ["--steps", "1", "--hyperparameters", "held_out=1", "episodes=10", "population=4"]
 QUICK = {"evaluate": FEW, "train": TRAIN, "race": FRAMES, "watch": FRAMES}
-QUICK |= {"list": [], "plot": [], "report": [], "--version": [], "session": []}
+QUICK |= {"benchmark": [], "list": [], "plot": [], "report": [], "--version": [], "session": []}
 
 
 @dataclass(frozen=True)

@@ -45,6 +45,7 @@ ORDER: dict[str, list[str]] = {
         "evolved.candidates evolved.search evolved.space",
         "evolved.evolution evolved.__init__ learned figures",
         "pictures promises testing",
+        "benchmarking",
         "__init__",
         "cli",
         "__main__",

@@ -1,0 +1,60 @@
+"""Scores of the benchmark: 0 is uniform sampling, 1 the best that is known."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bandit_envs import BenchmarkTask
+
+from ..evaluation.statistics import bootstrap_means
+
+__all__ = ["REPLICATES", "interquartile_mean", "profile", "replicates", "score", "within"]
+
+REPLICATES = 2000  # of the stratified bootstrap
+Floats = NDArray[np.float64]
+
+
+def score(task: BenchmarkTask, value: Floats | float) -> Floats:
+    """The score of mean values on a task, elementwise.
+
+    With a budget: (value - uniform) / (best - uniform), of mean scores. With a delta: log(uniform / value) /
+    log(uniform / best), of mean pulls, so that half the pulls are the same gain from wherever one starts.
+    """
+    x = np.asarray(value, np.float64)
+    if task.fixed_confidence:
+        return np.asarray(np.log(task.uniform / x) / math.log(task.uniform / task.best))
+    return np.asarray((x - task.uniform) / (task.best - task.uniform))
+
+
+def interquartile_mean(scores: Floats) -> Floats:
+    """The mean of the middle half of the tasks, (..., tasks) -> (...): Agarwal et al. 2021, section 4.3.
+
+    Where a quarter of the tasks is no whole number, it is rounded down, as by `scipy.stats.trim_mean`.
+    """
+    ordered = np.sort(scores, axis=-1)
+    n = ordered.shape[-1]
+    return np.asarray(ordered[..., n // 4 : n - n // 4].mean(axis=-1))
+
+
+def replicates(task: BenchmarkTask, episodes: Floats, seed: int) -> Floats:
+    """Scores of bootstrap resamples of the episodes of one task, (REPLICATES,).
+
+    Args:
+        episodes: the score, or the pulls, of each episode, (n,). seed: of the resamples.
+    """
+    return score(task, bootstrap_means(episodes, REPLICATES, seed))
+
+
+def within(samples: Floats, level: float = 0.95) -> tuple[float, float]:
+    """The percentile interval of bootstrap samples."""
+    low, high = np.quantile(samples, [(1 - level) / 2, (1 + level) / 2])
+    return float(low), float(high)
+
+
+def profile(scores: Mapping[str, Sequence[float]], levels: Floats) -> dict[str, Floats]:
+    """The share of tasks on which an agent reaches more than each level: Agarwal et al. 2021, section 4.2."""
+    return {agent: np.mean(np.asarray(own)[:, None] > levels, axis=0) for agent, own in scores.items()}

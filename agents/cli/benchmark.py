@@ -1,0 +1,65 @@
+"""`bandit-envs benchmark`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from tyro.conf import Positional, arg
+
+import agents
+
+from ..core.files import try_out
+from ..evaluation.report import table
+from .options import Address, Command, Switch
+
+__all__ = ["Benchmark"]
+
+
+@dataclass(frozen=True)
+class Benchmark(Command):
+    """Play agents on the tasks of the benchmark, and score them: 0 is uniform sampling, 1 the best that is known.
+
+    Examples:
+      bandit-envs benchmark lsa top-two --set quick
+      bandit-envs benchmark "mine.agents:NearestFirst" --out results/benchmark --jobs -1
+      bandit-envs benchmark ppo.zip --set quick
+    """
+
+    agents: Positional[Annotated[tuple[str, ...], arg(metavar="AGENT")]]
+    """Names (see `bandit-envs list agents`), possibly with parameters, agents of one's own as "module:Class(alpha=2)",
+    and paths of saved models (.zip)."""
+    set: Literal["v1", "quick"] = "v1"
+    """v1: all tasks; quick: one of each group, in a minute."""
+    out: Address = None
+    """Folder for the episodes, with table.csv, summary.csv, benchmark.png and benchmark.html. The same command goes on
+    where it was killed."""
+    jobs: Annotated[int, arg(metavar="N")] = 1
+    """Blocks of episodes that run at the same time, -1 for as many as there are cores; the result does not depend on
+    it."""
+    trust: Switch = False
+    """Load models (.zip) that others than this package have written, too: loading one runs the code of its maker."""
+    progress: Switch = True
+    """Nothing on how far the run is."""
+
+    def run(self) -> None:
+        """Play, print the scores and write the page."""
+        if self.out is not None:
+            try_out(Path(self.out) / "benchmark.html", folder=True)
+        result = agents.benchmark(
+            list(self.agents), self.set, self.out, self.jobs, progress=self.progress, trust=self.trust
+        )
+        summary = result.summary()
+        names = [str(name) for name in summary if f"{name}_low" in summary]
+        rows = [[row["agent"], *(_shown(row, name) for name in names)] for _, row in summary.iterrows()]
+        print(table(["agent", *names], rows))
+        for cell in (cell for own in result.cells.values() for cell in own if cell.note):
+            print(f"{cell.agent} on {cell.task.name} {cell.note}")
+        if self.out is not None:
+            print(f"\nwrote {result.save(self.out)}")
+
+
+def _shown(row: Any, name: str) -> str:
+    score, low, high = row[name], row[f"{name}_low"], row[f"{name}_high"]
+    return "" if score != score else f"{score:.2f} [{low:.2f}, {high:.2f}]"

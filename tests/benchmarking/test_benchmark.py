@@ -1,0 +1,245 @@
+"""The benchmark: tasks, scores by hand, the command, agents of strangers, broken agents, models."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from refusals import table
+
+import agents
+import bandit_envs
+from agents.benchmarking import run
+from agents.benchmarking.scores import interquartile_mean, profile, replicates, score, within
+from agents.cli import main
+from bandit_envs import BenchmarkTask, benchmark_tasks
+
+pytest.importorskip("pandas")
+
+BUDGET = BenchmarkTask("a", "Threshold", {"budget": 60}, 40, 3, 4, "", 0.8, 0.9, "lsa")
+DELTA = BenchmarkTask("b", "Threshold", {"delta": 0.1, "max_pulls": 4000}, 40, 3, 4, "", 800.0, 200.0, "evidence")
+
+
+# --- tasks ------------------------------------------------------------------------------------------------------------
+
+
+def test_tasks_are_declared_once_and_can_be_stepped() -> None:
+    tasks, quick = benchmark_tasks(), benchmark_tasks("quick")
+    assert 30 <= len(tasks) <= 40
+    assert len({task.name for task in tasks}) == len(tasks)
+    assert {task.group for task in quick} == {task.group for task in tasks}
+    assert len(quick) == len({task.group for task in quick}) == 10
+    assert all(task in tasks for task in quick)
+    for task in quick:
+        env = task.env(actions="arm")
+        env.reset(seed=task.root)
+        assert env.unwrapped.task.problem == task.problem
+        assert env.unwrapped.task.delta == task.kwargs.get("delta")
+        env.step(0)
+
+
+def test_no_stored_model_has_seen_the_root() -> None:
+    """None of the roots in the cards of models, of learning, choosing and judging, is that of the tasks."""
+    [root] = {task.root for task in benchmark_tasks()}
+    cards = [path.read_text() for path in (Path(agents.__file__).parent / "models").glob("*.json")]
+    assert cards
+    assert all('"root"' in card for card in cards)
+    assert not any(str(root) in card for card in cards)
+
+
+def test_references_are_those_of_the_table() -> None:
+    """`uniform` is 0 everywhere; nobody who is valid, told nothing and never cut is above 1."""
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.read_csv(Path(agents.__file__).parent / "benchmarking" / "v1.csv", keep_default_na=True)
+    assert (frame[frame["agent"] == "uniform"]["score"].abs() < 1e-3).all()
+    assert frame[frame["note"].isna()]["score"].max() <= 1.0
+    assert frame[["score_low", "score_high"]].notna().all(axis=None)
+    by_task = frame.set_index(["task", "agent"])
+    for task in benchmark_tasks():
+        assert by_task.loc[(task.name, task.best_agent), "score"] == pytest.approx(1.0, abs=1e-4)
+        assert by_task.loc[(task.name, "uniform"), "value"] == pytest.approx(task.uniform, rel=1e-6)
+    told = tomllib.loads((Path(bandit_envs.__file__).parent / "benchmark-v1.toml").read_text())
+    assert [row["name"] for row in told["task"]] == [task.name for task in benchmark_tasks()]
+
+
+# --- scores -----------------------------------------------------------------------------------------------------------
+
+
+def test_scores_by_hand() -> None:
+    assert score(BUDGET, np.array([0.8, 0.9, 0.85, 0.7])) == pytest.approx([0.0, 1.0, 0.5, -1.0])
+    assert score(DELTA, np.array([800.0, 200.0, 400.0, 1600.0])) == pytest.approx([0.0, 1.0, 0.5, -0.5])
+
+
+def test_interquartile_means_by_hand_and_by_scipy() -> None:
+    stats = pytest.importorskip("scipy.stats")
+    assert interquartile_mean(np.array([9.0, 1.0, 2.0, -7.0])) == pytest.approx(1.5)
+    assert interquartile_mean(np.array([3.0])) == pytest.approx(3.0)
+    for n in (2, 5, 10, 37):
+        x = np.random.default_rng(n).normal(size=(3, n))
+        assert interquartile_mean(x) == pytest.approx(stats.trim_mean(x, 0.25, axis=-1))
+
+
+def test_profiles_by_hand() -> None:
+    found = profile({"a": [0.0, 0.5, 1.0, 1.2]}, np.array([-0.1, 0.5, 1.0]))
+    assert found["a"].tolist() == [1.0, 0.5, 0.25]
+
+
+def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
+    """Of 95 % intervals of 400 samples, fewer than 355 hold the truth with probability below 1e-5."""
+    rng, held = np.random.default_rng(0), 0
+    for seed in range(400):
+        low, high = within(replicates(BUDGET, rng.normal(0.85, 0.2, 60), seed))
+        held += low <= 0.5 <= high
+    assert held >= 355
+    assert held < 400
+
+
+# --- agents -----------------------------------------------------------------------------------------------------------
+
+
+class Own(agents.Agent):
+    """Pulls the arm with the fewest pulls."""
+
+    name = "own"
+    solves = agents.core.ALL_PROBLEMS
+
+    def choose(self, observation: Any, state: Any) -> Any:
+        return observation["pulls"].argmin(axis=1)
+
+
+class Endless(Own):
+    """Never ends by itself, which environments with `max_pulls` bear."""
+
+    name = "endless"
+    stops = True
+
+
+class Wrong(Own):
+    """Answers the opposite at once."""
+
+    name = "wrong"
+    solves = ("Threshold",)
+    stops = True
+
+    def choose(self, observation: Any, state: Any) -> Any:
+        return np.where(observation["pulls"].sum(axis=1) >= 20, self.task.stop, observation["pulls"].argmin(axis=1))
+
+    def recommend(self, observation: Any, state: Any = None, slots: Any = None) -> Any:
+        return ~super().recommend(observation, state, slots)
+
+
+class Shapeless(Own):
+    """Its actions have another shape once it has pulled ten times."""
+
+    name = "shapeless"
+
+    def choose(self, observation: Any, state: Any) -> Any:
+        arms = observation["pulls"].argmin(axis=1)
+        return arms if observation["pulls"].sum() < 10 else arms[:, None]
+
+
+@pytest.fixture
+def tiny(monkeypatch: pytest.MonkeyPatch) -> tuple[BenchmarkTask, ...]:
+    """The quick set with 30 episodes each."""
+    tasks = tuple(dataclasses.replace(task, episodes=30) for task in benchmark_tasks("quick"))
+    monkeypatch.setattr(run, "benchmark_tasks", lambda set: tasks)
+    return tasks
+
+
+def test_agents_are_scored_where_they_play(tiny: tuple[BenchmarkTask, ...]) -> None:
+    pandas = pytest.importorskip("pandas")
+    result = agents.benchmark({"own": Own, "lsa": "lsa", "static": "static"}, "quick")
+    frame = result.table
+    assert len(frame) == 3 * len(tiny)
+    own = frame[frame["agent"] == "own"]
+    assert own[["score", "score_low", "score_high"]].notna().all(axis=None)
+    with_lsa = {group for group, some in frame[frame["agent"] == "lsa"].groupby("group") if some["score"].notna().any()}
+    assert with_lsa == {"threshold_budget", "threshold_delta", "feasible_budget", "feasible_delta"}
+    summary = result.summary().set_index("agent")
+    assert list(summary.columns[:3]) == ["score", "score_low", "score_high"]
+    assert summary.index[0] == "own"
+    assert pandas.isna(summary.loc["lsa", "score"])
+    assert summary.loc["lsa", "threshold_budget"] > summary.loc["own", "threshold_budget"]
+    assert summary.loc["own", "score_low"] <= summary.loc["own", "score"] <= summary.loc["own", "score_high"]
+    assert set(result.profile()) == {"own"}
+    told = frame.set_index(["agent", "task"])["note"]
+    assert told["static", "threshold-line-delta"] == run.ORACLE
+    assert "static" in told["static", "threshold-prior-10"]  # fresh arms: there is no truth to be told
+
+
+def test_broken_agents(tiny: tuple[BenchmarkTask, ...]) -> None:
+    frame = agents.benchmark({"endless": Endless, "wrong": Wrong}, "quick").table.set_index(["agent", "task"])
+    assert frame.loc[("endless", "threshold-line-delta"), "note"] == run.CUT
+    assert frame.loc[("endless", "threshold-line-delta"), "value"] == 20_000
+    assert frame.loc[("wrong", "threshold-line-delta"), "note"] == run.INVALID
+    assert frame.loc[("wrong", "threshold-line-delta"), ["score", "score_low", "score_high"]].tolist() == [0, 0, 0]
+    assert frame.loc[("wrong", "threshold-prior-10"), "score"] < -1
+    with pytest.raises(ValueError, match="threshold-prior-10"):
+        agents.benchmark(Shapeless, "quick")
+
+
+def test_a_broken_off_run_goes_on_to_the_same_table(
+    tiny: tuple[BenchmarkTask, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole, played = agents.benchmark(["uniform", "apt"], "quick"), []
+
+    def breaks(*given: Any, **named: Any) -> Any:
+        played.append(given)
+        if len(played) == 4:
+            raise KeyboardInterrupt
+        return agents.evaluate(*given, **named)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(run, "evaluate", breaks)
+        with pytest.raises(KeyboardInterrupt):
+            agents.benchmark(["uniform", "apt"], "quick", tmp_path)
+    assert (tmp_path / "threshold-prior-10" / "uniform").is_dir()
+    again = agents.benchmark(["uniform", "apt"], "quick", tmp_path, jobs=2)
+    assert again.table.equals(whole.table)
+    assert again.summary().equals(whole.summary())
+
+
+@pytest.mark.slow
+def test_a_sample_of_the_committed_table_is_played_again() -> None:
+    """Three cells: the value of each, to a thousandth of its own interval."""
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.read_csv(Path(agents.__file__).parent / "benchmarking" / "v1.csv")
+    quick = {task.name: task for task in benchmark_tasks("quick")}
+    cells = frame[frame["task"].isin(quick) & ~frame["agent"].isin(["ppo", "look-ahead", "racing", "lil-ucb"])]
+    for _, row in cells.sample(3, random_state=46).iterrows():
+        [recipe] = run.recipes_of(row["agent"]).values()
+        cell = run._cell(quick[row["task"]], row["agent"], recipe, None, 1, False)
+        assert cell.value == pytest.approx(row["value"], rel=1e-3), (row["task"], row["agent"])
+
+
+def test_the_command_writes_tables_and_a_page(
+    tiny: tuple[BenchmarkTask, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("matplotlib")
+    main(["benchmark", "uniform", "apt", "--set", "quick", "--out", str(tmp_path), "--no-progress"])
+    shown = capsys.readouterr().out
+    assert "uniform" in shown
+    assert "apt on best-prior-10 does not take it" in shown
+    assert {"table.csv", "summary.csv", "benchmark.png", "benchmark.html"} <= {path.name for path in tmp_path.iterdir()}
+    page = (tmp_path / "benchmark.html").read_text()
+    assert all(task.name in page for task in tiny)
+    assert page.count("data:image/png") == 1
+    assert not math.isnan(agents.benchmark("uniform", "quick", tmp_path).summary()["score"][0])
+
+
+test_bad_calls = table(
+    {
+        "an unknown set": (lambda: agents.benchmark("lsa", "v2"), "set", "v2", "v1", "quick"),
+        "an unknown set of tasks": (lambda: benchmark_tasks("all"), "set", "all", "v1", "quick"),
+        "no agents": (lambda: agents.benchmark([], "quick"), "agent", "[]"),
+        "an unknown agent": (lambda: agents.benchmark("lsaa", "quick"), "lsaa", "lsa"),
+        "jobs below -1": (lambda: agents.benchmark("lsa", "quick", jobs=0), "jobs", 0),
+        "no folder": (lambda: agents.benchmark("lsa", "quick", out=5), "out", 5),
+        "progress of a text": (lambda: agents.benchmark("lsa", "quick", progress="yes"), "progress", "yes"),
+    }
+)
