@@ -156,7 +156,8 @@ def benchmark(
     """Play agents on the tasks of the benchmark, and score them.
 
     An agent that does not stop by itself plays tasks with a delta under `stop="certificate"`. An agent that refuses a
-    task has no score there. An agent whose answers are wrong significantly more often than delta has the score 0.
+    task has no score there, as on a task whose data can neither be found nor downloaded. An agent whose answers are
+    wrong significantly more often than delta has the score 0.
 
     Args:
         agents: as for `evaluate`: a name, "module:Class", the path of a model, an SB3 model, a class, a list or a dict
@@ -177,12 +178,12 @@ def benchmark(
     if out is not None and (not isinstance(out, (str, Path)) or not str(out)):
         raise ValueError(f"out must be a folder, or None, got {out!r:.200}")
     cells: dict[str, list[Cell]] = {label: [] for label in recipes}
-    begun, cost, done = time.monotonic(), sum(task.episodes for task in tasks) * len(recipes), 0
+    begun, cost, done = time.monotonic(), sum(map(_most_pulls, tasks)) * len(recipes), 0
     for task in tasks:
         for label, recipe in recipes.items():
             place = None if out is None else Path(out) / task.name / f"{_slug(label)}"
             cells[label].append(cell := _cell(task, label, recipe, place, jobs, trust))
-            done += task.episodes
+            done += _most_pulls(task)
             if shown:
                 left = (time.monotonic() - begun) * (cost / done - 1)
                 print(f"{task.name}, {label}: {cell.score:.3f}; about {left:.0f} s left", file=sys.stderr, flush=True)
@@ -199,8 +200,9 @@ def _cell(task: BenchmarkTask, label: str, recipe: Recipe, out: Path | None, job
             recipe = replace(recipe, parameters={**recipe.parameters, "stop": "certificate"})
             agent, envs, _ = recipe.paired(envs_in, task.kwargs)
             envs.close()
-    except ValueError as error:
-        return Cell(label, task, np.nan, np.nan, np.zeros(0), f"does not take it: {error}", "")
+    except (ValueError, OSError) as error:
+        reason = "its data cannot be had" if isinstance(error, OSError) else "does not take it"
+        return Cell(label, task, np.nan, np.nan, np.zeros(0), f"{reason}: {error}", "")
     oracle = isinstance(agent, Agent) and bool(getattr(agent, "_told", ()))
     try:
         result = evaluate(
@@ -224,6 +226,10 @@ def _cell(task: BenchmarkTask, label: str, recipe: Recipe, out: Path | None, job
     scored = 0.0 if invalid else float(score(task, value))
     samples = replicates(task, episodes, SEED) * (not invalid)
     return Cell(label, task, value, scored, samples, "; ".join(notes), described(agent), oracle)
+
+
+def _most_pulls(task: BenchmarkTask) -> int:
+    return int(task.episodes * task.kwargs.get("budget", task.kwargs.get("max_pulls")))
 
 
 def _slug(label: str) -> str:

@@ -52,10 +52,13 @@ class Benchmark(Command):
         )
         summary = result.summary()
         names = [str(name) for name in summary if f"{name}_low" in summary]
-        rows = [[row["agent"], *(_shown(row, name) for name in names)] for _, row in summary.iterrows()]
-        print(table(["agent", *names], rows))
+        rows = [[name, *(_shown(row, name) for _, row in summary.iterrows())] for name in names]
+        print(table(["", *summary["agent"]], rows))
+        noted: dict[str, list[str]] = {}
         for cell in (cell for own in result.cells.values() for cell in own if cell.note):
-            print(f"{cell.agent} on {cell.task.name} {cell.note}")
+            noted.setdefault(f"{cell.agent} {cell.note}", []).append(cell.task.name)
+        for note, tasks in noted.items():
+            print(f"\n{note} ({', '.join(tasks)})")
         if self.out is not None:
             print(f"\nwrote {result.save(self.out)}")
 

@@ -35,6 +35,11 @@ def test_tasks_are_declared_once_and_can_be_stepped() -> None:
     assert {task.group for task in quick} == {task.group for task in tasks}
     assert len(quick) == len({task.group for task in quick}) == 10
     assert all(task in tasks for task in quick)
+    assert [task.name for task in benchmark_tasks(["top-prior-10", "threshold-tao-1", "top-prior-10"])] == [
+        "top-prior-10",
+        "threshold-tao-1",
+    ]
+    assert len({task.root for task in tasks} | {task.train_root for task in tasks}) == 2
     for task in quick:
         env = task.env(actions="arm")
         env.reset(seed=task.root)
@@ -224,7 +229,8 @@ def test_the_command_writes_tables_and_a_page(
     main(["benchmark", "uniform", "apt", "--set", "quick", "--out", str(tmp_path), "--no-progress"])
     shown = capsys.readouterr().out
     assert "uniform" in shown
-    assert "apt on best-prior-10 does not take it" in shown
+    assert "apt does not take it: " in shown
+    assert "(best-prior-10, " in shown
     assert {"table.csv", "summary.csv", "benchmark.png", "benchmark.html"} <= {path.name for path in tmp_path.iterdir()}
     page = (tmp_path / "benchmark.html").read_text()
     assert all(task.name in page for task in tiny)
@@ -236,6 +242,8 @@ test_bad_calls = table(
     {
         "an unknown set": (lambda: agents.benchmark("lsa", "v2"), "set", "v2", "v1", "quick"),
         "an unknown set of tasks": (lambda: benchmark_tasks("all"), "set", "all", "v1", "quick"),
+        "an unknown task": (lambda: agents.benchmark("lsa", ["top"]), "set", "'top'", "top-prior-10"),
+        "no tasks": (lambda: agents.benchmark("lsa", []), "set", "[]", "v1"),
         "no agents": (lambda: agents.benchmark([], "quick"), "agent", "[]"),
         "an unknown agent": (lambda: agents.benchmark("lsaa", "quick"), "lsaa", "lsa"),
         "jobs below -1": (lambda: agents.benchmark("lsa", "quick", jobs=0), "jobs", 0),

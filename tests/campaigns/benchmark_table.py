@@ -32,7 +32,7 @@ TOO_SLOW = {"look-ahead": ("good-", "feasible-", "-delta")}  # by parts of names
 
 
 def code_of(agent: str) -> str:
-    """A digest of what decides for an agent: its modules and those of `agents` they import, without docstrings, and its stored models."""
+    """A digest of what decides for an agent: its modules and those that they import, and its stored models."""
     [recipe] = recipes_of(agent).values()
     kind = recipe.target if isinstance(recipe.target, type) else type(recipe.target)
     waiting, sources = [one.__module__ for one in kind.__mro__], {}
@@ -47,7 +47,12 @@ def code_of(agent: str) -> str:
         package = name if spec.submodule_search_locations else name.rpartition(".")[0]
         for node in ast.walk(tree):
             body = getattr(node, "body", None)
-            if isinstance(body, list) and body and isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant):
+            if (
+                isinstance(body, list)
+                and body
+                and isinstance(body[0], ast.Expr)
+                and isinstance(body[0].value, ast.Constant)
+            ):
                 body[0].value.value = ""
             if isinstance(node, ast.ImportFrom):
                 place = importlib.util.resolve_name("." * node.level + (node.module or ""), package)

@@ -252,6 +252,7 @@ def test_stars_and_bars_of_docstrings_are_escaped_once(conf):
 
 
 EXAMPLES = {
+    "benchmark_ppo": ["8000"],
     "cleanrl_ppo": ["8192"],
     "compare": [],
     "gymnasium_loop": [],
