@@ -229,7 +229,7 @@ def _cell(task: BenchmarkTask, label: str, recipe: Recipe, out: Path | None, job
 
 
 def _most_pulls(task: BenchmarkTask) -> int:
-    return int(task.episodes * task.kwargs.get("budget", task.kwargs.get("max_pulls")))
+    return task.episodes * int(task.kwargs.get("budget") or task.kwargs["max_pulls"])
 
 
 def _slug(label: str) -> str:
