@@ -171,9 +171,9 @@ def benchmark(
 
     Raises:
         ValueError: as `evaluate`, for an unknown set, and for an action of an agent that its environment refuses,
-            naming agent and task.
+            naming agent and task. What an agent itself raises names both in a note.
     """
-    tasks, recipes = benchmark_tasks(set), recipes_of(agents, trust)
+    tasks, recipes = benchmark_tasks(set), recipes_of(agents, flag("trust", trust))
     jobs, shown = jobs_number(jobs), sys.stderr.isatty() if progress is None else flag("progress", progress)
     if out is not None and (not isinstance(out, (str, Path)) or not str(out)):
         raise ValueError(f"out must be a folder, or None, got {out!r:.200}")
@@ -218,6 +218,9 @@ def _cell(task: BenchmarkTask, label: str, recipe: Recipe, out: Path | None, job
         )
     except ValueError as error:
         raise ValueError(f"on the task {task.name}: {error}") from error
+    except Exception as error:
+        error.add_note(f"raised by the agent {label!r} on the task {task.name}")
+        raise
     episodes = result.column(label, "total_pulls" if task.fixed_confidence else "score").astype(np.float64)
     row = result.summary(columns=["truncated", "verdict"] if task.fixed_confidence else ["truncated"]).iloc[0]
     value = float(episodes.mean())
@@ -233,6 +236,6 @@ def _most_pulls(task: BenchmarkTask) -> int:
 
 
 def _slug(label: str) -> str:
-    """A name of a folder for a label: text that differs has another."""
-    plain = "".join(x if x.isalnum() or x in "-_." else "-" for x in label)[:60]
-    return plain if plain == label else f"{plain}-{hashlib.sha256(label.encode()).hexdigest()[:8]}"
+    """A name of a folder for a label: text that differs has another, also where case does not count."""
+    plain = "".join(x if x.isalnum() or x in "-_." else "-" for x in label.lower())[:60]
+    return plain if plain == label and plain.strip(".") else f"{plain}-{hashlib.sha256(label.encode()).hexdigest()[:8]}"

@@ -73,10 +73,12 @@ def benchmark_tasks(set: str | Sequence[str] = "v1") -> tuple[BenchmarkTask, ...
     Raises:
         ValueError: for another set, or a task that is not there.
     """
-    if not isinstance(set, str) and isinstance(set, Sequence) and set:
-        known = {task.name: task for task, _ in _tasks()}
-        return tuple(known[choice("set", name, [*known])] for name in dict.fromkeys(set))
-    quick = choice("set", set, SETS) == "quick"
+    known = {task.name: task for task, _ in _tasks()}
+    if isinstance(set, (list, tuple)) and set:
+        return tuple(known[choice("each of set", name, [*known])] for name in dict.fromkeys(set))
+    if not isinstance(set, str) or set not in SETS:
+        raise ValueError(f"set must be one of {list(SETS)}, or a list of names of tasks, got {set!r:.200}")
+    quick = set == "quick"
     return tuple(task for task, one_of_a_group in _tasks() if one_of_a_group or not quick)
 
 

@@ -148,6 +148,15 @@ class Shapeless(Own):
         return arms if observation["pulls"].sum() < 10 else arms[:, None]
 
 
+class Raising(Own):
+    """Raises an error of its own."""
+
+    name = "raising"
+
+    def choose(self, observation: Any, state: Any) -> Any:
+        raise RuntimeError("boom")
+
+
 @pytest.fixture
 def tiny(monkeypatch: pytest.MonkeyPatch) -> tuple[BenchmarkTask, ...]:
     """The quick set with 30 episodes each."""
@@ -186,6 +195,27 @@ def test_broken_agents(tiny: tuple[BenchmarkTask, ...]) -> None:
     assert frame.loc[("wrong", "threshold-prior-10"), "score"] < -1
     with pytest.raises(ValueError, match="threshold-prior-10"):
         agents.benchmark(Shapeless, "quick")
+    with pytest.raises(RuntimeError, match="boom") as raised:
+        agents.benchmark(Raising, "quick")
+    assert raised.value.__notes__ == ["raised by the agent 'raising' on the task threshold-prior-10"]
+
+
+def test_folders_of_labels_differ() -> None:
+    labels = ["a", "A", "a/b", "a:b", "a-b", "", " ", "x" * 300, "x" * 301, "ä", "Ä", "..", "."]
+    folders = [run._slug(label) for label in labels]
+    assert len({folder.lower() for folder in folders}) == len(labels)
+    assert not {"", ".", ".."} & set(folders)
+    assert all(len(folder) < 80 and "/" not in folder for folder in folders)
+
+
+def test_data_that_cannot_be_had_leave_cells_blank(monkeypatch: pytest.MonkeyPatch) -> None:
+    def lacking(*given: Any, **named: Any) -> Any:
+        raise OSError("no captions")
+
+    monkeypatch.setattr(run, "make_envs", lacking)
+    [cell] = agents.benchmark("uniform", ["good-captions"]).cells["uniform"]
+    assert math.isnan(cell.score)
+    assert cell.note == "its data cannot be had: no captions"
 
 
 def test_a_broken_off_run_goes_on_to_the_same_table(
@@ -242,6 +272,8 @@ test_bad_calls = table(
     {
         "an unknown set": (lambda: agents.benchmark("lsa", "v2"), "set", "v2", "v1", "quick"),
         "an unknown set of tasks": (lambda: benchmark_tasks("all"), "set", "all", "v1", "quick"),
+        "an array of tasks": (lambda: benchmark_tasks(np.array(["top-prior-10"])), "set", "top-prior-10", "a list"),
+        "trust of a text": (lambda: agents.benchmark("lsa", "quick", trust="yes"), "trust", "yes"),
         "an unknown task": (lambda: agents.benchmark("lsa", ["top"]), "set", "'top'", "top-prior-10"),
         "no tasks": (lambda: agents.benchmark("lsa", []), "set", "[]", "v1"),
         "no agents": (lambda: agents.benchmark([], "quick"), "agent", "[]"),
