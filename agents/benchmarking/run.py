@@ -152,6 +152,8 @@ def benchmark(
     *,
     progress: bool | None = None,
     trust: bool = False,
+    ranked: bool | None = None,
+    stop: bool | None = None,
 ) -> Benchmark:
     """Play agents on the tasks of the benchmark, and score them.
 
@@ -168,6 +170,8 @@ def benchmark(
         jobs: processes or threads, -1 for as many as there are cores. Results do not depend on it.
         progress: say on standard error which cell is done, and how long the rest takes. None: if it is a terminal.
         trust: as for `evaluate`.
+        ranked, stop: of models whose file does not tell how they were trained: on ranked arms, with an action that
+            stops. None: as the model itself says.
 
     Raises:
         ValueError: as `evaluate`, for an unknown set, and for an action of an agent that its environment refuses,
@@ -177,12 +181,13 @@ def benchmark(
     jobs, shown = jobs_number(jobs), sys.stderr.isatty() if progress is None else flag("progress", progress)
     if out is not None and (not isinstance(out, (str, Path)) or not str(out)):
         raise ValueError(f"out must be a folder, or None, got {out!r:.200}")
+    told = {name: flag(name, x) for name, x in (("ranked", ranked), ("stop", stop)) if x is not None}
     cells: dict[str, list[Cell]] = {label: [] for label in recipes}
     begun, cost, done = time.monotonic(), sum(map(_most_pulls, tasks)) * len(recipes), 0
     for task in tasks:
         for label, recipe in recipes.items():
             place = None if out is None else Path(out) / task.name / f"{_slug(label)}"
-            cells[label].append(cell := _cell(task, label, recipe, place, jobs, trust))
+            cells[label].append(cell := _cell(task, label, recipe, place, jobs, trust, told))
             done += _most_pulls(task)
             if shown:
                 left = (time.monotonic() - begun) * (cost / done - 1)
@@ -190,15 +195,18 @@ def benchmark(
     return Benchmark(set if isinstance(set, str) else f"of {len(tasks)} tasks", tasks, cells)
 
 
-def _cell(task: BenchmarkTask, label: str, recipe: Recipe, out: Path | None, jobs: int, trust: bool) -> Cell:
+def _cell(
+    task: BenchmarkTask, label: str, recipe: Recipe, out: Path | None, jobs: int, trust: bool, told: dict[str, Any]
+) -> Cell:
     """One agent on one task."""
+    kwargs = task.kwargs | told
     envs_in = functools.partial(make_envs, task.env_id, 1, kwargs=task.kwargs)
     try:
-        agent, envs, _ = recipe.paired(envs_in, task.kwargs)
+        agent, envs, _ = recipe.paired(envs_in, kwargs)
         envs.close()
         if task.fixed_confidence and not getattr(agent, "stops", False):
             recipe = replace(recipe, parameters={**recipe.parameters, "stop": "certificate"})
-            agent, envs, _ = recipe.paired(envs_in, task.kwargs)
+            agent, envs, _ = recipe.paired(envs_in, kwargs)
             envs.close()
     except (ValueError, OSError) as error:
         reason = "its data cannot be had" if isinstance(error, OSError) else "does not take it"
@@ -210,7 +218,7 @@ def _cell(task: BenchmarkTask, label: str, recipe: Recipe, out: Path | None, job
             task.env_id,
             episodes=task.episodes,
             seed=task.root,
-            env_kwargs=task.kwargs,
+            env_kwargs=kwargs,
             jobs=jobs,
             out=out,
             progress=False,

@@ -12,7 +12,7 @@ import agents
 
 from ..core.files import try_out
 from ..evaluation.report import table
-from .options import Address, Command, Switch
+from .options import Address, Command, Flag, Switch
 
 __all__ = ["Benchmark"]
 
@@ -25,6 +25,7 @@ class Benchmark(Command):
       bandit-envs benchmark lsa top-two --set quick
       bandit-envs benchmark "mine.agents:NearestFirst" --out results/benchmark --jobs -1
       bandit-envs benchmark ppo.zip --set quick
+      bandit-envs benchmark plain_sb3.zip --trust --ranked --no-stop
     """
 
     agents: Positional[Annotated[tuple[str, ...], arg(metavar="AGENT")]]
@@ -40,6 +41,10 @@ class Benchmark(Command):
     it."""
     trust: Switch = False
     """Load models (.zip) that others than this package have written, too: loading one runs the code of its maker."""
+    ranked: Flag = None
+    """Of models whose file does not tell: they were trained on ranked arms."""
+    stop: Flag = None
+    """Of such models: they were trained with an action that stops."""
     progress: Switch = True
     """Nothing on how far the run is."""
 
@@ -47,9 +52,8 @@ class Benchmark(Command):
         """Play, print the scores and write the page."""
         if self.out is not None:
             try_out(Path(self.out) / "benchmark.html", folder=True)
-        result = agents.benchmark(
-            list(self.agents), self.set, self.out, self.jobs, progress=self.progress, trust=self.trust
-        )
+        how: dict[str, Any] = {"progress": self.progress, "trust": self.trust, "ranked": self.ranked, "stop": self.stop}
+        result = agents.benchmark(list(self.agents), self.set, self.out, self.jobs, **how)
         summary = result.summary()
         names = [str(name) for name in summary if f"{name}_low" in summary]
         rows = [[name, *(_shown(row, name) for _, row in summary.iterrows())] for name in names]

@@ -239,6 +239,26 @@ def test_a_broken_off_run_goes_on_to_the_same_table(
     assert again.summary().equals(whole.summary())
 
 
+def test_a_model_is_played_as_it_was_trained(tmp_path: Path) -> None:
+    """Alive it says how; its file has to be told."""
+    ppo = pytest.importorskip("stable_baselines3").PPO
+    from agents.learned import make_vec_env
+
+    forms = {"observation": "belief", "stop": False, "reward": "gain", "ranked": True}
+    envs = make_vec_env("TopK", 4, k=3, budget=100, **forms)
+    model = ppo("MlpPolicy", envs, n_steps=16, batch_size=32, n_epochs=1, seed=0)
+    model.learn(64)
+    model.save(tmp_path / "model.zip")
+    tasks = ["top-prior-10", "top-prior-50", "top-line-delta"]
+    alive, wide, delta = agents.benchmark({"model": model}, tasks).cells["model"]
+    assert not math.isnan(alive.score)
+    assert "does not take it" in wide.note
+    assert "does not take it" in delta.note
+    file = str(tmp_path / "model.zip")
+    [stored] = agents.benchmark({"m": file}, tasks[:1], trust=True, ranked=True, stop=False).cells["m"]
+    assert stored.value == alive.value
+
+
 @pytest.mark.slow
 def test_a_sample_of_the_committed_table_is_played_again() -> None:
     """Three cells: the value of each, to a thousandth of its own interval."""
@@ -248,7 +268,7 @@ def test_a_sample_of_the_committed_table_is_played_again() -> None:
     cells = frame[frame["task"].isin(quick) & ~frame["agent"].isin(["ppo", "look-ahead", "racing", "lil-ucb"])]
     for _, row in cells.sample(3, random_state=46).iterrows():
         [recipe] = run.recipes_of(row["agent"]).values()
-        cell = run._cell(quick[row["task"]], row["agent"], recipe, None, 1, False)
+        cell = run._cell(quick[row["task"]], row["agent"], recipe, None, 1, False, {})
         assert cell.value == pytest.approx(row["value"], rel=1e-3), (row["task"], row["agent"])
 
 
