@@ -127,7 +127,7 @@ def main() -> None:
     if given.stale:
         with TABLE.open(newline="") as file:
             codes = {row["agent"]: row["code"] for row in csv.DictReader(file)}
-        print("\n".join(agent for agent in agents.names() if codes.get(agent) != code_of(agent)))
+        print("\n".join(agent for agent, code in codes.items() if code != code_of(agent)))
         return
     result = played(given.out, given.jobs)
     if given.references:
