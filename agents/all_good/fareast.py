@@ -12,7 +12,9 @@ departures  D1 the factor 8 of tau_r, lost in print, is restored: each fresh mea
             D4 slack and the multiplicative form are derived: the paper prints the additive form with gamma = 0
             D5 finder="lucb": LUCB1 over the arms of G (all arms while G is empty) with running bounds of C_kappa, as in
                the authors' experiments; H is then the number of its pulls
+               (which test before they pull, with fresh rivals; the authors' finder tests after, with stale ones)
             D6 Median Elimination with its constant of rewards in [0, 1], else 8 sigma^2
+            D7 the good filter's bounds are current ones; the authors' code keeps the tightest so far
 
 Line numbers are the paper's: its text and its margin give 9 to 12 (bad filter), 16, 19, 20, 22 and 23 (good filter);
 the others follow by counting, comments included. No set B is kept: the arms outside A and G are bad, V is A without G.

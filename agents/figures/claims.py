@@ -21,10 +21,11 @@ import numpy as np
 from ..evaluation.statistics import ALIKE, bootstrap_mean, clopper_pearson, paired_difference
 from .panels import Numbers
 
-__all__ = ["AnyClaim", "Claim", "Growth", "Level", "Number", "Quote", "Row", "printed"]
+__all__ = ["AnyClaim", "Claim", "Growth", "Level", "Number", "Quote", "Row", "last", "printed", "ratio"]
 
 Row = dict[str, Any]
 INF, NAN = math.inf, math.nan
+Found = Callable[[Any, Any], float]  # a number, given a panel and its result
 
 
 class AnyClaim(ABC):
@@ -312,6 +313,24 @@ def printed(panel: str, name: str, value: float, or_more: bool = False, toleranc
     return Number(panel, claim, lambda _, result: result.number(name), value - tolerance, most)
 
 
+def ratio(
+    panel: str, told: str, over: Found, under: Found, least: float = 0.0, most: float = INF, x: float = NAN
+) -> Number:
+    """Of two numbers that are found in a panel, the one over the other lies in [least, most]; infinite over 0."""
+
+    def found(panel: Any, result: Any) -> float:
+        """The ratio."""
+        one, other = float(over(panel, result)), float(under(panel, result))
+        return one / other if other else INF
+
+    return Number(panel, told, found, least, most, x)
+
+
+def last(of: Callable[..., float], *agents: str) -> Found:
+    """Of the agents' means at the last point of a panel the smallest (min), the largest (max), or another number."""
+    return lambda panel, result: of([panel.values(result, agent)[panel.places[-1]].mean() for agent in agents])
+
+
 @dataclass(frozen=True)
 class Quote:
     """What a paper says of a figure, and the claims that test it.
@@ -321,9 +340,14 @@ class Quote:
         words: the paper's own; empty for a claim that stands for itself.
         claims: all of what is tested of it.
         reading: what is read otherwise than the paper says it, if something is.
+        caveat: what a verdict on it does not say by itself.
+        beside: tested beside the paper's own set-up, with other constants or another reading of it; the verdict on the
+            sentence is that of the other quotations with these words.
     """
 
     name: str
     words: str
     claims: Sequence[AnyClaim]
     reading: str = ""
+    caveat: str = ""
+    beside: bool = False

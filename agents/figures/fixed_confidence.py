@@ -47,7 +47,8 @@ def _against_delta(
     sweep = {1 / delta: {**kwargs, "delta": delta, "budget": None, "max_pulls": 10**9} for delta in deltas}
     env_id = f"bandit_envs/{problem}-v0"
     label = "pulls / lower bound"
-    return Sweep(title, env_id, sweep, agents, 200, "total_pulls", label, "1 / delta", log=True, over_bound=True)
+    how: dict[str, Any] = {"log": True, "over_bound": True, "trials": 3000}  # those of Garivier & Kaufmann
+    return Sweep(title, env_id, sweep, agents, 200, "total_pulls", label, "1 / delta", **how)
 
 
 EXACT = {"criterion": "exact", "epsilon": 0.0}

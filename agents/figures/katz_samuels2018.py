@@ -1,18 +1,22 @@
 """Katz-Samuels & Scott, ICML 2018, Figures 1 to 7: logarithm of the failure probability against time, one run each.
 
-Beside the printed panels: experiment 3 with tolerance 0 and the Gaussian crowd workers, whose figures are in the
-paper's supplement, experiment 4 on rows of norm 1, and experiment 5 on rows as written, as 4 needs them. LSA on
-margins is not in the paper.
+Beside the printed panels: experiments 1 and 3 with tolerance 0 and the Gaussian crowd workers, whose figures are in the
+paper's supplement, with standard deviations of each worker, of each scale, and one for all; experiment 4 on rows of
+norm 1, and experiment 5 on rows as written, as 4 needs them. LSA on margins is not in the paper.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
+import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from .claims import Claim, Level, Number, Quote
+from .claims import Claim, Found, Level, Number, Quote, last, printed, ratio
 from .figure import Figure, Values, alike
-from .panels import Panel
+from .panels import Exact, Numbers, Panel, bars
 
 __all__ = ["FIGURES"]
 
@@ -29,11 +33,15 @@ PAPER = {
     "7: crowdsourcing": ("crowdsourcing", 4000),
 }
 BESIDE = {
+    "1 with tolerance 0": ("katz-samuels2018-1(tolerance=0)", 2000),
     "3 with tolerance 0": ("katz-samuels2018-3(tolerance=0)", 2000),
     "4 on rows of norm 1": ("katz-samuels2018-4(normalise=True)", 2000),
     "5 on rows as written": ("katz-samuels2018-5(normalise=False)", 2000),
     "7 with Gaussian workers": ("crowdsourcing(gaussian=True)", 4000),
+    "7, Gaussian, sd pooled by scale": ("crowdsourcing(gaussian='pooled')", 4000),
+    "7, Gaussian, sd .185": ("crowdsourcing(gaussian=.185)", 4000),
 }
+ONE_HARD, THREE_HARD, NORM, WRITTEN, GAUSSIAN, POOLED, COMMON = BESIDE
 ONE, TWO, THREE, FOUR, FIVE, DOSES, CROWD = PAPER
 
 
@@ -79,10 +87,39 @@ def _after_3000(title: str) -> list[Claim]:
     return [Claim(title, "MD-SAR", name, since=3200) for name in CHOSEN]
 
 
+def _most(agent: str, arm: int | None = None) -> Found:
+    """An agent's mean pulls of an arm at the last point; of its most pulled one."""
+    return lambda panel, result: float(
+        panel.pulls(result, agent).max() if arm is None else panel.pulls(result, agent)[arm]
+    )
+
+
+def _sensitive(titles: Sequence[str]) -> list[Number]:
+    """The worst of the settings of MD-UCBE fails twice as often as the best."""
+    told = "the worst MD-UCBE fails at least 2 times as often as the best"
+    return [ratio(title, told, last(max, *UCBE), last(min, *UCBE), 2) for title in titles]
+
+
+TENTH = "UA fails ten times as often as the better of MD-SAR and MD-APT"
+TWICE = "MD-APT pulls arm 4 at least twice as often as MD-SAR"
+EVEN = "MD-SAR pulls its most pulled arm less often than MD-APT"
+
+
+def _workers(seed: int) -> Numbers:
+    """Workers of the crowd that are good, bad and within the tolerance of the boundary."""
+    envs: Any = gym.make_vec("bandit_envs/Feasible-v0", num_envs=1, instance="crowdsourcing").unwrapped
+    margins = envs.problem.margin(envs.instance.arms.means[None])[0]
+    free = np.abs(margins) <= envs.task.parameters["tolerance"]
+    found = {"workers": len(free), "good": (margins > 0) & ~free, "bad": (margins < 0) & ~free, "irrelevant": free}
+    return bars({name: int(np.sum(x)) for name, x in found.items()}, {"env_id": "bandit_envs/Feasible-v0"})
+
+
+WORKERS = Exact("workers of the crowd", _workers)
+
 FIGURE_1_7 = Figure(
     name="katz-samuels2018-figures-1-7",
     source="Katz-Samuels & Scott, ICML 2018, Figures 1 to 7",
-    panels=PANELS,
+    panels=[*PANELS, WORKERS],
     claims=[
         Quote(
             "apt-better",
@@ -92,14 +129,16 @@ FIGURE_1_7 = Figure(
         Quote(
             "apt-better-norm-1",
             "MD-APT performs better than MD-SAR in experiments 1, 4, and 5",
-            [Claim("4 on rows of norm 1", "MD-APT", "MD-SAR")],
+            [Claim(NORM, "MD-APT", "MD-SAR")],
             "experiment 4 on rows of norm 1",
+            beside=True,
         ),
         Quote(
             "apt-better-as-written",
             "MD-APT performs better than MD-SAR in experiments 1, 4, and 5",
-            [Claim("5 on rows as written", "MD-APT", "MD-SAR")],
+            [Claim(WRITTEN, "MD-APT", "MD-SAR")],
             "experiment 5 on rows as written",
+            beside=True,
         ),
         Quote(
             "apt-worse-2",
@@ -116,7 +155,69 @@ FIGURE_1_7 = Figure(
         Quote(
             "apt-worse-3-tolerance-0",
             "we observe a similar phenomenon in a variant of experiment 3 where we set epsilon = 0",
-            [Claim("3 with tolerance 0", "MD-SAR", "MD-APT")],
+            [ratio(THREE_HARD, TWICE, _most("MD-APT", 4), _most("MD-SAR", 4), 2, x=2000)],
+            "experiment 3 with tolerance 0: MD-APT pulls arm 4, the nearest to the boundary, twice as often as MD-SAR",
+        ),
+        Quote(
+            "apt-worse-3-tolerance-0-errors",
+            "we observe a similar phenomenon in a variant of experiment 3 where we set epsilon = 0",
+            [Claim(THREE_HARD, "MD-SAR", "MD-APT")],
+            "read as: MD-SAR is ahead",
+            beside=True,
+        ),
+        Quote(
+            "spreads",
+            "on the other hand, MD-SAR utilizes knowledge of the time horizon T to effectively spread out samples",
+            [ratio(title, EVEN, _most("MD-SAR"), _most("MD-APT"), most=0.99) for title in (TWO, THREE_HARD)],
+            "the most pulled arm gets a smaller share of the pulls than MD-APT's, in experiment 2 and in 3 with "
+            "tolerance 0",
+        ),
+        Quote(
+            "counteracts",
+            "the epsilon parameter can be used to counteract the sensitivity of MD-APT to arms with means near the "
+            "boundary",
+            [Claim(ONE_HARD, "MD-SAR", "MD-APT", since=1000), Claim(ONE, "MD-APT", "MD-SAR", until=1000)],
+            "in experiment 1 MD-APT falls behind MD-SAR from 1000 pulls on with tolerance 0, and is ahead with it",
+        ),
+        Quote(
+            "too-hard",
+            "otherwise the difficulty of the problem prevents any algorithm from achieving substantial progress "
+            "after 2000 "
+            "time steps",
+            [Level(ONE_HARD, name, 0.5, 2000, above=True) for name in AGENTS if name != "LSA"],
+            "experiment 1 with tolerance 0: all fail in more than half of the runs",
+        ),
+        Quote(
+            "sensitive",
+            "The performance of MD-UCBE is very sensitive to the selection of its hyperparameter",
+            _sensitive(SYNTHETIC),
+            "the worst of the four fails at least twice as often as the best at the full budget",
+        ),
+        Quote(
+            "sensitive-summary",
+            "although MD-UCBE is a competitive algorithm, it is highly sensitive to hyperparameter selection",
+            _sensitive(list(PAPER)),
+            "the worst of the four fails at least twice as often as the best at the full budget",
+        ),
+        Quote(
+            "factor",
+            "in several of our experiments, our methods find the feasible arms with a probability that is a factor "
+            "of 10 better than "
+            "that of a uniform allocation strategy",
+            [ratio(t, TENTH, last(min, "UA"), last(min, "MD-SAR", "MD-APT"), 10) for t in (ONE, THREE, CROWD)],
+            "several of the experiments: UA fails ten times as often as the better of MD-SAR and MD-APT in 1, 3 "
+            "and the crowd",
+        ),
+        Quote(
+            "workers",
+            "There is a total of 38 workers, where 30 workers are bad arms, 3 workers are good arms, and 5 workers are "
+            "irrelevant",
+            [
+                printed(WORKERS.title, "workers", 38),
+                printed(WORKERS.title, "bad", 30),
+                printed(WORKERS.title, "good", 3),
+                printed(WORKERS.title, "irrelevant", 5),
+            ],
         ),
         Quote(
             "arm-8",
@@ -151,8 +252,9 @@ FIGURE_1_7 = Figure(
         Quote(
             "ua-as-written",
             "MD-SAR and MD-APT tend to perform dramatically better than UA",
-            [Claim("5 on rows as written", name, "UA") for name in ("MD-APT", "MD-SAR")],
+            [Claim(WRITTEN, name, "UA") for name in ("MD-APT", "MD-SAR")],
             "experiment 5 on rows as written",
+            beside=True,
         ),
         Quote(
             "doses",
@@ -205,14 +307,51 @@ FIGURE_1_7 = Figure(
             [Level(CROWD, "MD-SAR", 0.05, 4000, within=0.03)],
             "± 3 %",
         ),
+        *(
+            quote
+            for title, name in ((POOLED, "pooled"), (COMMON, "common"))
+            for quote in (
+                Quote(
+                    f"final-ua-{name}",
+                    "UA has a final error rate of roughly 52%",
+                    [Level(title, "UA", 0.52, 4000, within=0.05)],
+                    f"{title}; ± 5 %",
+                    beside=True,
+                ),
+                Quote(
+                    f"final-sar-{name}",
+                    "whereas MD-SAR has a final error rate of roughly 5%",
+                    [Level(title, "MD-SAR", 0.05, 4000, within=0.05)],
+                    f"{title}; ± 5 %",
+                    beside=True,
+                ),
+                Quote(
+                    f"after-3000-{name}",
+                    "afterwards, MD-SAR does substantially better than MD-APT and MD-UCBE[10]",
+                    _after_3000(title),
+                    title,
+                    beside=True,
+                ),
+            )
+        ),
         Quote(
             "gaussian",
             "we simulate each arm as a Gaussian distribution; the results are very similar",
-            [*_until_3000("7 with Gaussian workers"), *_after_3000("7 with Gaussian workers")],
+            [*_until_3000(GAUSSIAN), *_after_3000(GAUSSIAN)],
+        ),
+        Quote(
+            "gaussian-pooled",
+            "we simulate each arm as a Gaussian distribution; the results are very similar",
+            [*_until_3000(POOLED), *_after_3000(POOLED)],
+            POOLED,
+            beside=True,
         ),
     ],
     transform=log_failures,
-    values=[Values({panel.title: (panel.budgets[-1],) for panel in PANELS}, "failures at the full budget", ".1%")],
+    values=[
+        Values({panel.title: (panel.budgets[-1],) for panel in PANELS}, "failures at the full budget", ".1%"),
+        Values({title: (2800, 3600, 4000) for title in (CROWD, GAUSSIAN, POOLED, COMMON)}, "failures, crowd", ".1%"),
+    ],
 )
 
 FIGURES = alike([FIGURE_1_7])

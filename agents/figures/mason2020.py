@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bandit_envs import captions
+from bandit_envs import INSTANCES, captions
 
 from ..evaluation.plots import COLOURS
 from .claims import Claim, Growth, Level, Quote, printed
 from .figure import Figure, Values, alike
-from .panels import Exact, Numbers, Panel, Sweep
+from .panels import Exact, Numbers, Panel, Sweep, bars
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -104,14 +106,21 @@ LINEAR, FLAT = (0.8, 1.2), (-0.2, 0.2)  # exponents of n
 CROSSING = 50  # arms from which on FAREAST is the cheaper one
 
 
-def _against_n(title: str, instance: str, sizes: Sequence[int], agents: dict[str, str], episodes: int = 250) -> Sweep:
+def _against_n(
+    title: str,
+    instance: str,
+    sizes: Sequence[int],
+    agents: dict[str, str],
+    episodes: int = 250,
+    trials: float | None = None,
+) -> Sweep:
     sweep: dict[float, dict[str, str]] = {n: {"instance": f"{instance}(n={n})"} for n in sizes}
-    return Sweep(title, ENV, sweep, agents, episodes, "total_pulls", "pulls", "arms n", log=True)
+    return Sweep(title, ENV, sweep, agents, episodes, "total_pulls", "pulls", "arms n", log=True, trials=trials)
 
 
 LEFT = _against_n("3a: diverse means", "mason2020-3a", (25, 50, 100, 200, 400), BOTH)
 RIGHT = _against_n("3b: one bad arm", "mason2020-3b", (20, 50, 100, 200), BOTH)
-AS_PRINTED = _against_n("3b: as printed", "mason2020-3b", (10, 20, 50), {PRINTED: "fareast"}, 32)
+AS_PRINTED = _against_n("3b: as printed", "mason2020-3b", (10, 20, 50), {PRINTED: "fareast"}, 32, trials=250)
 
 FIGURE_3 = Figure(
     name="mason2020-figure-3",
@@ -142,6 +151,7 @@ FIGURE_3 = Figure(
             "the average complexity of FAREAST is constant",
             [Growth(AS_PRINTED.title, PRINTED, *FLAT)],
             "Algorithm 4.1 as printed, in 32 of the paper's 250 trials",
+            beside=True,
         ),
     ],
     values=[
@@ -271,15 +281,19 @@ FIGURES_4_5 = Figure(
 # captions with other epsilon. n = 25 and epsilon = .75 are also those of the authors' simulation with gamma.
 UNIFORM = "Uniform"
 WITH_UNIFORM = {**BOTH, UNIFORM: "uniform-elimination(c=4)"}
-SYNTHETIC, REAL = 40, 100  # episodes, ours too
+SYNTHETIC, REAL, NONE = 40, 100, math.nan  # episodes; the paper does not say
 LEFT_UNIFORM = _against_n(
-    "A: uniform sampling, diverse means", "mason2020-3a", (25, 50, 100, 200, 400), WITH_UNIFORM, SYNTHETIC
+    "A: uniform sampling, diverse means", "mason2020-3a", (25, 50, 100, 200, 400), WITH_UNIFORM, SYNTHETIC, trials=NONE
 )
-RIGHT_UNIFORM = _against_n("A: uniform sampling, one bad arm", "mason2020-3b", (20, 50, 100), WITH_UNIFORM, SYNTHETIC)
+RIGHT_UNIFORM = _against_n(
+    "A: uniform sampling, one bad arm", "mason2020-3b", (20, 50, 100), WITH_UNIFORM, SYNTHETIC, trials=NONE
+)
 SLACKS: dict[float, dict[str, Any]] = {
     slack: {"instance": "mason2020-3a(n=25)", "slack": slack} for slack in (0.025, 0.05, 0.1, 0.2, 0.4)
 }
-SLACK = Sweep("A: slack", ENV, SLACKS, WITH_UNIFORM, SYNTHETIC, "total_pulls", "pulls", "slack gamma", log=True)
+SLACK = Sweep(
+    "A: slack", ENV, SLACKS, WITH_UNIFORM, SYNTHETIC, "total_pulls", "pulls", "slack gamma", log=True, trials=NONE
+)
 ORACLE = "LUCB, the true k (oracle)"
 OTHER_EPSILON = [
     Panel(
@@ -291,6 +305,7 @@ OTHER_EPSILON = [
         REAL,
         "f1",
         "F1",
+        trials=NONE,
     )
     for epsilon in (0.05, 0.15, 0.2)
 ]
@@ -327,4 +342,104 @@ FIGURE_A = Figure(
     ],
 )
 
-FIGURES = alike([FIGURE_1, FIGURE_3, FIGURES_4_5, FIGURE_A])
+# --- what else the text says -----------------------------------------------------------------------------------------
+
+LONG = [250_000, 500_000, 1_000_000, 2_000_000, 3_000_000, 5_000_000, 10_000_000]  # the last one is of the authors' UCB
+FEW = 40  # episodes; the paper has 600
+METRICS = (("precision", "precision"), ("recall", "recall"))
+
+
+def _long(title: str, kwargs: dict[str, Any], budgets: Sequence[int], agents: dict[str, str], key: str) -> Panel:
+    kwargs = {**kwargs, "budget": budgets[-1]}
+    return Panel(title, ENV, kwargs, budgets, agents, FEW, key, key, at=True, trials=600)
+
+
+LONG_PANELS = [
+    _long(f"Captions 651 to 10 million, {metric}", {"instance": "captions-651"}, LONG, CAPTIONS, key)
+    for metric, key in (("F1", "f1"), *METRICS)
+]
+OTHERS = [
+    _long(
+        f"Captions 651, epsilon {epsilon:g}, {metric}",
+        {"instance": "captions-651", "epsilon": epsilon},
+        LONG[:5],
+        {ST2: PUBLISHED, ORACLE: "lucb(widths='lil')", **RIVALS},
+        key,
+    )
+    for epsilon in (0.05, 0.15, 0.2)
+    for metric, key in METRICS
+]
+GOOD = ratings(651, 0.1)
+
+
+def _drugs(seed: int) -> Numbers:
+    """How many inhibitors there are, and how many are good."""
+    arms = INSTANCES["kinase-acvrl1"].build().arms
+    good = int((arms.means >= 0.2 * arms.means.max()).sum())
+    return bars({"inhibitors": arms.K, "good": good}, {"instance": "kinase-acvrl1"})
+
+
+DRUGS_COUNTED = Exact("ACVRL1", _drugs)
+F1_LONG, _, RECALL_LONG = (panel.title for panel in LONG_PANELS)
+
+FURTHER = Figure(
+    name="mason2020-further",
+    source=f"{SOURCE}, section 5.1",
+    panels=[replace(GOOD, title="Contest 651, epsilon .1"), DRUGS_COUNTED, *LONG_PANELS, *OTHERS],
+    claims=[
+        Quote(
+            "46",
+            "LUCB1 [4] with k set to the number of epsilon-good arms (here it was 46)",
+            [printed("Contest 651, epsilon .1", "good", 46)],
+        ),
+        Quote(
+            "189",
+            "we performed an experiment on a dataset [27] of 189 inhibitors whose activities were tested against "
+            "ACVRL1",
+            [printed(DRUGS_COUNTED.title, "inhibitors", 189)],
+        ),
+        Quote(
+            "million",
+            "The New Yorker editors select final winners from a set with the highest average crowd-ratings "
+            "(typically over 1 "
+            "million ratings per contest)",
+            [printed("Contest 651, epsilon .1", "ratings", 1e6, or_more=True)],
+            "contest 651",
+        ),
+        Quote(
+            "competitive-all",
+            "but is still competitive with other methods",
+            [
+                Claim(RECALL_LONG, ST2, other, larger=True, since=3_000_000, until=3_000_000)
+                for other in ("UCB", "LUCB, k = 23")
+            ]
+            + [Claim(RECALL_LONG, ST2, "LUCB, k = 46 (oracle)", within=0.1, since=3_000_000)],
+            "recall at 3,000,000 pulls above that of UCB and of LUCB with k = 23, and within .1 of the oracle's "
+            "from there on",
+        ),
+        Quote(
+            "ucb-long",
+            "UCB is not able to estimate the epsilon-good set",
+            [Claim(F1_LONG, ST2, "UCB", larger=True, since=2_000_000), Level(F1_LONG, "UCB", 0.9, 10_000_000)],
+            "up to 10,000,000 pulls",
+            beside=True,
+        ),
+        Quote(
+            "other-precision",
+            "(ST)^2 achieves near-perfect precision quickly",
+            [
+                Level(panel.title, ST2, 0.95, x, above=True)
+                for panel in OTHERS[::2]
+                for x in (250_000, 1_000_000, 3_000_000)
+            ],
+            "other epsilon; near-perfect: above .95",
+            beside=True,
+        ),
+    ],
+    values=[
+        Values({panel.title: tuple(LONG) for panel in LONG_PANELS}, "at", ".2f"),
+        Values({panel.title: tuple(LONG[:5]) for panel in OTHERS}, "at", ".2f"),
+    ],
+)
+
+FIGURES = [*alike([FIGURE_1, FIGURE_3, FIGURES_4_5, FIGURE_A]), *alike([FURTHER])]

@@ -17,7 +17,7 @@ from ..evaluation.report import table as text_table
 from .catalogue import PAPERS
 from .claims import Quote
 from .figure import Figure, Values
-from .verdicts import VERDICTS, compared, counted, scorecard
+from .verdicts import VERDICTS, compared, counted, overall, scorecard
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -111,7 +111,9 @@ def claims_text(figure: Figure, table: pd.DataFrame) -> str:
     lines += [_row(("the paper; what is tested", "holds / open / not", "verdict", "estimate [range of intervals]"))]
     lines += ["|---|---|---|---|"]
     for quote, row, claims in by_quote(figure, table):
-        lines.append(_row((f"**{quoted(quote)}**", " / ".join(map(str, counts_of(row))), f"**{row.verdict}**", "")))
+        verdict = f"**{row.verdict}**{quote.caveat and ', ' + quote.caveat}"
+        verdict += "" if row.alone == row.verdict else f"; without correction {row.alone}"
+        lines.append(_row((f"**{quoted(quote)}**", " / ".join(map(str, counts_of(row))), verdict, "")))
         for one in claims:
             counts = " / ".join(map(str, counts_of(one)))
             lines.append(_row((f"{one.panel}: {one.claim}", counts, str(one.verdict), span(one))))
@@ -123,10 +125,14 @@ def claims_text(figure: Figure, table: pd.DataFrame) -> str:
 
 def _episodes_told(table: pd.DataFrame) -> str:
     """How many episodes there are, of how many trials of the paper."""
-    pairs = table[["episodes", "trials"]].dropna().drop_duplicates().astype(int)
+    pairs = table[["episodes", "trials"]].dropna(subset=["episodes"]).drop_duplicates()
     parts = [
-        f"{episodes:,} episodes"
-        + ("" if episodes == trials else f" (the paper: {trials:,})")
+        f"{episodes:,.0f} episodes"
+        + (
+            ""
+            if episodes == trials
+            else " (the paper: " + ("not stated" if trials != trials else f"{trials:,.0f}") + ")"
+        )
         + (", too few for their intervals to be trusted" if episodes < FEWEST else "")
         for episodes, trials in pairs.itertuples(index=False)
     ]
@@ -209,23 +215,60 @@ def claims_for_terminal(parts: Sequence[tuple[Figure, pd.DataFrame]]) -> str:
     return "\n".join(told_lines)
 
 
-def overview(tables: Mapping[str, pd.DataFrame]) -> str:
-    """What reproduces: every quotation of all papers with its verdict.
+SENTENCES = "sentences.csv"  # all sentences of the papers on their experiments, and the quotations that answer them
+SCORES = ("holds", "open", "mixed", "does not hold")
+
+
+def overview(tables: Mapping[str, pd.DataFrame], sentences: pd.DataFrame) -> str:
+    """What reproduces: the count of each paper, then every quotation with its verdict, then what no paper says.
 
     Args:
         tables: the verdicts of each figure, by its name, as their files hold them.
+        sentences: of the papers: paper, sentence, kind ("claim", "not testable", "set-up"), and `answer`: of a claim
+            the quotations, as "figure/name figure/name"; of one that is not testable the reason.
     """
-    lines = []
-    for figures in PAPERS.values():
-        chosen = [figure for figure in figures if figure.name in tables and not tables[figure.name].empty]
-        if not chosen:
-            continue
-        lines += [f"## {_paper(chosen[0])}", ""]
-        lines += [_row(("figure", "the paper", "verdict", "episodes / trials")), "|---|---|---|---|"]
-        for figure in chosen:
-            lines += [_overview_row(figure, quote, row) for quote, row, _ in by_quote(figure, tables[figure.name])]
-        lines.append("")
-    return "\n".join(lines)
+    figures = {name: figure for some in PAPERS.values() for figure in some if (name := figure.name) in tables}
+    found = {name: list(by_quote(figure, tables[name])) for name, figure in figures.items() if len(tables[name])}
+    lines = [_row(("paper", "sentences", *SCORES, "not testable")), "|---" * 7 + "|"]
+    for paper, own in sentences.groupby("paper", sort=False):
+        verdicts = [_of_sentence(str(answer), found) for answer in own.loc[own["kind"] == "claim", "answer"]]
+        left = int((own["kind"] == "not testable").sum())
+        counts = [_counted([caveat for verdict, caveat in verdicts if verdict == name]) for name in SCORES]
+        title = next(_paper(figure) for figure in PAPERS[str(paper)])
+        lines.append(_row((title, str(len(verdicts) + left), *counts, str(left))))
+    head = _row(("figure", "the paper", "verdict", "without correction", "episodes / trials")), "|---" * 5 + "|"
+    beside = []
+    for some in PAPERS.values():
+        rows = [(figures[one.name], *row) for one in some if one.name in found for row in found[one.name]]
+        beside += [_overview_row(figure, quote, row) for figure, quote, row, _ in rows if not quote.words]
+        if any(quote.words for _, quote, _, _ in rows):
+            lines += ["", f"## {_paper(rows[0][0])}", "", *head]
+            lines += [_overview_row(figure, quote, row) for figure, quote, row, _ in rows if quote.words]
+    for paper, own in sentences[sentences["kind"] == "not testable"].groupby("paper", sort=False):
+        lines += ["", f"## Not testable: {_paper(PAPERS[str(paper)][0])}", "", _row(("the paper", "why")), "|---|---|"]
+        lines += [_row((f"“{row.sentence}”", str(row.answer))) for row in own.itertuples()]
+    return "\n".join([*lines, "", "## Beside the papers: no sentence of theirs", "", *head, *beside, ""])
+
+
+def _of_sentence(answer: str, found: Mapping[str, Sequence[tuple[Quote, Any, list[Any]]]]) -> tuple[str, str]:
+    """The verdict on a sentence, of all claims of the quotations that answer it but those beside the paper; caveats."""
+    places = [place.rpartition("/")[::2] for place in answer.split()]
+    chosen = [
+        (quote, own)
+        for figure, name in places
+        for quote, _, own in found.get(figure, ())
+        if quote.name == name and not quote.beside
+    ]
+    claims = [counts_of(one) for _, own in chosen for one in own]
+    return overall(claims) if claims else "open", " ".join(
+        sorted({quote.caveat for quote, _ in chosen if quote.caveat})
+    )
+
+
+def _counted(caveats: Sequence[str]) -> str:
+    """How many there are, and how many of them with each caveat."""
+    told = [f"{caveats.count(caveat)} {caveat}" for caveat in dict.fromkeys(caveats) if caveat]
+    return f"{len(caveats)}" + (f" ({', '.join(told)})" if told else "")
 
 
 def _paper(figure: Figure) -> str:
@@ -235,10 +278,12 @@ def _paper(figure: Figure) -> str:
 
 def _overview_row(figure: Figure, quote: Quote, row: Any) -> str:
     anchor = f"{figure.name}-{quote.name}" if row.verdict in OPPOSED else f"claims-{figure.name}"
-    count = "exact" if math.isnan(row.episodes) else f"{row.episodes:,.0f} / {row.trials:,.0f}"
+    trials = "not stated" if math.isnan(row.trials) else f"{row.trials:,.0f}"
+    count = "exact" if math.isnan(row.episodes) else f"{row.episodes:,.0f} / {trials}"
     count += ": too few" if row.episodes < FEWEST else ""
-    verdict = f"**{row.verdict}** ({counted(counts_of(row))})"
-    return _row((f"[{figure.source.rpartition(', ')[2]}](#{anchor})", quoted(quote), verdict, count))
+    verdict = f"**{row.verdict}**{quote.caveat and ', ' + quote.caveat} ({counted(counts_of(row))})"
+    source = f"[{figure.source.rpartition(', ')[2]}](#{anchor})"
+    return _row((source, quoted(quote), verdict, row.alone, count))
 
 
 def check_docs(docs: Path) -> Path:
@@ -258,5 +303,6 @@ def update_overview(docs: Path) -> Path:
     files = {name: docs / "figures" / name / "verdicts.csv" for name in known}
     tables = {name: read_table(file) for name, file in files.items() if file.is_file()}
     path = docs / "figures" / OVERVIEW
-    write_alone(path, lambda place: place.write_text(overview(tables), encoding="utf-8"))
+    sentences = pandas().read_csv(docs / "figures" / SENTENCES)
+    write_alone(path, lambda place: place.write_text(overview(tables, sentences), encoding="utf-8"))
     return path

@@ -35,6 +35,7 @@ __all__ = [
     "Sweep",
     "Swept",
     "Transform",
+    "bars",
     "unchanged",
 ]
 
@@ -179,10 +180,11 @@ class Panel(Lines[Evaluation]):
         env_kwargs: keyword arguments of the environment.
         budgets: numbers of pulls.
         agents: {label: name of the agent}.
-        episodes: runs per point in the paper.
+        episodes: runs per point.
         metric: what is drawn.
         label: of the axis of values.
         at: whether the numbers of pulls are checkpoints of one run rather than budgets of several runs.
+        trials: runs per point in the paper; None: as many as `episodes`; NaN: it does not say.
     """
 
     title: str
@@ -194,6 +196,7 @@ class Panel(Lines[Evaluation]):
     metric: str
     label: str
     at: bool = False
+    trials: float | None = None
 
     @property
     def places(self) -> Sequence[float]:
@@ -278,7 +281,7 @@ class Sweep(Lines[Swept]):
         env_id: the environment.
         sweep: {value: keyword arguments of the environment}.
         agents: {label: name of the agent}.
-        episodes: runs per point in the paper.
+        episodes: runs per point.
         metric: what is drawn.
         label: of the axis of the metric.
         xlabel: of the axis of the value.
@@ -290,6 +293,7 @@ class Sweep(Lines[Swept]):
             of each environment, as it is.
         rival: label of an agent whose metric less that of each other agent is drawn; with budgets these are the pulls
             by which the others are ahead. "": the metric is drawn.
+        trials: runs per point in the paper; None: as many as `episodes`; NaN: it does not say.
     """
 
     title: str
@@ -304,6 +308,7 @@ class Sweep(Lines[Swept]):
     over_bound: bool = False
     budgets: Mapping[float, Sequence[int]] | None = None
     rival: str = ""
+    trials: float | None = None
 
     @property
     def places(self) -> Sequence[float]:
@@ -388,6 +393,19 @@ class Numbers:
     def number(self, name: str) -> float:
         """The first number of this name."""
         return next(number for known, _, number in self.shown if known == name)
+
+
+def bars(found: Mapping[str, float], settings: dict[str, Any], **axes: Any) -> Numbers:
+    """Numbers by their names, each drawn as a bar. `axes`: properties of the axes, as `xscale="log"`."""
+
+    def draw(ax: Axes, order: Sequence[str]) -> None:
+        """A bar for each number."""
+        drawn = ax.barh(list(found), list(found.values()), color="#BFBFBF")
+        ax.bar_label(drawn, [f"{x:,.10g}" for x in found.values()], padding=4)
+        ax.margins(x=0.25)
+        ax.set(**axes)
+
+    return Numbers([(name, math.nan, float(x)) for name, x in found.items()], draw, settings)
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,8 @@ is widened from the level 1 - a to the level 1 - a / m, so that all m hold toget
 whatever depends on what). A verdict is decided where the wide interval decides it. An interval is widened as the normal
 one is: its limits move away from the estimate by the ratio of the normal quantiles. The verdict by the interval alone
 is kept beside it. What tests several sentences is counted once; numbers without chance, and a paper's own tests, are
-not counted.
+not counted. Where a paper's test finds what the paper says is not there, with a p-value that one of m tests may well
+have by chance (p m of at least .05), the verdict is "open".
 
 Where there is no interval the verdict is "open", and in a single episode also that of claims which have none.
 """
@@ -17,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..core.optional import pandas
-from .claims import AnyClaim
+from .claims import AnyClaim, Row
 from .figure import Figure
 from .panels import Result, Swept
 
@@ -56,13 +57,18 @@ def verdicts(figure: Figure, results: Mapping[str, Result], level: float = 0.95)
 
     panels: dict[str, Any] = {panel.title: panel for panel in figure.panels}
     found: list[tuple[AnyClaim, dict[str, Any]]] = []
+    tested: dict[AnyClaim, list[Row]] = {}  # what tests several sentences is measured once
     for quote in figure.quotes:
         for claim in quote.claims:
             panel, result = panels[claim.panel], results[claim.panel]
             head: dict[str, Any] = {"quote": quote.name, "panel": claim.panel, "claim": claim.text}
-            head |= {"episodes": _episodes(result), "trials": getattr(panel, "episodes", math.nan)}
+            trials = getattr(panel, "trials", None)  # None: as many as the panel's own episodes, where it has some
+            head |= {"episodes": _episodes(result)}
+            head |= {"trials": getattr(panel, "episodes", math.nan) if trials is None else trials}
             blind = {"verdict": "open"} if head["episodes"] < 2 and not claim.widened else {}
-            found += [(claim, head | row | blind) for row in claim.test(panel, result, level)]
+            if claim not in tested:
+                tested[claim] = claim.test(panel, result, level)
+            found += [(claim, head | row | blind) for row in tested[claim]]
     tail, m = (1 - level) / 2, compared(figure, pandas().DataFrame([row for _, row in found], columns=list(COLUMNS)))
     factor = float(ndtri(tail / max(1, m)) / ndtri(tail))
     for claim, row in found:
@@ -71,6 +77,8 @@ def verdicts(figure: Figure, results: Mapping[str, Result], level: float = 0.95)
         if claim.widened:
             low, high = (x if math.isinf(x) else estimate + factor * (x - estimate) for x in (low, high))
             row["verdict"] = claim.judge(row | {"low": low, "high": high})
+        elif row["verdict"] == "no" and row["p_value"] * max(1, m) >= 0.05:  # a paper's own test, by chance one of many
+            row["verdict"] = "open"
         row |= {"low_together": low, "high_together": high}
     table: pd.DataFrame = pandas().DataFrame([row for _, row in found], columns=list(COLUMNS))
     return table
@@ -94,24 +102,25 @@ def counted(counts: Sequence[int]) -> str:
     return ", ".join(parts)
 
 
-def overall(counts: Sequence[int]) -> str:
-    """What the verdicts at all points of a claim, or of a quotation, add up to.
+def overall(parts: Sequence[Sequence[int]]) -> str:
+    """What the verdicts at all points of all claims of a sentence add up to: it is worth what its weakest claim is.
 
-    A claim is about all its points. "mixed": some points confirm it, and others refute it. "does not hold": some refute
-    it, and none confirms it. "holds": none refutes it, and at least half of them confirm it. "open": none refutes it,
-    and fewer confirm it.
+    "holds": no point refutes a claim, and at least half of the points of each confirm it. "open": no point refutes a
+    claim, and of one fewer confirm it. "mixed": some points confirm a claim, and others refute one. "does not hold":
+    some refute a claim, and none confirms any.
 
     Args:
-        counts: points with the verdicts "yes", "open" and "no".
+        parts: of each claim, its points with the verdicts "yes", "open" and "no".
     """
-    yes, open_, no = counts
-    if no:
-        return "mixed" if yes else "does not hold"
-    return "holds" if yes > 0 and yes >= open_ else "open"
+    if any(no for _, _, no in parts):
+        return "mixed" if any(yes for yes, _, _ in parts) else "does not hold"
+    return "holds" if all(yes > 0 and yes >= open_ for yes, open_, _ in parts) else "open"
 
 
 def scorecard(table: pd.DataFrame, by: Sequence[str] = KEYS) -> pd.DataFrame:
     """Per claim: at how many points it holds (yes), is open, does not hold (no), and what they add up to.
+
+    The verdict is by the intervals that hold together, that in the column `alone` by each interval on its own.
 
     Args:
         table: what `verdicts` has returned.
@@ -119,12 +128,18 @@ def scorecard(table: pd.DataFrame, by: Sequence[str] = KEYS) -> pd.DataFrame:
     """
     rows = []
     for key, group in table.groupby(list(by), sort=False, dropna=False):
-        counts = [int((group["verdict"] == name).sum()) for name in VERDICTS]
-        row = dict(zip(by, key, strict=True)) | dict(zip(VERDICTS, counts, strict=True))
-        row |= {"verdict": overall(counts), "episodes": group["episodes"].min(), "trials": group["trials"].max()}
+        claims = [claim for _, claim in group.groupby(["panel", "claim"], sort=False)]
+        parts = {how: [_counts(claim[how]) for claim in claims] for how in ("verdict", "alone")}
+        row = dict(zip(by, key, strict=True)) | dict(zip(VERDICTS, _counts(group["verdict"]), strict=True))
+        row |= {how: overall(counts) for how, counts in parts.items()}
+        row |= {"episodes": group["episodes"].min(), "trials": group["trials"].max()}
         row |= {"least": group["estimate"].min(), "most": group["estimate"].max()}
         row |= {"low": group["low_together"].min(), "high": group["high_together"].max(), "points": len(group)}
         rows.append(row)
-    columns = [*by, *VERDICTS, "verdict", "episodes", "trials", "least", "most", "low", "high", "points"]
+    columns = [*by, *VERDICTS, "verdict", "alone", "episodes", "trials", "least", "most", "low", "high", "points"]
     card: pd.DataFrame = pandas().DataFrame(rows, columns=columns)
     return card
+
+
+def _counts(verdicts: pd.Series) -> list[int]:
+    return [int((verdicts == name).sum()) for name in VERDICTS]

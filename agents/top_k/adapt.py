@@ -10,6 +10,7 @@ departures  D1 pi_1 and pi_2 pull each arm once first, pi_3 and pi_4 twice, for 
             D4 with a budget none stops because of delta; pi_1 and pi_2 stop where no arm is left to pull
             D5 c divides its interval by standard errors, as in the paper's experiments; cutoff="best" takes c*, which
                minimises Hoeffding's delta^c, for pi_4 too
+            D6 a d_i below e^-60 of the largest counts as 0 where pi_3 and pi_4 draw an arm
 
 The promise of pi_3 and pi_4 is nominal: delta^c is looked at after every pull without a union over time, and the
 smaller of two bounds is taken without a union over the two.

@@ -1,7 +1,8 @@
 """ADAPTIVETOPK: Chen, Chen, Zhang & Zhou, ICML 2017, Algorithm 1, for a confidence level and for a budget.
 
 symbols     n arms, K = k wanted, S the undecided arms, A the accepted ones, K' = K - |A|; r the round, in which each
-            arm of S is pulled 2^(2r) ln(2 n r^2 / delta) times; theta_a, theta_b the means of rank K' + 1 and K'
+            arm of S is pulled 2^(2r) ln(2 n r^2 / delta) times; theta_a, theta_b the means of rank K' + 1 and K'.
+            The margin of round 1 is W, and no two means of rewards in an interval differ by more: it decides no arm
 departures  D1 fractional numbers of pulls are rounded up
             D2 one pass accepts and rejects all arms of a round: theta_a and theta_b do not change as the paper's inner
                loop takes them one by one

@@ -2,7 +2,7 @@
 
 symbols     n arms, K = k wanted, Q the budget, S the undecided arms, T the accepted ones (A here), r the round;
             beta = (3/4) e^(1/5), so that the budgets beta^r (1 - beta) Q of the rounds sum to Q
-departures  D1 pulls of an arm and the quarter of the arms that QE drops are rounded down
+departures  D1 pulls of an arm and the quarter of the arms that QE drops are rounded down, the quarter of AR up
             D2 K > n / 2: the n - K worst arms are selected, on rewards of the opposite sign, and the others answered
             D3 where a round's budget does not pay one pull of each arm, T is filled with the best of S
             D4 reuse=True: the means are those of all pulls of an arm, not of the round's alone

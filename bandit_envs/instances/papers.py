@@ -135,14 +135,21 @@ def _dose_finding() -> Instance:
     return _feasible(Bernoulli(means), "dose-finding", ([[-1.0, 0.0], [0.0, 1.0]], [-0.4, 0.5]), 1000, tolerance=0.0)
 
 
-def _crowdsourcing(gaussian: bool = False, folder: str | None = None) -> Instance:
+def _crowdsourcing(gaussian: bool | float | str = False, folder: str | None = None) -> Instance:
     """Section 7.3: workers at most as far from the experts as the average worker, on each of 7 scales.
 
     `gaussian=True`: the simulation of section J, independent normal coordinates with each worker's means and standard
-    deviations.
+    deviations; a number: with this standard deviation for all; "pooled": with one for each scale, that of all workers'
+    deviations from their own means. The paper does not say which.
     """
     data = Resampled(datasets.emotions(folder))
-    arms = Gaussian(data.means, np.sqrt(data.variances)) if flag("gaussian", gaussian) else data
+    arms: Arms = data
+    if gaussian == "pooled":
+        arms = Gaussian(data.means, np.broadcast_to(np.sqrt(data.variances.mean(axis=0)), data.means.shape))
+    elif isinstance(gaussian, (bool, np.bool_)) or not isinstance(gaussian, (int, float)):
+        arms = Gaussian(data.means, np.sqrt(data.variances)) if flag("gaussian", gaussian) else data
+    else:
+        arms = Gaussian(data.means, number("gaussian", gaussian, 0, above=True))
     return _feasible(arms, "crowdsourcing", polyhedra.at_most(data.means.mean(axis=0)), 4000, tolerance=0.02)
 
 
@@ -187,15 +194,17 @@ def _synthetic(p: float) -> Callable[[int, int], Floats]:
 
 
 def _stone(name: str, n: int, k: int, epsilon: float, kind: type[Gaussian | Uniform]) -> Callable[..., Instance]:
-    """n arms with means drawn once from U[0, 1] and standard deviation 1."""
+    """n arms with means drawn once from U[0, 1] and standard deviation `sd`, of which k / n are wanted."""
 
-    def build(seed: int = 0) -> Instance:
-        word = np.zeros(1, np.uint64)
+    def build(seed: int = 0, n: int = n, sd: float = 1.0) -> Instance:
+        n, sd, word = integer("n", n, 4, rng.ARMS_LIMIT), number("sd", sd, 0, above=True), np.zeros(1, np.uint64)
         u = rng.uniforms(rng.root_key(rng.root_number(seed))[:, None], word, n, stream=rng.INSTANCE)
-        arms = kind(u[0, :, 0], 1.0 if kind is Gaussian else np.sqrt(12.0))
-        defaults = {"TopK": {"k": k, "epsilon": epsilon, "criterion": "each", "delta": 0.15}}
-        return Instance(arms, f"{name}(seed={seed})", defaults)
+        arms = kind(u[0, :, 0], sd if kind is Gaussian else sd * np.sqrt(12.0))
+        defaults = {"TopK": {"k": n * k // most, "epsilon": epsilon, "criterion": "each", "delta": 0.15}}
+        others = f", n={n}" * (n != most) + f", sd={sd:g}" * (sd != 1)
+        return Instance(arms, f"{name}(seed={seed}{others})", defaults)
 
+    most = n
     return build
 
 

@@ -60,6 +60,21 @@ def test_crowdsourcing_is_the_paper_s(data_folder: Path, name: str, monkeypatch:
             assert (tables[worker] == sample).all(axis=1).any()
 
 
+def test_gaussian_workers_may_share_a_standard_deviation(data_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One for each scale, of the deviations of all workers from their own means; or a number for all."""
+    monkeypatch.setenv("BANDIT_ENVS_DATA", str(data_folder))
+    tables = emotions()
+    pooled: Any = gym.make(FEASIBLE, instance="crowdsourcing(gaussian='pooled')").unwrapped.instance.arms
+    by_hand = np.mean([table.var(axis=0) for table in tables], axis=0)
+    np.testing.assert_allclose(pooled.variances, np.broadcast_to(by_hand, (38, 7)), rtol=1e-12)
+    common: Any = gym.make(FEASIBLE, instance="crowdsourcing(gaussian=.185)").unwrapped.instance.arms
+    np.testing.assert_allclose(common.variances, 0.185**2)
+    assert np.array_equal(pooled.means, common.means)
+    for wrong in ("0.0", "-1.0", "'own'"):
+        with pytest.raises(ValueError, match="gaussian"):
+            gym.make(FEASIBLE, instance=f"crowdsourcing(gaussian={wrong})")
+
+
 GOOD_TRUTH = "question,truth\n" + "".join(f"{q},{10 if q <= 600 else -50}\n" for q in range(1, 701))
 GOOD_ANSWERS = "question,worker,answer\n" + "".join(f"{s * 100 + 3},{w},20\n" for w in "ba" for s in range(7))
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from disks import full_disk
 from scipy.stats import norm
@@ -275,7 +276,36 @@ def test_what_is_tested_twice_is_counted_once() -> None:
     ],
 )  # fmt: skip
 def test_what_points_add_up_to(counts: tuple[int, int, int], verdict: str) -> None:
-    assert overall(counts) == verdict
+    assert overall([counts]) == verdict
+
+
+def test_a_sentence_is_worth_what_its_weakest_claim_is() -> None:
+    assert overall([(10, 0, 0), (5, 0, 0)]) == "holds"
+    assert overall([(90, 0, 0), (4, 5, 0)]) == "open"  # pooled, 94 of 99 points would confirm it
+    assert overall([(90, 0, 0), (0, 0, 1)]) == "mixed"
+    assert overall([(0, 9, 0), (0, 0, 1)]) == "does not hold"
+
+
+def test_a_sentence_with_a_part_that_fails_is_mixed(tmp_path: Path) -> None:
+    """Its pages say so, too, and what they would say without the correction."""
+    parts = [Claim("p", "good", "poor", since=200), Claim("p", "poor", "good", since=200)]
+    figure = replace(FIGURE, claims=[Quote("both", "one and the other", parts)])
+    result = run(figure=figure)
+    [row] = scorecard(result.verdicts, ["quote"]).itertuples()
+    assert (row.yes, row.no, row.verdict, row.alone) == (1, 1, "mixed", "mixed")
+    assert "| 1 / 0 / 1 | **mixed** |" in claims_text(figure, result.verdicts)
+    table = result.verdicts.assign(alone=["yes", "yes"])
+    assert "| 1 / 0 / 1 | **mixed**; without correction holds |" in claims_text(figure, table)
+
+
+def test_a_test_of_the_paper_decides_nothing_by_chance() -> None:
+    """With m intervals in the figure, p below .05 but not below .05 / m leaves a claim of no difference open."""
+    claims = [Claim("p", "good", "poor", since=200, p_value=0.05), Claim("p", "good", "poor")]
+    table = run(figure=replace(FIGURE, claims=claims), episodes=20).verdicts
+    assert table["alone"][0] == table["verdict"][0] == "no"  # p is far below .05 / 2
+    few = run(figure=replace(FIGURE, claims=claims), episodes=12).verdicts
+    assert few["p_value"][0] == 1 / 32
+    assert (few["alone"][0], few["verdict"][0]) == ("no", "open")
 
 
 def test_counts_in_words() -> None:
@@ -340,7 +370,9 @@ def test_claims_of_a_page_by_hand(tmp_path: Path) -> None:
     assert text.startswith("(claims-tiny-figure-1)=\n")
     card = scorecard(table, ["quote"]).set_index("quote")
     better = card.loc["better"]
-    cell = f"| **“good is better”** | {better['yes']} / {better['open']} / {better['no']} | **{better['verdict']}** |"
+    alone = "" if better["alone"] == better["verdict"] else f"; without correction {better['alone']}"
+    counts = f"{better['yes']} / {better['open']} / {better['no']}"
+    cell = f"| **“good is better”** | {counts} | **{better['verdict']}**{alone} |"
     assert cell in text
     assert "30 episodes (the paper: 60); 6 intervals, widened" in text
     assert (tmp_path / "out" / "claims.md").read_text() == text
@@ -381,7 +413,21 @@ def test_what_is_shown_is_what_the_tables_give(folder: Path) -> None:
 
 def test_the_overview_is_what_the_tables_give() -> None:
     tables = {folder.name: read_table(folder / "verdicts.csv") for folder in SHOWN}
-    assert (DOCS / "figures" / "claims.md").read_text() == overview(tables)
+    shown = (DOCS / "figures" / "claims.md").read_text()
+    assert shown == overview(tables, pd.read_csv(DOCS / "figures" / "sentences.csv"))
+    heads, *counts = [line.split(" | ") for line in shown.splitlines()[:7] if "---" not in line]
+    assert heads[1:] == ["sentences", "holds", "open", "mixed", "does not hold", "not testable |"]
+    for row in counts:  # each sentence once
+        assert int(row[1]) == sum(int(cell.split()[0]) for cell in row[2:])
+
+
+def test_no_sentence_holds_of_which_a_part_is_open_or_refuted() -> None:
+    for folder in SHOWN:
+        table = read_table(folder / "verdicts.csv")
+        parts = scorecard(table)
+        for row in scorecard(table, ["quote"]).itertuples():
+            if row.verdict == "holds":
+                assert set(parts[parts["quote"] == row.quote]["verdict"]) == {"holds"}, (folder.name, row.quote)
 
 
 @pytest.mark.parametrize("folder", SHOWN, ids=lambda folder: folder.name)
@@ -402,6 +448,7 @@ def test_docs_are_written_by_the_command(tmp_path: Path, monkeypatch: pytest.Mon
     docs = tmp_path / "docs"
     (docs / "figures").mkdir(parents=True)
     (docs / "conf.py").touch()
+    shutil.copy(DOCS / "figures" / "sentences.csv", docs / "figures")
     out = str(tmp_path / "out")
     assert main(["reproduce", FIGURE.name, "--episodes", "5", "--out", out, "--docs", str(docs)]) == 0
     made = {path.name for path in (docs / "figures" / FIGURE.name).iterdir()}

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from bandit_envs import AllGood, BestArm, Feasible, Problem, Threshold, TopK
 from bandit_envs.instances.lookup import find
+from bandit_envs.instances.papers import _even, _synthetic
 from bandit_envs.problems import PROBLEMS
 from bandit_envs.stopping.boundaries import RHO_AT
 
@@ -479,6 +480,11 @@ def test_instances_of_kalyanakrishnan_and_stone() -> None:
         assert instance.defaults["TopK"] == {"k": k, "epsilon": epsilon, "criterion": "each", "delta": 0.15}  # type: ignore[union-attr]
         assert (means == find(f"{name}(seed=0)").arms.means).all()  # drawn once
         assert (means != find(f"{name}(seed=1)").arms.means).all()
+    wide = find("kalyanakrishnan2010(seed=3, n=100, sd=2)")
+    assert (wide.name, wide.defaults["TopK"]["k"]) == ("kalyanakrishnan2010(seed=3, n=100, sd=2)", 30)
+    assert np.array_equal(wide.arms.means[:50], find("kalyanakrishnan2010(seed=3)").arms.means)
+    np.testing.assert_allclose(wide.arms.variances, 4.0, rtol=1e-12)
+    assert np.abs(_synthetic(1)(100, 30) - _even(100, 30)).max() < 1e-15  # "SYNTHETIC-1 is identical to UNIFORM"
     many = np.concatenate([find(f"kalyanakrishnan2010(seed={seed})").arms.means for seed in range(40)])
     assert (many.min() >= 0) & (many.max() < 1)
     assert abs(many.mean() - 0.5) < 5 * (12 * len(many)) ** -0.5

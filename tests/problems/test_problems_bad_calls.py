@@ -88,6 +88,8 @@ test_problems = table(
         "K of chen2017": (lambda: find("chen2017-uniform(K=1000)"), "K", 1000),
         "n of chen2017": (lambda: find("chen2017-uniform(n=1)"), "n", 1),
         "a seed": (lambda: find("kalyanakrishnan2010(seed=-1)"), "seed", -1),
+        "arms of kalyanakrishnan2010": (lambda: find("kalyanakrishnan2010(n=2)"), "n", 2),
+        "sd of kalyanakrishnan2010": (lambda: find("kalyanakrishnan2010(sd=0)"), "sd", 0),
         "no integer": (lambda: integer("n", 0.5), "n", "(-inf, inf)", 0.5),
         "no flag": (lambda: integer("n", True, 1), "n", "[1, inf)", True),
     }
