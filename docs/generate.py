@@ -138,7 +138,7 @@ def _agents(name: str) -> str:
 
 def numbers() -> str:
     """The table of the front page, read from the results that stand on the other pages."""
-    papers = [row.split(" | ") for row in _rows_of("figures/claims.md", r"\| [^|\[]+, \w+ \d{4} \| \d+ \|")]
+    papers = [row.split(" | ") for row in _rows_of("figures/sentences.md", r"\| [^|]+, \w+ \d{4} \|")]
     sentences, holds, fails = (sum(int(row[place].split()[0]) for row in papers) for place in (1, 2, 5))
     learned = _rows_of("learned-results.md", r"\| \w+: instance|\| `[\w.()=-]+`, ")
     zero_shot = [row for row in learned if "apt-oracle" not in row and re.search(r"(better|level|worse) \|$", row)]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +38,7 @@ __all__ = [
     "quoted",
     "read_table",
     "span",
+    "summary",
     "update_overview",
     "values_table",
     "values_text",
@@ -216,38 +218,54 @@ def claims_for_terminal(parts: Sequence[tuple[Figure, pd.DataFrame]]) -> str:
 
 
 SENTENCES = "sentences.csv"  # all sentences of the papers on their experiments, and the quotations that answer them
+SUMMARY = "sentences.md"
 SCORES = ("holds", "open", "mixed", "does not hold")
 
 
-def overview(tables: Mapping[str, pd.DataFrame], sentences: pd.DataFrame) -> str:
-    """What reproduces: the count of each paper, then every quotation with its verdict, then what no paper says.
+def summary(tables: Mapping[str, pd.DataFrame], sentences: pd.DataFrame) -> str:
+    """How many sentences of each paper hold, are open, and so on; each counts once.
 
     Args:
         tables: the verdicts of each figure, by its name, as their files hold them.
         sentences: of the papers: paper, sentence, kind ("claim", "not testable", "set-up"), and `answer`: of a claim
             the quotations, as "figure/name figure/name"; of one that is not testable the reason.
     """
-    figures = {name: figure for some in PAPERS.values() for figure in some if (name := figure.name) in tables}
-    found = {name: list(by_quote(figure, tables[name])) for name, figure in figures.items() if len(tables[name])}
+    found = _by_name(tables)
     lines = [_row(("paper", "sentences", *SCORES, "not testable")), "|---" * 7 + "|"]
     for paper, own in sentences.groupby("paper", sort=False):
         verdicts = [_of_sentence(str(answer), found) for answer in own.loc[own["kind"] == "claim", "answer"]]
         left = int((own["kind"] == "not testable").sum())
         counts = [_counted([caveat for verdict, caveat in verdicts if verdict == name]) for name in SCORES]
-        title = next(_paper(figure) for figure in PAPERS[str(paper)])
-        lines.append(_row((title, str(len(verdicts) + left), *counts, str(left))))
+        lines.append(_row((_paper(PAPERS[str(paper)][0]), str(len(verdicts) + left), *counts, str(left))))
+    return "\n".join([*lines, ""])
+
+
+def overview(tables: Mapping[str, pd.DataFrame], sentences: pd.DataFrame) -> str:
+    """What reproduces: every quotation with its verdict, what is not testable, then what no paper says.
+
+    Args:
+        tables, sentences: as for `summary`.
+    """
+    found, lines, beside = _by_name(tables), [], []
     head = _row(("figure", "the paper", "verdict", "without correction", "episodes / trials")), "|---" * 5 + "|"
-    beside = []
-    for some in PAPERS.values():
-        rows = [(figures[one.name], *row) for one in some if one.name in found for row in found[one.name]]
+    for paper, figures in PAPERS.items():
+        rows = [(figure, *row) for figure in figures for row in found.get(figure.name, ())]
         beside += [_overview_row(figure, quote, row) for figure, quote, row, _ in rows if not quote.words]
         if any(quote.words for _, quote, _, _ in rows):
-            lines += ["", f"## {_paper(rows[0][0])}", "", *head]
+            lines += [f"## {_paper(figures[0])}", "", *head]
             lines += [_overview_row(figure, quote, row) for figure, quote, row, _ in rows if quote.words]
-    for paper, own in sentences[sentences["kind"] == "not testable"].groupby("paper", sort=False):
-        lines += ["", f"## Not testable: {_paper(PAPERS[str(paper)][0])}", "", _row(("the paper", "why")), "|---|---|"]
-        lines += [_row((f"“{row.sentence}”", str(row.answer))) for row in own.itertuples()]
-    return "\n".join([*lines, "", "## Beside the papers: no sentence of theirs", "", *head, *beside, ""])
+        left = sentences[(sentences["paper"] == paper) & (sentences["kind"] == "not testable")]
+        if len(left):
+            lines += ["", _row(("not testable", "why")), "|---|---|"]
+            lines += [_row((f"“{row.sentence}”", str(row.answer))) for row in left.itertuples()]
+        lines += [""] * bool(lines and lines[-1])
+    return "\n".join([*lines, "## Beside the papers: no sentence of theirs", "", *head, *beside, ""])
+
+
+def _by_name(tables: Mapping[str, pd.DataFrame]) -> dict[str, list[tuple[Quote, Any, list[Any]]]]:
+    """What `by_quote` gives of each figure that has verdicts."""
+    figures = [figure for some in PAPERS.values() for figure in some if len(tables.get(figure.name, ()))]
+    return {figure.name: list(by_quote(figure, tables[figure.name])) for figure in figures}
 
 
 def _of_sentence(answer: str, found: Mapping[str, Sequence[tuple[Quote, Any, list[Any]]]]) -> tuple[str, str]:
@@ -304,5 +322,6 @@ def update_overview(docs: Path) -> Path:
     tables = {name: read_table(file) for name, file in files.items() if file.is_file()}
     path = docs / "figures" / OVERVIEW
     sentences = pandas().read_csv(docs / "figures" / SENTENCES)
-    write_alone(path, lambda place: place.write_text(overview(tables, sentences), encoding="utf-8"))
+    for name, text in ((SUMMARY, summary(tables, sentences)), (OVERVIEW, overview(tables, sentences))):
+        write_alone(path.with_name(name), partial(Path.write_text, data=text, encoding="utf-8"))
     return path

@@ -146,10 +146,10 @@ def _crowdsourcing(gaussian: bool | float | str = False, folder: str | None = No
     arms: Arms = data
     if gaussian == "pooled":
         arms = Gaussian(data.means, np.broadcast_to(np.sqrt(data.variances.mean(axis=0)), data.means.shape))
-    elif isinstance(gaussian, (bool, np.bool_)) or not isinstance(gaussian, (int, float)):
-        arms = Gaussian(data.means, np.sqrt(data.variances)) if flag("gaussian", gaussian) else data
-    else:
+    elif isinstance(gaussian, float):
         arms = Gaussian(data.means, number("gaussian", gaussian, 0, above=True))
+    elif flag("gaussian", gaussian):
+        arms = Gaussian(data.means, np.sqrt(data.variances))
     return _feasible(arms, "crowdsourcing", polyhedra.at_most(data.means.mean(axis=0)), 4000, tolerance=0.02)
 
 

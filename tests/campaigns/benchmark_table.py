@@ -85,20 +85,25 @@ def references(result: agents.Benchmark) -> list[dict[str, object]]:
 
 
 def page(result: agents.Benchmark) -> str:
-    """The summary in Markdown; without agents that are told the truth on some task."""
+    """Scores in Markdown: over all tasks, then a table for each problem; without agents that are told the truth."""
     told = {agent for agent, own in result.cells.items() if any(cell.oracle for cell in own)}
     summary = result.summary()
-    names = [str(name) for name in summary if f"{name}_low" in summary]
-    heads = ["agent", "all tasks", *(name.replace("_", ", ") for name in names[1:])]
-    lines = ["| " + " | ".join(heads) + " |", "|---" * len(heads) + "|"]
-    for _, row in summary.iterrows():
-        scores = [
-            "" if row[name] != row[name] else f"{row[name]:.2f} [{row[f'{name}_low']:.2f}, {row[f'{name}_high']:.2f}]"
-            for name in names
-        ]
-        if row["agent"] not in told and any(scores):
-            lines.append("| " + " | ".join([f"`{row['agent']}`", *scores]) + " |")
-    return "\n".join(lines) + "\n"
+    summary = summary[~summary["agent"].isin(told)]
+    problems = dict.fromkeys(task.problem for task in result.tasks)
+    tables = {"All problems": {"all tasks": "score"}}
+    tables |= {name: {how: f"{name.lower()}_{how}" for how in ("budget", "delta")} for name in problems}
+    lines = []
+    for name, columns in tables.items():
+        lines += [f"**{name}**", "", "| " + " | ".join(["agent", *columns]) + " |", "|---" * (1 + len(columns)) + "|"]
+        for _, row in summary.sort_values([*columns.values()], ascending=False).iterrows():
+            scores = [
+                f"{row[x]:.2f} [{row[f'{x}_low']:.2f}, {row[f'{x}_high']:.2f}]" if row[x] == row[x] else ""
+                for x in columns.values()
+            ]
+            if any(scores):
+                lines.append("| " + " | ".join([f"`{row['agent']}`", *scores]) + " |")
+        lines.append("")
+    return "\n".join(lines)
 
 
 def played(out: Path, jobs: int) -> agents.Benchmark:
