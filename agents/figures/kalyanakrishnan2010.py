@@ -380,7 +380,7 @@ SMALL_DRAWS = Sweep(
     "normalised_sum",
     "NSS after 30,000 pulls",
     "draw of the means",
-    trials=1000,
+    trials=EPISODES,
 )
 ARMS = Sweep(
     "200 pulls an arm, n arms",
@@ -421,11 +421,11 @@ FIVE = Panel(
     {"instance": INSTANCE, "budget": 30_000},
     [2_000, 5_000, 10_000, 20_000, 30_000],
     {"OCBA-m, n0 = 5": "ocba-m(n0=5)", "OCBA-m, n0 = 100": OCBA[OCBA_100], ADAPT: "adapt"},
-    200,
+    EPISODES,
     "normalised_sum",
     "NSS",
     at=True,
-    trials=1000,
+    trials=EPISODES,
 )
 
 
@@ -450,7 +450,7 @@ def sides(agent: str) -> Number:
 
 
 SIDES = Allocation(
-    "pulls by rank at 30,000", ENV, {"instance": INSTANCE}, [30_000], {PI3: "pi3", ADAPT: "adapt"}, 200, trials=1000
+    "pulls by rank at 30,000", ENV, {"instance": INSTANCE}, [30_000], {PI3: "pi3", ADAPT: "adapt"}, EPISODES
 )
 
 FURTHER = Figure(
