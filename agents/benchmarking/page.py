@@ -20,35 +20,59 @@ if TYPE_CHECKING:
 
 __all__ = ["draw", "write"]
 
+FEW = 8  # agents that are points in a figure, each with its interval
 EXTREMES = 5  # tasks on which an agent does best, and worst, that the page names
 
 
 def draw(result: Any, path: str | Path | None = None) -> Figure:
-    """Overall scores with intervals; scores by group; performance profiles. `path`: of a file to write."""
+    """Scores with intervals, over all tasks and by group, and performance profiles. `path`: of a file to write.
+
+    More than `FEW` agents are rows of shades in place of points. Profiles are of the agents that take all tasks; where
+    there are none, of all agents on the tasks that all of them take.
+    """
     require("matplotlib", "a figure")
     from matplotlib.figure import Figure
 
     summary = result.summary()
-    groups = [str(name) for name in summary if f"{name}_low" in summary and name != "score"]
-    figure = Figure(figsize=(12, 2.6 + 0.26 * max(8, len(summary))), layout="constrained")
-    whole, by_group, profiles = figure.subplots(1, 3, width_ratios=[1, 1.3, 1])
-    y = np.arange(len(summary))[::-1]
-    whole.errorbar(summary["score"], y, xerr=_reach(summary), fmt="o", markersize=4, capsize=2)
-    whole.set(yticks=y, yticklabels=summary["agent"], xlabel="score over all tasks", title="0: uniform, 1: best known")
-    shades = summary[groups].to_numpy(float)
-    image = by_group.imshow(np.clip(shades, -0.5, 1.2), aspect="auto", cmap="viridis", vmin=-0.5, vmax=1.2)
-    figure.colorbar(image, ax=by_group, label="score")
-    by_group.set(xticks=range(len(groups)), yticks=range(len(summary)), yticklabels=[], title="by group")
-    by_group.set_xticklabels([name.replace("_", "\n") for name in groups], fontsize=6)
-    levels = np.arange(25) / 20
-    for agent, share in result.profile(levels).items():
-        profiles.plot(levels, share, label=agent)
-    profiles.set(xlabel="score s", ylabel="share of tasks with a score above s", title="agents that take all tasks")
-    if profiles.lines:
-        profiles.legend(fontsize=7)
+    names = [str(name) for name in summary if f"{name}_low" in summary and summary[name].notna().any()]
+    ticks = ["all tasks" if name == "score" else name.replace("_", ", ") for name in names]
+    figure = Figure(figsize=(11, 2.2 + 0.3 * max(10, len(summary))), layout="constrained")
+    scores, profiles = figure.subplots(1, 2, width_ratios=[1.5, 1])
+    if len(summary) <= FEW:
+        for i, (_, row) in enumerate(summary.iterrows()):
+            x, low, high = (np.array([row[name + end] for name in names], float) for end in ("", "_low", "_high"))
+            y = np.arange(len(names))[::-1] - 0.6 * (i + 0.5) / len(summary) + 0.3
+            reach = np.maximum(np.nan_to_num([x - low, high - x]), 0.0)
+            scores.errorbar(x, y, xerr=reach, fmt="o", markersize=4, capsize=2, color=f"C{i}", label=row["agent"])
+        for reference in (0, 1):
+            scores.axvline(reference, color="#7F7F7F", linewidth=0.8, linestyle="dashed")
+        scores.set(yticks=np.arange(len(names))[::-1], yticklabels=ticks, xlabel="score (0: uniform, 1: best known)")
+        scores.legend(fontsize=8)
+    else:
+        shades = np.clip(summary[names].to_numpy(float), -0.5, 1.2)
+        image = scores.imshow(shades, aspect="auto", cmap="viridis", vmin=-0.5, vmax=1.2)
+        figure.colorbar(image, ax=scores, label="score (0: uniform, 1: best known)")
+        scores.set(xticks=range(len(names)), yticks=range(len(summary)), yticklabels=summary["agent"])
+        scores.set_xticklabels(ticks, rotation=60, ha="right", fontsize=8)
+    levels, (shares, tasks) = np.arange(25) / 20, _profiles(result)
+    for i, agent in enumerate(summary["agent"]):
+        if agent in shares:
+            above = np.mean(np.array(shares[agent])[:, None] > levels, axis=0)
+            profiles.plot(levels, above, color=f"C{i % 10}", label=agent)
+    profiles.set(xlabel="score s", ylabel=f"share of {tasks} tasks with a score above s", ylim=(0, 1.02))
+    if 0 < len(shares) <= 2 * FEW:
+        profiles.legend(fontsize=8)
     if path is not None:
         figure.savefig(path, dpi=150)
     return figure
+
+
+def _profiles(result: Any) -> tuple[dict[str, list[float]], int]:
+    """The scores whose profiles are drawn, and on how many tasks."""
+    cells = {agent: np.array([cell.score for cell in own]) for agent, own in result.cells.items()}
+    whole = {agent: own for agent, own in cells.items() if not np.isnan(own).any()} or cells
+    common = ~np.isnan(list(whole.values())).any(axis=0)
+    return {agent: own[common].tolist() for agent, own in whole.items() if common.any()}, int(common.sum())
 
 
 def write(result: Any, folder: str | Path) -> Path:
@@ -73,11 +97,6 @@ def write(result: Any, folder: str | Path) -> Path:
     }
     filled("report.html", parts, place / "benchmark.html")
     return place
-
-
-def _reach(summary: DataFrame) -> Any:
-    low, high = summary["score"] - summary["score_low"], summary["score_high"] - summary["score"]
-    return np.maximum(np.nan_to_num([low, high]), 0.0)
 
 
 def _score(value: float, low: float, high: float) -> str:

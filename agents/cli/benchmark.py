@@ -54,6 +54,7 @@ class Benchmark(Command):
             try_out(Path(self.out) / "benchmark.html", folder=True)
         how: dict[str, Any] = {"progress": self.progress, "trust": self.trust, "ranked": self.ranked, "stop": self.stop}
         result = agents.benchmark(list(self.agents), self.set, self.out, self.jobs, **how)
+        place = None if self.out is None else result.save(self.out)
         summary = result.summary()
         names = [str(name) for name in summary if f"{name}_low" in summary]
         rows = [[name, *(_shown(row, name) for _, row in summary.iterrows())] for name in names]
@@ -63,8 +64,8 @@ class Benchmark(Command):
             noted.setdefault(f"{cell.agent} {cell.note}", []).append(cell.task.name)
         for note, tasks in noted.items():
             print(f"\n{note} ({', '.join(tasks)})")
-        if self.out is not None:
-            print(f"\nwrote {result.save(self.out)}")
+        if place is not None:
+            print(f"\nwrote {place}")
 
 
 def _shown(row: Any, name: str) -> str:
