@@ -11,7 +11,7 @@ Bernoulli arms, and that its experiments have kept their range is a hypothesis, 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -341,92 +341,42 @@ FIGURE_3 = Figure(
 # The paper has one draw of the means, which it does not print, and gives no number of runs for what follows.
 NONE = math.nan
 RANGE = "pi4 (ADAPT), range 1"
-DRAWN = {PI3: "pi3", ADAPT: "adapt", RANGE: "adapt(bernstein_range=1)"}
 
 
 def _drawn(name: str, draws: int, **kwargs: Any) -> dict[float, dict[str, Any]]:
     return {float(seed): {"instance": f"{name}(seed={seed})", **kwargs} for seed in range(draws)}
 
 
-UNTIL = Sweep(
-    "pulls until delta^c is .15, 25 draws",
-    ENV,
-    _drawn(INSTANCE, 25, budget=None, max_pulls=10**7),
-    {ADAPT: "adapt", RANGE: "adapt(bernstein_range=1)"},
-    20,
-    "total_pulls",
-    "pulls",
-    "draw of the means",
-    trials=NONE,
+def _sweep(title: str, sweep: Mapping[float, Any], agents: dict[str, str], runs: int, shown: str, x: str) -> Sweep:
+    """`shown`: the metric and its name on the axis, as "total_pulls: pulls"."""
+    metric, label = shown.split(": ")
+    return Sweep(title, ENV, sweep, agents, runs, metric, label, x, log=metric == "total_pulls", trials=NONE)
+
+
+ENDLESS = {"budget": None, "max_pulls": 10**7}
+NS, SDS, RS = (10, 20, 50, 100), (0.125, 0.25, 0.5, 1.0, 2.0), (1, 5, 20, 100, 500)
+MISTAKES = "misidentified: misidentified arms"
+WITHIN = {float(R): {"instance": INSTANCE, "budget": None, "max_pulls": 50 * R} for R in RS}
+BY_N = {float(n): {"instance": f"{INSTANCE}(n={n})", "budget": 200 * n} for n in NS}
+BY_SD = {sd: {"instance": f"{INSTANCE}(sd={sd:g})", "budget": 10_000} for sd in SDS}
+TEN = _drawn(f"{INSTANCE}-small", 5, epsilon=0.1, **ENDLESS)
+EXACTLY = _drawn(f"{INSTANCE}-small", 10, budget=30_000)
+DRAW, RACER = "draw of the means", BASE | {RACING_1: RACING[RACING_1]}
+TIGHT = {ADAPT: "adapt", RANGE: "adapt(bernstein_range=1)"}
+
+UNTIL = _sweep(
+    "pulls until delta^c is .15, 25 draws", _drawn(INSTANCE, 25, **ENDLESS), TIGHT, 20, "total_pulls: pulls", DRAW
 )
-SAVED = Sweep(
-    "pulls until delta^c is .15, 10 arms",
-    ENV,
-    _drawn(f"{INSTANCE}-small", 5, epsilon=0.1, budget=None, max_pulls=10**7),
-    {PI2: "pi2", PI3: "pi3"},
-    100,
-    "total_pulls",
-    "pulls",
-    "draw of the means",
-    log=True,
-    trials=NONE,
+SAVED = _sweep("pulls until delta^c is .15, 10 arms", TEN, {PI2: "pi2", PI3: "pi3"}, 100, "total_pulls: pulls", DRAW)
+SMALL_DRAWS = _sweep(
+    "10 arms, epsilon 0, 10 draws", EXACTLY, RACER, 200, "normalised_sum: NSS after 30,000 pulls", DRAW
 )
-SMALL_DRAWS = Sweep(
-    "10 arms, epsilon 0, 10 draws",
-    ENV,
-    _drawn(f"{INSTANCE}-small", 10, budget=30_000),
-    BASE | {RACING_1: RACING[RACING_1]},
-    200,
-    "normalised_sum",
-    "NSS after 30,000 pulls",
-    "draw of the means",
-    trials=EPISODES,
-)
-ARMS = Sweep(
-    "200 pulls an arm, n arms",
-    ENV,
-    {float(n): {"instance": f"{INSTANCE}(n={n})", "budget": 200 * n} for n in (10, 20, 50, 100)},
-    BASE,
-    500,
-    "misidentified",
-    "misidentified arms",
-    "arms n",
-    trials=NONE,
-)
-SPREADS = Sweep(
-    "10,000 pulls, standard deviation",
-    ENV,
-    {sd: {"instance": f"{INSTANCE}(sd={sd:g})", "budget": 10_000} for sd in (0.125, 0.25, 0.5, 1.0, 2.0)},
-    BASE,
-    500,
-    "misidentified",
-    "misidentified arms",
-    "standard deviation",
-    trials=NONE,
-)
-ROUNDS = Sweep(
-    "RACING within R rounds",
-    ENV,
-    {float(R): {"instance": INSTANCE, "budget": None, "max_pulls": 50 * R} for R in (1, 5, 20, 100, 500)},
-    RACING,
-    100,
-    "truncated",
-    "share of runs that do not end within R rounds",
-    "R",
-    trials=NONE,
-)
-FIVE = Panel(
-    "OCBA-m, n0 = 5",
-    ENV,
-    {"instance": INSTANCE, "budget": 30_000},
-    [2_000, 5_000, 10_000, 20_000, 30_000],
-    {"OCBA-m, n0 = 5": "ocba-m(n0=5)", "OCBA-m, n0 = 100": OCBA[OCBA_100], ADAPT: "adapt"},
-    EPISODES,
-    "normalised_sum",
-    "NSS",
-    at=True,
-    trials=EPISODES,
-)
+ARMS = _sweep("200 pulls an arm, n arms", BY_N, BASE, 500, MISTAKES, "arms n")
+SPREADS = _sweep("10,000 pulls, standard deviation", BY_SD, BASE, 500, MISTAKES, "standard deviation")
+ROUNDS = _sweep("RACING within R rounds", WITHIN, RACING, 100, "truncated: share of runs that end later", "R")
+LOW = {"OCBA-m, n0 = 5": "ocba-m(n0=5)", "OCBA-m, n0 = 100": OCBA[OCBA_100], ADAPT: "adapt"}
+AT_30000 = {"instance": INSTANCE, "budget": 30_000}
+FIVE = Panel("OCBA-m, n0 = 5", ENV, AT_30000, list(TIMES), LOW, EPISODES, "normalised_sum", "NSS", at=True)
 
 
 def over_draws(agent: str, value: float, tolerance: float, of: Callable[[Any], Any] = np.median) -> Number:
