@@ -7,10 +7,13 @@ from typing import Any
 
 import gymnasium as gym
 import pytest
+from hypothesis import settings
 
 from bandit_envs import DISTRIBUTIONS, INSTANCES, PROBLEMS
 from bandit_envs.instances import datasets
 
+settings.register_profile("same", derandomize=True)  # the same examples each time
+settings.load_profile("same")
 BY_DEFAULT = pytest.approx
 
 
