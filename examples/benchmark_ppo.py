@@ -47,10 +47,11 @@ class Together(VecEnv):
         return [x for part in self.parts for x in part.get_attr(attr_name)]
 
     def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
-        raise NotImplementedError
+        for part in self.parts:
+            part.set_attr(attr_name, value)
 
     def env_method(self, method_name: str, *args: Any, indices: Any = None, **kwargs: Any) -> list[Any]:
-        raise NotImplementedError
+        return [x for part in self.parts for x in part.env_method(method_name, *args, **kwargs)]
 
     def env_is_wrapped(self, wrapper_class: Any, indices: Any = None) -> list[bool]:
         return [x for part in self.parts for x in part.env_is_wrapped(wrapper_class)]

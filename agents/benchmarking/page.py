@@ -13,10 +13,10 @@ import numpy as np
 
 from ..core.optional import require
 from ..pictures.template import filled
+from .scores import profile, shown
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-    from pandas import DataFrame
 
 __all__ = ["draw", "write"]
 
@@ -34,7 +34,7 @@ def draw(result: Any, path: str | Path | None = None) -> Figure:
     from matplotlib.figure import Figure
 
     summary = result.summary()
-    names = [str(name) for name in summary if f"{name}_low" in summary and summary[name].notna().any()]
+    names = [name for name in result.columns if summary[name].notna().any()]
     ticks = ["all tasks" if name == "score" else name.replace("_", ", ") for name in names]
     figure = Figure(figsize=(11, 2.2 + 0.3 * max(10, len(summary))), layout="constrained")
     scores, profiles = figure.subplots(1, 2, width_ratios=[1.5, 1])
@@ -54,11 +54,11 @@ def draw(result: Any, path: str | Path | None = None) -> Figure:
         figure.colorbar(image, ax=scores, label="score (0: uniform, 1: best known)")
         scores.set(xticks=range(len(names)), yticks=range(len(summary)), yticklabels=summary["agent"])
         scores.set_xticklabels(ticks, rotation=60, ha="right", fontsize=8)
-    levels, (shares, tasks) = np.arange(25) / 20, _profiles(result)
+    levels = np.arange(25) / 20
+    shares, tasks = _profiles(result, levels)
     for i, agent in enumerate(summary["agent"]):
         if agent in shares:
-            above = np.mean(np.array(shares[agent])[:, None] > levels, axis=0)
-            profiles.plot(levels, above, color=f"C{i % 10}", label=agent)
+            profiles.plot(levels, shares[agent], color=f"C{i % 10}", label=agent)
     profiles.set(xlabel="score s", ylabel=f"share of {tasks} tasks with a score above s", ylim=(0, 1.02))
     if 0 < len(shares) <= 2 * FEW:
         profiles.legend(fontsize=8)
@@ -67,12 +67,13 @@ def draw(result: Any, path: str | Path | None = None) -> Figure:
     return figure
 
 
-def _profiles(result: Any) -> tuple[dict[str, list[float]], int]:
-    """The scores whose profiles are drawn, and on how many tasks."""
+def _profiles(result: Any, levels: Any) -> tuple[dict[str, Any], int]:
+    """The profiles that are drawn, and on how many tasks."""
     cells = {agent: np.array([cell.score for cell in own]) for agent, own in result.cells.items()}
     whole = {agent: own for agent, own in cells.items() if not np.isnan(own).any()} or cells
     common = ~np.isnan(list(whole.values())).any(axis=0)
-    return {agent: own[common].tolist() for agent, own in whole.items() if common.any()}, int(common.sum())
+    chosen = {agent: own[common].tolist() for agent, own in whole.items() if common.any()}
+    return profile(chosen, levels), int(common.sum())
 
 
 def write(result: Any, folder: str | Path) -> Path:
@@ -85,7 +86,7 @@ def write(result: Any, folder: str | Path) -> Path:
     figure.savefig(buffer, format="png", dpi=110)
     picture = base64.b64encode(buffer.getvalue()).decode()
     sections = {
-        "Scores": _summary(result.summary()),
+        "Scores": _summary(result),
         "Figure": f'<figure><img alt="Scores" style="width: 100%" src="data:image/png;base64,{picture}"></figure>',
         "Where each agent wins and loses": _extremes(result),
         "Tasks": _cells(result),
@@ -99,8 +100,9 @@ def write(result: Any, folder: str | Path) -> Path:
     return place
 
 
-def _score(value: float, low: float, high: float) -> str:
-    return "" if math.isnan(value) else f"{value:.2f} <span class=soft>[{low:.2f}, {high:.2f}]</span>"
+def _score(row: Any, name: str = "score") -> str:
+    score, _, interval = shown(row, name).partition(" ")
+    return f"{score} <span class=soft>{interval}</span>" if score else ""
 
 
 def _table(head: list[str], rows: list[list[str]]) -> str:
@@ -109,13 +111,12 @@ def _table(head: list[str], rows: list[list[str]]) -> str:
     return f"<div class=wide><table>{''.join(lines)}</table></div>"
 
 
-def _summary(summary: DataFrame) -> str:
-    names = [str(name) for name in summary if f"{name}_low" in summary]
+def _summary(result: Any) -> str:
     rows = [
-        [html.escape(row["agent"]), *(_score(row[name], row[f"{name}_low"], row[f"{name}_high"]) for name in names)]
-        for _, row in summary.iterrows()
+        [html.escape(row["agent"]), *(_score(row, name) for name in result.columns)]
+        for _, row in result.summary().iterrows()
     ]
-    return _table(["agent", "all tasks", *(name.replace("_", ", ") for name in names[1:])], rows)
+    return _table(["agent", "all tasks", *(name.replace("_", ", ") for name in result.columns[1:])], rows)
 
 
 def _extremes(result: Any) -> str:
@@ -133,10 +134,9 @@ def _cells(result: Any) -> str:
     """Scores by task, and below the notes."""
     rows = []
     for place, task in enumerate(result.tasks):
-        found = [result.cells[agent][place].row for agent in result.agents]
-        shown = [_score(row["score"], row["score_low"], row["score_high"]) for row in found]
+        scores = [_score(result.cells[agent][place].row) for agent in result.agents]
         best = f"{task.best:.4g} ({html.escape(task.best_agent)})"
-        rows.append([task.name, html.escape(task.source), f"{task.uniform:.4g}", best, *shown])
+        rows.append([task.name, html.escape(task.source), f"{task.uniform:.4g}", best, *scores])
     notes = [
         [cell.task.name, html.escape(agent), html.escape(cell.note)]
         for agent, cells in result.cells.items()

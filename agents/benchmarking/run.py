@@ -84,6 +84,11 @@ class Benchmark:
         """The labels of the agents, in the order in which they were given."""
         return list(self.cells)
 
+    @property
+    def columns(self) -> list[str]:
+        """The columns of scores in `summary`: score, over all tasks, and the groups."""
+        return ["score", *dict.fromkeys(task.group for task in self.tasks)]
+
     @functools.cached_property
     def table(self) -> DataFrame:
         """One row for each task and agent.
@@ -103,11 +108,15 @@ class Benchmark:
         interval (95 %) comes from a bootstrap of the episodes of each task (Agarwal et al. 2021). It is NaN where the
         agent does not take all of the tasks.
         """
-        groups = list(dict.fromkeys(task.group for task in self.tasks))
+        return self._summary.copy()
+
+    @functools.cached_property
+    def _summary(self) -> DataFrame:
         rows = []
         for agent, own in self.cells.items():
             row: dict[str, Any] = {"agent": agent}
-            for name, cells in [("score", own), *((g, [c for c in own if c.task.group == g]) for g in groups)]:
+            for name in self.columns:
+                cells = [cell for cell in own if name in ("score", cell.task.group)]
                 row |= dict(zip((name, f"{name}_low", f"{name}_high"), _mean(cells), strict=True))
             rows.append(row)
         frame: DataFrame = pandas().DataFrame(rows)
@@ -181,13 +190,13 @@ def benchmark(
     jobs, shown = jobs_number(jobs), sys.stderr.isatty() if progress is None else flag("progress", progress)
     if out is not None and (not isinstance(out, (str, Path)) or not str(out)):
         raise ValueError(f"out must be a folder, or None, got {out!r:.200}")
-    told = {name: flag(name, x) for name, x in (("ranked", ranked), ("stop", stop)) if x is not None}
+    trained = {name: flag(name, x) for name, x in (("ranked", ranked), ("stop", stop)) if x is not None}
     cells: dict[str, list[Cell]] = {label: [] for label in recipes}
     begun, cost, done = time.monotonic(), sum(map(_most_pulls, tasks)) * len(recipes), 0
     for task in tasks:
         for label, recipe in recipes.items():
-            place = None if out is None else Path(out) / task.name / f"{_slug(label)}"
-            cells[label].append(cell := _cell(task, label, recipe, place, jobs, trust, told))
+            place = None if out is None else Path(out) / task.name / _slug(label)
+            cells[label].append(cell := _cell(task, label, recipe, place, jobs, trust, trained))
             done += _most_pulls(task)
             if shown:
                 left = (time.monotonic() - begun) * (cost / done - 1)
@@ -196,10 +205,10 @@ def benchmark(
 
 
 def _cell(
-    task: BenchmarkTask, label: str, recipe: Recipe, out: Path | None, jobs: int, trust: bool, told: dict[str, Any]
+    task: BenchmarkTask, label: str, recipe: Recipe, out: Path | None, jobs: int, trust: bool, trained: dict[str, Any]
 ) -> Cell:
     """One agent on one task."""
-    kwargs = task.kwargs | told
+    kwargs = task.kwargs | trained
     envs_in = functools.partial(make_envs, task.env_id, 1, kwargs=task.kwargs)
     try:
         agent, envs, _ = recipe.paired(envs_in, kwargs)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +13,7 @@ from bandit_envs import BenchmarkTask
 
 from ..evaluation.statistics import bootstrap_means
 
-__all__ = ["REPLICATES", "interquartile_mean", "profile", "replicates", "score", "within"]
+__all__ = ["REPLICATES", "interquartile_mean", "profile", "replicates", "score", "shown", "within"]
 
 REPLICATES = 2000  # of the stratified bootstrap
 Floats = NDArray[np.float64]
@@ -53,6 +54,12 @@ def within(samples: Floats, level: float = 0.95) -> tuple[float, float]:
     """The percentile interval of bootstrap samples."""
     low, high = np.quantile(samples, [(1 - level) / 2, (1 + level) / 2])
     return float(low), float(high)
+
+
+def shown(row: Any, name: str) -> str:
+    """A score of a row of `Benchmark.summary` with its interval; "" where there is none."""
+    score, low, high = row[name], row[f"{name}_low"], row[f"{name}_high"]
+    return "" if math.isnan(score) else f"{score:.2f} [{low:.2f}, {high:.2f}]"
 
 
 def profile(scores: Mapping[str, Sequence[float]], levels: Floats) -> dict[str, Floats]:

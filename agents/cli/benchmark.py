@@ -10,6 +10,7 @@ from tyro.conf import Positional, arg
 
 import agents
 
+from ..benchmarking.scores import shown
 from ..core.files import try_out
 from ..evaluation.report import table
 from .options import Address, Command, Flag, Switch
@@ -56,8 +57,7 @@ class Benchmark(Command):
         result = agents.benchmark(list(self.agents), self.set, self.out, self.jobs, **how)
         place = None if self.out is None else result.save(self.out)
         summary = result.summary()
-        names = [str(name) for name in summary if f"{name}_low" in summary]
-        rows = [[name, *(_shown(row, name) for _, row in summary.iterrows())] for name in names]
+        rows = [[name, *(shown(row, name) for _, row in summary.iterrows())] for name in result.columns]
         print(table(["", *summary["agent"]], rows))
         noted: dict[str, list[str]] = {}
         for cell in (cell for own in result.cells.values() for cell in own if cell.note):
@@ -66,8 +66,3 @@ class Benchmark(Command):
             print(f"\n{note} ({', '.join(tasks)})")
         if place is not None:
             print(f"\nwrote {place}")
-
-
-def _shown(row: Any, name: str) -> str:
-    score, low, high = row[name], row[f"{name}_low"], row[f"{name}_high"]
-    return "" if score != score else f"{score:.2f} [{low:.2f}, {high:.2f}]"

@@ -21,7 +21,7 @@ import numpy as np
 from ..evaluation.statistics import ALIKE, bootstrap_mean, clopper_pearson, paired_difference
 from .panels import Numbers
 
-__all__ = ["AnyClaim", "Claim", "Growth", "Level", "Number", "Quote", "Row", "last", "printed", "ratio"]
+__all__ = ["AnyClaim", "Claim", "Found", "Growth", "Level", "Number", "Quote", "Row", "last", "printed", "ratio"]
 
 Row = dict[str, Any]
 INF, NAN = math.inf, math.nan
@@ -68,6 +68,10 @@ class AnyClaim(ABC):
         if least <= row["low"] and row["high"] <= most:
             return "yes"
         return "no" if row["high"] < least or row["low"] > most else "open"
+
+    def judge_among(self, row: Row, m: int) -> str:
+        """The verdict on a row where m comparisons are made: its interval is the one that holds together with them."""
+        return self.judge(row)
 
     def test(self, panel: Any, result: Any, level: float) -> list[Row]:
         """The rows of `measure`, each with its `verdict`."""
@@ -146,6 +150,12 @@ class Claim(AnyClaim):
             return super().judge(row)
         below, above = ("no", "yes") if self.larger or self.than is not None else ("yes", "no")
         return below if row["high"] < 0 else above if row["low"] > 0 else "open"
+
+    def judge_among(self, row: Row, m: int) -> str:
+        """As `judge`; "open" where the paper's test distinguishes the agents as one of m tests may do by chance."""
+        verdict = self.judge(row)
+        chance = self.p_value is not None and row["p_value"] * m >= self.p_value
+        return "open" if verdict == "no" and chance else verdict
 
 
 @dataclass(frozen=True)

@@ -100,6 +100,20 @@ def _sensitive(titles: Sequence[str]) -> list[Number]:
     return [ratio(title, told, last(max, *UCBE), last(min, *UCBE), 2) for title in titles]
 
 
+def _finals(title: str, within: float, reading: str, beside: str = "") -> list[Quote]:
+    """The final error rates with the workers; `beside`: the end of the names, on a crowd that is not the paper's."""
+    rates = {
+        "ua": ("UA has a final error rate of roughly 52%", "UA", 0.52),
+        "sar": ("whereas MD-SAR has a final error rate of roughly 5%", "MD-SAR", 0.05),
+    }
+    return [
+        Quote(
+            f"final-{key}{beside}", words, [Level(title, agent, x, 4000, within=within)], reading, beside=bool(beside)
+        )
+        for key, (words, agent, x) in rates.items()
+    ]
+
+
 TENTH = "UA fails ten times as often as the better of MD-SAR and MD-APT"
 TWICE = "MD-APT pulls arm 4 at least twice as often as MD-SAR"
 EVEN = "MD-SAR pulls its most pulled arm less often than MD-APT"
@@ -181,9 +195,8 @@ FIGURE_1_7 = Figure(
         ),
         Quote(
             "too-hard",
-            "otherwise the difficulty of the problem prevents any algorithm from achieving substantial progress "
-            "after 2000 "
-            "time steps",
+            "otherwise the difficulty of the problem prevents any algorithm from achieving substantial progress after "
+            "2000 time steps",
             [Level(ONE_HARD, name, 0.5, 2000, above=True) for name in AGENTS if name != "LSA"],
             "experiment 1 with tolerance 0: all fail in more than half of the runs",
         ),
@@ -201,17 +214,16 @@ FIGURE_1_7 = Figure(
         ),
         Quote(
             "factor",
-            "in several of our experiments, our methods find the feasible arms with a probability that is a factor "
-            "of 10 better than "
-            "that of a uniform allocation strategy",
+            "in several of our experiments, our methods find the feasible arms with a probability that is a factor of "
+            "10 better than that of a uniform allocation strategy",
             [ratio(t, TENTH, last(min, "UA"), last(min, "MD-SAR", "MD-APT"), 10) for t in (ONE, THREE, CROWD)],
-            "several of the experiments: UA fails ten times as often as the better of MD-SAR and MD-APT in 1, 3 "
-            "and the crowd",
+            "several of the experiments: UA fails ten times as often as the better of MD-SAR and MD-APT in 1, 3 and "
+            "the crowd",
         ),
         Quote(
             "workers",
-            "There is a total of 38 workers, where 30 workers are bad arms, 3 workers are good arms, and 5 workers are "
-            "irrelevant",
+            "There is a total of 38 workers, where 30 workers are bad arms, 3 workers are good arms, and 5 workers "
+            "are irrelevant",
             [
                 printed(WORKERS.title, "workers", 38),
                 printed(WORKERS.title, "bad", 30),
@@ -295,36 +307,12 @@ FIGURE_1_7 = Figure(
             ],
             "crowd; marginally: by at most .1",
         ),
-        Quote(
-            "final-ua",
-            "UA has a final error rate of roughly 52%",
-            [Level(CROWD, "UA", 0.52, 4000, within=0.03)],
-            "± 3 %",
-        ),
-        Quote(
-            "final-sar",
-            "whereas MD-SAR has a final error rate of roughly 5%",
-            [Level(CROWD, "MD-SAR", 0.05, 4000, within=0.03)],
-            "± 3 %",
-        ),
+        *_finals(CROWD, 0.03, "± 3 %"),
         *(
             quote
             for title, name in ((POOLED, "pooled"), (COMMON, "common"))
             for quote in (
-                Quote(
-                    f"final-ua-{name}",
-                    "UA has a final error rate of roughly 52%",
-                    [Level(title, "UA", 0.52, 4000, within=0.05)],
-                    f"{title}; ± 5 %",
-                    beside=True,
-                ),
-                Quote(
-                    f"final-sar-{name}",
-                    "whereas MD-SAR has a final error rate of roughly 5%",
-                    [Level(title, "MD-SAR", 0.05, 4000, within=0.05)],
-                    f"{title}; ± 5 %",
-                    beside=True,
-                ),
+                *_finals(title, 0.05, f"{title}; ± 5 %", f"-{name}"),
                 Quote(
                     f"after-3000-{name}",
                     "afterwards, MD-SAR does substantially better than MD-APT and MD-UCBE[10]",

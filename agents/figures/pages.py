@@ -113,7 +113,7 @@ def claims_text(figure: Figure, table: pd.DataFrame) -> str:
     lines += [_row(("the paper; what is tested", "holds / open / not", "verdict", "estimate [range of intervals]"))]
     lines += ["|---|---|---|---|"]
     for quote, row, claims in by_quote(figure, table):
-        verdict = f"**{row.verdict}**{quote.caveat and ', ' + quote.caveat}"
+        verdict = _verdict(quote, row)
         verdict += "" if row.alone == row.verdict else f"; without correction {row.alone}"
         lines.append(_row((f"**{quoted(quote)}**", " / ".join(map(str, counts_of(row))), verdict, "")))
         for one in claims:
@@ -130,11 +130,7 @@ def _episodes_told(table: pd.DataFrame) -> str:
     pairs = table[["episodes", "trials"]].dropna(subset=["episodes"]).drop_duplicates()
     parts = [
         f"{episodes:,.0f} episodes"
-        + (
-            ""
-            if episodes == trials
-            else " (the paper: " + ("not stated" if trials != trials else f"{trials:,.0f}") + ")"
-        )
+        + ("" if episodes == trials else f" (the paper: {_trials(trials)})")
         + (", too few for their intervals to be trusted" if episodes < FEWEST else "")
         for episodes, trials in pairs.itertuples(index=False)
     ]
@@ -278,15 +274,14 @@ def _of_sentence(answer: str, found: Mapping[str, Sequence[tuple[Quote, Any, lis
         if quote.name == name and not quote.beside
     ]
     claims = [counts_of(one) for _, own in chosen for one in own]
-    return overall(claims) if claims else "open", " ".join(
-        sorted({quote.caveat for quote, _ in chosen if quote.caveat})
-    )
+    caveats = sorted({quote.caveat for quote, _ in chosen if quote.caveat})
+    return overall(claims) if claims else "open", " ".join(caveats)
 
 
 def _counted(caveats: Sequence[str]) -> str:
     """How many there are, and how many of them with each caveat."""
-    told = [f"{caveats.count(caveat)} {caveat}" for caveat in dict.fromkeys(caveats) if caveat]
-    return f"{len(caveats)}" + (f" ({', '.join(told)})" if told else "")
+    parts = [f"{caveats.count(caveat)} {caveat}" for caveat in dict.fromkeys(caveats) if caveat]
+    return f"{len(caveats)}" + (f" ({', '.join(parts)})" if parts else "")
 
 
 def _paper(figure: Figure) -> str:
@@ -296,12 +291,20 @@ def _paper(figure: Figure) -> str:
 
 def _overview_row(figure: Figure, quote: Quote, row: Any) -> str:
     anchor = f"{figure.name}-{quote.name}" if row.verdict in OPPOSED else f"claims-{figure.name}"
-    trials = "not stated" if math.isnan(row.trials) else f"{row.trials:,.0f}"
-    count = "exact" if math.isnan(row.episodes) else f"{row.episodes:,.0f} / {trials}"
+    count = "exact" if math.isnan(row.episodes) else f"{row.episodes:,.0f} / {_trials(row.trials)}"
     count += ": too few" if row.episodes < FEWEST else ""
-    verdict = f"**{row.verdict}**{quote.caveat and ', ' + quote.caveat} ({counted(counts_of(row))})"
+    verdict = f"{_verdict(quote, row)} ({counted(counts_of(row))})"
     source = f"[{figure.source.rpartition(', ')[2]}](#{anchor})"
     return _row((source, quoted(quote), verdict, row.alone, count))
+
+
+def _verdict(quote: Quote, row: Any) -> str:
+    return f"**{row.verdict}**" + (f", {quote.caveat}" if quote.caveat else "")
+
+
+def _trials(number: float) -> str:
+    """Of the paper; NaN: it does not say."""
+    return "not stated" if math.isnan(number) else f"{number:,.0f}"
 
 
 def check_docs(docs: Path) -> Path:

@@ -121,9 +121,8 @@ FIGURE_1 = Figure(
         ),
         Quote(
             "noticeable",
-            "In Setup 2 and 3, where ambiguous arms close to the threshold are presented, the performance "
-            "difference between "
-            "LSA and other methods is more noticeable",
+            "In Setup 2 and 3, where ambiguous arms close to the threshold are presented, the performance difference "
+            "between LSA and other methods is more noticeable",
             noticeable("smallest", min),
             "the smallest over the others of ln(regret / LSA's) at the largest budget",
         ),

@@ -69,19 +69,19 @@ def verdicts(figure: Figure, results: Mapping[str, Result], level: float = 0.95)
             if claim not in tested:
                 tested[claim] = claim.test(panel, result, level)
             found += [(claim, head | row | blind) for row in tested[claim]]
-    tail, m = (1 - level) / 2, compared(figure, pandas().DataFrame([row for _, row in found], columns=list(COLUMNS)))
-    factor = float(ndtri(tail / max(1, m)) / ndtri(tail))
+    tail, table = (1 - level) / 2, pandas().DataFrame([row for _, row in found], columns=list(COLUMNS))
+    m = max(1, compared(figure, table))
+    factor = float(ndtri(tail / m) / ndtri(tail))
     for claim, row in found:
         row["alone"] = row["verdict"]
         low, high, estimate = row["low"], row["high"], row["estimate"]
         if claim.widened:
             low, high = (x if math.isinf(x) else estimate + factor * (x - estimate) for x in (low, high))
-            row["verdict"] = claim.judge(row | {"low": low, "high": high})
-        elif row["verdict"] == "no" and row["p_value"] * max(1, m) >= 0.05:  # a paper's own test, by chance one of many
-            row["verdict"] = "open"
+        if claim.widened or row["verdict"] == "no":  # the others stay as they are: "open" in a single episode
+            row["verdict"] = claim.judge_among(row | {"low": low, "high": high}, m)
         row |= {"low_together": low, "high_together": high}
-    table: pd.DataFrame = pandas().DataFrame([row for _, row in found], columns=list(COLUMNS))
-    return table
+    judged: pd.DataFrame = pandas().DataFrame([row for _, row in found], columns=list(COLUMNS))
+    return judged
 
 
 def compared(figure: Figure, table: pd.DataFrame) -> int:

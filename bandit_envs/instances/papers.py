@@ -195,16 +195,16 @@ def _synthetic(p: float) -> Callable[[int, int], Floats]:
 
 def _stone(name: str, n: int, k: int, epsilon: float, kind: type[Gaussian | Uniform]) -> Callable[..., Instance]:
     """n arms with means drawn once from U[0, 1] and standard deviation `sd`, of which k / n are wanted."""
+    printed = n
 
     def build(seed: int = 0, n: int = n, sd: float = 1.0) -> Instance:
         n, sd, word = integer("n", n, 4, rng.ARMS_LIMIT), number("sd", sd, 0, above=True), np.zeros(1, np.uint64)
         u = rng.uniforms(rng.root_key(rng.root_number(seed))[:, None], word, n, stream=rng.INSTANCE)
         arms = kind(u[0, :, 0], sd if kind is Gaussian else sd * np.sqrt(12.0))
-        defaults = {"TopK": {"k": n * k // most, "epsilon": epsilon, "criterion": "each", "delta": 0.15}}
-        others = f", n={n}" * (n != most) + f", sd={sd:g}" * (sd != 1)
+        defaults = {"TopK": {"k": n * k // printed, "epsilon": epsilon, "criterion": "each", "delta": 0.15}}
+        others = f", n={n}" * (n != printed) + f", sd={sd:g}" * (sd != 1)
         return Instance(arms, f"{name}(seed={seed}{others})", defaults)
 
-    most = n
     return build
 
 

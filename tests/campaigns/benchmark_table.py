@@ -20,6 +20,7 @@ import numpy as np
 
 import agents
 from agents.benchmarking.run import Cell
+from agents.benchmarking.scores import shown
 from agents.registry import recipes_of
 from bandit_envs import benchmark_tasks
 
@@ -96,10 +97,7 @@ def page(result: agents.Benchmark) -> str:
     for name, columns in tables.items():
         lines += [f"**{name}**", "", "| " + " | ".join(["agent", *columns]) + " |", "|---" * (1 + len(columns)) + "|"]
         for _, row in summary.sort_values([*columns.values()], ascending=False).iterrows():
-            scores = [
-                f"{row[x]:.2f} [{row[f'{x}_low']:.2f}, {row[f'{x}_high']:.2f}]" if row[x] == row[x] else ""
-                for x in columns.values()
-            ]
+            scores = [shown(row, column) for column in columns.values()]
             if any(scores):
                 lines.append("| " + " | ".join([f"`{row['agent']}`", *scores]) + " |")
         lines.append("")

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "campaigns"))
 import sentences
 
 from agents import figures
