@@ -59,6 +59,14 @@ CERTIFICATES = (
         "`independent=True` of coordinates that are not",
     ),
     Promise(
+        ("`bounded`",),
+        DELTA,
+        f"in the known range; {IN_TIME}. Coordinates may depend on each other",
+        ANY_RULE,
+        COME_AND_GO,
+        "a range that samples leave: refused in sessions",
+    ),
+    Promise(
         ("`bernoulli`",),
         DELTA,
         f"in [0, 1]; {IN_TIME}. Of several coordinates: independent",

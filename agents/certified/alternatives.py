@@ -531,24 +531,14 @@ def moved(sides, book, arm):
 
 
 @part
-def tell_alone(book, arm, D, pulls, mean, variance, alone, need):
+def tell_alone(book, arm, pulls, mean, spread, alone, need):
     """LOCAL: ask the certifier of one arm for the statistic of its alternative; `scale` gets the divergence.
 
     Args:
-        book: of the episode. arm: which one. D: dimensions.
-        pulls: (K,). mean, variance: (K * D,).
+        book: of the episode. arm: which one.
+        pulls: (1,). mean: (D,). spread: see `spread_of`.
         alone: an `Alone`. need: what the value must exceed.
     """
     alone.inside[0] = -1
-    low, high = arm * D, (arm + 1) * D
-    nearest_alternative(
-        alone.address,
-        pulls[arm : arm + 1],
-        mean[low:high],
-        variance[low:high],
-        alone.inside,
-        alone.numbers,
-        alone.scratch,
-        alone.out,
-    )
+    nearest_alternative(alone.address, pulls, mean, spread, alone.inside, alone.numbers, alone.scratch, alone.out)
     book.value[arm], book.scale[arm], book.stale[arm] = alone.out[0] - need, alone.out[3], 0

@@ -25,9 +25,10 @@ import math
 from typing import Any, NamedTuple
 
 from bandit_envs.kernels import inlined, number
+from bandit_envs.stopping import BOUNDED
 
 from ..core.plan_policy import add
-from .alternatives import cheapest, moved
+from .alternatives import LOCAL, cheapest, moved
 from .policy import BOUNDARY, CertifiedPolicy, CertifiedState, held, lacking, sampling_rule
 from .policy import stops as is_due
 
@@ -60,7 +61,8 @@ def steeper(alternative, pulls):
 def stops(ep):
     """R1: the statistic of the closest alternative is positive, and the certificate says so."""
     ep.round.alternative = cheapest(ep.batch.sides, ep.book)
-    return excluded(ep) and is_due(ep)
+    by_bets = ep.batch.sides.distribution == BOUNDED and ep.batch.sides.kind != LOCAL  # the statistic is another one
+    return (by_bets or excluded(ep)) and is_due(ep)
 
 
 @inlined

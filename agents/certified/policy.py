@@ -13,14 +13,14 @@ import numpy as np
 
 from bandit_envs import AllGood, Problem, TopK
 from bandit_envs.kernels import Kernel, choice, fleeting, part, view
-from bandit_envs.stopping import STUDENT, Certifier, arm_penalty
+from bandit_envs.stopping import BOUNDED, STUDENT, Certifier, adapted, arm_penalty
 
 from ..core import stopping
 from ..core.agent import FLOAT, INT, Floats, Ints, Observation, Problems, unfit
 from ..core.confidence import certified_scale_of, delta_of
 from ..core.plan_policy import NO_PULL, PlanPolicy, assembled, clear, following
 from ..core.spellings import AgentState
-from ..core.stopping import Certificate, for_many, is_certified, next_look
+from ..core.stopping import Certificate, for_many, is_certified, moments_of, next_look, spread_of
 from .alternatives import (
     ALL_GOOD,
     LOCAL,
@@ -49,10 +49,12 @@ __all__ = [
     "lacking",
     "observe",
     "sampling_rule",
+    "scale_of",
     "stops",
 ]
 
 BOUNDARIES = ("mixture", "kaufmann-koolen", "nominal")
+PRICE = 4.0  # about what two mixtures over bets cost, in nats
 HELD = 0.5  # an arm of N pulls is pulled HELD sqrt(N) times in a row
 ROUTINES = ("certifier", "_decider", "_pairs", "_alone")  # attributes that copies look up anew
 BOUNDARY, PULLS, BONUS, KEPT, MEANS = range(5)  # see `observe`
@@ -80,6 +82,7 @@ class Shown(NamedTuple):
     pulls: Ints  # (E, K)
     mean: Floats  # (E, K * D)
     variance: Floats  # (E, K * D)
+    moments: Floats  # (E, 2 * K * D) or (E, 0)
     public_seed: Ints  # (E, 1)
 
 
@@ -142,7 +145,17 @@ def held(ep, arm, length=1.0):
     """
     N, K = ep.pulls[arm], len(ep.pulls)
     more = min(N, for_many(K)) if ep.batch.sides.kind != LOCAL else 0
+    length = 0.5 * length if ep.batch.sides.distribution == BOUNDED else length  # steady arms need few pulls
     return max(np.int64(HELD * length * math.sqrt(N)), more, 1)
+
+
+@view
+def scale_of(ep, i):
+    """The variance of a sample of arm i, as it is known or seen."""
+    sides, shown = ep.batch.sides, ep.shown
+    if sides.distribution == BOUNDED:
+        return adapted(sides.numbers, float(shown.pulls[ep.e, i]), shown.variance[ep.e, i])
+    return shown.variance[ep.e, i] if sides.distribution == STUDENT else sides.variance
 
 
 @view
@@ -152,14 +165,15 @@ def _measure(ep, i, first):
     N = float(shown.pulls[e, i])
     bonus = math.log(N) if weighed == BONUS and N > 0.0 else 0.0
     if sides.kind == LOCAL:
-        alone, need = ep.batch.alone, sides.need_in - bonus
-        tell_alone(book, i, ep.batch.D, shown.pulls[e], shown.mean[e], shown.variance[e], alone, need)
+        alone, need, low, high = ep.batch.alone, sides.need_in - bonus, i * ep.batch.D, (i + 1) * ep.batch.D
+        spread = spread_of(alone.numbers, shown, e, low, high, alone.scratch)
+        tell_alone(book, i, shown.pulls[e, i : i + 1], shown.mean[e, low:high], spread, alone, need)
         return
     m = shown.mean[e, i]
     if weighed == MEANS:
         book.mean[i] = m
         return
-    v = shown.variance[e, i] if sides.distribution == STUDENT else sides.variance
+    v = scale_of(ep, i)
     weight, penalty = N if first or weighed != KEPT else max(book.weight[i], 1e-3), -bonus
     if weighed == BOUNDARY and N > 0.0:
         penalty = arm_penalty(ep.batch.alone.numbers, N, m, v)
@@ -342,7 +356,9 @@ class CertifiedPolicy(PlanPolicy):
         found: dict[str, str] = {}
         if self.distribution == "bernoulli":
             found["sigma"] = "as distribution='bernoulli' has no scale: say distribution='gaussian', or leave sigma out"
-        if self._nominal or self.distribution == "student":
+        if self.distribution == "bounded":
+            found["sigma"] = "as distribution='bounded' has no scale: say distribution='gaussian', or leave sigma out"
+        if self._nominal or self.distribution in ("student", "bounded"):
             found["rho"] = "which is of boundary='mixture' and the distributions 'gaussian' and 'bernoulli' alone"
         if not self.stops:
             why = "as with a budget nothing is certified, and the pulls do not depend on it"
@@ -361,7 +377,8 @@ class CertifiedPolicy(PlanPolicy):
     @functools.cached_property
     def _decider(self) -> Certifier:
         """The same where it is quicker only to decide; a nominal rule asks for more as time goes."""
-        return self.certifier if self._nominal or self._follows else self.certifier.decider(self.delta)
+        exactly = self._nominal or (self._follows and self.distribution != "bounded")
+        return self.certifier if exactly else self.certifier.decider(self.delta)
 
     @functools.cached_property
     def _pairs(self) -> Certifier:
@@ -377,6 +394,8 @@ class CertifiedPolicy(PlanPolicy):
     @property
     def _chosen(self) -> dict[str, Any]:
         boundary = self._sampling_boundary
+        if self.distribution == "bounded":  # pairs are weighed by variances, single arms by what they certify
+            boundary = None if self.problem.local else "none"
         return {"boundary": boundary} if boundary is not None else {}
 
     def __getstate__(self) -> dict[str, Any]:
@@ -393,7 +412,8 @@ class CertifiedPolicy(PlanPolicy):
             into = math.log(self.task.K / self.delta) if certified else 0.0
             return Sides(LOCAL, distribution, 0, 1.0, 0.0, none, 1.0, 0.0, none, 1.0, 0.0, v, into, into, numbers)
         if certified:
-            needed = certifier.needed(self.delta)
+            price = PRICE if self.distribution == "bounded" else 0.0
+            needed = [x + price for x in certifier.needed(self.delta)]
             into, out = needed[0], min(needed[1:], default=needed[0])
         if self.problem.answer_size is not None:
             k, epsilon = int(own[-2]), own[-1]
@@ -445,10 +465,10 @@ class CertifiedPolicy(PlanPolicy):
         pulls = np.ascontiguousarray(observation["pulls"], INT)
         mean = np.ascontiguousarray(observation["mean"], FLOAT)
         variance = np.ascontiguousarray(observation["variance"], FLOAT)
-        seed = np.ascontiguousarray(observation["public_seed"], INT)
+        moments, seed = moments_of(observation), np.ascontiguousarray(observation["public_seed"], INT)
         shape = (E, K) if D == 1 else (E, K, D)
         if pulls.shape != (E, K) or mean.shape != shape or variance.shape != shape:
             raise unfit(pulls, mean, E)
         if D > 1:
             mean, variance = mean.reshape(E, K * D), variance.reshape(E, K * D)
-        return Shown(pulls, mean, variance, seed)
+        return Shown(pulls, mean, variance, moments, seed)

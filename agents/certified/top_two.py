@@ -13,12 +13,14 @@ symbols     leader i: in the answer; challenger j: outside; C(i, j) their transp
 departures  D1 the answer is certified by the boundaries of this package, looked at after every 1/200 more pulls
             D2 k arms, TTTS: the leader is drawn evenly among arms of the first answer that the second has not, and the
                challenger among those that it has instead
-            D3 Threshold: an alternative moves one arm, which is pulled: proportions do not matter. TTTS: an arm that
+            D3 AllGood: leader and challenger are the closest pair, in whichever direction. TTTS: an arm that two samples
+               classify differently, drawn evenly, and the best other arm of the second sample
+            D4 Threshold: an alternative moves one arm, which is pulled: proportions do not matter. TTTS: an arm that
                two samples classify differently, drawn evenly
-            D4 TTTS: posteriors are N(m, s^2 / N), s the scale, or Beta(1 + hits, 1 + misses); after 20 samples that
+            D5 TTTS: posteriors are N(m, s^2 / N), s the scale, of samples in a range the empirical one, or Beta(1 + hits, 1 + misses); after 20 samples that
                all give the first answer, the alternative with the least C is taken
-            D5 every arm is pulled once first; there is no forced exploration
-            D6 leader and challenger are kept for max(1, sqrt(N) / 2) pulls, rounded down, N the pulls of the rarer one,
+            D6 every arm is pulled once first; there is no forced exploration
+            D7 leader and challenger are kept for max(1, sqrt(N) / 2) pulls, rounded down, N the pulls of the rarer one,
                and of more than 127 arms for at least min(N, (K / 128)^2), but on Threshold;
                chance decides of each which is pulled, and those of one arm are made together
 
@@ -34,12 +36,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bandit_envs.kernels import agent_uniform, choice, integer, number, part, view
-from bandit_envs.stopping import BERNOULLI, STUDENT
+from bandit_envs.stopping import BERNOULLI
 
 from ..core.agent import Floats, Observation
 from ..core.plan_policy import add
-from .alternatives import LOCAL, TOP_K, Alternative, alternative_of, mark_largest
-from .policy import BONUS, PULLS, CertifiedPolicy, CertifiedState, closest, held, sampling_rule
+from .alternatives import ALL_GOOD, LOCAL, TOP_K, Alternative, alternative_of, mark_largest
+from .policy import BONUS, PULLS, CertifiedPolicy, CertifiedState, closest, held, sampling_rule, scale_of
 
 __all__ = ["TopTwo"]
 
@@ -105,11 +107,23 @@ def sample_answer(ep, own, answer):
             hits = gamma(1.0 + N * m, ep, own)
             theta[i] = hits / (hits + gamma(1.0 + N * (1.0 - m), ep, own))
         else:
-            v = ep.shown.variance[ep.e, i] if sides.distribution == STUDENT else sides.variance
-            theta[i] = m + math.sqrt(v / N) * normal(ep, own)
+            theta[i] = m + math.sqrt(scale_of(ep, i) / N) * normal(ep, own)
         answer[i] = theta[i] >= own.rules.threshold
     if sides.kind == TOP_K:
         mark_largest(theta, sides.k, answer)
+    elif sides.kind == ALL_GOOD:
+        best = theta[largest(theta, -1)]
+        for i in range(len(theta)):
+            answer[i] = theta[i] >= min(sides.keep * best + sides.shift, best)
+
+
+@part
+def largest(theta, but):
+    """The arm with the largest theta, the first of equals, of all but one."""
+    best = -1
+    for i in range(len(theta)):
+        best = i if i != but and (best < 0 or theta[i] > theta[best]) else best
+    return best
 
 
 @part
@@ -136,10 +150,10 @@ def thompson_pair(ep, own):
         for i in range(len(own.first)):
             same &= own.first[i] == own.second[i]
         if not same:
-            u, local = uniform(ep, own), ep.batch.sides.kind == LOCAL
-            leader = one_of(own.first, own.second, u, local)
-            if local:
-                return leader, leader
+            u, kind = uniform(ep, own), ep.batch.sides.kind
+            leader = one_of(own.first, own.second, u, kind != TOP_K)
+            if kind != TOP_K:
+                return leader, leader if kind == LOCAL else largest(own.theta, leader)
             u = uniform(ep, own) if ep.batch.sides.k > 1 else 0.0
             return leader, one_of(own.second, own.first, u, False)
     return -1, -1
@@ -191,8 +205,11 @@ def thompson(ep, own):
         leader, challenger = alternative.lowered, alternative.raised
     alternative = Alternative(leader, challenger, 0.0, 0.0)
     if own.rules.ids and leader != challenger:
-        sides = ep.batch.sides
-        alternative = alternative_of(sides, ep.book, leader, challenger, sides.a, sides.b, sides.floor)
+        sides, book = ep.batch.sides, ep.book
+        if sides.kind == ALL_GOOD and not book.inside[leader]:
+            alternative = alternative_of(sides, book, challenger, leader, sides.c, sides.d, sides.bottom)
+        else:
+            alternative = alternative_of(sides, book, leader, challenger, sides.a, sides.b, sides.floor)
     pull_pair(ep, own, alternative)
 
 
@@ -204,7 +221,7 @@ class State(CertifiedState):
 
 
 class TopTwo(CertifiedPolicy):
-    """Top-two rules (Russo 2016; Jourdan et al. 2022; You et al. 2023) for BestArm, TopK and Threshold.
+    """Top-two rules (Russo 2016; Jourdan et al. 2022; You et al. 2023) for BestArm, TopK, AllGood and Threshold.
 
     Args:
         task: a task or an environment. delta: None takes the task's.
@@ -220,7 +237,7 @@ class TopTwo(CertifiedPolicy):
     """
 
     name, source = "top-two", "Russo, COLT 2016; Jourdan et al., NeurIPS 2022; You et al., COLT 2023"
-    solves = ("BestArm", "TopK", "Threshold")
+    solves = ("BestArm", "TopK", "AllGood", "Threshold")
     _sampling_boundary = "none"
 
     def __init__(

@@ -18,6 +18,9 @@ departures  D1 the answer is certified by the boundaries of this package, looked
             D8 a chosen arm is pulled max(1, sqrt(N_a) / 2) times, rounded down, before the next choice; of pairs of
                more than 127 arms, at least min(N_a, (K / 128)^2) times. For large N_a that is a share of them that
                goes to 0, so that N_a / t has the same limit
+            D9 AllGood is tracked by C: w* changes its place with the empirical best of nearly equal arms, and D-tracking
+               follows each change (Degenne & Koolen, NeurIPS 2019, of several optimal w*)
+            D10 samples in a known range: w* is that of Gaussian arms of the empirical variances, step by step
 
 With a budget it does not stop, and delta is 0.01 where nobody names one.
 """
@@ -35,7 +38,7 @@ from bandit_envs.stopping import BERNOULLI, GAUSSIAN
 
 from ..core.agent import Floats, Ints, Observation
 from ..core.plan_policy import add
-from .alternatives import LOCAL, TOP_K
+from .alternatives import ALL_GOOD, LOCAL, TOP_K
 from .policy import KEPT, MEANS, CertifiedPolicy, CertifiedState, held, lacking, sampling_rule
 from .proportions import best_arm_proportions, step
 
@@ -144,7 +147,8 @@ class TrackAndStop(CertifiedPolicy):
 
     Args:
         task: a task or an environment. delta: None takes the task's.
-        tracking: "D", with forced exploration, or "C", of the sums of the proportions.
+        tracking: "D", with forced exploration, or "C", of the sums of the proportions; None: "C" on AllGood, D9, else
+            "D".
         boundary: "mixture" or "kaufmann-koolen", see docs/certificates.md; "nominal": ln((1 + ln t) / delta), of the
             papers' experiments, for which nothing is proven.
         distribution: "bernoulli" (also any samples in [0, 1]), "gaussian" (also sub-Gaussian ones), or "student",
@@ -160,15 +164,16 @@ class TrackAndStop(CertifiedPolicy):
         self,
         task: Any,
         delta: float | None = None,
-        tracking: str = "D",
+        tracking: str | None = None,
         boundary: str = "mixture",
         distribution: str | None = None,
         rho: float | None = None,
         sigma: float | None = None,
     ) -> None:
         super().__init__(task, delta, boundary, distribution, rho, sigma)
-        cumulative = choice("tracking", tracking, TRACKINGS) == "C"
         sides = self.sides
+        tracking = ("C" if sides.kind == ALL_GOOD else "D") if tracking is None else choice("tracking", tracking, TRACKINGS)
+        cumulative = tracking == "C"
         closed = sides.distribution == GAUSSIAN or sides.distribution == BERNOULLI and sides.b == 0.0
         self.rules = Rules(sides.kind == TOP_K and sides.k == 1 and closed, cumulative)
 

@@ -27,7 +27,6 @@ import numpy as np
 from bandit_envs import Simulation, Task
 from bandit_envs.envs import FeatureTable
 from bandit_envs.kernels import fleeting, inlined, jit, kernel, number, spelled
-from bandit_envs.problems import Samples
 from bandit_envs.simulation import ENDED, LIVE, MOST_TIMES, Quiet, pull
 from bandit_envs.stopping import Certifier
 
@@ -35,7 +34,7 @@ from . import parameters
 from .agent import Agent, Bools, Ints, Observation, seen_means, task_of
 from .forms import forms_of
 from .spellings import AgentState
-from .stopping import Certificate, is_certified, lacking, next_look
+from .stopping import Certifiable, Certificate, is_certified, lacking, moments_of, next_look
 
 __all__ = ["CERTIFICATE", "OPTIONS", "Certified", "Featured", "certified", "own_certifier"]
 
@@ -57,7 +56,7 @@ ASK = -1  # in place of an arm: the agent within is to choose
 class Judge(NamedTuple):
     """What the episodes have shown, and what says whether an answer is certified."""
 
-    shown: Samples
+    shown: Certifiable
     certificate: Certificate
 
 
@@ -308,13 +307,16 @@ class Certified(Agent):
         books["due"], books["held"], books["looked"] = np.maximum(spent, self.task.K), -1, -1
         return CertifiedState(books, self.agent._made(observation))
 
-    def _judge(self, pulls: Ints, mean: Any, variance: Any) -> Judge:
+    def _judge(self, observation: Observation) -> Judge:
         """What the episodes have shown, the certifier, and its scratch."""
+        pulls = np.ascontiguousarray(observation["pulls"], np.int64)
+        mean, variance = (np.ascontiguousarray(observation[name], np.float64) for name in ("mean", "variance"))
         E, K, decider = len(pulls), self.task.K, self._decider
         buffers = np.zeros(decider.scratch), np.empty(K, np.int8), np.zeros(2 + 3 * K)
         quick = decider is not self.certifier
         certificate = Certificate(decider.address, decider.numbers, *buffers, math.log(1.0 / self.delta), False, quick)
-        return Judge(Samples(pulls.reshape(E, -1), mean.reshape(E, -1), variance.reshape(E, -1)), certificate)
+        seen = (pulls.reshape(E, -1), mean.reshape(E, -1), variance.reshape(E, -1), moments_of(observation))
+        return Judge(Certifiable(*seen), certificate)
 
     def _asked(self, chosen: Any, E: int) -> Chosen:
         """What the agent within has chosen: arms (E,) and how often to pull each (E,)."""
@@ -326,13 +328,12 @@ class Certified(Agent):
 
     def choose(self, observation: Observation, state: CertifiedState) -> tuple[Ints, Ints]:
         pulls = np.ascontiguousarray(observation["pulls"], np.int64)
-        mean, variance = (np.ascontiguousarray(observation[name], np.float64) for name in ("mean", "variance"))
         E = len(pulls)
         if len(state.books) != E:
             raise ValueError(f"pulls {pulls.shape} do not fit a state of {len(state.books)} episodes")
         spent, out = np.empty(E, np.int64), Chosen(np.empty(E, np.int64), np.empty(E, np.int64))
         _totals(pulls, spent)
-        judge = self._judge(pulls, mean, variance)
+        judge = self._judge(observation)
         state.inner = self.agent._begun(observation, state.inner)
         if _begin.quick(state.books, spent, judge, out):
             _resolve.quick(state.books, spent, judge, self._asked(self.agent.choose(observation, state.inner), E), out)
@@ -355,7 +356,7 @@ class Certified(Agent):
         within = simulation._replace(status=status)  # where this agent decides, the one within has nothing to play
         steps = np.minimum(quiet.most - simulation.spent, quiet.steps)
         going = Going(simulation, status, simulation.spent + steps, np.zeros(E, np.int64))
-        judge = self._judge(observation["pulls"], observation["mean"], observation["variance"])
+        judge = self._judge(observation)
         while _begin_play(books, going, judge, out):
             chosen = self.agent.played(within, Quiet(going.most, quiet.steps), observation, state.inner)
             _go_on(books, going, judge, self._asked(chosen, E), out)

@@ -10,15 +10,25 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bandit_envs.kernels import inlined, part, view
-from bandit_envs.stopping import nearest_alternative
+from bandit_envs.kernels import fleeting, inlined, part, view
+from bandit_envs.stopping import BOUNDED, DISTRIBUTION, nearest_alternative
 
-from .agent import Floats
+from .agent import Floats, Observation
 
-__all__ = ["LOOKS", "MANY", "Certificate", "for_many", "is_certified", "lacking", "next_look"]
+__all__ = ["LOOKS", "MANY", "Certifiable", "Certificate", "for_many", "is_certified", "lacking", "moments_of", "next_look", "spread_of"]
 
 LOOKS = 200  # between two looks, the pulls grow by 1 / LOOKS ..
 MANY = 128  # .. or by (K / MANY)^2, as a look takes O(K); or by 1
+
+
+@fleeting
+class Certifiable(NamedTuple):
+    """What episodes have shown, as certificates read it."""
+
+    pulls: Any  # (E, K)
+    mean: Floats  # (E, K * D)
+    variance: Floats  # (E, K * D)
+    moments: Floats  # (E, 2 * K * D), third and fourth, where they are kept; else (E, 0)
 
 
 class Certificate(NamedTuple):
@@ -46,12 +56,33 @@ def next_look(t, K):
     return t + max(1, for_many(K), t // LOOKS)
 
 
+def moments_of(observation: Observation) -> Floats:
+    """The moments in the observations of E episodes, as `Certifiable` has them."""
+    E = len(observation["pulls"])
+    return np.ascontiguousarray(observation.get("moments", np.empty((E, 0))), np.float64).reshape(E, -1)
+
+
+@view
+def spread_of(numbers, shown, e, low, high, scratch):
+    """The variances of entries low .. high - 1 of episode e; of bounded samples with their moments, in the scratch."""
+    spread = shown.variance[e, low:high]
+    if numbers[DISTRIBUTION] == BOUNDED:
+        size, kept = high - low, shown.moments.shape[1] > 0
+        spread = scratch[len(scratch) - 3 * size :]
+        for i in range(size):
+            spread[i] = shown.variance[e, low + i]
+            for power in range(2):
+                moment = shown.moments[e, 2 * (low + i) + power] if kept else math.nan
+                spread[(1 + power) * size + i] = moment
+    return spread
+
+
 @part
 def is_certified(shown, e, t, state, certificate):
     """Whether the plug-in answer of episode e, of t pulls, is right with probability 1 - delta.
 
     Args:
-        shown: what the episodes have shown, a `Samples` or a struct with its fields.
+        shown: what the episodes have shown, a `Certifiable` or a struct with its fields.
         state: of the episode, a record. `first` and `second` are the alternative that is looked at first; `arm`
             becomes the arm of the alternative that was found, the one with fewer pulls.
     """
@@ -66,7 +97,7 @@ def is_certified(shown, e, t, state, certificate):
         certificate.address,
         shown.pulls[e],
         shown.mean[e],
-        shown.variance[e],
+        spread_of(certificate.numbers, shown, e, 0, shown.mean.shape[1], certificate.scratch),
         certificate.inside,
         certificate.numbers,
         certificate.scratch,

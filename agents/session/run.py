@@ -31,8 +31,8 @@ from numpy.typing import NDArray
 from bandit_envs import History, Task
 from bandit_envs.envs import FeatureTable
 from bandit_envs.kernels import PULLS_LIMIT, jit
-from bandit_envs.simulation import updated
-from bandit_envs.stopping import Certifier
+from bandit_envs.simulation import take_in, updated
+from bandit_envs.stopping import BOUNDED, DISTRIBUTION, Certifier, with_moments
 
 from ..core.agent import Agent
 from ..core.certified import own_certifier
@@ -50,10 +50,11 @@ Result = tuple[int, Floats]  # an arm, and what was measured, (D,)
 
 
 @jit
-def _add(pulls, total, mean, variance, arm, sample):
-    """Add a sample (D,) of an arm to pulls (K,), and to sums, means and variances (K, D)."""
+def _add(pulls, total, mean, variance, moments, arm, sample):
+    """Add a sample (D,) of an arm to pulls (K,), to sums, means and variances (K, D), and to moments (K, D, 2)."""
     n = float(pulls[arm])
     for d in range(len(sample)):
+        take_in(n, mean[arm, d], variance[arm, d], moments[arm].reshape(-1), d, 1.0, sample[d], 0.0, 0.0, 0.0)
         total[arm, d], mean[arm, d], variance[arm, d] = updated(
             n, total[arm, d], mean[arm, d], variance[arm, d], sample[d]
         )
@@ -67,11 +68,12 @@ class Statistics(NamedTuple):
     total: Floats  # (K, D) each
     mean: Floats
     variance: Floats
+    moments: Floats  # (K, D, 2), third and fourth
 
     @classmethod
     def of(cls, K: int, D: int) -> Statistics:
         """Those of arms that have not been pulled."""
-        return cls(np.zeros(K, np.int64), *(np.zeros((K, D)) for _ in range(3)))
+        return cls(np.zeros(K, np.int64), *(np.zeros((K, D)) for _ in range(3)), np.zeros((K, D, 2)))
 
     @property
     def spent(self) -> int:
@@ -92,7 +94,7 @@ class Statistics(NamedTuple):
 
     def observation(self, remaining: int, public_seed: int) -> dict[str, NDArray[Any]]:
         """The statistics of a batch of one episode, as an environment shows them: live views."""
-        shown = [array[:, 0] if array.shape[1:] == (1,) else array for array in self]
+        shown = [array[:, 0] if array.shape[1:2] == (1,) else array for array in self]
         numbers = {"remaining": np.array([[remaining]], np.int64), "public_seed": np.array([[public_seed]], np.int64)}
         return {name: array[None] for name, array in zip(self._fields, shown, strict=True)} | numbers
 
@@ -294,8 +296,10 @@ class Run:
         if unknown or self.certifier is None:
             return None
         D = () if self.task.D == 1 else (self.task.D,)
-        means, variances = (x.reshape(1, self.task.K, *D) for x in (seen.mean, seen.variance))
-        level = float(self.certifier.levels(seen.pulls[None], means, variances, answer[None].astype(np.int8))[0])
+        means, spread = (x.reshape(1, self.task.K, *D) for x in (seen.mean, seen.variance))
+        if self.certifier.numbers[DISTRIBUTION] == BOUNDED:
+            spread = with_moments(spread, seen.moments.reshape(1, self.task.K, *D, 2))
+        level = float(self.certifier.levels(seen.pulls[None], means, spread, answer[None].astype(np.int8))[0])
         if level >= self.share.ratio:
             return 1.0
         return min(level / self.share.ratio + self.share.owed * (self.delta or 0.0), 1.0)
@@ -328,8 +332,8 @@ class Run:
         statistics = self.seen.observation(self._remaining(), self.public_seed)
         observation: Any = statistics
         if self.task.observation == "features":
-            table, (pulls, _, _, variance, left, _) = FeatureTable(self.task, self.problem, 1), statistics.values()
-            observation = table.fill(pulls, self.seen.means(), variance, left)
+            pulls, variance, left = (statistics[name] for name in ("pulls", "variance", "remaining"))
+            observation = FeatureTable(self.task, self.problem, 1).fill(pulls, self.seen.means(), variance, left)
         elif self.course is not None:
             observation = self._history(self.course)
         look, order = self._lookahead, np.empty((0, 0), np.int64)

@@ -21,7 +21,7 @@ from ..problems import Problem
 from ..problems.lookahead import Lookahead
 from ..problems.task import Task
 from ..simulation.simulator import ENDED, SPENT, UNCHECKED, Simulator
-from ..stopping import Certifier
+from ..stopping import BOUNDED, DISTRIBUTION, Certifier, with_moments
 from .history import History
 from .observations import FEATURES, features
 from .setting import Setting, check_id
@@ -127,6 +127,7 @@ class Episodes:
             full=self.full,
             pull_cost=task.pull_cost,
             can_stop=task.can_stop,
+            keeps_moments=task.keeps_moments,
         )
         sim.pulled = "an arm" if self._split is None else "arm * D + coordinate"
         self.pulls = sim.pulls.reshape(count, *task.shape)
@@ -140,6 +141,8 @@ class Episodes:
         self._gain = np.zeros(count) if setting.reward == "gain" else None
         self._advance = sim.advance if self._history is None and self._gain is None else self._advance_and_more
         statistics = {"pulls": self.pulls, "total": total, "mean": mean, "variance": variance}
+        if sim.moments is not None:
+            statistics["moments"] = sim.moments
         shown = statistics if self._history is None else self._history.shown()
         self._live = {**shown, "remaining": sim.remaining, "public_seed": sim.public_seed}
         self._features = FeatureTable(task, self.problem, count) if task.observation == "features" else None
@@ -315,7 +318,10 @@ class Episodes:
         if self.certifier is None:
             return np.ones(len(rows))
         sim, inside = self.simulator, np.full((len(rows), self.K), -1, np.int8)
-        return self.certifier.levels(sim.pulls[rows], self.mean[rows], self.variance[rows], inside)
+        spread = self.variance[rows]
+        if self.certifier.numbers[DISTRIBUTION] == BOUNDED:
+            spread = with_moments(spread, None if sim.moments is None else sim.moments[rows])
+        return self.certifier.levels(sim.pulls[rows], self.mean[rows], spread, inside)
 
     def masks(self) -> NDArray[np.bool_]:
         """Allowed actions, (E, stop + 1): pulls always, stop only where `delta` or `pull_cost` is set.

@@ -92,6 +92,8 @@ class Setting:
                 length=spaces.Box(0, H, (1,), np.int64),
                 **rest,
             )
+        if task.keeps_moments:
+            rest["moments"] = spaces.Box(-np.inf, np.inf, (*shape, 2), np.float64)
         return spaces.Dict(
             pulls=spaces.Box(0, most, task.shape, np.int64),
             total=spaces.Box(-np.inf, np.inf, shape, np.float64),

@@ -73,7 +73,9 @@ class AllGood(SetProblem):
         multiplicative: measure epsilon and slack as fractions of the best mean, which must be positive.
         slack: arms this much worse than epsilon may be answered, >= 0.
 
-    An answer is correct when it holds all good arms and none that is worse than epsilon + slack. The score is F1.
+    An answer is correct when it holds all good arms and none that is worse than epsilon + slack. The score is F1. The
+    plug-in answer takes in the arms that are up to slack / 2 worse than epsilon, so that an arm is at least so far from
+    being answered wrongly as slack / 2, whatever its mean.
     """
 
     name, asks = "AllGood", "all arms nearly as good as the best"
@@ -100,17 +102,31 @@ class AllGood(SetProblem):
     def bands(self) -> tuple[float, float]:
         return 0.0, self.slack
 
-    def _boundary(self, means: Floats) -> Floats:
-        """Means at or above this are good, shape (..., 1); NaN where all are NaN."""
+    def _boundary(self, means: Floats, epsilon: float) -> Floats:
+        """Means at or above this are within epsilon of the best, shape (..., 1); NaN where all are NaN."""
         best: Floats = np.fmax.reduce(means, axis=-1, keepdims=True)
         if self.multiplicative:
-            return np.minimum((1 - self.epsilon) * best, best)  # never above the best, also where it is negative
-        return best - self.epsilon
+            return np.minimum((1 - epsilon) * best, best)  # never above the best, also where it is negative
+        return best - epsilon
+
+    def plug_in(self, means: ArrayLike) -> NDArray[np.bool_]:
+        m = np.asarray(means, np.float64)
+        with np.errstate(invalid="ignore"):
+            return m >= self._boundary(m, self._kept)
+
+    def right_answer(self, means: ArrayLike) -> NDArray[np.bool_]:
+        with np.errstate(invalid="ignore"):
+            return self.margin(means) >= 0
+
+    @property
+    def _kept(self) -> float:
+        """How much worse than the best an arm of the plug-in answer may be."""
+        return self.epsilon + 0.5 * self.slack
 
     def margin(self, means: ArrayLike) -> Floats:
         """mean - boundary; NaN for arms never pulled."""
         m = np.asarray(means, np.float64)
-        return m - self._boundary(m)
+        return m - self._boundary(m, self.epsilon)
 
     def truth(self, means: ArrayLike) -> Floats:
         """The margins in units of epsilon and slack: as they are, or as fractions of the best mean.
@@ -135,11 +151,11 @@ class AllGood(SetProblem):
         T, m = np.ascontiguousarray(pulls, np.int64), np.ascontiguousarray(mean, np.float64)
         out = np.empty(m.shape) if out is None else out
         self._check_batch(T, m, out)
-        _distances(T, m, self.epsilon, self.multiplicative, out)
+        _distances(T, m, self._kept, self.multiplicative, out)
         return out
 
     def distance_routine(self) -> Measure:
-        return Measure.of(_measure, self.epsilon, self.multiplicative)
+        return Measure.of(_measure, self._kept, self.multiplicative)
 
     def potential(self) -> Potential:
         return Potential(ALL_GOOD, epsilon=self.epsilon, multiplicative=self.multiplicative)
@@ -148,9 +164,9 @@ class AllGood(SetProblem):
         none = -math.inf
         if self.multiplicative:  # the best mean is positive
             keep = 1.0 - self.epsilon
-            halves = keep - self.slack, 0.0, 0.0, 1.0 / keep, 0.0, 0.0, keep, 0.0
+            halves = keep - self.slack, 0.0, 0.0, 1.0 / keep, 0.0, 0.0, 1.0 - self._kept, 0.0
         else:
-            halves = 1.0, -(self.epsilon + self.slack), none, 1.0, self.epsilon, none, 1.0, -self.epsilon
+            halves = 1.0, -(self.epsilon + self.slack), none, 1.0, self.epsilon, none, 1.0, -self._kept
         if search != "exact":
             return Certifier.of("all-good", K, numbers, *halves)
         if halves[0] <= 0.0:

@@ -314,14 +314,22 @@ class Problem(Spelled, ABC):
         distribution = ("gaussian" if task is None else task.distribution) if distribution is None else distribution
         return distribution, (1.0 if task is None else task.sigma) if sigma is None else sigma
 
-    def _counts_on(self, distribution: str | None, sigma: float | None, dependent: bool | None) -> dict[str, Any]:
-        """What certificates count on, for `common`: None as in `_arms_of`, but by `Task.certified_distribution`."""
+    def _counts_on(
+        self, distribution: str | None, sigma: float | None, dependent: bool | None, exact: bool = False
+    ) -> dict[str, Any]:
+        """What certificates count on, for `common`: None as in `_arms_of`, but by `Task.certified_distribution`.
+
+        `exact`: a distribution that has the evidence itself.
+        """
         task = self._task
-        counted = task.certified_distribution() if distribution is None and task is not None else distribution
+        counted = task.certified_distribution(None, exact) if distribution is None and task is not None else distribution
         distribution, sigma = self._arms_of(counted, sigma)
         if dependent is None:
             dependent = task is not None and bool(task.dependent) and distribution == "gaussian"
-        return {"distribution": distribution, "sigma": sigma, "dependent": dependent}
+        found = {"distribution": distribution, "sigma": sigma, "dependent": dependent}
+        if distribution == "bounded" and task is not None and task.support is not None:
+            found["support"] = task.support
+        return found
 
     def _check_batch(self, pulls: NDArray[np.int64], mean: Floats, out: Floats) -> None:
         """Check the arrays of `distances` for a kernel: all are of shape (E, K).
@@ -358,6 +366,7 @@ class Problem(Spelled, ABC):
         centre: float = 0.0,
         search: str = "pairs",
         dependent: bool | None = None,
+        support: tuple[float, float] | None = None,
     ) -> Certifier:
         """The closest alternative to an answer, for compiled code; see `bandit_envs.stopping.nearest_alternative`.
 
@@ -365,8 +374,8 @@ class Problem(Spelled, ABC):
 
         Args:
             K, D: number of arms, and of their dimensions.
-            distribution: "gaussian" (or sub-Gaussian) of scale sigma, "bernoulli" (or any samples in [0, 1]), or
-                "student": Gaussian of unknown variance; None: see `evidence`.
+            distribution: "gaussian" (or sub-Gaussian) of scale sigma, "bernoulli" (or any samples in [0, 1]),
+                "student": Gaussian of unknown variance, or "bounded": samples in `support`; None: see `evidence`.
             sigma: known scale of a sample; of "student" a guess that only makes the certificate sharper.
             boundary: "mixture", "kaufmann-koolen", or "none" for the evidence itself; see docs/certificates.md.
             rho: number of pulls of an arm at which the Gaussian mixture is sharpest; None: a mixture over several.
@@ -375,11 +384,12 @@ class Problem(Spelled, ABC):
                 of its cost from below is as valid: "pairs", the quickest, by pairs of arms; "sets", by sets of them.
             dependent: whether the coordinates of a sample may depend on each other, for arms of several dimensions:
                 then sigma is the scale of each coordinate, and that of a direction a is sigma |a|_1.
+            support: the lowest and the highest sample, of "bounded"; None: those of the task, else 0 and 1.
 
         Raises:
             ValueError: for a problem that has none, naming it, and for values that are not allowed.
         """
-        given = self._counts_on(distribution, sigma, dependent)
+        given = self._counts_on(distribution, sigma, dependent) | ({"support": support} if support else {})
         numbers = common(boundary=boundary, rho=rho, centre=centre, D=integer("D", D, 1), **given)
         if choice("search", search, SEARCHES) == "exact" and boundary != "none":
             raise ValueError(f"search='exact' is for boundary='none', got {boundary!r}")
@@ -418,7 +428,8 @@ class Problem(Spelled, ABC):
         Raises:
             ValueError: for a problem without evidence, and for arrays that do not go together.
         """
-        given = self._counts_on(distribution, sigma, dependent)
+        given = self._counts_on(distribution, sigma, dependent, True)
+        choice("distribution", given["distribution"], ("gaussian", "bernoulli", "student"))
         return asking.alternatives(self, pulls, mean, answer, variance, boundary="none", search="exact", **given)
 
     def certified_level(
@@ -430,10 +441,12 @@ class Problem(Spelled, ABC):
         distribution: str | None = None,
         sigma: float | None = None,
         variance: ArrayLike | None = None,
+        moments: ArrayLike | None = None,
         boundary: str = "mixture",
         rho: float | None = RHO,
         centre: float = 0.0,
         dependent: bool | None = None,
+        support: tuple[float, float] | None = None,
     ) -> Floats:
         """The smallest delta at which an answer is certified now, (...,), in [0, 1]: an anytime-valid error bound.
 
@@ -442,15 +455,16 @@ class Problem(Spelled, ABC):
 
         Args:
             pulls, mean, answer, distribution, sigma, variance: see `evidence`.
-            boundary, rho, centre, dependent: see `certifier`.
+            moments: (..., 2), the third and fourth central moments with divisor N, which "bounded" is sharper with.
+            boundary, rho, centre, dependent, support: see `certifier`.
 
         Raises:
             ValueError: as `evidence`.
         """
         options = {"boundary": boundary, "rho": rho, "centre": centre, "search": "sets"}
-        options |= self._counts_on(distribution, sigma, dependent)
+        options |= self._counts_on(distribution, sigma, dependent) | ({"support": support} if support else {})
         choice("boundary", boundary, ("mixture", "kaufmann-koolen"))
-        return level_of(asking.alternatives(self, pulls, mean, answer, variance, **options))
+        return level_of(asking.alternatives(self, pulls, mean, answer, variance, moments, **options))
 
     def characteristic_time(
         self, means: ArrayLike, *, distribution: str | None = None, sigma: float | None = None

@@ -11,7 +11,7 @@ from ..instances.instance import Instance, Sampler
 from ..kernels.checks import array, flag, number
 from ..kernels.geometry import Polyhedron, margin_of, scratch_size, unpacked
 from ..kernels.routines import carray
-from ..stopping import DISTRIBUTION, GAUSSIAN, STUDENT, Certifier
+from ..stopping import BOUNDED, DISTRIBUTION, GAUSSIAN, STUDENT, Certifier
 from .base import Floats, Measure, SetProblem, TaskLike
 from .feasible_measures import hardness, hardness_2
 from .lookahead import LOCAL, Potential
@@ -85,6 +85,8 @@ class Feasible(SetProblem):
                 f"{self.name} has exact evidence for distribution='gaussian', for 'bernoulli' where tolerance=0, "
                 f"and for 'student' in one dimension, got {self!r:.200}; certificates need none"
             )
+        if distribution == BOUNDED and (np.count_nonzero(self.A, axis=1) > 1).any():
+            raise ValueError(f"{self.name} has distribution='bounded' for bounds of single coordinates, got {self!r:.200}")
         outer, (smaller, some) = self.polyhedron.numbers, self._moved_inwards()
         scratch = 2 * D + M + int(scratch_size(D, M))
         return Certifier.of("polyhedron", K, numbers, self.tolerance, some, *outer, *smaller.numbers, scratch=scratch)

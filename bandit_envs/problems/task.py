@@ -180,13 +180,15 @@ class Task(Distributed):
         )
         return certifier.doubting(self.sigma, self.known_sigma)
 
-    def certified_distribution(self, distribution: str | None = None) -> str:
+    def certified_distribution(self, distribution: str | None = None, exact: bool = False) -> str:
         """The distribution of arms that certificates count on, checked.
 
         Args:
             distribution: "gaussian" with a sub-Gaussian scale; "bernoulli", for samples in [0, 1]; "student", for
-                Gaussian arms of unknown variances; None: "bernoulli" where samples lie in [0, 1], no smaller scale than
-                that of this range is known and the problem has it, else "gaussian".
+                Gaussian arms of unknown variances; "bounded", for samples in a known range; None: "bounded" or, of
+                samples known to be 0 or 1, "bernoulli", where a range is known, no smaller scale than that of the range
+                is, and the problem has it; else "gaussian".
+            exact: None is never "bounded", which has no exact evidence: "bernoulli" where samples lie in [0, 1].
 
         Raises:
             ValueError: for a distribution that the arms do not have, and for pulls of single coordinates.
@@ -194,12 +196,17 @@ class Task(Distributed):
         if self.pull == "coordinate":
             raise ValueError("certificates are of pulls of whole arms, not of single coordinates (pull='coordinate')")
         unit = self.support is not None and 0 <= self.support[0] <= self.support[1] <= 1
-        if distribution is None and unit and self.D == 1 and not self.is_narrow:
-            with contextlib.suppress(ValueError):
-                self.make_problem().certifier(self.K, distribution="bernoulli")
-                return "bernoulli"
+        if distribution is None and not self.is_narrow:
+            for name in self._bounded_by(exact or self.distribution == "bernoulli", unit):
+                with contextlib.suppress(ValueError):
+                    self.make_problem().certifier(self.K, self.D, distribution=name)
+                    return name
         distribution = "gaussian" if distribution is None else distribution
-        choice("distribution", distribution, ("gaussian", "bernoulli", "student"))
+        choice("distribution", distribution, ("gaussian", "bernoulli", "student", "bounded"))
+        if distribution == "bounded":
+            if self.support is None:
+                raise ValueError("distribution='bounded' is for samples in a known range, and these arms have none")
+            return distribution
         if distribution == "bernoulli" and not unit:
             raise ValueError(
                 f"distribution='bernoulli' is for samples in [0, 1], and these arms have support={self.support}"
@@ -214,6 +221,20 @@ class Task(Distributed):
                 "may depend on each other: leave it out, or say distribution='gaussian'"
             )
         return distribution
+
+    def _bounded_by(self, binary: bool, unit: bool) -> tuple[str, ...]:
+        """Distributions that certificates of samples in a range may count on, the sharpest first."""
+        if self.support is None or self.distribution == "gaussian":
+            return ()
+        likelihood = ("bernoulli",) if unit and self.D == 1 else ()
+        return likelihood if binary else ("bounded", *likelihood)
+
+    @cached_property
+    def keeps_moments(self) -> bool:
+        """Whether environments keep the third and fourth moments of arms, for certificates of samples in a range."""
+        if self.pull == "coordinate" or (self.delta is None and self.budget is not None):
+            return False
+        return self.certified_distribution() == "bounded"
 
     def lookahead(self, asked: str = "the look-ahead potential") -> Lookahead:
         """The look-ahead potential of the task: expected gains of pulls, and what is believed of the arms.

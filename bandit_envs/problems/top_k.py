@@ -16,7 +16,7 @@ from ..instances.instance import Instance, Sampler
 from ..kernels.checks import choice, integer, number
 from ..kernels.compiled import jit, part
 from ..kernels.routines import carray
-from ..stopping import DISTRIBUTION, LEVELS_SCRATCH, STUDENT, Certifier
+from ..stopping import BOUNDED, DISTRIBUTION, LEVELS_SCRATCH, STUDENT, Certifier
 from .base import Bools, Floats, Measure, Problem, TaskLike
 from .certificates import BOUNDS, CUTOFFS, Deviation, Samples, certify
 from .lookahead import TOP_K, Potential
@@ -141,7 +141,7 @@ class TopK(Problem):
 
     def evidence_routine(self, K: int, numbers: Floats, search: str) -> Certifier:
         k, epsilon, kind, scratch = self.k, self.epsilon, "top-k", 0
-        some, student = min(k, K - k) > 1, numbers[DISTRIBUTION] == STUDENT
+        some, student = min(k, K - k) > 1, numbers[DISTRIBUTION] in (STUDENT, BOUNDED)
         if self.criterion == "exact" or epsilon == 0:  # a set that is better holds an arm that is better
             epsilon = 0.0
         elif self.criterion == "each":

@@ -21,7 +21,7 @@ from ..kernels.compiled import inlined, part
 from ..kernels.rng import arm_word, normal_quantile, philox, to_uniform
 from ..kernels.routines import call_routine
 from ..kernels.structs import Kernel, arguments_of, assemble, fleeting, places_of
-from .sampling import block_of_samples, updated
+from .sampling import block_of_samples, take_in, updated
 from .simulator import ENDED, LIVE, Simulation, by_routine
 
 __all__ = ["BLOCK", "Block", "Playing", "Quiet", "block_of_pulls", "player", "pull", "pull_once", "spend"]
@@ -104,6 +104,8 @@ def pull_once(sim, e, arm):
         else:
             y = _draw(sim, at, u)
         sim.sample[e] = y
+        if len(sim.moments) > 0:
+            take_in(float(m), sim.mean[o], sim.variance[o], sim.moments, o, 1.0, y, 0.0, 0.0, 0.0)
         sim.total[o], sim.mean[o], sim.variance[o] = updated(float(m), sim.total[o], sim.mean[o], sim.variance[o], y)
     sim.pulls[o] = m + 1
     if sim.spent[e] < len(sim.arms):
@@ -178,6 +180,10 @@ def block_of_pulls(sim, start, n, arm, pulls, mean, variance, scratch):
         mean[i] = means[offset[i]]
     for i in range(n):
         variance[i] = variances[offset[i]]
+    if len(sim.moments) > 0:
+        for i in range(n):
+            before = float(np.int64(count[i]))
+            take_in(before, mean[i], variance[i], sim.moments, offset[i], 1.0, y[i], 0.0, 0.0, 0.0)
     for i in range(n):
         before = float(np.int64(count[i]))
         total[i], mean[i], variance[i] = updated(before, total[i], mean[i], variance[i], y[i])

@@ -32,7 +32,7 @@ __all__ = ["block_of_samples", "bulk_pulls", "from_uniform", "sampler_of", "upda
 _LOW = np.uint64(0xFFFFFFFF)
 _FAR = 2**40  # more than any array has
 # What the routines of pulls take: the distribution, the key, episode and arm; pulls, times and places; arrays; scratch.
-PULLED_BY = ["int64", *["uint64"] * 4, *["int64"] * 5, *["float64*"] * 6, "int64", "int64", "float64*", "uint64*"]
+PULLED_BY = ["int64", *["uint64"] * 4, *["int64"] * 5, *["float64*"] * 7, *["int64"] * 3, "float64*", "uint64*"]
 NEXT_BLOCK = np.uint64(16)  # one block of random words further, above the 4 bits of the stream
 
 
@@ -43,6 +43,24 @@ def updated(n, total, mean, variance, y):
     now = sum_ / count
     spread = (variance * n + (y - mean) * (y - now)) / count
     return sum_, now, spread if spread > 0.0 else 0.0
+
+
+@inlined
+def higher(n, mean, variance, third, fourth, more, m, v, t, f):
+    """Third and fourth central moments of n samples and `more`, of means, variances and such moments (Pebay 2008)."""
+    gap, x, y = m - mean, n / (n + more), more / (n + more)
+    square = gap * gap * x * y
+    cubes = third * x + t * y + square * gap * (x - y) + 3.0 * gap * x * y * (v - variance)
+    fourths = fourth * x + f * y + square * gap * gap * (1.0 - 3.0 * x * y)
+    fourths += 6.0 * square * (x * v + y * variance)
+    return cubes, fourths + 4.0 * gap * x * y * (t - third)
+
+
+@inlined
+def take_in(n, mean, variance, moments, o, more, m, v, t, f):
+    """Bring the moments of entry o, of n samples, up to date: before their mean and variance are."""
+    third, fourth = higher(n, mean, variance, moments[2 * o], moments[2 * o + 1], more, m, v, t, f)
+    moments[2 * o], moments[2 * o + 1] = third, fourth
 
 
 @inlined
@@ -112,9 +130,11 @@ def _pull_row(
     total: Any,
     mean: Any,
     variance: Any,
+    moments: Any,
     sample: Any,
     e: Any,
     D: Any,
+    keeps: Any,
     scratch: Any,
     counter: Any,
 ) -> None:
@@ -128,6 +148,8 @@ def _pull_row(
             w0, w1, w2, w3 = philox(np.uint64(n), c1, episode, np.uint64(d // 2) * NEXT_BLOCK, k0, k1)
         u = to_uniform(w0, w1) if d % 2 == 0 or row else to_uniform(w2, w3)
         y, i = from_uniform(distribution, u, parameters, at, columns, data, d, D), o * D + d
+        if keeps:
+            take_in(before, mean[i], variance[i], carray(moments, _FAR), i, 1.0, y, 0.0, 0.0, 0.0)
         total[i], mean[i], variance[i] = updated(before, total[i], mean[i], variance[i], y)
         sample[e * D + d] = y
 
@@ -183,6 +205,15 @@ def _merge(o, n, times, s, m2, total, mean, variance):
     variance[o] = max(spread, 0.0) / count
 
 
+@part
+def gather(n, block, d, more, y):
+    """Add `more` samples, all y, to n samples, of whose coordinate d block (4, D) holds mean, variance and moments."""
+    m, v = block[0, d], block[1, d]
+    block[2, d], block[3, d] = higher(n, m, v, block[2, d], block[3, d], more, y, 0.0, 0.0, 0.0)
+    gap, share = y - m, more / (n + more)
+    block[0, d], block[1, d] = m + gap * share, (v + gap * gap * share) * (1.0 - share)
+
+
 def _pull_bulk(
     distribution: Any,
     k0: Any,
@@ -199,9 +230,11 @@ def _pull_bulk(
     total: Any,
     mean: Any,
     variance: Any,
+    moments: Any,
     sample: Any,
     e: Any,
     D: Any,
+    keeps: Any,
     scratch: Any,
     counter: Any,
 ) -> None:
@@ -213,15 +246,19 @@ def _pull_bulk(
 
     Args:
         parameters, ..., sample: pointers, as kernels hand on arrays to routines.
-        scratch: (3, D), and counter: (6,) uint64, to work in.
+        keeps: whether `moments` are kept, not of Bernoulli and Gaussian arms.
+        scratch: (7, D), and counter: (6,) uint64, to work in.
     """
     parameters, data, sample = carray(parameters, _FAR), carray(data, _FAR), carray(sample, _FAR)
     total, mean, variance = carray(total, _FAR), carray(mean, _FAR), carray(variance, _FAR)
-    scratch, counter = carray(scratch, (3, D)), carray(counter, 6)
+    scratch, counter, moments = carray(scratch, (7, D)), carray(counter, 6), carray(moments, _FAR)
     one_by_one = distribution in (UNIFORM, TABULATED) or (distribution == RESAMPLED and times < parameters[at + 1])
     s, m2, first = scratch[0], scratch[1], scratch[2]
+    block = scratch[3:]  # where moments are kept: those of the samples so far, but for their number
     for d in range(D):
         s[d] = m2[d] = 0.0
+        for row in range(4):
+            block[row, d] = 0.0
     if one_by_one:
         row = distribution == RESAMPLED  # one uniform number picks all coordinates of a row
         w0 = w1 = w2 = w3 = np.uint64(0)
@@ -235,6 +272,8 @@ def _pull_bulk(
                 x = from_uniform(distribution, u, parameters, at, columns, data, d, D)
                 if t == n:
                     first[d] = x
+                if keeps:
+                    gather(float(t - n), block, d, 1.0, x)
                 s[d] += x
                 m2[d] += (x - first[d]) * (x - first[d])
         for d in range(D):
@@ -272,6 +311,8 @@ def _pull_bulk(
                 for d in range(D):
                     gap = data[(origin + v) * D + d] - data[origin * D + d]
                     s[d] += hits * gap
+                    if keeps and hits > 0:
+                        gather(made, block, d, float(hits), data[(origin + v) * D + d])
                     if hits > 0:  # equal samples are added to those before (Chan et al.)
                         apart, share = gap - first[d], hits / (made + hits)
                         m2[d] += apart * apart * (made * share)
@@ -282,6 +323,10 @@ def _pull_bulk(
             for d in range(D):
                 s[d] += times * data[origin * D + d]
     for d in range(D):
+        if keeps:
+            i = o * D + d
+            m, v, t, f = block[0, d], block[1, d], block[2, d], block[3, d]
+            take_in(float(n), mean[i], variance[i], moments, i, float(times), m, v, t, f)
         _merge(o * D + d, n, times, s[d], m2[d], total, mean, variance)
         sample[e * D + d] = s[d] / times
 

@@ -22,7 +22,7 @@ from ..kernels.compiled import inlined, part
 from ..kernels.rng import arm_word, block_of_quantiles, philox, to_uniform
 from ..kernels.routines import call_routine
 from ..kernels.structs import kernel
-from .sampling import NEXT_BLOCK, block_of_samples, bulk_pulls, from_uniform, sampler_of, updated
+from .sampling import NEXT_BLOCK, block_of_samples, bulk_pulls, from_uniform, sampler_of, take_in, updated
 
 __all__ = ["ENDED", "LIVE", "SPENT", "UNCHECKED", "Simulation", "Simulator", "by_routine"]
 
@@ -47,14 +47,14 @@ class Work(NamedTuple):
     words: NDArray[np.uint64]  # (7, _BLOCK)
     places: Ints  # (3, _BLOCK)
     numbers: Floats  # (D + 3, _BLOCK)
-    scratch: Floats  # (3, D)
+    scratch: Floats  # (7, D)
     counter: NDArray[np.uint64]  # (6,)
 
     @classmethod
     def empty(cls, D: int) -> Work:
         """Such arrays."""
         words, places = np.empty((7, _BLOCK), np.uint64), np.empty((3, _BLOCK), np.int64)
-        return cls(words, places, np.empty((D + 3, _BLOCK)), np.empty((3, D)), np.empty(6, np.uint64))
+        return cls(words, places, np.empty((D + 3, _BLOCK)), np.empty((7, D)), np.empty(6, np.uint64))
 
 
 class Rules(NamedTuple):
@@ -86,6 +86,7 @@ class Simulation(NamedTuple):
     total: Floats  # (E * K * D,)
     mean: Floats
     variance: Floats
+    moments: Floats  # (E * K * D * 2,) third and fourth central moments, or none
     spent: Ints  # (E,)
     remaining: Ints
     ended: Ints
@@ -148,9 +149,11 @@ def by_routine(address, sim, e, a, o, m, times):
         sim.total,
         sim.mean,
         sim.variance,
+        sim.moments,
         sim.sample,
         np.int64(e),
         rules.D,
+        np.int64(len(sim.moments) > 0),
         work.scratch,
         work.counter,
     )
@@ -276,6 +279,10 @@ def _advance(sim: Simulation, arms, times, answers_checked: bool):
         for i in range(n):
             at[i] = (offset[i] if rules.own else c1[i]) * ucolumns
         block_of_samples(rules.distribution, rules.sampler, u, n, at, rules.columns, sim.parameters, sim.data, spare, x)
+        if len(sim.moments) > 0:
+            for i in range(n):
+                o, before = offset[i], float(np.int64(c0[i]))
+                take_in(before, mean[o], variance[o], sim.moments, o, 1.0, x[i], 0.0, 0.0, 0.0)
         for i in range(n):
             o, before = offset[i], float(np.int64(c0[i]))
             total[o], mean[o], variance[o] = updated(before, total[o], mean[o], variance[o], x[i])
@@ -328,6 +335,8 @@ def _advance_rows(sim: Simulation, arms, times, answers_checked: bool):
             for d in range(D):
                 o, y_d = offset[i] * np.uint64(D) + np.uint64(d), samples[d, i]
                 total, mean, variance = sim.total[o], sim.mean[o], sim.variance[o]
+                if len(sim.moments) > 0:
+                    take_in(before, mean, variance, sim.moments, o, 1.0, y_d, 0.0, 0.0, 0.0)
                 sim.total[o], sim.mean[o], sim.variance[o] = updated(before, total, mean, variance, y_d)
                 sim.sample[slot[i] * D + d] = y_d
         finished = _end(sim, start, stop, finished)
@@ -347,6 +356,9 @@ def _begin(sim: Simulation, rows, key, episode):
             sim.total[e * width + k] = 0.0
             sim.mean[e * width + k] = 0.0
             sim.variance[e * width + k] = 0.0
+        if len(sim.moments) > 0:
+            for k in range(np.uint64(2) * width):
+                sim.moments[np.uint64(2) * e * width + k] = 0.0
         sim.key[0, e], sim.key[1, e], sim.episode[e] = key[0, e], key[1, e], episode[e]
         sim.spent[e], sim.remaining[e] = 0, sim.rules.budget
         sim.status[e], sim.did[e], sim.terminated[e], sim.truncated[e] = LIVE, SKIPPED, 0, 0
@@ -365,12 +377,14 @@ class Simulator:
             (without a budget it is truncated after 2^40 - 1 pulls all the same).
         full: whether an episode stays open for one more action, its answer, when the budget is spent.
         pull_cost: what a pull takes off the reward. can_stop: whether K is an action, which stops.
+        keeps_moments: whether the third and fourth central moments are kept.
 
     Raises:
         ValueError: for arms or rows that the kernels cannot read.
 
     Attributes:
         pulls: (E, K) int64; total, mean, variance: (E, K) or (E, K, D) float64, 0 where never pulled.
+        moments: the same with 2 behind it, third and fourth central moments with divisor N; without any: None.
         remaining: (E, 1) int64, -1 without a budget; public_seed: (E, 1) int64; spent: (E,) int64, total pulls.
         status: (E,) uint8, LIVE, SPENT, or ENDED until `begin`; terminated, truncated: (E,) bool.
         reward: (E,), sample: (E,) or (E, D), did: (E,) uint8, of the last step.
@@ -389,6 +403,7 @@ class Simulator:
         full: bool,
         pull_cost: float,
         can_stop: bool = True,
+        keeps_moments: bool = False,
     ) -> None:
         E, K, D = episodes, arms.K, arms.D
         shape = (E, K) if D == 1 else (E, K, D)
@@ -424,6 +439,7 @@ class Simulator:
             total=np.zeros(E * K * D),
             mean=np.zeros(E * K * D),
             variance=np.zeros(E * K * D),
+            moments=np.zeros(2 * E * K * D if keeps_moments else 0),
             spent=np.zeros(E, np.int64),
             remaining=np.full(E, self.budget, np.int64),
             ended=np.zeros(E, np.int64),
@@ -441,6 +457,7 @@ class Simulator:
         self._step = _advance if D == 1 else _advance_rows
         self.pulls = sim.pulls.reshape(E, K)
         self.total, self.mean, self.variance = (table.reshape(shape) for table in (sim.total, sim.mean, sim.variance))
+        self.moments = sim.moments.reshape(*shape, 2) if keeps_moments else None
         self.spent, self.remaining, self.public_seed = sim.spent, sim.remaining.reshape(E, 1), sim.public.reshape(E, 1)
         self.status, self.did, self.ended, self.reward = sim.status, sim.did, sim.ended, sim.reward
         self.terminated, self.truncated = sim.terminated.view(np.bool_), sim.truncated.view(np.bool_)
@@ -454,7 +471,8 @@ class Simulator:
         """The arrays that hold all attributes; no copies."""
         sim = self.arrays
         return [
-            *(sim.key, sim.episode, sim.public, sim.pulls, sim.total, sim.mean, sim.variance, sim.spent, sim.remaining),
+            *(sim.key, sim.episode, sim.public, sim.pulls, sim.total, sim.mean, sim.variance, sim.moments),
+            *(sim.spent, sim.remaining),
             *(sim.ended, sim.status, sim.did, sim.terminated, sim.truncated, sim.reward, sim.sample),
         ]
 

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..kernels.checks import choice, ours
 from .boundaries import COMMON, D_AT, DEPENDENT, VARIANCE
-from .certifier import OWN, Certifier, common
-from .statistics import Arms, Statistics, answers, one_instance, statistics
+from .certifier import OWN, Certifier, common, with_moments
+from .statistics import Arms, Statistics, answers, moments_like, one_instance, statistics
 
 if TYPE_CHECKING:
     from .game import Game
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["certifier_of", "game_of", "of_ones_own", "tells_evidence", "alternatives"]
 
 Floats = NDArray[np.float64]
+BETTING = ("threshold", "top-k", "all-good", "polyhedron")  # kinds that know bounded samples
 
 
 def tells_evidence(problem: Any) -> bool:
@@ -55,7 +56,7 @@ def certifier_of(problem: Any, K: int, numbers: Floats, distribution: str, searc
         ValueError: for a problem that has none, naming it.
     """
     found: Certifier | None = problem.evidence_routine(K, numbers, search) if tells_evidence(problem) else None
-    if found is not None:
+    if found is not None and (distribution != "bounded" or found.kind in BETTING):
         return found
     if problem.local and distribution == "gaussian" and problem.measure is not None:
         address, given = float(problem.measure.routine.address), problem.measure.numbers.tolist()
@@ -89,13 +90,14 @@ def alternatives(
     mean: ArrayLike,
     answer: ArrayLike | None,
     variance: ArrayLike | None,
+    moments: ArrayLike | None = None,
     **options: Any,
 ) -> Floats:
     """out[0] of `nearest_alternative`, (...,), of statistics and answers with any batch axes: see `Problem.evidence`.
 
     Args:
         problem: a `Problem`.
-        pulls, mean, answer, variance: see `Problem.evidence`.
+        pulls, mean, answer, variance, moments: see `Problem.certified_level`.
         **options: of `Problem.certifier`, distribution among them.
 
     Raises:
@@ -112,7 +114,10 @@ def alternatives(
         certifier, seen = _by_margins(problem, seen, options)
     else:
         certifier = problem.certifier(seen.K, seen.D, **options)
-    found = certifier.alternatives(seen.pulls, seen.mean, seen.variance, inside)
+    spread = seen.variance
+    if options["distribution"] == "bounded":
+        spread = with_moments(spread, None if moments is None else moments_like(moments, spread.shape))
+    found = certifier.alternatives(seen.pulls, seen.mean, spread, inside)
     return found[:, 0].reshape(seen.lead)
 
 

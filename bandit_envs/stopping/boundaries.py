@@ -15,6 +15,7 @@ MIXTURE    Gaussian (sub-Gaussian): no penalty arm by arm; `values` has the stat
            e-process among all that has been seen (Wasserman, Ramdas & Balakrishnan, PNAS 2020). The t-test's mixture,
            with the flat prior of the scale, is a martingale only among what is scale-invariant: a rule of pulls
            that looks at the scale of the samples (and all do) may break it.
+           Bounded: no penalty; `betting` has the statistic.
 KAUFMANN   Gaussian: penalty 2 ln(4 + ln N), and |S| C(x / |S|) in place of x = ln(n / delta), n alternatives, with
            C(x) = min over l in (1/2, 1) of (g(l) + x) / l, g(l) = 2 l - 2 l ln(4 l) + ln zeta(2 l) - 1/2 ln(1 - l).
            Bernoulli: 3 ln(1 + ln N), and T in place of C. (Kaufmann & Koolen, JMLR 2021, sections 4 and 5.)
@@ -29,7 +30,7 @@ import math
 import numpy as np
 
 from ..kernels.compiled import part
-from .distributions import BERNOULLI, GAUSSIAN, STUDENT
+from .distributions import BERNOULLI, BOUNDED, GAUSSIAN, STUDENT
 
 __all__ = ["BOUNDARIES", "COMMON", "LEVELS_SCRATCH", "RHO", "arm_penalty", "enough", "refresh"]
 
@@ -46,7 +47,7 @@ KAPPA, SHAPE = 0.01, 0.5  # of the normal-inverse-gamma prior: pulls that the ce
 def arm_penalty(numbers, N, m, v):
     """The penalty of an arm of N > 0 pulls, mean m and variance v (divisor N)."""
     distribution = numbers[DISTRIBUTION]
-    if numbers[BOUNDARY] == NONE or numbers[BOUNDARY] == MIXTURE and distribution == GAUSSIAN:
+    if numbers[BOUNDARY] == NONE or distribution == BOUNDED or numbers[BOUNDARY] == MIXTURE and distribution == GAUSSIAN:
         return 0.0
     if numbers[BOUNDARY] == KAUFMANN:
         return 3.0 * math.log1p(math.log(N)) if distribution == BERNOULLI else 2.0 * math.log(4.0 + math.log(N))
@@ -71,10 +72,15 @@ def arm_penalty(numbers, N, m, v):
 def refresh(numbers, pulls, mean, variance, scratch):
     """Bring the weights, penalties and scales in the scratch up to date: of arms whose statistics have changed.
 
-    A new scratch is all 0.
+    A new scratch is all 0. Of BOUNDED arms it holds the fourth and third moments, from 0 and from 3 K on.
     """
     K, distribution = len(pulls), numbers[DISTRIBUTION]
     D = np.int64(numbers[D_AT])
+    if distribution == BOUNDED:
+        for a in range(K):
+            scratch[a], scratch[3 * K + a] = variance[2 * K + a], variance[K + a]
+            scratch[2 * K + a], scratch[4 * K + a] = float(pulls[a]), max(variance[a], 1e-12 * numbers[VARIANCE])
+        return
     for a in range(K):
         N, m = float(pulls[a]), mean[a * D]
         v = variance[a * D] if distribution == STUDENT else numbers[VARIANCE]

@@ -10,16 +10,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..kernels.checks import choice, errors_of, flag, number
+from ..kernels.checks import choice, errors_of, flag, interval, number
 from ..kernels.compiled import jit, view
 from ..kernels.routines import call_routine, routine
 from ..kernels.spellings import both_spellings
 from . import boundaries
+from .betting import BETS_SCRATCH
 from .boundaries import BOUNDARIES, COMMON, D_AT, DEPENDENT, DISTRIBUTION, DOUBT, PRIOR, RHO, VARIANCE
-from .distributions import CODES, GAUSSIAN
+from .distributions import BOUNDED, CODES, GAUSSIAN
 from .scale import Trial, is_borne_out, trial
 
-__all__ = ["OWN", "Certifier", "common", "level_of", "nearest_alternative"]
+__all__ = ["OWN", "Certifier", "common", "level_of", "nearest_alternative", "with_moments"]
 
 OWN = "own"  # the kind of a routine that a user has written
 
@@ -64,7 +65,7 @@ def nearest_alternative(address, pulls, mean, variance, inside, numbers, scratch
     Args:
         address: `certifier.address`.
         pulls: (K,) int64, contiguous as all others.
-        mean, variance: (K,) or (K, D) floats.
+        mean, variance: (K,) or (K, D) floats. Of bounded samples, variance is (3 K D,), see `with_moments`.
         inside: (K,) int8: the answer, of 0 and 1; with -1 in its first place it is filled with the plug-in one.
         numbers: `certifier.numbers`.
         scratch: `certifier.scratch` floats, all 0 at first. It keeps what has been computed of arms whose statistics
@@ -122,7 +123,10 @@ class Certifier(NamedTuple):
         """
         given = np.concatenate([common, np.array(numbers, np.float64)])
         name = kind if isinstance(kind, str) else OWN
-        return cls(_Later(kind), given, 5 * K + scratch + room, K, int(common[D_AT]), name)
+        D = int(common[D_AT])
+        # Bets are worked out behind it, and room for `with_moments` is at its end.
+        moments = BETS_SCRATCH + 3 * K * D if common[DISTRIBUTION] == BOUNDED else 0
+        return cls(_Later(kind), given, 5 * K + scratch + room + moments, K, D, name)
 
     @property
     def room(self) -> int:
@@ -193,10 +197,13 @@ class Certifier(NamedTuple):
     def alternatives(
         self, pulls: NDArray[np.int64], mean: Floats, variance: Floats, inside: NDArray[np.int8]
     ) -> Floats:
-        """What `nearest_alternative` reports, (E, 2 + 3 K), of episodes (E, K); inside (E, K) is filled in where -1."""
+        """What `nearest_alternative` reports, (E, 2 + 3 K), of episodes (E, K); inside (E, K) is filled in where -1.
+
+        Of bounded samples, variance is what `with_moments` has made of it.
+        """
         out = np.full((len(pulls), 2 + 3 * self.K), math.nan)
         rows = len(pulls), math.prod(mean.shape[1:])  # the kernel is compiled for one kind of arrays
-        mean, variance = mean.reshape(rows), variance.reshape(rows)
+        mean, variance = mean.reshape(rows), variance.reshape(len(pulls), math.prod(variance.shape[1:]))
         _all(self.address, pulls, mean, variance, inside, self.numbers, self.scratch, out)
         return out
 
@@ -215,6 +222,16 @@ def level_of(value: Floats) -> Floats:
     return found
 
 
+def with_moments(variance: Floats, moments: Floats | None) -> Floats:
+    """Variances (E, K) or (E, K, D) with third and fourth central moments (..., 2) behind them: (E, 3 K D).
+
+    Moments that nobody knows (None) are NaN: less is certified then.
+    """
+    rows = len(variance), -1
+    higher = np.full((*variance.shape, 2), math.nan) if moments is None else moments
+    return np.concatenate([x.reshape(rows) for x in (variance, higher[..., 0], higher[..., 1])], axis=1)
+
+
 @both_spellings
 def common(
     distribution: str = "gaussian",
@@ -224,29 +241,31 @@ def common(
     centre: float = 0.0,
     D: int = 1,
     dependent: bool = False,
+    support: tuple[float, float] = (0.0, 1.0),
 ) -> Floats:
     """The numbers that all kinds have in common, checked.
 
     Args:
-        distribution: "gaussian", "bernoulli" or "student".
-        sigma: known scale of a sample; "student": about what it may be, for the prior; "bernoulli": not used.
+        distribution: "gaussian", "bernoulli", "student" or "bounded".
+        sigma: known scale of a sample; "student": about what it may be, for the prior; others do not use it.
         boundary: "none": the evidence itself; "mixture" or "kaufmann-koolen".
         rho: pulls per arm at which the Gaussian mixture is sharpest; None: a mixture over several.
         centre: "student": about where means may be, for the prior.
         D: dimensions of an arm.
         dependent: whether the coordinates of a sample may depend on each other, for D > 1.
+        support: "bounded": the lowest and the highest sample.
 
     Raises:
         ValueError: naming the value and what is allowed.
     """
     choice("distribution", distribution, list(CODES))
     choice("boundary", boundary, list(BOUNDARIES))
-    if distribution == "student" and boundary == "kaufmann-koolen":
-        raise ValueError("boundary='kaufmann-koolen' is for 'gaussian' and 'bernoulli', got distribution='student'")
+    if distribution in ("student", "bounded") and boundary == "kaufmann-koolen":
+        raise ValueError(f"boundary={boundary!r} is for 'gaussian' and 'bernoulli', got distribution={distribution!r}")
     if D > 1 and boundary == "kaufmann-koolen":
         raise ValueError(f"arms of {D} dimensions need the mixture, got {boundary!r}")
     dependent = flag("dependent", dependent) and D > 1
-    if dependent and distribution != "gaussian":
+    if dependent and distribution not in ("gaussian", "bounded"):
         raise ValueError(
             f"distribution={distribution!r} needs independent coordinates; where they may depend on each other (rows "
             "of data, several attributes of one measurement), arms are certified with distribution='gaussian'"
@@ -261,4 +280,7 @@ def common(
     found[boundaries.RHO_AT] = 0.0 if rho is None else number("rho", rho, 0, above=True)
     found[boundaries.CENTRE], found[boundaries.PRIOR] = number("centre", centre), variance
     found[D_AT], found[DEPENDENT] = D, dependent
+    if distribution == "bounded":
+        low, high = interval("support", support)
+        found[VARIANCE], found[boundaries.CENTRE], found[PRIOR] = 0.25 * (high - low) ** 2, low, high - low
     return found

@@ -17,9 +17,10 @@ from typing import Any
 import numpy as np
 
 from ..kernels.compiled import inlined, part
+from .betting import bet_arm, bet_pair, bounded_of
 from .boundaries import COMMON, DISTRIBUTION, VARIANCE, arm_penalty, enough, refresh
-from .distributions import STUDENT, arm_cost
-from .nearest import all_good_inside, best_inside, best_of
+from .distributions import BOUNDED, STUDENT, arm_cost
+from .nearest import all_good_inside, best_inside, best_of, paired
 from .values import arm_value, pair_value
 
 __all__ = ["all_good_decided", "threshold_decided", "top_k_decided", "wanted"]
@@ -42,6 +43,26 @@ def not_excluded(out, pulls, i, j):
     out[0], out[1], out[2], out[3] = -math.inf, i, i if pulls[i] <= pulls[j] else j, j
 
 
+@inlined
+def alone(numbers, pulls, mean, variance, scratch, i, mu):
+    """The value of moving arm i to mu, alone."""
+    if numbers[DISTRIBUTION] == BOUNDED:
+        return bet_arm(numbers, bounded_of(numbers, pulls, mean, variance, i), mu, scratch[5 * len(pulls) :])
+    w, p, v = weighed(numbers, pulls, mean, variance, i)
+    return arm_value(numbers, w, mean[i], v, p, mu)
+
+
+@inlined
+def lacks(numbers, pulls, mean, variance, scratch, i, j, a, b, floor, needed):
+    """Whether the alternative of arm i, which is lowered, and arm j, which is raised, is not excluded."""
+    if numbers[DISTRIBUTION] == BOUNDED:
+        lower, raised = bounded_of(numbers, pulls, mean, variance, i), bounded_of(numbers, pulls, mean, variance, j)
+        return bet_pair(numbers, lower, raised, a, b, floor, needed, scratch[5 * len(pulls) :]) < needed
+    x, p, u = prepared(numbers, pulls, mean, variance, scratch, i)
+    w, q, v = prepared(numbers, pulls, mean, variance, scratch, j)
+    return pair_value(numbers, mean[i], x, u, p, mean[j], w, v, q, a, b, floor) < needed
+
+
 @part
 def threshold_decided(numbers, pulls, mean, variance, scratch, inside, out):
     """Threshold, as `threshold_nearest`."""
@@ -51,9 +72,8 @@ def threshold_decided(numbers, pulls, mean, variance, scratch, inside, out):
     for s in range(K):
         i = (first + s) % K
         m = mean[i]
-        w, p, v = weighed(numbers, pulls, mean, variance, i)
         mu = min(m, fall) if pulls[i] > 0 and m >= theta else max(m, rise)
-        if arm_value(numbers, w, m, v, p, mu) < needed:
+        if alone(numbers, pulls, mean, variance, scratch, i, mu) < needed:
             not_excluded(out, pulls, i, i)
             return
     out[0] = math.inf
@@ -78,9 +98,8 @@ def top_k_decided(numbers, pulls, mean, variance, scratch, inside, out):
         before_i += is_before(pulls, mean, n, i)
         before_j += is_before(pulls, mean, n, j)
     if before_i < k <= before_j:  # i is in the answer and j is not
-        x, p, u = weighed(numbers, pulls, mean, variance, i)
-        w, q, v = weighed(numbers, pulls, mean, variance, j)
-        if pair_value(numbers, mean[i], x, u, p, mean[j], w, v, q, 1.0, -epsilon, none) < needed:
+        scratch[i] = scratch[j] = math.nan  # their penalties are not known yet
+        if lacks(numbers, pulls, mean, variance, scratch, i, j, 1.0, -epsilon, none, needed):
             not_excluded(out, pulls, i, j)
             return
     best_inside(pulls, mean, k, inside)
@@ -88,13 +107,10 @@ def top_k_decided(numbers, pulls, mean, variance, scratch, inside, out):
     for s in range(K):
         a = (i + s) % K
         if inside[a]:
-            x, p, u = scratch[2 * K + a], scratch[3 * K + a], scratch[4 * K + a]
             for b in range(K):
-                if not inside[b]:
-                    w, q, v = scratch[2 * K + b], scratch[3 * K + b], scratch[4 * K + b]
-                    if pair_value(numbers, mean[a], x, u, p, mean[b], w, v, q, 1.0, -epsilon, none) < needed:
-                        not_excluded(out, pulls, a, b)
-                        return
+                if not inside[b] and paired(numbers, mean, scratch, a, b, 1.0, -epsilon, none, needed) < needed:
+                    not_excluded(out, pulls, a, b)
+                    return
     out[0] = math.inf
 
 
@@ -105,25 +121,22 @@ def all_good_decided(numbers, pulls, mean, variance, scratch, inside, out):
     need_in = numbers[len(numbers) - 3]
     all_good_inside(pulls, mean, numbers[COMMON + 6], numbers[COMMON + 7], inside)
     first, second = np.int64(out[1]), np.int64(out[3])
+    for j in range(K):
+        scratch[j] = math.nan  # its penalty is not known yet
     if inside[first] and second != first and a > 0.0:
-        x, p, u = weighed(numbers, pulls, mean, variance, first)
-        w, q, v = weighed(numbers, pulls, mean, variance, second)
-        if pair_value(numbers, mean[first], x, u, p, mean[second], w, v, q, a, b, floor) < need_in:
+        if lacks(numbers, pulls, mean, variance, scratch, first, second, a, b, floor, need_in):
             not_excluded(out, pulls, first, second)
             return
     best = best_of(pulls, mean)
-    for j in range(K):
-        scratch[j] = math.nan  # its penalty is not known yet
     for n in range(K):
         i = (first + n) % K
-        x, p, u = prepared(numbers, pulls, mean, variance, scratch, i)
         if inside[i]:
-            j = insufficient_inside(numbers, pulls, mean, variance, scratch, i, x, p, u, need_in)
+            j = insufficient_inside(numbers, pulls, mean, variance, scratch, i, need_in)
             if j >= 0:
                 not_excluded(out, pulls, i, j if a > 0.0 else i)
                 return
-        elif not excluded_outside(numbers, pulls, mean, variance, scratch, i, x, p, u, best):
-            j = insufficient_outside(numbers, pulls, mean, variance, scratch, i, x, p, u, best)
+        elif not excluded_outside(numbers, pulls, mean, variance, scratch, i, best):
+            j = insufficient_outside(numbers, pulls, mean, variance, scratch, i, best)
             if j >= 0:
                 not_excluded(out, pulls, i, j)
                 return
@@ -142,23 +155,22 @@ def prepared(numbers, pulls, mean, variance, scratch, i):
 
 
 @part
-def insufficient_inside(numbers, pulls, mean, variance, scratch, i, x, p, u, needed):
+def insufficient_inside(numbers, pulls, mean, variance, scratch, i, needed):
     """An arm j whose alternative with arm i, in the answer, is not excluded; -1 if there is none."""
     a, b, floor, m = numbers[COMMON], numbers[COMMON + 1], numbers[COMMON + 2], mean[i]
     for j in range(len(pulls)):
         if j != i:
-            w, q, v = prepared(numbers, pulls, mean, variance, scratch, j)
             if a > 0.0:
-                value = pair_value(numbers, m, x, u, p, mean[j], w, v, q, a, b, floor)
+                found = lacks(numbers, pulls, mean, variance, scratch, i, j, a, b, floor, needed)
             else:
-                value = arm_value(numbers, x, m, u, p, min(m, 0.0))
-            if value < needed:
+                found = alone(numbers, pulls, mean, variance, scratch, i, min(m, 0.0)) < needed
+            if found:
                 return j
     return -1
 
 
 @part
-def excluded_outside(numbers, pulls, mean, variance, scratch, i, x, p, u, best):
+def excluded_outside(numbers, pulls, mean, variance, scratch, i, best):
     """Whether one arm, looked for from the best one on, excludes that arm i, which is left out, is good.
 
     A pair costs no more than to move one of its arms alone; so most are decided without the cheapest move of both.
@@ -166,33 +178,31 @@ def excluded_outside(numbers, pulls, mean, variance, scratch, i, x, p, u, best):
     distribution, c, d, bottom = numbers[DISTRIBUTION], numbers[COMMON + 3], numbers[COMMON + 4], numbers[COMMON + 5]
     needed, m, K = numbers[len(numbers) - 2], mean[i], len(pulls)
     most, low = (mean[best] - d) / c, c * m + d
-    if most >= bottom and arm_cost(distribution, x, m, u, most) < needed - AT_MOST:
+    x, _, u = prepared(numbers, pulls, mean, variance, scratch, i)
+    quick = distribution != BOUNDED
+    if quick and most >= bottom and arm_cost(distribution, x, m, u, most) < needed - AT_MOST:
         return False
     for n in range(K):
         j = (best + n) % K
         if j == i or not mean[j] > low:
             continue
-        w, q, v = prepared(numbers, pulls, mean, variance, scratch, j)
-        if m >= bottom and arm_cost(distribution, w, mean[j], v, low) < needed - AT_MOST:
+        w, _, v = prepared(numbers, pulls, mean, variance, scratch, j)
+        if quick and m >= bottom and arm_cost(distribution, w, mean[j], v, low) < needed - AT_MOST:
             continue
-        if pair_value(numbers, mean[j], w, v, q, m, x, u, p, c, d, bottom) >= needed:
+        if not lacks(numbers, pulls, mean, variance, scratch, j, i, c, d, bottom, needed):
             return True
     return False
 
 
 @part
-def insufficient_outside(numbers, pulls, mean, variance, scratch, i, x, p, u, best):
+def insufficient_outside(numbers, pulls, mean, variance, scratch, i, best):
     """An arm, looked for from the best one on, that neither is clearly better than arm i nor not the best; -1: none."""
     needed, c, d, bottom = numbers[len(numbers) - 1], numbers[COMMON + 3], numbers[COMMON + 4], numbers[COMMON + 5]
-    m, K = mean[i], len(pulls)
+    K, none = len(pulls), -math.inf
     for n in range(K):
         j = (best + n) % K
-        if j == i:
-            continue
-        w, q, v = prepared(numbers, pulls, mean, variance, scratch, j)
-        if pair_value(numbers, mean[j], w, v, q, m, x, u, p, c, d, bottom) < needed:
-            y, r, o = prepared(numbers, pulls, mean, variance, scratch, best)
-            if j == best or pair_value(numbers, mean[best], y, o, r, mean[j], w, v, q, 1.0, 0.0, -math.inf) < needed:
+        if j != i and lacks(numbers, pulls, mean, variance, scratch, j, i, c, d, bottom, needed):
+            if j == best or lacks(numbers, pulls, mean, variance, scratch, best, j, 1.0, 0.0, none, needed):
                 return j
     return -1
 

@@ -1,4 +1,4 @@
-"""The cost of moving the means of arms: divergences of three distributions, and the cheapest move of an arm or a pair.
+"""The cost of moving the means of arms: divergences of distributions, and the cheapest move of an arm or a pair.
 
 The cost of a move of an arm from its empirical mean m to mu is w d(m, mu), with a weight w: its number of pulls, or
 what a boundary makes of it. Garivier & Kaufmann, COLT 2016, section 2, and Kaufmann & Koolen, JMLR 2021, section 2.
@@ -8,6 +8,8 @@ symbols   m empirical mean, mu another one, w weight, v scale of the arm:
           BERNOULLI  d = m ln(m / mu) + (1 - m) ln((1 - m) / (1 - mu)), means in [0, 1]; any samples in [0, 1]
           STUDENT    d = 1/2 ln(1 + (m - mu)^2 / v), v the empirical variance (divisor N): Gaussian arms of unknown
                      variance, whose best one at mu is v + (m - mu)^2
+          BOUNDED    d = (m - mu)^2 / (2 v), v about the variance: how samples in a known range are weighed against each
+                     other. What they certify is the matter of `betting`
 
 An arm of weight 0 moves for nothing. Moves that no instance allows (a Bernoulli mean beyond 0 or 1) cost inf.
 """
@@ -18,17 +20,17 @@ import math
 
 from ..kernels.compiled import inlined, part
 
-__all__ = ["BERNOULLI", "CODES", "GAUSSIAN", "STUDENT", "arm_cost", "curvature", "divergence", "pair_cost", "slope"]
+__all__ = ["BERNOULLI", "BOUNDED", "CODES", "GAUSSIAN", "STUDENT", "arm_cost", "curvature", "divergence", "pair_cost", "slope"]
 
-GAUSSIAN, BERNOULLI, STUDENT = range(3)
-CODES = {"gaussian": GAUSSIAN, "bernoulli": BERNOULLI, "student": STUDENT}
+GAUSSIAN, BERNOULLI, STUDENT, BOUNDED = range(4)
+CODES = {"gaussian": GAUSSIAN, "bernoulli": BERNOULLI, "student": STUDENT, "bounded": BOUNDED}
 STEPS = 200  # of a root finder, far more than it takes: every second one halves its interval
 
 
 @inlined
 def divergence(distribution, m, v, mu):
     """d(m, mu); inf where no mean mu is possible."""
-    if distribution == GAUSSIAN:
+    if distribution == GAUSSIAN or distribution == BOUNDED:
         return (m - mu) * (m - mu) / (2.0 * v)
     if distribution == STUDENT:
         return 0.5 * math.log1p((m - mu) * (m - mu) / v)
@@ -179,7 +181,7 @@ def pair_cost(distribution, lower, x, u, raised, w, v, a, b, floor):
         return 0.0, high
     if x <= 0.0:
         return arm_cost(distribution, w, raised, v, low) if low > raised else 0.0, low
-    if distribution == GAUSSIAN:
+    if distribution == GAUSSIAN or distribution == BOUNDED:
         y = (w * raised / v + a * x * (lower - b) / u) / (w / v + a * a * x / u)
         y = min(max(y, low), high)
     elif distribution == BERNOULLI:

@@ -11,6 +11,7 @@ import numpy as np
 from ..kernels.compiled import view
 from ..kernels.geometry import scratch_size
 from ..kernels.routines import call_routine, carray
+from .betting import BETS_SCRATCH
 from .boundaries import COMMON, D_AT, LEVELS_SCRATCH, refresh
 from .crossing import crossing_scratch_size
 from .decided import all_good_decided, threshold_decided, top_k_decided, weighed
@@ -24,9 +25,13 @@ __all__ = ["KINDS", "QUICK"]
 
 @view
 def _arrays(pulls, mean, variance, inside, K, numbers, size, scratch, out):
-    """The arguments of a routine as arrays, in the order of `decided`: of scalar arms."""
+    """The arguments of a routine as arrays, in the order of `decided`: of scalar arms.
+
+    BOUNDED ones have 3 K spreads, and bets are worked out behind the weights in the scratch.
+    """
     return (
-        carray(numbers, size), carray(pulls, K), carray(mean, K), carray(variance, K), carray(scratch, 5 * K),
+        carray(numbers, size), carray(pulls, K), carray(mean, K), carray(variance, 3 * K),
+        carray(scratch, 5 * K + BETS_SCRATCH),
         carray(inside, K), carray(out, 2 + 3 * K),
     )  # fmt: skip
 
@@ -109,8 +114,8 @@ def _polyhedral(
     """`polyhedral_nearest` as a routine."""
     given = carray(numbers, size)
     D, M = np.int64(given[D_AT]), np.int64(given[COMMON + 3])
-    T, m, v = carray(pulls, K), carray(mean, K * D), carray(variance, K * D)
-    work = carray(scratch, 5 * K + D + scratch_size(D, M) + crossing_scratch_size(D, M))
+    T, m, v = carray(pulls, K), carray(mean, K * D), carray(variance, 3 * K * D)
+    work = carray(scratch, 5 * K + D + scratch_size(D, M) + crossing_scratch_size(D, M) + BETS_SCRATCH)
     refresh(given, T, m, v, work)
     polyhedral_nearest(given, T, m, v, work, carray(inside, K), carray(out, 2 + 3 * K))
 

@@ -33,8 +33,9 @@ from typing import Any
 import numpy as np
 
 from ..kernels.compiled import inlined, part
+from .betting import bet_arm, bet_pair, bounded_at
 from .boundaries import BOUNDARY, COMMON, D_AT, DISTRIBUTION, MIXTURE, NONE, enough
-from .distributions import divergence, pair_cost
+from .distributions import BOUNDED, divergence, pair_cost
 from .values import arm_value, pair_value
 
 __all__ = [
@@ -88,10 +89,8 @@ def threshold_nearest(numbers, pulls, mean, scratch, inside, out):
             inside[i] = pulls[i] > 0 and mean[i] >= theta
     least, found = math.inf, 0
     for i in range(K):
-        w, v, m = scratch[2 * K + i], scratch[4 * K + i], mean[i]
-        value = arm_value(
-            numbers, w, m, v, scratch[3 * K + i], min(m, fall) if inside[i] else max(m, rise), numbers[D_AT]
-        )
+        m = mean[i]
+        value = moved_to(numbers, mean, scratch, i, min(m, fall) if inside[i] else max(m, rise))
         if value < least:
             least, found = value, i
     m = mean[found]
@@ -99,6 +98,16 @@ def threshold_nearest(numbers, pulls, mean, scratch, inside, out):
     out[0] = level(numbers, least, 1, float(K))
     out[1] = 1.0
     report(out, K, 0, distribution, found, m, scratch[4 * K + found], scratch[2 * K + found], mu)
+
+
+@inlined
+def moved_to(numbers, mean, scratch, i, mu):
+    """The value of moving arm i to mu, alone."""
+    K = len(mean)
+    if numbers[DISTRIBUTION] == BOUNDED and numbers[BOUNDARY] != NONE:
+        return bet_arm(numbers, bounded_at(numbers, mean, scratch, i), mu, scratch[5 * K :])
+    weight, penalty, scale = scratch[2 * K + i], scratch[3 * K + i], scratch[4 * K + i]
+    return arm_value(numbers, weight, mean[i], scale, penalty, mu, numbers[D_AT])
 
 
 @inlined
@@ -129,9 +138,12 @@ def report_pair(out, distribution, mean, scratch, i, j, a, b, floor):
 
 
 @inlined
-def paired(numbers, mean, scratch, i, j, a, b, floor):
-    """`pair_value` of arm i, which is lowered, and arm j, which is raised."""
+def paired(numbers, mean, scratch, i, j, a, b, floor, needed):
+    """The value of arm i, which is lowered, and arm j, which is raised: `pair_value`, or `bet_pair`, see there."""
     K = len(mean)
+    if numbers[DISTRIBUTION] == BOUNDED and numbers[BOUNDARY] != NONE:
+        lower, raised = bounded_at(numbers, mean, scratch, i), bounded_at(numbers, mean, scratch, j)
+        return bet_pair(numbers, lower, raised, a, b, floor, needed, scratch[5 * K :])
     return pair_value(
         numbers,
         mean[i],
@@ -168,6 +180,8 @@ def mark_twins(pulls, mean, scratch, inside):
                 and pulls[h] == pulls[i]
                 and inside[h] == inside[i]
                 and scratch[4 * K + h] == scratch[4 * K + i]
+                and scratch[3 * K + h] == scratch[3 * K + i]
+                and scratch[h] == scratch[i]
             ):
                 inside[i] += TWIN
                 break
@@ -199,7 +213,7 @@ def nearest_pair(numbers, mean, scratch, inside, epsilon):
         if inside[i] == 1:
             for j in range(len(mean)):
                 if inside[j] == 0:
-                    value = paired(numbers, mean, scratch, i, j, 1.0, -epsilon, -math.inf)
+                    value = paired(numbers, mean, scratch, i, j, 1.0, -epsilon, -math.inf, -math.inf)
                     if value < least:
                         least, first, second = value, i, j
     return least, first, second
@@ -228,7 +242,7 @@ def all_good_nearest(numbers, pulls, mean, scratch, inside, out, inside_alone):
             for j in range(K):
                 if j != i:
                     if a > 0.0:
-                        value = paired(numbers, mean, scratch, i, j, a, b, floor)
+                        value = paired(numbers, mean, scratch, i, j, a, b, floor, -math.inf)
                     else:
                         value = fallen(numbers, mean, scratch, i)
                     if value < least_in:
@@ -237,7 +251,7 @@ def all_good_nearest(numbers, pulls, mean, scratch, inside, out, inside_alone):
             most, better = -math.inf, best
             for j in range(K):
                 if j != i and mean[j] > c * mean[i] + d:
-                    value = paired(numbers, mean, scratch, j, i, c, d, bottom)
+                    value = paired(numbers, mean, scratch, j, i, c, d, bottom, -math.inf)
                     if value > most:
                         most, better = value, j
             lowered, raised, is_pair = better, i, True
@@ -289,8 +303,7 @@ def best_of(pulls, mean):
 @inlined
 def fallen(numbers, mean, scratch, i):
     """The value of arm i in the answer, where there is so much slack that it must fall below 0."""
-    K = len(mean)
-    return arm_value(numbers, scratch[2 * K + i], mean[i], scratch[4 * K + i], scratch[3 * K + i], min(mean[i], 0.0))
+    return moved_to(numbers, mean, scratch, i, min(mean[i], 0.0))
 
 
 @part
@@ -308,9 +321,9 @@ def all_of(numbers, mean, scratch, i, best, enough_already):
     least, which, is_pair = math.inf, best, True
     for j in range(len(mean)):
         if j != i:
-            better = paired(numbers, mean, scratch, j, i, c, d, bottom)
+            better = paired(numbers, mean, scratch, j, i, c, d, bottom, -math.inf)
             if better < least:
-                other = paired(numbers, mean, scratch, best, j, 1.0, 0.0, -math.inf) if j != best else -math.inf
+                other = paired(numbers, mean, scratch, best, j, 1.0, 0.0, -math.inf, -math.inf) if j != best else -math.inf
                 if max(better, other) < least:
                     least, which, is_pair = max(better, other), j, better >= other
                     if least <= enough_already:

@@ -17,7 +17,10 @@ STUDENT    Coordinates are independent. A row a is crossed at 1/2 ln(1 + s^2 / s
            bound from below in more than one dimension: a product of 1 + z^2 / v is no less than 1 + their sum. Left
            out: the row that costs most.
 
-BERNOULLI and STUDENT leave the tolerance out of account for arms in the answer: a bound from below as well. A
+BOUNDED    Rows of one coordinate each; coordinates may depend on each other. In the answer: the row that is crossed with
+           the least evidence. Left out: the mixture, 1 / M each, of the rows that are violated.
+
+BERNOULLI, STUDENT and BOUNDED leave the tolerance out of account for arms in the answer: a bound from below as well. A
 projection that the active-set method leaves undecided counts as distance 0, which certifies nothing.
 """
 
@@ -29,9 +32,10 @@ import numpy as np
 
 from ..kernels.compiled import part
 from ..kernels.geometry import UNDECIDED, margin_of, scratch_size, unpacked
+from .betting import bet_arm, scaled
 from .boundaries import BOUNDARY, COMMON, D_AT, DEPENDENT, DISTRIBUTION, NONE, arm_penalty, enough
-from .crossing import cost_of_entering
-from .distributions import BERNOULLI, GAUSSIAN
+from .crossing import cost_of_entering, crossing_scratch_size
+from .distributions import BERNOULLI, BOUNDED, GAUSSIAN
 from .nearest import report
 from .values import arm_value
 
@@ -145,6 +149,37 @@ def _penalties(numbers, N, x, v):
 
 
 @part
+def _by_bets(numbers, N, i, mean, variance, rows, b, is_in, work):
+    """The value of arm i by bets: the least over rows of leaving through it; or the mixture of entering through them.
+
+    Args:
+        N: pulls of the arm. mean: (K D,). variance: (3 K D,). rows: (D, M), one coordinate each. b: (M,).
+        is_in: whether the arm is in the answer. work: see `bet_arm`.
+    """
+    D, M, size = rows.shape[0], rows.shape[1], len(mean)
+    least, most, total = math.inf, -math.inf, 0.0
+    for j in range(M):
+        o = i * D
+        for d in range(D):
+            o = i * D + d if rows[d, j] != 0.0 else o
+        wall = b[j] / rows[o - i * D, j]
+        beyond = (mean[o] > wall) == (rows[o - i * D, j] > 0.0) and mean[o] != wall
+        if beyond == is_in:
+            least = 0.0
+            continue
+        arm = scaled(numbers, N, mean[o], variance[o], variance[size + o], variance[2 * size + o])
+        value = bet_arm(numbers, arm, wall, work)
+        least = min(least, value)
+        if value > most:
+            most, total = value, total * math.exp(most - value) + 1.0
+        else:
+            total += math.exp(value - most)
+    if is_in or most == -math.inf or most == math.inf:
+        return least if is_in else max(most, 0.0)
+    return most + math.log(total / M)
+
+
+@part
 def polyhedral_nearest(numbers, pulls, mean, variance, scratch, inside, out):
     """Feasible; numbers: COMMON + 0: tolerance; + 1: whether the smaller polyhedron has any points; + 2 ..: both.
 
@@ -189,6 +224,13 @@ def polyhedral_nearest(numbers, pulls, mean, variance, scratch, inside, out):
             value = arm_value(
                 numbers, scratch[2 * K + i], 0.0, scratch[4 * K + i], scratch[3 * K + i], distance, dimensions
             )
+        elif distribution == BOUNDED:
+            wall, ends_at = (rows, b) if inside[i] else (few, ends)
+            distance = math.inf if not some else 0.0
+            if some and pulls[i] > 0 and (margin >= 0.0 or not inside[i]):
+                N, is_in, bets = float(pulls[i]), inside[i] != 0, crossing[crossing_scratch_size(D, M) :]
+                distance = _by_bets(numbers, N, i, mean, variance, wall, ends_at, is_in, bets) / N
+            value = pulls[i] * distance if pulls[i] > 0 else 0.0
         else:
             penalty, known = _penalties(numbers, float(pulls[i]), x, v)
             if not some:

@@ -54,7 +54,7 @@ def statistics(pulls: ArrayLike, mean: ArrayLike, variance: ArrayLike | None, di
         pulls: (..., K), counts.
         mean: (..., K) or (..., K, D), empirical; it may be NaN for arms never pulled.
         variance: as mean; None where the distribution needs none.
-        distribution: "gaussian", "bernoulli" or "student".
+        distribution: "gaussian", "bernoulli", "student" or "bounded".
 
     Raises:
         ValueError: for arrays that do not go together, naming their shapes, and for numbers that are not possible.
@@ -68,8 +68,8 @@ def statistics(pulls: ArrayLike, mean: ArrayLike, variance: ArrayLike | None, di
         raise ValueError(f"pulls must be counts from 0 to {MOST_PULLS}, got {T[~counts][0]}")
     if T.size and (spent := T.sum(axis=-1, dtype=np.float64)).max() > MOST_PULLS:
         raise ValueError(f"pulls of one episode must sum to {MOST_PULLS} at most, got {spent.max():g}")
-    if distribution == "student" and variance is None:
-        raise ValueError("distribution='student' needs variance=, the empirical variances with divisor N")
+    if distribution in ("student", "bounded") and variance is None:
+        raise ValueError(f"distribution={distribution!r} needs variance=, the empirical variances with divisor N")
     v = np.zeros(m.shape) if variance is None else _real("variance", variance)
     if v.shape != m.shape:
         raise ValueError(f"variance must have the shape of mean, {m.shape}, got {v.shape}")
@@ -86,6 +86,18 @@ def statistics(pulls: ArrayLike, mean: ArrayLike, variance: ArrayLike | None, di
         raise ValueError(f"variance must be finite and >= 0 where an arm has been pulled, got {v[~possible][0]}")
     _check_range(m, distribution)
     return Statistics(T, np.ascontiguousarray(m), np.ascontiguousarray(v), lead, D)
+
+
+def moments_like(moments: ArrayLike, shape: tuple[int, ...]) -> Floats:
+    """Third and fourth central moments, checked and brought into the shape of the variances with 2 behind it.
+
+    Raises:
+        ValueError: naming their shape.
+    """
+    given = _real("moments", moments)
+    if given.size != 2 * math.prod(shape) or given.shape[-1:] != (2,):
+        raise ValueError(f"moments must have the shape of mean with 2 behind it, {(*shape, 2)}, got {given.shape}")
+    return given.reshape(*shape, 2)
 
 
 def _real(name: str, values: ArrayLike) -> Floats:

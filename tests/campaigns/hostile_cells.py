@@ -134,6 +134,7 @@ AGENTS: dict[str, list[str]] = {
     "TopK": [*CERTIFIED, *TOP_TWO, *OWN_TOP_K, "kl-lucb(stop='certificate')", "ocba-m(stop='certificate')"],
     "AllGood": [
         *CERTIFIED,
+        *TOP_TWO,
         *["st2", "st2(bounds='running')", "two-step", "fareast", "fareast(finder='lucb')", "east"],
         *["uniform-elimination", "ucb(stop='certificate')", "st2(stop='certificate')"],
     ],

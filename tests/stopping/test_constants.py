@@ -118,10 +118,10 @@ def test_the_three_numbers_of_all_good(K: int, multiplicative: bool) -> None:
     # One is left out. All arms exclude it: the others are far below the best one.
     by_all = number_of(left_out(0.1), problem(), pulls, [1.0, 0.1, *far])
     assert by_all == pytest.approx(4 * (K - 1), rel=1e-9)
-    # Of a third one nothing is known, so that one arm must exclude the second. Slack lets the third into the answer.
-    pulls[2] = 1
-    by_one = number_of(left_out(0.1), problem(0.45 if multiplicative else 90.0), pulls, [1.0, 0.1, 0.95, *far[1:]])
+    # Of a third one less is known, so that one arm must exclude the second. Slack lets the third into the answer.
     if not multiplicative:
+        pulls[1:3] = [8, 8]
+        by_one = number_of(pair(100, 8, 0.5 + 4.2), problem(8.0), pulls, [1.0, -4.2, 0.95, *far[1:]])
         assert by_one == pytest.approx(2 * K * (K - 1), rel=1e-9)
     wanted = [2 * (K - 1), 2 * K * (K - 1), 4 * (K - 1)]
     assert problem().certifier(K).needed(DELTA) == pytest.approx(np.log(wanted) - math.log(DELTA), rel=1e-12)
@@ -130,10 +130,10 @@ def test_the_three_numbers_of_all_good(K: int, multiplicative: bool) -> None:
 def test_where_one_arm_alone_excludes_there_are_as_many_alternatives_as_ordered_pairs() -> None:
     """The threshold "kaufmann-koolen" knows no claims by all arms."""
     options = {"boundary": "kaufmann-koolen"}
-    alone = value_of(BestArm(), [90, 80], [7.5, 0.0], **options)
+    alone = value_of(BestArm(), [90, 10], [7.5, 0.0], **options)
     for K in (3, 5):
-        pulls, means = [90, 80, *[90] * (K - 2)], [9.0, 0.0, *[9.0] * (K - 2)]
-        found = number_of(alone, AllGood(1.5, slack=50.0), pulls, means, **options)
+        pulls, means = [90, 10, *[90] * (K - 2)], [9.0, 0.0, *[9.0] * (K - 2)]
+        found = number_of(alone, AllGood(1.5, slack=14.0), pulls, means, **options)
         assert found == pytest.approx(2 * K * (K - 1), rel=1e-9)
 
 

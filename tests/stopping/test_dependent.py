@@ -167,13 +167,13 @@ def test_a_smaller_scale_counts_in_evaluations_too() -> None:
     """`sigma` of an agent on samples in [0, 1] changed nothing; a smaller one makes it certain sooner."""
     rows = [np.array([0.5, 0.6, 0.7]), np.array([0.3, 0.4, 0.5])]
     result = agents.evaluate(
-        ["evidence", "evidence(sigma=0.2)"],
+        ["evidence(distribution='bernoulli')", "evidence(sigma=0.2)"],
         "BestArm",
         episodes=50,
         env_kwargs={"instance": be.Resampled([*rows, rows[1]]), "delta": 0.05, "max_pulls": 3000},
     )
     pulls = result.summary().set_index("agent")["total_pulls"]
-    assert pulls["evidence(sigma=0.2)"] < 0.6 * pulls["evidence"]
+    assert pulls["evidence(sigma=0.2)"] < 0.6 * pulls["evidence(distribution='bernoulli')"]
 
 
 @pytest.mark.parametrize(

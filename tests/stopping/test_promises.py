@@ -162,6 +162,7 @@ def check_all_good(name: str, form: str, delta: float, episodes: int, most: int)
 def test_who_stops_on_all_good() -> None:
     """LUCB does on other problems; here it is an oracle that runs on."""
     wanted = {"st2", "two-step", "fareast", "east", "uniform-elimination", "lucb", "evidence", "track-and-stop"}
+    wanted |= {"top-two"}
     assert set(ALL_GOOD) == wanted
 
 

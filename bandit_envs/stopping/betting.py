@@ -1,0 +1,231 @@
+r"""Evidence against a mean, of samples in a known range of which nothing else is known: betting, by four moments.
+
+Scale the range to [0, 1]. While the mean is at most c, a gambler who bets the share f of his capital that samples are
+larger has the capital prod (1 + f (x_n / c - 1)), a nonnegative supermartingale under any rule of pulls. So is a
+mixture over f, fixed beforehand. [Waudby-Smith & Ramdas, JRSS B 2024, section 4] Against "at least c" the same of 1 - x.
+
+nodes     ln(1 + f (x / c - 1)) has derivatives in x of alternating sign. So of all samples with the same N, mean,
+          variance, third and fourth central moment, the capital is least, for every f and c at once, where they lie on
+          three points: 0 and two others, those of Gauss and Radau's quadrature. (Where moments beyond the variance are
+          unknown: on two, 0 and m + v / m.) That is exact for samples that are 0 or 1. So four sums are all that is
+          kept of an arm, in whatever order or bulk it is pulled, and the capital is known for every c.
+bets      f of `BETS`, with the weights `SHARES`. Of the sum, `WINDOW` bets are taken, those that suit the number of
+          samples: terms are positive, so that the others may be left out.
+pairs     The product of two capitals is a supermartingale for the true means. An alternative lets these be any with
+          mu_i <= a mu_j + b: the least product counts. Arms often call for about the same bet, so that the weights of
+          two bets k and l fall as `ALIKE`^|k - l|; `ONE` of the weight is for bets on one of the arms alone, `NONE_AT`
+          for none, so that what a true mean costs is bounded. As f is a share, each logarithm is convex in c, and the
+          mixture in mu_j: tangents bound it from below, so that the search may end at any time.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from ..kernels.compiled import inlined, part
+from .boundaries import CENTRE, PRIOR, VARIANCE
+
+__all__ = ["BETS_SCRATCH", "Bounded", "adapted", "bet_arm", "bet_pair", "bounded_at", "bounded_of"]
+
+BETS = (0.93, 0.6, 0.33, 0.18, 0.1, 0.05, 0.025, 0.012, 0.006, 0.003, 0.001, 0.0004)
+SHARES = (*[0.15] * 6, 0.03, 0.025, 0.02, 0.01, 0.01, 0.005)  # they sum to 1
+WINDOW = 6
+BETS_SCRATCH = 4 * WINDOW  # floats to work in
+REST = tuple(math.log1p(-f) for f in BETS)  # of a sample at 0
+ALIKE, ONE, NONE_AT = 0.65, 0.18, 0.02
+NEARNESS = tuple(ALIKE**n for n in range(len(BETS)))
+_SIZES = [math.sqrt(share) for share in SHARES]
+_TOTAL = sum(x * y * NEARNESS[abs(k - n)] for k, x in enumerate(_SIZES) for n, y in enumerate(_SIZES))
+SIZES = tuple(x * math.sqrt((1.0 - ONE - NONE_AT) / _TOTAL) for x in _SIZES)  # of bets k and l: times each other
+NEAR = 1e-12  # of the range: means that are nearer to its ends are not looked at
+STEPS, CLOSE = 60, 1e-6  # of the search for the least product: tangents at most, and its relative error
+LOW_AT, WIDTH_AT = CENTRE, PRIOR  # in the numbers: the lowest sample, and the width of the range
+
+
+class Bounded(NamedTuple):
+    """What has been seen of an arm, its range scaled to [0, 1]: pulls, mean, and central moments (NaN: unknown)."""
+
+    N: float
+    mean: float
+    variance: float
+    third: float
+    fourth: float
+
+
+class Nodes(NamedTuple):
+    """Two points a and b with the shares p and q of N samples; the others are at 0. The bets are those from `first`."""
+
+    N: float
+    a: float
+    p: float
+    b: float
+    q: float
+    first: int
+
+
+@inlined
+def scaled(numbers, N, mean, variance, third, fourth):
+    """A `Bounded`."""
+    unit = 1.0 / numbers[WIDTH_AT]
+    square = unit * unit
+    m = min(max((mean - numbers[LOW_AT]) * unit, 0.0), 1.0)
+    return Bounded(N, m, variance * square, third * square * unit, fourth * square * square)
+
+
+@inlined
+def bounded_of(numbers, pulls, mean, variance, i):
+    """What has been seen of arm i; variance: (3 K,), variances, then third and then fourth moments."""
+    K = len(pulls)
+    return scaled(numbers, float(pulls[i]), mean[i], variance[i], variance[K + i], variance[2 * K + i])
+
+
+@inlined
+def bounded_at(numbers, mean, scratch, i):
+    """The same from the scratch that `refresh` has filled."""
+    K = len(mean)
+    return scaled(numbers, scratch[2 * K + i], mean[i], scratch[4 * K + i], scratch[3 * K + i], scratch[i])
+
+
+@inlined
+def adapted(numbers, N, variance):
+    """The variance by which an arm of N pulls is weighed: as if six pulls at the ends of the range came on top."""
+    return variance + 6.0 * numbers[VARIANCE] / (N + 6.0)
+
+
+@part
+def nodes_of(N, m, v, third, fourth):
+    """The `Nodes` of samples that are bet to be larger than some mean."""
+    first, reach = 0, 4.0 * math.sqrt(10.0 / (N * v + 1.0)) * m
+    while first < len(BETS) - WINDOW and BETS[first] > reach:
+        first += 1
+    if not m > 0.0:
+        return Nodes(N, 0.0, 0.0, 0.0, 0.0, first)
+    d = v / m  # the samples weighed by their size have the mean m + d, and the variance s
+    s = v + third / m - d * d
+    if s > 1e-9 * v:
+        t = third - 3.0 * d * v - d * d * d + (fourth - 3.0 * d * third + 3.0 * d * d * v) / m
+        half = 0.5 * t / s
+        root = math.sqrt(half * half + s)
+        a, b = m + d + half - root, m + d + half + root
+        if a > NEAR:
+            share = 0.5 * (1.0 + half / root)
+            p, q = m * share / a, m * (1.0 - share) / b
+            if p + q <= 1.0:
+                return Nodes(N, a, p, b, q, first)
+    return Nodes(N, m + d, m / (m + d), m + d, 0.0, first)
+
+
+@inlined
+def larger(arm):
+    """The nodes for bets that samples are larger."""
+    return nodes_of(arm.N, arm.mean, arm.variance, arm.third, arm.fourth)
+
+
+@inlined
+def smaller(arm):
+    """The nodes for bets that 1 - x is larger."""
+    return nodes_of(arm.N, 1.0 - arm.mean, arm.variance, -arm.third, arm.fourth)
+
+
+@inlined
+def capitals(nodes, c, logs, slopes):
+    """Fill in the logarithms of the capitals (WINDOW,) against a mean of at most c > 0, and their derivatives in c.
+
+    Returns the largest logarithm, or 0.
+    """
+    x, y, rest, top = nodes.a / c - 1.0, nodes.b / c - 1.0, 1.0 - nodes.p - nodes.q, 0.0
+    for k in range(WINDOW):
+        f = BETS[nodes.first + k]
+        u, w = 1.0 + f * x, 1.0 + f * y
+        logs[k] = nodes.N * (rest * REST[nodes.first + k] + nodes.p * math.log(u) + nodes.q * math.log(w))
+        slopes[k] = -nodes.N / c * f * (nodes.p * (x + 1.0) / u + nodes.q * (y + 1.0) / w)
+        top = max(top, logs[k])
+    return top
+
+
+@part
+def bet_arm(numbers, arm, mu, work):
+    """The evidence against a mean of an arm as far from its own as mu, or further; work: `BETS_SCRATCH` floats."""
+    c = (mu - numbers[LOW_AT]) / numbers[WIDTH_AT]
+    if not arm.N > 0.0:
+        return 0.0
+    nodes = larger(arm)
+    if c >= arm.mean:
+        nodes, c = smaller(arm), 1.0 - c
+    if c <= NEAR:
+        return math.inf
+    logs, slopes, total = work[:WINDOW], work[WINDOW : 2 * WINDOW], 0.0
+    top = capitals(nodes, c, logs, slopes)
+    for k in range(WINDOW):
+        total += SHARES[nodes.first + k] * math.exp(logs[k] - top)
+    return top + math.log(total)
+
+
+@part
+def product(up, down, c, d, work):
+    """The logarithm of the mixture of bets on two arms, against means c and d, and its derivatives in them."""
+    W = WINDOW
+    logs, slopes, others, climbs = work[:W], work[W : 2 * W], work[2 * W : 3 * W], work[3 * W :]
+    top, peak = capitals(up, c, logs, slopes), capitals(down, d, others, climbs)
+    total, rise, climb = NONE_AT * math.exp(-top - peak), 0.0, 0.0
+    for k in range(WINDOW):
+        logs[k], others[k] = math.exp(logs[k] - top), math.exp(others[k] - peak)
+        one = ONE / 2.0 * SHARES[up.first + k] * logs[k] * math.exp(-peak)
+        other = ONE / 2.0 * SHARES[down.first + k] * others[k] * math.exp(-top)
+        total, rise, climb = total + one + other, rise + one * slopes[k], climb + other * climbs[k]
+    for k in range(WINDOW):
+        size = SIZES[up.first + k] * logs[k]
+        for n in range(WINDOW):
+            apart = abs(up.first + k - down.first - n)
+            term = size * SIZES[down.first + n] * NEARNESS[apart] * others[n]
+            total, rise, climb = total + term, rise + term * slopes[k], climb + term * climbs[n]
+    return top + peak + math.log(total), rise / total, climb / total
+
+
+@part
+def bet_pair(numbers, lower, raised, a, b, floor, needed, work):
+    """The evidence against mu_i <= a mu_j + b and mu_j >= floor, from below; a > 0.
+
+    Args:
+        lower, raised: of arms i and j, `Bounded`.
+        a, b, floor: as of `pair_cost`.
+        needed: it is enough to know whether the evidence reaches this; -inf: its value is wanted.
+        work: `BETS_SCRATCH` floats.
+    """
+    low_mean, width = numbers[LOW_AT], numbers[WIDTH_AT]
+    b, floor = (b + (a - 1.0) * low_mean) / width, (floor - low_mean) / width
+    low, high = max(floor, -b / a, 0.0), min((1.0 - b) / a, 1.0)
+    if low > high:
+        return math.inf
+    if not (lower.N > 0.0 and raised.N > 0.0):
+        return 0.0
+    up, down, low, high = larger(lower), smaller(raised), low + NEAR, high - NEAR
+    left = right = bottom = -math.inf  # the values at x_left and x_right, their slopes; the best bound from below
+    x_left, x_right, fall, climb = low, high, 0.0, 0.0
+    s, t = (lower.variance + 1.0 / (lower.N + 4.0)) / lower.N, (raised.variance + 1.0 / (raised.N + 4.0)) / raised.N
+    y, stride = (s * raised.mean + t * a * (lower.mean - b)) / (s + t * a * a), math.sqrt(t)
+    for step in range(STEPS):
+        y = min(max(y, low), high)
+        value, rise, against = product(up, down, a * y + b, 1.0 - y, work)
+        slope = a * rise - against
+        if value < needed:
+            return value
+        if slope < 0.0:
+            x_left, left, fall = y, value, slope
+        else:
+            x_right, right, climb = y, value, slope
+        if (slope < 0.0 and y >= high) or (slope >= 0.0 and y <= low):
+            return value - NEAR * abs(slope)
+        if left > -math.inf and right > -math.inf:
+            y = (right - left + fall * x_left - climb * x_right) / (fall - climb)
+            bottom = max(bottom, left + fall * (y - x_left))
+            if (bottom >= needed and needed > -math.inf) or min(left, right) - bottom <= CLOSE * (1.0 + abs(bottom)):
+                return bottom
+            if step % 3 == 2:
+                y = 0.5 * (x_left + x_right)
+        else:
+            y += stride if slope < 0.0 else -stride
+            stride *= 2.0
+    return bottom
+
