@@ -141,11 +141,11 @@ def held(ep, arm, length=1.0):
     """How often an arm is pulled before all K are looked at again: a share of its N pulls that goes to 0 as N grows.
 
     A look at pairs takes O(K): of many arms, it is worth more pulls; with fewer than 128, nothing changes. `length`:
-    how many times as often.
+    how many times as often. By bets an arm needs few pulls, and is pulled half as often.
     """
-    N, K = ep.pulls[arm], len(ep.pulls)
-    more = min(N, for_many(K)) if ep.batch.sides.kind != LOCAL else 0
-    length = 0.5 * length if ep.batch.sides.distribution == BOUNDED else length  # steady arms need few pulls
+    N, K, sides = ep.pulls[arm], len(ep.pulls), ep.batch.sides
+    more = min(N, for_many(K)) if sides.kind != LOCAL else 0
+    length = 0.5 * length if sides.distribution == BOUNDED else length
     return max(np.int64(HELD * length * math.sqrt(N)), more, 1)
 
 
@@ -337,8 +337,9 @@ class CertifiedPolicy(PlanPolicy):
         self.delta = delta_of(self.name, self.task, delta, with_budget=0.01)
         self.stops = self.task.budget is None
         scale = certified_scale_of(self.task, sigma)
-        if distribution is None and sigma is not None and scale < 0.5:  # smaller than that of any sample in [0, 1]
-            distribution = "gaussian"
+        if distribution is None and sigma is not None:  # its own: not what the range alone would give
+            by_range = self.task.certified_distribution()
+            distribution = "gaussian" if scale < 0.5 or by_range == "bounded" else None
         self.distribution = self.task.certified_distribution(distribution)
         self._nominal = choice("boundary", boundary, BOUNDARIES) == "nominal"
         boundary = "none" if self._nominal else boundary

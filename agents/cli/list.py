@@ -79,10 +79,12 @@ def _arms() -> Table:
 
 
 def _listed(solved: Collection[str]) -> str:
-    """The names of the problems that an agent solves, or that they are all."""
+    """The names of the problems that an agent solves, or that they are all, or all but one of several."""
     known = [name for name, _ in importable(PROBLEMS)]
-    found = [name for name in known if name in solved]
-    return "all" if found == known else ", ".join(found) or "-"
+    found, left = [name for name in known if name in solved], [name for name in known if name not in solved]
+    if len(left) == 1 and len(found) > 3:
+        return f"all but {left[0]}"
+    return "all" if not left else ", ".join(found) or "-"
 
 
 def _agents() -> Table:

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from bandit_envs import Task
+from bandit_envs.stopping import BOUNDED, DISTRIBUTION
 
 from .fold import State
 
@@ -55,7 +56,7 @@ def doubts(task: Task, delta: float | None) -> list[str]:
             how = f"differences of {least:.2g} or more" if least <= width else "no difference at all"
             found.append(
                 f"a budget of {task.budget} is {task.budget // task.K} measurements of each of {task.K} arms: {how}, "
-                f"on a range of {width:g}, can be certified with them at delta={delta:g}"
+                f"on a range of {width:g}, can be certified with them at delta={delta:g}, however little results vary"
             )
     return found
 
@@ -103,7 +104,8 @@ def about_noise(state: State) -> tuple[str, str] | None:
                 f"a certificate counts on sigma={sigma:g} once {test.each} results of each arm, and {test.every} "
                 f"repeated ones in all, bear it out ({test.fewest} and {test.repeats} so far); until then {known}"
             )
-    if spare >= ENOUGH and task.D == 1 and task.distribution != "bernoulli" and 0 < noise < sigma / LESS:
+    by_bets = certifier is not None and certifier.numbers[DISTRIBUTION] == BOUNDED  # which measure the noise
+    if spare >= ENOUGH and task.D == 1 and task.distribution != "bernoulli" and not by_bets and 0 < noise < sigma / LESS:
         return "quiet", (
             f"results of one arm vary by about {noise:.3g}, and this session counts on {sigma:g}: where a smaller "
             "sigma is known from other measurements, not from these, a session with it is sure sooner. "
@@ -140,8 +142,8 @@ def needs_no_results(task: Task) -> bool:
 def smallest_difference(task: Task, pulls: int, delta: float) -> float | None:
     """How far two arms, or an arm and the threshold, must be apart to be certified with so many pulls of each arm.
 
-    The means are those for which it is easiest, around the threshold or the middle of the range. It is inf where the
-    range leaves none, and None for problems of other kinds than these two.
+    The means are those for which it is easiest, around the threshold or the middle of the range, and results do not
+    vary, where they are bet on. It is inf where the range leaves none, and None for problems of other kinds than these two.
 
     Args:
         task: of arms with a range. pulls: of each arm. delta: of the certificate.
@@ -159,7 +161,8 @@ def smallest_difference(task: Task, pulls: int, delta: float) -> float | None:
         mean = np.where(inside, middle + apart * (1.0 if boundary is not None else 0.5), middle - 0.5 * apart)
         counts = np.full((1, task.K), pulls, np.int64)
         mean = mean[None].clip(low, high)
-        level = certifier.levels(counts, mean, np.zeros(mean.shape), inside[None].astype(np.int8))
+        still = np.zeros((2, *mean.shape))
+        level = certifier.levels(counts, mean, still[0], inside[None].astype(np.int8), np.stack(still, axis=-1))
         return bool(level[0] <= delta)
 
     least, most = 0.0, reach

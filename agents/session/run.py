@@ -32,7 +32,7 @@ from bandit_envs import History, Task
 from bandit_envs.envs import FeatureTable
 from bandit_envs.kernels import PULLS_LIMIT, jit
 from bandit_envs.simulation import take_in, updated
-from bandit_envs.stopping import BOUNDED, DISTRIBUTION, Certifier, with_moments
+from bandit_envs.stopping import Certifier
 
 from ..core.agent import Agent
 from ..core.certified import own_certifier
@@ -296,10 +296,9 @@ class Run:
         if unknown or self.certifier is None:
             return None
         D = () if self.task.D == 1 else (self.task.D,)
-        means, spread = (x.reshape(1, self.task.K, *D) for x in (seen.mean, seen.variance))
-        if self.certifier.numbers[DISTRIBUTION] == BOUNDED:
-            spread = with_moments(spread, seen.moments.reshape(1, self.task.K, *D, 2))
-        level = float(self.certifier.levels(seen.pulls[None], means, spread, answer[None].astype(np.int8))[0])
+        shown = (x.reshape(1, self.task.K, *D) for x in (seen.mean, seen.variance))
+        inside = answer[None].astype(np.int8)
+        level = float(self.certifier.levels(seen.pulls[None], *shown, inside, seen.moments[None])[0])
         if level >= self.share.ratio:
             return 1.0
         return min(level / self.share.ratio + self.share.owed * (self.delta or 0.0), 1.0)

@@ -21,7 +21,7 @@ from ..problems import Problem
 from ..problems.lookahead import Lookahead
 from ..problems.task import Task
 from ..simulation.simulator import ENDED, SPENT, UNCHECKED, Simulator
-from ..stopping import BOUNDED, DISTRIBUTION, Certifier, with_moments
+from ..stopping import Certifier
 from .history import History
 from .observations import FEATURES, features
 from .setting import Setting, check_id
@@ -318,10 +318,8 @@ class Episodes:
         if self.certifier is None:
             return np.ones(len(rows))
         sim, inside = self.simulator, np.full((len(rows), self.K), -1, np.int8)
-        spread = self.variance[rows]
-        if self.certifier.numbers[DISTRIBUTION] == BOUNDED:
-            spread = with_moments(spread, None if sim.moments is None else sim.moments[rows])
-        return self.certifier.levels(sim.pulls[rows], self.mean[rows], spread, inside)
+        moments = None if sim.moments is None else sim.moments[rows]
+        return self.certifier.levels(sim.pulls[rows], self.mean[rows], self.variance[rows], inside, moments)
 
     def masks(self) -> NDArray[np.bool_]:
         """Allowed actions, (E, stop + 1): pulls always, stop only where `delta` or `pull_cost` is set.

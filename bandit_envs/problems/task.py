@@ -186,8 +186,8 @@ class Task(Distributed):
         Args:
             distribution: "gaussian" with a sub-Gaussian scale; "bernoulli", for samples in [0, 1]; "student", for
                 Gaussian arms of unknown variances; "bounded", for samples in a known range; None: "bounded" or, of
-                samples known to be 0 or 1, "bernoulli", where a range is known, no smaller scale than that of the range
-                is, and the problem has it; else "gaussian".
+                samples known to be 0 or 1, "bernoulli", where a range is known, nobody claims a smaller scale than that
+                of the range, and the problem has it; else "gaussian".
             exact: None is never "bounded", which has no exact evidence: "bernoulli" where samples lie in [0, 1].
 
         Raises:
@@ -196,7 +196,7 @@ class Task(Distributed):
         if self.pull == "coordinate":
             raise ValueError("certificates are of pulls of whole arms, not of single coordinates (pull='coordinate')")
         unit = self.support is not None and 0 <= self.support[0] <= self.support[1] <= 1
-        if distribution is None and not self.is_narrow:
+        if distribution is None and not (self.is_narrow and (self.claimed or exact or self.distribution == "bernoulli")):
             for name in self._bounded_by(exact or self.distribution == "bernoulli", unit):
                 with contextlib.suppress(ValueError):
                     self.make_problem().certifier(self.K, self.D, distribution=name)

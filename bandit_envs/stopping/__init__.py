@@ -6,7 +6,7 @@ from .authors import own_numbers, pair_alternative, report_pair
 from .boundaries import D_AT, DISTRIBUTION, LEVELS_SCRATCH, RHO, arm_penalty, enough
 from .bounds import pair_bounds
 from .betting import adapted
-from .certifier import Certifier, common, level_of, nearest_alternative, with_moments
+from .certifier import Certifier, common, level_of, nearest_alternative
 from .distributions import BERNOULLI, BOUNDED, GAUSSIAN, STUDENT, arm_cost, divergence, pair_cost
 from .values import arm_value, bernoulli_value, pair_value
 
@@ -16,5 +16,4 @@ __all__ = [
     "BERNOULLI", "BOUNDED", "D_AT", "GAUSSIAN", "DISTRIBUTION", "LEVELS_SCRATCH", "RHO", "STUDENT", "Certifier", "adapted", "arm_cost",
     "arm_penalty", "arm_value", "bernoulli_value", "common", "divergence", "enough", "level_of",
     "nearest_alternative", "own_numbers", "pair_alternative", "pair_bounds", "pair_cost", "pair_value", "report_pair",
-    "with_moments",
 ]  # fmt: skip

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..kernels.checks import choice, ours
 from .boundaries import COMMON, D_AT, DEPENDENT, VARIANCE
-from .certifier import OWN, Certifier, common, with_moments
+from .certifier import OWN, Certifier, common
 from .statistics import Arms, Statistics, answers, moments_like, one_instance, statistics
 
 if TYPE_CHECKING:
@@ -114,10 +114,8 @@ def alternatives(
         certifier, seen = _by_margins(problem, seen, options)
     else:
         certifier = problem.certifier(seen.K, seen.D, **options)
-    spread = seen.variance
-    if options["distribution"] == "bounded":
-        spread = with_moments(spread, None if moments is None else moments_like(moments, spread.shape))
-    found = certifier.alternatives(seen.pulls, seen.mean, spread, inside)
+    higher = None if moments is None else moments_like(moments, seen.variance.shape)
+    found = certifier.alternatives(seen.pulls, seen.mean, seen.variance, inside, higher)
     return found[:, 0].reshape(seen.lead)
 
 

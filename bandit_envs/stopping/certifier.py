@@ -195,12 +195,19 @@ class Certifier(NamedTuple):
         return found
 
     def alternatives(
-        self, pulls: NDArray[np.int64], mean: Floats, variance: Floats, inside: NDArray[np.int8]
+        self,
+        pulls: NDArray[np.int64],
+        mean: Floats,
+        variance: Floats,
+        inside: NDArray[np.int8],
+        moments: Floats | None = None,
     ) -> Floats:
         """What `nearest_alternative` reports, (E, 2 + 3 K), of episodes (E, K); inside (E, K) is filled in where -1.
 
-        Of bounded samples, variance is what `with_moments` has made of it.
+        Bounded samples are judged by their moments too, (E, K, 2) or (E, K, D, 2), where these are known.
         """
+        if self.numbers[DISTRIBUTION] == BOUNDED:
+            variance = with_moments(variance, moments)
         out = np.full((len(pulls), 2 + 3 * self.K), math.nan)
         rows = len(pulls), math.prod(mean.shape[1:])  # the kernel is compiled for one kind of arrays
         mean, variance = mean.reshape(rows), variance.reshape(len(pulls), math.prod(variance.shape[1:]))
@@ -211,9 +218,16 @@ class Certifier(NamedTuple):
         """The old name of `alternatives`."""
         return self.alternatives(*arguments, **keywords)
 
-    def levels(self, pulls: NDArray[np.int64], mean: Floats, variance: Floats, inside: NDArray[np.int8]) -> Floats:
+    def levels(
+        self,
+        pulls: NDArray[np.int64],
+        mean: Floats,
+        variance: Floats,
+        inside: NDArray[np.int8],
+        moments: Floats | None = None,
+    ) -> Floats:
         """The smallest delta at which answers are certified, (E,), in [0, 1]; arguments as of `alternatives`."""
-        return level_of(self.alternatives(pulls, mean, variance, inside)[:, 0])
+        return level_of(self.alternatives(pulls, mean, variance, inside, moments)[:, 0])
 
 
 def level_of(value: Floats) -> Floats:
@@ -227,8 +241,8 @@ def with_moments(variance: Floats, moments: Floats | None) -> Floats:
 
     Moments that nobody knows (None) are NaN: less is certified then.
     """
-    rows = len(variance), -1
-    higher = np.full((*variance.shape, 2), math.nan) if moments is None else moments
+    rows = len(variance), math.prod(variance.shape[1:])
+    higher = np.full((*variance.shape, 2), math.nan) if moments is None else moments.reshape(*variance.shape, 2)
     return np.concatenate([x.reshape(rows) for x in (variance, higher[..., 0], higher[..., 1])], axis=1)
 
 

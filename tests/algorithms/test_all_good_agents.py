@@ -94,7 +94,7 @@ def test_st2_stops_and_answers_what_is_certified() -> None:
     many = seen([10_000] * 3, [3.0, 2.42, 0.0])
     action, state = loose.predict(many)
     assert (action["arm"], action["answer"].tolist()) == (3, [1, 1, 0])
-    assert loose.recommend(many).tolist() == [True, False, False]  # the plug-in answer, without a state
+    assert loose.recommend(many).tolist() == [True, True, False]  # plug-in, without a state: 3 - 2.42 < .5 + slack / 2
     assert agents.make("st2", task()).predict(many)[0]["arm"] != 3
 
 

@@ -18,6 +18,7 @@ from agents.certified.policy import held
 from agents.certified.proportions import best_arm_proportions as kernel_proportions
 from bandit_envs import AllGood, BestArm, Gaussian, Instance, Task, TopK
 from bandit_envs.kernels import jit
+from bandit_envs.stopping import BOUNDED, GAUSSIAN
 
 ALL = ["BestArm", "TopK", "AllGood", "Threshold"]
 
@@ -51,14 +52,16 @@ def seen(pulls: list[int], mean: list[float], variance: float = 1.0) -> dict[str
 def test_how_often_an_arm_is_pulled_in_a_row_by_hand() -> None:
     """sqrt(N) / 2 times; of pairs of many arms (K / 128)^2 times, but not more often than it has been pulled."""
 
-    def times(N: int, K: int, kind: int, length: float = 1.0) -> int:
-        episode = SimpleNamespace(pulls=[N] * K, batch=SimpleNamespace(sides=SimpleNamespace(kind=kind)))
+    def times(N: int, K: int, kind: int, length: float = 1.0, distribution: int = GAUSSIAN) -> int:
+        sides = SimpleNamespace(kind=kind, distribution=distribution)
+        episode = SimpleNamespace(pulls=[N] * K, batch=SimpleNamespace(sides=sides))
         return int(held.py_func(episode, 0, length))
 
     assert [times(N, 50, TOP_K) for N in (0, 3, 16, 10_000)] == [1, 1, 2, 50]
     assert [times(N, 640, TOP_K) for N in (9, 1000, 10_000)] == [9, 25, 50]
     assert times(1000, 640, LOCAL) == 15
     assert times(1000, 50, TOP_K, 2.0) == 31
+    assert times(1000, 50, TOP_K, 2.0, BOUNDED) == 15
 
 
 def test_evidence_by_hand() -> None:
@@ -156,7 +159,8 @@ def test_top_two_is_its_twin(problem: str) -> None:
 
 @pytest.mark.parametrize("problem", ALL)
 def test_track_and_stop_is_its_twin(problem: str) -> None:
-    check(problem, "track-and-stop", lambda game, word: track_and_stop(game, False))
+    check(problem, "track-and-stop", lambda game, word: track_and_stop(game, problem == "AllGood"))
+    check(problem, "track-and-stop(tracking='D')", lambda game, word: track_and_stop(game, False), 8, seed=2)
     check(problem, "track-and-stop(tracking='C')", lambda game, word: track_and_stop(game, True), 8, seed=1)
 
 
@@ -247,7 +251,7 @@ def test_distribution_by_default() -> None:
         == "bernoulli"
     )
     assert (
-        agents.make("evidence", task(distribution="uniform", support=(0.0, 2.0), sigma=1.0)).distribution == "gaussian"
+        agents.make("evidence", task(distribution="uniform", support=(0.0, 2.0), sigma=1.0)).distribution == "bounded"
     )
 
 

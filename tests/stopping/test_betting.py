@@ -1,0 +1,328 @@
+"""Certificates of samples in a known range: bets, by hand and by brute force, moments, errors at the limit.
+
+False-alarm level of the statistical tests: 1e-6 each.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+from scipy.optimize import linprog, minimize_scalar
+
+import agents
+from bandit_envs import AllGood, BestArm, Feasible, Task, Threshold, TopK
+from bandit_envs.kernels import jit
+from bandit_envs.stopping import betting, common, nearest_alternative, with_moments
+
+NUMBERS = common("bounded", support=(0.0, 1.0))
+
+
+def seen(x: Any) -> betting.Bounded:
+    """What samples (N,) in [0, 1] have shown."""
+    x = np.asarray(x, np.float64)
+    d = x - x.mean()
+    return betting.Bounded(float(len(x)), *(float(v) for v in (x.mean(), (d**2).mean(), (d**3).mean(), (d**4).mean())))
+
+
+@jit
+def arm_value(numbers, arm, mu, work):
+    return betting.bet_arm(numbers, arm, mu, work)
+
+
+@jit
+def pair_value(numbers, lower, raised, a, b, floor, needed, work):
+    return betting.bet_pair(numbers, lower, raised, a, b, floor, needed, work)
+
+
+@jit
+def decide(address, pulls, mean, variance, inside, numbers, scratch, out):
+    nearest_alternative(address, pulls, mean, variance, inside, numbers, scratch, out)
+
+
+def alone(x: Any, mu: float) -> float:
+    return float(arm_value(NUMBERS, seen(x), mu, np.empty(betting.BETS_SCRATCH)))
+
+
+def pair(x: Any, y: Any, a: float = 1.0, b: float = 0.0, floor: float = -math.inf, needed: float = -math.inf) -> float:
+    return float(pair_value(NUMBERS, seen(x), seen(y), a, b, floor, needed, np.empty(betting.BETS_SCRATCH)))
+
+
+def capitals(x: Any, c: float) -> Any:
+    """ln of the capital of each bet that samples are larger than c, by the samples themselves."""
+    return np.array([np.log1p(f * (np.asarray(x) / c - 1.0)).sum() for f in betting.BETS])
+
+
+# --- by hand ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_weights_of_bets_and_of_pairs_of_bets_sum_to_1() -> None:
+    """Weights that sum to more would make every certificate wrong too often."""
+    assert sum(betting.SHARES) == pytest.approx(1.0, abs=1e-12)
+    n = range(len(betting.BETS))
+    both = sum(betting.SIZES[k] * betting.SIZES[m] * betting.NEARNESS[abs(k - m)] for k in n for m in n)
+    assert both + betting.ONE + betting.NONE_AT == pytest.approx(1.0, abs=1e-12)
+    assert max(betting.BETS) < 1 and min(betting.BETS) > 0
+
+
+def test_three_ones_against_a_mean_of_one_half() -> None:
+    """Each bet f wins 1 + f three times; six bets count, with .15 each."""
+    by_hand = math.log(0.15 * sum((1 + f) ** 3 for f in (0.93, 0.6, 0.33, 0.18, 0.1, 0.05)))
+    assert alone([1.0, 1.0, 1.0], 0.5) == pytest.approx(by_hand, rel=1e-12)
+    assert alone([0.0, 0.0, 0.0], 0.5) == pytest.approx(by_hand, rel=1e-12)  # in the mirror
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.9])
+def test_samples_that_are_0_or_1_are_bet_on_exactly(share: float) -> None:
+    x = np.arange(40) < 40 * share
+    found = alone(x, share + 0.05)
+    by_hand = capitals(1 - x, 0.95 - share)
+    assert found <= np.logaddexp.reduce(by_hand + np.log(betting.SHARES)) + 1e-9
+    reached = sorted(math.log(w) + v for w, v in zip(betting.SHARES, by_hand, strict=True))
+    assert found >= reached[-1] - 1e-9  # the best bet is among those that count
+
+
+# --- the worst samples of four moments --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_no_samples_of_these_moments_win_less(seed: int) -> None:
+    """A linear program over distributions on a fine grid, for each bet: none with the same moments has less."""
+    g = np.random.default_rng(seed)
+    x = g.beta(*g.uniform(0.5, 6, 2), 30)
+    one, c = seen(x), float(g.uniform(0.2, 0.8))
+    grid = np.union1d(np.linspace(0, 1, 401), x)
+    moments = np.array([grid**p for p in range(5)])
+    told = np.array([(x**p).mean() for p in range(5)])
+    nodes = _nodes(one)
+    for f in (0.9, 0.4, 0.1):
+        gain = np.log1p(f * (grid / c - 1))
+        worst = linprog(gain, A_eq=moments, b_eq=told, method="highs").fun
+        by_nodes = sum(p * math.log1p(f * (a / c - 1)) for a, p in nodes)
+        assert by_nodes <= worst + 1e-6
+        assert by_nodes >= worst - 1e-3  # and no worse than need be
+
+
+def _nodes(one: betting.Bounded) -> list[tuple[float, float]]:
+    n = _nodes_of(*one)
+    return [(n.a, n.p), (n.b, n.q), (0.0, 1.0 - n.p - n.q)]
+
+
+@jit
+def _nodes_of(N, m, v, third, fourth):
+    return betting.nodes_of(N, m, v, third, fourth)
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=12), st.floats(0.01, 0.99))
+def test_moments_never_win_more_than_the_samples(x: list[float], c: float) -> None:
+    """The capital by moments is at most the mixture over all bets, sample by sample."""
+    truly = np.logaddexp.reduce(capitals(x, c) + np.log(betting.SHARES))
+    mirrored = np.logaddexp.reduce(capitals(1 - np.asarray(x), 1 - c) + np.log(betting.SHARES))
+    assert alone(x, c) <= (truly if c < np.mean(x) else mirrored) + 1e-6
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_unknown_moments_count_as_the_worst(seed: int) -> None:
+    x = np.random.default_rng(seed).beta(5, 4, 50)
+    one, work = seen(x), np.empty(betting.BETS_SCRATCH)
+    blind = one._replace(third=math.nan, fourth=math.nan)
+    assert arm_value(NUMBERS, blind, 0.4, work) < arm_value(NUMBERS, one, 0.4, work)
+
+
+# --- pairs ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize(("a", "b"), [(1.0, 0.0), (1.0, -0.05), (0.8, 0.0), (1.25, 0.0)])
+def test_a_pair_is_the_least_product(seed: int, a: float, b: float) -> None:
+    """Against scipy's search over the means; the mixture of both arms by its definition."""
+    g = np.random.default_rng(seed)
+    x, y = g.beta(4, 3, int(g.integers(5, 200))), g.beta(3, 4, int(g.integers(5, 200)))
+
+    def value(mu: float) -> float:
+        c, d = a * mu + b, 1.0 - mu
+        if not (0 < c < 1 and 0 < d < 1):
+            return math.inf
+        up, down = _nodes_of(*seen(x)), _nodes_of(*seen(1 - y))
+        L = [_by(up, k, c) for k in range(up.first, up.first + betting.WINDOW)]
+        M = [_by(down, k, d) for k in range(down.first, down.first + betting.WINDOW)]
+        both = [
+            math.log(betting.SIZES[up.first + i] * betting.SIZES[down.first + j]) + one + other
+            + math.log(betting.NEARNESS[abs(up.first + i - down.first - j)])
+            for i, one in enumerate(L)
+            for j, other in enumerate(M)
+        ]  # fmt: skip
+        ones = [math.log(betting.ONE / 2 * betting.SHARES[up.first + i]) + one for i, one in enumerate(L)]
+        ones += [math.log(betting.ONE / 2 * betting.SHARES[down.first + j]) + one for j, one in enumerate(M)]
+        return float(np.logaddexp.reduce([math.log(betting.NONE_AT), *ones, *both]))
+
+    grid = np.linspace(1e-6, 1 - 1e-6, 2001)
+    values = np.array([value(mu) for mu in grid])
+    at = int(np.argmin(values))
+    inner = values[np.isfinite(values)]
+    assert (np.diff(inner, 2) >= -1e-6 * (1 + np.abs(inner[1:-1]))).all()  # convex, as tangents need it
+    near = minimize_scalar(value, bounds=(grid[max(at - 1, 0)], grid[min(at + 1, 2000)]), method="bounded")
+    least = min(float(values.min()), float(near.fun))
+    found = pair(x, y, a, b)
+    assert found == pytest.approx(least, rel=1e-4, abs=1e-4)
+    assert found <= least + 1e-9
+    assert (pair(x, y, a, b, needed=least + 0.1) < least + 0.1) and (pair(x, y, a, b, needed=least - 0.1) >= least - 0.1)
+
+
+def _by(nodes: Any, k: int, c: float) -> float:
+    f, rest = betting.BETS[k], 1.0 - nodes.p - nodes.q
+    up, down = math.log1p(f * (nodes.a / c - 1)), math.log1p(f * (nodes.b / c - 1))
+    return float(nodes.N * (rest * math.log1p(-f) + nodes.p * up + nodes.q * down))
+
+
+def test_a_pair_that_no_means_make_wrong_is_excluded_and_one_without_pulls_is_not() -> None:
+    x = np.full(5, 0.5)
+    assert pair(x, x, b=-1.5) == math.inf
+    assert pair(x, x, floor=1.5) == math.inf
+    none = betting.Bounded(0.0, 0.0, 0.0, 0.0, 0.0)
+    assert pair_value(NUMBERS, none, seen(x), 1.0, 0.0, -math.inf, -math.inf, np.empty(betting.BETS_SCRATCH)) == 0
+
+
+@pytest.mark.parametrize("problem", [Threshold(0.5, 0.02), BestArm(), TopK(2, 0.05), AllGood(0.1), AllGood(0.2, True)])
+def test_a_decision_is_what_the_level_says(problem: Any) -> None:
+    """The search that stops early decides as the whole one, in any range."""
+    g = np.random.default_rng(0)
+    for low, high in ((0.0, 1.0), (1.0, 10.0)):
+        task = Task(problem.name, _in(problem, low, high), 5, distribution="tabulated", support=(low, high), sigma=(high - low) / 2, delta=0.1)  # fmt: skip
+        certifier = task.certifier()
+        decider, decided = certifier.decider(0.1), 0
+        for _ in range(60):
+            x = [low + (high - low) * g.beta(8 * m, 8 * (1 - m), int(g.integers(20, 500))) for m in g.uniform(0.1, 0.9, 5)]
+            T, m = np.array([[len(one) for one in x]]), np.array([[one.mean() for one in x]])
+            d = [one - one.mean() for one in x]
+            v, h = np.array([[(e**2).mean() for e in d]]), np.array([[[(e**3).mean(), (e**4).mean()] for e in d]])
+            inside = np.full((1, 5), -1, np.int8)
+            level = certifier.levels(T, m, with_moments(v, h), inside.copy())[0]
+            out, scratch = np.zeros(2 + 3 * 5), np.zeros(decider.scratch)
+            decide(decider.address, T[0], m[0], with_moments(v, h)[0], inside[0], decider.numbers, scratch, out)
+            if not 0.0999 < level < 0.1001:  # searches end within 1e-6 of the least
+                assert (out[0] > 0) == (level <= 0.1)
+            decided += level <= 0.1
+        assert 0 < decided < 60
+
+
+def _in(problem: Any, low: float, high: float) -> dict[str, Any]:
+    """Settings of a problem on [0, 1], on another range."""
+    found = dict(problem.settings)
+    if found.get("multiplicative"):
+        return found
+    for name in ("epsilon", "tolerance", "slack"):
+        if name in found:
+            found[name] *= high - low
+    if "threshold" in found:
+        found["threshold"] = low + (high - low) * found["threshold"]
+    return found
+
+
+# --- moments ----------------------------------------------------------------------------------------------------------
+
+ARMS = {
+    "categorical": {"distribution": "categorical", "values": [0, 0.2, 0.7, 1], "probabilities": [[3, 1, 4, 2], [1, 1, 1, 1]]},
+    "tabulated": {"distribution": "tabulated", "quantiles": [[0, 0.1, 0.9], [0.2, 0.3, 1.0]]},
+    "resampled": {"distribution": "resampled", "rows": [[0.1, 0.5, 0.6, 0.9], [0.0, 0.0, 1.0]]},
+}
+
+
+@pytest.mark.parametrize("arms", list(ARMS.values()), ids=list(ARMS))
+def test_moments_are_those_of_the_samples(arms: Any) -> None:
+    """Single pulls, in the environment; the history of the same episode has the samples."""
+    kwargs: dict[str, Any] = {"instance": arms, "delta": 0.1, "max_pulls": 200, "actions": "full"}
+    env, past = gym.make("bandit_envs/BestArm-v0", **kwargs), gym.make("bandit_envs/BestArm-v0", **kwargs, observation="history")  # fmt: skip
+    env.reset(seed=3)
+    past.reset(seed=3)
+    for t in range(60):
+        action = {"arm": t % 3 % 2, "times": 1, "answer": np.zeros(2, np.int8)}
+        shown, *_ = env.step(action)
+        samples, *_ = past.step(action)
+    for arm in range(2):
+        x = samples["samples"][:60][samples["arms"][:60] == arm]
+        d = x - x.mean()
+        assert shown["moments"][arm] == pytest.approx([(d**3).mean(), (d**4).mean()], rel=1e-9, abs=1e-15)
+    assert env.observation_space.contains(shown)
+
+
+@pytest.mark.parametrize("arms", list(ARMS.values()), ids=list(ARMS))
+def test_bulk_pulls_have_the_moments_of_their_samples(arms: Any) -> None:
+    """A bulk pull of 200,000 has the arm's own moments, nearly; bulk pulls on top of pulls add up."""
+    env = gym.make("bandit_envs/BestArm-v0", instance=arms, delta=0.1, max_pulls=10**7, actions="full")
+    env.reset(seed=0)
+    for times in (1, 7, 200_000, 3, 1000):
+        shown, *_ = env.step({"arm": 0, "times": times, "answer": np.zeros(2, np.int8)})
+    third, fourth = shown["moments"][0]
+    m, v = float(shown["mean"][0]), float(shown["variance"][0])
+    if "values" in arms:
+        values, p = np.array(arms["values"]), np.array(arms["probabilities"][0]) / sum(arms["probabilities"][0])
+    elif "rows" in arms:
+        values, p = np.array(arms["rows"][0]), np.full(len(arms["rows"][0]), 1 / len(arms["rows"][0]))
+    else:
+        u = (np.arange(10**5) + 0.5) / 10**5
+        values, p = np.interp(u, [0, 0.5, 1], arms["quantiles"][0]), np.full(10**5, 1e-5)
+    d = values - (mean := float(values @ p))
+    assert (m, v, third, fourth) == pytest.approx((mean, *(float(p @ d**k) for k in (2, 3, 4))), abs=2e-3)
+
+
+def test_only_tasks_whose_certificate_is_by_bets_keep_moments() -> None:
+    for distribution, support, delta, kept in (
+        ("categorical", (1.0, 3.0), 0.1, True),
+        ("bernoulli", (0.0, 1.0), 0.1, False),
+        ("gaussian", None, 0.1, False),
+        ("categorical", (1.0, 3.0), None, False),
+    ):
+        task = Task("BestArm", {}, 3, distribution=distribution, support=support, sigma=1.0, delta=delta, budget=50)
+        assert task.keeps_moments is kept
+        assert ("bounded" == task.certified_distribution()) == (support == (1.0, 3.0))
+
+
+# --- errors -----------------------------------------------------------------------------------------------------------
+
+HOSTILE = {
+    "rare": {"distribution": "categorical", "values": [0, 0.1, 1], "probabilities": [[0, 1, 0], [90.1, 0, 9.9]]},
+    "narrow": {"distribution": "tabulated", "quantiles": [[0.5, 0.5 + 1e-7], [0.499999, 0.5 + 1e-6]]},
+}
+
+
+@pytest.mark.parametrize("agent", ["evidence", "uniform(stop='certificate')"])
+@pytest.mark.parametrize("name", list(HOSTILE))
+def test_errors_are_at_most_delta(agent: str, name: str) -> None:
+    delta, n = 0.3, 2000
+    result = agents.evaluate(
+        agent, "BestArm", episodes=n, env_kwargs={"instance": HOSTILE[name], "delta": delta, "max_pulls": 2000}
+    )
+    cut, correct = (result.episodes[name].to_numpy(bool) for name in ("truncated", "correct"))
+    assert (~cut & ~correct).sum() <= stats.binom.isf(1e-6, n, delta)
+
+
+def test_a_plug_in_variance_is_seen_to_err() -> None:
+    """boundary='nominal' weighs by the empirical variance: it breaks delta where the rare sample decides."""
+    delta, n = 0.1, 1000
+    result = agents.evaluate(
+        "evidence(boundary='nominal')", "BestArm", episodes=n,
+        env_kwargs={"instance": {"distribution": "categorical", "values": [0, 0.005, 1], "probabilities": [[0, 1, 0], [99, 0, 1]]}, "delta": delta, "max_pulls": 2000},
+    )  # fmt: skip
+    assert (~result.episodes.correct.to_numpy(bool)).sum() > stats.binom.isf(1e-6, n, delta)
+
+
+def test_bad_calls_name_the_value() -> None:
+    with pytest.raises(ValueError, match="support"):
+        BestArm().certifier(3, distribution="bounded", support=(2.0, 1.0))
+    with pytest.raises(ValueError, match=r"boundary='kaufmann-koolen'.*got distribution='bounded'"):
+        BestArm().certifier(3, distribution="bounded", boundary="kaufmann-koolen")
+    with pytest.raises(ValueError, match="moments must have the shape"):
+        BestArm().certified_level([5, 5], [0.5, 0.4], variance=[0.1, 0.1], moments=[0.0, 0.0], distribution="bounded")
+    with pytest.raises(ValueError, match="distribution"):
+        BestArm().evidence([5, 5], [0.5, 0.4], variance=[0.1, 0.1], distribution="bounded")
+    with pytest.raises(ValueError, match="single coordinates"):
+        Feasible([[1.0, 1.0]], [1.0]).certifier(3, 2, distribution="bounded")
+    with pytest.raises(ValueError, match="needs variance="):
+        BestArm().certified_level([5, 5], [0.5, 0.4], distribution="bounded")
