@@ -31,7 +31,7 @@ class Promise(NamedTuple):
 
 
 DELTA = "wrong with probability delta at most, at all times at once"
-ANY_RULE = "any, also people and networks that look at everything so far"
+ANY_RULE = "any, also of people and networks"
 OWN_RULE = "its own alone"
 COME_AND_GO = "may come and go in a session: all that there have ever been share delta"
 FIXED = "must stay; after a change only the certificate counts"

@@ -92,8 +92,8 @@ class Evidence(CertifiedPolicy):
         task: a task or an environment. delta: None takes the task's.
         boundary: "mixture" or "kaufmann-koolen", see docs/certificates.md; "nominal": ln((1 + ln t) / delta), of the
             papers' experiments, for which nothing is proven.
-        distribution: "bernoulli" (also any samples in [0, 1]), "gaussian" (also sub-Gaussian ones), or "student",
-            Gaussian of unknown variance; None: "bernoulli" where all samples lie in [0, 1], else "gaussian".
+        distribution: "bernoulli", "gaussian" (also sub-Gaussian), "bounded" (in a range), or "student" (Gaussian of
+            unknown variance); None: see `Task.certified_distribution`.
         rho: pulls of an arm at which the Gaussian mixture is sharpest; None: a mixture over several.
         sigma: scale; None takes the task's.
         force: the forced exploration is so many times sqrt(t) - K/2, >= 0. hold: an arm is pulled so many times

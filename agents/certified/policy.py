@@ -300,8 +300,8 @@ class CertifiedPolicy(PlanPolicy):
         task: a task or an environment. delta: None takes the task's.
         boundary: "mixture" or "kaufmann-koolen", see docs/certificates.md; "nominal": ln((1 + ln t) / delta), of the
             papers' experiments, for which nothing is proven.
-        distribution: "bernoulli" (also any samples in [0, 1]), "gaussian" (also sub-Gaussian ones), or "student",
-            Gaussian of unknown variance; None: see `Task.certified_distribution`.
+        distribution: "bernoulli", "gaussian" (also sub-Gaussian), "bounded" (in a range), or "student" (Gaussian of
+            unknown variance); None: see `Task.certified_distribution`.
         rho: pulls of an arm at which the Gaussian mixture is sharpest; None: a mixture over several. It is of
             boundary="mixture", and not of distribution="student".
         sigma: scale, without effect by distribution="bernoulli"; None takes the task's. The certificate counts on a

@@ -13,12 +13,13 @@ symbols     leader i: in the answer; challenger j: outside; C(i, j) their transp
 departures  D1 the answer is certified by the boundaries of this package, looked at after every 1/200 more pulls
             D2 k arms, TTTS: the leader is drawn evenly among arms of the first answer that the second has not, and the
                challenger among those that it has instead
-            D3 AllGood: leader and challenger are the closest pair, in whichever direction. TTTS: an arm that two samples
-               classify differently, drawn evenly, and the best other arm of the second sample
+            D3 AllGood: leader and challenger are the closest pair, in whichever direction. TTTS: an arm that two
+               samples classify differently, drawn evenly, and the best other arm of the second sample
             D4 Threshold: an alternative moves one arm, which is pulled: proportions do not matter. TTTS: an arm that
                two samples classify differently, drawn evenly
-            D5 TTTS: posteriors are N(m, s^2 / N), s the scale, of samples in a range the empirical one, or Beta(1 + hits, 1 + misses); after 20 samples that
-               all give the first answer, the alternative with the least C is taken
+            D5 TTTS: posteriors are N(m, s^2 / N), s the scale, of samples in a range the empirical one, or
+               Beta(1 + hits, 1 + misses); after 20 samples that all give the first answer, the alternative with the
+               least C is taken
             D6 every arm is pulled once first; there is no forced exploration
             D7 leader and challenger are kept for max(1, sqrt(N) / 2) pulls, rounded down, N the pulls of the rarer one,
                and of more than 127 arms for at least min(N, (K / 128)^2), but on Threshold;
@@ -229,8 +230,8 @@ class TopTwo(CertifiedPolicy):
         beta: probability of the leader, in (0, 1), with proportions="fixed".
         boundary: "mixture" or "kaufmann-koolen", see docs/certificates.md; "nominal": ln((1 + ln t) / delta), of the
             papers' experiments, for which nothing is proven.
-        distribution: "bernoulli" (also any samples in [0, 1]), "gaussian" (also sub-Gaussian ones), or "student",
-            Gaussian of unknown variance; None: "bernoulli" where all samples lie in [0, 1], else "gaussian".
+        distribution: "bernoulli", "gaussian" (also sub-Gaussian), "bounded" (in a range), or "student" (Gaussian of
+            unknown variance); None: see `Task.certified_distribution`.
         rho: pulls of an arm at which the Gaussian mixture is sharpest; None: a mixture over several.
         sigma: scale; None takes the task's.
         seed: the agent's own seed, an integer in 0 .. 2^32 - 1.

@@ -18,8 +18,8 @@ departures  D1 the answer is certified by the boundaries of this package, looked
             D8 a chosen arm is pulled max(1, sqrt(N_a) / 2) times, rounded down, before the next choice; of pairs of
                more than 127 arms, at least min(N_a, (K / 128)^2) times. For large N_a that is a share of them that
                goes to 0, so that N_a / t has the same limit
-            D9 AllGood is tracked by C: w* changes its place with the empirical best of nearly equal arms, and D-tracking
-               follows each change (Degenne & Koolen, NeurIPS 2019, of several optimal w*)
+            D9 AllGood is tracked by C: w* changes with the empirical best of nearly equal arms, and D-tracking follows
+               each change (Degenne & Koolen, NeurIPS 2019, of several optimal w*)
             D10 samples in a known range: w* is that of Gaussian arms of the empirical variances, step by step
 
 With a budget it does not stop, and delta is 0.01 where nobody names one.
@@ -151,8 +151,8 @@ class TrackAndStop(CertifiedPolicy):
             "D".
         boundary: "mixture" or "kaufmann-koolen", see docs/certificates.md; "nominal": ln((1 + ln t) / delta), of the
             papers' experiments, for which nothing is proven.
-        distribution: "bernoulli" (also any samples in [0, 1]), "gaussian" (also sub-Gaussian ones), or "student",
-            Gaussian of unknown variance; None: "bernoulli" where all samples lie in [0, 1], else "gaussian".
+        distribution: "bernoulli", "gaussian" (also sub-Gaussian), "bounded" (in a range), or "student" (Gaussian of
+            unknown variance); None: see `Task.certified_distribution`.
         rho: pulls of an arm at which the Gaussian mixture is sharpest; None: a mixture over several.
         sigma: scale; None takes the task's.
     """
@@ -172,8 +172,8 @@ class TrackAndStop(CertifiedPolicy):
     ) -> None:
         super().__init__(task, delta, boundary, distribution, rho, sigma)
         sides = self.sides
-        tracking = ("C" if sides.kind == ALL_GOOD else "D") if tracking is None else choice("tracking", tracking, TRACKINGS)
-        cumulative = tracking == "C"
+        by_kind = "C" if sides.kind == ALL_GOOD else "D"
+        cumulative = choice("tracking", tracking or by_kind, TRACKINGS) == "C"
         closed = sides.distribution == GAUSSIAN or sides.distribution == BERNOULLI and sides.b == 0.0
         self.rules = Rules(sides.kind == TOP_K and sides.k == 1 and closed, cumulative)
 

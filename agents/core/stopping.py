@@ -15,7 +15,18 @@ from bandit_envs.stopping import BOUNDED, DISTRIBUTION, nearest_alternative
 
 from .agent import Floats, Observation
 
-__all__ = ["LOOKS", "MANY", "Certifiable", "Certificate", "for_many", "is_certified", "lacking", "moments_of", "next_look", "spread_of"]
+__all__ = [
+    "LOOKS",
+    "MANY",
+    "Certifiable",
+    "Certificate",
+    "for_many",
+    "is_certified",
+    "lacking",
+    "moments_of",
+    "next_look",
+    "spread_of",
+]
 
 LOOKS = 200  # between two looks, the pulls grow by 1 / LOOKS ..
 MANY = 128  # .. or by (K / MANY)^2, as a look takes O(K); or by 1

@@ -104,8 +104,9 @@ def about_noise(state: State) -> tuple[str, str] | None:
                 f"a certificate counts on sigma={sigma:g} once {test.each} results of each arm, and {test.every} "
                 f"repeated ones in all, bear it out ({test.fewest} and {test.repeats} so far); until then {known}"
             )
-    by_bets = certifier is not None and certifier.numbers[DISTRIBUTION] == BOUNDED  # which measure the noise
-    if spare >= ENOUGH and task.D == 1 and task.distribution != "bernoulli" and not by_bets and 0 < noise < sigma / LESS:
+    fixed = task.distribution != "bernoulli"  # a scale that results could make smaller, as bets do by themselves
+    fixed &= certifier is None or certifier.numbers[DISTRIBUTION] != BOUNDED
+    if spare >= ENOUGH and task.D == 1 and fixed and 0 < noise < sigma / LESS:
         return "quiet", (
             f"results of one arm vary by about {noise:.3g}, and this session counts on {sigma:g}: where a smaller "
             "sigma is known from other measurements, not from these, a session with it is sure sooner. "
@@ -143,7 +144,7 @@ def smallest_difference(task: Task, pulls: int, delta: float) -> float | None:
     """How far two arms, or an arm and the threshold, must be apart to be certified with so many pulls of each arm.
 
     The means are those for which it is easiest, around the threshold or the middle of the range, and results do not
-    vary, where they are bet on. It is inf where the range leaves none, and None for problems of other kinds than these two.
+    vary. It is inf where the range leaves none, and None for problems of other kinds than these two.
 
     Args:
         task: of arms with a range. pulls: of each arm. delta: of the certificate.
@@ -161,8 +162,8 @@ def smallest_difference(task: Task, pulls: int, delta: float) -> float | None:
         mean = np.where(inside, middle + apart * (1.0 if boundary is not None else 0.5), middle - 0.5 * apart)
         counts = np.full((1, task.K), pulls, np.int64)
         mean = mean[None].clip(low, high)
-        still = np.zeros((2, *mean.shape))
-        level = certifier.levels(counts, mean, still[0], inside[None].astype(np.int8), np.stack(still, axis=-1))
+        still, none = np.zeros(mean.shape), np.zeros((*mean.shape, 2))
+        level = certifier.levels(counts, mean, still, inside[None].astype(np.int8), none)
         return bool(level[0] <= delta)
 
     least, most = 0.0, reach

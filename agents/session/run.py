@@ -73,7 +73,7 @@ class Statistics(NamedTuple):
     @classmethod
     def of(cls, K: int, D: int) -> Statistics:
         """Those of arms that have not been pulled."""
-        return cls(np.zeros(K, np.int64), *(np.zeros((K, D)) for _ in range(3)), np.zeros((K, D, 2)))
+        return cls(np.zeros(K, np.int64), np.zeros((K, D)), np.zeros((K, D)), np.zeros((K, D)), np.zeros((K, D, 2)))
 
     @property
     def spent(self) -> int:
@@ -296,9 +296,9 @@ class Run:
         if unknown or self.certifier is None:
             return None
         D = () if self.task.D == 1 else (self.task.D,)
-        shown = (x.reshape(1, self.task.K, *D) for x in (seen.mean, seen.variance))
+        mean, variance = (x.reshape(1, self.task.K, *D) for x in (seen.mean, seen.variance))
         inside = answer[None].astype(np.int8)
-        level = float(self.certifier.levels(seen.pulls[None], *shown, inside, seen.moments[None])[0])
+        level = float(self.certifier.levels(seen.pulls[None], mean, variance, inside, seen.moments[None])[0])
         if level >= self.share.ratio:
             return 1.0
         return min(level / self.share.ratio + self.share.owed * (self.delta or 0.0), 1.0)

@@ -71,11 +71,12 @@ class PureExplorationEnv(Environment, gym.Env[Any, Any]):
 
     Observation: `observation="statistics"`: a dict of `pulls` (K,), `total`, `mean`, `variance` (K,) or (K, D),
     `remaining` (1,) (-1 without a budget) and `public_seed` (1,). Where certificates count on samples in a range
-    (`Task.keeps_moments`), also `moments`, (K, 2) or (K, D, 2), third and fourth central moments. `observation="features"`: float32 (K * F,),
-    arm-major, of `bandit_envs.FEATURES`. `observation="history"`: a dict of `arms` (H,), `samples` (H,) or
-    (H, D), `times` (H,), `length` (1,), the entries so far, `remaining` and `public_seed`. H is the budget or
-    max_pulls, the smaller one. An entry is a pull of an arm, or a bulk pull, with the mean of its samples and how many
-    they are; behind the last one, arms are -1, samples and times 0. Where coordinates are pulled, arms are the actions.
+    (`Task.keeps_moments`), also `moments`, (K, 2) or (K, D, 2), third and fourth central moments.
+    `observation="features"`: float32 (K * F,), arm-major, of `bandit_envs.FEATURES`. `observation="history"`: a dict of
+    `arms` (H,), `samples` (H,) or (H, D), `times` (H,), `length` (1,), the entries so far, `remaining` and
+    `public_seed`. H is the budget or max_pulls, the smaller one. An entry is a pull of an arm, or a bulk pull, with the
+    mean of its samples and how many they are; behind the last one, arms are -1, samples and times 0. Where coordinates
+    are pulled, arms are the actions.
 
     `observation="belief"`: float32 (4 K + 1,), what is believed of the arms (`Lookahead.shown`). With `ranked=True`,
     arms come in the order of certainty, least sure first, and actions name ranks of the observation last shown; `info`

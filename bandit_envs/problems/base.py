@@ -322,7 +322,9 @@ class Problem(Spelled, ABC):
         `exact`: a distribution that has the evidence itself.
         """
         task = self._task
-        counted = task.certified_distribution(None, exact) if distribution is None and task is not None else distribution
+        counted = (
+            task.certified_distribution(None, exact) if distribution is None and task is not None else distribution
+        )
         distribution, sigma = self._arms_of(counted, sigma)
         if dependent is None:
             dependent = task is not None and bool(task.dependent) and distribution == "gaussian"

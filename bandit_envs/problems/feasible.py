@@ -86,7 +86,9 @@ class Feasible(SetProblem):
                 f"and for 'student' in one dimension, got {self!r:.200}; certificates need none"
             )
         if distribution == BOUNDED and (np.count_nonzero(self.A, axis=1) > 1).any():
-            raise ValueError(f"{self.name} has distribution='bounded' for bounds of single coordinates, got {self!r:.200}")
+            raise ValueError(
+                f"{self.name} has distribution='bounded' for bounds of single coordinates, got {self!r:.200}"
+            )
         outer, (smaller, some) = self.polyhedron.numbers, self._moved_inwards()
         scratch = 2 * D + M + int(scratch_size(D, M))
         return Certifier.of("polyhedron", K, numbers, self.tolerance, some, *outer, *smaller.numbers, scratch=scratch)

@@ -196,7 +196,9 @@ class Task(Distributed):
         if self.pull == "coordinate":
             raise ValueError("certificates are of pulls of whole arms, not of single coordinates (pull='coordinate')")
         unit = self.support is not None and 0 <= self.support[0] <= self.support[1] <= 1
-        if distribution is None and not (self.is_narrow and (self.claimed or exact or self.distribution == "bernoulli")):
+        if distribution is None and not (
+            self.is_narrow and (self.claimed or exact or self.distribution == "bernoulli")
+        ):
             for name in self._bounded_by(exact or self.distribution == "bernoulli", unit):
                 with contextlib.suppress(ValueError):
                     self.make_problem().certifier(self.K, self.D, distribution=name)

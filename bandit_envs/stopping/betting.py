@@ -2,7 +2,7 @@ r"""Evidence against a mean, of samples in a known range of which nothing else i
 
 Scale the range to [0, 1]. While the mean is at most c, a gambler who bets the share f of his capital that samples are
 larger has the capital prod (1 + f (x_n / c - 1)), a nonnegative supermartingale under any rule of pulls. So is a
-mixture over f, fixed beforehand. [Waudby-Smith & Ramdas, JRSS B 2024, section 4] Against "at least c" the same of 1 - x.
+mixture over f, fixed beforehand. [Waudby-Smith & Ramdas, JRSS B 2024, section 4] Against "at least c": of 1 - x.
 
 nodes     ln(1 + f (x / c - 1)) has derivatives in x of alternating sign. So of all samples with the same N, mean,
           variance, third and fourth central moment, the capital is least, for every f and c at once, where they lie on
@@ -228,4 +228,3 @@ def bet_pair(numbers, lower, raised, a, b, floor, needed, work):
             y += stride if slope < 0.0 else -stride
             stride *= 2.0
     return bottom
-

@@ -47,7 +47,12 @@ KAPPA, SHAPE = 0.01, 0.5  # of the normal-inverse-gamma prior: pulls that the ce
 def arm_penalty(numbers, N, m, v):
     """The penalty of an arm of N > 0 pulls, mean m and variance v (divisor N)."""
     distribution = numbers[DISTRIBUTION]
-    if numbers[BOUNDARY] == NONE or distribution == BOUNDED or numbers[BOUNDARY] == MIXTURE and distribution == GAUSSIAN:
+    if (
+        numbers[BOUNDARY] == NONE
+        or distribution == BOUNDED
+        or numbers[BOUNDARY] == MIXTURE
+        and distribution == GAUSSIAN
+    ):
         return 0.0
     if numbers[BOUNDARY] == KAUFMANN:
         return 3.0 * math.log1p(math.log(N)) if distribution == BERNOULLI else 2.0 * math.log(4.0 + math.log(N))

@@ -124,7 +124,7 @@ class Certifier(NamedTuple):
         given = np.concatenate([common, np.array(numbers, np.float64)])
         name = kind if isinstance(kind, str) else OWN
         D = int(common[D_AT])
-        # Bets are worked out behind it, and room for `with_moments` is at its end.
+        # Bets are worked out behind it, and what `with_moments` gives is at its end.
         moments = BETS_SCRATCH + 3 * K * D if common[DISTRIBUTION] == BOUNDED else 0
         return cls(_Later(kind), given, 5 * K + scratch + room + moments, K, D, name)
 

@@ -123,10 +123,10 @@ def all_good_decided(numbers, pulls, mean, variance, scratch, inside, out):
     first, second = np.int64(out[1]), np.int64(out[3])
     for j in range(K):
         scratch[j] = math.nan  # its penalty is not known yet
-    if inside[first] and second != first and a > 0.0:
-        if lacks(numbers, pulls, mean, variance, scratch, first, second, a, b, floor, need_in):
-            not_excluded(out, pulls, first, second)
-            return
+    again = inside[first] and second != first and a > 0.0
+    if again and lacks(numbers, pulls, mean, variance, scratch, first, second, a, b, floor, need_in):
+        not_excluded(out, pulls, first, second)
+        return
     best = best_of(pulls, mean)
     for n in range(K):
         i = (first + n) % K
@@ -201,9 +201,10 @@ def insufficient_outside(numbers, pulls, mean, variance, scratch, i, best):
     K, none = len(pulls), -math.inf
     for n in range(K):
         j = (best + n) % K
-        if j != i and lacks(numbers, pulls, mean, variance, scratch, j, i, c, d, bottom, needed):
-            if j == best or lacks(numbers, pulls, mean, variance, scratch, best, j, 1.0, 0.0, none, needed):
-                return j
+        if j == i or not lacks(numbers, pulls, mean, variance, scratch, j, i, c, d, bottom, needed):
+            continue
+        if j == best or lacks(numbers, pulls, mean, variance, scratch, best, j, 1.0, 0.0, none, needed):
+            return j
     return -1
 
 

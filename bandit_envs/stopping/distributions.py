@@ -20,7 +20,18 @@ import math
 
 from ..kernels.compiled import inlined, part
 
-__all__ = ["BERNOULLI", "BOUNDED", "CODES", "GAUSSIAN", "STUDENT", "arm_cost", "curvature", "divergence", "pair_cost", "slope"]
+__all__ = [
+    "BERNOULLI",
+    "BOUNDED",
+    "CODES",
+    "GAUSSIAN",
+    "STUDENT",
+    "arm_cost",
+    "curvature",
+    "divergence",
+    "pair_cost",
+    "slope",
+]
 
 GAUSSIAN, BERNOULLI, STUDENT, BOUNDED = range(4)
 CODES = {"gaussian": GAUSSIAN, "bernoulli": BERNOULLI, "student": STUDENT, "bounded": BOUNDED}
@@ -30,7 +41,7 @@ STEPS = 200  # of a root finder, far more than it takes: every second one halves
 @inlined
 def divergence(distribution, m, v, mu):
     """d(m, mu); inf where no mean mu is possible."""
-    if distribution == GAUSSIAN or distribution == BOUNDED:
+    if distribution in (GAUSSIAN, BOUNDED):
         return (m - mu) * (m - mu) / (2.0 * v)
     if distribution == STUDENT:
         return 0.5 * math.log1p((m - mu) * (m - mu) / v)
@@ -181,7 +192,7 @@ def pair_cost(distribution, lower, x, u, raised, w, v, a, b, floor):
         return 0.0, high
     if x <= 0.0:
         return arm_cost(distribution, w, raised, v, low) if low > raised else 0.0, low
-    if distribution == GAUSSIAN or distribution == BOUNDED:
+    if distribution in (GAUSSIAN, BOUNDED):
         y = (w * raised / v + a * x * (lower - b) / u) / (w / v + a * a * x / u)
         y = min(max(y, low), high)
     elif distribution == BERNOULLI:

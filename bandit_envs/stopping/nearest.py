@@ -323,7 +323,9 @@ def all_of(numbers, mean, scratch, i, best, enough_already):
         if j != i:
             better = paired(numbers, mean, scratch, j, i, c, d, bottom, -math.inf)
             if better < least:
-                other = paired(numbers, mean, scratch, best, j, 1.0, 0.0, -math.inf, -math.inf) if j != best else -math.inf
+                other = (
+                    paired(numbers, mean, scratch, best, j, 1.0, 0.0, -math.inf, -math.inf) if j != best else -math.inf
+                )
                 if max(better, other) < least:
                     least, which, is_pair = max(better, other), j, better >= other
                     if least <= enough_already:

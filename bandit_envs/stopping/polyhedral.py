@@ -17,8 +17,8 @@ STUDENT    Coordinates are independent. A row a is crossed at 1/2 ln(1 + s^2 / s
            bound from below in more than one dimension: a product of 1 + z^2 / v is no less than 1 + their sum. Left
            out: the row that costs most.
 
-BOUNDED    Rows of one coordinate each; coordinates may depend on each other. In the answer: the row that is crossed with
-           the least evidence. Left out: the mixture, 1 / M each, of the rows that are violated.
+BOUNDED    Rows of one coordinate each; coordinates may depend on each other. In the answer: the row that is crossed
+           with the least evidence. Left out: the mixture, 1 / M each, of the rows that are violated.
 
 BERNOULLI, STUDENT and BOUNDED leave the tolerance out of account for arms in the answer: a bound from below as well. A
 projection that the active-set method leaves undecided counts as distance 0, which certifies nothing.

@@ -298,7 +298,11 @@ def test_distances_go_with_the_plug_in_answer(problem: Problem, shape: tuple[int
     assert (found[::4] == 0).all()  # an arm never pulled leaves the answer open
     known = pulls.all(axis=1)
     assert ((found >= 0) == problem.plug_in(mean))[known].all()
-    by = AllGood(problem.epsilon + problem.slack / 2, problem.multiplicative) if isinstance(problem, AllGood) else problem
+    by = (
+        AllGood(problem.epsilon + problem.slack / 2, problem.multiplicative)
+        if isinstance(problem, AllGood)
+        else problem
+    )
     assert (np.abs(found) <= np.abs(by.margin(mean)) + 1e-12)[known].all()
     kept = np.full(pulls.shape, 7.0)
     assert problem.distances(pulls, mean, kept) is kept

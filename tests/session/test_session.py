@@ -215,7 +215,10 @@ def test_the_certificate_is_that_of_the_statistics(tmp_path: Path) -> None:
         for arm, sample in (("a", value), ("b", 1 - value)):
             session.tell(arm, sample)
     problem = session.task.make_problem()
-    told = {"variance": [0.09, 0.09], "moments": [[-0.072, 0.0657], [0.072, 0.0657]]}  # p q, p q (q - p), p q (1 - 3 p q)
+    told = {
+        "variance": [0.09, 0.09],
+        "moments": [[-0.072, 0.0657], [0.072, 0.0657]],
+    }  # p q, p q (q - p), p q (1 - 3 p q)
     wanted = problem.certified_level([10, 10], [0.9, 0.1], **told)
     assert session.certificate == pytest.approx(1 - wanted)
     assert 0 < session.certificate < 1

@@ -5,6 +5,7 @@ False-alarm level of the statistical tests: 1e-6 each.
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
@@ -68,7 +69,8 @@ def test_the_weights_of_bets_and_of_pairs_of_bets_sum_to_1() -> None:
     n = range(len(betting.BETS))
     both = sum(betting.SIZES[k] * betting.SIZES[m] * betting.NEARNESS[abs(k - m)] for k in n for m in n)
     assert both + betting.ONE + betting.NONE_AT == pytest.approx(1.0, abs=1e-12)
-    assert max(betting.BETS) < 1 and min(betting.BETS) > 0
+    assert max(betting.BETS) < 1
+    assert min(betting.BETS) > 0
 
 
 def test_three_ones_against_a_mean_of_one_half() -> None:
@@ -152,12 +154,10 @@ def test_a_pair_is_the_least_product(seed: int, a: float, b: float) -> None:
         up, down = _nodes_of(*seen(x)), _nodes_of(*seen(1 - y))
         L = [_by(up, k, c) for k in range(up.first, up.first + betting.WINDOW)]
         M = [_by(down, k, d) for k in range(down.first, down.first + betting.WINDOW)]
-        both = [
-            math.log(betting.SIZES[up.first + i] * betting.SIZES[down.first + j]) + one + other
-            + math.log(betting.NEARNESS[abs(up.first + i - down.first - j)])
-            for i, one in enumerate(L)
-            for j, other in enumerate(M)
-        ]  # fmt: skip
+        both = []
+        for (i, one), (j, other) in itertools.product(enumerate(L, up.first), enumerate(M, down.first)):
+            weight = betting.SIZES[i] * betting.SIZES[j] * betting.NEARNESS[abs(i - j)]
+            both.append(math.log(weight) + one + other)
         ones = [math.log(betting.ONE / 2 * betting.SHARES[up.first + i]) + one for i, one in enumerate(L)]
         ones += [math.log(betting.ONE / 2 * betting.SHARES[down.first + j]) + one for j, one in enumerate(M)]
         return float(np.logaddexp.reduce([math.log(betting.NONE_AT), *ones, *both]))
@@ -172,7 +172,8 @@ def test_a_pair_is_the_least_product(seed: int, a: float, b: float) -> None:
     found = pair(x, y, a, b)
     assert found == pytest.approx(least, rel=1e-4, abs=1e-4)
     assert found <= least + 1e-9
-    assert (pair(x, y, a, b, needed=least + 0.1) < least + 0.1) and (pair(x, y, a, b, needed=least - 0.1) >= least - 0.1)
+    assert pair(x, y, a, b, needed=least + 0.1) < least + 0.1
+    assert pair(x, y, a, b, needed=least - 0.1) >= least - 0.1
 
 
 def _by(nodes: Any, k: int, c: float) -> float:
@@ -194,11 +195,15 @@ def test_a_decision_is_what_the_level_says(problem: Any) -> None:
     """The search that stops early decides as the whole one, in any range."""
     g = np.random.default_rng(0)
     for low, high in ((0.0, 1.0), (1.0, 10.0)):
-        task = Task(problem.name, _in(problem, low, high), 5, distribution="tabulated", support=(low, high), sigma=(high - low) / 2, delta=0.1)  # fmt: skip
+        arms = {"distribution": "tabulated", "support": (low, high), "sigma": (high - low) / 2}
+        task = Task(problem.name, _in(problem, low, high), 5, **arms, delta=0.1)
         certifier = task.certifier()
         decider, decided = certifier.decider(0.1), 0
         for _ in range(60):
-            x = [low + (high - low) * g.beta(8 * m, 8 * (1 - m), int(g.integers(20, 500))) for m in g.uniform(0.1, 0.9, 5)]
+            x = [
+                low + (high - low) * g.beta(8 * m, 8 * (1 - m), int(g.integers(20, 500)))
+                for m in g.uniform(0.1, 0.9, 5)
+            ]
             T, m = np.array([[len(one) for one in x]]), np.array([[one.mean() for one in x]])
             d = [one - one.mean() for one in x]
             v, h = np.array([[(e**2).mean() for e in d]]), np.array([[[(e**3).mean(), (e**4).mean()] for e in d]])
@@ -228,7 +233,11 @@ def _in(problem: Any, low: float, high: float) -> dict[str, Any]:
 # --- moments ----------------------------------------------------------------------------------------------------------
 
 ARMS = {
-    "categorical": {"distribution": "categorical", "values": [0, 0.2, 0.7, 1], "probabilities": [[3, 1, 4, 2], [1, 1, 1, 1]]},
+    "categorical": {
+        "distribution": "categorical",
+        "values": [0, 0.2, 0.7, 1],
+        "probabilities": [[3, 1, 4, 2], [1, 1, 1, 1]],
+    },
     "tabulated": {"distribution": "tabulated", "quantiles": [[0, 0.1, 0.9], [0.2, 0.3, 1.0]]},
     "resampled": {"distribution": "resampled", "rows": [[0.1, 0.5, 0.6, 0.9], [0.0, 0.0, 1.0]]},
 }
@@ -238,7 +247,8 @@ ARMS = {
 def test_moments_are_those_of_the_samples(arms: Any) -> None:
     """Single pulls, in the environment; the history of the same episode has the samples."""
     kwargs: dict[str, Any] = {"instance": arms, "delta": 0.1, "max_pulls": 200, "actions": "full"}
-    env, past = gym.make("bandit_envs/BestArm-v0", **kwargs), gym.make("bandit_envs/BestArm-v0", **kwargs, observation="history")  # fmt: skip
+    env = gym.make("bandit_envs/BestArm-v0", **kwargs)
+    past = gym.make("bandit_envs/BestArm-v0", **kwargs, observation="history")
     env.reset(seed=3)
     past.reset(seed=3)
     for t in range(60):
@@ -281,7 +291,7 @@ def test_only_tasks_whose_certificate_is_by_bets_keep_moments() -> None:
     ):
         task = Task("BestArm", {}, 3, distribution=distribution, support=support, sigma=1.0, delta=delta, budget=50)
         assert task.keeps_moments is kept
-        assert ("bounded" == task.certified_distribution()) == (support == (1.0, 3.0))
+        assert (task.certified_distribution() == "bounded") == (support == (1.0, 3.0))
 
 
 # --- errors -----------------------------------------------------------------------------------------------------------
@@ -306,10 +316,9 @@ def test_errors_are_at_most_delta(agent: str, name: str) -> None:
 def test_a_plug_in_variance_is_seen_to_err() -> None:
     """boundary='nominal' weighs by the empirical variance: it breaks delta where the rare sample decides."""
     delta, n = 0.1, 1000
-    result = agents.evaluate(
-        "evidence(boundary='nominal')", "BestArm", episodes=n,
-        env_kwargs={"instance": {"distribution": "categorical", "values": [0, 0.005, 1], "probabilities": [[0, 1, 0], [99, 0, 1]]}, "delta": delta, "max_pulls": 2000},
-    )  # fmt: skip
+    rare = {"distribution": "categorical", "values": [0, 0.005, 1], "probabilities": [[0, 1, 0], [99, 0, 1]]}
+    kwargs = {"instance": rare, "delta": delta, "max_pulls": 2000}
+    result = agents.evaluate("evidence(boundary='nominal')", "BestArm", episodes=n, env_kwargs=kwargs)
     assert (~result.episodes.correct.to_numpy(bool)).sum() > stats.binom.isf(1e-6, n, delta)
 
 

@@ -122,7 +122,9 @@ def test_the_levels_are_those_of_the_known_scale() -> None:
 def test_a_true_sigma_makes_agents_certain_sooner() -> None:
     rows = [np.random.default_rng(k).uniform(0.4 + 0.1 * k, 0.5 + 0.1 * k, 500) for k in range(2)]
     kwargs = {"instance": be.Resampled(rows), "delta": 0.1}
-    result = agents.evaluate(["evidence(sigma=0.05)", "evidence(distribution='bernoulli')"], "BestArm", episodes=100, env_kwargs=kwargs)
+    result = agents.evaluate(
+        ["evidence(sigma=0.05)", "evidence(distribution='bernoulli')"], "BestArm", episodes=100, env_kwargs=kwargs
+    )
     pulls = result.summary().set_index("agent")["total_pulls"]
     assert result.episodes.correct.all()
     assert pulls["evidence(sigma=0.05)"] < 0.1 * pulls["evidence(distribution='bernoulli')"]
