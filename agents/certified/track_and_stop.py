@@ -173,7 +173,7 @@ class TrackAndStop(CertifiedPolicy):
         super().__init__(task, delta, boundary, distribution, rho, sigma)
         sides = self.sides
         by_kind = "C" if sides.kind == ALL_GOOD else "D"
-        cumulative = choice("tracking", tracking or by_kind, TRACKINGS) == "C"
+        cumulative = choice("tracking", by_kind if tracking is None else tracking, TRACKINGS) == "C"
         closed = sides.distribution == GAUSSIAN or sides.distribution == BERNOULLI and sides.b == 0.0
         self.rules = Rules(sides.kind == TOP_K and sides.k == 1 and closed, cumulative)
 

@@ -243,6 +243,7 @@ def test_both_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
 def test_folders_of_results_go_on_in_both_spellings(word: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A folder of before, whose instance has a law, is complete; one with parameters is resumed."""
     monkeypatch.setattr("bandit_envs.__version__", "0.1.0")  # nothing is added to folders of other versions
+    monkeypatch.setattr("agents.evaluation.identity.RESULTS", 1)
     out = tmp_path / "rows"
     shutil.copytree(FOLDERS / "rows", out)
     kwargs = {"instance": {word: "bernoulli", "mean": [0.2, 0.4, 0.6, 0.8]}, "threshold": 0.5, "budget": 2000}

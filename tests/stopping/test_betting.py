@@ -20,7 +20,8 @@ from scipy.optimize import linprog, minimize_scalar
 import agents
 from bandit_envs import AllGood, BestArm, Feasible, Task, Threshold, TopK
 from bandit_envs.kernels import jit
-from bandit_envs.stopping import betting, common, nearest_alternative, with_moments
+from bandit_envs.stopping import betting, common, nearest_alternative
+from bandit_envs.stopping.certifier import with_moments
 
 NUMBERS = common("bounded", support=(0.0, 1.0))
 
@@ -208,7 +209,7 @@ def test_a_decision_is_what_the_level_says(problem: Any) -> None:
             d = [one - one.mean() for one in x]
             v, h = np.array([[(e**2).mean() for e in d]]), np.array([[[(e**3).mean(), (e**4).mean()] for e in d]])
             inside = np.full((1, 5), -1, np.int8)
-            level = certifier.levels(T, m, with_moments(v, h), inside.copy())[0]
+            level = certifier.levels(T, m, v, inside.copy(), h)[0]
             out, scratch = np.zeros(2 + 3 * 5), np.zeros(decider.scratch)
             decide(decider.address, T[0], m[0], with_moments(v, h)[0], inside[0], decider.numbers, scratch, out)
             if not 0.0999 < level < 0.1001:  # searches end within 1e-6 of the least

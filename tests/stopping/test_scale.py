@@ -178,12 +178,15 @@ def test_sessions_say_so_on_the_command_line_and_on_the_page(tmp_path: Path, cap
         assert said.startswith("note: sigma=0.05 is refuted: results of one arm vary by about")
 
 
-def test_little_noise_is_named_early_in_python_too(tmp_path: Path) -> None:
-    """It stood on the command line alone, after ten repeated results."""
-    with agents.Session("evidence", {**FACTS, "range": (0, 1)}, store=tmp_path / "s.db") as session:
-        session.tell_all([(k % 2, 0.5 + 0.01 * (k // 2)) for k in range(6)])
+def test_little_noise_is_named_in_python_too(tmp_path: Path) -> None:
+    """Beside a sigma, once that counts; a range alone is bet on, which adapts to the noise."""
+    results = [(k % 2, 0.5 + 0.01 * (k // 2 % 3)) for k in range(36)]
+    with agents.Session("uniform", {**FACTS, "range": (0, 1), "budget": 99}, store=tmp_path / "s.db") as session:
+        session.tell_all(results)
         assert session.doubts == []
-        session.tell_all([(0, 0.5), (1, 0.51)])
+    told = {**FACTS, "range": (0, 1), "sigma": 0.4, "budget": 99}
+    with agents.Session("uniform", told, store=tmp_path / "t.db") as session:
+        session.tell_all(results)
         (sentence,) = session.doubts
     assert sentence.startswith("results of one arm vary by about 0.0")
-    assert "counts on 0.5: where a smaller sigma is known" in sentence
+    assert "counts on 0.4: where a smaller sigma is known" in sentence
