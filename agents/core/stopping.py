@@ -68,9 +68,16 @@ def next_look(t, K):
 
 
 def moments_of(observation: Observation) -> Floats:
-    """The moments in the observations of E episodes, as `Certifiable` has them."""
-    E = len(observation["pulls"])
-    return np.ascontiguousarray(observation.get("moments", np.empty((E, 0))), np.float64).reshape(E, -1)
+    """The moments in the observations of E episodes, as `Certifiable` has them.
+
+    Raises:
+        ValueError: naming a shape that does not go with that of the means.
+    """
+    shape = np.shape(observation["mean"])
+    moments = np.ascontiguousarray(observation.get("moments", np.empty((*shape, 0))), np.float64)
+    if moments.shape not in ((*shape, 2), (*shape, 0)):
+        raise ValueError(f"moments must have the shape {(*shape, 2)}, got {moments.shape}")
+    return moments.reshape(len(moments), math.prod(moments.shape[1:]))
 
 
 @view

@@ -336,3 +336,13 @@ def test_bad_calls_name_the_value() -> None:
         Feasible([[1.0, 1.0]], [1.0]).certifier(3, 2, distribution="bounded")
     with pytest.raises(ValueError, match="needs variance="):
         BestArm().certified_level([5, 5], [0.5, 0.4], distribution="bounded")
+
+
+def test_moments_of_another_shape_are_refused() -> None:
+    task = Task("BestArm", {}, 2, distribution="categorical", support=(0.0, 1.0), delta=0.1)
+    agent, one, none = agents.make("evidence", task), np.full((1, 2), 0.5), np.zeros((1, 1), np.int64)
+    shown = {"pulls": np.full((1, 2), 5), "total": 5 * one, "mean": one, "variance": one / 10}
+    shown |= {"remaining": none - 1, "public_seed": none}
+    with pytest.raises(ValueError, match=r"moments must have the shape \(1, 2, 2\), got \(1, 2\)"):
+        agent.predict({**shown, "moments": one})
+    assert agent.predict(shown)[0]["arm"].shape == (1,)  # without any, less is certified
