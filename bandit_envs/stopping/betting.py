@@ -38,7 +38,8 @@ NEARNESS = tuple(ALIKE**n for n in range(len(BETS)))
 _SIZES = [math.sqrt(share) for share in SHARES]
 _TOTAL = sum(x * y * NEARNESS[abs(k - n)] for k, x in enumerate(_SIZES) for n, y in enumerate(_SIZES))
 SIZES = tuple(x * math.sqrt((1.0 - ONE - NONE_AT) / _TOTAL) for x in _SIZES)  # of bets k and l: times each other
-NEAR = 1e-12  # of the range: means that are nearer to its ends are not looked at
+NEAR = 1e-12  # of the range: a mean that is nearer to an end counts as so far from it
+ROUNDING = 2.0**-53  # relative: of each addition to the sum of the samples
 STEPS, CLOSE = 60, 1e-6  # of the search for the least product: tangents at most, and its relative error
 LOW_AT, WIDTH_AT = CENTRE, PRIOR  # in the numbers: the lowest sample, and the width of the range
 
@@ -118,23 +119,25 @@ def nodes_of(N, m, v, third, fourth):
 
 @inlined
 def larger(arm):
-    """The nodes for bets that samples are larger."""
-    return nodes_of(arm.N, arm.mean, arm.variance, arm.third, arm.fourth)
+    """The nodes for bets that samples are larger. The mean may be off by what N additions round."""
+    m = arm.mean - arm.N * ROUNDING
+    return nodes_of(arm.N, m, arm.variance, arm.third, arm.fourth)
 
 
 @inlined
 def smaller(arm):
     """The nodes for bets that 1 - x is larger."""
-    return nodes_of(arm.N, 1.0 - arm.mean, arm.variance, -arm.third, arm.fourth)
+    m = 1.0 - arm.mean - arm.N * ROUNDING
+    return nodes_of(arm.N, m, arm.variance, -arm.third, arm.fourth)
 
 
 @inlined
 def capitals(nodes, c, logs, slopes):
     """Fill in the logarithms of the capitals (WINDOW,) against a mean of at most c > 0, and their derivatives in c.
 
-    Returns the largest logarithm, or 0.
+    Returns the largest logarithm.
     """
-    x, y, rest, top = nodes.a / c - 1.0, nodes.b / c - 1.0, 1.0 - nodes.p - nodes.q, 0.0
+    x, y, rest, top = nodes.a / c - 1.0, nodes.b / c - 1.0, 1.0 - nodes.p - nodes.q, -math.inf
     for k in range(WINDOW):
         f = BETS[nodes.first + k]
         u, w = 1.0 + f * x, 1.0 + f * y
@@ -147,19 +150,21 @@ def capitals(nodes, c, logs, slopes):
 @part
 def bet_arm(numbers, arm, mu, work):
     """The evidence against a mean of an arm as far from its own as mu, or further; work: `BETS_SCRATCH` floats."""
-    c = (mu - numbers[LOW_AT]) / numbers[WIDTH_AT]
-    if not arm.N > 0.0:
+    c, own, falls = (mu - numbers[LOW_AT]) / numbers[WIDTH_AT], arm.mean, True
+    if c >= own:
+        c, own, falls = 1.0 - c, 1.0 - own, False
+    if c < -NEAR:
+        return math.inf  # no mean is there
+    c = max(c, NEAR)
+    if not (arm.N > 0.0 and c < own):
         return 0.0
-    nodes = larger(arm)
-    if c >= arm.mean:
-        nodes, c = smaller(arm), 1.0 - c
-    if c <= NEAR:
-        return math.inf
+    nodes = larger(arm) if falls else smaller(arm)
     logs, slopes, total = work[:WINDOW], work[WINDOW : 2 * WINDOW], 0.0
     top = capitals(nodes, c, logs, slopes)
     for k in range(WINDOW):
         total += SHARES[nodes.first + k] * math.exp(logs[k] - top)
-    return top + math.log(total)
+    found = top + math.log(total)
+    return found if found == found else 0.0  # NaN: of moments that no samples have
 
 
 @part
@@ -167,7 +172,7 @@ def product(up, down, c, d, work):
     """The logarithm of the mixture of bets on two arms, against means c and d, and its derivatives in them."""
     W = WINDOW
     logs, slopes, others, climbs = work[:W], work[W : 2 * W], work[2 * W : 3 * W], work[3 * W :]
-    top, peak = capitals(up, c, logs, slopes), capitals(down, d, others, climbs)
+    top, peak = max(capitals(up, c, logs, slopes), 0.0), max(capitals(down, d, others, climbs), 0.0)
     total, rise, climb = NONE_AT * math.exp(-top - peak), 0.0, 0.0
     for k in range(WINDOW):
         logs[k], others[k] = math.exp(logs[k] - top), math.exp(others[k] - peak)
@@ -195,9 +200,10 @@ def bet_pair(numbers, lower, raised, a, b, floor, needed, work):
     """
     low_mean, width = numbers[LOW_AT], numbers[WIDTH_AT]
     b, floor = (b + (a - 1.0) * low_mean) / width, (floor - low_mean) / width
-    low, high = max(floor, -b / a, 0.0), min((1.0 - b) / a, 1.0)
-    if low > high:
-        return math.inf
+    low = max(floor, -b / a, 0.0)
+    if low > 1.0 + NEAR:
+        return math.inf  # no means are there
+    high = max(min((1.0 - b) / a, 1.0), low)  # from there on mu_i is at the end of the range, and mu_j costs more
     if not (lower.N > 0.0 and raised.N > 0.0):
         return 0.0
     up, down, low, high = larger(lower), smaller(raised), low + NEAR, high - NEAR
@@ -207,7 +213,7 @@ def bet_pair(numbers, lower, raised, a, b, floor, needed, work):
     y, stride = (s * raised.mean + t * a * (lower.mean - b)) / (s + t * a * a), math.sqrt(t)
     for step in range(STEPS):
         y = min(max(y, low), high)
-        value, rise, against = product(up, down, a * y + b, 1.0 - y, work)
+        value, rise, against = product(up, down, min(max(a * y + b, NEAR), 1.0), max(1.0 - y, NEAR), work)
         slope = a * rise - against
         if value < needed:
             return value

@@ -346,3 +346,45 @@ def test_moments_of_another_shape_are_refused() -> None:
     with pytest.raises(ValueError, match=r"moments must have the shape \(1, 2, 2\), got \(1, 2\)"):
         agent.predict({**shown, "moments": one})
     assert agent.predict(shown)[0]["arm"].shape == (1,)  # without any, less is certified
+
+
+# --- at the ends of the range -----------------------------------------------------------------------------------------
+
+
+def level(problem: Any, pulls: Any, mean: Any, answer: Any = None, **options: Any) -> float:
+    """The level of statistics of samples that do not vary."""
+    none = np.zeros((*np.shape(mean), 2))
+    told = {"variance": none[..., 0], "moments": none, "distribution": "bounded", **options}
+    return float(problem.certified_level(pulls, mean, answer, **told))
+
+
+def test_a_mean_at_the_end_of_the_range_is_not_certain() -> None:
+    """An arm of mean .9 shows 1 with probability .9: a threshold of 1 is not met for that."""
+    assert level(Threshold(1.0), [1, 1], [1.0, 1.0]) == 1
+    assert level(Threshold(0.5), [100, 100], [1.0, 1.0], [False, True]) == 1
+    assert level(Feasible([[-1.0]], [-1.0]), [1, 1], [1.0, 1.0]) == 1
+    assert level(Threshold(5e-13), [1, 1], [8e-13, 8e-13]) == 1
+    assert level(Threshold(0.1), [10, 10], [np.nextafter(0.1, 0)] * 2, support=(0.0, 0.1)) == 1
+
+
+def test_pairs_that_any_means_make_wrong_are_never_excluded() -> None:
+    """Where epsilon is wider than the range, an arm that is left out is surely good."""
+    assert level(AllGood(1.5), [1, 0], [1.0, 0.0]) == 1
+    assert level(AllGood(1.5), [1, 1], [1.0, 0.9], [True, False]) == 1
+    assert level(AllGood(0.95, True), [1, 0], [9.0, 0.0], support=(1.0, 10.0)) == 1
+    assert level(AllGood(0.95, True), [1, 1], [9.0, 8.0], [True, False], support=(1.0, 10.0)) == 1
+
+
+@pytest.mark.parametrize("N", [10**7, 10**8, 10**9])
+def test_very_many_pulls_give_no_certificate_by_underflow(N: int) -> None:
+    m = np.array([[0.01, 0.5], [0.01, 0.5]])
+    moments = np.stack([m * (1 - m) * (1 - 2 * m), m * (1 - m) * (1 - 3 * m * (1 - m))], axis=-1)
+    problem = Feasible([[1.0, 0.0], [0.0, 1.0]], [0.01 - 1e-12, 0.5 - 1e-7])
+    told = {"variance": m * (1 - m), "moments": moments, "distribution": "bounded"}
+    assert problem.certified_level([N, N], m, **told) > 0.9
+
+
+def test_the_rounding_of_a_sum_is_no_evidence() -> None:
+    """A mean that is off by what 10^9 additions may round, of samples that do not vary."""
+    N, off = 10**9, 2e-8
+    assert level(Threshold(0.97), [N, N], [0.97 * (1 + off)] * 2) == 1
