@@ -340,8 +340,8 @@ class CertifiedPolicy(PlanPolicy):
         if distribution is None and sigma is not None:  # its own: not what the range alone would give
             by_range = self.task.certified_distribution()
             distribution = "gaussian" if scale < 0.5 or by_range == "bounded" else None
-        self.distribution = self.task.certified_distribution(distribution)
-        self._nominal = choice("boundary", boundary, BOUNDARIES) == "nominal"
+        self._nominal = choice("boundary", boundary, BOUNDARIES) == "nominal"  # whose papers know no bets
+        self.distribution = self.task.certified_distribution(distribution, self._nominal)
         boundary = "none" if self._nominal else boundary
         self._options: dict[str, Any] = {
             "distribution": self.distribution,

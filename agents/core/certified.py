@@ -261,7 +261,7 @@ class Certified(Agent):
         self.certifier = self.task.certifier(distribution=distribution, boundary=boundary, rho=rho)
 
     def idle(self) -> dict[str, str]:
-        if self._parameters.get("distribution") != "student":
+        if self.distribution not in ("student", "bounded"):
             return {}
         return {"rho": "which is of the distributions 'gaussian' and 'bernoulli' alone"}
 

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..kernels.checks import choice, ours
 from .boundaries import COMMON, D_AT, DEPENDENT, VARIANCE
 from .certifier import OWN, Certifier, common
-from .statistics import Arms, Statistics, answers, moments_like, one_instance, statistics
+from .statistics import Arms, Statistics, answers, check_support, moments_like, one_instance, statistics
 
 if TYPE_CHECKING:
     from .game import Game
@@ -115,6 +115,8 @@ def alternatives(
     else:
         certifier = problem.certifier(seen.K, seen.D, **options)
     higher = None if moments is None else moments_like(moments, seen.variance.shape)
+    if options["distribution"] == "bounded":
+        check_support(seen, options.get("support", (0.0, 1.0)))
     found = certifier.alternatives(seen.pulls, seen.mean, seen.variance, inside, higher)
     return found[:, 0].reshape(seen.lead)
 

@@ -97,7 +97,23 @@ def moments_like(moments: ArrayLike, shape: tuple[int, ...]) -> Floats:
     given = _real("moments", moments)
     if given.size != 2 * math.prod(shape) or given.shape[-1:] != (2,):
         raise ValueError(f"moments must have the shape of mean with 2 behind it, {(*shape, 2)}, got {given.shape}")
+    if np.isinf(given).any() or (given[..., 1] < 0).any():
+        odd = given[np.isinf(given) | (np.arange(2) * given < 0)][0]
+        raise ValueError(f"moments must be finite, fourth ones >= 0, or NaN where they are not known, got {odd}")
     return given.reshape(*shape, 2)
+
+
+def check_support(seen: Statistics, support: tuple[float, float]) -> None:
+    """Refuse means of samples that lie in a range, beyond the range by more than rounding.
+
+    Raises:
+        ValueError: naming the mean.
+    """
+    low, high = support
+    reach = 1e-9 * max(abs(low), abs(high))
+    outside = (_beside(seen.pulls, seen.mean) > 0) & ((seen.mean < low - reach) | (seen.mean > high + reach))
+    if outside.any():
+        raise ValueError(f"means must lie in the support [{low:g}, {high:g}], got {seen.mean[outside][0]}")
 
 
 def _real(name: str, values: ArrayLike) -> Floats:

@@ -5,7 +5,7 @@
 
 Arms whose variance is misread as long as a rare sample has not come; tables of few rows; ties; means at the ends. Of
 agents that are wrong with a probability of exactly delta in all cells, a run reports one with probability 1e-6.
-The twin stops at ln((1 + ln t) / delta), weighed by the empirical variance (boundary="nominal"): it must break delta.
+The twin stops at ln((1 + ln t) / delta), weighed by the empirical variance: it must break delta.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def main() -> int:
     for cell in CELLS:
         wrong, stopped = run(cell, given.episodes)
         most = stats.binom.isf(LEVEL / len(CELLS), given.episodes, cell.delta)
-        twin = "evidence(boundary='nominal')"
+        twin = "evidence(distribution='bounded', boundary='nominal')"
         by_twin, _ = run(cell, given.episodes // 4, twin)
         breaks = by_twin > int(stats.binom.isf(LEVEL / len(CELLS), given.episodes // 4, cell.delta))
         above, broken = above + (wrong > most), broken + breaks

@@ -315,11 +315,13 @@ def test_errors_are_at_most_delta(agent: str, name: str) -> None:
 
 
 def test_a_plug_in_variance_is_seen_to_err() -> None:
-    """boundary='nominal' weighs by the empirical variance: it breaks delta where the rare sample decides."""
+    """It weighs by the empirical variance: it breaks delta where the rare sample decides."""
     delta, n = 0.1, 1000
     rare = {"distribution": "categorical", "values": [0, 0.005, 1], "probabilities": [[0, 1, 0], [99, 0, 1]]}
     kwargs = {"instance": rare, "delta": delta, "max_pulls": 2000}
-    result = agents.evaluate("evidence(boundary='nominal')", "BestArm", episodes=n, env_kwargs=kwargs)
+    result = agents.evaluate(
+        "evidence(distribution='bounded', boundary='nominal')", "BestArm", episodes=n, env_kwargs=kwargs
+    )
     assert (~result.episodes.correct.to_numpy(bool)).sum() > stats.binom.isf(1e-6, n, delta)
 
 
@@ -334,6 +336,10 @@ def test_bad_calls_name_the_value() -> None:
         BestArm().evidence([5, 5], [0.5, 0.4], variance=[0.1, 0.1], distribution="bounded")
     with pytest.raises(ValueError, match="single coordinates"):
         Feasible([[1.0, 1.0]], [1.0]).certifier(3, 2, distribution="bounded")
+    with pytest.raises(ValueError, match=r"support \[0, 0.1\], got 0.5"):
+        level(BestArm(), [5, 5], [0.05, 0.5], support=(0.0, 0.1))
+    with pytest.raises(ValueError, match=r"moments must be finite.*got -1"):
+        level(BestArm(), [5, 5], [0.05, 0.5], moments=[[0.0, -1.0], [0.0, 0.0]])
     with pytest.raises(ValueError, match="needs variance="):
         BestArm().certified_level([5, 5], [0.5, 0.4], distribution="bounded")
 
@@ -388,3 +394,10 @@ def test_the_rounding_of_a_sum_is_no_evidence() -> None:
     """A mean that is off by what 10^9 additions may round, of samples that do not vary."""
     N, off = 10**9, 2e-8
     assert level(Threshold(0.97), [N, N], [0.97 * (1 + off)] * 2) == 1
+
+
+def test_a_nominal_rule_is_that_of_its_paper_on_samples_in_a_range() -> None:
+    """The empirical variance of one sample is 0, and would end every episode after a pull of each arm."""
+    task = Task("BestArm", {}, 3, distribution="categorical", support=(0.0, 1.0), delta=0.1)
+    assert agents.make("evidence(boundary='nominal')", task).distribution == "bernoulli"
+    assert agents.make("evidence", task).distribution == "bounded"
