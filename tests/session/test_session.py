@@ -402,7 +402,12 @@ class Own(agents.Agent):
 
 def test_certified_agents_are_opened_again(tmp_path: Path) -> None:
     facts = {**FACTS, "budget": None, "delta": 0.1}
-    texts = ["lsa(stop='certificate')", "lsa(alpha=2, stop='certificate', rho=10)", "evidence", "hdoc(stop=None)"]
+    texts = [
+        "lsa(stop='certificate')",
+        "lsa(alpha=2, stop='certificate', distribution='bernoulli', rho=10)",
+        "evidence",
+        "hdoc(stop=None)",
+    ]
     task = agents.Session(texts[0], facts, store=tmp_path / "task.db").task
     given = [*texts, agents.make(texts[1], task)]
     for i, agent in enumerate(given):
