@@ -54,7 +54,7 @@ def _add(pulls, total, mean, variance, moments, arm, sample):
     """Add a sample (D,) of an arm to pulls (K,), to sums, means and variances (K, D), and to moments (K, D, 2)."""
     n = float(pulls[arm])
     for d in range(len(sample)):
-        take_in(n, mean[arm, d], variance[arm, d], moments[arm].reshape(-1), d, 1.0, sample[d], 0.0, 0.0, 0.0)
+        take_in(n, mean[arm, d], variance[arm, d], moments[arm].reshape(-1), d, sample[d])
         total[arm, d], mean[arm, d], variance[arm, d] = updated(
             n, total[arm, d], mean[arm, d], variance[arm, d], sample[d]
         )

@@ -105,7 +105,7 @@ def pull_once(sim, e, arm):
             y = _draw(sim, at, u)
         sim.sample[e] = y
         if len(sim.moments) > 0:
-            take_in(float(m), sim.mean[o], sim.variance[o], sim.moments, o, 1.0, y, 0.0, 0.0, 0.0)
+            take_in(float(m), sim.mean[o], sim.variance[o], sim.moments, o, y)
         sim.total[o], sim.mean[o], sim.variance[o] = updated(float(m), sim.total[o], sim.mean[o], sim.variance[o], y)
     sim.pulls[o] = m + 1
     if sim.spent[e] < len(sim.arms):
@@ -183,7 +183,7 @@ def block_of_pulls(sim, start, n, arm, pulls, mean, variance, scratch):
     if len(sim.moments) > 0:
         for i in range(n):
             before = float(np.int64(count[i]))
-            take_in(before, mean[i], variance[i], sim.moments, offset[i], 1.0, y[i], 0.0, 0.0, 0.0)
+            take_in(before, mean[i], variance[i], sim.moments, offset[i], y[i])
     for i in range(n):
         before = float(np.int64(count[i]))
         total[i], mean[i], variance[i] = updated(before, total[i], mean[i], variance[i], y[i])

@@ -57,9 +57,9 @@ def higher(n, mean, variance, third, fourth, more, m, v, t, f):
 
 
 @inlined
-def take_in(n, mean, variance, moments, o, more, m, v, t, f):
-    """Bring the moments of entry o, of n samples, up to date: before their mean and variance are."""
-    third, fourth = higher(n, mean, variance, moments[2 * o], moments[2 * o + 1], more, m, v, t, f)
+def take_in(n, mean, variance, moments, o, y):
+    """Add a sample y to the moments of entry o, of n samples: before it is added to their mean and variance."""
+    third, fourth = higher(n, mean, variance, moments[2 * o], moments[2 * o + 1], 1.0, y, 0.0, 0.0, 0.0)
     moments[2 * o], moments[2 * o + 1] = third, fourth
 
 
@@ -149,7 +149,7 @@ def _pull_row(
         u = to_uniform(w0, w1) if d % 2 == 0 or row else to_uniform(w2, w3)
         y, i = from_uniform(distribution, u, parameters, at, columns, data, d, D), o * D + d
         if keeps:
-            take_in(before, mean[i], variance[i], carray(moments, _FAR), i, 1.0, y, 0.0, 0.0, 0.0)
+            take_in(before, mean[i], variance[i], carray(moments, _FAR), i, y)
         total[i], mean[i], variance[i] = updated(before, total[i], mean[i], variance[i], y)
         sample[e * D + d] = y
 
@@ -326,7 +326,9 @@ def _pull_bulk(
         if keeps:
             i = o * D + d
             m, v, t, f = block[0, d], block[1, d], block[2, d], block[3, d]
-            take_in(float(n), mean[i], variance[i], moments, i, float(times), m, v, t, f)
+            third, fourth = moments[2 * i], moments[2 * i + 1]
+            third, fourth = higher(float(n), mean[i], variance[i], third, fourth, float(times), m, v, t, f)
+            moments[2 * i], moments[2 * i + 1] = third, fourth
         _merge(o * D + d, n, times, s[d], m2[d], total, mean, variance)
         sample[e * D + d] = s[d] / times
 

@@ -282,7 +282,7 @@ def _advance(sim: Simulation, arms, times, answers_checked: bool):
         if len(sim.moments) > 0:
             for i in range(n):
                 o, before = offset[i], float(np.int64(c0[i]))
-                take_in(before, mean[o], variance[o], sim.moments, o, 1.0, x[i], 0.0, 0.0, 0.0)
+                take_in(before, mean[o], variance[o], sim.moments, o, x[i])
         for i in range(n):
             o, before = offset[i], float(np.int64(c0[i]))
             total[o], mean[o], variance[o] = updated(before, total[o], mean[o], variance[o], x[i])
@@ -336,7 +336,7 @@ def _advance_rows(sim: Simulation, arms, times, answers_checked: bool):
                 o, y_d = offset[i] * np.uint64(D) + np.uint64(d), samples[d, i]
                 total, mean, variance = sim.total[o], sim.mean[o], sim.variance[o]
                 if len(sim.moments) > 0:
-                    take_in(before, mean, variance, sim.moments, o, 1.0, y_d, 0.0, 0.0, 0.0)
+                    take_in(before, mean, variance, sim.moments, o, y_d)
                 sim.total[o], sim.mean[o], sim.variance[o] = updated(before, total, mean, variance, y_d)
                 sim.sample[slot[i] * D + d] = y_d
         finished = _end(sim, start, stop, finished)
