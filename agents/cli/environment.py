@@ -59,6 +59,8 @@ class EnvironmentOptions:
     long: a measurement in each row. With neither it is wide: a column for each arm, whose name is the head. With one
     of them alone it is refused. For other columns, --instance "table(path='FILE', arm='COLUMN', value='COLUMN')", or
     "table(path='FILE', wide=True)"."""
+    shared: Flag = None
+    """All arms meet the same rows of the table --data, each once, in one random order."""
     budget: Count = None
     """Pulls per episode."""
     delta: Number = None
@@ -90,7 +92,11 @@ class EnvironmentOptions:
             if "instance" in given:
                 raise ValueError(f"--data names the arms, and so does --instance {given['instance']}: give one of them")
             given["instance"] = {"table": {"path": given.pop("data")}}
+            if "shared" in given:
+                given["instance"]["table"]["shared"] = given.pop("shared")
             return given
+        if "shared" in given:
+            raise ValueError("--shared is of the table that --data names, and there is none")
         if given.get("instance", "").lstrip().startswith("{"):
             given["instance"] = from_json("instance", given["instance"])
         return given

@@ -71,7 +71,8 @@ class PureExplorationEnv(Environment, gym.Env[Any, Any]):
 
     Observation: `observation="statistics"`: a dict of `pulls` (K,), `total`, `mean`, `variance` (K,) or (K, D),
     `remaining` (1,) (-1 without a budget) and `public_seed` (1,). Where certificates count on samples in a range
-    (`Task.keeps_moments`), also `moments`, (K, 2) or (K, D, 2), third and fourth central moments.
+    (`Task.keeps_moments`), also `moments`, (K, 2) or (K, D, 2), third and fourth central moments. Where arms are the
+    columns of one table (`Task.items`), also `scores`, (K, N): of arm k the first pulls[k] are what it has shown.
     `observation="features"`: float32 (K * F,), arm-major, of `bandit_envs.FEATURES`. `observation="history"`: a dict of
     `arms` (H,), `samples` (H,) or (H, D), `times` (H,), `length` (1,), the entries so far, `remaining` and
     `public_seed`. H is the budget or max_pulls, the smaller one. An entry is a pull of an arm, or a bulk pull, with the
@@ -138,7 +139,7 @@ class PureExplorationEnv(Environment, gym.Env[Any, Any]):
         self._last, self._gains = self.task.last, self.setting.reward == "gain"
         self._paid = 0.0 - self.task.pull_cost  # the reward of a single pull
         self._full, self._plain = self._core.full, self.task.observation == "statistics" and not self._is_ranked
-        self._plain = self._plain and not self.task.keeps_moments
+        self._plain = self._plain and not self.task.keeps_moments and not self.task.items
         self._views = tuple(view[0] for view in self._core.observe(copy=False).values()) if self._plain else ()
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:

@@ -45,6 +45,17 @@ def _seen(rows, pulls, mean, out):
                     out[np.uint64(i), k * D + d] = mean[e, k * D + d] if pulls[e, k] != 0 else np.nan
 
 
+@jit
+def _in_order(out, slots, table, order):
+    """Put tables (n, K, N + 1) into out[slots], with their first N columns in the orders (n, N)."""
+    N = order.shape[1]
+    for i in range(len(slots)):
+        for k in range(table.shape[1]):
+            for n in range(N):
+                out[slots[i], k, n] = table[i, k, order[i, n]]
+            out[slots[i], k, N] = table[i, k, N]
+
+
 class FeatureTable:
     """The features of E episodes of a task, computed anew for the arms that have changed since they were asked for.
 
@@ -111,7 +122,7 @@ class Episodes:
         self.once, self.slots = np.ones(count, np.int64), np.arange(count)
         self._answers_shape = (count, task.K)
         # One row of truth, means and parameters for all episodes, or a row for each.
-        self.shared = fixed is not None and not setting.shuffle_arms
+        self.shared = fixed is not None and not setting.shuffle_arms and not task.items
         if self.shared:
             self.means, self.truth = arms.means[None], self.problem.truth(arms.means)[None]
             self._rows = None
@@ -141,8 +152,8 @@ class Episodes:
         self._gain = np.zeros(count) if setting.reward == "gain" else None
         self._advance = sim.advance if self._history is None and self._gain is None else self._advance_and_more
         statistics = {"pulls": self.pulls, "total": total, "mean": mean, "variance": variance}
-        if sim.moments is not None:
-            statistics["moments"] = sim.moments
+        beside = {"moments": sim.moments, "scores": sim.scores}
+        statistics |= {name: array for name, array in beside.items() if array is not None}
         shown = statistics if self._history is None else self._history.shown()
         self._live = {**shown, "remaining": sim.remaining, "public_seed": sim.public_seed}
         self._features = FeatureTable(task, self.problem, count) if task.observation == "features" else None
@@ -190,7 +201,11 @@ class Episodes:
             order = np.argsort(rng.uniforms(key, episode, self.K, stream=rng.SHUFFLE)[..., 0], axis=1)
             table = np.take_along_axis(table, order[:, :, None], axis=1)
             means = np.take_along_axis(means, order if means.ndim == 2 else order[:, :, None], axis=1)
-        self._rows[rows], self.means[rows] = table if self._split is None else self._split(table), means
+        if self.setting.task.items:
+            _in_order(self._rows, rows, np.ascontiguousarray(table), rng.orders(key, episode, self.setting.task.items))
+        else:
+            self._rows[rows] = table if self._split is None else self._split(table)
+        self.means[rows] = means
         self.truth[rows] = self.problem.truth(means)
 
     def state(self) -> list[NDArray[Any]]:
@@ -319,6 +334,7 @@ class Episodes:
             return np.ones(len(rows))
         sim, inside = self.simulator, np.full((len(rows), self.K), -1, np.int8)
         moments = None if sim.moments is None else sim.moments[rows]
+        moments = moments if sim.scores is None else sim.scores[rows]
         return self.certifier.levels(sim.pulls[rows], self.mean[rows], self.variance[rows], inside, moments)
 
     def masks(self) -> NDArray[np.bool_]:

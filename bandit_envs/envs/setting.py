@@ -94,6 +94,8 @@ class Setting:
             )
         if task.keeps_moments:
             rest["moments"] = spaces.Box(-np.inf, np.inf, (*shape, 2), np.float64)
+        if task.items:
+            rest["scores"] = spaces.Box(low, high, (task.K, task.items), np.float64)
         return spaces.Dict(
             pulls=spaces.Box(0, most, task.shape, np.int64),
             total=spaces.Box(-np.inf, np.inf, shape, np.float64),
@@ -259,6 +261,7 @@ def resolve(
         support=source.arms.support,
         sigma=source.arms.sigma,
         dependent=source.D > 1 and source.arms.code == RESAMPLED,
+        items=source.arms.items,
         actions=actions,
         observation=observation,
         pull=pull,

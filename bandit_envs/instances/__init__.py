@@ -9,6 +9,7 @@ from .arms import (
     Categorical,
     Gaussian,
     Resampled,
+    Shared,
     Tabulated,
     Uniform,
     register_distribution,
@@ -24,6 +25,6 @@ from .tables import Measurement, Measurements, measurements
 
 __all__ = [
     "Arms", "Bernoulli", "Captions", "Categorical", "DISTRIBUTIONS", "Gaussian", "INSTANCES", "Instance", "Measurement",
-    "Measurements", "Polyhedra", "PromptSelection", "Registry", "Resampled", "Sampler", "Tabulated", "Uniform",
+    "Measurements", "Polyhedra", "PromptSelection", "Registry", "Resampled", "Shared", "Sampler", "Tabulated", "Uniform",
     "captions", "from_table", "measurements", "register_distribution", "register_instance", "register_law",
 ]  # fmt: skip

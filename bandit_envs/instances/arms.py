@@ -8,6 +8,7 @@
 | Categorical | one of the given values, with the arm's probabilities       | cumulative probabilities        |
 | Resampled   | one of the arm's data rows, uniformly with replacement      | first row, number of rows       |
 | Tabulated   | a point of any continuous distribution, by a table of its quantiles  | quantiles at equal steps        |
+| Shared      | the arm's score in the next row of a table, the same for all arms    | scores, and their mean          |
 
 Means of shape (K,) make scalar arms (D = 1), means of shape (K, D) make D-dimensional ones. `register_distribution`
 gives a distribution of one's own a name.
@@ -16,6 +17,7 @@ gives a distribution of one's own a name.
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -34,6 +36,7 @@ __all__ = [
     "Categorical",
     "Gaussian",
     "Resampled",
+    "Shared",
     "Tabulated",
     "Uniform",
     "check_table",
@@ -44,7 +47,7 @@ __all__ = [
 
 Floats = NDArray[np.float64]
 
-BERNOULLI, GAUSSIAN, UNIFORM, CATEGORICAL, RESAMPLED, TABULATED = range(6)  # codes of the distributions
+BERNOULLI, GAUSSIAN, UNIFORM, CATEGORICAL, RESAMPLED, TABULATED, SHARED = range(7)  # codes of the distributions
 
 
 def _finite(name: str, value: ArrayLike, ndims: tuple[int, ...]) -> Floats:
@@ -90,6 +93,7 @@ class Arms(Distributed):
     - Categorical, for D = 1: the cumulative probabilities of the V values in `data`.
     - Resampled: the number of its first row in `data`, and how many rows it has.
     - Tabulated: Q times D quantiles, those of all coordinates at the first level, then at the second, and so on.
+    - Shared, for D = 1: its score in each of the N rows, then the mean of these.
 
     Attributes:
         distribution: name of the distribution's family. code: of the kernels' distribution that reads the table.
@@ -110,6 +114,7 @@ class Arms(Distributed):
     sigma: float
     parameters: Floats
     data: Floats
+    items: int | None = None  # of a shared table, its number of rows N
 
     def fill(
         self,
@@ -413,6 +418,50 @@ class Tabulated(Arms):
         return {"distribution": Tabulated.distribution, "quantiles": self._quantiles.tolist()}  # also of a subclass
 
 
+class Shared(Arms):
+    """Scalar arms that are the columns of one table: the n-th pull of every arm is its score in the n-th row.
+
+    The rows come in an order that is drawn anew in each episode, all orders equally likely. An arm is known exactly
+    once it has been pulled in all N rows: further pulls yield its mean.
+
+    Args:
+        scores: (N, K), N >= 1 rows.
+        support: (lowest, highest) possible score. None: (0, 1) where it holds all scores, else those of the table.
+
+    Means are those of the columns, to 12 digits, so that ties are recognised.
+    """
+
+    distribution, code = "shared", SHARED
+
+    def __init__(self, scores: ArrayLike, support: Sequence[float] | None = None) -> None:
+        x = _finite("scores", scores, (2,))
+        low, high = float(x.min()), float(x.max())
+        if support is None:
+            support = (0.0, 1.0) if 0 <= low <= high <= 1 else (low, high)
+        ends = interval("support", support)
+        if low < ends[0] or high > ends[1]:
+            raise ValueError(f"scores must lie in support={list(ends)}, got {low if low < ends[0] else high}")
+        means = np.array([float(f"{math.fsum(column) / len(x):.12g}") for column in x.T])
+        self.items = len(x)
+        self.fill(
+            means,
+            x.var(axis=0),
+            self.packed(x.T, means),
+            ends,
+            support=ends,
+            sigma=(ends[1] - ends[0]) / 2,
+        )
+
+    @staticmethod
+    def packed(columns: Floats, means: Floats) -> Floats:
+        """Parameters (..., K, N + 1) of columns (..., K, N) with these means (..., K)."""
+        return np.concatenate([columns, means[..., None]], axis=-1)
+
+    def to_dict(self) -> dict[str, Any]:
+        scores = self.parameters[:, :-1].T.tolist()
+        return {"distribution": self.distribution, "scores": scores, "support": list(self.support or ())}
+
+
 def check_table(arms: Arms, table: Floats) -> None:
     """Refuse a table (..., K, P) that the kernels cannot read for the code of these arms.
 
@@ -427,6 +476,7 @@ def check_table(arms: Arms, table: Floats) -> None:
         CATEGORICAL: V,
         RESAMPLED: 2,
         TABULATED: max(P // D, 2) * D,
+        SHARED: (arms.items or 0) + 1,
     }
     code = arms.code if isinstance(arms.code, int) and not isinstance(arms.code, bool) else None
     if code not in columns:
@@ -453,6 +503,8 @@ def check_table(arms: Arms, table: Floats) -> None:
             )
     if code == TABULATED and (np.diff(table.reshape(*table.shape[:-1], -1, D), axis=-2) < 0).any():
         raise ValueError(f"the quantiles of {arms.distribution} arms must not fall")
+    if code == SHARED and (D > 1 or not arms.items):
+        raise ValueError(f"{arms.distribution} arms are scalar, and `items` is their number of rows")
     if code == RESAMPLED:
         first, count = table[..., 0], table[..., 1]
         whole = (table == np.rint(table)).all()
@@ -474,7 +526,7 @@ def _check_support(arms: Arms, table: Floats) -> None:
     elif arms.code == UNIFORM:
         low, high = table[..., :D].min(), (table[..., :D] + table[..., D:]).max()
     else:
-        samples = table if arms.code == TABULATED else arms.data
+        samples = table if arms.code in (TABULATED, SHARED) else arms.data
         low, high = samples.min(), samples.max()
     lowest, highest = arms.support
     rounding = 1e-9 * max(abs(lowest), abs(highest), 1.0)
@@ -504,7 +556,7 @@ DISTRIBUTIONS: Registry[type[Arms]] = Registry(
     "distribution",
     "bandit_envs.distributions",
     _check_distribution,
-    {kind.distribution: kind for kind in (Bernoulli, Gaussian, Uniform, Categorical, Resampled, Tabulated)},
+    {kind.distribution: kind for kind in (Bernoulli, Gaussian, Uniform, Categorical, Resampled, Tabulated, Shared)},
     before="bandit_envs.laws",
 )
 

@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels import rng
-from ..kernels.checks import LARGEST, choice, errors_of, integer, number, ours
+from ..kernels.checks import LARGEST, choice, errors_of, flag, integer, number, ours
 from ..kernels.spellings import Distributed, both_spellings
-from .arms import DISTRIBUTIONS, Arms, Bernoulli, Gaussian, Resampled, check_table
-from .tables import Measurements, measurements
+from .arms import DISTRIBUTIONS, Arms, Bernoulli, Gaussian, Resampled, Shared, check_table
+from .tables import Measurements, measurements, shared_scores
 
 __all__ = ["Instance", "NamedInstance", "Sampler", "drawn", "from_table"]
 
@@ -87,6 +87,9 @@ def from_table(
     distribution: str | None = None,
     name: str = "table",
     wide: bool | None = None,
+    shared: bool = False,
+    support: Sequence[float] | None = None,
+    missing: float | None = None,
 ) -> Instance:
     """An instance whose arms are those of a table of measurements.
 
@@ -98,6 +101,11 @@ def from_table(
             of the mean of its measurements, which lie in [0, 1]; "gaussian", with their mean and standard deviation
             (divisor n - 1). None: "bernoulli" where all measurements are single numbers 0 or 1, else "resampled".
         name: of the instance.
+        shared: whether all arms meet the same rows, each once, see `Shared`: in each episode the rows come in one
+            random order, the n-th pull of every arm is its score in the n-th row, and what is true is the mean of the
+            column. Rows that lack a cell are left out. The table is wide, or long with a column "item".
+        support: the lowest and the highest possible value, of arms that are shared; None: see `Shared`.
+        missing: what an empty cell of a shared table counts, in place of leaving its row out.
 
     Raises:
         ValueError: for a cell that is no finite number, naming row and column; for less than 2 arms, an arm without a
@@ -106,6 +114,13 @@ def from_table(
         ImportError: where a Parquet file needs pandas and pyarrow.
     """
     table = measurements(path, arm=arm, value=value, index=index, wide=wide)
+    if flag("shared", shared):
+        if distribution not in (None, Shared.distribution):
+            raise ValueError(f"shared=True is a distribution of its own, got distribution={distribution!r:.200} with it")
+        _, scores = shared_scores(table, missing)
+        return Instance(Shared(scores, support), name, OF_TABLES, tuple(table.arms))
+    if support is not None or missing is not None:
+        raise ValueError(f"support and missing are for shared=True, got support={support!r}, missing={missing!r}")
     rows = _rows_of(table)
     all_values = np.concatenate(rows)
     low, high = all_values.min(), all_values.max()

@@ -17,14 +17,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ..kernels.checks import flag, install_hint, integer
+from ..kernels.checks import flag, install_hint, integer, number
 
-__all__ = ["Measurement", "Measurements", "measurements"]
+__all__ = ["Measurement", "Measurements", "measurements", "shared_scores"]
 
 MISSING = ("", "na", "n/a", "nan", "none", "null")  # cells that are empty, whatever their case
 DECIMAL_COMMA = re.compile(r"\s*[-+]?\d*,\d+\s*")
-ARMS, VALUE, UNDONE = ("name", "arm"), "value", "undone"  # columns of a long table, as a session exports it
+ARMS, VALUE, ITEM, UNDONE = ("name", "arm"), "value", "item", "undone"  # columns of a long table, as a session exports it
 
 
 AS_WIDE = (
@@ -40,6 +41,7 @@ class Measurement(NamedTuple):
     place: str  # in the table, for errors
     arm: str
     value: tuple[float, ...]  # one number for each dimension
+    item: str = ""  # of a wide table the name of its row, or its number from 0; of a long one, what its column says
 
 
 @dataclass(frozen=True)
@@ -150,7 +152,38 @@ def measurements(
     return _long(read, read.column(arm), [read.column(one) for one in values])
 
 
+def shared_scores(found: Measurements, missing: float | None = None) -> tuple[list[str], NDArray[np.float64]]:
+    """The names of the rows that all arms share, and their scores there, (N, K).
+
+    Args:
+        found: of a wide table, or of a long one with a column "item", which names the row.
+        missing: what a cell that is empty counts; None: rows that lack a cell are left out.
+
+    Raises:
+        ValueError: for a long table without that column, two scores in one cell, and where no row is left.
+    """
+    arms = {name: k for k, name in enumerate(found.arms)}
+    items = {name: n for n, name in enumerate(dict.fromkeys(one.item for one in found.rows))}
+    scores = np.full((len(items), len(arms)), math.nan)
+    for one in found.rows:
+        if not one.item:
+            raise ValueError(f"{found.of}, {one.place}: rows of a long table are shared by the names in a column 'item'")
+        if len(one.value) > 1:
+            raise ValueError(f"{found.of}, {one.place}: a shared row has one score for each arm, got {one.value}")
+        cell = items[one.item], arms[one.arm]
+        if not math.isnan(scores[cell]):
+            raise ValueError(f"{found.of}, {one.place}: the arm {one.arm!r} has a score of {one.item!r} already")
+        scores[cell] = one.value[0]
+    if missing is not None:
+        scores = np.nan_to_num(scores, nan=number("missing", missing))
+    full = ~np.isnan(scores).any(axis=1)
+    if not full.any():
+        raise ValueError(f"{found.of}: no row has a score of every arm; say what an empty cell counts by missing=")
+    return [name for name, whole in zip(items, full, strict=True) if whole], scores[full]
+
+
 def _long(table: _Table, arm: int, values: list[int]) -> Measurements:
+    item = table.columns.index(ITEM) if ITEM in table.columns else None
     undone = table.columns.index(UNDONE) if UNDONE in table.columns else None
     found: list[Measurement] = []
     for i, row in enumerate(table.rows):
@@ -163,7 +196,7 @@ def _long(table: _Table, arm: int, values: list[int]) -> Measurements:
         name = str(row[arm]).strip()
         if name.lower() in MISSING:
             raise ValueError(f"{table.of}, {place}, column {table.columns[arm]!r:.80}: the name of the arm is missing")
-        found.append(Measurement(place, name, value))
+        found.append(Measurement(place, name, value, "" if item is None else str(row[item]).strip()))
     return Measurements(table.of, list(dict.fromkeys(one.arm for one in found)), found)
 
 
@@ -178,12 +211,15 @@ def _wide(table: _Table, index: str | int | None) -> Measurements:
     names = [heads[j] for j in arms]
     if twice := sorted({one for one in names if names.count(one) > 1}):
         raise ValueError(f"{table.of} has columns of the same name: {twice[:5]}")
+    items = [str(row[named]) if named is not None else str(i) for i, row in enumerate(table.rows)]
+    if len(set(items)) < len(items):
+        items = list(map(str, range(len(items))))
     if named is not None:
         of_rows = [f"{place} ({row[named]!s:.40})" for place, row in zip(table.places, table.rows, strict=True)]
         table = table._replace(places=of_rows)
     try:
         found = [
-            Measurement(f"{table.places[i]}, column {heads[j]!r:.80}", heads[j], (value,))
+            Measurement(f"{table.places[i]}, column {heads[j]!r:.80}", heads[j], (value,), items[i])
             for i in range(len(table.rows))
             for j in arms
             if not math.isnan(value := table.number(i, j))

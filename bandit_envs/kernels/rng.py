@@ -31,6 +31,7 @@ __all__ = [
     "PULLS_LIMIT",
     "agent_uniforms",
     "normal_quantiles",
+    "orders",
     "philox",
     "root_key",
     "root_number",
@@ -38,7 +39,7 @@ __all__ = [
 ]
 
 # Streams: what a draw is for. No two purposes ever share a counter.
-SAMPLE, BULK, INSTANCE, SHUFFLE, PUBLIC, AGENT = range(6)
+SAMPLE, BULK, INSTANCE, SHUFFLE, PUBLIC, AGENT, ORDER = range(7)
 
 ARMS_LIMIT = 2**24  # arms of an instance
 EPISODES_LIMIT = 2**32  # episodes of one root seed
@@ -48,8 +49,9 @@ _LOW = np.uint64(0xFFFFFFFF)
 _M0, _M1 = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
 _W0, _W1 = np.uint64(0x9E3779B9), np.uint64(0xBB67AE85)
 _5, _6, _8, _24, _26, _32 = (np.uint64(x) for x in (5, 6, 8, 24, 26, 32))
-_BULK, _AGENT = np.uint64(BULK), np.uint64(AGENT)
+_BULK, _AGENT, _ORDER = np.uint64(BULK), np.uint64(AGENT), np.uint64(ORDER)
 _BLOCK = np.uint64(16)  # one block of random words further, above the 4 bits of the stream
+_2_32 = np.uint64(2**32)
 _UNIT = 2.0**-53
 _HALF = 2.0**-54
 CENTRAL = 0.425  # distance from 1/2 up to which a quantile needs no logarithm
@@ -349,6 +351,38 @@ def uniforms(
     out, key = np.empty((len(episode), arms, draws)), np.ascontiguousarray(key)
     index = np.zeros(len(episode), np.uint64) if index is None else index
     _fill_uniforms(out.reshape(-1), arms, draws, key[0], key[1], episode, index, stream)
+    return out
+
+
+@jit
+def _deal(out, k0, k1, episode):
+    """Fill out (n, N) with a permutation for each episode: Fisher and Yates, numbers by Lemire's rejection."""
+    words, N = np.empty(4, np.uint64), np.uint64(out.shape[1])
+    for i in range(len(episode)):
+        block, used = np.uint64(0), 4
+        for j in range(N):
+            out[np.uint64(i), j] = j
+        for j in range(N - np.uint64(1)):
+            left = N - j
+            product, reject = np.uint64(0), True
+            while reject:
+                if used == 4:
+                    words[0], words[1], words[2], words[3] = philox(
+                        block & _LOW, (block >> _32) << _24, episode[i], _ORDER, k0[i], k1[i]
+                    )
+                    block, used = block + np.uint64(1), 0
+                product = words[used] * left
+                used += 1
+                # Of the 2^32 words, each number below `left` has as many that are not rejected.
+                reject = (product & _LOW) < left and (product & _LOW) < (_2_32 % left)
+            other = j + (product >> _32)
+            out[np.uint64(i), j], out[np.uint64(i), other] = out[np.uint64(i), other], out[np.uint64(i), j]
+
+
+def orders(key: NDArray[np.uint64], episode: NDArray[np.uint64], N: int) -> NDArray[np.int64]:
+    """A permutation of 0 .. N - 1, all equally likely, for each of the keys (2, n) and episodes (n,): (n, N)."""
+    out, key = np.empty((len(episode), N), np.int64), np.ascontiguousarray(key)
+    _deal(out, key[0], key[1], episode)
     return out
 
 

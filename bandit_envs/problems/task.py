@@ -24,6 +24,7 @@ from .registry import PROBLEMS, kept
 
 __all__ = ["Task"]
 
+MOST_ITEMS = 2**24  # rows of a table
 MOST_PAIRED = 1000  # arms, all pairs of which are looked at for the level of a certificate
 INDEPENDENT = ("bernoulli", "gaussian", "uniform", "tabulated")  # distributions that draw each coordinate by itself
 ACTIONS, OBSERVATIONS, PULLS = ("arm", "full"), ("statistics", "features", "history", "belief"), ("arm", "coordinate")
@@ -49,6 +50,8 @@ class Task(Distributed):
             the largest standard deviation, also where the scales of the arms differ.
         actions, observation: the forms that the environment takes and gives.
         can_stop: whether there is an action that stops (the keyword `stop` of environments); else a budget is needed.
+        items: of arms that are the columns of one table, its number of rows N: the n-th pull of every arm is its score
+            in the n-th row of an order that is drawn at random. None: samples are independent.
         pull: what a pull samples, an "arm" or one "coordinate" of one.
         dependent: whether the coordinates of a sample may depend on each other. None: they may unless the distribution
             is one that draws them independently; False for scalar arms.
@@ -76,6 +79,7 @@ class Task(Distributed):
     dependent: bool | None = None
     claimed: bool = False
     can_stop: bool = True
+    items: int | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "problem", kept(self.problem))
@@ -96,11 +100,14 @@ class Task(Distributed):
             "dependent": self.D > 1 and self._depends(),
             "claimed": flag("claimed", self.claimed),
             "can_stop": flag("can_stop", self.can_stop),
+            "items": None if self.items is None else integer("items", self.items, 1, MOST_ITEMS),
         }
         for name, value in checked.items():
             object.__setattr__(self, name, value)
         if not isinstance(self.distribution, str):
             raise ValueError(f"distribution must be the name of a family, got {self.distribution!r:.200}")
+        if self.items is not None and (self.D > 1 or self.support is None):
+            raise ValueError(f"items={self.items}: columns of a table are scalar arms whose scores have a range")
         if self.pull == "coordinate" and self.D == 1:
             raise ValueError("pull='coordinate' needs arms of 2 dimensions or more, got scalar arms")
         if not self.can_stop and self.budget is None:
@@ -234,7 +241,7 @@ class Task(Distributed):
     @cached_property
     def keeps_moments(self) -> bool:
         """Whether environments keep the third and fourth moments of arms, for certificates of samples in a range."""
-        if self.pull == "coordinate" or (self.delta is None and self.budget is not None):
+        if self.pull == "coordinate" or self.items or (self.delta is None and self.budget is not None):
             return False
         return self.certified_distribution() == "bounded"
 
@@ -318,6 +325,8 @@ class Task(Distributed):
             del form["dependent"]
         if self.can_stop:
             del form["can_stop"]
+        if self.items is None:
+            del form["items"]
         return json.dumps(form)
 
     @classmethod

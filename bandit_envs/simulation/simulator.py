@@ -24,7 +24,7 @@ from ..kernels.routines import call_routine
 from ..kernels.structs import kernel
 from .sampling import NEXT_BLOCK, block_of_samples, bulk_pulls, from_uniform, sampler_of, take_in, updated
 
-__all__ = ["ENDED", "LIVE", "SPENT", "UNCHECKED", "Simulation", "Simulator", "by_routine"]
+__all__ = ["ENDED", "LIVE", "SPENT", "UNCHECKED", "Simulation", "Simulator", "by_routine", "pull_items"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -68,6 +68,7 @@ class Rules(NamedTuple):
     budget: int  # -1: none
     limit: int  # pulls after which an episode is cut, -1: none
     columns: int  # numbers that describe the distribution of an arm
+    items: int  # rows of a shared table, 0: there is none
     own: bool  # each episode has arms of its own
     last: int  # the largest action: K, or K - 1 where no episode can be stopped
     cost: float  # of a pull
@@ -87,6 +88,7 @@ class Simulation(NamedTuple):
     mean: Floats
     variance: Floats
     moments: Floats  # (E * K * D * 2,) third and fourth central moments, or none
+    scores: Floats  # (E * K * items,) what pulls have shown of a shared table, 0 where nothing yet
     spent: Ints  # (E,)
     remaining: Ints
     ended: Ints
@@ -160,6 +162,24 @@ def by_routine(address, sim, e, a, o, m, times):
 
 
 @part
+def pull_items(sim, e, a, o, m, times):
+    """Pull arm a of episode e, whose entry is o and which has m pulls: its next rows of a shared table, then its mean."""
+    items, table, left, t, s = sim.rules.items, sim.parameters, times, m, 0.0
+    at = np.int64((o if sim.rules.own else a) * np.uint64(sim.rules.columns))
+    while left > 0 and t < items:
+        y = table[at + t]
+        sim.scores[np.int64(o) * items + t] = y
+        sim.total[o], sim.mean[o], sim.variance[o] = updated(float(t), sim.total[o], sim.mean[o], sim.variance[o], y)
+        s, t, left = s + y, t + 1, left - 1
+    if t >= items:
+        exact = table[at + items]
+        sim.variance[o] *= float(t) / float(t + left)
+        s, t = s + left * exact, t + left
+        sim.total[o], sim.mean[o] = exact * t, exact
+    sim.sample[e] = s / times
+
+
+@part
 def _stop_and_count(sim, arms, times, start, stop, finished):
     """End the episodes of a block that stop, make bulk pulls, and count the single ones, whose places are noted.
 
@@ -191,6 +211,9 @@ def _stop_and_count(sim, arms, times, start, stop, finished):
         sim.reward[e] = 0.0 - rules.cost * count
         sim.spent[e] += count
         sim.pulls[o] = m + count
+        if rules.items > 0:
+            pull_items(sim, e, np.uint64(a), o, m, count)
+            continue
         if count > 1:
             by_routine(sim.bulk[0], sim, np.uint64(e), np.uint64(a), o, m, count)
             continue
@@ -253,7 +276,7 @@ def _advance(sim: Simulation, arms, times, answers_checked: bool):
         other = np.uint8(0)  # than LIVE: the statuses of the block, combined
         for i in range(n):
             other |= sim.status[base + np.uint64(i)]
-        plain = pulls_once and other == LIVE
+        plain = pulls_once and other == LIVE and rules.items == 0
         if plain:  # every episode of the block is live and pulls once, which needs no branches
             for i in range(n):
                 sim.reward[base + np.uint64(i)] = 0.0 - rules.cost  # not -0.0
@@ -346,10 +369,13 @@ def _advance_rows(sim: Simulation, arms, times, answers_checked: bool):
 @kernel
 def _begin(sim: Simulation, rows, key, episode):
     """Clear the statistics of the given slots, and set their keys and episodes."""
-    K, width = np.uint64(sim.rules.K), np.uint64(sim.rules.K * sim.rules.D)
+    K, width, items = np.uint64(sim.rules.K), np.uint64(sim.rules.K * sim.rules.D), sim.rules.items
     zero = np.uint64(0)
     for i in range(len(rows)):
         e = np.uint64(rows[i])
+        for k in range(K if items > 0 else zero):
+            for n in range(min(sim.pulls[e * K + k], items)):
+                sim.scores[np.int64(e * K + k) * items + n] = 0.0
         for k in range(K):
             sim.pulls[e * K + k] = 0
         for k in range(width):
@@ -385,6 +411,7 @@ class Simulator:
     Attributes:
         pulls: (E, K) int64; total, mean, variance: (E, K) or (E, K, D) float64, 0 where never pulled.
         moments: the same with 2 behind it, third and fourth central moments with divisor N; without any: None.
+        scores: (E, K, N), what pulls have shown of a shared table, 0 where nothing yet; without a table: None.
         remaining: (E, 1) int64, -1 without a budget; public_seed: (E, 1) int64; spent: (E,) int64, total pulls.
         status: (E,) uint8, LIVE, SPENT, or ENDED until `begin`; terminated, truncated: (E,) bool.
         reward: (E,), sample: (E,) or (E, D), did: (E,) uint8, of the last step.
@@ -426,6 +453,7 @@ class Simulator:
                 budget=self.budget,
                 limit=limit,
                 columns=arms.parameters.shape[1],
+                items=arms.items or 0,
                 own=rows is not None,
                 last=K if can_stop else K - 1,
                 cost=float(pull_cost),
@@ -440,6 +468,7 @@ class Simulator:
             mean=np.zeros(E * K * D),
             variance=np.zeros(E * K * D),
             moments=np.zeros(2 * E * K * D if keeps_moments else 0),
+            scores=np.zeros(E * K * (arms.items or 0)),
             spent=np.zeros(E, np.int64),
             remaining=np.full(E, self.budget, np.int64),
             ended=np.zeros(E, np.int64),
@@ -458,6 +487,7 @@ class Simulator:
         self.pulls = sim.pulls.reshape(E, K)
         self.total, self.mean, self.variance = (table.reshape(shape) for table in (sim.total, sim.mean, sim.variance))
         self.moments = sim.moments.reshape(*shape, 2) if keeps_moments else None
+        self.scores = sim.scores.reshape(E, K, arms.items) if arms.items else None
         self.spent, self.remaining, self.public_seed = sim.spent, sim.remaining.reshape(E, 1), sim.public.reshape(E, 1)
         self.status, self.did, self.ended, self.reward = sim.status, sim.did, sim.ended, sim.reward
         self.terminated, self.truncated = sim.terminated.view(np.bool_), sim.truncated.view(np.bool_)
@@ -471,7 +501,7 @@ class Simulator:
         """The arrays that hold all attributes; no copies."""
         sim = self.arrays
         return [
-            *(sim.key, sim.episode, sim.public, sim.pulls, sim.total, sim.mean, sim.variance, sim.moments),
+            *(sim.key, sim.episode, sim.public, sim.pulls, sim.total, sim.mean, sim.variance, sim.moments, sim.scores),
             *(sim.spent, sim.remaining),
             *(sim.ended, sim.status, sim.did, sim.terminated, sim.truncated, sim.reward, sim.sample),
         ]
