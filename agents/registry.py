@@ -115,6 +115,7 @@ AGENTS: Registry[Any] = Registry(
         "evidence": "agents.certified.evidence:Evidence",
         "track-and-stop": "agents.certified.track_and_stop:TrackAndStop",
         "top-two": "agents.certified.top_two:TopTwo",
+        "paired-elimination": "agents.certified.paired_elimination:PairedElimination",
         "look-ahead": "agents.look_ahead:LookAhead",
         "evolved": "agents.evolved.agent:Evolved",
         "ppo": "agents.models.cards:PPO",

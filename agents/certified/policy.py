@@ -11,12 +11,13 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from bandit_envs import AllGood, Problem, TopK
+from bandit_envs import AllGood, Problem, Simulation, TopK
 from bandit_envs.kernels import Kernel, choice, fleeting, part, view
+from bandit_envs.simulation import Quiet
 from bandit_envs.stopping import BOUNDED, STUDENT, Certifier, adapted, arm_penalty
 
 from ..core import stopping
-from ..core.agent import FLOAT, INT, Floats, Ints, Observation, Problems, unfit
+from ..core.agent import FLOAT, INT, Bools, Floats, Ints, Observation, Problems, unfit
 from ..core.confidence import certified_scale_of, delta_of
 from ..core.plan_policy import NO_PULL, PlanPolicy, assembled, clear, following
 from ..core.spellings import AgentState
@@ -36,6 +37,7 @@ from .alternatives import (
     tell,
     tell_alone,
 )
+from .paired_elimination import PairedElimination
 
 __all__ = [
     "CERTIFIED_PROBLEMS",
@@ -336,6 +338,9 @@ class CertifiedPolicy(PlanPolicy):
             raise TypeError(f"the class {type(self).__name__} needs the attribute sampling, made by sampling_rule")
         self.delta = delta_of(self.name, self.task, delta, with_budget=0.01)
         self.stops = self.task.budget is None
+        if self.task.items:
+            self._begin_on_a_table(boundary, distribution)
+            return
         scale = certified_scale_of(self.task, sigma)
         if distribution is None and sigma is not None:  # its own: not what the range alone would give
             by_range = self.task.certified_distribution()
@@ -353,8 +358,33 @@ class CertifiedPolicy(PlanPolicy):
         }
         self.sides = self._sides_of(self.certifier, self._pairs)
 
+    def _begin_on_a_table(self, boundary: str, distribution: str | None) -> None:
+        """Of the columns of a table, all these agents are `PairedElimination`: no other order of pulls takes fewer."""
+        if boundary != "mixture":
+            raise ValueError(f"{self.name}: columns of a table are certified by boundary='mixture', got {boundary!r}")
+        self.distribution, self._nominal = self.task.certified_distribution(distribution), False
+        self._elimination = PairedElimination(self.task, self.delta)
+
+    def _made(self, observation: Observation) -> Any:
+        if not self.task.items:
+            return super()._made(observation)
+        state = self._elimination.initial_state(observation)
+        state._made_by = self._mark
+        return state
+
+    def choose(self, observation: Observation, state: Any) -> Ints:
+        return (self._elimination if self.task.items else super()).choose(observation, state)
+
+    def played(self, simulation: Simulation, quiet: Quiet, observation: Observation, state: Any) -> Ints:
+        return (self._elimination if self.task.items else super()).played(simulation, quiet, observation, state)
+
+    def recommend(self, observation: Observation, state: Any = None, slots: Ints | None = None) -> Bools:
+        return (self._elimination if self.task.items else super()).recommend(observation, state, slots)
+
     def idle(self) -> dict[str, str]:
         found: dict[str, str] = {}
+        if self.task.items:
+            return dict.fromkeys(("rho", "sigma"), "as columns of a table are certified without it")
         if self.distribution == "bernoulli":
             found["sigma"] = "as distribution='bernoulli' has no scale: say distribution='gaussian', or leave sigma out"
         if self.distribution == "bounded":
@@ -372,6 +402,8 @@ class CertifiedPolicy(PlanPolicy):
     @functools.cached_property
     def certifier(self) -> Certifier:
         """What says whether an answer is certified."""
+        if self.task.items:
+            return self._elimination.certifier
         made = self.problem.certifier(self.task.K, self.task.D, **self._options)
         return made.doubting(self._options["sigma"], self.task.known_sigma)
 
@@ -441,7 +473,9 @@ class CertifiedPolicy(PlanPolicy):
             alone, whole, (own, scratch, inside, out) = self._alone, self._decider, state.work
             need = math.log(1.0 / self.delta) if self.stops else math.inf
             quick = whole is not self.certifier
-            certificate = Certificate(whole.address, whole.numbers, scratch, inside, out, need, self._nominal, quick)
+            certificate = Certificate(
+                whole.address, whole.numbers, scratch[None], inside, out, need, self._nominal, quick
+            )
             own = Alone(alone.address, alone.numbers, *own)
             made = Batch(
                 self.task.D, self.sides, self._weighed, state.book, own, certificate, state.plans, state.rounds

@@ -10,6 +10,8 @@ stopping   An agent that stops by its own rule is heard as long as it pulls. Whe
            decides, at the whole of delta; is the answer not certified yet, the arms are pulled that a certificate
            lacks, up to the next look: of the alternative that the last look has not excluded, the arm with fewer
            pulls; an arm with none, or with fewer than sqrt(t) - K/2, first.
+tables     Of the columns of a table, a certificate is of an answer of its own, by the rows in which all arms that still
+           count have been seen: that is the answer then.
 bulk       A bulk pull of the agent is made as a whole: the next look is after it. With actions="arm", where it becomes
            repetitions, there are looks within it.
 """
@@ -28,13 +30,23 @@ from bandit_envs import Simulation, Task
 from bandit_envs.envs import FeatureTable
 from bandit_envs.kernels import fleeting, inlined, jit, kernel, number, spelled
 from bandit_envs.simulation import ENDED, LIVE, MOST_TIMES, Quiet, pull
-from bandit_envs.stopping import Certifier
+from bandit_envs.stopping import DISTRIBUTION, PAIRED, Certifier
 
 from . import parameters
 from .agent import Agent, Bools, Ints, Observation, seen_means, task_of
 from .forms import forms_of
 from .spellings import AgentState
-from .stopping import Certifiable, Certificate, is_certified, lacking, moments_of, next_look
+from .stopping import (
+    Certifiable,
+    Certificate,
+    begin_anew,
+    is_certified,
+    lacking,
+    moments_of,
+    next_look,
+    paired_answer,
+    scratch_for,
+)
 
 __all__ = ["CERTIFICATE", "OPTIONS", "Certified", "Featured", "certified", "own_certifier"]
 
@@ -84,7 +96,7 @@ def look(book, e, t, judge):
     book.looked, book.due = t, next_look(t, judge.shown.pulls.shape[1])
     if is_certified(judge.shown, e, t, book, judge.certificate):
         book.held = t
-    elif book.over:
+    elif book.over and judge.certificate.numbers[DISTRIBUTION] != PAIRED:
         rare = lacking(judge.shown.pulls[e], book, t, 1.0, 1.0)
         book.arm = rare if rare >= 0 else book.arm
 
@@ -103,6 +115,7 @@ def begins(book, e, t, judge):
     K = judge.shown.pulls.shape[1]
     if t == 0:
         book.due, book.held, book.over, book.looked = K, -1, 0, -1
+        begin_anew(judge.certificate, e)
         book.first = book.second = book.fewest = 0.0
     if stops(book, e, t, judge):
         return np.int64(K)
@@ -209,6 +222,7 @@ class CertifiedState(AgentState):
 
     books: Any  # (E,) of BOOK
     inner: Any  # the state of the agent within
+    scratch: Any = None  # of certificates, see `Certificate`
 
 
 class Certified(Agent):
@@ -258,10 +272,14 @@ class Certified(Agent):
         super().__init__(task)
         self.delta = level_of(agent.name, self.task, delta)
         self.distribution = self.task.certified_distribution(distribution)
-        self.certifier = self.task.certifier(distribution=distribution, boundary=boundary, rho=rho)
+        self.certifier = self._certifier(distribution=distribution, boundary=boundary, rho=rho)
+
+    def _certifier(self, **chosen: Any) -> Certifier:
+        made = self.task.certifier(**chosen)
+        return made.decider(self.delta) if self.task.items else made
 
     def idle(self) -> dict[str, str]:
-        if self.distribution not in ("student", "bounded"):
+        if self.distribution not in ("student", "bounded", "paired"):
             return {}
         return {"rho": "which is of the distributions 'gaussian' and 'bernoulli' alone"}
 
@@ -287,7 +305,7 @@ class Certified(Agent):
         chosen = {
             name: value for name, value in self._parameters.items() if name in ("distribution", "boundary", "rho")
         }
-        self.certifier = self.task.certifier(**chosen)
+        self.certifier = self._certifier(**chosen)
 
     @cached_property
     def _mark(self) -> str:
@@ -305,14 +323,14 @@ class Certified(Agent):
         books = np.zeros(len(observation["pulls"]), BOOK)
         spent = np.asarray(observation["pulls"]).sum(axis=1)
         books["due"], books["held"], books["looked"] = np.maximum(spent, self.task.K), -1, -1
-        return CertifiedState(books, self.agent._made(observation))
+        return CertifiedState(books, self.agent._made(observation), scratch_for(self._decider, len(books)))
 
-    def _judge(self, observation: Observation) -> Judge:
-        """What the episodes have shown, the certifier, and its scratch."""
+    def _judge(self, observation: Observation, state: CertifiedState) -> Judge:
+        """What the episodes have shown, and the certifier."""
         pulls = np.ascontiguousarray(observation["pulls"], np.int64)
         mean, variance = (np.ascontiguousarray(observation[name], np.float64) for name in ("mean", "variance"))
         E, K, decider = len(pulls), self.task.K, self._decider
-        buffers = np.zeros(decider.scratch), np.empty(K, np.int8), np.zeros(2 + 3 * K)
+        buffers = state.scratch, np.empty(K, np.int8), np.zeros(2 + 3 * K)
         quick = decider is not self.certifier
         certificate = Certificate(decider.address, decider.numbers, *buffers, math.log(1.0 / self.delta), False, quick)
         seen = (pulls.reshape(E, -1), mean.reshape(E, -1), variance.reshape(E, -1), moments_of(observation))
@@ -333,7 +351,7 @@ class Certified(Agent):
             raise ValueError(f"pulls {pulls.shape} do not fit a state of {len(state.books)} episodes")
         spent, out = np.empty(E, np.int64), Chosen(np.empty(E, np.int64), np.empty(E, np.int64))
         _totals(pulls, spent)
-        judge = self._judge(observation)
+        judge = self._judge(observation, state)
         state.inner = self.agent._begun(observation, state.inner)
         if _begin.quick(state.books, spent, judge, out):
             _resolve.quick(state.books, spent, judge, self._asked(self.agent.choose(observation, state.inner), E), out)
@@ -356,14 +374,16 @@ class Certified(Agent):
         within = simulation._replace(status=status)  # where this agent decides, the one within has nothing to play
         steps = np.minimum(quiet.most - simulation.spent, quiet.steps)
         going = Going(simulation, status, simulation.spent + steps, np.zeros(E, np.int64))
-        judge = self._judge(observation)
+        judge = self._judge(observation, state)
         while _begin_play(books, going, judge, out):
             chosen = self.agent.played(within, Quiet(going.most, quiet.steps), observation, state.inner)
             _go_on(books, going, judge, self._asked(chosen, E), out)
         return out.arms, out.times
 
     def recommend(self, observation: Observation, state: Any = None, slots: Ints | None = None) -> Bools:
-        """The plug-in answer, which is what is certified."""
+        """The plug-in answer, which is what is certified; of a table that of the certificate."""
+        if self.task.items:
+            return paired_answer(self.certifier, observation, slots)
         return self.problem.plug_in(seen_means(observation, slots))
 
 

@@ -11,20 +11,23 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bandit_envs.kernels import fleeting, inlined, part, view
-from bandit_envs.stopping import BOUNDED, DISTRIBUTION, nearest_alternative
+from bandit_envs.stopping import BOUNDED, DISTRIBUTION, PAIRED, Certifier, nearest_alternative
 
-from .agent import Floats, Observation
+from .agent import Bools, Floats, Ints, Observation
 
 __all__ = [
     "LOOKS",
     "MANY",
     "Certifiable",
     "Certificate",
+    "begin_anew",
     "for_many",
     "is_certified",
     "lacking",
     "moments_of",
     "next_look",
+    "paired_answer",
+    "scratch_for",
     "spread_of",
 ]
 
@@ -39,7 +42,7 @@ class Certifiable(NamedTuple):
     pulls: Any  # (E, K)
     mean: Floats  # (E, K * D)
     variance: Floats  # (E, K * D)
-    moments: Floats  # (E, 2 * K * D), third and fourth, where they are kept; else (E, 0)
+    moments: Floats  # (E, 2 * K * D), third and fourth, where they are kept; of tables scores (E, K N); else (E, 0)
 
 
 class Certificate(NamedTuple):
@@ -47,7 +50,7 @@ class Certificate(NamedTuple):
 
     address: int
     numbers: Floats
-    scratch: Floats
+    scratch: Floats  # (1, S), or of tables (E, S), where it is what their rows have shown
     inside: Any  # (K,) int8, the answer
     out: Floats  # (2 + 3 K,)
     need: float  # ln(1 / delta); inf: it does not stop
@@ -68,22 +71,50 @@ def next_look(t, K):
 
 
 def moments_of(observation: Observation) -> Floats:
-    """The moments in the observations of E episodes, as `Certifiable` has them.
+    """The moments, or the scores of a table, in the observations of E episodes, as `Certifiable` has them.
 
     Raises:
         ValueError: naming a shape that does not go with that of the means.
     """
     shape = np.shape(observation["mean"])
+    if "scores" in observation:
+        scores = np.ascontiguousarray(observation["scores"], np.float64)
+        if scores.shape[:-1] != shape:
+            raise ValueError(f"scores must have the shape {(*shape, 'N')}, got {scores.shape}")
+        return scores.reshape(len(scores), -1)
     moments = np.ascontiguousarray(observation.get("moments", np.empty((*shape, 0))), np.float64)
     if moments.shape not in ((*shape, 2), (*shape, 0)):
         raise ValueError(f"moments must have the shape {(*shape, 2)}, got {moments.shape}")
     return moments.reshape(len(moments), math.prod(moments.shape[1:]))
 
 
+def scratch_for(certifier: Certifier, E: int) -> Floats:
+    """The scratch of a `Certificate` of E episodes."""
+    return np.zeros((E if certifier.numbers[DISTRIBUTION] == PAIRED else 1, certifier.scratch))
+
+
+@inlined
+def begin_anew(certificate, e):
+    """Forget what the rows of a table have shown: episode e begins."""
+    if certificate.numbers[DISTRIBUTION] == PAIRED:
+        certificate.scratch[e, 0] = 0.0
+
+
+def paired_answer(certifier: Certifier, observation: Observation, slots: Ints | None) -> Bools:
+    """The answers of a certificate of a table, in the given rows of an observation (None: all)."""
+    rows = slice(None) if slots is None else slots
+    pulls, mean = (np.ascontiguousarray(observation[name])[rows] for name in ("pulls", "mean"))
+    inside = np.full(pulls.shape, -1, np.int8)
+    certifier.alternatives(pulls, mean, mean, inside, observation["scores"][rows])
+    return inside != 0
+
+
 @view
 def spread_of(numbers, shown, e, low, high, scratch):
     """The variances of entries low .. high - 1 of episode e; of bounded samples with their moments, in the scratch."""
     spread = shown.variance[e, low:high]
+    if numbers[DISTRIBUTION] == PAIRED:
+        return shown.moments[e]
     if numbers[DISTRIBUTION] == BOUNDED:
         size, kept = high - low, shown.moments.shape[1] > 0
         spread = scratch[len(scratch) - 3 * size :]
@@ -105,6 +136,7 @@ def is_certified(shown, e, t, state, certificate):
             becomes the arm of the alternative that was found, the one with fewer pulls.
     """
     need, out = certificate.need, certificate.out
+    scratch = certificate.scratch[min(np.int64(e), len(certificate.scratch) - 1)]
     if need == math.inf:
         return False
     if certificate.nominal:
@@ -115,10 +147,10 @@ def is_certified(shown, e, t, state, certificate):
         certificate.address,
         shown.pulls[e],
         shown.mean[e],
-        spread_of(certificate.numbers, shown, e, 0, shown.mean.shape[1], certificate.scratch),
+        spread_of(certificate.numbers, shown, e, 0, shown.mean.shape[1], scratch),
         certificate.inside,
         certificate.numbers,
-        certificate.scratch,
+        scratch,
         out,
     )
     if certificate.quick:

@@ -17,6 +17,7 @@ from ..kernels.checks import LARGEST, choice, errors_of, flag, integer, interval
 from ..kernels.rng import ARMS_LIMIT, PULLS_LIMIT
 from ..kernels.spellings import Distributed, both_spellings, spelled
 from ..stopping import RHO, Certifier
+from ..stopping.asking import paired_certifier
 from . import own
 from .base import Problem
 from .lookahead import Lookahead
@@ -25,6 +26,7 @@ from .registry import PROBLEMS, kept
 __all__ = ["Task"]
 
 MOST_ITEMS = 2**24  # rows of a table
+LEVEL = 0.05  # of certificates of tables, which depend on it, where nothing is said
 MOST_PAIRED = 1000  # arms, all pairs of which are looked at for the level of a certificate
 INDEPENDENT = ("bernoulli", "gaussian", "uniform", "tabulated")  # distributions that draw each coordinate by itself
 ACTIONS, OBSERVATIONS, PULLS = ("arm", "full"), ("statistics", "features", "history", "belief"), ("arm", "coordinate")
@@ -175,6 +177,9 @@ class Task(Distributed):
             ValueError: for a problem without evidence, and for a distribution that the arms do not have.
         """
         choice("boundary", boundary, ("mixture", "kaufmann-koolen"))
+        if self.items and self.certified_distribution(distribution) == "paired":
+            delta = LEVEL if self.delta is None else self.delta
+            return paired_certifier(self.make_problem(), self.K, self.items, self.support or (0.0, 1.0), delta)
         certifier = self.make_problem().certifier(
             self.K,
             self.D,
@@ -191,7 +196,8 @@ class Task(Distributed):
         """The distribution of arms that certificates count on, checked.
 
         Args:
-            distribution: "gaussian" with a sub-Gaussian scale; "bernoulli", for samples in [0, 1]; "student", for
+            distribution: "paired" for the columns of a table, and nothing else there; "gaussian" with a sub-Gaussian
+                scale; "bernoulli", for samples in [0, 1]; "student", for
                 Gaussian arms of unknown variances; "bounded", for samples in a known range; None: "bounded" or, of
                 samples known to be 0 or 1, "bernoulli", where a range is known, nobody claims a smaller scale than that
                 of the range, and the problem has it; else "gaussian".
@@ -202,6 +208,10 @@ class Task(Distributed):
         """
         if self.pull == "coordinate":
             raise ValueError("certificates are of pulls of whole arms, not of single coordinates (pull='coordinate')")
+        if self.items and not exact:
+            choice("distribution", "paired" if distribution is None else distribution, ("paired",))
+            paired_certifier(self.make_problem(), self.K, self.items, self.support or (0.0, 1.0), LEVEL)
+            return "paired"
         unit = self.support is not None and 0 <= self.support[0] <= self.support[1] <= 1
         if distribution is None and not (
             self.is_narrow and (self.claimed or exact or self.distribution == "bernoulli")

@@ -10,14 +10,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..kernels.checks import choice, ours
-from .boundaries import COMMON, D_AT, DEPENDENT, VARIANCE
+from .boundaries import COMMON, D_AT, DEPENDENT, DISTRIBUTION, VARIANCE
 from .certifier import OWN, Certifier, common
+from .distributions import PAIRED
+from .paired import PAIRED_KINDS, scratch_of_paired
 from .statistics import Arms, Statistics, answers, check_support, moments_like, one_instance, statistics
 
 if TYPE_CHECKING:
     from .game import Game
 
-__all__ = ["certifier_of", "game_of", "of_ones_own", "tells_evidence", "alternatives"]
+__all__ = ["certifier_of", "game_of", "of_ones_own", "paired_certifier", "tells_evidence", "alternatives"]
 
 Floats = NDArray[np.float64]
 BETTING = ("threshold", "top-k", "all-good", "polyhedron")  # kinds that know bounded samples
@@ -67,6 +69,31 @@ def certifier_of(problem: Any, K: int, numbers: Floats, distribution: str, searc
         "or local = True, a distance_routine (docs/own-problem.md shows one) and distribution='gaussian'; got "
         f"local={problem.local}, {there} distance_routine and distribution={distribution!r}"
     )
+
+
+def paired_certifier(problem: Any, K: int, items: int, support: tuple[float, float], delta: float) -> Certifier:
+    """The certifier of columns of a table, by the alternatives of Threshold, TopK or AllGood; see `paired`.
+
+    Args:
+        problem: a `Problem`. K, items: columns and rows. support: range of a score. delta: the level.
+
+    Raises:
+        ValueError: for a problem with other alternatives, naming it.
+    """
+    plain = certifier_of(problem, K, common("gaussian"), "gaussian", "pairs")
+    if plain.kind not in PAIRED_KINDS:
+        raise ValueError(
+            f"columns of a table have certificates for Threshold, TopK and AllGood, got the problem {problem.name!r}"
+        )
+    numbers = common("gaussian")
+    numbers[DISTRIBUTION] = PAIRED
+    own = plain.numbers[COMMON:].tolist()
+    if plain.kind == "all-good" and own[0] <= 0.0:
+        raise ValueError(f"certificates of multiplicative {problem.name} need epsilon + slack < 1, got {problem!r}")
+    low, high = support
+    size = scratch_of_paired(plain.kind, K)
+    rest = float(size), float(items), low, high - low, delta
+    return Certifier.of(f"{plain.kind}-paired", K, numbers, *own, *rest, scratch=size)
 
 
 def _widest(numbers: Floats) -> Floats:

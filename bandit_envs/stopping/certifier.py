@@ -17,7 +17,7 @@ from ..kernels.spellings import both_spellings
 from . import boundaries
 from .betting import BETS_SCRATCH
 from .boundaries import BOUNDARIES, COMMON, D_AT, DEPENDENT, DISTRIBUTION, DOUBT, PRIOR, RHO, VARIANCE
-from .distributions import BOUNDED, CODES, GAUSSIAN
+from .distributions import BOUNDED, CODES, GAUSSIAN, PAIRED
 from .scale import Trial, is_borne_out, trial
 
 __all__ = ["OWN", "Certifier", "common", "level_of", "nearest_alternative", "with_moments"]
@@ -65,7 +65,8 @@ def nearest_alternative(address, pulls, mean, variance, inside, numbers, scratch
     Args:
         address: `certifier.address`.
         pulls: (K,) int64, contiguous as all others.
-        mean, variance: (K,) or (K, D) floats. Of bounded samples, variance is (3 K D,), see `with_moments`.
+        mean, variance: (K,) or (K, D) floats. Of bounded samples, variance is (3 K D,), see `with_moments`; of the
+            columns of a table, their scores (K N,).
         inside: (K,) int8: the answer, of 0 and 1; with -1 in its first place it is filled with the plug-in one.
         numbers: `certifier.numbers`.
         scratch: `certifier.scratch` floats, all 0 at first. It keeps what has been computed of arms whose statistics
@@ -92,6 +93,8 @@ def _all(address, pulls, mean, variance, inside, numbers, size, out):
     """`nearest_alternative` of all episodes, (E, ..)."""
     scratch = np.zeros(size)
     for e in range(len(pulls)):
+        if numbers[DISTRIBUTION] == PAIRED:
+            scratch[0] = 0.0  # it holds what the rows of the last episode have shown
         nearest_alternative(address, pulls[e], mean[e], variance[e], inside[e], numbers, scratch, out[e])
 
 
@@ -169,6 +172,8 @@ class Certifier(NamedTuple):
         """
         from .kinds import QUICK  # late, as they are not needed before
 
+        if self.numbers[DISTRIBUTION] == PAIRED:  # what it looks at depends on it
+            return self._replace(numbers=np.append(self.numbers[:-1], delta))
         if self.kind not in QUICK:
             return self
         return self._replace(routine=_routine_of(self.kind, True), numbers=np.append(self.numbers, self.needed(delta)))
@@ -204,10 +209,13 @@ class Certifier(NamedTuple):
     ) -> Floats:
         """What `nearest_alternative` reports, (E, 2 + 3 K), of episodes (E, K); inside (E, K) is filled in where -1.
 
-        Bounded samples are judged by their moments too, (E, K, 2) or (E, K, D, 2), where these are known.
+        Bounded samples are judged by their moments too, (E, K, 2) or (E, K, D, 2), where these are known; columns of a
+        table by their scores, (E, K, N), in the place of moments.
         """
         if self.numbers[DISTRIBUTION] == BOUNDED:
             variance = with_moments(variance, moments)
+        if self.numbers[DISTRIBUTION] == PAIRED and moments is not None:
+            variance = np.ascontiguousarray(moments, np.float64)
         out = np.full((len(pulls), 2 + 3 * self.K), math.nan)
         rows = len(pulls), math.prod(mean.shape[1:])  # the kernel is compiled for one kind of arrays
         mean, variance = mean.reshape(rows), variance.reshape(len(pulls), math.prod(variance.shape[1:]))

@@ -10,6 +10,7 @@ symbols   m empirical mean, mu another one, w weight, v scale of the arm:
                      variance, whose best one at mu is v + (m - mu)^2
           BOUNDED    d = (m - mu)^2 / (2 v), v about the variance: how samples in a known range are weighed against each
                      other. What they certify is the matter of `betting`
+          PAIRED     of the columns of one table, whose rows are drawn without replacement: the matter of `paired`
 
 An arm of weight 0 moves for nothing. Moves that no instance allows (a Bernoulli mean beyond 0 or 1) cost inf.
 """
@@ -25,6 +26,7 @@ __all__ = [
     "BOUNDED",
     "CODES",
     "GAUSSIAN",
+    "PAIRED",
     "STUDENT",
     "arm_cost",
     "curvature",
@@ -33,7 +35,7 @@ __all__ = [
     "slope",
 ]
 
-GAUSSIAN, BERNOULLI, STUDENT, BOUNDED = range(4)
+GAUSSIAN, BERNOULLI, STUDENT, BOUNDED, PAIRED = range(5)
 CODES = {"gaussian": GAUSSIAN, "bernoulli": BERNOULLI, "student": STUDENT, "bounded": BOUNDED}
 STEPS = 200  # of a root finder, far more than it takes: every second one halves its interval
 

@@ -16,6 +16,7 @@ from .boundaries import COMMON, D_AT, LEVELS_SCRATCH, refresh
 from .crossing import crossing_scratch_size
 from .decided import all_good_decided, threshold_decided, top_k_decided, weighed
 from .levels import each_exactly, left_out_exactly
+from .paired import all_good_paired, threshold_paired, top_k_paired
 from .nearest import all_good_nearest, threshold_nearest, top_k_nearest
 from .polyhedral import polyhedral_nearest
 from .swaps import swaps_exactly, swaps_level
@@ -143,6 +144,36 @@ def _margins(
         found[0] = -math.inf
 
 
+@view
+def _table(pulls, mean, scores, inside, K, numbers, size, scratch, out):
+    """The arguments of a routine in the order of `paired`: of the columns of a table, with their scores."""
+    given = carray(numbers, size)
+    whole = carray(scratch, 5 * K + np.int64(given[size - 5]))
+    scores = carray(scores, K * np.int64(given[size - 4]))
+    return given, carray(pulls, K), carray(mean, K), scores, whole, carray(inside, K), carray(out, 2 + 3 * K)
+
+
+def _threshold_paired(
+    pulls: Any, mean: Any, variance: Any, inside: Any, K: Any, numbers: Any, size: Any, scratch: Any, out: Any
+) -> None:
+    """`threshold_paired` as a routine."""
+    threshold_paired(*_table(pulls, mean, variance, inside, K, numbers, size, scratch, out))
+
+
+def _top_k_paired(
+    pulls: Any, mean: Any, variance: Any, inside: Any, K: Any, numbers: Any, size: Any, scratch: Any, out: Any
+) -> None:
+    """`top_k_paired` as a routine."""
+    top_k_paired(*_table(pulls, mean, variance, inside, K, numbers, size, scratch, out))
+
+
+def _all_good_paired(
+    pulls: Any, mean: Any, variance: Any, inside: Any, K: Any, numbers: Any, size: Any, scratch: Any, out: Any
+) -> None:
+    """`all_good_paired` as a routine."""
+    all_good_paired(*_table(pulls, mean, variance, inside, K, numbers, size, scratch, out))
+
+
 KINDS: dict[str, Callable[..., None]] = {
     "threshold": _threshold,
     "top-k": _top_k,
@@ -153,6 +184,9 @@ KINDS: dict[str, Callable[..., None]] = {
     "swaps": _swaps,
     "sets": _sets,
     "all-good-exactly": _all_good_exactly,
+    "threshold-paired": _threshold_paired,
+    "top-k-paired": _top_k_paired,
+    "all-good-paired": _all_good_paired,
 }
 
 
