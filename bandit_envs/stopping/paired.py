@@ -12,15 +12,23 @@ and the capital prod (1 + l_n (D_n - m_n)), 0 <= l_n < 1 / (q + m_n), is a super
 2020, section 3): it ever reaches x with probability 1 / x at most. The same holds of a mean of several. Where the rows
 that are left cannot make up for the lead, no table has such a mean, and the capital is inf.
 
-TopK       An arm is out for good when so many are better (e = 0) that it cannot be among the best, and in when it is
-           better than so many; never because another is within epsilon of it: errors of epsilon would add up along a
-           chain. It ends when each of the k that have the largest sums is at most epsilon worse (e = epsilon) than
-           each of the others that still count. Of the right k arms and the others there are k (K - k) pairs: each
-           pair's capital must be k (K - k) / delta. Where k = 1, see `follow`.
-AllGood    An arm is not the best when the mean of the others' capitals against it (e = 0) is 2 / delta. One is bad when
-           the mean of those capitals by which they are better by more than epsilon is 2 K / delta, and good when its own
-           capital against each that may be the best is.
-Threshold  Each arm by itself: above the threshold, or below it, when its capital is K / delta.
+The bet is predictable: l = h / (v + h^2), h what the rows before have D exceed m by, and v how much scores differ in a
+row. The bets of one process may be on several i, one in each row, if the null says the same of all of them.
+
+BestArm    The null "b is the best" says so of all i, with e = 0: the bets against b are on the leader in each row, or on
+           the runner-up where b leads. An arm is out for good when the capital against it is 1 / delta; never because
+           another is within epsilon of it: errors of epsilon would add up along a chain. It ends when the leader c is
+           at most epsilon worse than each arm b that is left: when the same bets, with e = epsilon in the rows in which
+           they were on c, have made 1 / delta. Where b is the best, both capitals are at most that of these bets with
+           e = epsilon for all i that are worse by more than epsilon, and e = 0 for the others: one supermartingale.
+TopK       k > 1. An arm is out for good when so many are better (e = 0) that it cannot be among the best, and in when
+           it is better than so many. It ends when each of the k that have the largest sums is at most epsilon worse
+           than each of the others that still count. Of the right k arms and the others there are k (K - k) pairs: each
+           one's capital must be k (K - k) / delta. The bets are the same for both e.
+AllGood    An arm is not the best when the bets on the leader against it (e = 0) have made 2 / delta. One is bad when
+           bets that the leader is better by more than epsilon have made 2 K / delta, and good when bets that it is not
+           much worse have, against each that may be the best.
+Threshold  Each arm by itself: above the threshold, or below it, when such bets have made K / delta.
 
 When the table is used up, means are known, and the answer is right.
 """
@@ -33,15 +41,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..kernels.compiled import inlined, part
-from ..kernels.routines import carray
 from .boundaries import COMMON
 
 __all__ = ["PAIRED_KINDS", "all_good_paired", "scratch_of_paired", "threshold_paired", "top_k_paired"]
 
 PAIRED_KINDS = ("threshold", "top-k", "all-good")
-BETS = (0.15, 0.45, 0.9)  # shares of the largest bet that cannot lose everything
-B = len(BETS)
-BEGUN, ROWS, OVER, LEVEL, SIZE = range(5)  # places in the head of the scratch; SIZE of the head
+SAFE = 0.98  # a bet never risks more than this part of the capital
+PRIOR = 5.0  # rows that are imagined before the first, without a difference, with squares that sum up to 1
+HOPE = 1.5  # epsilons that a bet hopes for beyond what the rows say: to end needs one
+MOST = 1e200  # capital, so that none is inf where a table may still have such means
+BEGUN, ROWS, OVER, LEVEL, SPREAD, SIZE = range(6)  # places in the head of the scratch; SIZE of the head
 OPEN, IN, OUT = 0.0, 1.0, -1.0  # verdicts
 
 
@@ -53,9 +62,11 @@ class Table(NamedTuple):
     counts: Any  # (K,) whether an arm still counts
     sums: Any  # (K,) of its scaled scores, in the rows that were taken in
     row: Any  # (K,) its scaled scores in the next one
-    better: Any  # (B, K, K) capitals: i is better than j
-    enough: Any  # (B, K, K): i is not much worse than j
-    far: Any  # (B, K, K): i is much better than j
+    answer: Any  # (K,) of now, 0 and 1
+    better: Any  # (K,) capitals against an arm
+    far: Any  # (K,) capitals of another kind
+    pairs: Any  # (K, K): capitals of arm i, against arm j
+    enough: Any  # (K, K): capitals that arm i is not much worse than j, or what such bets have made more
     N: int
     low: float
     width: float
@@ -72,78 +83,73 @@ class Pair(NamedTuple):
 
 def scratch_of_paired(kind: str, K: int) -> int:
     """Floats that the routine of a kind needs beyond those of every routine."""
-    return SIZE + 4 * K + {"threshold": 2 * B * K, "top-k": 2 * B * K * K, "all-good": 3 * B * K * K}[kind]
+    return SIZE + 7 * K + (0 if kind == "threshold" else 2 * K * K)
 
 
 @inlined
-def table_of(numbers, K, scratch, pairs):
-    """The `Table` in a scratch, begun where it was not."""
-    at, size = SIZE + 4 * K, B * K * K if pairs > 0 else B * K
-    N, low, width, delta = numbers[len(numbers) - 4 :]
-    arms = scratch[SIZE:at].reshape((4, K))
+def table_of(numbers, K, scratch, squares):
+    """The `Table` in a scratch, begun where it was not; of so many squares of arms."""
+    at = SIZE + 7 * K
     if scratch[BEGUN] == 0.0:
-        scratch[: at + max(pairs, 2) * size] = 1.0
-        scratch[:at] = 0.0
-        arms[1, :], scratch[BEGUN] = 1.0, 1.0
-    shape = (B, K, K) if pairs > 0 else (B, K, 1)
-    better = scratch[at : at + size].reshape(shape)
-    enough = scratch[at + size : at + 2 * size].reshape(shape)
-    far = scratch[at + 2 * size : at + 3 * size].reshape(shape) if pairs > 2 else better
-    return Table(scratch[:SIZE], arms[0], arms[1], arms[2], arms[3], better, enough, far, int(N), low, width, delta)
+        scratch[: at + 2 * squares * squares] = 1.0
+        scratch[: SIZE + 5 * K] = 0.0
+        scratch[SIZE + K : SIZE + 2 * K] = scratch[BEGUN] = 1.0
+    arms = scratch[SIZE:at].reshape((7, K))
+    middle, end = at + squares * squares, at + 2 * squares * squares
+    first, second = scratch[at:middle].reshape((squares, squares)), scratch[middle:end].reshape((squares, squares))
+    n = len(numbers)
+    return Table(
+        scratch[:SIZE], arms[0], arms[1], arms[2], arms[3], arms[4], arms[5], arms[6], first,
+        second, int(numbers[n - 4]), numbers[n - 3], numbers[n - 2], numbers[n - 1],
+    )  # fmt: skip
 
 
 @inlined
-def shares(m, q):
-    """The largest bet that cannot lose everything, where the mean is m at most."""
-    return 1.0 / (q + m + 1e-12)
+def bet_of(hope, variance, most):
+    """The share of the capital that is bet for each unit of D - m, which is `hope` on average."""
+    return min(hope / (variance + hope * hope), SAFE / (most + 1e-12)) if hope > 0.0 else 0.0
 
 
 @inlined
-def mean_left(S, e, left, N, low, high):
-    """What the mean of the next row is at most, of `left` rows, where that of the table is -e at most."""
-    return min(max((-N * e - S) / left, low), high)
+def grown(capital, D, S, pair, T):
+    """A capital after the next row of a pair, D, whose sum so far is S."""
+    n = T.head[ROWS]
+    left, Ne = T.N - n, T.N * pair.e
+    if S + D - pair.q * (left - 1.0) > -Ne:  # what is left cannot make up for the lead
+        return math.inf
+    m = min(max((-Ne - S) / left, -pair.q), pair.p)
+    bet = bet_of(S / (n + PRIOR) - m, variance_of(T), pair.q + m)
+    return min(capital * (1.0 + bet * (D - m)), MOST) if n > 0.0 else capital
 
 
 @inlined
-def grow(capital, i, j, D, S, pair, left, N):
-    """Take in the next row of pair (i, j), D, whose sum so far is S."""
-    m = mean_left(S, pair.e, left, N, -pair.q, pair.p)
-    unit = shares(m, pair.q)
-    for b in range(B):
-        capital[b, i, j] *= 1.0 + BETS[b] * unit * (D - m)
-    if S + D - pair.q * (left - 1) > -N * pair.e:
-        for b in range(B):
-            capital[b, i, j] = math.inf
-
-
-@inlined
-def capital_of(capital, i, j):
-    """The capital of pair (i, j), over all bets."""
-    x = 0.0
-    for b in range(B):
-        x += capital[b, i, j]
-    return x / B
-
-
-@inlined
-def capital_against(capital, j):
-    """The mean over all others of their capitals against arm j."""
-    K, x = capital.shape[1], 0.0
-    for i in range(K):
-        if i != j:
-            x += capital_of(capital, i, j)
-    return x / (K - 1)
+def variance_of(T):
+    """About the mean square of the difference of two arms in a row."""
+    return (1.0 + T.head[SPREAD]) / (PRIOR + T.head[ROWS])
 
 
 @inlined
 def is_next(T, pulls):
-    """Whether all arms that still count have shown the next row, whose scores are then at hand."""
+    """Whether all arms that still count have shown the next row."""
     if T.head[OVER] != 0.0 or T.head[ROWS] >= T.N:
         return False
     for i in range(len(pulls)):
         if T.counts[i] != 0.0 and pulls[i] <= T.head[ROWS]:
             return False
     return True
+
+
+@inlined
+def leaders(T):
+    """The arm with the largest sum among those that still count, and the next one; -1 where there is none."""
+    first = second = -1
+    for i in range(len(T.sums)):
+        if T.counts[i] != 0.0:
+            if first < 0 or T.sums[i] > T.sums[first]:
+                first, second = i, first
+            elif second < 0 or T.sums[i] > T.sums[second]:
+                second = i
+    return first, second
 
 
 @inlined
@@ -157,95 +163,16 @@ def look_at(T, scores):
 
 @inlined
 def add_row(T):
-    """Add the row to the sums."""
+    """Add the row to the sums, and to the mean square of the differences within rows."""
+    count, total, squares = 0.0, 0.0, 0.0
     for i in range(len(T.row)):
         if T.counts[i] != 0.0:
-            T.sums[i] += T.row[i]
+            x = T.row[i]
+            T.sums[i] += x
+            count, total, squares = count + 1.0, total + x, squares + x * x
+    if count > 1.0:
+        T.head[SPREAD] += 2.0 * max(count * squares - total * total, 0.0) / (count * (count - 1.0))
     T.head[ROWS] += 1.0
-
-
-@inlined
-def report(T, pulls, inside, out, answered):
-    """Fill `out` and, where the caller has no answer, `inside`, whose answer of now is in T.row, of 0 and 1."""
-    K, arm = len(pulls), -1
-    for i in range(K):
-        if T.counts[i] != 0.0 and (arm < 0 or pulls[i] < pulls[arm]):
-            arm = i
-    out[0], out[1], out[2] = T.head[LEVEL], 1.0, max(arm, 0)
-    out[2 + K] = out[2 + 2 * K] = 0.0
-    for i in range(K):
-        if inside[i] != T.row[i] and answered:
-            out[0] = 0.0
-        inside[i] = np.int8(T.row[i])
-
-
-# --- the k best arms --------------------------------------------------------------------------------------------------
-
-
-@inlined
-def ranked(T, i, how):
-    """How many arms that are not decided yet have larger values than arm i, ties to the lowest."""
-    before = 0
-    for j in range(len(how)):
-        if j != i and T.verdict[j] == OPEN and (how[j] > how[i] or (how[j] == how[i] and j < i)):
-            before += 1
-    return before
-
-
-@part
-def take_in_top_k(T, epsilon):
-    """Take in a row."""
-    N, left, K = T.N, T.N - T.head[ROWS], len(T.row)
-    e = epsilon / T.width
-    for i in range(K):
-        if T.counts[i] == 0.0:
-            continue
-        for j in range(K):
-            if j == i or T.counts[j] == 0.0:
-                continue
-            D, S = T.row[i] - T.row[j], T.sums[i] - T.sums[j]
-            m, close = mean_left(S, 0.0, left, N, -1.0, 1.0), mean_left(S, e, left, N, -1.0, 1.0)
-            unit = shares(m, 1.0)  # the same bets, so that the one capital is never below the other
-            for b in range(B):
-                T.better[b, i, j] *= 1.0 + BETS[b] * unit * (D - m)
-                T.enough[b, i, j] *= 1.0 + BETS[b] * unit * (D - close)
-            lead = S + D - (left - 1)
-            for b in range(B):
-                T.better[b, i, j] = math.inf if lead > 0.0 else T.better[b, i, j]
-                T.enough[b, i, j] = math.inf if lead > -N * e else T.enough[b, i, j]
-
-
-@part
-def decide_top_k(T, k):
-    """Which arms are in or out for good, and whether it is over."""
-    K = len(T.row)
-    pairs, places, others = float(k * (K - k)), k, K - k
-    need = pairs / T.delta
-    for i in range(K):
-        places -= 1 if T.verdict[i] == IN else 0
-        others -= 1 if T.verdict[i] == OUT else 0
-    for i in range(K):  # by the capitals of before this step, for all
-        if T.verdict[i] == OPEN:
-            above = below = 0
-            for j in range(K):
-                if j != i and T.counts[j] != 0.0:
-                    above += 1 if capital_of(T.better, j, i) >= need else 0
-                    below += 1 if capital_of(T.better, i, j) >= need else 0
-            T.row[i] = OUT if above >= places else IN if below >= others else OPEN
-    for i in range(K):
-        if T.verdict[i] == OPEN and T.row[i] != OPEN:
-            T.verdict[i], T.counts[i] = T.row[i], 0.0
-            places -= 1 if T.row[i] == IN else 0
-            others -= 1 if T.row[i] == OUT else 0
-    least = math.inf
-    if places > 0 and others > 0:
-        for i in range(K):
-            if T.verdict[i] == OPEN and ranked(T, i, T.sums) < places:
-                for j in range(K):
-                    if T.verdict[j] == OPEN and ranked(T, j, T.sums) >= places:
-                        least = min(least, capital_of(T.enough, i, j))
-    T.head[OVER] = 1.0 if least >= need else 0.0
-    settle(T, math.log(least / pairs) if least > 0.0 else 0.0)
 
 
 @inlined
@@ -259,24 +186,153 @@ def settle(T, evidence):
         T.head[LEVEL] = max(T.head[LEVEL], need)
 
 
+@inlined
+def report(T, pulls, inside, out, answered):
+    """Fill `out` and, where the caller has no answer, `inside`, with the answer of now."""
+    K, arm = len(pulls), -1
+    for i in range(K):
+        if T.counts[i] != 0.0 and (arm < 0 or pulls[i] < pulls[arm]):
+            arm = i
+    out[0], out[1], out[2] = T.head[LEVEL], 1.0, max(arm, 0)
+    out[2 + K] = out[2 + 2 * K] = 0.0
+    for i in range(K):
+        if answered and inside[i] != T.answer[i]:
+            out[0] = 0.0
+        inside[i] = np.int8(T.answer[i])
+
+
+# --- the k best arms --------------------------------------------------------------------------------------------------
+
+
+@part
+def take_in_best(T, e):
+    """Take in a row, k = 1: in `enough`, what the bets have made more with e = epsilon in the rows of leader c."""
+    n, (first, second) = T.head[ROWS], leaders(T)
+    left, variance = T.N - n, variance_of(T)
+    extra = e * T.N / left
+    for b in range(len(T.row)):
+        if T.counts[b] != 0.0 and n > 0.0 and second >= 0:
+            c = first if b != first else second
+            S = T.sums[c] - T.sums[b]
+            m = min(max(-S / left, -1.0), 1.0)
+            bet = bet_of(S / (n + PRIOR) - m + HOPE * extra, variance, 1.0 + m)
+            factor = 1.0 + bet * (T.row[c] - T.row[b] - m)
+            T.better[b] = min(T.better[b] * factor, MOST)
+            T.enough[c, b] = min(T.enough[c, b] * (1.0 + bet * extra / factor), MOST)
+
+
+@part
+def decide_best(T, e):
+    """Which arms are out for good, and whether it is over."""
+    K, need, least, left = len(T.row), 1.0 / T.delta, math.inf, T.N - T.head[ROWS]
+    leader, _ = leaders(T)
+    for b in range(K):
+        if T.counts[b] != 0.0 and b != leader:
+            lead = T.sums[leader] - T.sums[b]
+            if lead + e * T.N <= left:
+                least = min(least, T.better[b] * T.enough[leader, b])
+            if T.better[b] >= need or lead > left:
+                T.verdict[b] = OUT
+    if least < need and T.better[leader] >= need:
+        T.verdict[leader] = OUT
+    for b in range(K):
+        T.counts[b] = 1.0 if T.verdict[b] == OPEN else 0.0
+    if leaders(T)[0] < 0:  # an error, of probability delta at most
+        T.verdict[leader], T.counts[leader] = OPEN, 1.0
+    alone = leaders(T)[1] < 0
+    T.head[OVER] = 1.0 if least >= need or alone else 0.0
+    settle(T, math.log(least) if least > 0.0 else 0.0)
+
+
+@part
+def take_in_top_k(T, e):
+    """Take in a row, k > 1."""
+    n, K = T.head[ROWS], len(T.row)
+    left, variance = T.N - n, variance_of(T)
+    extra = e * T.N / left
+    for i in range(K):
+        for j in range(K):
+            if j != i and n > 0.0 and T.counts[i] != 0.0 and T.counts[j] != 0.0:
+                D, S = T.row[i] - T.row[j], T.sums[i] - T.sums[j]
+                m = min(max(-S / left, -1.0), 1.0)
+                bet = bet_of(S / (n + PRIOR) - m + HOPE * extra, variance, 1.0 + m)
+                factor = 1.0 + bet * (D - m)
+                T.pairs[i, j] = min(T.pairs[i, j] * factor, MOST)
+                T.enough[i, j] = min(T.enough[i, j] * (factor + bet * extra), MOST)
+
+
+@inlined
+def ranked(T, i, how):
+    """How many arms that are not decided yet have larger values than arm i, ties to the lowest."""
+    before = 0
+    for j in range(len(how)):
+        if j != i and T.verdict[j] == OPEN and (how[j] > how[i] or (how[j] == how[i] and j < i)):
+            before += 1
+    return before
+
+
+@inlined
+def left_of(T, k):
+    """How many places in the answer are left, and how many out of it."""
+    places, others = k, len(T.verdict) - k
+    for i in range(len(T.verdict)):
+        places -= 1 if T.verdict[i] == IN else 0
+        others -= 1 if T.verdict[i] == OUT else 0
+    return places, others
+
+
+@part
+def decide_top_k(T, k, e):
+    """Which arms are in or out for good, and whether it is over."""
+    K, left, least = len(T.row), T.N - T.head[ROWS], math.inf
+    number = float(k * (K - k))
+    need, (places, others) = number / T.delta, left_of(T, k)
+    for i in range(K):  # by the capitals of before this step, for all
+        above = below = 0
+        for j in range(K):
+            if j != i and T.counts[i] != 0.0 and T.counts[j] != 0.0:
+                lead = T.sums[i] - T.sums[j]
+                above += 1 if T.pairs[j, i] >= need or -lead > left else 0
+                below += 1 if T.pairs[i, j] >= need or lead > left else 0
+        T.row[i] = OUT if above >= places else IN if below >= others else OPEN
+    for i in range(K):
+        if T.counts[i] != 0.0:
+            T.verdict[i] = T.row[i]
+            T.counts[i] = 1.0 if T.row[i] == OPEN else 0.0
+    places, others = left_of(T, k)
+    if places > 0 and others > 0:
+        for i in range(K):
+            if T.verdict[i] == OPEN and ranked(T, i, T.sums) < places:
+                for j in range(K):
+                    within = T.sums[i] - T.sums[j] + e * T.N > left
+                    if T.verdict[j] == OPEN and not within and ranked(T, j, T.sums) >= places:
+                        least = min(least, T.enough[i, j])
+    T.head[OVER] = 1.0 if least >= need else 0.0
+    settle(T, math.log(least / number) if least > 0.0 else 0.0)
+
+
 @part
 def top_k_paired(numbers, pulls, mean, scores, scratch, inside, out):
     """TopK, with the numbers of `top_k_nearest`."""
     K, k, answered = len(pulls), int(numbers[COMMON]), inside[0] >= 0
-    T = table_of(numbers, K, scratch, 2)
+    T = table_of(numbers, K, scratch, K)
+    e = numbers[COMMON + 1] / T.width
     while is_next(T, pulls):
         look_at(T, scores)
-        take_in_top_k(T, numbers[COMMON + 1])
-        add_row(T)
-        decide_top_k(T, k)
-    known, places = T.head[OVER] == 0.0 and T.head[ROWS] >= T.N, k
-    for i in range(K):
-        places -= 1 if T.verdict[i] == IN else 0
+        if k == 1:
+            take_in_best(T, e)
+            add_row(T)
+            decide_best(T, e)
+        else:
+            take_in_top_k(T, e)
+            add_row(T)
+            decide_top_k(T, k, e)
+    known, (places, _) = T.head[OVER] == 0.0 and T.head[ROWS] >= T.N, left_of(T, k)
     for i in range(K):
         by = ranked(T, i, mean if known else T.sums)
-        T.row[i] = 1.0 if T.verdict[i] == IN or (T.verdict[i] == OPEN and by < places) else 0.0
+        T.answer[i] = 1.0 if T.verdict[i] == IN or (T.verdict[i] == OPEN and by < places) else 0.0
     if known:
-        T.head[OVER], T.head[LEVEL] = 1.0, math.inf
+        T.head[OVER] = 1.0
         settle(T, math.inf)
     report(T, pulls, inside, out, answered)
 
@@ -291,34 +347,33 @@ def all_good_paired(numbers, pulls, mean, scores, scratch, inside, out):
     `verdict` is of being good; `counts` of an arm is 2 where it may be the best, 1 where it is only to be judged.
     """
     K, a, b, c, d = len(pulls), numbers[COMMON], numbers[COMMON + 1], numbers[COMMON + 3], numbers[COMMON + 4]
-    T, answered = table_of(numbers, K, scratch, 3), inside[0] >= 0
-    w, low, N = T.width, T.low, T.N
+    T, answered = table_of(numbers, K, scratch, K), inside[0] >= 0
+    w, low = T.width, T.low
     better = Pair(1.0, 1.0, 0.0)
     enough, far = Pair(1.0, a, (low * (1.0 - a) - b) / w), Pair(1.0 / c, 1.0, (low * (1.0 / c - 1.0) - d / c) / w)
     if T.head[ROWS] == 0.0:
-        for i in range(K):
-            T.counts[i] = 2.0
+        T.counts[:] = 2.0
     while is_next(T, pulls):
         look_at(T, scores)
-        left = N - T.head[ROWS]
+        first, second = leaders(T)
         for i in range(K):
+            x, s, h = T.row[i], T.sums[i], first if i != first else second
+            if T.counts[i] != 0.0 and h >= 0:
+                T.better[i] = grown(T.better[i], T.row[h] - x, T.sums[h] - s, better, T)
+                T.far[i] = grown(T.far[i], far.p * T.row[h] - x, far.p * T.sums[h] - s, far, T)
             for j in range(K):
-                if j != i and T.counts[i] != 0.0 and T.counts[j] != 0.0:
-                    x, y, s, t = T.row[i], T.row[j], T.sums[i], T.sums[j]
-                    grow(T.better, i, j, x - y, s - t, better, left, N)
-                    grow(T.enough, i, j, x - enough.q * y, s - enough.q * t, enough, left, N)
-                    grow(T.far, i, j, far.p * x - y, far.p * s - t, far, left, N)
+                if j != i and T.counts[i] != 0.0 and T.counts[j] == 2.0:
+                    D, S = x - enough.q * T.row[j], s - enough.q * T.sums[j]
+                    T.enough[i, j] = grown(T.enough[i, j], D, S, enough, T)
         add_row(T)
         decide_all_good(T)
-    best = -math.inf
-    known = T.head[OVER] == 0.0 and T.head[ROWS] >= N
+    known, best = T.head[OVER] == 0.0 and T.head[ROWS] >= T.N, -math.inf
     for i in range(K):
-        if T.counts[i] == 2.0:
-            best = max(best, mean[i] if known else low + w * T.sums[i] / max(T.head[ROWS], 1.0))
+        T.row[i] = mean[i] if known else low + w * T.sums[i] / max(T.head[ROWS], 1.0)
+        best = max(best, T.row[i] if T.counts[i] == 2.0 else best)
     keep = min(numbers[COMMON + 6] * best + numbers[COMMON + 7], best)
     for i in range(K):
-        now = mean[i] if known else low + w * T.sums[i] / max(T.head[ROWS], 1.0)
-        T.row[i] = 1.0 if T.verdict[i] == IN or (T.verdict[i] == OPEN and now >= keep) else 0.0
+        T.answer[i] = 1.0 if T.verdict[i] == IN or (T.verdict[i] == OPEN and T.row[i] >= keep) else 0.0
     if known:
         T.head[OVER] = 1.0
         settle(T, math.inf)
@@ -328,63 +383,74 @@ def all_good_paired(numbers, pulls, mean, scores, scratch, inside, out):
 @part
 def decide_all_good(T):
     """Which arms are good, bad, or not the best, and whether it is over."""
-    K, least = len(T.row), math.inf
-    need, open_ = 2.0 * K / T.delta, 0
+    K, least, over = len(T.row), math.inf, 1.0
+    need = 2.0 * K / T.delta
     for i in range(K):
-        T.row[i] = T.counts[i]
-        if T.counts[i] == 2.0 and capital_against(T.better, i) >= 2.0 / T.delta:
-            T.row[i] = 1.0
-        if T.verdict[i] == OPEN and capital_against(T.far, i) >= need:
+        if T.verdict[i] == OPEN and T.far[i] >= need:
             T.verdict[i] = OUT
-    for i in range(K):
-        T.counts[i] = min(T.row[i], 0.0 if T.verdict[i] == OUT else 2.0)
+        if T.counts[i] == 2.0 and (T.better[i] >= 2.0 / T.delta or T.verdict[i] == OUT):
+            T.counts[i] = 1.0
     for i in range(K):
         if T.verdict[i] == OPEN:
             found = math.inf
             for j in range(K):
                 if j != i and T.counts[j] == 2.0:
-                    found = min(found, capital_of(T.enough, i, j))
+                    found = min(found, T.enough[i, j])
             if found >= need:
                 T.verdict[i] = IN
             else:
-                open_ += 1
-                least = min(least, max(found, capital_against(T.far, i)))
+                over, least = 0.0, min(least, max(found, T.far[i]))
     for i in range(K):
         if T.verdict[i] != OPEN and T.counts[i] == 1.0:
             T.counts[i] = 0.0
-    T.head[OVER] = 1.0 if open_ == 0 else 0.0
+    T.head[OVER] = over
     settle(T, math.log(least / (2.0 * K)) if least > 0.0 else 0.0)
 
 
 # --- arms above a threshold -------------------------------------------------------------------------------------------
 
 
+@inlined
+def grown_alone(capital, x, S, square, side, theta, n, N):
+    """A capital that the mean is above theta (side 1) or below it (-1), after a score x; S, square: sums before."""
+    left = N - n
+    e = side * (N * theta - S)  # what is left of the sum, at most
+    if side * x - e > (0.0 if side > 0.0 else left - 1.0):
+        return math.inf
+    m = min(max(e / left, min(side, 0.0)), max(side, 0.0))
+    bet = bet_of((side * S - n * m) / (n + PRIOR), (1.0 + square) / (PRIOR + n), m + (0.0 if side > 0.0 else 1.0))
+    return min(capital * (1.0 + bet * (side * x - m)), MOST)
+
+
 @part
 def threshold_paired(numbers, pulls, mean, scores, scratch, inside, out):
-    """Threshold, with the numbers of `threshold_nearest`; each arm goes through its rows by itself."""
+    """Threshold, with the numbers of `threshold_nearest`; each arm goes through its rows by itself.
+
+    `counts` of an arm is 1 more than the rows that were taken in; `better`, `far`: capitals above and below.
+    """
     K, answered, least = len(pulls), inside[0] >= 0, math.inf
     T = table_of(numbers, K, scratch, 0)
-    above = Pair(1.0, 0.0, (T.low - numbers[COMMON]) / T.width)
-    below, need = Pair(0.0, 1.0, (numbers[COMMON + 1] - T.low) / T.width), K / T.delta
-    T.head[OVER], evidence = 1.0, math.inf
+    fall, rise, theta = numbers[COMMON], numbers[COMMON + 1], numbers[COMMON + 2]
+    low, high, middle, need = (fall - T.low) / T.width, (rise - T.low) / T.width, (theta - T.low) / T.width, K / T.delta
+    T.head[OVER] = 1.0
     for i in range(K):
-        n = T.counts[i] - 1.0  # rows that were taken in, and 1; 0 of an arm that is decided
+        n = T.counts[i] - 1.0
         while T.verdict[i] == OPEN and n < min(pulls[i], T.N):
-            x, S, left = (scores[i * T.N + int(n)] - T.low) / T.width, T.sums[i], T.N - n
-            grow(T.better, i, 0, x, S, above, left, T.N)
-            grow(T.enough, i, 0, -x, -S, below, left, T.N)
-            T.sums[i], n = S + x, n + 1.0
+            x, S = (scores[i * T.N + int(n)] - T.low) / T.width, T.sums[i]
+            T.better[i] = grown_alone(T.better[i], x, S, T.row[i], 1.0, low, n, T.N)
+            T.far[i] = grown_alone(T.far[i], x, S, T.row[i], -1.0, high, n, T.N)
+            T.sums[i], T.row[i], n = S + x, T.row[i] + (x - middle) * (x - middle), n + 1.0
             T.counts[i] = n + 1.0
-            if max(capital_of(T.better, i, 0), capital_of(T.enough, i, 0)) >= need:
-                T.verdict[i] = IN if capital_of(T.better, i, 0) >= capital_of(T.enough, i, 0) else OUT
-            elif n >= T.N:
-                T.verdict[i] = IN if mean[i] >= numbers[COMMON + 2] else OUT
+            if n >= T.N:
+                T.verdict[i] = IN if mean[i] >= theta else OUT
+            elif max(T.better[i], T.far[i]) >= need:
+                T.verdict[i] = IN if T.better[i] >= T.far[i] else OUT
         if T.verdict[i] == OPEN:
-            T.head[OVER] = 0.0
-            least = min(least, max(capital_of(T.better, i, 0), capital_of(T.enough, i, 0)))
+            T.head[OVER], least = 0.0, min(least, max(T.better[i], T.far[i]))
         else:
             T.counts[i] = 0.0
-        T.row[i] = 1.0 if T.verdict[i] == IN or (T.verdict[i] == OPEN and mean[i] >= numbers[COMMON + 2]) else 0.0
-        T.row[i] = 0.0 if pulls[i] == 0 else T.row[i]
-    settle(T, math.log(least / K) if T.head[OVER] == 0.0 else math.inf)
+    settle(T, math.log(least / K) if least > 0.0 else 0.0)
+    for i in range(K):
+        inside_now = T.verdict[i] == IN or (T.verdict[i] == OPEN and pulls[i] > 0 and mean[i] >= theta)
+        T.answer[i] = 1.0 if inside_now else 0.0
     report(T, pulls, inside, out, answered)
