@@ -37,6 +37,7 @@ __all__ = [
 
 OF_MODELS = frozenset({"stop", "ranked"})  # keywords of environments that only models take
 MEMORY = 2**28  # bytes that the arrays of one batch may take, roughly
+NEAR = 2**23  # the same of tables
 
 
 @dataclass(frozen=True)
@@ -263,7 +264,10 @@ def _batch_size(envs: PureExplorationVectorEnv, episodes: int, batch: int | None
         per_slot += envs.task.entries * (2 + D) * 24
     if setting.fixed is None or setting.shuffle_arms:  # each slot has arms of its own
         per_slot += setting.source.arms.parameters.nbytes + 16 * K * D
-    most = max(1, min(episodes, 4096, MEMORY // per_slot))
+    memory = MEMORY
+    if envs.task.items:  # what pulls show lies far apart: it is to stay near the processor
+        per_slot, memory = 16 * K * (envs.task.items + K), NEAR
+    most = max(1, min(episodes, 4096, memory // per_slot))
     return math.ceil(episodes / math.ceil(episodes / most))  # batches of equal size: no slot idles in the last
 
 

@@ -47,13 +47,14 @@ def _seen(rows, pulls, mean, out):
 
 @jit
 def _in_order(out, slots, table, order):
-    """Put tables (n, K, N + 1) into out[slots], with their first N columns in the orders (n, N)."""
+    """Put tables (n, K, N + 1), or one (1, K, N + 1), into out[slots], with their first N columns in the orders (n, N)."""
     N = order.shape[1]
     for i in range(len(slots)):
-        for k in range(table.shape[1]):
+        one, to = table[i if len(table) > 1 else 0], out[slots[i]]
+        for k in range(len(one)):
             for n in range(N):
-                out[slots[i], k, n] = table[i, k, order[i, n]]
-            out[slots[i], k, N] = table[i, k, N]
+                to[k, n] = one[k, order[i, n]]
+            to[k, N] = one[k, N]
 
 
 class FeatureTable:
@@ -119,6 +120,7 @@ class Episodes:
         arms, fixed = setting.source.arms, setting.fixed
         self._split = arms.split if task.pull == "coordinate" else None
         pulled = arms if self._split is None else arms.coordinates()  # for the simulator each coordinate is an arm
+        self._tabled = bool(task.items)
         self.once, self.slots = np.ones(count, np.int64), np.arange(count)
         self._answers_shape = (count, task.K)
         # One row of truth, means and parameters for all episodes, or a row for each.
@@ -196,13 +198,14 @@ class Episodes:
             means, table = drawn(self.setting.source, key, episode)  # type: ignore[arg-type]
         else:
             means = np.broadcast_to(fixed.arms.means, (len(rows), *fixed.arms.means.shape))
-            table = np.broadcast_to(fixed.arms.parameters, (len(rows), *fixed.arms.parameters.shape))
+            table = fixed.arms.parameters[None]
+            table = table if self._tabled else np.broadcast_to(table, (len(rows), *table.shape[1:]))
         if self.setting.shuffle_arms:
             order = np.argsort(rng.uniforms(key, episode, self.K, stream=rng.SHUFFLE)[..., 0], axis=1)
             table = np.take_along_axis(table, order[:, :, None], axis=1)
             means = np.take_along_axis(means, order if means.ndim == 2 else order[:, :, None], axis=1)
-        if self.setting.task.items:
-            _in_order(self._rows, rows, np.ascontiguousarray(table), rng.orders(key, episode, self.setting.task.items))
+        if self._tabled:
+            _in_order(self._rows, rows, table.copy(), rng.orders(key, episode, self.setting.task.items))
         else:
             self._rows[rows] = table if self._split is None else self._split(table)
         self.means[rows] = means

@@ -316,7 +316,7 @@ def top_k_paired(numbers, pulls, mean, scores, scratch, inside, out):
     """TopK, with the numbers of `top_k_nearest`."""
     K, k, answered = len(pulls), int(numbers[COMMON]), inside[0] >= 0
     T = table_of(numbers, K, scratch, K)
-    e = numbers[COMMON + 1] / T.width
+    e, before = numbers[COMMON + 1] / T.width, T.head[ROWS]
     while is_next(T, pulls):
         look_at(T, scores)
         if k == 1:
@@ -328,7 +328,7 @@ def top_k_paired(numbers, pulls, mean, scores, scratch, inside, out):
             add_row(T)
             decide_top_k(T, k, e)
     known, (places, _) = T.head[OVER] == 0.0 and T.head[ROWS] >= T.N, left_of(T, k)
-    for i in range(K):
+    for i in range(K if T.head[ROWS] > before or before == 0.0 else 0):
         by = ranked(T, i, mean if known else T.sums)
         T.answer[i] = 1.0 if T.verdict[i] == IN or (T.verdict[i] == OPEN and by < places) else 0.0
     if known:
