@@ -106,7 +106,8 @@ def paired_answer(certifier: Certifier, observation: Observation, slots: Ints | 
     pulls, mean = (np.ascontiguousarray(observation[name])[rows] for name in ("pulls", "mean"))
     inside = np.full(pulls.shape, -1, np.int8)
     certifier.alternatives(pulls, mean, mean, inside, observation["scores"][rows])
-    return inside != 0
+    answer: Bools = inside != 0
+    return answer
 
 
 @view

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from bandit_envs import Task
 from bandit_envs.envs import boundary_of
-from bandit_envs.kernels import integer, number
+from bandit_envs.kernels import integer, number, orders, root_key
 
 from ..core.confidence import MOST
 from .log import ADDED, ASKED, NOTE, TOLD, UNDONE, WITHDRAWN, Event
@@ -44,6 +44,8 @@ class State:
         active: (K,) the numbers of those that are. place: {number: its place among those}.
         statistics: of all arms. results: what they rest on, in order.
         asks: {number of an event that asked: (arm, who)}, those not answered yet, in order.
+        order: of a table, its rows in the order of the session, (N,); rank: the place of each in it, (N,).
+        cells: {(arm, row): the result}. row_asked: {number of an event that asked: the row}.
         changed: whether an arm has ever been added or withdrawn, also where that was undone.
         run: the agent's course, over the active arms.
     """
@@ -57,6 +59,10 @@ class State:
         self.results: list[Result] = []
         self.asks: dict[int, tuple[int, str | None]] = {}
         self.upto, self.changed = 0, False
+        self.cells: dict[tuple[int, int], float] = {}
+        self.row_asked: dict[int, int] = {}
+        self.order = orders(root_key(setup.public_seed)[:, None], np.zeros(1, np.uint64), setup.task.items or 0)[0]
+        self.rank = np.argsort(self.order)
         self._begin()
 
     # --- the fold -----------------------------------------------------------------------------------------------------
@@ -98,11 +104,17 @@ class State:
             return
         if kind == ASKED:
             self.asks[event.number] = arm, event.who
+            if self.setup.task.items:
+                self.row_asked[event.number] = int(event.value)
         elif kind == TOLD:
             sample = np.atleast_1d(np.asarray(event.value, np.float64))
             self.results.append((arm, sample))
-            self.statistics.add(arm, sample)
             self.asks.pop(event.about or 0, None)
+            if self.setup.task.items:
+                row = int(sample[1])
+                self.cells[arm, row] = float(sample[0])
+                sample = np.array([sample[0], self.rank[row]])
+            self.statistics.add(arm, sample[:1] if self.setup.task.items else sample)
             if arm in self.place:
                 results.append((self.place[arm], sample))
         elif kind == ADDED:
@@ -139,10 +151,17 @@ class State:
             return f"tells of the arm {arm}, which has been withdrawn"
         if kind == WITHDRAWN and len(self.active) <= FEWEST_ARMS and event.number not in self.undone:
             return f"leaves fewer than {FEWEST_ARMS} arms"
+        N = self.setup.task.items
+        if N and kind in (ASKED, TOLD):
+            row = event.value[-1] if isinstance(event.value, tuple) else event.value
+            if not isinstance(row, (int, float)) or not 0 <= row < N:
+                return f"is of the row {row!r:.40}, and there are {N}"
+            if kind == TOLD and (arm, int(row)) in self.cells and event.number not in self.undone:
+                return f"tells of a cell that has a result, the arm {arm} in the row {row:g}"
         if kind == TOLD:
             try:
-                sample_of(self.setup.task, event.value)
-            except ValueError as error:
+                sample_of(self.setup.task, event.value[0] if N else event.value)
+            except (ValueError, TypeError) as error:
                 return f"has the value {event.value!r:.80}: {error}"
             if event.about is not None and event.about not in self.asks and event.number not in self.undone:
                 return f"answers the question {event.about}, which does not wait for a result"
@@ -178,6 +197,16 @@ class State:
         limits = [limit for limit in (task.budget, task.max_pulls) if limit is not None]
         return max(min(limits) - len(self.results), 0) if limits else None
 
+    def cells_wanted(self, count: int) -> list[tuple[int, int | None]]:
+        """The arms to ask for next, each with its row of a table: the next without a result or question; else None."""
+        found, taken = list[tuple[int, int | None]](), {(arm, self.row_asked.get(n)) for n, (arm, _) in self.asks.items()}
+        for arm in self.wanted(count):
+            rows = (row for row in self.order.tolist() if (arm, row) not in self.cells and (arm, row) not in taken)
+            if (row := next(rows, None)) is not None or not self.setup.task.items:
+                taken.add((arm, row))
+                found.append((arm, row))
+        return found
+
     def wanted(self, count: int) -> list[int]:
         """The arms to ask for next; fewer than `count` where there is nothing more to ask for now."""
         left = count if self.remaining is None else min(count, self.remaining - len(self.asks))
@@ -194,8 +223,13 @@ class State:
     def answer(self) -> NDArray[np.bool_]:
         """The answer as of now, of all arms."""
         found = np.zeros(len(self.names), np.bool_)
-        found[self.active] = self.run.present_answer(self.statistics.at(self.active))
+        found[self.active] = self.run.present_answer(self.seen)
         return found
+
+    @property
+    def seen(self) -> Statistics:
+        """What the arms that there are have shown; of a table, as far as no earlier row is missing."""
+        return self.run.all_seen() if self.setup.task.items else self.statistics.at(self.active)
 
     @property
     def certificate(self) -> float | None:
@@ -203,7 +237,7 @@ class State:
         run = self.run
         answer, seen = run.answer, run.final
         if answer is None or seen is None:
-            answer, seen = self.answer()[self.active], self.statistics.at(self.active)
+            answer, seen = self.answer()[self.active], self.seen
         level = run.level_of(answer, seen)
         return None if level is None else 1.0 - level
 
@@ -244,13 +278,48 @@ class State:
             raise ValueError(f"the arm {self.names[found]!r:.200} has been withdrawn")
         return found
 
-    def ask_answered_by(self, arm: int, who: str | None, taken: Collection[int] = ()) -> int | None:
+    def row(self, arm: int, item: Any, who: str | None, taken: Collection[int] = ()) -> int:
+        """The row of a table that a result of this arm is of, by its number or name.
+
+        Args:
+            arm: the arm. item: None: that of the oldest question about the arm, those of this person first.
+            who: has told the result. taken: questions that other results have answered.
+
+        Raises:
+            ValueError: for a row that there is not, or that has a result; and for none, where no question waits.
+        """
+        items, N, name = self.setup.items, self.setup.task.items or 0, self.names[arm]
+        if item is None:
+            about = self.ask_answered_by(arm, who, taken)
+            if about is None:
+                raise ValueError(f"which item is the result of {name!r:.200} of? No question about it waits: say item=")
+            return self.row_asked[about]
+        if isinstance(item, str) and (items is not None or not item.strip().isdecimal()):
+            if item.strip() not in (items or ()):
+                raise ValueError(f"there is no item {item!r:.200}; they are {', '.join(items or [f'0 .. {N - 1}'])!s:.200}")
+            found = (items or []).index(item.strip())
+        else:
+            found = integer("item", int(item) if isinstance(item, str) else item, 0, N - 1)
+        return found
+
+    def item(self, row: int) -> int | str:
+        """The name of a row of a table, or its number where it has none."""
+        return row if self.setup.items is None else self.setup.items[row]
+
+    def ask_answered_by(
+        self, arm: int, who: str | None, taken: Collection[int] = (), row: int | None = None
+    ) -> int | None:
         """The question that a result of this arm answers: the oldest of this person, else the oldest; None if none.
 
         Args:
             arm: the arm. who: has told the result. taken: questions that other results have answered.
+            row: of a table; None: any.
         """
-        asks = [(asked != who, one) for one, (at, asked) in self.asks.items() if at == arm and one not in taken]
+        asks = [
+            (asked != who, one)
+            for one, (at, asked) in self.asks.items()
+            if at == arm and one not in taken and row in (None, self.row_asked.get(one))
+        ]
         return min(asks)[1] if asks else None
 
 

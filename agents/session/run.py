@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
@@ -50,9 +51,11 @@ Result = tuple[int, Floats]  # an arm, and what was measured, (D,)
 
 
 @jit
-def _add(pulls, total, mean, variance, moments, arm, sample):
-    """Add a sample (D,) of an arm to pulls (K,), to sums, means and variances (K, D), and to moments (K, D, 2)."""
+def _add(pulls, total, mean, variance, moments, scores, arm, sample):
+    """Add a sample (D,) of an arm to pulls (K,), sums, means and variances (K, D), moments (K, D, 2), scores (K, N)."""
     n = float(pulls[arm])
+    if pulls[arm] < scores.shape[1]:
+        scores[arm, pulls[arm]] = sample[0]
     for d in range(len(sample)):
         take_in(n, mean[arm, d], variance[arm, d], moments[arm].reshape(-1), d, sample[d])
         total[arm, d], mean[arm, d], variance[arm, d] = updated(
@@ -69,11 +72,13 @@ class Statistics(NamedTuple):
     mean: Floats
     variance: Floats
     moments: Floats  # (K, D, 2), third and fourth
+    scores: Floats  # (K, N), of a table, in the order of its rows; (K, 0) of others
 
     @classmethod
-    def of(cls, K: int, D: int) -> Statistics:
+    def of(cls, K: int, D: int, items: int | None = None) -> Statistics:
         """Those of arms that have not been pulled."""
-        return cls(np.zeros(K, np.int64), np.zeros((K, D)), np.zeros((K, D)), np.zeros((K, D)), np.zeros((K, D, 2)))
+        total, mean, variance = np.zeros((3, K, D))
+        return cls(np.zeros(K, np.int64), total, mean, variance, np.zeros((K, D, 2)), np.zeros((K, items or 0)))
 
     @property
     def spent(self) -> int:
@@ -83,6 +88,8 @@ class Statistics(NamedTuple):
     def add(self, arm: int, sample: Floats) -> None:
         """Add a sample, (D,), of an arm."""
         _add(*self, arm, sample)
+        if self.pulls[arm] == self.scores.shape[1]:  # it is known, and ties are to be recognised
+            self.mean[arm] = float(f"{math.fsum(self.scores[arm]) / self.pulls[arm]:.12g}")
 
     def at(self, arms: Any) -> Statistics:
         """Those of some arms, a copy."""
@@ -94,9 +101,11 @@ class Statistics(NamedTuple):
 
     def observation(self, remaining: int, public_seed: int) -> dict[str, NDArray[Any]]:
         """The statistics of a batch of one episode, as an environment shows them: live views."""
-        shown = [array[:, 0] if array.shape[1:2] == (1,) else array for array in self]
+        fields = [name for name in self._fields if name != ("moments" if self.scores.size else "scores")]
+        arrays = [getattr(self, name) for name in fields]
+        shown = [x[:, 0] if x.shape[1:2] == (1,) and name != "scores" else x for name, x in zip(fields, arrays, strict=True)]
         numbers = {"remaining": np.array([[remaining]], np.int64), "public_seed": np.array([[public_seed]], np.int64)}
-        return {name: array[None] for name, array in zip(self._fields, shown, strict=True)} | numbers
+        return {name: array[None] for name, array in zip(fields, shown, strict=True)} | numbers
 
     def means(self) -> Floats:
         """The means of a batch of one episode, (1, K) or (1, K, D), NaN for arms never pulled."""
@@ -106,6 +115,9 @@ class Statistics(NamedTuple):
 
 class Run:
     """The course of an agent.
+
+    Of the columns of a table, a result comes with the place of its row in the order of the session. The agent sees the
+    rows of an arm in that order, each once those before it are there.
 
     Args:
         agent: made for the task.
@@ -117,6 +129,7 @@ class Run:
     Attributes:
         seen: what the agent's decisions rest on. told: how many results have come.
         course: the arms and results in `seen`, in order, of an agent that reads histories; None of any other.
+        ahead: of a table, results that wait for those of earlier rows, {arm: {place: sample}}.
         bank: of an agent that does not resume, all results of each arm in order; it has seen as many as it has wanted.
         arm: the one that it wants next, `UNDECIDED` before it has been asked. left: how often it wants it.
         over: whether it has stopped, or the budget is spent; answer: its final answer then, (K,), and final: the
@@ -131,7 +144,8 @@ class Run:
         self.problem, self.ranked = task.make_problem(), forms_of(agent).ranked
         self._lookahead = task.lookahead() if self.ranked or task.observation == "belief" else None
         self.resumes = bool(getattr(agent, "resumes", True))
-        self.seen = Statistics.of(task.K, task.D)
+        self.seen = Statistics.of(task.K, task.D, task.items)
+        self.ahead: dict[int, dict[int, Floats]] = {}
         self.course: list[Result] | None = [] if task.observation == "history" else None
         self.bank: dict[int, list[Floats]] = {}
         self.told = 0
@@ -154,7 +168,7 @@ class Run:
 
     def begin(self, results: Sequence[Result]) -> None:
         """Begin with results that are there already; an agent that resumes decides after the last one."""
-        if self.resumes:
+        if self.resumes and not self.task.items:
             self._see_at_once(results)
             return
         for result in results:
@@ -168,11 +182,16 @@ class Run:
         self.decide()
         if self.over:
             return
+        if self.task.items:
+            before, results = len(results), self._in_order(results)
+            self.told += before - len(results)
         if self.resumes and len(results) > 1:
             self._see_at_once(results)
             return
         self.told += len(results)
-        if self.resumes:
+        if not results:
+            pass
+        elif self.resumes:
             self._see(*results[0])
         else:
             for arm, sample in results:
@@ -231,6 +250,20 @@ class Run:
         if arm != self.arm or self.left == 0:
             self.arm = UNDECIDED
 
+    def _in_order(self, results: Sequence[Result]) -> list[Result]:
+        """Of a table, the results whose earlier rows are there, these and those that have waited for them."""
+        found = list[Result]()
+        for arm, sample in results:
+            rows = self.ahead.setdefault(arm, {})
+            rows[int(sample[1])] = sample[:1]
+            n = int(self.seen.pulls[arm]) + sum(one == arm for one, _ in found)
+            if not self.resumes:
+                n = len(self.bank.get(arm, ())) + sum(one == arm for one, _ in found)
+            while n in rows:
+                found.append((arm, rows.pop(n)))
+                n += 1
+        return found
+
     def _see_at_once(self, results: Iterable[Result]) -> None:
         """Let an agent that resumes see results of whatever arms: its state is built anew after the last one."""
         for arm, sample in results:
@@ -262,11 +295,11 @@ class Run:
         if isinstance(self.agent, Agent) and self.told == self.seen.spent and self._remaining() == 0:
             self._end(self._ask_agent()[2])
         else:  # results in the bank count for the answer, though the agent has not come to them
-            self._end(self._recommended(self._all()))
+            self._end(self._recommended(self.all_seen()))
 
     def _end(self, answer: Bools | None) -> None:
         """End the run with an answer, by default the plug-in answer."""
-        self.over, self.arm, self.final = True, UNDECIDED, self._all()
+        self.over, self.arm, self.final = True, UNDECIDED, self.all_seen()
         self.answer = self._plug_in(self.seen) if answer is None else answer
 
     @functools.cached_property
@@ -298,7 +331,8 @@ class Run:
         D = () if self.task.D == 1 else (self.task.D,)
         mean, variance = (x.reshape(1, self.task.K, *D) for x in (seen.mean, seen.variance))
         inside = answer[None].astype(np.int8)
-        level = float(self.certifier.levels(seen.pulls[None], mean, variance, inside, seen.moments[None])[0])
+        moments = seen.scores if self.task.items else seen.moments
+        level = float(self.certifier.levels(seen.pulls[None], mean, variance, inside, moments[None])[0])
         if level >= self.share.ratio:
             return 1.0
         return min(level / self.share.ratio + self.share.owed * (self.delta or 0.0), 1.0)
@@ -307,7 +341,7 @@ class Run:
         """Of the budget, -1 if there is none."""
         return -1 if self.task.budget is None else max(self.task.budget - self.seen.spent, 0)
 
-    def _all(self) -> Statistics:
+    def all_seen(self) -> Statistics:
         """What has been seen, and what is in the bank."""
         seen = self.seen.at(slice(None))
         for arm, sample in self._unseen():

@@ -16,6 +16,7 @@ from bandit_envs import Task, measurements
 from bandit_envs.kernels import flag, integer
 
 from . import tables
+from .calling import measured
 from .doubts import about_noise, doubts, rounded
 from .fold import FEWEST_ARMS, State, fold, sample_of
 from .log import ADDED, ASKED, LARGEST, NOTE, TOLD, UNDONE, WITHDRAWN, Event, Log
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
     from sqlalchemy.engine import Connection
 
-__all__ = ["Ask", "Session"]
+__all__ = ["Ask", "Question", "Session"]
 
 
 class Ask(NamedTuple):
@@ -34,6 +35,23 @@ class Ask(NamedTuple):
     number: int  # of the event
     arm: int
     who: str | None
+    item: int | str | None = None  # of a table: the row, by its name or number
+
+
+class Question(int):
+    """What to measure next: the number of the arm, which it is, also as `arm`; of a table, `item`, the row."""
+
+    item: int | str | None
+
+    def __new__(cls, arm: int, item: int | str | None = None) -> Self:
+        made = super().__new__(cls, arm)
+        made.item = item
+        return made
+
+    @property
+    def arm(self) -> int:
+        """The number of the arm."""
+        return int(self)
 
 
 class Session:
@@ -50,7 +68,7 @@ class Session:
         agent: as for `agents.make`: a name, "module:Class", a class, an agent, a function of the task. None: that of
             the session in the store.
         task: an environment, a `Task`, or plain facts as a dict: `problem` and its parameters; `arms`, how many or
-            their names; `range` of a measurement, `sigma` of its noise, or `binary=True`; `budget`, `delta`, both or
+            their names; `items`, rows of a table that all arms are measured on; `range` of a measurement, `sigma` of its noise, or `binary=True`; `budget`, `delta`, both or
             neither; `reserve`, the part of delta that is kept for arms that come later. None: that of the session in
             the store.
         store: path of a file for SQLite, or another address of SQLAlchemy, as "postgresql+psycopg://user@host/name".
@@ -147,8 +165,11 @@ class Session:
 
     # --- the experiment -----------------------------------------------------------------------------------------------
 
-    def ask(self, n: int = 1, who: str | None = None) -> list[int]:
+    def ask(self, n: int = 1, who: str | None = None) -> list[Question]:
         """The arms to measure next, by number; an arm may be there several times.
+
+        Of the columns of a table, each question has the `item` on which the arm is to be measured, and no cell is asked
+        for twice. The rows come in an order that is drawn when the session begins.
 
         There are fewer than `n` where there is nothing more to ask for now: the session is over, see `done`, or it
         waits for the results of questions that are `pending`.
@@ -158,24 +179,29 @@ class Session:
             who: asks, for the history, and so that results find their questions.
         """
         n, who = integer("n", n, 1, 10**6), _person(who)
-        added = self._append(lambda state: [Event(0, ASKED, arm, who=who) for arm in state.wanted(n)])
-        return [int(event.arm or 0) for event in added]
+        added = self._append(lambda state: [Event(0, ASKED, arm, row, who=who) for arm, row in state.cells_wanted(n)])
+        state, tabled = self._state, self.task.items
+        return [Question(int(one.arm or 0), state.item(int(one.value)) if tabled else None) for one in added]
 
-    def tell(self, arm: int | str, value: Any, who: str | None = None) -> None:
+    def tell(self, arm: int | str, value: Any, who: str | None = None, item: int | str | None = None) -> None:
         """Record a result: it answers the oldest question about this arm, if any waits.
 
         Args:
             arm: its number or its name.
             value: what was measured: a number, or as many numbers as an arm has dimensions.
             who: has measured it, for the history.
+            item: of a table, the row, by its name or number, asked for or not; None: that of the oldest question.
 
         Raises:
-            ValueError: for an unknown or withdrawn arm, and for what is no number in the support; nothing is recorded.
+            ValueError: for an unknown or withdrawn arm, for what is no number in the support, and for a cell of a table
+                that there is not, or that has a result; nothing is recorded.
         """
-        self._record([("", arm, value)], who)
+        self._record([("", arm, value, item)], who)
 
-    def tell_all(self, results: Iterable[tuple[int | str, Any]], who: str | None = None) -> int:
+    def tell_all(self, results: Iterable[tuple[Any, ...]], who: str | None = None) -> int:
         """Record results, pairs of an arm and a value as for `tell`: all of them or, where one is wrong, none.
+
+        Of a table they may be triples, of an arm, a value and an item.
 
         Returns:
             How many there were.
@@ -183,7 +209,7 @@ class Session:
         Raises:
             ValueError: as `tell`, naming the first row, from 1, where there are several.
         """
-        return self._record(_placed(results), who)
+        return self._record(_placed(results, bool(self.task.items)), who)
 
     def tell_table(
         self,
@@ -197,6 +223,10 @@ class Session:
         again: bool = False,
     ) -> int:
         """Record the results in a table, all of them or, where one is wrong, none.
+
+        Of arms that are the columns of a table, it may be that table, half filled, wide with the items' names in its
+        index, or long with a column "item". Cells that are known with the same value are left out: so it may be read
+        again when it has grown.
 
         A table that begins with results which are recorded already, as one that is read a second time, is refused:
         they would count twice. So is one that has grown since, and one that this session has exported. Results count
@@ -216,30 +246,45 @@ class Session:
             ValueError: naming the row and the column. FileNotFoundError: if there is no such file.
         """
         found = measurements(table, arm=arm, value=value, index=index, wide=wide)
-        rows: list[tuple[str, str, Any]] = [(f"{found.of}, {row.place}: ", row.arm, row.value) for row in found.rows]
+        rows: list[tuple[str, Any, Any, Any]] = [
+            (f"{found.of}, {one.place}: ", one.arm, one.value, one.item or None if self.task.items else None)
+            for one in found.rows
+        ]
         if self.task.D == 1:
-            rows = [(place, arm, value[0] if len(value) == 1 else value) for place, arm, value in rows]
+            rows = [(place, arm, value[0] if len(value) == 1 else value, item) for place, arm, value, item in rows]
         return self._record(rows, who, found.of, flag("again", again))
 
     def _record(
-        self, rows: Sequence[tuple[str, int | str, Any]], who: str | None, table: str | None = None, again: bool = False
+        self, rows: Sequence[tuple[str, Any, Any, Any]], who: str | None, table: str | None = None, again: bool = False
     ) -> int:
         """Record results.
 
         Args:
-            rows: triples of their place for errors, an arm and a value. who: has measured them.
+            rows: of their place for errors, an arm, a value, and the item or None. who: has measured them.
             table: in which they stand, for the history. again: whether they may have been recorded from there before.
         """
         who, text = _person(who), None if table is None else tables.read_from(table)
 
         def events(state: State) -> list[Event]:
-            new, taken = list[Event](), set[int]()
-            for place, arm, value in rows:
+            new, taken, cells = list[Event](), set[int](), dict(state.cells) if self.task.items else {}
+            for place, arm, value, item in rows:
+                row = None
                 try:
                     one, sample = state.arm(arm), sample_of(self.task, value)
+                    if item is not None and not self.task.items:
+                        raise ValueError(f"there are no items in this session, got item={item!r:.200}")
+                    if self.task.items:
+                        row = state.row(one, item, who, taken)
+                        known = cells.setdefault((one, row), sample)
+                        if (one, row) in state.cells or known is not sample:
+                            if table is not None and known == sample:
+                                continue
+                            cell = f"{state.names[one]!r:.80} on the item {state.item(row)!r:.80}"
+                            raise ValueError(f"{cell} has the result {known:g} already: undo that first")
+                        sample = sample, row
                 except ValueError as error:
                     raise ValueError(f"{place}{error}") from None
-                about = state.ask_answered_by(one, who, taken)
+                about = state.ask_answered_by(one, who, taken, row)
                 taken |= set() if about is None else {about}
                 new.append(Event(0, TOLD, one, sample, about, who, text))
             if table is not None and state.remaining is not None and len(new) > state.remaining:
@@ -247,7 +292,7 @@ class Session:
                     f"{table}: {len(new)} results, and the budget leaves {state.remaining}. Results count as part of "
                     "the budget, and those beyond it would not count in the answer: begin a session with a larger one"
                 )
-            if table is not None and not again:
+            if table is not None and not again and not self.task.items:
                 tables.refuse_repeated(state, table, new)
             return new
 
@@ -334,7 +379,11 @@ class Session:
     def pending(self) -> list[Ask]:
         """The questions that wait for their results, in order."""
         with self._now() as state:
-            return [Ask(number, arm, who) for number, (arm, who) in state.asks.items()]
+            row = state.row_asked
+            return [
+                Ask(number, arm, who, state.item(row[number]) if number in row else None)
+                for number, (arm, who) in state.asks.items()
+            ]
 
     def next(self) -> int | None:
         """The arm that would be asked for next, without asking; None where there is none."""
@@ -389,6 +438,7 @@ class Session:
         """
 
         def added(state: State) -> list[Event]:
+            self._refuse_tables()
             _refuse_after_the_end(state)
             new = str(len(state.names)) if name is None else checked_name(name)
             if (known := state.number.get(new)) is not None:
@@ -411,6 +461,7 @@ class Session:
 
         def withdrawn(state: State) -> list[Event]:
             one = state.arm(arm)
+            self._refuse_tables()
             _refuse_after_the_end(state)
             if len(state.active) == FEWEST_ARMS:
                 raise ValueError(
@@ -419,6 +470,45 @@ class Session:
             return [Event(0, WITHDRAWN, one)]
 
         self._append(withdrawn)
+
+    def _refuse_tables(self) -> None:
+        """Refuse to change the arms of a table, whose certificate is of all of them from the first row on."""
+        if self.task.items:
+            raise ValueError("arms that are the columns of a table cannot come or go: begin another session with them")
+
+    def run(
+        self,
+        measure: Callable[..., Any],
+        workers: int = 1,
+        *,
+        retries: int = 2,
+        timeout: float | None = None,
+        failed: float | None = None,
+        who: str = "run",
+    ) -> int:
+        """Measure by a function until the session is `done`, several at a time, and record each result as it comes.
+
+        It can be killed and called again: questions of this `who` that wait are measured first, and no cell of a table
+        that has a result is measured again.
+
+        Args:
+            measure: `measure(arm, item)`, of the arm's name, and the item's name or number; of arms that are no columns
+                of a table, `measure(arm)`. It returns the value, or is a coroutine function that does.
+            workers: how many at a time, in threads, or as tasks of one event loop.
+            retries: how often a measurement that fails, or takes too long, is tried again, after 0.1, 0.2, 0.4, .. s.
+            timeout: seconds that one try may take; None: any. A thread that takes longer is left alone.
+            failed: what a measurement counts that has failed every time; None: the error is raised, once what else is
+                being measured has been recorded; its question waits.
+            who: asks and tells. Runs at the same time need different names.
+
+        Returns:
+            How many results were recorded.
+
+        Raises:
+            ValueError: for bad arguments, and for a value that is no measurement.
+            Exception: what `measure` has raised, with a note of the arm and the item.
+        """
+        return measured(self, measure, workers, retries, timeout, failed, who)
 
     # --- the history --------------------------------------------------------------------------------------------------
 
@@ -553,8 +643,8 @@ def _undoing(event: Event) -> Event:
     return Event(0, UNDONE, event.arm, about=event.number)
 
 
-def _placed(results: Any) -> list[tuple[str, Any, Any]]:
-    """Results as triples of their place, "" of a single one, an arm and a value.
+def _placed(results: Any, tabled: bool) -> list[tuple[str, Any, Any, Any]]:
+    """Results with their place, "" of a single one: an arm, a value, and an item or, where none is named, None.
 
     Raises:
         ValueError: naming the first that is no pair of an arm and a value, from 1.
@@ -564,9 +654,9 @@ def _placed(results: Any) -> list[tuple[str, Any, Any]]:
     except TypeError:
         raise ValueError(f"results must be pairs of an arm and a value, got {results!r:.200}") from None
     for i, row in enumerate(rows, 1):
-        if isinstance(row, (str, bytes)) or not hasattr(row, "__len__") or len(row) != 2:
+        if isinstance(row, (str, bytes)) or not hasattr(row, "__len__") or not 2 <= len(row) <= 2 + tabled:
             raise ValueError(f"row {i}: a result must be a pair of an arm and a value, got {row!r:.200}")
-    return [(f"row {i}: " if len(rows) > 1 else "", arm, value) for i, (arm, value) in enumerate(rows, 1)]
+    return [(f"row {i}: " if len(rows) > 1 else "", *row, *(None,) * (3 - len(row))) for i, row in enumerate(rows, 1)]
 
 
 def _person(who: Any) -> str | None:

@@ -28,7 +28,7 @@ __all__ = ["FACTS", "Setup", "checked_name", "suggested", "task_from_facts"]
 FORMAT = 1
 UNFIT = object()  # in place of the JSON form of what has none
 RULES = ("budget", "delta", "max_pulls")
-FACTS = ("problem", "arms", "range", "sigma", "binary", "dimensions", "independent", "reserve", *RULES)
+FACTS = ("problem", "arms", "items", "range", "sigma", "binary", "dimensions", "independent", "reserve", *RULES)
 # What each fact in a store is, as JSON is read.
 KINDS: dict[str, Any] = {"agent": str | None, "parameters": dict | None, "task": str, "names": list, "public_seed": int}
 
@@ -38,7 +38,8 @@ def task_from_facts(facts: Mapping[str, Any]) -> tuple[Task, list[str] | None]:
 
     Args:
         facts: `problem`, its name, and its parameters by their names; `arms`, how many there are or a list of their
-            names; what is known of a measurement: `range`, its lowest and highest value, or `sigma`, the standard
+            names; `items`, how many rows of a table or a list of their names, where all arms are measured on the same
+            ones, each once: what is true is then the mean over all of them; what is known of a measurement: `range`, its lowest and highest value, or `sigma`, the standard
             deviation of its noise, or `binary=True` where it is 0 or 1; `budget`, how many measurements there may be,
             `delta`, the allowed error probability, neither or both; `max_pulls`; `dimensions` of a measurement, and
             `independent=True` where these are known not to depend on each other; `reserve`, see `Setup`.
@@ -76,6 +77,12 @@ def task_from_facts(facts: Mapping[str, Any]) -> tuple[Task, list[str] | None]:
         sample = {"distribution": "resampled", "support": (low, high), "sigma": given.get("sigma", (high - low) / 2)}
     elif "sigma" in known:
         sample = {"distribution": "gaussian", "support": None, "sigma": given["sigma"]}
+    items = None
+    if "items" in given:
+        if "sigma" in given or given.get("dimensions", 1) != 1:
+            raise ValueError("with items, a measurement is one number in a range: leave out sigma and dimensions")
+        items = given["items"] if isinstance(given["items"], int) else len(item_names(given["items"]))
+        sample = {"distribution": "shared", "support": sample["support"], "sigma": sample["sigma"], "items": items}
     rules = {name: given[name] for name in RULES if name in given}
     parameters = {name: given[name] for name in kind.parameters if name in given}
     D = given.get("dimensions", 1)
@@ -83,6 +90,22 @@ def task_from_facts(facts: Mapping[str, Any]) -> tuple[Task, list[str] | None]:
         D = np.atleast_2d(np.asarray(parameters["A"], np.float64)).shape[1]
     dependent = not flag("independent", given.get("independent", False))
     return Task(given["problem"], parameters, K=arms, D=D, **sample, **rules, dependent=dependent), names
+
+
+def item_names(items: Any) -> list[str] | None:
+    """The names of the rows that all arms share; None where they have numbers alone.
+
+    Raises:
+        ValueError: for what is neither a number nor different names.
+    """
+    if items is None or (isinstance(items, int) and not isinstance(items, bool)):
+        return None
+    if isinstance(items, (str, bytes, Mapping, Set)) or not hasattr(items, "__len__"):
+        raise ValueError(f"items must be a number of rows, or a list of their names, got {items!r:.200}")
+    found = [str(one).strip() for one in items]
+    if not found or not all(found) or len(set(found)) < len(found):
+        raise ValueError(f"items must have different names, none empty, got {items!r:.200}")
+    return found
 
 
 def checked_names(names: Any, K: int) -> list[str]:
@@ -125,6 +148,7 @@ class Setup:
         agent: text that stands for the agent, None where only the object itself does. parameters: of the agent.
         make: makes the agent for a task, and the task as the agent takes it.
         reserve: the part of delta that is kept for arms that are added, or compared, later, in [0, 1); see `promise`.
+        items: names of the rows that all arms share; None where there are none, or numbers alone.
     """
 
     task: Task
@@ -134,14 +158,16 @@ class Setup:
     parameters: dict[str, Any] | None
     make: Callable[[Task], tuple[Any, Task]]
     reserve: float = 0.0
+    items: list[str] | None = None
 
     @classmethod
     def of(
         cls, agent: Any, source: Any, names: Sequence[Any] | None, public_seed: int | None, trust: bool = False
     ) -> Setup:
         """The facts as a user gives them; see `Session`."""
-        reserve = 0.0
+        reserve, items = 0.0, None
         if isinstance(source, Mapping):
+            items = item_names(source.get("items"))
             reserve = number("reserve", 0.0 if source.get("reserve") is None else source["reserve"], 0, 1, below=True)
             task, named = task_from_facts(source)
             names = named if names is None else names
@@ -155,7 +181,7 @@ class Setup:
         made, task = maker(task)
         text, parameters = _described(agent, recipe, truth, made)
         seed = fresh_root() if public_seed is None else integer("public_seed", public_seed, 0, 2**63 - 1)
-        return cls(task, checked_names(names, task.K), seed, text, parameters, maker, reserve)
+        return cls(task, checked_names(names, task.K), seed, text, parameters, maker, reserve, items)
 
     @classmethod
     def from_facts(cls, facts: Mapping[str, Any], agent: Any = None, trust: bool = False) -> Setup:
@@ -196,7 +222,7 @@ class Setup:
         maker = functools.partial(_made, recipe, {})
         names, seed = checked_names(facts["names"], task.K), integer("public_seed", facts["public_seed"], 0, 2**63 - 1)
         reserve = number("reserve", facts.get("reserve", 0.0), 0, 1, below=True)
-        return cls(task, names, seed, facts["agent"], parameters, maker, reserve)
+        return cls(task, names, seed, facts["agent"], parameters, maker, reserve, item_names(facts.get("items")))
 
     def facts(self) -> dict[str, Any]:
         """What a store keeps."""
@@ -208,6 +234,7 @@ class Setup:
             "names": self.names,
             "public_seed": self.public_seed,
             **({"reserve": self.reserve} if self.reserve else {}),
+            **({"items": self.items} if self.items else {}),
         }
 
     def refuse_other(self, new: Setup, names: bool, seed: bool) -> None:
@@ -334,6 +361,8 @@ def _differing(name: str, there: Any, wanted: Any) -> list[str]:
 def suggested(task: Task) -> str:
     """The name of an agent for a task, where nobody names one."""
     certified = task.problem in recipe_of("evidence").solves
+    if task.items and certified:
+        return "paired-elimination"
     if task.budget is None and task.delta is not None and certified:
         return "evidence"
     if PROBLEMS.find(task.problem).local:

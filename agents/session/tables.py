@@ -14,7 +14,7 @@ import numpy as np
 from ..core.optional import pandas
 from .doubts import about_noise
 from .fold import State
-from .log import Event
+from .log import ASKED, Event
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -27,14 +27,18 @@ FEW = 3  # fewer results that agree, as those of two small tables may by chance,
 def history_table(state: State, events: Sequence[Event]) -> DataFrame:
     """The table of some events; see `Session.history`."""
     pd, D, arms = pandas(), state.setup.task.D, [event.arm for event in events]
-    values = np.array([np.full(D, np.nan) if event.value is None else np.atleast_1d(event.value) for event in events])
+    tabled = bool(state.setup.task.items)  # a question has its row in the place of a value, a result behind it
+    shown = [None if event.value is None or tabled and event.kind == ASKED else event.value for event in events]
+    values = np.array([np.full(D, np.nan) if one is None else np.atleast_1d(one)[:D] for one in shown])
     values = values.reshape(len(events), D)
+    rows = [None if event.value is None or not tabled else int(np.atleast_1d(event.value)[-1]) for event in events]
     columns: dict[str, Any] = {
         "event": np.array([event.number for event in events], np.int64),
         "at": pd.to_datetime([event.at for event in events], utc=True),
         "kind": [event.kind for event in events],
         "arm": pd.array(arms, dtype="Int64"),
         "name": [None if arm is None else state.names[arm] for arm in arms],
+        **({"item": [None if row is None else state.item(row) for row in rows]} if tabled else {}),
         **{"value" if D == 1 else f"value_{d}": values[:, d] for d in range(D)},
         "about": pd.array([event.about for event in events], dtype="Int64"),
         "who": [event.who for event in events],

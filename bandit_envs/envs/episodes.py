@@ -47,7 +47,7 @@ def _seen(rows, pulls, mean, out):
 
 @jit
 def _in_order(out, slots, table, order):
-    """Put tables (n, K, N + 1), or one (1, K, N + 1), into out[slots], with their first N columns in the orders (n, N)."""
+    """Put tables (n, K, N + 1), or one (1, K, N + 1), into out[slots], their first N columns in the orders (n, N)."""
     N = order.shape[1]
     for i in range(len(slots)):
         one, to = table[i if len(table) > 1 else 0], out[slots[i]]
@@ -120,7 +120,7 @@ class Episodes:
         arms, fixed = setting.source.arms, setting.fixed
         self._split = arms.split if task.pull == "coordinate" else None
         pulled = arms if self._split is None else arms.coordinates()  # for the simulator each coordinate is an arm
-        self._tabled = bool(task.items)
+        self._items = task.items or 0  # rows of a table
         self.once, self.slots = np.ones(count, np.int64), np.arange(count)
         self._answers_shape = (count, task.K)
         # One row of truth, means and parameters for all episodes, or a row for each.
@@ -199,13 +199,13 @@ class Episodes:
         else:
             means = np.broadcast_to(fixed.arms.means, (len(rows), *fixed.arms.means.shape))
             table = fixed.arms.parameters[None]
-            table = table if self._tabled else np.broadcast_to(table, (len(rows), *table.shape[1:]))
+            table = table if self._items else np.broadcast_to(table, (len(rows), *table.shape[1:]))
         if self.setting.shuffle_arms:
             order = np.argsort(rng.uniforms(key, episode, self.K, stream=rng.SHUFFLE)[..., 0], axis=1)
             table = np.take_along_axis(table, order[:, :, None], axis=1)
             means = np.take_along_axis(means, order if means.ndim == 2 else order[:, :, None], axis=1)
-        if self._tabled:
-            _in_order(self._rows, rows, table.copy(), rng.orders(key, episode, self.setting.task.items))
+        if self._items:
+            _in_order(self._rows, rows, table.copy(), rng.orders(key, episode, self._items))
         else:
             self._rows[rows] = table if self._split is None else self._split(table)
         self.means[rows] = means

@@ -25,6 +25,6 @@ from .tables import Measurement, Measurements, measurements
 
 __all__ = [
     "Arms", "Bernoulli", "Captions", "Categorical", "DISTRIBUTIONS", "Gaussian", "INSTANCES", "Instance", "Measurement",
-    "Measurements", "Polyhedra", "PromptSelection", "Registry", "Resampled", "Shared", "Sampler", "Tabulated", "Uniform",
-    "captions", "from_table", "measurements", "register_distribution", "register_instance", "register_law",
+    "Measurements", "Polyhedra", "PromptSelection", "Registry", "Resampled", "Sampler", "Shared", "Tabulated",
+    "Uniform", "captions", "from_table", "measurements", "register_distribution", "register_instance", "register_law",
 ]  # fmt: skip

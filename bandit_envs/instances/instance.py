@@ -116,7 +116,9 @@ def from_table(
     table = measurements(path, arm=arm, value=value, index=index, wide=wide)
     if flag("shared", shared):
         if distribution not in (None, Shared.distribution):
-            raise ValueError(f"shared=True is a distribution of its own, got distribution={distribution!r:.200} with it")
+            raise ValueError(
+                f"shared=True is a distribution of its own, got distribution={distribution!r:.200} with it"
+            )
         _, scores = shared_scores(table, missing)
         return Instance(Shared(scores, support), name, OF_TABLES, tuple(table.arms))
     if support is not None or missing is not None:

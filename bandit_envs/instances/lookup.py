@@ -64,8 +64,8 @@ INSTANCES = _Instances(
         "table": NamedInstance(
             from_table,
             "",
-            "a table of measurements, CSV or Parquet: parameters path, arm, value, index, distribution, name, wide, shared, support, "
-            "missing",
+            "a table of measurements, CSV or Parquet: parameters path, arm, value, index, distribution, name, wide, "
+            "shared, support, missing",
             True,
         ),
         **PAPERS,

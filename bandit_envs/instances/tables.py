@@ -25,7 +25,12 @@ __all__ = ["Measurement", "Measurements", "measurements", "shared_scores"]
 
 MISSING = ("", "na", "n/a", "nan", "none", "null")  # cells that are empty, whatever their case
 DECIMAL_COMMA = re.compile(r"\s*[-+]?\d*,\d+\s*")
-ARMS, VALUE, ITEM, UNDONE = ("name", "arm"), "value", "item", "undone"  # columns of a long table, as a session exports it
+ARMS, VALUE, ITEM, UNDONE = (
+    ("name", "arm"),
+    "value",
+    "item",
+    "undone",
+)  # columns of a long table, as a session exports it
 
 
 AS_WIDE = (
@@ -167,7 +172,9 @@ def shared_scores(found: Measurements, missing: float | None = None) -> tuple[li
     scores = np.full((len(items), len(arms)), math.nan)
     for one in found.rows:
         if not one.item:
-            raise ValueError(f"{found.of}, {one.place}: rows of a long table are shared by the names in a column 'item'")
+            raise ValueError(
+                f"{found.of}, {one.place}: rows of a long table are shared by the names in a column 'item'"
+            )
         if len(one.value) > 1:
             raise ValueError(f"{found.of}, {one.place}: a shared row has one score for each arm, got {one.value}")
         cell = items[one.item], arms[one.arm]

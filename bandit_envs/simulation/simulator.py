@@ -163,7 +163,7 @@ def by_routine(address, sim, e, a, o, m, times):
 
 @part
 def pull_items(sim, e, a, o, m, times):
-    """Pull arm a of episode e, whose entry is o and which has m pulls: its next rows of a shared table, then its mean."""
+    """Pull arm a of episode e, whose entry is o and which has m pulls: its next rows of a table, then its mean."""
     items, table, left, t, s = sim.rules.items, sim.parameters, times, m, 0.0
     at = np.int64((o if sim.rules.own else a) * np.uint64(sim.rules.columns))
     while left > 0 and t < items:

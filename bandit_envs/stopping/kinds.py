@@ -16,8 +16,8 @@ from .boundaries import COMMON, D_AT, LEVELS_SCRATCH, refresh
 from .crossing import crossing_scratch_size
 from .decided import all_good_decided, threshold_decided, top_k_decided, weighed
 from .levels import each_exactly, left_out_exactly
-from .paired import all_good_paired, threshold_paired, top_k_paired
 from .nearest import all_good_nearest, threshold_nearest, top_k_nearest
+from .paired import all_good_paired, threshold_paired, top_k_paired
 from .polyhedral import polyhedral_nearest
 from .swaps import swaps_exactly, swaps_level
 

@@ -8,15 +8,15 @@ the table is -e at most, its mean in the n-th row, given those before, is at mos
 
     m_n = (-N e - S_{n-1}) / (N - n + 1),    S the sum of D so far,
 
-and the capital prod (1 + l_n (D_n - m_n)), 0 <= l_n < 1 / (q + m_n), is a supermartingale (Waudby-Smith & Ramdas, NeurIPS
-2020, section 3): it ever reaches x with probability 1 / x at most. The same holds of a mean of several. Where the rows
-that are left cannot make up for the lead, no table has such a mean, and the capital is inf.
+and the capital prod (1 + l_n (D_n - m_n)), 0 <= l_n < 1 / (q + m_n), is a supermartingale (Waudby-Smith & Ramdas,
+NeurIPS 2020, section 3): it ever reaches x with probability 1 / x at most. Where the rows that are left cannot make up
+for the lead, no table has such a mean, and the capital is inf.
 
 The bet is predictable: l = h / (v + h^2), h what the rows before have D exceed m by, and v how much scores differ in a
 row. The bets of one process may be on several i, one in each row, if the null says the same of all of them.
 
-BestArm    The null "b is the best" says so of all i, with e = 0: the bets against b are on the leader in each row, or on
-           the runner-up where b leads. An arm is out for good when the capital against it is 1 / delta; never because
+BestArm    The null "b is the best" says so of all i, with e = 0: the bets against b are on the leader in each row, or
+           on the runner-up where b leads. An arm is out for good when the capital against it is 1 / delta; never because
            another is within epsilon of it: errors of epsilon would add up along a chain. It ends when the leader c is
            at most epsilon worse than each arm b that is left: when the same bets, with e = epsilon in the rows in which
            they were on c, have made 1 / delta. Where b is the best, both capitals are at most that of these bets with
@@ -98,10 +98,10 @@ def table_of(numbers, K, scratch, squares):
     middle, end = at + squares * squares, at + 2 * squares * squares
     first, second = scratch[at:middle].reshape((squares, squares)), scratch[middle:end].reshape((squares, squares))
     n = len(numbers)
-    return Table(
-        scratch[:SIZE], arms[0], arms[1], arms[2], arms[3], arms[4], arms[5], arms[6], first,
-        second, int(numbers[n - 4]), numbers[n - 3], numbers[n - 2], numbers[n - 1],
-    )  # fmt: skip
+    N, low, width, delta = int(numbers[n - 4]), numbers[n - 3], numbers[n - 2], numbers[n - 1]
+    head, better, far = scratch[:SIZE], arms[5], arms[6]
+    known = arms[0], arms[1], arms[2], arms[3], arms[4]
+    return Table(head, *known, better, far, first, second, N, low, width, delta)
 
 
 @inlined
@@ -133,10 +133,10 @@ def is_next(T, pulls):
     """Whether all arms that still count have shown the next row."""
     if T.head[OVER] != 0.0 or T.head[ROWS] >= T.N:
         return False
+    shown = True
     for i in range(len(pulls)):
-        if T.counts[i] != 0.0 and pulls[i] <= T.head[ROWS]:
-            return False
-    return True
+        shown &= T.counts[i] == 0.0 or pulls[i] > T.head[ROWS]
+    return shown
 
 
 @inlined

@@ -1,0 +1,138 @@
+"""`Session.run`: a function measures what the session asks for, in threads or as tasks of an event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from typing import TYPE_CHECKING, Any
+
+from bandit_envs.kernels import integer, number
+
+if TYPE_CHECKING:
+    from .session import Session
+
+__all__ = ["measured"]
+
+FIRST_PAUSE = 0.1  # seconds before a measurement is tried again; twice as many each time
+Cell = tuple[int, int | str | None]
+
+
+def measured(
+    session: Session,
+    measure: Callable[..., Any],
+    workers: int,
+    retries: int,
+    timeout: float | None,
+    failed: float | None,
+    who: str,
+) -> int:
+    """See `Session.run`."""
+    if not callable(measure):
+        raise ValueError(f"measure must be a function of an arm (and an item), got {measure!r:.200}")
+    workers, retries = integer("workers", workers, 1, 10_000), integer("retries", retries, 0, 1000)
+    timeout = None if timeout is None else number("timeout", timeout, 0, above=True)
+    if failed is not None and session.task.support is not None:
+        failed = number("failed", failed, *session.task.support)
+    names, tabled, recorded = session.names, bool(session.task.items), 0
+    waiting: list[Cell] = [(ask.arm, ask.item) for ask in session.pending if ask.who == who]
+    running: dict[Future[Any], Cell] = {}
+    error: BaseException | None = None
+    with Caller(measure, retries, timeout) as call, ThreadPoolExecutor(workers, "measure") as pool:
+        try:
+            while True:
+                free = workers - len(running) - len(waiting)
+                if error is None and free > 0:
+                    waiting += [(one.arm, one.item) for one in session.ask(free, who)]
+                for arm, item in waiting[: workers - len(running)] if error is None else []:
+                    given = (names[arm], item) if tabled else (names[arm],)
+                    running[pool.submit(call, *given)] = arm, item
+                waiting = waiting[len(running) :] if error is None and len(waiting) > workers else []
+                if not running:
+                    break
+                for done in wait(running, return_when=FIRST_COMPLETED).done:
+                    arm, item = running.pop(done)
+                    value, problem = failed, done.exception()
+                    if problem is None:
+                        value = done.result()
+                    elif failed is None or not isinstance(problem, Exception):
+                        error = error or problem
+                        problem.add_note(f"measuring {names[arm]!r:.80}" + (f" on the item {item!r:.80}" if tabled else ""))
+                        continue
+                    try:
+                        session.tell(arm, value, who, item)
+                        recorded += 1
+                    except ValueError as wrong:
+                        error = error or wrong
+        except BaseException:  # interrupted: what is being measured is lost, and asked for again
+            call.stopped.set()
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+    if error is not None:
+        raise error
+    return recorded
+
+
+class Caller:
+    """Calls a function, or awaits it on an event loop of its own, and again where that fails."""
+
+    def __init__(self, measure: Callable[..., Any], retries: int, timeout: float | None) -> None:
+        self.measure, self.retries, self.timeout = measure, retries, timeout
+        called = measure if inspect.isroutine(measure) else getattr(type(measure), "__call__", measure)
+        self.awaited = inspect.iscoroutinefunction(measure) or inspect.iscoroutinefunction(called)
+        self.stopped = threading.Event()
+        self.loop = asyncio.new_event_loop()
+
+    def __enter__(self) -> Caller:
+        if self.awaited:
+            threading.Thread(target=self.loop.run_forever, name="measure", daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.awaited:
+            self.loop.call_soon_threadsafe(self.loop.stop)
+        else:
+            self.loop.close()
+
+    def __call__(self, *given: Any) -> Any:
+        pause = FIRST_PAUSE
+        for left in range(self.retries, -1, -1):
+            try:
+                return self._once(given)
+            except Exception:
+                if not left or self.stopped.is_set():
+                    raise
+                time.sleep(pause)
+                pause *= 2
+        return None
+
+    def _once(self, given: tuple[Any, ...]) -> Any:
+        """One try."""
+        if self.awaited:
+            task = asyncio.run_coroutine_threadsafe(self.measure(*given), self.loop)
+        elif self.timeout is None:
+            return self.measure(*given)
+        else:
+            task = Future()
+            threading.Thread(target=self._into, args=(task, given), daemon=True).start()
+        try:
+            return task.result(self.timeout)
+        except TimeoutError:
+            if task.done():
+                raise
+            task.cancel()
+            raise TimeoutError(f"a measurement has taken more than {self.timeout:g} s") from None
+
+    def _into(self, task: Future[Any], given: tuple[Any, ...]) -> None:
+        """Measure, and put the result into a future, unless nobody waits for it any more."""
+        try:
+            value = self.measure(*given)
+        except BaseException as error:
+            if not task.cancelled():
+                task.set_exception(error)
+        else:
+            if not task.cancelled():
+                task.set_result(value)
