@@ -71,6 +71,9 @@ class New(Action, Generic[Options]):
     module:Class."""
     arms: Annotated[tuple[str, ...], arg(metavar="N | NAME [NAME ...] | FILE", help_behavior_hint="")] = ()
     """How many arms there are, or their names, or a text file with a name in each line."""
+    items: Annotated[tuple[str, ...], arg(metavar="N | FILE", help_behavior_hint="")] = ()
+    """All arms are measured on the same rows of a table, each once: how many, or a text file with a name in each
+    line."""
     range: Annotated[tuple[float, float] | None, arg(metavar="LOW HIGH", help_behavior_hint="")] = None
     """The lowest and the highest value that a measurement can have."""
     sigma: Number = None
@@ -116,6 +119,7 @@ class New(Action, Generic[Options]):
         """The facts that the options give."""
         known, own = problem_options(), {name: getattr(self, name) for name in FACTS if hasattr(self, name)}
         own |= {"binary": self.binary or None, "independent": self.independent or None, "arms": arms_of(self.arms)}
+        own["items"] = arms_of(self.items, "--items")
         given = {name: from_json(name, x) if known[name].kind is None else x for name, x in self.parameters.items()}
         return given | {name: value for name, value in own.items() if value is not None}
 
@@ -133,7 +137,7 @@ class Ask(Action):
         with self.opened() as session:
             names, before = session.names, session.pending
             for arm in (arms := session.ask(self.n, self.who)):
-                print(names[arm])
+                print(names[arm] if arm.item is None else f"{names[arm]}\t{arm.item}")
             if not arms:
                 tell_why(session)
             elif before:
@@ -148,6 +152,8 @@ class Tell(Action):
     """The arm, by its name or number."""
     value: Positional[Annotated[tuple[str, ...], arg(metavar="VALUE")]]
     """What was measured; several numbers where an arm has several dimensions."""
+    item: Annotated[str | None, arg(metavar="ITEM", help_behavior_hint="")] = None
+    """Of a table, the row, by its name or number; left out: that of the oldest question about the arm."""
     who: Who = None
     """Who has measured it."""
 
@@ -158,7 +164,7 @@ class Tell(Action):
             wanted = f"a number, with a point for decimals as in 8.5, got {' '.join(self.value)!r:.80}"
             raise ValueError(f"a measurement is {wanted}") from None
         with self.opened() as session:
-            session.tell(self.arm, value[0] if len(value) == 1 else value, self.who)
+            session.tell(self.arm, value[0] if len(value) == 1 else value, self.who, self.item)
             print_state(session)
 
 

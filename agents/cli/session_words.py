@@ -22,7 +22,7 @@ MOST_NAMES = 40  # of arms in a line
 TOLD = {"Threshold": ("threshold",), "TopK": ("k",), "AllGood": ("epsilon",)}
 
 
-def arms_of(words: tuple[str, ...]) -> int | list[str] | None:
+def arms_of(words: tuple[str, ...], option: str = "--arms") -> int | list[str] | None:
     """How many arms, or their names, from the words of an option, or the lines of a file."""
     if len(words) != 1:
         return list(words) or None
@@ -31,7 +31,7 @@ def arms_of(words: tuple[str, ...]) -> int | list[str] | None:
     path = Path(words[0])
     if not path.is_file():
         raise ValueError(
-            f"--arms must be a number, two names or more, or a file with a name in each line, got {words[0]!r}"
+            f"{option} must be a number, two names or more, or a file with a name in each line, got {words[0]!r}"
         )
     return [line.strip() for line in path.read_text(encoding="utf-8-sig").splitlines() if line.strip()]
 
@@ -105,7 +105,7 @@ def tell_why(session: Any) -> None:
 def asked(session: Any, asks: Sequence[Any]) -> str:
     """The arms of some questions."""
     names = session.names
-    return _some([names[ask.arm] for ask in asks])
+    return _some([names[ask.arm] + ("" if ask.item is None else f" on {ask.item}") for ask in asks])
 
 
 def answer(session: Any) -> str:
@@ -129,7 +129,7 @@ def question(task: Any) -> str:
         parts.append(f"measurements {f'{low:g} or' if binary else f'from {low:g} to'} {high:g}")
         if not binary and task.sigma != (high - low) / 2:
             parts.append(f"noise {task.sigma:g}")
-    for name in ("budget", "delta", "max_pulls"):
+    for name in ("items", "budget", "delta", "max_pulls"):
         if (value := getattr(task, name)) is not None:
             parts.append(f"{name} {value:g}" if name == "delta" else f"{name} {value:,}")
     return " · ".join(part.rstrip(": ") for part in parts)

@@ -60,7 +60,9 @@ def measured(
                         value = done.result()
                     elif failed is None or not isinstance(problem, Exception):
                         error = error or problem
-                        problem.add_note(f"measuring {names[arm]!r:.80}" + (f" on the item {item!r:.80}" if tabled else ""))
+                        problem.add_note(
+                            f"measuring {names[arm]!r:.80}" + (f" on the item {item!r:.80}" if tabled else "")
+                        )
                         continue
                     try:
                         session.tell(arm, value, who, item)
@@ -81,7 +83,7 @@ class Caller:
 
     def __init__(self, measure: Callable[..., Any], retries: int, timeout: float | None) -> None:
         self.measure, self.retries, self.timeout = measure, retries, timeout
-        called = measure if inspect.isroutine(measure) else getattr(type(measure), "__call__", measure)
+        called = type(measure).__call__  # of an object that can be called
         self.awaited = inspect.iscoroutinefunction(measure) or inspect.iscoroutinefunction(called)
         self.stopped = threading.Event()
         self.loop = asyncio.new_event_loop()

@@ -199,7 +199,10 @@ class State:
 
     def cells_wanted(self, count: int) -> list[tuple[int, int | None]]:
         """The arms to ask for next, each with its row of a table: the next without a result or question; else None."""
-        found, taken = list[tuple[int, int | None]](), {(arm, self.row_asked.get(n)) for n, (arm, _) in self.asks.items()}
+        found, taken = (
+            list[tuple[int, int | None]](),
+            {(arm, self.row_asked.get(n)) for n, (arm, _) in self.asks.items()},
+        )
         for arm in self.wanted(count):
             rows = (row for row in self.order.tolist() if (arm, row) not in self.cells and (arm, row) not in taken)
             if (row := next(rows, None)) is not None or not self.setup.task.items:
@@ -296,7 +299,9 @@ class State:
             return self.row_asked[about]
         if isinstance(item, str) and (items is not None or not item.strip().isdecimal()):
             if item.strip() not in (items or ()):
-                raise ValueError(f"there is no item {item!r:.200}; they are {', '.join(items or [f'0 .. {N - 1}'])!s:.200}")
+                raise ValueError(
+                    f"there is no item {item!r:.200}; they are {', '.join(items or [f'0 .. {N - 1}'])!s:.200}"
+                )
             found = (items or []).index(item.strip())
         else:
             found = integer("item", int(item) if isinstance(item, str) else item, 0, N - 1)

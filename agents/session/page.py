@@ -47,7 +47,7 @@ def state(session: Session, find: str = "") -> dict[str, Any]:
     table, task = session.arms(), session.task
     columns = {name: table[name].to_numpy() for name in table.columns}
     ahead, done = session.next(), session.done
-    pending = [{"event": ask.number, "arm": ask.arm, "who": ask.who} for ask in session.pending]
+    pending = [{"event": ask.number, "arm": ask.arm, "item": ask.item, "who": ask.who} for ask in session.pending]
     boundary, unsure = session.boundary, session.unsure()
     near = np.where(columns["withdrawn"], np.inf, unsure)
     near[columns["pending"] > 0] = -2
@@ -66,7 +66,7 @@ def state(session: Session, find: str = "") -> dict[str, Any]:
     for row in records:
         undoable = not row["undone"] and (row["kind"] in ("told", "arm withdrawn") or row["event"] in waiting)
         value = [row[name] for name in row if str(name).startswith("value") and not np.isnan(row[name])]
-        names = ("event", "kind", "name", "about", "who", "text", "undone")
+        names = ("event", "kind", "name", *(["item"] if task.items else []), "about", "who", "text", "undone")
         events.append({name: _plain(row[name]) for name in names} | {"value": value, "undoable": undoable})
     sure = np.flatnonzero((columns["pulls"] > 0) & ~columns["withdrawn"] & np.isfinite(unsure))
     least = None if not len(sure) else int(sure[np.argmin(unsure[sure])])
@@ -85,6 +85,7 @@ def state(session: Session, find: str = "") -> dict[str, Any]:
         "doubts": session.doubts,
         "done": done,
         "dimensions": task.D,
+        "items": task.items,
         "support": None if task.distribution == "gaussian" else task.support,
         "next": None if ahead is None else {"arm": ahead, "name": str(columns["name"][ahead])},
         "pending": [{**ask, "name": str(columns["name"][ask["arm"]])} for ask in pending],
@@ -196,8 +197,12 @@ def application(session: Session, token: str | None = None) -> Any:
         return responses.StreamingResponse(news(session, gone), headers=headers)
 
     changes: dict[str, Callable[[dict[str, Any]], Any]] = {
-        "ask": lambda asked: session.ask(integer("n", asked.get("n", 1), 1, 1000), asked.get("who")),
-        "tell": lambda asked: session.tell(asked.get("arm", ""), asked.get("value"), asked.get("who")),
+        "ask": lambda asked: [
+            int(arm) for arm in session.ask(integer("n", asked.get("n", 1), 1, 1000), asked.get("who"))
+        ],
+        "tell": lambda asked: session.tell(
+            asked.get("arm", ""), asked.get("value"), asked.get("who"), asked.get("item")
+        ),
         "undo": lambda asked: session.undo(asked.get("event")),
         "note": lambda asked: session.note(asked.get("text", ""), asked.get("who")),
     }

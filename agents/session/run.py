@@ -103,7 +103,9 @@ class Statistics(NamedTuple):
         """The statistics of a batch of one episode, as an environment shows them: live views."""
         fields = [name for name in self._fields if name != ("moments" if self.scores.size else "scores")]
         arrays = [getattr(self, name) for name in fields]
-        shown = [x[:, 0] if x.shape[1:2] == (1,) and name != "scores" else x for name, x in zip(fields, arrays, strict=True)]
+        shown = [
+            x[:, 0] if x.shape[1:2] == (1,) and name != "scores" else x for name, x in zip(fields, arrays, strict=True)
+        ]
         numbers = {"remaining": np.array([[remaining]], np.int64), "public_seed": np.array([[public_seed]], np.int64)}
         return {name: array[None] for name, array in zip(fields, shown, strict=True)} | numbers
 

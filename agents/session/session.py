@@ -29,13 +29,23 @@ if TYPE_CHECKING:
 __all__ = ["Ask", "Question", "Session"]
 
 
-class Ask(NamedTuple):
-    """A question that waits for its result."""
-
+class _Ask(NamedTuple):
     number: int  # of the event
     arm: int
     who: str | None
-    item: int | str | None = None  # of a table: the row, by its name or number
+
+
+class Ask(_Ask):
+    """A question that waits for its result: the number of the event, the arm, who asks; of a table, also `item`."""
+
+    item: int | str | None = None
+
+    @classmethod
+    def of(cls, number: int, arm: int, who: str | None, item: int | str | None) -> Self:
+        """Such a question."""
+        made = cls(number, arm, who)
+        made.item = item
+        return made
 
 
 class Question(int):
@@ -68,9 +78,9 @@ class Session:
         agent: as for `agents.make`: a name, "module:Class", a class, an agent, a function of the task. None: that of
             the session in the store.
         task: an environment, a `Task`, or plain facts as a dict: `problem` and its parameters; `arms`, how many or
-            their names; `items`, rows of a table that all arms are measured on; `range` of a measurement, `sigma` of its noise, or `binary=True`; `budget`, `delta`, both or
-            neither; `reserve`, the part of delta that is kept for arms that come later. None: that of the session in
-            the store.
+            their names; `items`, of rows of a table that all arms are measured on, likewise; `range` of a measurement,
+            `sigma` of its noise, or `binary=True`; `budget`, `delta`, both or neither; `reserve`, the part of delta
+            that is kept for arms that come later. None: that of the session in the store.
         store: path of a file for SQLite, or another address of SQLAlchemy, as "postgresql+psycopg://user@host/name".
         names: of the arms, where the facts do not name them; None: their numbers.
         public_seed: from which agents draw at random; None: a fresh one.
@@ -381,7 +391,7 @@ class Session:
         with self._now() as state:
             row = state.row_asked
             return [
-                Ask(number, arm, who, state.item(row[number]) if number in row else None)
+                Ask.of(number, arm, who, state.item(row[number]) if number in row else None)
                 for number, (arm, who) in state.asks.items()
             ]
 

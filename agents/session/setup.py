@@ -39,10 +39,11 @@ def task_from_facts(facts: Mapping[str, Any]) -> tuple[Task, list[str] | None]:
     Args:
         facts: `problem`, its name, and its parameters by their names; `arms`, how many there are or a list of their
             names; `items`, how many rows of a table or a list of their names, where all arms are measured on the same
-            ones, each once: what is true is then the mean over all of them; what is known of a measurement: `range`, its lowest and highest value, or `sigma`, the standard
-            deviation of its noise, or `binary=True` where it is 0 or 1; `budget`, how many measurements there may be,
-            `delta`, the allowed error probability, neither or both; `max_pulls`; `dimensions` of a measurement, and
-            `independent=True` where these are known not to depend on each other; `reserve`, see `Setup`.
+            ones, each once: what is true is then the mean over all of them; what is known of a measurement: `range`,
+            its lowest and highest value, or `sigma`, the standard deviation of its noise, or `binary=True` where it is
+            0 or 1; `budget`, how many measurements there may be, `delta`, the allowed error probability, neither or
+            both; `max_pulls`; `dimensions` of a measurement, and `independent=True` where these are known not to
+            depend on each other; `reserve`, see `Setup`.
 
     Raises:
         ValueError: naming the fact that is missing or wrong.
@@ -81,7 +82,8 @@ def task_from_facts(facts: Mapping[str, Any]) -> tuple[Task, list[str] | None]:
     if "items" in given:
         if "sigma" in given or given.get("dimensions", 1) != 1:
             raise ValueError("with items, a measurement is one number in a range: leave out sigma and dimensions")
-        items = given["items"] if isinstance(given["items"], int) else len(item_names(given["items"]))
+        named = item_names(given["items"])
+        items = given["items"] if named is None else len(named)
         sample = {"distribution": "shared", "support": sample["support"], "sigma": sample["sigma"], "items": items}
     rules = {name: given[name] for name in RULES if name in given}
     parameters = {name: given[name] for name in kind.parameters if name in given}

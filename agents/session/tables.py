@@ -59,6 +59,9 @@ def arms_table(state: State) -> DataFrame:
         tail = "" if task.D == 1 else f"_{d}"
         with np.errstate(divide="ignore"):
             radius = sigma * np.sqrt(2 * math.log(2 / 0.05) / seen.pulls)
+        if task.items:  # without replacement (Serfling, Annals of Statistics 1974); with all its rows an arm is known
+            left = np.clip(1 - (seen.pulls - 1) / task.items, 0, 1)
+            radius = np.where(seen.pulls < task.items, radius * np.sqrt(left), 0.0)
         mean = np.where(seen.pulls > 0, seen.mean[:, d], np.nan)
         low, high = mean - radius, mean + radius
         if task.support is not None and task.distribution != "gaussian":

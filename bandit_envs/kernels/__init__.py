@@ -13,9 +13,9 @@ from .spellings import SPELLINGS, Spelled, respelled, spelled
 from .structs import Kernel, assemble, episode_kernel, fleeting, kernel, slot_kernel
 
 __all__ = [
-    "EPISODES_LIMIT", "Kernel", "PULLS_LIMIT", "Polyhedron", "SPELLINGS", "Spelled", "agent_uniform", "agent_uniforms",
-    "assemble", "beta_below", "call_routine", "carray", "choice", "episode_kernel", "errors_of", "flag", "fleeting",
-    "inlined", "install_hint", "integer", "integers", "interval", "jit", "kernel", "lean", "mask", "number", "numbers",
-    "orders", "parse_call", "part", "pointer", "respelled", "root_key", "root_number", "routine", "slot_kernel", "spelled",
-    "unknown", "view",
+    "EPISODES_LIMIT", "Kernel", "PULLS_LIMIT", "Polyhedron", "SPELLINGS", "Spelled", "agent_uniform",
+    "agent_uniforms", "assemble", "beta_below", "call_routine", "carray", "choice", "episode_kernel", "errors_of",
+    "flag", "fleeting", "inlined", "install_hint", "integer", "integers", "interval", "jit", "kernel", "lean",
+    "mask", "number", "numbers", "orders", "parse_call", "part", "pointer", "respelled", "root_key", "root_number",
+    "routine", "slot_kernel", "spelled", "unknown", "view",
 ]  # fmt: skip

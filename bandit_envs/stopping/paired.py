@@ -16,11 +16,12 @@ The bet is predictable: l = h / (v + h^2), h what the rows before have D exceed 
 row. The bets of one process may be on several i, one in each row, if the null says the same of all of them.
 
 BestArm    The null "b is the best" says so of all i, with e = 0: the bets against b are on the leader in each row, or
-           on the runner-up where b leads. An arm is out for good when the capital against it is 1 / delta; never because
-           another is within epsilon of it: errors of epsilon would add up along a chain. It ends when the leader c is
-           at most epsilon worse than each arm b that is left: when the same bets, with e = epsilon in the rows in which
-           they were on c, have made 1 / delta. Where b is the best, both capitals are at most that of these bets with
-           e = epsilon for all i that are worse by more than epsilon, and e = 0 for the others: one supermartingale.
+           on the runner-up where b leads. An arm is out for good when the capital against it is 1 / delta; never
+           because another is within epsilon of it: errors of epsilon would add up along a chain. It ends when the
+           leader c is at most epsilon worse than each arm b that is left: when the same bets, with e = epsilon in the
+           rows in which they were on c, have made 1 / delta. Where b is the best, both capitals are at most that of
+           these bets with e = epsilon for all i that are worse by more than epsilon, and e = 0 for the others: one
+           supermartingale.
 TopK       k > 1. An arm is out for good when so many are better (e = 0) that it cannot be among the best, and in when
            it is better than so many. It ends when each of the k that have the largest sums is at most epsilon worse
            than each of the others that still count. Of the right k arms and the others there are k (K - k) pairs: each
