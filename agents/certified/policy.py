@@ -319,6 +319,7 @@ class CertifiedPolicy(PlanPolicy):
     needs = "delta or budget"
     sampling: Any  # the kernel, made by `sampling_rule`
     _weighed: int = PULLS  # see `observe`
+    _knows_tables: ClassVar[bool] = True
     _follows: ClassVar[bool] = False  # whether it pulls an arm of the nearest alternative that a look found
     _sampling_boundary: ClassVar[str | None] = (
         None  # of the numbers by which arms are chosen; None: that of the certificate
@@ -360,6 +361,8 @@ class CertifiedPolicy(PlanPolicy):
 
     def _begin_on_a_table(self, boundary: str, distribution: str | None) -> None:
         """Of the columns of a table, all these agents are `PairedElimination`: no other order of pulls takes fewer."""
+        if not self._knows_tables:
+            raise ValueError(f"{self.name} is of independent samples; of the columns of a table: paired-elimination")
         if boundary != "mixture":
             raise ValueError(f"{self.name}: columns of a table are certified by boundary='mixture', got {boundary!r}")
         self.distribution, self._nominal = self.task.certified_distribution(distribution), False

@@ -158,6 +158,7 @@ class TrackAndStop(CertifiedPolicy):
     """
 
     name, source = "track-and-stop", "Garivier & Kaufmann, COLT 2016"
+    _knows_tables = False
     sampling, _sampling_boundary = track, "none"
 
     def __init__(

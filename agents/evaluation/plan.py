@@ -264,10 +264,10 @@ def _batch_size(envs: PureExplorationVectorEnv, episodes: int, batch: int | None
         per_slot += envs.task.entries * (2 + D) * 24
     if setting.fixed is None or setting.shuffle_arms:  # each slot has arms of its own
         per_slot += setting.source.arms.parameters.nbytes + 16 * K * D
-    memory = MEMORY
+    limit = MEMORY
     if envs.task.items:  # what pulls show lies far apart: it is to stay near the processor
-        per_slot, memory = 16 * K * (envs.task.items + K), NEAR
-    most = max(1, min(episodes, 4096, memory // per_slot))
+        per_slot, limit = 16 * K * (envs.task.items + K), NEAR
+    most = max(1, min(episodes, 4096, limit // per_slot))
     return math.ceil(episodes / math.ceil(episodes / most))  # batches of equal size: no slot idles in the last
 
 

@@ -8,12 +8,9 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from bandit_envs.kernels import integer, number
-
-if TYPE_CHECKING:
-    from .session import Session
 
 __all__ = ["measured"]
 
@@ -22,7 +19,7 @@ Cell = tuple[int, int | str | None]
 
 
 def measured(
-    session: Session,
+    session: Any,
     measure: Callable[..., Any],
     workers: int,
     retries: int,
