@@ -83,18 +83,26 @@ class Caller:
         called = type(measure).__call__  # of an object that can be called
         self.awaited = inspect.iscoroutinefunction(measure) or inspect.iscoroutinefunction(called)
         self.stopped = threading.Event()
-        self.loop = asyncio.new_event_loop()
+        self.ready, self.thread = threading.Event(), threading.Thread(target=self._serve, name="measure", daemon=True)
+        self.loop: Any = None
+
+    def _serve(self) -> None:
+        """Run the event loop until it is stopped; tasks that are left are cancelled."""
+        with asyncio.Runner() as runner:
+            self.loop = runner.get_loop()
+            self.ready.set()
+            self.loop.run_forever()
 
     def __enter__(self) -> Caller:
         if self.awaited:
-            threading.Thread(target=self.loop.run_forever, name="measure", daemon=True).start()
+            self.thread.start()
+            self.ready.wait()
         return self
 
     def __exit__(self, *_: object) -> None:
         if self.awaited:
             self.loop.call_soon_threadsafe(self.loop.stop)
-        else:
-            self.loop.close()
+            self.thread.join()
 
     def __call__(self, *given: Any) -> Any:
         pause = FIRST_PAUSE

@@ -1,0 +1,351 @@
+"""Sessions of tables: questions of a candidate and an item, results in any order, and a function that measures."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from grading import score
+
+import agents
+from bandit_envs import from_table
+
+pytest.importorskip("sqlalchemy")
+GRADER = Path(__file__).parents[1] / "support" / "grading.py"
+
+FACTS: dict[str, Any] = {"problem": "BestArm", "arms": ["a", "b", "c", "d"], "range": (0, 1), "delta": 0.1}
+N = 40
+TABLE = np.array([[score(3 * k, n) for k in range(4)] for n in range(N)])
+BEST = int(TABLE.mean(axis=0).argmax())
+
+
+def session(tmp_path: Path, **changes: Any) -> agents.Session:
+    """A new session of four candidates and forty items."""
+    facts = {**FACTS, "items": N, **changes}
+    return agents.Session("paired-elimination", facts, store=tmp_path / f"{len(list(tmp_path.iterdir()))}.db")
+
+
+def measure(arm: str, item: int) -> float:
+    return float(TABLE[item, "abcd".index(arm)])
+
+
+def test_questions_have_an_item_and_no_cell_is_asked_for_twice(tmp_path):
+    with session(tmp_path) as one:
+        first, more = one.ask(20), one.ask(11)
+        cells = [(question.arm, question.item) for question in first + more]
+        assert len(set(cells)) == 31
+        assert [int(question) for question in first] == [0, 1, 2, 3] * 5  # row by row
+        assert [(ask.arm, ask.item) for ask in one.pending] == cells
+        assert one.pending[0] == (1, 0, None)  # as a tuple what it has always been
+
+
+def test_results_in_any_order_lead_to_the_same_state(tmp_path):
+    shuffled = random.Random(1)
+    with (
+        session(tmp_path) as one,
+        agents.Session("paired-elimination", {**FACTS, "items": N}, store=tmp_path / "two.db", public_seed=5) as two,
+        agents.Session(
+            "paired-elimination", {**FACTS, "items": N}, store=tmp_path / "three.db", public_seed=5
+        ) as three,
+    ):
+        assert len({tuple(x.item for x in s.ask(16)) for s in (two, three)}) == 1
+        assert one.ask(16)[0].item is not None
+        questions = [(ask.arm, ask.item) for ask in two.pending]
+        for arm, item in questions:
+            two.tell(arm, TABLE[item, arm], item=item)
+        for arm, item in shuffled.sample(questions, len(questions)):
+            three.tell(arm, TABLE[item, arm], item=item)
+        assert two.certificate == three.certificate
+        assert two.ask(8) == three.ask(8)
+        for name in ("pulls", "mean", "sd", "low", "high"):
+            assert two.arms()[name].tolist() == pytest.approx(three.arms()[name].tolist(), rel=1e-12)
+
+
+def test_a_result_without_an_item_answers_the_oldest_question(tmp_path):
+    with session(tmp_path) as one:
+        with pytest.raises(ValueError, match="which item is the result of 'b' of"):
+            one.tell("b", 0.5)
+        items = [question.item for question in one.ask(8) if question.arm == 1]
+        one.tell("b", 0.5)
+        one.tell("b", 0.25)
+        told = one.history()
+        assert told[told["kind"] == "told"]["item"].tolist() == items
+
+
+def test_it_ends_with_the_answer_of_the_table(tmp_path):
+    with session(tmp_path) as one:
+        count = one.run(measure)
+        assert one.done
+        assert count == len(one) <= TABLE.size
+        assert one.answer().tolist() == [k == BEST for k in range(4)]
+        assert one.certificate >= 0.9
+        assert one.ask(5) == []
+        history = one.history()
+    with agents.Session(store=tmp_path / "0.db") as again:
+        assert again.done
+        assert again.history().equals(history)
+
+
+def test_ties_end_when_the_table_is_used_up(tmp_path):
+    with session(tmp_path) as one:
+        one.run(lambda arm, item: 0.1 * (item % 3) if arm != "d" else 0.0)
+        assert one.done
+        assert sum(one.answer()) == 1
+        assert not one.answer()[3]
+        assert one.certificate >= 0.9
+        known = one.arms().loc[lambda rows: rows["pulls"] == N]
+        assert (known["low"] == known["high"]).all()
+        assert len(known) == 3
+
+
+def test_it_decides_as_the_agent_does_in_the_environment(tmp_path):
+    with session(tmp_path) as one:
+        order = [one._state.order[place] for place in range(N)]
+        one.run(measure)
+        agent, rows = one.agent, TABLE[order].T
+    pulls, scores, state = np.zeros(4, np.int64), np.zeros((4, N)), None
+    for _ in range(TABLE.size + 1):
+        mean = np.array([scores[k, : pulls[k]].mean() if pulls[k] else 0.0 for k in range(4)])
+        seen = {"pulls": pulls, "mean": mean, "total": mean * pulls, "variance": np.zeros(4), "scores": scores}
+        seen |= {"remaining": np.array([-1]), "public_seed": np.array([0])}
+        action, state = agent.predict(seen, state)
+        if action["arm"] == 4:
+            break
+        scores[action["arm"], pulls[action["arm"]]] = rows[action["arm"], pulls[action["arm"]]]
+        pulls[action["arm"]] += 1
+    assert pulls.sum() == len(one)
+    assert action["answer"].tolist() == [k == BEST for k in range(4)]
+
+
+@pytest.mark.parametrize("index", [None, "id"])
+def test_a_half_filled_table_is_the_start_and_may_grow(tmp_path, index):
+    names = [f"q{n}" for n in range(N)] if index else None
+    place, half = tmp_path / "half.csv", random.Random(2).sample(range(TABLE.size), TABLE.size // 2)
+
+    def write(cells: Any) -> None:
+        rows = [["" if n * 4 + k not in cells else str(TABLE[n, k]) for k in range(4)] for n in range(N)]
+        heads = ["id"] * bool(index) + ["a", "b", "c", "d"]
+        lines = [heads, *([*([f"q{n}"] if index else []), *row] for n, row in enumerate(rows))]
+        place.write_text("\n".join(map(",".join, lines)) + "\n")
+
+    with session(tmp_path, items=names or N) as one:
+        write(half)
+        assert one.tell_table(place, index=index) == len(half)
+        write({*half, 0, 1, 2, 3})
+        assert one.tell_table(place, index=index) == len({0, 1, 2, 3} - {*half})
+        asked = set()
+
+        def grade(arm: str, item: Any) -> float:
+            cell = (int(item[1:]) if index else item) * 4 + "abcd".index(arm)
+            asked.add(cell)
+            return float(TABLE.flat[cell])
+
+        one.run(grade, 3)
+        assert one.done
+        assert one.answer()[BEST]
+        assert asked.isdisjoint({*half, 0, 1, 2, 3})
+        exported = one.history()
+        exported.to_csv(tmp_path / "all.csv", index=False)
+        text = place.read_text().replace(str(TABLE[0, 0]), "0.123", 1)
+        place.write_text(text)
+        with pytest.raises(ValueError, match=r"'a' on the item .* has the result .* already"):
+            one.tell_table(place, index=index)
+    if len({(row.name, row.item) for row in exported.itertuples()}) == TABLE.size:
+        assert from_table(tmp_path / "all.csv", shared=True).arms.items == N
+
+
+def test_a_budget_ends_it(tmp_path):
+    with session(tmp_path, budget=30, delta=None) as one:
+        assert one.run(measure, 4) == 30
+        assert one.done
+        assert one.answer().sum() == 1
+        assert one.remaining == 0
+
+
+@pytest.mark.parametrize("name", ["sysrs", "ucb-e", "uniform", "successive-rejects"])
+def test_agents_of_budgets_go_through_their_rows(tmp_path, name):
+    if name not in agents.names():
+        pytest.skip("no such agent")
+    facts = {**FACTS, "items": N, "delta": None, "budget": 60}
+    with agents.Session(name, facts, store=tmp_path / "budget.db") as one:
+        count = one.run(measure, 3)
+        assert one.done
+        assert 0 < count <= 60
+        assert one.answer().sum() == 1
+
+
+# --- the function that measures ---------------------------------------------------------------------------------------
+
+
+def test_threads_measure_at_the_same_time(tmp_path):
+    now, most, lock = Counter(), Counter(), threading.Lock()
+
+    def slow(arm: str, item: int) -> float:
+        with lock:
+            now["running"] += 1
+            most["running"] = max(most["running"], now["running"])
+        time.sleep(0.02)
+        with lock:
+            now["running"] -= 1
+        return measure(arm, item)
+
+    with session(tmp_path) as one:
+        one.run(slow, 6)
+        assert one.done
+        assert 2 <= most["running"] <= 6
+
+
+def test_coroutines_share_an_event_loop(tmp_path):
+    loops = set()
+
+    class Grader:
+        async def __call__(self, arm: str, item: int) -> float:
+            loops.add(asyncio.get_running_loop())
+            await asyncio.sleep(0.002)
+            return measure(arm, item)
+
+    with session(tmp_path) as one:
+        one.run(Grader(), 5)
+        assert one.done
+        assert one.answer()[BEST]
+        assert len(loops) == 1
+
+
+def test_what_fails_is_tried_again_and_then_raised_or_counted(tmp_path):
+    tries: Counter[Any] = Counter()
+
+    def flaky(arm: str, item: int) -> float:
+        tries[arm, item] += 1
+        if tries[arm, item] <= (item % 3 == 0) + 10 * (arm == "c" and item == bad):
+            raise ConnectionError("busy")
+        return measure(arm, item)
+
+    with session(tmp_path) as one:
+        bad = one.ask(3, "run")[2].item
+        with pytest.raises(ConnectionError, match="busy") as raised:
+            one.run(flaky, 4, retries=1)
+        assert raised.value.__notes__ == [f"measuring 'c' on the item {bad}"]
+        assert [(ask.arm, ask.item) for ask in one.pending if ask.arm == 2][0] == (2, bad)
+        assert tries["c", bad] == 2
+        before = len(one)
+        one.run(flaky, 4, retries=1, failed=0.0)
+        assert one.done
+        assert len(one) > before
+        assert one._state.cells[2, bad] == 0.0
+
+
+def test_what_takes_too_long_is_given_up(tmp_path):
+    async def stuck(arm: str, item: int) -> float:
+        await asyncio.sleep(30)
+        return 0.0
+
+    for grader in (stuck, lambda arm, item: time.sleep(1.0)):
+        with session(tmp_path) as one, pytest.raises(TimeoutError, match="more than 0.05 s"):
+            one.run(grader, 2, retries=0, timeout=0.05)
+
+
+def test_a_value_that_is_none_is_refused_and_the_rest_recorded(tmp_path):
+    with session(tmp_path) as one:
+        with pytest.raises(ValueError, match="a measurement must be a number in"):
+            one.run(lambda arm, item: "good" if arm == "b" else measure(arm, item), 4)
+        assert 0 < len(one) <= 4
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        ({"measure": 3}, "measure must be a function"),
+        ({"measure": measure, "workers": 0}, "workers must be an integer"),
+        ({"measure": measure, "retries": -1}, "retries must be"),
+        ({"measure": measure, "timeout": 0}, "timeout must be"),
+        ({"measure": measure, "failed": 2.0}, "failed must be"),
+    ],
+)
+def test_bad_calls_of_run_name_the_value(tmp_path, given, text):
+    with session(tmp_path) as one, pytest.raises(ValueError, match=text):
+        one.run(**given)
+
+
+def test_sessions_without_items_are_run_too(tmp_path):
+    facts = {"problem": "BestArm", "arms": ["x", "y"], "range": (0, 1), "delta": 0.1}
+    with agents.Session("top-two", facts, store=tmp_path / "plain.db") as one:
+        one.run(lambda arm: 0.9 if arm == "x" else 0.1, 2)
+        assert one.done
+        assert one.answer().tolist() == [True, False]
+        with pytest.raises(ValueError, match="there are no items"):
+            one.tell("x", 0.5, item=1)
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({"items": 0}, "items must be an integer"),
+        ({"items": "q1"}, "items must be a number of rows, or a list"),
+        ({"items": ["q", "q"]}, "items must have different names"),
+        ({"items": 5, "range": None, "sigma": 1.0}, "one number in a range"),
+        ({"items": 5, "problem": "Feasible"}, "Feasible"),
+    ],
+)
+def test_bad_facts_are_refused(tmp_path, changes, text):
+    with pytest.raises(ValueError, match=text):
+        session(tmp_path, **changes)
+
+
+def test_cells_that_there_are_not_or_that_are_known_are_refused(tmp_path):
+    with session(tmp_path, items=[f"q{n}" for n in range(N)]) as one:
+        one.tell("a", 0.5, item="q3")
+        for item, text in (
+            ("q99", "there is no item 'q99'"),
+            (N, "item must be"),
+            ("q3", "has the result 0.5 already"),
+        ):
+            with pytest.raises(ValueError, match=text):
+                one.tell("a", 0.25, item=item)
+        for change in (lambda: one.add_arm("e"), lambda: one.withdraw_arm("a")):
+            with pytest.raises(ValueError, match="cannot come or go"):
+                change()
+        one.undo()
+        one.tell("a", 0.25, item="q3")
+        assert one.arms()["mean"][0] == 0.25
+
+
+def test_a_run_that_is_killed_goes_on_where_it_was(tmp_path):
+    """By hand it was killed ten times, with 12 candidates and 500 items."""
+    arms, items, kills = (int(one) for one in os.environ.get("GRADING", "5 60 2").split())
+    store, log = tmp_path / "killed.db", tmp_path / "log"
+    command = [sys.executable, *map(str, (GRADER, store, log, arms, items, 20))]
+    for _ in range(kills):
+        before = log.stat().st_size if log.exists() else 0
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        deadline = time.monotonic() + 120
+        while process.poll() is None and time.monotonic() < deadline:
+            if log.exists() and log.stat().st_size > before + 150:
+                break
+            time.sleep(0.01)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.stdout.startswith("done True"), done.stderr[-2000:]
+    graded = Counter(log.read_text().split("\n"))
+    with agents.Session(store=store) as one:
+        told = one.history().loc[lambda rows: rows["kind"] == "told"]
+        asked = one.history().loc[lambda rows: rows["kind"] == "asked"]
+        assert not told.duplicated(["arm", "item"]).any()
+        assert not asked.duplicated(["arm", "item"]).any()
+        assert all(row.value == score(int(row.arm), int(row.item)) for row in told.itertuples())
+        lost = sum(graded.values()) - 1 - len(told)  # graded when it was killed, and not recorded yet: at most 20 each
+        assert 0 <= lost <= 20 * kills
+        means = [np.mean([score(arm, item) for item in range(items)]) for arm in range(arms)]
+        assert means[int(np.flatnonzero(one.answer())[0])] >= max(means) - 0.01
+        assert one.certificate >= 0.95
