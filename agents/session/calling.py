@@ -25,7 +25,7 @@ def measured(
     retries: int,
     timeout: float | None,
     failed: float | None,
-    who: str,
+    who: str | None,
 ) -> int:
     """See `Session.run`."""
     if not callable(measure):

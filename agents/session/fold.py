@@ -24,6 +24,7 @@ from .setup import Setup
 
 __all__ = ["FEWEST_ARMS", "State", "fold", "sample_of"]
 
+AHEAD = 32  # rows of a table that an arm is asked for beyond the first that lacks a result, and one for each question
 FEWEST_ARMS = 2
 MOST_DIGITS = 9  # of the number of an arm
 KINDS = (ASKED, TOLD, UNDONE, ADDED, WITHDRAWN, NOTE)
@@ -198,13 +199,19 @@ class State:
         return max(min(limits) - len(self.results), 0) if limits else None
 
     def cells_wanted(self, count: int) -> list[tuple[int, int | None]]:
-        """The arms to ask for next, each with its row of a table: the next without a result or question; else None."""
+        """The arms to ask for next, each with its row of a table: the next without a result or question; else None.
+
+        Where the result of an earlier row does not come, there is no use in asking on and on for later ones.
+        """
         found, taken = (
             list[tuple[int, int | None]](),
             {(arm, self.row_asked.get(n)) for n, (arm, _) in self.asks.items()},
         )
         for arm in self.wanted(count):
-            rows = (row for row in self.order.tolist() if (arm, row) not in self.cells and (arm, row) not in taken)
+            end = int(self.run.seen.pulls[self.place[arm]]) + AHEAD + len(taken)
+            rows = (
+                row for row in self.order[:end].tolist() if (arm, row) not in self.cells and (arm, row) not in taken
+            )
             if (row := next(rows, None)) is not None or not self.setup.task.items:
                 taken.add((arm, row))
                 found.append((arm, row))

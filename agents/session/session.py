@@ -494,7 +494,7 @@ class Session:
         retries: int = 2,
         timeout: float | None = None,
         failed: float | None = None,
-        who: str = "run",
+        who: str | None = None,
     ) -> int:
         """Measure by a function until the session is `done`, several at a time, and record each result as it comes.
 
@@ -509,7 +509,7 @@ class Session:
             timeout: seconds that one try may take; None: any. A thread that takes longer is left alone.
             failed: what a measurement counts that has failed every time; None: the error is raised, once what else is
                 being measured has been recorded; its question waits.
-            who: asks and tells. Runs at the same time need different names.
+            who: asks and tells. Runs at the same time need different names. Questions of others are left to them.
 
         Returns:
             How many results were recorded.

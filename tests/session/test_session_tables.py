@@ -83,6 +83,19 @@ def test_a_result_without_an_item_answers_the_oldest_question(tmp_path):
         assert told[told["kind"] == "told"]["item"].tolist() == items
 
 
+def test_a_question_that_is_never_answered_holds_up_its_arm_but_is_not_asked_around_for_ever(tmp_path):
+    with session(tmp_path) as one:
+        lost = one.ask(1, "somebody")[0]
+        count = one.run(measure, 2)
+        assert not one.done
+        assert [(ask.arm, ask.item) for ask in one.pending] == [(lost.arm, lost.item)]
+        assert count < 4 * 36  # 32 rows ahead, and one for each question that waits
+        one.tell(lost.arm, measure("abcd"[lost.arm], lost.item), "somebody")
+        one.run(measure, 2)
+        assert one.done
+        assert one.answer()[BEST]
+
+
 def test_it_ends_with_the_answer_of_the_table(tmp_path):
     with session(tmp_path) as one:
         count = one.run(measure)
@@ -232,7 +245,7 @@ def test_what_fails_is_tried_again_and_then_raised_or_counted(tmp_path):
         return measure(arm, item)
 
     with session(tmp_path) as one:
-        bad = one.ask(3, "run")[2].item
+        bad = one.ask(3)[2].item
         with pytest.raises(ConnectionError, match="busy") as raised:
             one.run(flaky, 4, retries=1)
         assert raised.value.__notes__ == [f"measuring 'c' on the item {bad}"]
