@@ -263,6 +263,7 @@ EXAMPLES = {
     "cleanrl_ppo": ["8192"],
     "compare": [],
     "gymnasium_loop": [],
+    "inspect_harness": [],
     "learned_instances": ["2", "mason"],
     "model_selection": ["25", "8"],
     "learned_bounds": ["50", "BestArm 3, 12"],
@@ -285,6 +286,7 @@ EXAMPLES = {
     "which_agent": ["--episodes", "4", "--problems", "Feasible"],
 }
 NEEDS = {  # packages that the tests do without
+    "inspect_harness": "inspect_ai",
     "rl_zoo": "rl_zoo3",
     "rllib_ppo": "ray",
     "sb3_recurrent_ppo": "sb3_contrib",
