@@ -7,7 +7,7 @@ from .checks import choice, errors_of, flag, install_hint, integer, integers, in
 from .compiled import inlined, jit, lean, part, view
 from .geometry import Polyhedron
 from .naming import parse_call, unknown
-from .rng import EPISODES_LIMIT, PULLS_LIMIT, agent_uniform, agent_uniforms, root_number
+from .rng import EPISODES_LIMIT, PULLS_LIMIT, agent_uniform, agent_uniforms, normal_quantiles, root_number
 from .routines import call_routine, carray, pointer, routine
 from .spellings import SPELLINGS, Spelled, respelled, spelled
 from .structs import Kernel, assemble, episode_kernel, fleeting, kernel, slot_kernel
@@ -15,6 +15,7 @@ from .structs import Kernel, assemble, episode_kernel, fleeting, kernel, slot_ke
 __all__ = [
     "EPISODES_LIMIT", "Kernel", "PULLS_LIMIT", "Polyhedron", "SPELLINGS", "Spelled", "agent_uniform", "agent_uniforms",
     "assemble", "beta_below", "call_routine", "carray", "choice", "episode_kernel", "errors_of", "flag", "fleeting",
-    "inlined", "install_hint", "integer", "integers", "interval", "jit", "kernel", "lean", "mask", "number", "numbers",
-    "parse_call", "part", "pointer", "respelled", "root_number", "routine", "slot_kernel", "spelled", "unknown", "view",
+    "inlined", "install_hint", "integer", "integers", "interval", "jit", "kernel", "lean", "mask",
+    "normal_quantiles", "number", "numbers", "parse_call", "part", "pointer", "respelled", "root_number", "routine",
+    "slot_kernel", "spelled", "unknown", "view",
 ]  # fmt: skip
