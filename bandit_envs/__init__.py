@@ -32,6 +32,7 @@ from .instances import (
     Registry,
     Resampled,
     Sampler,
+    ScoreTables,
     Shared,
     Tabulated,
     Uniform,
@@ -53,7 +54,7 @@ __all__ = [
     "AllGood", "Arms", "BenchmarkTask", "Bernoulli", "BestArm", "Captions", "Categorical", "DISTRIBUTIONS",
     "ENVIRONMENTS", "FEATURES", "Feasible", "Gaussian", "History", "INSTANCES", "Instance", "Measurement",
     "Measurements", "PROBLEMS", "Polyhedra", "Polyhedron", "Problem", "PromptSelection", "PureExplorationEnv",
-    "PureExplorationVectorEnv", "Registry", "Resampled", "Sampler", "SetProblem", "Shared", "Simulation",
-    "Tabulated", "Task", "Threshold", "TopK", "Uniform", "agent_uniforms", "benchmark_tasks", "captions",
-    "from_table", "measurements", "register_distribution", "register_instance", "register_law", "register_problem",
+    "PureExplorationVectorEnv", "Registry", "Resampled", "Sampler", "ScoreTables", "SetProblem", "Shared", "Simulation",
+    "Tabulated", "Task", "Threshold", "TopK", "Uniform", "agent_uniforms", "benchmark_tasks", "captions", "from_table",
+    "measurements", "register_distribution", "register_instance", "register_law", "register_problem",
 ]  # fmt: skip

@@ -21,10 +21,12 @@ from .lookup import INSTANCES, register_instance
 from .polyhedra import Polyhedra
 from .prompts import PromptSelection
 from .registry import Registry
+from .score_tables import ScoreTables
 from .tables import Measurement, Measurements, measurements
 
 __all__ = [
     "Arms", "Bernoulli", "Captions", "Categorical", "DISTRIBUTIONS", "Gaussian", "INSTANCES", "Instance", "Measurement",
-    "Measurements", "Polyhedra", "PromptSelection", "Registry", "Resampled", "Sampler", "Shared", "Tabulated",
-    "Uniform", "captions", "from_table", "measurements", "register_distribution", "register_instance", "register_law",
+    "Measurements", "Polyhedra", "PromptSelection", "Registry", "Resampled", "Sampler", "ScoreTables", "Shared",
+    "Tabulated", "Uniform", "captions", "from_table", "measurements", "register_distribution", "register_instance",
+    "register_law",
 ]  # fmt: skip

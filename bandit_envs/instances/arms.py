@@ -441,7 +441,7 @@ class Shared(Arms):
         ends = interval("support", support)
         if low < ends[0] or high > ends[1]:
             raise ValueError(f"scores must lie in support={list(ends)}, got {low if low < ends[0] else high}")
-        means = np.array([float(f"{math.fsum(column) / len(x):.12g}") for column in x.T])
+        means = self.rounded(np.array([math.fsum(column) / len(x) for column in x.T]))
         self.items = len(x)
         self.fill(
             means,
@@ -451,6 +451,11 @@ class Shared(Arms):
             support=ends,
             sigma=(ends[1] - ends[0]) / 2,
         )
+
+    @staticmethod
+    def rounded(means: Floats) -> Floats:
+        """Means of any shape, to 12 digits."""
+        return np.array([float(f"{mean:.12g}") for mean in means.ravel().tolist()]).reshape(means.shape)
 
     @staticmethod
     def packed(columns: Floats, means: Floats) -> Floats:

@@ -17,6 +17,7 @@ from .papers import PAPERS
 from .polyhedra import Polyhedra
 from .prompts import PromptSelection
 from .registry import Registry
+from .score_tables import ScoreTables
 
 __all__ = ["INSTANCES", "find", "register_instance"]
 
@@ -61,6 +62,7 @@ INSTANCES = _Instances(
         "sampler": _sampler(Sampler),
         "polyhedra": _sampler(Polyhedra, "Feasible"),
         "prompt-selection": _sampler(PromptSelection, "BestArm"),
+        "score-tables": _sampler(ScoreTables, "BestArm"),
         "table": NamedInstance(
             from_table,
             "",

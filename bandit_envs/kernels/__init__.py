@@ -7,7 +7,7 @@ from .checks import choice, errors_of, flag, install_hint, integer, integers, in
 from .compiled import inlined, jit, lean, part, view
 from .geometry import Polyhedron
 from .naming import parse_call, unknown
-from .rng import EPISODES_LIMIT, PULLS_LIMIT, agent_uniform, agent_uniforms, orders, root_key, root_number
+from .rng import EPISODES_LIMIT, PULLS_LIMIT, agent_uniform, agent_uniforms, normal_quantiles, orders, root_key, root_number
 from .routines import call_routine, carray, pointer, routine
 from .spellings import SPELLINGS, Spelled, respelled, spelled
 from .structs import Kernel, assemble, episode_kernel, fleeting, kernel, slot_kernel
@@ -16,6 +16,6 @@ __all__ = [
     "EPISODES_LIMIT", "Kernel", "PULLS_LIMIT", "Polyhedron", "SPELLINGS", "Spelled", "agent_uniform",
     "agent_uniforms", "assemble", "beta_below", "call_routine", "carray", "choice", "episode_kernel", "errors_of",
     "flag", "fleeting", "inlined", "install_hint", "integer", "integers", "interval", "jit", "kernel", "lean",
-    "mask", "number", "numbers", "orders", "parse_call", "part", "pointer", "respelled", "root_key", "root_number",
-    "routine", "slot_kernel", "spelled", "unknown", "view",
+    "mask", "normal_quantiles", "number", "numbers", "orders", "parse_call", "part", "pointer", "respelled",
+    "root_key", "root_number", "routine", "slot_kernel", "spelled", "unknown", "view",
 ]  # fmt: skip

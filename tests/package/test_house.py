@@ -34,7 +34,7 @@ ORDER: dict[str, list[str]] = {
     "agents": [
         "core",
         "thresholding top_k baselines look_ahead models certified",
-        "all_good",
+        "all_good tables",
         "evolved.network",
         "evolved.formula",
         "evolved.coupled",

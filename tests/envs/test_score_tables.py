@@ -1,0 +1,188 @@
+"""Tables of scores drawn afresh: the same whatever the batch, with the statistics that are stated, in all forms."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from refusals import table
+from scipy import stats
+
+import agents
+from bandit_envs import ScoreTables, Shared
+from bandit_envs.instances import lookup
+from bandit_envs.kernels.rng import root_key
+
+BEST = "bandit_envs/BestArm-v0"
+
+
+def draw(sampler: ScoreTables, episodes: Any, seed: int = 1) -> tuple[Any, Any]:
+    """Means (E, K) and scores (E, K, N) of these episodes."""
+    number = np.array(episodes, np.uint64)
+    means, parameters = sampler.draw(np.repeat(root_key(seed)[:, None], len(number), axis=1), number)
+    return means, parameters
+
+
+@pytest.mark.parametrize("marks", [False, True])
+def test_a_draw_depends_on_key_and_episode_alone(marks: bool) -> None:
+    sampler = ScoreTables(7, 33, marks)
+    means, parameters = draw(sampler, range(9))
+    for some in ([4], [8, 0, 4], [3, 3]):
+        again = draw(sampler, some)
+        assert np.array_equal(again[0], means[some])
+        assert np.array_equal(again[1], parameters[some])
+    assert not np.array_equal(draw(sampler, [4], seed=2)[1], parameters[4:5])
+    assert not np.array_equal(parameters[0], parameters[1])
+
+
+@pytest.mark.parametrize("marks", [False, True])
+def test_shapes_and_means(marks: bool) -> None:
+    """Arms made of the columns that were drawn have the same parameters, means included."""
+    sampler = ScoreTables(4, 50, marks)
+    means, parameters = draw(sampler, range(5))
+    assert means.shape == (5, 4)
+    assert parameters.shape == (5, 4, 51)
+    scores = parameters[..., :-1]
+    assert np.isin(scores, (0, 1)).all() != marks
+    assert ((scores >= 0) & (scores <= 1)).all()
+    for e in range(5):
+        arms = Shared(scores[e].T, (0, 1))
+        assert np.array_equal(arms.parameters, parameters[e])
+        assert np.array_equal(arms.means, means[e])
+    assert sampler.arms.items == 50
+    assert sampler.arms.parameters.shape == (4, 51)
+    assert sampler.arms.support == (0.0, 1.0)
+    assert sampler.positive == marks
+
+
+def test_abilities_difficulties_and_noise_are_normal() -> None:
+    """Each alone in the logits, 1600 of them: Kolmogorov-Smirnov at 1e-6; 2.2 in place of the spread 1.5 is noticed."""
+    alone = {"ability": 0.5, "spread": 1e-9, "difficulty": 0.0, "discrimination": 0.0, "noise": 0.0}
+    for name, picked in (("spread", np.s_[:, :, 0]), ("difficulty", np.s_[:, 0, :]), ("noise", np.s_[:, ::4, ::10])):
+        scores = draw(ScoreTables(40, 40, True, **(alone | {name: 1.5})), range(40))[1][..., :-1]
+        logits = np.log(scores / (1 - scores)) - 0.5
+        assert stats.kstest(logits[picked].ravel() / 1.5, "norm").pvalue > 1e-6
+        assert stats.kstest(logits[picked].ravel() / 2.2, "norm").pvalue < 1e-6
+        if name != "noise":  # what is the same for all rows of a candidate, or for all candidates in a row
+            assert np.abs(np.diff(logits, axis=2 if name == "spread" else 1)).max() < 1e-7
+
+
+def test_discriminations_are_log_normal() -> None:
+    """The logits of two candidates differ by s_n (a_1 - a_2): over rows their logarithm has the spread of log s_n."""
+    sampler = ScoreTables(2, 2000, True, 0.0, 1.0, 0.0, 0.5, 0.0)
+    scores = draw(sampler, [3])[1][0, :, :-1]
+    a, b = np.log(scores / (1 - scores))
+    log_s = np.log(np.abs(a - b))
+    log_s -= log_s.mean()
+    assert stats.kstest(log_s / 0.5, "norm").pvalue > 1e-6
+    assert stats.kstest(log_s / 0.65, "norm").pvalue < 1e-6
+
+
+def test_right_and_wrong_has_the_probability_of_its_logit() -> None:
+    """All candidates and rows alike: 160,000 scores of which each is 1 with 1 / (1 + e), two-sided at 1e-6."""
+    ones = draw(ScoreTables(40, 100, False, -1.0, 1e-9, 0.0, 0.0), range(40))[1][..., :-1].sum()
+    p = 1 / (1 + np.e)
+    assert stats.binomtest(int(ones), 160_000, p).pvalue > 1e-6
+    assert stats.binomtest(int(ones), 160_000, p + 0.01).pvalue < 1e-6
+
+
+# Of the docstring: mean, sd of column means, shares of columns, rows and within, correlation; and their sd over tables.
+STATED = {
+    True: ([0.122, 0.170, 0.343, 0.219, 0.437, 0.366], [0.023, 0.027, 0.062, 0.035, 0.036, 0.034]),
+    False: ([0.132, 0.202, 0.363, 0.173, 0.464, 0.319], [0.027, 0.030, 0.058, 0.029, 0.038, 0.043]),
+}
+DATA = {True: [0.128, 0.179, 0.366, 0.201, 0.433, 0.361], False: [0.137, 0.213, 0.385, 0.164, 0.452, 0.311]}
+
+
+def statistics(x: Any) -> list[float]:
+    """The statistics of a table (N, K)."""
+    total, columns, rows = x.var(), x.mean(axis=0).var() / x.var(), x.mean(axis=1).var() / x.var()
+    varied = x[:, x.std(axis=0) > 0]
+    k = varied.shape[1]
+    correlation = (np.corrcoef(varied.T).sum() - k) / (k * (k - 1))
+    return [x.mean(), np.sqrt(columns * total), columns, rows, 1 - columns - rows, correlation]
+
+
+@pytest.mark.parametrize("marks", [False, True])
+def test_statistics_of_the_defaults(marks: bool) -> None:
+    """Means of 20 tables lie within 6 standard errors of those stated, which are means of 40: a false alarm in 1e-7.
+
+    The standard error of the difference is sd sqrt(1 / 20 + 1 / 40). Abilities of half the spread break this limit.
+    """
+    stated, sd = (np.array(part) for part in STATED[marks])
+    limit = 6 * sd * np.sqrt(1 / 20 + 1 / 40) + 0.0005  # and what the docstring rounds off
+
+    def off(sampler: ScoreTables) -> Any:
+        tables = draw(sampler, range(20), seed=7)[1][..., :-1]
+        return np.abs(np.mean([statistics(one.T) for one in tables], axis=0) - stated) > limit
+
+    sampler = ScoreTables(58, 805, marks)
+    assert not off(sampler).any()
+    half = {"spread": sampler.ability_spread / 2}
+    assert off(ScoreTables(58, 805, marks, **half)).any()
+    assert (np.abs(np.array(DATA[marks]) - stated) < sd).all()  # no further from the data than tables from each other
+
+
+def test_in_environments() -> None:
+    """One table in single and vector environments; all rows of it bring out the means; 0/1 by name, marks by dict."""
+    env: Any = gym.make(BEST, instance="score-tables(K=3, N=20)", budget=60).unwrapped
+    envs: Any = gym.make_vec(BEST, 2, instance={"score-tables": {"K": 3, "N": 20}}, budget=60).unwrapped
+    env.reset(seed=5)
+    seen, _ = envs.reset(seed=5)
+    assert seen["scores"].shape == (2, 3, 20)
+    for t in range(59):
+        one, *_ = env.step(t % 3)
+        many, *_ = envs.step(np.full(2, t % 3))
+    assert np.array_equal(one["scores"], many["scores"][0])
+    means, parameters = draw(ScoreTables(3, 20), [0], seed=5)
+    assert np.array_equal(np.sort(one["scores"][0]), np.sort(parameters[0, 0, :-1]))
+    assert one["mean"][:2] == pytest.approx(means[0, :2])
+
+
+def test_by_name() -> None:
+    for form in ({"K": 5, "N": 9}, {"K": 5, "N": 9, "marks": True, "ability": -1.0, "noise": 0.5}):
+        sampler: Any = lookup.find({"score-tables": form})
+        assert form.items() <= sampler.to_dict()["score-tables"].items()
+        assert repr(lookup.find(sampler.to_dict())) == repr(sampler)
+        assert np.array_equal(draw(lookup.find(sampler.to_dict()), [1])[1], draw(sampler, [1])[1])  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("marks", [False, True])
+def test_agents_are_evaluated(marks: bool) -> None:
+    """As many pulls as cells: every column is known, and every answer right; two batches give the same."""
+    kwargs = {"instance": {"score-tables": {"K": 4, "N": 25, "marks": marks}}, "budget": 100}
+    found = agents.evaluate(["uniform", "random"], BEST, episodes=40, env_kwargs=kwargs)
+    again = agents.evaluate(["uniform", "random"], BEST, episodes=40, env_kwargs=kwargs, batch=7)
+    assert found.episodes["correct"].tolist() == again.episodes["correct"].tolist()
+    right = found.episodes.groupby("agent")["correct"].mean()
+    assert right["uniform"] == 1.0
+
+
+def test_agents_are_trained() -> None:
+    pytest.importorskip("torch")
+    kwargs = {"instance": "score-tables(K=3, N=20)", "budget": 12}
+    model = agents.train("ppo", BEST, steps=256, num_envs=4, held_out=20, env_kwargs=kwargs)
+    assert model is not None
+
+
+def made(**parameters: Any) -> Any:
+    return lambda: lookup.find({"score-tables": parameters})
+
+
+test_bad_calls = table(
+    {
+        "one candidate": (made(K=1), "K", 1),
+        "no rows": (made(N=0), "N", 0),
+        "half a row": (made(N=2.5), "N", 2.5),
+        "marks": (made(marks=2), "marks", 2),
+        "ability": (made(ability=2000), "ability", 2000),
+        "spread": (made(spread=0), "spread", 0),
+        "difficulty": (made(difficulty=-1), "difficulty", -1),
+        "discrimination": (made(discrimination=-1), "discrimination", -1),
+        "noise of 0/1": (made(noise=1.0), "noise", "marks"),
+        "noise": (made(marks=True, noise=-1), "noise", -1),
+        "another": (made(rows=5), "rows", "N"),
+    }
+)
