@@ -7,7 +7,16 @@ from .checks import choice, errors_of, flag, install_hint, integer, integers, in
 from .compiled import inlined, jit, lean, part, view
 from .geometry import Polyhedron
 from .naming import parse_call, unknown
-from .rng import EPISODES_LIMIT, PULLS_LIMIT, agent_uniform, agent_uniforms, normal_quantiles, orders, root_key, root_number
+from .rng import (
+    EPISODES_LIMIT,
+    PULLS_LIMIT,
+    agent_uniform,
+    agent_uniforms,
+    normal_quantiles,
+    orders,
+    root_key,
+    root_number,
+)
 from .routines import call_routine, carray, pointer, routine
 from .spellings import SPELLINGS, Spelled, respelled, spelled
 from .structs import Kernel, assemble, episode_kernel, fleeting, kernel, slot_kernel

@@ -207,7 +207,7 @@ def test_the_limit_has_teeth(episodes: int) -> None:
     assert errors("uniform", episodes) > LIMITS[episodes]
 
 
-# --- conformance, resuming, bad calls ------------------------------------------------------------------------------------
+# --- conformance, resuming, bad calls ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
