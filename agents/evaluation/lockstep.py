@@ -193,12 +193,14 @@ class Lockstep:
             self.steps = max(self.steps // 2, 1)
         return action, state
 
-    def _certify(self, slots: NDArray[np.int64], info: Mapping[str, Any] | None = None) -> dict[str, NDArray[Any]]:
+    def _certify(
+        self, slots: NDArray[np.int64], info: Mapping[str, Any] | None = None, answers: NDArray[np.bool_] | None = None
+    ) -> dict[str, NDArray[Any]]:
         """What the statistics of slots certify, (n,) each; the info of ended episodes has the level already."""
         known = self.envs.certify(slots, **self.bounds)
         if LEVEL not in self.result.names:
             return known
-        level = info[LEVEL][slots] if info is not None and LEVEL in info else self.envs.level(slots)
+        level = info[LEVEL][slots] if info is not None and LEVEL in info else self.envs.level(slots, answers)
         delta = self.result.task.delta
         certified = {} if delta is None else {CERTIFIED: level <= delta * (1 + ROUNDING)}
         return known | {LEVEL: level} | certified
@@ -220,7 +222,7 @@ class Lockstep:
         """Score the answer of now in slots whose next pulls, `times` (E,), lead beyond their next checkpoint."""
         slots = np.flatnonzero(np.minimum(times, self.most - self.spent) > self.limit - self.spent)
         answers = self.policy.recommended(observation, state, slots) if self.handcrafted else None
-        verdict = self.envs.assess(slots, answers) | self._certify(slots)
+        verdict = self.envs.assess(slots, answers) | self._certify(slots, answers=answers)
         self.result.write(self.episode[slots] - self.first, self.next_check[slots], verdict, self.spent[slots])
         self._count_pulls(self.episode[slots], self.next_check[slots], self._pulls(slots))
         self.next_check[slots] += 1

@@ -319,7 +319,7 @@ class Episodes:
             "total_pulls": sim.spent[rows],
         }
         if self.certifier is not None:
-            end["level"] = self.level(rows)
+            end["level"] = self.level(rows, answer)
         return end | {name: verdict[name] for name in self.problem.metric_names}
 
     @functools.cached_property
@@ -331,13 +331,17 @@ class Episodes:
         task = self.setting.task
         return task.level_certifier() if task.delta is not None else None
 
-    def level(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
-        """The smallest delta at which the plug-in answers of slots (n,) are certified; 1 where no `certifier` is."""
+    def level(self, rows: NDArray[np.int64], answers: NDArray[np.bool_] | None = None) -> NDArray[np.float64]:
+        """The smallest delta at which the plug-in answers of slots (n,) are certified; 1 where no `certifier` is.
+
+        Of columns of a table it is that of `answers` (n, K), as certificates are of others than the plug-in ones there.
+        """
         if self.certifier is None:
             return np.ones(len(rows))
         sim, inside = self.simulator, np.full((len(rows), self.K), -1, np.int8)
         moments = None if sim.moments is None else sim.moments[rows]
-        moments = moments if sim.scores is None else sim.scores[rows]
+        if sim.scores is not None:
+            moments, inside[...] = sim.scores[rows], self._plug_in(rows) if answers is None else answers
         return self.certifier.levels(sim.pulls[rows], self.mean[rows], self.variance[rows], inside, moments)
 
     def masks(self) -> NDArray[np.bool_]:

@@ -316,9 +316,12 @@ class PureExplorationVectorEnv(Environment, VectorEnv[Any, Any, Any]):
     def certifier(self, certifier: Certifier | None) -> None:
         self._core.certifier = certifier
 
-    def level(self, slots: NDArray[np.int64]) -> NDArray[np.float64]:
-        """The smallest delta at which the plug-in answers of slots (n,) are certified now; 1 without a certifier."""
-        return self._core.level(slots)
+    def level(self, slots: NDArray[np.int64], answers: NDArray[np.bool_] | None = None) -> NDArray[np.float64]:
+        """The smallest delta at which the plug-in answers of slots (n,) are certified now; 1 without a certifier.
+
+        Of columns of a table they may be others, answers (n, K).
+        """
+        return self._core.level(slots, answers)
 
     def action_masks(self) -> NDArray[np.bool_]:
         """Allowed actions of the arm form: pulls always, and stop only where `delta` or `pull_cost` is set.
