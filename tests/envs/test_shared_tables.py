@@ -1,0 +1,240 @@
+"""Arms that are the columns of one table: one random order of rows for all of them, in each episode."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import pickle
+import warnings
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+from scipy import stats
+
+import agents
+import bandit_envs
+from bandit_envs import Shared, Task, from_table
+from bandit_envs.kernels import orders, root_key
+
+ALARM = 1e-6  # false-alarm rate of each statistical test
+GENERATOR = np.random.default_rng(5)
+SCORES = GENERATOR.random((30, 4)).round(3)
+INSTANCE = from_table(SCORES, shared=True)
+BEST = "bandit_envs/BestArm-v0"
+
+
+def rolled(env: Any, seed: int, arms: list[int], episode: int = 0) -> list[dict[str, Any]]:
+    """The observations of an episode in which these arms are pulled."""
+    seen = [env.reset(seed=seed, options={"episode": episode})[0]]
+    return seen + [env.step(arm)[0] for arm in arms]
+
+
+# --- the order of the rows --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("N", [1, 2, 3, 4, 5])
+def test_all_orders_are_equally_likely(N):
+    E = 40_000
+    key = np.repeat(root_key(N)[:, None], E, axis=1)
+    found = orders(key, np.arange(E, dtype=np.uint64), N)
+    every = {one: i for i, one in enumerate(itertools.permutations(range(N)))}
+    counts = np.bincount([every[tuple(one)] for one in found.tolist()], minlength=len(every))
+    assert len(counts) == 1 or stats.chisquare(counts).pvalue > ALARM
+
+
+def test_each_place_of_a_long_order_is_uniform_and_independent_of_its_neighbour():
+    E, N = 20_000, 300
+    key = np.repeat(root_key(1)[:, None], E, axis=1)
+    found = orders(key, np.arange(E, dtype=np.uint64), N)
+    assert (np.sort(found[:50], axis=1) == np.arange(N)).all()
+    for place in (0, 1, 150, N - 2, N - 1):
+        assert stats.chisquare(np.bincount(found[:, place], minlength=N)).pvalue > ALARM / 6
+    halves = np.histogram2d(found[:, 7] % 2, found[:, 8] // 150, bins=2)[0]
+    assert stats.chi2_contingency(halves).pvalue > ALARM / 6
+
+
+def test_an_order_is_a_function_of_root_and_episode():
+    keys = np.stack([root_key(seed) for seed in (3, 3, 4, 3)], axis=1)
+    a, b, c, d = orders(keys, np.array([7, 8, 7, 7], np.uint64), 50)
+    assert (a == d).all()
+    assert (a != b).any()
+    assert (a != c).any()
+
+
+# --- the environment --------------------------------------------------------------------------------------------------
+
+
+def test_the_nth_pull_of_every_arm_is_its_score_in_the_nth_row():
+    env = gym.make(BEST, instance=Shared(SCORES), budget=500)
+    seen = rolled(env, 3, [0, 1, 2, 3] * 30)[-1]
+    order = orders(root_key(3)[:, None], np.zeros(1, np.uint64), 30)[0]
+    assert (seen["scores"] == SCORES[order].T).all()
+    assert (seen["pulls"] == 30).all()
+    assert (seen["mean"] == SCORES.mean(axis=0).round(12)).all()
+    assert seen["variance"] == pytest.approx(SCORES.var(axis=0), rel=1e-12)
+
+
+def test_what_has_not_been_seen_is_zero_and_a_new_episode_has_another_order():
+    env = gym.make(BEST, instance=Shared(SCORES), budget=500)
+    first = rolled(env, 3, [1, 1, 2])
+    assert [(one["scores"] != 0).sum() for one in first] == [0, 1, 2, 3]
+    second = rolled(env, 3, [1, 1, 2], episode=1)[-1]
+    assert (second["scores"][1, 2:] == 0).all()
+    assert (second["scores"] != first[-1]["scores"]).any()
+
+
+def test_an_arm_that_is_used_up_is_known_and_shows_its_mean():
+    env = gym.make(BEST, instance=Shared(SCORES), budget=500).unwrapped
+    env.reset(seed=1)
+    for n in range(40):
+        seen, _, _, _, info = env.step(2)
+        if n >= 30:
+            assert info["sample"] == INSTANCE.arms.means[2] == seen["mean"][2]
+    assert seen["pulls"][2] == 40
+    assert seen["remaining"][0] == 460
+    assert seen["total"][2] == pytest.approx(40 * seen["mean"][2], rel=1e-15)
+    assert (seen["scores"][2] != 0).sum() == (SCORES[:, 2] != 0).sum()
+
+
+def test_bulk_pulls_are_single_pulls():
+    bulk, single = (gym.make(BEST, instance=INSTANCE, budget=500, actions=how) for how in ("full", "arm"))
+    nobody = np.zeros(4, np.int8)
+    for times in (1, 3, 20, 35):
+        bulk.reset(seed=times)
+        seen = bulk.step({"arm": 1, "times": times, "answer": nobody})[0]
+        for name, value in rolled(single, times, [1] * times)[-1].items():
+            assert seen[name] == pytest.approx(value, rel=1e-12), name
+
+
+def test_single_vector_and_shuffled_arms_agree_bit_for_bit():
+    single = gym.make(BEST, instance=INSTANCE, budget=60)
+    vector = gym.make_vec(BEST, num_envs=5, instance=INSTANCE, budget=60)
+    seen, _ = vector.reset(seed=4)
+    actions = GENERATOR.integers(0, 4, (50, 5))
+    for arms in actions:
+        seen = vector.step(arms)[0]
+    for e in range(5):
+        alone = rolled(single, 4 + e, actions[:, e].tolist())[-1]
+        for name, value in alone.items():
+            assert (seen[name][e] == value).all(), (name, e)
+
+
+def test_copies_and_pickles_go_on():
+    vector = gym.make_vec(BEST, num_envs=3, instance=INSTANCE, budget=60)
+    vector.reset(seed=4)
+    vector.step(np.array([0, 1, 2]))
+    copied = pickle.loads(pickle.dumps(vector))
+    for _ in range(5):
+        one, other = (each.step(np.array([2, 2, 2]))[0] for each in (vector, copied))
+    assert all((one[name] == other[name]).all() for name in one)
+
+
+@pytest.mark.parametrize("name", ["uniform", "successive-rejects", "sequential-halving", "evolved", "ucb-e", "sysrs"])
+def test_batches_jobs_and_summed_rows_give_the_same(name):
+    kwargs = {"instance": INSTANCE, "budget": 60}
+    calls: list[dict[str, Any]] = [{}, {"batch": 3}, {"jobs": 2}, {"rows": "none"}]
+    tables = [agents.evaluate(name, "BestArm", episodes=40, env_kwargs=kwargs, **call).summary() for call in calls]
+    for column in ("error_rate", "aggregate_regret", "total_pulls"):
+        assert len({float(table[column].iloc[0]) for table in tables[:3]}) == 1
+        assert float(tables[3][column].iloc[0]) == pytest.approx(float(tables[0][column].iloc[0]), rel=1e-12)
+
+
+@pytest.mark.parametrize("observation", ["statistics", "features", "history"])
+@pytest.mark.parametrize("problem", ["BestArm", "TopK", "AllGood", "Threshold"])
+def test_the_environment_passes_the_checker(problem, observation):
+    env = gym.make(f"bandit_envs/{problem}-v0", instance=INSTANCE, budget=40, observation=observation)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".*infinity. This is probably too.*")
+        check_env(env.unwrapped, skip_render_check=True)
+
+
+def test_the_task_names_the_rows_and_other_tasks_have_none():
+    task = gym.make(BEST, instance=INSTANCE, budget=40).unwrapped.task
+    assert task.items == 30
+    assert Task.from_json(task.to_json()) == task
+    assert "items" not in gym.make(BEST, budget=40).unwrapped.task.to_json()
+    with pytest.raises(ValueError, match="items=5: columns of a table are scalar arms whose scores have a range"):
+        task.replace(items=5, support=None)
+    with pytest.raises(ValueError, match="items must be an integer"):
+        task.replace(items=0)
+
+
+# --- tables -----------------------------------------------------------------------------------------------------------
+
+
+def test_means_are_those_of_the_columns_and_ties_are_ties():
+    x = np.array([[0.1, 0.3, 0.2], [0.5, 0.3, 0.2], [0.3, 0.3, 0.2]])
+    arms = Shared(x)
+    assert arms.means[0] == arms.means[1] == 0.3
+    assert arms.support == (0.0, 1.0)
+    assert Shared(x * 10).support == (1.0, 5.0)
+    assert Shared(x, (0, 2)).support == (0.0, 2.0)
+    assert math.isclose(arms.variances[0], x[:, 0].var())
+
+
+def test_rows_that_lack_a_cell_are_left_out_or_counted():
+    x = SCORES.copy()
+    x[3, 1] = x[7, 0] = np.nan
+    assert from_table(x, shared=True).arms.items == 28
+    counted = from_table(x, shared=True, missing=0.0).arms
+    assert counted.items == 30
+    assert counted.means[1] == pytest.approx((np.nansum(x[:, 1])) / 30)
+    with pytest.raises(ValueError, match="no row has a score of every arm"):
+        from_table(np.array([[0.1, np.nan], [np.nan, 0.2]]), shared=True)
+
+
+def test_long_tables_are_read_by_their_items(tmp_path):
+    wide, long = tmp_path / "wide.csv", tmp_path / "long.csv"
+    wide.write_text("id,a,b\nq1,0.5,0.25\nq2,1,0\n")
+    long.write_text("name,item,value\nb,q2,0\na,q1,0.5\nb,q1,0.25\na,q2,1\n")
+    one, other = from_table(wide, index="id", shared=True), from_table(long, shared=True)
+    assert one.arm_names == ("a", "b")
+    assert dict(zip(one.arm_names, one.arms.means, strict=True)) == dict(
+        zip(other.arm_names, other.arms.means, strict=True)
+    )
+    long.write_text("name,item,value\nb,q2,0\nb,q2,0.5\na,q2,1\n")
+    with pytest.raises(ValueError, match=r"long.csv, line 3: the arm 'b' has a score of 'q2' already"):
+        from_table(long, shared=True)
+    long.write_text("name,value\nb,0\na,0.5\n")
+    with pytest.raises(ValueError, match="a column 'item'"):
+        from_table(long, shared=True)
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        ({"distribution": "gaussian"}, "shared=True is a distribution of its own"),
+        ({"support": (0.2, 0.5)}, r"scores must lie in support=\[0.2, 0.5\], got 0"),
+        ({"support": (1, 0)}, "support must be"),
+        ({"missing": "no", "shared": True}, "missing must be"),
+        ({"shared": False, "missing": 0.0}, "support and missing are for shared=True"),
+        ({"shared": 2}, "shared must be"),
+    ],
+)
+def test_bad_tables_are_refused(given, text):
+    x = SCORES.copy()
+    x[0, 0] = np.nan
+    with pytest.raises(ValueError, match=text):
+        from_table(x, **{"shared": True, **given})
+
+
+def test_forms_in_json_and_by_name():
+    form = INSTANCE.to_dict()
+    assert bandit_envs.Instance(Shared(**{k: v for k, v in form.items() if k != "distribution"})).to_dict() == form
+    env = gym.make(BEST, instance=form, budget=40)
+    assert env.unwrapped.task.items == 30
+
+
+def test_the_command_line_takes_a_shared_table(tmp_path, capsys):
+    from agents.cli import main
+
+    place = tmp_path / "scores.csv"
+    place.write_text("\n".join([",".join("abcd"), *(",".join(map(str, row)) for row in SCORES)]) + "\n")
+    words = ["evaluate", "BestArm", "--data", str(place), "--shared", "--delta", "0.1", "--episodes", "20"]
+    assert main([*words, "--epsilon", "0.05", "--agents", "paired-elimination"]) == 0
+    assert "paired-elimination" in capsys.readouterr().out
+    assert main(["evaluate", "BestArm", "--shared", "--delta", "0.1", "--agents", "uniform"]) != 0
+    assert "--shared is of the table that --data names" in capsys.readouterr().err
