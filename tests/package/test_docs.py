@@ -265,7 +265,7 @@ EXAMPLES = {
     "gymnasium_loop": [],
     "inspect_harness": [],
     "learned_instances": ["2", "mason"],
-    "model_selection": ["25", "8"],
+    "model_selection": ["5", "4,8"],
     "learned_bounds": ["50", "BestArm 3, 12"],
     "learned_dpt": ["1", "2", "40"],
     "learned_icpe": ["1", "2", "20", "2"],
