@@ -93,7 +93,7 @@ class PairedElimination(PlanPolicy):
     name, source = "paired-elimination", "this package, after Even-Dar, Mannor & Mansour, JMLR 2006"
     solves: ClassVar[Collection[str]] = PROBLEMS_OF_TABLES
     promises = ("aggregate", "each", "exact")
-    needs = "the columns of one table, and delta or budget"
+    needs = "a table, delta or budget"
     ready_for: ClassVar[Collection[str]] = ()  # no problem with any arms
     stops = True
 

@@ -58,7 +58,7 @@ class SySRs(SuccessiveRejects):
 
     name, source = "sysrs", "Lyu, Nejma, Wegel, Yang & Dorner, ICML 2026"
     solves = ("BestArm",)  # type: ignore[assignment]
-    needs = "the columns of one table, and the budget"
+    needs = "a table, the budget"
     ready_for: ClassVar[tuple[str, ...]] = ()  # no problem with any arms
 
     def __init__(self, task: Any) -> None:

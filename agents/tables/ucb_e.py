@@ -39,7 +39,7 @@ class UCBE(IndexPolicy):
 
     name, source = "ucb-e", "Zhou et al., ICLR 2025"
     solves = ("BestArm",)
-    needs = "the columns of one table, and the budget"
+    needs = "a table, the budget"
     ready_for: ClassVar[tuple[str, ...]] = ()  # no problem with any arms
 
     def __init__(self, task: Any, a: float = 1.0, batch: int = 1) -> None:

@@ -81,7 +81,7 @@ class UCBELRF(RoundPolicy):
 
     name, source = "ucb-e-lrf", "Zhou et al., ICLR 2025"
     solves, anytime = ("BestArm",), False
-    needs = "the columns of one table, and the budget"
+    needs = "a table, the budget"
     ready_for: ClassVar[tuple[str, ...]] = ()  # no problem with any arms
 
     def __init__(

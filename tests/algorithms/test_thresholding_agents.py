@@ -51,7 +51,17 @@ def make(name: str, source: Any = None, **parameters: Any) -> Any:
 
 
 # Their twins are not among TWINS.
-APART = ("sar", "static", "offline", "hdoc", "evidence", "track-and-stop", "top-two", "look-ahead")
+APART = (
+    "sar",
+    "static",
+    "offline",
+    "hdoc",
+    "evidence",
+    "track-and-stop",
+    "top-two",
+    "paired-elimination",
+    "look-ahead",
+)
 
 
 def test_every_thresholding_agent_has_a_twin() -> None:

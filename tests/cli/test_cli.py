@@ -106,7 +106,8 @@ def test_evaluate_takes_all_agents_that_can_run_where_none_is_named(capsys: Outp
     for problem, row in ENVIRONMENTS.items():
         out, err = run(capsys, f"evaluate {row.id} --budget 30 --episodes 2")
         noted = {line.split()[3] for line in err.splitlines() if line.startswith("note: left out: ")}
-        assert set(agents_in(out)) | noted == set(agents.names(problem))
+        assert (set(agents_in(out)) | noted) - OF_TABLES == set(agents.names(problem))
+        assert not set(agents_in(out)) & OF_TABLES
     out, err = run(capsys, "evaluate Threshold --budgets 12 30 --instance tao2019-1 --episodes 2")
     assert set(agents_in(out)) == set(agents.names("Threshold")) - {"ppo"}
     assert "left out: ppo is a network" in err
@@ -188,7 +189,11 @@ def test_evaluate_hands_options_to_the_environment(capsys: Output, options: str,
 def test_every_keyword_of_every_environment_is_an_option() -> None:
     common = set(inspect.signature(setting.resolve).parameters) - {"problem", "parameters", "actions", "observation"}
     problems = {name for kind in PROBLEMS.values() for name in kind.parameters}
-    assert set(EnvironmentOptions.__dataclass_fields__) == {*common, "data"}  # a table in place of an instance
+    assert set(EnvironmentOptions.__dataclass_fields__) == {
+        *common,
+        "data",
+        "shared",
+    }  # a table in place of an instance
     assert set(problem_options()) == problems
 
 
@@ -338,9 +343,14 @@ def test_list_shows_the_catalogues(capsys: Output, monkeypatch: pytest.MonkeyPat
     assert max(map(len, run(capsys, "list agents")[0].splitlines())) <= 100
 
 
+OF_TABLES = {name for name in AGENTS if "table" in " ".join(recipe_of(name).needs)}
+
+
 def _made_with(name: str, problem: str, rule: dict[str, Any]) -> bool:
     """Whether the agent is made under this rule; False where it says that it needs delta, or something else instead."""
-    given: dict[str, Any] = {"instance": {"distribution": "bernoulli", "mean": [0.2, 0.7, 0.5]}, **rule}
+    arms: dict[str, Any] = {"distribution": "bernoulli", "mean": [0.2, 0.7, 0.5]}
+    arms = {"distribution": "shared", "scores": [[0.2, 0.7, 0.5], [0.0, 1.0, 0.5]]} if name in OF_TABLES else arms
+    given: dict[str, Any] = {"instance": arms, **rule}
     given |= {"k": 1} if problem == "TopK" else {}
     given |= {"epsilon": 0.1} if problem in ("TopK", "BestArm", "AllGood") else {"threshold": 0.4}
     try:
@@ -360,8 +370,9 @@ def test_list_tells_which_agents_need_delta(name: str) -> None:
     problem = next(one for one in ("TopK", "BestArm", "AllGood", "Threshold") if one in recipe.solves)
     with_budget, with_neither = (_made_with(call, problem, rule) for rule in ({"budget": 12}, {"max_pulls": 12}))
     assert _made_with(call, problem, {"budget": 12, "delta": 0.1})
-    assert ("delta" in recipe.needs) == (not with_budget)
-    assert ("delta or budget" in recipe.needs) == (with_budget and not with_neither and recipe.target.stops)
+    needs = [one.removeprefix("a table, ") for one in recipe.needs]
+    assert ("delta" in needs) == (not with_budget)
+    assert ("delta or budget" in needs) == (with_budget and not with_neither and recipe.target.stops)
 
 
 def test_list_shows_what_packages_bring_and_tells_what_cannot_be_imported(
