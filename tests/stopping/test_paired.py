@@ -145,7 +145,7 @@ def marks(g: Any, N: int, K: int) -> Any:
 def test_the_routine_is_its_twin(problem: Any) -> None:
     """Capitals, decisions, answers and levels, on random tables, with arms pulled unevenly."""
     g = np.random.default_rng(0)
-    for trial in range(40):
+    for trial in range(30):
         N, delta = int(g.choice([1, 2, 5, 12, 40])), float(g.choice([0.9, 0.3, 0.05, 1e-9]))
         x = marks(g, N, 4)
         steps = g.integers(0, 3, (2 * N + 1, 4)) if trial % 2 else np.ones((N + 1, 4), np.int64)
@@ -265,7 +265,7 @@ def test_no_capital_grows_on_average_where_its_null_holds(problem: Any, gap: flo
 
 
 @pytest.mark.parametrize(
-    "problem", [AllGood(0.5, True), AllGood(0.25, True, slack=0.25), TopK(2, 0.5, "each")], ids=repr
+    "problem", [AllGood(0.5, True), AllGood(0.25, True, slack=0.25), TopK(2, 0.1, "each")], ids=repr
 )
 @pytest.mark.parametrize("support", [(-1.0, 2.0), (-0.25, 1.0), (-8.0, 0.75)])
 def test_scores_below_0_and_ranges_that_are_too_wide(problem: Any, support: Any) -> None:
@@ -428,12 +428,10 @@ def test_any_other_range_is_the_unit_range(problem: Any) -> None:
 
 def test_an_answer_of_k_arms_has_k_arms_even_where_the_bets_go_round_in_circles() -> None:
     """At a large delta arm 0 is better than 1, that better than 2, and that better than 0: an error, and an answer."""
-    g, problem = np.random.default_rng(0), TopK(2)
-    for _ in range(30):
-        x = (g.random((20, 4)) < 0.5) * 1.0
-        order = np.argsort(g.random((400, 20)), axis=1)
-        _, inside, _ = kept(task_of(problem, x, 0.95).certifier(), x[order])
-        assert (inside.sum(axis=2) == problem.k).all()
+    x = np.array([np.roll(np.arange(4), row) for row in range(20)]) / 3
+    order = np.argsort(np.random.default_rng(0).random((2000, 20)), axis=1)
+    _, inside, _ = kept(task_of(TopK(2), x, 0.9).certifier(), x[order])
+    assert (inside.sum(axis=2) == 2).all()
 
 
 def test_200_columns() -> None:
