@@ -127,7 +127,7 @@ class PairedElimination(PlanPolicy):
         mean = np.ascontiguousarray(observation["mean"], FLOAT)
         if pulls.shape != (len(state.plans), self.task.K) or mean.shape != pulls.shape:
             raise unfit(pulls, mean, len(state.plans))
-        return Cells(pulls, mean, moments_of(observation))
+        return Cells(pulls, mean, moments_of(observation, self.task.items))
 
     def rule(self, seen: Any, observation: Observation, state: TableState, out: Ints) -> Any:
         K, made = self.task.K, self.certifier

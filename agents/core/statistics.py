@@ -91,4 +91,13 @@ def checked(name: str, task: Task, observation: Any) -> Observation:
         outside = seen & ~((by >= low - reach) & (by <= high + reach))
         if outside.any():
             raise ValueError(f"{told} must lie in the support [{low:g}, {high:g}] of the arms, got {by[outside][0]}")
+        if task.items and "scores" in found:
+            told, by = "scores", np.asarray(found["scores"], np.float64)
+            if by.shape != (*pulls.shape, task.items):
+                raise ValueError(f"{told} must have the shape {(*pulls.shape, task.items)}, got {by.shape}")
+            outside = (np.arange(task.items) < pulls[..., None]) & ~((by >= low - reach) & (by <= high + reach))
+            if outside.any():
+                raise ValueError(
+                    f"{told} must lie in the support [{low:g}, {high:g}] of the arms, got {by[outside][0]}"
+                )
     return found

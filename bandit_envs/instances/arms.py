@@ -428,7 +428,7 @@ class Shared(Arms):
         scores: (N, K), N >= 1 rows.
         support: (lowest, highest) possible score. None: (0, 1) where it holds all scores, else those of the table.
 
-    Means are those of the columns, to 12 digits, so that ties are recognised.
+    Means are those of the columns, to 12 digits of the width of the support, so that ties are recognised.
     """
 
     distribution, code = "shared", SHARED
@@ -441,7 +441,7 @@ class Shared(Arms):
         ends = interval("support", support)
         if low < ends[0] or high > ends[1]:
             raise ValueError(f"scores must lie in support={list(ends)}, got {low if low < ends[0] else high}")
-        means = self.rounded(np.array([math.fsum(column) / len(x) for column in x.T]))
+        means = self.rounded([math.fsum(column) / len(x) for column in x.T], ends)
         self.items = len(x)
         self.fill(
             means,
@@ -453,9 +453,9 @@ class Shared(Arms):
         )
 
     @staticmethod
-    def rounded(means: Floats) -> Floats:
-        """Means of any shape, to 12 digits."""
-        return np.array([float(f"{mean:.12g}") for mean in means.ravel().tolist()]).reshape(means.shape)
+    def rounded(means: Any, support: tuple[float, float]) -> Any:
+        """Means of columns to 12 digits of the width of the support, so that those of equal columns are equal."""
+        return np.round(means, 12 - math.ceil(math.log10(support[1] - support[0])))
 
     @staticmethod
     def packed(columns: Floats, means: Floats) -> Floats:

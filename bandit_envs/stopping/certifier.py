@@ -214,8 +214,12 @@ class Certifier(NamedTuple):
         """
         if self.numbers[DISTRIBUTION] == BOUNDED:
             variance = with_moments(variance, moments)
-        if self.numbers[DISTRIBUTION] == PAIRED and moments is not None:
-            variance = np.ascontiguousarray(moments, np.float64)
+        if self.numbers[DISTRIBUTION] == PAIRED:
+            variance = np.ascontiguousarray(math.nan if moments is None else moments, np.float64)
+            if variance.shape != (wanted := (*pulls.shape, int(self.numbers[-4]))):
+                raise ValueError(
+                    f"of columns of a table scores must be given, {wanted}, got the shape {variance.shape}"
+                )
         out = np.full((len(pulls), 2 + 3 * self.K), math.nan)
         rows = len(pulls), math.prod(mean.shape[1:])  # the kernel is compiled for one kind of arrays
         mean, variance = mean.reshape(rows), variance.reshape(len(pulls), math.prod(variance.shape[1:]))

@@ -50,6 +50,7 @@ PAIRED_KINDS = ("threshold", "top-k", "all-good")
 SAFE = 0.98  # a bet never risks more than this part of the capital
 PRIOR = 5.0  # rows that are imagined before the first, without a difference, with squares that sum up to 1
 HOPE = 1.5  # epsilons that a bet hopes for beyond what the rows say: to end needs one
+ROUNDING = 1e-11  # of N rows: sums that differ by less may be equal, and are left to the means of the whole table
 MOST = 1e200  # capital, so that none is inf where a table may still have such means
 BEGUN, ROWS, OVER, LEVEL, SPREAD, SIZE = range(6)  # places in the head of the scratch; SIZE of the head
 OPEN, IN, OUT = 0.0, 1.0, -1.0  # verdicts
@@ -116,7 +117,7 @@ def grown(capital, D, S, pair, T):
     """A capital after the next row of a pair, D, whose sum so far is S."""
     n = T.head[ROWS]
     left, Ne = T.N - n, T.N * pair.e
-    if S + D - pair.q * (left - 1.0) > -Ne:  # what is left cannot make up for the lead
+    if S + D - pair.q * (left - 1.0) > -Ne + ROUNDING * T.N:  # what is left cannot make up for the lead
         return math.inf
     m = min(max((-Ne - S) / left, -pair.q), pair.p)
     bet = bet_of(S / (n + PRIOR) - m, variance_of(T), pair.q + m)
@@ -225,7 +226,7 @@ def take_in_best(T, e):
 @part
 def decide_best(T, e):
     """Which arms are out for good, and whether it is over."""
-    K, need, least, left = len(T.row), 1.0 / T.delta, math.inf, T.N - T.head[ROWS]
+    K, need, least, left = len(T.row), 1.0 / T.delta, math.inf, T.N * (1.0 + ROUNDING) - T.head[ROWS]
     leader, _ = leaders(T)
     for b in range(K):
         if T.counts[b] != 0.0 and b != leader:
@@ -235,7 +236,7 @@ def decide_best(T, e):
             if T.better[b] >= need or lead > left:
                 T.verdict[b] = OUT
     if least < need and T.better[leader] >= need:
-        T.verdict[leader] = OUT
+        T.verdict[leader], least = OUT, 1.0
     for b in range(K):
         T.counts[b] = 1.0 if T.verdict[b] == OPEN else 0.0
     if leaders(T)[0] < 0:  # an error, of probability delta at most
@@ -256,7 +257,8 @@ def take_in_top_k(T, e):
             if j != i and n > 0.0 and T.counts[i] != 0.0 and T.counts[j] != 0.0:
                 D, S = T.row[i] - T.row[j], T.sums[i] - T.sums[j]
                 m = min(max(-S / left, -1.0), 1.0)
-                bet = bet_of(S / (n + PRIOR) - m + HOPE * extra, variance, 1.0 + m)
+                hope = S / (n + PRIOR) - m + HOPE * extra if -left < S else 0.0  # m is cut off, m - extra too low
+                bet = bet_of(hope, variance, 1.0 + m)
                 factor = 1.0 + bet * (D - m)
                 T.pairs[i, j] = min(T.pairs[i, j] * factor, MOST)
                 T.enough[i, j] = min(T.enough[i, j] * (factor + bet * extra), MOST)
@@ -285,7 +287,7 @@ def left_of(T, k):
 @part
 def decide_top_k(T, k, e):
     """Which arms are in or out for good, and whether it is over."""
-    K, left, least = len(T.row), T.N - T.head[ROWS], math.inf
+    K, left, least = len(T.row), T.N * (1.0 + ROUNDING) - T.head[ROWS], math.inf
     number = float(k * (K - k))
     need, (places, others) = number / T.delta, left_of(T, k)
     for i in range(K):  # by the capitals of before this step, for all
@@ -297,9 +299,9 @@ def decide_top_k(T, k, e):
                 below += 1 if T.pairs[i, j] >= need or lead > left else 0
         T.row[i] = OUT if above >= places else IN if below >= others else OPEN
     for i in range(K):
-        if T.counts[i] != 0.0:
-            T.verdict[i] = T.row[i]
-            T.counts[i] = 1.0 if T.row[i] == OPEN else 0.0
+        places, others = left_of(T, k)
+        if T.counts[i] != 0.0 and (T.row[i] == IN and places > 0 or T.row[i] == OUT and others > 0):  # else an error
+            T.verdict[i], T.counts[i] = T.row[i], 0.0
     places, others = left_of(T, k)
     if places > 0 and others > 0:
         for i in range(K):
@@ -368,23 +370,25 @@ def all_good_paired(numbers, pulls, mean, scores, scratch, inside, out):
                     T.enough[i, j] = grown(T.enough[i, j], D, S, enough, T)
         add_row(T)
         decide_all_good(T)
-    known, best = T.head[OVER] == 0.0 and T.head[ROWS] >= T.N, -math.inf
+    known, best, least, n = T.head[OVER] == 0.0 and T.head[ROWS] >= T.N, -math.inf, math.inf, max(T.head[ROWS], 1.0)
     for i in range(K):
-        T.row[i] = mean[i] if known else low + w * T.sums[i] / max(T.head[ROWS], 1.0)
-        best = max(best, T.row[i] if T.counts[i] == 2.0 else best)
+        if T.counts[i] == 2.0:
+            best = max(best, mean[i] if known else low + w * T.sums[i] / n)
     keep = min(numbers[COMMON + 6] * best + numbers[COMMON + 7], best)
     for i in range(K):
-        T.answer[i] = 1.0 if T.verdict[i] == IN or (T.verdict[i] == OPEN and T.row[i] >= keep) else 0.0
-    if known:
-        T.head[OVER] = 1.0
-        settle(T, math.inf)
+        now = mean[i] if known else low + w * T.sums[i] / n
+        T.answer[i] = 1.0 if T.verdict[i] == IN or (T.verdict[i] == OPEN and now >= keep) else 0.0
+        if T.verdict[i] == OPEN and not known:
+            least = min(least, T.row[i] if T.answer[i] != 0.0 else T.far[i])
+    T.head[OVER] = 1.0 if known else T.head[OVER]
+    settle(T, math.log(least / (2.0 * K)) if least > 0.0 else 0.0)
     report(T, pulls, inside, out, answered)
 
 
 @part
 def decide_all_good(T):
-    """Which arms are good, bad, or not the best, and whether it is over."""
-    K, least, over = len(T.row), math.inf, 1.0
+    """Which arms are good, bad, or not the best, and whether it is over; `row`: the capital that an arm is good."""
+    K, over = len(T.row), 1.0
     need = 2.0 * K / T.delta
     for i in range(K):
         if T.verdict[i] == OPEN and T.far[i] >= need:
@@ -397,15 +401,15 @@ def decide_all_good(T):
             for j in range(K):
                 if j != i and T.counts[j] == 2.0:
                     found = min(found, T.enough[i, j])
+            T.row[i] = found
             if found >= need:
                 T.verdict[i] = IN
             else:
-                over, least = 0.0, min(least, max(found, T.far[i]))
+                over = 0.0
     for i in range(K):
         if T.verdict[i] != OPEN and T.counts[i] == 1.0:
             T.counts[i] = 0.0
     T.head[OVER] = over
-    settle(T, math.log(least / (2.0 * K)) if least > 0.0 else 0.0)
 
 
 # --- arms above a threshold -------------------------------------------------------------------------------------------
@@ -416,7 +420,7 @@ def grown_alone(capital, x, S, square, side, theta, n, N):
     """A capital that the mean is above theta (side 1) or below it (-1), after a score x; S, square: sums before."""
     left = N - n
     e = side * (N * theta - S)  # what is left of the sum, at most
-    if side * x - e > (0.0 if side > 0.0 else left - 1.0):
+    if side * x - e > (0.0 if side > 0.0 else left - 1.0) + ROUNDING * N:
         return math.inf
     m = min(max(e / left, min(side, 0.0)), max(side, 0.0))
     bet = bet_of((side * S - n * m) / (n + PRIOR), (1.0 + square) / (PRIOR + n), m + (0.0 if side > 0.0 else 1.0))
@@ -446,12 +450,11 @@ def threshold_paired(numbers, pulls, mean, scores, scratch, inside, out):
                 T.verdict[i] = IN if mean[i] >= theta else OUT
             elif max(T.better[i], T.far[i]) >= need:
                 T.verdict[i] = IN if T.better[i] >= T.far[i] else OUT
+        inside_now = T.verdict[i] == IN or (T.verdict[i] == OPEN and pulls[i] > 0 and mean[i] >= theta)
+        T.answer[i] = 1.0 if inside_now else 0.0
         if T.verdict[i] == OPEN:
-            T.head[OVER], least = 0.0, min(least, max(T.better[i], T.far[i]))
+            T.head[OVER], least = 0.0, min(least, T.better[i] if inside_now else T.far[i])
         else:
             T.counts[i] = 0.0
     settle(T, math.log(least / K) if least > 0.0 else 0.0)
-    for i in range(K):
-        inside_now = T.verdict[i] == IN or (T.verdict[i] == OPEN and pulls[i] > 0 and mean[i] >= theta)
-        T.answer[i] = 1.0 if inside_now else 0.0
     report(T, pulls, inside, out, answered)

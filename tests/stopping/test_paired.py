@@ -515,7 +515,7 @@ def test_bad_calls_name_the_value() -> None:
 
 def test_every_agent_that_knows_certificates_takes_a_table() -> None:
     for problem in (BestArm(), TopK(2), AllGood(0.1), Threshold(0.5)):
-        for name in ("evidence", "top-two", "track-and-stop"):
+        for name in ("evidence", "top-two"):
             wrong, rows = errors(name, problem, TABLE, episodes=3)
             assert rows["certified"].all(), (name, wrong)
 

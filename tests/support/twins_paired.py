@@ -125,7 +125,7 @@ def best(x: Any, e: float, delta: float, pulls: Any, mutant: Mutant = HONEST) ->
             out[b] |= better[b] >= 1 / delta or g.sums[c] - g.sums[b] > sure
         out[c] = least < 1 / delta and better[c] >= 1 / delta and not all(out[others])
         g.counts[:] = ~out
-        found = ln(least)
+        found = 0.0 if out[c] and least < 1 / delta else ln(least)
         return bool(least >= 1 / delta or len(g.counting) == 1)
 
     over = g.play(pulls, step) or g.n == g.N
@@ -196,8 +196,8 @@ def all_good(
     x: Any, enough_by: Null, far_by: Null, keep: Callable[[Any], float], delta: float, pulls: Any, by: Mutant = HONEST
 ) -> Kept:
     """AllGood: `keep` is the least mean in the answer, of scaled means of the arms that may be the best."""
-    g, K, found = Game(x, by), x.shape[1], 0.0
-    better, far, enough, verdict = np.ones(K), np.ones(K), np.ones((K, K)), np.zeros(K)
+    g, K = Game(x, by), x.shape[1]
+    better, far, enough, verdict, good = np.ones(K), np.ones(K), np.ones((K, K)), np.zeros(K), np.zeros(K)
     may_be, need = np.ones(K, bool), 2 * K / delta
     g.counts[:] = 2.0
 
@@ -212,7 +212,6 @@ def all_good(
         return min(capital * (1.0 + bet * (D - m)), 1e200) if g.n else capital
 
     def step() -> bool:
-        nonlocal found
         order = g.leaders()
         for i in g.counting:
             others = [h for h in order if h != i]
@@ -226,20 +225,18 @@ def all_good(
         for i in range(K):
             verdict[i] = -1 if verdict[i] == 0 and far[i] >= need else verdict[i]
             may_be[i] &= better[i] < 2 / delta and verdict[i] != -1
-        least = math.inf
         for i in map(int, np.flatnonzero(verdict == 0)):
-            of = min((enough[i, j] for j in np.flatnonzero(may_be) if j != i), default=math.inf)
-            verdict[i] = 1 if of >= need else 0
-            least = least if of >= need else min(least, max(of, far[i]))
+            good[i] = min((enough[i, j] for j in np.flatnonzero(may_be) if j != i), default=math.inf)
+            verdict[i] = 1 if good[i] >= need else 0
         g.counts[:] = np.where(may_be, 2.0, verdict == 0)
-        found = ln(least / (2 * K))
         return bool(verdict.all())
 
     over = g.play(pulls, step) or g.n == g.N
     means = g.sums / max(g.n, 1)
     kept = keep(means[may_be].max()) if may_be.any() else -math.inf
     answer = ((verdict == 1) | (verdict == 0) & (means >= kept)).astype(np.int8)
-    none = np.ones(0)
+    least = min((good[i] if answer[i] else far[i] for i in np.flatnonzero(verdict == 0)), default=math.inf)
+    none, found = np.ones(0), ln((math.inf if over else least) / (2 * K))
     return Kept(g.n, over, level(found, delta, verdict.any(), over), answer, g.counts, better, far, none, enough)
 
 
@@ -267,9 +264,10 @@ def threshold(x: Any, fall: float, rise: float, theta: float, delta: float, pull
                 verdict[i] = 1 if x[:, i].mean() >= theta - 1e-12 else -1
             elif max(better[i], far[i]) >= K / delta:
                 verdict[i] = 1 if better[i] >= far[i] else -1
-    found = ln(min((max(better[i], far[i]) for i in np.flatnonzero(verdict == 0)), default=math.inf) / K)
     shown = [x[: pulls[i], i].mean() if pulls[i] else -math.inf for i in range(K)]
     answer = ((verdict == 1) | (verdict == 0) & (np.array(shown) >= theta - 1e-12)).astype(np.int8)
+    open_to = np.flatnonzero(verdict == 0)
+    found = ln(min((better[i] if answer[i] else far[i] for i in open_to), default=math.inf) / K)
     over, none = bool(verdict.all()), np.ones(0)
     counts = np.where(verdict == 0, rows + 1, 0)
     return Kept(
