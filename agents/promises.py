@@ -84,11 +84,19 @@ CERTIFICATES = (
         "distribution is known to be another, or coordinates may depend on each other; a session warns where a result "
         "repeats",
     ),
+    Promise(
+        ("`paired`",),
+        DELTA,
+        "the scores of the columns of one table, in the known range; its rows in random order",
+        ANY_RULE,
+        FIXED,
+        "an order of rows that somebody has chosen: sessions draw it",
+    ),
 )
 
 AGENTS = (
     Promise(
-        ("evidence", "track-and-stop", "top-two"),
+        ("evidence", "track-and-stop", "top-two", "paired-elimination"),
         "that of the certificate; `boundary='nominal'`: nothing",
         "those of the certificate",
         ANY_RULE,
