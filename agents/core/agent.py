@@ -307,7 +307,8 @@ class Agent(Spelled, ABC):
         question = f"{task.problem}({', '.join(f'{name}={value!r}' for name, value in task.parameters.items())})"
         own = ", ".join(f"{self.earlier.get(name, name)}={value!r}" for name, value in sorted(self._parameters.items()))
         of = f"{type(self).__module__}.{type(self).__qualname__}({own})"
-        return f"{of} for {question}, K={task.K}, D={task.D}, {task.pull}s"
+        rows = f", {task.items} rows" if task.items else ""
+        return f"{of} for {question}, K={task.K}, D={task.D}, {task.pull}s{rows}"
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -600,6 +601,8 @@ class Agent(Spelled, ABC):
             except (TypeError, KeyError):  # some are lists, or worse
                 read = arrays(self.name, observation, self.observation)
                 observation = {name: array[None] for name, array in read.items()}
+        if self.task.items:
+            self._check_scores(observation)
         leading = observation[part]
         if leading.dtype is not INT and leading.dtype.kind not in "iu":
             raise ValueError(f"{part} must be an integer array, got {leading!r:.200}")
@@ -607,6 +610,17 @@ class Agent(Spelled, ABC):
             of = f"{self.task.K} arms" if part == "pulls" else f"histories of {shape[0]} pulls"
             raise ValueError(f"{self.name} was made for {of}, got {part} of shape {leading.shape}")
         return observation, single
+
+    def _check_scores(self, observation: Observation) -> None:
+        """Refuse what has no scores of all cells of a table: kernels read them without a look.
+
+        Raises:
+            ValueError: naming the shape.
+        """
+        K, N, found = self.task.K, self.task.items, np.asarray(observation.get("scores"))
+        if self.observation == "statistics" and (found.shape[1:] != (K, N) or found.dtype.kind not in "iuf"):
+            got = f"{found.dtype} of shape {found.shape[1:]}" if "scores" in observation else "none"
+            raise ValueError(f"{self.name} reads the scores of a table of the shape ({K}, {N}), numbers, got {got}")
 
     def play(self, simulation: Simulation, quiet: Quiet, observation: Observation, state: Any) -> tuple[Any, Any]:
         """As `predict`, after as many pulls as may be made without anybody looking.

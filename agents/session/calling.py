@@ -6,14 +6,16 @@ import asyncio
 import inspect
 import threading
 import time
+import warnings
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from typing import Any
+from typing import Any, NamedTuple
 
 from bandit_envs.kernels import integer, number
 
 __all__ = ["measured"]
 
+PATIENCE = 1.0  # seconds that tasks have to end, once all is over
 FIRST_PAUSE = 0.1  # seconds before a measurement is tried again; twice as many each time
 Cell = tuple[int, int | str | None]
 
@@ -44,10 +46,11 @@ def measured(
                 free = workers - len(running) - len(waiting)
                 if error is None and free > 0:
                     waiting += [(one.arm, one.item) for one in session.ask(free, who)]
-                for arm, item in waiting[: workers - len(running)] if error is None else []:
+                now = waiting[: workers - len(running)] if error is None else []
+                waiting = waiting[len(now) :]
+                for arm, item in now:
                     given = (names[arm], item) if tabled else (names[arm],)
                     running[pool.submit(call, *given)] = arm, item
-                waiting = waiting[len(running) :] if error is None and len(waiting) > workers else []
                 if not running:
                     break
                 for done in wait(running, return_when=FIRST_COMPLETED).done:
@@ -72,7 +75,16 @@ def measured(
             raise
     if error is not None:
         raise error
+    if others := [ask.who or "nobody" for ask in session.pending if ask.who != who]:
+        text = "results that others are asked for are awaited"
+        warnings.warn(f"{text}, {len(others)}, of {', '.join(dict.fromkeys(others)):.200}", UserWarning, stacklevel=3)
     return recorded
+
+
+class Exit(NamedTuple):
+    """What a coroutine has raised to end the program."""
+
+    error: BaseException
 
 
 class Caller:
@@ -102,7 +114,7 @@ class Caller:
     def __exit__(self, *_: object) -> None:
         if self.awaited:
             self.loop.call_soon_threadsafe(self.loop.stop)
-            self.thread.join()
+            self.thread.join(PATIENCE)  # a coroutine that blocks, or is not to be cancelled, is left alone
 
     def __call__(self, *given: Any) -> Any:
         pause = FIRST_PAUSE
@@ -119,19 +131,29 @@ class Caller:
     def _once(self, given: tuple[Any, ...]) -> Any:
         """One try."""
         if self.awaited:
-            task = asyncio.run_coroutine_threadsafe(self.measure(*given), self.loop)
+            task = asyncio.run_coroutine_threadsafe(self._guarded(given), self.loop)
         elif self.timeout is None:
             return self.measure(*given)
         else:
             task = Future()
             threading.Thread(target=self._into, args=(task, given), daemon=True).start()
         try:
-            return task.result(self.timeout)
+            found = task.result(self.timeout)
+            if isinstance(found, Exit):
+                raise found.error
+            return found
         except TimeoutError:
             if task.done():
                 raise
             task.cancel()
             raise TimeoutError(f"a measurement has taken more than {self.timeout:g} s") from None
+
+    async def _guarded(self, given: tuple[Any, ...]) -> Any:
+        """Await a measurement; what would end the event loop is handed on."""
+        try:
+            return await self.measure(*given)
+        except (SystemExit, KeyboardInterrupt) as error:
+            return Exit(error)
 
     def _into(self, task: Future[Any], given: tuple[Any, ...]) -> None:
         """Measure, and put the result into a future, unless nobody waits for it any more."""

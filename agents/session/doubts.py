@@ -50,7 +50,7 @@ def doubts(task: Task, delta: float | None) -> list[str]:
             f"whatever is measured from {task.support[0]:g} to {task.support[1]:g}, an answer is known that is "
             f"right with {settings}: nothing needs to be measured"
         )
-    if task.budget is not None and delta is not None:
+    if task.budget is not None and delta is not None and not task.items:
         least = smallest_difference(task, task.budget // task.K, delta)
         if least is not None and least > WIDE * width:
             how = f"differences of {least:.2g} or more" if least <= width else "no difference at all"
@@ -88,6 +88,8 @@ def about_noise(state: State) -> tuple[str, str] | None:
         A word, "refuted", "waits" or "quiet", and a sentence; None where there is nothing to say.
     """
     task, seen = state.run.task, state.statistics.at(state.active)
+    if task.items:  # which certificates of tables do not count on
+        return None
     spare = int(np.maximum(seen.pulls - 1, 0).sum())
     noise = math.sqrt((seen.pulls[:, None] * seen.variance).sum(axis=0).max() / spare) if spare else 0.0
     certifier, sigma = state.run.certifier, getattr(state.run.agent, "scale", task.sigma)

@@ -25,6 +25,7 @@ from .setup import Setup
 __all__ = ["FEWEST_ARMS", "State", "fold", "sample_of"]
 
 AHEAD = 32  # rows of a table that an arm is asked for beyond the first that lacks a result, and one for each question
+FEW_ROWS = 8  # of a table, that all arms have: with fewer the answer of now rests on all cells
 FEWEST_ARMS = 2
 MOST_DIGITS = 9  # of the number of an arm
 KINDS = (ASKED, TOLD, UNDONE, ADDED, WITHDRAWN, NOTE)
@@ -154,15 +155,21 @@ class State:
             return f"leaves fewer than {FEWEST_ARMS} arms"
         N = self.setup.task.items
         if N and kind in (ASKED, TOLD):
-            row = event.value[-1] if isinstance(event.value, tuple) else event.value
-            if not isinstance(row, (int, float)) or not 0 <= row < N:
+            told = kind == TOLD
+            if isinstance(event.value, tuple) is not told or told and len(event.value) != 2:
+                return f"has the value {event.value!r:.80}, and needs {'a score and a row' if told else 'a row'}"
+            row = event.value[1] if told else event.value
+            if isinstance(row, bool) or not isinstance(row, (int, float)) or not 0 <= row < N or row != int(row):
                 return f"is of the row {row!r:.40}, and there are {N}"
-            if kind == TOLD and (arm, int(row)) in self.cells and event.number not in self.undone:
-                return f"tells of a cell that has a result, the arm {arm} in the row {row:g}"
+            waits = (arm, row) in {(at, self.row_asked.get(one)) for one, (at, _) in self.asks.items()}
+            if event.number not in self.undone and ((arm, int(row)) in self.cells or waits and not told):
+                return f"is of a cell that has a result or a question, the arm {arm} in the row {row:g}"
+            if event.about is not None and self.row_asked.get(event.about, row) != row:
+                return f"answers the question {event.about}, which is of another row"
         if kind == TOLD:
             try:
                 sample_of(self.setup.task, event.value[0] if N else event.value)
-            except (ValueError, TypeError) as error:
+            except ValueError as error:
                 return f"has the value {event.value!r:.80}: {error}"
             if event.about is not None and event.about not in self.asks and event.number not in self.undone:
                 return f"answers the question {event.about}, which does not wait for a result"
@@ -232,8 +239,11 @@ class State:
 
     def answer(self) -> NDArray[np.bool_]:
         """The answer as of now, of all arms."""
-        found = np.zeros(len(self.names), np.bool_)
-        found[self.active] = self.run.present_answer(self.seen)
+        found, run = np.zeros(len(self.names), np.bool_), self.run
+        if self.setup.task.items and not run.over and run.seen.pulls.min() < FEW_ROWS:  # more is known of later rows
+            found[self.active] = run.problem.plug_in(self.statistics.at(self.active).means())[0]
+        else:
+            found[self.active] = run.present_answer(self.seen)
         return found
 
     @property
@@ -304,15 +314,13 @@ class State:
             if about is None:
                 raise ValueError(f"which item is the result of {name!r:.200} of? No question about it waits: say item=")
             return self.row_asked[about]
-        if isinstance(item, str) and (items is not None or not item.strip().isdecimal()):
-            if item.strip() not in (items or ()):
-                raise ValueError(
-                    f"there is no item {item!r:.200}; they are {', '.join(items or [f'0 .. {N - 1}'])!s:.200}"
-                )
-            found = (items or []).index(item.strip())
-        else:
-            found = integer("item", int(item) if isinstance(item, str) else item, 0, N - 1)
-        return found
+        text = str(item).strip()
+        if items is not None and text in items:
+            return items.index(text)
+        if items is not None or isinstance(item, str) and not (text.isdecimal() and len(text) <= MOST_DIGITS):
+            known = f"0 .. {N - 1}" if items is None else ", ".join(items[:8]) + ", ..." * (N > 8)
+            raise ValueError(f"there is no item {item!r:.200}; they are {known:.200}")
+        return integer("item", int(text) if isinstance(item, str) else item, 0, N - 1)
 
     def item(self, row: int) -> int | str:
         """The name of a row of a table, or its number where it has none."""
@@ -362,7 +370,8 @@ def sample_of(task: Task, value: Any) -> Any:
     """
     low, high = task.support if task.support is not None and task.distribution != "gaussian" else (-MOST, MOST)
     if task.D == 1:
-        found = number("a measurement", value, low, high)
+        right = task.distribution == "bernoulli" and isinstance(value, (bool, np.bool_))  # or wrong
+        found = number("a measurement", float(value) if right else value, low, high)
         if task.distribution == "bernoulli" and found not in (low, high):
             raise ValueError(f"a measurement must be {low:g} or {high:g}, got {value!r:.200}")
         return found

@@ -198,7 +198,8 @@ def application(session: Session, token: str | None = None) -> Any:
 
     changes: dict[str, Callable[[dict[str, Any]], Any]] = {
         "ask": lambda asked: [
-            int(arm) for arm in session.ask(integer("n", asked.get("n", 1), 1, 1000), asked.get("who"))
+            int(arm) if arm.item is None else {"arm": int(arm), "item": arm.item}
+            for arm in session.ask(integer("n", asked.get("n", 1), 1, 1000), asked.get("who"))
         ],
         "tell": lambda asked: session.tell(
             asked.get("arm", ""), asked.get("value"), asked.get("who"), asked.get("item")

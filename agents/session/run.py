@@ -46,6 +46,7 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 PATIENCE = 100  # results that are imagined one after another; of an agent that resumes, the others all at once
+MOST_KNOWN = 1000  # pulls in a row of arms that are known
 UNDECIDED = -1
 Result = tuple[int, Floats]  # an arm, and what was measured, (D,)
 
@@ -88,8 +89,8 @@ class Statistics(NamedTuple):
     def add(self, arm: int, sample: Floats) -> None:
         """Add a sample, (D,), of an arm."""
         _add(*self, arm, sample)
-        if self.pulls[arm] == self.scores.shape[1]:  # it is known, and ties are to be recognised
-            self.mean[arm] = float(f"{math.fsum(self.scores[arm]) / self.pulls[arm]:.12g}")
+        if self.pulls[arm] >= self.scores.shape[1] > 0:  # it is known, and ties are to be recognised
+            self.mean[arm] = round(math.fsum(self.scores[arm]) / self.scores.shape[1], 12)
 
     def at(self, arms: Any) -> Statistics:
         """Those of some arms, a copy."""
@@ -203,7 +204,22 @@ class Run:
         self.decide()
 
     def decide(self) -> None:
-        """Have the agent say which arm it wants, if it has not and there is budget for it."""
+        """Have the agent say which arm it wants, if it has not and there is budget for it.
+
+        To pull an arm that is known from all rows of its table shows its mean, as in the environment. An agent that
+        does nothing else has nothing more to learn, and it is over.
+        """
+        for _ in range(MOST_KNOWN):
+            self._decide()
+            if self.over or self.arm == UNDECIDED or self.seen.pulls[self.arm] < (self.task.items or PULLS_LIMIT):
+                return
+            self.told += 1
+            self._see(self.arm, self.seen.mean[self.arm].copy())
+            self._look_at_the_end()
+        if not self.over:
+            self._end(self._recommended(self.all_seen()))
+
+    def _decide(self) -> None:
         if self.arm != UNDECIDED or self.over or self.seen.spent >= self.most:
             return
         arm, times, answer = self._ask_agent()

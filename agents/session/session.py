@@ -260,6 +260,10 @@ class Session:
             (f"{found.of}, {one.place}: ", one.arm, one.value, one.item or None if self.task.items else None)
             for one in found.rows
         ]
+        if self.task.items and (odd := next((place for place, _, _, item in rows if item is None), None)):
+            raise ValueError(f"{odd}a result of a table needs its item: in a column 'item', or a row of a wide table")
+        if self.task.items and (odd := next((place for place, _, _, item in rows if item is None), None)):
+            raise ValueError(f"{odd}a result of a table needs its item: a column 'item', or a row of a wide table")
         if self.task.D == 1:
             rows = [(place, arm, value[0] if len(value) == 1 else value, item) for place, arm, value, item in rows]
         return self._record(rows, who, found.of, flag("again", again))
@@ -491,7 +495,7 @@ class Session:
         measure: Callable[..., Any],
         workers: int = 1,
         *,
-        retries: int = 2,
+        retries: int = 5,
         timeout: float | None = None,
         failed: float | None = None,
         who: str | None = None,

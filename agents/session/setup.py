@@ -84,7 +84,7 @@ def task_from_facts(facts: Mapping[str, Any]) -> tuple[Task, list[str] | None]:
             raise ValueError("with items, a measurement is one number in a range: leave out sigma and dimensions")
         named = item_names(given["items"])
         items = given["items"] if named is None else len(named)
-        sample = {"distribution": "shared", "support": sample["support"], "sigma": sample["sigma"], "items": items}
+        sample |= {"items": items} | ({} if "binary" in known else {"distribution": "shared"})
     rules = {name: given[name] for name in RULES if name in given}
     parameters = {name: given[name] for name in kind.parameters if name in given}
     D = given.get("dimensions", 1)
@@ -104,9 +104,12 @@ def item_names(items: Any) -> list[str] | None:
         return None
     if isinstance(items, (str, bytes, Mapping, Set)) or not hasattr(items, "__len__"):
         raise ValueError(f"items must be a number of rows, or a list of their names, got {items!r:.200}")
-    found = [str(one).strip() for one in items]
-    if not found or not all(found) or len(set(found)) < len(found):
-        raise ValueError(f"items must have different names, none empty, got {items!r:.200}")
+    try:
+        found = [checked_name(one) for one in items]
+    except ValueError as error:
+        raise ValueError(f"items: {str(error).replace('an arm', 'an item')}") from None
+    if not found or len(set(found)) < len(found):
+        raise ValueError(f"items must have different names, at least one, got {items!r:.200}")
     return found
 
 
@@ -222,9 +225,14 @@ class Setup:
         if agent is None or isinstance(agent, str):  # text gives its parameters best: a tuple has no JSON form
             recipe = replace(recipe, parameters=replace(recipe, parameters=parameters or {}).given(recipe.parameters))
         maker = functools.partial(_made, recipe, {})
+        items = item_names(facts.get("items"))
+        if items is not None and len(items) != task.items:
+            raise ValueError(
+                f"the store is damaged: it has the names of {len(items)} items, and there are {task.items}"
+            )
         names, seed = checked_names(facts["names"], task.K), integer("public_seed", facts["public_seed"], 0, 2**63 - 1)
         reserve = number("reserve", facts.get("reserve", 0.0), 0, 1, below=True)
-        return cls(task, names, seed, facts["agent"], parameters, maker, reserve, item_names(facts.get("items")))
+        return cls(task, names, seed, facts["agent"], parameters, maker, reserve, items)
 
     def facts(self) -> dict[str, Any]:
         """What a store keeps."""
@@ -364,7 +372,7 @@ def suggested(task: Task) -> str:
     """The name of an agent for a task, where nobody names one."""
     certified = task.problem in recipe_of("evidence").solves
     if task.items and certified:
-        return "paired-elimination"
+        return "ucb-e" if task.delta is None and task.problem == "BestArm" else "paired-elimination"
     if task.budget is None and task.delta is not None and certified:
         return "evidence"
     if PROBLEMS.find(task.problem).local:

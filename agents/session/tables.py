@@ -38,7 +38,7 @@ def history_table(state: State, events: Sequence[Event]) -> DataFrame:
         "kind": [event.kind for event in events],
         "arm": pd.array(arms, dtype="Int64"),
         "name": [None if arm is None else state.names[arm] for arm in arms],
-        **({"item": [None if row is None else state.item(row) for row in rows]} if tabled else {}),
+        **({"item": _items(state, rows)} if tabled else {}),
         **{"value" if D == 1 else f"value_{d}": values[:, d] for d in range(D)},
         "about": pd.array([event.about for event in events], dtype="Int64"),
         "who": [event.who for event in events],
@@ -47,6 +47,13 @@ def history_table(state: State, events: Sequence[Event]) -> DataFrame:
     }
     table: DataFrame = pd.DataFrame(columns)
     return table
+
+
+def _items(state: State, rows: Sequence[int | None]) -> Any:
+    """A column of the rows of a table, by their names or numbers."""
+    if state.setup.items is None:
+        return pandas().array(rows, dtype="Int64")
+    return [None if row is None else state.item(row) for row in rows]
 
 
 def arms_table(state: State) -> DataFrame:

@@ -436,6 +436,8 @@ class Shared(Arms):
     def __init__(self, scores: ArrayLike, support: Sequence[float] | None = None) -> None:
         x = _finite("scores", scores, (2,))
         low, high = float(x.min()), float(x.max())
+        if support is None and low == high and not 0 <= low <= 1:
+            raise ValueError(f"all scores are {low:g}: say by support=(lowest, highest) what they can be")
         if support is None:
             support = (0.0, 1.0) if 0 <= low <= high <= 1 else (low, high)
         ends = interval("support", support)

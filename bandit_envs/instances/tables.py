@@ -32,6 +32,7 @@ ARMS, VALUE, ITEM, UNDONE = (
     "undone",
 )  # columns of a long table, as a session exports it
 
+INDEXES = ("", ITEM, "id", "index", "example", "question")  # heads of a first column that holds names of rows
 
 AS_WIDE = (
     "The table was read as one with a column for each arm. One with a measurement in each row needs the columns name "
@@ -57,11 +58,13 @@ class Measurements:
         of: the table, for errors.
         arms: their names, in the order of the columns of a wide table, or as they first come in a long one.
         rows: the measurements, in the order of the table.
+        items: of a wide table, the names of all its rows.
     """
 
     of: str
     arms: list[str]
     rows: list[Measurement]
+    items: tuple[str, ...] = ()
 
 
 class _Table(NamedTuple):
@@ -69,6 +72,7 @@ class _Table(NamedTuple):
     columns: list[str]
     places: list[str]  # of the rows, for errors
     rows: list[list[Any]]
+    labels: list[str] | None = None  # of the rows, where they have some
 
     def column(self, name: str) -> int:
         """The number of a column."""
@@ -120,7 +124,8 @@ def measurements(
             "value_0", "value_1", ... Rows without a value are left out, and so are those with "True" in a column
             "undone", which a session's history has. All other columns are left alone.
         index: of a wide table, the column, by its name or its number from 0, that holds names of rows. None: the first
-            one where it has no name, as pandas writes the index of a table; else there is none.
+            one where it has no name, as pandas writes the index of a table, or is called "id", "index", "item",
+            "example" or "question"; else there is none.
         wide: whether the table has a column for each arm. None: by the names of its columns, as above.
 
     Raises:
@@ -168,7 +173,11 @@ def shared_scores(found: Measurements, missing: float | None = None) -> tuple[li
         ValueError: for a long table without that column, two scores in one cell, and where no row is left.
     """
     arms = {name: k for k, name in enumerate(found.arms)}
-    items = {name: n for n, name in enumerate(dict.fromkeys(one.item for one in found.rows))}
+    named = found.items or [one.item for one in found.rows]
+    items = {name: n for n, name in enumerate(dict.fromkeys(named))}
+    if found.items and len(items) < len(named):
+        twice = next(name for name in items if named.count(name) > 1)
+        raise ValueError(f"{found.of} has rows of the same name: {twice!r}")
     scores = np.full((len(items), len(arms)), math.nan)
     for one in found.rows:
         if not one.item:
@@ -203,13 +212,13 @@ def _long(table: _Table, arm: int, values: list[int]) -> Measurements:
         name = str(row[arm]).strip()
         if name.lower() in MISSING:
             raise ValueError(f"{table.of}, {place}, column {table.columns[arm]!r:.80}: the name of the arm is missing")
-        found.append(Measurement(place, name, value, "" if item is None else str(row[item]).strip()))
+        found.append(Measurement(place, name, value, "" if item is None else _label(row[item])))
     return Measurements(table.of, list(dict.fromkeys(one.arm for one in found)), found)
 
 
 def _wide(table: _Table, index: str | int | None) -> Measurements:
     heads = table.columns
-    if index is None and heads and heads[0] == "":
+    if index is None and heads and heads[0].lower() in INDEXES:
         index = 0
     if isinstance(index, str):
         index = table.column(index)
@@ -218,9 +227,8 @@ def _wide(table: _Table, index: str | int | None) -> Measurements:
     names = [heads[j] for j in arms]
     if twice := sorted({one for one in names if names.count(one) > 1}):
         raise ValueError(f"{table.of} has columns of the same name: {twice[:5]}")
-    items = [str(row[named]) if named is not None else str(i) for i, row in enumerate(table.rows)]
-    if len(set(items)) < len(items):
-        items = list(map(str, range(len(items))))
+    items = table.labels or list(map(str, range(len(table.rows))))
+    items = items if named is None else [_label(row[named]) for row in table.rows]
     if named is not None:
         of_rows = [f"{place} ({row[named]!s:.40})" for place, row in zip(table.places, table.rows, strict=True)]
         table = table._replace(places=of_rows)
@@ -233,7 +241,13 @@ def _wide(table: _Table, index: str | int | None) -> Measurements:
         ]
     except _NoNumberError as error:
         raise ValueError(f"{error}. {AS_WIDE}") from None
-    return Measurements(table.of, names, found)
+    return Measurements(table.of, names, found, tuple(items))
+
+
+def _label(cell: Any) -> str:
+    """The name of a row, "" for none; a whole number is written without a point."""
+    text = str(int(cell)) if isinstance(cell, float) and cell.is_integer() else str(cell).strip()
+    return "" if text.lower() in MISSING or text == "<NA>" else text
 
 
 def _read(table: Any) -> _Table:
@@ -297,4 +311,4 @@ def _parquet(path: str) -> Any:
 
 def _read_frame(of: str, frame: Any) -> _Table:
     heads, places = [str(one).strip() for one in frame.columns], [f"row {one}" for one in frame.index]
-    return _Table(of, heads, places, frame.to_numpy(dtype=object).tolist())
+    return _Table(of, heads, places, frame.to_numpy(dtype=object).tolist(), [_label(one) for one in frame.index])

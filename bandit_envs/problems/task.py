@@ -178,6 +178,7 @@ class Task(Distributed):
         """
         choice("boundary", boundary, ("mixture", "kaufmann-koolen"))
         if self.items and self.certified_distribution(distribution) == "paired":
+            choice("boundary", boundary, ("mixture",))
             delta = LEVEL if self.delta is None else self.delta
             return paired_certifier(self.make_problem(), self.K, self.items, self.support or (0.0, 1.0), delta)
         certifier = self.make_problem().certifier(

@@ -238,3 +238,57 @@ def test_the_command_line_takes_a_shared_table(tmp_path, capsys):
     assert "paired-elimination" in capsys.readouterr().out
     assert main(["evaluate", "BestArm", "--shared", "--delta", "0.1", "--agents", "uniform"]) != 0
     assert "--shared is of the table that --data names" in capsys.readouterr().err
+
+
+def test_names_of_rows_are_found_and_no_row_vanishes(tmp_path):
+    place = tmp_path / "scores.csv"
+    for head in ("", "id", "item", "Question"):
+        place.write_text(f"{head},A,B\n1,1,0\n2,0,1\n")
+        assert from_table(place, shared=True).arm_names == ("A", "B")
+    place.write_text("a,b\n , \n1,0\n , \n")
+    assert from_table(place, shared=True).arms.items == 1
+    assert from_table(place, shared=True, missing=0.0).arms.means.tolist() == [round(1 / 3, 12), 0.0]
+    place.write_text("id,a,b\n7,1,0\n7,0,1\n")
+    with pytest.raises(ValueError, match="has rows of the same name: '7'"):
+        from_table(place, shared=True)
+    with pytest.raises(ValueError, match="all scores are 5: say by support"):
+        Shared(np.full((4, 2), 5.0))
+
+
+@pytest.mark.parametrize("name", ["paired-elimination", "top-two", "uniform(stop='certificate')", "ucb-e-lrf", "lucb"])
+@pytest.mark.parametrize(
+    ("scores", "text"),
+    [
+        (None, "reads the scores of a table"),
+        (np.zeros((1, 4, 7)), "reads the scores of a table"),
+        (np.full((1, 4, 30), np.nan), r"scores must lie in the support \[0, 1\] of the arms, got nan"),
+        (np.full((1, 4, 30), 7.0), r"scores must lie in the support \[0, 1\] of the arms, got 7"),
+        (np.zeros((1, 4, 30), complex), "numbers, got complex"),
+    ],
+)
+def test_scores_that_no_table_shows_are_refused(name, scores, text):
+    rule = {"budget": 90} if name == "ucb-e-lrf" else {"delta": 0.1}
+    env = gym.make_vec(BEST, num_envs=1, instance=INSTANCE, actions="full", **rule)
+    agent = agents.make(name, env)
+    seen, _ = env.reset(seed=1)
+    for arm in (0, 1, 2, 3):
+        env.step({"arm": np.array([arm]), "times": np.array([2]), "answer": np.zeros((1, 4), np.int8)})
+    seen = {**env.step({"arm": np.array([0]), "times": np.array([1]), "answer": np.zeros((1, 4), np.int8)})[0]}
+    if scores is None:
+        del seen["scores"]
+    else:
+        seen["scores"] = scores
+    with pytest.raises(ValueError, match=text):
+        agent.predict(seen)
+
+
+def test_a_state_of_a_table_with_other_rows_is_refused():
+    agent, other = (
+        agents.make("paired-elimination", gym.make(BEST, instance=Shared(SCORES[:n]), delta=0.1, actions="full"))
+        for n in (30, 20)
+    )
+    seen = gym.make(BEST, instance=Shared(SCORES[:20]), delta=0.1, actions="full").reset(seed=1)[0]
+    _, state = other.predict(seen)
+    shown = gym.make(BEST, instance=Shared(SCORES), delta=0.1, actions="full").reset(seed=1)[0]
+    with pytest.raises(ValueError, match="state must be None or the state that predict"):
+        agent.predict(shown, state)

@@ -86,7 +86,8 @@ def test_a_result_without_an_item_answers_the_oldest_question(tmp_path):
 def test_a_question_that_is_never_answered_holds_up_its_arm_but_is_not_asked_around_for_ever(tmp_path):
     with session(tmp_path) as one:
         lost = one.ask(1, "somebody")[0]
-        count = one.run(measure, 2)
+        with pytest.warns(UserWarning, match="others are asked for are awaited, 1, of somebody"):
+            count = one.run(measure, 2)
         assert not one.done
         assert [(ask.arm, ask.item) for ask in one.pending] == [(lost.arm, lost.item)]
         assert count < 4 * 36  # 32 rows ahead, and one for each question that waits
@@ -320,7 +321,7 @@ def test_cells_that_there_are_not_or_that_are_known_are_refused(tmp_path):
         one.tell("a", 0.5, item="q3")
         for item, text in (
             ("q99", "there is no item 'q99'"),
-            (N, "item must be"),
+            (N, "there is no item 40; they are q0, q1"),
             ("q3", "has the result 0.5 already"),
         ):
             with pytest.raises(ValueError, match=text):
@@ -362,3 +363,136 @@ def test_a_run_that_is_killed_goes_on_where_it_was(tmp_path):
         means = [np.mean([score(arm, item) for item in range(items)]) for arm in range(arms)]
         assert means[int(np.flatnonzero(one.answer())[0])] >= max(means) - 0.01
         assert one.certificate >= 0.95
+
+
+# --- what strangers found ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "rules", "cells"),
+    [
+        ("paired-elimination", {"delta": None, "budget": 400}, None),
+        ("uniform", {"delta": None, "budget": 400}, 160),
+        ("uniform", {}, 160),
+        ("kl-lucb", {}, None),
+        ("lucb(stop='certificate')", {}, None),
+    ],
+)
+def test_a_session_ends_where_the_agent_wants_only_what_is_known(tmp_path, name, rules, cells):
+    with agents.Session(name, {**FACTS, "items": N, **rules}, store=tmp_path / "x.db") as one:
+        count = one.run(measure, 3)
+        assert one.done
+        assert one.answer()[BEST]
+        assert count == (count if cells is None else cells) <= TABLE.size
+
+
+def test_more_questions_than_workers_wait_are_all_measured(tmp_path):
+    with session(tmp_path) as one:
+        one.ask(30)
+        one.run(measure, 4)
+        assert one.done
+        assert one.pending == []
+
+
+def test_tables_of_pandas_are_read_by_their_index_and_names_that_come_twice_are_refused(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    with session(tmp_path) as one:
+        one.tell_table(pandas.DataFrame({"a": [0.9, 0.8]}, index=[4, 5]))
+        assert one.history()["item"].tolist() == [4, 5]
+        twice = tmp_path / "twice.csv"
+        twice.write_text("id,a,b\n7,0.1,0.2\n7,0.3,0.4\n")
+        with pytest.raises(ValueError, match="'a' on the item 7 has the result 0.1 already"):
+            one.tell_table(twice, index="id")
+        twice.write_text("name,value\na,0.5\n")
+        one.ask(4)
+        with pytest.raises(ValueError, match="a result of a table needs its item"):
+            one.tell_table(twice)
+        assert len(one) == 2
+
+
+def test_names_that_are_numbers_are_names(tmp_path):
+    with session(tmp_path, items=[1, 2, 0]) as one:
+        one.tell("a", 0.5, item=1)
+        assert one.history()["item"].tolist() == ["1"]
+        with pytest.raises(ValueError, match="there is no item 3"):
+            one.tell("a", 0.5, item=3)
+
+
+def test_right_and_wrong_are_zero_and_one(tmp_path):
+    with session(tmp_path, binary=True, range=None) as one:
+        one.tell("a", True, item=1)
+        one.tell("b", np.bool_(False), item=1)
+        with pytest.raises(ValueError, match="a measurement must be 0 or 1, got 0.5"):
+            one.tell("c", 0.5, item=1)
+        assert one.arms()["mean"].tolist()[:2] == [1.0, 0.0]
+
+
+def test_an_export_is_read_again_also_after_an_undo(tmp_path):
+    with (
+        session(tmp_path) as one,
+        agents.Session("paired-elimination", {**FACTS, "items": N}, store=tmp_path / "other.db") as other,
+    ):
+        one.ask(3)
+        one.tell("a", 0.5)
+        one.undo()
+        one.tell("a", 0.25)
+        one.history().to_csv(tmp_path / "export.csv", index=False)
+        assert other.tell_table(tmp_path / "export.csv") == 1
+        assert other.arms()["mean"][0] == 0.25
+
+
+def test_what_a_coroutine_raises_to_end_the_program_ends_it(tmp_path):
+    async def leaves(arm: str, item: int) -> float:
+        raise SystemExit(3)
+
+    async def blocks(arm: str, item: int) -> float:
+        time.sleep(3)
+        return 0.0
+
+    with session(tmp_path) as one, pytest.raises(SystemExit):
+        one.run(leaves, 2, retries=0)
+    began = time.monotonic()
+    with session(tmp_path) as one, pytest.raises(TimeoutError):
+        one.run(blocks, 2, retries=0, timeout=0.1)
+    assert time.monotonic() - began < 20  # a hang would take for ever
+
+
+def test_the_answer_of_now_rests_on_all_cells_as_long_as_rows_are_few(tmp_path):
+    with session(tmp_path) as one:
+        late = int(one._state.order[-1])
+        one.tell("c", 0.9, item=late)
+        one.tell("a", 0.1, item=late)
+        assert one.answer().tolist() == [False, False, True, False]
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "text"),
+    [
+        ("vector", "[0.5]", "needs a score and a row"),
+        ("vector", "[0.5, 1.5]", "is of the row 1.5"),
+        ("vector", "[0.5, 40]", "is of the row 40"),
+        ("vector", "[0.5, true]", "is of the row True"),
+    ],
+)
+def test_damaged_cells_are_named(tmp_path, column, value, text):
+    import sqlite3
+
+    with session(tmp_path) as one:
+        one.tell("a", 0.5, item=3)
+    with sqlite3.connect(tmp_path / "0.db") as store:
+        store.execute(f"update event set {column} = ? where kind = 'told'", (value,))
+    store.close()
+    with pytest.raises(ValueError, match=text):
+        agents.Session(store=tmp_path / "0.db")
+
+
+def test_the_page_shows_how_far_the_table_is_filled(tmp_path):
+    page = pytest.importorskip("agents.session.page")
+    with session(tmp_path) as one:
+        for question in one.ask(6):
+            one.tell(question.arm, 0.5, item=question.item)
+        asked = one.ask(1)[0]
+        shown = page.state(one)
+        assert shown["items"] == N
+        assert [arm["pulls"] for arm in shown["arms"]] == [2, 2, 1, 1]
+        assert [ask["item"] for ask in shown["pending"]] == [asked.item]
