@@ -372,7 +372,8 @@ def suggested(task: Task) -> str:
     """The name of an agent for a task, where nobody names one."""
     certified = task.problem in recipe_of("evidence").solves
     if task.items and certified:
-        return "ucb-e" if task.delta is None and task.problem == "BestArm" else "paired-elimination"
+        by_budget = task.delta is None and task.problem in recipe_of("ucb-e").solves
+        return "ucb-e" if by_budget else "paired-elimination"
     if task.budget is None and task.delta is not None and certified:
         return "evidence"
     if PROBLEMS.find(task.problem).local:
