@@ -2,8 +2,9 @@
 
 An arm is a model with a system prompt, an item is the id of a sample of an Inspect task, and a cell of the table is one
 `inspect_ai.eval` of one sample. An evaluation keeps the thread and the event loop that it runs in, so that each worker
-is a process. Here the model is Inspect's mock, so that nothing is paid: put your own task and models in the place of
-`sums` and `ARMS`.
+is a process. Here the model is Inspect's mock, so that nothing is paid. Put your own task in the place of `sums`, your
+prompts in that of `PROMPTS`, a name as "openai/gpt-4o-mini" in that of `mock()`, and a path of your own in that of the
+temporary store. Of a task with several scores, say in `grade` which one counts.
 
     pip install inspect_ai
     python examples/inspect_harness.py
