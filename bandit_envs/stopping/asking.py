@@ -13,7 +13,6 @@ from ..kernels.checks import choice, ours
 from .boundaries import COMMON, D_AT, DEPENDENT, DISTRIBUTION, VARIANCE
 from .certifier import OWN, Certifier, common
 from .distributions import PAIRED
-from .paired import PAIRED_KINDS, scratch_of_paired
 from .statistics import Arms, Statistics, answers, check_support, moments_like, one_instance, statistics
 
 if TYPE_CHECKING:
@@ -80,6 +79,8 @@ def paired_certifier(problem: Any, K: int, items: int, support: tuple[float, flo
     Raises:
         ValueError: for a problem with other alternatives, naming it.
     """
+    from .paired import PAIRED_KINDS, scratch_of_paired  # late, as it is not needed before
+
     plain = certifier_of(problem, K, common("gaussian"), "gaussian", "pairs")
     if plain.kind not in PAIRED_KINDS:
         raise ValueError(
