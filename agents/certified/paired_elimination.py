@@ -24,6 +24,7 @@ from bandit_envs.kernels import episode_kernel, fleeting
 from bandit_envs.stopping import Certifier, nearest_alternative
 
 from ..core.agent import FLOAT, INT, Bools, Floats, Ints, Observation, Problems, unfit
+from ..core.columns import rows_of
 from ..core.confidence import delta_of
 from ..core.plan_policy import PlanPolicy
 from ..core.spellings import AgentState
@@ -99,15 +100,9 @@ class PairedElimination(PlanPolicy):
 
     def __init__(self, task: Any, delta: float | None = None) -> None:
         super().__init__(task)
-        if not self.task.items:
-            raise ValueError(
-                f"{self.name} needs arms that are the columns of one table, as from_table(.., shared=True) makes them"
-            )
+        rows_of(self.name, self.task)
         self.delta = delta_of(self.name, self.task, delta, with_budget=0.01)
         self.stops = self.task.budget is None
-
-    def idle(self) -> dict[str, str]:
-        return {}
 
     @functools.cached_property
     def certifier(self) -> Certifier:
@@ -127,7 +122,7 @@ class PairedElimination(PlanPolicy):
         mean = np.ascontiguousarray(observation["mean"], FLOAT)
         if pulls.shape != (len(state.plans), self.task.K) or mean.shape != pulls.shape:
             raise unfit(pulls, mean, len(state.plans))
-        return Cells(pulls, mean, moments_of(observation, self.task.items))
+        return Cells(pulls, mean, moments_of(observation))
 
     def rule(self, seen: Any, observation: Observation, state: TableState, out: Ints) -> Any:
         K, made = self.task.K, self.certifier

@@ -601,9 +601,9 @@ class Agent(Spelled, ABC):
             except (TypeError, KeyError):  # some are lists, or worse
                 read = arrays(self.name, observation, self.observation)
                 observation = {name: array[None] for name, array in read.items()}
-        if self.task.items:
-            self._check_scores(observation)
         leading = observation[part]
+        if self.task.items:
+            self._check_scores(observation, len(leading))
         if leading.dtype is not INT and leading.dtype.kind not in "iu":
             raise ValueError(f"{part} must be an integer array, got {leading!r:.200}")
         if leading.shape[1:] != shape:
@@ -611,15 +611,15 @@ class Agent(Spelled, ABC):
             raise ValueError(f"{self.name} was made for {of}, got {part} of shape {leading.shape}")
         return observation, single
 
-    def _check_scores(self, observation: Observation) -> None:
+    def _check_scores(self, observation: Observation, E: int) -> None:
         """Refuse what has no scores of all cells of a table: kernels read them without a look.
 
         Raises:
             ValueError: naming the shape.
         """
         K, N, found = self.task.K, self.task.items, np.asarray(observation.get("scores"))
-        if self.observation == "statistics" and (found.shape[1:] != (K, N) or found.dtype.kind not in "iuf"):
-            got = f"{found.dtype} of shape {found.shape[1:]}" if "scores" in observation else "none"
+        if self.observation == "statistics" and (found.shape != (E, K, N) or found.dtype.kind not in "iuf"):
+            got = f"{found.dtype} of shape {found.shape} for {E} episodes" if "scores" in observation else "none"
             raise ValueError(f"{self.name} reads the scores of a table of the shape ({K}, {N}), numbers, got {got}")
 
     def play(self, simulation: Simulation, quiet: Quiet, observation: Observation, state: Any) -> tuple[Any, Any]:

@@ -333,12 +333,7 @@ class Certified(Agent):
         buffers = state.scratch, np.empty(K, np.int8), np.zeros(2 + 3 * K)
         quick = decider is not self.certifier
         certificate = Certificate(decider.address, decider.numbers, *buffers, math.log(1.0 / self.delta), False, quick)
-        seen = (
-            pulls.reshape(E, -1),
-            mean.reshape(E, -1),
-            variance.reshape(E, -1),
-            moments_of(observation, self.task.items),
-        )
+        seen = (pulls.reshape(E, -1), mean.reshape(E, -1), variance.reshape(E, -1), moments_of(observation))
         return Judge(Certifiable(*seen), certificate)
 
     def _asked(self, chosen: Any, E: int) -> Chosen:

@@ -87,17 +87,13 @@ def checked(name: str, task: Task, observation: Any) -> Observation:
     if task.support is not None and task.distribution != "gaussian" and pulls.size:
         low, high = task.support
         reach = ROUNDING * max(abs(low), abs(high))
-        seen = pulls > 0 if pulls.shape == by.shape else (pulls > 0)[..., None]
-        outside = seen & ~((by >= low - reach) & (by <= high + reach))
-        if outside.any():
-            raise ValueError(f"{told} must lie in the support [{low:g}, {high:g}] of the arms, got {by[outside][0]}")
+        pulled = pulls > 0 if pulls.shape == by.shape else (pulls > 0)[..., None]
+        ranged: list[tuple[str, Any, Any]] = [(told, by, pulled)]
         if task.items and "scores" in found:
-            told, by = "scores", np.asarray(found["scores"], np.float64)
-            if by.shape != (*pulls.shape, task.items):
-                raise ValueError(f"{told} must have the shape {(*pulls.shape, task.items)}, got {by.shape}")
-            outside = (np.arange(task.items) < pulls[..., None]) & ~((by >= low - reach) & (by <= high + reach))
+            ranged.append(("scores", found["scores"], np.arange(task.items) < pulls[..., None]))
+        for part, array, seen in ranged:
+            outside = seen & ~((array >= low - reach) & (array <= high + reach))
             if outside.any():
-                raise ValueError(
-                    f"{told} must lie in the support [{low:g}, {high:g}] of the arms, got {by[outside][0]}"
-                )
+                odd = array[outside][0]
+                raise ValueError(f"{part} must lie in the support [{low:g}, {high:g}] of the arms, got {odd}")
     return found

@@ -70,21 +70,15 @@ def next_look(t, K):
     return t + max(1, for_many(K), t // LOOKS)
 
 
-def moments_of(observation: Observation, items: int | None = None) -> Floats:
+def moments_of(observation: Observation) -> Floats:
     """The moments, or the scores of a table, in the observations of E episodes, as `Certifiable` has them.
-
-    Args:
-        observation: of E episodes. items: rows of the table, where there is one.
 
     Raises:
         ValueError: naming a shape that does not go with that of the means.
     """
     shape = np.shape(observation["mean"])
     if "scores" in observation:
-        scores = np.ascontiguousarray(observation["scores"], np.float64)
-        if items and scores.shape != (*shape, items):
-            raise ValueError(f"scores must have the shape {(*shape, items)}, got {scores.shape}")
-        return scores.reshape(len(scores), -1)
+        return np.ascontiguousarray(observation["scores"], np.float64).reshape(len(observation["scores"]), -1)
     moments = np.ascontiguousarray(observation.get("moments", np.empty((*shape, 0))), np.float64)
     if moments.shape not in ((*shape, 2), (*shape, 0)):
         raise ValueError(f"moments must have the shape {(*shape, 2)}, got {moments.shape}")

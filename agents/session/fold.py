@@ -63,8 +63,10 @@ class State:
         self.upto, self.changed = 0, False
         self.cells: dict[tuple[int, int], float] = {}
         self.row_asked: dict[int, int] = {}
-        self.order = orders(root_key(setup.public_seed)[:, None], np.zeros(1, np.uint64), setup.task.items or 0)[0]
-        self.rank = np.argsort(self.order)
+        self.order = self.rank = np.empty(0, np.int64)
+        if setup.task.items:
+            self.order = orders(root_key(setup.public_seed)[:, None], np.zeros(1, np.uint64), setup.task.items)[0]
+            self.rank = np.argsort(self.order)
         self._begin()
 
     # --- the fold -----------------------------------------------------------------------------------------------------
@@ -116,7 +118,7 @@ class State:
                 row = int(sample[1])
                 self.cells[arm, row] = float(sample[0])
                 sample = np.array([sample[0], self.rank[row]])
-            self.statistics.add(arm, sample[:1] if self.setup.task.items else sample)
+            self.statistics.add(arm, sample[: self.setup.task.D])
             if arm in self.place:
                 results.append((self.place[arm], sample))
         elif kind == ADDED:
@@ -155,14 +157,14 @@ class State:
             return f"leaves fewer than {FEWEST_ARMS} arms"
         N = self.setup.task.items
         if N and kind in (ASKED, TOLD):
-            told = kind == TOLD
-            if isinstance(event.value, tuple) is not told or told and len(event.value) != 2:
-                return f"has the value {event.value!r:.80}, and needs {'a score and a row' if told else 'a row'}"
-            row = event.value[1] if told else event.value
+            is_result = kind == TOLD
+            if isinstance(event.value, tuple) is not is_result or is_result and len(event.value) != 2:
+                return f"has the value {event.value!r:.80}, and needs {'a score and a row' if is_result else 'a row'}"
+            row = event.value[1] if is_result else event.value
             if isinstance(row, bool) or not isinstance(row, (int, float)) or not 0 <= row < N or row != int(row):
                 return f"is of the row {row!r:.40}, and there are {N}"
-            waits = (arm, row) in {(at, self.row_asked.get(one)) for one, (at, _) in self.asks.items()}
-            if event.number not in self.undone and ((arm, int(row)) in self.cells or waits and not told):
+            waits = not is_result and self.ask_answered_by(arm, None, row=int(row)) is not None
+            if event.number not in self.undone and (waits or (arm, int(row)) in self.cells):
                 return f"is of a cell that has a result or a question, the arm {arm} in the row {row:g}"
             if event.about is not None and self.row_asked.get(event.about, row) != row:
                 return f"answers the question {event.about}, which is of another row"
@@ -210,16 +212,15 @@ class State:
 
         Where the result of an earlier row does not come, there is no use in asking on and on for later ones.
         """
-        found, taken = (
-            list[tuple[int, int | None]](),
-            {(arm, self.row_asked.get(n)) for n, (arm, _) in self.asks.items()},
-        )
+        if not self.setup.task.items:
+            return [(arm, None) for arm in self.wanted(count)]
+        found = list[tuple[int, int | None]]()
+        taken = {(arm, self.row_asked[number]) for number, (arm, _) in self.asks.items()}
         for arm in self.wanted(count):
-            end = int(self.run.seen.pulls[self.place[arm]]) + AHEAD + len(taken)
-            rows = (
-                row for row in self.order[:end].tolist() if (arm, row) not in self.cells and (arm, row) not in taken
-            )
-            if (row := next(rows, None)) is not None or not self.setup.task.items:
+            first = int(self.run.seen.pulls[self.place[arm]])  # those before have results
+            near = self.order[first : first + AHEAD + len(taken)].tolist()
+            row = next((row for row in near if (arm, row) not in self.cells and (arm, row) not in taken), None)
+            if row is not None:
                 taken.add((arm, row))
                 found.append((arm, row))
         return found

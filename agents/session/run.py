@@ -171,7 +171,7 @@ class Run:
 
     def begin(self, results: Sequence[Result]) -> None:
         """Begin with results that are there already; an agent that resumes decides after the last one."""
-        if self.resumes and not self.task.items:
+        if self.resumes:
             self._see_at_once(results)
             return
         for result in results:
@@ -192,10 +192,9 @@ class Run:
             self._see_at_once(results)
             return
         self.told += len(results)
-        if not results:
-            pass
-        elif self.resumes:
-            self._see(*results[0])
+        if self.resumes:
+            for arm, sample in results:  # one at most
+                self._see(arm, sample)
         else:
             for arm, sample in results:
                 self.bank.setdefault(arm, []).append(sample)
@@ -270,13 +269,11 @@ class Run:
 
     def _in_order(self, results: Sequence[Result]) -> list[Result]:
         """Of a table, the results whose earlier rows are there, these and those that have waited for them."""
-        found = list[Result]()
         for arm, sample in results:
-            rows = self.ahead.setdefault(arm, {})
-            rows[int(sample[1])] = sample[:1]
-            n = int(self.seen.pulls[arm]) + sum(one == arm for one, _ in found)
-            if not self.resumes:
-                n = len(self.bank.get(arm, ())) + sum(one == arm for one, _ in found)
+            self.ahead.setdefault(arm, {})[int(sample[1])] = sample[:1]
+        found = list[Result]()
+        for arm in dict.fromkeys(arm for arm, _ in results):
+            rows, n = self.ahead[arm], int(self.seen.pulls[arm]) if self.resumes else len(self.bank.get(arm, ()))
             while n in rows:
                 found.append((arm, rows.pop(n)))
                 n += 1

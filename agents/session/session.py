@@ -262,8 +262,6 @@ class Session:
         ]
         if self.task.items and (odd := next((place for place, _, _, item in rows if item is None), None)):
             raise ValueError(f"{odd}a result of a table needs its item: in a column 'item', or a row of a wide table")
-        if self.task.items and (odd := next((place for place, _, _, item in rows if item is None), None)):
-            raise ValueError(f"{odd}a result of a table needs its item: a column 'item', or a row of a wide table")
         if self.task.D == 1:
             rows = [(place, arm, value[0] if len(value) == 1 else value, item) for place, arm, value, item in rows]
         return self._record(rows, who, found.of, flag("again", again))

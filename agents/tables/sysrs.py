@@ -26,9 +26,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ..core.columns import rows_of
 from ..core.phases import phase_ends
 from ..top_k.successive_rejects import SuccessiveRejects
-from .columns import rows_of
 
 __all__ = ["SySRs", "schedule"]
 

@@ -32,8 +32,8 @@ from bandit_envs import agent_uniforms
 from bandit_envs.kernels import integer, normal_quantiles, number
 
 from ..core.agent import Bools, Floats, Ints, Observation
+from ..core.columns import budget_for, rows_of
 from ..core.round_policy import RoundPolicy
-from .columns import budget_for, rows_of
 
 __all__ = ["UCBELRF", "alternated", "factors"]
 

@@ -119,8 +119,7 @@ def from_table(
             raise ValueError(
                 f"shared=True is a distribution of its own, got distribution={distribution!r:.200} with it"
             )
-        _, scores = shared_scores(table, missing)
-        return Instance(Shared(scores, support), name, OF_TABLES, tuple(table.arms))
+        return Instance(Shared(shared_scores(table, missing), support), name, OF_TABLES, tuple(table.arms))
     if support is not None or missing is not None:
         raise ValueError(f"support and missing are for shared=True, got support={support!r}, missing={missing!r}")
     rows = _rows_of(table)

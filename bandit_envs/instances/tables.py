@@ -25,12 +25,7 @@ __all__ = ["Measurement", "Measurements", "measurements", "shared_scores"]
 
 MISSING = ("", "na", "n/a", "nan", "none", "null")  # cells that are empty, whatever their case
 DECIMAL_COMMA = re.compile(r"\s*[-+]?\d*,\d+\s*")
-ARMS, VALUE, ITEM, UNDONE = (
-    ("name", "arm"),
-    "value",
-    "item",
-    "undone",
-)  # columns of a long table, as a session exports it
+ARMS, VALUE, ITEM, UNDONE = ("name", "arm"), "value", "item", "undone"  # columns of a long table, as in an export
 
 INDEXES = ("", ITEM, "id", "index", "example", "question")  # heads of a first column that holds names of rows
 
@@ -162,8 +157,8 @@ def measurements(
     return _long(read, read.column(arm), [read.column(one) for one in values])
 
 
-def shared_scores(found: Measurements, missing: float | None = None) -> tuple[list[str], NDArray[np.float64]]:
-    """The names of the rows that all arms share, and their scores there, (N, K).
+def shared_scores(found: Measurements, missing: float | None = None) -> NDArray[np.float64]:
+    """The scores of all arms in the rows that they share, (N, K).
 
     Args:
         found: of a wide table, or of a long one with a column "item", which names the row.
@@ -195,7 +190,8 @@ def shared_scores(found: Measurements, missing: float | None = None) -> tuple[li
     full = ~np.isnan(scores).any(axis=1)
     if not full.any():
         raise ValueError(f"{found.of}: no row has a score of every arm; say what an empty cell counts by missing=")
-    return [name for name, whole in zip(items, full, strict=True) if whole], scores[full]
+    shared: NDArray[np.float64] = scores[full]
+    return shared
 
 
 def _long(table: _Table, arm: int, values: list[int]) -> Measurements:

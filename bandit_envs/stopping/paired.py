@@ -206,21 +206,27 @@ def report(T, pulls, inside, out, answered):
 # --- the k best arms --------------------------------------------------------------------------------------------------
 
 
+@inlined
+def gains(T, i, j, e):
+    """What a bet that arm i is better than j makes of a capital in the next row: with e = 0, and what more with e."""
+    n, D, S = T.head[ROWS], T.row[i] - T.row[j], T.sums[i] - T.sums[j]
+    left = T.N - n
+    m, extra = min(max(-S / left, -1.0), 1.0), e * T.N / left
+    hope = S / (n + PRIOR) - m + HOPE * extra if -left < S else 0.0  # else m is cut off, and m - extra too low
+    bet = bet_of(hope, variance_of(T), 1.0 + m)
+    return 1.0 + bet * (D - m), bet * extra
+
+
 @part
 def take_in_best(T, e):
     """Take in a row, k = 1: in `enough`, what the bets have made more with e = epsilon in the rows of leader c."""
-    n, (first, second) = T.head[ROWS], leaders(T)
-    left, variance = T.N - n, variance_of(T)
-    extra = e * T.N / left
+    first, second = leaders(T)
     for b in range(len(T.row)):
-        if T.counts[b] != 0.0 and n > 0.0 and second >= 0:
+        if T.counts[b] != 0.0 and T.head[ROWS] > 0.0 and second >= 0:
             c = first if b != first else second
-            S = T.sums[c] - T.sums[b]
-            m = min(max(-S / left, -1.0), 1.0)
-            bet = bet_of(S / (n + PRIOR) - m + HOPE * extra, variance, 1.0 + m)
-            factor = 1.0 + bet * (T.row[c] - T.row[b] - m)
+            factor, more = gains(T, c, b, e)
             T.better[b] = min(T.better[b] * factor, MOST)
-            T.enough[c, b] = min(T.enough[c, b] * (1.0 + bet * extra / factor), MOST)
+            T.enough[c, b] = min(T.enough[c, b] * (1.0 + more / factor), MOST)
 
 
 @part
@@ -249,19 +255,12 @@ def decide_best(T, e):
 @part
 def take_in_top_k(T, e):
     """Take in a row, k > 1."""
-    n, K = T.head[ROWS], len(T.row)
-    left, variance = T.N - n, variance_of(T)
-    extra = e * T.N / left
-    for i in range(K):
-        for j in range(K):
-            if j != i and n > 0.0 and T.counts[i] != 0.0 and T.counts[j] != 0.0:
-                D, S = T.row[i] - T.row[j], T.sums[i] - T.sums[j]
-                m = min(max(-S / left, -1.0), 1.0)
-                hope = S / (n + PRIOR) - m + HOPE * extra if -left < S else 0.0  # m is cut off, m - extra too low
-                bet = bet_of(hope, variance, 1.0 + m)
-                factor = 1.0 + bet * (D - m)
+    for i in range(len(T.row)):
+        for j in range(len(T.row)):
+            if j != i and T.head[ROWS] > 0.0 and T.counts[i] != 0.0 and T.counts[j] != 0.0:
+                factor, more = gains(T, i, j, e)
                 T.pairs[i, j] = min(T.pairs[i, j] * factor, MOST)
-                T.enough[i, j] = min(T.enough[i, j] * (factor + bet * extra), MOST)
+                T.enough[i, j] = min(T.enough[i, j] * (factor + more), MOST)
 
 
 @inlined
