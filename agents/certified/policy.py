@@ -121,7 +121,7 @@ def episode_of(shown, batch, e):
     return Episode(e, shown, batch, shown.pulls[e], shown.mean[e], book, plan, round)
 
 
-@view
+@part
 def stops(ep):
     """The stopping rule: whether the answer is certified, looked at after another 1/200 of the pulls."""
     if ep.round.t < ep.round.look:
@@ -138,7 +138,7 @@ _INTEGERS, _NUMBERS = ("t", "look", "draws", "arm", "alternative"), ("fewest", "
 ROUND = np.dtype([(name, "i8") for name in _INTEGERS] + [(name, "f8") for name in _NUMBERS], align=True)
 
 
-@view
+@part
 def held(ep, arm, length=1.0):
     """How often an arm is pulled before all K are looked at again: a share of its N pulls that goes to 0 as N grows.
 
@@ -151,7 +151,7 @@ def held(ep, arm, length=1.0):
     return max(np.int64(HELD * length * math.sqrt(N)), more, 1)
 
 
-@view
+@part
 def scale_of(ep, i):
     """The variance of a sample of arm i, as it is known or seen."""
     sides, shown = ep.batch.sides, ep.shown
@@ -160,7 +160,7 @@ def scale_of(ep, i):
     return shown.variance[ep.e, i] if sides.distribution == STUDENT else sides.variance
 
 
-@view
+@part
 def _measure(ep, i, first):
     """Take in what arm i has shown; `first`: the rows are not computed yet."""
     shown, e, sides, book, weighed = ep.shown, ep.e, ep.batch.sides, ep.book, ep.batch.weighed
@@ -185,7 +185,7 @@ def _measure(ep, i, first):
         tell(sides, book, i, m, weight, penalty, v)
 
 
-@view
+@part
 def observe(ep):
     """Take in what the planned pulls have shown, and clear the plan. Returns whether this was the first time.
 
@@ -215,7 +215,7 @@ def closest(ep):
     return moved(ep.batch.sides, ep.book, max(cheapest(ep.batch.sides, ep.book), 0))
 
 
-@view
+@part
 def lacking(ep, force=1.0):
     """The arm with the fewest pulls, where they are fewer than sqrt(t) - K / 2, or than this times `force`; else -1.
 

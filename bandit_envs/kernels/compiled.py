@@ -34,6 +34,7 @@ from numba.core.caching import CompileResultCacheImpl, FunctionCache, NullCache
 from numba.core.cpu import CPUTargetOptions
 from numba.core.errors import NumbaError, UnsupportedBytecodeError
 
+from .parts import PartCompiler, rebuilt
 from .stamps import stamp_of
 
 if getattr(numba, "config").DISABLE_JIT:  # noqa: B009 (Numba does not declare it to type checkers)
@@ -124,13 +125,22 @@ class _Implementation(CompileResultCacheImpl):
     _locator_classes = _locators()
 
 
+class _PartImplementation(_Implementation):
+    def rebuild(self, target_context: Any, payload: Any) -> Any:
+        return rebuilt(target_context, payload)
+
+
 class _Cache(FunctionCache):
     """Numba's cache of a function; it knows the fields of structs, by whose places compiled code reads them."""
 
-    _impl_class = _Implementation
+    _impl_class: type[_Implementation] = _Implementation
 
     def _index_key(self, sig: Any, codegen: Any) -> Any:
         return (*super()._index_key(sig, codegen), tuple(_fields(sig)))  # type: ignore[no-untyped-call]
+
+
+class _PartCache(_Cache):
+    _impl_class = _PartImplementation
 
 
 def _fields(kind: Any) -> Iterator[Any]:
@@ -147,13 +157,13 @@ class _Lazy:
     A function that is not in it is compiled next, and the logger reports it.
     """
 
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self.function = function
+    def __init__(self, function: Callable[..., Any], kind: type[_Cache]) -> None:
+        self.function, self.kind = function, kind
 
     @functools.cached_property
     def _made(self) -> Any:
         with contextlib.suppress(RuntimeError, OSError):  # no place at all: it is compiled in every process
-            cache: Any = _Cache(self.function)
+            cache: Any = self.kind(self.function)
             # Of an index that other sources have written not even the signatures are read: their types may be gone.
             cache._cache_file._version += f" {cache._cache_file._source_stamp}"
             return cache
@@ -169,13 +179,19 @@ class _Lazy:
             _LOGGER.info("compiling %s.%s", self.function.__module__, self.function.__qualname__)
         return found
 
+    def save_overload(self, signature: Any, result: Any) -> None:
+        result.library._ensure_finalized()
+        for one in result._find_referenced_environments():  # with those of parts, which may print
+            result.library.codegen.set_env(one.env_name, one)
+        self._made.save_overload(signature, result)
+
     def __getattr__(self, name: str) -> Any:
         return getattr(self._made, name)
 
 
-def keep(kernel: Any, function: Callable[..., Any]) -> None:
+def keep(kernel: Any, function: Callable[..., Any], kind: type[_Cache] = _Cache) -> None:
     """Let a kernel that Numba makes of a function be kept on disk, where there is any place to write to."""
-    kernel._cache = _Lazy(function)
+    kernel._cache = _Lazy(function, kind)
 
 
 def with_summary(compile_it: Callable[..., Any], function: Callable[..., Any]) -> Callable[..., Any]:
@@ -211,9 +227,9 @@ def _summary(error: Exception, function: Callable[..., Any]) -> str:
     return f"Numba cannot compile {function.__qualname__} ({where}): {said}" + (f"; at `{source}`" if source else "")
 
 
-def _cached(kernel: Any, function: Callable[..., Any]) -> Any:
+def _cached(kernel: Any, function: Callable[..., Any], kind: type[_Cache] = _Cache) -> Any:
     """The kernel that `numba.njit` has made of a function, kept on disk."""
-    keep(kernel, function)
+    keep(kernel, function, kind)
     kernel._compile_for_args = with_summary(kernel._compile_for_args, function)  # called for types that are new to it
     return kernel
 
@@ -238,7 +254,7 @@ def lean(function: F, nogil: bool = False) -> F:
 
 def part(function: F) -> F:
     """`lean` for a function that kernels call: it is compiled once for all of them, and quicker, for them alone."""
-    return cast(F, _cached(_for_kernels(function), function))
+    return cast(F, _cached(_for_kernels(function), function, _PartCache))
 
 
 def inlined(function: F) -> F:
@@ -260,7 +276,9 @@ def _njit(function: Callable[..., Any], **options: Any) -> Any:
 
 def _for_kernels(function: Callable[..., Any], **options: Any) -> Any:
     """A compiled function without what it takes to be called from Python; where it is, it is compiled once more."""
-    kernel = _njit(function, no_cpython_wrapper=True, no_cfunc_wrapper=True, **_NO_COUNTS, **options)
+    kernel = _njit(
+        function, pipeline_class=PartCompiler, no_cpython_wrapper=True, no_cfunc_wrapper=True, **_NO_COUNTS, **options
+    )
     from_python = _njit(function, no_cfunc_wrapper=True)
 
     def add_overload(result: Any) -> None:

@@ -1,0 +1,91 @@
+"""Functions that kernels call are compiled as far as a kernel needs them: to code of LLVM, not to machine code.
+
+Numba makes machine code of every function, and optimises it with all that it calls, once at each level of calls. Here
+that is done for kernels alone, with all the parts in them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite.binding import parse_bitcode  # type: ignore[import-untyped]
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler, CompileResult
+
+__all__ = ["PartCompiler", "rebuilt"]
+
+
+class _NoEnvironments:
+    """A code generator for libraries that have no machine code in which an environment could be set."""
+
+    def __init__(self, codegen: Any) -> None:
+        self._codegen = codegen
+
+    def set_env(self, name: str, environment: Any) -> None:
+        """Nothing: a kernel sets the environments of its parts."""
+
+    def unserialize_library(self, state: Any) -> PartLibrary:
+        """A library that was kept on disk."""
+        name, _, code = state
+        library = PartLibrary(self._codegen, name)
+        library.take(code)
+        return library
+
+
+class PartLibrary(JITCodeLibrary):
+    """The code of a part, which is linked into that of kernels and other parts, and optimised there."""
+
+    @property
+    def codegen(self) -> Any:
+        """The code generator."""
+        return _NoEnvironments(self._codegen)
+
+    def take(self, code: bytes) -> None:
+        """Take over what `serialize_using_object_code` has returned."""
+        self._final_module = parse_bitcode(code)
+        self._finalize_final_module()
+
+    def get_pointer_to_function(self, name: str) -> int:
+        """None: there is no machine code."""
+        self._ensure_finalized()
+        return 0
+
+    def serialize_using_object_code(self) -> tuple[str, str, bytes]:
+        """What the cache on disk keeps."""
+        return self.serialize_using_bitcode()  # type: ignore[no-any-return]
+
+    def _optimize_final_module(self) -> None:
+        pass
+
+    def _finalize_final_module(self) -> None:
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+
+class PartCompiler(Compiler):
+    """The compiler of parts."""
+
+    def __init__(
+        self, typingctx: Any, targetctx: Any, library: Any, args: Any, return_type: Any, flags: Any, locals: Any
+    ) -> None:
+        library = PartLibrary(targetctx.codegen(), "part") if library is None else library
+        super().__init__(typingctx, targetctx, library, args, return_type, flags, locals)  # type: ignore[no-untyped-call]
+
+
+class _Target:
+    """A target that makes `PartLibrary`s of what was kept on disk."""
+
+    def __init__(self, target: Any) -> None:
+        self._target = target
+
+    def codegen(self) -> Any:
+        """The code generator."""
+        return _NoEnvironments(self._target.codegen())
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._target, name)
+
+
+def rebuilt(target: Any, payload: Any) -> Any:
+    """The part that was kept on disk."""
+    return CompileResult._rebuild(_Target(target), *payload)  # type: ignore[no-untyped-call]
