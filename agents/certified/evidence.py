@@ -60,8 +60,8 @@ def steeper(alternative, pulls):
 @inlined
 def stops(ep):
     """R1: the statistic of the closest alternative is positive, and the certificate says so."""
-    ep.round.alternative = cheapest(ep.batch.sides, ep.book)
-    by_bets = ep.batch.sides.distribution == BOUNDED and ep.batch.sides.kind != LOCAL  # the statistic is another one
+    ep.round.alternative = cheapest(ep.sides, ep.book)
+    by_bets = ep.sides.distribution == BOUNDED and ep.sides.kind != LOCAL  # the statistic is another one
     return (by_bets or excluded(ep)) and is_due(ep)
 
 
@@ -69,7 +69,7 @@ def stops(ep):
 def excluded(ep):
     """Whether the least statistic is positive, where that can stop the episode; or there is no alternative."""
     i = ep.round.alternative
-    return i < 0 or (ep.book.value[i] > 0.0 and ep.batch.certificate.need < math.inf)
+    return i < 0 or (ep.book.value[i] > 0.0 and ep.certificate.need < math.inf)
 
 
 @sampling_rule(Options, stops=stops)
@@ -81,7 +81,7 @@ def evidence(ep, options):
     elif excluded(ep):
         arm = ep.round.arm  # R4
     else:
-        arm = steeper(moved(ep.batch.sides, ep.book, ep.round.alternative), ep.pulls)  # R3
+        arm = steeper(moved(ep.sides, ep.book, ep.round.alternative), ep.pulls)  # R3
     add(ep.plan, arm, held(ep, arm, options.hold))  # R5
 
 

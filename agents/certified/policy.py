@@ -106,7 +106,11 @@ class Episode(NamedTuple):
 
     e: int
     shown: Shown
-    batch: Batch
+    D: int
+    sides: Sides
+    weighed: int
+    alone: Alone
+    certificate: Certificate
     pulls: Ints  # (K,)
     mean: Floats  # (K * D,)
     book: Any  # its rows of the `Book`
@@ -117,8 +121,9 @@ class Episode(NamedTuple):
 @view
 def episode_of(shown, batch, e):
     """Episode e of a batch."""
-    book, plan, round = book_of(batch.book, e), batch.plans[e], batch.rounds[e]
-    return Episode(e, shown, batch, shown.pulls[e], shown.mean[e], book, plan, round)
+    pulls, mean, book = shown.pulls[e], shown.mean[e], book_of(batch.book, e)
+    same = batch.D, batch.sides, batch.weighed, batch.alone, batch.certificate
+    return Episode(e, shown, *same, pulls, mean, book, batch.plans[e], batch.rounds[e])
 
 
 @part
@@ -127,7 +132,7 @@ def stops(ep):
     if ep.round.t < ep.round.look:
         return False
     ep.round.look = next_look(ep.round.t, len(ep.pulls))
-    return is_certified(ep.shown, ep.e, ep.round.t, ep.round, ep.batch.certificate)
+    return is_certified(ep.shown, ep.e, ep.round.t, ep.round, ep.certificate)
 
 
 # How far an episode is. `t`: pulls. `fewest`: of an arm, when this was looked up last: it has no fewer now.
@@ -145,7 +150,7 @@ def held(ep, arm, length=1.0):
     A look at pairs takes O(K): of many arms, it is worth more pulls; with fewer than 128, nothing changes. `length`:
     how many times as often. By bets an arm needs few pulls, and is pulled half as often.
     """
-    N, K, sides = ep.pulls[arm], len(ep.pulls), ep.batch.sides
+    N, K, sides = ep.pulls[arm], len(ep.pulls), ep.sides
     more = min(N, for_many(K)) if sides.kind != LOCAL else 0
     length = 0.5 * length if sides.distribution == BOUNDED else length
     return max(np.int64(HELD * length * math.sqrt(N)), more, 1)
@@ -154,7 +159,7 @@ def held(ep, arm, length=1.0):
 @part
 def scale_of(ep, i):
     """The variance of a sample of arm i, as it is known or seen."""
-    sides, shown = ep.batch.sides, ep.shown
+    sides, shown = ep.sides, ep.shown
     if sides.distribution == BOUNDED:
         return adapted(sides.numbers, float(shown.pulls[ep.e, i]), shown.variance[ep.e, i])
     return shown.variance[ep.e, i] if sides.distribution == STUDENT else sides.variance
@@ -163,11 +168,11 @@ def scale_of(ep, i):
 @part
 def _measure(ep, i, first):
     """Take in what arm i has shown; `first`: the rows are not computed yet."""
-    shown, e, sides, book, weighed = ep.shown, ep.e, ep.batch.sides, ep.book, ep.batch.weighed
+    shown, e, sides, book, weighed = ep.shown, ep.e, ep.sides, ep.book, ep.weighed
     N = float(shown.pulls[e, i])
     bonus = math.log(N) if weighed == BONUS and N > 0.0 else 0.0
     if sides.kind == LOCAL:
-        alone, need, low, high = ep.batch.alone, sides.need_in - bonus, i * ep.batch.D, (i + 1) * ep.batch.D
+        alone, need, low, high = ep.alone, sides.need_in - bonus, i * ep.D, (i + 1) * ep.D
         spread = spread_of(alone.numbers, shown, e, low, high, alone.scratch)
         tell_alone(book, i, shown.pulls[e, i : i + 1], shown.mean[e, low:high], spread, alone, need)
         return
@@ -178,7 +183,7 @@ def _measure(ep, i, first):
     v = scale_of(ep, i)
     weight, penalty = N if first or weighed != KEPT else max(book.weight[i], 1e-3), -bonus
     if weighed == BOUNDARY and N > 0.0:
-        penalty = arm_penalty(ep.batch.alone.numbers, N, m, v)
+        penalty = arm_penalty(ep.alone.numbers, N, m, v)
     if first:
         put(sides, book, i, m, weight, penalty, v)
     else:
@@ -194,7 +199,7 @@ def observe(ep):
         book says;
     MEANS: only its mean is taken in, as the rows are not needed.
     """
-    plan, round, pulls, sides = ep.plan, ep.round, ep.pulls, ep.batch.sides
+    plan, round, pulls, sides = ep.plan, ep.round, ep.pulls, ep.sides
     begins = plan.beginning != 0
     if begins:
         round.t = round.look = round.draws = round.arm = plan.resumed = 0  # the order within a plan does not matter
@@ -203,7 +208,7 @@ def observe(ep):
         i = place if begins else plan.arms[np.uint64(place)]
         round.t += pulls[i] if begins else plan.times[np.uint64(place)]
         _measure(ep, i, begins)
-    if begins and sides.kind != LOCAL and ep.batch.weighed != MEANS:
+    if begins and sides.kind != LOCAL and ep.weighed != MEANS:
         fill(sides, ep.book)
     clear(plan)
     return begins
@@ -212,7 +217,7 @@ def observe(ep):
 @view
 def closest(ep):
     """The closest alternative to the plug-in answer, an `Alternative`."""
-    return moved(ep.batch.sides, ep.book, max(cheapest(ep.batch.sides, ep.book), 0))
+    return moved(ep.sides, ep.book, max(cheapest(ep.sides, ep.book), 0))
 
 
 @part

@@ -101,7 +101,7 @@ def gamma(shape, ep, own):
 @part
 def sample_answer(ep, own, answer):
     """Draw theta from the posterior, and fill in the answer that is right for it."""
-    sides, theta = ep.batch.sides, own.theta
+    sides, theta = ep.sides, own.theta
     for i in range(len(theta)):
         N, m = float(ep.pulls[i]), ep.mean[i]
         if sides.distribution == BERNOULLI:
@@ -151,11 +151,11 @@ def thompson_pair(ep, own):
         for i in range(len(own.first)):
             same &= own.first[i] == own.second[i]
         if not same:
-            u, kind = uniform(ep, own), ep.batch.sides.kind
+            u, kind = uniform(ep, own), ep.sides.kind
             leader = one_of(own.first, own.second, u, kind != TOP_K)
             if kind != TOP_K:
                 return leader, leader if kind == LOCAL else largest(own.theta, leader)
-            u = uniform(ep, own) if ep.batch.sides.k > 1 else 0.0
+            u = uniform(ep, own) if ep.sides.k > 1 else 0.0
             return leader, one_of(own.second, own.first, u, False)
     return -1, -1
 
@@ -206,7 +206,7 @@ def thompson(ep, own):
         leader, challenger = alternative.lowered, alternative.raised
     alternative = Alternative(leader, challenger, 0.0, 0.0)
     if own.rules.ids and leader != challenger:
-        sides, book = ep.batch.sides, ep.book
+        sides, book = ep.sides, ep.book
         if sides.kind == ALL_GOOD and not book.inside[leader]:
             alternative = alternative_of(sides, book, challenger, leader, sides.c, sides.d, sides.bottom)
         else:

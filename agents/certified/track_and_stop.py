@@ -72,7 +72,7 @@ class Own(NamedTuple):
 @part
 def solve(ep, own):
     """Bring the proportions w*(m) up to date."""
-    e, sides, book, round, K = ep.e, ep.batch.sides, ep.book, ep.round, len(ep.pulls)
+    e, sides, book, round, K = ep.e, ep.sides, ep.book, ep.round, len(ep.pulls)
     w = own.w[e]
     if own.rules.exact:  # D2
         if round.t >= own.due[e]:
