@@ -34,7 +34,7 @@ from numba.core.caching import CompileResultCacheImpl, FunctionCache, NullCache
 from numba.core.cpu import CPUTargetOptions
 from numba.core.errors import NumbaError, UnsupportedBytecodeError
 
-from .parts import PartCompiler, rebuilt
+from .parts import KernelCompiler, PartCompiler, rebuilt
 from .stamps import stamp_of
 
 if getattr(numba, "config").DISABLE_JIT:  # noqa: B009 (Numba does not declare it to type checkers)
@@ -240,7 +240,7 @@ def jit(function: F, nogil: bool = False) -> F:
     Args:
         function: what is to be compiled. nogil: whether other threads may run meanwhile.
     """
-    return cast(F, _cached(_njit(function, no_cfunc_wrapper=True, nogil=nogil), function))
+    return cast(F, _cached(_njit(function, pipeline_class=KernelCompiler, no_cfunc_wrapper=True, nogil=nogil), function))
 
 
 def lean(function: F, nogil: bool = False) -> F:
@@ -249,7 +249,7 @@ def lean(function: F, nogil: bool = False) -> F:
     Args:
         function: what is to be compiled. nogil: whether other threads may run meanwhile.
     """
-    return cast(F, _cached(_njit(function, no_cfunc_wrapper=True, nogil=nogil, **_NO_COUNTS), function))
+    return cast(F, _cached(_njit(function, pipeline_class=KernelCompiler, no_cfunc_wrapper=True, nogil=nogil, **_NO_COUNTS), function))
 
 
 def part(function: F) -> F:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from llvmlite.binding import parse_bitcode  # type: ignore[import-untyped]
+from llvmlite.binding import Linkage, parse_bitcode  # type: ignore[import-untyped]
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler, CompileResult
 
-__all__ = ["PartCompiler", "rebuilt"]
+__all__ = ["KernelCompiler", "PartCompiler", "rebuilt"]
 
 
 class _NoEnvironments:
@@ -60,6 +60,28 @@ class PartLibrary(JITCodeLibrary):
     def _finalize_final_module(self) -> None:
         self._finalize_dynamic_globals()
         self._finalized = True
+
+
+class KernelLibrary(JITCodeLibrary):
+    """The code of a kernel, with all its parts, which nothing else can call."""
+
+    def _optimize_final_module(self) -> None:
+        for function in self._final_module.functions:
+            if not function.is_declaration and function.linkage == Linkage.linkonce_odr:
+                function.linkage = Linkage.internal
+        super()._optimize_final_module()
+
+
+class KernelCompiler(Compiler):
+    """The compiler of kernels."""
+
+    def __init__(
+        self, typingctx: Any, targetctx: Any, library: Any, args: Any, return_type: Any, flags: Any, locals: Any
+    ) -> None:
+        if library is None:
+            library = KernelLibrary(targetctx.codegen(), "kernel")
+            library.enable_object_caching()
+        super().__init__(typingctx, targetctx, library, args, return_type, flags, locals)  # type: ignore[no-untyped-call]
 
 
 class PartCompiler(Compiler):

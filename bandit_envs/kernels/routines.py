@@ -16,6 +16,7 @@ from numba.core.ccallback import CFunc
 from numba.extending import intrinsic
 
 from .compiled import keep, with_summary
+from .parts import KernelCompiler
 
 __all__ = ["call_routine", "carray", "pointer", "routine"]
 
@@ -37,7 +38,7 @@ def routine(function: Callable[..., None], *arguments: str) -> Any:
         What bears its `address`, which is good for as long as this is kept.
     """
     kinds = [_CPointer(getattr(types, name[:-1])) if name[-1] == "*" else getattr(types, name) for name in arguments]
-    made: Any = _CFunc(function, (kinds, types.void), {}, {"nopython": True, "error_model": "numpy"})
+    made: Any = _CFunc(function, (kinds, types.void), {}, {"nopython": True, "error_model": "numpy"}, KernelCompiler)
     keep(made, function)
     with_summary(made.compile, function)()
     return made
