@@ -22,8 +22,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..kernels.compiled import inlined, jit, part
-from ..kernels.structs import fleeting
+from ..kernels.compiled import inlined, part
+from ..kernels.structs import fleeting, kernel
 
 __all__ = [
     "BOUNDS",
@@ -202,10 +202,9 @@ def deviations(seen, e, inside, bound, d):
     return D
 
 
-@jit
-def certify(seen, inside, bound, out):
-    """delta^c of each episode; 1 where an arm has never been pulled."""
-    d = np.empty(seen.mean.shape[1])
+@kernel
+def certify(seen: Samples, inside, bound: Deviation, d, out):
+    """delta^c of each episode, into out (E,); 1 where an arm has never been pulled. d: (K,), to work in."""
     for episode in range(len(out)):
         e = np.uint64(episode)
         begun = True

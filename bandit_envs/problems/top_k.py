@@ -233,7 +233,7 @@ class TopK(Problem):
         mean, variance = (np.array(x, np.float64).reshape(rows) for x in (m, v))
         seen = Samples(np.array(T, np.int64).reshape(rows), mean, variance)
         answer, delta_c = self.plug_in(np.where(seen.pulls > 0, mean, np.nan)), np.empty(len(mean))
-        certify(seen, answer, Deviation(self.epsilon, W, R, tightest, best, 60.0), delta_c)
+        certify(seen, answer, Deviation(self.epsilon, W, R, tightest, best, 60.0), np.empty(T.shape[-1]), delta_c)
         return {"delta_c": delta_c.reshape(np.shape(pulls)[:-1])}
 
     def hardness(self, means: ArrayLike) -> dict[str, Any]:

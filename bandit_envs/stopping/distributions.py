@@ -168,7 +168,7 @@ def _student_pair(m, w, v, g, x, u, low, high):
     return best + m
 
 
-@inlined
+@part
 def pair_cost(distribution, lower, x, u, raised, w, v, a, b, floor):
     """The cheapest move of two arms to means with mu_i <= a mu_j + b and mu_j >= floor, where a > 0.
 

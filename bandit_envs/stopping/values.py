@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 
-from ..kernels.compiled import inlined
+from ..kernels.compiled import inlined, part
 from .boundaries import BOUNDARY, DISTRIBUTION, MIXTURE, RHO_AT
 from .distributions import BERNOULLI, GAUSSIAN, STUDENT, arm_cost, pair_cost
 
@@ -44,7 +44,7 @@ def scale(rho, N):
     return found, share
 
 
-@inlined
+@part
 def sub_gaussian_arm(numbers, N, v, gap, D):
     """The value of moving an arm of N > 0 pulls so far, D dimensions being free; more than one have no sides."""
     rho, share = scale(numbers[RHO_AT], N)
@@ -71,7 +71,7 @@ def mixed(rho, share, x, w, c, d):
     return factor * rho, soft, (x + rho) * (w + rho)
 
 
-@inlined
+@part
 def sub_gaussian_pair(numbers, lower, x, u, raised, w, v, a, b, floor):
     """The value of the move of `pair_cost`, of arms of x > 0 and w > 0 pulls."""
     rho, share = scale(numbers[RHO_AT], min(x, w))
@@ -85,7 +85,7 @@ def sub_gaussian_pair(numbers, lower, x, u, raised, w, v, a, b, floor):
     return cost + math.log(f / (g * math.sqrt(h)))
 
 
-@inlined
+@part
 def arm_value(numbers, w, m, v, p, mu, D=1.0):
     """The value of moving an arm of weight w, mean m, scale v and penalty p to mu; m itself: it need not be moved.
 
@@ -100,7 +100,7 @@ def arm_value(numbers, w, m, v, p, mu, D=1.0):
     return max(exact, sub_gaussian_arm(numbers, w, 0.25, m - mu, 1.0) + math.log(1.0 - LIKELIHOOD))
 
 
-@inlined
+@part
 def bernoulli_value(numbers, value, lower, x, raised, w, a, b, floor):
     """The value of two Bernoulli arms, from their cost less their penalties; arguments as of `pair_value`."""
     if numbers[BOUNDARY] != MIXTURE or x <= 0.0 or w <= 0.0:
@@ -109,7 +109,7 @@ def bernoulli_value(numbers, value, lower, x, raised, w, a, b, floor):
     return max(value + math.log(LIKELIHOOD), other + math.log(1.0 - LIKELIHOOD))
 
 
-@inlined
+@part
 def pair_value(numbers, lower, x, u, p, raised, w, v, q, a, b, floor):
     """The value of the cheapest move of two arms to means with mu_i <= a mu_j + b and mu_j >= floor.
 
