@@ -22,7 +22,7 @@ from ..kernels.rng import arm_word, normal_quantile, philox, to_uniform
 from ..kernels.routines import call_routine
 from ..kernels.structs import Kernel, arguments_of, assemble, fleeting, places_of
 from .sampling import block_of_samples, take_in, updated
-from .simulator import ENDED, LIVE, Simulation, by_routine, pull_items
+from .simulator import ENDED, LIVE, Simulation, by_routine
 
 __all__ = ["BLOCK", "Block", "Playing", "Quiet", "block_of_pulls", "player", "pull", "pull_once", "spend"]
 
@@ -58,10 +58,7 @@ def _pull_many(sim, e, a, times):
         raise ValueError("the routine of bulk pulls is not loaded; Simulator.advance loads it")
     o = e * np.uint64(sim.rules.K) + a
     m = sim.pulls[o]
-    if sim.rules.items > 0:
-        pull_items(sim, e, a, o, m, times)
-    else:
-        by_routine(sim.bulk[0], sim, e, a, o, m, times)
+    by_routine(sim.bulk[0], sim, e, a, o, m, times)
     sim.pulls[o] = m + times
     if sim.spent[e] < len(sim.arms):
         _record(sim, e, a, times)
@@ -97,9 +94,7 @@ def pull_once(sim, e, arm):
     o = e * K + a
     at = np.int64((o if sim.rules.own else a) * columns)
     m = sim.pulls[o]
-    if sim.rules.items > 0:
-        pull_items(sim, e, a, o, m, 1)
-    elif sim.rules.D > 1:
+    if sim.rules.D > 1 or sim.rules.items > 0:
         by_routine(sim.rules.sampler, sim, e, a, o, m, 1)
     else:
         w0, w1, _, _ = philox(np.uint64(m), arm_word(a, m), sim.episode[e], np.uint64(0), sim.key[0, e], sim.key[1, e])
@@ -171,7 +166,7 @@ def block_of_pulls(sim, start, n, arm, pulls, mean, variance, scratch):
     if rules.items > 0:
         for i in range(n):
             o = offset[i]
-            pull_items(sim, start + np.uint64(i), arm[i], o, np.int64(count[i]), 1)
+            by_routine(rules.sampler, sim, start + np.uint64(i), arm[i], o, np.int64(count[i]), 1)
             pulls[i], mean[i], variance[i] = float(np.int64(count[i])) + 1.0, sim.mean[o], sim.variance[o]
         return
     key0, key1, episode = sim.key[0], sim.key[1], sim.episode

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..instances.arms import BERNOULLI, CATEGORICAL, GAUSSIAN, RESAMPLED, TABULATED, UNIFORM
+from ..instances.arms import BERNOULLI, CATEGORICAL, GAUSSIAN, RESAMPLED, SHARED, TABULATED, UNIFORM
 from ..kernels.compiled import inlined, part
 from ..kernels.rng import (
     arm_word,
@@ -154,6 +154,51 @@ def _pull_row(
         sample[e * D + d] = y
 
 
+def _pull_items(
+    distribution: Any,
+    k0: Any,
+    k1: Any,
+    episode: Any,
+    arm: Any,
+    n: Any,
+    times: Any,
+    o: Any,
+    at: Any,
+    columns: Any,
+    parameters: Any,
+    data: Any,
+    total: Any,
+    mean: Any,
+    variance: Any,
+    scores: Any,
+    sample: Any,
+    e: Any,
+    D: Any,
+    keeps: Any,
+    scratch: Any,
+    counter: Any,
+) -> None:
+    """Pull an arm of a shared table: its next rows, then its mean; the arguments are those of `_pull_bulk`.
+
+    Args:
+        scores: a pointer in the place of moments, to what pulls have shown of the table.
+    """
+    items, left, t, s = columns - 1, times, n, 0.0
+    parameters, scores, sample = carray(parameters, _FAR), carray(scores, _FAR), carray(sample, _FAR)
+    total, mean, variance = carray(total, _FAR), carray(mean, _FAR), carray(variance, _FAR)
+    while left > 0 and t < items:
+        y = parameters[at + t]
+        scores[o * items + t] = y
+        total[o], mean[o], variance[o] = updated(float(t), total[o], mean[o], variance[o], y)
+        s, t, left = s + y, t + 1, left - 1
+    if t >= items:
+        exact = parameters[at + items]
+        variance[o] *= float(t) / float(t + left)
+        s, t = s + left * exact, t + left
+        total[o], mean[o] = exact * t, exact
+    sample[e] = s / times
+
+
 @functools.cache
 def _others() -> Any:
     """The routine of `_other_samples`."""
@@ -162,15 +207,17 @@ def _others() -> Any:
 
 
 @functools.cache
-def _rows() -> Any:
-    """The routine of `_pull_row`."""
-    return routine(_pull_row, *PULLED_BY)
+def _pulls(function: Any) -> Any:
+    """The routine of a function that takes what `_pull_bulk` takes."""
+    return routine(function, *PULLED_BY)
 
 
 def sampler_of(distribution: int, D: int) -> int:
-    """The address of the routine that samples arms of a distribution; 0 for scalar Bernoulli and Gaussian ones."""
-    needed = None if D == 1 and distribution in (BERNOULLI, GAUSSIAN) else _others() if D == 1 else _rows()
-    return 0 if needed is None else int(needed.address)
+    """The address of the routine that samples or pulls arms of a distribution; 0: scalar Bernoulli and Gaussian."""
+    if D == 1 and distribution in (BERNOULLI, GAUSSIAN):
+        return 0
+    needed = _pulls(_pull_row) if D > 1 else _pulls(_pull_items) if distribution == SHARED else _others()
+    return int(needed.address)
 
 
 @inlined
@@ -190,7 +237,7 @@ def block_of_samples(distribution, sampler, u, n, at, columns, parameters, data,
         block_of_quantiles(u, n, spare, x)
         for i in range(n):
             x[i] = parameters[at[i]] + parameters[at[i] + np.uint64(1)] * x[i]
-    else:
+    elif n > 0:  # of tables there are none, and the sampler is a routine of pulls
         call_routine(sampler, distribution, u, n, at, columns, parameters, data, x)
 
 
@@ -333,7 +380,6 @@ def _pull_bulk(
         sample[e * D + d] = s[d] / times
 
 
-@functools.cache
-def bulk_pulls() -> Any:
-    """The routine of `_pull_bulk`, which is compiled when an arm is pulled in bulk for the first time."""
-    return routine(_pull_bulk, *PULLED_BY)
+def bulk_pulls() -> int:
+    """The address of the routine of `_pull_bulk`, which is compiled when arms are pulled in bulk for the first time."""
+    return int(_pulls(_pull_bulk).address)

@@ -24,7 +24,7 @@ from ..kernels.routines import call_routine
 from ..kernels.structs import kernel
 from .sampling import NEXT_BLOCK, block_of_samples, bulk_pulls, from_uniform, sampler_of, take_in, updated
 
-__all__ = ["ENDED", "LIVE", "SPENT", "UNCHECKED", "Simulation", "Simulator", "by_routine", "pull_items"]
+__all__ = ["ENDED", "LIVE", "SPENT", "UNCHECKED", "Simulation", "Simulator", "by_routine"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -98,7 +98,7 @@ class Simulation(NamedTuple):
     truncated: NDArray[np.uint8]
     reward: Floats  # (E,)
     sample: Floats  # (E * D,)
-    bulk: Ints  # (1,) address of the routine of bulk pulls, 0 before the first of them
+    bulk: Ints  # (1,) address of the routine of bulk pulls, 0 until it is loaded
     work: Work
     arms: Ints  # (T,) arms of the first T pulls of each episode, and samples (T * D,): recorded where T > 0
     samples: Floats
@@ -132,7 +132,7 @@ def _refusal(sim, arms, times, answers_checked):
 
 @inlined
 def by_routine(address, sim, e, a, o, m, times):
-    """Pull arm a of episode e, whose entry is o and which has m pulls, by a routine: of bulk pulls, or of a row."""
+    """Pull arm a of episode e, whose entry is o and which has m pulls, by a routine: of bulks, rows or a table."""
     rules, work = sim.rules, sim.work
     call_routine(
         address,
@@ -151,7 +151,7 @@ def by_routine(address, sim, e, a, o, m, times):
         sim.total,
         sim.mean,
         sim.variance,
-        sim.moments,
+        sim.scores if rules.items > 0 else sim.moments,
         sim.sample,
         np.int64(e),
         rules.D,
@@ -162,28 +162,10 @@ def by_routine(address, sim, e, a, o, m, times):
 
 
 @part
-def pull_items(sim, e, a, o, m, times):
-    """Pull arm a of episode e, whose entry is o and which has m pulls: its next rows of a table, then its mean."""
-    items, table, left, t, s = sim.rules.items, sim.parameters, times, m, 0.0
-    at = np.int64((o if sim.rules.own else a) * np.uint64(sim.rules.columns))
-    while left > 0 and t < items:
-        y = table[at + t]
-        sim.scores[np.int64(o) * items + t] = y
-        sim.total[o], sim.mean[o], sim.variance[o] = updated(float(t), sim.total[o], sim.mean[o], sim.variance[o], y)
-        s, t, left = s + y, t + 1, left - 1
-    if t >= items:
-        exact = table[at + items]
-        sim.variance[o] *= float(t) / float(t + left)
-        s, t = s + left * exact, t + left
-        sim.total[o], sim.mean[o] = exact * t, exact
-    sim.sample[e] = s / times
-
-
-@part
 def _stop_and_count(sim, arms, times, start, stop, finished):
-    """End the episodes of a block that stop, make bulk pulls, and count the single ones, whose places are noted.
+    """End the episodes of a block that stop, make pulls by a routine, and count the others, whose places are noted.
 
-    Returns how many single pulls are to be made, and how many episodes have ended.
+    Returns how many pulls are still to be made, and how many episodes have ended.
     """
     rules, work = sim.rules, sim.work
     K, D, budget, limit = rules.K, rules.D, rules.budget, rules.limit
@@ -211,10 +193,7 @@ def _stop_and_count(sim, arms, times, start, stop, finished):
         sim.reward[e] = 0.0 - rules.cost * count
         sim.spent[e] += count
         sim.pulls[o] = m + count
-        if rules.items > 0:
-            pull_items(sim, e, np.uint64(a), o, m, count)
-            continue
-        if count > 1:
+        if count > 1 or rules.items > 0:
             by_routine(sim.bulk[0], sim, np.uint64(e), np.uint64(a), o, m, count)
             continue
         slot[n], words[0, n], words[1, n], words[2, n] = e, o, m, a
@@ -442,11 +421,11 @@ class Simulator:
             raise ValueError(f"rows must have shape {(E, K, arms.parameters.shape[1])}, got {rows.shape}")
         check_table(arms, arms.parameters)
         # The arms' own arrays are read-only, for which the kernel would be compiled a second time: copies are not.
-        table = arms.parameters.copy() if rows is None else rows
+        table, sampler = arms.parameters.copy() if rows is None else rows, sampler_of(arms.code, D)
         self.arrays = sim = Simulation(
             rules=Rules(
                 distribution=arms.code,
-                sampler=sampler_of(arms.code, D),
+                sampler=sampler,
                 K=K,
                 D=D,
                 full=full,
@@ -478,7 +457,7 @@ class Simulator:
             truncated=np.zeros(E, np.uint8),
             reward=np.zeros(E),
             sample=np.zeros(E * D),
-            bulk=np.zeros(1, np.int64),
+            bulk=np.full(1, sampler if arms.items else 0, np.int64),
             work=Work.empty(D),
             arms=np.empty(0, np.int64),
             samples=np.empty(0),
@@ -536,7 +515,7 @@ class Simulator:
         if count >= 0 or count == UNCHECKED:
             return count
         if count == UNLOADED:
-            self.arrays.bulk[0] = bulk_pulls().address
+            self.arrays.bulk[0] = bulk_pulls()
             return self.advance(arms, times, answers_checked)
         e = -1 - count
         if not 0 <= arms[e] <= self.arrays.rules.last:
