@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from ..instances.arms import BERNOULLI, GAUSSIAN
 from ..kernels.compiled import inlined, part
 from ..kernels.rng import arm_word, normal_quantile, philox, to_uniform
-from ..kernels.routines import call_routine
 from ..kernels.structs import Kernel, arguments_of, assemble, fleeting, places_of
 from .sampling import block_of_samples, take_in, updated
 from .simulator import ENDED, LIVE, Simulation, by_routine
@@ -78,11 +77,11 @@ def _record(sim, e, a, times):
 @part
 def _draw(sim, at, u):
     """The sample that a uniform number yields, of a scalar arm that is not Bernoulli."""
-    rules, words, numbers, table = sim.rules, sim.work.words, sim.work.numbers, sim.parameters
-    if rules.distribution == GAUSSIAN:
+    words, numbers, table = sim.work.words, sim.work.numbers, sim.parameters
+    if sim.rules.distribution == GAUSSIAN:
         return table[at] + table[at + 1] * normal_quantile(u)
     numbers[0, 0], words[6, 0] = u, np.uint64(at)
-    call_routine(rules.sampler, rules.distribution, numbers[0], 1, words[6], rules.columns, table, sim.data, numbers[1])
+    block_of_samples(sim, numbers[0], 1, words[6], numbers[1])
     return numbers[1, 0]
 
 
@@ -131,13 +130,12 @@ class Block(NamedTuple):
     """Scratch for one step of `BLOCK` episodes."""
 
     words: Any  # (4, BLOCK) uint64; the first three are used by `block_of_pulls`, the last is free
-    places: Any  # (BLOCK,) int64
     numbers: Any  # (7, BLOCK); the first three are used, the others free
 
     @classmethod
     def empty(cls) -> Block:
         """Such arrays."""
-        return cls(np.empty((4, BLOCK), np.uint64), np.empty(BLOCK, np.int64), np.empty((7, BLOCK)))
+        return cls(np.empty((4, BLOCK), np.uint64), np.empty((7, BLOCK)))
 
 
 @part
@@ -176,9 +174,7 @@ def block_of_pulls(sim, start, n, arm, pulls, mean, variance, scratch):
         u[i] = to_uniform(w0, w1)
     for i in range(n):
         at[i] = (offset[i] if own else arm[i]) * columns
-    block_of_samples(
-        rules.distribution, rules.sampler, u, n, at, rules.columns, sim.parameters, sim.data, scratch.places, y
-    )
+    block_of_samples(sim, u, n, at, y)
     totals, means, variances = sim.total, sim.mean, sim.variance
     for i in range(n):
         total[i] = totals[offset[i]]

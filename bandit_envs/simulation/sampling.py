@@ -102,11 +102,15 @@ def from_uniform(distribution, u, parameters, at, columns, data, d, D):
 
 
 def _other_samples(
-    distribution: Any, u: Any, n: Any, at: Any, columns: Any, parameters: Any, data: Any, x: Any
+    distribution: Any, u: Any, n: Any, at: Any, columns: Any, parameters: Any, data: Any, spare: Any, x: Any
 ) -> None:
-    """`block_of_samples` of distributions other than Bernoulli's and Gauss's, by pointers."""
+    """`block_of_samples` of distributions other than Bernoulli's, by pointers."""
     parameters, data, u, at, x = carray(parameters, _FAR), carray(data, _FAR), carray(u, n), carray(at, n), carray(x, n)
-    if distribution == TABULATED:
+    if distribution == GAUSSIAN:
+        block_of_quantiles(u, n, carray(spare, n), x)
+        for i in range(n):
+            x[i] = parameters[at[i]] + parameters[at[i] + np.uint64(1)] * x[i]
+    elif distribution == TABULATED:
         for i in range(n):
             x[i] = from_table(u[i], parameters, np.int64(at[i]), columns - 1, 0, 1)
     else:
@@ -202,7 +206,7 @@ def _pull_items(
 @functools.cache
 def _others() -> Any:
     """The routine of `_other_samples`."""
-    pointers = "float64*", "float64*", "float64*"
+    pointers = "float64*", "float64*", "int64*", "float64*"
     return routine(_other_samples, "int64", "float64*", "int64", "uint64*", "int64", *pointers)
 
 
@@ -213,32 +217,26 @@ def _pulls(function: Any) -> Any:
 
 
 def sampler_of(distribution: int, D: int) -> int:
-    """The address of the routine that samples or pulls arms of a distribution; 0: scalar Bernoulli and Gaussian."""
-    if D == 1 and distribution in (BERNOULLI, GAUSSIAN):
+    """The address of the routine that samples or pulls arms of a distribution; 0: scalar Bernoulli."""
+    if D == 1 and distribution == BERNOULLI:
         return 0
     needed = _pulls(_pull_row) if D > 1 else _pulls(_pull_items) if distribution == SHARED else _others()
     return int(needed.address)
 
 
 @inlined
-def block_of_samples(distribution, sampler, u, n, at, columns, parameters, data, spare, x):
+def block_of_samples(sim, u, n, at, x):
     """Fill x[:n] with the samples of scalar arms that the uniform numbers u[:n] yield, in loops over all of them.
 
     Args:
-        sampler: by `sampler_of`.
-        at: (n,) uint64, where the parameters of each arm start.
-        columns: int64.
-        spare: (n,) int64, scratch.
+        at: (n,) uint64, where the parameters of each arm start; n <= 64.
     """
-    if distribution == BERNOULLI:
+    rules, parameters, spare = sim.rules, sim.parameters, sim.work.places[2]
+    if rules.distribution == BERNOULLI:
         for i in range(n):
             x[i] = 1.0 if u[i] < parameters[at[i]] else 0.0
-    elif distribution == GAUSSIAN:
-        block_of_quantiles(u, n, spare, x)
-        for i in range(n):
-            x[i] = parameters[at[i]] + parameters[at[i] + np.uint64(1)] * x[i]
     elif n > 0:  # of tables there are none, and the sampler is a routine of pulls
-        call_routine(sampler, distribution, u, n, at, columns, parameters, data, x)
+        call_routine(rules.sampler, rules.distribution, u, n, at, rules.columns, parameters, sim.data, spare, x)
 
 
 @part

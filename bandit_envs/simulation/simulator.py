@@ -244,7 +244,7 @@ def _advance(sim: Simulation, arms, times, answers_checked: bool):
     key0, key1, episode, sample = sim.key[0], sim.key[1], sim.episode, sim.sample
     offset, c0, c1, c2, q0, q1 = words[0], words[1], words[2], words[3], words[4], words[5]
     at = words[6]  # where the parameters of an arm start
-    slot, spare, u, x = sim.work.places[0], sim.work.places[2], numbers[0], numbers[1]
+    slot, u, x = sim.work.places[0], numbers[0], numbers[1]
     uK, ucolumns, finished = np.uint64(rules.K), np.uint64(rules.columns), 0
     code, pulls_once = _refusal(sim, arms, times, answers_checked)
     if code < 0:
@@ -280,7 +280,7 @@ def _advance(sim: Simulation, arms, times, answers_checked: bool):
                 u[i] = to_uniform(w0, w1)
         for i in range(n):
             at[i] = (offset[i] if rules.own else c1[i]) * ucolumns
-        block_of_samples(rules.distribution, rules.sampler, u, n, at, rules.columns, sim.parameters, sim.data, spare, x)
+        block_of_samples(sim, u, n, at, x)
         if len(sim.moments) > 0:
             for i in range(n):
                 o, before = offset[i], float(np.int64(c0[i]))
