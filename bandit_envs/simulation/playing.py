@@ -20,7 +20,7 @@ from ..instances.arms import BERNOULLI, GAUSSIAN
 from ..kernels.compiled import inlined, part
 from ..kernels.rng import arm_word, normal_quantile, philox, to_uniform
 from ..kernels.structs import Kernel, arguments_of, assemble, fleeting, places_of
-from .sampling import block_of_samples, take_in, updated
+from .sampling import apply_sample, block_of_samples, take_in, updated
 from .simulator import ENDED, LIVE, Simulation, by_routine
 
 __all__ = ["BLOCK", "Block", "Playing", "Quiet", "block_of_pulls", "player", "pull", "pull_once", "spend"]
@@ -103,9 +103,9 @@ def pull_once(sim, e, arm):
         else:
             y = _draw(sim, at, u)
         sim.sample[e] = y
-        if len(sim.moments) > 0:
-            take_in(float(m), sim.mean[o], sim.variance[o], sim.moments, o, y)
-        sim.total[o], sim.mean[o], sim.variance[o] = updated(float(m), sim.total[o], sim.mean[o], sim.variance[o], y)
+        total, mean, variance = sim.total[o], sim.mean[o], sim.variance[o]
+        statistics = apply_sample(float(m), total, mean, variance, sim.moments, o, y)
+        sim.total[o], sim.mean[o], sim.variance[o] = statistics
     sim.pulls[o] = m + 1
     if sim.spent[e] < len(sim.arms):
         _record(sim, e, a, 1)
@@ -182,10 +182,9 @@ def block_of_pulls(sim, start, n, arm, pulls, mean, variance, scratch):
         mean[i] = means[offset[i]]
     for i in range(n):
         variance[i] = variances[offset[i]]
-    if len(sim.moments) > 0:
+    if len(sim.moments) > 0:  # `apply_sample` in two loops, of which LLVM vectorises the second
         for i in range(n):
-            before = float(np.int64(count[i]))
-            take_in(before, mean[i], variance[i], sim.moments, offset[i], y[i])
+            take_in(float(np.int64(count[i])), mean[i], variance[i], sim.moments, offset[i], y[i])
     for i in range(n):
         before = float(np.int64(count[i]))
         total[i], mean[i], variance[i] = updated(before, total[i], mean[i], variance[i], y[i])

@@ -27,7 +27,7 @@ from ..kernels.rng import (
 )
 from ..kernels.routines import call_routine, carray, routine
 
-__all__ = ["block_of_samples", "bulk_pulls", "from_uniform", "sampler_of", "updated"]
+__all__ = ["apply_sample", "block_of_samples", "bulk_pulls", "from_uniform", "sampler_of", "updated"]
 
 _LOW = np.uint64(0xFFFFFFFF)
 _FAR = 2**40  # more than any array has
@@ -59,8 +59,16 @@ def higher(n, mean, variance, third, fourth, more, m, v, t, f):
 @inlined
 def take_in(n, mean, variance, moments, o, y):
     """Add a sample y to the moments of entry o, of n samples: before it is added to their mean and variance."""
-    third, fourth = higher(n, mean, variance, moments[2 * o], moments[2 * o + 1], 1.0, y, 0.0, 0.0, 0.0)
-    moments[2 * o], moments[2 * o + 1] = third, fourth
+    third, fourth = moments[2 * o], moments[2 * o + 1]
+    moments[2 * o], moments[2 * o + 1] = higher(n, mean, variance, third, fourth, 1.0, y, 0.0, 0.0, 0.0)
+
+
+@inlined
+def apply_sample(n, total, mean, variance, moments, o, y):
+    """`updated`, and `take_in` where moments are kept."""
+    if len(moments) > 0:
+        take_in(n, mean, variance, moments, o, y)
+    return updated(n, total, mean, variance, y)
 
 
 @inlined
@@ -145,6 +153,7 @@ def _pull_row(
     """One pull of an arm of several dimensions; the arguments are those of `_pull_bulk`."""
     parameters, data, sample = carray(parameters, _FAR), carray(data, _FAR), carray(sample, _FAR)
     total, mean, variance = carray(total, _FAR), carray(mean, _FAR), carray(variance, _FAR)
+    moments = carray(moments, keeps * _FAR)
     row, c1, before = distribution in (RESAMPLED, CATEGORICAL), arm_word(arm, n), float(n)
     w0 = w1 = w2 = w3 = np.uint64(0)
     for d in range(D):
@@ -152,9 +161,7 @@ def _pull_row(
             w0, w1, w2, w3 = philox(np.uint64(n), c1, episode, np.uint64(d // 2) * NEXT_BLOCK, k0, k1)
         u = to_uniform(w0, w1) if d % 2 == 0 or row else to_uniform(w2, w3)
         y, i = from_uniform(distribution, u, parameters, at, columns, data, d, D), o * D + d
-        if keeps:
-            take_in(before, mean[i], variance[i], carray(moments, _FAR), i, y)
-        total[i], mean[i], variance[i] = updated(before, total[i], mean[i], variance[i], y)
+        total[i], mean[i], variance[i] = apply_sample(before, total[i], mean[i], variance[i], moments, i, y)
         sample[e * D + d] = y
 
 

@@ -22,7 +22,7 @@ from ..kernels.compiled import inlined, part
 from ..kernels.rng import arm_word, block_of_quantiles, philox, to_uniform
 from ..kernels.routines import call_routine
 from ..kernels.structs import kernel
-from .sampling import NEXT_BLOCK, block_of_samples, bulk_pulls, from_uniform, sampler_of, take_in, updated
+from .sampling import NEXT_BLOCK, apply_sample, block_of_samples, bulk_pulls, from_uniform, sampler_of
 
 __all__ = ["ENDED", "LIVE", "SPENT", "UNCHECKED", "Simulation", "Simulator", "by_routine"]
 
@@ -281,13 +281,9 @@ def _advance(sim: Simulation, arms, times, answers_checked: bool):
         for i in range(n):
             at[i] = (offset[i] if rules.own else c1[i]) * ucolumns
         block_of_samples(sim, u, n, at, x)
-        if len(sim.moments) > 0:
-            for i in range(n):
-                o, before = offset[i], float(np.int64(c0[i]))
-                take_in(before, mean[o], variance[o], sim.moments, o, x[i])
         for i in range(n):
             o, before = offset[i], float(np.int64(c0[i]))
-            total[o], mean[o], variance[o] = updated(before, total[o], mean[o], variance[o], x[i])
+            total[o], mean[o], variance[o] = apply_sample(before, total[o], mean[o], variance[o], sim.moments, o, x[i])
         if plain:
             for i in range(n):
                 sample[base + np.uint64(i)] = x[i]
@@ -337,9 +333,8 @@ def _advance_rows(sim: Simulation, arms, times, answers_checked: bool):
             for d in range(D):
                 o, y_d = offset[i] * np.uint64(D) + np.uint64(d), samples[d, i]
                 total, mean, variance = sim.total[o], sim.mean[o], sim.variance[o]
-                if len(sim.moments) > 0:
-                    take_in(before, mean, variance, sim.moments, o, y_d)
-                sim.total[o], sim.mean[o], sim.variance[o] = updated(before, total, mean, variance, y_d)
+                statistics = apply_sample(before, total, mean, variance, sim.moments, o, y_d)
+                sim.total[o], sim.mean[o], sim.variance[o] = statistics
                 sim.sample[slot[i] * D + d] = y_d
         finished = _end(sim, start, stop, finished)
     return np.int64(finished)
