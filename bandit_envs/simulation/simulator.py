@@ -268,16 +268,14 @@ def _advance(sim: Simulation, arms, times, answers_checked: bool):
             for i in range(n):
                 sim.did[base + np.uint64(i)] = PULLED
             for i in range(n):
-                j = base + np.uint64(i)
-                w0, w1, _, _ = philox(c0[i], arm_word(c1[i], c0[i]), episode[j], np.uint64(0), key0[j], key1[j])
-                u[i] = to_uniform(w0, w1)
+                c2[i], q0[i], q1[i] = episode[base + np.uint64(i)], key0[base + np.uint64(i)], key1[base + np.uint64(i)]
             for i in range(n):
                 sim.spent[base + np.uint64(i)] += 1
         else:
             n, finished = _stop_and_count(sim, arms, times, start, stop, finished)
-            for i in range(n):
-                w0, w1, _, _ = philox(c0[i], arm_word(c1[i], c0[i]), c2[i], np.uint64(0), q0[i], q1[i])
-                u[i] = to_uniform(w0, w1)
+        for i in range(n):
+            w0, w1, _, _ = philox(c0[i], arm_word(c1[i], c0[i]), c2[i], np.uint64(0), q0[i], q1[i])
+            u[i] = to_uniform(w0, w1)
         for i in range(n):
             at[i] = (offset[i] if rules.own else c1[i]) * ucolumns
         block_of_samples(sim, u, n, at, x)
