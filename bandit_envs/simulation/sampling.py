@@ -126,6 +126,23 @@ def _other_samples(
             x[i] = from_uniform(distribution, u[i], parameters, np.int64(at[i]), columns, data, 0, 1)
 
 
+@inlined
+def _next_rows(t, left, o, at, items, table, total, mean, variance, scores):
+    """Pull an arm of a table, which has t pulls: its next rows, then its mean. Returns the sum of what they yield."""
+    s = 0.0
+    while left > 0 and t < items:
+        y = table[at + t]
+        scores[o * items + t] = y
+        total[o], mean[o], variance[o] = updated(float(t), total[o], mean[o], variance[o], y)
+        s, t, left = s + y, t + 1, left - 1
+    if t >= items:
+        exact = table[at + items]
+        variance[o] *= float(t) / float(t + left)
+        s, t = s + left * exact, t + left
+        total[o], mean[o] = exact * t, exact
+    return s
+
+
 def _pull_row(
     distribution: Any,
     k0: Any,
@@ -150,9 +167,17 @@ def _pull_row(
     scratch: Any,
     counter: Any,
 ) -> None:
-    """One pull of an arm of several dimensions; the arguments are those of `_pull_bulk`."""
+    """One pull of an arm of several dimensions, or any number of a table; the arguments are those of `_pull_bulk`.
+
+    Args:
+        moments: of a table, the scores that pulls have shown.
+    """
     parameters, data, sample = carray(parameters, _FAR), carray(data, _FAR), carray(sample, _FAR)
     total, mean, variance = carray(total, _FAR), carray(mean, _FAR), carray(variance, _FAR)
+    if distribution == SHARED:
+        scores = carray(moments, _FAR)
+        sample[e] = _next_rows(n, times, o, at, columns - 1, parameters, total, mean, variance, scores) / times
+        return
     moments = carray(moments, keeps * _FAR)
     row, c1, before = distribution in (RESAMPLED, CATEGORICAL), arm_word(arm, n), float(n)
     w0 = w1 = w2 = w3 = np.uint64(0)
@@ -163,51 +188,6 @@ def _pull_row(
         y, i = from_uniform(distribution, u, parameters, at, columns, data, d, D), o * D + d
         total[i], mean[i], variance[i] = apply_sample(before, total[i], mean[i], variance[i], moments, i, y)
         sample[e * D + d] = y
-
-
-def _pull_items(
-    distribution: Any,
-    k0: Any,
-    k1: Any,
-    episode: Any,
-    arm: Any,
-    n: Any,
-    times: Any,
-    o: Any,
-    at: Any,
-    columns: Any,
-    parameters: Any,
-    data: Any,
-    total: Any,
-    mean: Any,
-    variance: Any,
-    scores: Any,
-    sample: Any,
-    e: Any,
-    D: Any,
-    keeps: Any,
-    scratch: Any,
-    counter: Any,
-) -> None:
-    """Pull an arm of a shared table: its next rows, then its mean; the arguments are those of `_pull_bulk`.
-
-    Args:
-        scores: a pointer in the place of moments, to what pulls have shown of the table.
-    """
-    items, left, t, s = columns - 1, times, n, 0.0
-    parameters, scores, sample = carray(parameters, _FAR), carray(scores, _FAR), carray(sample, _FAR)
-    total, mean, variance = carray(total, _FAR), carray(mean, _FAR), carray(variance, _FAR)
-    while left > 0 and t < items:
-        y = parameters[at + t]
-        scores[o * items + t] = y
-        total[o], mean[o], variance[o] = updated(float(t), total[o], mean[o], variance[o], y)
-        s, t, left = s + y, t + 1, left - 1
-    if t >= items:
-        exact = parameters[at + items]
-        variance[o] *= float(t) / float(t + left)
-        s, t = s + left * exact, t + left
-        total[o], mean[o] = exact * t, exact
-    sample[e] = s / times
 
 
 @functools.cache
@@ -227,8 +207,7 @@ def sampler_of(distribution: int, D: int) -> int:
     """The address of the routine that samples or pulls arms of a distribution; 0: scalar Bernoulli."""
     if D == 1 and distribution == BERNOULLI:
         return 0
-    needed = _pulls(_pull_row) if D > 1 else _pulls(_pull_items) if distribution == SHARED else _others()
-    return int(needed.address)
+    return int((_pulls(_pull_row) if D > 1 or distribution == SHARED else _others()).address)
 
 
 @inlined
