@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from bandit_envs import History, Task
 from bandit_envs.envs import FeatureTable
 from bandit_envs.kernels import PULLS_LIMIT, jit
-from bandit_envs.simulation import take_in, updated
+from bandit_envs.simulation import apply_sample
 from bandit_envs.stopping import Certifier
 
 from ..core.agent import Agent
@@ -58,9 +58,8 @@ def _add(pulls, total, mean, variance, moments, scores, arm, sample):
     if pulls[arm] < scores.shape[1]:
         scores[arm, pulls[arm]] = sample[0]
     for d in range(len(sample)):
-        take_in(n, mean[arm, d], variance[arm, d], moments[arm].reshape(-1), d, sample[d])
-        total[arm, d], mean[arm, d], variance[arm, d] = updated(
-            n, total[arm, d], mean[arm, d], variance[arm, d], sample[d]
+        total[arm, d], mean[arm, d], variance[arm, d] = apply_sample(
+            n, total[arm, d], mean[arm, d], variance[arm, d], moments[arm].reshape(-1), d, sample[d]
         )
     pulls[arm] += 1
 

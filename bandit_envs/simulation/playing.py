@@ -19,10 +19,9 @@ from numpy.typing import NDArray
 from ..instances.arms import BERNOULLI, GAUSSIAN
 from ..kernels.compiled import inlined, part
 from ..kernels.rng import arm_word, normal_quantile, philox, to_uniform
-from ..kernels.routines import call_routine
 from ..kernels.structs import Kernel, arguments_of, assemble, fleeting, places_of
-from .sampling import block_of_samples, take_in, updated
-from .simulator import ENDED, LIVE, Simulation, by_routine, pull_items
+from .sampling import apply_sample, block_of_samples, take_in, updated
+from .simulator import ENDED, LIVE, Simulation, by_routine
 
 __all__ = ["BLOCK", "Block", "Playing", "Quiet", "block_of_pulls", "player", "pull", "pull_once", "spend"]
 
@@ -58,10 +57,7 @@ def _pull_many(sim, e, a, times):
         raise ValueError("the routine of bulk pulls is not loaded; Simulator.advance loads it")
     o = e * np.uint64(sim.rules.K) + a
     m = sim.pulls[o]
-    if sim.rules.items > 0:
-        pull_items(sim, e, a, o, m, times)
-    else:
-        by_routine(sim.bulk[0], sim, e, a, o, m, times)
+    by_routine(sim.bulk[0], sim, e, a, o, m, times)
     sim.pulls[o] = m + times
     if sim.spent[e] < len(sim.arms):
         _record(sim, e, a, times)
@@ -81,11 +77,11 @@ def _record(sim, e, a, times):
 @part
 def _draw(sim, at, u):
     """The sample that a uniform number yields, of a scalar arm that is not Bernoulli."""
-    rules, words, numbers, table = sim.rules, sim.work.words, sim.work.numbers, sim.parameters
-    if rules.distribution == GAUSSIAN:
+    words, numbers, table = sim.work.words, sim.work.numbers, sim.parameters
+    if sim.rules.distribution == GAUSSIAN:
         return table[at] + table[at + 1] * normal_quantile(u)
     numbers[0, 0], words[6, 0] = u, np.uint64(at)
-    call_routine(rules.sampler, rules.distribution, numbers[0], 1, words[6], rules.columns, table, sim.data, numbers[1])
+    block_of_samples(sim, numbers[0], 1, words[6], numbers[1])
     return numbers[1, 0]
 
 
@@ -97,9 +93,7 @@ def pull_once(sim, e, arm):
     o = e * K + a
     at = np.int64((o if sim.rules.own else a) * columns)
     m = sim.pulls[o]
-    if sim.rules.items > 0:
-        pull_items(sim, e, a, o, m, 1)
-    elif sim.rules.D > 1:
+    if sim.rules.D > 1 or sim.rules.items > 0:
         by_routine(sim.rules.sampler, sim, e, a, o, m, 1)
     else:
         w0, w1, _, _ = philox(np.uint64(m), arm_word(a, m), sim.episode[e], np.uint64(0), sim.key[0, e], sim.key[1, e])
@@ -109,9 +103,9 @@ def pull_once(sim, e, arm):
         else:
             y = _draw(sim, at, u)
         sim.sample[e] = y
-        if len(sim.moments) > 0:
-            take_in(float(m), sim.mean[o], sim.variance[o], sim.moments, o, y)
-        sim.total[o], sim.mean[o], sim.variance[o] = updated(float(m), sim.total[o], sim.mean[o], sim.variance[o], y)
+        total, mean, variance = sim.total[o], sim.mean[o], sim.variance[o]
+        statistics = apply_sample(float(m), total, mean, variance, sim.moments, o, y)
+        sim.total[o], sim.mean[o], sim.variance[o] = statistics
     sim.pulls[o] = m + 1
     if sim.spent[e] < len(sim.arms):
         _record(sim, e, a, 1)
@@ -136,13 +130,12 @@ class Block(NamedTuple):
     """Scratch for one step of `BLOCK` episodes."""
 
     words: Any  # (4, BLOCK) uint64; the first three are used by `block_of_pulls`, the last is free
-    places: Any  # (BLOCK,) int64
     numbers: Any  # (7, BLOCK); the first three are used, the others free
 
     @classmethod
     def empty(cls) -> Block:
         """Such arrays."""
-        return cls(np.empty((4, BLOCK), np.uint64), np.empty(BLOCK, np.int64), np.empty((7, BLOCK)))
+        return cls(np.empty((4, BLOCK), np.uint64), np.empty((7, BLOCK)))
 
 
 @part
@@ -171,7 +164,7 @@ def block_of_pulls(sim, start, n, arm, pulls, mean, variance, scratch):
     if rules.items > 0:
         for i in range(n):
             o = offset[i]
-            pull_items(sim, start + np.uint64(i), arm[i], o, np.int64(count[i]), 1)
+            by_routine(rules.sampler, sim, start + np.uint64(i), arm[i], o, np.int64(count[i]), 1)
             pulls[i], mean[i], variance[i] = float(np.int64(count[i])) + 1.0, sim.mean[o], sim.variance[o]
         return
     key0, key1, episode = sim.key[0], sim.key[1], sim.episode
@@ -181,9 +174,7 @@ def block_of_pulls(sim, start, n, arm, pulls, mean, variance, scratch):
         u[i] = to_uniform(w0, w1)
     for i in range(n):
         at[i] = (offset[i] if own else arm[i]) * columns
-    block_of_samples(
-        rules.distribution, rules.sampler, u, n, at, rules.columns, sim.parameters, sim.data, scratch.places, y
-    )
+    block_of_samples(sim, u, n, at, y)
     totals, means, variances = sim.total, sim.mean, sim.variance
     for i in range(n):
         total[i] = totals[offset[i]]
@@ -191,10 +182,9 @@ def block_of_pulls(sim, start, n, arm, pulls, mean, variance, scratch):
         mean[i] = means[offset[i]]
     for i in range(n):
         variance[i] = variances[offset[i]]
-    if len(sim.moments) > 0:
+    if len(sim.moments) > 0:  # `apply_sample` in two loops, of which LLVM vectorises the second
         for i in range(n):
-            before = float(np.int64(count[i]))
-            take_in(before, mean[i], variance[i], sim.moments, offset[i], y[i])
+            take_in(float(np.int64(count[i])), mean[i], variance[i], sim.moments, offset[i], y[i])
     for i in range(n):
         before = float(np.int64(count[i]))
         total[i], mean[i], variance[i] = updated(before, total[i], mean[i], variance[i], y[i])

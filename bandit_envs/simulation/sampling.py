@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..instances.arms import BERNOULLI, CATEGORICAL, GAUSSIAN, RESAMPLED, TABULATED, UNIFORM
+from ..instances.arms import BERNOULLI, CATEGORICAL, GAUSSIAN, RESAMPLED, SHARED, TABULATED, UNIFORM
 from ..kernels.compiled import inlined, part
 from ..kernels.rng import (
     arm_word,
@@ -27,7 +27,7 @@ from ..kernels.rng import (
 )
 from ..kernels.routines import call_routine, carray, routine
 
-__all__ = ["block_of_samples", "bulk_pulls", "from_uniform", "sampler_of", "updated"]
+__all__ = ["apply_sample", "block_of_samples", "bulk_pulls", "from_uniform", "sampler_of", "updated"]
 
 _LOW = np.uint64(0xFFFFFFFF)
 _FAR = 2**40  # more than any array has
@@ -59,8 +59,16 @@ def higher(n, mean, variance, third, fourth, more, m, v, t, f):
 @inlined
 def take_in(n, mean, variance, moments, o, y):
     """Add a sample y to the moments of entry o, of n samples: before it is added to their mean and variance."""
-    third, fourth = higher(n, mean, variance, moments[2 * o], moments[2 * o + 1], 1.0, y, 0.0, 0.0, 0.0)
-    moments[2 * o], moments[2 * o + 1] = third, fourth
+    third, fourth = moments[2 * o], moments[2 * o + 1]
+    moments[2 * o], moments[2 * o + 1] = higher(n, mean, variance, third, fourth, 1.0, y, 0.0, 0.0, 0.0)
+
+
+@inlined
+def apply_sample(n, total, mean, variance, moments, o, y):
+    """`updated`, and `take_in` where moments are kept."""
+    if len(moments) > 0:
+        take_in(n, mean, variance, moments, o, y)
+    return updated(n, total, mean, variance, y)
 
 
 @inlined
@@ -102,16 +110,37 @@ def from_uniform(distribution, u, parameters, at, columns, data, d, D):
 
 
 def _other_samples(
-    distribution: Any, u: Any, n: Any, at: Any, columns: Any, parameters: Any, data: Any, x: Any
+    distribution: Any, u: Any, n: Any, at: Any, columns: Any, parameters: Any, data: Any, spare: Any, x: Any
 ) -> None:
-    """`block_of_samples` of distributions other than Bernoulli's and Gauss's, by pointers."""
+    """`block_of_samples` of distributions other than Bernoulli's, by pointers."""
     parameters, data, u, at, x = carray(parameters, _FAR), carray(data, _FAR), carray(u, n), carray(at, n), carray(x, n)
-    if distribution == TABULATED:
+    if distribution == GAUSSIAN:
+        block_of_quantiles(u, n, carray(spare, n), x)
+        for i in range(n):
+            x[i] = parameters[at[i]] + parameters[at[i] + np.uint64(1)] * x[i]
+    elif distribution == TABULATED:
         for i in range(n):
             x[i] = from_table(u[i], parameters, np.int64(at[i]), columns - 1, 0, 1)
     else:
         for i in range(n):
             x[i] = from_uniform(distribution, u[i], parameters, np.int64(at[i]), columns, data, 0, 1)
+
+
+@inlined
+def _next_rows(t, left, o, at, items, table, total, mean, variance, scores):
+    """Pull an arm of a table, which has t pulls: its next rows, then its mean. Returns the sum of what they yield."""
+    s = 0.0
+    while left > 0 and t < items:
+        y = table[at + t]
+        scores[o * items + t] = y
+        total[o], mean[o], variance[o] = updated(float(t), total[o], mean[o], variance[o], y)
+        s, t, left = s + y, t + 1, left - 1
+    if t >= items:
+        exact = table[at + items]
+        variance[o] *= float(t) / float(t + left)
+        s, t = s + left * exact, t + left
+        total[o], mean[o] = exact * t, exact
+    return s
 
 
 def _pull_row(
@@ -138,9 +167,18 @@ def _pull_row(
     scratch: Any,
     counter: Any,
 ) -> None:
-    """One pull of an arm of several dimensions; the arguments are those of `_pull_bulk`."""
+    """One pull of an arm of several dimensions, or any number of a table; the arguments are those of `_pull_bulk`.
+
+    Args:
+        moments: of a table, the scores that pulls have shown.
+    """
     parameters, data, sample = carray(parameters, _FAR), carray(data, _FAR), carray(sample, _FAR)
     total, mean, variance = carray(total, _FAR), carray(mean, _FAR), carray(variance, _FAR)
+    if distribution == SHARED:
+        scores = carray(moments, _FAR)
+        sample[e] = _next_rows(n, times, o, at, columns - 1, parameters, total, mean, variance, scores) / times
+        return
+    moments = carray(moments, keeps * _FAR)
     row, c1, before = distribution in (RESAMPLED, CATEGORICAL), arm_word(arm, n), float(n)
     w0 = w1 = w2 = w3 = np.uint64(0)
     for d in range(D):
@@ -148,50 +186,43 @@ def _pull_row(
             w0, w1, w2, w3 = philox(np.uint64(n), c1, episode, np.uint64(d // 2) * NEXT_BLOCK, k0, k1)
         u = to_uniform(w0, w1) if d % 2 == 0 or row else to_uniform(w2, w3)
         y, i = from_uniform(distribution, u, parameters, at, columns, data, d, D), o * D + d
-        if keeps:
-            take_in(before, mean[i], variance[i], carray(moments, _FAR), i, y)
-        total[i], mean[i], variance[i] = updated(before, total[i], mean[i], variance[i], y)
+        total[i], mean[i], variance[i] = apply_sample(before, total[i], mean[i], variance[i], moments, i, y)
         sample[e * D + d] = y
 
 
 @functools.cache
 def _others() -> Any:
     """The routine of `_other_samples`."""
-    pointers = "float64*", "float64*", "float64*"
+    pointers = "float64*", "float64*", "int64*", "float64*"
     return routine(_other_samples, "int64", "float64*", "int64", "uint64*", "int64", *pointers)
 
 
 @functools.cache
-def _rows() -> Any:
-    """The routine of `_pull_row`."""
-    return routine(_pull_row, *PULLED_BY)
+def _pulls(function: Any) -> Any:
+    """The routine of a function that takes what `_pull_bulk` takes."""
+    return routine(function, *PULLED_BY)
 
 
 def sampler_of(distribution: int, D: int) -> int:
-    """The address of the routine that samples arms of a distribution; 0 for scalar Bernoulli and Gaussian ones."""
-    needed = None if D == 1 and distribution in (BERNOULLI, GAUSSIAN) else _others() if D == 1 else _rows()
-    return 0 if needed is None else int(needed.address)
+    """The address of the routine that samples or pulls arms of a distribution; 0: scalar Bernoulli."""
+    if D == 1 and distribution == BERNOULLI:
+        return 0
+    return int((_pulls(_pull_row) if D > 1 or distribution == SHARED else _others()).address)
 
 
 @inlined
-def block_of_samples(distribution, sampler, u, n, at, columns, parameters, data, spare, x):
+def block_of_samples(sim, u, n, at, x):
     """Fill x[:n] with the samples of scalar arms that the uniform numbers u[:n] yield, in loops over all of them.
 
     Args:
-        sampler: by `sampler_of`.
-        at: (n,) uint64, where the parameters of each arm start.
-        columns: int64.
-        spare: (n,) int64, scratch.
+        at: (n,) uint64, where the parameters of each arm start; n <= 64.
     """
-    if distribution == BERNOULLI:
+    rules, parameters, spare = sim.rules, sim.parameters, sim.work.places[2]
+    if rules.distribution == BERNOULLI:
         for i in range(n):
             x[i] = 1.0 if u[i] < parameters[at[i]] else 0.0
-    elif distribution == GAUSSIAN:
-        block_of_quantiles(u, n, spare, x)
-        for i in range(n):
-            x[i] = parameters[at[i]] + parameters[at[i] + np.uint64(1)] * x[i]
-    else:
-        call_routine(sampler, distribution, u, n, at, columns, parameters, data, x)
+    elif n > 0:  # of tables there are none, and the sampler is a routine of pulls
+        call_routine(rules.sampler, rules.distribution, u, n, at, rules.columns, parameters, sim.data, spare, x)
 
 
 @part
@@ -333,7 +364,6 @@ def _pull_bulk(
         sample[e * D + d] = s[d] / times
 
 
-@functools.cache
-def bulk_pulls() -> Any:
-    """The routine of `_pull_bulk`, which is compiled when an arm is pulled in bulk for the first time."""
-    return routine(_pull_bulk, *PULLED_BY)
+def bulk_pulls() -> int:
+    """The address of the routine of `_pull_bulk`, which is compiled when arms are pulled in bulk for the first time."""
+    return int(_pulls(_pull_bulk).address)

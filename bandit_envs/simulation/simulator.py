@@ -22,9 +22,9 @@ from ..kernels.compiled import inlined, part
 from ..kernels.rng import arm_word, block_of_quantiles, philox, to_uniform
 from ..kernels.routines import call_routine
 from ..kernels.structs import kernel
-from .sampling import NEXT_BLOCK, block_of_samples, bulk_pulls, from_uniform, sampler_of, take_in, updated
+from .sampling import NEXT_BLOCK, apply_sample, block_of_samples, bulk_pulls, from_uniform, sampler_of
 
-__all__ = ["ENDED", "LIVE", "SPENT", "UNCHECKED", "Simulation", "Simulator", "by_routine", "pull_items"]
+__all__ = ["ENDED", "LIVE", "SPENT", "UNCHECKED", "Simulation", "Simulator", "by_routine"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -98,7 +98,7 @@ class Simulation(NamedTuple):
     truncated: NDArray[np.uint8]
     reward: Floats  # (E,)
     sample: Floats  # (E * D,)
-    bulk: Ints  # (1,) address of the routine of bulk pulls, 0 before the first of them
+    bulk: Ints  # (1,) address of the routine of bulk pulls, 0 until it is loaded
     work: Work
     arms: Ints  # (T,) arms of the first T pulls of each episode, and samples (T * D,): recorded where T > 0
     samples: Floats
@@ -132,7 +132,7 @@ def _refusal(sim, arms, times, answers_checked):
 
 @inlined
 def by_routine(address, sim, e, a, o, m, times):
-    """Pull arm a of episode e, whose entry is o and which has m pulls, by a routine: of bulk pulls, or of a row."""
+    """Pull arm a of episode e, whose entry is o and which has m pulls, by a routine: of bulks, rows or a table."""
     rules, work = sim.rules, sim.work
     call_routine(
         address,
@@ -151,7 +151,7 @@ def by_routine(address, sim, e, a, o, m, times):
         sim.total,
         sim.mean,
         sim.variance,
-        sim.moments,
+        sim.scores if rules.items > 0 else sim.moments,
         sim.sample,
         np.int64(e),
         rules.D,
@@ -162,28 +162,10 @@ def by_routine(address, sim, e, a, o, m, times):
 
 
 @part
-def pull_items(sim, e, a, o, m, times):
-    """Pull arm a of episode e, whose entry is o and which has m pulls: its next rows of a table, then its mean."""
-    items, table, left, t, s = sim.rules.items, sim.parameters, times, m, 0.0
-    at = np.int64((o if sim.rules.own else a) * np.uint64(sim.rules.columns))
-    while left > 0 and t < items:
-        y = table[at + t]
-        sim.scores[np.int64(o) * items + t] = y
-        sim.total[o], sim.mean[o], sim.variance[o] = updated(float(t), sim.total[o], sim.mean[o], sim.variance[o], y)
-        s, t, left = s + y, t + 1, left - 1
-    if t >= items:
-        exact = table[at + items]
-        sim.variance[o] *= float(t) / float(t + left)
-        s, t = s + left * exact, t + left
-        sim.total[o], sim.mean[o] = exact * t, exact
-    sim.sample[e] = s / times
-
-
-@part
 def _stop_and_count(sim, arms, times, start, stop, finished):
-    """End the episodes of a block that stop, make bulk pulls, and count the single ones, whose places are noted.
+    """End the episodes of a block that stop, make pulls by a routine, and count the others, whose places are noted.
 
-    Returns how many single pulls are to be made, and how many episodes have ended.
+    Returns how many pulls are still to be made, and how many episodes have ended.
     """
     rules, work = sim.rules, sim.work
     K, D, budget, limit = rules.K, rules.D, rules.budget, rules.limit
@@ -211,10 +193,7 @@ def _stop_and_count(sim, arms, times, start, stop, finished):
         sim.reward[e] = 0.0 - rules.cost * count
         sim.spent[e] += count
         sim.pulls[o] = m + count
-        if rules.items > 0:
-            pull_items(sim, e, np.uint64(a), o, m, count)
-            continue
-        if count > 1:
+        if count > 1 or rules.items > 0:
             by_routine(sim.bulk[0], sim, np.uint64(e), np.uint64(a), o, m, count)
             continue
         slot[n], words[0, n], words[1, n], words[2, n] = e, o, m, a
@@ -265,7 +244,7 @@ def _advance(sim: Simulation, arms, times, answers_checked: bool):
     key0, key1, episode, sample = sim.key[0], sim.key[1], sim.episode, sim.sample
     offset, c0, c1, c2, q0, q1 = words[0], words[1], words[2], words[3], words[4], words[5]
     at = words[6]  # where the parameters of an arm start
-    slot, spare, u, x = sim.work.places[0], sim.work.places[2], numbers[0], numbers[1]
+    slot, u, x = sim.work.places[0], numbers[0], numbers[1]
     uK, ucolumns, finished = np.uint64(rules.K), np.uint64(rules.columns), 0
     code, pulls_once = _refusal(sim, arms, times, answers_checked)
     if code < 0:
@@ -289,26 +268,20 @@ def _advance(sim: Simulation, arms, times, answers_checked: bool):
             for i in range(n):
                 sim.did[base + np.uint64(i)] = PULLED
             for i in range(n):
-                j = base + np.uint64(i)
-                w0, w1, _, _ = philox(c0[i], arm_word(c1[i], c0[i]), episode[j], np.uint64(0), key0[j], key1[j])
-                u[i] = to_uniform(w0, w1)
+                c2[i], q0[i], q1[i] = episode[base + np.uint64(i)], key0[base + np.uint64(i)], key1[base + np.uint64(i)]
             for i in range(n):
                 sim.spent[base + np.uint64(i)] += 1
         else:
             n, finished = _stop_and_count(sim, arms, times, start, stop, finished)
-            for i in range(n):
-                w0, w1, _, _ = philox(c0[i], arm_word(c1[i], c0[i]), c2[i], np.uint64(0), q0[i], q1[i])
-                u[i] = to_uniform(w0, w1)
+        for i in range(n):
+            w0, w1, _, _ = philox(c0[i], arm_word(c1[i], c0[i]), c2[i], np.uint64(0), q0[i], q1[i])
+            u[i] = to_uniform(w0, w1)
         for i in range(n):
             at[i] = (offset[i] if rules.own else c1[i]) * ucolumns
-        block_of_samples(rules.distribution, rules.sampler, u, n, at, rules.columns, sim.parameters, sim.data, spare, x)
-        if len(sim.moments) > 0:
-            for i in range(n):
-                o, before = offset[i], float(np.int64(c0[i]))
-                take_in(before, mean[o], variance[o], sim.moments, o, x[i])
+        block_of_samples(sim, u, n, at, x)
         for i in range(n):
             o, before = offset[i], float(np.int64(c0[i]))
-            total[o], mean[o], variance[o] = updated(before, total[o], mean[o], variance[o], x[i])
+            total[o], mean[o], variance[o] = apply_sample(before, total[o], mean[o], variance[o], sim.moments, o, x[i])
         if plain:
             for i in range(n):
                 sample[base + np.uint64(i)] = x[i]
@@ -358,9 +331,8 @@ def _advance_rows(sim: Simulation, arms, times, answers_checked: bool):
             for d in range(D):
                 o, y_d = offset[i] * np.uint64(D) + np.uint64(d), samples[d, i]
                 total, mean, variance = sim.total[o], sim.mean[o], sim.variance[o]
-                if len(sim.moments) > 0:
-                    take_in(before, mean, variance, sim.moments, o, y_d)
-                sim.total[o], sim.mean[o], sim.variance[o] = updated(before, total, mean, variance, y_d)
+                statistics = apply_sample(before, total, mean, variance, sim.moments, o, y_d)
+                sim.total[o], sim.mean[o], sim.variance[o] = statistics
                 sim.sample[slot[i] * D + d] = y_d
         finished = _end(sim, start, stop, finished)
     return np.int64(finished)
@@ -442,11 +414,11 @@ class Simulator:
             raise ValueError(f"rows must have shape {(E, K, arms.parameters.shape[1])}, got {rows.shape}")
         check_table(arms, arms.parameters)
         # The arms' own arrays are read-only, for which the kernel would be compiled a second time: copies are not.
-        table = arms.parameters.copy() if rows is None else rows
+        table, sampler = arms.parameters.copy() if rows is None else rows, sampler_of(arms.code, D)
         self.arrays = sim = Simulation(
             rules=Rules(
                 distribution=arms.code,
-                sampler=sampler_of(arms.code, D),
+                sampler=sampler,
                 K=K,
                 D=D,
                 full=full,
@@ -478,7 +450,7 @@ class Simulator:
             truncated=np.zeros(E, np.uint8),
             reward=np.zeros(E),
             sample=np.zeros(E * D),
-            bulk=np.zeros(1, np.int64),
+            bulk=np.full(1, sampler if arms.items else 0, np.int64),
             work=Work.empty(D),
             arms=np.empty(0, np.int64),
             samples=np.empty(0),
@@ -536,7 +508,7 @@ class Simulator:
         if count >= 0 or count == UNCHECKED:
             return count
         if count == UNLOADED:
-            self.arrays.bulk[0] = bulk_pulls().address
+            self.arrays.bulk[0] = bulk_pulls()
             return self.advance(arms, times, answers_checked)
         e = -1 - count
         if not 0 <= arms[e] <= self.arrays.rules.last:
