@@ -141,11 +141,7 @@ class Evaluate(EnvironmentCommand[Options]):
 
 
 def _precision(text: str | None) -> Any:
-    """What `evaluate` takes as precision.
-
-    Raises:
-        ValueError: for text that is none.
-    """
+    """What `evaluate` takes as precision."""
     if text is None or text == "verdict":
         return text
     name, equals, width = text.rpartition("=")
@@ -159,9 +155,6 @@ def _all_that_can_run(problem: str, env: Any, by_delta: bool) -> list[str]:
     """The agents that solve the problem and accept this environment; a note says why others are left out.
 
     Networks are left out too: at each pull they look at all arms, which takes long.
-
-    Raises:
-        ValueError: if there is none.
     """
     able = []
     for name, _ in importable(AGENTS, note):

@@ -62,9 +62,6 @@ def from_json(option: str, text: str) -> Any:
     Args:
         option: its name, for the message.
         text: what was given.
-
-    Raises:
-        ValueError: if the text is no JSON.
     """
     try:
         return json.loads(text)
@@ -82,9 +79,6 @@ def refuse_to_overwrite(paths: Sequence[Path], force: bool, another: str = "--ou
 
     Args:
         paths: where to. force: whether to overwrite. another: what the user may change, for the message.
-
-    Raises:
-        ValueError: naming the first path that is taken.
     """
     for path in paths:
         if not force and path.exists() and not (path.is_dir() and not any(path.iterdir())):

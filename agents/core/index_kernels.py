@@ -353,11 +353,7 @@ class CompiledRule:
 
 
 def _kind(value: Any) -> tuple[str, int]:
-    """What a field of `own` is: "bool", "int", "float", or the type of an array's elements; and its dimensions.
-
-    Raises:
-        TypeError: naming a value that is nothing of these.
-    """
+    """What a field of `own` is: "bool", "int", "float", or the type of an array's elements; and its dimensions."""
     if isinstance(value, NUMBERS):
         integral = isinstance(value, (int, np.integer))
         return "bool" if isinstance(value, (bool, np.bool_)) else "int" if integral else "float", 0

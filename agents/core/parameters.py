@@ -42,10 +42,6 @@ def given(kind: type, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -
 
     Args:
         kind: the class. arguments, keywords: of the call.
-
-    Raises:
-        TypeError: where an argument has no name, or the task is not the first one.
-        ValueError: for a value that can be read only once.
     """
     kept: dict[str, Any] = {}  # keyword arguments of constructors that hand on the others
     handing_on: list[inspect.Signature] = []
@@ -88,9 +84,6 @@ def check_values(name: str, parameters: Mapping[str, Any]) -> None:
 
     Args:
         name: of the agent, for messages. parameters: by name.
-
-    Raises:
-        ValueError: naming the parameter.
     """
     for parameter, value in parameters.items():
         if isinstance(value, Iterator):

@@ -269,11 +269,7 @@ class PlanPolicy(Agent):
         return out
 
     def _check_plans(self, state: Any) -> None:
-        """Refuse plans that were to have more arms than fit, and those that must not be empty.
-
-        Raises:
-            ValueError: naming the agent and the limit.
-        """
+        """Refuse plans that were to have more arms than fit, and those that must not be empty."""
         if (state.plans["overfull"] == NO_PULL).any():
             raise ValueError(f"the sampling rule of {self.name} has planned no pull, where the answer is not certified")
         if state.plans["overfull"].any():

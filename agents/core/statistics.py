@@ -31,9 +31,6 @@ def arrays(name: str, observation: Any, form: str = "statistics") -> Observation
     Args:
         name: of the agent, for messages.
         form: of the observations that it reads.
-
-    Raises:
-        ValueError: for what is no dict of statistics or history, and for what cannot be an array of numbers.
     """
     parts, of = READ[form], "statistics" if form == "statistics" else "a history"
     if not isinstance(observation, Mapping):
@@ -59,9 +56,6 @@ def checked(name: str, task: Task, observation: Any) -> Observation:
     Args:
         name: of the agent, for messages.
         task: its task, which tells the form.
-
-    Raises:
-        ValueError: naming what is wrong.
     """
     found = arrays(name, observation, task.observation)
     H, D, values = task.entries, (task.D,) * (task.D > 1), (task.K,) if task.D == 1 else (task.K, task.D)

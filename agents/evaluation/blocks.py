@@ -146,9 +146,6 @@ def part_of(shard: Any) -> tuple[int, int] | None:
 
     Args:
         shard: "2/8", (2, 8), "slurm", or None.
-
-    Raises:
-        ValueError: for what is no such thing.
     """
     if shard is None:
         return None
@@ -165,11 +162,7 @@ def part_of(shard: Any) -> tuple[int, int] | None:
 
 
 def _slurm_task() -> tuple[int, int]:
-    """Which task of a job array of SLURM this process is, from 1 on, and of how many.
-
-    Raises:
-        ValueError: if it is none, or one of an array whose numbers are not equally spaced.
-    """
+    """Which task of a job array of SLURM this process is, from 1 on, and of how many."""
     found = {name: os.environ.get(f"SLURM_ARRAY_TASK_{name}") for name in ("ID", "MIN", "STEP", "COUNT")}
     if found["ID"] is None or found["COUNT"] is None:
         raise ValueError("shard='slurm' needs a job array of SLURM: SLURM_ARRAY_TASK_ID and _COUNT are not set")

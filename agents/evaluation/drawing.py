@@ -30,9 +30,6 @@ class Drawing:
 
     Args:
         label: of the agent, for errors. agent: the model, or what has one as its attribute `model`.
-
-    Raises:
-        ValueError: if it has no distribution of actions.
     """
 
     def __init__(self, label: str, agent: Any) -> None:

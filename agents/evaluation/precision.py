@@ -81,9 +81,6 @@ def precision_of(given: Any, tasks: Sequence[Task]) -> Precision | None:
     Args:
         given: None; half of the width of the interval of the error rate; {metric: half of a width}; or "verdict".
         tasks: of the runs.
-
-    Raises:
-        ValueError: for anything else, an unknown metric, and a verdict where there is no delta.
     """
     if given is None:
         return None

@@ -30,11 +30,7 @@ COMPILING = (
 
 
 def shown(progress: bool | None) -> bool:
-    """Whether progress is to be shown; None: if standard error is a terminal.
-
-    Raises:
-        ValueError: for what is neither True, False nor None.
-    """
+    """Whether progress is to be shown; None: if standard error is a terminal."""
     return sys.stderr.isatty() if progress is None else flag("progress", progress)
 
 

@@ -195,11 +195,7 @@ def columns_of(
 
 
 def chosen_columns(evaluation: Reported, names: Sequence[str], level: float = 0.95) -> Columns:
-    """Some columns of `Evaluation.summary()`, each quantity with its interval where it has one.
-
-    Raises:
-        ValueError: for a column that is not there, with the nearest names.
-    """
+    """Some columns of `Evaluation.summary()`, each quantity with its interval where it has one."""
     evaluation.summary(level, columns=names)  # refuses those that are not there
     rows: list[dict[str, Any]] = evaluation.summary(level).to_dict("records")  # type: ignore[assignment]
     limits = {name: [f"{name.removesuffix('_rate')}_{end}" for end in ("low", "high")] for name in names}
@@ -243,9 +239,6 @@ def differences(
         reference: an agent; None: the first, whatever its result, since one chosen by its result would look better
             than it is.
         level: of the intervals.
-
-    Raises:
-        ValueError: for an unknown metric or agent.
     """
     first = evaluation.agents[0] if reference is None else reference
     metric = main_metric(evaluation.runs) if metric is None else metric
@@ -270,9 +263,6 @@ def comparison(
 
     Args:
         evaluation, metric, reference, level: see there.
-
-    Raises:
-        ValueError: for an unknown metric or agent.
     """
     shown = differences(evaluation, metric, reference, level)
     return f"{shown.notes[0]}:\n\n{table(shown.head, shown.rows, right=shown.right)}" if shown.rows else ""

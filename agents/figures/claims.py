@@ -236,9 +236,6 @@ class Growth(AnyClaim):
         """One row: the exponent, or the ratio of the slopes, over all points.
 
         There is no interval where the values at a point are all equal in fewer than `ALIKE` episodes.
-
-        Raises:
-            ValueError: for a line through fewer than three points.
         """
         rng, points = np.random.default_rng(0), panel.values(result, self.agent)
         episodes = [values.astype(np.float64) for values in points.values()]

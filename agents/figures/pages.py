@@ -308,11 +308,7 @@ def _trials(number: float) -> str:
 
 
 def check_docs(docs: Path) -> Path:
-    """The folder of the documentation.
-
-    Raises:
-        ValueError: for one that is none.
-    """
+    """The folder of the documentation."""
     if not (docs / "figures").is_dir() or not (docs / "conf.py").is_file():
         raise ValueError(f"{docs} is not the folder of the documentation, which has conf.py and figures/")
     return docs

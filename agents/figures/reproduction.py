@@ -89,9 +89,6 @@ class Reproduction:
 
         Returns:
             A Matplotlib figure that belongs to no window.
-
-        Raises:
-            ValueError: for an unknown suffix.
         """
         from matplotlib.figure import Figure
 
@@ -144,9 +141,6 @@ class Reproduction:
 
         Args:
             docs: the folder of the documentation.
-
-        Raises:
-            ValueError: if it is not that.
         """
         folder = pages.check_docs(Path(docs)) / "figures" / self.figure.name
         folder.mkdir(exist_ok=True)

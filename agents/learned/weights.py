@@ -49,9 +49,6 @@ def load_stored(name: str, task: Task) -> Trained:
     Args:
         name: of the algorithm, "ppo".
         task: gives the problem, and whether there is a budget.
-
-    Raises:
-        ValueError: if there is none, saying how to train one, or if it is of another format.
     """
     card, weights = stored_weights(name, task)
     path = card_path(name, task)
@@ -71,9 +68,6 @@ def store(trained: Trained, path: str | Path) -> Path:
 
     Returns:
         The path of the weights.
-
-    Raises:
-        ValueError: for a policy that is not equivariant.
     """
     policy = trained.model.policy
     if not isinstance(policy, Equivariant):

@@ -121,11 +121,7 @@ def _option(name: str, value: Any) -> list[str]:
 
 
 def _of_reproduction(folder: Path, kept: Mapping[str, Any]) -> tuple[str, str, list[str]]:
-    """Title, facts, and the parts of the page.
-
-    Raises:
-        ValueError: where the folder is not complete.
-    """
+    """Title, facts, and the parts of the page."""
     asked = kept[KEPT]
     figure = FIGURES.get(asked.get("figure", "")) if isinstance(asked, dict) else None
     missing = [name for name in ("verdicts.csv", POINTS, "figure.svg") if not (folder / name).is_file()]

@@ -165,9 +165,6 @@ def save_gif(shown: Film, path: Path, speed: float = SPEED) -> None:
     Args:
         shown: the episode. path: of the file.
         speed: frames in a second.
-
-    Raises:
-        ImportError: where Matplotlib is missing.
     """
     pictures: Any = require("PIL.Image", "a GIF")
     drawn = [

@@ -163,11 +163,7 @@ class Episodes:
     integers = staticmethod(integers)
 
     def plain_arms(self, action: Any, shape: tuple[int, ...]) -> NDArray[np.int64]:
-        """The arms of an action of the arm form, of the given shape.
-
-        Raises:
-            ValueError: for anything else; of a full action, saying that this form takes none.
-        """
+        """The arms of an action of the arm form, of the given shape."""
         try:
             return self.integers("an action", action, shape)
         except ValueError:

@@ -80,9 +80,6 @@ def check_size(task: Task, count: int) -> None:
 
     Args:
         task: with observation="history". count: episodes side by side.
-
-    Raises:
-        ValueError: naming their size, and the largest one.
     """
     numbers = count * task.entries * (2 + (task.D if task.pull == "arm" else 1))
     if numbers > MOST_NUMBERS:
@@ -101,9 +98,6 @@ class History:
     Attributes:
         arms: (E, H), -1 behind the last entry. samples: (E, H), or (E, H, D) where a pull samples D numbers.
         times: (E, H), pulls that an entry stands for. length: (E, 1), entries so far.
-
-    Raises:
-        ValueError: where they are too long, see `check_size`.
     """
 
     def __init__(self, task: Task, count: int) -> None:
@@ -149,9 +143,6 @@ def entries_of(task: Task, arms: Ints, times: Ints, length: Ints) -> NDArray[np.
 
     Args:
         task: of the episodes. arms, times: (E, H). length: (E, 1).
-
-    Raises:
-        ValueError: for a length beyond H, and for arms and times of entries that no episode can have.
     """
     H = arms.shape[1]
     inside = np.arange(H) < length
@@ -167,11 +158,7 @@ def entries_of(task: Task, arms: Ints, times: Ints, length: Ints) -> NDArray[np.
 
 
 def _part(name: str, history: Mapping[str, NDArray[Any]], dtype: Any) -> NDArray[Any]:
-    """A part of histories, of integers or of floats.
-
-    Raises:
-        ValueError: where there is none.
-    """
+    """A part of histories, of integers or of floats."""
     kinds, what = ("iu", "an integer array") if dtype is np.int64 else ("iuf", "an array of numbers")
     try:
         array = np.asarray(history.get(name))
@@ -195,9 +182,6 @@ def tally(task: Task, history: Mapping[str, NDArray[Any]]) -> tuple[Ints, Floats
     Returns:
         Pulls (E, K) and means (E, K) or (E, K, D), NaN for arms never pulled; where coordinates are pulled, pulls too
         are (E, K, D).
-
-    Raises:
-        ValueError: for what are no such histories of the task, naming the part.
     """
     if not isinstance(history, Mapping):
         raise ValueError(f"histories are a dict of arms, samples, times and length, got {type(history).__name__}")

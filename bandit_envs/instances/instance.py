@@ -285,11 +285,7 @@ class Sampler(Distributed):
 
 
 def drawn(source: Sampler, key: NDArray[np.uint64], episode: NDArray[np.uint64]) -> tuple[Floats, Floats]:
-    """`Sampler.draw`, whose means and tables are checked where the sampler or its distribution is a user's own.
-
-    Raises:
-        ValueError: naming the sampler or the distribution, and what is wrong.
-    """
+    """`Sampler.draw`, whose means and tables are checked where the sampler or its distribution is a user's own."""
     arms = source.arms
     if ours(source) and ours(arms):
         return source.draw(key, episode)

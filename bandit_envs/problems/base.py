@@ -184,9 +184,6 @@ class Problem(Spelled, ABC):
         Args:
             task: gives the number of arms, their dimensions and support.
             source: where the arms come from; None where only the task is known.
-
-        Raises:
-            ValueError: naming what is wrong.
         """
         if task.D != 1:
             raise ValueError(f"{self.name} needs scalar arms, got arms of {task.D} dimensions")
@@ -334,11 +331,7 @@ class Problem(Spelled, ABC):
         return found
 
     def _check_batch(self, pulls: NDArray[np.int64], mean: Floats, out: Floats) -> None:
-        """Check the arrays of `distances` for a kernel: all are of shape (E, K).
-
-        Raises:
-            ValueError: naming their shapes.
-        """
+        """Check the arrays of `distances` for a kernel: all are of shape (E, K)."""
         if pulls.ndim != 2 or not pulls.shape == mean.shape == out.shape:
             shapes = pulls.shape, mean.shape, out.shape
             raise ValueError(f"pulls, mean and out must be of one shape (E, K), got shapes {shapes}")
@@ -459,9 +452,6 @@ class Problem(Spelled, ABC):
             pulls, mean, answer, distribution, sigma, variance: see `evidence`.
             moments: (..., 2), the third and fourth central moments with divisor N, which "bounded" is sharper with.
             boundary, rho, centre, dependent, support: see `certifier`.
-
-        Raises:
-            ValueError: as `evidence`.
         """
         options = {"boundary": boundary, "rho": rho, "centre": centre, "search": "sets"}
         options |= self._counts_on(distribution, sigma, dependent) | ({"support": support} if support else {})
@@ -484,9 +474,6 @@ class Problem(Spelled, ABC):
             distribution: "gaussian" or "bernoulli"; None: that of the arms, where a task or an environment has made the
                 problem, else "gaussian".
             sigma: of Gaussian arms; None: the task's, the largest where they differ, else 1.
-
-        Raises:
-            ValueError: for values that are not allowed, and for a problem without evidence.
         """
         most = asking.game_of(self, means, *self._arms_of(distribution, sigma)).most
         return 1 / most if most > 0 else math.inf

@@ -807,11 +807,7 @@ class Lookahead:
     def _seen(
         self, pulls: NDArray[Any], total: Floats
     ) -> tuple[LookaheadModel, LookaheadScratch, NDArray[np.int64], Floats]:
-        """What kernels take of pulls (E, K) and sums of samples (E, K) or (E, K, D).
-
-        Raises:
-            ValueError: for other shapes.
-        """
+        """What kernels take of pulls (E, K) and sums of samples (E, K) or (E, K, D)."""
         shape = (len(pulls), self.K) if self.D == 1 else (len(pulls), self.K, self.D)
         if pulls.shape != shape[:2] or total.shape != shape:
             raise ValueError(

@@ -45,9 +45,6 @@ def hardness(gaps: ArrayLike) -> float:
 
     Args:
         gaps: shape (K,), D >= 0.
-
-    Raises:
-        ValueError: gaps that are not of shape (K,) with K >= 1, finite and >= 0.
     """
     with np.errstate(divide="ignore", over="ignore"):
         return float((_gaps(gaps) ** -2.0).sum())
@@ -62,9 +59,6 @@ def phi(gaps: ArrayLike, budget: float, c: float = 2.0) -> float:
         gaps: shape (K,), D >= 0.
         budget: T >= 0 pulls.
         c: constant of the exponent, > 0.
-
-    Raises:
-        ValueError: gaps that are not of shape (K,) with K >= 1, finite and >= 0; budget or c out of range.
     """
     d = _told_apart(gaps, budget, c)
     d = d[d > 0]
@@ -108,9 +102,6 @@ def optimal_error_integer(gaps: ArrayLike, budget: int, c: float = 2.0) -> float
         gaps: shape (K,), D >= 0.
         budget: T >= 0 pulls, a whole number.
         c: constant of the exponent, > 0.
-
-    Raises:
-        ValueError: gaps that are not of shape (K,) with K >= 1, finite and >= 0; budget or c out of range.
     """
     d = _told_apart(gaps, budget, c)
     if budget != math.floor(budget):
@@ -140,9 +131,6 @@ def lambda_level(gaps: ArrayLike, budget: float, alpha: float = ALPHA) -> float:
         gaps: shape (K,), 0 <= D <= 1 (the paper's samples lie in [0, 1]).
         budget: T pulls, at least max(40/alpha + 1, 40) K, where Lambda = 0.
         alpha: LSA's tuning constant, > 0.
-
-    Raises:
-        ValueError: gaps that are not of shape (K,) with K >= 1 and in [0, 1]; budget or alpha out of range.
     """
     d = _gaps(gaps)
     _check_scale(d, budget, alpha)
@@ -177,9 +165,6 @@ def regret_bound(gaps: ArrayLike, budget: float, alpha: float = ALPHA) -> float:
         gaps: shape (K,), 0 <= D <= 1.
         budget: T pulls, at least max(40/alpha + 1, 40) K.
         alpha: LSA's tuning constant, in (0, 8].
-
-    Raises:
-        ValueError: gaps that are not of shape (K,) with K >= 1 and in [0, 1]; budget or alpha out of range.
     """
     if not 0 < alpha <= 8:
         raise ValueError(f"alpha={alpha} must be in (0, 8]")
@@ -204,9 +189,6 @@ def variable_confidence(a: float, b: float) -> float:
 
     Returns:
         2^(b/2 + 2) / (2^(b/2) - 1) e^(-a/2): one minus what the paper prints; above 1 it says nothing.
-
-    Raises:
-        ValueError: a or b not positive and finite.
     """
     for name, value in (("a", a), ("b", b)):
         if not 0 < value < math.inf:

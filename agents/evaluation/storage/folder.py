@@ -83,11 +83,7 @@ class Folder(Store):
         return False
 
     def refuse_gaps(self) -> None:
-        """Refuse to be read while blocks are missing.
-
-        Raises:
-            ValueError: saying how many.
-        """
+        """Refuse to be read while blocks are missing."""
         if self.awaited:
             raise ValueError(f"{self.place} is not complete: call evaluate again with the same out")
         if missing := len(self.missing()):
@@ -148,9 +144,6 @@ class Folder(Store):
         Args:
             block: which.
             columns: their names; None: all.
-
-        Raises:
-            ValueError: if the block is missing or damaged.
         """
         empty_runs = [self.empty_runs[i] for i in block.runs]
         names = list(empty_runs[0].columns) if columns is None else columns

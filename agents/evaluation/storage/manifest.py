@@ -124,11 +124,7 @@ def _sealed(content: Mapping[str, Any]) -> str:
 
 
 def _settings(place: Place) -> dict[str, Any]:
-    """What settings.json holds.
-
-    Raises:
-        ValueError: if it holds no JSON object.
-    """
+    """What settings.json holds."""
     try:
         found = json.loads(place.read(SETTINGS))
     except (ValueError, RecursionError) as error:
