@@ -57,12 +57,7 @@ class Command(ABC):
 
 
 def from_json(option: str, text: str) -> Any:
-    """The value of an option that is given as JSON.
-
-    Args:
-        option: its name, for the message.
-        text: what was given.
-    """
+    """The value of an option that is given as JSON."""
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:

@@ -169,11 +169,7 @@ def _losses(card: Mapping[str, Any]) -> str:
 
 
 def _evolve(env_id: str, **given: Any) -> Any:
-    """Call `agents.evolve`, with ten minutes where neither a time nor a number of generations is given.
-
-    Returns:
-        The card.
-    """
+    """Call `agents.evolve`, with ten minutes where neither a time nor a number of generations is given."""
     known = set(inspect.signature(agents.evolve).parameters)
     if surplus := sorted(set(given) - known):
         raise unknown("hyperparameter of evolved", surplus[0], known)

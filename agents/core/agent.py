@@ -554,9 +554,6 @@ class Agent(Spelled, ABC):
 
         Only where the state is lost: an algorithm that goes in rounds begins its first round anew, and one that began
         anew at every step would not come to its second.
-
-        Args:
-            observation: as for `predict`.
         """
         try:
             batch, _ = self._batched(observation)

@@ -39,9 +39,6 @@ def given(kind: type, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -
 
     A constructor that only hands on `*arguments` has the names of the constructor of the next base class; it must take
     them as keywords too, `**keywords`, so that the agent can be made anew by name.
-
-    Args:
-        kind: the class. arguments, keywords: of the call.
     """
     kept: dict[str, Any] = {}  # keyword arguments of constructors that hand on the others
     handing_on: list[inspect.Signature] = []
@@ -80,11 +77,7 @@ def _is_task(value: Any) -> bool:
 
 
 def check_values(name: str, parameters: Mapping[str, Any]) -> None:
-    """Refuse iterators and generators: an agent that is made anew would find them empty.
-
-    Args:
-        name: of the agent, for messages. parameters: by name.
-    """
+    """Refuse iterators and generators: an agent that is made anew would find them empty."""
     for parameter, value in parameters.items():
         if isinstance(value, Iterator):
             raise ValueError(

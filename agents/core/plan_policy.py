@@ -188,11 +188,7 @@ def round_rule(
 
 
 def assembled(source: str, rule: Callable[..., None], **place: Any) -> Any:
-    """The kernel of the function `next_arm` in a source, under the name of the sampling rule that it calls.
-
-    Args:
-        source: of the function. rule: the sampling rule. **place: what the source names.
-    """
+    """The kernel of the function `next_arm` in a source, under the name of the sampling rule that it calls."""
     place["__name__"] = rule.__module__
     exec(compile(source, rule.__code__.co_filename, "exec"), place)
     function: Any = place["next_arm"]

@@ -142,11 +142,7 @@ def spans(blocks: Iterable[Block], runs: Sequence[Work], jobs: int) -> list[tupl
 
 
 def part_of(shard: Any) -> tuple[int, int] | None:
-    """Which part of the blocks is to be made, (i, n) with 1 <= i <= n; None: all of them.
-
-    Args:
-        shard: "2/8", (2, 8), "slurm", or None.
-    """
+    """Which part of the blocks is to be made, (i, n) with 1 <= i <= n; None: all of them."""
     if shard is None:
         return None
     if shard == "slurm":

@@ -103,9 +103,6 @@ def precision_of(given: Any, tasks: Sequence[Task]) -> Precision | None:
 class Ending:
     """Looks at the first blocks, until their estimates are precise enough.
 
-    Args:
-        wanted: what is to be reached. blocks: all of them.
-
     Attributes:
         look: the number of the last look. count: of the blocks before it; None as long as nothing is decided.
     """

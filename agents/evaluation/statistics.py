@@ -125,12 +125,6 @@ def holm(p_values: ArrayLike) -> Floats:
 
     The i-th smallest of m is multiplied by m - i + 1, is at least as large as those below it, and at most 1. Holm,
     Scandinavian Journal of Statistics 6, 1979: it holds however the tests depend on each other.
-
-    Args:
-        p_values: (m,), in [0, 1].
-
-    Returns:
-        (m,), in the same order.
     """
     p = np.asarray(p_values, np.float64)
     if p.ndim != 1 or not ((p >= 0) & (p <= 1)).all():

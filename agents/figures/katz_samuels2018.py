@@ -294,9 +294,7 @@ FIGURE_1_7 = Figure(
             "until-3000", "until roughly time step 3000, MD-APT and MD-UCBE[10] perform the best", _until_3000(CROWD)
         ),
         Quote(
-            "after-3000",
-            "afterwards, MD-SAR does substantially better than MD-APT and MD-UCBE[10]",
-            _after_3000(CROWD),
+            "after-3000", "afterwards, MD-SAR does substantially better than MD-APT and MD-UCBE[10]", _after_3000(CROWD)
         ),
         Quote(
             "marginally",

@@ -253,11 +253,7 @@ class Allocation(Panel):
 
 @dataclass(eq=False)
 class Swept:
-    """Evaluations of the same agents on environments that differ in one value.
-
-    Attributes:
-        evaluations: by that value.
-    """
+    """Evaluations of the same agents on environments that differ in one value."""
 
     evaluations: dict[float, Evaluation]
 

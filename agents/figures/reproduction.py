@@ -137,11 +137,7 @@ class Reproduction:
         return folder
 
     def save_docs(self, docs: str | Path) -> Path:
-        """Write what the documentation shows of the figure, and its overview of all figures; returns the folder.
-
-        Args:
-            docs: the folder of the documentation.
-        """
+        """Write what the documentation shows of the figure, and its overview of all figures; returns the folder."""
         folder = pages.check_docs(Path(docs)) / "figures" / self.figure.name
         folder.mkdir(exist_ok=True)
         for name, write in self._files().items():

@@ -238,11 +238,7 @@ def network_told(policy_kwargs: Any) -> dict[str, Any] | None:
 
 
 def check_network(asked: Any, weights: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of a network from a file, checked: it is no larger than its weights, whatever a damaged file says.
-
-    Args:
-        asked: the arguments by name. weights: arrays or tensors, by name.
-    """
+    """The arguments of a network from a file, checked: it is no larger than its weights, in a damaged file too."""
     if not isinstance(asked, Mapping):
         raise ValueError(f"the arguments of its network must be an object, got {asked!r:.80}")
     found = dict(asked)
@@ -262,11 +258,7 @@ def check_network(asked: Any, weights: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check_finite(weights: Any) -> None:
-    """Refuse weights that are no real numbers, or not finite: a policy of such ones decides nothing.
-
-    Args:
-        weights: tensors or arrays, by name.
-    """
+    """Refuse weights that are no real numbers, or not finite: a policy of such ones decides nothing."""
     if not isinstance(weights, Mapping):
         raise ValueError(f"its weights must be arrays by name, got {type(weights).__name__}")
     for name, one in weights.items():

@@ -102,12 +102,7 @@ def make_plan(
     roots = roots_of(seed)
     environment = training_environment(env_id, kwargs, pulls_per_action, ranked=not row.equivariant)
     settings = row.settings(environment, num_envs, hyperparameters)
-    own = {
-        "num_envs": num_envs,
-        "pulls_per_action": pulls_per_action,
-        "checkpoints": checkpoints,
-        "held_out": held_out,
-    }
+    own = {"num_envs": num_envs, "pulls_per_action": pulls_per_action, "checkpoints": checkpoints, "held_out": held_out}
     return Plan(
         algorithm=algorithm,
         env_id=env_id,

@@ -179,12 +179,7 @@ class NativeVecEnv(VecEnv):
 
 
 def make_vec_env(
-    env_id: str,
-    num_envs: int,
-    *,
-    pulls_per_action: int = 1,
-    reward_scale: float = 1.0,
-    **env_kwargs: Any,
+    env_id: str, num_envs: int, *, pulls_per_action: int = 1, reward_scale: float = 1.0, **env_kwargs: Any
 ) -> NativeVecEnv:
     """A registered environment as an SB3 VecEnv.
 

@@ -87,11 +87,7 @@ def stored_card(name: str, task: Task) -> dict[str, Any]:
 
 
 def _instead(name: str, problem: str, task: Task) -> str:
-    """What to do where no model of this name is stored: the training that loses least, which is that of `evolved`.
-
-    Args:
-        name: of the model. problem: as the command line takes it. task: what it is to solve.
-    """
+    """What to do where no model of this name is stored: the training that loses least, which is that of `evolved`."""
     if by_certificate(task):
         return "the agent evidence needs none"
     if name != "evolved" and card_path("evolved", task).is_file():

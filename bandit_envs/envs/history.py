@@ -76,11 +76,7 @@ def _tally(arms, samples, times, length, pulls, means):
 
 
 def check_size(task: Task, count: int) -> None:
-    """Refuse histories that are too long.
-
-    Args:
-        task: with observation="history". count: episodes side by side.
-    """
+    """Refuse histories that are too long."""
     numbers = count * task.entries * (2 + (task.D if task.pull == "arm" else 1))
     if numbers > MOST_NUMBERS:
         raise ValueError(

@@ -57,11 +57,7 @@ class Setting:
         return self.source if isinstance(self.source, Instance) else None
 
     def observation_space(self, count: int = 1) -> spaces.Space[Any]:
-        """The space of the observations of one episode.
-
-        Args:
-            count: how many episodes there will be side by side.
-        """
+        """The space of the observations of one episode."""
         task = self.task
         if task.observation == "features":
             return spaces.Box(-1.0, 1.0, (task.stop * len(FEATURES),), np.float32)
@@ -144,11 +140,7 @@ def _batch_of_answers(space: Answers, n: int = 1) -> Answers:
 
 
 def check_id(spec: Any) -> None:
-    """Refuse an environment of another problem than the one whose id was given.
-
-    Args:
-        spec: what `gym.make` says of the environment that it has made, or None.
-    """
+    """Refuse an environment of another problem than the one whose id was given."""
     known = None if spec is None else gym.registry.get(spec.id)
     named, given = ({} if one is None else one.kwargs for one in (known, spec))
     if named.get("problem", given.get("problem")) != given.get("problem"):

@@ -442,14 +442,7 @@ class Shared(Arms):
             raise ValueError(f"scores must lie in support={list(ends)}, got {low if low < ends[0] else high}")
         means = self.rounded([math.fsum(column) / len(x) for column in x.T], ends)
         self.items = len(x)
-        self.fill(
-            means,
-            x.var(axis=0),
-            self.packed(x.T, means),
-            ends,
-            support=ends,
-            sigma=(ends[1] - ends[0]) / 2,
-        )
+        self.fill(means, x.var(axis=0), self.packed(x.T, means), ends, support=ends, sigma=(ends[1] - ends[0]) / 2)
 
     @staticmethod
     def rounded(means: Any, support: tuple[float, float]) -> Any:

@@ -241,13 +241,7 @@ class Shape(NamedTuple):
 
 
 @kernel(arrays=True)
-def _measure(
-    points: Floats,
-    start: int,
-    shape: Shape,
-    margins: Floats,
-    nearest: Floats,
-):
+def _measure(points: Floats, start: int, shape: Shape, margins: Floats, nearest: Floats):
     """Margins (N,) and projections of points[start:]; the first point left undecided, -1 if there is none.
 
     `nearest` may be shorter than `points`: its last row is then overwritten by point after point.

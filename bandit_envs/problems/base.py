@@ -330,11 +330,16 @@ class Problem(Spelled, ABC):
             found["support"] = task.support
         return found
 
-    def _check_batch(self, pulls: NDArray[np.int64], mean: Floats, out: Floats) -> None:
-        """Check the arrays of `distances` for a kernel: all are of shape (E, K)."""
-        if pulls.ndim != 2 or not pulls.shape == mean.shape == out.shape:
-            shapes = pulls.shape, mean.shape, out.shape
+    @staticmethod
+    def _by_kernel(kernel: Any, pulls: ArrayLike, mean: ArrayLike, out: Floats | None, *numbers: Any) -> Floats:
+        """`distances`, by a kernel of pulls and means (E, K), these numbers, and what it fills in."""
+        T, m = np.ascontiguousarray(pulls, np.int64), np.ascontiguousarray(mean, np.float64)
+        out = np.empty(m.shape) if out is None else out
+        if T.ndim != 2 or not T.shape == m.shape == out.shape:
+            shapes = T.shape, m.shape, out.shape
             raise ValueError(f"pulls, mean and out must be of one shape (E, K), got shapes {shapes}")
+        kernel(T, m, *numbers, out)
+        return out
 
     def evidence_routine(self, K: int, numbers: Floats, search: str) -> Certifier | None:
         """The routine of `certifier` for compiled code, or None.

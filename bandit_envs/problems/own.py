@@ -108,11 +108,7 @@ def _check_boundary(problem: Problem, means: Floats, margins: Floats) -> None:
 
 
 def _check_measures(problem: Problem, means: Floats, margins: Floats) -> None:
-    """Refuse a `distance_routine` that gives other distances than `distances`, or than `arm_margin` of single arms.
-
-    Args:
-        problem: whose routines they are. means: (n, K) or (n, K, D). margins: (n, K).
-    """
+    """Refuse a `distance_routine` that gives other distances than `distances`, or than `arm_margin` of single arms."""
     rows = means.reshape(-1, 1, *means.shape[2:]) if problem.local else means
     pulls = np.ones(rows.shape[:2], np.int64)
     found = _measured(problem, "measure", "distance_routine", pulls, rows)

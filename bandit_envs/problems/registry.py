@@ -22,18 +22,8 @@ __all__ = ["PROBLEMS", "kept"]
 # Keywords of the environments, single and vector, which no problem can have for a parameter.
 RESERVED = {
     *("problem", "instance", "budget", "delta", "max_pulls", "pull_cost", "reward", "actions", "observation"),
-    *(
-        "shuffle_arms",
-        "pull",
-        "stop",
-        "ranked",
-        "render_mode",
-        "num_envs",
-        "autoreset_mode",
-        "copy",
-        "max_episode_steps",
-    ),
-    *("vectorization_mode", "vector_kwargs", "wrappers", "disable_env_checker"),
+    *("shuffle_arms", "pull", "stop", "ranked", "render_mode", "num_envs", "autoreset_mode", "copy"),
+    *("max_episode_steps", "vectorization_mode", "vector_kwargs", "wrappers", "disable_env_checker"),
 }
 
 

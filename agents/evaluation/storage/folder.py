@@ -139,12 +139,7 @@ class Folder(Store):
             self.part(block, [])
 
     def part(self, block: Block, columns: Sequence[str] | None = None) -> list[Run]:
-        """The rows of a block, of each of its runs.
-
-        Args:
-            block: which.
-            columns: their names; None: all.
-        """
+        """The rows of a block, of each of its runs: some columns, or all."""
         empty_runs = [self.empty_runs[i] for i in block.runs]
         names = list(empty_runs[0].columns) if columns is None else columns
         with self._reading(block), self.place.open(self._file(block)) as source:
@@ -202,11 +197,7 @@ class _Columns(Mapping[str, NDArray[Any]]):
 
 
 class StoredRun(Run):
-    """The rows of one agent at one budget in the blocks of a folder, of which a column is read when it is asked for.
-
-    Args:
-        empty: all but the rows. place: of the run in the plan. folder: holds them.
-    """
+    """The rows of one agent at one budget in the blocks of a folder, of which a column is read when it is asked for."""
 
     def __init__(self, empty: Run, place: int, folder: Folder) -> None:
         self.keep(empty)

@@ -72,10 +72,6 @@ def claimed(
 def opened(address: str | Path, trust: bool) -> tuple[Folder, dict[str, Any]] | None:
     """The folder with the blocks of an evaluation, and its settings; None if it holds none.
 
-    Args:
-        address: of the folder.
-        trust: as for `Evaluation.load`.
-
     Raises:
         ValueError: if its settings are not what this version writes, or name a module that is not trusted.
         ImportError: if they name a module that is not there.
