@@ -178,13 +178,8 @@ def play_block(rule, board, sim, begin, n, steps, scratch):
     """
     K, E = board.table.shape
     flat, start, uE = board.table.reshape(-1), np.uint64(begin), np.uint64(E)
-    arm, T, least, mean, v = (
-        scratch.words[3],
-        scratch.numbers[4],
-        scratch.numbers[5],
-        scratch.numbers[6],
-        scratch.numbers[3],
-    )
+    arm, v, T = scratch.words[3], scratch.numbers[3], scratch.numbers[4]
+    least, mean = scratch.numbers[5], scratch.numbers[6]
     sound = True
     for _ in range(steps):
         scan(flat, uE, start, n, K, least, arm)

@@ -12,11 +12,10 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
-from numpy.typing import NDArray
 
 from .claims import Claim, Found, Level, Number, Quote, last, printed, ratio
 from .figure import Figure, Values, alike
-from .panels import Exact, Numbers, Panel, bars
+from .panels import Exact, Numbers, Panel, bars, log_rates
 
 __all__ = ["FIGURES"]
 
@@ -43,11 +42,6 @@ BESIDE = {
 }
 ONE_HARD, THREE_HARD, NORM, WRITTEN, GAUSSIAN, POOLED, COMMON = BESIDE
 ONE, TWO, THREE, FOUR, FIVE, DOSES, CROWD = PAPER
-
-
-def log_failures(rate: NDArray[np.float64], K: int) -> NDArray[np.float64]:
-    """Natural logarithm; NaN, a gap in the line, where nothing failed."""
-    return np.log(np.where(rate > 0, rate, np.nan))
 
 
 PANELS = [
@@ -333,7 +327,7 @@ FIGURE_1_7 = Figure(
             beside=True,
         ),
     ],
-    transform=log_failures,
+    transform=log_rates,
     values=[
         Values({panel.title: (panel.budgets[-1],) for panel in PANELS}, "failures at the full budget", ".1%"),
         Values({title: (2800, 3600, 4000) for title in (CROWD, GAUSSIAN, POOLED, COMMON)}, "failures, crowd", ".1%"),

@@ -11,11 +11,10 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .claims import Claim, Number, Quote, last, ratio
 from .figure import Figure, Values, alike
-from .panels import Panel, Sweep
+from .panels import Panel, Sweep, log_rates
 
 __all__ = ["FIGURES"]
 
@@ -168,11 +167,6 @@ FIGURE_1 = Figure(
 )
 
 # --- appendix --------------------------------------------------------------------------------------------------------
-
-
-def log_rates(rate: NDArray[np.float64], K: int) -> NDArray[np.float64]:
-    """Natural logarithm; NaN, a gap in the line, where nothing failed."""
-    return np.log(np.where(rate > 0, rate, np.nan))
 
 
 # Simple regret: "the probability that at least one of the arms is incorrectly labeled", that is the error rate with
