@@ -118,20 +118,15 @@ FIGURE_1 = Figure(
             ],
             "at the largest budget where no difference is claimed",
         ),
-        Quote(
-            "noticeable",
+        *Quote.readings(
             "In Setup 2 and 3, where ambiguous arms close to the threshold are presented, the performance difference "
             "between LSA and other methods is more noticeable",
-            noticeable("smallest", min),
-            "the smallest over the others of ln(regret / LSA's) at the largest budget",
-        ),
-        Quote(
-            "noticeable-median",
-            "In Setup 2 and 3, where ambiguous arms close to the threshold are presented, the performance difference "
-            "between LSA and other methods is more noticeable",
-            noticeable("median", np.median),
-            "the median over the others",
-            beside=True,
+            (
+                "noticeable",
+                noticeable("smallest", min),
+                "the smallest over the others of ln(regret / LSA's) at the largest budget",
+            ),
+            ("noticeable-median", noticeable("median", np.median), "the median over the others"),
         ),
         Quote(
             "all-setups",
