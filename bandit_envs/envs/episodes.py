@@ -292,13 +292,8 @@ class Episodes:
         if self._gain is None:
             prize = verdict["score"] if self.setting.reward == "score" else verdict["correct"]
             sim.reward[rows] += np.where(sim.truncated[rows], 0.0, prize)
-        end = {
-            "answer": answer,
-            "correct": verdict["correct"],
-            "is_success": verdict["correct"],
-            "score": verdict["score"],
-            "total_pulls": sim.spent[rows],
-        }
+        end = {"answer": answer, "correct": verdict["correct"], "is_success": verdict["correct"]}
+        end |= {"score": verdict["score"], "total_pulls": sim.spent[rows]}
         if self.certifier is not None:
             end["level"] = self.level(rows, answer)
         return end | {name: verdict[name] for name in self.problem.metric_names}

@@ -270,14 +270,8 @@ class Sampler(Distributed):
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON form that `find` reads."""
-        form = {
-            "distribution": self.distribution,
-            "arms": self.K,
-            "mean": {self._kind: self._values},
-            "dimensions": self.D,
-            "spread": self.spread,
-        }
-        return {self.name: form}
+        form = {"distribution": self.distribution, "arms": self.K, "mean": {self._kind: self._values}}
+        return {self.name: form | {"dimensions": self.D, "spread": self.spread}}
 
     def __repr__(self) -> str:
         (form,) = self.to_dict().values()

@@ -591,13 +591,8 @@ class SetProblem(Problem):
             misclassified.reshape(-1),
             ratios.reshape(3, -1),
         )
-        verdict = {
-            "correct": misclassified == 0,
-            "misclassified": misclassified,
-            "precision": ratios[0],
-            "recall": ratios[1],
-            "f1": ratios[2],
-        }
+        verdict = {"correct": misclassified == 0, "misclassified": misclassified}
+        verdict |= {"precision": ratios[0], "recall": ratios[1], "f1": ratios[2]}
         return verdict | {"score": self._score(verdict, K)}
 
     def _score(self, verdict: dict[str, NDArray[Any]], K: int) -> Floats:
