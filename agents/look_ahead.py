@@ -59,9 +59,6 @@ class LookAhead(Agent):
 
     Args:
         task: a task or an environment, with a budget, or else with `max_pulls`, which is then the horizon.
-
-    Raises:
-        ValueError: where there is neither, and for a problem without a potential.
     """
 
     name, source = "look-ahead", "this package, after Frazier, Powell & Dayanik, SICON 2008"

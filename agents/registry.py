@@ -32,11 +32,7 @@ FILES = (".zip", ".json")  # of saved models, and of the parameters of `evolved`
 
 
 def _check(name: str, found: Any) -> None:
-    """Refuse what makes no agents.
-
-    Raises:
-        ValueError: naming it.
-    """
+    """Refuse what makes no agents."""
     if missing := sorted(getattr(found, "__abstractmethods__", ())):
         raise ValueError(f"the agent {name!r:.200} must define {' and '.join(missing)}")
     solves = getattr(found, "solves", ())
@@ -155,9 +151,6 @@ def names(problem: str | None = None) -> list[str]:
 
     An agent of an installed package that cannot be imported is left out, with a warning; and so are, silently, learned
     agents for problems of which no model is stored.
-
-    Raises:
-        ValueError: for an unknown problem.
     """
     if problem is not None:
         PROBLEMS.find(problem)
@@ -251,9 +244,6 @@ class Recipe:
 
         Args:
             envs_in: makes the environment in these forms. env_kwargs: its keywords.
-
-        Raises:
-            ValueError: as `make`.
         """
         forms = self.forms(env_kwargs)
         for _ in range(2):
@@ -353,12 +343,7 @@ class Recipe:
 
 
 def _evolved(path: str) -> Callable[[Any], Any]:
-    """A function that makes `evolved` with the parameters on the card that `evolve` has written.
-
-    Raises:
-        FileNotFoundError: if there is no such file.
-        ValueError: if it is no such card.
-    """
+    """A function that makes `evolved` with the parameters on the card that `evolve` has written."""
     from .models.cards import parameters_on  # late, for `import agents` loads no model
     from .models.formats import read_card
 
@@ -386,9 +371,6 @@ def _refuse_other_arms(name: str, agent: Any, task: Task) -> None:
     """Refuse a model that was trained with another number of arms: of actions 0 .. K - 1, maybe one to stop.
 
     A policy with the attribute `any_arms` takes any number.
-
-    Raises:
-        ValueError: naming both numbers.
     """
     model = getattr(agent, "model", agent)  # of Stable-Baselines3, which an agent that has learned holds
     space, able = getattr(model, "action_space", None), getattr(getattr(model, "policy", None), "any_arms", False)

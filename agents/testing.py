@@ -131,9 +131,6 @@ def cases_of(agent: Any, env: Any = None) -> list[Case]:
     Args:
         agent: what `agents.make` takes. env: an environment, whose task is the only one; None: each problem with five
             random arms, with a budget and with a delta.
-
-    Raises:
-        AssertionError: if there is none, with the reason of the first refusal.
     """
     found, refusals = list[Case](), list[str]()
 
@@ -214,9 +211,6 @@ def steps(case: Case, agent: Any, envs: Any, episodes: Sequence[int]) -> list[St
 
     Args:
         case: of the agent. agent: made for `envs`. envs: with a slot for each episode. episodes: their numbers.
-
-    Raises:
-        AssertionError: for an action that the environment refuses, and an episode that does not end.
     """
     n, task = len(episodes), envs.unwrapped.task
     observation, _ = envs.reset(seed=ROOT, options={"episode": np.array(episodes)})
@@ -246,11 +240,7 @@ def played(case: Case, episodes: Sequence[int] = range(EPISODES), **changed: Any
 
 
 def same(case: Case, found: Sequence[Steps], wanted: Sequence[Steps], ways: str) -> None:
-    """Compare episodes that were played in two ways.
-
-    Raises:
-        AssertionError: naming the first difference, and how to see it.
-    """
+    """Compare episodes that were played in two ways."""
     for e, (one, other) in enumerate(zip(found, wanted, strict=True)):
         if one == other:
             continue

@@ -69,10 +69,7 @@ class Rules(NamedTuple):
 # Of an episode: the stage of its round, r; i_r, `best`, and its fresh mean; H; how many pulls the good filter has left
 # in this round; |A|, `size`; t; and how many arms of A, the first ones, have t + 1 samples of the good filter, `ahead`.
 STATE = np.dtype(
-    [
-        *((name, np.int64) for name in ("stage", "r", "best", "H", "left", "size", "t", "ahead")),
-        ("m_best", np.float64),
-    ]
+    [*((name, np.int64) for name in ("stage", "r", "best", "H", "left", "size", "t", "ahead")), ("m_best", np.float64)]
 )
 # Of an arm when the bad filter begins: its pulls, the sum of its samples, how much of that is not the good filter's. Of
 # a place in A: the arm there, `active`.

@@ -31,7 +31,7 @@ from ..core.plan_policy import PlanPolicy, Seen, add, clear, following, planned
 from ..core.spellings import AgentState
 from ..core.trees import Forest, is_inside, lower, tree_of, upper
 
-__all__ = ["ST2", "Rules", "measure", "plan_unknown", "rules_of", "threshold_of"]
+__all__ = ["ST2", "Rules", "measure", "plan_unknown", "threshold_of"]
 
 
 class Rules(NamedTuple):
@@ -158,26 +158,32 @@ class ST2(PlanPolicy):
 
     name, source, solves, stops = "st2", "Mason, Jain, Tripathy & Nowak, NeurIPS 2020, Algorithm 1", ("AllGood",), True
     needs = "delta"
+    shares = 1  # of delta: the bounds have one of them
 
     def __init__(
         self, task: Any, delta: float | None = None, c: float = 4.0, bounds: str = "current", sigma: float | None = None
     ) -> None:
         super().__init__(task)
         self.delta = delta_of(self.name, self.task, delta)
-        self.rules = rules_of(self.task, self.delta, c, bounds, sigma)
+        self.rules = rules_of(self.task, self.delta / self.shares, c, bounds, sigma)
 
-    def initial_state(self, observation: Observation) -> State:
+    def initial_state(self, observation: Observation) -> Any:
         E, K = observation["pulls"].shape
         return State(self.new_plans(observation), Forest.of(E, K), np.full(E, np.nan))
 
-    def rule(self, seen: Seen, observation: Observation, state: State, out: Ints) -> Any:
+    def rule(self, seen: Seen, observation: Observation, state: Any, out: Ints) -> Any:
         return next_arm, (seen, self.rules, state.forest, state.plans, state.threshold, out)
 
     def recommend(self, observation: Observation, state: Any = None, slots: Ints | None = None) -> Bools:
         answer = super().recommend(observation, state, slots)
         if state is not None:
             rows = np.arange(len(state.plans)) if slots is None else slots
-            leaves, threshold = state.forest.leaves(len(state.plans), self.task.K), state.threshold[rows, None]
-            certified = leaves[rows, :, int(trees.LOWER)] > threshold
-            answer = np.where(np.isnan(threshold), answer, certified).reshape(answer.shape)
+            undecided = np.isnan(state.threshold[rows, None])
+            answer = np.where(undecided, answer, self.above_threshold(state, rows)).reshape(answer.shape)
         return answer
+
+    def above_threshold(self, state: Any, rows: Ints) -> Bools:
+        """The arms above the threshold, (n, K), in these rows of a batch, where all arms are known."""
+        lower = state.forest.leaves(len(state.plans), self.task.K)[rows, :, int(trees.LOWER)]
+        above: Bools = lower > state.threshold[rows, None]
+        return above

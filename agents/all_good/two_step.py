@@ -27,11 +27,11 @@ from bandit_envs.kernels import episode_kernel, part
 
 from ..core import trees
 from ..core.agent import Bools, Floats, Ints, Observation
-from ..core.confidence import delta_of, tabulated
-from ..core.plan_policy import PlanPolicy, Seen, add, clear, following, planned
+from ..core.confidence import tabulated
+from ..core.plan_policy import Seen, add, clear, following, planned
 from ..core.spellings import AgentState
 from ..core.trees import Forest, lower, tree_of, upper
-from .st2 import Rules, measure, plan_unknown, rules_of, threshold_of
+from .st2 import ST2, Rules, measure, plan_unknown, threshold_of
 
 __all__ = ["TwoStep"]
 
@@ -120,7 +120,7 @@ def next_arm(e: int, seen: Seen, rules: Rules, forest: Forest, plans, finds, thr
     return arm
 
 
-class TwoStep(PlanPolicy):
+class TwoStep(ST2):
     """The best arm, then the arms above the threshold that it gives (Mason et al. 2020, section 1.3).
 
     Args:
@@ -132,13 +132,7 @@ class TwoStep(PlanPolicy):
     """
 
     name, source = "two-step", "Mason, Jain, Tripathy & Nowak, NeurIPS 2020, section 1.3"
-    solves, stops, needs = ("AllGood",), True, "delta"
-
-    def __init__(
-        self, task: Any, delta: float | None = None, c: float = 4.0, bounds: str = "current", sigma: float | None = None
-    ) -> None:
-        super().__init__(task)
-        self.rules = rules_of(self.task, delta_of(self.name, self.task, delta) / 2, c, bounds, sigma)
+    shares = 2
 
     def initial_state(self, observation: Observation) -> State:
         E, K = observation["pulls"].shape
@@ -149,12 +143,6 @@ class TwoStep(PlanPolicy):
     def rule(self, seen: Seen, observation: Observation, state: State, out: Ints) -> Any:
         return next_arm, (seen, self.rules, state.forest, state.plans, state.found, state.threshold, out)
 
-    def recommend(self, observation: Observation, state: Any = None, slots: Ints | None = None) -> Bools:
-        answer = super().recommend(observation, state, slots)
-        if state is not None:
-            rows = np.arange(len(state.plans)) if slots is None else slots
-            leaves, threshold = state.forest.leaves(len(state.plans), self.task.K), state.threshold[rows, None]
-            certified = leaves[rows, :, int(trees.LOWER)] > threshold
-            certified |= np.arange(self.task.K) == state.found["best"][rows, None]
-            answer = np.where(np.isnan(threshold), answer, certified).reshape(answer.shape)
-        return answer
+    def above_threshold(self, state: State, rows: Ints) -> Bools:
+        best: Bools = np.arange(self.task.K) == state.found["best"][rows, None]
+        return super().above_threshold(state, rows) | best

@@ -82,11 +82,7 @@ class EnvironmentOptions:
     """Show the arms, and name them in actions, in the order of certainty."""
 
     def env_kwargs(self) -> dict[str, Any]:
-        """Keyword arguments of the environment: those that were given.
-
-        Raises:
-            ValueError: for arms that are named twice.
-        """
+        """Keyword arguments of the environment: those that were given."""
         given = {name: value for name, value in asdict(self).items() if value is not None}
         if "data" in given:
             if "instance" in given:
@@ -165,11 +161,7 @@ class EnvironmentCommand(Command, Generic[Options]):
     """Each problem takes its own options and refuses those of others."""
 
     def env_kwargs(self) -> dict[str, Any]:
-        """Keyword arguments of the environment: those that were given.
-
-        Raises:
-            ValueError: for an option that must be JSON and is not.
-        """
+        """Keyword arguments of the environment: those that were given."""
         known = problem_options()
         given = {
             name: from_json(name, value) if known[name].kind is None else value for name, value in self.problem.items()

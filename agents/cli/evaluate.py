@@ -21,6 +21,22 @@ from .options import Address, Count, Counts, Numbers, Place, Switch, Word, Words
 
 __all__ = ["Evaluate"]
 
+# Options that are arguments of `evaluate` as they are.
+HANDED_ON = (
+    "episodes",
+    "seed",
+    "at",
+    "budgets",
+    "deltas",
+    "batch",
+    "jobs",
+    "out",
+    "shard",
+    "rows",
+    "progress",
+    "trust",
+)
+
 
 @dataclass(frozen=True)
 class Evaluate(EnvironmentCommand[Options]):
@@ -109,25 +125,9 @@ class Evaluate(EnvironmentCommand[Options]):
         names = _all_that_can_run(solved, env, self.deltas is not None) if self.agents is None else list(self.agents)
         if self.reference is not None and self.reference not in names:
             raise ValueError(f"--reference must be one of the agents {', '.join(names)}, got {self.reference!r}")
-        result = agents.evaluate(
-            names,
-            self.env_id,
-            episodes=self.episodes,
-            seed=self.seed,
-            at=self.at,
-            budgets=self.budgets,
-            deltas=self.deltas,
-            env_kwargs=kwargs,
-            batch=self.batch,
-            jobs=self.jobs,
-            out=self.out,
-            shard=self.shard,
-            rows=self.rows,
-            precision=_precision(self.precision),
-            deterministic=not self.stochastic,
-            progress=self.progress,
-            trust=self.trust,
-        )
+        how = {name: getattr(self, name) for name in HANDED_ON}
+        how |= {"precision": _precision(self.precision), "deterministic": not self.stochastic}
+        result = agents.evaluate(names, self.env_id, env_kwargs=kwargs, **how)
         if self.out is not None and (missing := storage.lacking(self.out)):
             print(f"this part is done; {missing} blocks of other parts are not in {self.out} yet")
             return
@@ -141,11 +141,7 @@ class Evaluate(EnvironmentCommand[Options]):
 
 
 def _precision(text: str | None) -> Any:
-    """What `evaluate` takes as precision.
-
-    Raises:
-        ValueError: for text that is none.
-    """
+    """What `evaluate` takes as precision."""
     if text is None or text == "verdict":
         return text
     name, equals, width = text.rpartition("=")
@@ -159,9 +155,6 @@ def _all_that_can_run(problem: str, env: Any, by_delta: bool) -> list[str]:
     """The agents that solve the problem and accept this environment; a note says why others are left out.
 
     Networks are left out too: at each pull they look at all arms, which takes long.
-
-    Raises:
-        ValueError: if there is none.
     """
     able = []
     for name, _ in importable(AGENTS, note):

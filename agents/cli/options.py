@@ -57,15 +57,7 @@ class Command(ABC):
 
 
 def from_json(option: str, text: str) -> Any:
-    """The value of an option that is given as JSON.
-
-    Args:
-        option: its name, for the message.
-        text: what was given.
-
-    Raises:
-        ValueError: if the text is no JSON.
-    """
+    """The value of an option that is given as JSON."""
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
@@ -82,9 +74,6 @@ def refuse_to_overwrite(paths: Sequence[Path], force: bool, another: str = "--ou
 
     Args:
         paths: where to. force: whether to overwrite. another: what the user may change, for the message.
-
-    Raises:
-        ValueError: naming the first path that is taken.
     """
     for path in paths:
         if not force and path.exists() and not (path.is_dir() and not any(path.iterdir())):

@@ -38,11 +38,7 @@ class EpisodeCommand(EnvironmentCommand[Options]):
     """Load models (.zip) that others than this package have written, too: loading one runs the code of its maker."""
 
     def played(self) -> dict[str, Any]:
-        """The environment and the episode, as `agents.race` and `agents.watch` take them.
-
-        Raises:
-            ValueError: where two instances are given, and for an instance that was made for no problem.
-        """
+        """The environment and the episode, as `agents.race` and `agents.watch` take them."""
         env_id, kwargs = self.instance_name, self.env_kwargs()
         name = parse_call(env_id)[0] if "(" in env_id else env_id
         if name in INSTANCES:

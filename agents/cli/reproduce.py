@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 from tyro.conf import Positional, arg
 
@@ -54,30 +54,14 @@ class Reproduce(Command):
             check_docs(self.docs)
             if self.panels is not None:
                 raise ValueError("--docs shows whole figures: leave out --panels")
+        how: dict[str, Any] = {"episodes": self.episodes, "seed": self.seed, "progress": self.progress}
+        how |= {"jobs": self.jobs, "out": self.out, "force": self.force}
         if self.figure in figures.PAPERS:
             if self.panels is not None:
                 raise ValueError(f"{self.figure} has several figures: name one of them to choose its --panels")
-            done = figures.reproduce_paper(
-                self.figure,
-                episodes=self.episodes,
-                seed=self.seed,
-                progress=self.progress,
-                jobs=self.jobs,
-                out=self.out,
-                force=self.force,
-            )
+            done = figures.reproduce_paper(self.figure, **how)
         else:
-            one = figures.reproduce(
-                figures.named(self.figure),
-                episodes=self.episodes,
-                seed=self.seed,
-                panels=self.panels,
-                progress=self.progress,
-                jobs=self.jobs,
-                out=self.out,
-                force=self.force,
-            )
-            done = [one]
+            done = [figures.reproduce(figures.named(self.figure), panels=self.panels, **how)]
         for result in done:
             for title, reason in result.skipped.items():
                 note(f"skipped {title}: {reason}")

@@ -169,14 +169,7 @@ def _losses(card: Mapping[str, Any]) -> str:
 
 
 def _evolve(env_id: str, **given: Any) -> Any:
-    """Call `agents.evolve`, with ten minutes where neither a time nor a number of generations is given.
-
-    Returns:
-        The card.
-
-    Raises:
-        ValueError: for a hyperparameter that it does not have.
-    """
+    """Call `agents.evolve`, with ten minutes where neither a time nor a number of generations is given."""
     known = set(inspect.signature(agents.evolve).parameters)
     if surplus := sorted(set(given) - known):
         raise unknown("hyperparameter of evolved", surplus[0], known)
@@ -186,11 +179,7 @@ def _evolve(env_id: str, **given: Any) -> Any:
 
 
 def _assignment(text: str) -> tuple[str, Any]:
-    """The name and the value of "name=value"; the value is a Python literal, else the text itself.
-
-    Raises:
-        ValueError: for another form.
-    """
+    """The name and the value of "name=value"; the value is a Python literal, else the text itself."""
     name, equals, value = text.partition("=")
     if not equals or not name.isidentifier():
         raise ValueError(f"--hyperparameters takes name=value, got {text!r}")

@@ -87,11 +87,7 @@ LOCAL_PROBLEMS = Problems(
 
 
 def task_of(source: Any) -> Task:
-    """The task of an environment: single or vector, wrapped or not, an SB3 VecEnv, or a task itself.
-
-    Raises:
-        ValueError: if there is none.
-    """
+    """The task of an environment: single or vector, wrapped or not, an SB3 VecEnv, or a task itself."""
     if isinstance(source, Task):
         return source
     task = getattr(getattr(source, "unwrapped", source), "task", None)
@@ -274,11 +270,7 @@ class Agent(Spelled, ABC):
             self._check_methods()
 
     def _check_methods(self) -> None:
-        """Refuse methods of a user's own class that do not take what they are called with.
-
-        Raises:
-            TypeError: naming the method, and what is wrong with its arguments.
-        """
+        """Refuse methods of a user's own class that do not take what they are called with."""
         for name in METHODS:
             kinds = [kind for kind in type(self).__mro__ if name in vars(kind)]
             base = next((kind for kind in kinds if not kind._brought), None)  # type: ignore[attr-defined]
@@ -509,11 +501,7 @@ class Agent(Spelled, ABC):
 
     @staticmethod
     def _check_slots(slots: Any, E: int) -> None:
-        """Refuse rows that a batch of E episodes does not have.
-
-        Raises:
-            ValueError: naming them.
-        """
+        """Refuse rows that a batch of E episodes does not have."""
         rows = np.asarray(slots)
         fits = rows.dtype == np.bool_ and rows.shape == (E,)
         if rows.dtype.kind in "iu" and rows.ndim == 1:
@@ -522,11 +510,7 @@ class Agent(Spelled, ABC):
             raise ValueError(f"slots must be None or an array of integers, rows of a batch of {E}, got {slots!r:.200}")
 
     def _decided(self, chosen: Any, shape: tuple[int, ...]) -> tuple[Ints, Ints | None]:
-        """What `choose` of a user's own class has returned, checked: the arms, and how many times to pull each or None.
-
-        Raises:
-            ValueError: unless they are integers, one for each episode, and the arms those of the task.
-        """
+        """What `choose` of a user's own class has returned, checked: the arms, and the pulls of each or None."""
         arms, times = chosen if isinstance(chosen, tuple) and len(chosen) == 2 else (chosen, None)
         if isinstance(chosen, Mapping):
             raise ValueError(
@@ -570,12 +554,6 @@ class Agent(Spelled, ABC):
 
         Only where the state is lost: an algorithm that goes in rounds begins its first round anew, and one that began
         anew at every step would not come to its second.
-
-        Args:
-            observation: as for `predict`.
-
-        Raises:
-            ValueError: as `predict`.
         """
         try:
             batch, _ = self._batched(observation)
@@ -584,11 +562,7 @@ class Agent(Spelled, ABC):
             self._explain(error, observation, None)
 
     def _batched(self, observation: Observation) -> tuple[Observation, bool]:
-        """An observation with a leading episode axis, and whether it had none.
-
-        Raises:
-            ValueError: if it is not of the task's K arms.
-        """
+        """An observation with a leading episode axis, and whether it had none."""
         part, shape = self._leading
         try:
             single = observation[part].ndim == len(shape)
@@ -612,11 +586,7 @@ class Agent(Spelled, ABC):
         return observation, single
 
     def _check_scores(self, observation: Observation, E: int) -> None:
-        """Refuse what has no scores of all cells of a table: kernels read them without a look.
-
-        Raises:
-            ValueError: naming the shape.
-        """
+        """Refuse what has no scores of all cells of a table: kernels read them without a look."""
         K, N, found = self.task.K, self.task.items, np.asarray(observation.get("scores"))
         if self.observation == "statistics" and (found.shape != (E, K, N) or found.dtype.kind not in "iuf"):
             got = f"{found.dtype} of shape {found.shape} for {E} episodes" if "scores" in observation else "none"
@@ -638,19 +608,11 @@ class Agent(Spelled, ABC):
     def played(
         self, simulation: Simulation, quiet: Quiet, observation: Observation, state: Any
     ) -> Ints | tuple[Ints, Ints]:
-        """As `choose`, after the pulls that `play` may make. To be defined by agents whose `plays` is true.
-
-        Raises:
-            TypeError: here.
-        """
+        """As `choose`, after the pulls that `play` may make. To be defined by agents whose `plays` is true."""
         raise TypeError(f"{self.name} cannot play whole episodes in compiled code: see its attribute plays")
 
     def recommended(self, observation: Observation, state: Any, slots: Ints) -> Bools:
-        """What `recommend` returns for these rows of a batch, checked: a mask, (n, K).
-
-        Raises:
-            ValueError: if it is none.
-        """
+        """What `recommend` returns for these rows of a batch, checked: a mask, (n, K)."""
         try:
             answer = self.recommend(observation, state, slots)
         except KeyError as error:
@@ -685,11 +647,7 @@ class Agent(Spelled, ABC):
         return state
 
     def _check_state(self, observation: Observation, state: Any) -> None:
-        """Refuse a state without the mark of this agent, unless it is of a type that bears none.
-
-        Raises:
-            ValueError: naming the state.
-        """
+        """Refuse a state without the mark of this agent, unless it is of a type that bears none."""
         E, mark = len(observation[self._leading[0]]), getattr(state, "_made_by", None)
         if type(self).initial_state is Agent.initial_state:
             if type(state) is int and state == E:

@@ -8,11 +8,7 @@ __all__ = ["budget_for", "rows_of"]
 
 
 def rows_of(name: str, task: Task) -> int:
-    """The number of rows N.
-
-    Raises:
-        ValueError: where the arms are no columns of a table.
-    """
+    """The number of rows N."""
     if not task.items:
         raise ValueError(
             f"{name} needs arms that are the columns of one table, as from_table(.., shared=True) makes them"
@@ -21,11 +17,7 @@ def rows_of(name: str, task: Task) -> int:
 
 
 def budget_for(name: str, task: Task, least: int) -> int:
-    """The budget.
-
-    Raises:
-        ValueError: where there is none, or less than `least`.
-    """
+    """The budget."""
     if task.budget is None or task.budget < least:
         raise ValueError(f"{name} needs a budget >= {least} for K = {task.K} arms, got {task.budget}")
     return task.budget

@@ -61,11 +61,7 @@ def tabulated(t, level, factor, table):
 
 
 def delta_of(name: str, task: Task, delta: float | None, with_budget: float | None = None) -> float:
-    """The error probability that an algorithm is run at: its own, or the task's, or `with_budget` if that is given.
-
-    Raises:
-        ValueError: if there is none, or it is not in (0, 1), or less than 1e-100.
-    """
+    """The error probability that an algorithm is run at: its own, or the task's, or `with_budget` if that is given."""
     delta = task.delta if delta is None else delta
     if delta is None and task.budget is not None:
         delta = with_budget
@@ -83,9 +79,6 @@ def tolerance_of(agent: Agent) -> float:
     It is the problem's epsilon by the criteria that the algorithm promises, and 0 by "exact". Where the algorithm
     promises the aggregate regret only, it is epsilon / k by "each": k arms that lose at most epsilon together hold none
     that loses more.
-
-    Raises:
-        ValueError: naming the criterion, where no tolerance makes the algorithm right by it.
     """
     problem: Any = agent.problem
     if problem.criterion in agent.promises:
@@ -101,11 +94,7 @@ def tolerance_of(agent: Agent) -> float:
 
 
 def positive_tolerance_of(agent: Agent) -> float:
-    """`tolerance_of` an algorithm that never ends without one.
-
-    Raises:
-        ValueError: if it is 0, or less than 1e-100.
-    """
+    """`tolerance_of` an algorithm that never ends without one."""
     tolerance, problem = tolerance_of(agent), agent.task.problem
     if tolerance == 0 and agent.problem.epsilon > 0:  # type: ignore[attr-defined]
         raise ValueError(
@@ -120,20 +109,12 @@ def positive_tolerance_of(agent: Agent) -> float:
 
 
 def scale_of(task: Task, sigma: float | None) -> float:
-    """The sub-Gaussian scale of a sample: the one given, or the task's.
-
-    Raises:
-        ValueError: if it is not in [1e-100, 1e100].
-    """
+    """The sub-Gaussian scale of a sample: the one given, or the task's."""
     return _scale("sigma", task.sigma if sigma is None else sigma)
 
 
 def certified_scale_of(task: Task, sigma: float | None) -> float:
-    """The scale that a certificate counts on; see `scale_of`.
-
-    Raises:
-        ValueError: if it is less than 0.5, and samples are 0 or 1: around a mean of 0.5 they have no smaller one.
-    """
+    """The scale that a certificate counts on; see `scale_of`."""
     scale = scale_of(task, sigma)
     if task.distribution == "bernoulli" and scale < 0.5:
         raise ValueError(f"sigma must be at least 0.5 where samples are 0 or 1, got {scale!r}: leave it out")
@@ -141,11 +122,7 @@ def certified_scale_of(task: Task, sigma: float | None) -> float:
 
 
 def width_of(task: Task, width: float | None) -> float:
-    """The range W of a sample: the one given, or the task's.
-
-    Raises:
-        ValueError: if it is not in [1e-100, 1e100].
-    """
+    """The range W of a sample: the one given, or the task's."""
     return _scale("width", task.width if width is None else width)
 
 
@@ -157,9 +134,5 @@ def _scale(name: str, value: Any) -> float:
 
 
 def bounds_of(bounds: str) -> bool:
-    """Whether bounds never widen again.
-
-    Raises:
-        ValueError: unless it is "current" or "running".
-    """
+    """Whether bounds never widen again."""
     return choice("bounds", bounds, BOUNDS) == "running"

@@ -69,12 +69,7 @@ def try_out(path: Path, folder: bool = False) -> None:
 
 
 def write_alone(path: Path, write: Callable[[Path], Any]) -> None:
-    """Write one file; a kill leaves the old one or the new one.
-
-    Args:
-        path: of the file.
-        write: writes to the path that it is given, of the same suffix.
-    """
+    """Write one file; a kill leaves the old one or the new one."""
     find_folder(path)
     partial = _partial(path)
     try:
@@ -90,9 +85,6 @@ def write_alone(path: Path, write: Callable[[Path], Any]) -> None:
 @contextlib.contextmanager
 def reading(path: Path) -> Iterator[None]:
     """Around all that reads a file, and makes something of what it holds: errors name it, whatever is wrong with it.
-
-    Args:
-        path: of the file, or of the folder that holds several.
 
     Raises:
         OSError: where the disk is to blame. ImportError: where a package is missing.

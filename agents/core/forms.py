@@ -49,9 +49,6 @@ def forms_of(agent: Any, env_kwargs: Mapping[str, Any] | None = None) -> Forms:
     Those of a model are of its own environment, else of its card, else of `env_kwargs`. What these do not tell follows
     from its spaces: `Discrete(K)` has no action that stops, a `Box` of 4 K + 1 numbers holds beliefs. Where the spaces
     tell whether one stops, `env_kwargs` do not. An attribute `observation` is the form of observations that is read.
-
-    Raises:
-        ValueError: for `stop` and `ranked` that are not True or False.
     """
     if isinstance(agent, Agent):
         return Forms("full", agent.observation)

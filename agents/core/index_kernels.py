@@ -178,13 +178,8 @@ def play_block(rule, board, sim, begin, n, steps, scratch):
     """
     K, E = board.table.shape
     flat, start, uE = board.table.reshape(-1), np.uint64(begin), np.uint64(E)
-    arm, T, least, mean, v = (
-        scratch.words[3],
-        scratch.numbers[4],
-        scratch.numbers[5],
-        scratch.numbers[6],
-        scratch.numbers[3],
-    )
+    arm, v, T = scratch.words[3], scratch.numbers[3], scratch.numbers[4]
+    least, mean = scratch.numbers[5], scratch.numbers[6]
     sound = True
     for _ in range(steps):
         scan(flat, uE, start, n, K, least, arm)
@@ -353,11 +348,7 @@ class CompiledRule:
 
 
 def _kind(value: Any) -> tuple[str, int]:
-    """What a field of `own` is: "bool", "int", "float", or the type of an array's elements; and its dimensions.
-
-    Raises:
-        TypeError: naming a value that is nothing of these.
-    """
+    """What a field of `own` is: "bool", "int", "float", or the type of an array's elements; and its dimensions."""
     if isinstance(value, NUMBERS):
         integral = isinstance(value, (int, np.integer))
         return "bool" if isinstance(value, (bool, np.bool_)) else "int" if integral else "float", 0

@@ -185,11 +185,7 @@ class IndexPolicy(Agent):
             self._check_margins()
 
     def _check_first(self) -> None:
-        """Refuse an index of arms never pulled that is none.
-
-        Raises:
-            ValueError: naming it.
-        """
+        """Refuse an index of arms never pulled that is none."""
         try:
             first = float(self.first) if isinstance(self.first, NUMBERS) else math.nan
         except OverflowError:
@@ -200,11 +196,7 @@ class IndexPolicy(Agent):
             )
 
     def _check_margins(self) -> None:
-        """Refuse a problem in which a single arm has no margin, where that is what `index` is given.
-
-        Raises:
-            ValueError: naming the problem, and what is needed.
-        """
+        """Refuse a problem in which a single arm has no margin, where that is what `index` is given."""
         if type(self).value is IndexPolicy.value and not self.problem.local:
             raise ValueError(
                 f"{self.name} judges each arm by a margin of its own, and {self.task.problem} has none: index(T, D) "
@@ -272,11 +264,7 @@ class IndexPolicy(Agent):
         return self._checked(out, T) if self._brought else out
 
     def _checked(self, value: Any, T: Floats) -> Floats:
-        """The indices that a user's own class tells of arms with T pulls, (n,), which kernels read without a look.
-
-        Raises:
-            ValueError: unless they are numbers of this shape, none of them NaN.
-        """
+        """The indices that a user's own class tells of arms with T pulls, (n,), which kernels read without a look."""
         index = numbers(f"the index of {self.name}", value, T.shape)
         if np.isnan(index).any():
             raise ValueError(f"the index of {self.name} must be a number, got NaN for {T[np.isnan(index)][0]:g} pulls")

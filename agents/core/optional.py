@@ -24,9 +24,5 @@ def require(module: str, purpose: str, extra: str = "evaluation") -> Any:
 
 
 def pandas() -> Any:
-    """The module pandas, for tables.
-
-    Raises:
-        ImportError: as `require`.
-    """
+    """The module pandas, for tables."""
     return require("pandas", "a table")

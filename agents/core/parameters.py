@@ -39,13 +39,6 @@ def given(kind: type, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -
 
     A constructor that only hands on `*arguments` has the names of the constructor of the next base class; it must take
     them as keywords too, `**keywords`, so that the agent can be made anew by name.
-
-    Args:
-        kind: the class. arguments, keywords: of the call.
-
-    Raises:
-        TypeError: where an argument has no name, or the task is not the first one.
-        ValueError: for a value that can be read only once.
     """
     kept: dict[str, Any] = {}  # keyword arguments of constructors that hand on the others
     handing_on: list[inspect.Signature] = []
@@ -84,14 +77,7 @@ def _is_task(value: Any) -> bool:
 
 
 def check_values(name: str, parameters: Mapping[str, Any]) -> None:
-    """Refuse iterators and generators: an agent that is made anew would find them empty.
-
-    Args:
-        name: of the agent, for messages. parameters: by name.
-
-    Raises:
-        ValueError: naming the parameter.
-    """
+    """Refuse iterators and generators: an agent that is made anew would find them empty."""
     for parameter, value in parameters.items():
         if isinstance(value, Iterator):
             raise ValueError(

@@ -188,11 +188,7 @@ def round_rule(
 
 
 def assembled(source: str, rule: Callable[..., None], **place: Any) -> Any:
-    """The kernel of the function `next_arm` in a source, under the name of the sampling rule that it calls.
-
-    Args:
-        source: of the function. rule: the sampling rule. **place: what the source names.
-    """
+    """The kernel of the function `next_arm` in a source, under the name of the sampling rule that it calls."""
     place["__name__"] = rule.__module__
     exec(compile(source, rule.__code__.co_filename, "exec"), place)
     function: Any = place["next_arm"]
@@ -269,11 +265,7 @@ class PlanPolicy(Agent):
         return out
 
     def _check_plans(self, state: Any) -> None:
-        """Refuse plans that were to have more arms than fit, and those that must not be empty.
-
-        Raises:
-            ValueError: naming the agent and the limit.
-        """
+        """Refuse plans that were to have more arms than fit, and those that must not be empty."""
         if (state.plans["overfull"] == NO_PULL).any():
             raise ValueError(f"the sampling rule of {self.name} has planned no pull, where the answer is not certified")
         if state.plans["overfull"].any():

@@ -11,11 +11,7 @@ HOOKS = NEW, OLD = "initial_state", "remember"
 
 
 def hook_in_both_spellings(kind: type) -> None:
-    """Give a class of agents the hook under both names, whichever the class or a base of it defines.
-
-    Raises:
-        ValueError: naming both, for a class that defines two.
-    """
+    """Give a class of agents the hook under both names, whichever the class or a base of it defines."""
     owner = next(one for one in kind.__mro__ if not vars(one).keys().isdisjoint(HOOKS))
     hooks = {hook: vars(owner)[hook] for hook in HOOKS if hook in vars(owner)}
     if len({id(hook) for hook in hooks.values()}) > 1:

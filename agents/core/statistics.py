@@ -26,15 +26,7 @@ Observation = Mapping[str, NDArray[Any]]
 
 
 def arrays(name: str, observation: Any, form: str = "statistics") -> Observation:
-    """The parts of an observation as arrays, where some are lists.
-
-    Args:
-        name: of the agent, for messages.
-        form: of the observations that it reads.
-
-    Raises:
-        ValueError: for what is no dict of statistics or history, and for what cannot be an array of numbers.
-    """
+    """The parts of an observation as arrays, where some are lists."""
     parts, of = READ[form], "statistics" if form == "statistics" else "a history"
     if not isinstance(observation, Mapping):
         raise ValueError(f"{name} reads a dict of {of}, got {type(observation).__name__}")
@@ -54,15 +46,7 @@ def arrays(name: str, observation: Any, form: str = "statistics") -> Observation
 
 
 def checked(name: str, task: Task, observation: Any) -> Observation:
-    """The parts of a batch, as arrays of the shapes and values that an environment could have shown.
-
-    Args:
-        name: of the agent, for messages.
-        task: its task, which tells the form.
-
-    Raises:
-        ValueError: naming what is wrong.
-    """
+    """The parts of a batch, as arrays of the shapes and values that an environment could have shown."""
     found = arrays(name, observation, task.observation)
     H, D, values = task.entries, (task.D,) * (task.D > 1), (task.K,) if task.D == 1 else (task.K, task.D)
     shapes = {"pulls": task.shape, "total": values, "mean": values, "variance": values, "arms": (H,), "times": (H,)}

@@ -142,14 +142,7 @@ def spans(blocks: Iterable[Block], runs: Sequence[Work], jobs: int) -> list[tupl
 
 
 def part_of(shard: Any) -> tuple[int, int] | None:
-    """Which part of the blocks is to be made, (i, n) with 1 <= i <= n; None: all of them.
-
-    Args:
-        shard: "2/8", (2, 8), "slurm", or None.
-
-    Raises:
-        ValueError: for what is no such thing.
-    """
+    """Which part of the blocks is to be made, (i, n) with 1 <= i <= n; None: all of them."""
     if shard is None:
         return None
     if shard == "slurm":
@@ -165,11 +158,7 @@ def part_of(shard: Any) -> tuple[int, int] | None:
 
 
 def _slurm_task() -> tuple[int, int]:
-    """Which task of a job array of SLURM this process is, from 1 on, and of how many.
-
-    Raises:
-        ValueError: if it is none, or one of an array whose numbers are not equally spaced.
-    """
+    """Which task of a job array of SLURM this process is, from 1 on, and of how many."""
     found = {name: os.environ.get(f"SLURM_ARRAY_TASK_{name}") for name in ("ID", "MIN", "STEP", "COUNT")}
     if found["ID"] is None or found["COUNT"] is None:
         raise ValueError("shard='slurm' needs a job array of SLURM: SLURM_ARRAY_TASK_ID and _COUNT are not set")

@@ -30,9 +30,6 @@ class Drawing:
 
     Args:
         label: of the agent, for errors. agent: the model, or what has one as its attribute `model`.
-
-    Raises:
-        ValueError: if it has no distribution of actions.
     """
 
     def __init__(self, label: str, agent: Any) -> None:
@@ -50,12 +47,7 @@ class Drawing:
         self.masked = "action_masks" in inspect.signature(policy.get_distribution).parameters
 
     def drawn(
-        self,
-        observation: Any,
-        state: Any,
-        begins: NDArray[np.bool_],
-        u: Floats,
-        masks: Callable[[], NDArray[np.bool_]],
+        self, observation: Any, state: Any, begins: NDArray[np.bool_], u: Floats, masks: Callable[[], NDArray[np.bool_]]
     ) -> tuple[NDArray[np.int64], Any]:
         """The next action of each episode, and the state.
 

@@ -113,11 +113,7 @@ def _bare(name: str) -> str:
 
 
 def _check_kind(env_id: str) -> None:
-    """Refuse environments that are not of this kind.
-
-    Raises:
-        ValueError: naming it. gymnasium.error.Error: if there is none of this name.
-    """
+    """Refuse environments that are not of this kind."""
     entry: Any = gym.spec(env_id).vector_entry_point
     kind = load_env_creator(entry) if isinstance(entry, str) else entry
     if not (isinstance(kind, type) and issubclass(kind, PureExplorationVectorEnv)):

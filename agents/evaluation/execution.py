@@ -84,11 +84,7 @@ class Outcome(Generic[T]):
 
 
 def jobs_number(jobs: int) -> int:
-    """The number of tasks at the same time, checked; -1 for all cores.
-
-    Raises:
-        ValueError: for what is no such number.
-    """
+    """The number of tasks at the same time, checked; -1 for all cores."""
     if isinstance(jobs, int) and (jobs == 0 or jobs < -1):
         raise ValueError(f"jobs must be at least 1, or -1 for all cores, got {jobs}")
     return integer("jobs", jobs, -1, 2**16)

@@ -40,11 +40,7 @@ def packages() -> dict[str, str]:
 
 
 def identity_of(plans: Sequence[Any], settings: Mapping[str, Any]) -> dict[str, Any]:
-    """All that the rows of an evaluation depend on.
-
-    Args:
-        plans: the runs, a `Plan` each. settings: how they come about.
-    """
+    """All that the rows of an evaluation depend on."""
     own = {name: value for name, value in settings.items() if name != "versions"} | {"env_id": plans[0].env_id}
     agents = {}
     for plan in reversed(plans):

@@ -125,11 +125,7 @@ class Lockstep:
         self.limit = self.limits[self.next_check]  # pulls at the next checkpoint; never, in a slot that is done
 
     def run(self) -> list[Run]:
-        """Decide, score what is due, step, and give ended slots the next episode, until all have ended.
-
-        Returns:
-            The rows, cut into blocks.
-        """
+        """Decide, score what is due, step, and give ended slots the next episode, until all have ended."""
         envs, E, stop = self.envs, self.envs.num_envs, self.envs.task.stop
         observation, _ = envs.reset(seed=self.seed, options={"episode": self.episode})
         state, begins, following, end = None, np.ones(E, np.bool_), self.first + E, self.first + self.episodes

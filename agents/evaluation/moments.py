@@ -302,11 +302,7 @@ class SummedRun(Run):
         return self.moments.names.index(metric)
 
     def values(self, metric: str) -> NDArray[Any]:
-        """None.
-
-        Raises:
-            ValueError: always.
-        """
+        """None."""
         return self.columns[metric]
 
     def estimate(self, metric: str, level: float = 0.95) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
@@ -346,9 +342,6 @@ class SummedRun(Run):
             c: the cell. other: what it is compared with. d: its cell.
             metric: as for `Evaluation.compare`.
             level: of the interval.
-
-        Raises:
-            ValueError: for cells of different budgets or numbers of pulls, which were not compared.
         """
         self.check(metric)
         pair, sign = (self.place, other.place), 1

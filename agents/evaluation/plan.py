@@ -90,11 +90,7 @@ class Plan:
         return plays(self.policy, self.slots, self.forms.ranked)
 
     def final(self, level: bool, deterministic: bool) -> Plan:
-        """The same with this column, for a model that draws its actions or not; other agents decide as they always do.
-
-        Raises:
-            ValueError: for a model that has nothing to draw from.
-        """
+        """The same with this column, for a model that draws its actions or not; others decide as they always do."""
         drawn = not deterministic and not isinstance(self.policy, Agent)
         policy = Drawing(self.label, self.policy) if drawn else self.policy
         return dataclasses.replace(self, level=level, policy=policy)
@@ -128,9 +124,6 @@ def plans_of(
 
     Each agent is made with an environment of a single slot, by which all is checked. What is wrong with any of them is
     reported before anything is compiled. Then each takes a first decision, which shows what it cannot read.
-
-    Raises:
-        ValueError: naming the agent, or the value, and what is allowed.
     """
     found: list[tuple[Plan, PureExplorationVectorEnv]] = []
     name, numbers = ("budget", horizons) if deltas is None else ("delta", deltas)
@@ -195,22 +188,14 @@ def make_envs(env_id: str, slots: int, forms: Forms, kwargs: Mapping[str, Any]) 
 
 
 def check_end(label: str, agent: Any, task: Task) -> None:
-    """Refuse an agent whose episodes might never end.
-
-    Raises:
-        ValueError: naming it.
-    """
+    """Refuse an agent whose episodes might never end."""
     stops = getattr(agent, "stops", False) and task.delta is not None
     if not stops and task.budget is None and task.max_pulls is None:
         raise ValueError(f"{label} may never stop by itself: give a budget or max_pulls")
 
 
 def check_delta(label: str, agent: Any, stop: bool = True) -> None:
-    """Refuse an agent for which the delta of the environment is nothing. `stop`: whether it can stop there.
-
-    Raises:
-        ValueError: naming it.
-    """
+    """Refuse an agent for which the delta of the environment is nothing. `stop`: whether it can stop there."""
     if (own := getattr(agent, "_parameters", {}).get("delta")) is not None:
         raise ValueError(f"{label} has the delta {own} of its own: leave it out, so that those of deltas= count")
     if not (stop and getattr(agent, "stops", True)):

@@ -126,11 +126,7 @@ def metric_label(metric: str) -> str:
 
 
 def check_path(path: str | Path) -> Path:
-    """The path of a figure, whose suffix names a known format.
-
-    Raises:
-        ValueError: for another suffix.
-    """
+    """The path of a figure, whose suffix names a known format."""
     path = Path(path)
     if path.suffix.lower() not in FORMATS:
         raise ValueError(f"the suffix of a figure must be {', '.join(FORMATS)}, got {str(path)!r}")
@@ -138,11 +134,7 @@ def check_path(path: str | Path) -> Path:
 
 
 def save(figure: Figure, path: str | Path) -> Path:
-    """Write a figure, in the format that the suffix names; the same figure gives the same bytes.
-
-    Raises:
-        ValueError: for an unknown suffix.
-    """
+    """Write a figure, in the format that the suffix names; the same figure gives the same bytes."""
     import matplotlib
 
     path = check_path(path)
@@ -414,11 +406,7 @@ def draw(
 
 
 def _renamed(evaluation: Evaluated, names: Mapping[str, str]) -> Any:
-    """An evaluation whose agents have other names, {label: name}; the rows are not copied.
-
-    Raises:
-        ValueError: for a label that is not there, and a name of two agents.
-    """
+    """An evaluation whose agents have other names, {label: name}; the rows are not copied."""
     if unknown := set(names) - set(evaluation.agents):
         raise ValueError(f"label must rename agents among {', '.join(evaluation.agents)}, got {min(unknown)!r:.200}")
     shown = [names.get(agent, agent) for agent in evaluation.agents]
@@ -511,9 +499,6 @@ def plot(
 
     Returns:
         The figure, which belongs to no window: `path`, or `figure.savefig`, writes it.
-
-    Raises:
-        ValueError: for an unknown metric, suffix or agent, and for what is no title or axes.
     """
     if path is not None:
         check_path(path)

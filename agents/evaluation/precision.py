@@ -81,9 +81,6 @@ def precision_of(given: Any, tasks: Sequence[Task]) -> Precision | None:
     Args:
         given: None; half of the width of the interval of the error rate; {metric: half of a width}; or "verdict".
         tasks: of the runs.
-
-    Raises:
-        ValueError: for anything else, an unknown metric, and a verdict where there is no delta.
     """
     if given is None:
         return None
@@ -105,9 +102,6 @@ def precision_of(given: Any, tasks: Sequence[Task]) -> Precision | None:
 
 class Ending:
     """Looks at the first blocks, until their estimates are precise enough.
-
-    Args:
-        wanted: what is to be reached. blocks: all of them.
 
     Attributes:
         look: the number of the last look. count: of the blocks before it; None as long as nothing is decided.

@@ -30,11 +30,7 @@ COMPILING = (
 
 
 def shown(progress: bool | None) -> bool:
-    """Whether progress is to be shown; None: if standard error is a terminal.
-
-    Raises:
-        ValueError: for what is neither True, False nor None.
-    """
+    """Whether progress is to be shown; None: if standard error is a terminal."""
     return sys.stderr.isatty() if progress is None else flag("progress", progress)
 
 
@@ -70,9 +66,6 @@ def compilation_noted(show: bool) -> Iterator[None]:
     """Meanwhile print a note when the first kernel is compiled, if there is one that no cache has, and how far that is.
 
     Within another such block nothing is printed twice.
-
-    Args:
-        show: whether to print it.
     """
     logger = logging.getLogger("bandit_envs.kernels.compiled")
     if not show or any(isinstance(handler, _Note) for handler in logger.handlers):
@@ -131,9 +124,6 @@ def told_in_lines(progress: bool | None) -> Iterator[None]:
     """Meanwhile print a plain line now and then, if progress is asked for and standard error is no terminal.
 
     Within another such block nothing is printed twice.
-
-    Args:
-        progress: as for `evaluate`.
     """
     global _lines
     if progress is not True or _lines is not None or sys.stderr.isatty():

@@ -35,9 +35,6 @@ def table(
         rows: a text for each column.
         right: numbers of the columns that are flush right.
         width: the last column is wrapped so that lines are no longer, if possible; None: it is not wrapped.
-
-    Returns:
-        The lines, joined.
     """
     widths = [max(len(row[i]) for row in (head, *rows)) for i in range(len(head))]
     if width is not None:
@@ -195,11 +192,7 @@ def columns_of(
 
 
 def chosen_columns(evaluation: Reported, names: Sequence[str], level: float = 0.95) -> Columns:
-    """Some columns of `Evaluation.summary()`, each quantity with its interval where it has one.
-
-    Raises:
-        ValueError: for a column that is not there, with the nearest names.
-    """
+    """Some columns of `Evaluation.summary()`, each quantity with its interval where it has one."""
     evaluation.summary(level, columns=names)  # refuses those that are not there
     rows: list[dict[str, Any]] = evaluation.summary(level).to_dict("records")  # type: ignore[assignment]
     limits = {name: [f"{name.removesuffix('_rate')}_{end}" for end in ("low", "high")] for name in names}
@@ -222,11 +215,7 @@ def chosen_columns(evaluation: Reported, names: Sequence[str], level: float = 0.
 
 
 def summary(evaluation: Reported, metric: str | None = None, level: float = 0.95) -> str:
-    """The table of `columns_of` as text, below what is the same in all rows.
-
-    Args:
-        evaluation, metric, level: see there.
-    """
+    """The table of `columns_of` as text, below what is the same in all rows."""
     shown = columns_of(evaluation, metric, level)
     notes = "".join(f"\n({note})" for note in shown.notes)
     return f"{headline(evaluation)}\n\n{table(shown.head, shown.rows, right=shown.right)}{notes}"
@@ -243,9 +232,6 @@ def differences(
         reference: an agent; None: the first, whatever its result, since one chosen by its result would look better
             than it is.
         level: of the intervals.
-
-    Raises:
-        ValueError: for an unknown metric or agent.
     """
     first = evaluation.agents[0] if reference is None else reference
     metric = main_metric(evaluation.runs) if metric is None else metric
@@ -266,14 +252,7 @@ def differences(
 def comparison(
     evaluation: Reported, metric: str | None = None, reference: str | None = None, level: float = 0.95
 ) -> str:
-    """The table of `differences` as text; empty for a single agent.
-
-    Args:
-        evaluation, metric, reference, level: see there.
-
-    Raises:
-        ValueError: for an unknown metric or agent.
-    """
+    """The table of `differences` as text; empty for a single agent."""
     shown = differences(evaluation, metric, reference, level)
     return f"{shown.notes[0]}:\n\n{table(shown.head, shown.rows, right=shown.right)}" if shown.rows else ""
 

@@ -112,9 +112,6 @@ class Evaluation:
             level: of the intervals. Where a run has ended as soon as it was precise enough, those of all looks hold
                 together at this level: they are wider.
             columns: which ones, in this order; None: all.
-
-        Raises:
-            ValueError: for a column that is not there, with the nearest names.
         """
         require("scipy.stats", "an interval")
         level = level_at(self.settings.get("look"), level)
@@ -132,9 +129,7 @@ class Evaluation:
                     "total_pulls": run.mean("total_pulls", c),
                     "total_pulls_low": pulls_low[c],
                     "total_pulls_high": pulls_high[c],
-                    "total_pulls_50": run.quantile(0.5, c),
-                    "total_pulls_95": run.quantile(0.95, c),
-                    "total_pulls_99": run.quantile(0.99, c),
+                    **{f"total_pulls_{q}": run.quantile(q / 100, c) for q in (50, 95, 99)},
                     "error_rate": rate[c],
                     "error_low": low[c],
                     "error_high": high[c],
@@ -184,9 +179,6 @@ class Evaluation:
         Args:
             agent: its label.
             metric: as for `compare`. budget, at, delta: which rows; None: the only, or last, one.
-
-        Raises:
-            ValueError: for an unknown agent or metric, or a cell that is not there, with those that are.
         """
         run, c = self.cell(agent, budget=budget, at=at, delta=delta)
         return run.values(metric)[:, c]
@@ -199,9 +191,6 @@ class Evaluation:
         Args:
             agent: its label. budget, at, delta: which rows; None: the only one, or that of the largest budget, the last
                 checkpoint or the smallest delta.
-
-        Raises:
-            ValueError: for an unknown agent, or a cell that is not there, with those that are.
         """
         if agent not in self.agents:
             raise ValueError(f"agent must be one of {', '.join(self.agents)}, got {agent!r}")
@@ -266,9 +255,6 @@ class Evaluation:
         Returns:
             Of two agents the difference. Else a table with a row for each pair: a, b, difference, low, high, p_value,
             and `p_holm`, corrected for the number of pairs (`statistics.holm`).
-
-        Raises:
-            ValueError: for an unknown agent or metric, and for less than two agents, or one twice.
         """
         metric = main_metric(self.runs) if metric is None else metric
         if b is None:
@@ -346,9 +332,6 @@ class Evaluation:
                 `bandit-envs evaluate` prints, without the speed.
             caption: text below the table, which is then a `table`; None: there is none.
             label: for references to the table, as it is; None: there is none.
-
-        Raises:
-            ValueError: for a column that is not there, with the nearest names, and for no column.
         """
         from .latex import latex
 
@@ -428,11 +411,7 @@ def results(out: str | Path, *, trust: bool = False) -> Evaluation:
 
 
 def _runs(folder: Path, forms: list[dict[str, Any]], rows: DataFrame, pulls: DataFrame, trust: bool) -> list[Run]:
-    """The runs that these tables hold, by what `Run.describe` has returned for each.
-
-    Raises:
-        ValueError: if the tables hold others.
-    """
+    """The runs that these tables hold, by what `Run.describe` has returned for each."""
     runs, at_row, at_pull = [], 0, 0
     for form in forms:
         for name in ("seconds", "lower_bound"):

@@ -160,11 +160,7 @@ class Run:
         return self.total / max(self.seconds, 1e-9)
 
     def values(self, metric: str) -> NDArray[Any]:
-        """A metric of each episode and cell, (episodes, C): a column, or "error_rate" for the opposite of "correct".
-
-        Raises:
-            ValueError: for an unknown one.
-        """
+        """A metric of each episode and cell, (episodes, C): a column, or "error_rate" for the opposite of "correct"."""
         self.check(metric)
         return ~self.columns["correct"] if metric in ("error_rate", "error") else self.columns[metric]
 
@@ -244,11 +240,7 @@ def within(metric: str, low: Any, high: Any) -> tuple[Any, Any]:
 
 
 def check_metric(problem: str, metric: str) -> None:
-    """Refuse what cannot be shown, compared and drawn on a problem.
-
-    Raises:
-        ValueError: for an unknown metric, with the known ones.
-    """
+    """Refuse what cannot be shown, compared and drawn on a problem."""
     known = ["error_rate", *score_names(problem)[1:], "total_pulls", "correct", "truncated"]
     if metric not in (*known, "error"):
         raise ValueError(f"metric must be one of {', '.join(known)}, got {metric!r}")

@@ -84,9 +84,6 @@ def clopper_pearson(errors: ArrayLike, n: ArrayLike, level: float = 0.95) -> tup
 
     Returns:
         (low, high): two floats, or two arrays of the broadcast shape; low = 0 for no error, high = 1 for errors only.
-
-    Raises:
-        ValueError: counts that are not whole numbers with 0 <= errors <= n, or a level outside (0, 1).
     """
     from scipy.special import betainccinv, betaincinv
 
@@ -113,9 +110,6 @@ def verdict(errors: int, n: int, delta: float, level: float = 0.95, open: int = 
         delta: the promise.
         level: of the limits.
         open: episodes that did not stop by themselves.
-
-    Raises:
-        ValueError: delta outside (0, 1), and what `clopper_pearson` refuses.
     """
     if not 0 < delta < 1:
         raise ValueError(f"delta={delta} must be in (0, 1)")
@@ -131,15 +125,6 @@ def holm(p_values: ArrayLike) -> Floats:
 
     The i-th smallest of m is multiplied by m - i + 1, is at least as large as those below it, and at most 1. Holm,
     Scandinavian Journal of Statistics 6, 1979: it holds however the tests depend on each other.
-
-    Args:
-        p_values: (m,), in [0, 1].
-
-    Returns:
-        (m,), in the same order.
-
-    Raises:
-        ValueError: for numbers beyond [0, 1], and another shape.
     """
     p = np.asarray(p_values, np.float64)
     if p.ndim != 1 or not ((p >= 0) & (p <= 1)).all():
@@ -163,9 +148,6 @@ def mcnemar_midp(only_a: int, only_b: int) -> float:
 
     Returns:
         p in (0, 1]; 1 if there are no such episodes.
-
-    Raises:
-        ValueError: counts that are not whole numbers >= 0.
     """
     from scipy.special import bdtr
 
@@ -192,9 +174,6 @@ def bootstrap_mean(x: ArrayLike, level: float = 0.95, resamples: int = 2000, see
     Returns:
         (low, high): two floats for (n,), two arrays of shape x.shape[1:] otherwise. For equal values NaN, and zero
         width from ALIKE episodes on.
-
-    Raises:
-        ValueError: no episode, a value that is not finite, a level outside (0, 1), resamples < 1.
     """
     tail, rows = _tail(level), _finite("x", x)
     _check_resamples(resamples)
@@ -239,10 +218,6 @@ def paired_difference(
         level: confidence level of the interval, in (0, 1).
         resamples: of the bootstrap, and of the signs, >= 1; the smallest p-value of the latter is 1 / (resamples + 1).
         seed: of the resampling; the same seed gives the same result.
-
-    Raises:
-        ValueError: arrays that are not of shape (n,), of different length or empty, a value that is not finite, a level
-            outside (0, 1), resamples < 1.
     """
     x, y = _finite("a", a), _finite("b", b)
     if x.ndim != 1 or x.shape != y.shape:

@@ -56,9 +56,6 @@ class Evolved(IndexPolicy):
 
     Attributes:
         candidates: the parameters of all candidates, and of their networks, (P, number of names).
-
-    Raises:
-        ValueError: where no parameters are stored for the task, telling how to evolve some.
     """
 
     name, source = "evolved", "this package: an index of 18 parameters and a small network, tuned on random instances"

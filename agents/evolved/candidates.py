@@ -34,9 +34,6 @@ class CommonEpisodes:
 
     Attributes:
         elsewhere: processor time of other processes, in seconds. local: of the environment's problem.
-
-    Raises:
-        ValueError: naming the value and what is allowed.
     """
 
     def __init__(self, env_id: str, kwargs: Mapping[str, Any], episodes: int, jobs: int = 1) -> None:

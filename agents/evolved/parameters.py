@@ -30,11 +30,7 @@ def names_for(task: Task) -> tuple[str, ...]:
 
 
 def read_parameters(task: Task, known: Mapping[str, float]) -> list[float]:
-    """The parameters for a task, in order, of those that a card names; 0 for those that it does not.
-
-    Raises:
-        ValueError: if the card is of tasks that end otherwise.
-    """
+    """The parameters for a task, in order, of those that a card names; 0 for those that it does not."""
     names = names_for(task)
     needed = {PARAMETERS[0], *STOPPING} & set(names)
     if missing := sorted(needed - set(known)):
@@ -44,11 +40,7 @@ def read_parameters(task: Task, known: Mapping[str, float]) -> list[float]:
 
 
 def spelled(keywords: Mapping[str, Any]) -> dict[str, Any]:
-    """Keywords of `evolved` in today's spelling: `genes`, as earlier versions called them, are its `parameters`.
-
-    Raises:
-        ValueError: naming both, where both are given.
-    """
+    """Keywords of `evolved` in today's spelling: `genes`, as earlier versions called them, are its `parameters`."""
     genes, others = keywords.get("genes"), {name: value for name, value in keywords.items() if name != "genes"}
     if genes is None:
         return others
@@ -69,9 +61,6 @@ def told(task: Task, parameters: Any, names: Sequence[str], wanted: int) -> NDAr
         task: to be solved.
         parameters: as a user tells them; None: those that are stored for the task; "start": those of `index_start`.
         names: of all. wanted: how many of them are not weights.
-
-    Raises:
-        ValueError: naming what they are instead, or where none are stored, telling how to evolve some.
     """
     if parameters is None:
         parameters = stored_parameters(task, names)
@@ -90,11 +79,7 @@ def told(task: Task, parameters: Any, names: Sequence[str], wanted: int) -> NDAr
 
 
 def shared_by(candidates: int, E: int) -> int:
-    """How many of E episodes side by side, or of their arms, in a row have the parameters of each candidate.
-
-    Raises:
-        ValueError: where they cannot be shared out evenly.
-    """
+    """How many of E episodes side by side, or of their arms, in a row have the parameters of each candidate."""
     if E % candidates:
         raise ValueError(f"the parameters of {candidates} candidates need a multiple of {candidates} episodes, got {E}")
     return max(E // candidates, 1)

@@ -85,9 +85,6 @@ def search_space(task: Task, local: bool, wanted: Sequence[str] | None) -> Searc
     Args:
         task: how its episodes end decides. local: whether the network of an arm sees that arm alone.
         wanted: names of parameters; None for all with a scale.
-
-    Raises:
-        ValueError: if they are too few, or not all can be searched.
     """
     stops = task.budget is None
     names = [*PARAMETERS, *(STOPPING if stops else ())]

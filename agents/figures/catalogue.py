@@ -23,11 +23,7 @@ FIGURES: dict[str, Figure] = {figure.name: figure for figures in PAPERS.values()
 
 
 def named(name: str) -> Figure:
-    """The figure of this name.
-
-    Raises:
-        ValueError: for an unknown one, with the nearest and all known ones, papers included.
-    """
+    """The figure of this name."""
     if name not in FIGURES:
         raise unknown("figure", name, [*FIGURES, *PAPERS])
     return FIGURES[name]

@@ -89,12 +89,9 @@ class Claim(AnyClaim):
     One of `larger`, `within`, `p_value` and `than` makes it another claim on the same difference.
 
     Attributes:
-        panel: title of the panel.
-        better: the agent whose mean is smaller.
-        worse: the agent whose mean is larger.
+        better: the agent whose mean is smaller. worse: the agent whose mean is larger.
         larger: the claim is the other way round: the mean of `better` is the larger one.
-        since: the claim is about the points from there on.
-        until: the claim is about the points up to there.
+        since, until: the claim is about the points from there on, and up to there.
         within: the claim is that the means differ by at most this, in units of the metric.
         p_value: the claim is that a test at the paper's level, this one, does not distinguish the agents. The verdict
             is the test's, "yes" or "no"; "yes" says that these episodes do not distinguish them, not that they are the
@@ -163,10 +160,7 @@ class Level(AnyClaim):
     """An agent's mean of the panel's metric is at most a value at one point.
 
     Attributes:
-        panel: title of the panel.
-        agent: whose mean it is.
-        value: the limit.
-        x: the point.
+        agent: whose mean it is. value: the limit. x: the point.
         above: the claim is the other way round: the mean is above the value.
         within: the claim is that the mean differs from the value by at most this, in units of the metric.
     """
@@ -207,10 +201,7 @@ class Growth(AnyClaim):
     The exponent is the slope of log mean against log x by least squares; its interval is from resampled episodes.
 
     Attributes:
-        panel: title of the panel.
-        agent: whose mean it is.
-        low: the smallest exponent that the claim allows.
-        high: the largest one.
+        agent: whose mean it is. low, high: the smallest and the largest exponent that the claim allows.
         line: the claim is that the mean grows along a straight line, with any offset. The means are fitted by a
             parabola in x, by least squares. What lies in [low, high] is its slope at the last point over that at the
             first, which is 1 for a line; where a slope is not positive, the mean does not grow.
@@ -236,9 +227,6 @@ class Growth(AnyClaim):
         """One row: the exponent, or the ratio of the slopes, over all points.
 
         There is no interval where the values at a point are all equal in fewer than `ALIKE` episodes.
-
-        Raises:
-            ValueError: for a line through fewer than three points.
         """
         rng, points = np.random.default_rng(0), panel.values(result, self.agent)
         episodes = [values.astype(np.float64) for values in points.values()]
@@ -273,11 +261,8 @@ class Number(AnyClaim):
     """A number without an interval lies in [least, most]: one that the paper prints, or of the pulls of all episodes.
 
     Attributes:
-        panel: title of the panel.
-        told: the claim in words.
-        found: the number, given the panel and its result.
-        least: the smallest number that the claim allows.
-        most: the largest one.
+        told: the claim in words. found: the number, given the panel and its result.
+        least, most: the smallest and the largest number that the claim allows.
         x: the point that is meant; NaN: all of them, or there is none.
     """
 
@@ -361,3 +346,12 @@ class Quote:
     reading: str = ""
     caveat: str = ""
     beside: bool = False
+
+    @classmethod
+    def readings(cls, words: str, *parts: tuple[Any, ...]) -> list[Quote]:
+        """Several quotations of the same words, (name, claims, reading) each; all but the first stand beside it.
+
+        The first may do without a reading.
+        """
+        whole = ((*part, "")[:3] for part in parts)
+        return [cls(name, words, claims, text, beside=i > 0) for i, (name, claims, text) in enumerate(whole)]

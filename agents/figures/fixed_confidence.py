@@ -62,12 +62,8 @@ PANELS = {
         _against_delta("k = 3 of .5 .45 .43 .4", "TopK", {"instance": "garivier2016-1", "k": 3, **EXACT}, TOP),
         _against_delta("k = 3 of a Gaussian ladder", "TopK", {"instance": "jamieson2014-ladder", "k": 3, **EXACT}, TOP),
     ],
-    "Threshold": [
-        _against_delta(".2 .. .8 around .5", "Threshold", {"instance": "tao2019-1"}, THRESHOLD),
-    ],
-    "AllGood": [
-        _against_delta("diverse means, n = 25", "AllGood", {"instance": "mason2020-3a"}, ALL_GOOD),
-    ],
+    "Threshold": [_against_delta(".2 .. .8 around .5", "Threshold", {"instance": "tao2019-1"}, THRESHOLD)],
+    "AllGood": [_against_delta("diverse means, n = 25", "AllGood", {"instance": "mason2020-3a"}, ALL_GOOD)],
 }
 # Kaufmann & Kalyanakrishnan 2013: KL-LUCB needs fewer pulls than LUCB, on Bernoulli arms. Mason et al. 2020: (ST)^2
 # needs fewer than round robin. The others are ours.

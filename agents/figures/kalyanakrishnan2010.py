@@ -158,49 +158,33 @@ MILLIONS = Exact("DIRECT and HALVING", _schedules)
 NSS = _against_pulls("2b: NSS", POLICIES, "normalised_sum", "NSS")
 BY_RANK = _by_rank("2c: pulls by rank", POLICIES)
 
+NARROW = "Bernstein's range 1"
+
+
+def _at_30000(panel: Panel, agent: str, above: bool = False) -> Level:
+    """Whether delta^c is at most .15 after 30,000 samples."""
+    return Level(panel.title, agent, 0.15, 30_000, above)
+
+
 FIGURE_2 = Figure(
     name="kalyanakrishnan2010-figure-2",
     source=f"{SOURCE}, Figure 2",
     panels=[DELTA_C, NSS, BY_RANK, RANGE_1, MILLIONS],
     claims=[
-        Quote(
-            "22000",
+        *Quote.readings(
             "pi_4 takes roughly 22,000 pulls to deliver the PAC guarantee",
-            [Level(DELTA_C.title, ADAPT, 0.15, 22_000)],
+            ("22000", [Level(DELTA_C.title, ADAPT, 0.15, 22_000)]),
+            ("22000-range-1", [Level(RANGE_1.title, ADAPT, 0.15, 22_000)], NARROW),
         ),
-        Quote(
-            "22000-range-1",
-            "pi_4 takes roughly 22,000 pulls to deliver the PAC guarantee",
-            [Level(RANGE_1.title, ADAPT, 0.15, 22_000)],
-            "Bernstein's range 1",
-            beside=True,
-        ),
-        Quote(
-            "only",
+        *Quote.readings(
             "only pi_4 is able to achieve the desired threshold of .15 within the 30,000 samples",
-            [
-                Level(DELTA_C.title, ADAPT, 0.15, 30_000),
-                *(Level(DELTA_C.title, name, 0.15, 30_000, above=True) for name in (PI1, PI2, PI3)),
-            ],
+            ("only", [_at_30000(DELTA_C, ADAPT), *(_at_30000(DELTA_C, name, above=True) for name in (PI1, PI2, PI3))]),
+            ("only-range-1", [_at_30000(RANGE_1, ADAPT), _at_30000(RANGE_1, PI3, above=True)], NARROW),
         ),
-        Quote(
-            "only-range-1",
-            "only pi_4 is able to achieve the desired threshold of .15 within the 30,000 samples",
-            [Level(RANGE_1.title, ADAPT, 0.15, 30_000), Level(RANGE_1.title, PI3, 0.15, 30_000, above=True)],
-            "Bernstein's range 1",
-            beside=True,
-        ),
-        Quote(
-            "order",
+        *Quote.readings(
             "the order among the policies is consistent with our expectation",
-            [Claim(DELTA_C.title, *pair) for pair in ((ADAPT, PI3), (PI3, PI2), (PI2, PI1))],
-        ),
-        Quote(
-            "order-range-1",
-            "the order among the policies is consistent with our expectation",
-            [Claim(RANGE_1.title, ADAPT, PI3)],
-            "Bernstein's range 1",
-            beside=True,
+            ("order", [Claim(DELTA_C.title, *pair) for pair in ((ADAPT, PI3), (PI3, PI2), (PI2, PI1))]),
+            ("order-range-1", [Claim(RANGE_1.title, ADAPT, PI3)], NARROW),
         ),
         Quote(
             "millions",

@@ -12,11 +12,10 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
-from numpy.typing import NDArray
 
 from .claims import Claim, Found, Level, Number, Quote, last, printed, ratio
 from .figure import Figure, Values, alike
-from .panels import Exact, Numbers, Panel, bars
+from .panels import Exact, Numbers, Panel, bars, log_rates
 
 __all__ = ["FIGURES"]
 
@@ -45,11 +44,6 @@ ONE_HARD, THREE_HARD, NORM, WRITTEN, GAUSSIAN, POOLED, COMMON = BESIDE
 ONE, TWO, THREE, FOUR, FIVE, DOSES, CROWD = PAPER
 
 
-def log_failures(rate: NDArray[np.float64], K: int) -> NDArray[np.float64]:
-    """Natural logarithm; NaN, a gap in the line, where nothing failed."""
-    return np.log(np.where(rate > 0, rate, np.nan))
-
-
 PANELS = [
     Panel(
         title,
@@ -66,7 +60,7 @@ PANELS = [
 ]
 
 SYNTHETIC = (ONE, TWO, THREE, FOUR, FIVE)
-CHOSEN = ("MD-APT", "MD-UCBE[10]")
+CHOSEN, OURS = ("MD-APT", "MD-UCBE[10]"), ("MD-APT", "MD-SAR")
 SLIGHTLY = 0.1  # the largest difference of failure probabilities that is called slight
 
 
@@ -135,24 +129,11 @@ FIGURE_1_7 = Figure(
     source="Katz-Samuels & Scott, ICML 2018, Figures 1 to 7",
     panels=[*PANELS, WORKERS],
     claims=[
-        Quote(
-            "apt-better",
+        *Quote.readings(
             "MD-APT performs better than MD-SAR in experiments 1, 4, and 5",
-            [Claim(title, "MD-APT", "MD-SAR") for title in (ONE, FOUR, FIVE)],
-        ),
-        Quote(
-            "apt-better-norm-1",
-            "MD-APT performs better than MD-SAR in experiments 1, 4, and 5",
-            [Claim(NORM, "MD-APT", "MD-SAR")],
-            "experiment 4 on rows of norm 1",
-            beside=True,
-        ),
-        Quote(
-            "apt-better-as-written",
-            "MD-APT performs better than MD-SAR in experiments 1, 4, and 5",
-            [Claim(WRITTEN, "MD-APT", "MD-SAR")],
-            "experiment 5 on rows as written",
-            beside=True,
+            ("apt-better", [Claim(title, "MD-APT", "MD-SAR") for title in (ONE, FOUR, FIVE)]),
+            ("apt-better-norm-1", [Claim(NORM, "MD-APT", "MD-SAR")], "experiment 4 on rows of norm 1"),
+            ("apt-better-as-written", [Claim(WRITTEN, "MD-APT", "MD-SAR")], "experiment 5 on rows as written"),
         ),
         Quote(
             "apt-worse-2",
@@ -166,18 +147,15 @@ FIGURE_1_7 = Figure(
             [Claim(THREE, "MD-SAR", "MD-APT")],
             "experiment 3",
         ),
-        Quote(
-            "apt-worse-3-tolerance-0",
+        *Quote.readings(
             "we observe a similar phenomenon in a variant of experiment 3 where we set epsilon = 0",
-            [ratio(THREE_HARD, TWICE, _most("MD-APT", 4), _most("MD-SAR", 4), 2, x=2000)],
-            "experiment 3 with tolerance 0: MD-APT pulls arm 4, the nearest to the boundary, twice as often as MD-SAR",
-        ),
-        Quote(
-            "apt-worse-3-tolerance-0-errors",
-            "we observe a similar phenomenon in a variant of experiment 3 where we set epsilon = 0",
-            [Claim(THREE_HARD, "MD-SAR", "MD-APT")],
-            "read as: MD-SAR is ahead",
-            beside=True,
+            (
+                "apt-worse-3-tolerance-0",
+                [ratio(THREE_HARD, TWICE, _most("MD-APT", 4), _most("MD-SAR", 4), 2, x=2000)],
+                "experiment 3 with tolerance 0: MD-APT pulls arm 4, the nearest to the boundary, twice as often as "
+                "MD-SAR",
+            ),
+            ("apt-worse-3-tolerance-0-errors", [Claim(THREE_HARD, "MD-SAR", "MD-APT")], "read as: MD-SAR is ahead"),
         ),
         Quote(
             "spreads",
@@ -256,17 +234,10 @@ FIGURE_1_7 = Figure(
             "MD-UCBE[.1] does not explore enough; it never makes progress in solving the problems",
             [Claim(title, "UA", "MD-UCBE[.1]") for title in SYNTHETIC],
         ),
-        Quote(
-            "ua",
+        *Quote.readings(
             "MD-SAR and MD-APT tend to perform dramatically better than UA",
-            [Claim(title, name, "UA") for title in PAPER for name in ("MD-APT", "MD-SAR")],
-        ),
-        Quote(
-            "ua-as-written",
-            "MD-SAR and MD-APT tend to perform dramatically better than UA",
-            [Claim(WRITTEN, name, "UA") for name in ("MD-APT", "MD-SAR")],
-            "experiment 5 on rows as written",
-            beside=True,
+            ("ua", [Claim(title, name, "UA") for title in PAPER for name in OURS]),
+            ("ua-as-written", [Claim(WRITTEN, name, "UA") for name in OURS], "experiment 5 on rows as written"),
         ),
         Quote(
             "doses",
@@ -294,9 +265,7 @@ FIGURE_1_7 = Figure(
             "until-3000", "until roughly time step 3000, MD-APT and MD-UCBE[10] perform the best", _until_3000(CROWD)
         ),
         Quote(
-            "after-3000",
-            "afterwards, MD-SAR does substantially better than MD-APT and MD-UCBE[10]",
-            _after_3000(CROWD),
+            "after-3000", "afterwards, MD-SAR does substantially better than MD-APT and MD-UCBE[10]", _after_3000(CROWD)
         ),
         Quote(
             "marginally",
@@ -322,20 +291,13 @@ FIGURE_1_7 = Figure(
                 ),
             )
         ),
-        Quote(
-            "gaussian",
+        *Quote.readings(
             "we simulate each arm as a Gaussian distribution; the results are very similar",
-            [*_until_3000(GAUSSIAN), *_after_3000(GAUSSIAN)],
-        ),
-        Quote(
-            "gaussian-pooled",
-            "we simulate each arm as a Gaussian distribution; the results are very similar",
-            [*_until_3000(POOLED), *_after_3000(POOLED)],
-            POOLED,
-            beside=True,
+            ("gaussian", [*_until_3000(GAUSSIAN), *_after_3000(GAUSSIAN)]),
+            ("gaussian-pooled", [*_until_3000(POOLED), *_after_3000(POOLED)], POOLED),
         ),
     ],
-    transform=log_failures,
+    transform=log_rates,
     values=[
         Values({panel.title: (panel.budgets[-1],) for panel in PANELS}, "failures at the full budget", ".1%"),
         Values({title: (2800, 3600, 4000) for title in (CROWD, GAUSSIAN, POOLED, COMMON)}, "failures, crowd", ".1%"),

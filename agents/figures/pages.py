@@ -101,12 +101,7 @@ def counts_of(row: Any) -> list[int]:
 
 
 def claims_text(figure: Figure, table: pd.DataFrame) -> str:
-    """Every quotation of a figure with its verdict, and the claims that test it.
-
-    Args:
-        figure: the figure.
-        table: its verdicts, as their file holds them.
-    """
+    """Every quotation of a figure with its verdict, and the claims that test it."""
     lines = [f"(claims-{figure.name})=", ""]
     if table.empty:
         return "\n".join([*lines, "The paper claims nothing of this figure that could be tested.", ""])
@@ -138,24 +133,14 @@ def _episodes_told(table: pd.DataFrame) -> str:
 
 
 def values_text(tables: Sequence[Values], points: pd.DataFrame) -> str:
-    """The tables of numbers of a figure.
-
-    Args:
-        tables: what is shown.
-        points: the points of its panels, as their file holds them.
-    """
+    """The tables of numbers of a figure."""
     made = (values_table(one, points) for one in tables)
     lines = ([_row(head), "|" + "---|" * len(head), *map(_row, body)] for head, body in made)
     return "\n".join("\n".join(some) + "\n" for some in lines)
 
 
 def values_table(values: Values, points: pd.DataFrame) -> tuple[list[str], list[list[str]]]:
-    """The heads of the columns, and the rows, of a table of numbers.
-
-    Args:
-        values: what is shown.
-        points: the points of the figure's panels, as their file holds them.
-    """
+    """The heads of the columns, and the rows, of a table of numbers."""
     shown = points[points["panel"].isin(list(values.at))]
     agents = list(values.agents) or list(dict.fromkeys(shown["agent"]))
     column = "drawn" if values.drawn else "mean"
@@ -188,11 +173,7 @@ def values_table(values: Values, points: pd.DataFrame) -> tuple[list[str], list[
 
 
 def claims_for_terminal(parts: Sequence[tuple[Figure, pd.DataFrame]]) -> str:
-    """One table of all claims of one or several figures, each under the sentence of the paper that it tests.
-
-    Args:
-        parts: the figures, each with its verdicts.
-    """
+    """One table of all claims of one or several figures, each under the sentence of the paper that it tests."""
     rows: list[list[str]] = []
     before: dict[int, list[str]] = {}  # what stands before each row
     for figure, table in parts:
@@ -237,11 +218,7 @@ def summary(tables: Mapping[str, pd.DataFrame], sentences: pd.DataFrame) -> str:
 
 
 def overview(tables: Mapping[str, pd.DataFrame], sentences: pd.DataFrame) -> str:
-    """What reproduces: every quotation with its verdict, what is not testable, then what no paper says.
-
-    Args:
-        tables, sentences: as for `summary`.
-    """
+    """What reproduces: every quotation with its verdict, what is not testable, then what no paper says."""
     found, lines, beside = _by_name(tables), [], []
     head = _row(("figure", "the paper", "verdict", "without correction", "episodes / trials")), "|---" * 5 + "|"
     for paper, figures in PAPERS.items():
@@ -308,11 +285,7 @@ def _trials(number: float) -> str:
 
 
 def check_docs(docs: Path) -> Path:
-    """The folder of the documentation.
-
-    Raises:
-        ValueError: for one that is none.
-    """
+    """The folder of the documentation."""
     if not (docs / "figures").is_dir() or not (docs / "conf.py").is_file():
         raise ValueError(f"{docs} is not the folder of the documentation, which has conf.py and figures/")
     return docs

@@ -36,6 +36,7 @@ __all__ = [
     "Swept",
     "Transform",
     "bars",
+    "log_rates",
     "unchanged",
 ]
 
@@ -45,6 +46,11 @@ Transform = Callable[[NDArray[np.float64], int], NDArray[np.float64]]
 def unchanged(mean: NDArray[np.float64], K: int) -> NDArray[np.float64]:
     """The transform that leaves all as it is."""
     return mean
+
+
+def log_rates(rate: NDArray[np.float64], K: int) -> NDArray[np.float64]:
+    """Natural logarithm; NaN, a gap in the line, where nothing failed."""
+    return np.log(np.where(rate > 0, rate, np.nan))
 
 
 @dataclass(frozen=True)
@@ -152,15 +158,9 @@ class Lines(AnyPanel[R]):
         plain = self.series(result, level, unchanged, order)
         changed = plain if transform is unchanged else self.series(result, level, transform, order)
         return [
-            {
-                "agent": one.agent,
-                "x": float(x),
-                "episodes": one.episodes,
-                "mean": float(one.mean[i]),
-                "low": float(one.low[i]),
-                "high": float(one.high[i]),
-                "drawn": float(other.mean[i]),
-            }
+            {"agent": one.agent, "x": float(x), "episodes": one.episodes}
+            | {name: float(getattr(one, name)[i]) for name in ("mean", "low", "high")}
+            | {"drawn": float(other.mean[i])}
             for one, other in zip(plain, changed, strict=True)
             for i, x in enumerate(self.places if one.x is None else one.x)
         ]
@@ -175,14 +175,8 @@ class Panel(Lines[Evaluation]):
     """Several agents on one environment, a metric against the number of pulls.
 
     Attributes:
-        title: a name that is unique in the figure.
-        env_id: the environment.
-        env_kwargs: keyword arguments of the environment.
-        budgets: numbers of pulls.
-        agents: {label: name of the agent}.
-        episodes: runs per point.
-        metric: what is drawn.
-        label: of the axis of values.
+        env_id, env_kwargs: of the environment. budgets: numbers of pulls. agents: {label: name of the agent}.
+        episodes: runs per point. metric: what is drawn. label: of the axis of values.
         at: whether the numbers of pulls are checkpoints of one run rather than budgets of several runs.
         trials: runs per point in the paper; None: as many as `episodes`; NaN: it does not say.
     """
@@ -253,11 +247,7 @@ class Allocation(Panel):
 
 @dataclass(eq=False)
 class Swept:
-    """Evaluations of the same agents on environments that differ in one value.
-
-    Attributes:
-        evaluations: by that value.
-    """
+    """Evaluations of the same agents on environments that differ in one value."""
 
     evaluations: dict[float, Evaluation]
 
@@ -277,14 +267,8 @@ class Sweep(Lines[Swept]):
     """Several agents, a metric at the end of the episode against a value in which the environments differ.
 
     Attributes:
-        title: a name that is unique in the figure.
-        env_id: the environment.
-        sweep: {value: keyword arguments of the environment}.
-        agents: {label: name of the agent}.
-        episodes: runs per point.
-        metric: what is drawn.
-        label: of the axis of the metric.
-        xlabel: of the axis of the value.
+        env_id, agents, episodes, metric, label, trials: as of `Panel`.
+        sweep: {value: keyword arguments of the environment}. xlabel: of the axis of the value.
         log: whether the axis of the metric is logarithmic.
         over_bound: whether the means are drawn as multiples of the lower bound on pulls, which each environment has.
         budgets: {value: equally spaced budgets, up to where the metric is 0}: the metric is then the area below its
@@ -293,7 +277,6 @@ class Sweep(Lines[Swept]):
             of each environment, as it is.
         rival: label of an agent whose metric less that of each other agent is drawn; with budgets these are the pulls
             by which the others are ahead. "": the metric is drawn.
-        trials: runs per point in the paper; None: as many as `episodes`; NaN: it does not say.
     """
 
     title: str
@@ -344,21 +327,11 @@ class Sweep(Lines[Swept]):
                 columns[one.agent].append(one)
         unit = np.array([one.runs[0].lower_bound for one in result.evaluations.values()]) if self.over_bound else 1.0
 
-        def joined(name: str, parts: list[Series]) -> NDArray[np.float64]:
-            values: NDArray[np.float64] = np.concatenate([getattr(one, name) for one in parts]) / unit
-            return values
+        def joined(parts: list[Series]) -> dict[str, Any]:
+            names = ("mean", "low", "high", "floor")
+            return {name: np.concatenate([getattr(one, name) for one in parts]) / unit for name in names}
 
-        return [
-            replace(
-                parts[0],
-                x=x,
-                mean=joined("mean", parts),
-                low=joined("low", parts),
-                high=joined("high", parts),
-                floor=joined("floor", parts),
-            )
-            for parts in columns.values()
-        ]
+        return [replace(parts[0], x=x, **joined(parts)) for parts in columns.values()]
 
     def _leads(self, result: Swept, level: float, order: Sequence[str], x: NDArray[np.float64]) -> list[Series]:
         """The mean by which each agent is ahead of the rival, at each value (P,)."""
@@ -413,9 +386,7 @@ class Exact(AnyPanel[Numbers]):
     """Numbers without chance: of a schedule, of a file, of a single episode, whatever number of episodes is wanted.
 
     Attributes:
-        title: a name that is unique in the figure.
         find: finds the numbers, given the root seed.
-        agents: labels of the agents that are drawn.
     """
 
     title: str

@@ -89,9 +89,6 @@ class Reproduction:
 
         Returns:
             A Matplotlib figure that belongs to no window.
-
-        Raises:
-            ValueError: for an unknown suffix.
         """
         from matplotlib.figure import Figure
 
@@ -140,14 +137,7 @@ class Reproduction:
         return folder
 
     def save_docs(self, docs: str | Path) -> Path:
-        """Write what the documentation shows of the figure, and its overview of all figures; returns the folder.
-
-        Args:
-            docs: the folder of the documentation.
-
-        Raises:
-            ValueError: if it is not that.
-        """
+        """Write what the documentation shows of the figure, and its overview of all figures; returns the folder."""
         folder = pages.check_docs(Path(docs)) / "figures" / self.figure.name
         folder.mkdir(exist_ok=True)
         for name, write in self._files().items():

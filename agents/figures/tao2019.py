@@ -11,11 +11,10 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .claims import Claim, Number, Quote, last, ratio
 from .figure import Figure, Values, alike
-from .panels import Panel, Sweep
+from .panels import Panel, Sweep, log_rates
 
 __all__ = ["FIGURES"]
 
@@ -119,20 +118,15 @@ FIGURE_1 = Figure(
             ],
             "at the largest budget where no difference is claimed",
         ),
-        Quote(
-            "noticeable",
+        *Quote.readings(
             "In Setup 2 and 3, where ambiguous arms close to the threshold are presented, the performance difference "
             "between LSA and other methods is more noticeable",
-            noticeable("smallest", min),
-            "the smallest over the others of ln(regret / LSA's) at the largest budget",
-        ),
-        Quote(
-            "noticeable-median",
-            "In Setup 2 and 3, where ambiguous arms close to the threshold are presented, the performance difference "
-            "between LSA and other methods is more noticeable",
-            noticeable("median", np.median),
-            "the median over the others",
-            beside=True,
+            (
+                "noticeable",
+                noticeable("smallest", min),
+                "the smallest over the others of ln(regret / LSA's) at the largest budget",
+            ),
+            ("noticeable-median", noticeable("median", np.median), "the median over the others"),
         ),
         Quote(
             "all-setups",
@@ -168,11 +162,6 @@ FIGURE_1 = Figure(
 )
 
 # --- appendix --------------------------------------------------------------------------------------------------------
-
-
-def log_rates(rate: NDArray[np.float64], K: int) -> NDArray[np.float64]:
-    """Natural logarithm; NaN, a gap in the line, where nothing failed."""
-    return np.log(np.where(rate > 0, rate, np.nan))
 
 
 # Simple regret: "the probability that at least one of the arms is incorrectly labeled", that is the error rate with

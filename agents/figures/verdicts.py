@@ -85,12 +85,7 @@ def verdicts(figure: Figure, results: Mapping[str, Result], level: float = 0.95)
 
 
 def compared(figure: Figure, table: pd.DataFrame) -> int:
-    """The number of comparisons of a figure: claims by intervals at their points, each counted once.
-
-    Args:
-        figure: its claims.
-        table: its verdicts.
-    """
+    """The number of comparisons of a figure: claims by intervals at their points, each counted once."""
     widened = {(one.panel, one.text) for quote in figure.quotes for one in quote.claims if one.widened}
     keys = table[["panel", "claim", "x"]].drop_duplicates().itertuples(index=False, name=None)
     return sum((panel, claim) in widened for panel, claim, _ in keys)

@@ -42,12 +42,7 @@ class Algorithm:
         return [name for name in inspect.signature(self.classes()[0]).parameters if name not in own and name[0] != "_"]
 
     def check(self, name: str, given: Mapping[str, Any]) -> None:
-        """Refuse hyperparameters that SB3's class does not take, or not with these values; `name`: of the algorithm.
-
-        Raises:
-            ValueError: naming the first one that is unknown, and the nearest that are known; or the value, and what is
-                allowed.
-        """
+        """Refuse hyperparameters that SB3's class does not take, or not with these values; `name`: of the algorithm."""
         known = self.hyperparameters()
         if surplus := sorted(set(given) - set(known)):
             raise unknown(f"hyperparameter of {name}", surplus[0], known)

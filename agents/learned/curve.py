@@ -12,11 +12,7 @@ __all__ = ["draw_curve"]
 
 
 def draw_curve(card: Mapping[str, Any], path: Path) -> None:
-    """Draw the mean return of each checkpoint on the held-out episodes, beside the reference agents on other episodes.
-
-    Args:
-        card: of the training. path: of the picture; one that is there is overwritten.
-    """
+    """Draw the mean return of each checkpoint on the held-out episodes, beside reference agents on other episodes."""
     from matplotlib.figure import Figure
 
     rows, result = card["checkpoints"], card["result"]["agents"]

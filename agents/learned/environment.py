@@ -91,9 +91,6 @@ def training_environment(
     Args:
         env_id, given: of the environment; `FORMS` among the keywords are kept. pulls_per_action: see `NativeVecEnv`.
         ranked: whether arms are to be ranked, where nothing is given.
-
-    Raises:
-        ValueError: naming the value and what is allowed.
     """
     if "actions" in given:
         raise ValueError("train chooses 'actions' itself; take it out of env_kwargs")

@@ -64,9 +64,6 @@ def as_features(name: str, observation: Any, form: str = "features") -> None:
 
     Args:
         name, form: of the agent that is to read the observation.
-
-    Raises:
-        ValueError: for a dict, naming the form that is wanted.
     """
     if isinstance(observation, Mapping) and form in ("features", "belief"):
         width = f"K * {len(FEATURES)}" if form == "features" else "4 * K + 1"
@@ -86,11 +83,7 @@ def _axes_of(observation: Any) -> int:
 
 
 def _numbers_of(observation: Any) -> NDArray[np.float32]:
-    """An observation as an array.
-
-    Raises:
-        ValueError: for what is none, or holds numbers that are not finite.
-    """
+    """An observation as an array."""
     try:
         x = np.asarray(observation, np.float32)
     except (TypeError, ValueError) as error:
@@ -150,10 +143,6 @@ class Trained:
 
         Returns:
             The arms (E,), or (), K to stop; and the state, None but of recurrent policies.
-
-        Raises:
-            ValueError: for a dict of statistics, for an observation of another shape, and for numbers that are not
-                finite.
         """
         as_features(self.name, observation, self.observation)
         x = observation if isinstance(observation, Mapping) else _numbers_of(observation)
@@ -167,11 +156,7 @@ class Trained:
         return action, state
 
     def _check_arms(self, observation: Any) -> None:
-        """Refuse features, or beliefs, of another number of arms than the policy was trained with.
-
-        Raises:
-            ValueError: naming both numbers.
-        """
+        """Refuse features, or beliefs, of another number of arms than the policy was trained with."""
         F = 4 if self.observation == "belief" else len(FEATURES)
         trained = getattr(getattr(self.model, "observation_space", None), "shape", None)
         if not trained:  # of a network that takes any number
@@ -235,9 +220,6 @@ class Repeated:
 
         Returns:
             The arms (E,); and the state: the arms (E,) and how often each is still to be pulled (E,).
-
-        Raises:
-            ValueError: for a dict of statistics, and for an observation of another shape.
         """
         as_features("a learned agent", observation, self.observation)
         arms, left = (
@@ -321,11 +303,7 @@ def load(path: str | Path, env_or_task: Any = None, *, trust: bool = False) -> T
 
 
 def _plain(archive: Archive, card: Mapping[str, Any], arms: int | None, trust: bool) -> Any:
-    """The model in a file whose weights are plain; arms: see `Archive.model`.
-
-    Raises:
-        ValueError: if it holds none, or if its network is that of another version.
-    """
+    """The model in a file whose weights are plain; arms: see `Archive.model`."""
     try:
         return archive.model(arms)
     except NotPlainError as error:
@@ -351,9 +329,6 @@ def _unpickled(archive: Archive, card: Mapping[str, Any], arms: int | None) -> A
         archive: the file.
         card: its card, or empty.
         arms: the number of arms that it is to run on; None: as in the file.
-
-    Raises:
-        ValueError: if it holds no model of this class, or if the classes that it names are not there.
     """
     file, own = archive.path, None
     if arms is not None:
@@ -377,11 +352,7 @@ def _unpickled(archive: Archive, card: Mapping[str, Any], arms: int | None) -> A
 
 @contextmanager
 def _no_model(file: Path) -> Iterator[None]:
-    """Around all that makes a model of a file: what goes wrong there is reported as a fault of the file.
-
-    Raises:
-        ValueError: naming the file. ImportError: where a package is missing. OSError: from the disk.
-    """
+    """Around all that makes a model of a file: what goes wrong there is reported as a fault of the file."""
     try:
         yield
     except ImportError:

@@ -136,11 +136,7 @@ class Archive:
         return ""
 
     def space(self) -> tuple[int, tuple[int, ...]]:
-        """The number of actions, and the shape of the observations, read from text.
-
-        Raises:
-            ValueError: if it does not.
-        """
+        """The number of actions, and the shape of the observations, read from text."""
         actions, shape = self.data.get("action_space"), self.data.get("observation_space")
         try:
             count = int(actions["n"])  # type: ignore[index]
@@ -152,11 +148,7 @@ class Archive:
         return count, sizes
 
     def spaces(self, arms: int | None = None) -> tuple[spaces.Box, spaces.Discrete]:
-        """The spaces of observations and actions of a model; arms: as of `model`.
-
-        Raises:
-            ValueError: for other arms than it was trained with, where it reads neither beliefs nor features.
-        """
+        """The spaces of observations and actions of a model; arms: as of `model`."""
         count, shape = self.space()
         if arms is None:
             return spaces.Box(-1.0, 1.0, shape, np.float32), spaces.Discrete(count)
@@ -246,14 +238,7 @@ def network_told(policy_kwargs: Any) -> dict[str, Any] | None:
 
 
 def check_network(asked: Any, weights: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of a network from a file, checked: it is no larger than its weights, whatever a damaged file says.
-
-    Args:
-        asked: the arguments by name. weights: arrays or tensors, by name.
-
-    Raises:
-        ValueError: naming the argument and what is allowed.
-    """
+    """The arguments of a network from a file, checked: it is no larger than its weights, in a damaged file too."""
     if not isinstance(asked, Mapping):
         raise ValueError(f"the arguments of its network must be an object, got {asked!r:.80}")
     found = dict(asked)
@@ -273,14 +258,7 @@ def check_network(asked: Any, weights: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check_finite(weights: Any) -> None:
-    """Refuse weights that are no real numbers, or not finite: a policy of such ones decides nothing.
-
-    Args:
-        weights: tensors or arrays, by name.
-
-    Raises:
-        ValueError: naming one.
-    """
+    """Refuse weights that are no real numbers, or not finite: a policy of such ones decides nothing."""
     if not isinstance(weights, Mapping):
         raise ValueError(f"its weights must be arrays by name, got {type(weights).__name__}")
     for name, one in weights.items():

@@ -64,9 +64,6 @@ def roots_of(seed: int) -> dict[str, int]:
     """The root seeds of a training: of the episodes to learn on, to choose a checkpoint by, and to judge it by.
 
     They are words of 63 bits, so that they are none that anybody would type.
-
-    Raises:
-        ValueError: for what is no seed.
     """
     words = np.random.SeedSequence(root_number(seed)).generate_state(6, np.uint64)[3:] >> np.uint64(1)
     return dict(zip(("learning", "choosing", "judging"), map(int, words), strict=True))
@@ -86,11 +83,7 @@ def make_plan(
     held_out: int,
     hyperparameters: Mapping[str, Any],
 ) -> Plan:
-    """The plan that the arguments of `train` ask for, after all checks that can be made before a run.
-
-    Raises:
-        ValueError: naming the value and what is allowed.
-    """
+    """The plan that the arguments of `train` ask for, after all checks that can be made before a run."""
     if algorithm not in ALGORITHMS:
         raise unknown("algorithm", str(algorithm), ALGORITHMS)
     env_id = environment_id(env_id)
@@ -109,12 +102,7 @@ def make_plan(
     roots = roots_of(seed)
     environment = training_environment(env_id, kwargs, pulls_per_action, ranked=not row.equivariant)
     settings = row.settings(environment, num_envs, hyperparameters)
-    own = {
-        "num_envs": num_envs,
-        "pulls_per_action": pulls_per_action,
-        "checkpoints": checkpoints,
-        "held_out": held_out,
-    }
+    own = {"num_envs": num_envs, "pulls_per_action": pulls_per_action, "checkpoints": checkpoints, "held_out": held_out}
     return Plan(
         algorithm=algorithm,
         env_id=env_id,

@@ -134,9 +134,6 @@ class Equivariant(_Base):
 
     Args:
         *args, **kwargs: of the policy class. hidden: width of the layers, from 1 to 4096.
-
-    Raises:
-        ValueError: for another width, and for spaces that are neither.
     """
 
     any_arms = True  # it runs with any number of arms

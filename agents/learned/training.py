@@ -150,10 +150,8 @@ def train(
         chosen = callback.keep_best()
         result = report(plan.environment, Trained(model), Trained(start), 2 * plan.held_out, plan.roots["judging"])
     rate = plan.settings["learning_rate"]
-    model.learning_rate, model.lr_schedule = (
-        rate,
-        FloatSchedule(rate),
-    )  # the falling one would be pickled with its clock
+    # The falling one would be pickled with its clock.
+    model.learning_rate, model.lr_schedule = rate, FloatSchedule(rate)
     trained = Trained(model, _card(plan, chosen, result, callback.clock))
     if out is not None:
         draw_curve(trained.card, trained.save(out).with_suffix(".png"))

@@ -38,9 +38,6 @@ class NativeVecEnv(VecEnv):
         envs: a vector environment of N slots, with `actions="arm"` and autoreset DISABLED.
         pulls_per_action: how often each action is repeated, >= 1.
         reward_scale: factor of all rewards, > 0.
-
-    Raises:
-        ValueError: naming the value and what is allowed.
     """
 
     def __init__(self, envs: PureExplorationVectorEnv, *, pulls_per_action: int = 1, reward_scale: float = 1.0) -> None:
@@ -79,20 +76,13 @@ class NativeVecEnv(VecEnv):
 
         Returns:
             The root, once for each slot.
-
-        Raises:
-            ValueError: for what is no seed.
         """
         root = fresh_root() if seed is None else root_number(seed)
         self._root = root
         return [root] * self.num_envs
 
     def set_options(self, options: Any = None) -> None:
-        """Refuse all options: the numbers of the episodes follow from the root seed.
-
-        Raises:
-            ValueError: for anything but None and {}.
-        """
+        """Refuse all options: the numbers of the episodes follow from the root seed."""
         if options and any(options):
             raise ValueError(f"NativeVecEnv takes no reset options, got {options!r}")
 
@@ -189,12 +179,7 @@ class NativeVecEnv(VecEnv):
 
 
 def make_vec_env(
-    env_id: str,
-    num_envs: int,
-    *,
-    pulls_per_action: int = 1,
-    reward_scale: float = 1.0,
-    **env_kwargs: Any,
+    env_id: str, num_envs: int, *, pulls_per_action: int = 1, reward_scale: float = 1.0, **env_kwargs: Any
 ) -> NativeVecEnv:
     """A registered environment as an SB3 VecEnv.
 
@@ -203,9 +188,6 @@ def make_vec_env(
         num_envs: the number of slots, N.
         pulls_per_action, reward_scale: see `NativeVecEnv`.
         **env_kwargs: of the environment; SB3's policies want `observation="features"` in most cases.
-
-    Raises:
-        ValueError: naming the value and what is allowed, and for an environment that is not of `bandit_envs`.
     """
     env_id = environment_id(env_id)
     envs: Any = gym.make_vec(env_id, num_envs=num_envs, autoreset_mode=AutoresetMode.DISABLED, **env_kwargs)

@@ -27,11 +27,7 @@ __all__ = ["PolicyOnly", "load_stored", "store"]
 
 
 class PolicyOnly:
-    """A policy without the algorithm that trained it; it has what `Trained` needs of a model of SB3.
-
-    Args:
-        policy: the policy. name: of the algorithm.
-    """
+    """A policy without the algorithm that trained it; it has what `Trained` needs of a model of SB3."""
 
     def __init__(self, policy: EquivariantPolicy, name: str) -> None:
         self.policy, self.name = policy, name
@@ -49,9 +45,6 @@ def load_stored(name: str, task: Task) -> Trained:
     Args:
         name: of the algorithm, "ppo".
         task: gives the problem, and whether there is a budget.
-
-    Raises:
-        ValueError: if there is none, saying how to train one, or if it is of another format.
     """
     card, weights = stored_weights(name, task)
     path = card_path(name, task)
@@ -67,14 +60,7 @@ def load_stored(name: str, task: Task) -> Trained:
 
 
 def store(trained: Trained, path: str | Path) -> Path:
-    """Write the weights `<path>.npz`, and the card with the arguments of the network `<path>.json`.
-
-    Returns:
-        The path of the weights.
-
-    Raises:
-        ValueError: for a policy that is not equivariant.
-    """
+    """Write the weights `<path>.npz`, and the card with the arguments of the network `<path>.json`."""
     policy = trained.model.policy
     if not isinstance(policy, Equivariant):
         raise ValueError(f"only equivariant policies are stored, got {type(policy).__name__}")

@@ -71,11 +71,7 @@ def _described(name: str, stem: str) -> str:
 
 
 def stored_card(name: str, task: Task) -> dict[str, Any]:
-    """The card of the stored model.
-
-    Raises:
-        ValueError: if there is none, saying how to train one.
-    """
+    """The card of the stored model."""
     path = card_path(name, task)
     if not path.is_file():
         kind = PROBLEMS.find(task.problem)
@@ -91,11 +87,7 @@ def stored_card(name: str, task: Task) -> dict[str, Any]:
 
 
 def _instead(name: str, problem: str, task: Task) -> str:
-    """What to do where no model of this name is stored: the training that loses least, which is that of `evolved`.
-
-    Args:
-        name: of the model. problem: as the command line takes it. task: what it is to solve.
-    """
+    """What to do where no model of this name is stored: the training that loses least, which is that of `evolved`."""
     if by_certificate(task):
         return "the agent evidence needs none"
     if name != "evolved" and card_path("evolved", task).is_file():
@@ -108,11 +100,7 @@ def _instead(name: str, problem: str, task: Task) -> str:
 
 
 def stored_weights(name: str, task: Task) -> tuple[dict[str, Any], dict[str, NDArray[np.float32]]]:
-    """The card of the stored network, and its weights by name: numbers only, no pickles.
-
-    Raises:
-        ValueError: if there is none, saying how to train one.
-    """
+    """The card of the stored network, and its weights by name: numbers only, no pickles."""
     card, path = stored_card(name, task), card_path(name, task).with_suffix(".npz")
     with reading(path), path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
         return card, dict(archive)

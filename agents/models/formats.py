@@ -56,9 +56,6 @@ def check_format(file: Any, found: Any, card: Mapping[str, Any]) -> None:
         file: its path, for the message.
         found: the number in the file, or None.
         card: the model's card, or empty.
-
-    Raises:
-        ValueError: naming the file and both formats, and saying what to do.
     """
     if (1 if found is None else found) != FORMAT:
         raise ValueError(f"{file} has format {found!s:.80}; this version reads format {FORMAT}: {train_again(card)}")

@@ -91,11 +91,7 @@ def _metrics(evaluation: Evaluation) -> list[str]:
 
 
 def command_of(evaluation: Evaluation, folder: Path) -> str:
-    """The command line by which an evaluation can be run again, as far as its settings say.
-
-    Args:
-        evaluation: what was made. folder: where it is.
-    """
+    """The command line by which an evaluation can be run again, as far as its settings say."""
     settings = evaluation.settings
     words = ["bandit-envs", "evaluate", str(settings.get("env_id"))]
     for name, value in settings.get("env_kwargs", {}).items():
@@ -121,11 +117,7 @@ def _option(name: str, value: Any) -> list[str]:
 
 
 def _of_reproduction(folder: Path, kept: Mapping[str, Any]) -> tuple[str, str, list[str]]:
-    """Title, facts, and the parts of the page.
-
-    Raises:
-        ValueError: where the folder is not complete.
-    """
+    """Title, facts, and the parts of the page."""
     asked = kept[KEPT]
     figure = FIGURES.get(asked.get("figure", "")) if isinstance(asked, dict) else None
     missing = [name for name in ("verdicts.csv", POINTS, "figure.svg") if not (folder / name).is_file()]
@@ -238,11 +230,7 @@ def _table(
 
 
 def _svg(figure: Any, name: str) -> str:
-    """A Matplotlib figure as an element of HTML.
-
-    Args:
-        figure: what is drawn. name: of the metric, in words for those who do not see it.
-    """
+    """A Matplotlib figure as an element of HTML."""
     import matplotlib
 
     written = io.StringIO()

@@ -160,15 +160,7 @@ def _move(shown: Film, speed: float, color: bool, out: IO[str]) -> None:
 
 
 def save_gif(shown: Film, path: Path, speed: float = SPEED) -> None:
-    """Write an episode as an animated GIF.
-
-    Args:
-        shown: the episode. path: of the file.
-        speed: frames in a second.
-
-    Raises:
-        ImportError: where Matplotlib is missing.
-    """
+    """Write an episode as an animated GIF."""
     pictures: Any = require("PIL.Image", "a GIF")
     drawn = [
         pictures.fromarray(image(shown.viewer, view, shown.title(i), shown.limits))

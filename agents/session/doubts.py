@@ -24,11 +24,7 @@ WIDE = 0.5  # of the range: where only larger differences can be certified, that
 
 
 def doubts(task: Task, delta: float | None) -> list[str]:
-    """Sentences on facts that go together badly.
-
-    Args:
-        task: of the session. delta: of the session, or None.
-    """
+    """Sentences on facts that go together badly."""
     found = []
     if delta is not None and delta > 0.5:
         found.append(

@@ -75,9 +75,6 @@ class State:
         """The state after further events: this one, moved on; or a new one where they undo what it has counted.
 
         The agent decides after each result, and after all results of a table at once.
-
-        Raises:
-            ValueError: for what no session has written, and where the agent does not go on with these arms.
         """
         undone = undone_by(events)
         if any(one in self.events and one not in self.asks for one in undone):
@@ -280,11 +277,7 @@ class State:
     # --- what people say ----------------------------------------------------------------------------------------------
 
     def arm(self, arm: int | str) -> int:
-        """The number of an arm that can be measured, by its number or name.
-
-        Raises:
-            ValueError: for an arm that there is not, or no longer.
-        """
+        """The number of an arm that can be measured, by its number or name."""
         if isinstance(arm, str):
             text = arm.strip()
             found = self.number.get(text)
@@ -305,9 +298,6 @@ class State:
         Args:
             arm: the arm. item: None: that of the oldest question about the arm, those of this person first.
             who: has told the result. taken: questions that other results have answered.
-
-        Raises:
-            ValueError: for a row that there is not, or that has a result; and for none, where no question waits.
         """
         items, N, name = self.setup.items, self.setup.task.items or 0, self.names[arm]
         if item is None:
@@ -345,11 +335,7 @@ class State:
 
 
 def fold(setup: Setup, events: Sequence[Event]) -> State:
-    """The state to which all events of a session lead.
-
-    Raises:
-        ValueError: as `State.after`.
-    """
+    """The state to which all events of a session lead."""
     return State(setup, undone_by(events)).after(events)
 
 
@@ -364,11 +350,7 @@ def _table(event: Event) -> Any:
 
 
 def sample_of(task: Task, value: Any) -> Any:
-    """What was measured: a float, or a tuple of those of the dimensions.
-
-    Raises:
-        ValueError: naming the value and what is allowed.
-    """
+    """What was measured: a float, or a tuple of those of the dimensions."""
     low, high = task.support if task.support is not None and task.distribution != "gaussian" else (-MOST, MOST)
     if task.D == 1:
         right = task.distribution == "bernoulli" and isinstance(value, (bool, np.bool_))  # or wrong

@@ -148,11 +148,7 @@ class Log:
         self.engine.dispose()
 
     def facts(self) -> dict[str, Any] | None:
-        """The facts of the session; None if there is none yet.
-
-        Raises:
-            ValueError: where the file, or the database, is something else.
-        """
+        """The facts of the session; None if there is none yet."""
         if self._path is not None and not os.path.lexists(self._path):  # looking would create it
             return None
         try:
@@ -178,11 +174,7 @@ class Log:
         return found
 
     def create(self, facts: Mapping[str, Any]) -> bool:
-        """Begin a session; False if somebody else has begun one meanwhile.
-
-        Raises:
-            ValueError: where the facts have no JSON form, or the file is no database.
-        """
+        """Begin a session; False if somebody else has begun one meanwhile."""
         text, exc = json.dumps(facts), self.sql.exc
         create = self.sql.schema.CreateTable
         for attempt in range(2):
@@ -268,11 +260,7 @@ class Log:
         return self.events(connection, after)
 
     def events(self, connection: Connection, after: int = 0) -> list[Event]:
-        """The events with larger numbers than `after`, in order.
-
-        Raises:
-            ValueError: naming the event that cannot be read, and what is wrong with it.
-        """
+        """The events with larger numbers than `after`, in order."""
         found = []
         for row in connection.execute(self._rows.where(self.event.c.number > after)).mappings():
             try:
@@ -283,11 +271,7 @@ class Log:
         return found
 
     def refuse_gaps(self, connection: Connection) -> None:
-        """Refuse a store that lacks events which were recorded, or has others.
-
-        Raises:
-            ValueError: saying how many there are, and the first that is missing.
-        """
+        """Refuse a store that lacks events which were recorded, or has others."""
         if not self._counts:
             return
         row = self.session.c  # all in one query: others may write meanwhile

@@ -243,11 +243,7 @@ class Run:
         return run
 
     def present_answer(self, all_seen: Statistics) -> Bools:
-        """The final answer once it is over, else the answer as of now, (K,).
-
-        Args:
-            all_seen: all results, those in the bank included.
-        """
+        """The final answer once it is over, else the answer as of now, (K,)."""
         run = self
         if run.state is None and not run.over:  # an agent's own answer may depend on its state
             run = self.copy()
@@ -335,9 +331,6 @@ class Run:
         once arms have changed, for two reasons more: a session without a delta that keeps no part for later arms does
         not say what may have been spent before; and an agent that goes by rounds looks at old results in an order
         that whoever changed the arms could know.
-
-        Args:
-            answer: of the arms of now. seen: their results.
         """
         unknown = self.changed and (not self.resumes or self.share.owed and self.delta is None)
         if unknown or self.certifier is None:

@@ -428,11 +428,7 @@ class Session:
             return state.active.copy()
 
     def arm(self, arm: int | str) -> int:
-        """The number of an arm that can be measured, of its number or name.
-
-        Raises:
-            ValueError: for an arm that there is not, or no longer.
-        """
+        """The number of an arm that can be measured, of its number or name."""
         with self._now() as state:
             return state.arm(arm)
 
@@ -563,18 +559,11 @@ class Session:
 
         Returns:
             How many results there were.
-
-        Raises:
-            ValueError: where no table of this name has been recorded, or all its results have been undone.
         """
         return len(self._append(lambda state: [_undoing(one) for one in tables.last_read(state, table)]))
 
     def note(self, text: str, who: str | None = None) -> None:
-        """Write a remark into the history.
-
-        Raises:
-            ValueError: for what is no text, and for a blank one.
-        """
+        """Write a remark into the history."""
         said = _text("a remark", text).strip()
         if not said:
             raise ValueError(f"a remark must say something, got {text!r:.200}")
@@ -590,9 +579,6 @@ class Session:
         Args:
             last: how many of the last events; None: all.
             event: the number of the one event that is wanted. The table is empty where there is none.
-
-        Raises:
-            ValueError: for a number that no event can have.
         """
         number = None if event is None else integer("event", event, 1, LARGEST)
         most = LARGEST if last is None else integer("last", last, 0, LARGEST)
@@ -656,11 +642,7 @@ def _undoing(event: Event) -> Event:
 
 
 def _placed(results: Any, tabled: bool) -> list[tuple[str, Any, Any, Any]]:
-    """Results with their place, "" of a single one: an arm, a value, and an item or, where none is named, None.
-
-    Raises:
-        ValueError: naming the first that is no pair of an arm and a value, from 1.
-    """
+    """Results with their place, "" of a single one: an arm, a value, and an item or, where none is named, None."""
     try:
         rows = list(results)
     except TypeError:

@@ -44,9 +44,6 @@ def task_from_facts(facts: Mapping[str, Any]) -> tuple[Task, list[str] | None]:
             0 or 1; `budget`, how many measurements there may be, `delta`, the allowed error probability, neither or
             both; `max_pulls`; `dimensions` of a measurement, and `independent=True` where these are known not to
             depend on each other; `reserve`, see `Setup`.
-
-    Raises:
-        ValueError: naming the fact that is missing or wrong.
     """
     given = {name: value for name, value in facts.items() if value is not None}
     for name in given:
@@ -95,11 +92,7 @@ def task_from_facts(facts: Mapping[str, Any]) -> tuple[Task, list[str] | None]:
 
 
 def item_names(items: Any) -> list[str] | None:
-    """The names of the rows that all arms share; None where they have numbers alone.
-
-    Raises:
-        ValueError: for what is neither a number nor different names.
-    """
+    """The names of the rows that all arms share; None where they have numbers alone."""
     if items is None or (isinstance(items, int) and not isinstance(items, bool)):
         return None
     if isinstance(items, (str, bytes, Mapping, Set)) or not hasattr(items, "__len__"):
@@ -114,11 +107,7 @@ def item_names(items: Any) -> list[str] | None:
 
 
 def checked_names(names: Any, K: int) -> list[str]:
-    """Names of K arms: those given, or their numbers.
-
-    Raises:
-        ValueError: unless there is one for each arm, and no two are the same.
-    """
+    """Names of K arms: those given, or their numbers."""
     if names is None:
         return [str(k) for k in range(K)]
     if isinstance(names, (str, bytes, Mapping, Set)) or not hasattr(names, "__len__") or len(names) != K:
@@ -131,11 +120,7 @@ def checked_names(names: Any, K: int) -> list[str]:
 
 
 def checked_name(name: Any) -> str:
-    """The name of an arm.
-
-    Raises:
-        ValueError: unless it is text that shows, or a number.
-    """
+    """The name of an arm."""
     number_like = isinstance(name, (int, float, np.integer, np.floating)) and not isinstance(name, bool)
     known = isinstance(name, str) or number_like and math.isfinite(name)
     found = str(name).strip() if known else ""
@@ -253,9 +238,6 @@ class Setup:
         Args:
             new: the setup that is described.
             names, seed: whether the names of the arms, and the public seed, are described too.
-
-        Raises:
-            ValueError: naming what differs.
         """
         left = {"names": names, "public_seed": seed}
         there, wanted = (respelled({**one.facts(), "task": json.loads(one.task.to_json())}) for one in (self, new))
@@ -276,9 +258,6 @@ class Setup:
 
         Returns:
             The agent, the task as it takes it, and the delta of the session: the agent's own, or the task's.
-
-        Raises:
-            ValueError: where there is no such task, or the agent does not take it.
         """
         limits = {"budget": self.task.budget, "max_pulls": self.task.max_pulls}
         left = {name: max(limit - spent, 1) for name, limit in limits.items() if limit is not None}

@@ -85,11 +85,7 @@ def arms_table(state: State) -> DataFrame:
 
 
 def read_from(table: str | Path) -> str:
-    """The text of the events whose results stand in a table.
-
-    Raises:
-        ValueError: for what is neither a name nor a path.
-    """
+    """The text of the events whose results stand in a table."""
     if not isinstance(table, (str, PathLike)):
         raise ValueError(f"a table must be the name of its file, or its path, got {table!r:.200}")
     return f"from {Path(table).name}"
@@ -100,9 +96,6 @@ def refuse_repeated(state: State, table: str, new: Sequence[Event]) -> None:
 
     So a table that is read twice is refused, also when it has grown meanwhile, and what the session has exported.
     Results that were undone, all of them, may come again; and so may fewer than `FEW`.
-
-    Raises:
-        ValueError: saying how many results of the table are known, and since when.
     """
     for before in [[event for event in state.told if event.number not in state.undone], *_tables(state)]:
         count = min(len(before), len(new))
@@ -117,11 +110,7 @@ def refuse_repeated(state: State, table: str, new: Sequence[Event]) -> None:
 
 
 def last_read(state: State, table: str | Path) -> list[Event]:
-    """The results of the table of this name that was recorded last, without those that were undone.
-
-    Raises:
-        ValueError: where there are none.
-    """
+    """The results of the table of this name that was recorded last, without those that were undone."""
     blocks = [[one for one in block if one.number not in state.undone] for block in _tables(state)]
     tables = {block[0].text: block for block in blocks if block}
     if read_from(table) not in tables:

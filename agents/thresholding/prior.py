@@ -12,11 +12,7 @@ MOST = 1e9  # beyond it logarithms of a posterior lose their digits
 
 
 def prior_of(prior: Any) -> tuple[float, float]:
-    """The parameters (a0, b0) of a Beta prior.
-
-    Raises:
-        ValueError: unless they are two numbers in (0, 1e9].
-    """
+    """The parameters (a0, b0) of a Beta prior."""
     if not isinstance(prior, (tuple, list)) or len(prior) != 2:
         raise ValueError(f"prior must be a pair (a, b) of numbers > 0, got {prior!r:.200}")
     a, b = (number("prior", part, 0, above=True) for part in prior)

@@ -24,11 +24,7 @@ __all__ = ["Static", "margins_of"]
 
 
 def margins_of(agent: Agent, margins: Sequence[float] | None) -> Floats:
-    """The true margins of the arms that an oracle is told, (K,).
-
-    Raises:
-        ValueError: naming the oracle, where they are not told; for others than a number in (0, 1e100] for each arm.
-    """
+    """The true margins of the arms that an oracle is told, (K,)."""
     if margins is None:
         raise ValueError(
             f"{agent.name} is an oracle: it needs margins=, which are known only for a fixed instance whose arms come "

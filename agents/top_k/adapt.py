@@ -168,10 +168,10 @@ class _Policy(TopKAgent):
     def __init__(
         self,
         task: Any,
-        delta: float | None,
-        cap: bool,
-        width: float | None,
-        seed: int,
+        delta: float | None = None,
+        cap: bool = False,
+        width: float | None = None,
+        seed: int = 0,
         cutoff: str = "standard-error",
         bernstein_range: float | None = None,
     ) -> None:
@@ -282,15 +282,3 @@ class Adapt(_Drawing):
 
     name, policy = "adapt", 4
     needs = "delta or budget"
-
-    def __init__(
-        self,
-        task: Any,
-        delta: float | None = None,
-        cap: bool = False,
-        width: float | None = None,
-        seed: int = 0,
-        cutoff: str = "standard-error",
-        bernstein_range: float | None = None,
-    ) -> None:
-        super().__init__(task, delta, cap, width, seed, cutoff, bernstein_range)

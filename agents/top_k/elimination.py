@@ -37,11 +37,7 @@ def with_best(m: Floats, S: Bools, A: Bools, k: int) -> Bools:
 
 
 def size_of_answer(task: Task) -> int:
-    """The number of arms in every answer.
-
-    Raises:
-        ValueError: if the problem leaves it open.
-    """
+    """The number of arms in every answer."""
     size = task.make_problem().answer_size
     if size is None:
         raise ValueError(f"{task.problem} leaves open how many arms an answer has")
@@ -49,11 +45,7 @@ def size_of_answer(task: Task) -> int:
 
 
 def affordable(name: str, epsilon: float, times: Sequence[int]) -> Ints:
-    """Pulls of an arm in each round, checked.
-
-    Raises:
-        ValueError: if a round takes more than an arm may have.
-    """
+    """Pulls of an arm in each round, checked."""
     if max(times) >= PULLS_LIMIT:
         raise ValueError(
             f"{name} at epsilon={epsilon} needs {max(times):.3g} pulls of an arm, at most 2^40 are possible: "

@@ -31,11 +31,7 @@ class High(NamedTuple):
         return cls(np.zeros((E, K), np.bool_), np.zeros(E), np.zeros(K))
 
     def check(self, pulls: Ints) -> None:
-        """Check that pulls are of as many episodes and arms.
-
-        Raises:
-            ValueError: if they are not.
-        """
+        """Check that pulls are of as many episodes and arms."""
         if pulls.shape != self.inside.shape:
             raise ValueError(f"pulls {pulls.shape} do not fit a state of episodes and arms {self.inside.shape}")
 
@@ -146,11 +142,7 @@ class TopKAgent(PlanPolicy):
 
     @staticmethod
     def beside(observation: Observation, high: High) -> tuple[Floats, Ints]:
-        """Variances (E, K) and public seeds (E, 1), as a kernel takes them.
-
-        Raises:
-            ValueError: if these, the pulls and the state are not of the same episodes and arms.
-        """
+        """Variances (E, K) and public seeds (E, 1), as a kernel takes them."""
         pulls = observation["pulls"]
         variance = np.ascontiguousarray(observation["variance"], FLOAT)
         public_seed = np.ascontiguousarray(observation["public_seed"], INT)

@@ -69,9 +69,6 @@ def benchmark_tasks(set: str | Sequence[str] = "v1") -> tuple[BenchmarkTask, ...
 
     Args:
         set: "v1", all; "quick", one of each group; or a list of names of tasks.
-
-    Raises:
-        ValueError: for another set, or a task that is not there.
     """
     known = {task.name: task for task, _ in _tasks()}
     if isinstance(set, (list, tuple)) and set:

@@ -38,11 +38,7 @@ Limits = tuple[float, float]
 
 
 def _package(name: str, purpose: str) -> Any:
-    """A module of Matplotlib.
-
-    Raises:
-        ImportError: naming the extra that brings it.
-    """
+    """A module of Matplotlib."""
     import importlib
 
     try:
@@ -193,11 +189,7 @@ def _box(points: NDArray[np.float64], support: Limits | None) -> tuple[NDArray[n
 
 
 def image(viewer: Viewer, view: View, title: str, limits: Limits | None = None) -> NDArray[np.uint8]:
-    """The picture of a view as an array (480, 640, 3); see `draw`.
-
-    Raises:
-        ImportError: where Matplotlib is missing.
-    """
+    """The picture of a view as an array (480, 640, 3); see `draw`."""
     canvas = _CANVASES.get(viewer)
     if canvas is None:
         agg = _package("matplotlib.backends.backend_agg", "an image of an episode")
@@ -209,11 +201,7 @@ def image(viewer: Viewer, view: View, title: str, limits: Limits | None = None) 
 
 
 class Window:
-    """A window in which the picture moves. Without a display there is a note, and nothing is shown.
-
-    Raises:
-        ImportError: where Matplotlib is missing.
-    """
+    """A window in which the picture moves. Without a display there is a note, and nothing is shown."""
 
     def __init__(self) -> None:
         self._plt = _package("matplotlib.pyplot", "render_mode='human'")

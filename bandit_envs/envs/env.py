@@ -49,11 +49,7 @@ def next_episode(number: int) -> int:
 
 
 def read_options(options: Any, known: Sequence[str]) -> Mapping[str, Any]:
-    """The `options` of a reset, checked.
-
-    Raises:
-        ValueError: unless they are a dict of options that are known.
-    """
+    """The `options` of a reset, checked."""
     if options is not None and not isinstance(options, Mapping):
         raise ValueError(f"options must be a dict or None, got {options!r:.200}")
     for name in options or {}:

@@ -58,11 +58,7 @@ def _in_order(out, slots, table, order):
 
 
 class FeatureTable:
-    """The features of E episodes of a task, computed anew for the arms that have changed since they were asked for.
-
-    Args:
-        task: the task. problem: what it asks. count: E.
-    """
+    """The features of E episodes of a task, computed anew for the arms that have changed since they were asked for."""
 
     def __init__(self, task: Task, problem: Problem, count: int) -> None:
         self.task, self.problem = task, problem
@@ -106,12 +102,7 @@ def _shown(action: Any) -> str:
 
 
 class Episodes:
-    """Slots 0 .. E - 1, each of which runs one episode at a time.
-
-    Args:
-        setting: the problem, the arms and the rules of an episode.
-        count: E.
-    """
+    """Slots 0 .. E - 1, each of which runs one episode at a time."""
 
     def __init__(self, setting: Setting, count: int) -> None:
         task = setting.task
@@ -163,11 +154,7 @@ class Episodes:
     integers = staticmethod(integers)
 
     def plain_arms(self, action: Any, shape: tuple[int, ...]) -> NDArray[np.int64]:
-        """The arms of an action of the arm form, of the given shape.
-
-        Raises:
-            ValueError: for anything else; of a full action, saying that this form takes none.
-        """
+        """The arms of an action of the arm form, of the given shape."""
         try:
             return self.integers("an action", action, shape)
         except ValueError:
@@ -179,13 +166,7 @@ class Episodes:
             ) from None
 
     def begin(self, rows: NDArray[np.int64], key: NDArray[np.uint64], episode: NDArray[np.uint64]) -> None:
-        """Start episodes in the slots `rows` (n,): number episode[e] of the root whose key is key[:, e] in slot e.
-
-        Args:
-            rows: (n,).
-            key: (2, E).
-            episode: (E,).
-        """
+        """Start episodes in the slots `rows` (n,): number episode[e] of the root whose key is key[:, e] in slot e."""
         self.simulator.begin(rows, key, episode)
         if self._history is not None:
             self._history.clear(rows)
@@ -311,13 +292,8 @@ class Episodes:
         if self._gain is None:
             prize = verdict["score"] if self.setting.reward == "score" else verdict["correct"]
             sim.reward[rows] += np.where(sim.truncated[rows], 0.0, prize)
-        end = {
-            "answer": answer,
-            "correct": verdict["correct"],
-            "is_success": verdict["correct"],
-            "score": verdict["score"],
-            "total_pulls": sim.spent[rows],
-        }
+        end = {"answer": answer, "correct": verdict["correct"], "is_success": verdict["correct"]}
+        end |= {"score": verdict["score"], "total_pulls": sim.spent[rows]}
         if self.certifier is not None:
             end["level"] = self.level(rows, answer)
         return end | {name: verdict[name] for name in self.problem.metric_names}

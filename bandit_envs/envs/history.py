@@ -76,14 +76,7 @@ def _tally(arms, samples, times, length, pulls, means):
 
 
 def check_size(task: Task, count: int) -> None:
-    """Refuse histories that are too long.
-
-    Args:
-        task: with observation="history". count: episodes side by side.
-
-    Raises:
-        ValueError: naming their size, and the largest one.
-    """
+    """Refuse histories that are too long."""
     numbers = count * task.entries * (2 + (task.D if task.pull == "arm" else 1))
     if numbers > MOST_NUMBERS:
         raise ValueError(
@@ -101,9 +94,6 @@ class History:
     Attributes:
         arms: (E, H), -1 behind the last entry. samples: (E, H), or (E, H, D) where a pull samples D numbers.
         times: (E, H), pulls that an entry stands for. length: (E, 1), entries so far.
-
-    Raises:
-        ValueError: where they are too long, see `check_size`.
     """
 
     def __init__(self, task: Task, count: int) -> None:
@@ -149,9 +139,6 @@ def entries_of(task: Task, arms: Ints, times: Ints, length: Ints) -> NDArray[np.
 
     Args:
         task: of the episodes. arms, times: (E, H). length: (E, 1).
-
-    Raises:
-        ValueError: for a length beyond H, and for arms and times of entries that no episode can have.
     """
     H = arms.shape[1]
     inside = np.arange(H) < length
@@ -167,11 +154,7 @@ def entries_of(task: Task, arms: Ints, times: Ints, length: Ints) -> NDArray[np.
 
 
 def _part(name: str, history: Mapping[str, NDArray[Any]], dtype: Any) -> NDArray[Any]:
-    """A part of histories, of integers or of floats.
-
-    Raises:
-        ValueError: where there is none.
-    """
+    """A part of histories, of integers or of floats."""
     kinds, what = ("iu", "an integer array") if dtype is np.int64 else ("iuf", "an array of numbers")
     try:
         array = np.asarray(history.get(name))
@@ -195,9 +178,6 @@ def tally(task: Task, history: Mapping[str, NDArray[Any]]) -> tuple[Ints, Floats
     Returns:
         Pulls (E, K) and means (E, K) or (E, K, D), NaN for arms never pulled; where coordinates are pulled, pulls too
         are (E, K, D).
-
-    Raises:
-        ValueError: for what are no such histories of the task, naming the part.
     """
     if not isinstance(history, Mapping):
         raise ValueError(f"histories are a dict of arms, samples, times and length, got {type(history).__name__}")

@@ -57,14 +57,7 @@ class Setting:
         return self.source if isinstance(self.source, Instance) else None
 
     def observation_space(self, count: int = 1) -> spaces.Space[Any]:
-        """The space of the observations of one episode.
-
-        Args:
-            count: how many episodes there will be side by side.
-
-        Raises:
-            ValueError: where the histories of so many are too long.
-        """
+        """The space of the observations of one episode."""
         task = self.task
         if task.observation == "features":
             return spaces.Box(-1.0, 1.0, (task.stop * len(FEATURES),), np.float32)
@@ -147,14 +140,7 @@ def _batch_of_answers(space: Answers, n: int = 1) -> Answers:
 
 
 def check_id(spec: Any) -> None:
-    """Refuse an environment of another problem than the one whose id was given.
-
-    Args:
-        spec: what `gym.make` says of the environment that it has made, or None.
-
-    Raises:
-        ValueError: naming both.
-    """
+    """Refuse an environment of another problem than the one whose id was given."""
     known = None if spec is None else gym.registry.get(spec.id)
     named, given = ({} if one is None else one.kwargs for one in (known, spec))
     if named.get("problem", given.get("problem")) != given.get("problem"):
@@ -187,11 +173,7 @@ def _without_effect(question: Problem, source: Instance | Sampler, given: Mappin
 
 
 def _check_beliefs(task: Task, reward: str, ranked: bool) -> None:
-    """Refuse what needs a look-ahead potential, where there is none, or beside what it does not go with.
-
-    Raises:
-        ValueError: naming both.
-    """
+    """Refuse what needs a look-ahead potential, where there is none, or beside what it does not go with."""
     asked = {
         "reward='gain'": reward == "gain",
         "ranked=True": ranked,
@@ -228,10 +210,6 @@ def resolve(
 
     What is not given comes from the instance's source, as far as it names it for this problem; its budget only where
     neither `budget` nor `delta` is given. Of what is given and has no effect, a warning says so.
-
-    Raises:
-        ValueError: naming the value and what is allowed.
-        TypeError: for a keyword that neither environments nor the problem have.
     """
     kind = PROBLEMS.find(problem)
     if surplus := sorted(set(parameters) - set(kind.parameters)):

@@ -134,9 +134,6 @@ class Arms(Distributed):
             parameters: (K, P), and data (V, D): as the kernels read them for the distribution's `code`.
             support: (lowest, highest) sample of any arm, or None where that is unknown to agents or infinite.
             sigma: sub-Gaussian scale of a sample, > 0: half the width of what is bounded.
-
-        Raises:
-            ValueError: naming what is not as it must be.
         """
         m, v, P = _finite("means", means, (1, 2)), array("variances", variances), array("parameters", parameters)
         try:
@@ -445,14 +442,7 @@ class Shared(Arms):
             raise ValueError(f"scores must lie in support={list(ends)}, got {low if low < ends[0] else high}")
         means = self.rounded([math.fsum(column) / len(x) for column in x.T], ends)
         self.items = len(x)
-        self.fill(
-            means,
-            x.var(axis=0),
-            self.packed(x.T, means),
-            ends,
-            support=ends,
-            sigma=(ends[1] - ends[0]) / 2,
-        )
+        self.fill(means, x.var(axis=0), self.packed(x.T, means), ends, support=ends, sigma=(ends[1] - ends[0]) / 2)
 
     @staticmethod
     def rounded(means: Any, support: tuple[float, float]) -> Any:
@@ -470,11 +460,7 @@ class Shared(Arms):
 
 
 def check_table(arms: Arms, table: Floats) -> None:
-    """Refuse a table (..., K, P) that the kernels cannot read for the code of these arms.
-
-    Raises:
-        ValueError: for an unknown code, or a table whose shape or numbers do not fit the distribution.
-    """
+    """Refuse a table (..., K, P) that the kernels cannot read for the code of these arms."""
     K, D, V, P = arms.K, arms.D, len(arms.data), table.shape[-1]
     columns = {
         BERNOULLI: D,
@@ -545,11 +531,7 @@ def _check_support(arms: Arms, table: Floats) -> None:
 
 
 def _check_distribution(name: str, kind: Any) -> None:
-    """Refuse what is no distribution.
-
-    Raises:
-        ValueError: naming what is wrong.
-    """
+    """Refuse what is no distribution."""
     if not isinstance(kind, type) or not issubclass(kind, Arms):
         raise ValueError(f"the distribution {name!r} must be a subclass of bandit_envs.Arms, got {kind!r:.200}")
     own = getattr(kind, "distribution", None)
@@ -592,9 +574,6 @@ def from_dict(form: dict[str, Any]) -> Arms:
     """Arms from their JSON form, e.g. {"distribution": "gaussian", "mean": [0, 1], "sd": 0.5}.
 
     The distribution may also be "module:Class", a subclass of `Arms` that nobody has registered.
-
-    Raises:
-        ValueError: for an unknown distribution, or parameters that the distribution does not take.
     """
     parameters = spelled(form)
     distribution = parameters.pop("distribution", None)

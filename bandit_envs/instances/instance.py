@@ -270,14 +270,8 @@ class Sampler(Distributed):
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON form that `find` reads."""
-        form = {
-            "distribution": self.distribution,
-            "arms": self.K,
-            "mean": {self._kind: self._values},
-            "dimensions": self.D,
-            "spread": self.spread,
-        }
-        return {self.name: form}
+        form = {"distribution": self.distribution, "arms": self.K, "mean": {self._kind: self._values}}
+        return {self.name: form | {"dimensions": self.D, "spread": self.spread}}
 
     def __repr__(self) -> str:
         (form,) = self.to_dict().values()
@@ -285,11 +279,7 @@ class Sampler(Distributed):
 
 
 def drawn(source: Sampler, key: NDArray[np.uint64], episode: NDArray[np.uint64]) -> tuple[Floats, Floats]:
-    """`Sampler.draw`, whose means and tables are checked where the sampler or its distribution is a user's own.
-
-    Raises:
-        ValueError: naming the sampler or the distribution, and what is wrong.
-    """
+    """`Sampler.draw`, whose means and tables are checked where the sampler or its distribution is a user's own."""
     arms = source.arms
     if ours(source) and ours(arms):
         return source.draw(key, episode)

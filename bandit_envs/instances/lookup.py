@@ -26,11 +26,7 @@ _BEING_MADE: ContextVar[tuple[str, ...]] = ContextVar("names of instances that a
 
 
 def _check(name: str, found: Any) -> None:
-    """Refuse what makes no instance.
-
-    Raises:
-        ValueError: naming what is wrong.
-    """
+    """Refuse what makes no instance."""
     if not isinstance(found, NamedInstance) and not callable(found):
         raise ValueError(f"the instance {name!r} must be a function that makes one, got {found!r:.200}")
 
@@ -100,9 +96,6 @@ def find(source: Any) -> Instance | Sampler:
             ("sampler(arms=20)"); a dict in JSON form: that of arms ({"distribution": "bernoulli", "mean": [.2, .7]}),
             or a name with its parameters ({"sampler": {"arms": 20}}); `Arms`, an `Instance` or a `Sampler`; or a
             function without arguments that returns any of these.
-
-    Raises:
-        ValueError: for unknown names (with the nearest known ones) and malformed forms.
     """
     if source is None:
         return Sampler()

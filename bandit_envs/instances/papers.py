@@ -236,57 +236,45 @@ def _banners(arms: int = 20) -> Sampler:
     return made
 
 
-PAPERS: dict[str, NamedInstance] = {
-    "banners": NamedInstance(
-        _banners, "Threshold", "fresh banners in each episode, click rates uniform on [0, .1]; parameter arms"
+# What makes it, the problem that it was made for, where it comes from, and whether it reads a file.
+_ROWS: dict[str, tuple[Any, ...]] = {
+    "banners": (_banners, "Threshold", "fresh banners in each episode, click rates uniform on [0, .1]; parameter arms"),
+    "tao2019-1": (_tao(1), "Threshold", f"{_TAO}, set-up 1: arithmetic progression I, 10 arms"),
+    "tao2019-2": (_tao(2), "Threshold", f"{_TAO}, set-up 2: arithmetic progression II, 20 arms"),
+    "tao2019-3": (_tao(3), "Threshold", f"{_TAO}, set-up 3: two groups, 10 arms"),
+    "mason2020-3a": (_mason_3a, "AllGood", "Mason et al., NeurIPS 2020, Figure 3 left: n Gaussian arms"),
+    "mason2020-3b": (_mason_3b, "AllGood", "Mason et al., NeurIPS 2020, Figure 3 right: n Gaussian arms"),
+    "captions-651": (_captions(651), "AllGood", "Mason et al., NeurIPS 2020: caption contest 651, 9250 arms", True),
+    "captions-627": (_captions(627), "AllGood", "Mason et al., NeurIPS 2020: caption contest 627, 6509 arms", True),
+    "kinase-acvrl1": (_kinase, "AllGood", "Mason et al., NeurIPS 2020: inhibitors of ACVRL1, 189 arms", True),
+    "katz-samuels2018-1": (_katz(1, 0.075), "Feasible", f"{_KATZ}, experiment 1: four groups, irrelevant arms, cube"),
+    "katz-samuels2018-2": (_katz(2, 0.0), "Feasible", f"{_KATZ}, experiment 2: four groups, cube"),
+    "katz-samuels2018-3": (_katz(3, 0.075), "Feasible", f"{_KATZ}, experiment 3: linear progression, cube"),
+    "katz-samuels2018-4": (_katz_simplex, "Feasible", f"{_KATZ}, experiment 4: four groups, simplex"),
+    "katz-samuels2018-5": (_katz_ordered, "Feasible", f"{_KATZ}, experiment 5: ordered polyhedron"),
+    "dose-finding": (_dose_finding, "Feasible", f"{_KATZ}, section 7.2: doses of secukinumab, 5 arms"),
+    "crowdsourcing": (_crowdsourcing, "Feasible", f"{_KATZ}, section 7.3: 38 workers, 7 scales", True),
+    "chen2017-two-group": (_chen("two-group", _two_group), "TopK", f"{_CHEN}: K arms at .7, the rest at .3"),
+    "chen2017-uniform": (_chen("uniform", _even), "TopK", f"{_CHEN}: means 1 - i/n"),
+    "chen2017-synthetic-0.5": (_chen("synthetic-0.5", _synthetic(0.5)), "TopK", f"{_CHEN}: far from the boundary"),
+    "chen2017-synthetic-6": (_chen("synthetic-6", _synthetic(6)), "TopK", f"{_CHEN}: means close to the boundary"),
+    "kalyanakrishnan2010": (
+        _stone("kalyanakrishnan2010", 50, 15, 0.1, Uniform),
+        "TopK",
+        f"{_STONE}: 50 uniform arms, k = 15",
     ),
-    "tao2019-1": NamedInstance(_tao(1), "Threshold", f"{_TAO}, set-up 1: arithmetic progression I, 10 arms"),
-    "tao2019-2": NamedInstance(_tao(2), "Threshold", f"{_TAO}, set-up 2: arithmetic progression II, 20 arms"),
-    "tao2019-3": NamedInstance(_tao(3), "Threshold", f"{_TAO}, set-up 3: two groups, 10 arms"),
-    "mason2020-3a": NamedInstance(_mason_3a, "AllGood", "Mason et al., NeurIPS 2020, Figure 3 left: n Gaussian arms"),
-    "mason2020-3b": NamedInstance(_mason_3b, "AllGood", "Mason et al., NeurIPS 2020, Figure 3 right: n Gaussian arms"),
-    "captions-651": NamedInstance(
-        _captions(651), "AllGood", "Mason et al., NeurIPS 2020: caption contest 651, 9250 arms", True
+    "kalyanakrishnan2010-small": (
+        _stone("kalyanakrishnan2010-small", 10, 3, 0.0, Uniform),
+        "TopK",
+        f"{_STONE}: 10 uniform arms, k = 3",
     ),
-    "captions-627": NamedInstance(
-        _captions(627), "AllGood", "Mason et al., NeurIPS 2020: caption contest 627, 6509 arms", True
+    "kalyanakrishnan2010-gaussian": (
+        _stone("kalyanakrishnan2010-gaussian", 50, 15, 0.0, Gaussian),
+        "TopK",
+        f"{_STONE}: 50 Gaussian arms, k = 15",
     ),
-    "kinase-acvrl1": NamedInstance(
-        _kinase, "AllGood", "Mason et al., NeurIPS 2020: inhibitors of ACVRL1, 189 arms", True
-    ),
-    "katz-samuels2018-1": NamedInstance(
-        _katz(1, 0.075), "Feasible", f"{_KATZ}, experiment 1: four groups, irrelevant arms, cube"
-    ),
-    "katz-samuels2018-2": NamedInstance(_katz(2, 0.0), "Feasible", f"{_KATZ}, experiment 2: four groups, cube"),
-    "katz-samuels2018-3": NamedInstance(
-        _katz(3, 0.075), "Feasible", f"{_KATZ}, experiment 3: linear progression, cube"
-    ),
-    "katz-samuels2018-4": NamedInstance(_katz_simplex, "Feasible", f"{_KATZ}, experiment 4: four groups, simplex"),
-    "katz-samuels2018-5": NamedInstance(_katz_ordered, "Feasible", f"{_KATZ}, experiment 5: ordered polyhedron"),
-    "dose-finding": NamedInstance(_dose_finding, "Feasible", f"{_KATZ}, section 7.2: doses of secukinumab, 5 arms"),
-    "crowdsourcing": NamedInstance(_crowdsourcing, "Feasible", f"{_KATZ}, section 7.3: 38 workers, 7 scales", True),
-    "chen2017-two-group": NamedInstance(
-        _chen("two-group", _two_group), "TopK", f"{_CHEN}: K arms at .7, the rest at .3"
-    ),
-    "chen2017-uniform": NamedInstance(_chen("uniform", _even), "TopK", f"{_CHEN}: means 1 - i/n"),
-    "chen2017-synthetic-0.5": NamedInstance(
-        _chen("synthetic-0.5", _synthetic(0.5)), "TopK", f"{_CHEN}: far from the boundary"
-    ),
-    "chen2017-synthetic-6": NamedInstance(
-        _chen("synthetic-6", _synthetic(6)), "TopK", f"{_CHEN}: means close to the boundary"
-    ),
-    "kalyanakrishnan2010": NamedInstance(
-        _stone("kalyanakrishnan2010", 50, 15, 0.1, Uniform), "TopK", f"{_STONE}: 50 uniform arms, k = 15"
-    ),
-    "kalyanakrishnan2010-small": NamedInstance(
-        _stone("kalyanakrishnan2010-small", 10, 3, 0.0, Uniform), "TopK", f"{_STONE}: 10 uniform arms, k = 3"
-    ),
-    "kalyanakrishnan2010-gaussian": NamedInstance(
-        _stone("kalyanakrishnan2010-gaussian", 50, 15, 0.0, Gaussian), "TopK", f"{_STONE}: 50 Gaussian arms, k = 15"
-    ),
-    "garivier2016-1": NamedInstance(_garivier(1), "BestArm", f"{_GARIVIER}: Bernoulli .5 .45 .43 .4"),
-    "garivier2016-2": NamedInstance(_garivier(2), "BestArm", f"{_GARIVIER}: Bernoulli .3 .21 .2 .19 .18"),
-    "jamieson2014-ladder": NamedInstance(
-        _ladder, "BestArm", f"{_JAMIESON}: K Gaussian arms with means 1 - (i / (K - 1))^alpha"
-    ),
+    "garivier2016-1": (_garivier(1), "BestArm", f"{_GARIVIER}: Bernoulli .5 .45 .43 .4"),
+    "garivier2016-2": (_garivier(2), "BestArm", f"{_GARIVIER}: Bernoulli .3 .21 .2 .19 .18"),
+    "jamieson2014-ladder": (_ladder, "BestArm", f"{_JAMIESON}: K Gaussian arms with means 1 - (i / (K - 1))^alpha"),
 }
+PAPERS = {name: NamedInstance(*row) for name, row in _ROWS.items()}

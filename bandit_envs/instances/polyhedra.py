@@ -122,14 +122,5 @@ class Polyhedra(Sampler):
         return means, self.pack(means)
 
     def to_dict(self) -> dict[str, Any]:
-        form = {
-            "distribution": self.distribution,
-            "arms": self.K,
-            "dimensions": self.D,
-            "rows": self.rows,
-            "seed": self.seed,
-            "reach": self.reach,
-            "spread": self.spread,
-            "budget": self.budget,
-        }
-        return {self.name: form}
+        form = {"distribution": self.distribution, "arms": self.K, "dimensions": self.D}
+        return {self.name: form | {name: getattr(self, name) for name in ("rows", "seed", "reach", "spread", "budget")}}

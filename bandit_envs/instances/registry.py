@@ -27,11 +27,7 @@ T = TypeVar("T")
 
 
 def imported(target: str) -> Any:
-    """The object that "module:name" names.
-
-    Raises:
-        ValueError: if the module cannot be imported, or has no such name.
-    """
+    """The object that "module:name" names."""
     module, _, name = (part.strip() for part in target.partition(":"))
     try:
         found: Any = importlib.import_module(module)
@@ -76,11 +72,7 @@ class Registry(Mapping[str, T], Generic[T]):
         self._found: dict[str, T] = {}
 
     def accept(self, name: str, found: Any) -> T:
-        """The row that an object makes, after the check. Here: the object itself.
-
-        Raises:
-            ValueError: for an object that is none of the kind.
-        """
+        """The row that an object makes, after the check. Here: the object itself."""
         self._check(name, found)
         row: T = found
         return row
@@ -127,12 +119,7 @@ class Registry(Mapping[str, T], Generic[T]):
         self._found.pop(name, None)
 
     def find(self, name: str) -> T:
-        """The object of the row of this name, or that of "module:name".
-
-        Raises:
-            ValueError: for an unknown name, naming the nearest ones, and for an object that cannot be imported or is
-                none of the kind.
-        """
+        """The object of the row of this name, or that of "module:name"."""
         if isinstance(name, str) and ":" in name:
             return self.accept(name, imported(name))
         if name not in self:

@@ -42,11 +42,7 @@ def _real(value: Any) -> float:
 def number(
     name: str, value: Any, low: float = -math.inf, high: float = math.inf, *, above: bool = False, below: bool = False
 ) -> float:
-    """`value` as a float within [low, high] (`above`, `below`: the end itself is excluded).
-
-    Raises:
-        ValueError: naming the value and the range.
-    """
+    """`value` as a float within [low, high] (`above`, `below`: the end itself is excluded)."""
     x = value if type(value) is float else _real(value)
     if not (low <= x <= high) or (above and x == low) or (below and x == high) or math.isinf(x):
         left, right = "(" if above or math.isinf(low) else "[", ")" if below or math.isinf(high) else "]"
@@ -55,11 +51,7 @@ def number(
 
 
 def integer(name: str, value: Any, low: float = -math.inf, high: float = math.inf) -> int:
-    """`value` as an int within [low, high].
-
-    Raises:
-        ValueError: naming the value and the range.
-    """
+    """`value` as an int within [low, high]."""
     try:
         x = None if isinstance(value, (bool, np.bool_)) else operator.index(value)
     except TypeError:
@@ -72,11 +64,7 @@ def integer(name: str, value: Any, low: float = -math.inf, high: float = math.in
 
 
 def array(name: str, value: Any) -> NDArray[np.float64]:
-    """`value` as an array of floats, a copy.
-
-    Raises:
-        ValueError: naming the value, unless it is numbers of one rectangular shape.
-    """
+    """`value` as an array of floats, a copy."""
     try:
         found = np.asarray(value)
         objects = found.reshape(-1).tolist() if found.dtype.kind == "O" else ()
@@ -88,11 +76,7 @@ def array(name: str, value: Any) -> NDArray[np.float64]:
 
 
 def integers(name: str, value: Any, shape: tuple[int, ...]) -> NDArray[np.int64]:
-    """`value` as int64 of the given shape.
-
-    Raises:
-        ValueError: for other shapes, and for values that are not integers.
-    """
+    """`value` as int64 of the given shape."""
     if type(value) is np.ndarray and value.dtype is _INT64 and value.shape == shape and value.flags.carray:
         return value
     try:
@@ -117,9 +101,6 @@ def numbers(name: str, value: Any, shape: tuple[int, ...], kinds: str = "biuf") 
         value: the array.
         shape: what its shape must be.
         kinds: of NumPy types that it may be of.
-
-    Raises:
-        ValueError: for anything else.
     """
     known = isinstance(value, np.ndarray) and value.dtype.kind in kinds
     if not known or value.shape != shape:
@@ -129,11 +110,7 @@ def numbers(name: str, value: Any, shape: tuple[int, ...], kinds: str = "biuf") 
 
 
 def mask(name: str, value: Any, shape: tuple[int, ...]) -> NDArray[np.bool_]:
-    """`value` as a mask of the given shape.
-
-    Raises:
-        ValueError: for other shapes, and for values that are neither bools nor the integers 0 and 1.
-    """
+    """`value` as a mask of the given shape."""
     if type(value) is np.ndarray and value.dtype == np.bool_ and value.shape == shape:
         return value
     try:
@@ -163,9 +140,6 @@ def errors_of(what: str, code: object = None) -> Iterator[None]:
     Args:
         what: whose code it is: "the instance 'my-arms'".
         code: the class or the function, where it may come with this package: the errors of ours are left as they are.
-
-    Raises:
-        ValueError: as said.
     """
     if code is not None and ours(code):
         yield
@@ -187,11 +161,7 @@ def errors_of(what: str, code: object = None) -> Iterator[None]:
 
 
 def interval(name: str, value: Any) -> tuple[float, float]:
-    """`value` as a pair of floats, the lower one first.
-
-    Raises:
-        ValueError: naming the value.
-    """
+    """`value` as a pair of floats, the lower one first."""
     try:
         low, high = (number(name, end, -LARGEST, LARGEST) for end in value)
     except (TypeError, ValueError):
@@ -204,22 +174,14 @@ def interval(name: str, value: Any) -> tuple[float, float]:
 
 
 def flag(name: str, value: Any) -> bool:
-    """`value` as a bool.
-
-    Raises:
-        ValueError: naming the value, unless it is True or False.
-    """
+    """`value` as a bool."""
     if not isinstance(value, (bool, np.bool_)):
         raise ValueError(f"{name} must be True or False, got {value!r:.200}")
     return bool(value)
 
 
 def choice(name: str, value: Any, allowed: Sequence[str]) -> str:
-    """`value`, one of the allowed words.
-
-    Raises:
-        ValueError: naming the value and the allowed words.
-    """
+    """`value`, one of the allowed words."""
     if not isinstance(value, str) or value not in allowed:
         raise ValueError(f"{name} must be one of {list(allowed)}, got {value!r:.200}")
     return value

@@ -241,13 +241,7 @@ class Shape(NamedTuple):
 
 
 @kernel(arrays=True)
-def _measure(
-    points: Floats,
-    start: int,
-    shape: Shape,
-    margins: Floats,
-    nearest: Floats,
-):
+def _measure(points: Floats, start: int, shape: Shape, margins: Floats, nearest: Floats):
     """Margins (N,) and projections of points[start:]; the first point left undecided, -1 if there is none.
 
     `nearest` may be shorter than `points`: its last row is then overwritten by point after point.
@@ -365,11 +359,7 @@ class Polyhedron:
         return np.concatenate([[*rows.shape, kind, limit], *(part.reshape(-1) for part in (rows, b, unit, bounds))])
 
     def contains(self, x: ArrayLike) -> NDArray[np.bool_]:
-        """Whether Ax <= b, (..., D) -> (...) bool; the same as margin(x) >= 0.
-
-        Raises:
-            ValueError: if the last axis of `x` does not have length D.
-        """
+        """Whether Ax <= b, (..., D) -> (...) bool; the same as margin(x) >= 0."""
         points, shape = self._points(x)
         out = np.empty(len(points), np.bool_)
         _contains(points, *self._kernel[:2], out)
@@ -380,19 +370,12 @@ class Polyhedron:
 
         Inside min_j (b_j - a_j'x), on the rows of `A` (the distance to the boundary if `normalise`); outside minus the
         Euclidean distance to the polyhedron. The paper's margin adds the tolerance to the absolute value.
-
-        Raises:
-            ValueError: if the last axis of `x` does not have length D.
         """
         points, shape = self._points(x)
         return self._measure(points, np.empty((1, shape[-1]))).reshape(shape[:-1])
 
     def project(self, x: ArrayLike) -> Floats:
-        """The nearest points of the polyhedron, (..., D) -> (..., D); a point inside is its own projection.
-
-        Raises:
-            ValueError: if the last axis of `x` does not have length D.
-        """
+        """The nearest points of the polyhedron, (..., D) -> (..., D); a point inside is its own projection."""
         points, shape = self._points(x)
         nearest = np.empty(points.shape)
         self._measure(points, nearest)

@@ -11,11 +11,7 @@ __all__ = ["parse_call", "unknown"]
 
 
 def parse_call(text: str) -> tuple[str, dict[str, Any]]:
-    """Split "name(key=value, ...)" into the name and its parameters; values are Python literals.
-
-    Raises:
-        ValueError: if the text has another form.
-    """
+    """Split "name(key=value, ...)" into the name and its parameters; values are Python literals."""
     name, bracket, rest = text.partition("(")
     if not bracket:
         return text.strip(), {}

@@ -59,11 +59,7 @@ _NOTHING = 2.0**-64  # an inversion reaches a mass as small as this by rounding 
 
 
 def root_number(seed: Any) -> int:
-    """A root seed, checked.
-
-    Raises:
-        ValueError: if `seed` is not an integer >= 0.
-    """
+    """A root seed, checked."""
     try:
         value = -1 if isinstance(seed, (bool, np.bool_)) else operator.index(seed)
     except TypeError:
@@ -74,11 +70,7 @@ def root_number(seed: Any) -> int:
 
 
 def root_key(seed: int) -> NDArray[np.uint64]:
-    """The key of a root seed: two 32-bit words in 64-bit lanes, shape (2,).
-
-    Raises:
-        ValueError: if `seed` is not an integer >= 0.
-    """
+    """The key of a root seed: two 32-bit words in 64-bit lanes, shape (2,)."""
     return np.random.SeedSequence(root_number(seed)).generate_state(2, np.uint32).astype(np.uint64)
 
 

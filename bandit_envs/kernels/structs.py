@@ -98,11 +98,7 @@ class Kernel:
         return functools.partial(self._entry(given), *given)
 
     def whole(self, given: tuple[Any, ...]) -> tuple[Any, ...]:
-        """The arguments with a struct wherever its fields were given.
-
-        Raises:
-            TypeError: where there are too many or too few of them.
-        """
+        """The arguments with a struct wherever its fields were given."""
         rest = deque(given)
         try:
             found = tuple(_take(kind, rest) for kind in self.kinds)
@@ -124,11 +120,7 @@ class Kernel:
         return entry
 
     def _found(self, given: tuple[Any, ...], prints: tuple[Any, ...]) -> Callable[..., Any]:
-        """The machine code for arguments of types that are new: compiled, or read from the disk.
-
-        Raises:
-            TypeError: for what is not of its declared type.
-        """
+        """The machine code for arguments of types that are new: compiled, or read from the disk."""
         kinds = list(zip(self.arguments, self.kinds, strict=True))
         flat = any(map(_kinds_of, self.kinds)) and not any(isinstance(one, tuple) for one in given)
         if flat and len(given) == sum(map(_size, self.kinds)):  # the only field of each struct stands in its place
@@ -236,11 +228,7 @@ def _take(kind: Any, rest: deque[Any]) -> Any:
 
 
 def _cast(name: str, kind: Any, one: Any) -> Any:
-    """An argument as its annotation says.
-
-    Raises:
-        TypeError: for what is none.
-    """
+    """An argument as its annotation says."""
     fields = _kinds_of(kind)
     if fields is not None:
         if not isinstance(one, kind):

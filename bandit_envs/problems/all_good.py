@@ -148,11 +148,7 @@ class AllGood(SetProblem):
         return verdict["f1"]
 
     def distances(self, pulls: ArrayLike, mean: ArrayLike, out: Floats | None = None) -> Floats:
-        T, m = np.ascontiguousarray(pulls, np.int64), np.ascontiguousarray(mean, np.float64)
-        out = np.empty(m.shape) if out is None else out
-        self._check_batch(T, m, out)
-        _distances(T, m, self._kept, self.multiplicative, out)
-        return out
+        return self._by_kernel(_distances, pulls, mean, out, self._kept, self.multiplicative)
 
     def distance_routine(self) -> Measure:
         return Measure.of(_measure, self._kept, self.multiplicative)
@@ -217,10 +213,6 @@ class AllGood(SetProblem):
         """2 ln(1 / (2.4 delta)) H pulls on average, for N(mean, 1) arms (Theorem 2.1; 0 where that is negative).
 
         For N(mean, sd^2) arms it is sd^2 times as many; for arms of other distributions it says nothing.
-
-        Args:
-            means: (K,).
-            delta: error probability in (0, 1).
         """
         delta = number("delta", delta, 0, 1, above=True, below=True)
         return max(-2 * math.log(2.4 * delta), 0.0) * float(self.hardness(means)["H"])

@@ -184,9 +184,6 @@ class Problem(Spelled, ABC):
         Args:
             task: gives the number of arms, their dimensions and support.
             source: where the arms come from; None where only the task is known.
-
-        Raises:
-            ValueError: naming what is wrong.
         """
         if task.D != 1:
             raise ValueError(f"{self.name} needs scalar arms, got arms of {task.D} dimensions")
@@ -333,15 +330,16 @@ class Problem(Spelled, ABC):
             found["support"] = task.support
         return found
 
-    def _check_batch(self, pulls: NDArray[np.int64], mean: Floats, out: Floats) -> None:
-        """Check the arrays of `distances` for a kernel: all are of shape (E, K).
-
-        Raises:
-            ValueError: naming their shapes.
-        """
-        if pulls.ndim != 2 or not pulls.shape == mean.shape == out.shape:
-            shapes = pulls.shape, mean.shape, out.shape
+    @staticmethod
+    def _by_kernel(kernel: Any, pulls: ArrayLike, mean: ArrayLike, out: Floats | None, *numbers: Any) -> Floats:
+        """`distances`, by a kernel of pulls and means (E, K), these numbers, and what it fills in."""
+        T, m = np.ascontiguousarray(pulls, np.int64), np.ascontiguousarray(mean, np.float64)
+        out = np.empty(m.shape) if out is None else out
+        if T.ndim != 2 or not T.shape == m.shape == out.shape:
+            shapes = T.shape, m.shape, out.shape
             raise ValueError(f"pulls, mean and out must be of one shape (E, K), got shapes {shapes}")
+        kernel(T, m, *numbers, out)
+        return out
 
     def evidence_routine(self, K: int, numbers: Floats, search: str) -> Certifier | None:
         """The routine of `certifier` for compiled code, or None.
@@ -459,9 +457,6 @@ class Problem(Spelled, ABC):
             pulls, mean, answer, distribution, sigma, variance: see `evidence`.
             moments: (..., 2), the third and fourth central moments with divisor N, which "bounded" is sharper with.
             boundary, rho, centre, dependent, support: see `certifier`.
-
-        Raises:
-            ValueError: as `evidence`.
         """
         options = {"boundary": boundary, "rho": rho, "centre": centre, "search": "sets"}
         options |= self._counts_on(distribution, sigma, dependent) | ({"support": support} if support else {})
@@ -484,9 +479,6 @@ class Problem(Spelled, ABC):
             distribution: "gaussian" or "bernoulli"; None: that of the arms, where a task or an environment has made the
                 problem, else "gaussian".
             sigma: of Gaussian arms; None: the task's, the largest where they differ, else 1.
-
-        Raises:
-            ValueError: for values that are not allowed, and for a problem without evidence.
         """
         most = asking.game_of(self, means, *self._arms_of(distribution, sigma)).most
         return 1 / most if most > 0 else math.inf
@@ -599,13 +591,8 @@ class SetProblem(Problem):
             misclassified.reshape(-1),
             ratios.reshape(3, -1),
         )
-        verdict = {
-            "correct": misclassified == 0,
-            "misclassified": misclassified,
-            "precision": ratios[0],
-            "recall": ratios[1],
-            "f1": ratios[2],
-        }
+        verdict = {"correct": misclassified == 0, "misclassified": misclassified}
+        verdict |= {"precision": ratios[0], "recall": ratios[1], "f1": ratios[2]}
         return verdict | {"score": self._score(verdict, K)}
 
     def _score(self, verdict: dict[str, NDArray[Any]], K: int) -> Floats:

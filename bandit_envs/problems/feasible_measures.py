@@ -42,11 +42,7 @@ def _margins(margins: ArrayLike) -> Floats:
 
 
 def hardness(margins: ArrayLike) -> float:
-    """H = sum_i Delta_i^-2, in pulls; inf if a margin is 0. [section 3]
-
-    Args:
-        margins: Delta, (K,), >= 0, the tolerance added.
-    """
+    """H = sum_i Delta_i^-2, in pulls; inf if a margin is 0. [section 3]"""
     with np.errstate(divide="ignore", over="ignore"):
         return float((_margins(margins) ** -2.0).sum())
 
@@ -55,9 +51,6 @@ def hardness_2(margins: ArrayLike) -> float:
     """H_2 = max_i i Delta_(i)^-2, margins in increasing order. [section 5]
 
     H_2 <= H <= (1 + 1/2 + ... + 1/K) H_2, which is at most the paper's ln(2K) H_2 for K >= 5 only.
-
-    Args:
-        margins: Delta, (K,), >= 0, the tolerance added.
     """
     d = np.sort(_margins(margins))
     with np.errstate(divide="ignore", over="ignore"):
@@ -78,13 +71,7 @@ def log_lower_bound(H: float, T: int, K: int, D: int) -> float:
     """ln of exp(-13 T/H - 25 D ln(48 (ln T + 1) K D)), how often any algorithm fails in one of K + 1 cases. [Thm. 1]
 
     For arms N(mu_i, I) inside the polyhedron, further than the tolerance from its boundary, and the K instances in
-    which one of them is mirrored at its nearest boundary point; all have the same H.
-
-    Args:
-        H: > 0.
-        T: budget >= K.
-        K: arms.
-        D: dimensions.
+    which one of them is mirrored at its nearest boundary point; all have the same H > 0. T >= K.
     """
     T, K, D = _counts(T, K, D)
     H = number("H", H, 0, above=True)
@@ -94,15 +81,7 @@ def log_lower_bound(H: float, T: int, K: int, D: int) -> float:
 def log_minimax_bound(H: float, T: int, K: int, D: int, R: float) -> float:
     """ln of exp(-14 T / (H R^2)), the minimax rate over instances no harder than H, for large budgets. [Cor. 1]
 
-    Args:
-        H: > 0.
-        T: budget, at least 25 H R^2 D ln(48 (ln T + 1) K D).
-        K: arms.
-        D: dimensions.
-        R: sub-Gaussian norm.
-
-    Raises:
-        ValueError: naming the budget that the corollary asks for.
+    T must be at least 25 H R^2 D ln(48 (ln T + 1) K D).
     """
     T, K, D = _counts(T, K, D)
     unit = number("H", H, 0, above=True) * number("R", R, 0, above=True) ** 2
@@ -120,8 +99,7 @@ def _log_union(T: int, K: int, D: int) -> float:
 def log_upper_bound_ucbe(a: float, H: float, T: int, K: int, D: int, R: float) -> float:
     """ln of MD-UCBE's bound 2 (ln T + 1) K 5^D exp(-a / (1600 R^2)). [Thm. 2]
 
-    Args:
-        a: exploration constant, 0 <= a <= 25/36 (T - K) / H. H, T, K, D, R: as in `log_upper_bound_apt`, T >= K.
+    The exploration constant has 0 <= a <= 25/36 (T - K) / H. T >= K.
     """
     T, K, D = _counts(T, K, D)
     most = 25 / 36 * (T - K) / number("H", H, 0, above=True)
@@ -131,10 +109,7 @@ def log_upper_bound_ucbe(a: float, H: float, T: int, K: int, D: int, R: float) -
 def log_upper_bound_sar(H_2: float, T: int, K: int, D: int, R: float) -> float:
     """ln of MD-SAR's bound 2 (ln T + 1) K 5^D exp(-(T - K) / (1296 R^2 ln(2K) H_2)). [Thm. 3]
 
-    The factor R^2 is that of the other theorems: it cannot be read in the text that we hold.
-
-    Args:
-        H_2: > 0. T, K, D, R: as in `log_upper_bound_apt`, T >= K.
+    The factor R^2 is that of the other theorems: it cannot be read in the text that we hold. T >= K.
     """
     T, K, D = _counts(T, K, D)
     scale = 1296 * number("R", R, 0, above=True) ** 2 * math.log(2 * K) * number("H_2", H_2, 0, above=True)
@@ -142,15 +117,7 @@ def log_upper_bound_sar(H_2: float, T: int, K: int, D: int, R: float) -> float:
 
 
 def log_upper_bound_apt(H: float, T: int, K: int, D: int, R: float) -> float:
-    """ln of MD-APT's bound 2 (ln T + 1) K 5^D exp(-T / (1296 R^2 H)). [Thm. 4]
-
-    Args:
-        H: > 0.
-        T: budget >= 2K.
-        K: arms.
-        D: dimensions.
-        R: sub-Gaussian norm of a sample, > 0.
-    """
+    """ln of MD-APT's bound 2 (ln T + 1) K 5^D exp(-T / (1296 R^2 H)), for T >= 2K. [Thm. 4]"""
     T, K, D = _counts(T, K, D)
     if T < 2 * K:
         raise ValueError(f"T must be at least 2 K = {2 * K}, got {T}")

@@ -138,12 +138,8 @@ def _part_above(normal, d, s):
 @inlined
 def _owen(owen, h, a):
     """T(h, a) for h >= 0 and a in [0, 1], by linear interpolation: error 2e-5."""
-    u, v = min(h * STEPS, 160.0), a * COLUMNS
-    i, j, one = (
-        np.uint64(min(np.int64(u), np.int64(159))),
-        np.uint64(min(np.int64(v), np.int64(COLUMNS - 1))),
-        np.uint64(1),
-    )
+    u, v, one = min(h * STEPS, 160.0), a * COLUMNS, np.uint64(1)
+    i, j = np.uint64(min(np.int64(u), np.int64(159))), np.uint64(min(np.int64(v), np.int64(COLUMNS - 1)))
     u, v = u - np.int64(i), v - np.int64(j)
     low = (1.0 - v) * owen[i, j] + v * owen[i, j + one]
     high = (1.0 - v) * owen[i + one, j] + v * owen[i + one, j + one]
@@ -357,13 +353,8 @@ def _top_gains(model, scratch, R, out):
     phi is linear in q_i, and depends on it by the chance that fewer than k others are above.
     """
     K, k, layers, points = len(scratch.n), model.potential.k, scratch.layers, 2 * POINTS
-    c, above, below, q, fewer = (
-        scratch.state[0],
-        scratch.state[1],
-        scratch.state[2],
-        scratch.points[1],
-        scratch.points[2],
-    )
+    c, above, below = scratch.state[0], scratch.state[1], scratch.state[2]
+    q, fewer = scratch.points[1], scratch.points[2]
     if R <= 0.0:
         for i in range(K):
             _largest(scratch.m, K, k, scratch.best, i)
@@ -686,12 +677,8 @@ def _show(beliefs, unit, order, out):
     """Fill out (E, 4 K + 1) but its last column with `Lookahead.shown` of what `_beliefs` has found."""
     for e in range(len(out)):
         for j in range(order.shape[1]):
-            d, s, own, n = (
-                beliefs[e, order[e, j], 0],
-                beliefs[e, order[e, j], 1],
-                beliefs[e, order[e, j], 2],
-                beliefs[e, order[e, j], 3],
-            )
+            i = order[e, j]
+            d, s, own, n = beliefs[e, i, 0], beliefs[e, i, 1], beliefs[e, i, 2], beliefs[e, i, 3]
             out[e, 4 * j] = max(min(d / (0.2 * unit), 8.0), -8.0)
             out[e, 4 * j + 1] = min(0.5 * math.log(n) - 1.0, 8.0)
             out[e, 4 * j + 2] = min(5.0 * own / unit, 8.0)
@@ -784,34 +771,17 @@ class Lookahead:
 
     def parts(self) -> tuple[LookaheadModel, LookaheadScratch]:
         """What `relative_gains` takes: the model, and scratch of the caller's own, as threads need it."""
-        K, D, k, kind = self.K, self.D, self._model.potential.k, self._model.potential.kind
-        rows, top = K + 1 if kind == ALL_GOOD else 1, K if kind == TOP_K else 1
-        return self._model, LookaheadScratch(
-            np.empty(K * D),
-            np.empty(K * D),
-            np.empty(K),
-            np.empty(8),
-            np.empty((2, 1)),
-            np.empty((2, K)),
-            np.empty(K + 1),
-            np.empty((k, 2 * POINTS)),
-            np.empty((3, 2 * POINTS)),
-            np.empty((top, 2 * POINTS)),
-            np.empty((top, k, 2 * POINTS)),
-            np.empty((rows, 2 * CELLS + 1)),
-            np.empty((rows, CELLS)),
-            np.empty(K),
-            np.empty(K),
-        )
+        K, k, kind = self.K, self._model.potential.k, self._model.potential.kind
+        rows, top, points = K + 1 if kind == ALL_GOOD else 1, K if kind == TOP_K else 1, 2 * POINTS
+        arms: list[Any] = [K * self.D, K * self.D, K, 8, (2, 1), (2, K), K + 1]
+        places: list[Any] = [(k, points), (3, points), (top, points), (top, k, points)]
+        cells: list[Any] = [(rows, 2 * CELLS + 1), (rows, CELLS), K, K]
+        return self._model, LookaheadScratch(*map(np.empty, arms + places + cells))
 
     def _seen(
         self, pulls: NDArray[Any], total: Floats
     ) -> tuple[LookaheadModel, LookaheadScratch, NDArray[np.int64], Floats]:
-        """What kernels take of pulls (E, K) and sums of samples (E, K) or (E, K, D).
-
-        Raises:
-            ValueError: for other shapes.
-        """
+        """What kernels take of pulls (E, K) and sums of samples (E, K) or (E, K, D)."""
         shape = (len(pulls), self.K) if self.D == 1 else (len(pulls), self.K, self.D)
         if pulls.shape != shape[:2] or total.shape != shape:
             raise ValueError(

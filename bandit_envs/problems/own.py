@@ -22,11 +22,7 @@ __all__ = ["check", "try_out"]
 
 
 def check(problem: Problem, task: TaskLike, source: Instance | Sampler | None = None) -> None:
-    """`Problem.check` of a task, or of arms.
-
-    Raises:
-        ValueError: naming the problem and what is wrong.
-    """
+    """`Problem.check` of a task, or of arms."""
     if ours(problem):
         problem.check(task, source)
     else:
@@ -41,9 +37,6 @@ def try_out(problem: Problem, means: Floats, D: int, delta: float = 0.1) -> None
         means: (n, K) or (n, K, D), n not K.
         D: number of dimensions of an arm.
         delta: for the lower bound.
-
-    Raises:
-        ValueError: naming the problem and what is wrong.
     """
     shape = means.shape[:2]
     _check_attributes(problem)
@@ -115,11 +108,7 @@ def _check_boundary(problem: Problem, means: Floats, margins: Floats) -> None:
 
 
 def _check_measures(problem: Problem, means: Floats, margins: Floats) -> None:
-    """Refuse a `distance_routine` that gives other distances than `distances`, or than `arm_margin` of single arms.
-
-    Args:
-        problem: whose routines they are. means: (n, K) or (n, K, D). margins: (n, K).
-    """
+    """Refuse a `distance_routine` that gives other distances than `distances`, or than `arm_margin` of single arms."""
     rows = means.reshape(-1, 1, *means.shape[2:]) if problem.local else means
     pulls = np.ones(rows.shape[:2], np.int64)
     found = _measured(problem, "measure", "distance_routine", pulls, rows)
@@ -148,11 +137,7 @@ def _measured(problem: Problem, attribute: str, routine: str, pulls: NDArray[np.
 
 
 def _check_measured(problem: Problem, routine: str, method: str, means: Floats, found: Floats, wanted: Floats) -> None:
-    """Refuse what a routine has found, (n, K), where a method wants other numbers.
-
-    Raises:
-        ValueError: naming the problem and a mean.
-    """
+    """Refuse what a routine has found, (n, K), where a method wants other numbers."""
     other = ~np.isclose(found, wanted, rtol=1e-6, atol=1e-9)
     if other.any():
         i = tuple(np.argwhere(other)[0])

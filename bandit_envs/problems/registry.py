@@ -22,27 +22,13 @@ __all__ = ["PROBLEMS", "kept"]
 # Keywords of the environments, single and vector, which no problem can have for a parameter.
 RESERVED = {
     *("problem", "instance", "budget", "delta", "max_pulls", "pull_cost", "reward", "actions", "observation"),
-    *(
-        "shuffle_arms",
-        "pull",
-        "stop",
-        "ranked",
-        "render_mode",
-        "num_envs",
-        "autoreset_mode",
-        "copy",
-        "max_episode_steps",
-    ),
-    *("vectorization_mode", "vector_kwargs", "wrappers", "disable_env_checker"),
+    *("shuffle_arms", "pull", "stop", "ranked", "render_mode", "num_envs", "autoreset_mode", "copy"),
+    *("max_episode_steps", "vectorization_mode", "vector_kwargs", "wrappers", "disable_env_checker"),
 }
 
 
 def _check(name: str, kind: Any) -> None:
-    """Refuse what is no problem.
-
-    Raises:
-        ValueError: naming what is wrong.
-    """
+    """Refuse what is no problem."""
     if not isinstance(kind, type) or not issubclass(kind, Problem):
         raise ValueError(f"the problem {name!r} must be a subclass of bandit_envs.Problem, got {kind!r:.200}")
     if missing := sorted(kind.__abstractmethods__):
@@ -69,11 +55,7 @@ def _check(name: str, kind: Any) -> None:
 
 
 def _check_metrics(kind: type[Problem]) -> None:
-    """Refuse metrics that are not {name: NumPy type of numbers}.
-
-    Raises:
-        ValueError: naming what is wrong.
-    """
+    """Refuse metrics that are not {name: NumPy type of numbers}."""
     types = kind.metric_types
     if not isinstance(types, Mapping) or not all(isinstance(metric, str) for metric in types):
         raise ValueError(f"{kind.__name__}.metric_types must be {{metric: NumPy type}}, got {types!r:.200}")

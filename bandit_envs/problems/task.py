@@ -59,9 +59,6 @@ class Task(Distributed):
             is one that draws them independently; False for scalar arms.
         claimed: whether `sigma` is somebody's word, as in a session. Certificates then count on it as long as the
             results bear it out. It is no part of the JSON form.
-
-    Raises:
-        ValueError: for an unknown problem, naming the nearest ones, and for any value out of range.
     """
 
     problem: str
@@ -145,11 +142,7 @@ class Task(Distributed):
         return min((limit for limit in (self.budget, self.max_pulls) if limit is not None), default=0)
 
     def make_problem(self) -> Problem:
-        """The problem itself: margins, plug-in answers; its evidence and bounds are those of these arms.
-
-        Raises:
-            ValueError: for an unknown problem, and for parameters that it does not take or that are missing.
-        """
+        """The problem itself: margins, plug-in answers; its evidence and bounds are those of these arms."""
         kind = PROBLEMS.find(self.problem)
         if not isinstance(self.parameters, Mapping):
             raise ValueError(f"parameters must be a dict, got {self.parameters!r:.200}")
@@ -172,9 +165,6 @@ class Task(Distributed):
         Args:
             distribution: see `certified_distribution`.
             boundary, rho: see `Problem.certifier`.
-
-        Raises:
-            ValueError: for a problem without evidence, and for a distribution that the arms do not have.
         """
         choice("boundary", boundary, ("mixture", "kaufmann-koolen"))
         if self.items and self.certified_distribution(distribution) == "paired":

@@ -41,14 +41,7 @@ NEGLIGIBLE = 1e-290  # c D^2 below this counts as 0; above it, all sums stay wit
 
 
 def hardness(gaps: ArrayLike) -> float:
-    """H = sum_i D_i^-2, in pulls; inf if a gap is 0. [Locatelli, Gutzeit & Carpentier 2016, with tolerance 0]
-
-    Args:
-        gaps: shape (K,), D >= 0.
-
-    Raises:
-        ValueError: gaps that are not of shape (K,) with K >= 1, finite and >= 0.
-    """
+    """H = sum_i D_i^-2, in pulls; inf if a gap is 0. [Locatelli, Gutzeit & Carpentier 2016, with tolerance 0]"""
     with np.errstate(divide="ignore", over="ignore"):
         return float((_gaps(gaps) ** -2.0).sum())
 
@@ -62,9 +55,6 @@ def phi(gaps: ArrayLike, budget: float, c: float = 2.0) -> float:
         gaps: shape (K,), D >= 0.
         budget: T >= 0 pulls.
         c: constant of the exponent, > 0.
-
-    Raises:
-        ValueError: gaps that are not of shape (K,) with K >= 1, finite and >= 0; budget or c out of range.
     """
     d = _told_apart(gaps, budget, c)
     d = d[d > 0]
@@ -76,7 +66,7 @@ def optimal_allocation(gaps: ArrayLike, budget: float, c: float = 2.0) -> Floats
 
     Arms with gap 0 get 0 pulls; if all gaps are 0, every allocation is optimal and T / K each is returned.
 
-    Args and errors as for `phi`.
+    Args as for `phi`.
     """
     d = _told_apart(gaps, budget, c)
     x, apart = np.zeros(len(d)), d > 0
@@ -90,7 +80,7 @@ def optimal_allocation(gaps: ArrayLike, budget: float, c: float = 2.0) -> Floats
 def optimal_error(gaps: ArrayLike, budget: float, c: float = 2.0) -> float:
     """P_c(T): the least sum_i exp(-c x_i D_i^2) over real x >= 0 with sum x = T. [section 3]
 
-    P_c(T) <= P*_c(T) <= P_c(T - K) [eq. 8]. Args and errors as for `phi`.
+    P_c(T) <= P*_c(T) <= P_c(T - K) [eq. 8]. Args as for `phi`.
     """
     d = _told_apart(gaps, budget, c)
     return float(np.exp(-c * optimal_allocation(d, budget, c) * d * d).sum())
@@ -102,15 +92,7 @@ def optimal_error_integer(gaps: ArrayLike, budget: int, c: float = 2.0) -> float
     Pull k + 1 of arm i takes off exp(-c k D_i^2) (1 - exp(-c D_i^2)), less and less as k grows, so that the T pulls
     that take off most are an optimum. Those that take off e^-L or more are pulls 1 to floor(z_i) + 1 of arm i, with
     z_i = (L + ln(1 - exp(-c D_i^2))) / (c D_i^2) >= 0. At the L where the z_i^+ sum to T - K these are at most T pulls;
-    floor(z_i) of them are taken at once, and the others, at most 2K, from a heap.
-
-    Args:
-        gaps: shape (K,), D >= 0.
-        budget: T >= 0 pulls, a whole number.
-        c: constant of the exponent, > 0.
-
-    Raises:
-        ValueError: gaps that are not of shape (K,) with K >= 1, finite and >= 0; budget or c out of range.
+    floor(z_i) of them are taken at once, and the others, at most 2K, from a heap. Args as for `phi`, T a whole number.
     """
     d = _told_apart(gaps, budget, c)
     if budget != math.floor(budget):
@@ -140,9 +122,6 @@ def lambda_level(gaps: ArrayLike, budget: float, alpha: float = ALPHA) -> float:
         gaps: shape (K,), 0 <= D <= 1 (the paper's samples lie in [0, 1]).
         budget: T pulls, at least max(40/alpha + 1, 40) K, where Lambda = 0.
         alpha: LSA's tuning constant, > 0.
-
-    Raises:
-        ValueError: gaps that are not of shape (K,) with K >= 1 and in [0, 1]; budget or alpha out of range.
     """
     d = _gaps(gaps)
     _check_scale(d, budget, alpha)
@@ -162,7 +141,7 @@ def lambda_allocation(gaps: ArrayLike, budget: float, alpha: float = ALPHA) -> F
 
     It is the optimum of P_c with c = 2 alpha, at gaps max(D_i, e^-Lambda) and that budget [Lemma 11].
 
-    Args and errors as for `lambda_level`.
+    Args as for `lambda_level`.
     """
     return _pulls(lambda_level(gaps, budget, alpha), _gaps(gaps), alpha)
 
@@ -173,13 +152,7 @@ def regret_bound(gaps: ArrayLike, budget: float, alpha: float = ALPHA) -> float:
     Y(alpha) = 9.3 r / (r - 1) exp((2.1 alpha - ln alpha - 0.5) / (4 alpha)) with r = 2^(1 / (8 alpha)). In expected
     wrong labels, as printed: above K it says nothing, and beyond the floats it is inf.
 
-    Args:
-        gaps: shape (K,), 0 <= D <= 1.
-        budget: T pulls, at least max(40/alpha + 1, 40) K.
-        alpha: LSA's tuning constant, in (0, 8].
-
-    Raises:
-        ValueError: gaps that are not of shape (K,) with K >= 1 and in [0, 1]; budget or alpha out of range.
+    Args as for `lambda_level`, alpha at most 8.
     """
     if not 0 < alpha <= 8:
         raise ValueError(f"alpha={alpha} must be in (0, 8]")
@@ -204,9 +177,6 @@ def variable_confidence(a: float, b: float) -> float:
 
     Returns:
         2^(b/2 + 2) / (2^(b/2) - 1) e^(-a/2): one minus what the paper prints; above 1 it says nothing.
-
-    Raises:
-        ValueError: a or b not positive and finite.
     """
     for name, value in (("a", a), ("b", b)):
         if not 0 < value < math.inf:

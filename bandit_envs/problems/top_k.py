@@ -127,11 +127,7 @@ class TopK(Problem):
         return np.where(inside, m - ranked[..., self.k, None], m - ranked[..., self.k - 1, None])
 
     def distances(self, pulls: ArrayLike, mean: ArrayLike, out: Floats | None = None) -> Floats:
-        T, m = np.ascontiguousarray(pulls, np.int64), np.ascontiguousarray(mean, np.float64)
-        out = np.empty(m.shape) if out is None else out
-        self._check_batch(T, m, out)
-        _distances(T, m, self.k, out)
-        return out
+        return self._by_kernel(_distances, pulls, mean, out, self.k)
 
     def distance_routine(self) -> Measure:
         return Measure.of(_measure, self.k)

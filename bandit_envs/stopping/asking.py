@@ -52,9 +52,6 @@ def certifier_of(problem: Any, K: int, numbers: Floats, distribution: str, searc
     Args:
         problem: a `Problem`.
         numbers: those of `common`. K, distribution, search: see `Problem.certifier`.
-
-    Raises:
-        ValueError: for a problem that has none, naming it.
     """
     found: Certifier | None = problem.evidence_routine(K, numbers, search) if tells_evidence(problem) else None
     if found is not None and (distribution != "bounded" or found.kind in BETTING):
@@ -75,9 +72,6 @@ def paired_certifier(problem: Any, K: int, items: int, support: tuple[float, flo
 
     Args:
         problem: a `Problem`. K, items: columns and rows. support: range of a score. delta: the level.
-
-    Raises:
-        ValueError: for a problem with other alternatives, naming it.
     """
     from .paired import PAIRED_KINDS, scratch_of_paired  # late, as it is not needed before
 
@@ -127,9 +121,6 @@ def alternatives(
         problem: a `Problem`.
         pulls, mean, answer, variance, moments: see `Problem.certified_level`.
         **options: of `Problem.certifier`, distribution among them.
-
-    Raises:
-        ValueError: for a problem without evidence, and for arrays that do not go together, naming their shapes.
     """
     seen = statistics(pulls, mean, variance, options["distribution"])
     _check_arms(problem, Arms(seen.K, seen.D))
@@ -150,22 +141,14 @@ def alternatives(
 
 
 def _check_arms(problem: Any, arms: Arms) -> None:
-    """Refuse arms that a problem is not defined on, or too few of them.
-
-    Raises:
-        ValueError: naming their number or dimensions.
-    """
+    """Refuse arms that a problem is not defined on, or too few of them."""
     problem.check(arms)
     if problem.fewest_arms > arms.K:
         raise ValueError(f"{arms.K} arms are too few for {problem!r:.200}")
 
 
 def game_of(problem: Any, means: ArrayLike, distribution: str, sigma: float) -> Game:
-    """Optimal proportions (K,) and the value of the game, for one instance; see `game`.
-
-    Raises:
-        ValueError: for values that are not allowed, and for a problem without evidence.
-    """
+    """Optimal proportions (K,) and the value of the game, for one instance; see `game`."""
     from .game import single, solve  # late, as few ask for it
 
     m = one_instance(means, choice("distribution", distribution, ("gaussian", "bernoulli")))

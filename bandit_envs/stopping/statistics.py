@@ -55,9 +55,6 @@ def statistics(pulls: ArrayLike, mean: ArrayLike, variance: ArrayLike | None, di
         mean: (..., K) or (..., K, D), empirical; it may be NaN for arms never pulled.
         variance: as mean; None where the distribution needs none.
         distribution: "gaussian", "bernoulli", "student" or "bounded".
-
-    Raises:
-        ValueError: for arrays that do not go together, naming their shapes, and for numbers that are not possible.
     """
     m, T = _real("mean", mean), np.asarray(pulls)
     D = m.shape[-1] if m.ndim == T.ndim + 1 else 1
@@ -89,11 +86,7 @@ def statistics(pulls: ArrayLike, mean: ArrayLike, variance: ArrayLike | None, di
 
 
 def moments_like(moments: ArrayLike, shape: tuple[int, ...]) -> Floats:
-    """Third and fourth central moments, checked and brought into the shape of the variances with 2 behind it.
-
-    Raises:
-        ValueError: naming their shape.
-    """
+    """Third and fourth central moments, checked and brought into the shape of the variances with 2 behind it."""
     given = _real("moments", moments)
     if given.size != 2 * math.prod(shape) or given.shape[-1:] != (2,):
         raise ValueError(f"moments must have the shape of mean with 2 behind it, {(*shape, 2)}, got {given.shape}")
@@ -104,11 +97,7 @@ def moments_like(moments: ArrayLike, shape: tuple[int, ...]) -> Floats:
 
 
 def check_support(seen: Statistics, support: tuple[float, float]) -> None:
-    """Refuse means of samples that lie in a range, beyond the range by more than rounding.
-
-    Raises:
-        ValueError: naming the mean.
-    """
+    """Refuse means of samples that lie in a range, beyond the range by more than rounding."""
     low, high = support
     reach = 1e-9 * max(abs(low), abs(high))
     outside = (_beside(seen.pulls, seen.mean) > 0) & ((seen.mean < low - reach) | (seen.mean > high + reach))
@@ -117,11 +106,7 @@ def check_support(seen: Statistics, support: tuple[float, float]) -> None:
 
 
 def _real(name: str, values: ArrayLike) -> Floats:
-    """An array of floats.
-
-    Raises:
-        ValueError: naming it, for text, complex numbers, and rows of several lengths.
-    """
+    """An array of floats."""
     try:
         if np.asarray(values).dtype.kind in "biufO":
             return np.asarray(values, np.float64)
@@ -136,9 +121,6 @@ def answers(answer: ArrayLike, shape: tuple[int, ...], size: int | None, name: s
     Args:
         answer: the masks. shape: of the statistics.
         size: how many arms an answer holds; None: any number. name: of the problem, for errors.
-
-    Raises:
-        ValueError: naming the shape or size that does not fit.
     """
     given = np.asarray(answer)
     try:
@@ -161,11 +143,7 @@ class Arms(NamedTuple):
 
 
 def one_instance(means: ArrayLike, distribution: str) -> Floats:
-    """Check the true means of one instance, (K,) or (K, D) with D > 1, of arms of a distribution.
-
-    Raises:
-        ValueError: naming the means that are not allowed.
-    """
+    """Check the true means of one instance, (K,) or (K, D) with D > 1, of arms of a distribution."""
     m = np.array(_real("means", means), order="C")
     if m.ndim not in (1, 2):
         raise ValueError(f"means must be those of one instance, (K,) or (K, D), got shape {m.shape}: {m!r:.200}")

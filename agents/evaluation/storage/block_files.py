@@ -111,11 +111,6 @@ def moments_as_bytes(root: str, blocks: Sequence[Block], parts: Sequence[Sequenc
     """The files of blocks of several runs of which no rows are kept.
 
     A file has a row for each run, cell and column; its metadata hold all, to the last bit.
-
-    Args:
-        root: the hash of the evaluation.
-        blocks: what they are.
-        parts: for each run the rows of each block.
     """
     pa: Any = require("pyarrow", "a folder of results")
     files = []
@@ -137,10 +132,6 @@ def moments_as_bytes(root: str, blocks: Sequence[Block], parts: Sequence[Sequenc
 
 def moments_from(content: bytes, name: str) -> Moments:
     """What `moments_as_bytes` has written.
-
-    Args:
-        content: of the file.
-        name: that it ought to have.
 
     Raises:
         Exception: if the file is of something else, or damaged.

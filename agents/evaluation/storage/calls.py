@@ -24,11 +24,7 @@ FRESH = 60.0  # a note that is younger is of a call that goes on
 
 
 class Calls:
-    """The notes in a folder, of which the call of now writes one, again and again.
-
-    Args:
-        place: the folder. runs: how many the evaluation has.
-    """
+    """The notes in a folder, of which the call of now writes one, again and again."""
 
     def __init__(self, place: Place, runs: int) -> None:
         self.place, self.runs = place, runs
@@ -36,11 +32,7 @@ class Calls:
         self._name, self._written = "", 0.0
 
     def begin(self, told: Mapping[str, Any]) -> bool:
-        """Note that a call begins; returns whether others go on at the same time.
-
-        Args:
-            told: of the call.
-        """
+        """Note that a call begins; returns whether others go on at the same time."""
         now = time.time()
         others = [at for name, at in self.place.names(CALLS).items() if now - at < FRESH and self._goes_on(name)]
         stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime(now))

@@ -83,11 +83,7 @@ class Folder(Store):
         return False
 
     def refuse_gaps(self) -> None:
-        """Refuse to be read while blocks are missing.
-
-        Raises:
-            ValueError: saying how many.
-        """
+        """Refuse to be read while blocks are missing."""
         if self.awaited:
             raise ValueError(f"{self.place} is not complete: call evaluate again with the same out")
         if missing := len(self.missing()):
@@ -143,15 +139,7 @@ class Folder(Store):
             self.part(block, [])
 
     def part(self, block: Block, columns: Sequence[str] | None = None) -> list[Run]:
-        """The rows of a block, of each of its runs.
-
-        Args:
-            block: which.
-            columns: their names; None: all.
-
-        Raises:
-            ValueError: if the block is missing or damaged.
-        """
+        """The rows of a block, of each of its runs: some columns, or all."""
         empty_runs = [self.empty_runs[i] for i in block.runs]
         names = list(empty_runs[0].columns) if columns is None else columns
         with self._reading(block), self.place.open(self._file(block)) as source:
@@ -209,11 +197,7 @@ class _Columns(Mapping[str, NDArray[Any]]):
 
 
 class StoredRun(Run):
-    """The rows of one agent at one budget in the blocks of a folder, of which a column is read when it is asked for.
-
-    Args:
-        empty: all but the rows. place: of the run in the plan. folder: holds them.
-    """
+    """The rows of one agent at one budget in the blocks of a folder, of which a column is read when it is asked for."""
 
     def __init__(self, empty: Run, place: int, folder: Folder) -> None:
         self.keep(empty)

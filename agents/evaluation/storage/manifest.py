@@ -72,10 +72,6 @@ def claimed(
 def opened(address: str | Path, trust: bool) -> tuple[Folder, dict[str, Any]] | None:
     """The folder with the blocks of an evaluation, and its settings; None if it holds none.
 
-    Args:
-        address: of the folder.
-        trust: as for `Evaluation.load`.
-
     Raises:
         ValueError: if its settings are not what this version writes, or name a module that is not trusted.
         ImportError: if they name a module that is not there.
@@ -124,11 +120,7 @@ def _sealed(content: Mapping[str, Any]) -> str:
 
 
 def _settings(place: Place) -> dict[str, Any]:
-    """What settings.json holds.
-
-    Raises:
-        ValueError: if it holds no JSON object.
-    """
+    """What settings.json holds."""
     try:
         found = json.loads(place.read(SETTINGS))
     except (ValueError, RecursionError) as error:

@@ -22,11 +22,7 @@ class WriteError(OSError):
 
 
 def place_of(address: str | Path) -> Place:
-    """The folder that an address stands for: a path, or an address of a file system as s3://bucket/folder.
-
-    Raises:
-        ValueError: for an address that neither pyarrow nor fsspec knows.
-    """
+    """The folder that an address stands for: a path, or an address of a file system as s3://bucket/folder."""
     text = os.fspath(address)
     if "\0" in text:
         raise ValueError(f"out must be a folder, or the address of one, got {text!r:.200}")
@@ -100,9 +96,6 @@ class Place:
 
         Returns:
             Whether it was written.
-
-        Raises:
-            WriteError: naming the file.
         """
         if self.local:
             return _write_here(Path(self._path(name)), content, new, settled)
@@ -121,11 +114,7 @@ class Place:
         return True
 
     def remove(self, name: str) -> None:
-        """Remove a file, if it is there.
-
-        Raises:
-            WriteError: naming the file.
-        """
+        """Remove a file, if it is there."""
         try:
             self.system.delete_file(self._path(name))
         except FileNotFoundError:
