@@ -33,19 +33,7 @@ import numpy as np
 from ..kernels.compiled import inlined, part
 from .distributions import BERNOULLI, BOUNDED, GAUSSIAN, STUDENT
 
-__all__ = [
-    "BOUNDARIES",
-    "COMMON",
-    "LEVELS_SCRATCH",
-    "NEEDED",
-    "RHO",
-    "arm_penalty",
-    "enough",
-    "refresh",
-    "refresh_arm",
-    "wanted",
-    "weighed",
-]
+__all__ = ["BOUNDARIES", "COMMON", "LEVELS_SCRATCH", "NEEDED", "RHO", "arm_penalty", "enough", "refresh", "wanted"]
 
 NONE, MIXTURE, KAUFMANN = range(3)
 BOUNDARIES = {"none": NONE, "mixture": MIXTURE, "kaufmann-koolen": KAUFMANN}

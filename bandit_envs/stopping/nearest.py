@@ -51,7 +51,6 @@ from .values import arm_value, pair_value
 __all__ = [
     "all_good_nearest",
     "best_inside",
-    "level",
     "nearest_pair",
     "report",
     "report_pair",
@@ -74,8 +73,7 @@ def report(out, K, place, distribution, arm, m, v, w, mu):
 @inlined
 def report_alone(out, distribution, mean, scratch, i, mu):
     """Report arm i, which is moved to mu."""
-    K = len(mean)
-    out[1] = 1.0
+    K, out[1] = len(mean), 1.0
     report(out, K, 0, distribution, i, mean[i], scratch[4 * K + i], scratch[2 * K + i], mu)
 
 
@@ -83,21 +81,11 @@ def report_alone(out, distribution, mean, scratch, i, mu):
 def report_pair(out, distribution, mean, scratch, i, j, a, b, floor):
     """Report the pair of arm i, which is lowered to at most a mu_j + b, and arm j, which is raised."""
     K = len(mean)
-    _, y = pair_cost(
-        distribution,
-        mean[i],
-        scratch[2 * K + i],
-        scratch[4 * K + i],
-        mean[j],
-        scratch[2 * K + j],
-        scratch[4 * K + j],
-        a,
-        b,
-        floor,
-    )
+    x, u, w, v = scratch[2 * K + i], scratch[4 * K + i], scratch[2 * K + j], scratch[4 * K + j]
+    _, y = pair_cost(distribution, mean[i], x, u, mean[j], w, v, a, b, floor)
     out[1] = 2.0
-    report(out, K, 0, distribution, i, mean[i], scratch[4 * K + i], scratch[2 * K + i], min(mean[i], a * y + b))
-    report(out, K, 1, distribution, j, mean[j], scratch[4 * K + j], scratch[2 * K + j], y)
+    report(out, K, 0, distribution, i, mean[i], u, x, min(mean[i], a * y + b))
+    report(out, K, 1, distribution, j, mean[j], v, w, y)
 
 
 @inlined
@@ -223,14 +211,9 @@ def mark_twins(pulls, mean, scratch, inside):
     K = len(pulls)
     for i in range(K):
         for h in range(i):
-            if (
-                mean[h] == mean[i]
-                and pulls[h] == pulls[i]
-                and inside[h] == inside[i]
-                and scratch[4 * K + h] == scratch[4 * K + i]
-                and scratch[3 * K + h] == scratch[3 * K + i]
-                and scratch[h] == scratch[i]
-            ):
+            alike = mean[h] == mean[i] and pulls[h] == pulls[i] and inside[h] == inside[i]
+            alike = alike and scratch[4 * K + h] == scratch[4 * K + i] and scratch[3 * K + h] == scratch[3 * K + i]
+            if alike and scratch[h] == scratch[i]:
                 inside[i] += TWIN
                 break
 
