@@ -76,7 +76,7 @@ def scaled(numbers, N, mean, variance, third, fourth):
 
 @inlined
 def bounded_at(numbers, mean, scratch, i):
-    """What has been seen of arm i, from the scratch that `refresh_arm` has filled."""
+    """What has been seen of arm i, from the scratch that `refresh` has filled."""
     K = len(mean)
     return scaled(numbers, scratch[2 * K + i], mean[i], scratch[4 * K + i], scratch[3 * K + i], scratch[i])
 

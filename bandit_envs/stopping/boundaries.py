@@ -83,29 +83,25 @@ def weighed(numbers, pulls, mean, variance, i, D=1):
     return 0.0, 0.0, v
 
 
-@inlined
-def refresh_arm(numbers, pulls, mean, variance, scratch, a, D=1):
-    """Bring the weight, the penalty and the scale of arm a in the scratch up to date: if its statistics have changed.
-
-    A new scratch is all 0. Of BOUNDED arms it holds the fourth and third moments, from 0 and from 3 K on.
-    """
-    K, distribution, N, m = len(pulls), numbers[DISTRIBUTION], float(pulls[a]), mean[a * D]
-    if distribution == BOUNDED:
-        scratch[a], scratch[3 * K + a] = variance[2 * K + a], variance[K + a]
-        scratch[2 * K + a], scratch[4 * K + a] = N, max(variance[a], 1e-12 * numbers[VARIANCE])
-        return
-    v = variance[a * D] if distribution == STUDENT else numbers[VARIANCE]
-    if scratch[a] != N or scratch[K + a] != m or scratch[4 * K + a] != v:
-        scratch[a], scratch[K + a] = N, m
-        scratch[2 * K + a], scratch[3 * K + a], scratch[4 * K + a] = weighed(numbers, pulls, mean, variance, a, D)
-
-
 @part
-def refresh(numbers, pulls, mean, variance, scratch):
-    """`refresh_arm` of all arms."""
-    D = np.int64(numbers[D_AT])
-    for a in range(len(pulls)):
-        refresh_arm(numbers, pulls, mean, variance, scratch, a, D)
+def refresh(numbers, pulls, mean, variance, scratch, start, end):
+    """Bring weights, penalties and scales of the arms from `start` on in the scratch up to date.
+
+    Only arms whose statistics have changed are computed anew; a new scratch is all 0. Of BOUNDED arms it holds the
+    fourth and third moments, from 0 and from 3 K on.
+    """
+    K, distribution, D = len(pulls), numbers[DISTRIBUTION], np.int64(numbers[D_AT])
+    if distribution == BOUNDED:
+        for a in range(start, end):
+            scratch[a], scratch[3 * K + a] = variance[2 * K + a], variance[K + a]
+            scratch[2 * K + a], scratch[4 * K + a] = float(pulls[a]), max(variance[a], 1e-12 * numbers[VARIANCE])
+        return
+    for a in range(start, end):
+        N, m = float(pulls[a]), mean[a * D]
+        v = variance[a * D] if distribution == STUDENT else numbers[VARIANCE]
+        if scratch[a] != N or scratch[K + a] != m or scratch[4 * K + a] != v:
+            scratch[a], scratch[K + a] = N, m
+            scratch[2 * K + a], scratch[3 * K + a], scratch[4 * K + a] = weighed(numbers, pulls, mean, variance, a, D)
 
 
 @part

@@ -33,7 +33,7 @@ def _arrays(pulls, mean, variance, inside, K, numbers, size, scratch, out):
     given, T, m, v = carray(numbers, size), carray(pulls, K), carray(mean, K), carray(variance, 3 * K)
     work = carray(scratch, 5 * K + BETS_SCRATCH)
     if given[NEEDED] == -math.inf:
-        refresh(given, T, m, v, work)
+        refresh(given, T, m, v, work, 0, K)
     return given, T, m, v, work, carray(inside, K), carray(out, 2 + 3 * K)
 
 
@@ -109,7 +109,7 @@ def _polyhedral(
     D, M = np.int64(given[D_AT]), np.int64(given[COMMON + 3])
     T, m, v = carray(pulls, K), carray(mean, K * D), carray(variance, 3 * K * D)
     work = carray(scratch, 5 * K + D + scratch_size(D, M) + crossing_scratch_size(D, M) + BETS_SCRATCH)
-    refresh(given, T, m, v, work)
+    refresh(given, T, m, v, work, 0, K)
     polyhedral_nearest(given, T, m, v, work, carray(inside, K), carray(out, 2 + 3 * K))
 
 

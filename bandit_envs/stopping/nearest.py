@@ -32,7 +32,7 @@ excluded: its arm i in out[1], its arm j in out[3] (i, where it moves one arm al
 that has fewer pulls. out[1] and out[3] name, beforehand, the alternative to begin with.
 
 The scratch holds the weights, the penalties and the scales of all arms, as `refresh` leaves it; where it only is to be
-decided, it is brought up to date after the first look.
+decided, arms are brought up to date when they are looked at.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ import numpy as np
 
 from ..kernels.compiled import inlined, part
 from .betting import bet_arm, bet_pair, bounded_at
-from .boundaries import BOUNDARY, COMMON, D_AT, DISTRIBUTION, MIXTURE, NEEDED, NONE, enough, refresh, refresh_arm
+from .boundaries import BOUNDARY, COMMON, D_AT, DISTRIBUTION, MIXTURE, NEEDED, NONE, enough, refresh
 from .distributions import BOUNDED, arm_cost, divergence, pair_cost
 from .values import arm_value, pair_value
 
@@ -128,8 +128,8 @@ def paired(numbers, mean, scratch, i, j, a, b, floor, needed):
 @part
 def again(numbers, pulls, mean, variance, scratch, i, j, a, b, floor, out):
     """Whether the pair of the last look still is not excluded; it is reported then. Arguments as of `paired`."""
-    refresh_arm(numbers, pulls, mean, variance, scratch, i)
-    refresh_arm(numbers, pulls, mean, variance, scratch, j)
+    refresh(numbers, pulls, mean, variance, scratch, i, i + 1)
+    refresh(numbers, pulls, mean, variance, scratch, j, j + 1)
     is_open = paired(numbers, mean, scratch, i, j, a, b, floor, numbers[NEEDED]) < numbers[NEEDED]
     if is_open:
         decided(out, pulls, True, i, j)
@@ -148,12 +148,12 @@ def threshold_nearest(numbers, pulls, mean, variance, scratch, inside, out):
     decides, first = needed > -math.inf, 0
     if decides:
         first = int(out[1])
-        refresh_arm(numbers, pulls, mean, variance, scratch, first)
+        refresh(numbers, pulls, mean, variance, scratch, first, first + 1)
         mu = min(mean[first], fall) if pulls[first] > 0 and mean[first] >= theta else max(mean[first], rise)
         if moved_to(numbers, mean, scratch, first, mu) < needed:
             decided(out, pulls, True, first, first)
             return
-        refresh(numbers, pulls, mean, variance, scratch)
+        refresh(numbers, pulls, mean, variance, scratch, 0, K)
     if inside[0] < 0:
         for i in range(K):
             inside[i] = pulls[i] > 0 and mean[i] >= theta
@@ -240,7 +240,7 @@ def top_k_nearest(numbers, pulls, mean, variance, scratch, inside, out):
         looks = before_first < k <= before_second  # one is in the answer and the other is not
         if looks and again(numbers, pulls, mean, variance, scratch, first, second, 1.0, -epsilon, none, out):
             return
-        refresh(numbers, pulls, mean, variance, scratch)
+        refresh(numbers, pulls, mean, variance, scratch, 0, K)
     if inside[0] < 0:
         best_inside(pulls, mean, k, inside)
     if not decides:
@@ -297,14 +297,16 @@ def all_good_nearest(numbers, pulls, mean, variance, scratch, inside, out, insid
         looks = inside[first] and second != first and a > 0.0
         if looks and again(numbers, pulls, mean, variance, scratch, first, second, a, b, floor, out):
             return
-        refresh(numbers, pulls, mean, variance, scratch)
     least_in, least_out = math.inf, math.inf
     i_in = j_in = low = high = 0
     best = best_of(pulls, mean)
     alternatives = all_good_alternatives(K)
-    good, more = True, math.log(alternatives[2] / alternatives[1])
+    good, more, is_fresh = True, math.log(alternatives[2] / alternatives[1]), not decides
     for n in range(K):
         i = after(first, n, K)
+        if inside[i] and not is_fresh:
+            refresh(numbers, pulls, mean, variance, scratch, 0, K)
+            is_fresh = True
         if inside[i] and a > 0.0:
             for j in range(K):
                 if j != i:
@@ -322,16 +324,16 @@ def all_good_nearest(numbers, pulls, mean, variance, scratch, inside, out, insid
                     decided(out, pulls, True, i, i)
                     return
         elif not inside_alone:
-            most, better = by_one(numbers, mean, scratch, i, best)
+            most, better = by_one(numbers, pulls, mean, variance, scratch, i, best)
             lowered, raised, is_pair = better, i, True
             if decides:
                 if most < numbers[NEEDED + 1]:
-                    value, j, _ = by_all(numbers, mean, scratch, i, best, math.inf)
+                    value, j, _ = by_all(numbers, pulls, mean, variance, scratch, i, best, math.inf)
                     if value < numbers[NEEDED + 2]:
                         decided(out, pulls, True, i, j)
                         return
             elif numbers[BOUNDARY] == MIXTURE and i != best:
-                value, j, as_pair = by_all(numbers, mean, scratch, i, best, most + more)
+                value, j, as_pair = by_all(numbers, pulls, mean, variance, scratch, i, best, most + more)
                 if value - more > most:
                     most, is_pair = value - more, as_pair
                     lowered, raised = (j, i) if is_pair else (best, j)
@@ -368,7 +370,7 @@ def best_of(pulls, mean):
 
 
 @part
-def by_one(numbers, mean, scratch, i, best):
+def by_one(numbers, pulls, mean, variance, scratch, i, best):
     """The value of arm i being left out by one arm: the largest over arms j that are clearly better; and that arm.
 
     Where it only is to be decided, the search begins with the best arm and ends at the first value that is enough. A
@@ -380,11 +382,14 @@ def by_one(numbers, mean, scratch, i, best):
     most, better, first, quick = -math.inf, best, 0, False
     if decides:
         first, quick, far = best, distribution != BOUNDED, (mean[best] - d) / c
+        refresh(numbers, pulls, mean, variance, scratch, i, i + 1)
         alone = arm_cost(distribution, scratch[2 * K + i], m, scratch[4 * K + i], far)
         if quick and far >= bottom and alone < short:
             return most, better
         quick = quick and m >= bottom
-    for start, end in ((first, K), (0, first)):
+    for start, end in ((first, first + 1), (first + 1, K), (0, first)):
+        if decides:
+            refresh(numbers, pulls, mean, variance, scratch, start, end)
         for j in range(start, end):
             if j == i or not mean[j] > low:
                 continue
@@ -399,7 +404,7 @@ def by_one(numbers, mean, scratch, i, best):
 
 
 @part
-def by_all(numbers, mean, scratch, i, best, enough_already):
+def by_all(numbers, pulls, mean, variance, scratch, i, best, enough_already):
     """The value of arm i being left out by all arms: the least over arms j, each clearly better than i or not the best.
 
     Args:
@@ -411,9 +416,11 @@ def by_all(numbers, mean, scratch, i, best, enough_already):
     """
     K, needed, none = len(mean), numbers[NEEDED + 2], -math.inf
     c, d, bottom = numbers[COMMON + 3], numbers[COMMON + 4], numbers[COMMON + 5]
-    least, first = (needed, best) if needed > none else (math.inf, 0)
-    which, is_pair = best, True
-    for start, end in ((first, K), (0, first)):
+    decides, which, is_pair = needed > none, best, True
+    least, first = (needed, best) if decides else (math.inf, 0)
+    for start, end in ((first, first + 1), (first + 1, K), (0, first)):
+        if decides:
+            refresh(numbers, pulls, mean, variance, scratch, start, end)
         for j in range(start, end):
             if j != i:
                 better = paired(numbers, mean, scratch, j, i, c, d, bottom, needed)
