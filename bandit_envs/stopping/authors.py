@@ -10,8 +10,7 @@ from __future__ import annotations
 import math
 
 from ..kernels.compiled import part, view
-from .boundaries import BOUNDARY, COMMON, DISTRIBUTION, NONE, enough
-from .decided import weighed
+from .boundaries import BOUNDARY, COMMON, DISTRIBUTION, NONE, enough, weighed
 from .distributions import pair_cost
 from .nearest import report
 from .values import pair_value

@@ -26,7 +26,7 @@ from typing import NamedTuple
 from ..kernels.compiled import inlined, part
 from .boundaries import CENTRE, PRIOR, VARIANCE
 
-__all__ = ["BETS_SCRATCH", "Bounded", "adapted", "bet_arm", "bet_pair", "bounded_at", "bounded_of"]
+__all__ = ["BETS_SCRATCH", "Bounded", "adapted", "bet_arm", "bet_pair", "bounded_at"]
 
 BETS = (0.93, 0.6, 0.33, 0.18, 0.1, 0.05, 0.025, 0.012, 0.006, 0.003, 0.001, 0.0004)
 SHARES = (*[0.15] * 6, 0.03, 0.025, 0.02, 0.01, 0.01, 0.005)  # they sum to 1
@@ -75,15 +75,8 @@ def scaled(numbers, N, mean, variance, third, fourth):
 
 
 @inlined
-def bounded_of(numbers, pulls, mean, variance, i):
-    """What has been seen of arm i; variance: (3 K,), variances, then third and then fourth moments."""
-    K = len(pulls)
-    return scaled(numbers, float(pulls[i]), mean[i], variance[i], variance[K + i], variance[2 * K + i])
-
-
-@inlined
 def bounded_at(numbers, mean, scratch, i):
-    """The same from the scratch that `refresh` has filled."""
+    """What has been seen of arm i, from the scratch that `refresh` has filled."""
     K = len(mean)
     return scaled(numbers, scratch[2 * K + i], mean[i], scratch[4 * K + i], scratch[3 * K + i], scratch[i])
 

@@ -26,20 +26,21 @@ The level is reported as x: the answer is certified at delta where x >= ln(1 / d
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
-from ..kernels.compiled import part
+from ..kernels.compiled import inlined, part
 from .distributions import BERNOULLI, BOUNDED, GAUSSIAN, STUDENT
 
-__all__ = ["BOUNDARIES", "COMMON", "LEVELS_SCRATCH", "RHO", "arm_penalty", "enough", "refresh"]
+__all__ = ["BOUNDARIES", "COMMON", "LEVELS_SCRATCH", "NEEDED", "RHO", "arm_penalty", "enough", "refresh", "wanted"]
 
 NONE, MIXTURE, KAUFMANN = range(3)
 BOUNDARIES = {"none": NONE, "mixture": MIXTURE, "kaufmann-koolen": KAUFMANN}
 RHO: float | None = None  # pulls of an arm at which the Gaussian mixture is sharpest; None: those of `values.RHOS`
 LEVELS_SCRATCH = 2 * 400  # scratch of `levels`, two numbers for each depth of its stack
-COMMON = 9  # numbers that stand before a problem's own: DISTRIBUTION .. DOUBT
-DISTRIBUTION, VARIANCE, BOUNDARY, RHO_AT, CENTRE, PRIOR, D_AT, DEPENDENT, DOUBT = range(9)
+COMMON = 12  # numbers that stand before a problem's own: DISTRIBUTION .. NEEDED + 2, see `Certifier.decider`
+DISTRIBUTION, VARIANCE, BOUNDARY, RHO_AT, CENTRE, PRIOR, D_AT, DEPENDENT, DOUBT, NEEDED = range(10)
 KAPPA, SHAPE = 0.01, 0.5  # of the normal-inverse-gamma prior: pulls that the centre is worth; shape
 
 
@@ -73,27 +74,34 @@ def arm_penalty(numbers, N, m, v):
     return -0.5 * N * (math.log(v / after) + 1.0) - mixture
 
 
-@part
-def refresh(numbers, pulls, mean, variance, scratch):
-    """Bring the weights, penalties and scales in the scratch up to date: of arms whose statistics have changed.
+@inlined
+def weighed(numbers, pulls, mean, variance, i, D=1):
+    """Weight, penalty and scale of arm i: of its first dimension of D."""
+    N, v = float(pulls[i]), variance[i * D] if numbers[DISTRIBUTION] == STUDENT else numbers[VARIANCE]
+    if N > 0.0 and v > 0.0:
+        return N, arm_penalty(numbers, N, mean[i * D], v), v
+    return 0.0, 0.0, v
 
-    A new scratch is all 0. Of BOUNDED arms it holds the fourth and third moments, from 0 and from 3 K on.
+
+@part
+def refresh(numbers, pulls, mean, variance, scratch, start, end):
+    """Bring weights, penalties and scales of the arms from `start` on in the scratch up to date.
+
+    Only arms whose statistics have changed are computed anew; a new scratch is all 0. Of BOUNDED arms it holds the
+    fourth and third moments, from 0 and from 3 K on.
     """
-    K, distribution = len(pulls), numbers[DISTRIBUTION]
-    D = np.int64(numbers[D_AT])
+    K, distribution, D = len(pulls), numbers[DISTRIBUTION], np.int64(numbers[D_AT])
     if distribution == BOUNDED:
-        for a in range(K):
+        for a in range(start, end):
             scratch[a], scratch[3 * K + a] = variance[2 * K + a], variance[K + a]
             scratch[2 * K + a], scratch[4 * K + a] = float(pulls[a]), max(variance[a], 1e-12 * numbers[VARIANCE])
         return
-    for a in range(K):
+    for a in range(start, end):
         N, m = float(pulls[a]), mean[a * D]
         v = variance[a * D] if distribution == STUDENT else numbers[VARIANCE]
         if scratch[a] != N or scratch[K + a] != m or scratch[4 * K + a] != v:
-            scratch[a], scratch[K + a], scratch[4 * K + a] = N, m, v
-            known = N > 0.0 and v > 0.0
-            scratch[2 * K + a] = N if known else 0.0
-            scratch[3 * K + a] = arm_penalty(numbers, N, m, v) if known else 0.0
+            scratch[a], scratch[K + a] = N, m
+            scratch[2 * K + a], scratch[3 * K + a], scratch[4 * K + a] = weighed(numbers, pulls, mean, variance, a, D)
 
 
 @part
@@ -163,3 +171,20 @@ def enough(numbers, value, arms):
     if numbers[DISTRIBUTION] == BERNOULLI:
         return arms * _exponential_level(value / arms)
     return max(arms * _gaussian_level(value / arms), 0.0)
+
+
+def wanted(numbers: Any, x: float, arms: int) -> float:
+    """What the cost less its penalties of an alternative of so many arms must reach for `enough` to give x.
+
+    Args:
+        numbers: of the distribution and the boundary. x: > 0. arms: of the alternative.
+    """
+    low, high = x, x
+    while enough(numbers, high, float(arms)) < x:
+        low, high = high, 2.0 * high
+    for _ in range(200):
+        middle = 0.5 * (low + high)
+        if middle in (low, high):
+            break
+        low, high = (middle, high) if enough(numbers, middle, float(arms)) < x else (low, middle)
+    return float(high)

@@ -16,22 +16,23 @@ from ..kernels.routines import call_routine, routine
 from ..kernels.spellings import both_spellings
 from . import boundaries
 from .betting import BETS_SCRATCH
-from .boundaries import BOUNDARIES, COMMON, D_AT, DEPENDENT, DISTRIBUTION, DOUBT, PRIOR, RHO, VARIANCE
+from .boundaries import BOUNDARIES, COMMON, D_AT, DEPENDENT, DISTRIBUTION, DOUBT, NEEDED, PRIOR, RHO, VARIANCE, wanted
 from .distributions import BOUNDED, CODES, GAUSSIAN, PAIRED
 from .scale import Trial, is_borne_out, trial
 
 __all__ = ["OWN", "Certifier", "common", "level_of", "nearest_alternative", "with_moments"]
 
+DECIDED = ("threshold", "top-k", "all-good")  # kinds whose search may end before the closest alternative is known
 OWN = "own"  # the kind of a routine that a user has written
 
 Floats = NDArray[np.float64]
 
 
 @functools.cache
-def _routine_of(kind: str | Callable[..., None], quick: bool = False) -> Any:
-    from .kinds import KINDS, QUICK  # late: importing this package makes none of them
+def _routine_of(kind: str | Callable[..., None]) -> Any:
+    from .kinds import KINDS  # late: importing this package makes none of them
 
-    floats, function = "float64*", (QUICK if quick else KINDS)[kind] if isinstance(kind, str) else kind
+    floats, function = "float64*", KINDS[kind] if isinstance(kind, str) else kind
     with errors_of(f"the evidence routine {function.__name__!r}", function):
         return routine(function, "int64*", floats, floats, "int8*", "int64", floats, "int64", floats, floats)
 
@@ -151,7 +152,7 @@ class Certifier(NamedTuple):
             return self
         numbers = self.numbers.copy()
         numbers[DOUBT] = known / sigma * (known / sigma)  # inf beyond all floats
-        return self._replace(numbers=numbers, scratch=self.scratch + len(numbers) + 3)  # 3: `needed` of a decider
+        return self._replace(numbers=numbers, scratch=self.scratch + len(numbers))
 
     def trial(self, pulls: NDArray[np.int64], variance: Floats) -> Trial | None:
         """What the results of an episode say of a scale in doubt; None where it is in no doubt.
@@ -162,7 +163,7 @@ class Certifier(NamedTuple):
         return trial(self.numbers, pulls, variance) if self.numbers[DOUBT] > 0 else None
 
     def decider(self, delta: float) -> Certifier:
-        """One whose routine only decides whether the level of the plug-in answer is delta or less, which is quick.
+        """One that only decides whether the level of the plug-in answer is delta or less, which is quick.
 
         out[0] is then inf or -inf, out[2] an arm to pull; out[1] and out[3] are to be handed in again at the next look
         at the episode, 0 at first. It is this certifier itself for problems in which there is nothing quicker.
@@ -170,13 +171,13 @@ class Certifier(NamedTuple):
         Args:
             delta: in (0, 1).
         """
-        from .kinds import QUICK  # late, as they are not needed before
-
         if self.numbers[DISTRIBUTION] == PAIRED:  # what it looks at depends on it
             return self._replace(numbers=np.append(self.numbers[:-1], delta))
-        if self.kind not in QUICK:
+        if self.kind not in DECIDED:
             return self
-        return self._replace(routine=_routine_of(self.kind, True), numbers=np.append(self.numbers, self.needed(delta)))
+        numbers, needed = self.numbers.copy(), self.needed(delta)
+        numbers[NEEDED : NEEDED + len(needed)] = needed
+        return self._replace(numbers=numbers)
 
     def needed(self, delta: float) -> list[float]:
         """What a statistic must reach at a level; of AllGood: in the answer, left out by one arm, and by all.
@@ -184,7 +185,6 @@ class Certifier(NamedTuple):
         Args:
             delta: in (0, 1).
         """
-        from .decided import wanted
         from .nearest import all_good_alternatives, top_k_alternatives
 
         K, arms, given, alternatives = self.K, 2, self.numbers, [float(self.K)]
@@ -216,10 +216,8 @@ class Certifier(NamedTuple):
             variance = with_moments(variance, moments)
         if self.numbers[DISTRIBUTION] == PAIRED:
             variance = np.ascontiguousarray(math.nan if moments is None else moments, np.float64)
-            if variance.shape != (wanted := (*pulls.shape, int(self.numbers[-4]))):
-                raise ValueError(
-                    f"of columns of a table scores must be given, {wanted}, got the shape {variance.shape}"
-                )
+            if variance.shape != (shape := (*pulls.shape, int(self.numbers[-4]))):
+                raise ValueError(f"of columns of a table scores must be given, {shape}, got the shape {variance.shape}")
         out = np.full((len(pulls), 2 + 3 * self.K), math.nan)
         rows = len(pulls), math.prod(mean.shape[1:])  # the kernel is compiled for one kind of arrays
         mean, variance = mean.reshape(rows), variance.reshape(len(pulls), math.prod(variance.shape[1:]))
@@ -305,7 +303,7 @@ def common(
     found[boundaries.BOUNDARY] = BOUNDARIES[boundary]
     found[boundaries.RHO_AT] = 0.0 if rho is None else number("rho", rho, 0, above=True)
     found[boundaries.CENTRE], found[boundaries.PRIOR] = number("centre", centre), variance
-    found[D_AT], found[DEPENDENT] = D, dependent
+    found[D_AT], found[DEPENDENT], found[NEEDED:] = D, dependent, -math.inf
     if distribution == "bounded":
         low, high = interval("support", support)
         found[VARIANCE], found[boundaries.CENTRE], found[PRIOR] = 0.25 * (high - low) ** 2, low, high - low

@@ -12,37 +12,29 @@ from ..kernels.compiled import view
 from ..kernels.geometry import scratch_size
 from ..kernels.routines import call_routine, carray
 from .betting import BETS_SCRATCH
-from .boundaries import COMMON, D_AT, LEVELS_SCRATCH, refresh
+from .boundaries import COMMON, D_AT, LEVELS_SCRATCH, NEEDED, refresh, weighed
 from .crossing import crossing_scratch_size
-from .decided import all_good_decided, threshold_decided, top_k_decided, weighed
 from .levels import each_exactly, left_out_exactly
 from .nearest import all_good_nearest, threshold_nearest, top_k_nearest
 from .paired import all_good_paired, threshold_paired, top_k_paired
 from .polyhedral import polyhedral_nearest
 from .swaps import swaps_exactly, swaps_level
 
-__all__ = ["KINDS", "QUICK"]
+__all__ = ["KINDS"]
 
 
 @view
 def _arrays(pulls, mean, variance, inside, K, numbers, size, scratch, out):
-    """The arguments of a routine as arrays, in the order of `decided`: of scalar arms.
+    """The arguments of a routine as arrays, in the order of `nearest`: of scalar arms, whose weights are up to date.
 
-    BOUNDED ones have 3 K spreads, and bets are worked out behind the weights in the scratch.
+    BOUNDED ones have 3 K spreads, and bets are worked out behind the weights in the scratch. Where it only is to be
+    decided, weights are brought up to date later.
     """
-    return (
-        carray(numbers, size), carray(pulls, K), carray(mean, K), carray(variance, 3 * K),
-        carray(scratch, 5 * K + BETS_SCRATCH),
-        carray(inside, K), carray(out, 2 + 3 * K),
-    )  # fmt: skip
-
-
-@view
-def _weighed(pulls, mean, variance, inside, K, numbers, size, scratch, out):
-    """The arguments of a routine in the order of `nearest`; the weights in the scratch are brought up to date."""
-    given, T, m, v, work, A, found = _arrays(pulls, mean, variance, inside, K, numbers, size, scratch, out)
-    refresh(given, T, m, v, work)
-    return given, T, m, work, A, found
+    given, T, m, v = carray(numbers, size), carray(pulls, K), carray(mean, K), carray(variance, 3 * K)
+    work = carray(scratch, 5 * K + BETS_SCRATCH)
+    if given[NEEDED] == -math.inf:
+        refresh(given, T, m, v, work, 0, K)
+    return given, T, m, v, work, carray(inside, K), carray(out, 2 + 3 * K)
 
 
 @view
@@ -55,30 +47,30 @@ def _threshold(
     pulls: Any, mean: Any, variance: Any, inside: Any, K: Any, numbers: Any, size: Any, scratch: Any, out: Any
 ) -> None:
     """`threshold_nearest` as a routine."""
-    threshold_nearest(*_weighed(pulls, mean, variance, inside, K, numbers, size, scratch, out))
+    threshold_nearest(*_arrays(pulls, mean, variance, inside, K, numbers, size, scratch, out))
 
 
 def _top_k(
     pulls: Any, mean: Any, variance: Any, inside: Any, K: Any, numbers: Any, size: Any, scratch: Any, out: Any
 ) -> None:
     """`top_k_nearest` as a routine."""
-    top_k_nearest(*_weighed(pulls, mean, variance, inside, K, numbers, size, scratch, out))
+    top_k_nearest(*_arrays(pulls, mean, variance, inside, K, numbers, size, scratch, out))
 
 
 def _all_good(
     pulls: Any, mean: Any, variance: Any, inside: Any, K: Any, numbers: Any, size: Any, scratch: Any, out: Any
 ) -> None:
     """`all_good_nearest` as a routine."""
-    given, T, m, work, A, found = _weighed(pulls, mean, variance, inside, K, numbers, size, scratch, out)
-    all_good_nearest(given, T, m, work, A, found, False)
+    given, T, m, v, work, A, found = _arrays(pulls, mean, variance, inside, K, numbers, size, scratch, out)
+    all_good_nearest(given, T, m, v, work, A, found, False)
 
 
 def _each(
     pulls: Any, mean: Any, variance: Any, inside: Any, K: Any, numbers: Any, size: Any, scratch: Any, out: Any
 ) -> None:
     """`each_exactly` as a routine; what it starts from is the answer of `top_k_nearest`."""
-    given, T, m, work, A, found = _weighed(pulls, mean, variance, inside, K, numbers, size, scratch, out)
-    top_k_nearest(given, T, m, work, A, found)
+    given, T, m, v, work, A, found = _arrays(pulls, mean, variance, inside, K, numbers, size, scratch, out)
+    top_k_nearest(given, T, m, v, work, A, found)
     each_exactly(given, T, m, work, A, found, _beyond(scratch, K, 2 * K + LEVELS_SCRATCH))
 
 
@@ -86,8 +78,8 @@ def _swaps(
     pulls: Any, mean: Any, variance: Any, inside: Any, K: Any, numbers: Any, size: Any, scratch: Any, out: Any
 ) -> None:
     """`swaps_exactly` as a routine; what it starts from is the answer of `top_k_nearest`."""
-    given, T, m, work, A, found = _weighed(pulls, mean, variance, inside, K, numbers, size, scratch, out)
-    top_k_nearest(given, T, m, work, A, found)
+    given, T, m, v, work, A, found = _arrays(pulls, mean, variance, inside, K, numbers, size, scratch, out)
+    top_k_nearest(given, T, m, v, work, A, found)
     swaps_exactly(given, T, m, work, A, found, _beyond(scratch, K, 6 * K))
 
 
@@ -95,8 +87,8 @@ def _sets(
     pulls: Any, mean: Any, variance: Any, inside: Any, K: Any, numbers: Any, size: Any, scratch: Any, out: Any
 ) -> None:
     """`swaps_level` as a routine; what it starts from is the answer of `top_k_nearest`."""
-    given, T, m, work, A, found = _weighed(pulls, mean, variance, inside, K, numbers, size, scratch, out)
-    top_k_nearest(given, T, m, work, A, found)
+    given, T, m, v, work, A, found = _arrays(pulls, mean, variance, inside, K, numbers, size, scratch, out)
+    top_k_nearest(given, T, m, v, work, A, found)
     swaps_level(given, T, m, work, A, found, _beyond(scratch, K, 6 * K))
 
 
@@ -104,8 +96,8 @@ def _all_good_exactly(
     pulls: Any, mean: Any, variance: Any, inside: Any, K: Any, numbers: Any, size: Any, scratch: Any, out: Any
 ) -> None:
     """`all_good_nearest` of the arms in the answer, and `left_out_exactly` of the others, as a routine."""
-    given, T, m, work, A, found = _weighed(pulls, mean, variance, inside, K, numbers, size, scratch, out)
-    all_good_nearest(given, T, m, work, A, found, True)
+    given, T, m, v, work, A, found = _arrays(pulls, mean, variance, inside, K, numbers, size, scratch, out)
+    all_good_nearest(given, T, m, v, work, A, found, True)
     left_out_exactly(given, T, m, work, A, found, _beyond(scratch, K, 2 * K + LEVELS_SCRATCH))
 
 
@@ -117,7 +109,7 @@ def _polyhedral(
     D, M = np.int64(given[D_AT]), np.int64(given[COMMON + 3])
     T, m, v = carray(pulls, K), carray(mean, K * D), carray(variance, 3 * K * D)
     work = carray(scratch, 5 * K + D + scratch_size(D, M) + crossing_scratch_size(D, M) + BETS_SCRATCH)
-    refresh(given, T, m, v, work)
+    refresh(given, T, m, v, work, 0, K)
     polyhedral_nearest(given, T, m, v, work, carray(inside, K), carray(out, 2 + 3 * K))
 
 
@@ -139,7 +131,7 @@ def _margins(
         decided &= margins[i] > -math.inf
         margins[i] = margins[i] if margins[i] > -math.inf else 0.0
         work[2 * K + i], work[3 * K + i], work[4 * K + i] = weighed(given, T, margins, margins, i)
-    threshold_nearest(given, T, margins, work, carray(inside, K), found)
+    threshold_nearest(given, T, margins, margins, work, carray(inside, K), found)
     if not decided:
         found[0] = -math.inf
 
@@ -187,32 +179,4 @@ KINDS: dict[str, Callable[..., None]] = {
     "threshold-paired": _threshold_paired,
     "top-k-paired": _top_k_paired,
     "all-good-paired": _all_good_paired,
-}
-
-
-def _threshold_quickly(
-    pulls: Any, mean: Any, variance: Any, inside: Any, K: Any, numbers: Any, size: Any, scratch: Any, out: Any
-) -> None:
-    """`threshold_decided` as a routine."""
-    threshold_decided(*_arrays(pulls, mean, variance, inside, K, numbers, size, scratch, out))
-
-
-def _top_k_quickly(
-    pulls: Any, mean: Any, variance: Any, inside: Any, K: Any, numbers: Any, size: Any, scratch: Any, out: Any
-) -> None:
-    """`top_k_decided` as a routine."""
-    top_k_decided(*_arrays(pulls, mean, variance, inside, K, numbers, size, scratch, out))
-
-
-def _all_good_quickly(
-    pulls: Any, mean: Any, variance: Any, inside: Any, K: Any, numbers: Any, size: Any, scratch: Any, out: Any
-) -> None:
-    """`all_good_decided` as a routine."""
-    all_good_decided(*_arrays(pulls, mean, variance, inside, K, numbers, size, scratch, out))
-
-
-QUICK: dict[str, Callable[..., None]] = {
-    "threshold": _threshold_quickly,
-    "top-k": _top_k_quickly,
-    "all-good": _all_good_quickly,
 }

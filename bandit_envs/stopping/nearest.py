@@ -23,6 +23,16 @@ Threshold   each arm by itself, K alternatives; Feasible too.
 What is reported (`out`, 2 + 3 K floats): the statistic; the number n of arms that the closest alternative moves; in
 out[2 ..] the arms, in out[2 + K ..] the divergence of each, which is the derivative of the evidence by its pulls, in
 out[2 + 2 K ..] the mean that it is moved to (scalar arms).
+
+Where the numbers say what a statistic must reach (`NEEDED`), it only is to be decided whether the answer is certified,
+which is quicker: a search ends at the first alternative that is not excluded. It begins with that of the last look, and
+most looks end there. The others follow in their order, so that each is looked at few times before a certificate. What
+is reported then: out[0] inf where the plug-in answer is certified, else -inf, and then an alternative that is not
+excluded: its arm i in out[1], its arm j in out[3] (i, where it moves one arm alone), and in out[2] the arm of the two
+that has fewer pulls. out[1] and out[3] name, beforehand, the alternative to begin with.
+
+The scratch holds the weights, the penalties and the scales of all arms, as `refresh` leaves it; where it only is to be
+decided, arms are brought up to date when they are looked at.
 """
 
 from __future__ import annotations
@@ -34,14 +44,13 @@ import numpy as np
 
 from ..kernels.compiled import inlined, part
 from .betting import bet_arm, bet_pair, bounded_at
-from .boundaries import BOUNDARY, COMMON, D_AT, DISTRIBUTION, MIXTURE, NONE, enough
-from .distributions import BOUNDED, divergence, pair_cost
+from .boundaries import BOUNDARY, COMMON, D_AT, DISTRIBUTION, MIXTURE, NEEDED, NONE, enough, refresh
+from .distributions import BOUNDED, arm_cost, divergence, pair_cost
 from .values import arm_value, pair_value
 
 __all__ = [
     "all_good_nearest",
     "best_inside",
-    "level",
     "nearest_pair",
     "report",
     "report_pair",
@@ -50,6 +59,7 @@ __all__ = [
 ]
 
 TWIN = 2  # a mark on top of 0 and 1
+AT_MOST = math.log(4.0)  # no value exceeds the cost of its arms by more
 
 
 @inlined
@@ -58,6 +68,117 @@ def report(out, K, place, distribution, arm, m, v, w, mu):
     out[2 + place] = arm
     out[2 + K + place] = divergence(distribution, m, v, mu) if w > 0.0 else math.inf
     out[2 + 2 * K + place] = mu
+
+
+@inlined
+def report_alone(out, distribution, mean, scratch, i, mu):
+    """Report arm i, which is moved to mu."""
+    K, out[1] = len(mean), 1.0
+    report(out, K, 0, distribution, i, mean[i], scratch[4 * K + i], scratch[2 * K + i], mu)
+
+
+@inlined
+def report_pair(out, distribution, mean, scratch, i, j, a, b, floor):
+    """Report the pair of arm i, which is lowered to at most a mu_j + b, and arm j, which is raised."""
+    K = len(mean)
+    x, u, w, v = scratch[2 * K + i], scratch[4 * K + i], scratch[2 * K + j], scratch[4 * K + j]
+    _, y = pair_cost(distribution, mean[i], x, u, mean[j], w, v, a, b, floor)
+    out[1] = 2.0
+    report(out, K, 0, distribution, i, mean[i], u, x, min(mean[i], a * y + b))
+    report(out, K, 1, distribution, j, mean[j], v, w, y)
+
+
+@inlined
+def decided(out, pulls, is_open, i, j):
+    """Report whether an alternative is not excluded, and that it is that of arms i and j."""
+    if is_open:
+        out[0], out[1], out[2], out[3] = -math.inf, i, i if pulls[i] <= pulls[j] else j, j
+    else:
+        out[0] = math.inf
+
+
+@inlined
+def level(numbers, value, arms, alternatives):
+    """The statistic of an alternative, of its cost less its penalties."""
+    return value if numbers[BOUNDARY] == NONE else enough(numbers, value, float(arms)) - math.log(alternatives)
+
+
+@inlined
+def moved_to(numbers, mean, scratch, i, mu):
+    """The value of moving arm i to mu, alone."""
+    K = len(mean)
+    if numbers[DISTRIBUTION] == BOUNDED and numbers[BOUNDARY] != NONE:
+        return bet_arm(numbers, bounded_at(numbers, mean, scratch, i), mu, scratch[5 * K :])
+    weight, penalty, scale = scratch[2 * K + i], scratch[3 * K + i], scratch[4 * K + i]
+    return arm_value(numbers, weight, mean[i], scale, penalty, mu, numbers[D_AT])
+
+
+@inlined
+def paired(numbers, mean, scratch, i, j, a, b, floor, needed):
+    """The value of arm i, which is lowered, and arm j, which is raised: `pair_value`, or `bet_pair`, see there."""
+    K = len(mean)
+    if numbers[DISTRIBUTION] == BOUNDED and numbers[BOUNDARY] != NONE:
+        lower, raised = bounded_at(numbers, mean, scratch, i), bounded_at(numbers, mean, scratch, j)
+        return bet_pair(numbers, lower, raised, a, b, floor, needed, scratch[5 * K :])
+    x, p, u = scratch[2 * K + i], scratch[3 * K + i], scratch[4 * K + i]
+    w, q, v = scratch[2 * K + j], scratch[3 * K + j], scratch[4 * K + j]
+    return pair_value(numbers, mean[i], x, u, p, mean[j], w, v, q, a, b, floor)
+
+
+@part
+def again(numbers, pulls, mean, variance, scratch, i, j, a, b, floor, out):
+    """Whether the pair of the last look still is not excluded; it is reported then. Arguments as of `paired`."""
+    refresh(numbers, pulls, mean, variance, scratch, i, i + 1)
+    refresh(numbers, pulls, mean, variance, scratch, j, j + 1)
+    is_open = paired(numbers, mean, scratch, i, j, a, b, floor, numbers[NEEDED]) < numbers[NEEDED]
+    if is_open:
+        decided(out, pulls, True, i, j)
+    return is_open
+
+
+@part
+def threshold_nearest(numbers, pulls, mean, variance, scratch, inside, out):
+    """Threshold; numbers: the highest mean of an arm left out wrongly .. see `Threshold.certifier`.
+
+    COMMON + 0: the mean to which an arm in the answer must fall; + 1: to which one left out must rise; + 2: the
+    threshold of the plug-in answer.
+    """
+    K, distribution, needed = len(pulls), numbers[DISTRIBUTION], numbers[NEEDED]
+    fall, rise, theta = numbers[COMMON], numbers[COMMON + 1], numbers[COMMON + 2]
+    decides, first = needed > -math.inf, 0
+    if decides:
+        first = int(out[1])
+        refresh(numbers, pulls, mean, variance, scratch, first, first + 1)
+        mu = min(mean[first], fall) if pulls[first] > 0 and mean[first] >= theta else max(mean[first], rise)
+        if moved_to(numbers, mean, scratch, first, mu) < needed:
+            decided(out, pulls, True, first, first)
+            return
+        refresh(numbers, pulls, mean, variance, scratch, 0, K)
+    if inside[0] < 0:
+        for i in range(K):
+            inside[i] = pulls[i] > 0 and mean[i] >= theta
+    least, found = math.inf, 0
+    for start, end in ((first, K), (0, first)):
+        for i in range(start, end):
+            mu = min(mean[i], fall) if inside[i] else max(mean[i], rise)
+            value = moved_to(numbers, mean, scratch, i, mu)
+            if value < least:
+                least, found = value, i
+                if value < needed:
+                    decided(out, pulls, True, i, i)
+                    return
+    if decides:
+        decided(out, pulls, False, first, first)
+        return
+    out[0] = level(numbers, least, 1, float(K))
+    mu = min(mean[found], fall) if inside[found] else max(mean[found], rise)
+    report_alone(out, distribution, mean, scratch, found, mu)
+
+
+@inlined
+def after(first, n, K):
+    """The n-th arm after the first one, in a circle: never negative, which compiled code need not look at then."""
+    return max(first + n if first + n < K else first + n - K, 0)
 
 
 @part
@@ -75,91 +196,6 @@ def best_inside(pulls, mean, k, inside):
         inside[best] = 1
 
 
-@part
-def threshold_nearest(numbers, pulls, mean, scratch, inside, out):
-    """Threshold; numbers: the highest mean of an arm left out wrongly .. see `Threshold.certifier`.
-
-    COMMON + 0: the mean to which an arm in the answer must fall; + 1: to which one left out must rise; + 2: the
-    threshold of the plug-in answer.
-    """
-    K, distribution = len(pulls), numbers[DISTRIBUTION]
-    fall, rise, theta = numbers[COMMON], numbers[COMMON + 1], numbers[COMMON + 2]
-    if inside[0] < 0:
-        for i in range(K):
-            inside[i] = pulls[i] > 0 and mean[i] >= theta
-    least, found = math.inf, 0
-    for i in range(K):
-        m = mean[i]
-        value = moved_to(numbers, mean, scratch, i, min(m, fall) if inside[i] else max(m, rise))
-        if value < least:
-            least, found = value, i
-    m = mean[found]
-    mu = min(m, fall) if inside[found] else max(m, rise)
-    out[0] = level(numbers, least, 1, float(K))
-    out[1] = 1.0
-    report(out, K, 0, distribution, found, m, scratch[4 * K + found], scratch[2 * K + found], mu)
-
-
-@inlined
-def moved_to(numbers, mean, scratch, i, mu):
-    """The value of moving arm i to mu, alone."""
-    K = len(mean)
-    if numbers[DISTRIBUTION] == BOUNDED and numbers[BOUNDARY] != NONE:
-        return bet_arm(numbers, bounded_at(numbers, mean, scratch, i), mu, scratch[5 * K :])
-    weight, penalty, scale = scratch[2 * K + i], scratch[3 * K + i], scratch[4 * K + i]
-    return arm_value(numbers, weight, mean[i], scale, penalty, mu, numbers[D_AT])
-
-
-@inlined
-def level(numbers, value, arms, alternatives):
-    """The statistic of an alternative, of its cost less its penalties."""
-    return value if numbers[BOUNDARY] == NONE else enough(numbers, value, float(arms)) - math.log(alternatives)
-
-
-@inlined
-def report_pair(out, distribution, mean, scratch, i, j, a, b, floor):
-    """Report the pair of arm i, which is lowered to at most a mu_j + b, and arm j, which is raised."""
-    K = len(mean)
-    _, y = pair_cost(
-        distribution,
-        mean[i],
-        scratch[2 * K + i],
-        scratch[4 * K + i],
-        mean[j],
-        scratch[2 * K + j],
-        scratch[4 * K + j],
-        a,
-        b,
-        floor,
-    )
-    out[1] = 2.0
-    report(out, K, 0, distribution, i, mean[i], scratch[4 * K + i], scratch[2 * K + i], min(mean[i], a * y + b))
-    report(out, K, 1, distribution, j, mean[j], scratch[4 * K + j], scratch[2 * K + j], y)
-
-
-@inlined
-def paired(numbers, mean, scratch, i, j, a, b, floor, needed):
-    """The value of arm i, which is lowered, and arm j, which is raised: `pair_value`, or `bet_pair`, see there."""
-    K = len(mean)
-    if numbers[DISTRIBUTION] == BOUNDED and numbers[BOUNDARY] != NONE:
-        lower, raised = bounded_at(numbers, mean, scratch, i), bounded_at(numbers, mean, scratch, j)
-        return bet_pair(numbers, lower, raised, a, b, floor, needed, scratch[5 * K :])
-    return pair_value(
-        numbers,
-        mean[i],
-        scratch[2 * K + i],
-        scratch[4 * K + i],
-        scratch[3 * K + i],
-        mean[j],
-        scratch[2 * K + j],
-        scratch[4 * K + j],
-        scratch[3 * K + j],
-        a,
-        b,
-        floor,
-    )
-
-
 @inlined
 def top_k_alternatives(K, k, epsilon):
     """The number of pairs of TopK."""
@@ -175,114 +211,147 @@ def mark_twins(pulls, mean, scratch, inside):
     K = len(pulls)
     for i in range(K):
         for h in range(i):
-            if (
-                mean[h] == mean[i]
-                and pulls[h] == pulls[i]
-                and inside[h] == inside[i]
-                and scratch[4 * K + h] == scratch[4 * K + i]
-                and scratch[3 * K + h] == scratch[3 * K + i]
-                and scratch[h] == scratch[i]
-            ):
+            alike = mean[h] == mean[i] and pulls[h] == pulls[i] and inside[h] == inside[i]
+            alike = alike and scratch[4 * K + h] == scratch[4 * K + i] and scratch[3 * K + h] == scratch[3 * K + i]
+            if alike and scratch[h] == scratch[i]:
                 inside[i] += TWIN
                 break
 
 
+@inlined
+def is_before(pulls, mean, i, j):
+    """Whether arm i ranks before arm j, as `best_inside` ranks them."""
+    if pulls[i] == 0 or pulls[j] == 0:
+        return pulls[i] > 0 or (pulls[j] == 0 and i < j)
+    return mean[i] > mean[j] or (mean[i] == mean[j] and i < j)
+
+
 @part
-def top_k_nearest(numbers, pulls, mean, scratch, inside, out):
+def top_k_nearest(numbers, pulls, mean, variance, scratch, inside, out):
     """TopK by pairs; numbers: COMMON + 0: k; + 1: epsilon, 0 for "exact"; see `TopK.certifier`."""
-    K, distribution, k, epsilon = len(pulls), numbers[DISTRIBUTION], np.int64(numbers[COMMON]), numbers[COMMON + 1]
+    K, k, epsilon, needed = len(pulls), np.int64(numbers[COMMON]), numbers[COMMON + 1], numbers[NEEDED]
+    none, first, decides = -math.inf, 0, needed > -math.inf
+    if decides:
+        first, second = int(out[1]), int(out[3])
+        before_first = before_second = 0
+        for n in range(K):
+            before_first += is_before(pulls, mean, n, first)
+            before_second += is_before(pulls, mean, n, second)
+        looks = before_first < k <= before_second  # one is in the answer and the other is not
+        if looks and again(numbers, pulls, mean, variance, scratch, first, second, 1.0, -epsilon, none, out):
+            return
+        refresh(numbers, pulls, mean, variance, scratch, 0, K)
     if inside[0] < 0:
         best_inside(pulls, mean, k, inside)
-    mark_twins(pulls, mean, scratch, inside)
-    least, first, second = nearest_pair(numbers, mean, scratch, inside, epsilon)
-    for i in range(K):
-        inside[i] %= TWIN
+    if not decides:
+        mark_twins(pulls, mean, scratch, inside)
+    least, i, j = nearest_pair(numbers, mean, scratch, inside, epsilon, first)
+    if decides:
+        decided(out, pulls, least < needed, i, j)
+        return
+    for a in range(K):
+        inside[a] %= TWIN
     out[0] = level(numbers, least, 2, top_k_alternatives(K, k, epsilon))
-    report_pair(out, distribution, mean, scratch, first, second, 1.0, -epsilon, -math.inf)
+    report_pair(out, numbers[DISTRIBUTION], mean, scratch, i, j, 1.0, -epsilon, none)
 
 
 @part
-def nearest_pair(numbers, mean, scratch, inside, epsilon):
+def nearest_pair(numbers, mean, scratch, inside, epsilon, first):
     """The pair of least value by which an arm in the answer, 1, is worse than one left out, 0, by more than epsilon.
+
+    Arms in the answer are looked at from the first one on; the search ends at a pair that is not excluded.
 
     Returns:
         Its value, the arm in the answer and the one left out.
     """
-    least, first, second = math.inf, 0, 0
-    for i in range(len(mean)):
+    K, needed, least, lowered, raised = len(mean), numbers[NEEDED], math.inf, 0, 0
+    for n in range(K):
+        i = after(first, n, K)
         if inside[i] == 1:
-            for j in range(len(mean)):
+            for j in range(K):
                 if inside[j] == 0:
-                    value = paired(numbers, mean, scratch, i, j, 1.0, -epsilon, -math.inf, -math.inf)
+                    value = paired(numbers, mean, scratch, i, j, 1.0, -epsilon, -math.inf, needed)
                     if value < least:
-                        least, first, second = value, i, j
-    return least, first, second
+                        least, lowered, raised = value, i, j
+                        if value < needed:
+                            return least, lowered, raised
+    return least, lowered, raised
 
 
 @part
-def all_good_nearest(numbers, pulls, mean, scratch, inside, out, inside_alone):
+def all_good_nearest(numbers, pulls, mean, variance, scratch, inside, out, inside_alone):
     """AllGood by pairs; see `AllGood.certifier` for its numbers, the two half-spaces.
 
     COMMON + 0, + 1, + 2: a, b and floor of an i in the answer, bad where mu_i <= a mu_j + b, mu_j >= floor; + 3, + 4,
     + 5: of an i that is left out, good only where mu_j <= a mu_i + b for all j, mu_i >= floor; + 6, + 7: a and b of
     the plug-in answer, mean_i >= min(a max + b, max). `inside_alone`: leave out the arms that are not in the answer.
+    NEEDED + 0, + 1, + 2: of an arm in the answer, left out by one arm, and by all.
     """
-    K, distribution = len(pulls), numbers[DISTRIBUTION]
+    K, distribution, needed = len(pulls), numbers[DISTRIBUTION], numbers[NEEDED]
     a, b, floor = numbers[COMMON], numbers[COMMON + 1], numbers[COMMON + 2]
-    c, d, bottom = numbers[COMMON + 3], numbers[COMMON + 4], numbers[COMMON + 5]
+    decides, first = needed > -math.inf, 0
     if inside[0] < 0:
         all_good_inside(pulls, mean, numbers[COMMON + 6], numbers[COMMON + 7], inside)
+    if decides:
+        first, second = int(out[1]), int(out[3])
+        looks = inside[first] and second != first and a > 0.0
+        if looks and again(numbers, pulls, mean, variance, scratch, first, second, a, b, floor, out):
+            return
     least_in, least_out = math.inf, math.inf
-    i_in, j_in, low, high = 0, 0, 0, 0
+    i_in = j_in = low = high = 0
     best = best_of(pulls, mean)
     alternatives = all_good_alternatives(K)
-    good, more = True, math.log(alternatives[2] / alternatives[1])
-    for i in range(K):
-        if inside[i]:
+    good, more, is_fresh = True, math.log(alternatives[2] / alternatives[1]), not decides
+    for n in range(K):
+        i = after(first, n, K)
+        if inside[i] and not is_fresh:
+            refresh(numbers, pulls, mean, variance, scratch, 0, K)
+            is_fresh = True
+        if inside[i] and a > 0.0:
             for j in range(K):
                 if j != i:
-                    if a > 0.0:
-                        value = paired(numbers, mean, scratch, i, j, a, b, floor, -math.inf)
-                    else:
-                        value = fallen(numbers, mean, scratch, i)
+                    value = paired(numbers, mean, scratch, i, j, a, b, floor, needed)
                     if value < least_in:
                         least_in, i_in, j_in = value, i, j
+                        if value < needed:
+                            decided(out, pulls, True, i, j)
+                            return
+        elif inside[i]:  # there is so much slack that it must fall below 0
+            value = moved_to(numbers, mean, scratch, i, min(mean[i], 0.0))
+            if value < least_in:
+                least_in, i_in = value, i
+                if value < needed:
+                    decided(out, pulls, True, i, i)
+                    return
         elif not inside_alone:
-            most, better = -math.inf, best
-            for j in range(K):
-                if j != i and mean[j] > c * mean[i] + d:
-                    value = paired(numbers, mean, scratch, j, i, c, d, bottom, -math.inf)
-                    if value > most:
-                        most, better = value, j
+            most, better = by_one(numbers, pulls, mean, variance, scratch, i, best)
             lowered, raised, is_pair = better, i, True
-            if numbers[BOUNDARY] == MIXTURE and i != best:
-                value, j, as_pair = all_of(numbers, mean, scratch, i, best, most + more)
+            if decides:
+                if most < numbers[NEEDED + 1]:
+                    value, j, _ = by_all(numbers, pulls, mean, variance, scratch, i, best, math.inf)
+                    if value < numbers[NEEDED + 2]:
+                        decided(out, pulls, True, i, j)
+                        return
+            elif numbers[BOUNDARY] == MIXTURE and i != best:
+                value, j, as_pair = by_all(numbers, pulls, mean, variance, scratch, i, best, most + more)
                 if value - more > most:
                     most, is_pair = value - more, as_pair
                     lowered, raised = (j, i) if is_pair else (best, j)
             if most < least_out:
                 least_out, low, high, good = most, lowered, raised, is_pair
+    if decides:
+        decided(out, pulls, False, first, first)
+        return
     least_in, least_out = level(numbers, least_in, 2, alternatives[0]), level(numbers, least_out, 2, alternatives[1])
     out[0] = min(least_in, least_out)
-    if least_in > least_out and good:
-        report_pair(out, distribution, mean, scratch, low, high, c, d, bottom)
-    elif least_in > least_out:
-        report_pair(out, distribution, mean, scratch, low, high, 1.0, 0.0, -math.inf)
-    elif a > 0.0:
+    if least_in > least_out:
+        i_in, j_in, a, b, floor = low, high, 1.0, 0.0, -math.inf
+        if good:
+            a, b, floor = numbers[COMMON + 3], numbers[COMMON + 4], numbers[COMMON + 5]
+    if a > 0.0:
         report_pair(out, distribution, mean, scratch, i_in, j_in, a, b, floor)
     else:
-        out[1] = 1.0
-        report(
-            out,
-            K,
-            0,
-            distribution,
-            i_in,
-            mean[i_in],
-            scratch[4 * K + i_in],
-            scratch[2 * K + i_in],
-            min(mean[i_in], 0.0),
-        )
+        report_alone(out, distribution, mean, scratch, i_in, min(mean[i_in], 0.0))
 
 
 @inlined
@@ -300,36 +369,67 @@ def best_of(pulls, mean):
     return best
 
 
-@inlined
-def fallen(numbers, mean, scratch, i):
-    """The value of arm i in the answer, where there is so much slack that it must fall below 0."""
-    return moved_to(numbers, mean, scratch, i, min(mean[i], 0.0))
+@part
+def by_one(numbers, pulls, mean, variance, scratch, i, best):
+    """The value of arm i being left out by one arm: the largest over arms j that are clearly better; and that arm.
+
+    Where it only is to be decided, the search begins with the best arm and ends at the first value that is enough. A
+    pair costs no more than to move one of its arms alone; so most are decided without the cheapest move of both.
+    """
+    K, distribution, needed = len(mean), numbers[DISTRIBUTION], numbers[NEEDED + 1]
+    c, d, bottom, m = numbers[COMMON + 3], numbers[COMMON + 4], numbers[COMMON + 5], mean[i]
+    decides, low, short = needed > -math.inf, c * m + d, needed - AT_MOST
+    most, better, first, quick = -math.inf, best, 0, False
+    if decides:
+        first, quick, far = best, distribution != BOUNDED, (mean[best] - d) / c
+        refresh(numbers, pulls, mean, variance, scratch, i, i + 1)
+        alone = arm_cost(distribution, scratch[2 * K + i], m, scratch[4 * K + i], far)
+        if quick and far >= bottom and alone < short:
+            return most, better
+        quick = quick and m >= bottom
+    for start, end in ((first, first + 1), (first + 1, K), (0, first)):
+        if decides:
+            refresh(numbers, pulls, mean, variance, scratch, start, end)
+        for j in range(start, end):
+            if j == i or not mean[j] > low:
+                continue
+            if quick and arm_cost(distribution, scratch[2 * K + j], mean[j], scratch[4 * K + j], low) < short:
+                continue
+            value = paired(numbers, mean, scratch, j, i, c, d, bottom, needed)
+            if value > most:
+                most, better = value, j
+                if decides and value >= needed:
+                    return most, better
+    return most, better
 
 
 @part
-def all_of(numbers, mean, scratch, i, best, enough_already):
+def by_all(numbers, pulls, mean, variance, scratch, i, best, enough_already):
     """The value of arm i being left out by all arms: the least over arms j, each clearly better than i or not the best.
 
     Args:
-        best: the best arm of the sample.
+        best: the best arm of the sample, which comes first where it only is to be decided.
         enough_already: no more than this is of interest: arms below it are not looked at further.
 
     Returns:
         The value, the arm j, and whether it is rather clearly better than i, or rather not the best.
     """
+    K, needed, none = len(mean), numbers[NEEDED + 2], -math.inf
     c, d, bottom = numbers[COMMON + 3], numbers[COMMON + 4], numbers[COMMON + 5]
-    least, which, is_pair = math.inf, best, True
-    for j in range(len(mean)):
-        if j != i:
-            better = paired(numbers, mean, scratch, j, i, c, d, bottom, -math.inf)
-            if better < least:
-                other = (
-                    paired(numbers, mean, scratch, best, j, 1.0, 0.0, -math.inf, -math.inf) if j != best else -math.inf
-                )
-                if max(better, other) < least:
-                    least, which, is_pair = max(better, other), j, better >= other
-                    if least <= enough_already:
-                        break
+    decides, which, is_pair = needed > none, best, True
+    least, first = (needed, best) if decides else (math.inf, 0)
+    for start, end in ((first, first + 1), (first + 1, K), (0, first)):
+        if decides:
+            refresh(numbers, pulls, mean, variance, scratch, start, end)
+        for j in range(start, end):
+            if j != i:
+                better = paired(numbers, mean, scratch, j, i, c, d, bottom, needed)
+                if better < least:
+                    other = paired(numbers, mean, scratch, best, j, 1.0, 0.0, none, needed) if j != best else none
+                    if max(better, other) < least:
+                        least, which, is_pair = max(better, other), j, better >= other
+                        if least <= enough_already:
+                            return least, which, is_pair
     return least, which, is_pair
 
 
