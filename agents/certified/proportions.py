@@ -1,12 +1,8 @@
-"""The proportions of pulls that gather evidence fastest: of the best arm exactly, of pairs of arms step by step.
+"""The proportions w* of pulls that gather evidence for the best arm fastest, exactly.
 
-BEST    Garivier & Kaufmann, COLT 2016, Theorem 5 and Lemma 4: Gaussian arms of equal variance, Bernoulli arms. With b
-        the best arm and x_a = w_a / w_b: g_a(x_a) = y for all a != b, where F(y) = sum of d(m_b, mu_a) / d(m_a, mu_a)
-        is 1; g_a(x) = d(m_b, mu_a) + x d(m_a, mu_a), mu_a = (m_b + x m_a) / (1 + x).
-PAIRS   At the optimum, w_a is the sum over the closest alternatives c of lambda_c w_a d_a / (sum over the arms of c of
-        w d), for some lambda (You, Qin, Wang & Yang, COLT 2023). So a step adds to the weights of the two arms of the
-        closest alternative in the proportion of w d. Later steps weigh more, so that the means of long ago are
-        forgotten.
+Garivier & Kaufmann, COLT 2016, Theorem 5 and Lemma 4: Gaussian arms of equal variance, Bernoulli arms. With b the best
+arm and x_a = w_a / w_b: g_a(x_a) = y for all a != b, where F(y) = sum of d(m_b, mu_a) / d(m_a, mu_a) is 1;
+g_a(x) = d(m_b, mu_a) + x d(m_a, mu_a), mu_a = (m_b + x m_a) / (1 + x).
 """
 
 from __future__ import annotations
@@ -16,9 +12,7 @@ import math
 from bandit_envs.kernels import part
 from bandit_envs.stopping import GAUSSIAN, divergence
 
-from .alternatives import cheapest, grow, moved
-
-__all__ = ["best_arm_proportions", "step"]
+__all__ = ["best_arm_proportions"]
 
 
 @part
@@ -119,21 +113,3 @@ def best_arm_proportions(distribution, epsilon, variance, mean, y, cost, x, w):
     for a in range(K):
         w[a] = (x[a] if a != best else 1.0) / total
     return y
-
-
-@part
-def step(sides, book, mass):
-    """Add so much to the weights of the arms of the closest alternative."""
-    i = cheapest(sides, book)
-    if i < 0:
-        return
-    alternative = moved(sides, book, i)
-    lowered, raised = alternative.lowered, alternative.raised
-    share = 1.0
-    if lowered != raised:
-        down, up = book.weight[lowered] * alternative.down, book.weight[raised] * alternative.up
-        share = down / (down + up) if 0.0 < down + up < math.inf else 0.5
-    if share > 0.0:
-        grow(sides, book, lowered, book.weight[lowered] + share * mass)
-    if share < 1.0:
-        grow(sides, book, raised, book.weight[raised] + (1.0 - share) * mass)

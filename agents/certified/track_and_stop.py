@@ -4,11 +4,14 @@ symbols     w*(m) the proportions of pulls, of the empirical means m, that gathe
             those of arm a
             D-tracking   an arm with N_a < sqrt(t) - K/2, the fewest, where there is one; else argmax t w*_a - N_a
             C-tracking   argmax sum over s <= t of w^eps_a(s) - N_a, w^eps_a >= eps = 1 / (2 sqrt(K^2 + s))
+rules       sampling         `track`
+            stopping         `policy.stops`: the GLR statistic Z(t) of the empirical best arm exceeds beta(t, delta)
+            recommendation   `recommend`: the plug-in answer; for the best arm the empirical best
 departures  D1 the answer is certified by the boundaries of this package, looked at after every 1/200 more pulls
             D2 BestArm with Gaussian arms, or Bernoulli ones and epsilon = 0: w* is found exactly, after every 1/100
                more pulls
             D3 other pairs of arms (TopK, AllGood): w* is approached by a step at each choice from where the last one
-               has led (see `proportions`), in place of being solved anew
+               has led (see `proportion_steps`), in place of being solved anew
             D4 alternatives that move one arm (Threshold, Feasible, local problems): w*_a ~ 1 / d_a, exact, at each
             choice
             D5 AllGood: an arm left out is kept out by one better arm, the pair that the certificate takes as well,
@@ -40,7 +43,8 @@ from ..core.agent import Floats, Ints, Observation
 from ..core.plan_policy import add
 from .alternatives import ALL_GOOD, LOCAL, TOP_K
 from .policy import KEPT, MEANS, CertifiedPolicy, CertifiedState, held, lacking, sampling_rule
-from .proportions import best_arm_proportions, step
+from .proportion_steps import step
+from .proportions import best_arm_proportions
 
 __all__ = ["TrackAndStop"]
 

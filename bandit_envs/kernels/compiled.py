@@ -240,7 +240,7 @@ def jit(function: F, nogil: bool = False) -> F:
     Args:
         function: what is to be compiled. nogil: whether other threads may run meanwhile.
     """
-    return cast(F, _cached(_njit(function, pipeline_class=KernelCompiler, no_cfunc_wrapper=True, nogil=nogil), function))
+    return cast(F, _cached(_for_python(function, nogil=nogil), function))
 
 
 def lean(function: F, nogil: bool = False) -> F:
@@ -249,7 +249,7 @@ def lean(function: F, nogil: bool = False) -> F:
     Args:
         function: what is to be compiled. nogil: whether other threads may run meanwhile.
     """
-    return cast(F, _cached(_njit(function, pipeline_class=KernelCompiler, no_cfunc_wrapper=True, nogil=nogil, **_NO_COUNTS), function))
+    return cast(F, _cached(_for_python(function, nogil=nogil, **_NO_COUNTS), function))
 
 
 def part(function: F) -> F:
@@ -274,12 +274,16 @@ def _njit(function: Callable[..., Any], **options: Any) -> Any:
     return numba.njit(error_model="numpy", **options)(function)
 
 
+def _for_python(function: Callable[..., Any], **options: Any) -> Any:
+    return _njit(function, pipeline_class=KernelCompiler, no_cfunc_wrapper=True, **options)
+
+
 def _for_kernels(function: Callable[..., Any], **options: Any) -> Any:
     """A compiled function without what it takes to be called from Python; where it is, it is compiled once more."""
     kernel = _njit(
         function, pipeline_class=PartCompiler, no_cpython_wrapper=True, no_cfunc_wrapper=True, **_NO_COUNTS, **options
     )
-    from_python = _njit(function, no_cfunc_wrapper=True)
+    from_python = _for_python(function)
 
     def add_overload(result: Any) -> None:
         kernel.overloads[tuple(result.signature.args)] = result

@@ -66,8 +66,10 @@ class KernelLibrary(JITCodeLibrary):
     """The code of a kernel, with all its parts, which nothing else can call."""
 
     def _optimize_final_module(self) -> None:
-        for function in self._final_module.functions:
-            if not function.is_declaration and function.linkage == Linkage.linkonce_odr:
+        module, late = self._final_module, ".numba.unresolved$"  # before the names of functions that call themselves
+        named = {one.name.removeprefix(late) for one in module.global_variables if one.name.startswith(late)}
+        for function in module.functions:
+            if function.linkage == Linkage.linkonce_odr and function.name not in named:
                 function.linkage = Linkage.internal
         super()._optimize_final_module()  # type: ignore[no-untyped-call]
 

@@ -226,6 +226,43 @@ print(*found, *(sum(one.stats.cache_hits.values()) for one in kernels))
 """
 
 
+PRINTS = """
+from bandit_envs.kernels import kernel, part
+
+@part
+def inverse(x):
+    print("of", x)
+    if x == 0.0:
+        raise ValueError("no inverse of 0")
+    return 1.0 / x
+
+@part
+def powers(x, n):
+    return x if n < 2 else x * powers(x, n - 1)
+
+@kernel
+def both(x: float):
+    return inverse(powers(x, 3))
+"""
+
+
+def test_parts_print_and_raise_in_kernels_and_from_python(tmp_path: Path) -> None:
+    """Compiled, and read from the disk: their code is in the kernel, and is compiled once more for Python."""
+    package, place = copied(tmp_path), tmp_path / "mine"
+    (tmp_path / "prints.py").write_text(PRINTS)
+    use = """
+import contextlib, prints
+for call in (prints.both, prints.inverse):
+    print(call(2.0))
+    with contextlib.suppress(ValueError):
+        print(call(0.0))
+print(prints.powers(2.0, 5), *prints.both.compiled.stats.cache_hits.values())
+"""
+    for hits in ("", " 1"):
+        said = run(use, package=package, NUMBA_CACHE_DIR=str(place)).splitlines()
+        assert said == [*("of 8.0", "0.125", "of 0.0", "of 2.0", "0.5", "of 0.0"), f"32.0{hits}"]
+
+
 def test_damaged_caches_and_those_of_types_that_are_gone_are_written_anew(tmp_path: Path) -> None:
     """The same numbers come out, and the next process finds what it needs. The caches are where a variable says.
 
