@@ -33,6 +33,7 @@ import numba
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, NullCache
 from numba.core.cpu import CPUTargetOptions
 from numba.core.errors import NumbaError, UnsupportedBytecodeError
+from numba.core.sigutils import normalize_signature
 
 from .parts import KernelCompiler, PartCompiler, rebuilt
 from .stamps import stamp_of
@@ -172,6 +173,9 @@ class _Lazy:
     def load_overload(self, signature: Any, context: Any) -> Any:
         try:
             found = self._made.load_overload(signature, context)
+            kept = normalize_signature(signature)  # type: ignore[no-untyped-call]
+            if found is not None and found.signature.args != kept[0]:
+                raise ValueError("two processes have written different kernels to one file")
         except (EOFError, ValueError, AttributeError, ImportError, IndexError, KeyError, TypeError, pickle.PickleError):
             self._made.flush()
             found = None  # a file that is damaged is written anew

@@ -263,6 +263,23 @@ print(prints.powers(2.0, 5), *prints.both.compiled.stats.cache_hits.values())
         assert said == [*("of 8.0", "0.125", "of 0.0", "of 2.0", "0.5", "of 0.0"), f"32.0{hits}"]
 
 
+def test_a_file_that_holds_another_kernel_is_written_anew(tmp_path: Path) -> None:
+    """Two processes that save kernels of two types at once may choose one name for them."""
+    package, place = copied(tmp_path), tmp_path / "mine"
+    (tmp_path / "small.py").write_text(SMALL)
+    (tmp_path / "parts.py").write_text(PARTS)
+    use = "from small import squared; print(squared(3.5), squared(1 << 20), *squared.stats.cache_hits.values())"
+    numbers = f"12.25 {1 << 40}"
+    assert run(use, package=package, NUMBA_CACHE_DIR=str(place)) == numbers
+    assert run(use, package=package, NUMBA_CACHE_DIR=str(place)) == f"{numbers} 1 1"
+    one, other = place.rglob("small.squared*.nbc")
+    held = one.read_bytes(), other.read_bytes()
+    one.write_bytes(held[1])
+    other.write_bytes(held[0])
+    assert run(use, package=package, NUMBA_CACHE_DIR=str(place)) == numbers
+    assert run(use, package=package, NUMBA_CACHE_DIR=str(place)) == f"{numbers} 1 1"
+
+
 def test_damaged_caches_and_those_of_types_that_are_gone_are_written_anew(tmp_path: Path) -> None:
     """The same numbers come out, and the next process finds what it needs. The caches are where a variable says.
 
