@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels.checks import choice, errors_of, flag, interval, number
-from ..kernels.compiled import jit, view
+from ..kernels.compiled import part, view
 from ..kernels.routines import call_routine, routine
 from ..kernels.spellings import both_spellings
+from ..kernels.structs import kernel
 from . import boundaries
 from .betting import BETS_SCRATCH
 from .boundaries import BOUNDARIES, COMMON, D_AT, DEPENDENT, DISTRIBUTION, DOUBT, NEEDED, PRIOR, RHO, VARIANCE, wanted
@@ -59,7 +60,7 @@ def with_known_scale(numbers, scratch):
     return known
 
 
-@view
+@part
 def nearest_alternative(address, pulls, mean, variance, inside, numbers, scratch, out):
     """Ask the routine of a `Certifier` for the closest alternative to an answer, from compiled code.
 
@@ -89,10 +90,9 @@ def nearest_alternative(address, pulls, mean, variance, inside, numbers, scratch
             scratch[:] = 0.0
 
 
-@jit
-def _all(address, pulls, mean, variance, inside, numbers, size, out):
+@kernel
+def _all(address, pulls, mean, variance, inside, numbers, scratch, out):
     """`nearest_alternative` of all episodes, (E, ..)."""
-    scratch = np.zeros(size)
     for e in range(len(pulls)):
         if numbers[DISTRIBUTION] == PAIRED:
             scratch[0] = 0.0  # it holds what the rows of the last episode have shown
@@ -221,7 +221,7 @@ class Certifier(NamedTuple):
         out = np.full((len(pulls), 2 + 3 * self.K), math.nan)
         rows = len(pulls), math.prod(mean.shape[1:])  # the kernel is compiled for one kind of arrays
         mean, variance = mean.reshape(rows), variance.reshape(len(pulls), math.prod(variance.shape[1:]))
-        _all(self.address, pulls, mean, variance, inside, self.numbers, self.scratch, out)
+        _all(self.address, pulls, mean, variance, inside, self.numbers, np.zeros(self.scratch), out)
         return out
 
     def ways(self, *arguments: Any, **keywords: Any) -> Floats:

@@ -54,7 +54,7 @@ def test_how_often_an_arm_is_pulled_in_a_row_by_hand() -> None:
 
     def times(N: int, K: int, kind: int, length: float = 1.0, distribution: int = GAUSSIAN) -> int:
         sides = SimpleNamespace(kind=kind, distribution=distribution)
-        episode = SimpleNamespace(pulls=[N] * K, batch=SimpleNamespace(sides=sides))
+        episode = SimpleNamespace(pulls=[N] * K, sides=sides)
         return int(held.py_func(episode, 0, length))
 
     assert [times(N, 50, TOP_K) for N in (0, 3, 16, 10_000)] == [1, 1, 2, 50]
