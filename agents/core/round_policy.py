@@ -166,7 +166,7 @@ class RoundPolicy(PlansPulls):
     def next_pulls(self, sums: Sums, observation: Observation, state: Any, times: Times, out: Ints) -> None:
         slots, first = np.arange(len(out)), True
         while True:
-            deal(slots, first, sums.pulls, state.plans, times, out)
+            deal.quick(slots, first, sums.pulls, state.plans, times, out)
             slots, first = (out < 0).nonzero()[0], False
             if not len(slots):
                 return

@@ -393,11 +393,11 @@ class Polyhedron:
 
     def _measure(self, points: Floats, nearest: Floats) -> Floats:
         margins = np.empty(len(points))
-        i = _measure(points, 0, self._kernel, margins, nearest)
+        i = _measure.quick(points, 0, self._kernel, margins, nearest)
         while i >= 0:  # D4
             y = nearest[min(i, len(nearest) - 1)] = self._least_distance(points[i])
             margins[i] = -np.linalg.norm(points[i] - y)
-            i = _measure(points, i + 1, self._kernel, margins, nearest)
+            i = _measure.quick(points, i + 1, self._kernel, margins, nearest)
         return margins
 
     def _least_distance(self, x: Floats) -> Floats:
