@@ -442,7 +442,8 @@ class Agent(Spelled, ABC):
             else:
                 if getattr(state, "_made_by", None) != self._mark:
                     self._check_state(observation, state)
-                state = self._begun(observation, state)
+                if self._brought:
+                    state = self._begun(observation, state)
             chosen: Any
             if playing is None:
                 chosen = self.choose(observation, state)
