@@ -6,6 +6,7 @@ import functools
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from dataclasses import replace
 from typing import Any
 
 from .blocks import Block, spans
@@ -57,7 +58,8 @@ def fill(
     bar = Progress(_work(plans, ours), all(plan.budget is not None for plan in plans), progress)
     bar.found(_work(plans, done))
     watch = Watch(bar if bar.show else None)
-    calls = [_call(span, plans, seed, store) for span in spans(todo, [plan.work for plan in plans], cores(jobs))]
+    works = [plan.work if store.survives else replace(plan.work, slow=False) for plan in plans]
+    calls = [_call(span, plans, seed, store) for span in spans(todo, works, cores(jobs))]
     with store.at_work(told) as others, closing(bar), ThreadPoolExecutor(1) as keeper:
         if others and ending is None:  # who has begun with the first block
             calls.reverse()

@@ -40,6 +40,8 @@ class Folder(Store):
         awaited: whether it has not ended yet, and is to.
     """
 
+    survives = True
+
     def __init__(
         self,
         place: Place,

@@ -36,9 +36,10 @@ class Store:
     Attributes:
         blocks: where a run has ended early, those before its end. ended: the look at which it has.
         form: makes the contents of blocks, given them and for each run the rows of each.
-        counted: how many of the first blocks have been merged.
+        counted: how many of the first blocks have been merged. survives: whether a kill leaves what is there.
     """
 
+    survives = False
     form: Callable[..., Sequence[Any]]
 
     def __init__(self, empty_runs: Sequence[Run], blocks: list[Block], sums: bool, eager: bool = False) -> None:
