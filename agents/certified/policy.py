@@ -19,7 +19,7 @@ from bandit_envs.stopping import BOUNDED, STUDENT, Certifier, adapted, arm_penal
 from ..core import stopping
 from ..core.agent import FLOAT, INT, Bools, Floats, Ints, Observation, Problems, unfit
 from ..core.confidence import certified_scale_of, delta_of
-from ..core.plan_policy import NO_PULL, PlanPolicy, assembled, clear, following
+from ..core.plan_policy import NO_PULL, PlanPolicy, assembled, check, clear, following
 from ..core.spellings import AgentState
 from ..core.stopping import Certificate, for_many, is_certified, moments_of, next_look, spread_of
 from .alternatives import (
@@ -239,6 +239,7 @@ _NEXT_ARM = """def next_arm(e, shown: Shown, batch: Batch, own: Own):
             plan(ep, own)
             if ep.plan.size == 0:
                 ep.plan.overfull = NO_PULL
+            check(ep.plan, len(ep.pulls))
         arm = following(shown, e, ep.plan)
     return arm if arm >= 0 else len(ep.pulls)
 """
@@ -275,6 +276,7 @@ def sampling_rule(own: Any, begin: Any = nothing, stops: Any = stops) -> Callabl
             episode_of=episode_of,
             following=following,
             NO_PULL=NO_PULL,
+            check=check,
             observe=observe,
             begin=begin,
             stops=stops,

@@ -28,6 +28,7 @@ __all__ = [
     "Seen",
     "add",
     "assembled",
+    "check",
     "clear",
     "count_pulls",
     "following",
@@ -36,7 +37,7 @@ __all__ = [
 ]
 
 MOST_ARMS = 3  # of a plan
-NO_PULL = 2  # in place of `overfull`: a plan that must not be empty is
+NO_PULL, NO_ARM = 2, 3  # in place of `overfull`: a plan that must not be empty is; one has an arm that there is not
 # The plan of an episode. `times`: how often each of its arms is pulled. `place`: of the next arm, in the plan, or in
 # the first passes over the arms while those last (`beginning`). `made`: pulls of that arm. `last`: the arm chosen last.
 # `resumed`: whether the state was made in the middle of the episode and no plan has been begun since. `overfull`:
@@ -92,11 +93,20 @@ def clear(plan):
 def add(plan, i, times=1):
     """Plan to pull arm i too, so often, after the arms planned so far: at most 3, and `PlanPolicy` refuses more."""
     if plan.size < MOST_ARMS:
-        plan.arms[np.uint64(plan.size)] = i
-        plan.times[np.uint64(plan.size)] = times
+        plan.arms[np.uint64(plan.size)] = i | 0  # a float is an error
+        plan.times[np.uint64(plan.size)] = times | 0
         plan.size += 1
     else:
         plan.overfull = 1
+
+
+@inlined
+def check(plan, K):
+    """Empty a plan with an arm that is none of K, or that is to be pulled less than once; `place` tells which."""
+    for j in range(plan.size):
+        if not 0 <= plan.arms[np.uint64(j)] < K or plan.times[np.uint64(j)] < 1:
+            plan.overfull, plan.place = NO_ARM, j
+    plan.size = 0 if plan.overfull == NO_ARM else plan.size
 
 
 @inlined
@@ -148,6 +158,7 @@ _NEXT_ARM = """def next_arm(e, seen: Samples, plans, own: Own):
         clear(plan)
         if not stops(ep, own, found):
             sample(ep, own, found)
+            check(plan, seen.pulls.shape[1])
         arm = following(seen, e, plan, passes(own))
     return arm if arm >= 0 else seen.pulls.shape[1]
 """
@@ -178,6 +189,7 @@ def round_rule(
             Episode=Episode,
             following=following,
             clear=clear,
+            check=check,
             observe=observe,
             stops=stops,
             passes=passes,
@@ -266,6 +278,14 @@ class PlanPolicy(Agent):
 
     def _check_plans(self, state: Any) -> None:
         """Refuse plans that were to have more arms than fit, and those that must not be empty."""
+        wrong = np.flatnonzero(state.plans["overfull"] == NO_ARM)
+        if len(wrong):
+            plan = state.plans[wrong[0]]
+            arm, times, K = plan["arms"][plan["place"]], plan["times"][plan["place"]], self.task.K
+            raise ValueError(
+                f"the sampling rule of {self.name} has planned {times} pulls of arm {arm}: arms are 0 .. {K - 1}, and "
+                "an arm is pulled once or more often"
+            )
         if (state.plans["overfull"] == NO_PULL).any():
             raise ValueError(f"the sampling rule of {self.name} has planned no pull, where the answer is not certified")
         if state.plans["overfull"].any():

@@ -49,6 +49,10 @@ _LOGGER = logging.getLogger(__name__)
 # What to do about errors of Numba whose own text says little: a mark of each in that text, and the advice.
 _ADVICE = (
     (
+        r"operator\.or_|built-in function or_",
+        "an arm, or how often it is pulled, is a float",
+    ),
+    (
         "Unsupported array index type float",
         "an index is a float: a name that holds integers in one place, and floats or unsigned integers in another, "
         "holds floats",
@@ -207,6 +211,7 @@ def with_summary(compile_it: Callable[..., Any], function: Callable[..., Any]) -
         except (NumbaError, UnsupportedBytecodeError) as error:
             if not hasattr(error, "function"):
                 blamed = getattr(function, "around", function)
+                blamed = getattr(blamed, "made_of", blamed)
                 vars(error).update(function=blamed, summary=_summary(error, blamed))
             raise
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import pickle
 import re
 from dataclasses import dataclass
@@ -500,6 +501,23 @@ def rarest(ep: Any, own: Any) -> None:
     add(ep.plan, arm, own.least)
 
 
+class Planned(NamedTuple):
+    arm: int
+    times: int
+
+
+@sampling_rule(Planned)
+def plans_anything(ep: Any, own: Planned) -> None:
+    """Plans what it is told to."""
+    add(ep.plan, own.arm, own.times)
+
+
+@sampling_rule(Own)
+def plans_half(ep: Any, own: Own) -> None:
+    """Plans half an arm."""
+    add(ep.plan, own.least * 0.5)
+
+
 class Forgets(CertifiedPolicy):
     name, source, sampling = "forgets", "an example", plans_nothing
 
@@ -509,6 +527,21 @@ class Forgets(CertifiedPolicy):
 
 class Rarest(Forgets):
     name, sampling = "rarest", rarest
+
+
+class Anything(CertifiedPolicy):
+    name, source, sampling = "anything", "an example", plans_anything
+
+    def __init__(self, task: Any, arm: int = 0, times: int = 1) -> None:
+        super().__init__(task)
+        self.planned = Planned(arm, times)
+
+    def own(self, state: Any) -> Planned:
+        return self.planned
+
+
+class Half(Forgets):
+    name, sampling = "half", plans_half
 
 
 class Wrong(Forgets):
@@ -522,9 +555,34 @@ class Bare(Forgets):
     name, sampling = "bare", None
 
 
+@pytest.mark.parametrize(("arm", "times"), [(-1, 1), (10, 1), (0, 0), (3, -5)])
+def test_arms_that_there_are_not_and_no_pulls_are_refused_before_they_are_read(arm: int, times: int) -> None:
+    kind = functools.partial(Anything, arm=arm, times=times)
+    envs = gym.make_vec("bandit_envs/BestArm-v0", num_envs=2, delta=0.1, max_pulls=99)
+    agent, state, observation = kind(envs), None, envs.reset(seed=0)[0]
+    told = rf"anything has planned {times} pulls of arm {arm}: arms are 0 .. 9"
+    for _ in range(10):
+        action, state = agent.predict(observation, state)
+        observation = envs.step(action)[0]
+    for _ in range(3):
+        with pytest.raises(ValueError, match=told):
+            agent.predict(observation, state)
+    with pytest.raises(ValueError, match=told):
+        agents.evaluate([kind], "BestArm", episodes=3, env_kwargs={"delta": 0.1, "max_pulls": 99}, progress=False)
+
+
 @pytest.mark.parametrize(
     ("kind", "plays", "named"),
-    [(Forgets, True, "forgets has planned no pull"), (Wrong, True, "own.least .*0.5"), (Bare, False, "Bare.*sampling")],
+    [
+        (
+            Half,
+            True,
+            r"plans_half \(.*an arm, or how often it is pulled, is a float; at `add\(ep.plan, own.least \* 0.5\)`",
+        ),
+        (Forgets, True, "forgets has planned no pull"),
+        (Wrong, True, "own.least .*0.5"),
+        (Bare, False, "Bare.*sampling"),
+    ],
 )
 def test_faults_of_sampling_rules_are_named(kind: Any, plays: bool, named: str) -> None:
     kwargs = {"delta": 0.1, "max_pulls": 99}
