@@ -10,6 +10,10 @@ symbols     leader i: in the answer; challenger j: outside; C(i, j) their transp
             TTTS     a sample theta of the posterior gives i; the first of further samples whose answer differs gives j
             "fixed"  the leader is pulled with probability beta
             "ids"    with probability N_i d_i / (N_i d_i + N_j d_j), d the divergences at the least C
+rules       sampling         `empirical_best`: leader and challenger are `closest(ep)`, where EB-TCI has + ln N from
+                             `observe`, see BONUS; `thompson`: `thompson_pair`. `pull_pair` chooses between the two
+            stopping         `stops` of `policy`
+            recommendation   `Agent.recommend`: the plug-in answer
 departures  D1 the answer is certified by the boundaries of this package, looked at after every 1/200 more pulls
             D2 k arms, TTTS: the leader is drawn evenly among arms of the first answer that the second has not, and the
                challenger among those that it has instead

@@ -5,8 +5,8 @@ symbols     w*(m) the proportions of pulls, of the empirical means m, that gathe
             D-tracking   an arm with N_a < sqrt(t) - K/2, the fewest, where there is one; else argmax t w*_a - N_a
             C-tracking   argmax sum over s <= t of w^eps_a(s) - N_a, w^eps_a >= eps = 1 / (2 sqrt(K^2 + s))
 rules       sampling         `track`
-            stopping         `policy.stops`: the GLR statistic Z(t) of the empirical best arm exceeds beta(t, delta)
-            recommendation   `recommend`: the plug-in answer; for the best arm the empirical best
+            stopping         `stops` of `policy`: the statistic Z(t) of the closest alternative exceeds beta(t, delta)
+            recommendation   `Agent.recommend`: the plug-in answer; for the best arm the empirical best
 departures  D1 the answer is certified by the boundaries of this package, looked at after every 1/200 more pulls
             D2 BestArm with Gaussian arms, or Bernoulli ones and epsilon = 0: w* is found exactly, after every 1/100
                more pulls

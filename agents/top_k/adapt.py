@@ -3,6 +3,8 @@
 symbols     High the m arms with the largest empirical means (m is the problem's k), Low the rest; d_i a bound on the
             probability that arm i is on the wrong side of the cutoff c; delta^c = 1 - prod(1 - d_i); W the range of a
             sample (2 sigma; 6 sigma for Gaussian arms, as in the paper); R the range in the empirical Bernstein bound
+rules       sampling `draws_evenly` (pi_1, pi_2), `draws` (pi_3, pi_4); stopping `none_left`, `stops`; recommendation
+            `Agent.recommend`: the plug-in answer, High. d_i, c, delta^c: bandit_envs/problems/certificates.py
 departures  D1 pi_1 and pi_2 pull each arm once first, pi_3 and pi_4 twice, for a variance
             D2 ties go to the lowest arm
             D3 cap: no arm is pulled more often than DIRECT would, ceil(2 W^2 ln(n/delta) / epsilon^2) times (the paper:

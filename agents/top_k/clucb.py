@@ -3,6 +3,7 @@
 symbols     M the k arms with the largest empirical means, rad_i = sigma sqrt(2 ln(4 n t^3 / delta) / N_i) with t the
             pulls so far, w_i the adjusted mean (w with a tilde in the paper): m_i - rad_i in M and m_i + rad_i
             outside, M' the k arms with the largest w, w(M) the sum of w over M, p the arm to pull
+rules       sampling `clucb`, stopping `stops`, recommendation `Agent.recommend`: the plug-in answer, M
 departures  D1 the tolerance is that of the problem's criterion: k epsilon for the aggregate regret, epsilon where each
                arm counts (a set that loses at most epsilon in sum holds no worse arm), 0 for the exact set
             D2 with a budget it stops only where M' = M, as there is nothing to pull then, and delta is 0.01 where

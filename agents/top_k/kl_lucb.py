@@ -4,6 +4,7 @@ symbols     J the k arms with the largest empirical means; U_i = max{q >= m_i : 
             such q <= m_i; l in J with the least L, u outside with the largest U; t the round
             "2013": beta = x + ln x with x = ln(k1 n t^a / delta), k1 = 405.5, a = 1.1
             "lil":  beta_i = ln(2 log2(2 N_i) d / delta), d = n - k for L and k for U (k = 1: n - 1 and 1)
+rules       sampling `kl_lucb`, stopping `stops`, recommendation `Agent.recommend`: the plug-in answer, J
 departures  D1 ties go to the lowest arm
             D2 samples of bounded support are mapped to [0, 1]; others take the divergence (m - u)^2 / (2 sigma^2)
             D3 the thresholds "lil" are ours: they have the form of the 2017 paper, not its constants
