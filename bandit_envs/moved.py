@@ -47,7 +47,7 @@ FILES = {
     "simulation": "sampling simulator playing",
 }
 STOPPING = """
-    asking authors boundaries bounds certifier crossing decided game kinds levels nearest
+    asking authors boundaries bounds certifier crossing game kinds levels nearest
     polyhedral scale statistics swaps values
 """
 MODULES = {

@@ -393,7 +393,7 @@ class Problem(Spelled, ABC):
         numbers = common(boundary=boundary, rho=rho, centre=centre, D=integer("D", D, 1), **given)
         if choice("search", search, SEARCHES) == "exact" and boundary != "none":
             raise ValueError(f"search='exact' is for boundary='none', got {boundary!r}")
-        return asking.certifier_of(self, integer("K", K, 1), numbers, given["distribution"], search)
+        return asking.certifier_of(self, integer("K", K, self.fewest_arms), numbers, given["distribution"], search)
 
     @property
     def fewest_arms(self) -> int:

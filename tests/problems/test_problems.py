@@ -373,9 +373,9 @@ def test_defaults(kind: Any) -> None:
     assert {word: taken[word].default for word in words} == words
     D = len(kind.defaults["A"][0]) if kind is Feasible else 1
     problem = kind(kind.defaults["A"], kind.defaults["b"]) if kind is Feasible else kind()
-    assert problem.certifier(3, D, rho=1e-3).numbers[RHO_AT] == 1e-3
-    told = problem.certifier(3, D, distribution="gaussian", sigma=1.0, dependent=False)
-    np.testing.assert_array_equal(problem.certifier(3, D).numbers, told.numbers)
+    assert problem.certifier(5, D, rho=1e-3).numbers[RHO_AT] == 1e-3
+    told = problem.certifier(5, D, distribution="gaussian", sigma=1.0, dependent=False)
+    np.testing.assert_array_equal(problem.certifier(5, D).numbers, told.numbers)
 
 
 def test_whose_score_is_the_share_of_arms_that_are_classified_correctly() -> None:

@@ -76,7 +76,9 @@ test_problems = table(
         "a long answer": (lambda: AllGood().score([True] * 5, MEANS), 4, "(5,)"),
         "an answer that is a flag": (lambda: BestArm().score(True, MEANS), 4, "()"),
         "a row of answers": (lambda: Feasible([[1]], [0.5]).score([[True, True]], MEANS), 4, "(1, 2)"),
-        "rho": (lambda: TopK().certifier(3, 1, rho=0.0), "rho"),
+        "rho": (lambda: TopK().certifier(4, 1, rho=0.0), "rho"),
+        "k arms of k": (lambda: TopK(3).certifier(3), "K", 4, 3),
+        "one arm, which is the best": (lambda: BestArm().certifier(1), "K", 2, 1),
         "a range without its bound": (
             lambda: TopK(1).certificate([5, 5], [0.2, 0.8], [0.1, 0.1], bounds="hoeffding", bernstein_range=0.5),
             *("bernstein_range", 0.5, "'tightest'", "'hoeffding'"),
