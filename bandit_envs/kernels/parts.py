@@ -6,9 +6,9 @@ that is done for kernels alone, with all the parts in them.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
-from llvmlite.binding import Linkage, parse_bitcode  # type: ignore[import-untyped]
+from llvmlite.binding import Linkage  # type: ignore[import-untyped]
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler, CompileResult
 
@@ -26,10 +26,11 @@ class _NoEnvironments:
 
     def unserialize_library(self, state: Any) -> PartLibrary:
         """A library that was kept on disk."""
-        name, _, code = state
-        library = PartLibrary(self._codegen, name)
-        library.take(code)
-        return library
+        return PartLibrary._unserialize(self, state)  # type: ignore[no-any-return]
+
+    def create_library(self, name: str) -> PartLibrary:
+        """An empty library."""
+        return PartLibrary(self._codegen, name)
 
 
 class PartLibrary(JITCodeLibrary):
@@ -39,11 +40,6 @@ class PartLibrary(JITCodeLibrary):
     def codegen(self) -> Any:
         """The code generator."""
         return _NoEnvironments(self._codegen)
-
-    def take(self, code: bytes) -> None:
-        """Take over what `serialize_using_object_code` has returned."""
-        self._final_module = parse_bitcode(code)
-        self._finalize_final_module()
 
     def get_pointer_to_function(self, name: str) -> int:
         """None: there is no machine code."""
@@ -77,23 +73,21 @@ class KernelLibrary(JITCodeLibrary):
 class KernelCompiler(Compiler):
     """The compiler of kernels."""
 
+    library_of: ClassVar[type[JITCodeLibrary]] = KernelLibrary
+
     def __init__(
         self, typingctx: Any, targetctx: Any, library: Any, args: Any, return_type: Any, flags: Any, locals: Any
     ) -> None:
         if library is None:
-            library = KernelLibrary(targetctx.codegen(), "kernel")
+            library = self.library_of(targetctx.codegen(), "")
             library.enable_object_caching()
         super().__init__(typingctx, targetctx, library, args, return_type, flags, locals)  # type: ignore[no-untyped-call]
 
 
-class PartCompiler(Compiler):
+class PartCompiler(KernelCompiler):
     """The compiler of parts."""
 
-    def __init__(
-        self, typingctx: Any, targetctx: Any, library: Any, args: Any, return_type: Any, flags: Any, locals: Any
-    ) -> None:
-        library = PartLibrary(targetctx.codegen(), "part") if library is None else library
-        super().__init__(typingctx, targetctx, library, args, return_type, flags, locals)  # type: ignore[no-untyped-call]
+    library_of = PartLibrary
 
 
 class _Target:
