@@ -21,7 +21,7 @@ READ = {
 _FLOATS = ("total", "mean", "variance", "samples")
 MOST_PULLS = 2**53  # up to here a float has every integer
 MOST_SPENT = 2.0**62  # pulls of an episode, that no sum of them overflows
-ROUNDING = 1e-6  # relative: more than the rounding error of a mean of 10^9 samples
+ROUNDING = 2.0**-52  # relative: of each addition to a sum, and some more; see `Problem.certified_level`
 Observation = Mapping[str, NDArray[Any]]
 
 
@@ -70,12 +70,12 @@ def checked(name: str, task: Task, observation: Any) -> Observation:
         pulls, told, by = np.where(inside, found["times"], 0), "samples", found["samples"]
     if task.support is not None and task.distribution != "gaussian" and pulls.size:
         low, high = task.support
-        reach = ROUNDING * max(abs(low), abs(high))
-        pulled = pulls > 0 if pulls.shape == by.shape else (pulls > 0)[..., None]
-        ranged: list[tuple[str, Any, Any]] = [(told, by, pulled)]
+        size, added = max(abs(low), abs(high)), pulls if pulls.shape == by.shape else pulls[..., None]
+        ranged: list[tuple[str, Any, Any, Any]] = [(told, by, added > 0, ROUNDING * size * (added + 8.0))]
         if task.items and "scores" in found:
-            ranged.append(("scores", found["scores"], np.arange(task.items) < pulls[..., None]))
-        for part, array, seen in ranged:
+            shown = np.arange(task.items) < pulls[..., None]
+            ranged.append(("scores", found["scores"], shown, ROUNDING * size * 8.0))
+        for part, array, seen, reach in ranged:
             outside = seen & ~((array >= low - reach) & (array <= high + reach))
             if outside.any():
                 odd = array[outside][0]

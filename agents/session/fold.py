@@ -57,7 +57,7 @@ class State:
         self.events: dict[int, Event] = {}
         self.names, self.withdrawn = list(setup.names), set[int]()
         self.number = {name: arm for arm, name in enumerate(self.names)}
-        self.statistics = Statistics.of(len(self.names), setup.task.D)
+        self.statistics = Statistics.of(setup.task, len(self.names))
         self.results: list[Result] = []
         self.asks: dict[int, tuple[int, str | None]] = {}
         self.upto, self.changed = 0, False

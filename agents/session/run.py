@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import copy
 import functools
-import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
@@ -31,8 +30,9 @@ from numpy.typing import NDArray
 
 from bandit_envs import History, Task
 from bandit_envs.envs import FeatureTable
+from bandit_envs.instances import Shared, ends_of
 from bandit_envs.kernels import PULLS_LIMIT, jit
-from bandit_envs.simulation import apply_sample
+from bandit_envs.simulation import enter
 from bandit_envs.stopping import Certifier
 
 from ..core.agent import Agent
@@ -52,15 +52,14 @@ Result = tuple[int, Floats]  # an arm, and what was measured, (D,)
 
 
 @jit
-def _add(pulls, total, mean, variance, moments, scores, arm, sample):
-    """Add a sample (D,) of an arm to pulls (K,), sums, means and variances (K, D), moments (K, D, 2), scores (K, N)."""
+def _add(pulls, total, mean, variance, moments, scores, excess, ends, arm, sample):
+    """Add a sample (D,) of an arm to `Statistics`."""
     n = float(pulls[arm])
     if pulls[arm] < scores.shape[1]:
         scores[arm, pulls[arm]] = sample[0]
     for d in range(len(sample)):
-        total[arm, d], mean[arm, d], variance[arm, d] = apply_sample(
-            n, total[arm, d], mean[arm, d], variance[arm, d], moments[arm].reshape(-1), d, sample[d]
-        )
+        known = excess[arm], total[arm], mean[arm], variance[arm], moments[arm].reshape(-1)
+        enter(n, ends[0], ends[1], sample[d], d, *known)
     pulls[arm] += 1
 
 
@@ -73,12 +72,16 @@ class Statistics(NamedTuple):
     variance: Floats
     moments: Floats  # (K, D, 2), third and fourth
     scores: Floats  # (K, N), of a table, in the order of its rows; (K, 0) of others
+    excess: Floats  # (K, D), sums of what samples exceed the low end of their range by
+    ends: tuple[float, float]  # see `ends_of`
 
     @classmethod
-    def of(cls, K: int, D: int, items: int | None = None) -> Statistics:
-        """Those of arms that have not been pulled."""
-        total, mean, variance = np.zeros((3, K, D))
-        return cls(np.zeros(K, np.int64), total, mean, variance, np.zeros((K, D, 2)), np.zeros((K, items or 0)))
+    def of(cls, task: Task, K: int | None = None, items: int | None = None) -> Statistics:
+        """Those of K arms, by default all, that have not been pulled; with scores where items are given."""
+        K = task.K if K is None else K
+        total, mean, variance, excess = np.zeros((4, K, task.D))
+        moments, scores = np.zeros((K, task.D, 2)), np.zeros((K, items or 0))
+        return cls(np.zeros(K, np.int64), total, mean, variance, moments, scores, excess, ends_of(task))
 
     @property
     def spent(self) -> int:
@@ -89,19 +92,20 @@ class Statistics(NamedTuple):
         """Add a sample, (D,), of an arm."""
         _add(*self, arm, sample)
         if self.pulls[arm] >= self.scores.shape[1] > 0:  # it is known, and ties are to be recognised
-            self.mean[arm] = round(math.fsum(self.scores[arm]) / self.scores.shape[1], 12)
+            self.mean[arm] = Shared.mean_of(self.scores[arm], self.ends)
 
     def at(self, arms: Any) -> Statistics:
         """Those of some arms, a copy."""
-        return Statistics(*(array[arms].copy() for array in self))
+        return Statistics(*(array[arms].copy() for array in self[:-1]), self.ends)
 
     def with_one_more(self) -> Statistics:
         """These, and those of an arm that has not been pulled."""
-        return Statistics(*(np.concatenate([array, np.zeros_like(array[:1])]) for array in self))
+        return Statistics(*(np.concatenate([array, np.zeros_like(array[:1])]) for array in self[:-1]), self.ends)
 
     def observation(self, remaining: int, public_seed: int) -> dict[str, NDArray[Any]]:
         """The statistics of a batch of one episode, as an environment shows them: live views."""
-        fields = [name for name in self._fields if name != ("moments" if self.scores.size else "scores")]
+        kept = ("scores", *self._fields[:4]) if self.scores.size else self._fields[:5]
+        fields = [name for name in self._fields if name in kept]
         arrays = [getattr(self, name) for name in fields]
         shown = [
             x[:, 0] if x.shape[1:2] == (1,) and name != "scores" else x for name, x in zip(fields, arrays, strict=True)
@@ -146,7 +150,7 @@ class Run:
         self.problem, self.ranked = task.make_problem(), forms_of(agent).ranked
         self._lookahead = task.lookahead() if self.ranked or task.observation == "belief" else None
         self.resumes = bool(getattr(agent, "resumes", True))
-        self.seen = Statistics.of(task.K, task.D, task.items)
+        self.seen = Statistics.of(task, items=task.items)
         self.ahead: dict[int, dict[int, Floats]] = {}
         self.course: list[Result] | None = [] if task.observation == "history" else None
         self.bank: dict[int, list[Floats]] = {}
@@ -320,7 +324,7 @@ class Run:
     @functools.cached_property
     def wary(self) -> bool:
         """Whether results can refute what the agent counts on: a scale in doubt, Gaussian samples of any variance."""
-        none = Statistics.of(self.task.K, self.task.D)
+        none = Statistics.of(self.task)
         in_doubt = self.certifier is not None and self.certifier.trial(none.pulls, none.variance) is not None
         return in_doubt or getattr(self.agent, "distribution", None) == "student"
 

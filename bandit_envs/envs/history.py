@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..instances.arms import ends_of
 from ..kernels.compiled import jit
 from ..kernels.structs import kernel
 from ..problems.task import Task
@@ -62,17 +63,17 @@ def _clear(rows, log: Log):
 
 
 @jit
-def _tally(arms, samples, times, length, pulls, means):
+def _tally(arms, samples, times, length, low, high, pulls, means):
     """Fill pulls (E, A) and means (E, A, D), NaN for arms never pulled, from histories whose samples are (E, H, D)."""
     for e in range(len(arms)):
         for i in range(length[e, 0]):
             a = arms[e, i]
             pulls[e, a] += times[e, i]
             for d in range(samples.shape[2]):
-                means[e, a, d] += samples[e, i, d] * times[e, i]
+                means[e, a, d] += (samples[e, i, d] - low) * times[e, i]
         for a in range(pulls.shape[1]):
             for d in range(samples.shape[2]):
-                means[e, a, d] = means[e, a, d] / pulls[e, a] if pulls[e, a] else np.nan
+                means[e, a, d] = min(low + means[e, a, d] / pulls[e, a], high) if pulls[e, a] else np.nan
 
 
 def check_size(task: Task, count: int) -> None:
@@ -194,5 +195,5 @@ def tally(task: Task, history: Mapping[str, NDArray[Any]]) -> tuple[Ints, Floats
     entries_of(task, arms, times, length)
     samples = samples.reshape(E, H, D)
     pulls, means = np.zeros((E, task.stop), np.int64), np.zeros((E, task.stop, samples.shape[2]))
-    _tally(arms, samples, times, length, pulls, means)
+    _tally(arms, samples, times, length, *ends_of(task), pulls, means)
     return pulls.reshape(E, *task.shape), means.reshape((E, task.K) if task.D == 1 else (E, task.K, task.D))

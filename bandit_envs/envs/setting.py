@@ -31,7 +31,7 @@ __all__ = ["Setting", "check_id", "resolve"]
 
 REWARDS = ("score", "correct", "gain")
 _INT_MAX = np.iinfo(np.int64).max
-ROUNDING = 1e-6  # more than the relative rounding error of a sum of 10^9 samples
+ROUNDING = 1e-9  # of the width of a range: samples of one's own arms may leave it by so much
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,9 +66,8 @@ class Setting:
         shape = (task.K,) if task.D == 1 else (task.K, task.D)
         low, high = (-np.inf, np.inf) if task.support is None else task.support
         data = self.source.arms.data
-        if (data != np.rint(data)).any():  # then a mean of equal samples may be off by its rounding
-            reach = ROUNDING * max(abs(low), abs(high))
-            low, high = low - reach, high + reach
+        if task.support is not None and (data != np.rint(data)).any():
+            low, high = low - ROUNDING * (high - low), high + ROUNDING * (high - low)
         low, high = min(low, 0.0), max(high, 0.0)
         most = _INT_MAX if task.budget is None else task.budget
         rest: dict[str, Any] = {

@@ -12,6 +12,7 @@ from .arms import (
     Shared,
     Tabulated,
     Uniform,
+    ends_of,
     register_distribution,
     register_law,
 )
@@ -27,6 +28,6 @@ from .tables import Measurement, Measurements, measurements
 __all__ = [
     "Arms", "Bernoulli", "Captions", "Categorical", "DISTRIBUTIONS", "Gaussian", "INSTANCES", "Instance", "Measurement",
     "Measurements", "Polyhedra", "PromptSelection", "Registry", "Resampled", "Sampler", "ScoreTables", "Shared",
-    "Tabulated", "Uniform", "captions", "from_table", "measurements", "register_distribution", "register_instance",
-    "register_law",
+    "Tabulated", "Uniform", "captions", "ends_of", "from_table", "measurements", "register_distribution",
+    "register_instance", "register_law",
 ]  # fmt: skip

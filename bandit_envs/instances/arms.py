@@ -40,6 +40,7 @@ __all__ = [
     "Tabulated",
     "Uniform",
     "check_table",
+    "ends_of",
     "from_dict",
     "register_distribution",
     "register_law",
@@ -66,6 +67,11 @@ def _finite(name: str, value: ArrayLike, ndims: tuple[int, ...]) -> Floats:
 def _scalar(x: Floats) -> Floats:
     """(K,) instead of (K, 1): arms of one dimension are scalar arms."""
     return x[:, 0].copy() if x.ndim == 2 and x.shape[1] == 1 else x
+
+
+def ends_of(arms: Any) -> tuple[float, float]:
+    """The range in which the samples of `Arms`, or of a `Task`, lie: (0, inf) stands for none that is known."""
+    return (0.0, math.inf) if arms.support is None or arms.distribution == "gaussian" else arms.support
 
 
 class Arms(Distributed):
@@ -330,7 +336,7 @@ class Categorical(Arms):
         cumulative = np.cumsum(p, axis=1)
         cumulative[:, -1] = 2.0  # the last value takes whatever rounding left
         self._weights = weights
-        variance = np.maximum(p @ v**2 - mean**2, 0.0)
+        variance = np.maximum(p @ (v - v[0]) ** 2 - (mean - v[0]) ** 2, 0.0)
         self.fill(mean, variance, cumulative, v, support=(float(v[0]), float(v[-1])), sigma=(v[-1] - v[0]) / 2)
 
     def to_dict(self) -> dict[str, Any]:
@@ -361,7 +367,8 @@ class Resampled(Arms):
         if low == high:
             raise ValueError(f"rows must hold at least 2 different numbers, got {low} only")
         first = np.concatenate([[0.0], np.cumsum(counts)[:-1]])
-        means, variances = (np.array([moment(table, axis=0) for table in tables]) for moment in (np.mean, np.var))
+        means = np.array([np.minimum(low + np.mean(table - low, axis=0), high) for table in tables])
+        variances = np.array([np.var(table - low, axis=0) for table in tables])
         table = np.stack([first, counts], axis=1)
         self.fill(means, variances, table, data, support=(low, high), sigma=(high - low) / 2)
 
@@ -396,7 +403,8 @@ class Tabulated(Arms):
         falls = np.diff(q, axis=1) < 0
         if falls.any():
             raise ValueError(f"the quantiles of arm {int(np.argwhere(falls)[0][0])} must not decrease")
-        low, high = q[:, :-1], q[:, 1:]
+        base = q.min()
+        low, high = q[:, :-1] - base, q[:, 1:] - base
         means = ((low + high) / 2).mean(axis=1)
         a, b = low - means[:, None], high - means[:, None]
         reach = q[:, -1] - q[:, 0]
@@ -404,7 +412,7 @@ class Tabulated(Arms):
             raise ValueError("the quantiles must differ in at least one arm")
         self._quantiles = q
         self.fill(
-            means,
+            base + means,
             ((a * a + a * b + b * b) / 3).mean(axis=1),
             q.reshape(len(q), -1),
             support=(float(q[:, 0].min()), float(q[:, -1].max())),
@@ -440,14 +448,20 @@ class Shared(Arms):
         ends = interval("support", support)
         if low < ends[0] or high > ends[1]:
             raise ValueError(f"scores must lie in support={list(ends)}, got {low if low < ends[0] else high}")
-        means = self.rounded([math.fsum(column) / len(x) for column in x.T], ends)
+        means = np.array([self.mean_of(column, ends) for column in x.T])
         self.items = len(x)
         self.fill(means, x.var(axis=0), self.packed(x.T, means), ends, support=ends, sigma=(ends[1] - ends[0]) / 2)
 
     @staticmethod
-    def rounded(means: Any, support: tuple[float, float]) -> Any:
-        """Means of columns to 12 digits of the width of the support, so that those of equal columns are equal."""
-        return np.round(means, 12 - math.ceil(math.log10(support[1] - support[0])))
+    def rounded(means: Any, width: float) -> Any:
+        """How much means exceed the low end of a range, to 12 digits of its width: those of equal columns are equal."""
+        return np.round(means, 12 - math.ceil(math.log10(width)))
+
+    @classmethod
+    def mean_of(cls, column: Floats, support: tuple[float, float]) -> float:
+        """The mean of all N scores of an arm."""
+        low, high = support
+        return min(low + float(cls.rounded(math.fsum(column - low) / len(column), high - low)), high)
 
     @staticmethod
     def packed(columns: Floats, means: Floats) -> Floats:
@@ -522,7 +536,7 @@ def _check_support(arms: Arms, table: Floats) -> None:
         samples = table if arms.code in (TABULATED, SHARED) else arms.data
         low, high = samples.min(), samples.max()
     lowest, highest = arms.support
-    rounding = 1e-9 * max(abs(lowest), abs(highest), 1.0)
+    rounding = 1e-9 * (highest - lowest) + 4 * np.spacing(max(abs(lowest), abs(highest)))
     if low < lowest - rounding or high > highest + rounding:
         raise ValueError(
             f"the samples of {arms.distribution} arms must lie in their support, [{lowest}, {highest}], "

@@ -22,6 +22,7 @@ def install_hint(extra: str = "evaluation") -> str:
     return f'in a checkout of bandit-envs, pip install ".[{extra}]"'
 
 
+NARROWEST = 1024  # floating-point numbers in a range, about
 LARGEST = 1e100  # magnitude of a number that can be squared and summed without overflow
 _PRINTED = 10**1000  # Python prints no integers of more than a few thousand digits
 _INT64 = np.dtype(np.int64)  # NumPy has one object for it, and comparing identities is quicker
@@ -169,6 +170,12 @@ def interval(name: str, value: Any) -> tuple[float, float]:
     if not low < high:
         raise ValueError(
             f"{name} must be a pair of numbers up to {LARGEST:g} in size, the lower one first, got {value!r:.200}"
+        )
+    least = NARROWEST * float(np.spacing(max(abs(low), abs(high))))
+    if high - low < least:
+        raise ValueError(
+            f"{name} must be at least {least:.3g} wide there, {NARROWEST} times the distance of one floating-point number "
+            f"to the next, got {value!r:.200}: subtract what all values have in common"
         )
     return low, high
 

@@ -13,6 +13,7 @@ from ..kernels.checks import flag, number
 from ..kernels.compiled import jit, part
 from ..kernels.routines import carray
 from ..stopping import LEVELS_SCRATCH, Certifier
+from ..stopping.boundaries import range_of
 from ..stopping.statistics import one_instance
 from .base import Floats, Measure, SetProblem, TaskLike
 from .lookahead import ALL_GOOD, Potential
@@ -75,7 +76,8 @@ class AllGood(SetProblem):
 
     An answer is correct when it holds all good arms and none that is worse than epsilon + slack. The score is F1. The
     plug-in answer takes in the arms that are up to slack / 2 worse than epsilon, so that an arm is at least so far from
-    being answered wrongly as slack / 2, whatever its mean.
+    being answered wrongly as slack / 2, whatever its mean. Fractions beyond the whole count as the whole there, as no
+    certificate says that a mean of 0 is above 0: of slack, 1 - epsilon at most counts.
     """
 
     name, asks = "AllGood", "all arms nearly as good as the best"
@@ -121,7 +123,7 @@ class AllGood(SetProblem):
     @property
     def _kept(self) -> float:
         """How much worse than the best an arm of the plug-in answer may be."""
-        return self.epsilon + 0.5 * self.slack
+        return self.epsilon + 0.5 * (min(self.slack, 1.0 - self.epsilon) if self.multiplicative else self.slack)
 
     def margin(self, means: ArrayLike) -> Floats:
         """mean - boundary; NaN for arms never pulled."""
@@ -162,7 +164,9 @@ class AllGood(SetProblem):
             keep = 1.0 - self.epsilon
             halves = keep - self.slack, 0.0, 0.0, 1.0 / keep, 0.0, 0.0, 1.0 - self._kept, 0.0
         else:
-            halves = 1.0, -(self.epsilon + self.slack), none, 1.0, self.epsilon, none, 1.0, -self._kept
+            worse, (_, width) = self.epsilon + self.slack, range_of(numbers)
+            worse *= 2.0 if worse >= width else 1.0  # no arm is so much worse: the ends of the range are no exception
+            halves = 1.0, -worse, none, 1.0, self.epsilon, none, 1.0, -self._kept
         if search != "exact":
             return Certifier.of("all-good", K, numbers, *halves)
         if halves[0] <= 0.0:

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from ..instances.instance import Instance, Sampler
 from ..kernels.checks import number
 from ..stopping import Certifier
+from ..stopping.boundaries import range_of
 from .base import Floats, SetProblem, TaskLike
 from .lookahead import LOCAL, Potential
 from .threshold_measures import hardness
@@ -58,6 +59,8 @@ class Threshold(SetProblem):
 
     def evidence_routine(self, K: int, numbers: Floats, search: str) -> Certifier:
         fall, rise = self.threshold - self.tolerance, self.threshold + self.tolerance
+        low, width = range_of(numbers)
+        fall = low - width if fall <= low else fall  # no mean is below the range
         return Certifier.of("threshold", K, numbers, fall, rise, self.threshold)
 
     def hardness(self, means: ArrayLike) -> dict[str, Any]:

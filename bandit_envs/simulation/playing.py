@@ -20,7 +20,7 @@ from ..instances.arms import BERNOULLI, GAUSSIAN
 from ..kernels.compiled import inlined, part
 from ..kernels.rng import arm_word, normal_quantile, philox, to_uniform
 from ..kernels.structs import Kernel, arguments_of, assemble, fleeting, places_of
-from .sampling import apply_sample, block_of_samples, take_in, updated
+from .sampling import block_of_samples, enter, take_in, updated
 from .simulator import ENDED, LIVE, Simulation, by_routine
 
 __all__ = ["BLOCK", "Block", "Playing", "Quiet", "block_of_pulls", "player", "pull", "pull_once", "spend"]
@@ -103,9 +103,8 @@ def pull_once(sim, e, arm):
         else:
             y = _draw(sim, at, u)
         sim.sample[e] = y
-        total, mean, variance = sim.total[o], sim.mean[o], sim.variance[o]
-        statistics = apply_sample(float(m), total, mean, variance, sim.moments, o, y)
-        sim.total[o], sim.mean[o], sim.variance[o] = statistics
+        known = sim.excess, sim.total, sim.mean, sim.variance, sim.moments
+        enter(float(m), sim.rules.low, sim.rules.high, y, o, *known)
     sim.pulls[o] = m + 1
     if sim.spent[e] < len(sim.arms):
         _record(sim, e, a, 1)
@@ -155,7 +154,7 @@ def block_of_pulls(sim, start, n, arm, pulls, mean, variance, scratch):
         scratch.numbers[0],
         scratch.numbers[1],
     )
-    rules, total = sim.rules, scratch.numbers[2]
+    rules, excess, low, high = sim.rules, scratch.numbers[2], sim.rules.low, sim.rules.high
     for i in range(n):
         o = (start + np.uint64(i)) * K + arm[i]
         m = sim.pulls[o]
@@ -175,23 +174,23 @@ def block_of_pulls(sim, start, n, arm, pulls, mean, variance, scratch):
     for i in range(n):
         at[i] = (offset[i] if own else arm[i]) * columns
     block_of_samples(sim, u, n, at, y)
-    totals, means, variances = sim.total, sim.mean, sim.variance
+    sums, totals, means, variances = sim.excess, sim.total, sim.mean, sim.variance
     for i in range(n):
-        total[i] = totals[offset[i]]
-    for i in range(n):
-        mean[i] = means[offset[i]]
+        excess[i] = sums[offset[i]]
     for i in range(n):
         variance[i] = variances[offset[i]]
-    if len(sim.moments) > 0:  # `apply_sample` in two loops, of which LLVM vectorises the second
+    if len(sim.moments) > 0:  # `enter` in loops of their own, most of which LLVM vectorises
         for i in range(n):
-            take_in(float(np.int64(count[i])), mean[i], variance[i], sim.moments, offset[i], y[i])
+            before = float(np.int64(count[i]))
+            take_in(before, excess[i] / max(before, 1.0), variance[i], sim.moments, offset[i], y[i] - low)
     for i in range(n):
         before = float(np.int64(count[i]))
-        total[i], mean[i], variance[i] = updated(before, total[i], mean[i], variance[i], y[i])
+        excess[i], mean[i], variance[i] = updated(before, low, high, excess[i], variance[i], y[i])
         pulls[i] = before + 1.0
     for i in range(n):
         o = offset[i]
-        totals[o], means[o], variances[o] = total[i], mean[i], variance[i]
+        sums[o], means[o], variances[o] = excess[i], mean[i], variance[i]
+        totals[o] = excess[i] + low * pulls[i]
 
 
 @fleeting

@@ -27,22 +27,27 @@ from ..kernels.rng import (
 )
 from ..kernels.routines import call_routine, carray, routine
 
-__all__ = ["apply_sample", "block_of_samples", "bulk_pulls", "from_uniform", "sampler_of", "updated"]
+__all__ = ["block_of_samples", "bulk_pulls", "enter", "from_uniform", "sampler_of", "updated"]
 
 _LOW = np.uint64(0xFFFFFFFF)
 _FAR = 2**40  # more than any array has
 # What the routines of pulls take: the distribution, the key, episode and arm; pulls, times and places; arrays; scratch.
-PULLED_BY = ["int64", *["uint64"] * 4, *["int64"] * 5, *["float64*"] * 7, *["int64"] * 3, "float64*", "uint64*"]
+PULLED_BY = ["int64", *["uint64"] * 4, *["int64"] * 5, *["float64*"] * 8, *["int64"] * 3, "float64*", "uint64*"]
+PULLED_BY += ["float64"] * 2
 NEXT_BLOCK = np.uint64(16)  # one block of random words further, above the 4 bits of the stream
 
 
 @inlined
-def updated(n, total, mean, variance, y):
-    """Sum, mean and variance of n samples and one more, y."""
-    count, sum_ = n + 1.0, total + y
-    now = sum_ / count
-    spread = (variance * n + (y - mean) * (y - now)) / count
-    return sum_, now, spread if spread > 0.0 else 0.0
+def updated(n, low, high, excess, variance, y):
+    """Sum of what exceeds low, mean and variance of n samples in [low, high] and one more, y.
+
+    Only what exceeds the low end is summed up: so rounding errors are of the width of the range, wherever it lies.
+    """
+    count, x = n + 1.0, y - low
+    sum_ = excess + x
+    before, now = excess / max(n, 1.0), sum_ / count
+    spread = (variance * n + (x - before) * (x - now)) / count
+    return sum_, min(low + now, high), spread if spread > 0.0 else 0.0
 
 
 @inlined
@@ -64,11 +69,12 @@ def take_in(n, mean, variance, moments, o, y):
 
 
 @inlined
-def apply_sample(n, total, mean, variance, moments, o, y):
-    """`updated`, and `take_in` where moments are kept."""
+def enter(n, low, high, y, o, excess, total, mean, variance, moments):
+    """A sample y enters the statistics of entry o, of n samples: `updated`, and `take_in` where moments are kept."""
     if len(moments) > 0:
-        take_in(n, mean, variance, moments, o, y)
-    return updated(n, total, mean, variance, y)
+        take_in(n, excess[o] / max(n, 1.0), variance[o], moments, o, y - low)
+    excess[o], mean[o], variance[o] = updated(n, low, high, excess[o], variance[o], y)
+    total[o] = excess[o] + low * (n + 1.0)
 
 
 @inlined
@@ -77,7 +83,7 @@ def from_table(u, parameters, at, cells, d, D):
     level = u * cells
     j = min(np.int64(level), cells - 1)
     low, high = parameters[at + j * D + d], parameters[at + (j + 1) * D + d]
-    return low + (high - low) * (level - j)
+    return min(low + (high - low) * (level - j), high)
 
 
 @inlined
@@ -127,20 +133,22 @@ def _other_samples(
 
 
 @inlined
-def _next_rows(t, left, o, at, items, table, total, mean, variance, scores):
-    """Pull an arm of a table, which has t pulls: its next rows, then its mean. Returns the sum of what they yield."""
-    s = 0.0
+def _next_rows(t, times, o, at, items, low, high, table, excess, total, mean, variance, scores):
+    """Pull an arm of a table, which has t pulls: its next rows, then its mean. Returns the mean of what they yield."""
+    s, y, left = 0.0, low, times
     while left > 0 and t < items:
         y = table[at + t]
         scores[o * items + t] = y
-        total[o], mean[o], variance[o] = updated(float(t), total[o], mean[o], variance[o], y)
-        s, t, left = s + y, t + 1, left - 1
+        excess[o], mean[o], variance[o] = updated(float(t), low, high, excess[o], variance[o], y)
+        s, t, left = s + (y - low), t + 1, left - 1
+    total[o] = excess[o] + low * t
     if t >= items:
         exact = table[at + items]
         variance[o] *= float(t) / float(t + left)
-        s, t = s + left * exact, t + left
-        total[o], mean[o] = exact * t, exact
-    return s
+        y = exact if left > 0 else y
+        s, t = s + left * (exact - low), t + left
+        excess[o], total[o], mean[o] = (exact - low) * t, exact * t, exact
+    return y if times == 1 else min(low + s / times, high)
 
 
 def _pull_row(
@@ -156,6 +164,7 @@ def _pull_row(
     columns: Any,
     parameters: Any,
     data: Any,
+    excess: Any,
     total: Any,
     mean: Any,
     variance: Any,
@@ -166,6 +175,8 @@ def _pull_row(
     keeps: Any,
     scratch: Any,
     counter: Any,
+    low: Any,
+    high: Any,
 ) -> None:
     """One pull of an arm of several dimensions, or any number of a table; the arguments are those of `_pull_bulk`.
 
@@ -173,10 +184,12 @@ def _pull_row(
         moments: of a table, the scores that pulls have shown.
     """
     parameters, data, sample = carray(parameters, _FAR), carray(data, _FAR), carray(sample, _FAR)
-    total, mean, variance = carray(total, _FAR), carray(mean, _FAR), carray(variance, _FAR)
+    excess, total = carray(excess, _FAR), carray(total, _FAR)
+    mean, variance = carray(mean, _FAR), carray(variance, _FAR)
     if distribution == SHARED:
         scores = carray(moments, _FAR)
-        sample[e] = _next_rows(n, times, o, at, columns - 1, parameters, total, mean, variance, scores) / times
+        known = excess, total, mean, variance, scores
+        sample[e] = _next_rows(n, times, o, at, columns - 1, low, high, parameters, *known)
         return
     moments = carray(moments, keeps * _FAR)
     row, c1, before = distribution in (RESAMPLED, CATEGORICAL), arm_word(arm, n), float(n)
@@ -185,8 +198,8 @@ def _pull_row(
         if d % 2 == 0 and not (row and d > 0):  # one uniform number picks all coordinates of a row
             w0, w1, w2, w3 = philox(np.uint64(n), c1, episode, np.uint64(d // 2) * NEXT_BLOCK, k0, k1)
         u = to_uniform(w0, w1) if d % 2 == 0 or row else to_uniform(w2, w3)
-        y, i = from_uniform(distribution, u, parameters, at, columns, data, d, D), o * D + d
-        total[i], mean[i], variance[i] = apply_sample(before, total[i], mean[i], variance[i], moments, i, y)
+        y = from_uniform(distribution, u, parameters, at, columns, data, d, D)
+        enter(before, low, high, y, o * D + d, excess, total, mean, variance, moments)
         sample[e * D + d] = y
 
 
@@ -226,13 +239,13 @@ def block_of_samples(sim, u, n, at, x):
 
 
 @part
-def _merge(o, n, times, s, m2, total, mean, variance):
-    """Add `times` samples with sum s and centred sum of squares m2 to the n samples behind entry o (Chan et al.)."""
+def _merge(o, n, times, s, m2, low, high, excess, total, mean, variance):
+    """Add `times` samples to the n behind entry o (Chan et al.): s sums what exceeds low, m2 centred squares."""
     count = n + times
-    gap = s / times - mean[o]
+    gap = s / times - excess[o] / max(n, 1)
     spread = variance[o] * n + m2 + gap * gap * (n * (times / count))
-    total[o] += s
-    mean[o] = total[o] / count
+    excess[o] += s
+    total[o], mean[o] = excess[o] + low * count, min(low + excess[o] / count, high)
     variance[o] = max(spread, 0.0) / count
 
 
@@ -258,6 +271,7 @@ def _pull_bulk(
     columns: Any,
     parameters: Any,
     data: Any,
+    excess: Any,
     total: Any,
     mean: Any,
     variance: Any,
@@ -268,6 +282,8 @@ def _pull_bulk(
     keeps: Any,
     scratch: Any,
     counter: Any,
+    low: Any,
+    high: Any,
 ) -> None:
     """Add `times` samples of one arm at a cost that does not grow with `times`, exact in distribution.
 
@@ -279,9 +295,11 @@ def _pull_bulk(
         parameters, ..., sample: pointers, as kernels hand on arrays to routines.
         keeps: whether `moments` are kept, not of Bernoulli and Gaussian arms.
         scratch: (7, D), and counter: (6,) uint64, to work in.
+        low, high: the ends of the range of samples, 0 and inf where none is known.
     """
     parameters, data, sample = carray(parameters, _FAR), carray(data, _FAR), carray(sample, _FAR)
-    total, mean, variance = carray(total, _FAR), carray(mean, _FAR), carray(variance, _FAR)
+    excess, total = carray(excess, _FAR), carray(total, _FAR)
+    mean, variance = carray(mean, _FAR), carray(variance, _FAR)
     scratch, counter, moments = carray(scratch, (7, D)), carray(counter, 6), carray(moments, _FAR)
     one_by_one = distribution in (UNIFORM, TABULATED) or (distribution == RESAMPLED and times < parameters[at + 1])
     s, m2, first = scratch[0], scratch[1], scratch[2]
@@ -300,7 +318,7 @@ def _pull_bulk(
                     c3 = np.uint64(d // 2) * NEXT_BLOCK
                     w0, w1, w2, w3 = philox(np.uint64(t) & _LOW, c1, episode, c3, k0, k1)
                 u = to_uniform(w0, w1) if d % 2 == 0 or row else to_uniform(w2, w3)
-                x = from_uniform(distribution, u, parameters, at, columns, data, d, D)
+                x = from_uniform(distribution, u, parameters, at, columns, data, d, D) - low
                 if t == n:
                     first[d] = x
                 if keeps:
@@ -343,7 +361,7 @@ def _pull_bulk(
                     gap = data[(origin + v) * D + d] - data[origin * D + d]
                     s[d] += hits * gap
                     if keeps and hits > 0:
-                        gather(made, block, d, float(hits), data[(origin + v) * D + d])
+                        gather(made, block, d, float(hits), data[(origin + v) * D + d] - low)
                     if hits > 0:  # equal samples are added to those before (Chan et al.)
                         apart, share = gap - first[d], hits / (made + hits)
                         m2[d] += apart * apart * (made * share)
@@ -352,16 +370,16 @@ def _pull_bulk(
                 if left == 0:
                     break
             for d in range(D):
-                s[d] += times * data[origin * D + d]
+                s[d] += times * (data[origin * D + d] - low)
     for d in range(D):
         if keeps:
             i = o * D + d
             m, v, t, f = block[0, d], block[1, d], block[2, d], block[3, d]
             third, fourth = moments[2 * i], moments[2 * i + 1]
-            third, fourth = higher(float(n), mean[i], variance[i], third, fourth, float(times), m, v, t, f)
+            third, fourth = higher(float(n), excess[i] / max(n, 1), variance[i], third, fourth, float(times), m, v, t, f)
             moments[2 * i], moments[2 * i + 1] = third, fourth
-        _merge(o * D + d, n, times, s[d], m2[d], total, mean, variance)
-        sample[e * D + d] = s[d] / times
+        _merge(o * D + d, n, times, s[d], m2[d], low, high, excess, total, mean, variance)
+        sample[e * D + d] = min(low + s[d] / times, high)
 
 
 def bulk_pulls() -> int:

@@ -4,8 +4,9 @@
 evaluation. It works in blocks of 64 episodes, in four loops: gather the counters, make the random words (in a loop of
 its own, which LLVM vectorises), turn them into samples by the distribution of the arms, update the statistics.
 
-An arm's samples are summed up, and its mean is sum / pulls, rounded once: arms with the same sum and number of samples
-have the same mean, so that ties are recognised. The variance (divisor N) follows Welford's update.
+What an arm's samples exceed the low end of their range by (0 where there is none) is summed up, `excess`. The mean is
+low + excess / pulls: arms with the same samples in another order have the same mean but for rounding of the sum, so that
+ties are recognised. `total` is what is shown of the sum. The variance (divisor N) follows Welford's update.
 """
 
 from __future__ import annotations
@@ -16,13 +17,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..instances.arms import CATEGORICAL, GAUSSIAN, RESAMPLED, Arms, check_table
+from ..instances.arms import CATEGORICAL, GAUSSIAN, RESAMPLED, Arms, check_table, ends_of
 from ..kernels import rng
 from ..kernels.compiled import inlined, part
 from ..kernels.rng import arm_word, block_of_quantiles, philox, to_uniform
 from ..kernels.routines import call_routine
 from ..kernels.structs import kernel
-from .sampling import NEXT_BLOCK, apply_sample, block_of_samples, bulk_pulls, from_uniform, sampler_of
+from .sampling import NEXT_BLOCK, block_of_samples, bulk_pulls, enter, from_uniform, sampler_of
 
 __all__ = ["ENDED", "LIVE", "SPENT", "UNCHECKED", "Simulation", "Simulator", "by_routine"]
 
@@ -72,6 +73,8 @@ class Rules(NamedTuple):
     own: bool  # each episode has arms of its own
     last: int  # the largest action: K, or K - 1 where no episode can be stopped
     cost: float  # of a pull
+    low: float  # ends of the range of samples, 0 and inf where none is known
+    high: float
 
 
 class Simulation(NamedTuple):
@@ -84,7 +87,8 @@ class Simulation(NamedTuple):
     episode: NDArray[np.uint64]  # (E,)
     public: Ints  # (E,)
     pulls: Ints  # (E * K,)
-    total: Floats  # (E * K * D,)
+    excess: Floats  # (E * K * D,) sums of what samples exceed `low` by; `total` itself where that is 0
+    total: Floats
     mean: Floats
     variance: Floats
     moments: Floats  # (E * K * D * 2,) third and fourth central moments, or none
@@ -148,6 +152,7 @@ def by_routine(address, sim, e, a, o, m, times):
         rules.columns,
         sim.parameters,
         sim.data,
+        sim.excess,
         sim.total,
         sim.mean,
         sim.variance,
@@ -158,6 +163,8 @@ def by_routine(address, sim, e, a, o, m, times):
         np.int64(len(sim.moments) > 0),
         work.scratch,
         work.counter,
+        rules.low,
+        rules.high,
     )
 
 
@@ -240,7 +247,8 @@ def _advance(sim: Simulation, arms, times, answers_checked: bool):
     pulled in bulk and the routine for it is not loaded.
     """
     rules, words, numbers = sim.rules, sim.work.words, sim.work.numbers
-    pulls, total, mean, variance = sim.pulls, sim.total, sim.mean, sim.variance
+    pulls, low, high = sim.pulls, rules.low, rules.high
+    excess, total, mean, variance, moments = sim.excess, sim.total, sim.mean, sim.variance, sim.moments
     key0, key1, episode, sample = sim.key[0], sim.key[1], sim.episode, sim.sample
     offset, c0, c1, c2, q0, q1 = words[0], words[1], words[2], words[3], words[4], words[5]
     at = words[6]  # where the parameters of an arm start
@@ -280,8 +288,7 @@ def _advance(sim: Simulation, arms, times, answers_checked: bool):
             at[i] = (offset[i] if rules.own else c1[i]) * ucolumns
         block_of_samples(sim, u, n, at, x)
         for i in range(n):
-            o, before = offset[i], float(np.int64(c0[i]))
-            total[o], mean[o], variance[o] = apply_sample(before, total[o], mean[o], variance[o], sim.moments, o, x[i])
+            enter(float(np.int64(c0[i])), low, high, x[i], offset[i], excess, total, mean, variance, moments)
         if plain:
             for i in range(n):
                 sample[base + np.uint64(i)] = x[i]
@@ -298,6 +305,7 @@ def _advance_rows(sim: Simulation, arms, times, answers_checked: bool):
     rules, words, places = sim.rules, sim.work.words, sim.work.places
     distribution, D, parameters, finished = rules.distribution, rules.D, sim.parameters, 0
     offset, c0, c1, c2, q0, q1 = words[0], words[1], words[2], words[3], words[4], words[5]
+    known = sim.excess, sim.total, sim.mean, sim.variance, sim.moments
     slot, place, spare, x, samples = places[0], places[1], places[2], sim.work.numbers[1], sim.work.numbers[2:]
     row = distribution == RESAMPLED or distribution == CATEGORICAL  # one uniform number picks all coordinates
     code, _ = _refusal(sim, arms, times, answers_checked)
@@ -330,9 +338,7 @@ def _advance_rows(sim: Simulation, arms, times, answers_checked: bool):
             before = float(np.int64(c0[i]))
             for d in range(D):
                 o, y_d = offset[i] * np.uint64(D) + np.uint64(d), samples[d, i]
-                total, mean, variance = sim.total[o], sim.mean[o], sim.variance[o]
-                statistics = apply_sample(before, total, mean, variance, sim.moments, o, y_d)
-                sim.total[o], sim.mean[o], sim.variance[o] = statistics
+                enter(before, rules.low, rules.high, y_d, o, *known)
                 sim.sample[slot[i] * D + d] = y_d
         finished = _end(sim, start, stop, finished)
     return np.int64(finished)
@@ -351,7 +357,7 @@ def _begin(sim: Simulation, rows, key, episode):
         for k in range(K):
             sim.pulls[e * K + k] = 0
         for k in range(width):
-            sim.total[e * width + k] = 0.0
+            sim.excess[e * width + k] = sim.total[e * width + k] = 0.0
             sim.mean[e * width + k] = 0.0
             sim.variance[e * width + k] = 0.0
         if len(sim.moments) > 0:
@@ -415,6 +421,7 @@ class Simulator:
         check_table(arms, arms.parameters)
         # The arms' own arrays are read-only, for which the kernel would be compiled a second time: copies are not.
         table, sampler = arms.parameters.copy() if rows is None else rows, sampler_of(arms.code, D)
+        (low, high), total = ends_of(arms), np.zeros(E * K * D)
         self.arrays = sim = Simulation(
             rules=Rules(
                 distribution=arms.code,
@@ -429,6 +436,8 @@ class Simulator:
                 own=rows is not None,
                 last=K if can_stop else K - 1,
                 cost=float(pull_cost),
+                low=low,
+                high=high,
             ),
             parameters=table.reshape(-1),
             data=arms.data.copy().reshape(-1),
@@ -436,7 +445,8 @@ class Simulator:
             episode=np.zeros(E, np.uint64),
             public=np.zeros(E, np.int64),
             pulls=np.zeros(E * K, np.int64),
-            total=np.zeros(E * K * D),
+            excess=total if low == 0.0 else np.zeros(E * K * D),
+            total=total,
             mean=np.zeros(E * K * D),
             variance=np.zeros(E * K * D),
             moments=np.zeros(2 * E * K * D if keeps_moments else 0),
@@ -473,8 +483,8 @@ class Simulator:
         """The arrays that hold all attributes; no copies."""
         sim = self.arrays
         return [
-            *(sim.key, sim.episode, sim.public, sim.pulls, sim.total, sim.mean, sim.variance, sim.moments, sim.scores),
-            *(sim.spent, sim.remaining),
+            *(sim.key, sim.episode, sim.public, sim.pulls, sim.excess, sim.total, sim.mean, sim.variance, sim.moments),
+            *(sim.scores, sim.spent, sim.remaining),
             *(sim.ended, sim.status, sim.did, sim.terminated, sim.truncated, sim.reward, sim.sample),
         ]
 

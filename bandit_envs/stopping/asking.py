@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..kernels.checks import choice, ours
-from .boundaries import COMMON, D_AT, DEPENDENT, DISTRIBUTION, VARIANCE
+from .boundaries import COMMON, D_AT, DEPENDENT, DISTRIBUTION, RHO_AT, VARIANCE
 from .certifier import OWN, Certifier, common
 from .distributions import PAIRED
 from .statistics import Arms, Statistics, answers, check_support, moments_like, one_instance, statistics
@@ -135,7 +135,9 @@ def alternatives(
         certifier = problem.certifier(seen.K, seen.D, **options)
     higher = None if moments is None else moments_like(moments, seen.variance.shape)
     if options["distribution"] == "bounded":
-        check_support(seen, options.get("support", (0.0, 1.0)))
+        low, high = options.get("support", (0.0, 1.0))
+        check_support(seen, (low, high))
+        certifier.numbers[RHO_AT] *= max(max(abs(low), abs(high)) / (high - low), 1.0)  # a sum of samples as they are
     found = certifier.alternatives(seen.pulls, seen.mean, seen.variance, inside, higher)
     return found[:, 0].reshape(seen.lead)
 

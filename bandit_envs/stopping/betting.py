@@ -24,7 +24,7 @@ import math
 from typing import NamedTuple
 
 from ..kernels.compiled import inlined, part
-from .boundaries import CENTRE, PRIOR, VARIANCE
+from .boundaries import CENTRE, PRIOR, RHO_AT, ROUNDED, VARIANCE
 
 __all__ = ["BETS_SCRATCH", "Bounded", "adapted", "bet_arm", "bet_pair", "bounded_at"]
 
@@ -39,9 +39,9 @@ _SIZES = [math.sqrt(share) for share in SHARES]
 _TOTAL = sum(x * y * NEARNESS[abs(k - n)] for k, x in enumerate(_SIZES) for n, y in enumerate(_SIZES))
 SIZES = tuple(x * math.sqrt((1.0 - ONE - NONE_AT) / _TOTAL) for x in _SIZES)  # of bets k and l: times each other
 NEAR = 1e-12  # of the range: a mean that is nearer to an end counts as so far from it
-ROUNDING = 2.0**-53  # relative: of each addition to the sum of the samples
 STEPS, CLOSE = 60, 1e-6  # of the search for the least product: tangents at most, and its relative error
 LOW_AT, WIDTH_AT = CENTRE, PRIOR  # in the numbers: the lowest sample, and the width of the range
+EACH_AT = RHO_AT  # by how much a mean may be off for each sample that was added, in widths; see `margin`
 
 
 class Bounded(NamedTuple):
@@ -52,6 +52,7 @@ class Bounded(NamedTuple):
     variance: float
     third: float
     fourth: float
+    margin: float  # by which the mean may be off
 
 
 class Nodes(NamedTuple):
@@ -66,12 +67,24 @@ class Nodes(NamedTuple):
 
 
 @inlined
+def margin(numbers, N):
+    """By how much the mean of N samples may be off, in widths of the range.
+
+    The sum of what samples exceed the low end by is off by the rounding of N additions. A range that does not begin at
+    0 adds what is rounded when the low end, of some 2^52 spacings, is put on top of the mean, and taken off again.
+    """
+    low, width = numbers[LOW_AT], numbers[WIDTH_AT]
+    apart = 16.0 * ROUNDED * max(abs(low), abs(low + width)) / width if low != 0.0 else 0.0
+    return N * numbers[EACH_AT] + apart
+
+
+@inlined
 def scaled(numbers, N, mean, variance, third, fourth):
     """A `Bounded`."""
     unit = 1.0 / numbers[WIDTH_AT]
     square = unit * unit
     m = min(max((mean - numbers[LOW_AT]) * unit, 0.0), 1.0)
-    return Bounded(N, m, variance * square, third * square * unit, fourth * square * square)
+    return Bounded(N, m, variance * square, third * square * unit, fourth * square * square, margin(numbers, N))
 
 
 @inlined
@@ -112,15 +125,15 @@ def nodes_of(N, m, v, third, fourth):
 
 @inlined
 def larger(arm):
-    """The nodes for bets that samples are larger. The mean may be off by what N additions round."""
-    m = arm.mean - arm.N * ROUNDING
+    """The nodes for bets that samples are larger."""
+    m = arm.mean - arm.margin
     return nodes_of(arm.N, m, arm.variance, arm.third, arm.fourth)
 
 
 @inlined
 def smaller(arm):
     """The nodes for bets that 1 - x is larger."""
-    m = 1.0 - arm.mean - arm.N * ROUNDING
+    m = 1.0 - arm.mean - arm.margin
     return nodes_of(arm.N, m, arm.variance, -arm.third, arm.fourth)
 
 

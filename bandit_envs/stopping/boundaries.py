@@ -33,7 +33,7 @@ import numpy as np
 from ..kernels.compiled import inlined, part
 from .distributions import BERNOULLI, BOUNDED, GAUSSIAN, STUDENT
 
-__all__ = ["BOUNDARIES", "COMMON", "LEVELS_SCRATCH", "NEEDED", "RHO", "arm_penalty", "enough", "refresh", "wanted"]
+__all__ = ["BOUNDARIES", "COMMON", "LEVELS_SCRATCH", "NEEDED", "RHO", "arm_penalty", "enough", "range_of", "refresh", "wanted"]
 
 NONE, MIXTURE, KAUFMANN = range(3)
 BOUNDARIES = {"none": NONE, "mixture": MIXTURE, "kaufmann-koolen": KAUFMANN}
@@ -41,6 +41,7 @@ RHO: float | None = None  # pulls of an arm at which the Gaussian mixture is sha
 LEVELS_SCRATCH = 2 * 400  # scratch of `levels`, two numbers for each depth of its stack
 COMMON = 12  # numbers that stand before a problem's own: DISTRIBUTION .. NEEDED + 2, see `Certifier.decider`
 DISTRIBUTION, VARIANCE, BOUNDARY, RHO_AT, CENTRE, PRIOR, D_AT, DEPENDENT, DOUBT, NEEDED = range(10)
+ROUNDED = 2.0**-53  # relative: a rounding error, at most
 KAPPA, SHAPE = 0.01, 0.5  # of the normal-inverse-gamma prior: pulls that the centre is worth; shape
 
 
@@ -171,6 +172,13 @@ def enough(numbers, value, arms):
     if numbers[DISTRIBUTION] == BERNOULLI:
         return arms * _exponential_level(value / arms)
     return max(arms * _gaussian_level(value / arms), 0.0)
+
+
+def range_of(numbers: Any) -> tuple[float, float]:
+    """The low end and the width of the range that a certificate counts on; -inf and inf where there is none."""
+    if numbers[DISTRIBUTION] == BOUNDED:
+        return float(numbers[CENTRE]), float(numbers[PRIOR])
+    return (0.0, 1.0) if numbers[DISTRIBUTION] == BERNOULLI else (-math.inf, math.inf)
 
 
 def wanted(numbers: Any, x: float, arms: int) -> float:

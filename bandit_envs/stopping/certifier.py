@@ -307,4 +307,5 @@ def common(
     if distribution == "bounded":
         low, high = interval("support", support)
         found[VARIANCE], found[boundaries.CENTRE], found[PRIOR] = 0.25 * (high - low) ** 2, low, high - low
+        found[boundaries.RHO_AT] = boundaries.ROUNDED
     return found

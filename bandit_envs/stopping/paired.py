@@ -51,6 +51,7 @@ SAFE = 0.98  # a bet never risks more than this part of the capital
 PRIOR = 5.0  # rows that are imagined before the first, without a difference, with squares that sum up to 1
 HOPE = 1.5  # epsilons that a bet hopes for beyond what the rows say: to end needs one
 ROUNDING = 1e-11  # of N rows: sums that differ by less may be equal, and are left to the means of the whole table
+OFF = 2.0**-50  # of the size of scores: a number of a problem may be off by as much, once it is scaled
 MOST = 1e200  # capital, so that none is inf where a table may still have such means
 BEGUN, ROWS, OVER, LEVEL, SPREAD, SIZE = range(6)  # places in the head of the scratch; SIZE of the head
 OPEN, IN, OUT = 0.0, 1.0, -1.0  # verdicts
@@ -73,6 +74,7 @@ class Table(NamedTuple):
     low: float
     width: float
     delta: float
+    off: float  # by how much scaled numbers of the problem may be off
 
 
 class Pair(NamedTuple):
@@ -103,7 +105,8 @@ def table_of(numbers, K, scratch, squares):
     N, low, width, delta = int(numbers[n - 4]), numbers[n - 3], numbers[n - 2], numbers[n - 1]
     head, better, far = scratch[:SIZE], arms[5], arms[6]
     known = arms[0], arms[1], arms[2], arms[3], arms[4]
-    return Table(head, *known, better, far, first, second, N, low, width, delta)
+    off = OFF * max(abs(low), abs(low + width)) / width if low != 0.0 else 0.0
+    return Table(head, *known, better, far, first, second, N, low, width, delta, off)
 
 
 @inlined
@@ -352,7 +355,8 @@ def all_good_paired(numbers, pulls, mean, scores, scratch, inside, out):
     T, answered = table_of(numbers, K, scratch, K), inside[0] >= 0
     w, low = T.width, T.low
     better = Pair(1.0, 1.0, 0.0)
-    enough, far = Pair(1.0, a, (low * (1.0 - a) - b) / w), Pair(1.0 / c, 1.0, (low * (1.0 / c - 1.0) - d / c) / w)
+    enough = Pair(1.0, a, (low * (1.0 - a) - b) / w - T.off)
+    far = Pair(1.0 / c, 1.0, (low * (1.0 / c - 1.0) - d / c) / w - T.off / c)
     if T.head[ROWS] == 0.0:
         T.counts[:] = 2.0
     while is_next(T, pulls):
@@ -435,7 +439,8 @@ def threshold_paired(numbers, pulls, mean, scores, scratch, inside, out):
     K, answered, least = len(pulls), inside[0] >= 0, math.inf
     T = table_of(numbers, K, scratch, 0)
     fall, rise, theta = numbers[COMMON], numbers[COMMON + 1], numbers[COMMON + 2]
-    low, high, middle, need = (fall - T.low) / T.width, (rise - T.low) / T.width, (theta - T.low) / T.width, K / T.delta
+    low, high = (fall - T.low) / T.width + T.off, (rise - T.low) / T.width - T.off
+    middle, need = (theta - T.low) / T.width, K / T.delta
     T.head[OVER] = 1.0
     for i in range(K):
         n = T.counts[i] - 1.0

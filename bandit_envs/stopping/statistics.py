@@ -99,7 +99,7 @@ def moments_like(moments: ArrayLike, shape: tuple[int, ...]) -> Floats:
 def check_support(seen: Statistics, support: tuple[float, float]) -> None:
     """Refuse means of samples that lie in a range, beyond the range by more than rounding."""
     low, high = support
-    reach = 1e-9 * max(abs(low), abs(high))
+    reach = 2.0**-52 * (_beside(seen.pulls, seen.mean) + 8.0) * max(abs(low), abs(high))  # of a sum of samples
     outside = (_beside(seen.pulls, seen.mean) > 0) & ((seen.mean < low - reach) | (seen.mean > high + reach))
     if outside.any():
         raise ValueError(f"means must lie in the support [{low:g}, {high:g}], got {seen.mean[outside][0]}")

@@ -30,7 +30,8 @@ def seen(x: Any) -> betting.Bounded:
     """What samples (N,) in [0, 1] have shown."""
     x = np.asarray(x, np.float64)
     d = x - x.mean()
-    return betting.Bounded(float(len(x)), *(float(v) for v in (x.mean(), (d**2).mean(), (d**3).mean(), (d**4).mean())))
+    moments = (float(v) for v in (x.mean(), (d**2).mean(), (d**3).mean(), (d**4).mean()))
+    return betting.Bounded(float(len(x)), *moments, len(x) * 2.0**-53)
 
 
 @jit
