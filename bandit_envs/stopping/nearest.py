@@ -108,6 +108,8 @@ def moved_to(numbers, mean, scratch, i, mu):
     """The value of moving arm i to mu, alone."""
     K = len(mean)
     if numbers[DISTRIBUTION] == BOUNDED and numbers[BOUNDARY] != NONE:
+        if mu == mean[i]:  # which may lie beyond the range: by rounding, or as the 0 of an arm never pulled
+            return 0.0
         return bet_arm(numbers, bounded_at(numbers, mean, scratch, i), mu, scratch[5 * K :])
     weight, penalty, scale = scratch[2 * K + i], scratch[3 * K + i], scratch[4 * K + i]
     return arm_value(numbers, weight, mean[i], scale, penalty, mu, numbers[D_AT])
