@@ -20,7 +20,7 @@ from ..core.files import as_first_spelled, json_form
 
 __all__ = ["RESULTS", "arms_of", "described", "identity_of", "packages", "versions"]
 
-RESULTS = 2  # raised by every change after which an agent may decide otherwise, or an answer is scored otherwise
+RESULTS = 3  # raised by every change after which an agent may decide otherwise, or an answer is scored otherwise
 LONG = 200  # characters beyond which a parameter is given by its digest
 
 

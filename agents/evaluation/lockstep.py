@@ -202,8 +202,8 @@ class Lockstep:
         return known | {LEVEL: level} | certified
 
     def _pulls(self, slots: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Pulls of each arm, or of all its coordinates, (n, K)."""
-        pulls = self.envs.pulls[slots]
+        """Pulls of each arm of the instance's list, or of all its coordinates, (n, K)."""
+        pulls = self.envs.as_listed(slots, self.envs.pulls[slots])
         return pulls if pulls.ndim == 2 else pulls.sum(axis=2)
 
     def _count_pulls(self, episode: NDArray[np.int64], column: NDArray[np.int64], pulls: NDArray[np.int64]) -> None:

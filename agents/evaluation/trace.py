@@ -158,17 +158,23 @@ def _played(policy: Any, envs: Any, root: int, number: int, checks: NDArray[np.i
         answers.append(final)
         seen.append(_seen(envs))
     masks = np.array(answers, np.bool_).reshape(len(checks), task.K)
+    parts = dict(zip(("pulls", "mean", "variance"), map(np.array, zip(*seen, strict=True)), strict=False))
+
+    def listed(values: NDArray[Any]) -> NDArray[Any]:  # by the arms of the instance's list, not by their places
+        return envs.as_listed(np.zeros(len(values), np.int64), values)  # type: ignore[no-any-return]
+
+    which, each = np.argsort(listed(np.arange(task.K)[None])[0]), task.stop // task.K
     shape = (after,) if width == 1 else (after, width)
     return Trace(
         task,
-        arms[:after].copy(),
+        which[arms[:after] // each] * each + arms[:after] % each,
         samples[: after * width].reshape(shape).copy(),
         checks,
-        masks,
+        listed(masks),
         envs.assess(np.zeros(len(checks), np.int64), masks),
-        dict(zip(("pulls", "mean", "variance"), map(np.array, zip(*seen, strict=True)), strict=False)),
-        envs.true_means()[0],
-        np.array(final, np.bool_),
+        {name: listed(part) for name, part in parts.items()},
+        listed(envs.true_means())[0],
+        listed(np.array(final, np.bool_)[None])[0],
         bool(verdict["correct"]),
         float(verdict["score"]),
         bool(truncated[0]),
