@@ -17,6 +17,7 @@ from bandit_envs import PureExplorationVectorEnv
 
 from ..core.agent import Agent
 from ..core.files import as_first_spelled, json_form
+from ..core.wrapped import Behind
 
 __all__ = ["RESULTS", "arms_of", "described", "identity_of", "packages", "versions"]
 
@@ -60,6 +61,8 @@ def described(agent: Any) -> str:
         parts += [f"{name}={_short(_told(value))}" for name, value in sorted(given.items())]
     if not kind.__module__.startswith("agents."):
         parts.append(f"source {_digest(_source(kind).encode())}")
+    if isinstance(agent, Behind):
+        return f"{described(agent.agent)}, behind {_short(agent.told)}"
     weights = _weights(agent)
     if weights:
         parts.append(f"weights {weights}")

@@ -14,6 +14,7 @@ from bandit_envs import Task
 from bandit_envs.kernels import EPISODES_LIMIT, integer, root_number
 from bandit_envs.simulation import Quiet
 
+from ..core.agent import shown_to
 from ..core.optional import pandas
 from ..registry import recipe_of
 from .environment import environment_id
@@ -136,7 +137,7 @@ def _played(policy: Any, envs: Any, root: int, number: int, checks: NDArray[np.i
             action, state = policy.play(simulation, quiet, observation, state)
             before = int(envs.total_pulls[0])
         else:
-            action, state = policy.predict(observation, state, begins, deterministic=True)
+            action, state = policy.predict(shown_to(policy, "predict", observation), state, begins, deterministic=True)
         arm, times = (action["arm"], action["times"]) if handcrafted else (action, np.ones(1, np.int64))
         if envs.setting.ranked and arm[0] != task.stop:
             arm = info["order"][0, arm]
