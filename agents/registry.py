@@ -23,6 +23,7 @@ from .core.agent import Agent, task_of
 from .core.certified import CERTIFICATE, OPTIONS, certified, level_of
 from .core.forms import Forms, asked, forms_of, warn_of_ranks
 from .core.parameters import check_values, misfit, taken
+from .core.wrapped import behind, wrappers_of
 
 __all__ = ["AGENTS", "ALIASES", "LEARNED", "Recipe", "make", "names", "recipe_of", "recipes_of", "register"]
 
@@ -282,7 +283,15 @@ class Recipe:
         if not _predicts(agent):
             raise ValueError(f"{self.name} makes no agent: {agent!r:.200} has no method predict")
         _refuse_other_arms(self.name, agent, task)
+        wrappers = [] if isinstance(env_or_task, Task) else wrappers_of(env_or_task)
+        if not wrappers:
+            agent = behind(agent)
         if isinstance(agent, Agent):
+            if wrappers:
+                raise ValueError(
+                    f"{self.name} reads the observations and the actions of the environment itself, and "
+                    f"{_name_of(wrappers[0])} changes them: give it the environment without this wrapper, or its task"
+                )
             if not hasattr(agent, "task"):
                 raise TypeError(f"the constructor of {type(agent).__name__} must begin with super().__init__(task)")
             if truth:

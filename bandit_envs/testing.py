@@ -105,7 +105,9 @@ def check_single_is_batch(asked: Asked) -> None:
 
 
 def check_relabelled_arms(asked: Asked) -> None:
-    """Margins, answers and verdicts go along with the arms when these change their places."""
+    """Margins, answers and verdicts go along with the arms when these change their places, where they may."""
+    if not asked.problem.any_order:
+        return
     p, means, order = asked.problem, asked.means, np.random.default_rng(1).permutation(asked.means.shape[1])
     moved = means[:, order]
     for name in ("margin", "truth", "plug_in"):

@@ -30,7 +30,7 @@ from .statistics import READ, arrays, checked
 
 __all__ = [
     "ALL_PROBLEMS", "FLOAT", "INT", "LOCAL_PROBLEMS", "Agent", "Problems", "by_certificate", "seen_means",
-    "task_of", "unfit",
+    "shown_to", "task_of", "unfit",
 ]  # fmt: skip
 
 Floats = NDArray[np.float64]
@@ -113,6 +113,17 @@ def seen_means(observation: Observation, slots: Ints | None = None) -> Floats:
     means = np.array(mean, np.float64)
     means[pulls == 0] = np.nan
     return means
+
+
+def shown_to(agent: Any, method: str, observation: Any) -> Any:
+    """An observation as a method of an agent is given it: arrays that a user's own method cannot write to."""
+    if str(getattr(type(agent), method).__module__).startswith(("agents.", "stable_baselines3.", "sb3_contrib.")):
+        return observation
+    if isinstance(observation, Mapping):
+        return {name: shown_to(agent, method, array) for name, array in observation.items()}
+    view = np.asarray(observation).view()
+    view.setflags(write=False)
+    return view
 
 
 def unfit(pulls: Ints, mean: Floats, episodes: int, name: str = "mean") -> ValueError:
@@ -446,7 +457,7 @@ class Agent(Spelled, ABC):
                     state = self._begun(observation, state)
             chosen: Any
             if playing is None:
-                chosen = self.choose(observation, state)
+                chosen = self.choose(shown_to(self, "choose", observation), state)
             else:
                 chosen = self.played(*playing, observation, state)
             if self._brought:
@@ -615,7 +626,7 @@ class Agent(Spelled, ABC):
     def recommended(self, observation: Observation, state: Any, slots: Ints) -> Bools:
         """What `recommend` returns for these rows of a batch, checked: a mask, (n, K)."""
         try:
-            answer = self.recommend(observation, state, slots)
+            answer = self.recommend(shown_to(self, "recommend", observation), state, slots)
         except KeyError as error:
             self._explain(error, observation, state, slots)
         return mask(f"the answer that {self.name} recommends", answer, (len(slots), self.task.K))
@@ -626,7 +637,7 @@ class Agent(Spelled, ABC):
         Kernels read states without a look: one of other arms, or of another algorithm, would lead them beyond arrays.
         The mark goes along with copies and pickles.
         """
-        state = self.initial_state(observation)
+        state = self.initial_state(shown_to(self, "initial_state", observation))
         try:
             object.__setattr__(state, "_made_by", self._mark)
         except (AttributeError, TypeError):  # a number, an array, a tuple

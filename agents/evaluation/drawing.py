@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from ..core.forms import forms_of
 from ..core.optional import require
+from ..core.wrapped import Behind
 
 __all__ = ["Drawing"]
 
@@ -41,7 +42,7 @@ class Drawing:
                 f"{label} ({kind}) has no distribution of actions to draw from: deterministic=False is for models of "
                 "Stable-Baselines3 with a stochastic policy, as PPO and A2C have it, not for DQN"
             )
-        self.policy = policy
+        self.policy, self.agent = policy, agent
         self.observation = forms_of(agent).observation
         self.recurrent = hasattr(policy, "lstm_hidden_state_shape")
         self.masked = "action_masks" in inspect.signature(policy.get_distribution).parameters
@@ -59,6 +60,7 @@ class Drawing:
             masks: returns which actions are allowed, (E, K + 1); asked where the policy reads masks.
         """
         torch: Any = require("torch", "a model that draws its actions", "training")
+        observation = self.agent.through(observation) if isinstance(self.agent, Behind) else observation
         threads, by_name = torch.get_num_threads(), isinstance(observation, dict)
         torch.set_num_threads(1)
         try:

@@ -17,10 +17,11 @@ from bandit_envs import PureExplorationVectorEnv
 
 from ..core.agent import Agent
 from ..core.files import as_first_spelled, json_form
+from ..core.wrapped import Behind
 
 __all__ = ["RESULTS", "arms_of", "described", "identity_of", "packages", "versions"]
 
-RESULTS = 2  # raised by every change after which an agent may decide otherwise, or an answer is scored otherwise
+RESULTS = 3  # raised by every change after which an agent may decide otherwise, or an answer is scored otherwise
 LONG = 200  # characters beyond which a parameter is given by its digest
 
 
@@ -60,6 +61,8 @@ def described(agent: Any) -> str:
         parts += [f"{name}={_short(_told(value))}" for name, value in sorted(given.items())]
     if not kind.__module__.startswith("agents."):
         parts.append(f"source {_digest(_source(kind).encode())}")
+    if isinstance(agent, Behind):
+        return f"{described(agent.agent)}, behind {_short(agent.told)}"
     weights = _weights(agent)
     if weights:
         parts.append(f"weights {weights}")

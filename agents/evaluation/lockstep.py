@@ -21,6 +21,7 @@ from bandit_envs import PureExplorationVectorEnv, agent_uniforms
 from bandit_envs.kernels import jit
 from bandit_envs.simulation import Quiet
 
+from ..core.agent import shown_to
 from .blocks import Block
 from .drawing import Drawing
 from .execution import Watch
@@ -177,7 +178,9 @@ class Lockstep:
             u = agent_uniforms(self.envs.public_seeds, self.spent, seed=DRAWS)[:, 0]
             return self.policy.drawn(observation, state, begins, u, self.envs.action_masks)  # type: ignore[no-any-return]
         if not self.plays:
-            decided: tuple[Any, Any] = self.policy.predict(observation, state, begins, deterministic=True)
+            decided: tuple[Any, Any] = self.policy.predict(
+                shown_to(self.policy, "predict", observation), state, begins, deterministic=True
+            )
             return decided
         started = time.perf_counter()
         quiet = Quiet(np.minimum(self.limit, self.most - 1), self.steps)
@@ -202,8 +205,8 @@ class Lockstep:
         return known | {LEVEL: level} | certified
 
     def _pulls(self, slots: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Pulls of each arm, or of all its coordinates, (n, K)."""
-        pulls = self.envs.pulls[slots]
+        """Pulls of each arm of the instance's list, or of all its coordinates, (n, K)."""
+        pulls = self.envs.as_listed(slots, self.envs.pulls[slots])
         return pulls if pulls.ndim == 2 else pulls.sum(axis=2)
 
     def _count_pulls(self, episode: NDArray[np.int64], column: NDArray[np.int64], pulls: NDArray[np.int64]) -> None:

@@ -14,6 +14,7 @@ from bandit_envs import Task
 from bandit_envs.kernels import EPISODES_LIMIT, integer, root_number
 from bandit_envs.simulation import Quiet
 
+from ..core.agent import shown_to
 from ..core.optional import pandas
 from ..registry import recipe_of
 from .environment import environment_id
@@ -136,7 +137,7 @@ def _played(policy: Any, envs: Any, root: int, number: int, checks: NDArray[np.i
             action, state = policy.play(simulation, quiet, observation, state)
             before = int(envs.total_pulls[0])
         else:
-            action, state = policy.predict(observation, state, begins, deterministic=True)
+            action, state = policy.predict(shown_to(policy, "predict", observation), state, begins, deterministic=True)
         arm, times = (action["arm"], action["times"]) if handcrafted else (action, np.ones(1, np.int64))
         if envs.setting.ranked and arm[0] != task.stop:
             arm = info["order"][0, arm]
@@ -158,17 +159,23 @@ def _played(policy: Any, envs: Any, root: int, number: int, checks: NDArray[np.i
         answers.append(final)
         seen.append(_seen(envs))
     masks = np.array(answers, np.bool_).reshape(len(checks), task.K)
+    parts = dict(zip(("pulls", "mean", "variance"), map(np.array, zip(*seen, strict=True)), strict=False))
+
+    def listed(values: NDArray[Any]) -> NDArray[Any]:  # by the arms of the instance's list, not by their places
+        return envs.as_listed(np.zeros(len(values), np.int64), values)  # type: ignore[no-any-return]
+
+    which, each = np.argsort(listed(np.arange(task.K)[None])[0]), task.stop // task.K
     shape = (after,) if width == 1 else (after, width)
     return Trace(
         task,
-        arms[:after].copy(),
+        which[arms[:after] // each] * each + arms[:after] % each,
         samples[: after * width].reshape(shape).copy(),
         checks,
-        masks,
+        listed(masks),
         envs.assess(np.zeros(len(checks), np.int64), masks),
-        dict(zip(("pulls", "mean", "variance"), map(np.array, zip(*seen, strict=True)), strict=False)),
-        envs.true_means()[0],
-        np.array(final, np.bool_),
+        {name: listed(part) for name, part in parts.items()},
+        listed(envs.true_means())[0],
+        listed(np.array(final, np.bool_)[None])[0],
         bool(verdict["correct"]),
         float(verdict["score"]),
         bool(truncated[0]),

@@ -44,7 +44,7 @@ def _schematic() -> Instance:
     values = np.arange(11) / 10
     means, spreads = np.array([0.85, 0.6, 0.45, 0.3, 0.1]), np.array([0.1, 0.08, 0.08, 0.1, 0.1])
     weights = np.exp(-0.5 * ((values - means[:, None]) / spreads[:, None]) ** 2)
-    return Instance(Categorical(values, weights), "five-arms")
+    return Instance(Categorical(values, weights), "five-arms", {"": {"shuffle_arms": False}})
 
 
 def _bounds(agent: str, label: str, seed: int, epsilon: float = 0.1, delta: float = 0.05) -> Numbers:

@@ -35,7 +35,7 @@ from bandit_envs.kernels import PULLS_LIMIT, jit
 from bandit_envs.simulation import enter
 from bandit_envs.stopping import Certifier
 
-from ..core.agent import Agent
+from ..core.agent import Agent, shown_to
 from ..core.certified import own_certifier
 from ..core.forms import forms_of
 from .promise import Share
@@ -386,6 +386,7 @@ class Run:
             plain = None if self.task.observation == "belief" else observation
             observation, order = look.view(statistics["pulls"], statistics["total"], share, plain, self.ranked)
         begins = np.array([self.state is None])
+        observation = shown_to(self.agent, "predict", observation)
         action, self.state = self.agent.predict(observation, self.state, begins, deterministic=True)
         if self.task.actions == "arm":
             return int(action[0] if look is None else look.arms(order, action)[0]), 1, None

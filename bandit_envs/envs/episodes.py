@@ -142,6 +142,8 @@ class Episodes:
         self._lookahead = task.lookahead() if believes else None
         # The arms in the order in which they were shown last, (E, K).
         self.order = np.tile(np.arange(task.K), (count, 1))
+        # Where the arms of the instance's list are in the episode, (E, K), if they come in a random order.
+        self.places = self.order.copy() if setting.shuffle_arms else None
         self._gain = np.zeros(count) if setting.reward == "gain" else None
         self._advance = sim.advance if self._history is None and self._gain is None else self._advance_and_more
         statistics = {"pulls": self.pulls, "total": total, "mean": mean, "variance": variance}
@@ -181,10 +183,11 @@ class Episodes:
             means = np.broadcast_to(fixed.arms.means, (len(rows), *fixed.arms.means.shape))
             table = fixed.arms.parameters[None]
             table = table if self._items else np.broadcast_to(table, (len(rows), *table.shape[1:]))
-        if self.setting.shuffle_arms:
+        if self.places is not None:
             order = np.argsort(rng.uniforms(key, episode, self.K, stream=rng.SHUFFLE)[..., 0], axis=1)
             table = np.take_along_axis(table, order[:, :, None], axis=1)
             means = np.take_along_axis(means, order if means.ndim == 2 else order[:, :, None], axis=1)
+            self.places[rows] = np.argsort(order, axis=1)
         if self._items:
             _in_order(self._rows, rows, table.copy(), rng.orders(key, episode, self._items))
         else:
@@ -196,6 +199,7 @@ class Episodes:
         """The arrays that change from step to step, for `restore` on other slots of the same setting."""
         moving = [self.means, self.truth] if self._rows is None else [self.means, self.truth, self._rows]
         moving += [self.order] if self.setting.ranked else []
+        moving += [] if self.places is None else [self.places]
         return moving + self.simulator.state() + ([] if self._history is None else self._history.state())
 
     def restore(self, state: list[NDArray[Any]]) -> None:

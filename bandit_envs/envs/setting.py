@@ -223,7 +223,11 @@ def resolve(
     if budget is None and delta is None:
         budget = defaults.get("budget")
     delta = defaults.get("delta") if delta is None else delta
-    shuffle_arms = defaults.get("shuffle_arms", False) if shuffle_arms is None else shuffle_arms
+    if shuffle_arms is None:
+        shuffle_arms = (defaults if instance is None else source.defaults.get(kind.name, {})).get("shuffle_arms")
+    if shuffle_arms is None:  # ties go to the lowest index; the samplers of this package draw all arms alike
+        compared = not kind.local and not (isinstance(source, Sampler) and ours(source))
+        shuffle_arms = kind.any_order and source.defaults.get("", {}).get("shuffle_arms", compared)
     chosen = {k: v for k, v in defaults.items() if k in kind.parameters} | parameters
     task = Task(
         problem=problem,

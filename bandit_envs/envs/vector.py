@@ -274,6 +274,11 @@ class PureExplorationVectorEnv(Environment, VectorEnv[Any, Any, Any]):
         means = np.broadcast_to(self._core.means, (self.num_envs, *self._core.means.shape[1:]))
         return np.array(means if slots is None else means[slots])
 
+    def as_listed(self, slots: NDArray[np.int64], values: NDArray[Any]) -> NDArray[Any]:
+        """Values of the arms of slots (n,), (n, K, ..), in the order in which the instance lists its arms."""
+        places = self._core.places
+        return values if places is None else values[np.arange(len(values))[:, None], places[slots]]
+
     def assess(self, slots: NDArray[np.int64], answers: NDArray[np.bool_] | None = None) -> dict[str, NDArray[Any]]:
         """What answers would score if they were given now, without ending anything.
 

@@ -24,6 +24,11 @@ _STONE = "Kalyanakrishnan & Stone, ICML 2010, section 5"
 _TAO = "Tao, Blanco, Peng & Zhou, NeurIPS 2019, section 5"
 
 
+def _instance(arms: Arms, name: str, defaults: dict[str, dict[str, Any]]) -> Instance:
+    """An instance whose arms keep their order, on all problems of which its defaults do not say otherwise."""
+    return Instance(arms, name, {"": {"shuffle_arms": False}} | defaults)
+
+
 def _tao(number: int) -> Callable[[], Instance]:
     """The three set-ups of Tao et al. 2019; the budgets are the largest of Figure 1."""
     step = np.arange(4) * 5
@@ -33,7 +38,7 @@ def _tao(number: int) -> Callable[[], Instance]:
         3: (np.repeat([0.45, 0.505], 5), 100_000),
     }[number]
     defaults = {"Threshold": {"threshold": 0.5, "budget": budget}}
-    return lambda: Instance(Bernoulli(means), f"tao2019-{number}", defaults)
+    return lambda: _instance(Bernoulli(means), f"tao2019-{number}", defaults)
 
 
 def _captions(contest: int) -> Callable[..., Instance]:
@@ -43,7 +48,7 @@ def _captions(contest: int) -> Callable[..., Instance]:
         defaults = {"AllGood": {"epsilon": 0.1, "multiplicative": True, "delta": 0.1}}
         counts = datasets.captions(contest, folder).counts[:: integer("every", every, 1)]
         name = f"captions-{contest}" + (f"(every={every})" if every > 1 else "")
-        return Instance(Categorical([1, 2, 3], counts), name, defaults)
+        return _instance(Categorical([1, 2, 3], counts), name, defaults)
 
     return build
 
@@ -51,19 +56,19 @@ def _captions(contest: int) -> Callable[..., Instance]:
 def _mason_3a(n: int = 25) -> Instance:
     """Figure 3, left: means 2.4, 2.3, ..., 0 in turn; epsilon .75 makes alpha = beta = .05."""
     means = 2.4 - 0.1 * (np.arange(integer("n", n, 2, rng.ARMS_LIMIT)) % 25)
-    return Instance(Gaussian(means), f"mason2020-3a(n={n})", {"AllGood": {"epsilon": 0.75, "delta": 0.1}})
+    return _instance(Gaussian(means), f"mason2020-3a(n={n})", {"AllGood": {"epsilon": 0.75, "delta": 0.1}})
 
 
 def _mason_3b(n: int = 20) -> Instance:
     """Figure 3, right: n - 1 arms at 1 and one at 0; epsilon .99 makes alpha = .99, beta = .01."""
     means = np.append(np.ones(integer("n", n, 2, rng.ARMS_LIMIT) - 1), 0.0)
-    return Instance(Gaussian(means), f"mason2020-3b(n={n})", {"AllGood": {"epsilon": 0.99, "delta": 0.01}})
+    return _instance(Gaussian(means), f"mason2020-3b(n={n})", {"AllGood": {"epsilon": 0.99, "delta": 0.01}})
 
 
 def _kinase(folder: str | None = None) -> Instance:
     """The inhibitors of ACVRL1, of which Mason et al. 2020 look for those nearly as active as the most active one."""
     defaults = {"AllGood": {"epsilon": 0.8, "multiplicative": True, "delta": 0.001}}
-    return Instance(Gaussian(datasets.inhibitors("ACVRL1", folder)), "kinase-acvrl1", defaults)
+    return _instance(Gaussian(datasets.inhibitors("ACVRL1", folder)), "kinase-acvrl1", defaults)
 
 
 _KATZ = "Katz-Samuels & Scott, ICML 2018"
@@ -71,7 +76,7 @@ _KATZ = "Katz-Samuels & Scott, ICML 2018"
 
 def _feasible(arms: Arms, name: str, rows: polyhedra.Rows, budget: int, **more: Any) -> Instance:
     """Arms, and the polyhedron that they are judged by."""
-    return Instance(arms, name, {"Feasible": {"A": rows[0], "b": rows[1], "budget": budget, **more}})
+    return _instance(arms, name, {"Feasible": {"A": rows[0], "b": rows[1], "budget": budget, **more}})
 
 
 def _groups(*groups: tuple[int, ArrayLike]) -> Gaussian:
@@ -165,7 +170,7 @@ def _chen(name: str, profile: Callable[[int, int], Floats]) -> Callable[..., Ins
         shuffled: dict[str, Any] = {"shuffle_arms": True}
         wanted = {"k": K, "epsilon": 0.01, "criterion": "aggregate", "delta": 0.01}
         defaults = {"TopK": wanted | shuffled, "BestArm": shuffled}
-        return Instance(Bernoulli(profile(n, K)), f"chen2017-{name}(n={n}, K={K})", defaults)
+        return _instance(Bernoulli(profile(n, K)), f"chen2017-{name}(n={n}, K={K})", defaults)
 
     return build
 
@@ -203,7 +208,7 @@ def _stone(name: str, n: int, k: int, epsilon: float, kind: type[Gaussian | Unif
         arms = kind(u[0, :, 0], sd if kind is Gaussian else sd * np.sqrt(12.0))
         defaults = {"TopK": {"k": n * k // printed, "epsilon": epsilon, "criterion": "each", "delta": 0.15}}
         others = f", n={n}" * (n != printed) + f", sd={sd:g}" * (sd != 1)
-        return Instance(arms, f"{name}(seed={seed}{others})", defaults)
+        return _instance(arms, f"{name}(seed={seed}{others})", defaults)
 
     return build
 
@@ -217,7 +222,7 @@ def _garivier(number: int) -> Callable[[], Instance]:
     means = {1: [0.5, 0.45, 0.43, 0.4], 2: [0.3, 0.21, 0.2, 0.19, 0.18]}[number]
     shuffled = {"shuffle_arms": True}
     defaults: dict[str, dict[str, Any]] = {"BestArm": {"criterion": "exact"} | shuffled, "TopK": {"k": 2} | shuffled}
-    return lambda: Instance(Bernoulli(means), f"garivier2016-{number}", defaults)
+    return lambda: _instance(Bernoulli(means), f"garivier2016-{number}", defaults)
 
 
 def _ladder(K: int = 10, alpha: float = 0.3, sd: float = 0.5) -> Instance:
@@ -226,7 +231,7 @@ def _ladder(K: int = 10, alpha: float = 0.3, sd: float = 0.5) -> Instance:
     alpha, sd = number("alpha", alpha, 0, above=True), number("sd", sd, 0, above=True)
     means = 1.0 - (np.arange(K) / (K - 1)) ** alpha
     defaults: dict[str, dict[str, Any]] = {"BestArm": {"shuffle_arms": True}, "TopK": {"shuffle_arms": True}}
-    return Instance(Gaussian(means, sd), f"jamieson2014-ladder(K={K}, alpha={alpha:g}, sd={sd:g})", defaults)
+    return _instance(Gaussian(means, sd), f"jamieson2014-ladder(K={K}, alpha={alpha:g}, sd={sd:g})", defaults)
 
 
 def _banners(arms: int = 20) -> Sampler:

@@ -87,7 +87,7 @@ class AllGood(SetProblem):
         "multiplicative": "Epsilon and slack are fractions of the best mean.",
         "slack": "Arms at most this much worse than epsilon may be answered.",
     }
-    scores_arms = False
+    scores_arms, any_order = False, True
 
     def __init__(self, epsilon: float = 0.1, multiplicative: bool = False, slack: float = 0.0) -> None:
         self.multiplicative = flag("multiplicative", multiplicative)

@@ -115,6 +115,9 @@ class Problem(Spelled, ABC):
         tolerance: arms nearer to the boundary may be classified either way.
         scores_arms: whether the score is the share of arms that are classified correctly.
         local: whether an arm's margin depends on that arm alone; then `arm_margin` returns it.
+        any_order: whether the same arms in any order are the same question, so that their places may be changed from
+            episode to episode. A class that defines `margin`, `plug_in`, `truth` or `verdict` says it itself; else it
+            is False, as one of its arms may be special: a control.
         polyhedron: the one that a mean must lie in, where this is what is asked; its geometry gives the coordinate of
             an arm to pull.
         unit_gaussian_bound: whether `lower_bound` is that of N(mean, 1) arms alone: reports then multiply it by the
@@ -139,12 +142,16 @@ class Problem(Spelled, ABC):
     unit_gaussian_bound: ClassVar[bool] = False
     scores_arms: ClassVar[bool] = False
     local: ClassVar[bool] = False
+    any_order: ClassVar[bool] = False
 
     _task: Any = None  # where a task has made the problem
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         cls.metric_names = tuple(cls.metric_types) if isinstance(cls.metric_types, Mapping) else ()
+        own = vars(cls).keys()
+        if "any_order" not in own and own & {"margin", "plug_in", "truth", "verdict"}:
+            cls.any_order = False
 
     @property
     def bands(self) -> tuple[float, float]:

@@ -54,7 +54,7 @@ class Feasible(SetProblem):
     }
     defaults = {"budget": 200, "A": [[-1.0, 0.0], [0.0, 1.0]], "b": [-0.5, 0.5]}
     sampler = {"sampler": {"dimensions": 2}}
-    local = True
+    local, any_order = True, True
     polyhedron: Polyhedron
 
     def __init__(self, A: ArrayLike, b: ArrayLike, tolerance: float = 0.0, normalise: bool = True) -> None:

@@ -38,7 +38,7 @@ class Threshold(SetProblem):
         "threshold": "The arms wanted have at least this mean.",
         "tolerance": "Arms nearer to the threshold may be answered either way.",
     }
-    local = True
+    local, any_order = True, True
 
     def __init__(self, threshold: float = 0.5, tolerance: float = 0.0) -> None:
         self.threshold, self.tolerance = number("threshold", threshold), number("tolerance", tolerance, 0)

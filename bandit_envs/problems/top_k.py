@@ -90,6 +90,7 @@ class TopK(Problem):
     }
     metric_types = {"aggregate_regret": np.float64, "normalised_sum": np.float64, "misidentified": np.int64}
     certificate_names = ("delta_c",)
+    any_order = True
 
     def __init__(self, k: int = 3, epsilon: float = 0.0, criterion: str = "aggregate") -> None:
         try:

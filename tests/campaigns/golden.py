@@ -407,7 +407,7 @@ _TABLE = [
     _setting(
         "AllGood",
         "epsilon=.3 bad arms last gaussian K=5 delta",
-        {"instance": {"distribution": "gaussian", "mean": [1.0, 0.9, 0.3, 0.2, 0.1], "sd": 0.1}},
+        {"instance": {"distribution": "gaussian", "mean": [1.0, 0.9, 0.3, 0.2, 0.1], "sd": 0.1}, "shuffle_arms": False},
         2000,
         only=("fareast",),
         epsilon=0.3,

@@ -1,0 +1,180 @@
+"""What lies around an environment is applied to what a model sees, or refused by name; no agent writes into episodes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from stable_baselines3 import PPO
+from stable_baselines3.common.monitor import Monitor
+from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecCheckNan, VecFrameStack, VecNormalize
+
+import agents
+from agents.learned import make_vec_env
+
+ENV = "bandit_envs/TopK-v0"
+KWARGS: dict[str, Any] = {"instance": "sampler(arms=5)", "k": 2, "budget": 40, "stop": False}
+N = 12
+
+
+class Turned(gym.ObservationWrapper):
+    def observation(self, observation: Any) -> Any:
+        observation *= -1.0  # in place: what it is given is its own
+        return observation
+
+
+class Skips(gym.Wrapper):
+    def step(self, action: Any) -> Any:
+        return self.env.step(action)
+
+
+class Paid(gym.RewardWrapper):
+    def reward(self, reward: Any) -> Any:
+        return 2 * reward
+
+
+class Other(gym.ActionWrapper):
+    def action(self, action: Any) -> Any:
+        return (action + 1) % 5
+
+
+def single(*layers: Callable[[Any], Any], kind: Any = DummyVecEnv) -> Any:
+    def made() -> Any:
+        env = gym.make(ENV, observation="features", **KWARGS)
+        for layer in layers:
+            env = layer(env)
+        return env
+
+    return kind([made])
+
+
+def native(slots: int = 1) -> Any:
+    return make_vec_env(ENV, slots, observation="features", **KWARGS)
+
+
+WRAPPED: dict[str, Callable[[], Any]] = {
+    "VecNormalize": lambda: VecCheckNan(VecNormalize(native(4), clip_obs=1.5)),
+    "VecNormalize, DummyVecEnv": lambda: VecNormalize(single(Monitor)),
+    "ObservationWrapper": lambda: single(Monitor, Turned, Paid),
+    "TransformObservation": lambda: single(
+        lambda env: gym.wrappers.TransformObservation(env, lambda x: np.cos(9 * x), env.observation_space)
+    ),
+}
+
+
+@pytest.mark.parametrize("wrapped", WRAPPED)
+def test_a_model_is_judged_on_what_it_saw(wrapped: str) -> None:
+    """The loop of SB3 through the wrappers themselves, and `evaluate`, `play` and `benchmark`'s way of making agents."""
+    envs = WRAPPED[wrapped]()
+    model = PPO("MlpPolicy", envs, n_steps=64, seed=1, device="cpu", learning_rate=1e-5).learn(256)
+    if isinstance(layer := model.get_vec_normalize_env(), VecNormalize):
+        layer.training = False
+    envs.seed(0)
+    seen, scores, first = envs.reset(), dict[int, float](), list[int]()
+    while len(scores) < N:
+        numbers = getattr(envs.unwrapped, "episodes", [len(scores)])
+        action, _ = model.predict(seen, deterministic=True)
+        first += [int(action[0])] if 0 not in scores else []
+        seen, _, done, infos = envs.step(action)
+        scores |= {int(numbers[i]): infos[i]["score"] for i in np.flatnonzero(done)}
+    wanted = np.array([scores[e] for e in range(N)])
+
+    def found(agent: Any) -> Any:
+        return agents.evaluate(agent, ENV, episodes=N, env_kwargs=KWARGS).episodes["score"].to_numpy()
+
+    assert (found(model) == wanted).all()
+    assert agents.play(model, ENV, env_kwargs=KWARGS).arms.tolist() == first
+    model.set_env(native(envs.num_envs))  # the wrong twin sees raw observations
+    assert (found(model) != wanted).any()
+
+
+@pytest.mark.parametrize(
+    ("name", "wrapped"),
+    {
+        "VecFrameStack": lambda: VecFrameStack(native(), 1),
+        "NormalizeObservation": lambda: single(gym.wrappers.NormalizeObservation),
+        "Other": lambda: single(Other),
+        "Skips": lambda: single(Turned, Skips),
+        "Turned": lambda: single(Turned, kind=SubprocVecEnv),
+    }.items(),
+)
+def test_others_are_refused_by_name(name: str, wrapped: Callable[[], Any]) -> None:
+    model = PPO("MlpPolicy", wrapped(), n_steps=2, batch_size=2, device="cpu")
+    for door in (agents.evaluate, agents.play):
+        with pytest.raises(ValueError, match=f"behind {name}"):
+            door(model, ENV, **({"episodes": 2} if door is agents.evaluate else {}), env_kwargs=KWARGS)
+    model.get_env().close()
+    model.set_env(native())
+    agents.play(model, ENV, env_kwargs=KWARGS)
+
+
+def test_the_environment_of_an_agent_is_looked_through() -> None:
+    env = gym.make(ENV, instance="sampler(arms=5)")
+    plain = (Paid, gym.wrappers.RecordEpisodeStatistics, lambda env: gym.wrappers.TimeLimit(env, 9))
+    for layer in plain:
+        agents.make("uniform", layer(env))
+    for layer in (Turned, Skips, Other):
+        with pytest.raises(ValueError, match=f"{layer.__name__} changes them"):
+            agents.make("uniform", Paid(layer(env)))
+
+
+class Writes(agents.Agent):
+    """Writes into what it is shown; once with its eyes closed."""
+
+    name, source, solves = "writes", "a test", ("TopK",)
+    part = "pulls"
+
+    def choose(self, observation: Any, state: Any) -> Any:
+        if self.part:
+            observation[self.part][:] = 0
+        return observation["pulls"].argmin(axis=1)
+
+
+class Answers(Writes):
+    """The same, where it is asked for its answer."""
+
+    def recommend(self, observation: Any, state: Any = None, slots: Any = None) -> Any:
+        observation["mean"] += 1.0
+        return super().recommend(observation, state, slots)
+
+    part = ""
+
+
+class Plain:
+    """No `Agent`: any object with a method `predict`."""
+
+    observation, stops = "features", False
+
+    def predict(self, observation: Any, state: Any = None, *others: Any, **more: Any) -> Any:
+        observation[:] = 0.0
+        return np.zeros(len(observation), np.int64), state
+
+
+class Reads(Writes):
+    part = ""
+
+
+@pytest.mark.parametrize("agent", [Writes, Answers, Plain()], ids=["choose", "recommend", "predict"])
+def test_nobody_writes_into_an_episode(agent: Any, tmp_path: Path) -> None:
+    facts = {"problem": "TopK", "k": 2, "arms": 3, "binary": True, "budget": 9}
+
+    def session(agent: Any) -> None:
+        one = agents.Session(agent, facts, store=tmp_path / str(agent is Reads))
+        for _ in range(9):
+            one.tell(one.ask(), 1)
+        one.answer()
+
+    doors: list[Callable[[Any], Any]] = [
+        lambda one: agents.evaluate(one, ENV, episodes=4, at=[10, 40], env_kwargs=KWARGS),
+        lambda one: agents.evaluate(one, ENV, episodes=4, jobs=2, env_kwargs=KWARGS),
+        lambda one: agents.play(one, ENV, env_kwargs=KWARGS),
+        session,
+    ]
+    for door in doors:
+        with pytest.raises(ValueError, match="read-only"):
+            door(agent)
+        door(Reads)
