@@ -11,7 +11,9 @@ MIXTURE    Gaussian (sub-Gaussian): no penalty arm by arm; `values` has the stat
            means, Beta(1, 1), against the likelihood of mu. For samples in [0, 1] that are not 0 or 1, the likelihood
            ratio is no larger on average (an exponential lies below its chord), so that it is valid for them too.
            Student: penalty ln(largest likelihood / mixture), the mixture over a normal-inverse-gamma prior of
-           mean and variance. Numerator a proper mixture, denominator the largest likelihood over all variances: an
+           mean and variance, 4^i times as wide and of a reach around CENTRE of 2^j times as much, with fixed weights
+           of all whole i and j >= 0: those that the samples choose, times their weight, are less than all together.
+           So a far centre and another unit cost a logarithm, and validity does not depend on them. Numerator a proper mixture, denominator the largest likelihood over all variances: an
            e-process among all that has been seen (Wasserman, Ramdas & Balakrishnan, PNAS 2020). The t-test's mixture,
            with the flat prior of the scale, is a martingale only among what is scale-invariant: a rule of pulls
            that looks at the scale of the samples (and all do) may break it.
@@ -42,6 +44,7 @@ LEVELS_SCRATCH = 2 * 400  # scratch of `levels`, two numbers for each depth of i
 COMMON = 12  # numbers that stand before a problem's own: DISTRIBUTION .. NEEDED + 2, see `Certifier.decider`
 DISTRIBUTION, VARIANCE, BOUNDARY, RHO_AT, CENTRE, PRIOR, D_AT, DEPENDENT, DOUBT, NEEDED = range(10)
 KAPPA, SHAPE = 0.01, 0.5  # of the normal-inverse-gamma prior: pulls that the centre is worth; shape
+HOME = 0.9  # the weight of the prior as it is among wider and narrower ones, and among those with a farther reach
 
 
 @part
@@ -67,11 +70,17 @@ def arm_penalty(numbers, N, m, v):
         return math.lgamma(N + 2.0) - math.lgamma(hits + 1.0) - math.lgamma(misses + 1.0) - entropy
     if not v > 0.0:
         return 0.0
-    rate, off = SHAPE * numbers[PRIOR], m - numbers[CENTRE]
-    after = rate + 0.5 * N * v + 0.5 * KAPPA * N / (KAPPA + N) * off * off
-    mixture = 0.5 * math.log(KAPPA / (KAPPA + N)) + SHAPE * math.log(rate / after)
-    mixture += math.lgamma(SHAPE + 0.5 * N) - math.lgamma(SHAPE)
-    return -0.5 * N * (math.log(v / after) + 1.0) - mixture
+    off, best = m - numbers[CENTRE], -math.inf
+    wide = round(math.log(min(max(v / numbers[PRIOR], 1e-300), 1e300)) / math.log(4.0))
+    far = round(math.log(min(max(KAPPA * off * off / v, 1.0), 1e300)) / math.log(4.0))
+    for p in range(4):  # the prior as it is, wider or narrower, with a farther reach, and both
+        i, j = float(p % 2) * wide, float(p // 2) * far
+        rate, kappa = SHAPE * numbers[PRIOR] * 4.0**i, KAPPA * 4.0**-j
+        after = rate + 0.5 * N * v + 0.5 * kappa * N / (kappa + N) * off * off
+        mixture = 0.5 * math.log(kappa / (kappa + N)) + SHAPE * math.log(rate / after) + 0.5 * N * math.log(v / after)
+        mixture += math.log(HOME if i == 0.0 else 0.5 * (1.0 - HOME) / (abs(i) * (abs(i) + 1.0)))
+        best = max(best, mixture + math.log(HOME if j == 0.0 else (1.0 - HOME) / (j * (j + 1.0))))
+    return -0.5 * N - best - math.lgamma(SHAPE + 0.5 * N) + math.lgamma(SHAPE)
 
 
 @inlined
