@@ -12,7 +12,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from bandit_envs import AllGood, Problem, Simulation, TopK
-from bandit_envs.kernels import Kernel, choice, fleeting, part, view
+from bandit_envs.kernels import Kernel, choice, fleeting, number, part, view
 from bandit_envs.simulation import Quiet
 from bandit_envs.stopping import BOUNDED, STUDENT, Certifier, adapted, arm_penalty
 

@@ -10,13 +10,13 @@ MIXTURE    Gaussian (sub-Gaussian): no penalty arm by arm; `values` has the stat
            Bernoulli: penalty -ln B(N m + 1, N (1 - m) + 1) - N h(m), h the entropy: the mixture over all
            means, Beta(1, 1), against the likelihood of mu. For samples in [0, 1] that are not 0 or 1, the likelihood
            ratio is no larger on average (an exponential lies below its chord), so that it is valid for them too.
-           Student: penalty ln(largest likelihood / mixture), the mixture over a normal-inverse-gamma prior of
-           mean and variance, 4^i times as wide and of a reach around CENTRE of 2^j times as much, with fixed weights
-           of all whole i and j >= 0: those that the samples choose, times their weight, are less than all together.
-           So a far centre and another unit cost a logarithm, and validity does not depend on them. Numerator a proper mixture, denominator the largest likelihood over all variances: an
-           e-process among all that has been seen (Wasserman, Ramdas & Balakrishnan, PNAS 2020). The t-test's mixture,
-           with the flat prior of the scale, is a martingale only among what is scale-invariant: a rule of pulls
-           that looks at the scale of the samples (and all do) may break it.
+           Student: penalty ln(largest likelihood / mixture), the mixture over normal-inverse-gamma priors of mean and
+           variance: of the unit 2^i sigma and of a reach 2^j times as far around the centre, for all whole i and
+           j >= 0, with fixed weights. The member that the samples choose, times its weight, is less than the mixture:
+           a far centre, and another unit, cost a logarithm, and no validity. Numerator a proper mixture, denominator
+           the largest likelihood over all variances: an e-process among all that has been seen (Wasserman, Ramdas &
+           Balakrishnan, PNAS 2020). The t-test's mixture, with the flat prior of the scale, is a martingale only among
+           what is scale-invariant: a rule of pulls that looks at the scale of the samples (and all do) may break it.
            Bounded: no penalty; `betting` has the statistic.
 KAUFMANN   Gaussian: penalty 2 ln(4 + ln N), and |S| C(x / |S|) in place of x = ln(n / delta), n alternatives, with
            C(x) = min over l in (1/2, 1) of (g(l) + x) / l, g(l) = 2 l - 2 l ln(4 l) + ln zeta(2 l) - 1/2 ln(1 - l).

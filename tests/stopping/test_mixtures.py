@@ -226,11 +226,10 @@ def test_two_equal_bernoulli_arms(N: int, M: int, mu: float) -> None:
 
 @pytest.mark.parametrize(("N", "mu", "scale"), [(2, 0.0, 1.0), (10, 1.5, 0.4), (200, 0.0, 1.0)])
 def test_the_mixture_of_a_student_arm_averages_to_one_at_most(N: int, mu: float, scale: float) -> None:
-    """Times the largest likelihood over that of the truth, exp(value) is a part of the mixture: its double integral is 1 at most, and not
-    less than the weight of the prior as it is, .9 * .9.
+    """Times the largest likelihood over that of the truth, exp(value) is a part of the mixture: its double integral.
 
-    Over the mean mu + t scale, and the variance, both on logarithmic scales, as the tails are those of a Cauchy
-    distribution.
+    It is 1 at most, and not less than the weight of the prior as it is, .9 * .9. Over the mean mu + t scale, and the
+    variance, both on logarithmic scales, as the tails are those of a Cauchy distribution.
     """
     u, w = np.linspace(-16, 16, 801), np.linspace(-30, 30, 601)
     t, v = np.sinh(u)[:, None], np.exp(w)[None]
