@@ -15,6 +15,7 @@ departures  D1 the factor 8 of tau_r, lost in print, is restored: each fresh mea
                (which test before they pull, with fresh rivals; the authors' finder tests after, with stale ones)
             D6 Median Elimination with its constant of rewards in [0, 1], else 8 sigma^2
             D7 the good filter's bounds are current ones; the authors' code keeps the tightest so far
+            D8 the accuracy of round r is unit 2^-r: the paper's unit, 1, is for samples whose scale is about 1
 
 Line numbers are the paper's: its text and its margin give 9 to 12 (bad filter), 16, 19, 20, 22 and 23 (good filter);
 the others follow by counting, comments included. No set B is kept: the arms outside A and G are bad, V is A without G.
@@ -25,6 +26,7 @@ refuses an episode that has begun; `begin_anew` makes one, and it takes fresh sa
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -35,7 +37,7 @@ from bandit_envs.kernels import choice, episode_kernel, inlined, jit, number, pa
 from ..core import bulk, trees
 from ..core.agent import Floats, Ints, Observation
 from ..core.bulk import Plans, Sums, Times
-from ..core.confidence import delta_of, lil_width, scale_of
+from ..core.confidence import LEAST, MOST, delta_of, lil_width, scale_of
 from ..core.round_policy import BulkPolicy, RoundState
 from ..core.trees import Forest
 from ..top_k.lucb import put_running, rivals
@@ -64,6 +66,7 @@ class Rules(NamedTuple):
     constant: float  # of Median Elimination
     tau: float  # the factor of tau_r
     lucb: bool  # the finder is LUCB1
+    unit: float  # D8
 
 
 # Of an episode: the stage of its round, r; i_r, `best`, and its fresh mean; H; how many pulls the good filter has left
@@ -126,8 +129,8 @@ def begin_round(episode, r):
 @part
 def median_elimination(episode, r, rules):
     """Median Elimination(nu, 2^-r, kappa) over all arms. Returns i_r, -1 where it has planned pulls to find it."""
-    episode.state.H = elimination_pulls(len(episode.total), 2.0**-r, rules.kappa, rules.constant)
-    accuracy = Accuracy(2.0**-r, rules.kappa, rules.constant)
+    accuracy = Accuracy(rules.unit * 2.0**-r, rules.kappa, rules.constant)
+    episode.state.H = elimination_pulls(len(episode.total), accuracy.epsilon, rules.kappa, rules.constant)
     return plan_survivors(episode.plan, episode.total, episode.tree, accuracy)
 
 
@@ -156,7 +159,7 @@ def lucb(episode, r, rules):
                 trees.refresh(tree, i)
         episode.state.H += plan.book.size
         h, l, gap = rivals(tree)  # noqa: E741
-        if gap < 2.0**-r or h < 0 or l < 0:  # there are both, unless the state is of another episode
+        if gap < rules.unit * 2.0**-r or h < 0 or l < 0:  # there are both, unless the state is of another episode
             return max(h, 0)
         bulk.clear(plan)
         bulk.add(plan, h)
@@ -176,11 +179,11 @@ def is_bad(m_best, m, accuracy, rules):
 @part
 def end_bad_filter(episode, r, rules):
     """A without the bad arms is the plan again, and the samples of the good filter count.   [line 12] D2"""
-    state, plan, marks, ahead = episode.state, episode.plan, episode.marks, 0
+    state, plan, marks, ahead, accuracy = episode.state, episode.plan, episode.marks, 0, rules.unit * 2.0**-r
     bulk.clear(plan)
     for j in range(state.size):
         i = marks[j].active
-        if plan.answer[i] or not is_bad(state.m_best, bulk.fresh_mean(plan, episode.total, i), 2.0**-r, rules):
+        if plan.answer[i] or not is_bad(state.m_best, bulk.fresh_mean(plan, episode.total, i), accuracy, rules):
             bulk.add(plan, i)
             ahead += j < state.ahead
     for i in range(len(marks)):
@@ -194,7 +197,7 @@ def end_bad_filter(episode, r, rules):
 def bad_filter(episode, r, rules):
     """Lines 8 to 12, from where the episode stands. Returns whether they are over; if not, it has planned pulls."""
     state, plan, marks, total = episode.state, episode.plan, episode.marks, episode.total
-    tau = bad_filter_pulls(r, len(total), rules.delta, rules.sigma, rules.tau)  # line 7
+    tau = bad_filter_pulls(r, len(total), rules.delta, rules.sigma / rules.unit, rules.tau)  # line 7
     if state.stage == FIND:
         state.best = lucb(episode, r, rules) if rules.lucb else median_elimination(episode, r, rules)  # line 9
         if state.best < 0:
@@ -298,6 +301,7 @@ class Fareast(BulkPolicy):
         kappa: failure probability of the finder, in (0, 1). c: constant of the width, > 0.
         tau: factor of tau_r, > 0: 8 is what the proof needs, 4 what the authors' code has.
         sigma: sub-Gaussian scale; None takes the task's.
+        unit: the accuracy of round r is unit 2^-r, > 0; give about sigma for samples in other units than the paper's.
 
     Until it stops, `recommend` gives the plug-in answer.
     """
@@ -315,6 +319,7 @@ class Fareast(BulkPolicy):
         c: float = 4.0,
         sigma: float | None = None,
         tau: float = 8.0,
+        unit: float = 1.0,
     ) -> None:
         super().__init__(task)
         self.finder = choice("finder", finder, FINDERS)
@@ -325,7 +330,13 @@ class Fareast(BulkPolicy):
         epsilon, gamma, by_lucb = float(p["epsilon"]), float(p["slack"]), finder == "lucb"
         tau = number("tau", tau, 0, above=True)
         terms = epsilon, gamma, p["multiplicative"], delta, scale, level, factor, kappa, constant
-        self.rules = Rules(*terms, tau, by_lucb)
+        self.rules = Rules(*terms, tau, by_lucb, number("unit", unit, LEAST, MOST))
+
+    def cautions(self) -> Iterator[str]:
+        yield from super().cautions()
+        if self.rules.sigma > 4.0 * self.rules.unit:
+            units = f"samples of scale {self.rules.sigma:g} in units of {self.rules.unit:g}"
+            yield f"{self.name}: its first rounds are long for {units}: say unit={self.rules.sigma:g}"
 
     def initial_state(self, observation: Observation) -> State:
         E, K = observation["pulls"].shape

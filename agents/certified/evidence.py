@@ -95,7 +95,7 @@ class Evidence(CertifiedPolicy):
         distribution: "bernoulli", "gaussian" (also sub-Gaussian), "bounded" (in a range), or "student" (Gaussian of
             unknown variance); None: see `Task.certified_distribution`.
         rho: pulls of an arm at which the Gaussian mixture is sharpest; None: a mixture over several.
-        sigma: scale; None takes the task's.
+        sigma: scale; None takes the task's. centre: see `CertifiedPolicy`.
         force: the forced exploration is so many times sqrt(t) - K/2, >= 0. hold: an arm is pulled so many times
             sqrt(N) / 2 times in a row, >= 0. 0 saves pulls where no instance is hard, and costs many where one is: see
             docs/learned.md, Certified.
@@ -114,8 +114,9 @@ class Evidence(CertifiedPolicy):
         sigma: float | None = None,
         force: float = 1.0,
         hold: float = 1.0,
+        centre: float | None = None,
     ) -> None:
-        super().__init__(task, delta, boundary, distribution, rho, sigma)
+        super().__init__(task, delta, boundary, distribution, rho, sigma, centre)
         self.options = Options(number("force", force, 0), number("hold", hold, 0))
 
     def own(self, state: CertifiedState) -> Options:

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from bandit_envs import AllGood, Problem, Simulation, TopK
-from bandit_envs.kernels import Kernel, choice, fleeting, part, view
+from bandit_envs.kernels import Kernel, choice, fleeting, number, part, view
 from bandit_envs.simulation import Quiet
 from bandit_envs.stopping import BOUNDED, STUDENT, Certifier, adapted, arm_penalty
 
@@ -315,6 +315,8 @@ class CertifiedPolicy(PlanPolicy):
             boundary="mixture", and not of distribution="student".
         sigma: scale, without effect by distribution="bernoulli"; None takes the task's. The certificate counts on a
             smaller one as long as the results bear it out.
+        centre: of distribution="student", about where means lie; None: the threshold, where there is one, else 0. A
+            place that is far off costs pulls, and never the guarantee.
 
     Raises:
         ValueError: for a sigma below 0.5 of samples that are 0 or 1, and for values that are not allowed.
@@ -340,6 +342,7 @@ class CertifiedPolicy(PlanPolicy):
         distribution: str | None = None,
         rho: float | None = None,
         sigma: float | None = None,
+        centre: float | None = None,
     ) -> None:
         super().__init__(task)
         if not isinstance(getattr(type(self), "sampling", None), (Kernel, property)):
@@ -361,7 +364,7 @@ class CertifiedPolicy(PlanPolicy):
             "sigma": scale,
             "boundary": boundary,
             "rho": rho,
-            "centre": self.task.centre,
+            "centre": self.task.centre if centre is None else number("centre", centre),
             "dependent": bool(self.task.dependent),
         }
         self.sides = self._sides_of(self.certifier, self._pairs)
@@ -399,17 +402,19 @@ class CertifiedPolicy(PlanPolicy):
     def idle(self) -> dict[str, str]:
         found: dict[str, str] = {}
         if self.task.items:
-            return dict.fromkeys(("rho", "sigma"), "as columns of a table are certified without it")
+            return dict.fromkeys(("rho", "sigma", "centre"), "as columns of a table are certified without it")
         if self.distribution == "bernoulli":
             found["sigma"] = "as distribution='bernoulli' has no scale: say distribution='gaussian', or leave sigma out"
         if self.distribution == "bounded":
             found["sigma"] = "as distribution='bounded' has no scale: say distribution='gaussian', or leave sigma out"
+        if self._nominal or self.distribution != "student":
+            found["centre"] = "which is of distribution='student' alone"
         if self._nominal or self.distribution in ("student", "bounded"):
             found["rho"] = "which is of boundary='mixture' and the distributions 'gaussian' and 'bernoulli' alone"
         if not self.stops:
             why = "as with a budget nothing is certified, and the pulls do not depend on it"
             if self._sampling_boundary is not None:
-                return found | dict.fromkeys(("delta", "boundary", "rho"), why)
+                return found | dict.fromkeys(("delta", "boundary", "rho", "centre"), why)
             if self.sides.kind != ALL_GOOD or self._options["boundary"] == "mixture":
                 return found | {"delta": why}
         return found

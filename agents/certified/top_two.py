@@ -237,7 +237,7 @@ class TopTwo(CertifiedPolicy):
         distribution: "bernoulli", "gaussian" (also sub-Gaussian), "bounded" (in a range), or "student" (Gaussian of
             unknown variance); None: see `Task.certified_distribution`.
         rho: pulls of an arm at which the Gaussian mixture is sharpest; None: a mixture over several.
-        sigma: scale; None takes the task's.
+        sigma: scale; None takes the task's. centre: see `CertifiedPolicy`.
         seed: the agent's own seed, an integer in 0 .. 2^32 - 1.
     """
 
@@ -257,8 +257,9 @@ class TopTwo(CertifiedPolicy):
         rho: float | None = None,
         sigma: float | None = None,
         seed: int = 0,
+        centre: float | None = None,
     ) -> None:
-        super().__init__(task, delta, boundary, distribution, rho, sigma)
+        super().__init__(task, delta, boundary, distribution, rho, sigma, centre)
         which = RULES.index(choice("rule", rule, RULES))
         ids = choice("proportions", proportions, PROPORTIONS) == "ids"
         beta = number("beta", beta, 0, 1, above=True, below=True)

@@ -158,7 +158,7 @@ class TrackAndStop(CertifiedPolicy):
         distribution: "bernoulli", "gaussian" (also sub-Gaussian), "bounded" (in a range), or "student" (Gaussian of
             unknown variance); None: see `Task.certified_distribution`.
         rho: pulls of an arm at which the Gaussian mixture is sharpest; None: a mixture over several.
-        sigma: scale; None takes the task's.
+        sigma: scale; None takes the task's. centre: see `CertifiedPolicy`.
     """
 
     name, source = "track-and-stop", "Garivier & Kaufmann, COLT 2016"
@@ -174,8 +174,9 @@ class TrackAndStop(CertifiedPolicy):
         distribution: str | None = None,
         rho: float | None = None,
         sigma: float | None = None,
+        centre: float | None = None,
     ) -> None:
-        super().__init__(task, delta, boundary, distribution, rho, sigma)
+        super().__init__(task, delta, boundary, distribution, rho, sigma, centre)
         sides = self.sides
         by_kind = "C" if sides.kind == ALL_GOOD else "D"
         cumulative = choice("tracking", by_kind if tracking is None else tracking, TRACKINGS) == "C"

@@ -61,6 +61,8 @@ class EnvironmentOptions:
     "table(path='FILE', wide=True)"."""
     shared: Flag = None
     """All arms meet the same rows of the table --data, each once, in one random order."""
+    range: Annotated[tuple[float, float] | None, arg(metavar="LOW HIGH", help_behavior_hint="")] = None
+    """Lowest and highest possible value in the table --data, as of the planned session; else those of the table."""
     budget: Count = None
     """Pulls per episode."""
     delta: Number = None
@@ -88,11 +90,12 @@ class EnvironmentOptions:
             if "instance" in given:
                 raise ValueError(f"--data names the arms, and so does --instance {given['instance']}: give one of them")
             given["instance"] = {"table": {"path": given.pop("data")}}
-            if "shared" in given:
-                given["instance"]["table"]["shared"] = given.pop("shared")
+            table = {"shared": given.pop("shared", None), "support": given.pop("range", None)}
+            given["instance"]["table"] |= {name: value for name, value in table.items() if value is not None}
             return given
-        if "shared" in given:
-            raise ValueError("--shared is of the table that --data names, and there is none")
+        for name in ("shared", "range"):
+            if name in given:
+                raise ValueError(f"--{name} is of the table that --data names, and there is none")
         if given.get("instance", "").lstrip().startswith("{"):
             given["instance"] = from_json("instance", given["instance"])
         return given

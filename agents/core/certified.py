@@ -51,7 +51,7 @@ from .stopping import (
 __all__ = ["CERTIFICATE", "OPTIONS", "Certified", "Featured", "certified", "own_certifier"]
 
 CERTIFICATE = "certificate"
-OPTIONS = ("boundary", "rho", "distribution", "delta")  # of `Certified`, beside the agent within
+OPTIONS = ("boundary", "rho", "distribution", "delta", "centre")  # of `Certified`, beside the agent within
 # Where an episode stands. `due`: pulls at its next look. `held`: pulls at which its answer was certified, -1: never.
 # `over`: whether the agent within has stopped. `looked`: pulls at the last look. `arm`: what a certificate lacks.
 # `first`, `second`: the alternative to look at first. `fewest`: of an arm, when this was looked up last.
@@ -236,6 +236,7 @@ class Certified(Agent):
             mixture over several.
         distribution: see `Task.certifier`.
         delta: None takes the task's.
+        centre: see `CertifiedPolicy`.
 
     Raises:
         ValueError: for a task without a delta, a problem that tells no evidence, an agent that is certified already,
@@ -257,6 +258,7 @@ class Certified(Agent):
         rho: float | None = None,
         distribution: str | None = None,
         delta: float | None = None,
+        centre: float | None = None,
     ) -> None:
         if not isinstance(agent, Agent):
             raise TypeError(f"Certified needs an Agent that chooses the pulls, got {agent!r:.200}")
@@ -272,16 +274,17 @@ class Certified(Agent):
         super().__init__(task)
         self.delta = level_of(agent.name, self.task, delta)
         self.distribution = self.task.certified_distribution(distribution)
-        self.certifier = self._certifier(distribution=distribution, boundary=boundary, rho=rho)
+        self.certifier = self._certifier(distribution=distribution, boundary=boundary, rho=rho, centre=centre)
 
     def _certifier(self, **chosen: Any) -> Certifier:
         made = self.task.certifier(**chosen)
         return made.decider(self.delta) if self.task.items else made
 
     def idle(self) -> dict[str, str]:
+        found = {} if self.distribution == "student" else {"centre": "which is of distribution='student' alone"}
         if self.distribution not in ("student", "bounded", "paired"):
-            return {}
-        return {"rho": "which is of the distributions 'gaussian' and 'bernoulli' alone"}
+            return found
+        return found | {"rho": "which is of the distributions 'gaussian' and 'bernoulli' alone"}
 
     def _inherit(self, agent: Agent) -> None:
         """Say of this agent what is said of the one within."""
@@ -302,10 +305,8 @@ class Certified(Agent):
     def __setstate__(self, state: Mapping[str, Any]) -> None:
         vars(self).update(state)
         self._inherit(self.agent)
-        chosen = {
-            name: value for name, value in self._parameters.items() if name in ("distribution", "boundary", "rho")
-        }
-        self.certifier = self._certifier(**chosen)
+        own = [name for name in OPTIONS if name != "delta" and name in self._parameters]
+        self.certifier = self._certifier(**{name: self._parameters[name] for name in own})
 
     @cached_property
     def _mark(self) -> str:

@@ -3,6 +3,7 @@
 symbols     theta threshold, T_i pulls, D_i = |mean_i - theta| empirical gap, alpha tuning constant (1.35 in section 5)
 departures  D1 ties go to the lowest index (the paper does not say)
             D2 gaps are distances from the problem's boundary, so that it runs on Feasible too
+            D3 alpha is for samples in [0, 1], of scale 1/2; gaps are measured in units of 2 sigma
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy as np
 from bandit_envs.kernels import number
 
 from ..core.agent import Floats
-from ..core.confidence import MOST
+from ..core.confidence import MOST, scale_of
 from ..core.index_policy import IndexPolicy
 
 __all__ = ["LSA"]
@@ -24,7 +25,7 @@ class LSA(IndexPolicy):
     """LSA (Tao et al. 2019): minimises the expected number of misclassified arms.
 
     Args:
-        task: a task or an environment. alpha: tuning constant, > 0.
+        task: a task or an environment. alpha: tuning constant, > 0, of samples in [0, 1].
     """
 
     name, source = "lsa", "Tao, Blanco, Peng & Zhou, NeurIPS 2019, Algorithm 1"
@@ -32,6 +33,7 @@ class LSA(IndexPolicy):
     def __init__(self, task: Any, alpha: float = 1.35) -> None:
         super().__init__(task)
         self.alpha = number("alpha", alpha, 0, MOST, above=True)
+        self.per_square = self.alpha / (2.0 * scale_of(self.task, None)) ** 2  # D3
 
     def index(self, T: Floats, D: Floats) -> Floats:
-        return self.alpha * T * (D * D) + 0.5 * np.log(T)  # Alg. 1, line 4
+        return self.per_square * T * (D * D) + 0.5 * np.log(T)  # Alg. 1, line 4

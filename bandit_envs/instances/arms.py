@@ -349,11 +349,12 @@ class Resampled(Arms):
 
     Args:
         rows: for each arm its data, (n_i,) or (n_i, D), n_i >= 1; not all the same number.
+        support: the lowest and the highest sample that are possible; None: those of the data.
     """
 
     distribution, code = "resampled", RESAMPLED
 
-    def __init__(self, rows: Sequence[ArrayLike]) -> None:
+    def __init__(self, rows: Sequence[ArrayLike], support: Sequence[float] | None = None) -> None:
         if not np.iterable(rows) or isinstance(rows, (str, bytes)) or len(rows) < 2:
             raise ValueError(f"rows must be the data of at least 2 arms, got {rows!r:.200}")
         tables = [_scalar(_finite(f"rows of arm {i}", table, (1, 2))) for i, table in enumerate(rows)]
@@ -370,7 +371,10 @@ class Resampled(Arms):
         means = np.array([np.minimum(low + np.mean(table - low, axis=0), high) for table in tables])
         variances = np.array([np.var(table - low, axis=0) for table in tables])
         table = np.stack([first, counts], axis=1)
-        self.fill(means, variances, table, data, support=(low, high), sigma=(high - low) / 2)
+        lowest, highest = (low, high) if support is None else interval("support", support)
+        if low < lowest or high > highest:
+            raise ValueError(f"data must lie in support={[lowest, highest]}, got {low if low < lowest else high}")
+        self.fill(means, variances, table, data, support=(lowest, highest), sigma=(highest - lowest) / 2)
 
     def split(self, rows: Floats) -> Floats:
         """The data of coordinate d follow those of coordinate d - 1."""
@@ -379,7 +383,9 @@ class Resampled(Arms):
         return each
 
     def to_dict(self) -> dict[str, Any]:
-        return {"distribution": self.distribution, "rows": [table.tolist() for table in self._rows]}
+        wider = self.support != (float(self.data.min()), float(self.data.max()))
+        given = {"support": list(self.support or ())} if wider else {}
+        return {"distribution": self.distribution, "rows": [table.tolist() for table in self._rows]} | given
 
 
 class Tabulated(Arms):

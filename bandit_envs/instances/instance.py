@@ -104,7 +104,8 @@ def from_table(
         shared: whether all arms meet the same rows, each once, see `Shared`: in each episode the rows come in one
             random order, the n-th pull of every arm is its score in the n-th row, and what is true is the mean of the
             column. Rows that lack a cell are left out. The table is wide, or long with a column "item".
-        support: the lowest and the highest possible value, of arms that are shared; None: see `Shared`.
+        support: the lowest and the highest possible value, of arms that are shared or resampled; None: see `Shared`
+            and `Resampled`. It decides how many pulls a certificate takes, as the range of a session does.
         missing: what an empty cell of a shared table counts, in place of leaving its row out.
 
     Raises:
@@ -120,8 +121,8 @@ def from_table(
                 f"shared=True is a distribution of its own, got distribution={distribution!r:.200} with it"
             )
         return Instance(Shared(shared_scores(table, missing), support), name, OF_TABLES, tuple(table.arms))
-    if support is not None or missing is not None:
-        raise ValueError(f"support and missing are for shared=True, got support={support!r}, missing={missing!r}")
+    if missing is not None:
+        raise ValueError(f"missing is for shared=True, got missing={missing!r}")
     rows = _rows_of(table)
     all_values = np.concatenate(rows)
     low, high = all_values.min(), all_values.max()
@@ -131,6 +132,8 @@ def from_table(
     if distribution is None:
         distribution = "bernoulli" if scalar and np.isin(all_values, (0, 1)).all() else "resampled"
     choice("distribution", distribution, ("bernoulli", "gaussian", "resampled"))
+    if support is not None and distribution != "resampled":
+        raise ValueError(f"support is of shared or resampled arms, got support={support!r} of {distribution} ones")
     means = [x.mean(axis=0) for x in rows]
     arms: Arms
     if distribution == "bernoulli":
@@ -148,7 +151,7 @@ def from_table(
                 )
         arms = Gaussian(means, np.array([x.std(axis=0, ddof=1) for x in rows]))
     else:
-        arms = Resampled(rows)
+        arms = Resampled(rows, support)
     return Instance(arms, name, OF_TABLES, tuple(table.arms))
 
 

@@ -158,13 +158,18 @@ class Task(Distributed):
         return problem
 
     def certifier(
-        self, *, distribution: str | None = None, boundary: str = "mixture", rho: float | None = RHO
+        self,
+        *,
+        distribution: str | None = None,
+        boundary: str = "mixture",
+        rho: float | None = RHO,
+        centre: float | None = None,
     ) -> Certifier:
         """How much the statistics of an episode certify of an answer, for compiled code; see `Problem.certifier`.
 
         Args:
             distribution: see `certified_distribution`.
-            boundary, rho: see `Problem.certifier`.
+            boundary, rho, centre: see `Problem.certifier`; no centre: that of the task.
         """
         choice("boundary", boundary, ("mixture", "kaufmann-koolen"))
         if self.items and self.certified_distribution(distribution) == "paired":
@@ -178,7 +183,7 @@ class Task(Distributed):
             sigma=self.sigma,
             boundary=boundary,
             rho=rho,
-            centre=self.centre,
+            centre=self.centre if centre is None else centre,
             dependent=bool(self.dependent),
         )
         return certifier.doubting(self.sigma, self.known_sigma)

@@ -10,11 +10,13 @@ MIXTURE    Gaussian (sub-Gaussian): no penalty arm by arm; `values` has the stat
            Bernoulli: penalty -ln B(N m + 1, N (1 - m) + 1) - N h(m), h the entropy: the mixture over all
            means, Beta(1, 1), against the likelihood of mu. For samples in [0, 1] that are not 0 or 1, the likelihood
            ratio is no larger on average (an exponential lies below its chord), so that it is valid for them too.
-           Student: penalty ln(largest likelihood / mixture), the mixture over a normal-inverse-gamma prior of
-           mean and variance. Numerator a proper mixture, denominator the largest likelihood over all variances: an
-           e-process among all that has been seen (Wasserman, Ramdas & Balakrishnan, PNAS 2020). The t-test's mixture,
-           with the flat prior of the scale, is a martingale only among what is scale-invariant: a rule of pulls
-           that looks at the scale of the samples (and all do) may break it.
+           Student: penalty ln(largest likelihood / mixture), the mixture over normal-inverse-gamma priors of mean and
+           variance: of the unit 2^i sigma and of a reach 2^j times as far around the centre, for all whole i and
+           j >= 0, with fixed weights. The member that the samples choose, times its weight, is less than the mixture:
+           a far centre, and another unit, cost a logarithm, and no validity. Numerator a proper mixture, denominator
+           the largest likelihood over all variances: an e-process among all that has been seen (Wasserman, Ramdas &
+           Balakrishnan, PNAS 2020). The t-test's mixture, with the flat prior of the scale, is a martingale only among
+           what is scale-invariant: a rule of pulls that looks at the scale of the samples (and all do) may break it.
            Bounded: no penalty; `betting` has the statistic.
 KAUFMANN   Gaussian: penalty 2 ln(4 + ln N), and |S| C(x / |S|) in place of x = ln(n / delta), n alternatives, with
            C(x) = min over l in (1/2, 1) of (g(l) + x) / l, g(l) = 2 l - 2 l ln(4 l) + ln zeta(2 l) - 1/2 ln(1 - l).
@@ -43,6 +45,7 @@ COMMON = 12  # numbers that stand before a problem's own: DISTRIBUTION .. NEEDED
 DISTRIBUTION, VARIANCE, BOUNDARY, RHO_AT, CENTRE, PRIOR, D_AT, DEPENDENT, DOUBT, NEEDED = range(10)
 ROUNDED = 2.0**-53  # relative: a rounding error, at most
 KAPPA, SHAPE = 0.01, 0.5  # of the normal-inverse-gamma prior: pulls that the centre is worth; shape
+HOME = 0.9  # the weight of the prior as it is among wider and narrower ones, and among those with a farther reach
 
 
 @part
@@ -68,11 +71,17 @@ def arm_penalty(numbers, N, m, v):
         return math.lgamma(N + 2.0) - math.lgamma(hits + 1.0) - math.lgamma(misses + 1.0) - entropy
     if not v > 0.0:
         return 0.0
-    rate, off = SHAPE * numbers[PRIOR], m - numbers[CENTRE]
-    after = rate + 0.5 * N * v + 0.5 * KAPPA * N / (KAPPA + N) * off * off
-    mixture = 0.5 * math.log(KAPPA / (KAPPA + N)) + SHAPE * math.log(rate / after)
-    mixture += math.lgamma(SHAPE + 0.5 * N) - math.lgamma(SHAPE)
-    return -0.5 * N * (math.log(v / after) + 1.0) - mixture
+    off, best = m - numbers[CENTRE], -math.inf
+    wide = round(math.log(min(max(v / numbers[PRIOR], 1e-300), 1e300)) / math.log(4.0))
+    far = round(math.log(min(max(KAPPA * off * off / v, 1.0), 1e300)) / math.log(4.0))
+    for p in range(4):  # the prior as it is, wider or narrower, with a farther reach, and both
+        i, j = float(p % 2) * wide, float(p // 2) * far
+        rate, kappa = SHAPE * numbers[PRIOR] * 4.0**i, KAPPA * 4.0**-j
+        after = rate + 0.5 * N * v + 0.5 * kappa * N / (kappa + N) * off * off
+        mixture = 0.5 * math.log(kappa / (kappa + N)) + SHAPE * math.log(rate / after) + 0.5 * N * math.log(v / after)
+        mixture += math.log(HOME if i == 0.0 else 0.5 * (1.0 - HOME) / (abs(i) * (abs(i) + 1.0)))
+        best = max(best, mixture + math.log(HOME if j == 0.0 else (1.0 - HOME) / (j * (j + 1.0))))
+    return -0.5 * N - best - math.lgamma(SHAPE + 0.5 * N) + math.lgamma(SHAPE)
 
 
 @inlined
