@@ -86,7 +86,7 @@ def paired_certifier(problem: Any, K: int, items: int, support: tuple[float, flo
     if plain.kind == "all-good" and own[0] <= 0.0:
         raise ValueError(f"certificates of multiplicative {problem.name} need epsilon + slack < 1, got {problem!r}")
     low, high = support
-    size = scratch_of_paired(plain.kind, K)
+    size = scratch_of_paired(plain.kind, K, own[0])
     rest = float(size), float(items), low, high - low, delta
     return Certifier.of(f"{plain.kind}-paired", K, numbers, *own, *rest, scratch=size)
 

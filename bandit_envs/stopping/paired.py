@@ -49,11 +49,14 @@ __all__ = ["PAIRED_KINDS", "all_good_paired", "scratch_of_paired", "threshold_pa
 PAIRED_KINDS = ("threshold", "top-k", "all-good")
 SAFE = 0.98  # a bet never risks more than this part of the capital
 PRIOR = 5.0  # rows that are imagined before the first, without a difference, with squares that sum up to 1
-HOPE = 1.5  # epsilons that a bet hopes for beyond what the rows say: to end needs one
+HOPES = np.array([0.0, 0.5, 1.5])  # epsilons that bets hope for beyond what the rows say
+WEIGHTS = np.array([0.2, 0.5, 0.3])  # of the capitals of these bets, at the beginning
+SINGLE = np.ones(1)  # without epsilon all these bets are the same
 ROUNDING = 1e-11  # of N rows: sums that differ by less may be equal, and are left to the means of the whole table
 OFF = 2.0**-50  # of the size of scores: a number of a problem may be off by as much, once it is scaled
 MOST = 1e200  # capital, so that none is inf where a table may still have such means
-BEGUN, ROWS, OVER, LEVEL, SPREAD, SIZE = range(6)  # places in the head of the scratch; SIZE of the head
+BEGUN, ROWS, OVER, LEVEL, SPREAD, FAILED, SIZE = range(7)  # places in the head of the scratch; SIZE of the head
+ARMS = 6 + len(HOPES)  # numbers for each arm
 OPEN, IN, OUT = 0.0, 1.0, -1.0  # verdicts
 
 
@@ -66,10 +69,13 @@ class Table(NamedTuple):
     sums: Any  # (K,) of its scaled scores, in the rows that were taken in
     row: Any  # (K,) its scaled scores in the next one
     answer: Any  # (K,) of now, 0 and 1
-    better: Any  # (K,) capitals against an arm
+    order: Any  # (K,) what arms are ranked by: their sums; where a score could not be made, see `rank`
+    against: Any  # (hopes, K) capitals against an arm
+    better: Any  # (K,) the first of these
     far: Any  # (K,) capitals of another kind
-    pairs: Any  # (K, K): capitals of arm i, against arm j
-    enough: Any  # (K, K): capitals that arm i is not much worse than j, or what such bets have made more
+    gaps: Any  # (K, K) of arms i < j: at (i, j) what their sums differ by in rows without either's score; (j, i): rows
+    pairs: Any  # (hopes, K, K): capitals of arm i, against arm j
+    enough: Any  # (hopes, K, K): capitals that arm i is not much worse than j, or what such bets have made more
     N: int
     low: float
     width: float
@@ -85,28 +91,32 @@ class Pair(NamedTuple):
     e: float
 
 
-def scratch_of_paired(kind: str, K: int) -> int:
-    """Floats that the routine of a kind needs beyond those of every routine."""
-    return SIZE + 7 * K + (0 if kind == "threshold" else 2 * K * K)
+def scratch_of_paired(kind: str, K: int, k: float) -> int:
+    """Floats that the routine of a kind needs beyond those of every routine; k of TopK."""
+    squares = 0 if kind == "threshold" else 2 if kind == "all-good" else 1 + len(HOPES) * (1 if k == 1 else 2)
+    return SIZE + ARMS * K + squares * K * K
 
 
 @inlined
-def table_of(numbers, K, scratch, squares):
-    """The `Table` in a scratch, begun where it was not; of so many squares of arms."""
-    at = SIZE + 7 * K
+def table_of(numbers, K, scratch, before, behind, weights):
+    """The `Table` in a scratch, begun where it was not; of so many squares `pairs` and `enough`, none: Threshold."""
+    at, square = SIZE + ARMS * K, K * K if behind > 0 else 0
+    first, second, end = at + square, at + (1 + before) * square, at + (1 + before + behind) * square
+    gaps = scratch[at:first].reshape((K if square else 0, K))
+    pairs, enough = scratch[first:second].reshape((before, K, K)), scratch[second:end].reshape((behind, K, K))
+    arms = scratch[SIZE:at].reshape((ARMS, K))
     if scratch[BEGUN] == 0.0:
-        scratch[: at + 2 * squares * squares] = 1.0
-        scratch[: SIZE + 5 * K] = 0.0
-        scratch[SIZE + K : SIZE + 2 * K] = scratch[BEGUN] = 1.0
-    arms = scratch[SIZE:at].reshape((7, K))
-    middle, end = at + squares * squares, at + 2 * squares * squares
-    first, second = scratch[at:middle].reshape((squares, squares)), scratch[middle:end].reshape((squares, squares))
+        scratch[:first] = 0.0
+        arms[1] = arms[6:] = scratch[first:end] = scratch[BEGUN] = 1.0
+        for h in range(len(weights)):
+            arms[6 + h] = weights[h]
+            if before > 0:
+                pairs[h] = enough[h] = weights[h]
     n = len(numbers)
     N, low, width, delta = int(numbers[n - 4]), numbers[n - 3], numbers[n - 2], numbers[n - 1]
-    head, better, far = scratch[:SIZE], arms[5], arms[6]
-    known = arms[0], arms[1], arms[2], arms[3], arms[4]
     off = OFF * max(abs(low), abs(low + width)) / width if low != 0.0 else 0.0
-    return Table(head, *known, better, far, first, second, N, low, width, delta, off)
+    known = arms[0], arms[1], arms[2], arms[3], arms[4], arms[5], arms[6 : 6 + len(weights)], arms[6], arms[7]
+    return Table(scratch[:SIZE], *known, gaps, pairs, enough, N, low, width, delta, off)
 
 
 @inlined
@@ -120,6 +130,8 @@ def grown(capital, D, S, pair, T):
     """A capital after the next row of a pair, D, whose sum so far is S."""
     n = T.head[ROWS]
     left, Ne = T.N - n, T.N * pair.e
+    if math.isnan(D):
+        return capital
     if S + D - pair.q * (left - 1.0) > -Ne + ROUNDING * T.N:  # what is left cannot make up for the lead
         return math.inf
     m = min(max((-Ne - S) / left, -pair.q), pair.p)
@@ -146,15 +158,35 @@ def is_next(T, pulls):
 
 @inlined
 def leaders(T):
-    """The arm with the largest sum among those that still count, and the next one; -1 where there is none."""
+    """The arm that ranks first among those that still count, and the next one; -1 where there is none."""
     first = second = -1
-    for i in range(len(T.sums)):
+    for i in range(len(T.order)):
         if T.counts[i] != 0.0:
-            if first < 0 or T.sums[i] > T.sums[first]:
+            if first < 0 or T.order[i] > T.order[first]:
                 first, second = i, first
-            elif second < 0 or T.sums[i] > T.sums[second]:
+            elif second < 0 or T.order[i] > T.order[second]:
                 second = i
     return first, second
+
+
+@inlined
+def lead_of(T, i, j):
+    """The sum of what arm i has more than arm j, over the rows in which both could be scored, and their number."""
+    lead, n = T.sums[i] - T.sums[j], T.head[ROWS]
+    if T.head[FAILED] != 0.0:
+        lead, n = lead - (T.gaps[i, j] if i < j else -T.gaps[j, i]), n - T.gaps[max(i, j), min(i, j)]
+    return lead, n
+
+
+@part
+def rank(T):
+    """Where a score could not be made, an arm ranks by the arms that it is no worse than, and by the mean leads."""
+    for i in range(len(T.order)):
+        T.order[i] = T.sums[i] if T.head[FAILED] == 0.0 else 0.0
+        for j in range(len(T.order) if T.head[FAILED] != 0.0 and T.counts[i] != 0.0 else 0):
+            lead, n = lead_of(T, i, j)
+            if j != i and T.counts[j] != 0.0 and n > 0.0:
+                T.order[i] += lead / n / (2.0 * len(T.order)) + (1.0 if lead >= 0.0 else 0.0)
 
 
 @inlined
@@ -166,18 +198,28 @@ def look_at(T, scores):
             T.row[i] = (scores[i * T.N + n] - T.low) / T.width
 
 
-@inlined
+@part
 def add_row(T):
     """Add the row to the sums, and to the mean square of the differences within rows."""
-    count, total, squares = 0.0, 0.0, 0.0
-    for i in range(len(T.row)):
+    count, total, squares, K = 0.0, 0.0, 0.0, len(T.row)
+    for i in range(K):
         if T.counts[i] != 0.0:
             x = T.row[i]
-            T.sums[i] += x
-            count, total, squares = count + 1.0, total + x, squares + x * x
+            if math.isnan(x):
+                T.head[FAILED] = 1.0
+            else:
+                T.sums[i] += x
+                count, total, squares = count + 1.0, total + x, squares + x * x
+    for j in range(K if T.head[FAILED] != 0.0 else 0):
+        for i in range(j if T.counts[j] != 0.0 else 0):
+            if T.counts[i] != 0.0 and math.isnan(T.row[i] - T.row[j]):
+                T.gaps[i, j] += 0.0 if math.isnan(T.row[i]) else T.row[i]
+                T.gaps[i, j] -= 0.0 if math.isnan(T.row[j]) else T.row[j]
+                T.gaps[j, i] += 1.0
     if count > 1.0:
         T.head[SPREAD] += 2.0 * max(count * squares - total * total, 0.0) / (count * (count - 1.0))
     T.head[ROWS] += 1.0
+    rank(T)
 
 
 @inlined
@@ -210,26 +252,25 @@ def report(T, pulls, inside, out, answered):
 
 
 @inlined
-def gains(T, i, j, e):
+def gains(T, i, j, e, hope):
     """What a bet that arm i is better than j makes of a capital in the next row: with e = 0, and what more with e."""
-    n, D, S = T.head[ROWS], T.row[i] - T.row[j], T.sums[i] - T.sums[j]
-    left = T.N - n
-    m, extra = min(max(-S / left, -1.0), 1.0), e * T.N / left
-    hope = S / (n + PRIOR) - m + HOPE * extra if -left < S else 0.0  # else m is cut off, and m - extra too low
-    bet = bet_of(hope, variance_of(T), 1.0 + m)
+    D, left, (S, n) = T.row[i] - T.row[j], T.N - T.head[ROWS], lead_of(T, i, j)
+    if math.isnan(D) or S < 0.0:
+        return 1.0, 0.0
+    m, extra = max(-S / left, -1.0), e * (n + left) / left
+    bet = bet_of(S / (n + PRIOR) - m + hope * extra, variance_of(T), 1.0 + m)
     return 1.0 + bet * (D - m), bet * extra
 
 
 @part
 def take_in_best(T, e):
     """Take in a row, k = 1: in `enough`, what the bets have made more with e = epsilon in the rows of leader c."""
-    first, second = leaders(T)
-    for b in range(len(T.row)):
-        if T.counts[b] != 0.0 and T.head[ROWS] > 0.0 and second >= 0:
-            c = first if b != first else second
-            factor, more = gains(T, c, b, e)
-            T.better[b] = min(T.better[b] * factor, MOST)
-            T.enough[c, b] = min(T.enough[c, b] * (1.0 + more / factor), MOST)
+    c, _ = leaders(T)
+    for b in range(len(T.row) if T.head[ROWS] > 0.0 else 0):
+        for h in range(len(T.enough) if T.counts[b] != 0.0 and b != c else 0):
+            factor, more = gains(T, c, b, e, HOPES[h])
+            T.against[h, b] = min(T.against[h, b] * factor, MOST)
+            T.enough[h, c, b] = min(T.enough[h, c, b] * (1.0 + more / factor), MOST)
 
 
 @part
@@ -239,12 +280,14 @@ def decide_best(T, e):
     leader, _ = leaders(T)
     for b in range(K):
         if T.counts[b] != 0.0 and b != leader:
-            lead = T.sums[leader] - T.sums[b]
-            if lead + e * T.N <= left:
-                least = min(least, T.better[b] * T.enough[leader, b])
-            if T.better[b] >= need or lead > left:
+            capital, (lead, n) = 0.0, lead_of(T, leader, b)
+            for h in range(len(T.enough)):
+                capital += T.against[h, b] * T.enough[h, leader, b]
+            if lead + e * (n + T.N - T.head[ROWS]) <= left:
+                least = min(least, capital)
+            if T.against[:, b].sum() >= need or lead > left:
                 T.verdict[b] = OUT
-    if least < need and T.better[leader] >= need:
+    if least < need and T.against[:, leader].sum() >= need:
         T.verdict[leader], least = OUT, 1.0
     for b in range(K):
         T.counts[b] = 1.0 if T.verdict[b] == OPEN else 0.0
@@ -261,9 +304,10 @@ def take_in_top_k(T, e):
     for i in range(len(T.row)):
         for j in range(len(T.row)):
             if j != i and T.head[ROWS] > 0.0 and T.counts[i] != 0.0 and T.counts[j] != 0.0:
-                factor, more = gains(T, i, j, e)
-                T.pairs[i, j] = min(T.pairs[i, j] * factor, MOST)
-                T.enough[i, j] = min(T.enough[i, j] * (factor + more), MOST)
+                for h in range(len(T.enough)):
+                    factor, more = gains(T, i, j, e, HOPES[h])
+                    T.pairs[h, i, j] = min(T.pairs[h, i, j] * factor, MOST)
+                    T.enough[h, i, j] = min(T.enough[h, i, j] * (factor + more), MOST)
 
 
 @inlined
@@ -296,9 +340,9 @@ def decide_top_k(T, k, e):
         above = below = 0
         for j in range(K):
             if j != i and T.counts[i] != 0.0 and T.counts[j] != 0.0:
-                lead = T.sums[i] - T.sums[j]
-                above += 1 if T.pairs[j, i] >= need or -lead > left else 0
-                below += 1 if T.pairs[i, j] >= need or lead > left else 0
+                lead, _ = lead_of(T, i, j)
+                above += 1 if T.pairs[:, j, i].sum() >= need or -lead > left else 0
+                below += 1 if T.pairs[:, i, j].sum() >= need or lead > left else 0
         T.row[i] = OUT if above >= places else IN if below >= others else OPEN
     for i in range(K):
         places, others = left_of(T, k)
@@ -307,20 +351,34 @@ def decide_top_k(T, k, e):
     places, others = left_of(T, k)
     if places > 0 and others > 0:
         for i in range(K):
-            if T.verdict[i] == OPEN and ranked(T, i, T.sums) < places:
+            if T.verdict[i] == OPEN and ranked(T, i, T.order) < places:
                 for j in range(K):
-                    within = T.sums[i] - T.sums[j] + e * T.N > left
-                    if T.verdict[j] == OPEN and not within and ranked(T, j, T.sums) >= places:
-                        least = min(least, T.enough[i, j])
+                    lead, n = lead_of(T, i, j)
+                    within = lead + e * (n + T.N - T.head[ROWS]) > left
+                    if T.verdict[j] == OPEN and not within and ranked(T, j, T.order) >= places:
+                        least = min(least, T.enough[:, i, j].sum())
     T.head[OVER] = 1.0 if least >= need else 0.0
     settle(T, math.log(least / number) if least > 0.0 else 0.0)
+
+
+@inlined
+def evidence_at_the_end(T, e):
+    """inf where all rows say that the answer is right; 0 where pairs without a row in common, or cycles, decide."""
+    for i in range(len(T.answer) if T.head[FAILED] != 0.0 else 0):
+        for j in range(len(T.answer)):
+            if T.counts[i] * T.counts[j] * T.answer[i] * (1.0 - T.answer[j]) != 0.0:
+                lead, n = lead_of(T, i, j)
+                if n == 0.0 or lead < -e * n - ROUNDING * T.N:
+                    return 0.0
+    return math.inf
 
 
 @part
 def top_k_paired(numbers, pulls, mean, scores, scratch, inside, out):
     """TopK, with the numbers of `top_k_nearest`."""
     K, k, answered = len(pulls), int(numbers[COMMON]), inside[0] >= 0
-    T = table_of(numbers, K, scratch, K)
+    weights = WEIGHTS if numbers[COMMON + 1] > 0.0 else SINGLE
+    T = table_of(numbers, K, scratch, 0 if k == 1 else len(weights), len(weights), weights)
     e, before = numbers[COMMON + 1] / T.width, T.head[ROWS]
     while is_next(T, pulls):
         look_at(T, scores)
@@ -334,11 +392,12 @@ def top_k_paired(numbers, pulls, mean, scores, scratch, inside, out):
             decide_top_k(T, k, e)
     known, (places, _) = T.head[OVER] == 0.0 and T.head[ROWS] >= T.N, left_of(T, k)
     for i in range(K if T.head[ROWS] > before or before == 0.0 else 0):
-        by = ranked(T, i, mean if known else T.sums)
+        by = ranked(T, i, mean if known and T.head[FAILED] == 0.0 else T.order)
         T.answer[i] = 1.0 if T.verdict[i] == IN or (T.verdict[i] == OPEN and by < places) else 0.0
     if known:
-        T.head[OVER] = 1.0
-        settle(T, math.inf)
+        found = evidence_at_the_end(T, e)
+        T.head[OVER] = 1.0 if found > 0.0 else 0.0
+        settle(T, found)
     report(T, pulls, inside, out, answered)
 
 
@@ -352,7 +411,7 @@ def all_good_paired(numbers, pulls, mean, scores, scratch, inside, out):
     `verdict` is of being good; `counts` of an arm is 2 where it may be the best, 1 where it is only to be judged.
     """
     K, a, b, c, d = len(pulls), numbers[COMMON], numbers[COMMON + 1], numbers[COMMON + 3], numbers[COMMON + 4]
-    T, answered = table_of(numbers, K, scratch, K), inside[0] >= 0
+    T, answered = table_of(numbers, K, scratch, 0, 1, SINGLE), inside[0] >= 0
     w, low = T.width, T.low
     better = Pair(1.0, 1.0, 0.0)
     enough = Pair(1.0, a, (low * (1.0 - a) - b) / w - T.off)
@@ -370,7 +429,7 @@ def all_good_paired(numbers, pulls, mean, scores, scratch, inside, out):
             for j in range(K):
                 if j != i and T.counts[i] != 0.0 and T.counts[j] == 2.0:
                     D, S = x - enough.q * T.row[j], s - enough.q * T.sums[j]
-                    T.enough[i, j] = grown(T.enough[i, j], D, S, enough, T)
+                    T.enough[0, i, j] = grown(T.enough[0, i, j], D, S, enough, T)
         add_row(T)
         decide_all_good(T)
     known, best, least, n = T.head[OVER] == 0.0 and T.head[ROWS] >= T.N, -math.inf, math.inf, max(T.head[ROWS], 1.0)
@@ -385,6 +444,8 @@ def all_good_paired(numbers, pulls, mean, scores, scratch, inside, out):
             least = min(least, T.row[i] if T.answer[i] != 0.0 else T.far[i])
     T.head[OVER] = 1.0 if known else T.head[OVER]
     settle(T, math.log(least / (2.0 * K)) if least > 0.0 else 0.0)
+    if T.head[FAILED] != 0.0:
+        T.head[OVER] = T.head[LEVEL] = 0.0
     report(T, pulls, inside, out, answered)
 
 
@@ -403,7 +464,7 @@ def decide_all_good(T):
             found = math.inf
             for j in range(K):
                 if j != i and T.counts[j] == 2.0:
-                    found = min(found, T.enough[i, j])
+                    found = min(found, T.enough[0, i, j])
             T.row[i] = found
             if found >= need:
                 T.verdict[i] = IN
@@ -420,7 +481,10 @@ def decide_all_good(T):
 
 @inlined
 def grown_alone(capital, x, S, square, side, theta, n, N):
-    """A capital that the mean is above theta (side 1) or below it (-1), after a score x; S, square: sums before."""
+    """A capital that the mean is above theta (side 1) or below it (-1), after a score x; S, square: sums of n before.
+
+    N: scores that there are, at most.
+    """
     left = N - n
     e = side * (N * theta - S)  # what is left of the sum, at most
     if side * x - e > (0.0 if side > 0.0 else left - 1.0) + ROUNDING * N:
@@ -437,24 +501,31 @@ def threshold_paired(numbers, pulls, mean, scores, scratch, inside, out):
     `counts` of an arm is 1 more than the rows that were taken in; `better`, `far`: capitals above and below.
     """
     K, answered, least = len(pulls), inside[0] >= 0, math.inf
-    T = table_of(numbers, K, scratch, 0)
+    T = table_of(numbers, K, scratch, 0, 0, SINGLE)
     fall, rise, theta = numbers[COMMON], numbers[COMMON + 1], numbers[COMMON + 2]
     low, high = (fall - T.low) / T.width + T.off, (rise - T.low) / T.width - T.off
     middle, need = (theta - T.low) / T.width, K / T.delta
     T.head[OVER] = 1.0
     for i in range(K):
-        n = T.counts[i] - 1.0
+        n, failed = T.counts[i] - 1.0, T.order[i]
         while T.verdict[i] == OPEN and n < min(pulls[i], T.N):
             x, S = (scores[i * T.N + int(n)] - T.low) / T.width, T.sums[i]
-            T.better[i] = grown_alone(T.better[i], x, S, T.row[i], 1.0, low, n, T.N)
-            T.far[i] = grown_alone(T.far[i], x, S, T.row[i], -1.0, high, n, T.N)
-            T.sums[i], T.row[i], n = S + x, T.row[i] + (x - middle) * (x - middle), n + 1.0
+            n += 1.0
+            if math.isnan(x):
+                failed += 1.0
+            else:
+                T.better[i] = grown_alone(T.better[i], x, S, T.row[i], 1.0, low, n - 1.0 - failed, T.N - failed)
+                T.far[i] = grown_alone(T.far[i], x, S, T.row[i], -1.0, high, n - 1.0 - failed, T.N - failed)
+                T.sums[i], T.row[i] = S + x, T.row[i] + (x - middle) * (x - middle)
             T.counts[i] = n + 1.0
-            if n >= T.N:
-                T.verdict[i] = IN if mean[i] >= theta else OUT
+            if n >= T.N and failed < n:
+                at_least = mean[i] >= theta if failed == 0.0 else T.sums[i] / (n - failed) >= middle - ROUNDING
+                T.verdict[i] = IN if at_least else OUT
             elif max(T.better[i], T.far[i]) >= need:
                 T.verdict[i] = IN if T.better[i] >= T.far[i] else OUT
-        inside_now = T.verdict[i] == IN or (T.verdict[i] == OPEN and pulls[i] > 0 and mean[i] >= theta)
+        T.order[i] = failed
+        now = mean[i] >= theta if failed == 0.0 else T.sums[i] >= middle * (n - failed) and failed < n
+        inside_now = T.verdict[i] == IN or (T.verdict[i] == OPEN and pulls[i] > 0 and now)
         T.answer[i] = 1.0 if inside_now else 0.0
         if T.verdict[i] == OPEN:
             T.head[OVER], least = 0.0, min(least, T.better[i] if inside_now else T.far[i])

@@ -1,7 +1,8 @@
 """The certificates of `bandit_envs.stopping.paired` in plain Python, row by row; and mutants of them, which err.
 
 Scores x (N, K) are scaled to [0, 1]: row n is what all arms show in the n-th place of an order. Each twin takes in the
-rows that the arms that still count have all shown, and returns what the routine keeps after the last one.
+rows that the arms that still count have all shown, and returns what the routine keeps after the last one. A score that
+could not be made is NaN.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import numpy as np
 __all__ = ["HONEST", "Kept", "Mutant", "all_good", "best", "threshold", "top_k"]
 
 ROUNDING = 1e-11
+HOPES = {0.0: 0.2, 0.5: 0.5, 1.5: 0.3}  # and the weights of their bets
 
 
 class Mutant(NamedTuple):
@@ -24,6 +26,10 @@ class Mutant(NamedTuple):
     nominal: bool = False  # m_n is -e, as if rows were drawn with replacement
     peeks: bool = False  # the leader is that after the row
     everywhere: bool = False  # e applies in all rows, whoever is bet on
+    largest: bool = False  # the largest capital, as if it had been the only one
+    apart: bool = False  # the product of two mixtures, in place of the mixture of products
+    behind: bool = False  # bets on arms that are behind too, as if all rows that are left could be scored
+    alone: bool = False  # a lead is that of the arms' own means, whoever failed in which row
 
 
 HONEST = Mutant()
@@ -37,6 +43,7 @@ class Kept(NamedTuple):
     level: float  # -ln
     answer: Any
     counts: Any
+    against: Any
     better: Any
     far: Any
     pairs: Any
@@ -48,17 +55,49 @@ class Game:
 
     def __init__(self, x: Any, mutant: Mutant) -> None:
         self.x, self.mutant, (self.N, self.K) = x, mutant, x.shape
-        self.n, self.squares, self.sums = 0, 0.0, np.zeros(self.K)
-        self.counts = np.ones(self.K)
+        self.n, self.squares, self.sums, self.order = 0, 0.0, np.zeros(self.K), np.zeros(self.K)
+        self.counts, self.leads, self.shared = np.ones(self.K), np.zeros((self.K, self.K)), np.zeros((self.K, self.K))
 
     @property
     def counting(self) -> list[int]:
         return [i for i in range(self.K) if self.counts[i]]
 
+    def lead(self, i: int, j: int) -> tuple[float, int]:
+        """The sum of what arm i has more than j, over the rows so far in which both could be scored, and how many."""
+        if self.mutant.alone:
+            return self.n * float(self.sums[i] / max(self.shared[i, i], 1) - self.sums[j] / max(self.shared[j, j], 1)), self.n
+        return float(self.leads[i, j]), int(self.shared[i, j])
+
+    def ranks(self) -> Any:
+        """What arms are ranked by: sums; with failures, how many they are no worse than, and their mean leads."""
+        if (self.shared == self.n).all():
+            return self.sums.copy()
+        found = np.zeros(len(self.sums))
+        for i in self.counting:
+            pairs = [self.lead(i, j) for j in self.counting if j != i]
+            found[i] = sum((S >= 0) + S / n / (2 * len(found)) for S, n in pairs if n)
+        return found
+
     def leaders(self) -> list[int]:
-        """Arms that count, the largest sum first."""
-        sums = self.sums + (self.x[self.n] if self.mutant.peeks else 0.0)
-        return sorted(self.counting, key=lambda i: (-sums[i], i))
+        """Arms that count, the best first."""
+        order = self.order + (self.x[self.n] if self.mutant.peeks and self.n < self.N else 0.0)
+        return sorted(self.counting, key=lambda i: (-order[i], i))
+
+    def gains(self, i: int, j: int, e: float) -> list[tuple[float, float]]:
+        """For each hope, the factors of a bet in the next row that arm i is better than j: with e = 0, and with e."""
+        (S, n), D, left = self.lead(i, j), self.x[self.n, i] - self.x[self.n, j], self.N - self.n
+        if np.isnan(D) or S < 0 and not self.mutant.behind:
+            return [(1.0, 1.0) for _ in hopes_of(e)]
+        m = -0.0 if self.mutant.nominal else max(min(self.mutant.times * -S / left, 1.0), -1.0)
+        extra = e if self.mutant.nominal else e * (n + left) / left
+        bets = [self.bet(S / (n + 5.0) - m + hope * extra, 1.0 + m) for hope in hopes_of(e)]
+        return [(1.0 + bet * (D - m), 1.0 + bet * (D - m + extra)) for bet in bets]
+
+    def mixed(self, capitals: Any) -> Any:
+        """One capital of those of all hopes."""
+        if self.mutant.largest and len(capitals) > 1:
+            return np.max([capital / w for capital, w in zip(capitals, HOPES.values(), strict=True)], axis=0)
+        return capitals.sum(axis=0)
 
     def mean_of_null(self, S: float, e: float, lowest: float, highest: float) -> float:
         """The mean of the next D, at most, where the mean of all N is -e at most, and so far they sum up to S."""
@@ -73,11 +112,15 @@ class Game:
 
     def take_in(self) -> None:
         x = self.x[self.n, self.counting]
+        D = self.x[self.n][:, None] - self.x[self.n]
+        self.leads, self.shared = self.leads + np.nan_to_num(D), self.shared + ~np.isnan(D)
+        self.sums[self.counting] += np.nan_to_num(x)
+        x = x[~np.isnan(x)]
         if len(x) > 1:
             pairs = [(x[i] - x[j]) ** 2 for i in range(len(x)) for j in range(i)]
             self.squares += float(np.mean(pairs))
-        self.sums[self.counting] += x
         self.n += 1
+        self.order = self.ranks()
 
     def play(self, pulls: Any, step: Callable[[], bool]) -> bool:
         """Take steps as long as all arms that count have shown the next row. Returns whether it is over."""
@@ -97,68 +140,84 @@ def ln(x: float) -> float:
     return math.log(x) if x > 0 else 0.0
 
 
+def hopes_of(e: float) -> dict[float, float]:
+    """The hopes of the bets and their weights; without e one."""
+    return HOPES if e > 0 else {0.0: 1.0}
+
+
+def certain(g: Game, pairs: Any, e: float) -> bool:
+    """With all rows: whether the first of each pair is at most e worse than the second."""
+    leads = [g.lead(i, j) for i, j in pairs]
+    return not np.isnan(g.x).any() or all(n > 0 and S >= -e * n - ROUNDING * g.N for S, n in leads)
+
+
 def best(x: Any, e: float, delta: float, pulls: Any, mutant: Mutant = HONEST) -> Kept:
     """BestArm: bets on the leader against each arm; `enough` [c, b]: what e adds in the rows in which c was bet on."""
-    g, K = Game(x, mutant), x.shape[1]
-    better, enough, out, found = np.ones(K), np.ones((K, K)), np.zeros(K, bool), 0.0
+    g, K, weights = Game(x, mutant), x.shape[1], np.array(list(hopes_of(e).values()))
+    better, enough = weights[:, None] * np.ones(K), np.ones((len(weights), K, K))
+    out, found = np.zeros(K, bool), 0.0
+
+    def both(c: int, b: int) -> float:
+        """The capital that b is not the best if c is much worse."""
+        if mutant.apart:
+            return float(g.mixed(better)[b] * (weights @ enough[:, c, b]))
+        return float(g.mixed(better[:, b] * enough[:, c, b]))
 
     def step() -> bool:
         nonlocal found
-        order, extra = g.leaders(), e if mutant.nominal else e * g.N / (g.N - g.n)
-        for b in g.counting if g.n and len(order) > 1 else []:
-            c = order[0] if b != order[0] else order[1]
-            S, D = g.sums[c] - g.sums[b], x[g.n, c] - x[g.n, b]
-            m = g.mean_of_null(S, 0.0, -1.0, 1.0)
-            bet = g.bet(S / (g.n + 5.0) - m + 1.5 * extra, 1.0 + m)
-            strict, loose = 1.0 + bet * (D - m), 1.0 + bet * (D - m + extra)
-            better[b] *= strict
-            for i in range(K) if mutant.everywhere else [c]:
-                enough[i, b] *= loose / strict
+        c = g.leaders()[0]
+        for b in g.counting if g.n else []:
+            for h, (strict, loose) in enumerate(g.gains(c, b, e) if b != c else []):
+                better[h, b] *= strict
+                for i in range(K) if mutant.everywhere else [c]:
+                    enough[h, i, b] *= loose / strict
         g.take_in()
         g.mutant = mutant._replace(peeks=False)
         c, others = g.leaders()[0], g.leaders()[1:]
+        leads = {b: g.lead(c, b) for b in others}
         g.mutant = mutant
-        sure = g.N - g.n + ROUNDING * g.N
-        open_to = [b for b in others if g.sums[c] - g.sums[b] + e * g.N <= sure]
-        least = min((better[b] * enough[c, b] for b in open_to), default=math.inf)
+        left = g.N - g.n
+        sure = left + ROUNDING * g.N
+        open_to = [b for b, (S, n) in leads.items() if S + e * (n + left) <= sure]
+        least = min((both(c, b) for b in open_to), default=math.inf)
         for b in others:
-            out[b] |= better[b] >= 1 / delta or g.sums[c] - g.sums[b] > sure
-        out[c] = least < 1 / delta and better[c] >= 1 / delta and not all(out[others])
+            out[b] |= g.mixed(better)[b] >= 1 / delta or leads[b][0] > sure
+        out[c] = least < 1 / delta and g.mixed(better)[c] >= 1 / delta and not all(out[others])
         g.counts[:] = ~out
         found = 0.0 if out[c] and least < 1 / delta else ln(least)
         return bool(least >= 1 / delta or len(g.counting) == 1)
 
-    over = g.play(pulls, step) or g.n == g.N
-    answer = np.zeros(K, np.int8)
-    answer[min(g.counting, key=lambda i: (-g.sums[i], i))] = 1
+    over, answer = g.play(pulls, step), np.zeros(K, np.int8)
+    g.mutant, c = mutant._replace(peeks=False), g.leaders()[0]
+    answer[c] = 1
+    if not over and g.n == g.N:
+        over, found = certain(g, [(c, b) for b in g.counting if b != c], e), 0.0
     none = np.ones(0)
-    return Kept(g.n, over, level(found, delta, out.any(), over), answer, g.counts, better, none, none, enough)
+    shown = level(found, delta, out.any(), over)
+    return Kept(g.n, over, shown, answer, g.counts, better, none, none, none, enough)
 
 
 def top_k(x: Any, k: int, e: float, delta: float, pulls: Any, mutant: Mutant = HONEST) -> Kept:
     """TopK, k > 1: a capital for each pair, with e = 0 and with e."""
-    g, K, found = Game(x, mutant), x.shape[1], 0.0
-    pairs, enough, verdict, need = np.ones((K, K)), np.ones((K, K)), np.zeros(K), k * (K - k) / delta
+    g, K, found, weights = Game(x, mutant), x.shape[1], 0.0, np.array(list(hopes_of(e).values()))
+    pairs = weights[:, None, None] * np.ones((K, K))
+    enough, verdict, need = pairs.copy(), np.zeros(K), k * (K - k) / delta
 
     def ranked() -> list[int]:
-        return sorted(np.flatnonzero(verdict == 0), key=lambda i: (-g.sums[i], i))
+        return sorted(map(int, np.flatnonzero(verdict == 0)), key=lambda i: (-g.order[i], i))
 
     def step() -> bool:
         nonlocal found
-        extra = e if mutant.nominal else e * g.N / (g.N - g.n)
         for i in g.counting if g.n else []:
             for j in g.counting:
-                if i != j:
-                    S, D = g.sums[i] - g.sums[j], x[g.n, i] - x[g.n, j]
-                    m = g.mean_of_null(S, 0.0, -1.0, 1.0)
-                    hope = S / (g.n + 5.0) - m + 1.5 * extra if S + g.N - g.n > 0 else 0.0
-                    bet = g.bet(hope, 1.0 + m)
-                    pairs[i, j] *= 1.0 + bet * (D - m)
-                    enough[i, j] *= 1.0 + bet * (D - m + extra)
+                for h, (strict, loose) in enumerate(g.gains(i, j, e) if i != j else []):
+                    pairs[h, i, j] *= strict
+                    enough[h, i, j] *= loose
         g.take_in()
-        sure = g.N - g.n + ROUNDING * g.N
-        lead = g.sums[:, None] - g.sums
-        wins = (pairs >= need) | (lead > sure)
+        left = g.N - g.n
+        sure = left + ROUNDING * g.N
+        lead = np.array([[g.lead(i, j)[0] for j in range(K)] for i in range(K)])
+        wins = (g.mixed(pairs) >= need) | (lead > sure)
         wins &= (g.counts[:, None] > 0) & (g.counts > 0)
         places, others = k - int((verdict == 1).sum()), K - k - int((verdict == -1).sum())
         outs, ins = wins.sum(axis=0) >= places, wins.sum(axis=1) >= others
@@ -168,20 +227,28 @@ def top_k(x: Any, k: int, e: float, delta: float, pulls: Any, mutant: Mutant = H
             elif ins[i] and not outs[i] and (verdict == 1).sum() < k:
                 verdict[i] = 1
         g.counts[:] = verdict == 0
-        places = k - int((verdict == 1).sum())
-        order = ranked()
+        places, order = k - int((verdict == 1).sum()), ranked()
         least = min(
-            (enough[i, j] for i in order[:places] for j in order[places:] if lead[i, j] + e * g.N <= sure),
+            (
+                g.mixed(enough)[i, j]
+                for i in order[:places]
+                for j in order[places:]
+                if lead[i, j] + e * (g.lead(i, j)[1] + left) <= sure
+            ),
             default=math.inf,
         )
         found = ln(least / (k * (K - k)))
         return bool(least >= need)
 
-    over = g.play(pulls, step) or g.n == g.N
+    over = g.play(pulls, step)
     answer = (verdict == 1).astype(np.int8)
-    answer[ranked()[: k - int(answer.sum())]] = 1
+    order, places = ranked(), k - int(answer.sum())
+    answer[order[:places]] = 1
+    if not over and g.n == g.N:
+        over, found = certain(g, [(i, j) for i in order[:places] for j in order[places:]], e), 0.0
     none = np.ones(0)
-    return Kept(g.n, over, level(found, delta, verdict.any(), over), answer, g.counts, none, none, pairs, enough)
+    shown = level(found, delta, verdict.any(), over)
+    return Kept(g.n, over, shown, answer, g.counts, none, none, none, pairs, enough)
 
 
 class Null(NamedTuple):
@@ -237,17 +304,23 @@ def all_good(
     answer = ((verdict == 1) | (verdict == 0) & (means >= kept)).astype(np.int8)
     least = min((good[i] if answer[i] else far[i] for i in np.flatnonzero(verdict == 0)), default=math.inf)
     none, found = np.ones(0), ln((math.inf if over else least) / (2 * K))
-    return Kept(g.n, over, level(found, delta, verdict.any(), over), answer, g.counts, better, far, none, enough)
+    shown = level(found, delta, verdict.any(), over)
+    return Kept(g.n, over, shown, answer, g.counts, none, better, far, none, enough)
 
 
 def threshold(x: Any, fall: float, rise: float, theta: float, delta: float, pulls: Any, by: Mutant = HONEST) -> Kept:
     """Threshold: each arm by itself, of scaled values; better: above `fall`; far: below `rise`."""
     N, K = x.shape
     better, far, verdict, rows = np.ones(K), np.ones(K), np.zeros(K), np.zeros(K, int)
+    scored = ~np.isnan(x)
 
     def grown(capital: float, y: Any, n: Any, null: float, side: float) -> float:
-        """A capital after y[n], of bets that side * y is larger than side * null on average."""
-        g = Game(x, by)
+        """A capital after y[n], of bets that side * y is larger than side * null on average; y: all that is known."""
+        if np.isnan(y[n]):
+            return capital
+        y = y[: n + 1][~np.isnan(y[: n + 1])]
+        g = Game(np.zeros((x.shape[0] - (n + 1 - len(y)), 1)), by)
+        N, n = g.N, len(y) - 1
         g.n, g.squares, S = n, float(((y[:n] - theta) ** 2).sum()), side * float(y[:n].sum())
         highest, lowest = (1.0, 0.0) if side > 0 else (0.0, -1.0)
         if S + side * y[n] + lowest * (N - n - 1) > side * N * null + ROUNDING * N:
@@ -261,15 +334,15 @@ def threshold(x: Any, fall: float, rise: float, theta: float, delta: float, pull
             far[i] = grown(far[i], x[:, i], rows[i], rise, -1.0)
             rows[i] += 1
             if rows[i] == N:
-                verdict[i] = 1 if x[:, i].mean() >= theta - 1e-12 else -1
+                verdict[i] = 0 if not scored[:, i].any() else 1 if np.nanmean(x[:, i]) >= theta - 1e-12 else -1
             elif max(better[i], far[i]) >= K / delta:
                 verdict[i] = 1 if better[i] >= far[i] else -1
-    shown = [x[: pulls[i], i].mean() if pulls[i] else -math.inf for i in range(K)]
+    shown = [np.nanmean(x[: pulls[i], i]) if scored[: pulls[i], i].any() else -math.inf for i in range(K)]
     answer = ((verdict == 1) | (verdict == 0) & (np.array(shown) >= theta - 1e-12)).astype(np.int8)
     open_to = np.flatnonzero(verdict == 0)
     found = ln(min((better[i] if answer[i] else far[i] for i in open_to), default=math.inf) / K)
     over, none = bool(verdict.all()), np.ones(0)
     counts = np.where(verdict == 0, rows + 1, 0)
     return Kept(
-        int(rows.max()), over, level(found, delta, verdict.any(), over), answer, counts, better, far, none, none
+        int(rows.max()), over, level(found, delta, verdict.any(), over), answer, counts, none, better, far, none, none
     )
