@@ -375,8 +375,8 @@ def _pull_bulk(
         if keeps:
             i = o * D + d
             m, v, t, f = block[0, d], block[1, d], block[2, d], block[3, d]
-            third, fourth = moments[2 * i], moments[2 * i + 1]
-            third, fourth = higher(float(n), excess[i] / max(n, 1), variance[i], third, fourth, float(times), m, v, t, f)
+            third, fourth, before = moments[2 * i], moments[2 * i + 1], excess[i] / max(n, 1)
+            third, fourth = higher(float(n), before, variance[i], third, fourth, float(times), m, v, t, f)
             moments[2 * i], moments[2 * i + 1] = third, fourth
         _merge(o * D + d, n, times, s[d], m2[d], low, high, excess, total, mean, variance)
         sample[e * D + d] = min(low + s[d] / times, high)

@@ -4,9 +4,9 @@
 evaluation. It works in blocks of 64 episodes, in four loops: gather the counters, make the random words (in a loop of
 its own, which LLVM vectorises), turn them into samples by the distribution of the arms, update the statistics.
 
-What an arm's samples exceed the low end of their range by (0 where there is none) is summed up, `excess`. The mean is
-low + excess / pulls: arms with the same samples in another order have the same mean but for rounding of the sum, so that
-ties are recognised. `total` is what is shown of the sum. The variance (divisor N) follows Welford's update.
+What an arm's samples exceed the low end of their range by (0 where there is none) is summed up: its mean is low +
+excess / pulls. Arms with the same sum and number of samples have the same mean, so that ties are recognised. `total` is
+what is shown of the sum. The variance (divisor N) follows Welford's update.
 """
 
 from __future__ import annotations

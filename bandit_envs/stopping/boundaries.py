@@ -35,7 +35,9 @@ import numpy as np
 from ..kernels.compiled import inlined, part
 from .distributions import BERNOULLI, BOUNDED, GAUSSIAN, STUDENT
 
-__all__ = ["BOUNDARIES", "COMMON", "LEVELS_SCRATCH", "NEEDED", "RHO", "arm_penalty", "enough", "range_of", "refresh", "wanted"]
+__all__ = [
+    "BOUNDARIES", "COMMON", "LEVELS_SCRATCH", "NEEDED", "RHO", "arm_penalty", "enough", "range_of", "refresh", "wanted",
+]  # fmt: skip
 
 NONE, MIXTURE, KAUFMANN = range(3)
 BOUNDARIES = {"none": NONE, "mixture": MIXTURE, "kaufmann-koolen": KAUFMANN}

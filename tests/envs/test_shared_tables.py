@@ -96,6 +96,7 @@ def test_an_arm_that_is_used_up_is_known_and_shows_its_mean():
     assert seen["pulls"][2] == 40
     assert seen["remaining"][0] == 460
     assert seen["total"][2] == pytest.approx(40 * seen["mean"][2], rel=1e-15)
+    assert seen["variance"][2] == pytest.approx(SCORES[:, 2].var() * len(SCORES) / 40)  # the others yield its mean
     assert (seen["scores"][2] != 0).sum() == (SCORES[:, 2] != 0).sum()
 
 

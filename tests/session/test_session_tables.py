@@ -50,6 +50,26 @@ def test_questions_have_an_item_and_no_cell_is_asked_for_twice(tmp_path):
         assert one.pending[0] == (1, 0, None)  # as a tuple what it has always been
 
 
+def test_intervals_are_as_wide_as_what_is_left_of_the_table_allows(tmp_path):
+    with session(tmp_path) as one:
+        one.tell_all([(arm, measure(arm, item), item) for arm in "abcd" for item in range(30)])
+        shown = one.arms()
+    wide = 0.5 * np.sqrt(2 * np.log(40) / 30 * (1 - 29 / 40))  # Serfling 1974; an interval for all times is wider
+    inside = (shown["low"] > 0) & (shown["high"] < 1)
+    assert inside.any()
+    assert (shown["high"] - shown["low"])[inside].min() > 1.99 * wide
+
+
+def test_a_row_that_is_called_by_a_number_is_found_by_its_name(tmp_path):
+    import pandas as pd
+
+    with session(tmp_path, items=["3", "1", "2"]) as one:
+        one.tell_table(pd.DataFrame({"a": [0.25, 0.5], "b": [0.75, 1.0]}, index=[1.0, 2.0]))
+        assert {(row.arm, row.item, row.value) for row in one.history().itertuples() if row.kind == "told"} == {
+            (0, "1", 0.25), (0, "2", 0.5), (1, "1", 0.75), (1, "2", 1.0)
+        }  # fmt: skip
+
+
 def test_results_in_any_order_lead_to_the_same_state(tmp_path):
     shuffled = random.Random(1)
     with (

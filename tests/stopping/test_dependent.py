@@ -34,6 +34,24 @@ def test_identical_coordinates_are_one_scalar_arm(D: int) -> None:
         )
 
 
+class Sums(be.SetProblem):
+    """Arms whose coordinates sum up to 1: the distance from there is what the sum exceeds it by, over sqrt(D)."""
+
+    name, asks, source, parameters, local = "Sums", "arms of a large sum", "a test", {}, True
+
+    def check(self, task: Any, source: Any = None) -> None:
+        """Arms of any dimensions."""
+
+    def margin(self, means: Any) -> Any:
+        return (np.sum(means, axis=-1) - 1) / np.shape(means)[-1] ** 0.5
+
+
+def test_dependent_coordinates_of_a_problem_of_ones_own_have_a_wider_scale() -> None:
+    seen = [50], [[0.7, 0.8, 0.1]], [True]
+    wide = level(Sums(), *seen, sigma=0.5)
+    assert wide == Sums().certified_level(*seen, sigma=0.5 * 3**0.5) > 100 * Sums().certified_level(*seen, sigma=0.5)
+
+
 def test_by_hand() -> None:
     """A unit square and one arm at its middle, 100 pulls, sigma 1/2: each face is .5 away, at the scale 1/2 |e|_1."""
     square = be.Feasible([[1, 0], [-1, 0], [0, 1], [0, -1]], [1, 0, 1, 0])
