@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import gymnasium as gym
-import numpy as np
 from gymnasium.vector.utils import concatenate, create_empty_array
 from gymnasium.wrappers import AddRenderObservation, NormalizeObservation
 
@@ -101,14 +100,3 @@ class Behind:
             rows = ({k: x[e].copy() for k, x in seen.items()} if named else seen[e].copy() for e in range(count))
             seen = concatenate(space, [layer.observation(row) for row in rows], create_empty_array(space, count))
         return seen
-
-    @property
-    def told(self) -> str:
-        """The wrappers, and what they depend on."""
-        found = []
-        for layer in self.layers:
-            rms, code = getattr(layer, "obs_rms", {}), getattr(getattr(layer, "func", None), "__code__", None)
-            each = rms.values() if isinstance(rms, dict) else [rms]
-            numbers = [np.concatenate([np.ravel(one.mean), np.ravel(one.var)]).tolist() for one in each]
-            found.append((type(layer).__qualname__, numbers, code and (code.co_code, code.co_consts)))
-        return repr(found)

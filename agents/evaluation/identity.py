@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import json
+import pickle
 import platform
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -62,7 +63,8 @@ def described(agent: Any) -> str:
     if not kind.__module__.startswith("agents."):
         parts.append(f"source {_digest(_source(kind).encode())}")
     if isinstance(agent, Behind):
-        return f"{described(agent.agent)}, behind {_short(agent.told)}"
+        layers = [(type(layer).__qualname__, getattr(layer, "obs_rms", None)) for layer in agent.layers]
+        return f"{described(agent.agent)}, behind {[name for name, _ in layers]} {_digest(pickle.dumps(layers))}"
     weights = _weights(agent)
     if weights:
         parts.append(f"weights {weights}")

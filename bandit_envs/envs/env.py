@@ -97,8 +97,8 @@ class PureExplorationEnv(Environment, gym.Env[Any, Any]):
         reward: "score", "correct" or "gain", which needs actions="arm", a budget or max_pulls, and, as `ranked` and
             beliefs do, a problem with a look-ahead potential. actions: "arm" or "full".
         observation: "statistics", "features", "belief" or "history", which needs a budget or max_pulls.
-        shuffle_arms: give the arms in a random order in every episode; None: as the instance has it, which does so
-            where the order of its arms shows which are best, else not.
+        shuffle_arms: give the arms in a random order in every episode; None: as the instance has it; else, where arms
+            are compared with each other and may change places (`Problem.any_order`), unless all are drawn alike.
         pull: what a pull samples: an "arm", or one "coordinate" of a D-dimensional arm; then the actions are
             arm * D + coordinate, K * D stops, `pulls` has shape (K, D), and a sample is a number.
         stop: whether there is an action that stops; without it, arms alone are actions, and a budget is needed.

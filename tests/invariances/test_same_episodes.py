@@ -1,0 +1,63 @@
+"""One by one, side by side, by Stable-Baselines3 and by `evaluate`: the same episodes, decisions and scores."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+import agents
+from agents.learned import make_vec_env
+
+N = 5
+MEANS: Any = {"distribution": "bernoulli", "mean": [0.8, 0.5, 0.5, 0.45]}  # with ties, and in a random order
+RULES: dict[str, dict[str, Any]] = {
+    "Threshold": {"threshold": 0.6},
+    "AllGood": {"epsilon": 0.2},
+    "TopK": {"k": 2},
+    "BestArm": {},
+    "Feasible": {"A": [[-1.0]], "b": [-0.6]},
+}
+
+
+def single(agent: str, env: Any, first: int = 0) -> list[float]:
+    """Full actions in a single environment, an episode after the other."""
+    scores, policy = [], agents.make(agent, env)
+    for episode in range(first, first + N):
+        (seen, _), state, over = env.reset(seed=0, options={"episode": episode}), None, False
+        while not over:
+            action, state = policy.predict(seen, state)
+            seen, _, terminated, truncated, info = env.step(action)
+            over = terminated or truncated
+        scores.append(info["score"])
+    return scores
+
+
+def by_sb3(agent: str, envs: Any) -> list[float]:
+    """Single pulls, and plug-in answers, in the vector environment of Stable-Baselines3."""
+    envs.seed(0)
+    seen, scores, state, policy = envs.reset(), dict[int, float](), None, agents.make(agent, envs)
+    while len(scores) < N:
+        numbers = envs.episodes
+        action, state = policy.predict(seen, state)
+        seen, _, done, infos = envs.step(action)
+        scores |= {int(numbers[i]): infos[i]["score"] for i in np.flatnonzero(done)}
+    return [scores[e] for e in range(N)]
+
+
+@pytest.mark.parametrize("problem", RULES)
+def test_the_same_scores_everywhere(problem: str) -> None:
+    """SB3 only where the answer is the plug-in one; the wrong twin plays the next episodes."""
+    kwargs, env_id, differ = {"instance": MEANS, "budget": 21, **RULES[problem]}, f"bandit_envs/{problem}-v0", 0
+    env, envs = gym.make(env_id, actions="full", **kwargs), make_vec_env(env_id, 2, **kwargs)
+    for name in {"uniform", "random", "apt", "lsa", "top-two", "successive-rejects"} & {*agents.names(problem)}:
+        one, two = agents.evaluate(name, env_id, episodes=N, env_kwargs=kwargs, batch=2), single(name, env)
+        assert one.episodes["score"].tolist() == two, name
+        jobs = agents.evaluate(name, env_id, episodes=N, env_kwargs=kwargs, jobs=2)
+        assert jobs.episodes["score"].tolist() == two and jobs.pulls.equals(one.pulls), name
+        if type(agents.make(name, env)).recommend is agents.Agent.recommend:
+            assert by_sb3(name, envs) == two, name
+        differ += single(name, env, 1) != two
+    assert differ >= 2
