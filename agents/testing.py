@@ -41,6 +41,7 @@ RULES: tuple[dict[str, Any], ...] = ({"budget": 60}, {"delta": 0.1, "max_pulls":
 ARMS: Any = ({"sampler": {"arms": 5}}, {"distribution": "bernoulli", "mean": [0.1, 0.3, 0.45, 0.6, 0.9]})
 # Of an agent that is right with probability .9, more than 40 of 200 answers are wrong with probability 7e-6.
 MANY, DELTA, MOST_WRONG = 200, 0.1, 40
+FEW = 20  # episodes at a tenth of delta
 
 
 class Case(NamedTuple):
@@ -413,16 +414,21 @@ def _pull(envs: Any, arm: int) -> dict[str, Any]:
 
 
 def check_errors_within_delta(case: Case) -> None:
-    """An agent that stops by itself: of 200 answers at most 40 are wrong at delta = .1, the others are few."""
+    """An agent that stops by itself: of 200 answers at most 40 are wrong at delta = .1, and .01 costs more pulls."""
     if "delta" not in case.kwargs or "budget" in case.kwargs:
         return
     gaps = {"distribution": "bernoulli", "mean": [0.9, 0.7, 0.3, 0.2, 0.1]}
     easy = case.replaced(instance=gaps, delta=DELTA, max_pulls=20000) or case
     if not getattr(made(easy, easy.envs(1)), "stops", False):
         return
-    rows = evaluate(
-        {"agent": easy.agent}, easy.env_id, episodes=MANY, seed=ROOT, env_kwargs=easy.kwargs, progress=False
-    ).episodes
+    plan: dict[str, Any] = {"seed": ROOT, "progress": False}
+    found, careful = (
+        evaluate({"agent": easy.agent}, easy.env_id, episodes=n, env_kwargs=easy.kwargs | {"delta": delta}, **plan)
+        for n, delta in ((MANY, DELTA), (FEW, DELTA / 10))
+    )
+    rows, pulls = found.episodes, careful.episodes["total_pulls"].mean()
+    if rows["total_pulls"][:FEW].mean() >= pulls and not rows["truncated"].all():
+        raise AssertionError(f"{easy}: its mean of {pulls:g} pulls at delta = {DELTA / 10} is no more than at {DELTA}")
     wrong = int((~rows["correct"] & ~rows["truncated"]).sum())
     if wrong > MOST_WRONG:
         raise AssertionError(f"{easy}: it stops by itself, and {wrong} of {MANY} answers are wrong at delta = {DELTA}")

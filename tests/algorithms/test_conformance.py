@@ -155,6 +155,14 @@ class TooSoon(Sound):
         return np.where(over, self.task.stop, super().choose(observation, state))
 
 
+class OneDelta(TooSoon):
+    """It stops after 300 pulls of each arm, whatever delta is."""
+
+    def choose(self, observation: Any, state: Any) -> Any:
+        over = observation["pulls"].min(axis=1) >= 300
+        return np.where(over, self.task.stop, observation["pulls"].argmin(axis=1))
+
+
 class PlaysOtherwise(Sound):
     """Where `evaluate` plays it, it chooses other arms."""
 
@@ -173,7 +181,7 @@ BROKEN = {
     ThreeArms: "check_two_arms",
     LongBudget: "check_short_budget",
     FirstOnly: "check_relabelled_arms",
-    TooSoon: "check_errors_within_delta",
+    **dict.fromkeys((TooSoon, OneDelta), "check_errors_within_delta"),
     PlaysOtherwise: "check_evaluate",
 }
 
@@ -183,7 +191,7 @@ def test_each_broken_agent_is_found_by_the_check_of_its_fault(kind: Any) -> None
     env = gym.make(
         "bandit_envs/Threshold-v0",
         instance={"sampler": {"arms": 5}},
-        **({"delta": 0.1, "max_pulls": 60} if kind is TooSoon else {"budget": 60}),
+        **({"delta": 0.1, "max_pulls": 60} if issubclass(kind, TooSoon) else {"budget": 60}),
     )
     [check] = [check for check in CHECKS if check.__name__ == BROKEN[kind]]
     with pytest.raises(AssertionError, match=f"{BROKEN[kind]}: .*Threshold"):
