@@ -105,7 +105,7 @@ def from_table(
             random order, the n-th pull of every arm is its score in the n-th row, and what is true is the mean of the
             column. Rows that lack a cell are left out. The table is wide, or long with a column "item".
         support: the lowest and the highest possible value, of arms that are shared; None: see `Shared`.
-        missing: what an empty cell of a shared table counts, in place of leaving its row out.
+        missing: what an empty cell of a shared table counts, in place of leaving its row out. A warning says how many.
 
     Raises:
         ValueError: for a cell that is no finite number, naming row and column; for less than 2 arms, an arm without a
