@@ -244,7 +244,7 @@ class Session:
         last one: where it stops then, its answer rests on all of them.
 
         Args:
-            table, arm, value, index, wide: path of a CSV or Parquet file, or a DataFrame, and its columns: see
+            table, arm, value, index, wide: path of a CSV or Parquet file, or a dataframe, and its columns: see
                 `bandit_envs.measurements`.
             who: has measured them.
             again: record it all the same.

@@ -106,7 +106,7 @@ def from_table(
             column. Rows that lack a cell are left out. The table is wide, or long with a column "item".
         support: the lowest and the highest possible value, of arms that are shared or resampled; None: see `Shared`
             and `Resampled`. It decides how many pulls a certificate takes, as the range of a session does.
-        missing: what an empty cell of a shared table counts, in place of leaving its row out.
+        missing: what an empty cell of a shared table counts, in place of leaving its row out. A warning says how many.
 
     Raises:
         ValueError: for a cell that is no finite number, naming row and column; for less than 2 arms, an arm without a

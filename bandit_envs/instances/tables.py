@@ -1,4 +1,4 @@
-"""Measurements of arms in a table: a CSV or Parquet file, a DataFrame or an array, long or wide.
+"""Measurements of arms in a table: a CSV or Parquet file, a dataframe or an array, long or wide.
 
 A long table has a measurement in each row: a column of names of arms, and a column of values, or several where a
 measurement has several dimensions. A wide table has a column for each arm. Both may have gaps. The heads of the columns
@@ -11,6 +11,7 @@ import csv
 import importlib
 import math
 import re
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +25,7 @@ from ..kernels.checks import flag, install_hint, integer, number
 __all__ = ["Measurement", "Measurements", "measurements", "shared_scores"]
 
 MISSING = ("", "na", "n/a", "nan", "none", "null")  # cells that are empty, whatever their case
+TRUTHS = {"true": 1.0, "false": 0.0}  # as frames of right and wrong are written
 DECIMAL_COMMA = re.compile(r"\s*[-+]?\d*,\d+\s*")
 ARMS, VALUE, ITEM, UNDONE = ("name", "arm"), "value", "item", "undone"  # columns of a long table, as in an export
 
@@ -85,7 +87,7 @@ class _Table(NamedTuple):
         where = f"{self.of}, {self.places[row]}, column {self.columns[column]!r:.80}"
         text = f"{where}: a value is a finite number, or nothing, got {cell!r:.80}"
         try:
-            value = float(cell)
+            value = float(TRUTHS.get(cell.strip().lower(), cell) if isinstance(cell, str) else cell)
         except (TypeError, ValueError):
             if isinstance(cell, str) and DECIMAL_COMMA.fullmatch(cell):
                 raise ValueError(f"{text}; decimals are written with a point") from None
@@ -111,8 +113,9 @@ def measurements(
 
     Args:
         table: path of a CSV file (UTF-8, a first line with the heads of the columns) or of a Parquet file (".parquet",
-            ".pq"); or a pandas DataFrame; or numbers (n, K), a column for each arm, NaN where there is none. Empty
-            cells, "NA", "NaN", "null" and "None" are gaps.
+            ".pq"); or a dataframe of pandas, Polars, Arrow, DuckDB or another package that writes Arrow or pandas; or
+            numbers (n, K), a column for each arm, NaN or masked where there is none. Empty cells, "NA", "NaN", "null"
+            and "None" are gaps, "True" and "False" are 1 and 0. The index of a frame of pandas names its rows.
         arm: of a long table, the column of the arms' names. None: "name" or "arm", where there is a column "value" (or
             columns "value_0", "value_1", ...) too; else the table is wide.
         value: of a long table, the column of the values, or the columns of their dimensions. None: "value", or
@@ -185,11 +188,20 @@ def shared_scores(found: Measurements, missing: float | None = None) -> NDArray[
         if not math.isnan(scores[cell]):
             raise ValueError(f"{found.of}, {one.place}: the arm {one.arm!r} has a score of {one.item!r} already")
         scores[cell] = one.value[0]
+    gaps = np.isnan(scores)
+    shares = [f"{found.arms[k]!r:.80} {gaps[:, k].mean():.1%}" for k in np.argsort(-gaps.mean(axis=0), kind="stable")]
+    most = ", ".join(shares[: min(5, int(gaps.any(axis=0).sum()))]) + (", .." if gaps.any(axis=0).sum() > 5 else "")
     if missing is not None:
         scores = np.nan_to_num(scores, nan=number("missing", missing))
+        if gaps.any():
+            text = f"{found.of}: cells that are empty count as the score {missing:g}: of {most}"
+            warnings.warn(f"{text}. An arm is judged by these too", UserWarning, stacklevel=4)
     full = ~np.isnan(scores).any(axis=1)
     if not full.any():
-        raise ValueError(f"{found.of}: no row has a score of every arm; say what an empty cell counts by missing=")
+        raise ValueError(f"{found.of}: no row has a score of every arm. Empty cells: {most}; leave such columns out")
+    if not full.all():
+        text = f"{found.of}: {full.sum()} of {len(full)} rows have a score of every arm, and are kept"
+        warnings.warn(f"{text}. Empty cells: {most}", UserWarning, stacklevel=4)
     shared: NDArray[np.float64] = scores[full]
     return shared
 
@@ -206,7 +218,7 @@ def _long(table: _Table, arm: int, values: list[int]) -> Measurements:
         if any(map(math.isnan, value)):
             raise ValueError(f"{table.of}, {place}: a measurement has all of its {len(values)} values, or none")
         name = str(row[arm]).strip()
-        if name.lower() in MISSING:
+        if name.lower() in MISSING or name == "<NA>":
             raise ValueError(f"{table.of}, {place}, column {table.columns[arm]!r:.80}: the name of the arm is missing")
         found.append(Measurement(place, name, value, "" if item is None else _label(row[item])))
     return Measurements(table.of, list(dict.fromkeys(one.arm for one in found)), found)
@@ -256,14 +268,15 @@ def _read(table: Any) -> _Table:
                 else f"there is no file {of}"
             )
         return _read_frame(of, _parquet(of)) if of.lower().endswith((".parquet", ".pq")) else _read_csv(of)
-    if hasattr(table, "columns") and hasattr(table, "to_numpy"):
-        return _read_frame("the table", table)
-    numbers = np.asarray(table)
-    if numbers.ndim != 2 or numbers.dtype.kind not in "biuf":
+    if (frame := _frame(table)) is not None:
+        return _read_frame("the table", frame)
+    masked: Any = np.ma.asarray(table)
+    if masked.ndim != 2 or masked.dtype.kind not in "biuf":
         raise TypeError(
-            "a table of measurements is the path of a CSV or Parquet file, a DataFrame, or an array of numbers (n, K), "
-            f"got {table!r:.200}"
+            "a table of measurements is the path of a CSV or Parquet file, a dataframe (pandas, Polars, Arrow, ..), or "
+            f"an array of numbers (n, K), got {type(table).__name__}: {table!r:.200}"
         )
+    numbers = masked.astype(np.float64).filled(math.nan)
     heads = [f"arm {j}" for j in range(numbers.shape[1])]
     return _Table("the table", heads, [f"row {i}" for i in range(len(numbers))], numbers.tolist())
 
@@ -303,6 +316,17 @@ def _parquet(path: str) -> Any:
         return reader.read_parquet(path)
     except ImportError as error:
         raise ImportError(f"a Parquet file of measurements needs pandas and pyarrow: {install_hint()}") from error
+
+
+def _frame(table: Any) -> Any:
+    """A dataframe of any package as one of pandas; None for what is no dataframe."""
+    if hasattr(table, "to_pandas"):  # Arrow, Polars, cuDF, xarray; of pandas' own index none is made
+        table = table.to_pandas()
+    elif hasattr(table, "__arrow_c_stream__") and not hasattr(table, "to_numpy"):
+        table = importlib.import_module("pyarrow").table(table).to_pandas()
+    elif hasattr(table, "__dataframe__") and not hasattr(table, "to_numpy"):
+        table = importlib.import_module("pandas").api.interchange.from_dataframe(table)
+    return table if hasattr(table, "index") and hasattr(table, "columns") else None
 
 
 def _read_frame(of: str, frame: Any) -> _Table:

@@ -176,6 +176,7 @@ def test_means_are_those_of_the_columns_and_ties_are_ties():
     assert math.isclose(arms.variances[0], x[:, 0].var())
 
 
+@pytest.mark.filterwarnings("ignore:.*(rows have a score of every arm|count as the score)")
 def test_rows_that_lack_a_cell_are_left_out_or_counted():
     x = SCORES.copy()
     x[3, 1] = x[7, 0] = np.nan
@@ -204,6 +205,7 @@ def test_long_tables_are_read_by_their_items(tmp_path):
         from_table(long, shared=True)
 
 
+@pytest.mark.filterwarnings("ignore:.*(rows have a score of every arm|count as the score)")
 @pytest.mark.parametrize(
     ("given", "text"),
     [
@@ -241,6 +243,7 @@ def test_the_command_line_takes_a_shared_table(tmp_path, capsys):
     assert "--shared is of the table that --data names" in capsys.readouterr().err
 
 
+@pytest.mark.filterwarnings("ignore:.*(rows have a score of every arm|count as the score)")
 def test_names_of_rows_are_found_and_no_row_vanishes(tmp_path):
     place = tmp_path / "scores.csv"
     for head in ("", "id", "item", "Question"):

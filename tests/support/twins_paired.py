@@ -65,7 +65,8 @@ class Game:
     def lead(self, i: int, j: int) -> tuple[float, int]:
         """The sum of what arm i has more than j, over the rows so far in which both could be scored, and how many."""
         if self.mutant.alone:
-            return self.n * float(self.sums[i] / max(self.shared[i, i], 1) - self.sums[j] / max(self.shared[j, j], 1)), self.n
+            means = self.sums / np.maximum(np.diag(self.shared), 1)
+            return self.n * float(means[i] - means[j]), self.n
         return float(self.leads[i, j]), int(self.shared[i, j])
 
     def ranks(self) -> Any:
@@ -148,7 +149,7 @@ def hopes_of(e: float) -> dict[float, float]:
 def certain(g: Game, pairs: Any, e: float) -> bool:
     """With all rows: whether the first of each pair is at most e worse than the second."""
     leads = [g.lead(i, j) for i, j in pairs]
-    return not np.isnan(g.x).any() or all(n > 0 and S >= -e * n - ROUNDING * g.N for S, n in leads)
+    return not np.isnan(g.x).any() or all(n > 0 and -e * n - ROUNDING * g.N <= S for S, n in leads)
 
 
 def best(x: Any, e: float, delta: float, pulls: Any, mutant: Mutant = HONEST) -> Kept:
