@@ -56,7 +56,7 @@ class State:
         asks: {number of an event that asked: (arm, who)}, those not answered yet, in order.
         lines: {arm, or 0 where there is one line for all: {place: its result, None before it has come}}, in order. The
             place is the number of the event that asked first, or of the result that nobody asked for.
-        places: {number of an event that asked: its place}. signs: {who: when an event of theirs was recorded last}.
+        places: {number of an event that asked: its place}, but for those asked again. signs: {who: their last event}.
         order: of a table, its rows in the order of the session, (N,); rank: the place of each in it, (N,).
         cells: {(arm, row): the result}. row_asked: {number of an event that asked: the row}.
         changed: whether an arm has ever been added or withdrawn, also where that was undone.
@@ -128,9 +128,10 @@ class State:
             place = self.places.get(event.about or 0, event.number)
         if kind == ASKED:
             self.asks[event.number] = arm, event.who
+            self.places.pop(event.about or 0, None)
+            self.places[event.number] = place
             if self.in_order:
                 line[place] = None
-                self.places[event.number] = place
             if self.setup.task.items:
                 self.row_asked[event.number] = int(event.value)
         elif kind == TOLD:

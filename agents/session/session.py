@@ -220,8 +220,7 @@ class Session:
 
         Raises:
             ValueError: for an unknown or withdrawn arm, for what is no number in the support, for a cell of a table
-                that there is not, or that has a result, and for a question that has a result, or that was asked again;
-                nothing is recorded.
+                that there is not, or that has a result, and for a question that was asked again; nothing is recorded.
         """
         self._record([("", arm, value, item)], who)
 
@@ -300,10 +299,9 @@ class Session:
                 row, about = None, getattr(arm, "number", None)
                 try:
                     one, sample = state.arm(getattr(arm, "arm", arm)), sample_of(self.task, value)
-                    about = None if about in state.undone or item is not None else about  # an item says which
-                    if about is not None and (about in taken or state.asks.get(about, (None,))[0] != one):
-                        why = "it has a result, was asked again, or is of another arm"
-                        raise ValueError(f"the question {about} does not wait for this: {why}")
+                    asked = about is not None and about not in state.undone
+                    if asked and (about not in state.places or state.events[about].arm != one):
+                        raise ValueError(f"the question {about} was asked again, or is not about this arm")
                     item = getattr(arm, "item", None) if item is None else item
                     item = state.item(state.row_asked[about]) if item is None and about in state.row_asked else item
                     if item is not None and not self.task.items:
@@ -319,7 +317,10 @@ class Session:
                         sample = sample, row
                 except ValueError as error:
                     raise ValueError(f"{place}{error}") from None
-                about = about or state.ask_answered_by(one, who, taken, row)
+                if about is None or self.task.items:
+                    about = state.ask_answered_by(one, who, taken, row)
+                elif about in taken or about not in state.asks:
+                    about = None  # it has a result, or was undone: nobody asks for another one
                 taken |= set() if about is None else {about}
                 new.append(Event(0, TOLD, one, sample, about, who, text))
             if table is not None and state.remaining is not None and len(new) > state.remaining:
