@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Generic
+from typing import Annotated, Any, Generic, Literal
 
 from tyro.conf import OmitArgPrefixes, Positional, arg, subcommand
 
@@ -20,6 +20,7 @@ from bandit_envs import PROBLEMS
 from ..core.files import write_alone
 from ..evaluation.report import table
 from ..session.page import serve
+from ..session.session import Ask as Asked
 from ..session.setup import FACTS, suggested, task_from_facts
 from .environment import Options, problem_options
 from .options import Command, Count, Number, Switch, Word, from_json, note, refuse_to_overwrite
@@ -90,6 +91,8 @@ class New(Action, Generic[Options]):
     """The part of delta, from 0 to 1, that is kept for arms that are added, or whose rivals are withdrawn, later."""
     independent: Switch = False
     """The numbers of a measurement, where there are several, are known not to depend on each other."""
+    order: Literal["asked", "arrival"] = "asked"
+    """Results count as they were asked for, or as they come: then none may be late because of its value."""
     agent: Annotated[str | None, arg(metavar="NAME", help_behavior_hint="")] = None
     """Which agent decides; left out: one that goes with the problem."""
     parameters: OmitArgPrefixes[Options] = field(default_factory=dict)  # type: ignore[assignment]
@@ -105,7 +108,7 @@ class New(Action, Generic[Options]):
         task, _ = task_from_facts(facts)
         name = self.agent or suggested(task)
         with _noted():
-            session = agents.Session(name, facts, store=self.file, trust=self.trust)
+            session = agents.Session(name, facts, store=self.file, order=self.order, trust=self.trust)
         if session.version:
             raise ValueError(f"{self.file} holds this session already: bandit-envs session show {self.file}")
         print(f"{self.file}: {task.problem} with {task.K} arms, by the agent {name}")
@@ -154,6 +157,8 @@ class Tell(Action):
     """What was measured; several numbers where an arm has several dimensions."""
     item: Annotated[str | None, arg(metavar="ITEM", help_behavior_hint="")] = None
     """Of a table, the row, by its name or number; left out: that of the oldest question about the arm."""
+    question: Count = None
+    """The number of the question in the history; left out: the oldest one about the arm."""
     who: Who = None
     """Who has measured it."""
 
@@ -164,7 +169,8 @@ class Tell(Action):
             wanted = f"a number, with a point for decimals as in 8.5, got {' '.join(self.value)!r:.80}"
             raise ValueError(f"a measurement is {wanted}") from None
         with self.opened() as session:
-            session.tell(self.arm, value[0] if len(value) == 1 else value, self.who, self.item)
+            arm = self.arm if self.question is None else Asked.of(self.question, session.arm(self.arm), None, None)
+            session.tell(arm, value[0] if len(value) == 1 else value, self.who, self.item)
             print_state(session)
 
 

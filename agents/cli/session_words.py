@@ -165,3 +165,7 @@ def print_state(session: Any) -> None:
     over = "; it is over" if session.done else ""
     count = len(session)
     print(f"{count} measurement{'' if count == 1 else 's'}{rest}; answer: {answer(session)}{over}")
+    if waiting := session.waiting:
+        arms = {ask.number: session.names[ask.arm] for ask in session.pending}
+        late = [f"{count} for the event {number} ({arms[number]})" for number, count in waiting.items()]
+        print(f"results that do not count yet, as they wait for those of earlier questions: {_some(late)}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import math
 import threading
 import time
 import warnings
@@ -16,8 +17,8 @@ from bandit_envs.kernels import integer, number
 __all__ = ["measured"]
 
 PATIENCE = 1.0  # seconds that tasks have to end, once all is over
+LOOK = 0.5  # seconds between two looks whether others have told what this run waits for
 FIRST_PAUSE = 0.1  # seconds before a measurement is tried again; twice as many each time
-Cell = tuple[int, int | str | None]
 
 
 def measured(
@@ -27,6 +28,7 @@ def measured(
     retries: int,
     timeout: float | None,
     failed: float | None,
+    take_over: float | None,
     who: str | None,
 ) -> int:
     """See `Session.run`."""
@@ -36,25 +38,37 @@ def measured(
     timeout = None if timeout is None else number("timeout", timeout, 0, above=True)
     if failed is not None and session.task.support is not None:
         failed = number("failed", failed, *session.task.support)
+    lease = math.inf if take_over is None else number("take_over", take_over, 0, above=True)
     names, tabled, recorded = session.names, bool(session.task.items), 0
-    waiting: list[Cell] = [(ask.arm, ask.item) for ask in session.pending if ask.who == who]
-    running: dict[Future[Any], Cell] = {}
-    error: BaseException | None = None
+    waiting: list[Any] = [ask for ask in session.pending if ask.who == who]
+    running: dict[Future[Any], Any] = {}
+    error, idle = None, False  # what has been raised; whether it has waited for others
     with Caller(measure, retries, timeout) as call, ThreadPoolExecutor(workers, "measure") as pool:
         try:
             while True:
                 free = workers - len(running) - len(waiting)
                 if error is None and free > 0:
-                    waiting += [(one.arm, one.item) for one in session.ask(free, who)]
+                    waiting += session.ask(free, who, take_over=lease)
                 now = waiting[: workers - len(running)] if error is None else []
                 waiting = waiting[len(now) :]
-                for arm, item in now:
-                    given = (names[arm], item) if tabled else (names[arm],)
-                    running[pool.submit(call, *given)] = arm, item
+                for one in now:
+                    given = (names[one.arm], one.item) if tabled else (names[one.arm],)
+                    running[pool.submit(call, *given)] = one
                 if not running:
-                    break
-                for done in wait(running, return_when=FIRST_COMPLETED).done:
-                    arm, item = running.pop(done)
+                    text = _awaited(session, who)
+                    if error is not None or take_over is None or session.done or not text:
+                        break
+                    if not idle:
+                        text += f"; they are asked again if there is no sign of life for {lease:g} s"
+                        warnings.warn(text, UserWarning, stacklevel=3)
+                    idle = True
+                    time.sleep(min(LOOK, lease))
+                    continue
+                ended = wait(running, None if take_over is None else lease / 3, FIRST_COMPLETED).done
+                if not ended:  # a sign of life
+                    session.note(f"still measuring {len(running)}", who)
+                for done in ended:
+                    arm, item = (one := running.pop(done)).arm, one.item
                     value, problem = failed, done.exception()
                     if problem is None:
                         value = done.result()
@@ -65,20 +79,29 @@ def measured(
                         )
                         continue
                     try:
-                        session.tell(arm, value, who, item)
+                        session.tell(one, value, who, item)
                         recorded += 1
                     except ValueError as wrong:
-                        error = error or wrong
+                        if any(ask.number == one.number for ask in session.pending):
+                            error = error or wrong
+                        else:  # it came too late
+                            warnings.warn(str(wrong), UserWarning, stacklevel=3)
         except BaseException:  # interrupted: what is being measured is lost, and asked for again
             call.stopped.set()
             pool.shutdown(wait=False, cancel_futures=True)
             raise
     if error is not None:
         raise error
-    if others := [ask.who or "nobody" for ask in session.pending if ask.who != who]:
-        text = "results that others are asked for are awaited"
-        warnings.warn(f"{text}, {len(others)}, of {', '.join(dict.fromkeys(others)):.200}", UserWarning, stacklevel=3)
+    if text := _awaited(session, who):
+        warnings.warn(text, UserWarning, stacklevel=3)
     return recorded
+
+
+def _awaited(session: Any, who: str | None) -> str:
+    """Whose results are awaited, in words; "" where none are but one's own."""
+    names = [ask.who or "nobody" for ask in session.pending if ask.who != who]
+    of = ", ".join(dict.fromkeys(names))
+    return f"results that others are asked for are awaited, {len(names)}, of {of:.200}" if names else ""
 
 
 class Exit(NamedTuple):

@@ -1,18 +1,25 @@
 """`State`, the sum of a session's events: the arms, the questions and results, and the state of the agent.
 
 A `State` is a function of the events in order, without those that were undone: `fold`.
+
+Results count in the order in which they were asked for. One that comes sooner than that of an earlier question waits in
+line for it; in problems in which an arm counts by itself, only for earlier questions about its own arm. A result that
+nobody asked for has its place where it is recorded. So no result counts, or counts sooner, because of its value: the
+page on the theory of certificates has the proof. The rows of a table have an order of their own, see `run`.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
+from datetime import UTC, datetime
 from itertools import groupby
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bandit_envs import Task
+from bandit_envs import PROBLEMS, Task
 from bandit_envs.envs import boundary_of
 from bandit_envs.kernels import integer, number, orders, root_key
 
@@ -25,12 +32,13 @@ from .setup import Setup
 __all__ = ["FEWEST_ARMS", "State", "fold", "sample_of"]
 
 AHEAD = 32  # rows of a table that an arm is asked for beyond the first that lacks a result, and one for each question
+EACH = 8  # results that may wait in line for each question without a result, and AHEAD more, before none is asked for
 FEW_ROWS = 8  # of a table, that all arms have: with fewer the answer of now rests on all cells
 FEWEST_ARMS = 2
 MOST_DIGITS = 9  # of the number of an arm
 KINDS = (ASKED, TOLD, UNDONE, ADDED, WITHDRAWN, NOTE)
 # The kinds of events that a result answers, and that can be undone.
-REFERS = {TOLD: (ASKED,), UNDONE: (ASKED, TOLD, WITHDRAWN)}
+REFERS = {ASKED: (ASKED,), TOLD: (ASKED,), UNDONE: (ASKED, TOLD, WITHDRAWN)}
 
 
 class State:
@@ -46,6 +54,9 @@ class State:
         active: (K,) the numbers of those that are. place: {number: its place among those}.
         statistics: of all arms. results: what they rest on, in order.
         asks: {number of an event that asked: (arm, who)}, those not answered yet, in order.
+        lines: {arm, or 0 where there is one line for all: {place: its result, None before it has come}}, in order. The
+            place is the number of the event that asked first, or of the result that nobody asked for.
+        places: {number of an event that asked: its place}, but for those asked again. signs: {who: their last event}.
         order: of a table, its rows in the order of the session, (N,); rank: the place of each in it, (N,).
         cells: {(arm, row): the result}. row_asked: {number of an event that asked: the row}.
         changed: whether an arm has ever been added or withdrawn, also where that was undone.
@@ -60,6 +71,11 @@ class State:
         self.statistics = Statistics.of(setup.task, len(self.names))
         self.results: list[Result] = []
         self.asks: dict[int, tuple[int, str | None]] = {}
+        self.lines: defaultdict[int, dict[int, Event | None]] = defaultdict(dict)
+        self.places: dict[int, int] = {}
+        self.signs: dict[str | None, datetime] = {}
+        self.in_order = setup.order == "asked" and not setup.task.items
+        self.apart = PROBLEMS.find(setup.task.problem).local  # a line for each arm
         self.upto, self.changed = 0, False
         self.cells: dict[tuple[int, int], float] = {}
         self.row_asked: dict[int, int] = {}
@@ -77,7 +93,7 @@ class State:
         The agent decides after each result, and after all results of a table at once.
         """
         undone = undone_by(events)
-        if any(one in self.events and one not in self.asks for one in undone):
+        if not undone.isdisjoint(self.events):
             return fold(self.setup, [*self.events.values(), *events])
         self.undone |= undone
         self._take_in(events)
@@ -85,17 +101,20 @@ class State:
 
     def _take_in(self, events: Iterable[Event]) -> None:
         for _, together in groupby(events, key=_table):
-            results: list[Result] = []
+            due: list[Event] = []
             for event in together:
                 if what := self._damage(event):
                     raise ValueError(f"the store is damaged: its event {event.number} ({event.kind!r:.40}) {what}")
                 self.upto, self.events[event.number] = event.number, event
-                self._count(event, results)
-            if results:
-                self.run.tell(results)
+                if event.at is not None:
+                    self.signs[event.who] = event.at
+                self._count(event, due)
+            for _, block in groupby(due, key=_table):
+                if results := [result for one in block if (result := self._counted(one)) is not None]:
+                    self.run.tell(results)
 
-    def _count(self, event: Event, results: list[Result]) -> None:
-        """Take in an event, but for what it means to the agent: results of arms that are there are added to a list."""
+    def _count(self, event: Event, due: list[Event]) -> None:
+        """Take in an event, but for what results mean: those that count from now on are added to a list."""
         kind, arm = event.kind, int(event.arm or 0)
         if kind in (ADDED, WITHDRAWN) and not self.changed:  # whether or not it was undone later
             self.changed = True
@@ -103,21 +122,22 @@ class State:
                 self._begin()
         if event.number in self.undone:
             return
+        line = self.lines[arm if self.apart else 0]
+        if kind in (ASKED, TOLD):
+            self.asks.pop(event.about or 0, None)
+            place = self.places.get(event.about or 0, event.number)
         if kind == ASKED:
             self.asks[event.number] = arm, event.who
+            self.places.pop(event.about or 0, None)
+            self.places[event.number] = place
+            if self.in_order:
+                line[place] = None
             if self.setup.task.items:
                 self.row_asked[event.number] = int(event.value)
         elif kind == TOLD:
-            sample = np.atleast_1d(np.asarray(event.value, np.float64))
-            self.results.append((arm, sample))
-            self.asks.pop(event.about or 0, None)
-            if self.setup.task.items:
-                row = int(sample[1])
-                self.cells[arm, row] = float(sample[0])
-                sample = np.array([sample[0], self.rank[row]])
-            self.statistics.add(arm, sample[: self.setup.task.D])
-            if arm in self.place:
-                results.append((self.place[arm], sample))
+            line[place] = event
+            if self.setup.task.items:  # no cell has two results
+                self.cells[arm, int(event.value[1])] = float(event.value[0])
         elif kind == ADDED:
             self.number[str(event.text)] = len(self.names)
             self.names.append(str(event.text))
@@ -126,9 +146,22 @@ class State:
         elif kind == WITHDRAWN:
             self.withdrawn.add(arm)
             self.asks = {number: ask for number, ask in self.asks.items() if ask[0] != arm}
+            for place in [place for place in line if self.events[place].arm == arm]:
+                if (result := line.pop(place)) is not None:  # it counts in the budget alone
+                    self._counted(result)
             self._begin()
-        elif kind == UNDONE:
-            self.asks.pop(event.about or 0, None)
+        while line and (first := line[next(iter(line))]) is not None:
+            del line[next(iter(line))]
+            due.append(first)
+
+    def _counted(self, event: Event) -> Result | None:
+        """Let a result count; what it means to the agent, None where the arm is no longer there."""
+        arm, sample = int(event.arm or 0), np.atleast_1d(np.asarray(event.value, np.float64))
+        self.results.append((arm, sample))
+        if self.setup.task.items:
+            sample = np.array([sample[0], self.rank[int(sample[1])]])
+        self.statistics.add(arm, sample[: self.setup.task.D])
+        return (self.place[arm], sample) if arm in self.place else None
 
     def _damage(self, event: Event) -> str:
         """What is wrong with an event that comes next, "" if nothing is."""
@@ -141,6 +174,8 @@ class State:
                 return f"refers to the event {event.about!r:.40}, which there is not before it"
             if kind in REFERS and (about.kind not in REFERS[kind] or about.arm != arm):
                 return f"refers to the event {about.number}, which is {about.kind!r:.40} of the arm {about.arm}"
+            if kind in (ASKED, TOLD) and about.number not in self.asks and event.number not in self.undone:
+                return f"answers the question {about.number}, which does not wait for a result"
         if kind == ADDED:
             known = arm != len(self.names) or not event.text or event.text in self.number
             return "adds no new arm" if known else ""
@@ -160,7 +195,7 @@ class State:
             row = event.value[1] if is_result else event.value
             if isinstance(row, bool) or not isinstance(row, (int, float)) or not 0 <= row < N or row != int(row):
                 return f"is of the row {row!r:.40}, and there are {N}"
-            waits = not is_result and self.ask_answered_by(arm, None, row=int(row)) is not None
+            waits = not is_result and event.about is None and self.ask_answered_by(arm, None, row=int(row)) is not None
             if event.number not in self.undone and (waits or (arm, int(row)) in self.cells):
                 return f"is of a cell that has a result or a question, the arm {arm} in the row {row:g}"
             if event.about is not None and self.row_asked.get(event.about, row) != row:
@@ -170,8 +205,6 @@ class State:
                 sample_of(self.setup.task, event.value[0] if N else event.value)
             except ValueError as error:
                 return f"has the value {event.value!r:.80}: {error}"
-            if event.about is not None and event.about not in self.asks and event.number not in self.undone:
-                return f"answers the question {event.about}, which does not wait for a result"
         return ""
 
     def _begin(self) -> None:
@@ -202,7 +235,26 @@ class State:
         """Measurements that the budget, or `max_pulls`, leaves; None without one."""
         task = self.setup.task
         limits = [limit for limit in (task.budget, task.max_pulls) if limit is not None]
-        return max(min(limits) - len(self.results), 0) if limits else None
+        return max(min(limits) - len(self.results) - len(self.late), 0) if limits else None
+
+    @property
+    def late(self) -> list[Event]:
+        """The results that wait in line, those of one line after those of another."""
+        return [event for line in self.lines.values() for event in line.values() if event is not None]
+
+    @property
+    def waiting(self) -> dict[int, int]:
+        """How many results wait for a question, the first of its line: {number of the event that asked: how many}."""
+        now = {self.places.get(number): number for number in self.asks}
+        found = [(next(iter(line)), sum(map(bool, line.values()))) for line in self.lines.values() if line]
+        return {now[place]: count for place, count in found if count}
+
+    def orphans(self, who: str | None, seconds: float) -> list[tuple[int, int, int | None]]:
+        """The questions of others who have given no sign for so long: their numbers, arms, and rows of a table."""
+        since = datetime.now(UTC).timestamp() - seconds
+        asks = () if self.run.over else self.asks.items()
+        silent = {one for one, at in self.signs.items() if one != who and at.timestamp() < since}
+        return [(number, arm, self.row_asked.get(number)) for number, (arm, one) in asks if one in silent]
 
     def cells_wanted(self, count: int) -> list[tuple[int, int | None]]:
         """The arms to ask for next, each with its row of a table: the next without a result or question; else None.
@@ -225,10 +277,10 @@ class State:
     def wanted(self, count: int) -> list[int]:
         """The arms to ask for next; fewer than `count` where there is nothing more to ask for now."""
         left = count if self.remaining is None else min(count, self.remaining - len(self.asks))
-        found: list[int] = []
-        if left <= 0 or self.run.over:
+        found, late = list[int](), [int(event.arm or 0) for event in self.late]
+        if left <= 0 or self.run.over or len(late) > AHEAD + EACH * len(self.asks):
             return found
-        run = self.run.imagined(self.place[arm] for arm, _ in self.asks.values())
+        run = self.run.imagined(self.place[arm] for arm in [arm for arm, _ in self.asks.values()] + late)
         while len(found) < left and not run.over:
             found.append(int(self.active[run.arm]))
             if len(found) < left:

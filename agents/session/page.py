@@ -26,7 +26,7 @@ import numpy as np
 from bandit_envs.kernels import integer
 
 from ..core.optional import require
-from .session import Session
+from .session import Ask, Session
 
 __all__ = ["LOCAL_HOSTS", "application", "news", "serve", "state"]
 
@@ -89,6 +89,7 @@ def state(session: Session, find: str = "") -> dict[str, Any]:
         "support": None if task.distribution == "gaussian" else task.support,
         "next": None if ahead is None else {"arm": ahead, "name": str(columns["name"][ahead])},
         "pending": [{**ask, "name": str(columns["name"][ask["arm"]])} for ask in pending],
+        "waiting": session.waiting,
         "boundary": boundary,
         "least": None if least is None else {"name": str(columns["name"][least]), "errors": float(unsure[least])},
         "answer": answer[:MOST_NAMES],
@@ -202,7 +203,12 @@ def application(session: Session, token: str | None = None) -> Any:
             for arm in session.ask(integer("n", asked.get("n", 1), 1, 1000), asked.get("who"))
         ],
         "tell": lambda asked: session.tell(
-            asked.get("arm", ""), asked.get("value"), asked.get("who"), asked.get("item")
+            asked.get("arm", "")
+            if "question" not in asked
+            else Ask.of(asked["question"], asked.get("arm", 0), None, None),
+            asked.get("value"),
+            asked.get("who"),
+            asked.get("item"),
         ),
         "undo": lambda asked: session.undo(asked.get("event")),
         "note": lambda asked: session.note(asked.get("text", ""), asked.get("who")),

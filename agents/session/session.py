@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
@@ -13,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bandit_envs import Task, measurements
-from bandit_envs.kernels import flag, integer
+from bandit_envs.kernels import flag, integer, number
 
 from . import tables
 from .calling import measured
@@ -49,13 +51,14 @@ class Ask(_Ask):
 
 
 class Question(int):
-    """What to measure next: the number of the arm, which it is, also as `arm`; of a table, `item`, the row."""
+    """What to measure next: its arm, also as `arm`; of a table, `item`, the row; `number` of the event that asked."""
 
     item: int | str | None
+    number: int | None
 
-    def __new__(cls, arm: int, item: int | str | None = None) -> Self:
+    def __new__(cls, arm: int, item: int | str | None = None, number: int | None = None) -> Self:
         made = super().__new__(cls, arm)
-        made.item = item
+        made.item, made.number = item, number
         return made
 
     @property
@@ -84,6 +87,9 @@ class Session:
         store: path of a file for SQLite, or another address of SQLAlchemy, as "postgresql+psycopg://user@host/name".
         names: of the arms, where the facts do not name them; None: their numbers.
         public_seed: from which agents draw at random; None: a fresh one.
+        order: in which results count. "asked": as they were asked for, so that one that comes sooner than that of an
+            earlier question waits for it; "arrival": as they come, where nothing that is promised holds if results are
+            late because of their values. None: "asked", or that of the session in the store.
         trust: import the modules of an agent "module:Class" or of such a problem that the store names, or load the
             saved model that it names: their makers may run any code.
 
@@ -104,6 +110,7 @@ class Session:
         store: str | Path,
         names: Sequence[str] | None = None,
         public_seed: int | None = None,
+        order: str | None = None,
         trust: bool = False,
     ) -> None:
         self._log, self._lock = Log(store, must_exist=task is None), threading.RLock()
@@ -111,7 +118,7 @@ class Session:
         if task is not None:
             if agent is None:
                 raise ValueError("a session needs an agent, see agents.names()")
-            new = Setup.of(agent, task, names, public_seed, trust)
+            new = replace(Setup.of(agent, task, names, public_seed, trust), order="asked" if order is None else order)
         if facts is None:
             if new is None:
                 raise FileNotFoundError(f"there is no session in {store}: name the agent and the task of a new one")
@@ -124,7 +131,7 @@ class Session:
         else:
             self._setup = Setup.from_facts(facts or {}, agent, trust)
             if new is not None:
-                self._setup.refuse_other(new, names is not None, public_seed is not None)
+                self._setup.refuse_other(new, {"names": names, "public_seed": public_seed, "order": order})
         self._state = self._folded()
         self._warned = False  # that `sigma` is refuted
 
@@ -175,7 +182,7 @@ class Session:
 
     # --- the experiment -----------------------------------------------------------------------------------------------
 
-    def ask(self, n: int = 1, who: str | None = None) -> list[Question]:
+    def ask(self, n: int = 1, who: str | None = None, *, take_over: float = math.inf) -> list[Question]:
         """The arms to measure next, by number; an arm may be there several times.
 
         Of the columns of a table, each question has the `item` on which the arm is to be measured, and no cell is asked
@@ -187,24 +194,33 @@ class Session:
         Args:
             n: how many measurements.
             who: asks, for the history, and so that results find their questions.
+            take_over: seconds. Open questions of others of whom the history has no event for so long are asked again
+                first, with their places in the order; what those others tell of them later is refused.
         """
         n, who = integer("n", n, 1, 10**6), _person(who)
-        added = self._append(lambda state: [Event(0, ASKED, arm, row, who=who) for arm, row in state.cells_wanted(n)])
-        state, tabled = self._state, self.task.items
-        return [Question(int(one.arm or 0), state.item(int(one.value)) if tabled else None) for one in added]
+        lease = take_over if take_over == math.inf else number("take_over", take_over, 0, above=True)
 
-    def tell(self, arm: int | str, value: Any, who: str | None = None, item: int | str | None = None) -> None:
-        """Record a result: it answers the oldest question about this arm, if any waits.
+        def asked(state: State) -> list[Event]:
+            old = state.orphans(who, lease)[:n]
+            new = [(None, arm, row) for arm, row in state.cells_wanted(n - len(old))]
+            return [Event(0, ASKED, arm, row, about, who) for about, arm, row in [*old, *new]]
+
+        added, state, tabled = self._append(asked), self._state, self.task.items
+        return [Question(one.arm or 0, state.item(int(one.value)) if tabled else None, one.number) for one in added]
+
+    def tell(self, arm: Any, value: Any, who: str | None = None, item: int | str | None = None) -> None:
+        """Record a result: it answers the question that is handed over, else the oldest about this arm, if any waits.
 
         Args:
-            arm: its number or its name.
+            arm: its number or name, or a question that `ask` has returned or `pending` holds. Only with the questions
+                is the order of asking kept where one person has several open ones about one arm.
             value: what was measured: a number, or as many numbers as an arm has dimensions.
             who: has measured it, for the history.
             item: of a table, the row, by its name or number, asked for or not; None: that of the oldest question.
 
         Raises:
-            ValueError: for an unknown or withdrawn arm, for what is no number in the support, and for a cell of a table
-                that there is not, or that has a result; nothing is recorded.
+            ValueError: for an unknown or withdrawn arm, for what is no number in the support, for a cell of a table
+                that there is not, or that has a result, and for a question that was asked again; nothing is recorded.
         """
         self._record([("", arm, value, item)], who)
 
@@ -280,9 +296,14 @@ class Session:
         def events(state: State) -> list[Event]:
             new, taken, cells = list[Event](), set[int](), dict(state.cells) if self.task.items else {}
             for place, arm, value, item in rows:
-                row = None
+                row, about = None, getattr(arm, "number", None)
                 try:
-                    one, sample = state.arm(arm), sample_of(self.task, value)
+                    one, sample = state.arm(getattr(arm, "arm", arm)), sample_of(self.task, value)
+                    asked = about is not None and about not in state.undone
+                    if asked and (about not in state.places or state.events[about].arm != one):
+                        raise ValueError(f"the question {about} was asked again, or is not about this arm")
+                    item = getattr(arm, "item", None) if item is None else item
+                    item = state.item(state.row_asked[about]) if item is None and about in state.row_asked else item
                     if item is not None and not self.task.items:
                         raise ValueError(f"there are no items in this session, got item={item!r:.200}")
                     if self.task.items:
@@ -296,7 +317,10 @@ class Session:
                         sample = sample, row
                 except ValueError as error:
                     raise ValueError(f"{place}{error}") from None
-                about = state.ask_answered_by(one, who, taken, row)
+                if about is None or self.task.items:
+                    about = state.ask_answered_by(one, who, taken, row)
+                elif about in taken or about not in state.asks:
+                    about = None  # it has a result, or was undone: nobody asks for another one
                 taken |= set() if about is None else {about}
                 new.append(Event(0, TOLD, one, sample, about, who, text))
             if table is not None and state.remaining is not None and len(new) > state.remaining:
@@ -397,6 +421,12 @@ class Session:
                 for number, (arm, who) in state.asks.items()
             ]
 
+    @property
+    def waiting(self) -> dict[int, int]:
+        """Results that have come, and do not count before that of an earlier question: {its number: how many wait}."""
+        with self._now() as state:
+            return state.waiting
+
     def next(self) -> int | None:
         """The arm that would be asked for next, without asking; None where there is none."""
         with self._now() as state:
@@ -492,6 +522,7 @@ class Session:
         retries: int = 5,
         timeout: float | None = None,
         failed: float | None = None,
+        take_over: float | None = 600,
         who: str | None = None,
     ) -> int:
         """Measure by a function until the session is `done`, several at a time, and record each result as it comes.
@@ -507,7 +538,10 @@ class Session:
             timeout: seconds that one try may take; None: any. A thread that takes longer is left alone.
             failed: what a measurement counts that has failed every time; None: the error is raised, once what else is
                 being measured has been recorded; its question waits.
-            who: asks and tells. Runs at the same time need different names. Questions of others are left to them.
+            take_over: seconds after which questions of others are asked again, where the history has no event of theirs
+                for so long, as they count as dead. While this one measures it writes a remark into the history three
+                times in so many seconds. None: questions of others are left to them, and not waited for.
+            who: asks and tells. Runs at the same time need different names.
 
         Returns:
             How many results were recorded.
@@ -516,7 +550,7 @@ class Session:
             ValueError: for bad arguments, and for a value that is no measurement.
             Exception: what `measure` has raised, with a note of the arm and the item.
         """
-        return measured(self, measure, workers, retries, timeout, failed, who)
+        return measured(self, measure, workers, retries, timeout, failed, take_over, who)
 
     # --- the history --------------------------------------------------------------------------------------------------
 
@@ -546,7 +580,7 @@ class Session:
                 _refuse_after_the_end(state)
             if number not in state.undone and (found.kind in (TOLD, WITHDRAWN) or number in state.asks):
                 return [_undoing(found)]
-            why = "its result has come: undo that" if found.kind == ASKED else f"it is {found.kind!r}"
+            why = "its result has come, or it was asked again" if found.kind == ASKED else f"it is {found.kind!r}"
             why = "it has been undone already" if number in state.undone else why
             raise ValueError(f"the event {number} cannot be undone: {why}")
 
@@ -616,7 +650,7 @@ class Session:
     def __len__(self) -> int:
         """How many results there are."""
         with self._now() as state:
-            return len(state.results)
+            return len(state.results) + len(state.late)
 
     def __bool__(self) -> bool:
         return True

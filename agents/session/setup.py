@@ -25,7 +25,7 @@ from ..registry import Recipe, recipe_of
 
 __all__ = ["FACTS", "Setup", "checked_name", "suggested", "task_from_facts"]
 
-FORMAT = 1
+FORMATS = {"arrival": 1, "asked": 2}  # of the orders in which results count: earlier versions know the first alone
 UNFIT = object()  # in place of the JSON form of what has none
 RULES = ("budget", "delta", "max_pulls")
 FACTS = ("problem", "arms", "items", "range", "sigma", "binary", "dimensions", "independent", "reserve", *RULES)
@@ -139,6 +139,7 @@ class Setup:
         make: makes the agent for a task, and the task as the agent takes it.
         reserve: the part of delta that is kept for arms that are added, or compared, later, in [0, 1); see `promise`.
         items: names of the rows that all arms share; None where there are none, or numbers alone.
+        order: in which results count: "asked", as they were asked for, or "arrival", as they come.
     """
 
     task: Task
@@ -149,6 +150,11 @@ class Setup:
     make: Callable[[Task], tuple[Any, Task]]
     reserve: float = 0.0
     items: list[str] | None = None
+    order: str = "asked"
+
+    def __post_init__(self) -> None:
+        if self.order not in [*FORMATS]:
+            raise ValueError(f"order must be 'asked' or 'arrival', got {self.order!r:.200}")
 
     @classmethod
     def of(
@@ -186,8 +192,10 @@ class Setup:
             ValueError: for facts that are damaged or of another version, where the agent is missing, and without the
                 trust needed.
         """
-        if facts.get("format") != FORMAT:
-            raise ValueError(f"this session is of the format {facts.get('format')!r:.80}, this version reads {FORMAT}")
+        order = facts.get("order", "arrival")  # stores of before have none
+        if FORMATS.get(str(order)) != facts.get("format"):
+            text = f"the format {facts.get('format')!r:.80} with the order {order!r:.80}"
+            raise ValueError(f"this session is of {text}, this version reads {FORMATS}")
         for name, kinds in KINDS.items():
             if name not in facts:
                 raise ValueError(f"the store is damaged: the fact {name!r} is missing, it has {', '.join(facts)}")
@@ -217,29 +225,29 @@ class Setup:
             )
         names, seed = checked_names(facts["names"], task.K), integer("public_seed", facts["public_seed"], 0, 2**63 - 1)
         reserve = number("reserve", facts.get("reserve", 0.0), 0, 1, below=True)
-        return cls(task, names, seed, facts["agent"], parameters, maker, reserve, items)
+        return cls(task, names, seed, facts["agent"], parameters, maker, reserve, items, order)
 
     def facts(self) -> dict[str, Any]:
         """What a store keeps."""
         return {
-            "format": FORMAT,
+            "format": FORMATS[self.order],
             "agent": self.agent,
             "parameters": self.parameters,
             "task": self.task.to_json(),
             "names": self.names,
             "public_seed": self.public_seed,
+            **({"order": self.order} if self.order != "arrival" else {}),
             **({"reserve": self.reserve} if self.reserve else {}),
             **({"items": self.items} if self.items else {}),
         }
 
-    def refuse_other(self, new: Setup, names: bool, seed: bool) -> None:
+    def refuse_other(self, new: Setup, given: Mapping[str, Any]) -> None:
         """Refuse to go on with a session of another agent or task.
 
         Args:
-            new: the setup that is described.
-            names, seed: whether the names of the arms, and the public seed, are described too.
+            new: the setup that is described. given: facts that count only if they are described too, else None.
         """
-        left = {"names": names, "public_seed": seed}
+        left = {"format": False} | {name: value is not None for name, value in given.items()}
         there, wanted = (respelled({**one.facts(), "task": json.loads(one.task.to_json())}) for one in (self, new))
         keys = [name for name in dict.fromkeys([*there, *wanted]) if left.get(name, True)]
         diff = [said for name in keys for said in _differing(name, there.get(name), wanted.get(name))]

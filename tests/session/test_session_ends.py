@@ -40,11 +40,14 @@ def facts_of(problem: str, delta: float | None) -> dict[str, Any]:
     return {"problem": problem, "arms": 4, "binary": True, **threshold, **rules, **ends}
 
 
-def session_of(name: str, problem: str, store: Any, with_delta: bool, reserve: float = 0.0) -> Any:
+def session_of(
+    name: str, problem: str, store: Any, with_delta: bool, reserve: float = 0.0, order: str = "asked"
+) -> Any:
     """A session of the agent, with a delta or a budget, whichever it takes; None where it needs the truth."""
     for delta in (0.3, None) if with_delta else (None, 0.3):
         try:
-            return agents.Session(name, facts_of(problem, delta) | {"reserve": reserve}, store=store, public_seed=7)
+            facts = facts_of(problem, delta) | {"reserve": reserve}
+            return agents.Session(name, facts, store=store, public_seed=7, order=order)
         except ValueError as error:
             if "known only for a fixed instance" in str(error):
                 return None
@@ -100,7 +103,8 @@ def check(session: Any) -> None:
     given_back = asks_of(events)
     kept = [one for one in events if one.kind != ASKED and not (one.kind == UNDONE and one.about in given_back)]
     alone = fold(session._setup, [one._replace(about=None) if one.kind == TOLD else one for one in kept])
-    for other in (alone, session._folded()):
+    others = [session._folded()] + [alone] * (session._setup.order == "arrival")  # else they come in another order
+    for other in others:
         assert other.run.over == state.run.over
         assert other.answer().tolist() == state.answer().tolist()
         assert other.run.seen.total.tolist() == state.run.seen.total.tolist()
@@ -116,7 +120,8 @@ def asks_of(events: list[Event]) -> set[int]:
 
 def play(name: str, problem: str, moves: list[str], seed: int, place: Path | None, with_delta: bool) -> None:
     generator = np.random.default_rng(seed)
-    session = session_of(name, problem, place or "sqlite://", with_delta, float(generator.choice([0.0, 0.3])))
+    reserve, order = float(generator.choice([0.0, 0.3])), str(generator.choice(["asked", "arrival"]))
+    session = session_of(name, problem, place or "sqlite://", with_delta, reserve, order)
     if session is None:
         return
     for turn, kind in enumerate(moves):

@@ -28,7 +28,7 @@ OLD = Path(__file__).parent / "old_sessions"
 def drinks(folder: Path) -> Any:
     """Events of all kinds: a table, a question given back, arms that come and go, a withdrawal undone, remarks."""
     facts = {"problem": "Threshold", "threshold": 0.5, "arms": ["tea", "coffee", "milk"], "range": (0, 1), "budget": 30}
-    session = agents.Session("lsa", facts, store=folder / "drinks.db", public_seed=5)
+    session = agents.Session("lsa", facts, store=folder / "drinks.db", public_seed=5, order="arrival")
     for arm in session.ask(2, who="ann"):
         session.tell(arm, 0.25 + 0.5 * arm, who="ann")
     session.tell("milk", 1)
@@ -53,7 +53,7 @@ def drinks(folder: Path) -> Any:
 def pairs(folder: Path) -> Any:
     """Measurements of two numbers each."""
     facts = {"problem": "Feasible", "A": [[1, 1]], "b": [1.0], "arms": 2, "sigma": 1.0, "delta": 0.1}
-    session = agents.Session("uniform", facts, store=folder / "pairs.db", public_seed=5)
+    session = agents.Session("uniform", facts, store=folder / "pairs.db", public_seed=5, order="arrival")
     for _ in range(3):
         for arm in session.ask(2):
             session.tell(arm, (0.2 + arm, 0.1))

@@ -107,7 +107,7 @@ def test_a_question_that_is_never_answered_holds_up_its_arm_but_is_not_asked_aro
     with session(tmp_path) as one:
         lost = one.ask(1, "somebody")[0]
         with pytest.warns(UserWarning, match="others are asked for are awaited, 1, of somebody"):
-            count = one.run(measure, 2)
+            count = one.run(measure, 2, take_over=None)
         assert not one.done
         assert [(ask.arm, ask.item) for ask in one.pending] == [(lost.arm, lost.item)]
         assert count < 4 * 36  # 32 rows ahead, and one for each question that waits
