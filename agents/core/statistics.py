@@ -73,8 +73,9 @@ def checked(name: str, task: Task, observation: Any) -> Observation:
         reach = ROUNDING * max(abs(low), abs(high))
         pulled = pulls > 0 if pulls.shape == by.shape else (pulls > 0)[..., None]
         ranged: list[tuple[str, Any, Any]] = [(told, by, pulled)]
-        if task.items and "scores" in found:
-            ranged.append(("scores", found["scores"], np.arange(task.items) < pulls[..., None]))
+        if task.items and "scores" in found:  # NaN of a row that failed
+            scored = (np.arange(task.items) < pulls[..., None]) & ~np.isnan(found["scores"])
+            ranged = [(told, by, pulled & scored.any(axis=-1)), ("scores", found["scores"], scored)]
         for part, array, seen in ranged:
             outside = seen & ~((array >= low - reach) & (array <= high + reach))
             if outside.any():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import math
 import threading
 import time
 import warnings
@@ -11,11 +12,15 @@ from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import Any, NamedTuple
 
-from bandit_envs.kernels import integer, number
+from bandit_envs.kernels import choice, integer, number
+
+from .doubts import about_failures
+from .fold import sample_of
 
 __all__ = ["measured"]
 
 PATIENCE = 1.0  # seconds that tasks have to end, once all is over
+MOST_FAILED = 10  # measurements in a row: then nothing works, as where a key has expired
 FIRST_PAUSE = 0.1  # seconds before a measurement is tried again; twice as many each time
 Cell = tuple[int, int | str | None]
 
@@ -26,7 +31,7 @@ def measured(
     workers: int,
     retries: int,
     timeout: float | None,
-    failed: float | None,
+    failed: float | str | None,
     who: str | None,
 ) -> int:
     """See `Session.run`."""
@@ -34,12 +39,25 @@ def measured(
         raise ValueError(f"measure must be a function of an arm (and an item), got {measure!r:.200}")
     workers, retries = integer("workers", workers, 1, 10_000), integer("retries", retries, 0, 1000)
     timeout = None if timeout is None else number("timeout", timeout, 0, above=True)
-    if failed is not None and session.task.support is not None:
-        failed = number("failed", failed, *session.task.support)
+    if isinstance(failed, str):
+        choice("failed", failed, ["skip"])
+    elif failed is not None:
+        support = session.task.support
+        failed = sample_of(session.task, failed if support is None else number("failed", failed, *support))
     names, tabled, recorded = session.names, bool(session.task.items), 0
     waiting: list[Cell] = [(ask.arm, ask.item) for ask in session.pending if ask.who == who]
     running: dict[Future[Any], Cell] = {}
+    lost: list[tuple[Cell, str]] = []  # what has failed since the last success: recorded at the next one, or at the end
     error: BaseException | None = None
+    row = 0  # so many failures one after another
+
+    def record_lost() -> int:
+        for (arm, item), why in lost:
+            session._fail(arm, item, None if failed == "skip" else failed, who, why)
+        count = 0 if failed == "skip" else len(lost)
+        lost.clear()
+        return count
+
     with Caller(measure, retries, timeout) as call, ThreadPoolExecutor(workers, "measure") as pool:
         try:
             while True:
@@ -52,27 +70,42 @@ def measured(
                     given = (names[arm], item) if tabled else (names[arm],)
                     running[pool.submit(call, *given)] = arm, item
                 if not running:
-                    break
+                    if error is not None or not lost:
+                        break
+                    recorded += record_lost()  # there is nothing else to ask for
+                    continue
                 for done in wait(running, return_when=FIRST_COMPLETED).done:
                     arm, item = running.pop(done)
-                    value, problem = failed, done.exception()
-                    if problem is None:
-                        value = done.result()
-                    elif failed is None or not isinstance(problem, Exception):
-                        error = error or problem
-                        problem.add_note(
-                            f"measuring {names[arm]!r:.80}" + (f" on the item {item!r:.80}" if tabled else "")
-                        )
-                        continue
+                    problem = done.exception()
                     try:
-                        session.tell(arm, value, who, item)
-                        recorded += 1
+                        if problem is None:
+                            session.tell(arm, done.result(), who, item)
+                            recorded, row = recorded + 1, 0
+                            recorded += record_lost() if error is None else 0
+                            continue
                     except ValueError as wrong:
-                        error = error or wrong
+                        problem = wrong
+                    else:
+                        if failed is not None and isinstance(problem, Exception):
+                            row += 1
+                            lost.append(((arm, item), type(problem).__name__))
+                            if row < MOST_FAILED or error is not None:
+                                continue
+                            text = (
+                                f"{row} measurements in a row have failed, the last by {problem!r:.200}: the run ends"
+                            )
+                            problem, cause = RuntimeError(f"{text}, and their questions wait for another one"), problem
+                            problem.__cause__ = cause
+                    problem.add_note(f"measuring {names[arm]!r:.80}" + (f" on the item {item!r:.80}" if tabled else ""))
+                    error = error or problem
         except BaseException:  # interrupted: what is being measured is lost, and asked for again
             call.stopped.set()
             pool.shutdown(wait=False, cancel_futures=True)
             raise
+    with session._now() as state:
+        shares = about_failures(state)
+    for sentence in shares:
+        warnings.warn(sentence, UserWarning, stacklevel=3)
     if error is not None:
         raise error
     if others := [ask.who or "nobody" for ask in session.pending if ask.who != who]:
@@ -120,7 +153,10 @@ class Caller:
         pause = FIRST_PAUSE
         for left in range(self.retries, -1, -1):
             try:
-                return self._once(given)
+                found = self._once(given)
+                if found is None or isinstance(found, float) and math.isnan(found):
+                    raise ValueError(f"there is no score, got {found}")
+                return found
             except Exception:
                 if not left or self.stopped.is_set():
                     raise
