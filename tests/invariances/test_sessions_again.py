@@ -103,7 +103,8 @@ def test_an_export_that_is_imported_is_the_same_session(kind: str, tmp_path: Pat
     assert same(pandas.read_csv(path, dtype=texts, keep_default_na=False, na_values={"value": ""}))
     for column in ("who", "text", "kind", "about"):
         assert not same(history.drop(columns=column))
-    with pytest.raises(ValueError, match="in the session already") if "items" not in KINDS[kind] else open(path):
+    history.to_csv(path, index=False)
+    with pytest.raises(ValueError, match="already|withdrawn") if "items" not in KINDS[kind] else open(path):
         one.tell_table(path)
 
 
@@ -146,16 +147,16 @@ def test_a_failed_cell_is_marked_and_an_outage_ends_the_run(failed: Any) -> None
 
 @pytest.mark.parametrize("items", [None, 200])
 def test_intervals_agree_with_the_verdict_and_hold_at_any_time(items: int | None) -> None:
-    """At no time of 60 sessions an end is wrong in more than 14: of .05 beyond 1 in a million; 1/4 as wide is."""
+    """In 30 sessions an end is ever wrong in 13 at most: more than 13 of .1 are 1 in a million. A quarter as wide is."""
     outside = np.zeros(2)
-    for seed in range(60):
+    for seed in range(30):
         random = np.random.default_rng(seed)
         table = (random.random((200, 3)) < [0.1, 0.5, 0.8]).astype(float)
         facts = {"problem": "Threshold", "threshold": 0.3, "arms": 3, "range": (0, 1), "items": items, "delta": 0.05}
         one = agents.Session("paired-elimination" if items else "evidence", facts, store="sqlite://", public_seed=seed)
         truth, wrong = table.mean(axis=0) if items else np.array([0.1, 0.5, 0.8]), np.zeros(2, bool)
         draw = iter(random.random((5000, 3)) < truth)
-        for _ in range(12):
+        for _ in range(8):
             if one.done:
                 break
             asks = one.ask(12)
@@ -170,7 +171,7 @@ def test_intervals_agree_with_the_verdict_and_hold_at_any_time(items: int | None
         if one.done:
             side = np.where(one.answer(), one.arms()["low"] >= 0.3, one.arms()["high"] <= 0.3)
             assert side.all()
-    assert outside[0] <= 14 < outside[1]
+    assert outside[0] <= 13 < outside[1]
 
 
 @pytest.mark.parametrize("problem", ["BestArm", "TopK", "AllGood"])
