@@ -217,7 +217,7 @@ class Show(Action):
     def run(self) -> None:
         with self.opened() as session:
             task, arms, rows = session.task, session.arms(), []
-            heads = ["arm", "pulls", *([] if task.D > 1 else ["mean", "95 % interval"]), "answer", "waits"]
+            heads = ["arm", "pulls", *([] if task.D > 1 else ["mean", "interval"]), "answer", "waits"]
             for row in arms.to_dict("records"):
                 seen = row["pulls"] > 0
                 cells = []

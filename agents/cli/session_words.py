@@ -109,8 +109,10 @@ def asked(session: Any, asks: Sequence[Any]) -> str:
 
 
 def answer(session: Any) -> str:
-    """The arms of the answer."""
-    return _some([name for name, inside in zip(session.names, session.answer(), strict=True) if inside]) or "no arm"
+    """The arms of the answer, and those that are tied with it."""
+    names, tied = session.names, session.tied
+    found = _some([name for name, inside in zip(names, session.answer(), strict=True) if inside]) or "no arm"
+    return found + (f" (tied with {_some([names[arm] for arm in tied])})" if tied else "")
 
 
 def _some(names: Sequence[str]) -> str:

@@ -72,9 +72,10 @@ def checked(name: str, task: Task, observation: Any) -> Observation:
         low, high = task.support
         size, added = max(abs(low), abs(high)), pulls if pulls.shape == by.shape else pulls[..., None]
         ranged: list[tuple[str, Any, Any, Any]] = [(told, by, added > 0, ROUNDING * size * (added + 8.0))]
-        if task.items and "scores" in found:
-            shown = np.arange(task.items) < pulls[..., None]
-            ranged.append(("scores", found["scores"], shown, ROUNDING * size * 8.0))
+        if task.items and "scores" in found:  # NaN of a row that failed
+            scored = (np.arange(task.items) < pulls[..., None]) & ~np.isnan(found["scores"])
+            ranged = [(told, by, (added > 0) & scored.any(axis=-1), ROUNDING * size * (added + 8.0))]
+            ranged.append(("scores", found["scores"], scored, ROUNDING * size * 8.0))
         for part, array, seen, reach in ranged:
             outside = seen & ~((array >= low - reach) & (array <= high + reach))
             if outside.any():

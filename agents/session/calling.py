@@ -12,12 +12,16 @@ from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import Any, NamedTuple
 
-from bandit_envs.kernels import integer, number
+from bandit_envs.kernels import choice, integer, number
+
+from .doubts import about_failures
+from .fold import sample_of
 
 __all__ = ["measured"]
 
 PATIENCE = 1.0  # seconds that tasks have to end, once all is over
 LOOK = 0.5  # seconds between two looks whether others have told what this run waits for
+MOST_FAILED = 10  # measurements in a row: then nothing works, as where a key has expired
 FIRST_PAUSE = 0.1  # seconds before a measurement is tried again; twice as many each time
 
 
@@ -27,7 +31,7 @@ def measured(
     workers: int,
     retries: int,
     timeout: float | None,
-    failed: float | None,
+    failed: float | str | None,
     take_over: float | None,
     who: str | None,
 ) -> int:
@@ -36,13 +40,26 @@ def measured(
         raise ValueError(f"measure must be a function of an arm (and an item), got {measure!r:.200}")
     workers, retries = integer("workers", workers, 1, 10_000), integer("retries", retries, 0, 1000)
     timeout = None if timeout is None else number("timeout", timeout, 0, above=True)
-    if failed is not None and session.task.support is not None:
-        failed = number("failed", failed, *session.task.support)
+    if isinstance(failed, str):
+        choice("failed", failed, ["skip"])
+    elif failed is not None:
+        support = session.task.support
+        failed = sample_of(session.task, failed if support is None else number("failed", failed, *support))
     lease = math.inf if take_over is None else number("take_over", take_over, 0, above=True)
     names, tabled, recorded = session.names, bool(session.task.items), 0
     waiting: list[Any] = [ask for ask in session.pending if ask.who == who]
     running: dict[Future[Any], Any] = {}
+    lost: list[tuple[Any, str]] = []  # what has failed since the last success: recorded at the next one, or at the end
     error, idle = None, False  # what has been raised; whether it has waited for others
+    row = 0  # so many failures one after another
+
+    def record_lost() -> int:
+        for one, why in lost:
+            session._fail(one.number, None if failed == "skip" else failed, who, why)
+        count = 0 if failed == "skip" else len(lost)
+        lost.clear()
+        return count
+
     with Caller(measure, retries, timeout) as call, ThreadPoolExecutor(workers, "measure") as pool:
         try:
             while True:
@@ -56,6 +73,9 @@ def measured(
                     running[pool.submit(call, *given)] = one
                 if not running:
                     text = _awaited(session, who)
+                    if error is None and lost:
+                        recorded += record_lost()  # there is nothing else to ask for
+                        continue
                     if error is not None or take_over is None or session.done or not text:
                         break
                     if not idle:
@@ -69,27 +89,37 @@ def measured(
                     session.note(f"still measuring {len(running)}", who)
                 for done in ended:
                     arm, item = (one := running.pop(done)).arm, one.item
-                    value, problem = failed, done.exception()
-                    if problem is None:
-                        value = done.result()
-                    elif failed is None or not isinstance(problem, Exception):
-                        error = error or problem
-                        problem.add_note(
-                            f"measuring {names[arm]!r:.80}" + (f" on the item {item!r:.80}" if tabled else "")
-                        )
-                        continue
+                    problem = done.exception()
                     try:
-                        session.tell(one, value, who, item)
-                        recorded += 1
+                        if problem is None:
+                            session.tell(one, done.result(), who, item)
+                            recorded, row = recorded + 1, 0
+                            recorded += record_lost() if error is None else 0
+                            continue
                     except ValueError as wrong:
-                        if any(ask.number == one.number for ask in session.pending):
-                            error = error or wrong
-                        else:  # it came too late
+                        if all(ask.number != one.number for ask in session.pending):  # it came too late
                             warnings.warn(str(wrong), UserWarning, stacklevel=3)
+                            continue
+                        problem = wrong
+                    else:
+                        if failed is not None and isinstance(problem, Exception):
+                            row += 1
+                            lost.append((one, type(problem).__name__))
+                            if row < MOST_FAILED or error is not None:
+                                continue
+                            text = f"{row} measurements in a row failed, the last by {problem!r:.200}: the run ends"
+                            problem, cause = RuntimeError(f"{text}, and their questions wait for another one"), problem
+                            problem.__cause__ = cause
+                    problem.add_note(f"measuring {names[arm]!r:.80}" + (f" on the item {item!r:.80}" if tabled else ""))
+                    error = error or problem
         except BaseException:  # interrupted: what is being measured is lost, and asked for again
             call.stopped.set()
             pool.shutdown(wait=False, cancel_futures=True)
             raise
+    with session._now() as state:
+        shares = about_failures(state)
+    for sentence in shares:
+        warnings.warn(sentence, UserWarning, stacklevel=3)
     if error is not None:
         raise error
     if text := _awaited(session, who):
@@ -143,7 +173,10 @@ class Caller:
         pause = FIRST_PAUSE
         for left in range(self.retries, -1, -1):
             try:
-                return self._once(given)
+                found = self._once(given)
+                if found is None or isinstance(found, float) and math.isnan(found):
+                    raise ValueError(f"there is no score, got {found}")
+                return found
             except Exception:
                 if not left or self.stopped.is_set():
                     raise

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+from collections import Counter
 
 import numpy as np
 
@@ -10,6 +10,8 @@ from bandit_envs import Task
 from bandit_envs.stopping import BOUNDED, DISTRIBUTION
 
 from .fold import State
+from .log import FAILED
+from .promise import SKIPPED
 
 __all__ = ["about_noise", "doubts", "needs_no_results", "rounded", "smallest_difference"]
 
@@ -87,8 +89,7 @@ def about_noise(state: State) -> tuple[str, str] | None:
     if task.items:  # which certificates of tables do not count on
         return None
     spare = int(np.maximum(seen.pulls - 1, 0).sum())
-    noise = math.sqrt((seen.pulls[:, None] * seen.variance).sum(axis=0).max() / spare) if spare else 0.0
-    certifier, sigma = state.run.certifier, getattr(state.run.agent, "scale", task.sigma)
+    certifier, noise, sigma = state.run.certifier, state.spread, getattr(state.run.agent, "scale", task.sigma)
     test = None if certifier is None else certifier.trial(seen.pulls, seen.variance)
     if test is not None:
         known = "half the range counts in its place" if task.support else "nothing is certified by it"
@@ -111,6 +112,23 @@ def about_noise(state: State) -> tuple[str, str] | None:
             f"{ANOTHER} with it, and import them there"
         )
     return None
+
+
+def about_failures(state: State) -> list[str]:
+    """Sentences on the share of each arm that failed: one where it has no score, one where it counts as a score."""
+    results = [event for event in state.told if event.number not in state.undone]
+    of, found = Counter(event.arm for event in results), list[str]()
+    failed = [(event.arm, np.atleast_1d(event.value)[0] is None) for event in results if event.kind == FAILED]
+    promised = SKIPPED if state.run.takes_gaps else "Nothing is promised of the answer of a table with such rows"
+    skipped = "could not be scored" + f". {promised}" * bool(state.setup.task.items)
+    for none, what in ((True, skipped), (False, "failed, and count as scores")):
+        counts = Counter(arm for arm, lacks in failed if lacks is none and arm is not None)
+        shares = [
+            f"{n} of {of[arm]} of {state.names[arm]!r:.80} ({n / of[arm]:.0%})" for arm, n in counts.most_common()
+        ]
+        if shares:
+            found.append(f"{', '.join(shares[:8])}{', ...' * (len(shares) > 8)} {what}")
+    return found
 
 
 def needs_no_results(task: Task) -> bool:

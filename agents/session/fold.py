@@ -24,7 +24,7 @@ from bandit_envs.envs import boundary_of
 from bandit_envs.kernels import integer, number, orders, root_key
 
 from ..core.confidence import MOST
-from .log import ADDED, ASKED, NOTE, TOLD, UNDONE, WITHDRAWN, Event
+from .log import ADDED, ASKED, FAILED, NOTE, RESULTS, TOLD, UNDONE, WITHDRAWN, Event
 from .promise import Share, share_of
 from .run import Result, Run, Statistics
 from .setup import Setup
@@ -36,9 +36,9 @@ EACH = 8  # results that may wait in line for each question without a result, an
 FEW_ROWS = 8  # of a table, that all arms have: with fewer the answer of now rests on all cells
 FEWEST_ARMS = 2
 MOST_DIGITS = 9  # of the number of an arm
-KINDS = (ASKED, TOLD, UNDONE, ADDED, WITHDRAWN, NOTE)
+KINDS = (ASKED, TOLD, FAILED, UNDONE, ADDED, WITHDRAWN, NOTE)
 # The kinds of events that a result answers, and that can be undone.
-REFERS = {ASKED: (ASKED,), TOLD: (ASKED,), UNDONE: (ASKED, TOLD, WITHDRAWN)}
+REFERS = {ASKED: (ASKED,), TOLD: (ASKED,), FAILED: (ASKED,), UNDONE: (ASKED, *RESULTS, WITHDRAWN)}
 
 
 class State:
@@ -123,7 +123,7 @@ class State:
         if event.number in self.undone:
             return
         line = self.lines[arm if self.apart else 0]
-        if kind in (ASKED, TOLD):
+        if kind in (ASKED, *RESULTS):
             self.asks.pop(event.about or 0, None)
             place = self.places.get(event.about or 0, event.number)
         if kind == ASKED:
@@ -134,10 +134,12 @@ class State:
                 line[place] = None
             if self.setup.task.items:
                 self.row_asked[event.number] = int(event.value)
-        elif kind == TOLD:
+        elif kind in RESULTS and event.value is None:  # failed, and no row is left out
+            line.pop(place, None)
+        elif kind in RESULTS:
             line[place] = event
             if self.setup.task.items:  # no cell has two results
-                self.cells[arm, int(event.value[1])] = float(event.value[0])
+                self.cells[arm, int(event.value[1])] = float(np.float64(event.value[0]))
         elif kind == ADDED:
             self.number[str(event.text)] = len(self.names)
             self.names.append(str(event.text))
@@ -174,12 +176,12 @@ class State:
                 return f"refers to the event {event.about!r:.40}, which there is not before it"
             if kind in REFERS and (about.kind not in REFERS[kind] or about.arm != arm):
                 return f"refers to the event {about.number}, which is {about.kind!r:.40} of the arm {about.arm}"
-            if kind in (ASKED, TOLD) and about.number not in self.asks and event.number not in self.undone:
+            if kind in (ASKED, *RESULTS) and about.number not in self.asks and event.number not in self.undone:
                 return f"answers the question {about.number}, which does not wait for a result"
         if kind == ADDED:
             known = arm != len(self.names) or not event.text or event.text in self.number
             return "adds no new arm" if known else ""
-        if kind not in (ASKED, TOLD, WITHDRAWN):
+        if kind not in (ASKED, *RESULTS, WITHDRAWN):
             return ""
         if arm is None or not 0 <= arm < len(self.names):
             return f"tells of the arm {arm!r:.40}, and there are {len(self.names)}"
@@ -188,8 +190,8 @@ class State:
         if kind == WITHDRAWN and len(self.active) <= FEWEST_ARMS and event.number not in self.undone:
             return f"leaves fewer than {FEWEST_ARMS} arms"
         N = self.setup.task.items
-        if N and kind in (ASKED, TOLD):
-            is_result = kind == TOLD
+        if N and kind != WITHDRAWN:
+            is_result = kind in RESULTS
             if isinstance(event.value, tuple) is not is_result or is_result and len(event.value) != 2:
                 return f"has the value {event.value!r:.80}, and needs {'a score and a row' if is_result else 'a row'}"
             row = event.value[1] if is_result else event.value
@@ -200,9 +202,11 @@ class State:
                 return f"is of a cell that has a result or a question, the arm {arm} in the row {row:g}"
             if event.about is not None and self.row_asked.get(event.about, row) != row:
                 return f"answers the question {event.about}, which is of another row"
-        if kind == TOLD:
+        if kind in RESULTS:
             try:
-                sample_of(self.setup.task, event.value[0] if N else event.value)
+                value = event.value[0] if N else event.value
+                if kind == TOLD or value is not None:
+                    sample_of(self.setup.task, value)
             except ValueError as error:
                 return f"has the value {event.value!r:.80}: {error}"
         return ""
@@ -228,7 +232,7 @@ class State:
     @property
     def told(self) -> list[Event]:
         """All results, those that were undone too, in order."""
-        return [event for event in self.events.values() if event.kind == TOLD]
+        return [event for event in self.events.values() if event.kind in RESULTS]
 
     @property
     def remaining(self) -> int | None:
@@ -315,7 +319,7 @@ class State:
     def boundary(self) -> float | None:
         """The mean that parts the arms of the answer from the others; see `Session.boundary`."""
         problem, seen = self.run.problem, self.statistics.at(self.active)
-        if problem.boundary is None and (self.setup.task.D > 1 or not seen.pulls.all()):
+        if problem.boundary is None and (self.setup.task.D > 1 or not seen.scored.all()):
             return None
         return boundary_of(problem, seen.means()[0])
 
@@ -323,8 +327,25 @@ class State:
         """How many standard errors each arm's mean is from the boundary, (K,); see `Session.unsure`."""
         found, seen = np.full(len(self.names), np.nan), self.statistics.at(self.active)
         margin = np.nan_to_num(np.abs(self.run.problem.margin(seen.means())[0]), nan=0.0, posinf=0.0, neginf=0.0)
-        found[self.active] = margin * np.sqrt(seen.pulls) / self.setup.task.sigma
+        found[self.active] = margin * np.sqrt(seen.scored) / (self.spread or self.setup.task.sigma)
         return found
+
+    @property
+    def spread(self) -> float:
+        """The standard deviation of the results of one arm, of all arms together; 0 where none was repeated."""
+        seen = self.statistics.at(self.active)
+        spare = int(np.maximum(seen.scored - 1, 0).sum())
+        return float(np.sqrt((seen.scored[:, None] * seen.variance).sum(axis=0).max() / spare)) if spare else 0.0
+
+    def tied(self) -> list[int]:
+        """The arms that are not in the answer, though their means equal the lowest one in it; see `Session.tied`."""
+        answer, seen = self.answer(), self.statistics
+        there = (seen.scored > 0) & np.isin(np.arange(len(answer)), self.active)
+        if self.run.problem.local or self.setup.task.D > 1 or not (answer & there).any():
+            return []
+        least = seen.mean[answer & there, 0].min()
+        near = np.abs(seen.mean[:, 0] - least) <= 1e-9 * max(self.spread, abs(least))
+        return [int(arm) for arm in np.flatnonzero(near & there & ~answer)]
 
     # --- what people say ----------------------------------------------------------------------------------------------
 

@@ -29,9 +29,11 @@ from ..core.optional import require
 if TYPE_CHECKING:
     from sqlalchemy.engine import Connection
 
-__all__ = ["ADDED", "ASKED", "LARGEST", "NOTE", "TOLD", "UNDONE", "WITHDRAWN", "Event", "Log"]
+__all__ = ["ADDED", "ASKED", "FAILED", "LARGEST", "NOTE", "RESULTS", "TOLD", "UNDONE", "WITHDRAWN", "Event", "Log"]
 
 ASKED, TOLD, UNDONE, ADDED, WITHDRAWN, NOTE = "asked", "told", "undone", "arm added", "arm withdrawn", "note"
+FAILED = "failed"  # a measurement, with the number that it counts as, or without one
+RESULTS = (TOLD, FAILED)
 PATIENCE = 60  # seconds that a writer waits for others, in SQLite
 LARGEST = 2**63 - 1  # integer that a column holds
 # What the columns of an event hold; SQLite lets anything be written into any of them.
@@ -240,17 +242,22 @@ class Log:
         """Add events, and return them with their numbers and the time.
 
         Args:
-            connection: of `writing`. events: the new ones. after: the number of the last event that there is.
+            connection: of `writing`. after: the number of the last event that there is.
+            events: the new ones, of now where they have no time. Those of an import have negative numbers, by which
+                later ones refer to them.
         """
         if not events:
             return []
-        rows, now = [], datetime.now(UTC)
+        rows, now, numbers = [], datetime.now(UTC), dict[int | None, int]()
         for event in events:
-            row = event._replace(at=now)._asdict()
-            del row["number"]
+            row = event._replace(at=event.at or now, about=numbers.get(event.about, event.about))._asdict()
             is_vector = isinstance(event.value, tuple)
-            rows.append(row | ({"value": None, "vector": json.dumps(event.value)} if is_vector else {"vector": None}))
-        connection.execute(self.event.insert(), rows)
+            row |= {"value": None, "vector": json.dumps(event.value)} if is_vector else {"vector": None}
+            if (number := row.pop("number")) < 0:
+                numbers[number] = connection.execute(self.event.insert(), row).inserted_primary_key[0]  # type: ignore[index]
+            rows.append(row)
+        if not numbers:
+            connection.execute(self.event.insert(), rows)
         if self._counts:
             row = self.session.c
             count = self.sql.case(

@@ -94,6 +94,7 @@ def state(session: Session, find: str = "") -> dict[str, Any]:
         "least": None if least is None else {"name": str(columns["name"][least]), "errors": float(unsure[least])},
         "answer": answer[:MOST_NAMES],
         "answers": len(answer),
+        "tied": [str(columns["name"][arm]) for arm in session.tied[:MOST_NAMES]],
         "arms": arms,
         "of": len(columns["name"]),
         "events": events,

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
@@ -52,12 +53,14 @@ Result = tuple[int, Floats]  # an arm, and what was measured, (D,)
 
 
 @jit
-def _add(pulls, total, mean, variance, moments, scores, excess, ends, arm, sample):
+def _add(pulls, total, mean, variance, moments, scores, excess, failed, ends, arm, sample):
     """Add a sample (D,) of an arm to `Statistics`."""
-    n = float(pulls[arm])
+    n = float(pulls[arm] - failed[arm])
     if pulls[arm] < scores.shape[1]:
         scores[arm, pulls[arm]] = sample[0]
-    for d in range(len(sample)):
+    if math.isnan(sample[0]):
+        failed[arm] += 1
+    for d in range(len(sample) if sample[0] == sample[0] else 0):
         known = excess[arm], total[arm], mean[arm], variance[arm], moments[arm].reshape(-1)
         enter(n, ends[0], ends[1], sample[d], d, *known)
     pulls[arm] += 1
@@ -71,8 +74,9 @@ class Statistics(NamedTuple):
     mean: Floats
     variance: Floats
     moments: Floats  # (K, D, 2), third and fourth
-    scores: Floats  # (K, N), of a table, in the order of its rows; (K, 0) of others
+    scores: Floats  # (K, N), of a table, in the order of its rows, NaN where it failed; (K, 0) of others
     excess: Floats  # (K, D), sums of what samples exceed the low end of their range by
+    failed: NDArray[np.int64]  # (K,), of the pulls those without a score
     ends: tuple[float, float]  # see `ends_of`
 
     @classmethod
@@ -80,19 +84,25 @@ class Statistics(NamedTuple):
         """Those of K arms, by default all, that have not been pulled; with scores where items are given."""
         K = task.K if K is None else K
         total, mean, variance, excess = np.zeros((4, K, task.D))
-        moments, scores = np.zeros((K, task.D, 2)), np.zeros((K, items or 0))
-        return cls(np.zeros(K, np.int64), total, mean, variance, moments, scores, excess, ends_of(task))
+        (pulls, failed), scores = np.zeros((2, K), np.int64), np.zeros((K, items or 0))
+        return cls(pulls, total, mean, variance, np.zeros((K, task.D, 2)), scores, excess, failed, ends_of(task))
 
     @property
     def spent(self) -> int:
         """Pulls of all arms."""
         return int(self.pulls.sum())
 
+    @property
+    def scored(self) -> NDArray[np.int64]:
+        """Pulls of each arm that did not fail, (K,)."""
+        return self.pulls - self.failed
+
     def add(self, arm: int, sample: Floats) -> None:
-        """Add a sample, (D,), of an arm."""
+        """Add a sample, (D,), of an arm; NaN of one that failed, which counts as a pull alone."""
         _add(*self, arm, sample)
         if self.pulls[arm] >= self.scores.shape[1] > 0:  # it is known, and ties are to be recognised
-            self.mean[arm] = Shared.mean_of(self.scores[arm], self.ends)
+            scored = self.scores[arm][~np.isnan(self.scores[arm])]
+            self.mean[arm] = Shared.mean_of(scored, self.ends) if len(scored) else 0.0
 
     def at(self, arms: Any) -> Statistics:
         """Those of some arms, a copy."""
@@ -114,8 +124,8 @@ class Statistics(NamedTuple):
         return {name: array[None] for name, array in zip(fields, shown, strict=True)} | numbers
 
     def means(self) -> Floats:
-        """The means of a batch of one episode, (1, K) or (1, K, D), NaN for arms never pulled."""
-        means = np.where(self.pulls[:, None] > 0, self.mean, np.nan)
+        """The means of a batch of one episode, (1, K) or (1, K, D), NaN for arms never scored."""
+        means = np.where(self.scored[:, None] > 0, self.mean, np.nan)
         return (means[:, 0] if means.shape[1] == 1 else means)[None]
 
 
@@ -216,7 +226,7 @@ class Run:
             if self.over or self.arm == UNDECIDED or self.seen.pulls[self.arm] < (self.task.items or PULLS_LIMIT):
                 return
             self.told += 1
-            self._see(self.arm, self.seen.mean[self.arm].copy())
+            self._see(self.arm, self.seen.means()[0, self.arm, None])
             self._look_at_the_end()
         if not self.over:
             self._end(self._recommended(self.all_seen()))
@@ -290,7 +300,7 @@ class Run:
     def _take_in(self, arm: int, sample: Floats) -> None:
         """Add a result to what has been seen."""
         self.seen.add(arm, sample)
-        if self.course is not None:
+        if self.course is not None and not np.isnan(sample[0]):
             self.course.append((arm, sample))
 
     def _see_kept(self) -> None:
@@ -328,6 +338,11 @@ class Run:
         in_doubt = self.certifier is not None and self.certifier.trial(none.pulls, none.variance) is not None
         return in_doubt or getattr(self.agent, "distribution", None) == "student"
 
+    @property
+    def takes_gaps(self) -> bool:
+        """Whether something is promised of a table in which cells have failed; see `bandit_envs.stopping.paired`."""
+        return self.certifier is not None and "all-good" not in self.certifier.kind
+
     def level_of(self, answer: Bools, seen: Statistics) -> float | None:
         """The least delta of the session at which an answer, (K,), is certified, in [0, 1]; see `Session.certificate`.
 
@@ -337,7 +352,7 @@ class Run:
         that whoever changed the arms could know.
         """
         unknown = self.changed and (not self.resumes or self.share.owed and self.delta is None)
-        if unknown or self.certifier is None:
+        if unknown or self.certifier is None or seen.failed.any() and not self.takes_gaps:
             return None
         D = () if self.task.D == 1 else (self.task.D,)
         mean, variance = (x.reshape(1, self.task.K, *D) for x in (seen.mean, seen.variance))
@@ -405,9 +420,9 @@ class Run:
     def _guess(self, arm: int) -> Floats:
         """The result that is expected of an arm: its mean, else that of all arms, else the middle of the support."""
         seen, support = self.seen, self.task.support
-        if seen.pulls[arm]:
+        if seen.scored[arm]:
             return np.array(seen.mean[arm])
-        if seen.pulls.any():
-            mean: Floats = seen.total.sum(axis=0) / seen.pulls.sum()
+        if seen.scored.any():
+            mean: Floats = seen.total.sum(axis=0) / seen.scored.sum()
             return mean if support is None else mean.clip(*support)
         return np.full(self.task.D, 0.0 if support is None else sum(support) / 2)

@@ -15,13 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bandit_envs import Task, measurements
+from bandit_envs.instances.tables import Measurements
 from bandit_envs.kernels import flag, integer, number
 
 from . import tables
 from .calling import measured
-from .doubts import about_noise, doubts, rounded
+from .doubts import about_failures, about_noise, doubts, rounded
 from .fold import FEWEST_ARMS, State, fold, sample_of
-from .log import ADDED, ASKED, LARGEST, NOTE, TOLD, UNDONE, WITHDRAWN, Event, Log
+from .log import ADDED, ASKED, FAILED, LARGEST, NOTE, RESULTS, TOLD, UNDONE, WITHDRAWN, Event, Log
 from .setup import Setup, checked_name
 
 if TYPE_CHECKING:
@@ -272,6 +273,8 @@ class Session:
             ValueError: naming the row and the column. FileNotFoundError: if there is no such file.
         """
         found = measurements(table, arm=arm, value=value, index=index, wide=wide)
+        if found.events:
+            return self._record([], who, found.of, flag("again", again), found)
         rows: list[tuple[str, Any, Any, Any]] = [
             (f"{found.of}, {one.place}: ", one.arm, one.value, one.item or None if self.task.items else None)
             for one in found.rows
@@ -283,17 +286,24 @@ class Session:
         return self._record(rows, who, found.of, flag("again", again))
 
     def _record(
-        self, rows: Sequence[tuple[str, Any, Any, Any]], who: str | None, table: str | None = None, again: bool = False
+        self,
+        rows: Sequence[tuple[str, Any, Any, Any]],
+        who: str | None,
+        table: str | None = None,
+        again: bool = False,
+        history: Measurements | None = None,
     ) -> int:
         """Record results.
 
         Args:
             rows: of their place for errors, an arm, a value, and the item or None. who: has measured them.
             table: in which they stand, for the history. again: whether they may have been recorded from there before.
+            history: of a session, which is recorded in their place.
         """
-        who, text = _person(who), None if table is None else tables.read_from(table)
+        who, text, count = _person(who), None if table is None else tables.read_from(table), 0
 
         def events(state: State) -> list[Event]:
+            nonlocal count
             new, taken, cells = list[Event](), set[int](), dict(state.cells) if self.task.items else {}
             for place, arm, value, item in rows:
                 row, about = None, getattr(arm, "number", None)
@@ -312,8 +322,7 @@ class Session:
                         if (one, row) in state.cells or known is not sample:
                             if table is not None and known == sample:
                                 continue
-                            cell = f"{state.names[one]!r:.80} on the item {state.item(row)!r:.80}"
-                            raise ValueError(f"{cell} has the result {known:g} already: undo that first")
+                            raise ValueError(tables.already(state, one, row, known))
                         sample = sample, row
                 except ValueError as error:
                     raise ValueError(f"{place}{error}") from None
@@ -323,36 +332,52 @@ class Session:
                     about = None  # it has a result, or was undone: nobody asks for another one
                 taken |= set() if about is None else {about}
                 new.append(Event(0, TOLD, one, sample, about, who, text))
-            if table is not None and state.remaining is not None and len(new) > state.remaining:
+            results = new
+            if history is not None:
+                new, results = tables.replayed(state, history, who)
+                if any(one.kind in (ADDED, WITHDRAWN) for one in new):
+                    self._refuse_tables()
+                    _refuse_after_the_end(state)
+            count = len(results)
+            if table is not None and state.remaining is not None and count > state.remaining:
                 raise ValueError(
-                    f"{table}: {len(new)} results, and the budget leaves {state.remaining}. Results count as part of "
+                    f"{table}: {count} results, and the budget leaves {state.remaining}. Results count as part of "
                     "the budget, and those beyond it would not count in the answer: begin a session with a larger one"
                 )
             if table is not None and not again and not self.task.items:
-                tables.refuse_repeated(state, table, new)
+                tables.refuse_repeated(state, table, results)
             return new
 
-        added = len(self._append(events))
+        self._append(events)
         if (state := self._state).run.wary:
-            noise, news = about_noise(state), [rounded(state, added)]
+            noise, news = about_noise(state), [rounded(state, count)]
             if noise and noise[0] == "refuted" and not self._warned:
                 self._warned = True
                 news.append(noise[1])
             for sentence in filter(None, news):
                 warnings.warn(sentence, UserWarning, stacklevel=3)
-        return added
+        return count
 
     @property
     def doubts(self) -> list[str]:
-        """Sentences where results vary more, or far less, than `sigma` says, or do not bear it out yet."""
+        """Sentences where results failed, vary more, or far less, than `sigma` says, or do not bear it out yet."""
         with self._now() as state:
             found = about_noise(state)
-        return [found[1]] if found else []
+            return [*([found[1]] if found else []), *about_failures(state)]
 
     def answer(self) -> NDArray[np.bool_]:
         """The answer as of now, a mask of all arms, (K,); the final one where the session is `done`."""
         with self._now() as state:
             return state.answer()
+
+    @property
+    def tied(self) -> list[int]:
+        """The numbers of the arms that the answer leaves out though their means equal the lowest in it, by chance.
+
+        Where arms are compared; [] where each counts by itself.
+        """
+        with self._now() as state:
+            return state.tied()
 
     @property
     def done(self) -> bool:
@@ -401,7 +426,8 @@ class Session:
     def unsure(self) -> NDArray[np.float64]:
         """How many standard errors each arm's mean is from the boundary, (K,); 0 where it has not been measured.
 
-        The noise is as in the task. Withdrawn arms have NaN.
+        The spread is that of all results around their arms' means; as in the task where none was repeated. Withdrawn
+        arms have NaN.
         """
         with self._now() as state:
             return state.unsure()
@@ -521,7 +547,7 @@ class Session:
         *,
         retries: int = 5,
         timeout: float | None = None,
-        failed: float | None = None,
+        failed: float | str | None = None,
         take_over: float | None = 600,
         who: str | None = None,
     ) -> int:
@@ -536,8 +562,10 @@ class Session:
             workers: how many at a time, in threads, or as tasks of one event loop.
             retries: how often a measurement that fails, or takes too long, is tried again, after 0.1, 0.2, 0.4, .. s.
             timeout: seconds that one try may take; None: any. A thread that takes longer is left alone.
-            failed: what a measurement counts that has failed every time; None: the error is raised, once what else is
-                being measured has been recorded; its question waits.
+            failed: what becomes of a measurement that has failed every time: an error, None or NaN in place of a value.
+                "skip": it is left without a score, and not asked for again. A number counts as its score. The history
+                marks both as "failed". None: the error is raised, once what else is being measured has been recorded;
+                its question waits. After 10 failures in a row the run ends all the same, and their questions wait.
             take_over: seconds after which questions of others are asked again, where the history has no event of theirs
                 for so long, as they count as dead. While this one measures it writes a remark into the history three
                 times in so many seconds. None: questions of others are left to them, and not waited for.
@@ -548,9 +576,24 @@ class Session:
 
         Raises:
             ValueError: for bad arguments, and for a value that is no measurement.
+            RuntimeError: after 10 failures in a row.
             Exception: what `measure` has raised, with a note of the arm and the item.
+
+        Warns:
+            UserWarning: at the end, of the share of each arm that has failed.
         """
         return measured(self, measure, workers, retries, timeout, failed, take_over, who)
+
+    def _fail(self, question: int, value: float | None, who: str | None, why: str) -> None:
+        """Record that the measurement of a question has failed, which counts as a value; None: it has no score."""
+
+        def failure(state: State) -> list[Event]:
+            if question not in state.asks:  # asked again, withdrawn, or answered by somebody
+                return []
+            arm, row = state.asks[question][0], state.row_asked.get(question)
+            return [Event(0, FAILED, arm, value if row is None else (value, row), question, who, why)]
+
+        self._append(failure)
 
     # --- the history --------------------------------------------------------------------------------------------------
 
@@ -578,7 +621,7 @@ class Session:
                 raise ValueError(f"there is no event {number}: they are 1 to {max(state.events, default=0)}")
             if found.kind == WITHDRAWN:
                 _refuse_after_the_end(state)
-            if number not in state.undone and (found.kind in (TOLD, WITHDRAWN) or number in state.asks):
+            if number not in state.undone and (found.kind in (*RESULTS, WITHDRAWN) or number in state.asks):
                 return [_undoing(found)]
             why = "its result has come, or it was asked again" if found.kind == ASKED else f"it is {found.kind!r}"
             why = "it has been undone already" if number in state.undone else why
@@ -625,8 +668,11 @@ class Session:
     def arms(self) -> DataFrame:
         """A table of the arms: pulls, mean, standard deviation, an interval, the answer, and questions that wait.
 
-        `low` and `high` are the ends of a 95 % interval of the arm's mean by the scale of the noise that the task
-        gives, at its present number of measurements.
+        `low` and `high` are the ends of an interval of the arm's mean: the means that the certificate does not exclude,
+        each end with the part of delta (.05 where there is none) that it gives to one arm. So with probability
+        1 - delta no lower end is wrong, at whatever time one looks, and likewise no upper end. An answer that is
+        certified cuts the intervals at its threshold. Of a table the mean is that of all rows, or of all that can be
+        scored. Raw results do not bear out `sigma` yet: see `doubts`.
         """
         with self._now() as state:
             return tables.arms_table(state)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from itertools import groupby
 from os import PathLike
 from pathlib import Path
@@ -11,16 +13,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bandit_envs.instances.tables import Happening, Measurements
+from bandit_envs.stopping import BOUNDED, D_AT, DISTRIBUTION, common
+from bandit_envs.stopping.boundaries import COMMON, DOUBT, PRIOR, VARIANCE
+from bandit_envs.stopping.certifier import with_moments
+from bandit_envs.stopping.intervals import intervals, intervals_of_columns
+
 from ..core.optional import pandas
-from .doubts import about_noise
-from .fold import State
-from .log import ASKED, Event
+from .fold import KINDS, State, sample_of
+from .log import ADDED, ASKED, FAILED, NOTE, RESULTS, TOLD, UNDONE, WITHDRAWN, Event
+from .setup import checked_name
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-__all__ = ["arms_table", "history_table", "last_read", "read_from", "refuse_repeated"]
+__all__ = ["arms_table", "history_table", "last_read", "read_from", "refuse_repeated", "replayed"]
 
+UNASKED = 0.05  # delta of intervals, where a session has none
 FEW = 3  # fewer results that agree, as those of two small tables may by chance, are no sign of a repetition
 
 
@@ -59,21 +68,13 @@ def _items(state: State, rows: Sequence[int | None]) -> Any:
 def arms_table(state: State) -> DataFrame:
     """The table of the arms; see `Session.arms`."""
     task, seen, arms = state.setup.task, state.statistics, len(state.names)
-    found = about_noise(state)
-    sigma = task.known_sigma if found is not None and found[0] == "refuted" else task.sigma
+    ends = _ends(state)
     columns: dict[str, Any] = {"name": list(state.names), "pulls": seen.pulls}
     for d in range(task.D):
         tail = "" if task.D == 1 else f"_{d}"
-        with np.errstate(divide="ignore"):
-            radius = sigma * np.sqrt(2 * math.log(2 / 0.05) / seen.pulls)
-        if task.items:  # without replacement (Serfling, Annals of Statistics 1974); with all its rows an arm is known
-            left = np.clip(1 - (seen.pulls - 1) / task.items, 0, 1)
-            radius = np.where(seen.pulls < task.items, radius * np.sqrt(left), 0.0)
-        mean = np.where(seen.pulls > 0, seen.mean[:, d], np.nan)
-        low, high = mean - radius, mean + radius
-        if task.support is not None and task.distribution != "gaussian":
-            low, high = np.maximum(low, task.support[0]), np.minimum(high, task.support[1])
-        sd = np.where(seen.pulls > 1, np.sqrt(seen.variance[:, d]), np.nan)
+        mean = np.where(seen.scored > 0, seen.mean[:, d], np.nan)
+        sd = np.where(seen.scored > 1, np.sqrt(seen.variance[:, d]), np.nan)
+        low, high = ends[:, d].T
         columns |= {f"mean{tail}": mean, f"sd{tail}": sd, f"low{tail}": low, f"high{tail}": high}
     columns |= {
         "answer": state.answer(),
@@ -82,6 +83,50 @@ def arms_table(state: State) -> DataFrame:
     }
     table: DataFrame = pandas().DataFrame(columns)
     return table
+
+
+def _ends(state: State) -> Any:
+    """The ends of the intervals of the arms' means, (K, D, 2); see `Session.arms`."""
+    task, run, seen = state.setup.task, state.run, state.seen if state.setup.task.items else state.statistics
+    found, there, certifier = np.full((len(seen.pulls), task.D, 2), np.nan), seen.scored > 0, run.certifier
+    delta, (low, high) = run.delta or UNASKED, task.support or (-math.inf, math.inf)
+    level = delta * (run.share.ratio or 1.0) / (len(state.active) * task.D)
+    if task.items:
+        scores = (seen.scores[there] - low) / (high - low)
+        found[there, 0] = low + (high - low) * intervals_of_columns(scores, seen.pulls[there], level)
+        known = there & (seen.pulls >= task.items)
+        found[known] = seen.mean[known, :, None]
+    elif there.any():
+        sure = "gaussian" if task.support is None or task.distribution == "gaussian" else "bounded"
+        numbers = (
+            common(sure, task.sigma, support=task.support or (0.0, 1.0)) if certifier is None else certifier.numbers
+        )
+        numbers, bounded = numbers[:COMMON].copy(), numbers[DISTRIBUTION] == BOUNDED
+        numbers[D_AT] = 1
+        active = state.statistics.at(state.active)
+        trial = None if certifier is None else certifier.trial(active.pulls, active.variance)
+        if trial is not None and (trial.refuted or trial.waits and numbers[DOUBT] < math.inf):
+            numbers[[VARIANCE, PRIOR]] *= min(numbers[DOUBT], 1e200)
+        pulls, mean, variance = (
+            np.repeat(seen.scored[there], task.D),
+            seen.mean[there].ravel(),
+            seen.variance[there].ravel(),
+        )
+        if bounded:
+            variance = with_moments(variance[None], seen.moments[there].reshape(1, -1, 2))[0]
+        found[there] = intervals(numbers, pulls, mean, variance, level).reshape(-1, task.D, 2)
+        found = found if task.distribution == "gaussian" else found.clip(low, high)
+    if (
+        task.D == 1
+        and run.problem.boundary is not None
+        and certifier is not None
+        and (state.certificate or 0) >= 1 - delta
+    ):
+        fall, rise = certifier.numbers[COMMON : COMMON + 2]
+        answer = state.answer()
+        found[answer, 0, 0] = found[answer, 0, 0].clip(fall)
+        found[~answer, 0, 1] = found[~answer, 0, 1].clip(None, rise)
+    return found
 
 
 def read_from(table: str | Path) -> str:
@@ -109,6 +154,94 @@ def refuse_repeated(state: State, table: str, new: Sequence[Event]) -> None:
             )
 
 
+def replayed(state: State, found: Measurements, who: str | None) -> tuple[list[Event], list[Event]]:
+    """The events of a session's history, which are to come after those of this session, and the results among them.
+
+    They keep their people and times, and refer to each other by negative numbers. What is here already is left out:
+    arms, and of a table cells and questions. So are rows that were undone, where the event that undoes them is missing.
+    A remark at the end says where they are from.
+    """
+    ahead, made, undoing = copy.copy(state), dict[int, Event](), set[int]()
+    ahead.names, ahead.number, ahead.withdrawn = list(state.names), dict(state.number), set(state.withdrawn)
+    try:
+        for row in found.events:
+            undoing |= {_whole(row, "about") or 0} if row.cells["kind"] == UNDONE else set()
+        for row in found.events:
+            number = _whole(row, "event") or 0
+            if row.cells["undone"].lower() != "true" or number in undoing:
+                event = _replayed(state, ahead, made, row, number in undoing)
+                if event is not None:
+                    made[number] = event
+    except ValueError as error:
+        raise ValueError(f"{found.of}, {row.place}: {error}") from None
+    new = [event for event in made.values() if event.number < 0]
+    if new:
+        end = min(event.number for event in new) - 1
+        new.append(Event(end, NOTE, about=new[0].number, who=who, text=read_from(found.of)))
+    return new, [event for event in new if event.kind in RESULTS and -event.number not in undoing]
+
+
+def _replayed(state: State, ahead: State, made: dict[int, Event], row: Happening, undone: bool) -> Event | None:
+    """The event of a row; None where it is left out. `ahead`: the arms after the rows before it, which is kept so."""
+    cells, task, kind = row.cells, state.setup.task, row.cells["kind"]
+    if kind not in KINDS:
+        raise ValueError(f"an event is one of {', '.join(KINDS)}, got {kind!r:.80}")
+    try:
+        at = datetime.fromisoformat(cells["at"])
+    except ValueError:
+        raise ValueError(f"'at' is a time as 2025-12-31 23:59:59+00:00, got {cells['at']!r:.80}") from None
+    at = at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
+    before = made.get(_whole(row, "about") or 0)
+    event = Event(-(_whole(row, "event") or 0), kind, None, None, before and before.number)
+    event = event._replace(who=cells.get("who") or None, text=cells.get("text") or None, at=at)
+    if kind == NOTE:
+        return event
+    if kind == UNDONE:
+        if before is not None and before.kind == WITHDRAWN:
+            ahead.withdrawn.discard(before.arm or 0)
+        return None if before is None else event._replace(arm=before.arm)
+    if kind == ADDED and cells["name"] not in ahead.number:
+        name = checked_name(cells["name"])
+        ahead.number[name] = len(ahead.names)
+        ahead.names.append(name)
+        return event._replace(arm=ahead.number[name], text=name)
+    known = ahead.number.get(cells["name"])
+    if kind == ADDED or kind == WITHDRAWN and known in ahead.withdrawn:
+        return None
+    arm, sample = ahead.arm(cells["name"]), None
+    if kind == WITHDRAWN:
+        ahead.withdrawn.add(arm)
+    if kind in RESULTS and not (kind == FAILED and np.isnan(row.value).all()):
+        sample = sample_of(task, row.value if task.D > 1 else row.value[0])
+    if not task.items or kind == WITHDRAWN:
+        return event._replace(arm=arm, value=sample)
+    if not cells.get("item"):
+        raise ValueError("a result of a table needs its item")
+    place = ahead.row(arm, cells["item"] if state.setup.items else cells["item"].removesuffix(".0"), None)
+    waits = state.ask_answered_by(arm, None, row=place)
+    if not undone and (arm, place) in state.cells:
+        if kind in RESULTS and not np.array_equal(state.cells[arm, place], np.float64(sample), equal_nan=True):
+            raise ValueError(already(state, arm, place, state.cells[arm, place]))
+        return None
+    if kind == ASKED:
+        return event._replace(arm=arm, value=place) if waits is None else state.events[waits]
+    return event._replace(arm=arm, value=(sample, place), about=waits if before is None else event.about)
+
+
+def already(state: State, arm: int, row: int, known: float) -> str:
+    """That a cell of a table has a result."""
+    what = "is marked as failed" if math.isnan(known) else f"has the result {known:g}"
+    return f"{state.names[arm]!r:.80} on the item {state.item(row)!r:.80} {what} already: undo that first"
+
+
+def _whole(row: Happening, column: str) -> int | None:
+    """The number of an event; None where there is none."""
+    try:
+        return int(float(row.cells[column])) if row.cells[column] else None
+    except (ValueError, OverflowError):
+        raise ValueError(f"{column!r} is the number of an event, got {row.cells[column]!r:.80}") from None
+
+
 def last_read(state: State, table: str | Path) -> list[Event]:
     """The results of the table of this name that was recorded last, without those that were undone."""
     blocks = [[one for one in block if one.number not in state.undone] for block in _tables(state)]
@@ -122,6 +255,11 @@ def last_read(state: State, table: str | Path) -> list[Event]:
 
 
 def _tables(state: State) -> list[list[Event]]:
-    """The results of each table that was recorded: all of one table have the same text and time."""
-    blocks = groupby(state.told, key=lambda event: (event.text, event.at))
-    return [list(block) for (text, _), block in blocks if text is not None]
+    """The results of each table that was recorded: they have its text, and a time; or a remark behind them has."""
+    blocks = groupby(state.told, key=lambda event: (event.text if event.kind == TOLD else None, event.at))
+    found = [list(block) for (text, _), block in blocks if text is not None]
+    for note in state.events.values():
+        if note.kind == NOTE and note.about is not None:
+            block = [event for event in state.told if note.about <= event.number < note.number]
+            found.append([event._replace(text=note.text) for event in block])
+    return [block for block in found if block]

@@ -13,7 +13,7 @@ import math
 import re
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,6 +28,7 @@ MISSING = ("", "na", "n/a", "nan", "none", "null")  # cells that are empty, what
 TRUTHS = {"true": 1.0, "false": 0.0}  # as frames of right and wrong are written
 DECIMAL_COMMA = re.compile(r"\s*[-+]?\d*,\d+\s*")
 ARMS, VALUE, ITEM, UNDONE = ("name", "arm"), "value", "item", "undone"  # columns of a long table, as in an export
+EXPORT = {"event", "at", "kind", "name", "about", UNDONE}  # columns that a session's history has, and no other table
 
 INDEXES = ("", ITEM, "id", "index", "example", "question")  # heads of a first column that holds names of rows
 
@@ -47,6 +48,14 @@ class Measurement(NamedTuple):
     item: str = ""  # of a wide table the name of its row, or its number from 0; of a long one, what its column says
 
 
+class Happening(NamedTuple):
+    """A row of a session's history."""
+
+    place: str  # in the table, for errors
+    value: tuple[float, ...]  # one number for each dimension, NaN where there is none
+    cells: dict[str, str]  # by the names of the columns, "" where they are empty
+
+
 @dataclass(frozen=True)
 class Measurements:
     """What a table holds.
@@ -56,12 +65,14 @@ class Measurements:
         arms: their names, in the order of the columns of a wide table, or as they first come in a long one.
         rows: the measurements, in the order of the table.
         items: of a wide table, the names of all its rows.
+        events: of a session's history, all its rows.
     """
 
     of: str
     arms: list[str]
     rows: list[Measurement]
     items: tuple[str, ...] = ()
+    events: tuple[Happening, ...] = ()
 
 
 class _Table(NamedTuple):
@@ -157,7 +168,9 @@ def measurements(
     if arm is None or not values:
         of, by = ("the arms' names", "arm") if arm is None else ("the values", "value")
         raise ValueError(f"{read.of}: the column of {of} must be named by {by}=, one of {heads[:10]}")
-    return _long(read, read.column(arm), [read.column(one) for one in values])
+    columns = [read.column(one) for one in values]
+    found = _long(read, read.column(arm), columns)
+    return replace(found, events=_events(read, columns)) if set(heads) >= EXPORT and not named else found
 
 
 def shared_scores(found: Measurements, missing: float | None = None) -> NDArray[np.float64]:
@@ -218,10 +231,21 @@ def _long(table: _Table, arm: int, values: list[int]) -> Measurements:
         if any(map(math.isnan, value)):
             raise ValueError(f"{table.of}, {place}: a measurement has all of its {len(values)} values, or none")
         name = str(row[arm]).strip()
-        if name.lower() in MISSING or name == "<NA>":
+        if (name.lower() in MISSING or name == "<NA>") and not set(table.columns) >= EXPORT:
             raise ValueError(f"{table.of}, {place}, column {table.columns[arm]!r:.80}: the name of the arm is missing")
         found.append(Measurement(place, name, value, "" if item is None else _label(row[item])))
     return Measurements(table.of, list(dict.fromkeys(one.arm for one in found)), found)
+
+
+def _events(table: _Table, values: list[int]) -> tuple[Happening, ...]:
+    found = []
+    for i, row in enumerate(table.rows):
+        empty = [one is None or type(one).__name__ in ("NAType", "NaTType") or one != one for one in row]
+        whole = [int(one) if isinstance(one, float) and one.is_integer() else one for one in row]
+        cells = ["" if lacks else str(one) for lacks, one in zip(empty, whole, strict=True)]
+        value = tuple(table.number(i, j) for j in values)
+        found.append(Happening(table.places[i], value, dict(zip(table.columns, cells, strict=True))))
+    return tuple(found)
 
 
 def _wide(table: _Table, index: str | int | None) -> Measurements:

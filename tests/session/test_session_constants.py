@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import optimize, stats
+from scipy import stats
 
 import agents
 from agents.core import Agent
 from agents.session.promise import share_of
-from bandit_envs import Task
+from bandit_envs import PROBLEMS, Task
 
 pytest.importorskip("sqlalchemy")
 
@@ -29,20 +29,20 @@ def session_of(agent: Any = "uniform", store: Any = "sqlite://", **facts: Any) -
 @pytest.mark.parametrize(
     "noise", [{"sigma": 1.5, "range": None}, {"sigma": 2.0, "range": (-9.0, 9.0)}, {"binary": True, "range": None}]
 )
-def test_the_interval_of_an_arm_misses_its_mean_once_in_twenty_at_most(noise: dict[str, Any]) -> None:
-    """Its half width r is that at which both tails of a sub-Gaussian mean, exp(-n r^2 / (2 sigma^2)), sum to .05."""
+def test_an_interval_ends_where_the_certificate_of_its_arm_does(noise: dict[str, Any]) -> None:
+    """A threshold at its end is certified for one arm at a third of .05, the part of one arm of three."""
     session = session_of(budget=None, **noise)
-    sigma, n = session.task.sigma, 7
-    session.tell_all([("a", value) for value in (0, 1, 1, 0, 1, 1, 1)])
-    table = session.arms()
-    r = optimize.brentq(lambda r: 2 * math.exp(-n * r * r / (2 * sigma**2)) - 0.05, 1e-3, 1e3, xtol=1e-13)
-    low, high = 5 / 7 - r, 5 / 7 + r
-    if "binary" in noise:
-        low, high = max(low, 0.0), min(high, 1.0)
-    assert table.loc[0, ["low", "high"]].tolist() == pytest.approx([low, high], rel=1e-9)
-    assert r == pytest.approx(2.7162 * sigma / math.sqrt(7), rel=1e-4)
+    values = np.array([0, 1, 1, 0, 1, 1, 1.0])
+    session.tell_all([("a", value) for value in values])
+    sigma, name = {1.5: (1.5, "gaussian"), 2.0: (9.0, "gaussian"), 0.5: (0.5, "bernoulli")}[session.task.sigma]
+    table, counts = session.arms(), (np.array([[7]]), np.array([[5 / 7]]), np.array([[values.var()]]))
+    for inside, end in ((1, table["low"][0]), (0, table["high"][0])):
+        if end in (session.task.support or ()):
+            continue
+        certifier = PROBLEMS["Threshold"](threshold=end).certifier(1, distribution=name, sigma=sigma)
+        assert certifier.levels(*counts, np.array([[inside]], np.int8))[0] == pytest.approx(0.05 / 3, rel=1e-6)
     assert table["low"].isna().tolist() == [False, True, True]
-    assert session.unsure()[0] == pytest.approx((5 / 7 - 0.5) * math.sqrt(7) / sigma)
+    assert session.unsure()[0] == pytest.approx((5 / 7 - 0.5) * math.sqrt(7) / values.std(ddof=1))
 
 
 def test_intervals_of_binary_arms_cover() -> None:

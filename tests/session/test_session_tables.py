@@ -273,7 +273,8 @@ def test_what_fails_is_tried_again_and_then_raised_or_counted(tmp_path):
         assert [(ask.arm, ask.item) for ask in one.pending if ask.arm == 2][0] == (2, bad)
         assert tries["c", bad] == 2
         before = len(one)
-        one.run(flaky, 4, retries=1, failed=0.0)
+        with pytest.warns(UserWarning, match="1 of .* of 'c' .* failed, and count as scores"):
+            one.run(flaky, 4, retries=1, failed=0.0)
         assert one.done
         assert len(one) > before
         assert one._state.cells[2, bad] == 0.0

@@ -1,0 +1,117 @@
+"""Intervals of the means of single arms that hold at any time: the means that a certificate does not exclude.
+
+arms      An end is where the evidence against the mean being further out, as `nearest` has it, reaches what is needed.
+          So an arm that Threshold certifies, where it needs as much, has an interval on its side.
+columns   of a table of N rows. Where the mean is c at most, that of the n-th row is m_n = (N c - S) / (N - n + 1) at
+          most, S the sum before. So prod (1 + f (x_n / m_n - 1)) is a supermartingale for each share f of `BETS`, and
+          so is their mixture. It falls in c, at all times: what excludes c excludes all smaller means. With rows that
+          failed, M of N can be scored, and M is not known: N is what is left of it, the largest M, where c n <= S; else
+          the least M counts, n rows. A lead that all rows that are left cannot make up for excludes c.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..kernels.compiled import part
+from ..kernels.structs import kernel
+from .betting import BETS, BETS_SCRATCH, SHARES
+from .boundaries import CENTRE, DISTRIBUTION, PRIOR, enough, refresh
+from .distributions import BERNOULLI, BOUNDED
+from .nearest import moved_to
+
+__all__ = ["intervals", "intervals_of_columns"]
+
+Floats = NDArray[np.float64]
+STEPS = 40  # halvings of an interval, or doublings
+
+
+@kernel
+def _ends_of_arms(numbers, pulls, mean, variance, need, scratch, found):
+    """Fill found (K, 2) with the ends of the intervals of scalar arms."""
+    refresh(numbers, pulls, mean, variance, scratch, 0, len(pulls))
+    for i in range(len(pulls)):
+        for side in range(2):
+            sign, near, step = 2.0 * side - 1.0, mean[i], 1.0
+            if numbers[DISTRIBUTION] == BOUNDED or numbers[DISTRIBUTION] == BERNOULLI:
+                low = numbers[CENTRE] if numbers[DISTRIBUTION] == BOUNDED else 0.0
+                end = low + side * (numbers[PRIOR] if numbers[DISTRIBUTION] == BOUNDED else 1.0)
+                if enough(numbers, moved_to(numbers, mean, scratch, i, end), 1.0) < need:
+                    found[i, side] = end
+                    continue
+                step = abs(end - near)
+            else:
+                step = math.sqrt(scratch[4 * len(pulls) + i])
+                for _ in range(STEPS):
+                    if enough(numbers, moved_to(numbers, mean, scratch, i, near + sign * step), 1.0) >= need:
+                        break
+                    step *= 2.0
+            far = near + sign * step
+            for _ in range(STEPS):
+                middle = 0.5 * (near + far)
+                if enough(numbers, moved_to(numbers, mean, scratch, i, middle), 1.0) < need:
+                    near = middle
+                else:
+                    far = middle
+            found[i, side] = far
+
+
+@part
+def is_excluded(scores, pulls, side, c, need, capitals):
+    """Whether a mean of c at most is excluded: of scores in [0, 1], or of 1 less these (side 1)."""
+    N, n, S, gaps = float(len(scores)), 0.0, 0.0, False
+    capitals[:] = 1.0
+    for row in range(min(pulls, len(scores))):
+        gaps |= math.isnan(scores[row])
+    for row in range(min(pulls, len(scores))):
+        x = scores[row] if side == 0 else 1.0 - scores[row]
+        if math.isnan(x):
+            N -= 1.0
+            continue
+        m = min((N * c - S) / (N - n) if not gaps or c * n <= S else c * (n + 1.0) - S, 1.0)
+        S, n, total = S + x, n + 1.0, 0.0
+        if N * (c + 1e-12) < S or not m > 0.0 and x > 0.0:
+            return True
+        for k in range(len(BETS)):
+            capitals[k] *= 1.0 + BETS[k] * (x / m - 1.0) if m > 0.0 else 1.0
+            total += SHARES[k] * capitals[k]
+        if total >= need:
+            return True
+    return False
+
+
+@kernel
+def _ends_of_columns(scores, pulls, need, capitals, found):
+    """Fill found (K, 2) with the ends of the intervals of columns, scores (K, N) in [0, 1]."""
+    for i in range(len(pulls)):
+        for side in range(2):
+            low, high = 0.0, 1.0
+            for _ in range(STEPS):
+                middle = 0.5 * (low + high)
+                if is_excluded(scores[i], pulls[i], side, middle, need, capitals):
+                    low = middle
+                else:
+                    high = middle
+            found[i, side] = low if side == 0 else 1.0 - low
+
+
+def intervals(numbers: Floats, pulls: NDArray[np.int64], mean: Floats, variance: Floats, level: float) -> Floats:
+    """The ends of the intervals of scalar arms, (K, 2), each wrong at any time with probability `level` at most.
+
+    Args:
+        numbers: of a distribution and a boundary, as `common` makes them. pulls, mean: (K,), at least one pull.
+        variance: (K,), of bounded samples (3 K,), see `with_moments`.
+    """
+    found = np.empty((len(pulls), 2))
+    _ends_of_arms(numbers, pulls, mean, variance, -math.log(level), np.zeros(5 * len(pulls) + BETS_SCRATCH), found)
+    return found
+
+
+def intervals_of_columns(scores: Floats, pulls: NDArray[np.int64], level: float) -> Floats:
+    """The same, (K, 2), of the columns of a table: scores (K, N) in [0, 1], NaN where a row failed."""
+    found = np.empty((len(pulls), 2))
+    _ends_of_columns(np.ascontiguousarray(scores), pulls, 1.0 / level, np.empty(len(BETS)), found)
+    return found
