@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bandit_envs import Task, measurements
-from bandit_envs.instances.tables import Measurements
+from bandit_envs.instances import Measurements
 from bandit_envs.kernels import flag, integer, number
 
 from . import tables

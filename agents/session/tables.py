@@ -13,11 +13,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bandit_envs.instances.tables import Happening, Measurements
-from bandit_envs.stopping import BOUNDED, D_AT, DISTRIBUTION, common
-from bandit_envs.stopping.boundaries import COMMON, DOUBT, PRIOR, VARIANCE
-from bandit_envs.stopping.certifier import with_moments
-from bandit_envs.stopping.intervals import intervals, intervals_of_columns
+from bandit_envs.instances import Happening, Measurements
+from bandit_envs.stopping import (
+    BOUNDED,
+    COMMON,
+    D_AT,
+    DISTRIBUTION,
+    DOUBT,
+    PRIOR,
+    VARIANCE,
+    arm_intervals,
+    column_intervals,
+    common,
+    with_moments,
+)  # fmt: skip
 
 from ..core.optional import pandas
 from .fold import KINDS, State, sample_of
@@ -93,7 +102,7 @@ def _ends(state: State) -> Any:
     level = delta * (run.share.ratio or 1.0) / (len(state.active) * task.D)
     if task.items:
         scores = (seen.scores[there] - low) / (high - low)
-        found[there, 0] = low + (high - low) * intervals_of_columns(scores, seen.pulls[there], level)
+        found[there, 0] = low + (high - low) * column_intervals(scores, seen.pulls[there], level)
         known = there & (seen.pulls >= task.items)
         found[known] = seen.mean[known, :, None]
     elif there.any():
@@ -107,7 +116,7 @@ def _ends(state: State) -> Any:
         pulls, mean, variance = np.repeat(seen.scored[there], task.D), seen.mean[there], seen.variance[there].ravel()
         if numbers[DISTRIBUTION] == BOUNDED:
             variance = with_moments(variance[None], seen.moments[there].reshape(1, -1, 2))[0]
-        found[there] = intervals(numbers, pulls, mean.ravel(), variance, level).reshape(-1, task.D, 2)
+        found[there] = arm_intervals(numbers, pulls, mean.ravel(), variance, level).reshape(-1, task.D, 2)
         found = found if task.distribution == "gaussian" else found.clip(low, high)
     is_threshold = certifier is not None and certifier.kind in ("threshold", "threshold-paired")
     if certifier is not None and is_threshold and (state.certificate or 0.0) >= 1.0 - delta:

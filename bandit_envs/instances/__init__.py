@@ -23,9 +23,10 @@ from .polyhedra import Polyhedra
 from .prompts import PromptSelection
 from .registry import Registry
 from .score_tables import ScoreTables
-from .tables import Measurement, Measurements, measurements
+from .tables import Happening, Measurement, Measurements, measurements
 
 __all__ = [
+    "Happening",
     "Arms", "Bernoulli", "Captions", "Categorical", "DISTRIBUTIONS", "Gaussian", "INSTANCES", "Instance", "Measurement",
     "Measurements", "Polyhedra", "PromptSelection", "Registry", "Resampled", "Sampler", "ScoreTables", "Shared",
     "Tabulated", "Uniform", "captions", "ends_of", "from_table", "measurements", "register_distribution",

@@ -23,7 +23,7 @@ from .boundaries import CENTRE, DISTRIBUTION, PRIOR, enough, refresh
 from .distributions import BERNOULLI, BOUNDED
 from .nearest import moved_to
 
-__all__ = ["intervals", "intervals_of_columns"]
+__all__ = ["arm_intervals", "column_intervals"]
 
 Floats = NDArray[np.float64]
 STEPS = 40  # halvings of an interval, or doublings
@@ -98,7 +98,7 @@ def _ends_of_columns(scores, pulls, need, capitals, found):
             found[i, side] = low if side == 0 else 1.0 - low
 
 
-def intervals(numbers: Floats, pulls: NDArray[np.int64], mean: Floats, variance: Floats, level: float) -> Floats:
+def arm_intervals(numbers: Floats, pulls: NDArray[np.int64], mean: Floats, variance: Floats, level: float) -> Floats:
     """The ends of the intervals of scalar arms, (K, 2), each wrong at any time with probability `level` at most.
 
     Args:
@@ -110,7 +110,7 @@ def intervals(numbers: Floats, pulls: NDArray[np.int64], mean: Floats, variance:
     return found
 
 
-def intervals_of_columns(scores: Floats, pulls: NDArray[np.int64], level: float) -> Floats:
+def column_intervals(scores: Floats, pulls: NDArray[np.int64], level: float) -> Floats:
     """The same, (K, 2), of the columns of a table: scores (K, N) in [0, 1], NaN where a row failed."""
     found = np.empty((len(pulls), 2))
     _ends_of_columns(np.ascontiguousarray(scores), pulls, 1.0 / level, np.empty(len(BETS)), found)
