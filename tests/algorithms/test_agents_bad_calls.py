@@ -66,11 +66,8 @@ NO_AGENT: list[Any] = [3, None, object(), b"lsa", np.zeros(3), ("lsa",)]
 test_what_is_no_agent = table(
     {f"{type(odd).__name__}, make": (make(odd), "name", "predict") for odd in NO_AGENT}
     | {
-        "in a list": (evaluate([3]), "name", "predict", 3),
-        "a text in a list": (evaluate(["lsa", "LSA"]), "'LSA'", "lsa"),
         "an abstract class by its place": (make("agents:Agent"), "define", "choose"),
         "no class": (make("math:pi"), "math:pi"),
-        "the task": (make("lsa(task=1)"), "lsa", "'task'", "alpha"),
         "a parameter of a model": (make("ppo(a=1)"), "ppo", "'a'"),
         "a function of a number": (evaluate(lambda task: 3), "<lambda>", "predict", 3),
         "a function of a class": (evaluate(lambda task: LSA), "LSA", "predict"),
