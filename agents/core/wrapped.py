@@ -43,7 +43,10 @@ def wrappers_of(env: Any) -> list[Any]:
         if inner is not None:
             found += [env] if _changed(env) else []
         elif (inner := own.get("envs")) is None:
-            text = str(env.env_method("__str__", indices=[0])[0]) if hasattr(env, "env_method") else ""
+            try:
+                text = str(env.env_method("__str__", indices=[0])[0]) if hasattr(env, "env_method") else ""
+            except (OSError, EOFError):  # it is closed
+                return [*found, type(env).__name__]
             return found + [one for one in re.findall(r"<(\w+)(?=<\w+<)", text) if one not in LEFT_ALONE]
         env = inner[0] if isinstance(inner, (list, tuple)) else inner
     return found
@@ -98,5 +101,6 @@ class Behind:
             named, space = isinstance(seen, Mapping), layer.observation_space
             count = len(next(iter(seen.values())) if named else seen)
             rows = ({k: x[e].copy() for k, x in seen.items()} if named else seen[e].copy() for e in range(count))
-            seen = concatenate(space, [layer.observation(row) for row in rows], create_empty_array(space, count))
+            out: Any = create_empty_array(space, count)
+            seen = concatenate(space, [layer.observation(row) for row in rows], out)
         return seen

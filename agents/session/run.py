@@ -63,6 +63,7 @@ def _add(pulls, total, mean, variance, moments, scores, excess, failed, ends, ar
     for d in range(len(sample) if sample[0] == sample[0] else 0):
         known = excess[arm], total[arm], mean[arm], variance[arm], moments[arm].reshape(-1)
         enter(n, ends[0], ends[1], sample[d], d, *known)
+        total[arm, d] = excess[arm, d] + ends[0] * (n + 1.0)
     pulls[arm] += 1
 
 
@@ -106,11 +107,13 @@ class Statistics(NamedTuple):
 
     def at(self, arms: Any) -> Statistics:
         """Those of some arms, a copy."""
-        return Statistics(*(array[arms].copy() for array in self[:-1]), self.ends)
+        return self._replace(**{name: getattr(self, name)[arms].copy() for name in self._fields[:-1]})
 
     def with_one_more(self) -> Statistics:
         """These, and those of an arm that has not been pulled."""
-        return Statistics(*(np.concatenate([array, np.zeros_like(array[:1])]) for array in self[:-1]), self.ends)
+        arrays: dict[str, Any] = {name: getattr(self, name) for name in self._fields[:-1]}
+        more: dict[str, Any] = {name: np.concatenate([x, np.zeros_like(x[:1])]) for name, x in arrays.items()}
+        return self._replace(**more)
 
     def observation(self, remaining: int, public_seed: int) -> dict[str, NDArray[Any]]:
         """The statistics of a batch of one episode, as an environment shows them: live views."""

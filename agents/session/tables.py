@@ -39,7 +39,7 @@ def history_table(state: State, events: Sequence[Event]) -> DataFrame:
     tabled = bool(state.setup.task.items)  # a question has its row in the place of a value, a result behind it
     shown = [None if event.value is None or tabled and event.kind == ASKED else event.value for event in events]
     values = np.array([np.full(D, np.nan) if one is None else np.atleast_1d(one)[:D] for one in shown])
-    values = values.reshape(len(events), D)
+    values = values.reshape(len(events), D).astype(np.float64)  # a row without a score has None
     rows = [None if event.value is None or not tabled else int(np.atleast_1d(event.value)[-1]) for event in events]
     columns: dict[str, Any] = {
         "event": np.array([event.number for event in events], np.int64),
@@ -97,33 +97,21 @@ def _ends(state: State) -> Any:
         known = there & (seen.pulls >= task.items)
         found[known] = seen.mean[known, :, None]
     elif there.any():
-        sure = "gaussian" if task.support is None or task.distribution == "gaussian" else "bounded"
-        numbers = (
-            common(sure, task.sigma, support=task.support or (0.0, 1.0)) if certifier is None else certifier.numbers
-        )
-        numbers, bounded = numbers[:COMMON].copy(), numbers[DISTRIBUTION] == BOUNDED
-        numbers[D_AT] = 1
-        active = state.statistics.at(state.active)
+        plain = "gaussian" if task.support is None or task.distribution == "gaussian" else "bounded"
+        numbers = common(plain, task.sigma, support=task.support or (0.0, 1.0))
+        numbers = (numbers if certifier is None else certifier.numbers)[:COMMON].copy()
+        numbers[D_AT], active = 1, state.statistics.at(state.active)
         trial = None if certifier is None else certifier.trial(active.pulls, active.variance)
         if trial is not None and (trial.refuted or trial.waits and numbers[DOUBT] < math.inf):
             numbers[[VARIANCE, PRIOR]] *= min(numbers[DOUBT], 1e200)
-        pulls, mean, variance = (
-            np.repeat(seen.scored[there], task.D),
-            seen.mean[there].ravel(),
-            seen.variance[there].ravel(),
-        )
-        if bounded:
+        pulls, mean, variance = np.repeat(seen.scored[there], task.D), seen.mean[there], seen.variance[there].ravel()
+        if numbers[DISTRIBUTION] == BOUNDED:
             variance = with_moments(variance[None], seen.moments[there].reshape(1, -1, 2))[0]
-        found[there] = intervals(numbers, pulls, mean, variance, level).reshape(-1, task.D, 2)
+        found[there] = intervals(numbers, pulls, mean.ravel(), variance, level).reshape(-1, task.D, 2)
         found = found if task.distribution == "gaussian" else found.clip(low, high)
-    if (
-        task.D == 1
-        and run.problem.boundary is not None
-        and certifier is not None
-        and (state.certificate or 0) >= 1 - delta
-    ):
-        fall, rise = certifier.numbers[COMMON : COMMON + 2]
-        answer = state.answer()
+    is_threshold = certifier is not None and certifier.kind in ("threshold", "threshold-paired")
+    if certifier is not None and is_threshold and (state.certificate or 0.0) >= 1.0 - delta:
+        (fall, rise), answer = certifier.numbers[COMMON : COMMON + 2], state.answer()
         found[answer, 0, 0] = found[answer, 0, 0].clip(fall)
         found[~answer, 0, 1] = found[~answer, 0, 1].clip(None, rise)
     return found

@@ -174,7 +174,7 @@ def interval(name: str, value: Any) -> tuple[float, float]:
     least = NARROWEST * float(np.spacing(max(abs(low), abs(high))))
     if high - low < least:
         raise ValueError(
-            f"{name} must be at least {least:.3g} wide there, {NARROWEST} times the distance of one number to the next, "
+            f"{name} must be at least {least:.3g} wide, {NARROWEST} times the distance of one number to the next, "
             f"got {value!r:.200}: subtract what all values have in common"
         )
     return low, high

@@ -178,19 +178,22 @@ def block_of_pulls(sim, start, n, arm, pulls, mean, variance, scratch):
     for i in range(n):
         excess[i] = sums[offset[i]]
     for i in range(n):
+        mean[i] = means[offset[i]]
+    for i in range(n):
         variance[i] = variances[offset[i]]
     if len(sim.moments) > 0:  # `enter` in loops of their own, most of which LLVM vectorises
         for i in range(n):
-            before = float(np.int64(count[i]))
-            take_in(before, excess[i] / max(before, 1.0), variance[i], sim.moments, offset[i], y[i] - low)
+            take_in(float(np.int64(count[i])), mean[i] - low, variance[i], sim.moments, offset[i], y[i] - low)
     for i in range(n):
         before = float(np.int64(count[i]))
-        excess[i], mean[i], variance[i] = updated(before, low, high, excess[i], variance[i], y[i])
+        excess[i], mean[i], variance[i] = updated(before, low, high, excess[i], mean[i], variance[i], y[i])
         pulls[i] = before + 1.0
     for i in range(n):
         o = offset[i]
         sums[o], means[o], variances[o] = excess[i], mean[i], variance[i]
-        totals[o] = excess[i] + low * pulls[i]
+    if low != 0.0:
+        for i in range(n):
+            totals[offset[i]] = excess[i] + low * pulls[i]
 
 
 @fleeting

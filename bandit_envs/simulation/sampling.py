@@ -38,14 +38,14 @@ NEXT_BLOCK = np.uint64(16)  # one block of random words further, above the 4 bit
 
 
 @inlined
-def updated(n, low, high, excess, variance, y):
+def updated(n, low, high, excess, mean, variance, y):
     """Sum of what exceeds low, mean and variance of n samples in [low, high] and one more, y.
 
     Only what exceeds the low end is summed up: so rounding errors are of the width of the range, wherever it lies.
     """
     count, x = n + 1.0, y - low
     sum_ = excess + x
-    before, now = excess / max(n, 1.0), sum_ / count
+    before, now = mean - low, sum_ / count
     spread = (variance * n + (x - before) * (x - now)) / count
     return sum_, min(low + now, high), spread if spread > 0.0 else 0.0
 
@@ -72,9 +72,11 @@ def take_in(n, mean, variance, moments, o, y):
 def enter(n, low, high, y, o, excess, total, mean, variance, moments):
     """A sample y enters the statistics of entry o, of n samples: `updated`, and `take_in` where moments are kept."""
     if len(moments) > 0:
-        take_in(n, excess[o] / max(n, 1.0), variance[o], moments, o, y - low)
-    excess[o], mean[o], variance[o] = updated(n, low, high, excess[o], variance[o], y)
-    total[o] = excess[o] + low * (n + 1.0)
+        take_in(n, mean[o] - low, variance[o], moments, o, y - low)
+    sum_, mean[o], variance[o] = updated(n, low, high, excess[o], mean[o], variance[o], y)
+    excess[o] = sum_
+    if low != 0.0:
+        total[o] = sum_ + low * (n + 1.0)
 
 
 @inlined
@@ -139,7 +141,7 @@ def _next_rows(t, times, o, at, items, low, high, table, excess, total, mean, va
     while left > 0 and t < items:
         y = table[at + t]
         scores[o * items + t] = y
-        excess[o], mean[o], variance[o] = updated(float(t), low, high, excess[o], variance[o], y)
+        excess[o], mean[o], variance[o] = updated(float(t), low, high, excess[o], mean[o], variance[o], y)
         s, t, left = s + (y - low), t + 1, left - 1
     total[o] = excess[o] + low * t
     if t >= items:
@@ -242,7 +244,7 @@ def block_of_samples(sim, u, n, at, x):
 def _merge(o, n, times, s, m2, low, high, excess, total, mean, variance):
     """Add `times` samples to the n behind entry o (Chan et al.): s sums what exceeds low, m2 centred squares."""
     count = n + times
-    gap = s / times - excess[o] / max(n, 1)
+    gap = s / times - (mean[o] - low)
     spread = variance[o] * n + m2 + gap * gap * (n * (times / count))
     excess[o] += s
     total[o], mean[o] = excess[o] + low * count, min(low + excess[o] / count, high)
@@ -375,7 +377,7 @@ def _pull_bulk(
         if keeps:
             i = o * D + d
             m, v, t, f = block[0, d], block[1, d], block[2, d], block[3, d]
-            third, fourth, before = moments[2 * i], moments[2 * i + 1], excess[i] / max(n, 1)
+            third, fourth, before = moments[2 * i], moments[2 * i + 1], mean[i] - low
             third, fourth = higher(float(n), before, variance[i], third, fourth, float(times), m, v, t, f)
             moments[2 * i], moments[2 * i + 1] = third, fourth
         _merge(o * D + d, n, times, s[d], m2[d], low, high, excess, total, mean, variance)

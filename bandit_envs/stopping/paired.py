@@ -37,9 +37,9 @@ Threshold  Each arm by itself: above the threshold, or below it, when such bets 
 
 When the table is used up, means are known, and the answer is right.
 
-Scores that could not be made are NaN, and count as pulls; which cells they are belongs to the table. A null of a pair is
+Scores that could not be made are NaN, and count as pulls; which cells they are belongs to the table. A pair's null is
 then of the M rows in which both have a score, S and n are of these rows so far, and other rows leave its capital as it
-is. M is unknown: of the R rows that are left R' = M - n <= R have both. Given the rows before, and that the next one has
+is. M is unknown: of the R rows that are left R' = M - n <= R have both. Given the rows before, and that the next has
 both, the mean of its D is at most (-M e - S) / R' = -e - (S + n e) / R'. Where S + n e >= 0 that is largest for R' = R;
 where it is less than 0, R' may be 1, and nothing is bet. (One bet serves both e: BestArm and TopK bet where S >= 0.) A
 lead is certain where R rows cannot make up for it. Without NaN n + R is N. With probability 1 - delta, then,
@@ -501,7 +501,7 @@ def decide_all_good(T):
 
 @inlined
 def grown_alone(capital, x, S, square, side, theta, n, N):
-    """A capital that the mean of at most N is above theta (side 1) or below it (-1), after n of sums S, square, and x."""
+    """A capital that a mean of at most N is above theta (side 1) or below it (-1), after n of sums S, square, and x."""
     left = N - n
     e = side * (N * theta - S)  # what is left of the sum, at most
     if side * x - e > (0.0 if side > 0.0 else left - 1.0) + ROUNDING * N:

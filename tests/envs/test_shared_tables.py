@@ -188,7 +188,7 @@ def test_long_tables_are_read_by_their_items(tmp_path):
         ({"support": (0.2, 0.5)}, r"scores must lie in support=\[0.2, 0.5\], got 0"),
         ({"support": (1, 0)}, "support must be"),
         ({"missing": "no", "shared": True}, "missing must be"),
-        ({"shared": False, "missing": 0.0}, "support and missing are for shared=True"),
+        ({"shared": False, "missing": 0.0}, "missing is for shared=True"),
         ({"shared": 2}, "shared must be"),
     ],
 )

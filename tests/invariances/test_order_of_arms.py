@@ -84,12 +84,16 @@ def test_pulls_and_traces_are_of_the_arms_that_were_listed() -> None:
     instance = {"distribution": "gaussian", "mean": [0.0, 0.0, 0.0, 3.0, 0.0], "sd": 0.1}
     kwargs = {"instance": instance, "budget": 60}
     pulls = agents.evaluate("top-two", "BestArm", episodes=40, env_kwargs=kwargs).pulls["pulls"]
-    assert pulls.argmax() == 3 and pulls.iloc[3] > 1.5 * pulls.drop(3).max()
+    assert pulls.argmax() == 3
+    assert pulls.iloc[3] > 1.5 * pulls.drop(3).max()
     places = set()
     for episode in range(8):
         trace = agents.play("top-two", "BestArm", env_kwargs=kwargs, episode=episode, at=[30])
-        assert trace.means.tolist() == instance["mean"] and trace.answer.tolist() == [False, False, False, True, False]
-        assert trace.answers[0, 3] and trace.seen["mean"][0].argmax() == 3 and trace.pulls.argmax() == 3
+        assert trace.means.tolist() == instance["mean"]
+        assert trace.answer.tolist() == [False, False, False, True, False]
+        assert trace.answers[0, 3]
+        assert trace.seen["mean"][0].argmax() == 3
+        assert trace.pulls.argmax() == 3
         assert np.allclose(trace.samples[trace.arms == 3], 3.0, atol=1.0)
         env: Any = gym.make("bandit_envs/BestArm-v0", **kwargs)
         env.reset(seed=0, options={"episode": episode})
@@ -152,7 +156,8 @@ def test_decisions_and_answers_move_along_with_the_arms(problem: str) -> None:
             asked.add(name)
             found = moves_along(agent)
             assert found in (("", "arms ") if name in IN_ORDER | DRAWN else ("",)), name
-    assert len(asked) >= 8 and len(asked - IN_ORDER - DRAWN) >= 5
+    assert len(asked) >= 8
+    assert len(asked - IN_ORDER - DRAWN) >= 5
 
 
 class Prefers(agents.Agent):

@@ -1,4 +1,4 @@
-"""What lies around an environment is applied to what a model sees, or refused by name; no agent writes into episodes."""
+"""What lies around an environment is applied to what a model sees, or refused by name; no agent writes into it."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ WRAPPED: dict[str, Callable[[], Any]] = {
 
 @pytest.mark.parametrize("wrapped", WRAPPED)
 def test_a_model_is_judged_on_what_it_saw(wrapped: str) -> None:
-    """The loop of SB3 through the wrappers themselves, and `evaluate`, `play` and `benchmark`'s way of making agents."""
+    """By SB3's loop through the wrappers themselves, and by `evaluate` and `play`; the wrong twin sees raw numbers."""
     envs = WRAPPED[wrapped]()
     model = PPO("MlpPolicy", envs, n_steps=64, seed=1, device="cpu", learning_rate=1e-5).learn(256)
     if isinstance(layer := model.get_vec_normalize_env(), VecNormalize):
@@ -88,7 +88,7 @@ def test_a_model_is_judged_on_what_it_saw(wrapped: str) -> None:
 
     assert (found(model) == wanted).all()
     assert agents.play(model, ENV, env_kwargs=KWARGS).arms.tolist() == first
-    model.set_env(native(envs.num_envs))  # the wrong twin sees raw observations
+    model.set_env(native(envs.num_envs))
     assert (found(model) != wanted).any()
 
 
