@@ -46,11 +46,9 @@ def lost(problem: Any, means: Any) -> Any:
 # --- names ------------------------------------------------------------------------------------------------------------
 
 UNKNOWN = ["", "lsa\0", "\ud800", "LSA", "opt_kg", "a" * 10_000]
-ODD_FORMS = [
-    "(", ")", "lsa(alpha)", "lsa(=1)", "lsa(alpha=1)x", "lsa(alpha=\0)", "lsa(\ud800=1)", "lsa(alpha=*[1])", "lsa(*[])",
-    "lsa(alpha=" + "9" * 5000 + ")", "lsa(alpha=" + "[" * 300 + "]" * 300 + ")", "lsa(**{'alpha': 1})", "md-apt(",
-    "lsa(alpha=lambda: 1)", "lsa(alpha:=1)", "lsa(alpha=print)", "lsa(alpha={[]: 1})", "lsa(alpha=1)(alpha=2)",
-]  # fmt: skip
+INSIDE = ["alpha", "=1", "alpha=*[1]", "*[]", "**{'alpha': 1}", "alpha=lambda: 1", "alpha:=1", "alpha=print"]
+INSIDE += ["alpha={[]: 1}", "alpha=\0", "\ud800=1", "alpha=" + "9" * 5000, "alpha=" + "[" * 300 + "]" * 300]
+ODD_FORMS = ["(", ")", "md-apt(", "lsa(alpha=1)x", "lsa(alpha=1)(alpha=2)", *(f"lsa({odd})" for odd in INSIDE)]
 ODD_PLACES = [":", ":x", "x:", "a b:c", "a/b:c", "json:", "json:nothing"]
 
 
