@@ -1,4 +1,4 @@
-"""(ST)^2, its rivals two-step, UCB and oracle APT, and LUCB1: by hand, against literal twins, delta, the contract."""
+"""(ST)^2, its rivals two-step, UCB and oracle APT, and LUCB1: oracles by hand, against literal twins, the contract."""
 
 from __future__ import annotations
 
@@ -8,19 +8,14 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
-from plays import seen
 from refusals import refused
-from scipy import stats
-from twins_all_good import Arms, apt_oracle, follow, lil, lucb, play, st2, two_step, ucb
+from twins_all_good import Arms, apt_oracle, follow, lucb, play, st2, two_step, ucb
 
 import agents
-from agents.core.confidence import lil_width
 from bandit_envs import Bernoulli, Categorical, Gaussian, Instance, Task
 
 ALL_GOOD, TOP_K, BEST_ARM = (f"bandit_envs/{name}-v0" for name in ("AllGood", "TopK", "BestArm"))
-NAMES = ["st2", "two-step", "ucb", "apt-oracle", "lucb"]
 Case = dict[str, Any]
-NEEDS: dict[str, Case] = {"apt-oracle": {"threshold": 0.5}, "lucb": {"k": 1}}  # without a fixed instance
 
 
 def task(**changes: Any) -> Task:
@@ -31,133 +26,6 @@ def task(**changes: Any) -> Task:
 
 
 # --- by hand ---------------------------------------------------------------------------------------------------------
-
-
-def test_widths() -> None:
-    # c sigma^2 = 4, delta / n = 1/30: T = 1: sqrt(4 ln(30 log2(2)) / 1) = sqrt(4 * 3.401197) = 3.688467
-    assert lil_width(1.0, 1 / 30, 4.0) == pytest.approx(3.688467, abs=1e-6)
-    # T = 8: log2(16) = 4; sqrt(4 ln(120) / 8) = sqrt(4.787492 / 2) = 1.547174
-    assert lil_width(8.0, 1 / 30, 4.0) == pytest.approx(1.547174, abs=1e-6)
-    assert lil(8, 3, 0.1, 4.0, 1.0) == pytest.approx(lil_width(8.0, 1 / 30, 4.0), rel=1e-15)
-    # the defaults: the paper's 4; 2.08 of its experiments for the rivals
-    agent = agents.make("st2", task())
-    assert (agent.rules.factor, agent.rules.level) == (4.0, pytest.approx(1 / 30))
-    assert agents.make("st2", task(sigma=0.5)).rules.factor == 1.0
-    assert agents.make("ucb", task()).factor == 2.08
-    # UCB, T = 8, mean 1/4: -(1/4 + sqrt(2.08 ln(120) / 8)) = -(.25 + sqrt(1.244748)) = -1.365683
-    assert agents.make("ucb", task()).value(np.array([8.0]), np.array([0.25])) == pytest.approx(-1.365683, abs=1e-6)
-    # APT, T = 4, mean 3/4, threshold 1/2: 2 * 1/4
-    assert agents.make("apt-oracle", task(), threshold=0.5).value(np.array([4.0]), np.array([0.75])) == 0.5
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_arms_are_pulled_once_in_order(name: str) -> None:
-    given = NEEDS.get(name, {})
-    agent = agents.make(name, task(actions="arm"), **given)
-    for pulls, arm in (([0, 0, 0], 0), ([1, 0, 0], 1), ([1, 1, 0], 2), ([0, 1, 1], 0)):
-        assert agent.predict(seen(pulls, [0.0, 0.0, 0.0]))[0] == arm
-
-
-def test_st2_first_rounds() -> None:
-    agent, state = agents.make("st2", task(actions="arm")), None
-    arms = []
-    # One pull each, C = 3.69 for all. Means 0, 2, 1.8; Ghat = {m >= 1.5} = {1, 2}. Line 7: the least lower bound of
-    # Ghat is that of arm 2. Line 8: arm 0 is alone outside. Line 9: arm 1 has the largest upper bound.
-    for pulls, mean in (([1, 1, 1], [0.0, 2.0, 1.8]), ([1, 1, 2], [0.0, 2.0, 1.8]), ([2, 1, 2], [0.0, 2.0, 1.8])):
-        arm, state = agent.predict(seen(pulls, mean), state)
-        arms.append(arm)
-    assert arms == [2, 0, 1]
-    # Two pulls each: C = sqrt(4 ln(60) / 2) = 2.86. Arm 2 has fallen to 1, outside: Ghat = {1}, and arm 1 is pulled
-    # first; of arms 0 and 2 outside arm 2 has the larger upper bound; line 9 pulls arm 1 again.
-    arms = []
-    for pulls, mean in (([2, 2, 2], [0.0, 2.0, 1.0]), ([2, 3, 2], [0.0, 2.0, 1.0]), ([2, 3, 3], [0.0, 2.0, 1.0])):
-        arm, state = agent.predict(seen(pulls, mean), state)
-        arms.append(arm)
-    assert arms == [1, 2, 1]
-
-
-def test_st2_stops_and_answers_what_is_certified() -> None:
-    agent = agents.make("st2", task())
-    # 100 pulls each: C = sqrt(4 ln(30 log2(200)) / 100) = sqrt(.04 * ln(229.32)) = .46622. Means 3, 2.9, 0:
-    # L = (3 - C) - .5 = 2.034, U = (3 + C) - .5 = 2.966. Arm 2: C < L, bad. Arm 0: 3 - C = 2.534 < U, unknown.
-    action, state = agent.predict(seen([100] * 3, [3.0, 2.9, 0.0]))
-    assert action["arm"] == 1  # the least lower bound of Ghat
-    assert not action["answer"].any()
-    # 10,000 pulls: C = sqrt(4 ln(30 log2(20,000)) / 10,000) = .0492: U = 2.549, L = 2.451. All are known.
-    many = seen([10_000] * 3, [3.0, 2.9, 0.0])
-    action, state = agent.predict(many)
-    assert action["arm"] == 3
-    assert action["answer"].tolist() == [1, 1, 0]
-    assert agent.recommend(many, state).tolist() == [True, True, False]
-    # An arm at 2.42 is unknown, as 2.469 > L. Slack 1/4 lowers U to 2.299, which certifies it: 2.371 > U.
-    loose = agents.make("st2", task(parameters={"epsilon": 0.5, "multiplicative": False, "slack": 0.25}))
-    many = seen([10_000] * 3, [3.0, 2.42, 0.0])
-    action, state = loose.predict(many)
-    assert (action["arm"], action["answer"].tolist()) == (3, [1, 1, 0])
-    assert loose.recommend(many).tolist() == [True, True, False]  # plug-in, without a state: 3 - 2.42 < .5 + slack / 2
-    assert agents.make("st2", task()).predict(many)[0]["arm"] != 3
-
-
-def test_two_step_by_hand() -> None:
-    wide = {"epsilon": 1.5, "multiplicative": False, "slack": 0.0}
-    agent, state = agents.make("two-step", task(actions="arm", parameters=wide)), None
-    assert (agent.rules.factor, agent.rules.level) == (4.0, pytest.approx(1 / 60))  # half of delta
-    arms = []
-    # Step 1: arm 1 has the largest mean, and of the others arm 2 has the largest upper bound.
-    for pulls in ([1, 1, 1], [1, 2, 1]):
-        arm, state = agent.predict(seen(pulls, [0.0, 2.0, 1.8]), state)
-        arms.append(arm)
-    assert arms == [1, 2]
-    # 100 pulls each: C = sqrt(4 ln(60 log2(200)) / 100) = sqrt(.04 * 6.1283) = .49511. Means 4.5, 2.9, 0: arm 0 is the
-    # best, as 4.5 - C = 4.005 > 2.9 + C = 3.395. U = 4.5 + C - 1.5 = 3.495, L = 2.505: arm 2 is bad, arm 1 is unknown
-    # (2.405 to 3.395). Step 2 pulls arm 1, and arm 0, whose mean is the threshold.
-    arms, state = [], None
-    for pulls in ([100, 100, 100], [100, 101, 100], [101, 101, 100]):
-        arm, state = agent.predict(seen(pulls, [4.5, 2.9, 0.0]), state)
-        arms.append(arm)
-    assert arms == [1, 0, 1]
-    # 10,000 pulls: C = sqrt(4 ln(60 log2(20,000)) / 10,000) = .05198: U = 3.052, L = 2.948. At 2.8 arm 1 is bad, as
-    # 2.852 < L. At 2.9 it is unknown, as 2.952 > L; slack .3 lowers U to 2.752, which certifies it: 2.848 > U.
-    for slack, mean, arm, answer in ((0.0, 2.8, 3, [1, 0, 0]), (0.0, 2.9, 1, None), (0.3, 2.9, 3, [1, 1, 0])):
-        agent = agents.make("two-step", task(parameters=wide | {"slack": slack}))
-        many = seen([10_000] * 3, [4.5, mean, 0.0])
-        action, state = agent.predict(many)
-        assert action["arm"] == arm
-        if answer is not None:
-            assert action["answer"].tolist() == answer
-            assert agent.recommend(many, state).tolist() == [bool(x) for x in answer]
-    # step 1 goes on while two arms may be the best, although all three are certainly good
-    assert agents.make("two-step", task(parameters=wide)).predict(seen([10_000] * 3, [4.5, 4.45, 4.4]))[0]["arm"] == 0
-
-
-def test_lucb_first_rounds() -> None:
-    best = Task(
-        "TopK",
-        {"k": 1, "epsilon": 0.5, "criterion": "each"},
-        K=3,
-        distribution="gaussian",
-        sigma=1.0,
-        delta=0.1,
-        max_pulls=1000,
-        actions="arm",
-    )
-    agent, state = agents.make("lucb", best), None
-    arms = []
-    # Means 1, 0, 2: h = 2. One pull each, so that l = 0, the better of the others.
-    for pulls in ([1, 1, 1], [1, 1, 2]):
-        arm, state = agent.predict(seen(pulls, [1.0, 0.0, 2.0]), state)
-        arms.append(arm)
-    # Round 2: 2 sqrt(ln(1.25 * 3 * 2^4 / .1) / (2 N)) = 2 sqrt(6.396930 / (2 N)) = 3.577 (N = 1), 2.529 (N = 2).
-    # Arm 0, N = 2: 1 + 2.529 = 3.529; arm 1, N = 1: 0 + 3.577 = 3.577: l = 1.
-    for pulls in ([2, 1, 2], [2, 1, 3]):
-        arm, state = agent.predict(seen(pulls, [1.0, 0.0, 2.0]), state)
-        arms.append(arm)
-    assert arms == [2, 0, 2, 1]
-    # Without its state the round is read from the pulls: 18 pulls, (18 - 3) / 2 rounds before this one, t = 8.
-    _, state = agent.predict(seen([6, 6, 6], [1.0, 0.0, 2.0]))
-    assert state.rounds["t"].tolist() == [8]
-    # t = 4000 - 1: 2 sqrt(ln(37.5 * 3999^4) / 5334) = 2 sqrt(36.800 / 5334) = .166: 1 + .166 - (2 - .166) < .5
-    assert agent.predict(seen([2667] * 3, [1.0, 0.0, 2.0]))[0] == 3
 
 
 def test_oracles_know_the_truth() -> None:
@@ -331,62 +199,9 @@ def test_lucb_answers_high_at_the_end_of_a_budget() -> None:
         assert mine == follow(env, twin, high)
 
 
-# --- delta -----------------------------------------------------------------------------------------------------------
-
-EPISODES, DELTA = 400, 0.1
-LIMIT = int(stats.binom.isf(1e-6, EPISODES, DELTA))  # 71: a rate of delta exceeds it once in 10^6 runs
-# Two means within .05 of the boundary, one on each side.
-HARD: Case = {"instance": {"distribution": "gaussian", "mean": [1.0, 0.55, 0.45, 0.85], "sd": 0.2}, "delta": DELTA}
-
-
-def errors(name: str, env_id: str, **rules: Any) -> int:
-    """Episodes that an agent answers wrongly."""
-    rules = HARD | {"max_pulls": 200_000} | rules
-    table = agents.evaluate(name, env_id, episodes=EPISODES, seed=0, env_kwargs=rules).episodes
-    assert not table["truncated"].any()
-    return int((~table["correct"]).sum())
-
-
-FORMS: dict[str, Case] = {
-    "additive": {"epsilon": 0.5},
-    "multiplicative": {"epsilon": 0.5, "multiplicative": True},
-    "slack": {"epsilon": 0.42, "slack": 0.06},
-    "multiplicative slack": {"epsilon": 0.42, "slack": 0.06, "multiplicative": True},
-}
-
-
-@pytest.mark.parametrize(
-    ("name", "form"),
-    [
-        *(("st2", form) for form in FORMS),
-        *(("st2(bounds='running')", form) for form in ("slack", "multiplicative")),
-        *(("two-step(bounds='running')", form) for form in ("additive", "multiplicative slack")),
-    ],
-)
-def test_delta_correct(name: str, form: str) -> None:
-    """All good arms are returned, and never one worse than epsilon + slack, but in a share delta of the episodes."""
-    assert errors(name, ALL_GOOD, **FORMS[form]) <= LIMIT
-
-
-@pytest.mark.parametrize("name", ["lucb", "lucb(widths='lil', c=4.0)"])
-@pytest.mark.parametrize("criterion", ["each", "aggregate"])
-def test_lucb_is_delta_correct(name: str, criterion: str) -> None:
-    assert errors(name, TOP_K, k=3, epsilon=0.06, criterion=criterion) <= LIMIT
-
-
-def test_limit_has_teeth() -> None:
-    """Widths a fifth or a sixth of what they should be stop too soon."""
-    for form in ("additive", "multiplicative"):
-        assert errors("two-step(c=0.11)", ALL_GOOD, **FORMS[form]) > LIMIT
-        assert errors("st2(c=0.16)", ALL_GOOD, **FORMS[form]) > LIMIT
-    assert errors("lucb(sigma=0.05)", TOP_K, k=3, epsilon=0.06, criterion="each") > LIMIT
-
-
 # --- the contract ----------------------------------------------------------------------------------------------------
 
 RULES: Case = {"instance": {"distribution": "gaussian", "mean": [1.0, 0.9, 0.2, 0.0, 0.5], "sd": 0.1}, "epsilon": 0.25}
-STOPPING: Case = RULES | {"delta": 0.1, "max_pulls": 400}
-ROOTS, N = (11, 12, 13), 3
 
 
 def test_lucb_keeps_its_round_without_its_state() -> None:

@@ -25,7 +25,6 @@ adapt(bernstein_range=0)                       | TopK | bernstein_range 1e-100 0
 pi3(cutoff='middle')                           | TopK | cutoff standard-error best middle
 pi3(bernstein_range=1)                         | TopK | pi3 bernstein_range
 pi1(delta=0)                                   | TopK | delta 0
-pi1(cap=True)                                  | TopK | pi1 cap delta width seed
 pi2(width=0)                                   | TopK | width 0
 pi2(cap=3)                                     | TopK | cap True False 3
 adapt(cap=True)                                | TopK epsilon=0.0 | cap=True epsilon
@@ -87,7 +86,6 @@ fareast(sigma=-1)                              | AllGood | sigma -1
 st2(bounds='best')                             | AllGood | bounds current running best
 two-step(bounds='best')                        | AllGood | bounds current running best
 ucb(bounds=None)                               | AllGood | bounds current running None
-ucb(k=1)                                       | AllGood | ucb k delta bounds sigma
 apt-oracle(threshold=1e999)                    | AllGood | threshold inf
 lucb(k=0)                                      | AllGood | k 2 0
 lucb(k=3)                                      | AllGood | k 2 3
@@ -105,18 +103,10 @@ st2                                            | Threshold | st2 AllGood Thresho
 ucb                                            | Threshold | ucb AllGood BestArm Threshold
 lucb                                           | Threshold | lucb TopK BestArm AllGood Threshold
 apl                                            | Threshold | apl apt
-opt_kg                                         | Threshold | opt_kg opt-kg
-                                               | Threshold | unknown agent
-apt(0.05)                                      | Threshold | apt(0.05)
-apt(tolerance=                                 | Threshold | apt(tolerance=
-apt(tolerance=x)                               | Threshold | apt(tolerance=x)
 uniform(seed=1)                                | Threshold | uniform seed none
-lsa(tolerance=.1)                              | Threshold | lsa tolerance alpha
-ucbe(c=1)                                      | Threshold | ucbe c b scale H a
 apt(tolerance=-0.1)                            | Threshold | tolerance -0.1
 apt(tolerance='much')                          | Threshold | tolerance much
 lsa(alpha=0)                                   | Threshold | alpha 0
-lsa(alpha=1e999)                               | Threshold | alpha inf
 random(seed=-1)                                | Threshold | seed 4294967295 -1
 random(seed=.5)                                | Threshold | seed 0.5
 ucbe(H=0)                                      | Threshold | H 0
@@ -136,7 +126,6 @@ offline(margins=[1,2])                         | Threshold | margins 3
 sar                                            | Threshold budget=None | sar budget None
 sar                                            | Threshold budget=1 | sar budget 1
 sar                                            | Threshold budget=3 | sar budget 3
-sar(tolerance=1)                               | Threshold | sar tolerance none
 md-sar                                         | AllGood | sar Threshold Feasible AllGood
 look-ahead                                     | Threshold budget=None | look-ahead budget max_pulls
 """
@@ -172,8 +161,6 @@ def out_of_order() -> None:
 test_environments = table(
     {
         "nan": (lambda: agents.make("ucbe", TASKS["Threshold"], H=float("nan")), "H", "nan"),
-        "no text": of(3, "Threshold", "name", "text"),
-        "no name": of(None, "Threshold", "name", "text"),
         "equal arms": of("ugape", "BestArm", "ugape", "H", "inf", **EQUAL),
         "no k": of("lucb", "AllGood", "lucb", "AllGood", "k=", instance="sampler(arms=4)", delta=0.1),
         "polyhedra": of("opt-kg", "Feasible", "opt-kg", "Threshold", "Feasible"),
@@ -187,7 +174,6 @@ test_environments = table(
         "no environment": (lambda: agents.make("lsa", None), "bandit_envs"),
         "another environment": (lambda: agents.make("lsa", gym.make("CartPole-v1")), "bandit_envs"),
         "coordinates": (lambda: agents.make("look-ahead", COORDINATES), "coordinates"),
-        "an unknown problem": (lambda: agents.names("Treshold"), "Treshold", "Threshold"),
     }
 )
 

@@ -23,7 +23,7 @@ import agents
 from agents.baselines import Uniform
 from agents.core import ALL_PROBLEMS, LOCAL_PROBLEMS, Problems, Seen, add, clear, following
 from agents.evaluation.result import Evaluation
-from agents.registry import AGENTS, ALIASES, LEARNED, recipe_of
+from agents.registry import AGENTS, LEARNED, recipe_of
 from agents.thresholding.lsa import LSA
 from agents.thresholding.ucbe import UCBE
 from bandit_envs import PROBLEMS, SetProblem, Task
@@ -444,11 +444,6 @@ def test_an_agent_made_for_other_rules_decides_as_its_name(
             assert found.pulls["pulls"].tolist() == wanted.pulls["pulls"].tolist()
             crossed += 1
     assert crossed >= 1
-
-
-def test_aliases_stand_for_agents() -> None:
-    for alias, name in ALIASES.items():
-        assert recipe_of(alias).target is AGENTS[name]
 
 
 def test_an_entry_point_cannot_have_the_name_of_an_alias(registry: Any, tmp_path: Path, monkeypatch: Any) -> None:

@@ -41,54 +41,6 @@ def test_phases_never_exceed_the_budget(K: int) -> None:
         assert list(n) == sorted(n)
 
 
-def test_sar_drops_the_farthest_arm() -> None:
-    """Means .9, .5, .4, .8 that never vary, threshold .55: distances .35, .05, .15, .25; T = 20."""
-    means = [0.9, 0.5, 0.4, 0.8]
-    arms = {"distribution": "gaussian", "mean": means, "sd": 1e-9}
-    env: Any = gym.make(THRESHOLD, instance=arms, threshold=0.55, budget=20, actions="full").unwrapped
-    agent = agents.make("md-sar", env)
-    (observation, _), state, acts, over = env.reset(seed=0), None, [], False
-    while not over:
-        action, state = agent.predict(observation, state)
-        acts.append((action["arm"], action["times"]))
-        observation, _, over, _, info = env.step(action)
-    # 3 each; without arm 0 one more each; without arm 3 two more each of the last two; then it stops
-    order = [*3 * [0, 1, 2, 3], 1, 2, 3, *2 * [1, 2]]
-    assert acts == [*((i, 1) for i in order), (4, 1)]
-    assert info["answer"].tolist() == [True, False, False, True]
-    assert info["total_pulls"] == 19
-
-
-def test_phases_come_in_passes() -> None:
-    """K = 2, T = 302: n_1 = 150 pulls of each arm, in 64 passes of 2 or 3: 42 * 2 + 22 * 3."""
-    env: Any = gym.make(
-        THRESHOLD, instance={"distribution": "bernoulli", "mean": [0.2, 0.6]}, budget=302, actions="full"
-    )
-    agent, (observation, _), state, acts = agents.make("md-sar", env), env.reset(seed=0), None, []
-    while True:
-        action, state = agent.predict(observation, state)
-        if action["arm"] == 2:
-            break
-        acts.append((action["arm"], int(action["times"])))
-        observation, *_ = env.step(action)
-        assert abs(int(observation["pulls"][0]) - int(observation["pulls"][1])) <= 3
-    # 150 j / 64 = 2.34, 4.69, 7.03, 9.375, ...
-    assert acts[:8] == [(0, 2), (1, 2), (0, 2), (1, 2), (0, 3), (1, 3), (0, 2), (1, 2)]
-    assert [arm for arm, _ in acts] == 64 * [0, 1]
-    assert sorted(times for _, times in acts) == [2] * 84 + [3] * 44
-    assert observation["pulls"].tolist() == [150, 150]
-
-
-@pytest.mark.parametrize(("K", "budget"), [(3, 11), (6, 40), (12, 700), (5, 3000)])
-def test_pulls_at_the_ends_of_phases(K: int, budget: int) -> None:
-    """Passes change the order of pulls, not their numbers: the arm dropped after phase k has n_k pulls."""
-    pulls = pulls_of(
-        "sar", 20, instance={"distribution": "bernoulli", "mean": [0.4] * K}, A=[[-1.0]], b=[-0.5], budget=budget
-    )
-    n = phase_ends(K, budget)
-    assert np.sort(pulls, axis=1).tolist() == [[*n[1:], n[-1]]] * 20
-
-
 # --- MD-SAR against its twin ------------------------------------------------------------------------------------------
 
 
@@ -151,16 +103,6 @@ def test_sar_on_a_half_line_is_thresholding() -> None:
         assert line.pulls["pulls"].tolist() == plain.pulls["pulls"].tolist()
         assert line.episodes["misclassified"].tolist() == plain.episodes["misclassified"].tolist()
         assert line.episodes["total_pulls"].tolist() == plain.episodes["total_pulls"].tolist()
-
-
-def test_results_do_not_depend_on_the_batch() -> None:
-    kwargs = {"instance": "katz-samuels2018-1", "budget": 300}
-    tables = [
-        agents.evaluate(["sar", "apt"], FEASIBLE, episodes=30, env_kwargs=kwargs, batch=size).episodes
-        for size in (1, 7, 30)
-    ]
-    assert tables[0].equals(tables[1])
-    assert tables[0].equals(tables[2])
 
 
 def test_sar_met_in_the_middle_begins_anew() -> None:

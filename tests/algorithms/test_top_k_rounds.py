@@ -1,4 +1,4 @@
-"""The round-based algorithms for the k best arms: schedules by hand, literal twins, reductions, error probabilities."""
+"""The round-based algorithms for the k best arms: schedules by hand, literal twins, reductions."""
 
 from __future__ import annotations
 
@@ -10,22 +10,18 @@ import numpy as np
 import pytest
 from plays import Twin, as_twins, record, replay, right_when_begun_anew, seen, singly
 from refusals import refused
-from scipy import stats
 from twins_top_k_rounds import adaptive_top_k, adaptive_top_k_budget, direct, halving, improved_top_k, incremental
 from twins_top_k_rounds import opt_mai as opt_mai_twin
 from twins_top_k_rounds import racing as racing_twin
 
 import agents
 from agents.top_k import adaptive_top_k as adaptive
-from agents.top_k import direct as direct_module
-from agents.top_k import halving as halving_module
 from agents.top_k import improved_top_k as improved
 from agents.top_k import opt_mai
-from agents.top_k.elimination import best_of, with_best
 from agents.top_k.incremental import incremental_pulls
-from agents.top_k.racing import BERNSTEIN, HOEFFDING, TIGHTEST, WIDTHS, Rules, half_width
+from agents.top_k.racing import WIDTHS
 from agents.top_k.selection import smallest
-from bandit_envs import Bernoulli, Categorical, Gaussian, Instance, Task, Uniform
+from bandit_envs import Bernoulli, Categorical, Gaussian, Instance, Task
 from bandit_envs.simulation.simulator import Simulator
 
 TOP_K = "bandit_envs/TopK-v0"
@@ -80,28 +76,6 @@ def twin_of(agent: Any) -> Twin:
 # --- by hand ---------------------------------------------------------------------------------------------------------
 
 
-def test_pulls_of_direct() -> None:
-    assert direct_module.pulls_per_arm(10, 0.2, 0.1) == 231  # 2 / .04 ln(10 / .1) = 50 * 4.60517
-    assert direct_module.pulls_per_arm(10, 0.2, 0.1, width=2.0) == 922  # four times 230.26
-
-
-def test_schedule_of_halving() -> None:
-    # e = .1, d = .05: 200 ln(6 / .05) = 957.50; e = .075, d = .025: 355.56 ln(6 / .025) = 1948.67; 5 -> 3 -> max(2, 2)
-    assert halving_module.schedule(5, 2, 0.4, 0.1) == [(5, 958), (3, 1949)]
-    assert [size for size, _ in halving_module.schedule(1000, 100, 0.1, 0.1)] == [1000, 500, 250, 125]
-    assert [len(halving_module.schedule(n, 3, 0.1, 0.1)) for n in (4, 6, 7, 12, 13)] == [1, 1, 2, 2, 3]  # log2(n / 3)
-
-
-def test_pulls_of_incremental() -> None:
-    # Median Elimination at 1/2, 1/16: 8293 pulls of three arms, then 2338 of the two that remain
-    assert incremental_pulls(3, 2, 0.5, 1 / 8, 4) == 8293 + 2338
-
-
-def test_pulls_of_adaptive_top_k() -> None:
-    # n = 1000, delta = .01: 4 ln(2e5) = 48.8; 16 ln(8e5) = 217.5; 64 ln(18e5) = 921.8
-    assert [adaptive.pulls_per_arm(r, 1000, 0.01) for r in (1, 2, 3)] == [49, 218, 922]
-
-
 def test_practical_constants_by_hand() -> None:
     """Six arms that never vary, k = 2, W = 1 (sigma 1/2): margins 1.1 / sqrt(8) = .3889, .275, .1945, .1375, .0972.
 
@@ -111,19 +85,20 @@ def test_practical_constants_by_hand() -> None:
     """
     means = [0.5, 0.0, 0.8, 0.35, 1.0, 0.55]
     arms = {"distribution": "gaussian", "mean": means, "sd": 1e-9}
+    still: dict[str, Any] = {"instance": arms, "shuffle_arms": False, "k": 2}
     name = "adaptive-top-k(constants='practical', sigma=0.5)"
     for rules in ({"budget": 1000}, {"epsilon": 0.01, "criterion": "aggregate"}):
-        _, [(pulls, _, answer)] = record(name, TOP_K, 1, instance=arms, k=2, **rules)
+        _, [(pulls, _, answer)] = record(name, TOP_K, 1, **still, **rules)
         assert pulls == [*((i, 8) for i in range(6)), *((i, 8) for i in (0, 2, 5)), *((i, 16) for i in (2, 5))]
         assert answer == {2, 4}
     # 80 pulls pay rounds 1 and 2, 72 pulls: the rest is spread over arms 2 and 5; 66 pay the first only: three arms
     for budget, last in ((80, [(2, 4), (5, 4)]), (66, [(0, 6), (2, 6), (5, 6)])):
-        _, [(pulls, _, answer)] = record(name, TOP_K, 1, instance=arms, k=2, budget=budget)
+        _, [(pulls, _, answer)] = record(name, TOP_K, 1, **still, budget=budget)
         assert pulls[:6] == [(i, 8) for i in range(6)]
         assert pulls[-len(last) :] == last
         assert answer == {2, 4}
     # 47 pulls do not pay the first round: 7 of each arm, and one more of the lowest five
-    _, [(pulls, _, answer)] = record(name, TOP_K, 1, instance=arms, k=2, budget=47)
+    _, [(pulls, _, answer)] = record(name, TOP_K, 1, **still, budget=47)
     assert pulls == [*((i, 7) for i in range(6)), *((i, 1) for i in range(5))]
     assert answer == {2, 4}
     agent = agents.make("adaptive-top-k(constants='practical')", Task("TopK", {"k": 2}, K=6, budget=100))
@@ -131,22 +106,9 @@ def test_practical_constants_by_hand() -> None:
     assert agent.times[:4].tolist() == [0, 8, 16, 32]
 
 
-def test_practical_constants_stop_at_the_tolerance() -> None:
-    """All means equal, W = 1, epsilon .2: margins .389, .275, .194 <= .2: three rounds, 32 pulls of each arm."""
-    arms = {"distribution": "gaussian", "mean": [0.4] * 5, "sd": 1e-9}
-    name = "adaptive-top-k(constants='practical', sigma=0.5)"
-    _, [(pulls, _, answer)] = record(name, TOP_K, 1, instance=arms, k=2, epsilon=0.2, criterion="aggregate")
-    assert pulls == [(i, times) for times in (8, 8, 16) for i in range(5)]
-    assert answer is not None
-    assert len(answer) == 2
-
-
-def test_schedule_of_improved_top_k() -> None:
-    # R = ceil(log2(16 / .07)) = ceil(7.84); q = .01 * .01 * 100 / (16 * 1000 * 8) = 7.8e-8: 2 ln(2 / q) = 34.1
-    schedule = improved.schedule(1000, 100, 0.01, 0.01)
-    assert len(schedule) == 8
-    assert schedule[:3] == [35, 137, 546]
-    assert len(improved.schedule(1000, 100, 3.0, 0.01)) == 1  # a tolerance beyond the width of the rewards
+def test_pulls_of_incremental() -> None:
+    # Median Elimination at 1/2, 1/16: 8293 pulls of three arms, then 2338 of the two that remain
+    assert incremental_pulls(3, 2, 0.5, 1 / 8, 4) == 8293 + 2338
 
 
 def test_schedule_of_opt_mai() -> None:
@@ -160,16 +122,6 @@ def test_schedule_of_opt_mai() -> None:
         assert answer is not None
 
 
-def test_decisions_of_opt_mai() -> None:
-    S = np.array([[True, True, True, True, True, False]])
-    m = np.array([[5.0, 1.0, 3.0, 3.5, 4.0, 9.0]])
-    assert opt_mai.quartile_elimination(m, S).astype(int).tolist() == [[1, 0, 1, 1, 1, 0]]  # floor(5 / 4) = 1 leaves
-    # K' = 2: ranks 5 4 | 3.5 3 1; gaps 5 - 3.5, 4 - 1, 4 - 3, .5, .5; ceil(5 / 4) = 2 arms: 1 (out), 0 (in)
-    left, T = opt_mai.accept_reject(m, S, np.zeros_like(S), 2)
-    assert left.astype(int).tolist() == [[0, 0, 1, 1, 1, 0]]
-    assert T.astype(int).tolist() == [[1, 0, 0, 0, 0, 0]]
-
-
 def test_accepted_and_rejected_arms() -> None:
     m = np.array([[5.0, 1.0, 3.0, 3.5, 4.0, 9.0]])
     S, A = np.array([[True, True, True, True, True, False]]), np.array([[False] * 5 + [True]])
@@ -181,51 +133,12 @@ def test_accepted_and_rejected_arms() -> None:
     assert (S.astype(int).tolist(), A.astype(int).tolist()) == ([[0, 0, 0, 1, 1, 0]], [[1, 0, 0, 0, 0, 1]])
 
 
-def test_best_arms_of_a_set() -> None:
-    S = np.array([[True, True, False, True], [True, True, True, True]])
-    m = np.array([[1.0, 2.0, 9.0, 2.0], [0.0, 0.0, 0.0, 0.0]])
-    assert best_of(m, S, np.array([1, 3])).astype(int).tolist() == [[0, 1, 0, 0], [1, 1, 1, 0]]  # ties: the lowest
-    A = np.array([[False, False, True, False], [False] * 4])
-    assert with_best(m, S, A, 2).astype(int).tolist() == [[0, 1, 1, 0], [1, 1, 0, 0]]
-
-
-def test_widths_of_racing() -> None:
-    # delta = 2 e^-2: ln(2 / delta) = 2, so W sqrt(2 / 2t) = 2 / sqrt 4; 3 e^-2: .5 sqrt(4 / 4) + 3 * 2 * 2 / 4
-    def width(kind: int, t: float, sd: float, W: float, tests: float, delta: float) -> float:
-        return float(half_width(t, sd, tests, Rules(k=1, R=1, kind=kind, W=W, delta=delta)))
-
-    assert width(HOEFFDING, 4.0, 0.5, 2.0, 1.0, 2 * math.exp(-2)) == pytest.approx(1.0)
-    assert width(BERNSTEIN, 4.0, 0.5, 2.0, 1.0, 3 * math.exp(-2)) == pytest.approx(3.5)
-    for t, sd in ((50.0, 0.5), (5000.0, 0.01)):  # the smaller of the two, each at half of delta
-        both = [width(kind, t, sd, 1.0, 7.0, 0.05) for kind in (HOEFFDING, BERNSTEIN)]
-        assert width(TIGHTEST, t, sd, 1.0, 7.0, 0.1) == min(both)
-    assert both[1] < both[0]
-
-
-def test_tests_counted_by_racing() -> None:
-    """Four arms, R = 2: nb = 2 * 4; two arms are known after a round, then 4 + 2, and so it stays."""
-    arms = Instance(Gaussian(np.array([0.5001, 0.5, 9.0, 0.0]), 1e-6))
-    env: Any = gym.make(TOP_K, instance=arms, k=2, delta=0.1, actions="full")
-    agent = agents.make("racing(rounds=2, width=0.05)", env)
-    observation, state, seen = env.reset(seed=0)[0], None, []
-    for _ in range(11):
-        action, state = agent.predict(observation, state)
-        seen.append((action["arm"], int(state.tests[0]), int(state.round[0])))
-        observation = env.step(action)[0]
-    assert seen == [
-        (0, 0, 1),
-        (1, 0, 1),
-        (2, 0, 1),
-        (3, 0, 1),
-        (0, 8, 2),
-        (1, 8, 2),
-        (0, 6, 3),
-        (1, 6, 3),
-        (0, 6, 4),
-        (1, 6, 4),
-        (0, 6, 5),
-    ]
-    assert agent.recommend({k: v[None] for k, v in observation.items()}, state).tolist() == [[True, False, True, False]]
+def test_schedule_of_improved_top_k() -> None:
+    # R = ceil(log2(16 / .07)) = ceil(7.84); q = .01 * .01 * 100 / (16 * 1000 * 8) = 7.8e-8: 2 ln(2 / q) = 34.1
+    schedule = improved.schedule(1000, 100, 0.01, 0.01)
+    assert len(schedule) == 8
+    assert schedule[:3] == [35, 137, 546]
+    assert len(improved.schedule(1000, 100, 3.0, 0.01)) == 1  # a tolerance beyond the width of the rewards
 
 
 def test_smallest() -> None:
@@ -336,54 +249,6 @@ def test_with_k_1_the_algorithms_of_2010_are_median_elimination() -> None:
     assert record("halving", BEST_ARM, 30, **rules)[1] == scaled  # which needs half of it
 
 
-def mirrored(name: str, k: int, budget: int | None, seed: int) -> tuple[list[int], list[int]]:
-    """The agent's arms on an episode, and those of the agent that wants the n - k best of its negated samples."""
-    n = 9
-    task = Task(
-        "TopK",
-        {"k": k, "epsilon": 0.0, "criterion": "exact"},
-        K=n,
-        budget=budget,
-        delta=0.1,
-        distribution="gaussian",
-        support=None,
-        sigma=0.1,
-    )
-    agent, mirror = agents.make(name, task), agents.make(name, task.replace(parameters=task.parameters | {"k": n - k}))
-    means = np.random.default_rng(seed).permutation(n) / 8
-    env: Any = gym.make(TOP_K, instance=Instance(Gaussian(means, 0.1)), k=k, budget=budget, actions="full")
-    observation, state, other, over = env.reset(seed=seed)[0], None, None, False
-    while not over:
-        negated = observation | {key: -observation[key] for key in ("total", "mean")}
-        action, state = agent.predict(observation, state)
-        reaction, other = mirror.predict(negated, other)
-        assert (action["arm"], action["times"]) == (reaction["arm"], reaction["times"])
-        answers = action["answer"].tolist(), reaction["answer"].tolist()
-        observation, _, terminated, truncated, _ = env.step(action)
-        over = terminated or truncated
-    return answers
-
-
-@pytest.mark.parametrize("k", [1, 4, 6])
-@pytest.mark.parametrize(
-    ("name", "budget"),
-    [
-        ("adaptive-top-k", None),
-        ("adaptive-top-k", 500),
-        ("adaptive-top-k(constants='practical')", None),
-        ("adaptive-top-k(constants='practical')", 500),
-        ("opt-mai", 500),
-        ("racing(width=0.2)", None),
-        ("racing(rounds=30)", 500),
-    ],
-)
-def test_the_best_k_are_the_worst_of_the_negated(name: str, budget: int | None, k: int) -> None:
-    for seed in range(2):
-        best, worst = mirrored(name, k, budget, seed)
-        assert sum(best) == k
-        assert [1 - x for x in best] == worst
-
-
 # --- speed -----------------------------------------------------------------------------------------------------------
 
 
@@ -407,47 +272,6 @@ def test_a_billion_samples_take_few_pulls(name: str, distribution: str, monkeypa
     assert (rows["total_pulls"] > 10**9).all()
     assert rows["correct"].all()
     assert len(steps) <= 40 * 12 + 2
-
-
-# --- error probabilities ---------------------------------------------------------------------------------------------
-
-EPISODES, DELTA = 400, 0.1
-LIMIT = int(stats.binom.isf(1e-6, EPISODES, DELTA))  # 71: a rate of delta exceeds it once in 10^6 runs
-CLOSE = Instance(Gaussian(np.array([0.0, 0.3, 0.0, 0.0, 0.3, 0.0, 0.0, 0.0]), 1.0), "close")
-PAC: dict[str, dict[str, Any]] = {  # each under its own criterion, where one wrong arm of the two is an error
-    "direct": {"criterion": "each", "epsilon": 0.25},
-    "incremental": {"criterion": "each", "epsilon": 0.25},
-    "halving": {"criterion": "each", "epsilon": 0.25},
-    "adaptive-top-k": {"criterion": "aggregate", "epsilon": 0.14},
-    "improved-top-k": {"criterion": "aggregate", "epsilon": 0.14},
-    "improved-top-k(reuse=True)": {"criterion": "aggregate", "epsilon": 0.14},
-}
-
-
-def errors(name: str, episodes: int = EPISODES, **rules: Any) -> int:
-    """Wrong answers."""
-    rules = {"instance": CLOSE, "k": 2, "delta": DELTA} | rules
-    rows = agents.evaluate(name, TOP_K, episodes=episodes, env_kwargs=rules).episodes
-    assert not rows["truncated"].any()
-    return episodes - int(rows["correct"].sum())
-
-
-@pytest.mark.parametrize("name", PAC)
-def test_errors_are_at_most_delta(name: str) -> None:
-    """The same algorithm, told that samples spread a tenth as far, or less, breaks the limit."""
-    assert LIMIT == 71
-    assert errors(name, **PAC[name]) <= LIMIT
-    weaker = f"{name[:-1]}, sigma=0.02)" if "(" in name else f"{name}(sigma=0.02)"
-    assert errors(weaker, **PAC[name]) > LIMIT
-
-
-@pytest.mark.parametrize("widths", WIDTHS)
-def test_errors_of_racing(widths: str) -> None:
-    """Planned for as many rounds as it needs, it selects exactly the best, but for a rate of delta."""
-    near = Instance(Uniform(np.array([0.3, 0.8, 0.3, 0.3, 0.8, 0.3]), 1.0), "near")
-    rules, limit = {"instance": near, "criterion": "exact", "episodes": 150}, stats.binom.isf(1e-6, 150, DELTA)
-    assert errors(f"racing(rounds=5000, beyond=False, widths={widths!r})", **rules) <= limit
-    assert errors(f"racing(rounds=5000, beyond=False, widths={widths!r}, width=0.001)", **rules) > limit
 
 
 # --- settings ---------------------------------------------------------------------------------------------------------

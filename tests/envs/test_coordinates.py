@@ -10,8 +10,9 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
-from rollouts import FORMS, batch, forgetful, same, some_action
+from rollouts import FORMS, forgetful, same
 from scipy import stats
+from test_vector import agree, twins
 from twins import apt, follow, play
 from twins_feasible import by_coordinate
 
@@ -162,29 +163,9 @@ def test_checkers(actions: str, observation: str) -> None:
 )
 def test_vector_is_the_single_environment(instance: str, actions: str, observation: str) -> None:
     """Slot i is bit for bit the single environment with root seed + i, whatever the number of slots."""
-    form = {"actions": actions, "observation": observation, "budget": 12}
+    form = {"actions": actions, "observation": observation, "budget": 12, "pull": "coordinate"} | SQUARE
     for N in (1, 3):
-        envs, generators = vector(N, instance, **form), [np.random.default_rng(i) for i in range(N)]
-        singles = [made(instance, **form) for _ in range(N)]
-        many, _ = envs.reset(seed=7)
-        ones = [env.reset(seed=7 + i)[0] for i, env in enumerate(singles)]
-        done = [False] * N
-        for _ in range(40):
-            for i in range(N):
-                assert same({k: v[i] for k, v in many.items()} if isinstance(many, dict) else many[i], ones[i])
-            actions_now = [some_action(singles[0].task, g, 0.05) for g in generators]
-            actions_now = [  # the stop action of this form
-                act if np.isscalar(act) else act | {"arm": int(g.integers(7))}
-                for act, g in zip(actions_now, generators, strict=True)
-            ]
-            many, reward, terminated, _, _ = envs.step(batch(actions_now))
-            for i, env in enumerate(singles):
-                if done[i]:
-                    ones[i], _ = env.reset()
-                    done[i] = False
-                    continue
-                ones[i], r, done[i], _, _ = env.step(actions_now[i])
-                assert (r, done[i]) == (reward[i], terminated[i])
+        assert agree(*twins("Feasible", N, instance=ARMS[instance], **form), 40)[0] > 0
 
 
 def test_spec_features_rendering_pickle() -> None:

@@ -10,8 +10,8 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from refusals import refused
-from rollouts import batch, same
-from test_vector import DISABLED, NEXT, SAME, twins
+from rollouts import same
+from test_vector import DISABLED, NEXT, SAME, agree, twins
 
 import agents
 from agents.learned.vec_env import make_vec_env
@@ -31,20 +31,7 @@ def settings_of(problem: str, **more: Any) -> dict[str, Any]:
 
 def alike(problem: str, mode: Any, steps: int, **settings: Any) -> int:
     """Assert that three single environments and the native form agree bit for bit; how many episodes ended."""
-    sync, native = twins(problem, 3, mode, **settings)
-    generator, ended, stops = np.random.default_rng(1), 0, native.task.delta is not None
-    assert same(sync.reset(seed=7), native.reset(seed=7))
-    for _ in range(steps):
-        top = native.task.last + (1 if not native.task.can_stop or stops else 0)
-        action = batch([int(generator.integers(top)) for _ in range(3)])
-        one, other = sync.step(action), native.step(action)
-        assert same(one, other)
-        over = one[2] | one[3]
-        ended += int(over.sum())
-        if mode == DISABLED and over.any():
-            again = {"reset_mask": over}
-            assert same(sync.reset(options=dict(again)), native.reset(options=again))
-    return ended
+    return agree(*twins(problem, 3, mode, **settings), steps)[0]
 
 
 # --- no stop action ---------------------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from gymnasium.wrappers.vector import RecordEpisodeStatistics
 from rollouts import FORMS, IDS, batch, full, mask, same, some_action
 
-from bandit_envs import PureExplorationEnv, PureExplorationVectorEnv
+from bandit_envs import PureExplorationEnv, PureExplorationVectorEnv, Shared
 from bandit_envs.envs.catalogue import ENVIRONMENTS
 
 NEXT, SAME, DISABLED = AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP, AutoresetMode.DISABLED
@@ -84,7 +84,9 @@ DRAWN = {"instance": "sampler(distribution='gaussian', arms=5, mean={'normal': [
 CUT = {"A": [[1, 1, 1], [0, 0, -1]], "b": [1.5, 0], "budget": 25, "max_pulls": 20}
 WEIGHTS = {"distribution": "categorical", "values": [1, 2, 3], "probabilities": [[1, 1, 1], [0, 1, 4]]}
 PLANE = {"distribution": "bernoulli", "mean": [[0.1, 0.9], [0.5, 0.4]]}
+CUT_AT = {"A": [[1, 1]], "b": [1]}
 ROWS = {"distribution": "resampled", "rows": [[0, 1, 5], [2, 3]]}
+COLUMNS = np.random.default_rng(5).random((30, 4)).round(3)
 VECTORS = "sampler(distribution='uniform', arms=4, dimensions=3)"
 SETTINGS: dict[str, dict[str, Any]] = {
     "fixed instance": {"problem": "Threshold", "instance": "tao2019-1", "budget": 20},
@@ -95,6 +97,15 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "fixed vectors": {"problem": "Feasible", "instance": PLANE, "A": [[1, 0]], "b": [0.3], "budget": 20},
     "categorical": {"problem": "AllGood", "budget": 20, "multiplicative": True, "instance": WEIGHTS},
     "resampled": {"problem": "TopK", "budget": 20, "k": 1, "instance": ROWS},
+    "coordinates": {
+        "problem": "Feasible",
+        "instance": PLANE,
+        "pull": "coordinate",
+        "A": [[1, 1]],
+        "b": [1],
+        "budget": 20,
+    },
+    "columns of a table": {"problem": "BestArm", "instance": Shared(COLUMNS), "shuffle_arms": True, "budget": 20},
 }
 SIZES = {1: ("arm", "statistics"), 3: ("full", "statistics"), 70: ("arm", "features"), 200: ("full", "history")}
 # Each size by the kinds of arms in turn; beyond 64 slots there are several blocks of episodes.
@@ -343,11 +354,15 @@ def test_rewards_flags_and_infos_are_never_views(last: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("actions", "observation", "mode"),
-    [("arm", "features", NEXT), ("full", "history", SAME), ("full", "statistics", DISABLED)],
+    ("actions", "observation", "mode", "instance"),
+    [
+        *[("arm", "features", NEXT, "sampler(arms=10)"), ("full", "history", SAME, "sampler(arms=10)")],
+        *[("full", "statistics", DISABLED, "sampler(arms=10)"), ("arm", "statistics", NEXT, Shared(COLUMNS))],
+    ],
 )
-def test_pickles_and_copies_go_on_alike(actions: str, observation: str, mode: AutoresetMode) -> None:
-    env = made(5, actions=actions, observation=observation, budget=20, shuffle_arms=True, autoreset_mode=mode)
+def test_pickles_and_copies_go_on_alike(actions: str, observation: str, mode: AutoresetMode, instance: Any) -> None:
+    form = {"actions": actions, "observation": observation, "budget": 20, "shuffle_arms": True}
+    env = made(5, instance=instance, autoreset_mode=mode, **form)
     generator, twins = np.random.default_rng(0), [env]
     env.reset(seed=3)
     for t in range(60):

@@ -30,7 +30,6 @@ test_bad_calls = table(
         "an agent that is a number": (call(42), "predict", 42),
         "an agent that is None": (call(["lsa", None]), "predict", None),
         "an agent misspelt": (call("lsaa"), "lsaa", "lsa"),
-        "an unknown parameter": (call("lsa(beta=1)"), "lsa", "beta"),
         "an agent twice": (call(["lsa", "lsa"]), "lsa", "twice"),
         "an agent of another problem": (call("st2"), "st2", "AllGood"),
         "no episodes": (call(episodes=0), "episodes", 0, 1),
@@ -111,7 +110,6 @@ test_bad_calls = table(
         "a precise part": (call(precision=0.1, out="nowhere", shard="1/2"), "precision", "shard"),
         "an unknown keyword": (call("lsa", env_kwargs=TAO | {"k": 3}), "k", TypeError),
         "an environment of others": (call(env_id="CartPole-v1", env_kwargs={}), "CartPole-v1", "bandit_envs"),
-        "an agent beside an unknown one": (call(["lsa", "nobody"]), "nobody"),
     }
 )
 

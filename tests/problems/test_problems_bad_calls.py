@@ -29,7 +29,6 @@ from bandit_envs.kernels import integer
 from bandit_envs.problems import feasible_measures as fm
 from bandit_envs.problems import threshold_measures as tm
 
-HUGE = 10**400
 MEANS = [0.1, 0.4, 0.6, 0.9]
 HARD = {"T": 2000, "K": 20, "D": 5}
 WRONG: Any = None  # of a type that no annotation allows
@@ -41,31 +40,14 @@ def task(problem: Any = "Threshold", parameters: Any = None, **more: Any) -> Tas
 
 test_problems = table(
     {
-        "threshold nan": (lambda: Threshold(np.nan), "threshold", "nan"),
-        "threshold a text": (lambda: Threshold("0.5"), "threshold", "'0.5'"),  # type: ignore[arg-type]
-        "threshold huge": (lambda: Threshold(HUGE), "threshold"),
-        "threshold True": (lambda: Threshold(True), "threshold", True),
         "threshold None": (lambda: Threshold(WRONG), "threshold", None),
-        "tolerance below 0": (lambda: Threshold(0.5, -0.1), "tolerance", -0.1, "[0, inf)"),
         "tolerance inf": (lambda: Threshold(0.5, np.inf), "tolerance", "inf"),
-        "epsilon 0": (lambda: AllGood(0), "epsilon", 0, "(0, inf)"),
-        "epsilon 1": (lambda: AllGood(1.0, True), "epsilon", 1.0, "(0, 1)"),
-        "multiplicative": (lambda: AllGood(0.1, "yes"), "multiplicative", "'yes'"),  # type: ignore[arg-type]
-        "slack": (lambda: AllGood(0.1, slack=-1), "slack", -1),
-        "k 0": (lambda: TopK(0), "k", 0),
         "k 2.0": (lambda: TopK(2.0), "k", 2.0),  # type: ignore[arg-type]
         "k True": (lambda: TopK(True), "k", True),
-        "epsilon below 0": (lambda: TopK(2, -0.5), "epsilon", -0.5, "[0, inf)"),
-        "criterion": (lambda: TopK(2, 0, "best"), "criterion", "'best'", "'aggregate'", "'each'", "'exact'"),
-        "criterion a list": (lambda: TopK(2, 0, ["each"]), "criterion"),  # type: ignore[arg-type]
         "a zero row": (lambda: Feasible([[0, 0]], [1]), "A", "[0.0, 0.0]"),
-        "b too long": (lambda: Feasible([[1, 0]], [1, 2]), "(1,)", "(2,)"),
         "A inf": (lambda: Feasible([[np.inf, 0]], [1]), "A", "inf"),
-        "A ragged": (lambda: Feasible([[1, 0], [1]], [1, 2]), "A"),
-        "A a text": (lambda: Feasible("A", [1]), "A", "'A'"),
         "b None": (lambda: Feasible([[1, 0]], None), "b"),
         "no volume": (lambda: Feasible([[1], [-1]], [0, -1]), "volume"),
-        "b huge": (lambda: Feasible([[1]], [HUGE]), "b"),
         "Feasible's tolerance": (lambda: Feasible([[1]], [1], -1), "tolerance", -1, "[0, inf)"),
         "normalise": (lambda: Feasible([[1]], [1], 0, 1), "normalise", 1),  # type: ignore[arg-type]
         "a best mean below 0": (lambda: AllGood(0.1, True).truth([-1.0, -2.0]), -1),
@@ -76,7 +58,6 @@ test_problems = table(
         "a long answer": (lambda: AllGood().score([True] * 5, MEANS), 4, "(5,)"),
         "an answer that is a flag": (lambda: BestArm().score(True, MEANS), 4, "()"),
         "a row of answers": (lambda: Feasible([[1]], [0.5]).score([[True, True]], MEANS), 4, "(1, 2)"),
-        "rho": (lambda: TopK().certifier(4, 1, rho=0.0), "rho"),
         "k arms of k": (lambda: TopK(3).certifier(3), "K", 4, 3),
         "one arm, which is the best": (lambda: BestArm().certifier(1), "K", 2, 1),
         "a range without its bound": (
@@ -99,35 +80,17 @@ test_problems = table(
 
 test_tasks = table(
     {
-        "a problem with a slip": (lambda: task("Treshold"), "'Treshold'", "'Threshold'"),
         "no problem": (lambda: task(WRONG), "problem", None),
-        "a list of problems": (lambda: task(["TopK"]), "problem"),
-        "a text for a threshold": (lambda: task(parameters={"threshold": "x"}), "threshold", "'x'"),
         "another's parameter": (lambda: task(parameters={"k": 2}), "Threshold", "threshold", "tolerance", "'k'"),
         "parameters that are none": (lambda: task(parameters=5), "parameters"),
-        "threshold beyond the support": (
-            lambda: task(parameters={"threshold": 1.5}),
-            *("threshold", "[0.0, 1.0]"),
-        ),
-        "no A": (lambda: task("Feasible"), "Feasible", "A", "b"),
-        "k = K": (lambda: task("TopK", {"k": 5}), "k", "[1, 4]", 5),
-        "columns of A": (lambda: task("Feasible", {"A": [[1, 0]], "b": [1]}), "A", 2, 1),
         "K 1": (lambda: task(K=1), "K", 1),
         "K 2.5": (lambda: task(K=2.5), "K", 2.5),
         "D 0": (lambda: task(D=0), "D", 0),
-        "D 2": (lambda: task(D=2), "Threshold", 2),
-        "budget 0": (lambda: task(budget=0), "budget", 0),
-        "budget huge": (lambda: task(budget=HUGE), "budget"),
-        "delta 1": (lambda: task(delta=1.0), "delta", 1.0),
-        "max_pulls": (lambda: task(max_pulls="9"), "max_pulls", "'9'"),
-        "pull_cost": (lambda: task(pull_cost=-1), "pull_cost", -1),
         "support": (lambda: task(support=(1, 0)), "support", "(1, 0)"),
         "support 3": (lambda: task(support=3), "support", 3),
         "sigma 0": (lambda: task(sigma=0), "sigma", 0),
         "sigma a list": (lambda: task(sigma=[1]), "sigma", "[1]"),
         "distribution": (lambda: task(distribution=3), "distribution", 3),
-        "actions": (lambda: task(actions="both"), "actions"),
-        "observation": (lambda: task(observation=None), "observation"),
         "pull": (lambda: task(pull="coordinate"), "'coordinate'", 2),
         "replaced": (lambda: task().replace(budget=0), "budget", 0),
         "json, a list": (lambda: Task.from_json("[]"), "JSON"),
@@ -150,11 +113,7 @@ def five() -> int:
 
 test_instances = table(
     {
-        "a slip": (lambda: made("tao2019-11"), "'tao2019-11'", "'tao2019-1'"),
-        "another parameter": (lambda: made("banners(m=3)"), "'banners'", "'m'"),
         "a sampler's": (lambda: made("sampler(distribution='gaussian', sd=3)"), "'sd'", "spread"),
-        "no parameters": (lambda: made({"banners": 3}), "'banners'", 3),
-        "a slip in a dict": (lambda: made({"bannerz": {}}), "'bannerz'"),
         "no name in a module": (lambda: made("math:nothing"), "'math:nothing'"),
         "no function": (lambda: made("math:pi"), "'math:pi'", math.pi),
         "a number": (lambda: made(five), "'five'", 5),

@@ -41,7 +41,7 @@ def same(a: Any, b: Any) -> bool:
 
 def some_action(task: Task, generator: np.random.Generator, stop: float = 0.02) -> Any:
     """A random action that the task allows; the stop action with probability `stop`."""
-    arm = task.K if generator.random() < stop else int(generator.integers(task.K))
+    arm = task.stop if generator.random() < stop and task.can_stop else int(generator.integers(task.stop))
     if task.actions == "arm":
         return arm
     k = getattr(task.make_problem(), "k", None)
