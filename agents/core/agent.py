@@ -116,14 +116,12 @@ def seen_means(observation: Observation, slots: Ints | None = None) -> Floats:
 
 
 def shown_to(agent: Any, method: str, observation: Any) -> Any:
-    """An observation as a method of an agent is given it: arrays that a user's own method cannot write to."""
+    """An observation as a method of an agent is given it: a user's own method gets copies, and may write to them."""
     if str(getattr(type(agent), method).__module__).startswith(("agents.", "stable_baselines3.", "sb3_contrib.")):
         return observation
     if isinstance(observation, Mapping):
         return {name: shown_to(agent, method, array) for name, array in observation.items()}
-    view = np.asarray(observation).view()
-    view.setflags(write=False)
-    return view
+    return np.array(observation)
 
 
 def unfit(pulls: Ints, mean: Floats, episodes: int, name: str = "mean") -> ValueError:

@@ -45,6 +45,8 @@ def wrappers_of(env: Any) -> list[Any]:
         elif (inner := own.get("envs")) is None:
             try:
                 text = str(env.env_method("__str__", indices=[0])[0]) if hasattr(env, "env_method") else ""
+            except AttributeError:  # a vector of one's own, or the native one
+                text = ""
             except (OSError, EOFError):  # it is closed
                 return [*found, type(env).__name__]
             return found + [one for one in re.findall(r"<(\w+)(?=<\w+<)", text) if one not in LEFT_ALONE]

@@ -64,10 +64,9 @@ def facts_of(one: Any) -> Any:
     """All that can be seen of a session, but for the remark of the import."""
     history = one.history()
     history = history[~((history["kind"] == "note") & history["about"].notna())]
-    return (
-        history.astype(str).to_dict("records"), one.answer().tolist(), one.certificate, one.active.tolist(), one.names,
-        one.next(), one.pending, one.remaining, one.done, one.arms().astype(str).to_dict("records"),
-    )  # fmt: skip
+    seen = history.astype(str).to_dict("records"), one.arms().astype(str).to_dict("records")
+    now = one.answer().tolist(), one.certificate, one.next(), one.pending, one.remaining, one.done
+    return *seen, *now, one.active.tolist(), one.names
 
 
 @pytest.mark.parametrize("kind", KINDS)
