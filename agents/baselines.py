@@ -74,11 +74,7 @@ class Uniform(_Stateless):
 
 
 class Random(_Stateless):
-    """A uniformly random arm at each step.
-
-    Args:
-        task: a task or an environment. seed: the agent's own seed, an integer in 0 .. 2^32 - 1.
-    """
+    """A uniformly random arm at each step."""
 
     name, source = "random", "the common baseline"
 

@@ -127,12 +127,7 @@ def made(case: Case, env: Any) -> Any:
 
 
 def cases_of(agent: Any, env: Any = None) -> list[Case]:
-    """Tasks that the agent takes.
-
-    Args:
-        agent: what `agents.make` takes. env: an environment, whose task is the only one; None: each problem with five
-            random arms, with a budget and with a delta.
-    """
+    """Tasks that the agent takes: that of an environment, or of each problem with five arms, by budget and delta."""
     found, refusals = list[Case](), list[str]()
 
     def take(env_id: str, rules: Mapping[str, Any]) -> bool:
@@ -208,11 +203,7 @@ def _ended(one: Steps, info: Mapping[str, Any], truncated: bool) -> Steps:
 
 
 def steps(case: Case, agent: Any, envs: Any, episodes: Sequence[int]) -> list[Steps]:
-    """Play episodes side by side through `predict`.
-
-    Args:
-        case: of the agent. agent: made for `envs`. envs: with a slot for each episode. episodes: their numbers.
-    """
+    """Play episodes side by side through `predict`, one in each slot."""
     n, task = len(episodes), envs.unwrapped.task
     observation, _ = envs.reset(seed=ROOT, options={"episode": np.array(episodes)})
     state, live, made = None, np.ones(n, bool), [Steps([], [], 0.0) for _ in range(n)]

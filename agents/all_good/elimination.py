@@ -164,24 +164,14 @@ class _Elimination(BulkPolicy):
 
 
 class East(_Elimination):
-    """EAST, the good filter of FAREAST alone (Mason et al. 2020): all epsilon-good arms with probability 1 - delta.
-
-    Args:
-        task: a task or an environment. delta: None takes the task's. c: constant of the width, > 0.
-        sigma: sub-Gaussian scale; None takes the task's.
-    """
+    """EAST, the good filter of FAREAST alone (Mason et al. 2020): all epsilon-good arms with probability 1 - delta."""
 
     name, source = "east", "Mason, Jain, Tripathy & Nowak, NeurIPS 2020, Algorithm 4.1 without its bad filter"
     uniform = False
 
 
 class UniformElimination(_Elimination):
-    """Round robin over all arms until all are known, (ST)^2's answer: right with probability 1 - delta.
-
-    Args:
-        task: a task or an environment. delta: None takes the task's. c: constant of the width, > 0.
-        sigma: sub-Gaussian scale; None takes the task's.
-    """
+    """Round robin over all arms until all are known, (ST)^2's answer: right with probability 1 - delta."""
 
     name, source = "uniform-elimination", "Mason, Jain, Tripathy & Nowak, NeurIPS 2020, section 5"
     uniform = True

@@ -296,11 +296,9 @@ class Fareast(BulkPolicy):
     """FAREAST (Mason et al. 2020): all epsilon-good arms, none worse than epsilon + slack, with probability 1 - delta.
 
     Args:
-        task: a task or an environment. delta: None takes the task's.
         finder: "median-elimination" (the paper's) or "lucb" (its experiments').
-        kappa: failure probability of the finder, in (0, 1). c: constant of the width, > 0.
+        kappa: failure probability of the finder, in (0, 1).
         tau: factor of tau_r, > 0: 8 is what the proof needs, 4 what the authors' code has.
-        sigma: sub-Gaussian scale; None takes the task's.
         unit: the accuracy of round r is unit 2^-r, > 0; give about sigma for samples in other units than the paper's.
 
     Until it stops, `recommend` gives the plug-in answer.

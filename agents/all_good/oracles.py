@@ -25,9 +25,7 @@ class UCB(IndexPolicy):
     """Pull the arm with the highest upper confidence bound.
 
     Args:
-        task: a task or an environment. delta: None takes the task's. c: constant of the width, > 0.
         bounds: "running" (upper bounds never rise, as in the authors' code) or "current".
-        sigma: sub-Gaussian scale; None takes the task's.
     """
 
     name, source = "ucb", "Mason et al., NeurIPS 2020, section 5 (authors' code)"

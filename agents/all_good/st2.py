@@ -149,9 +149,7 @@ class ST2(PlanPolicy):
     """(ST)^2 (Mason et al. 2020): all epsilon-good arms, none worse than epsilon + slack, with probability 1 - delta.
 
     Args:
-        task: a task or an environment. delta: None takes the task's.
-        c: constant of the width, > 0 (the paper's proof: 4; its experiments: 2.08).
-        bounds: "current" or "running". sigma: sub-Gaussian scale; None takes the task's.
+        c: constant of the width, > 0 (the paper's proof: 4; its experiments: 2.08). bounds: "current" or "running".
 
     Until it stops, `recommend` gives the plug-in answer, as in the paper's figures; then the certified set.
     """

@@ -124,11 +124,7 @@ class TwoStep(ST2):
     """The best arm, then the arms above the threshold that it gives (Mason et al. 2020, section 1.3).
 
     Args:
-        task: a task or an environment. delta: None takes the task's; each step has half of it.
-        c: constant of the width, > 0. bounds: "current" or "running", as for `st2`.
-        sigma: sub-Gaussian scale; None takes the task's.
-
-    Until it stops, `recommend` gives the plug-in answer; then the certified set.
+        delta: None takes the task's; each step has half of it. bounds, and what it recommends: as for `st2`.
     """
 
     name, source = "two-step", "Mason, Jain, Tripathy & Nowak, NeurIPS 2020, section 1.3"

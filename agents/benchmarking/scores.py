@@ -42,11 +42,7 @@ def interquartile_mean(scores: Floats) -> Floats:
 
 
 def replicates(task: BenchmarkTask, episodes: Floats, seed: int) -> Floats:
-    """Scores of bootstrap resamples of the episodes of one task, (REPLICATES,).
-
-    Args:
-        episodes: the score, or the pulls, of each episode, (n,). seed: of the resamples.
-    """
+    """Scores of bootstrap resamples of the episodes (n,) of one task, their scores or pulls: (REPLICATES,)."""
     return score(task, bootstrap_means(episodes, REPLICATES, seed))
 
 

@@ -534,10 +534,7 @@ def moved(sides, book, arm):
 def tell_alone(book, arm, pulls, mean, spread, alone, need):
     """LOCAL: ask the certifier of one arm for the statistic of its alternative; `scale` gets the divergence.
 
-    Args:
-        book: of the episode. arm: which one.
-        pulls: (1,). mean: (D,). spread: see `spread_of`.
-        alone: an `Alone`. need: what the value must exceed.
+    Of pulls (1,), mean (D,) and spread, see `spread_of`. `need`: what the value must exceed.
     """
     alone.inside[0] = -1
     nearest_alternative(alone.address, pulls, mean, spread, alone.inside, alone.numbers, alone.scratch, alone.out)

@@ -89,16 +89,9 @@ class Evidence(CertifiedPolicy):
     """Pull what raises the evidence for the plug-in answer most, and stop when it is certified at delta.
 
     Args:
-        task: a task or an environment. delta: None takes the task's.
-        boundary: "mixture" or "kaufmann-koolen", see docs/certificates.md; "nominal": ln((1 + ln t) / delta), of the
-            papers' experiments, for which nothing is proven.
-        distribution: "bernoulli", "gaussian" (also sub-Gaussian), "bounded" (in a range), or "student" (Gaussian of
-            unknown variance); None: see `Task.certified_distribution`.
-        rho: pulls of an arm at which the Gaussian mixture is sharpest; None: a mixture over several.
-        sigma: scale; None takes the task's. centre: see `CertifiedPolicy`.
         force: the forced exploration is so many times sqrt(t) - K/2, >= 0. hold: an arm is pulled so many times
             sqrt(N) / 2 times in a row, >= 0. 0 saves pulls where no instance is hard, and costs many where one is: see
-            docs/learned.md, Certified.
+            docs/learned.md, Certified. All others: see `CertifiedPolicy`.
     """
 
     name, source = "evidence", "this package, after Garivier & Kaufmann, COLT 2016"

@@ -83,12 +83,8 @@ class PairedElimination(PlanPolicy):
 
     With a budget it goes on until that is spent.
 
-    Args:
-        task: a task or an environment whose arms are the columns of one table (`from_table(.., shared=True)`).
-        delta: None takes the task's.
-
     Raises:
-        ValueError: for arms that are no columns of a table, and values that are not allowed.
+        ValueError: for arms that are no columns of one table (`from_table(.., shared=True)`).
     """
 
     name, source = "paired-elimination", "this package, after Even-Dar, Mannor & Mansour, JMLR 2006"

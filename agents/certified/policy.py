@@ -306,7 +306,6 @@ class CertifiedPolicy(PlanPolicy):
     """An agent that stops when its plug-in answer is certified at delta, whatever has chosen the pulls.
 
     Args:
-        task: a task or an environment. delta: None takes the task's.
         boundary: "mixture" or "kaufmann-koolen", see docs/certificates.md; "nominal": ln((1 + ln t) / delta), of the
             papers' experiments, for which nothing is proven.
         distribution: "bernoulli", "gaussian" (also sub-Gaussian), "bounded" (in a range), or "student" (Gaussian of

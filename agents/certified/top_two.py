@@ -229,16 +229,8 @@ class TopTwo(CertifiedPolicy):
     """Top-two rules (Russo 2016; Jourdan et al. 2022; You et al. 2023) for BestArm, TopK, AllGood and Threshold.
 
     Args:
-        task: a task or an environment. delta: None takes the task's.
         rule: "eb-tci", "eb-tc" or "ttts". proportions: "ids", information-directed, or "fixed", by `beta`.
-        beta: probability of the leader, in (0, 1), with proportions="fixed".
-        boundary: "mixture" or "kaufmann-koolen", see docs/certificates.md; "nominal": ln((1 + ln t) / delta), of the
-            papers' experiments, for which nothing is proven.
-        distribution: "bernoulli", "gaussian" (also sub-Gaussian), "bounded" (in a range), or "student" (Gaussian of
-            unknown variance); None: see `Task.certified_distribution`.
-        rho: pulls of an arm at which the Gaussian mixture is sharpest; None: a mixture over several.
-        sigma: scale; None takes the task's. centre: see `CertifiedPolicy`.
-        seed: the agent's own seed, an integer in 0 .. 2^32 - 1.
+        beta: probability of the leader, in (0, 1), with proportions="fixed". All others: see `CertifiedPolicy`.
     """
 
     name, source = "top-two", "Russo, COLT 2016; Jourdan et al., NeurIPS 2022; You et al., COLT 2023"

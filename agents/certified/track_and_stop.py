@@ -150,15 +150,8 @@ class TrackAndStop(CertifiedPolicy):
     """Track-and-Stop (Garivier & Kaufmann 2016): pull in the optimal proportions of the empirical means.
 
     Args:
-        task: a task or an environment. delta: None takes the task's.
         tracking: "D", with forced exploration, or "C", of the sums of the proportions; None: "C" on AllGood, D9, else
-            "D".
-        boundary: "mixture" or "kaufmann-koolen", see docs/certificates.md; "nominal": ln((1 + ln t) / delta), of the
-            papers' experiments, for which nothing is proven.
-        distribution: "bernoulli", "gaussian" (also sub-Gaussian), "bounded" (in a range), or "student" (Gaussian of
-            unknown variance); None: see `Task.certified_distribution`.
-        rho: pulls of an arm at which the Gaussian mixture is sharpest; None: a mixture over several.
-        sigma: scale; None takes the task's. centre: see `CertifiedPolicy`.
+            "D". All others: see `CertifiedPolicy`.
     """
 
     name, source = "track-and-stop", "Garivier & Kaufmann, COLT 2016"

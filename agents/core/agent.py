@@ -191,20 +191,15 @@ def _explaining(recommend: Method) -> Method:
     return cast(Method, explained)
 
 
-def _uncompiled(name: str, error: Exception) -> ValueError:
-    """The error for a function that Numba cannot compile, of the agent of this name."""
-    words = " ".join(str(error).split())
-    return ValueError(
-        f"{name}: {getattr(error, 'summary', f'Numba cannot compile a function that it calls: {words:.300}')}"
-    )
-
-
 class Agent(Spelled, ABC):
     """A handcrafted policy.
 
     Args:
         task: a `Task`, or an environment, from which it is read.
-        **parameters: the algorithm's own.
+        **parameters: the algorithm's own. These mean the same in all that have them: `delta`, the error probability,
+            in (0, 1), `sigma`, the sub-Gaussian scale of a sample, and `width`, the range of a sample, of which None
+            takes the task's; `c`, the constant of the width of an interval, > 0; `seed`, the agent's own, an integer
+            in 0 .. 2^32 - 1.
 
     Attributes:
         name: of the algorithm. source: where it was published.
@@ -482,11 +477,8 @@ class Agent(Spelled, ABC):
     def _explained(self, error: Exception, observation: Any, state: Any, slots: Any = None) -> Exception:
         """The error to raise where one has come up: what is wrong with what was given, if that can be found.
 
-        Statistics are not looked at as long as all goes well, but where `state` is None: that would take too long.
-
-        Args:
-            error: what has come up. observation, state, slots: what was given. One that no input brings about, such as
-                a time that has run out or a file that is missing, is raised as it is.
+        Statistics are not looked at as long as all goes well, but where `state` is None: that would take too long. What
+        no input brings about, such as a time that has run out or a file that is missing, is raised as it is.
         """
         if not isinstance(error, OF_INPUT):
             return error
@@ -501,12 +493,15 @@ class Agent(Spelled, ABC):
         if not len(batch["remaining"]):
             part = self._leading[0]
             return ValueError(f"{part} must be of at least one episode, got the shape {batch[part].shape}")
-        if self._brought:
-            return _uncompiled(self.name, error) if isinstance(error, UNCOMPILED) else error
-        if isinstance(error, ValueError) and (state is None or str(error).startswith(("state ", "pulls "))):
+        words = " ".join(str(error).split())
+        if self._brought and isinstance(error, UNCOMPILED):
+            why = getattr(error, "summary", f"Numba cannot compile a function that it calls: {words:.300}")
+            return ValueError(f"{self.name}: {why}")
+        fits = state is None or words.startswith(("state ", "pulls "))
+        if self._brought or (isinstance(error, ValueError) and fits):
             return error
         what = "the observation is none that an environment shows" if state is None else "state does not fit it"
-        told = f"{type(error).__name__}: {' '.join(str(error).split())}"
+        told = f"{type(error).__name__}: {words}"
         return ValueError(f"{self.name}: {what}, or its arrays are not of int64 and float64: {told:.300}")
 
     @staticmethod

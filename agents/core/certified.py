@@ -229,14 +229,8 @@ class Certified(Agent):
     """An agent that stops when its plug-in answer is certified, and answers it.
 
     Args:
-        task: a task or an environment.
         agent: the agent within: an `Agent` of the same task, or of the same with another delta; it chooses the pulls.
-        boundary: "mixture" or "kaufmann-koolen"; see `Problem.certifier`.
-        rho: number of pulls of an arm at which the Gaussian mixture is sharpest, not of distribution="student"; None: a
-            mixture over several.
-        distribution: see `Task.certifier`.
-        delta: None takes the task's.
-        centre: see `CertifiedPolicy`.
+        boundary: "mixture" or "kaufmann-koolen". rho, distribution, centre: see `CertifiedPolicy`.
 
     Raises:
         ValueError: for a task without a delta, a problem that tells no evidence, an agent that is certified already,
@@ -418,7 +412,6 @@ class Featured(Agent):
     """A policy that reads features or beliefs and pulls one arm at a time, as an `Agent` that reads statistics.
 
     Args:
-        task: a task or an environment, with observation="statistics".
         policy: with the method `predict`, as that of a model of Stable-Baselines3.
     """
 
@@ -462,13 +455,7 @@ class Featured(Agent):
 
 
 def certified(task: Task, agent: Any, options: Mapping[str, Any]) -> Certified:
-    """Any agent, certified.
-
-    Args:
-        task: of the certified agent.
-        agent: an `Agent`, or another object with a method `predict`.
-        options: of `Certified`.
-    """
+    """Any agent, an object with a method `predict` too, certified with these options of `Certified`."""
     if not isinstance(agent, Agent):
         if forms_of(agent).observation not in ("features", "belief"):
             raise ValueError(f"stop={CERTIFICATE!r} needs an Agent or a policy that reads features, got {agent!r:.200}")

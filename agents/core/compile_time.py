@@ -16,8 +16,7 @@ _event: Any = event  # without types of its own
 class CompileTime:
     """A context that counts the wall time for which Numba compiles in this process.
 
-    Attributes:
-        kernels: begun so far. names: of those that are just being compiled, each called by the one before.
+    `kernels` have begun so far; `names` are of those in work, each called by the one before.
     """
 
     def __init__(self) -> None:

@@ -78,12 +78,9 @@ class Board(NamedTuple):
 
 @inlined
 def scan(flat, uE, start, n, K, least, arm):
-    """The least index, and the lowest arm that has it, of n episodes from `start` on.
+    """The least index, and the lowest arm that has it, of n episodes from `start` on, into `least` and `arm` (n,).
 
-    Args:
-        flat: indices (K, E), flattened.
-        uE, start: unsigned.
-        least, arm: (n,), float and uint64, filled in.
+    `flat`: indices (K, E), flattened. `uE`, `start`: unsigned.
     """
     for i in range(n):
         least[i], arm[i] = flat[start + np.uint64(i)], np.uint64(0)
@@ -171,10 +168,6 @@ def play_block(rule, board, sim, begin, n, steps, scratch):
     """Make so many steps of the n <= 64 episodes from `begin` on, all live and at least so far from their next look.
 
     Returns whether all indices were numbers; they are looked at only where they are doubted.
-
-    Args:
-        rule: a `Rule`.
-        scratch: a `Block`.
     """
     K, E = board.table.shape
     flat, start, uE = board.table.reshape(-1), np.uint64(begin), np.uint64(E)
@@ -321,12 +314,7 @@ class ArmRule(NamedTuple):
 
 
 class CompiledRule:
-    """A rule whose routine is in memory.
-
-    Attributes:
-        rule: as kernels take it; it is good for as long as this is kept.
-        measured: whether a routine of the problem tells margins.
-    """
+    """A rule whose routine is in memory, as long as this is kept; `measured`: a problem's routine tells margins."""
 
     def __init__(self, rule: ArmRule) -> None:
         self._own, self._measure, kinds = rule.own, rule.measure, tuple(_kind(value) for value in rule.own)
@@ -434,13 +422,9 @@ _REFUSED: set[Any] = set()  # functions, and what they read, that Numba does not
 def compiles(
     rule: ArmRule, plain: Callable[[Floats, Floats], Floats], low: float, high: float, most: float = 1e6
 ) -> bool:
-    """Whether Numba takes a rule, and makes the same of it as NumPy.
+    """Whether Numba takes a rule, and makes the same of it as NumPy, `plain`(T, x).
 
-    Args:
-        rule: the rule.
-        plain: the same in NumPy, `plain(T, x)`.
-        low, high: means to try lie between these.
-        most: pulls to try are at most so many.
+    Tried are means from `low` to `high`, and pulls up to `most`.
     """
     if (rule.function, type(rule.own)) in _REFUSED:
         return False

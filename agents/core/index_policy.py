@@ -151,8 +151,7 @@ def _levels(K: int) -> Ints:
 def margin_told(task: Task, problem: Problem) -> tuple[float, Measure | None] | None:
     """How compiled code can tell the margin of a single arm; None where it cannot.
 
-    Returns:
-        What is taken off the arm's mean, and the problem's routine that tells the margin itself, or None.
+    What is taken off the arm's mean, and the problem's routine that tells the margin itself, or None.
     """
     if task.pull == "coordinate" or not problem.local:
         return None

@@ -100,11 +100,7 @@ def copied(parameters: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def misfit(target: Callable[..., Any], keywords: Mapping[str, Any]) -> str | None:
-    """Why an agent's class, or a function that makes agents, cannot be called with a task and these keywords.
-
-    Returns:
-        In words; None where nothing speaks against it.
-    """
+    """Why an agent's class, or a function that makes agents, cannot take a task and these keywords, or None."""
     try:
         if isinstance(target, type):
             next(_constructors(target), inspect.Signature()).bind(None, None, **keywords)
@@ -118,11 +114,7 @@ def misfit(target: Callable[..., Any], keywords: Mapping[str, Any]) -> str | Non
 
 
 def taken(target: Callable[..., Any]) -> list[str] | None:
-    """The names of the parameters that an agent's class, or a function that makes agents, takes beside the task.
-
-    Returns:
-        The names; None where any keyword may be allowed.
-    """
+    """The parameters that an agent's class, or a function that makes agents, takes beside the task; None: any."""
     if not isinstance(target, type):
         try:
             signatures, skipped = [inspect.signature(target)], 1

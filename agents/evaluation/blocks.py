@@ -91,11 +91,9 @@ class Group:
 
 
 def grouped(runs: Sequence[Work], episodes: int, *, together: bool = False, fine: bool = False) -> list[Group]:
-    """How the runs of a plan are cut.
+    """How the runs of a plan, of so many episodes each, are cut.
 
     Args:
-        runs: what the plan has.
-        episodes: of each run.
         together: whether all runs go through the same blocks, in which they are compared; else each has its own.
         fine: smaller blocks, for plans that may end after any of them.
     """

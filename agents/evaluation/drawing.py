@@ -27,11 +27,7 @@ CLOSE = 1e-3  # of probabilities, far above what rounding in single precision ch
 
 
 class Drawing:
-    """A model of Stable-Baselines3 that draws its actions.
-
-    Args:
-        label: of the agent, for errors. agent: the model, or what has one as its attribute `model`.
-    """
+    """A model of Stable-Baselines3 that draws its actions: `agent`, or the attribute `model` of that."""
 
     def __init__(self, label: str, agent: Any) -> None:
         self.model = getattr(agent, "model", agent)
@@ -50,14 +46,9 @@ class Drawing:
     def drawn(
         self, observation: Any, state: Any, begins: NDArray[np.bool_], u: Floats, masks: Callable[[], NDArray[np.bool_]]
     ) -> tuple[NDArray[np.int64], Any]:
-        """The next action of each episode, and the state.
+        """The next action of each episode, and the state (None at first), by uniform numbers u (E,).
 
-        Args:
-            observation: of the episodes, as the model reads it.
-            state: what the last call returned, None at first.
-            begins: whether each episode begins, (E,).
-            u: a uniform number for each, (E,).
-            masks: returns which actions are allowed, (E, K + 1); asked where the policy reads masks.
+        `begins` (E,): whether an episode begins. `masks` returns the allowed actions (E, K + 1), for policies that ask.
         """
         torch: Any = require("torch", "a model that draws its actions", "training")
         observation = self.agent.through(observation) if isinstance(self.agent, Behind) else observation

@@ -25,12 +25,7 @@ CLASS = re.compile(f"{DOTTED}:{DOTTED}")  # "module:Class"
 def importable(
     rows: Mapping[str, T], left_out: Callable[[str], object] = lambda reason: None
 ) -> Iterator[tuple[str, T]]:
-    """The rows of a registry, without those of installed packages that cannot be imported.
-
-    Args:
-        rows: the registry.
-        left_out: is called for each row that is left out, with its name and the reason.
-    """
+    """The rows of a registry, but for packages that cannot be imported: `left_out` is given their names and reasons."""
     for name in rows:
         try:
             row = rows[name]

@@ -100,12 +100,8 @@ def cores(jobs: int) -> int:
 def outcomes(tasks: Sequence[Call[T]], jobs: int, watch: Watch) -> Iterator[Outcome[T]]:
     """Run tasks, and yield what each has made, as soon as it ends.
 
-    Where the loop over the outcomes is left, or a task fails, all others end.
-
-    Args:
-        tasks: they are begun in this order, those that run in threads first.
-        jobs: how many run at the same time, -1 for as many as there are cores, or as the chosen backend has.
-        watch: of all tasks.
+    They are begun in this order, those that run in threads first. Where the loop over the outcomes is left, or a task
+    fails, all others end.
     """
     if jobs == 1 or len(tasks) == 1 and not _chosen():
         for task in tasks:

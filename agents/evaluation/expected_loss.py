@@ -54,10 +54,7 @@ def expectable(envs: PureExplorationVectorEnv) -> bool:
 def wrong(sampler: Sampler, boundary: float, pulls: NDArray[np.int64], mean: Floats) -> Floats:
     """The probability that the plug-in answer is wrong about an arm, given its samples; elementwise, of any shape.
 
-    Args:
-        sampler: the prior over instances, of an environment that is `expectable`.
-        boundary: arms whose mean is at least this are right in the answer.
-        pulls, mean: of the arms; an arm that has no pull is not in the answer.
+    An arm is right in the answer if its mean is at least the boundary. Without a pull it is not in the answer.
     """
     special: Any = require("scipy.special", "a posterior")
     states, where = np.unique(pulls + 1j * np.rint(pulls * mean), return_inverse=True)  # many arms share a state

@@ -56,11 +56,7 @@ def _add_rows(sums, place, rows):
 
 @dataclass(frozen=True)
 class Played:
-    """What came of neighbouring blocks.
-
-    Attributes:
-        blocks: what was made. contents: makes what they hold. spent: for each run, pulls and seconds.
-    """
+    """The blocks that were made, what makes their contents, and for each run pulls and seconds."""
 
     blocks: Sequence[Block]
     contents: Callable[[], Sequence[Any]]

@@ -31,17 +31,7 @@ def fill(
     progress: bool | None = None,
     told: Mapping[str, Any],
 ) -> None:
-    """Make the blocks that a store lacks.
-
-    Args:
-        store: keeps them.
-        plans: the runs.
-        seed: the root.
-        jobs: how many blocks at the same time.
-        part: of the blocks, (i, n); None: all.
-        ending: decides when enough blocks are there; None: all are needed.
-        progress: as for `evaluate`.
-        told: of this call, for the notes of the store.
+    """Make the blocks that a store lacks: those of `part` (i, n), or all, until `ending` has enough of them.
 
     Raises:
         WriteError: if the store cannot be written to. WorkerDiedError: if a process that made blocks has died.

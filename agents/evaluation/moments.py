@@ -256,11 +256,7 @@ class _NoRows(dict[str, NDArray[Any]]):
 
 
 class SummedRun(Run):
-    """What is kept of one agent at one budget, without rows.
-
-    Args:
-        empty: all but the rows. place: of the run in the plan. store: a `Store`, which has what is known of all.
-    """
+    """What is kept of one agent at one budget, without rows: `place` is its number in the plan."""
 
     def __init__(self, empty: Run, place: int, store: Any) -> None:
         self.keep(empty)
@@ -336,13 +332,7 @@ class SummedRun(Run):
         return int(stopped), int(wrong)
 
     def compared(self, c: int, other: SummedRun, d: int, metric: str, level: float) -> statistics.PairedDifference:
-        """The paired difference from another run: the mean of this one's values less the other's.
-
-        Args:
-            c: the cell. other: what it is compared with. d: its cell.
-            metric: as for `Evaluation.compare`.
-            level: of the interval.
-        """
+        """The paired difference from another run, in a cell of each: the mean of this one's values less the other's."""
         self.check(metric)
         pair, sign = (self.place, other.place), 1
         if pair not in self.moments.pairs:

@@ -172,15 +172,7 @@ class Series:
 def series_of(
     evaluation: Evaluated, metric: str, level: float, transform: Transform | None, order: Sequence[str]
 ) -> list[Series]:
-    """The points of every agent.
-
-    Args:
-        evaluation: what to draw.
-        metric: whose mean it is.
-        level: of the confidence limits.
-        transform: applied to means and limits, elementwise; None: they are drawn as they are.
-        order: labels of agents; an agent's style is that of its place here.
-    """
+    """The points of every agent, in styles by their places in `order`; `transform` applies to means and limits."""
     made = []
     level = level_at(evaluation.settings.get("look"), level)
     for agent in evaluation.agents:
@@ -377,19 +369,12 @@ def draw(
     transformed: bool = False,
     share: float = 1.0,
 ) -> bool:
-    """Draw lines, or bars for single points.
+    """Draw lines, or bars for single points; returns whether there are lines, which need a legend.
 
     Args:
-        ax: the axes to draw into.
-        series: the points of each agent.
-        label: of the axis of values.
-        xlabel: of the axis of points.
-        log: whether the axis of values is logarithmic.
+        ax, series, label, xlabel, log: the axes, what they show, and the texts and the scale of the axes.
         transformed: whether the values are transformed, so that bars cannot begin at 0.
         share: of its row that a bar takes; below 1 the agent's name stands above it.
-
-    Returns:
-        Whether there are lines, which need a legend.
     """
     ax.set_axisbelow(True)
     for side in ("top", "right"):
@@ -433,15 +418,7 @@ def _title(evaluation: Evaluated) -> str:
 def _draw_own(
     figure: Figure, axes: Axes, form: Size, evaluation: Evaluated, drawing: Callable[[Axes, float, int | None], bool]
 ) -> float:
-    """Draw into a figure of its own, with the legend, so that long names fit.
-
-    Args:
-        figure, axes: to draw into. form: of the figure. evaluation: that is drawn.
-        drawing: draws it into axes, as `_draw` does, given `share` and `wrap`.
-
-    Returns:
-        The width of the axes, in inches, roughly.
-    """
+    """Draw into a figure of its own, with the legend, so that long names fit; returns the axes' width in inches."""
     names, several = evaluation.agents, len({cell for run in evaluation.runs for cell in run.cells}) > 1
     longest = max(map(len, names))
     long, frame = longest > form.name, 0.75 if several else 0.2

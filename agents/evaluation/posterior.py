@@ -97,12 +97,9 @@ def _draw(n, mean, variance, low, high, u, out):
 
 
 def posterior_means(sampler: Sampler, pulls: NDArray[np.int64], mean: Floats, u: Floats) -> Floats:
-    """Draws (E, M, K) or (E, M, K, D) of the means of episodes.
+    """Draws (E, M, K) or (E, M, K, D) of the means of episodes, by uniform numbers u (E, M, K * D).
 
-    Args:
-        sampler: the prior over instances, of an environment that is `drawable`.
-        pulls: (E, K). mean: (E, K) or (E, K, D), empirical, of any value for arms never pulled.
-        u: uniform numbers in [0, 1), (E, M, K * D).
+    Of pulls (E, K) and means (E, K) or (E, K, D), of any value for arms never pulled. The prior is `drawable`.
     """
     E, K = pulls.shape
     D = mean.size // (E * K)
@@ -115,11 +112,7 @@ def posterior_means(sampler: Sampler, pulls: NDArray[np.int64], mean: Floats, u:
 def drawn_losses(envs: PureExplorationVectorEnv, root: int, episodes: NDArray[np.int64]) -> Floats:
     """What the plug-in answers of an environment that is `drawable` lose on average on DRAWS instances, (N,).
 
-    Slots with the same episode draw by the same numbers, whatever their samples.
-
-    Args:
-        envs: its slots stand at the ends of episodes.
-        root: the root seed of the episodes. episodes: the number of each slot's, (N,).
+    The slots stand at the ends of episodes. The same episode draws by the same numbers, whatever its samples.
     """
     numbers, which = np.unique(episodes, return_inverse=True)
     random = np.random.default_rng([root, int(numbers[0])])

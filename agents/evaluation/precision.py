@@ -76,12 +76,7 @@ class Precision:
 
 
 def precision_of(given: Any, tasks: Sequence[Task]) -> Precision | None:
-    """What stands for it, checked.
-
-    Args:
-        given: None; half of the width of the interval of the error rate; {metric: half of a width}; or "verdict".
-        tasks: of the runs.
-    """
+    """What is given, checked: None, half a width of the error rate's interval, {metric: half a width}, or "verdict"."""
     if given is None:
         return None
     if isinstance(given, str):

@@ -95,11 +95,7 @@ def duration(seconds: float) -> str:
 
 
 class _Lines:
-    """Plain lines on how far the run is, printed by a thread of their own while the work goes on.
-
-    Attributes:
-        place: what the work is part of, as the panel of a figure. bar: of the agent that runs.
-    """
+    """Plain lines on how far the run is, printed by a thread of their own while the work goes on."""
 
     def __init__(self) -> None:
         self.place = ""
@@ -149,11 +145,7 @@ class Progress:
     """Pulls, or episodes ended, of all agents out of all, with the time left; shown where it takes beyond `PATIENCE`.
 
     Where standard error is no terminal, there is no bar, and `told_in_lines` reports how far the run is.
-
-    Args:
-        total: of pulls, or of episodes.
-        by_pulls: whether pulls are counted.
-        show: whether to show progress; None: if standard error is a terminal.
+    `show=None`: if it is a terminal.
     """
 
     def __init__(self, total: int, by_pulls: bool, show: bool | None) -> None:

@@ -28,13 +28,9 @@ LEAST_WIDTH = 24  # of a wrapped column
 def table(
     head: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequence[int] = (), width: int | None = None
 ) -> str:
-    """Text columns under their heads.
+    """Text columns under their heads; those in `right` are flush right.
 
-    Args:
-        head: the heads of the columns.
-        rows: a text for each column.
-        right: numbers of the columns that are flush right.
-        width: the last column is wrapped so that lines are no longer, if possible; None: it is not wrapped.
+    The last column is wrapped so that lines are no longer than `width`, if possible; None: it is not wrapped.
     """
     widths = [max(len(row[i]) for row in (head, *rows)) for i in range(len(head))]
     if width is not None:
@@ -136,11 +132,7 @@ def columns_of(
 ) -> Columns:
     """The columns that matter of an evaluation; without a delta not the error rate, unless that is the metric.
 
-    Args:
-        evaluation: what to show.
-        metric: a mean to show besides the score, and the error rate; None: the problem's first.
-        level: of the intervals.
-        most: rows, at most: where there are more, the last one of each agent.
+    Beside the score there is a metric, None: the problem's first. Of more than `most` rows each agent's last is shown.
     """
     rows: list[dict[str, Any]] = evaluation.summary(level).to_dict("records")  # type: ignore[assignment]
     several = [key for key in ("budget", "at") if len({str(row[key]) for row in rows}) > 1]
@@ -226,12 +218,7 @@ def differences(
 ) -> Columns:
     """The paired differences of all other agents to one of them, at the last row of each; without rows for one agent.
 
-    Args:
-        evaluation: what to show.
-        metric: what is compared; None: that of `main_metric`.
-        reference: an agent; None: the first, whatever its result, since one chosen by its result would look better
-            than it is.
-        level: of the intervals.
+    The reference is the first, unless one is named, whatever its result: one chosen by it would look better than it is.
     """
     first = evaluation.agents[0] if reference is None else reference
     metric = main_metric(evaluation.runs) if metric is None else metric

@@ -84,11 +84,9 @@ class Run:
         return len(self.columns["score"])
 
     def cut(self, size: int, pulls: NDArray[np.float64]) -> list[Run]:
-        """The rows in blocks of so many episodes, the last of which may have fewer; views of the columns.
+        """The rows in blocks of `size` episodes, the last of which may have fewer: views.
 
-        Args:
-            size: episodes of a block.
-            pulls: sums over the episodes of each block, (B * C, K).
+        `pulls` (B * C, K): sums over the episodes of each block.
         """
         parts = []
         for i, first in enumerate(range(0, self.episodes, size)):
@@ -98,11 +96,7 @@ class Run:
         return parts
 
     def joined(self, parts: Sequence[Run], pace: float) -> Run:
-        """The rows of consecutive episodes in one; these parts are used up.
-
-        Args:
-            parts: in their order, one at least. pace: seconds of one core that a pull takes.
-        """
+        """The rows of consecutive episodes in one, of `pace` seconds a pull; the parts, one or more, are used up."""
         columns = {}
         for name in self.columns:  # one after another, so that no more than one is there twice
             some = [part.columns.pop(name) for part in parts]

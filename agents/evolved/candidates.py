@@ -59,13 +59,7 @@ class CommonEpisodes:
     ) -> Floats:
         """What each candidate loses in each episode, (P, episodes): 1 - return, all on the same samples.
 
-        Where the prior over instances allows it, the loss is expected given all samples.
-
-        Args:
-            parameters: of P candidates, (P, G).
-            root: of the episodes.
-            first: the number of the first episode.
-            episodes: how many; None: as many as in a generation.
+        The parameters are (P, G). Where the prior over instances allows it, the loss is expected given all samples.
         """
         count = self.episodes if episodes is None else episodes
         table = np.array(parameters, np.float64)

@@ -126,12 +126,9 @@ class Evolution:
         return made
 
     def search(self, strategy: Any, first: int, last: int, seconds: float | None) -> list[Checkpoint]:
-        """All generations; returns the checkpoints, that of the start first.
+        """All generations from `first` to `last`; returns the checkpoints, that of the start first.
 
-        Args:
-            strategy: a search of the package cmaes, or one of the same form.
-            first, last: generations before this search, and after it, at most.
-            seconds: of processor time, of the whole call but for compiling, after which no generation begins.
+        `strategy` is a search as of the package cmaes. After `seconds` of processor time no generation begins.
         """
         checkpoints = [self.checkpoint(first, [strategy.mean.copy()])]
         generation, means = first, []

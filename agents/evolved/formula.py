@@ -138,12 +138,7 @@ def _indices(n, margin, own: Own, per_row: int, out):
 
 
 def indices(n: Floats, margin: Floats, own: Own, per_row: int) -> Floats:
-    """Indices of single arms, (m,).
-
-    Args:
-        n, margin: (m,), n >= 1.
-        own: of all rows. per_row: how many arms in a row have the same parameters.
-    """
+    """Indices of single arms, (m,), of n >= 1 pulls and margins (m,); `per_row` arms in a row share parameters."""
     out = np.empty(len(n))
     _indices(n, margin, own, per_row, out)
     return out

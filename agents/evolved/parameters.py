@@ -57,10 +57,7 @@ def index_start(stops: bool) -> list[float]:
 def told(task: Task, parameters: Any, names: Sequence[str], wanted: int) -> NDArray[np.float64]:
     """Parameters as numbers (P, number of names), of one candidate or more; weights are 0 where they are left out.
 
-    Args:
-        task: to be solved.
-        parameters: as a user tells them; None: those that are stored for the task; "start": those of `index_start`.
-        names: of all. wanted: how many of them are not weights.
+    None: those that are stored for the task; "start": those of `index_start`. All but `wanted` of them are weights.
     """
     if parameters is None:
         parameters = stored_parameters(task, names)

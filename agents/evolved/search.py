@@ -21,12 +21,7 @@ FIRST, SECOND, TINY = 0.9, 0.98, 1e-8  # Adam: decay of both moments, and what k
 
 
 class MirroredSearch:
-    """The search, from x = 0 on.
-
-    Args:
-        dimensions: of the points. spread: s. step: of Adam, at first. population_size: an even number of candidates.
-        seed: of the directions.
-    """
+    """The search, from x = 0 on; `spread` is s, `step` that of Adam at first, the size of the population even."""
 
     def __init__(self, dimensions: int, spread: float, step: float, population_size: int, seed: int) -> None:
         self.mean = np.zeros(dimensions)

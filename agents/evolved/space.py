@@ -26,11 +26,7 @@ FINER = 0.3  # of their scales are the parameters of the index searched by, toge
 
 
 def starting_point(stops: bool) -> tuple[list[float], list[float], list[float]]:
-    """The parameters of the index of LSA, which losses are compared with; where the search starts; and the scales.
-
-    Args:
-        stops: whether the agent stops by itself, so that it has two parameters more.
-    """
+    """The parameters of the index of LSA, which losses are compared with; where the search starts; and the scales."""
     start = index_start(stops)
     return [*LSA, *start[len(LSA) :]], start, [*SCALES, *(STOP_SCALES if stops else ())]
 
@@ -58,11 +54,7 @@ class SearchSpace:
         return [float(v) for v in at]
 
     def with_network(self, parameters: Sequence[float], seed: int) -> SearchSpace:
-        """The space around these parameters and a network that corrects nothing yet.
-
-        Args:
-            parameters: without a network. seed: of the weights of its bends.
-        """
+        """The space around these parameters and a network that corrects nothing yet; the seed is of its bends."""
         bends = self.bends[: -network.HIDDEN]
         weights = np.where(bends, BEND * np.random.default_rng(seed).standard_normal(len(bends)), 0.0)
         scales = np.concatenate([FINER * self.scales, BENDING * bends, np.full(network.HIDDEN, OUT)])
@@ -80,11 +72,9 @@ class SearchSpace:
 
 
 def search_space(task: Task, local: bool, wanted: Sequence[str] | None) -> SearchSpace:
-    """The parameters to search for a task.
+    """The parameters to search for a task: `wanted`, or all with a scale.
 
-    Args:
-        task: how its episodes end decides. local: whether the network of an arm sees that arm alone.
-        wanted: names of parameters; None for all with a scale.
+    `local`: whether the network of an arm sees that arm alone.
     """
     stops = task.budget is None
     names = [*PARAMETERS, *(STOPPING if stops else ())]

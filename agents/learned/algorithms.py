@@ -59,12 +59,7 @@ class Algorithm:
             raise unknown(f"entry of policy_kwargs for {name}", str(surplus[0]), NETWORK)
 
     def settings(self, environment: TrainingEnvironment, num_envs: int, given: Mapping[str, Any]) -> dict[str, Any]:
-        """All hyperparameters that SB3's class is given: the defaults, what a user has given, what follows from both.
-
-        Args:
-            environment: that to train on. num_envs: episodes side by side.
-            given: the user's hyperparameters, which override all others.
-        """
+        """All hyperparameters that SB3's class is given: defaults, what a user has given, what follows from both."""
         believes = environment.forms["observation"] == "belief"
         chosen = {**self.defaults, **(self.believing if believes else {}), **given}
         if "n_epochs" in self.hyperparameters():

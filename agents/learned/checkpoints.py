@@ -130,8 +130,7 @@ class Checkpoints(BaseCallback):
     def keep_best(self) -> dict[str, Any]:
         """Evaluate a checkpoint at the end, and put the weights of the one that is kept into the model.
 
-        Returns:
-            For the card: the steps of the run and of the checkpoint that is kept, and a dict for each checkpoint.
+        Returns, for the card, the steps of the run and of the checkpoint that is kept, and a dict for each checkpoint.
         """
         if self.changed or len(self.rows) < 2:
             self._average()

@@ -54,11 +54,7 @@ class Clock:
 
 
 class FallingRate:
-    """A learning rate that falls linearly with the share of the training that is over, to `FLOOR` times its start.
-
-    Args:
-        start: the learning rate at the beginning. clock: gives the share.
-    """
+    """A learning rate that falls linearly with the share of the training that is over, to `FLOOR` times its start."""
 
     def __init__(self, start: float, clock: Clock) -> None:
         self.start, self.clock = start, clock

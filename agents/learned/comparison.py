@@ -53,13 +53,7 @@ def _as_played(agent: Any, environment: TrainingEnvironment) -> Any:
 def _evaluated(
     environment: TrainingEnvironment, agents: Mapping[str, Any], episodes: int, root: int
 ) -> tuple[Evaluation, dict[str, Floats]]:
-    """What `evaluate` says of the agents, and their undiscounted returns, (episodes,) each.
-
-    Args:
-        environment: where they play.
-        agents: by label.
-        episodes: 0 .. episodes - 1 of the root.
-    """
+    """What `evaluate` says of the agents, by label, on the first episodes of a root; and their undiscounted returns."""
     played = {label: _as_played(agent, environment) for label, agent in agents.items()}
     kwargs = {**environment.kwargs, "reward": environment.reward}
     result = evaluate(played, environment.env_id, episodes=episodes, seed=root, env_kwargs=kwargs, progress=False)
@@ -88,12 +82,7 @@ def _returns(
 
 @dataclass(frozen=True, eq=False)
 class HeldOut:
-    """The episodes on which checkpoints are compared, and what the reference agents get on them.
-
-    Attributes:
-        environment: that of the training. episodes: numbers 0 .. episodes - 1. root: their root seed.
-        references: the returns of the reference agents by name, (episodes,) each.
-    """
+    """The first episodes of a root, on which checkpoints are compared, and the returns of reference agents on them."""
 
     environment: TrainingEnvironment
     episodes: int
@@ -166,12 +155,7 @@ def report(environment: TrainingEnvironment, agent: Any, start: Any, episodes: i
 
 
 def advice(name: str, kept: int, result: Mapping[str, Any]) -> list[str]:
-    """What to make of a training that has not helped, or that a reference agent outdoes, in sentences.
-
-    Args:
-        name: of the learned agent. kept: the steps of the checkpoint that is kept, 0 for the start.
-        result: what `report` has returned.
-    """
+    """What to make of a training that has not helped, or that a reference agent outdoes, in sentences."""
     said = []
     if kept == 0:
         said.append(

@@ -64,11 +64,7 @@ def _stops(task: Task) -> bool:
 
 
 def _forms(task: Task, kwargs: Mapping[str, Any], ranked: bool) -> dict[str, Any]:
-    """The forms of a training: those that are given, else beliefs, gains and no stop, where these are defined.
-
-    Args:
-        task: as it is without them. kwargs: as given. ranked: whether the policy wants ranked arms.
-    """
+    """The forms of a training: those that are given, else beliefs, gains and no stop, where these are defined."""
     try:
         believed = task.pull == "arm" and not math.isnan(task.lookahead("observation='belief'").horizon)
     except ValueError:  # a problem without a look-ahead potential
@@ -87,10 +83,6 @@ def training_environment(
 
     Without a budget nothing makes an agent stop that has not learned it yet, nor a reference agent that never does:
     such episodes are cut, at `max_pulls` or else after `PULLS_PER_ARM` pulls per arm.
-
-    Args:
-        env_id, given: of the environment; `FORMS` among the keywords are kept. pulls_per_action: see `NativeVecEnv`.
-        ranked: whether arms are to be ranked, where nothing is given.
     """
     if "actions" in given:
         raise ValueError("train chooses 'actions' itself; take it out of env_kwargs")

@@ -60,11 +60,7 @@ def _untouched_generators() -> Iterator[None]:
 
 
 def as_features(name: str, observation: Any, form: str = "features") -> None:
-    """Refuse observations in the form of statistics, or of a history.
-
-    Args:
-        name, form: of the agent that is to read the observation.
-    """
+    """Refuse observations in the form of statistics, or of a history; the agent of this name reads another form."""
     if isinstance(observation, Mapping) and form in ("features", "belief"):
         width = f"K * {len(FEATURES)}" if form == "features" else "4 * K + 1"
         of = "a history" if "times" in observation else "statistics"
@@ -201,11 +197,7 @@ class Trained:
 
 
 class Repeated:
-    """A learned agent that repeats each of its actions so many times, as it did while it was trained.
-
-    Args:
-        agent: the learned agent. times: pulls per action, >= 1.
-    """
+    """A learned agent that repeats each of its actions so many times, >= 1, as it did while it was trained."""
 
     anytime = False
 
@@ -323,13 +315,7 @@ def _plain(archive: Archive, card: Mapping[str, Any], arms: int | None, trust: b
 
 
 def _unpickled(archive: Archive, card: Mapping[str, Any], arms: int | None) -> Any:
-    """The model in a file, read by SB3's own loader, which runs the code in it.
-
-    Args:
-        archive: the file.
-        card: its card, or empty.
-        arms: the number of arms that it is to run on; None: as in the file.
-    """
+    """The model in a file, read by SB3's own loader, which runs the code in it; arms=None: K is that of the file."""
     file, own = archive.path, None
     if arms is not None:
         own = dict(zip(("observation_space", "action_space"), archive.spaces(arms), strict=True))

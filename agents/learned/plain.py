@@ -159,10 +159,7 @@ class Archive:
         raise ValueError(f"its observations of shape {shape} are neither beliefs nor features")
 
     def model(self, arms: int | None = None) -> Any:
-        """The model, made anew and given the weights of the file.
-
-        Args:
-            arms: the number of arms that it is to run on, for equivariant policies; None: as in the file.
+        """The model, made anew and given the weights of the file; `arms` are for equivariant policies, None: as there.
 
         Raises:
             NotPlainError: if weights hold anything but numbers. Others, if the file is damaged.

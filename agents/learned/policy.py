@@ -74,11 +74,7 @@ class ArmNetwork(nn.Module):
 
 
 class ArmCodes(nn.Module):
-    """From observations to a code of each arm (n, K, hidden), and to the codes' mean and maximum (n, 2 hidden).
-
-    Args:
-        numbers, timed, hidden: as of `ArmNetwork`.
-    """
+    """From observations to a code of each arm (n, K, hidden), and to the codes' mean and maximum (n, 2 hidden)."""
 
     def __init__(self, numbers: int, timed: bool, hidden: int) -> None:
         super().__init__()
@@ -199,12 +195,7 @@ class Equivariant(_Base):
 
 
 def _best(logits: Tensor, allowed: Tensor | None, slack: float) -> tuple[Tensor, Tensor]:
-    """The first of the actions within `slack` of the best (n,), and whether there are others (n,).
-
-    Args:
-        logits: (n, actions).
-        allowed: which actions may be taken, (n, actions), or None for all.
-    """
+    """The first of the actions, allowed ones, within `slack` of the best (n,), and whether there are others (n,)."""
     if allowed is not None:
         logits = logits.masked_fill(~allowed, NEVER)
     good = logits >= logits.amax(1, keepdim=True) - slack

@@ -74,8 +74,7 @@ class NativeVecEnv(VecEnv):
     def seed(self, seed: int | None = None) -> Sequence[int | None]:
         """Set the root of all slots from the next reset on, which begins with its episode 0; None: a fresh root.
 
-        Returns:
-            The root, once for each slot.
+        Returns the root, once for each slot.
         """
         root = fresh_root() if seed is None else root_number(seed)
         self._root = root

@@ -40,12 +40,7 @@ class PolicyOnly:
 
 
 def load_stored(name: str, task: Task) -> Trained:
-    """The network of this name that comes with the package for a task; it runs on any number of arms.
-
-    Args:
-        name: of the algorithm, "ppo".
-        task: gives the problem, and whether there is a budget.
-    """
+    """The network of this name that comes with the package for a task; it runs on any number of arms."""
     card, weights = stored_weights(name, task)
     path = card_path(name, task)
     with reading(path.with_suffix(".npz")):

@@ -50,12 +50,6 @@ def read_card(path: Path) -> dict[str, Any]:
 
 
 def check_format(file: Any, found: Any, card: Mapping[str, Any]) -> None:
-    """Refuse a file of another format.
-
-    Args:
-        file: its path, for the message.
-        found: the number in the file, or None.
-        card: the model's card, or empty.
-    """
+    """Refuse a file, described by its card, whose format is of another number; None: it has none."""
     if (1 if found is None else found) != FORMAT:
         raise ValueError(f"{file} has format {found!s:.80}; this version reads format {FORMAT}: {train_again(card)}")

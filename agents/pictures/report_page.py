@@ -207,11 +207,7 @@ def _table(
 ) -> str:
     """A table that is sorted by a click on the head of a column, where scripts run.
 
-    Args:
-        head: of the columns.
-        rows: of values, or pairs of a text and what it is sorted by.
-        right: numbers of columns that are flush right; None: those with numbers.
-        kind: the classes of the table.
+    A value may be a pair of a text and what it is sorted by. right=None: columns with numbers are flush right.
     """
     pairs = [[_cell(cell) for cell in row] for row in rows]
     numeric = {i for row in pairs for i, (_, key) in enumerate(row) if isinstance(key, (int, float))}

@@ -37,13 +37,7 @@ def check_page(out: str | Path, force: bool = False) -> Path:
 
 
 def filled(name: str, parts: Mapping[str, str], path: Path | None) -> str:
-    """A page: what all pages begin with, and a template, with a part in the place of each comment of its name.
-
-    Args:
-        name: of the file of the template.
-        parts: {name of the comment: HTML}.
-        path: the file that the page is written into; None: none.
-    """
+    """A page: what all pages begin with, and the template of this name, with a part in place of each comment."""
     text = "".join(Path(__file__).with_name(part).read_text(encoding="utf-8") for part in ("head.html", name))
     for part, value in parts.items():
         text = text.replace(f"<!--{part}-->", value)

@@ -98,13 +98,9 @@ def _status(shown: Film, i: int) -> str:
 
 
 def lines(shown: Film, i: int, width: int, color: bool, most: int = 20) -> list[str]:
-    """A frame as lines of text: a head, and one for each arm, with its interval, value, and pulls.
+    """Frame i as lines of text of this width: a head, and one for each arm, with its interval, value, and pulls.
 
-    Args:
-        shown: the episode. i: number of the frame.
-        width: of a line, at most.
-        color: whether to use colours.
-        most: arms, at most. Where there are more, those that matter most are shown.
+    Of more than `most` arms, those that matter most are shown.
     """
     view, (low, high) = shown.views[i], shown.limits
     K = len(view.pulls)

@@ -50,11 +50,7 @@ def schedule(K: int, N: int, T: int) -> tuple[int, ...]:
 
 
 class SySRs(SuccessiveRejects):
-    """Synchronized Successive Rejects: the column with the best mean of a table, within a budget.
-
-    Args:
-        task: a task or an environment with a budget > K, whose arms are the columns of one table.
-    """
+    """Synchronized Successive Rejects: the column with the best mean of one table, within a budget > K."""
 
     name, source = "sysrs", "Lyu, Nejma, Wegel, Yang & Dorner, ICML 2026"
     solves = ("BestArm",)  # type: ignore[assignment]

@@ -29,12 +29,10 @@ __all__ = ["UCBE"]
 
 
 class UCBE(IndexPolicy):
-    """UCB-E on the columns of a table: the largest mean plus sqrt(a / n), until the budget is spent.
+    """UCB-E on the columns of a table: the largest mean plus sqrt(a / n), until the budget, >= K, is spent.
 
     Args:
-        task: a task or an environment with a budget >= K, whose arms are the columns of one table.
-        a: the constant, >= 0.
-        batch: pulls at a time; more than one need actions="full".
+        a: the constant, >= 0. batch: pulls at a time; more than one need actions="full".
     """
 
     name, source = "ucb-e", "Zhou et al., ICLR 2025"

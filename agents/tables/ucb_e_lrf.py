@@ -76,7 +76,6 @@ class UCBELRF(RoundPolicy):
         task: a task or an environment with a budget >= K, whose arms are the columns of one table.
         rank: r. ensemble: M, 2 or more. ridge: lambda, > 0. drop: probability, below 1. sweeps: of a fit. eta: >= 0.
         batch: items at a time. warm_up: share of the cells, in (0, 1].
-        seed: the agent's own, an integer in 0 .. 2^32 - 1.
     """
 
     name, source = "ucb-e-lrf", "Zhou et al., ICLR 2025"

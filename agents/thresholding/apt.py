@@ -20,11 +20,7 @@ __all__ = ["APT"]
 
 
 class APT(IndexPolicy):
-    """APT (Locatelli et al. 2016); MD-APT on Feasible.
-
-    Args:
-        task: a task or an environment. tolerance: eps >= 0; None takes the problem's.
-    """
+    """APT (Locatelli et al. 2016), with a tolerance eps >= 0, None: the problem's; MD-APT on Feasible."""
 
     name, source = "apt", "Locatelli, Gutzeit & Carpentier, ICML 2016, Algorithm 1; Katz-Samuels & Scott, ICML 2018"
 

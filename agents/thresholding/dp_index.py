@@ -62,11 +62,9 @@ def _losses(theta, a0, b0, low, start, out):
 
 @jit
 def value_of_prior(table, a0, b0, price, row, length, gain, pulls):
-    """V of the prior at this price [1].
+    """V of the prior at this price [1]; row and length are scratch (N + 3,).
 
-    Args:
-        table: a `Table`. row, length: scratch (N + 3,).
-        gain, pulls: (S,) get, for n < N, what going on saves in each state against stopping, and its mean pulls.
+    gain and pulls (S,) get, for n < N, what going on saves in each state against stopping, and its mean pulls.
     """
     low, start, losses = table
     N = len(low) - 1
@@ -126,13 +124,7 @@ def _prices() -> Floats:
 
 @functools.lru_cache(maxsize=8)
 def index_table(threshold: float, prior: tuple[float, float], horizon: int) -> tuple[Table, Floats]:
-    """ln of the index of the states of a table, (S,), read-only.
-
-    Args:
-        threshold: theta.
-        prior: (a0, b0).
-        horizon: N >= 1, the pulls that an arm can get at most.
-    """
+    """ln of the index of the states of a table, (S,), read-only, of the prior (a0, b0) and up to horizon >= 1 pulls."""
     table = Table.of(threshold, prior, horizon)
     index = np.full(len(table.losses), np.nan)
     _indices(table, *prior, _prices(), index)
@@ -166,10 +158,9 @@ def price_index(own: Any, T: Any, x: Any) -> Any:
 
 
 class DPIndex(IndexPolicy):
-    """Pull the arm with the largest index, which is computed by dynamic programming.
+    """Pull the arm with the largest index, by dynamic programming: Threshold in (0, 1) with Bernoulli arms.
 
     Args:
-        task: a task or an environment: Threshold in (0, 1) with Bernoulli arms.
         prior: (a0, b0) of the Beta prior, both > 0.
         horizon: pulls of an arm that the table covers, >= 2; None: the budget, at most 6000.
     """

@@ -120,9 +120,7 @@ class HDoC(PlanPolicy):
     """HDoC (Kano et al. 2019), run until every arm is known to be good or not, with probability 1 - delta.
 
     Args:
-        task: a task or an environment. delta: None takes the task's, or 0.01 with a budget.
-        sampling: "hdoc", "lucb-g" or "apt-g".
-        sigma: sub-Gaussian scale of a sample; None takes the task's.
+        delta: None takes the task's, or 0.01 with a budget. sampling: "hdoc", "lucb-g" or "apt-g".
     """
 
     name, source, stops = "hdoc", "Kano et al., Machine Learning 2019", True

@@ -22,11 +22,7 @@ __all__ = ["LSA"]
 
 
 class LSA(IndexPolicy):
-    """LSA (Tao et al. 2019): minimises the expected number of misclassified arms.
-
-    Args:
-        task: a task or an environment. alpha: tuning constant, > 0, of samples in [0, 1].
-    """
+    """LSA (Tao et al. 2019): minimises the expected number of misclassified arms; alpha > 0, of samples in [0, 1]."""
 
     name, source = "lsa", "Tao, Blanco, Peng & Zhou, NeurIPS 2019, Algorithm 1"
 

@@ -24,12 +24,7 @@ __all__ = ["Offline"]
 
 
 class Offline(Agent):
-    """The offline algorithm with known gaps (Tao et al. 2019, section 3), which LSA imitates: an oracle.
-
-    Args:
-        task: a task or an environment. margins: D_i > 0 of each arm. sigma: sub-Gaussian scale of a sample; None takes
-            the task's.
-    """
+    """An oracle: the offline algorithm with known gaps, margins > 0 (Tao et al. 2019, section 3); LSA imitates it."""
 
     name, source = "offline", "Tao, Blanco, Peng & Zhou, NeurIPS 2019, section 3"
     solves, by_place = ("Threshold",), True

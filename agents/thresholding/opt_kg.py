@@ -57,13 +57,9 @@ def log_gain(a: Floats, b: Floats, threshold: float, log_beta: Floats | None = N
 
 
 class OptKG(IndexPolicy):
-    """Opt-KG (Chen et al. 2015).
+    """Opt-KG (Chen et al. 2015): Threshold in (0, 1) with Bernoulli arms, whose prior is Beta(a0, b0), both > 0.
 
     Its own answer, `recommend`, goes by the posterior; with `actions="arm"` the plug-in answer is scored instead.
-
-    Args:
-        task: a task or an environment: Threshold in (0, 1) with Bernoulli arms.
-        prior: (a0, b0) of the Beta prior, both > 0.
     """
 
     name, source, solves = "opt-kg", "Chen, Lin & Zhou, JMLR 2015, Algorithm 1", ("Threshold",)

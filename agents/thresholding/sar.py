@@ -37,11 +37,7 @@ class State(RoundState):
 
 
 class SAR(RoundPolicy):
-    """MD-SAR (Katz-Samuels & Scott 2018): each phase leaves out the arm farthest from the boundary.
-
-    Args:
-        task: a task or an environment with a budget > K.
-    """
+    """MD-SAR (Katz-Samuels & Scott 2018): each phase leaves out the arm farthest from the boundary. Budget > K."""
 
     name, source, solves = "sar", "Katz-Samuels & Scott, ICML 2018, Algorithm 2", LOCAL_PROBLEMS
     anytime = False

@@ -39,11 +39,7 @@ def margins_of(agent: Agent, margins: Sequence[float] | None) -> Floats:
 
 
 class Static(Agent):
-    """Pulls in proportion to the inverse squares of the true margins (Katz-Samuels & Scott 2018, Proposition 1).
-
-    Args:
-        task: a task or an environment. margins: D_i > 0 of each arm.
-    """
+    """Pulls in proportion to margins^-2, margins > 0 being the true ones (Katz-Samuels & Scott 2018, Proposition 1)."""
 
     name, source = "static", "Katz-Samuels & Scott, ICML 2018, Proposition 1"
     solves, by_place = LOCAL_PROBLEMS, True

@@ -23,10 +23,9 @@ __all__ = ["UCBE"]
 
 
 class UCBE(IndexPolicy):
-    """UCBE(b) with a = 4^b (T - K) / H; with `scale`, a = scale * 25/36 (T - K) / H (the form of MD-UCBE).
+    """UCBE(b) with a = 4^b (T - K) / H; with `scale`, a = scale * 25/36 (T - K) / H (the form of MD-UCBE). T > K.
 
     Args:
-        task: a task or an environment with a budget > K.
         b: exponent of the exploration constant. scale: replaces 4^b by scale * 25/36, > 0.
         H: hardness of the instance, > 0. a: the constant itself, >= 0, in place of all others.
     """

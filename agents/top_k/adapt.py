@@ -206,12 +206,7 @@ class _Policy(TopKAgent):
 
 
 class Pi1(_Policy):
-    """pi_1, UNIFORM: a random arm among those whose bounds are wider than epsilon / 2 at delta / n.
-
-    Args:
-        task: a task or an environment. delta: None takes the task's. width: range of a sample; None takes the task's.
-        seed: the agent's own seed, an integer in 0 .. 2^32 - 1.
-    """
+    """pi_1, UNIFORM: a random arm among those whose bounds are wider than epsilon / 2 at delta / n."""
 
     name, policy = "pi1", 1
     needs = "delta"
@@ -224,8 +219,7 @@ class Pi2(_Policy):
     """pi_2: a random arm among those whose bounds at delta / n collide with the other side, until none does.
 
     Args:
-        task: a task or an environment. delta: None takes the task's. cap: pull no arm more often than DIRECT would.
-        width: range of a sample; None takes the task's. seed: the agent's own seed, an integer in 0 .. 2^32 - 1.
+        cap: pull no arm more often than DIRECT would.
     """
 
     name, policy = "pi2", 2
@@ -250,9 +244,7 @@ class Pi3(_Drawing):
     """pi_3: an arm drawn with probability proportional to d_i by Hoeffding's bound, until delta^c <= delta.
 
     Args:
-        task: a task or an environment. delta: None takes the task's; needed only to stop, and for the cap.
-        cap: pull no arm more often than DIRECT would. width: range of a sample; None takes the task's.
-        seed: the agent's own seed, an integer in 0 .. 2^32 - 1.
+        delta: None takes the task's; needed only to stop, and for the cap. cap: as for `pi2`.
         cutoff: c by "standard-error", as in the paper's experiments, or the "best", c* = argmin delta^c.
     """
 
@@ -275,10 +267,7 @@ class Adapt(_Drawing):
     """ADAPT, pi_4: pi_3 with the tightest of Hoeffding's and the empirical Bernstein bound.
 
     Args:
-        task: a task or an environment. delta: None takes the task's; needed only to stop, and for the cap.
-        cap: pull no arm more often than DIRECT would. width: range of a sample; None takes the task's.
-        seed: the agent's own seed, an integer in 0 .. 2^32 - 1.
-        cutoff: c by "standard-error", as in the paper's experiments, or the "best", where Hoeffding's delta^c is least.
+        delta, cap, cutoff: as for `pi3`; the "best" c is where Hoeffding's delta^c is least.
         bernstein_range: the range in the empirical Bernstein bound; None takes the width. A smaller one is no bound.
     """
 

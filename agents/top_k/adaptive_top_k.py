@@ -112,7 +112,6 @@ class AdaptiveTopK(AcceptReject):
     Args:
         task: a task or an environment; with a budget it stops when that is spent.
         delta: None takes the task's; with a budget 0.01 where there is none, as in the paper's experiments.
-        sigma: sub-Gaussian scale of a sample; None takes the task's.
         constants: "theory", the paper's; or "practical", which know no delta: with them nothing is guaranteed.
     """
 

@@ -112,16 +112,10 @@ def adjust_means(seen, e, plan, M, kept, rules):
 
 @part
 def kth_largest(w, k, guess, candidates):
-    """The arm with the k-th largest w, where of equal arms the lowest comes first.
+    """The arm with the k-th largest w (K,), k >= 1, where of equal arms the lowest comes first.
 
     From the guess it goes to the next larger or smaller number among the w until it is at the k-th largest: from one
-    round to the next that is a step or two.
-
-    Args:
-        w: the adjusted means, (K,).
-        k: the rank that is wanted, from 1.
-        guess: of the k-th largest number.
-        candidates: is overwritten.
+    round to the next that is a step or two. It overwrites `candidates`.
     """
     K, x, above, equal = len(w), guess, 0, 0  # how many w are larger than x, and equal to it
     for i in range(K):
@@ -150,12 +144,7 @@ def kth_largest(w, k, guess, candidates):
 
 @part
 def compare(e, M, kept, kth):
-    """The `Difference` of M and M'.
-
-    Args:
-        e: the episode. M: the k largest means. kept: holds the adjusted means.
-        kth: the arm with the k-th largest adjusted mean, the last one of M'.
-    """
+    """The `Difference` of M, the k largest means, and M', whose last arm is kth; `kept` holds the adjusted means."""
     w, kth_adjusted, changes, candidates = kept.adjusted, kept.adjusted[kth], kept.changes, kept.candidates
     for i in range(len(w)):
         chosen = (w[i] > kth_adjusted) | ((w[i] == kth_adjusted) & (i <= kth))  # whether the arm is in M'
@@ -194,12 +183,7 @@ def clucb(ep, own, found):
 
 
 class CLUCB(TopKAgent):
-    """CLUCB-PAC (Chen et al. 2014) for the k best arms.
-
-    Args:
-        task: a task or an environment. delta: None takes the task's, or 0.01 with a budget.
-        sigma: sub-Gaussian scale; None takes the task's.
-    """
+    """CLUCB-PAC (Chen et al. 2014) for the k best arms. With a budget, delta is 0.01 where the task has none."""
 
     name, source, stops = "clucb", "Chen, Lin, King, Lyu & Chen, NIPS 2014", True
     needs = "delta or budget"

@@ -25,12 +25,7 @@ def pulls_per_arm(n: int, epsilon: float, delta: float, width: float = 1.0) -> i
 
 
 class Direct(SetPolicy):
-    """DIRECT (Kalyanakrishnan & Stone 2010): k arms, each within epsilon of the k-th best, with probability 1 - delta.
-
-    Args:
-        task: a task or an environment whose epsilon is > 0. delta: None takes the task's.
-        sigma: sub-Gaussian scale of a sample; None takes the task's.
-    """
+    """DIRECT (Kalyanakrishnan & Stone 2010): k arms within epsilon > 0 of the k-th best at probability 1 - delta."""
 
     name, source = "direct", "Kalyanakrishnan & Stone, ICML 2010, Algorithm 1"
     solves, stops = ("TopK", "BestArm"), True

@@ -27,13 +27,7 @@ def uniform(seeds, e, t):
 
 @part
 def draw(weight, total, u):
-    """An arm with probability proportional to its weight, by a uniform number u.
-
-    Args:
-        weight: (K,), >= 0.
-        total: their sum, > 0, as added up from the first to the last.
-        u: in [0, 1).
-    """
+    """An arm with probability proportional to its weight (K,), by a uniform u; total > 0 is added up in order."""
     last, partial = len(weight) - 1, 0.0
     for i in range(last):
         partial += weight[i]
@@ -44,13 +38,7 @@ def draw(weight, total, u):
 
 @part
 def draw_evenly(chosen, size, u):
-    """One of the arms whose number is not 0, each as likely, by a uniform number u.
-
-    Args:
-        chosen: (K,).
-        size: how many of them are not 0, >= 1.
-        u: in [0, 1).
-    """
+    """One of the `size` >= 1 arms whose number in `chosen` (K,) is not 0, each as likely, by a uniform number u."""
     last, left = len(chosen) - 1, min(int(u * size), size - 1)
     for i in range(last):
         left -= chosen[i] != 0.0

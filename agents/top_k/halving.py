@@ -31,12 +31,7 @@ def schedule(n: int, m: int, epsilon: float, delta: float, width: float = 1.0) -
 
 
 class Halving(SetPolicy):
-    """HALVING (Kalyanakrishnan & Stone 2010): k arms, each within epsilon of the k-th best, with probability 1 - delta.
-
-    Args:
-        task: a task or an environment whose epsilon is > 0. delta: None takes the task's.
-        sigma: sub-Gaussian scale of a sample; None takes the task's.
-    """
+    """HALVING (Kalyanakrishnan & Stone 2010): k arms within epsilon > 0 of the k-th best at probability 1 - delta."""
 
     name, source = "halving", "Kalyanakrishnan & Stone, ICML 2010, Algorithm 3"
     solves, stops = ("TopK", "BestArm"), True

@@ -46,12 +46,10 @@ def schedule(n: int, K: int, epsilon: float, delta: float) -> list[int]:
 class ImprovedTopK(AcceptReject):
     """A reconstruction of IMPROVEDTOPK (Chen et al. 2017), not the authors' algorithm.
 
-    It returns k arms of aggregate regret <= epsilon, with probability 1 - delta.
+    It returns k arms of aggregate regret <= epsilon, which is > 0, with probability 1 - delta.
 
     Args:
-        task: a task or an environment whose epsilon is > 0. delta: None takes the task's.
         reuse: pool the samples of all rounds, so that a round only tops an arm up, instead of taking fresh ones.
-        sigma: sub-Gaussian scale of a sample; None takes the task's.
     """
 
     name = "improved-top-k"

@@ -41,8 +41,7 @@ class Incremental(SetPolicy):
     """INCREMENTAL (Kalyanakrishnan & Stone 2010): k arms, each (epsilon, k)-optimal, with probability 1 - delta.
 
     Args:
-        task: a task or an environment whose epsilon is > 0. delta: None takes the task's.
-        sigma: sub-Gaussian scale; None takes the constant of Median Elimination for rewards in [0, 1], else the task's.
+        task: a task or an environment whose epsilon is > 0. sigma: as for `median-elimination`.
     """
 
     name, source = "incremental", "Kalyanakrishnan & Stone, ICML 2010, Algorithm 2"

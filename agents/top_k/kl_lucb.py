@@ -159,9 +159,8 @@ class KLLUCB(TopKAgent):
     """KL-LUCB (Kaufmann & Kalyanakrishnan 2013): k arms, each within epsilon of the k-th best.
 
     Args:
-        task: a task or an environment. delta: None takes the task's, or 0.01 with a budget.
+        delta: None takes the task's, or 0.01 with a budget. sigma: for samples without known support.
         threshold: "2013" (the paper's) or "lil" (of iterated logarithm, as in 2017).
-        sigma: sub-Gaussian scale, for samples without known support; None takes the task's.
     """
 
     name, source, stops = "kl-lucb", "Kaufmann & Kalyanakrishnan, COLT 2013", True

@@ -36,8 +36,7 @@ class LilUCB(IndexPolicy):
     """lil'UCB (Jamieson et al. 2014): the best arm, which is the arm that has been pulled most.
 
     Args:
-        task: a task or an environment. delta: None takes the task's, or 0.01 with a budget.
-        constants: "theory" or "heuristic". sigma: sub-Gaussian scale; None takes the task's.
+        delta: None takes the task's, or 0.01 with a budget. constants: "theory" or "heuristic".
     """
 
     name, source, solves, stops = "lil-ucb", "Jamieson, Malloy, Nowak & Bubeck, COLT 2014", ("BestArm",), True

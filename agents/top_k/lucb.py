@@ -187,11 +187,9 @@ class LUCB(PlanPolicy):
     """LUCB1 (Kalyanakrishnan et al. 2012): k arms, each within epsilon of the k-th best, with probability 1 - delta.
 
     Args:
-        task: a task or an environment. delta: None takes the task's.
         k: size of the answer; None takes the problem's (AllGood: the number of good arms, an oracle).
         epsilon: >= 0; None takes the problem's, and 0 by the criterion "exact".
-        widths: "hoeffding" (the paper's) or "lil" (Mason et al. 2020; then `c` is their constant).
-        c: constant of the lil widths, > 0. sigma: sub-Gaussian scale; None takes the task's.
+        widths: "hoeffding" (the paper's) or "lil" (Mason et al. 2020), whose constant is `c`.
 
     It stops by itself on TopK and BestArm where the task names a delta and no budget; else it runs on.
     """

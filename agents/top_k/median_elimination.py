@@ -128,10 +128,9 @@ class State(RoundState):
 
 
 class MedianElimination(BulkPolicy):
-    """Median Elimination (Even-Dar et al. 2006): an arm within epsilon of the best, with probability 1 - delta.
+    """Median Elimination (Even-Dar et al. 2006): an arm within epsilon > 0 of the best, with probability 1 - delta.
 
     Args:
-        task: a task or an environment whose epsilon is > 0. delta: None takes the task's.
         sigma: sub-Gaussian scale; None takes the paper's constant for rewards in [0, 1], else the task's scale.
     """
 

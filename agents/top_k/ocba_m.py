@@ -150,8 +150,7 @@ class OCBAm(TopKAgent):
     """OCBA-m (Chen, He, Fu & Lee 2008), in the sequential form of Kalyanakrishnan & Stone 2010 unless Delta > 1.
 
     Args:
-        task: a task or an environment. n0: first pulls of each arm, >= 2 (the authors: 20, at least 5).
-        Delta: pulls per allotment, >= 1. seed: the agent's own seed, an integer in 0 .. 2^32 - 1.
+        n0: first pulls of each arm, >= 2 (the authors: 20, at least 5). Delta: pulls per allotment, >= 1.
 
     It promises nothing and never stops by itself. Up to n0 pulls of each arm it is uniform sampling, to the pull: a
     budget of at most n0 K needs a smaller n0, and `agents.make` warns of it.

@@ -176,10 +176,8 @@ class Racing(SetPolicy):
     Where k arms are selected within R rounds, they are the k best, with probability 1 - delta.
 
     Args:
-        task: a task or an environment. delta: None takes the task's.
         rounds: R, >= 1. beyond: go on past R with the confidence of round R, until k arms are selected; else stop at R.
-        widths: "hoeffding", "bernstein" or "tightest".
-        width: W, of an interval that holds the samples of an arm; None takes the task's, for Gaussian arms 6 sigma.
+        widths: "hoeffding", "bernstein" or "tightest". width: of Gaussian arms 6 sigma, where it is None.
     """
 
     name, source = "racing", "Heidrich-Meisner & Igel, ICML 2009"

@@ -42,11 +42,7 @@ def decide(m: Floats, S: Bools, A: Bools, k: int) -> tuple[Bools, Bools]:
 
 
 class SuccessiveRejects(SetPolicy):
-    """Successive Rejects (2010) for the best arm, and Successive Accepts and Rejects (2013) for the k best.
-
-    Args:
-        task: a task or an environment with a budget > K.
-    """
+    """Successive Rejects (2010) for the best arm, Successive Accepts and Rejects (2013) for the k best. Budget > K."""
 
     name = "successive-rejects"
     source = "Audibert, Bubeck & Munos, COLT 2010; Bubeck, Wang & Viswanathan, ICML 2013"

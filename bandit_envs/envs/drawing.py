@@ -60,15 +60,10 @@ def limits_of(views: list[View], support: Limits | None) -> Limits:
 
 
 def draw(figure: Figure, viewer: Viewer, view: View, title: str, limits: Limits | None = None) -> None:
-    """Draw a view into an empty figure, or in the place of another one of the same viewer.
+    """Draw a view into an empty figure of 6.4 by 4.8, or in the place of another one of the same viewer.
 
-    The axes and their ticks are kept, as making them takes longer than all the rest.
-
-    Args:
-        figure: of the size 6.4 by 4.8, empty, or with the picture of another view of the viewer.
-        viewer: says what the values are. view: what is shown.
-        title: above it.
-        limits: of the axis of values; None: those of this view.
+    The axes and their ticks are kept, as making them takes longer than all the rest. The axis of values has the limits
+    of this view, if no others are given.
     """
     top, bottom = figure.axes or [figure.add_axes(place) for place in (FLAT if viewer.plane is None else PLANE)]
     for part in [*figure.texts, *(part for ax in (top, bottom) for part in _drawn(ax))]:

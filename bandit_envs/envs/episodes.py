@@ -257,15 +257,7 @@ class Episodes:
     def assess(
         self, rows: NDArray[np.int64], answers: NDArray[np.bool_] | None
     ) -> tuple[NDArray[np.bool_], dict[str, NDArray[Any]]]:
-        """Answers and their verdicts.
-
-        Args:
-            rows: (n,), the slots.
-            answers: (n, K); None: the plug-in answers.
-
-        Returns:
-            The answers (n, K), and what the problem's `verdict` returns for them.
-        """
+        """The answers (n, K) of slots (n,), None: the plug-in ones; and what the problem's `verdict` says of them."""
         answer = self._plug_in(rows) if answers is None else answers
         return answer, self.problem.verdict(answer, self.truth if self.shared else self.truth[rows])
 

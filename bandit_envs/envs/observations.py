@@ -31,11 +31,7 @@ FEATURES = (
 
 @inlined
 def _by_pulls(n, v, unit, sigma):
-    """The features that only a pull of an arm changes, pulls and width, and 1 / standard error.
-
-    Args:
-        n, v: its pulls, a float; its variance. unit: 1 / ln(1 + scale). sigma: as for `features`.
-    """
+    """The features that only a pull changes, pulls and width, and 1 / standard error; unit: 1 / ln(1 + scale)."""
     precision = math.sqrt(n * (n + 1.0)) / math.sqrt(max(v * n + sigma * sigma, TINY))
     return min(math.log1p(n) * unit, 1.0), 1.0 / math.sqrt(1.0 + n), precision
 

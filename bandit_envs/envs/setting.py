@@ -107,14 +107,9 @@ class Setting:
 
 
 class Answers(spaces.MultiBinary):
-    """Answers of problems that want so many arms: a sample holds `size` ones in each row.
+    """Answers of problems that want so many arms: a sample holds `size` ones in each row of the shape n.
 
     An action that ends nothing may hold any mask, and so `contains` is that of MultiBinary.
-
-    Args:
-        n: the length of a mask, or the shape of a batch of masks.
-        size: how many ones a sample has.
-        seed: of the samples.
     """
 
     def __init__(self, n: int | Sequence[int], size: int, seed: int | np.random.Generator | None = None) -> None:
@@ -159,11 +154,7 @@ def _some_means(source: Instance | Sampler) -> NDArray[np.float64]:
 
 
 def _without_effect(question: Problem, source: Instance | Sampler, given: Mapping[str, Any]) -> Iterator[str]:
-    """The settings that were given and change nothing, each with the reason.
-
-    Args:
-        question: what is asked. source: where the arms come from. given: the parameters that do not come from it.
-    """
+    """The settings that were given and change nothing, each with the reason; not those that come from the source."""
     for name, why in question.idle().items():
         if name in given:
             yield f"{name}={given[name]!r:.80} has no effect, {why}"

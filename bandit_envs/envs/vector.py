@@ -238,16 +238,10 @@ class PureExplorationVectorEnv(Environment, VectorEnv[Any, Any, Any]):
         return *outcome, info
 
     def _final(self, ended: NDArray[np.intp], over: NDArray[np.bool_], info: dict[str, Any]) -> dict[str, Any]:
-        """The info of a step in SAME_STEP, as Gymnasium's SyncVectorEnv gives it.
+        """The info of a step in SAME_STEP, as Gymnasium's SyncVectorEnv gives it, of the info in the other modes.
 
-        Args:
-            ended: (n,), the slots that have ended and not yet begun anew.
-            over: (N,), whether they have.
-            info: of all slots, as the other modes give it.
-
-        Returns:
-            The info of the slots that go on, `final_obs` (an array of one observation per slot that has ended, None
-            elsewhere) and `final_info` (that of the slots that have ended), each with its mask.
+        It is that of the slots that go on, `final_obs` (an array of one observation per slot in `ended` (n,), None
+        elsewhere) and `final_info` (that of these slots), each with its mask. `over` (N,): whether a slot has ended.
         """
         before = self._core.order.copy()  # of the slots that go on, as they were shown
         last = self._core.observe(copy=False)

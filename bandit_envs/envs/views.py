@@ -115,12 +115,7 @@ def boundary_of(problem: Problem, means: Floats) -> float | None:
 
 
 def outline(polyhedron: Polyhedron, low: Floats, high: Floats) -> Floats:
-    """The corners of the part of a two-dimensional polyhedron that lies in a box, (V, 2), in their order; V may be 0.
-
-    Args:
-        polyhedron: {x : A x <= b}.
-        low, high: (2,), corners of the box.
-    """
+    """The corners (V, 2), in order, of a two-dimensional polyhedron in the box from low to high (2,); V may be 0."""
     corners = [
         np.array(corner) for corner in ((low[0], low[1]), (high[0], low[1]), (high[0], high[1]), (low[0], high[1]))
     ]
@@ -138,13 +133,9 @@ def outline(polyhedron: Polyhedron, low: Floats, high: Floats) -> Floats:
 
 
 def arms_that_matter(pulls: NDArray[np.int64], margin: Floats, answer: Bools, most: int) -> NDArray[np.intp]:
-    """Some arms in decreasing order of their margins; NaN, the margin of an arm without a mean, comes last.
+    """At most so many arms (n,) in decreasing order of their margins; NaN, that of an arm without a mean, comes last.
 
     By turns the next best arm of the answer, the next arm nearest to the boundary, and the next most pulled arm.
-
-    Args:
-        pulls, margin, answer: of the arms, (K,).
-        most: how many arms there may be.
     """
     best = np.argsort(-margin, kind="stable")
     if len(pulls) <= most:

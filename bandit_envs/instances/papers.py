@@ -80,11 +80,7 @@ def _feasible(arms: Arms, name: str, rows: polyhedra.Rows, budget: int, **more: 
 
 
 def _groups(*groups: tuple[int, ArrayLike]) -> Gaussian:
-    """20 arms with variance 1/4 in 5 dimensions.
-
-    Args:
-        groups: how many arms have a mean, and that mean: a vector, or the value of all its coordinates.
-    """
+    """20 arms with variance 1/4 in 5 dimensions: pairs of a number of arms and their mean, or each coordinate of it."""
     return Gaussian(np.concatenate([np.tile(np.broadcast_to(mean, 5), (n, 1)) for n, mean in groups]), 0.5)
 
 

@@ -60,10 +60,7 @@ def posterior(prior, pulls, total):
 def sampled(prior, m, v, n, outcome, node):
     """(m, v) after one more sample, and the probability of the sample where it is one of two.
 
-    Args:
-        prior, m, v, n: what is believed before.
-        outcome: of BETA, 1 for the upper end of the range and 0 for the lower one.
-        node: of NORMAL, how many standard deviations the sample is off.
+    `outcome` is 1 for the upper end of BETA's range, else 0; `node`: standard deviations that NORMAL's sample is off.
     """
     if prior.kind == BETA:
         share = (m - prior.low) / prior.scale

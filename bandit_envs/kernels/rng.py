@@ -168,12 +168,9 @@ def normal_quantile(u):
 
 @inlined
 def block_of_quantiles(u, n, tail, out):
-    """Fill out[:n] with `normal_quantile` of u[:n].
+    """Fill out[:n] with `normal_quantile` of u[:n]; tail (n,) int64 is scratch: the places that are not central.
 
     All are computed as if they were central, in a loop that LLVM vectorises; then those that are not, once more.
-
-    Args:
-        tail: (n,) int64, scratch: the places of those that are not central.
     """
     tails = 0
     for i in range(n):

@@ -183,15 +183,7 @@ def exponents(seen, e, inside, bound, x):
 
 @part
 def deviations(seen, e, inside, bound, d):
-    """Fill d (K,) with the d_i of episode e, all of whose arms have been pulled; returns delta^c = 1 - prod(1 - d_i).
-
-    Args:
-        seen: `Samples`.
-        e: the episode.
-        inside: (E, K), High.
-        bound: `Deviation`.
-        d: (K,).
-    """
+    """Fill d (K,) with the d_i of episode e, whose arms have all been pulled; returns delta^c = 1 - prod(1 - d_i)."""
     least, D = exponents(seen, e, inside, bound, d), 0.0
     for i in range(seen.mean.shape[1]):
         if d[i] > least + bound.reach:

@@ -791,11 +791,9 @@ class Lookahead:
         return self._model, self._scratch, np.ascontiguousarray(pulls, np.int64), flat
 
     def value(self, pulls: NDArray[np.int64], total: Floats, left: Floats | None = None) -> Floats:
-        """phi(R), (E,); of TOP_K up to a constant.
+        """phi(R), (E,), of pulls (E, K) and sums of samples (E, K) or (E, K, D); of TOP_K up to a constant.
 
-        Args:
-            pulls: (E, K). total: sums of samples, (E, K) or (E, K, D).
-            left: (E,), R, the pulls of each arm that are to come; None: those up to the horizon.
+        R, `left` (E,), are the pulls of each arm that are to come; None: those up to the horizon.
         """
         out = np.empty(len(pulls))
         left = np.maximum(self.horizon - pulls.sum(-1), 0.0) / self.K if left is None else left
@@ -813,11 +811,7 @@ class Lookahead:
     ) -> None:
         """Fill out (E,) with the expected gain of one more pull of arms (E,), or, where it is K, of stopping now.
 
-        Args:
-            pulls, total: see `value`.
-            arms: (E,). skipped: (E,) uint8, not 0 for episodes that are left out, which get 0, as numbers do that are
-                no arms.
-            out: (E,).
+        Episodes whose `skipped` (E,) is not 0 get 0, as numbers do that are no arms. Pulls and sums: see `value`.
         """
         _gains(*self._seen(pulls, total), arms, skipped, out)
 
@@ -851,12 +845,9 @@ class Lookahead:
     def view(
         self, pulls: NDArray[np.int64], total: Floats, share: Floats, seen: Any = None, ranked: bool = False
     ) -> tuple[Any, NDArray[np.int64]]:
-        """What a learner sees, and the arms (E, K) in the order in which it sees them: by index, or by `order`.
+        """What a learner sees, and the arms (E, K) in the order in which it sees them: by index, or ranked, by `order`.
 
-        Args:
-            pulls, total: see `value`. share: see `shown`.
-            seen: statistics, or features (E, K F), by arm, to be put in order; None: beliefs.
-            ranked: whether they come in the order of certainty.
+        `seen`: statistics, or features (E, K F), by arm, to be put in order; None: beliefs. See `value` and `shown`.
         """
         beliefs, E = self.beliefs(pulls, total), len(pulls)
         order = self.order(beliefs) if ranked else np.tile(np.arange(self.K), (E, 1))

@@ -30,14 +30,7 @@ def check(problem: Problem, task: TaskLike, source: Instance | Sampler | None = 
 
 
 def try_out(problem: Problem, means: Floats, D: int, delta: float = 0.1) -> None:
-    """Ask a problem all that the environments and the agents will, of some true means.
-
-    Args:
-        problem: whose methods are asked.
-        means: (n, K) or (n, K, D), n not K.
-        D: number of dimensions of an arm.
-        delta: for the lower bound.
-    """
+    """Ask a problem all that the environments and the agents will, of true means (n, K) or (n, K, D), n not K."""
     shape = means.shape[:2]
     _check_attributes(problem)
     margins = _defined(problem, "margin", shape, means, "iuf")
@@ -90,17 +83,17 @@ def _check_attributes(problem: Problem) -> None:
         integer(f"answer_size {of}", problem.answer_size, 1, ARMS_LIMIT)
 
 
-def _check_boundary(problem: Problem, means: Floats, margins: Floats) -> None:
-    """Refuse a boundary that is not what margins are counted from: compiled code takes mean - boundary for the margin.
+def _first_apart(one: Floats, other: Floats) -> tuple[int, ...] | None:
+    """The first place where two arrays differ by more than rounding; None where there is none."""
+    places = np.argwhere(~np.isclose(one, other, rtol=1e-6, atol=1e-9))
+    return tuple(places[0]) if len(places) else None
 
-    Args:
-        problem: whose boundary it is. means: (n, K), or (n, K, D), which have no boundary. margins: (n, K).
-    """
+
+def _check_boundary(problem: Problem, means: Floats, margins: Floats) -> None:
+    """Refuse a boundary that margins (n, K) are not counted from: compiled code takes mean - boundary for them."""
     if problem.boundary is None or means.ndim > 2:
         return
-    other = ~np.isclose(margins, means - problem.boundary, rtol=1e-6, atol=1e-9)
-    if other.any():
-        i = tuple(np.argwhere(other)[0])
+    if (i := _first_apart(margins, means - problem.boundary)) is not None:
         raise ValueError(
             f"{_named(problem)} has the boundary {problem.boundary}, so that the margin of the mean {means[i]} must be "
             f"{means[i] - problem.boundary}, got {margins[i]}: say boundary = None, or define both alike"
@@ -110,59 +103,37 @@ def _check_boundary(problem: Problem, means: Floats, margins: Floats) -> None:
 def _check_measures(problem: Problem, means: Floats, margins: Floats) -> None:
     """Refuse a `distance_routine` that gives other distances than `distances`, or than `arm_margin` of single arms."""
     rows = means.reshape(-1, 1, *means.shape[2:]) if problem.local else means
-    pulls = np.ones(rows.shape[:2], np.int64)
-    found = _measured(problem, "measure", "distance_routine", pulls, rows)
-    if found is not None and problem.local:
-        wanted = _ask(problem, "arm_margin", rows[:, 0])[:, None]
-        _check_measured(
-            problem, "distance_routine", "arm_margin", rows, np.where(found == UNDECIDED, wanted, found), wanted
-        )
-    elif found is not None:
-        wanted = _ask(problem, "distances", pulls, rows.copy(), np.empty(found.shape))
-        _check_measured(problem, "distance_routine", "distances", rows, found, wanted)
-
-
-def _measured(problem: Problem, attribute: str, routine: str, pulls: NDArray[np.int64], means: Floats) -> Floats | None:
-    """What a routine of a problem returns for means (n, K) or (n, K, D): (n, K); None where there is none."""
-    measure = _ask_attribute(problem, attribute, routine)
+    pulls, name = np.ones(rows.shape[:2], np.int64), f"distance_routine of {_named(problem)}"
+    found = np.empty(pulls.shape)
+    with errors_of(name):
+        measure: Any = problem.measure
     if measure is None:
-        return None
+        return
     if not isinstance(measure, Measure):
-        raise ValueError(f"{routine} of {_named(problem)} must return a Measure or None, got {measure!r:.200}")
-    out = np.empty(pulls.shape)
-    with errors_of(f"{routine} of {_named(problem)}"):
-        for e in range(len(means)):
-            measure.tell(pulls[e], means[e].reshape(-1).copy(), out[e])
-    return out
-
-
-def _check_measured(problem: Problem, routine: str, method: str, means: Floats, found: Floats, wanted: Floats) -> None:
-    """Refuse what a routine has found, (n, K), where a method wants other numbers."""
-    other = ~np.isclose(found, wanted, rtol=1e-6, atol=1e-9)
-    if other.any():
-        i = tuple(np.argwhere(other)[0])
-        raise ValueError(
-            f"{routine} of {_named(problem)} must tell what {method} does, {wanted[i]} for the mean {means[i]}, got "
-            f"{found[i]}"
-        )
+        raise ValueError(f"{name} must return a Measure or None, got {measure!r:.200}")
+    with errors_of(name):
+        for e in range(len(rows)):
+            measure.tell(pulls[e], rows[e].reshape(-1).copy(), found[e])
+    if problem.local:
+        method, wanted = "arm_margin", _ask(problem, "arm_margin", rows[:, 0])[:, None]
+        found = np.where(found == UNDECIDED, wanted, found)
+    else:
+        method, wanted = "distances", _ask(problem, "distances", pulls, rows.copy(), np.empty(found.shape))
+    if (i := _first_apart(found, wanted)) is not None:
+        raise ValueError(f"{name} must tell what {method} does, {wanted[i]} for the mean {rows[i]}, got {found[i]}")
 
 
 def _check_local(problem: Problem, means: Floats, margins: Floats, single: Floats) -> None:
-    """Refuse a problem that calls itself local where margins depend on other arms.
+    """Refuse a problem that calls itself local where margins (n, K) depend on other arms; single (n * K,): one by one.
 
     Each of a few arms must have the same margin alone and among arms that all are like it.
-
-    Args:
-        problem: with local = True.
-        means: (n, K) or (n, K, D). margins: (n, K). single: (n * K,), of the arms one by one.
     """
     K, pairs = means.shape[1], [(single.reshape(margins.shape), margins)]
     for k in {0, K - 1, int(margins[0].argmin()), int(margins[0].argmax())}:
         alike = _defined(problem, "margin", margins.shape, np.repeat(means[:, k : k + 1], K, axis=1), "iuf")
         pairs.append((alike[:, k], margins[:, k]))
     for one, other in pairs:
-        if not np.allclose(one, other, rtol=1e-6, atol=1e-9):
-            i = tuple(np.argwhere(~np.isclose(one, other, rtol=1e-6, atol=1e-9))[0])
+        if (i := _first_apart(one, other)) is not None:
             raise ValueError(
                 f"{_named(problem)} must not say local = True: the margin of an arm depends on the other arms, "
                 f"{other[i]} among some and {one[i]} without them"
@@ -171,12 +142,6 @@ def _check_local(problem: Problem, means: Floats, margins: Floats, single: Float
 
 def _named(problem: Problem) -> str:
     return f"the problem {problem.name!r}"
-
-
-def _ask_attribute(problem: Problem, name: str, method: str) -> Any:
-    """The value of an attribute; errors of the method behind it name that and the problem."""
-    with errors_of(f"{method} of {_named(problem)}"):
-        return getattr(problem, name)
 
 
 def _ask(problem: Problem, method: str, *arguments: Any, **keywords: Any) -> Any:

@@ -254,9 +254,6 @@ class Task(Distributed):
     def lookahead(self, asked: str = "the look-ahead potential") -> Lookahead:
         """The look-ahead potential of the task: expected gains of pulls, and what is believed of the arms.
 
-        Args:
-            asked: what needs it, for errors.
-
         Raises:
             ValueError: naming what is asked, for a problem that has no potential, and for pulls of single coordinates.
         """

@@ -47,12 +47,7 @@ def _turns(problem: Any) -> tuple[float, float]:
 
 
 def certifier_of(problem: Any, K: int, numbers: Floats, distribution: str, search: str) -> Certifier:
-    """`Problem.certifier`: the problem's own, or that of a local one's margins.
-
-    Args:
-        problem: a `Problem`.
-        numbers: those of `common`. K, distribution, search: see `Problem.certifier`.
-    """
+    """`Problem.certifier`: the problem's own, or that of a local one's margins; numbers: those of `common`."""
     found: Certifier | None = problem.evidence_routine(K, numbers, search) if tells_evidence(problem) else None
     if found is not None and (distribution != "bounded" or found.kind in BETTING):
         return found
@@ -68,11 +63,7 @@ def certifier_of(problem: Any, K: int, numbers: Floats, distribution: str, searc
 
 
 def paired_certifier(problem: Any, K: int, items: int, support: tuple[float, float], delta: float) -> Certifier:
-    """The certifier of columns of a table, by the alternatives of Threshold, TopK or AllGood; see `paired`.
-
-    Args:
-        problem: a `Problem`. K, items: columns and rows. support: range of a score. delta: the level.
-    """
+    """The certifier of the K columns of a table of `items` rows, by the alternatives of Threshold, TopK or AllGood."""
     from .paired import PAIRED_KINDS, scratch_of_paired  # late, as it is not needed before
 
     plain = certifier_of(problem, K, common("gaussian"), "gaussian", "pairs")
@@ -115,13 +106,7 @@ def alternatives(
     moments: ArrayLike | None = None,
     **options: Any,
 ) -> Floats:
-    """out[0] of `nearest_alternative`, (...,), of statistics and answers with any batch axes: see `Problem.evidence`.
-
-    Args:
-        problem: a `Problem`.
-        pulls, mean, answer, variance, moments: see `Problem.certified_level`.
-        **options: of `Problem.certifier`, distribution among them.
-    """
+    """out[0] of `nearest_alternative`, (...,), of statistics and answers with any batch axes, as `Problem.evidence`."""
     seen = statistics(pulls, mean, variance, options["distribution"])
     _check_arms(problem, Arms(seen.K, seen.D))
     if answer is None:

@@ -49,10 +49,8 @@ def report_pair(numbers, pulls, mean, variance, i, j, a, b, value, alternatives,
     stopped by its own rule too soon.
 
     Args:
-        numbers, pulls, mean, variance, i, j, a, b: as for `pair_alternative`.
-        value: what that has returned, the least of all.
+        value: what `pair_alternative` has returned for i and j, the least of all. All others: see there.
         alternatives: how many there are for given true means; ln of it is the price of looking at all of them.
-        out: filled in.
     """
     K, distribution = len(pulls), numbers[DISTRIBUTION]
     x, _, u = weighed(numbers, pulls, mean, variance, i)

@@ -145,8 +145,7 @@ class Certifier(NamedTuple):
     def doubting(self, sigma: float, known: float) -> Certifier:
         """One that counts on its scale sigma as long as results bear it out (see `scale`), else on the known one.
 
-        Args:
-            sigma: of this certifier. known: a scale that is known to hold; inf where there is none.
+        Where none is known, that is inf.
         """
         if self.numbers[DISTRIBUTION] != GAUSSIAN or sigma >= known * (1.0 - 1e-9):
             return self
@@ -155,11 +154,7 @@ class Certifier(NamedTuple):
         return self._replace(numbers=numbers, scratch=self.scratch + len(numbers))
 
     def trial(self, pulls: NDArray[np.int64], variance: Floats) -> Trial | None:
-        """What the results of an episode say of a scale in doubt; None where it is in no doubt.
-
-        Args:
-            pulls: (K,). variance: (K,) or (K, D), empirical, divisor N.
-        """
+        """What pulls (K,) and variances (K,) or (K, D) say of a scale in doubt; None where it is in no doubt."""
         return trial(self.numbers, pulls, variance) if self.numbers[DOUBT] > 0 else None
 
     def decider(self, delta: float) -> Certifier:
@@ -167,9 +162,6 @@ class Certifier(NamedTuple):
 
         out[0] is then inf or -inf, out[2] an arm to pull; out[1] and out[3] are to be handed in again at the next look
         at the episode, 0 at first. It is this certifier itself for problems in which there is nothing quicker.
-
-        Args:
-            delta: in (0, 1).
         """
         if self.numbers[DISTRIBUTION] == PAIRED:  # what it looks at depends on it
             return self._replace(numbers=np.append(self.numbers[:-1], delta))
@@ -180,11 +172,7 @@ class Certifier(NamedTuple):
         return self._replace(numbers=numbers)
 
     def needed(self, delta: float) -> list[float]:
-        """What a statistic must reach at a level; of AllGood: in the answer, left out by one arm, and by all.
-
-        Args:
-            delta: in (0, 1).
-        """
+        """What a statistic must reach at a level; of AllGood: in the answer, left out by one arm, and by all."""
         from .nearest import all_good_alternatives, top_k_alternatives
 
         K, arms, given, alternatives = self.K, 2, self.numbers, [float(self.K)]

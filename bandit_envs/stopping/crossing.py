@@ -38,11 +38,9 @@ def excess(x, row, b, sign, tilt, more):
 
 @part
 def cost_of_entering(x, rows, b, sign, first, last, scratch):
-    """The least cost, of one pull, of moving the mean x into {sign rows' x <= sign b}, rows first .. last - 1.
+    """The least cost, of one pull, of moving the mean x (D,) in [0, 1] into {sign rows' x <= sign b}.
 
-    Args:
-        x: (D,), in [0, 1]. rows: (D, M). b: (M,). sign: 1, or -1 for the other sides of the rows.
-        scratch: see `crossing_scratch_size`.
+    Of rows (D, M) those from `first` to `last` - 1 count; sign -1: their other sides. Scratch: `crossing_scratch_size`.
     """
     D, before, cost = len(x), -1.0, 0.0
     tilt, y = scratch[:D], scratch[D : D + len(b)]

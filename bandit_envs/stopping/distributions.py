@@ -170,16 +170,10 @@ def _student_pair(m, w, v, g, x, u, low, high):
 
 @part
 def pair_cost(distribution, lower, x, u, raised, w, v, a, b, floor):
-    """The cheapest move of two arms to means with mu_i <= a mu_j + b and mu_j >= floor, where a > 0.
+    """The cheapest move of two arms to means with mu_i <= a mu_j + b and mu_j >= floor (-inf: none), where a > 0.
 
-    Args:
-        distribution: of both arms.
-        lower, x, u: mean, weight and scale of arm i, which is lowered.
-        raised, w, v: mean, weight and scale of arm j, which is raised.
-        a, b, floor: of the condition; floor -inf: none.
-
-    Returns:
-        The cost, and mu_j; mu_i is min(mean of i, a mu_j + b).
+    lower, x and u are mean, weight and scale of i, which is lowered; raised, w and v those of j, which is raised.
+    Returns the cost, and mu_j; mu_i is min(mean of i, a mu_j + b).
     """
     low, high = max(raised, floor), (lower - b) / a
     if distribution == BERNOULLI:

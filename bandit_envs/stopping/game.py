@@ -176,14 +176,9 @@ def single(costs: Floats) -> Game:
 
 
 def solve(kind: str, numbers: Floats, distribution: str, v: float, means: Floats, inside: NDArray[np.bool_]) -> Game:
-    """Optimal proportions and the value of the game, 1 / T*: 0 where the answer is tied with a wrong one.
+    """Optimal proportions for the answer `inside` (K,), and the value of the game, 1 / T*: 0 where a wrong one ties.
 
-    It is inf where no instance makes the answer wrong.
-
-    Args:
-        kind: of the exact search, and numbers: its own, see `Certifier`.
-        distribution: "gaussian" or "bernoulli". v: the Gaussian variance.
-        means: (K,). inside: (K,), the answer.
+    It is inf where no instance makes the answer wrong. The kind and the numbers are those of an exact search.
     """
     K = len(means)
     kinds, back, counts = np.unique(np.stack([means, inside]), axis=1, return_inverse=True, return_counts=True)

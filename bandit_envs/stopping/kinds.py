@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -21,6 +20,18 @@ from .polyhedral import polyhedral_nearest
 from .swaps import swaps_exactly, swaps_level
 
 __all__ = ["KINDS"]
+
+KINDS: dict[str, Callable[..., None]] = {}
+
+
+def kind(name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """A mark of the routine of a kind, of this name."""
+
+    def mark(routine: Callable[..., None]) -> Callable[..., None]:
+        KINDS[name] = routine
+        return routine
+
+    return mark
 
 
 @view
@@ -43,67 +54,59 @@ def _beyond(scratch, K, size):
     return carray(scratch, 5 * K + size)[5 * K :]
 
 
-def _threshold(
-    pulls: Any, mean: Any, variance: Any, inside: Any, K: Any, numbers: Any, size: Any, scratch: Any, out: Any
-) -> None:
+@kind("threshold")
+def _threshold(pulls, mean, variance, inside, K, numbers, size, scratch, out):
     """`threshold_nearest` as a routine."""
     threshold_nearest(*_arrays(pulls, mean, variance, inside, K, numbers, size, scratch, out))
 
 
-def _top_k(
-    pulls: Any, mean: Any, variance: Any, inside: Any, K: Any, numbers: Any, size: Any, scratch: Any, out: Any
-) -> None:
+@kind("top-k")
+def _top_k(pulls, mean, variance, inside, K, numbers, size, scratch, out):
     """`top_k_nearest` as a routine."""
     top_k_nearest(*_arrays(pulls, mean, variance, inside, K, numbers, size, scratch, out))
 
 
-def _all_good(
-    pulls: Any, mean: Any, variance: Any, inside: Any, K: Any, numbers: Any, size: Any, scratch: Any, out: Any
-) -> None:
+@kind("all-good")
+def _all_good(pulls, mean, variance, inside, K, numbers, size, scratch, out):
     """`all_good_nearest` as a routine."""
     given, T, m, v, work, A, found = _arrays(pulls, mean, variance, inside, K, numbers, size, scratch, out)
     all_good_nearest(given, T, m, v, work, A, found, False)
 
 
-def _each(
-    pulls: Any, mean: Any, variance: Any, inside: Any, K: Any, numbers: Any, size: Any, scratch: Any, out: Any
-) -> None:
+@kind("each")
+def _each(pulls, mean, variance, inside, K, numbers, size, scratch, out):
     """`each_exactly` as a routine; what it starts from is the answer of `top_k_nearest`."""
     given, T, m, v, work, A, found = _arrays(pulls, mean, variance, inside, K, numbers, size, scratch, out)
     top_k_nearest(given, T, m, v, work, A, found)
     each_exactly(given, T, m, work, A, found, _beyond(scratch, K, 2 * K + LEVELS_SCRATCH))
 
 
-def _swaps(
-    pulls: Any, mean: Any, variance: Any, inside: Any, K: Any, numbers: Any, size: Any, scratch: Any, out: Any
-) -> None:
+@kind("swaps")
+def _swaps(pulls, mean, variance, inside, K, numbers, size, scratch, out):
     """`swaps_exactly` as a routine; what it starts from is the answer of `top_k_nearest`."""
     given, T, m, v, work, A, found = _arrays(pulls, mean, variance, inside, K, numbers, size, scratch, out)
     top_k_nearest(given, T, m, v, work, A, found)
     swaps_exactly(given, T, m, work, A, found, _beyond(scratch, K, 6 * K))
 
 
-def _sets(
-    pulls: Any, mean: Any, variance: Any, inside: Any, K: Any, numbers: Any, size: Any, scratch: Any, out: Any
-) -> None:
+@kind("sets")
+def _sets(pulls, mean, variance, inside, K, numbers, size, scratch, out):
     """`swaps_level` as a routine; what it starts from is the answer of `top_k_nearest`."""
     given, T, m, v, work, A, found = _arrays(pulls, mean, variance, inside, K, numbers, size, scratch, out)
     top_k_nearest(given, T, m, v, work, A, found)
     swaps_level(given, T, m, work, A, found, _beyond(scratch, K, 6 * K))
 
 
-def _all_good_exactly(
-    pulls: Any, mean: Any, variance: Any, inside: Any, K: Any, numbers: Any, size: Any, scratch: Any, out: Any
-) -> None:
+@kind("all-good-exactly")
+def _all_good_exactly(pulls, mean, variance, inside, K, numbers, size, scratch, out):
     """`all_good_nearest` of the arms in the answer, and `left_out_exactly` of the others, as a routine."""
     given, T, m, v, work, A, found = _arrays(pulls, mean, variance, inside, K, numbers, size, scratch, out)
     all_good_nearest(given, T, m, v, work, A, found, True)
     left_out_exactly(given, T, m, work, A, found, _beyond(scratch, K, 2 * K + LEVELS_SCRATCH))
 
 
-def _polyhedral(
-    pulls: Any, mean: Any, variance: Any, inside: Any, K: Any, numbers: Any, size: Any, scratch: Any, out: Any
-) -> None:
+@kind("polyhedron")
+def _polyhedral(pulls, mean, variance, inside, K, numbers, size, scratch, out):
     """`polyhedral_nearest` as a routine."""
     given = carray(numbers, size)
     D, M = np.int64(given[D_AT]), np.int64(given[COMMON + 3])
@@ -113,9 +116,8 @@ def _polyhedral(
     polyhedral_nearest(given, T, m, v, work, carray(inside, K), carray(out, 2 + 3 * K))
 
 
-def _margins(
-    pulls: Any, mean: Any, variance: Any, inside: Any, K: Any, numbers: Any, size: Any, scratch: Any, out: Any
-) -> None:
+@kind("margins")
+def _margins(pulls, mean, variance, inside, K, numbers, size, scratch, out):
     """`threshold_nearest` of the margins of a local problem.
 
     A routine of a `Measure`, at the address COMMON + 3, gives them; where that is 0, they stand in place of means.
@@ -145,38 +147,19 @@ def _table(pulls, mean, scores, inside, K, numbers, size, scratch, out):
     return given, carray(pulls, K), carray(mean, K), scores, whole, carray(inside, K), carray(out, 2 + 3 * K)
 
 
-def _threshold_paired(
-    pulls: Any, mean: Any, variance: Any, inside: Any, K: Any, numbers: Any, size: Any, scratch: Any, out: Any
-) -> None:
+@kind("threshold-paired")
+def _threshold_paired(pulls, mean, variance, inside, K, numbers, size, scratch, out):
     """`threshold_paired` as a routine."""
     threshold_paired(*_table(pulls, mean, variance, inside, K, numbers, size, scratch, out))
 
 
-def _top_k_paired(
-    pulls: Any, mean: Any, variance: Any, inside: Any, K: Any, numbers: Any, size: Any, scratch: Any, out: Any
-) -> None:
+@kind("top-k-paired")
+def _top_k_paired(pulls, mean, variance, inside, K, numbers, size, scratch, out):
     """`top_k_paired` as a routine."""
     top_k_paired(*_table(pulls, mean, variance, inside, K, numbers, size, scratch, out))
 
 
-def _all_good_paired(
-    pulls: Any, mean: Any, variance: Any, inside: Any, K: Any, numbers: Any, size: Any, scratch: Any, out: Any
-) -> None:
+@kind("all-good-paired")
+def _all_good_paired(pulls, mean, variance, inside, K, numbers, size, scratch, out):
     """`all_good_paired` as a routine."""
     all_good_paired(*_table(pulls, mean, variance, inside, K, numbers, size, scratch, out))
-
-
-KINDS: dict[str, Callable[..., None]] = {
-    "threshold": _threshold,
-    "top-k": _top_k,
-    "all-good": _all_good,
-    "polyhedron": _polyhedral,
-    "margins": _margins,
-    "each": _each,
-    "swaps": _swaps,
-    "sets": _sets,
-    "all-good-exactly": _all_good_exactly,
-    "threshold-paired": _threshold_paired,
-    "top-k-paired": _top_k_paired,
-    "all-good-paired": _all_good_paired,
-}

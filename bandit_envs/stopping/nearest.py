@@ -259,12 +259,9 @@ def top_k_nearest(numbers, pulls, mean, variance, scratch, inside, out):
 
 @part
 def nearest_pair(numbers, mean, scratch, inside, epsilon, first):
-    """The pair of least value by which an arm in the answer, 1, is worse than one left out, 0, by more than epsilon.
+    """The least value by which an arm in the answer, 1, is worse than one left out, 0, by more than epsilon; both arms.
 
     Arms in the answer are looked at from the first one on; the search ends at a pair that is not excluded.
-
-    Returns:
-        Its value, the arm in the answer and the one left out.
     """
     K, needed, least, lowered, raised = len(mean), numbers[NEEDED], math.inf, 0, 0
     for n in range(K):

@@ -67,11 +67,7 @@ def _scales(x, rows, b, j):
 
 @part
 def _dependent_inside(x, rows, b, margin, tolerance):
-    """How many scales a bad mean is away, at least, from the mean of an arm in the answer, coordinates being dependent.
-
-    Args:
-        margin: of x; negative, or UNDECIDED, where x is outside of the polyhedron itself.
-    """
+    """How many scales a bad mean is away, at least, from x, of an arm in the answer, coordinates being dependent."""
     apart = tolerance / math.sqrt(len(x))
     if not margin >= 0.0:
         return max(apart + margin / math.sqrt(len(x)), 0.0) if margin > UNDECIDED else 0.0
@@ -83,11 +79,7 @@ def _dependent_inside(x, rows, b, margin, tolerance):
 
 @part
 def _dependent_left_out(numbers, N, v, p, x, rows, b):
-    """The value of an arm left out, coordinates being dependent, and how many scales the row that costs most is away.
-
-    Args:
-        N, v, p: weight, scale and penalty of the arm. x: its mean. rows, b: of the polyhedron that a good mean is in.
-    """
+    """The value of an arm left out, coordinates being dependent, and how many scales away the costliest row is."""
     most, far, total = 0.0, 0.0, 0.0
     for j in range(len(b)):
         far = max(far, -_scales(x, rows, b, j))
@@ -150,12 +142,7 @@ def _penalties(numbers, N, x, v):
 
 @part
 def _by_bets(numbers, N, i, mean, variance, rows, b, is_in, work):
-    """The value of arm i by bets: the least over rows of leaving through it; or the mixture of entering through them.
-
-    Args:
-        N: pulls of the arm. mean: (K D,). variance: (3 K D,). rows: (D, M), one coordinate each. b: (M,).
-        is_in: whether the arm is in the answer. work: see `bet_arm`.
-    """
+    """The value of arm i by bets: the least over rows of leaving through it; or a mixture of entering through them."""
     D, M, size = rows.shape[0], rows.shape[1], len(mean)
     least, most, total = math.inf, -math.inf, 0.0
     for j in range(M):
@@ -181,12 +168,7 @@ def _by_bets(numbers, N, i, mean, variance, rows, b, is_in, work):
 
 @part
 def polyhedral_nearest(numbers, pulls, mean, variance, scratch, inside, out):
-    """Feasible; numbers: COMMON + 0: tolerance; + 1: whether the smaller polyhedron has any points; + 2 ..: both.
-
-    Args:
-        numbers: see `Feasible.certifier`. pulls: (K,). mean, variance: (K * D,). scratch: after 5 K, for projections.
-        inside, out: as everywhere.
-    """
+    """Feasible; numbers: COMMON + 0: tolerance; + 1: whether the smaller polyhedron has any points; + 2 ..: both."""
     K, distribution, tolerance = len(pulls), numbers[DISTRIBUTION], numbers[COMMON]
     D, M = np.int64(numbers[COMMON + 2]), np.int64(numbers[COMMON + 3])
     size = (M + 2) * (D + 2)

@@ -82,10 +82,6 @@ def is_borne_out(numbers, pulls, variance):
 
 
 def trial(numbers: NDArray[np.float64], pulls: NDArray[np.int64], variance: NDArray[np.float64]) -> Trial:
-    """What the results of an episode say of the scale that a certifier counts on.
-
-    Args:
-        numbers: of the `Certifier`. pulls: (K,). variance: (K,) or (K, D), empirical, divisor N.
-    """
+    """What the results of an episode, pulls (K,) and variances, say of the scale that a certifier counts on."""
     against = refutation(numbers, pulls, np.ascontiguousarray(variance, np.float64).reshape(-1))
     return Trial(bool(against >= 1.0 / ALPHA), int(np.maximum(pulls - 1, 0).sum()), int(pulls.min()))

@@ -116,12 +116,7 @@ def _real(name: str, values: ArrayLike) -> Floats:
 
 
 def answers(answer: ArrayLike, shape: tuple[int, ...], size: int | None, name: str) -> NDArray[np.int8]:
-    """Check answers: masks that broadcast to `shape`, (..., K). Returns them as (n, K).
-
-    Args:
-        answer: the masks. shape: of the statistics.
-        size: how many arms an answer holds; None: any number. name: of the problem, for errors.
-    """
+    """Check answers: masks that broadcast to `shape`, (..., K), of `size` arms (None: any). Returns them as (n, K)."""
     given = np.asarray(answer)
     try:
         whole = np.broadcast_to(given, shape)

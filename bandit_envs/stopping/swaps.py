@@ -68,11 +68,9 @@ def _term(distribution, w, m, v, tilt):
 
 @part
 def _dual(distribution, s, gap, tilt, mean, scratch, inside, forced, term, chosen):
-    """The bound of sets of size s at tilt, and its slope in tilt; chosen (K,): the sets.
+    """The bound of sets of size s at tilt, and its slope in tilt; chosen (K,): the sets; gap: k epsilon.
 
-    Args:
-        forced: (K,): 1 for arms that must be in the sets, -1 for arms that must not.
-        gap: k epsilon. term: (K,), to work in.
+    `forced` (K,): 1 for arms that must be in the sets, -1 for arms that must not.
     """
     K = len(mean)
     value, rise = gap * tilt, gap
@@ -147,11 +145,7 @@ def _best_dual(distribution, s, gap, mean, scratch, inside, forced, term, chosen
 def _search(distribution, k, gap, mean, scratch, inside, work, most, steps):
     """The sets of least cost, by branch and bound: their cost, or `most` if none costs less; their tilt, steps left.
 
-    Args:
-        goal: its gap is k epsilon. mean, scratch, inside: as everywhere.
-        work: 6 K floats; the sets are left in work[4 K : 5 K], 1 for their arms.
-        most: sets that cost as much are of no interest; inf: all are.
-        steps: after so many it is given up; none are left then.
+    It is given up after so many steps; none are left then. work: 6 K floats; the sets are left in work[4 K : 5 K].
     """
     K, best, where = len(mean), most, 0.0
     term, chosen, forced, order, sets = (
@@ -273,9 +267,7 @@ def swaps_level(numbers, pulls, mean, scratch, inside, out, work):
 def swaps_bound(goal, mean, scratch, inside, work, sets, values):
     """For each number s of swaps: a bound from below of what sets of size s cost, and sets that come close to it.
 
-    Args:
-        goal: its gap is k epsilon. mean, scratch, inside: as everywhere.
-        work: 3 K floats. values (n,), sets (3 n, K): to be filled; sets of 0 alone are none.
+    work: 3 K floats. values (n,), sets (3 n, K): to be filled; sets of 0 alone are none.
     """
     K, n, distribution, gap = len(mean), len(values), goal.distribution, goal.gap
     term, chosen, forced = work[:K], work[K : 2 * K], work[2 * K : 3 * K]

@@ -113,11 +113,7 @@ def bernoulli_value(numbers, value, lower, x, raised, w, a, b, floor):
 def pair_value(numbers, lower, x, u, p, raised, w, v, q, a, b, floor):
     """The value of the cheapest move of two arms to means with mu_i <= a mu_j + b and mu_j >= floor.
 
-    Args:
-        numbers: of the distribution and the boundary.
-        lower, x, u, p: mean, weight, scale and penalty of arm i, which is lowered.
-        raised, w, v, q: the same of arm j, which is raised.
-        a, b, floor: see `pair_cost`.
+    As for `pair_cost`, with numbers of the distribution and the boundary; p and q are the penalties of i and j.
     """
     distribution = numbers[DISTRIBUTION]
     if distribution == GAUSSIAN and numbers[BOUNDARY] == MIXTURE and x > 0.0 and w > 0.0:

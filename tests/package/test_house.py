@@ -240,6 +240,7 @@ KERNELS = {
     "slot_kernel",
     "sampling_rule",
     "round_rule",
+    "kind",
 }
 
 

@@ -34,13 +34,7 @@ def name_of(root: str, block: Block) -> str:
 
 
 def rows_as_bytes(root: str, blocks: Sequence[Block], parts: Sequence[Sequence[Run]]) -> list[bytes]:
-    """The files of blocks, with the rows of one run after another.
-
-    Args:
-        root: the hash of the evaluation.
-        blocks: what they are.
-        parts: for each run the rows of each block.
-    """
+    """The files of blocks of the evaluation with this hash: the rows of one run after another, `parts[run][block]`."""
     pa: Any = require("pyarrow", "a folder of results")
     files = []
     for i, block in enumerate(blocks):
@@ -57,13 +51,7 @@ def rows_as_bytes(root: str, blocks: Sequence[Block], parts: Sequence[Sequence[R
 
 
 def rows_from(source: Any, name: str, empty_runs: Sequence[Run], episodes: int, columns: Sequence[str]) -> list[Run]:
-    """Some columns of what `rows_as_bytes` has written, of each run.
-
-    Args:
-        source: the file, as pyarrow opens it.
-        name: that it ought to have.
-        empty_runs: the runs, but for their rows. episodes: of each.
-        columns: their names.
+    """Some columns of what `rows_as_bytes` has written under this name, of each run, so many episodes each.
 
     Raises:
         Exception: if the file is no Parquet, of something else, or damaged where the columns are.

@@ -27,13 +27,10 @@ ENDED = "ended.json"  # after how many blocks a run was precise enough
 
 
 class Folder(Store):
-    """Blocks in a folder.
+    """Blocks in a folder, a place; `root` is the hash of the evaluation.
 
     Args:
-        place: the folder.
-        empty_runs: all but the rows, of each run.
-        groups: how they are cut into blocks. episodes: of each run.
-        root: the hash of the evaluation.
+        groups: how the runs are cut into blocks.
         settings: of the evaluation: whether rows are kept, and whether it is to end when it is precise enough.
 
     Attributes:

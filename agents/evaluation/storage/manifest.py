@@ -36,13 +36,7 @@ def claimed(
     identity: Mapping[str, Any],
     settings: Mapping[str, Any],
 ) -> Folder:
-    """The folder for an evaluation, which may hold blocks of it already.
-
-    Args:
-        address: of the folder.
-        empty_runs: all but the rows, of each run.
-        groups: how they are cut into blocks. episodes: of each run.
-        identity: all that the rows depend on. settings: of the evaluation.
+    """The folder for an evaluation, which may hold blocks of it already; the rows depend on `identity` alone.
 
     Raises:
         RefusedError: if the folder holds another evaluation, naming what differs, or settings that cannot be read.

@@ -87,15 +87,11 @@ class Place:
         return content
 
     def write(self, name: str, content: bytes, new: bool = False, settled: bool = True) -> bool:
-        """Write a file, whole or not at all, whoever writes it at the same time.
+        """Write a file, whole or not at all, whoever writes it at the same time; returns whether it was written.
 
         Args:
-            name: of the file. content: all of it.
-            new: leave a file that is there already.
+            name: of the file. content: all of it. new: leave a file that is there already.
             settled: wait until it is on the disk, so that a power cut leaves it whole, too.
-
-        Returns:
-            Whether it was written.
         """
         if self.local:
             return _write_here(Path(self._path(name)), content, new, settled)
