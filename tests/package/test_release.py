@@ -37,13 +37,14 @@ def test_the_version_is_the_same_everywhere() -> None:
     citation = dict(re.findall(r"^(\S+): (.*)$", (ROOT / "CITATION.cff").read_text(), re.MULTILINE))
     assert bandit_envs.__version__ == VERSION == citation["version"]
     assert f"version = {{{VERSION}}}" in (ROOT / "docs" / "cite.md").read_text()
-    assert sections()[0][0] == f"{VERSION} - {citation['date-released']}"
+    newest = next(head for head, _ in sections() if head != "Unreleased")
+    assert newest == f"{VERSION} - {citation['date-released']}"
     assert date.fromisoformat(citation["date-released"])
 
 
 def test_the_changelog_of_a_release_is_read_in_some_minutes() -> None:
-    head, text = sections()[0]
-    assert len(text.split()) <= 600, head
+    for head, text in sections()[:2]:
+        assert len(text.split()) <= 600, head
 
 
 def build(source: Path, kind: str, into: Path) -> Path:
