@@ -63,7 +63,8 @@ CERTIFICATES = (
         "scale; a standard deviation is one for Gaussian samples, not for others",
         "`sigma`, arms, threshold or delta chosen by the same results; results undone, or not reported, because of "
         "their values: all must be decided before; open questions undone, asked again or tried again because their "
-        "results are slow, where values decide how slow; with `order='arrival'`, or reported without having been asked "
+        "results are slow, where values decide how slow, or because of results that wait behind them; with "
+        "`order='arrival'`, or reported without having been asked "
         "for: results that are late because of their values",
     ),
     _certificate(

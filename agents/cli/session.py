@@ -222,7 +222,8 @@ class Show(Action):
                 seen = row["pulls"] > 0
                 cells = []
                 if task.D == 1:
-                    cells = [f"{row['mean']:.4g}", f"{row['low']:.4g} .. {row['high']:.4g}"] if seen else ["-", "-"]
+                    ends = f"{row['low']:.4g} .. {row['high']:.4g}" if row["low"] == row["low"] else "-"
+                    cells = [f"{row['mean']:.4g}", ends] if seen else ["-", "-"]
                 mark = "withdrawn" if row["withdrawn"] else "yes" if row["answer"] else ""
                 rows.append([row["name"], str(row["pulls"]), *cells, mark, str(row["pending"] or "")])
             print(f"{question(task)}\n")

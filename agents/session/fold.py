@@ -106,8 +106,8 @@ class State:
                 if what := self._damage(event):
                     raise ValueError(f"the store is damaged: its event {event.number} ({event.kind!r:.40}) {what}")
                 self.upto, self.events[event.number] = event.number, event
-                if event.at is not None:
-                    self.signs[event.who] = event.at
+                if event.at is not None:  # those of an import are old
+                    self.signs[event.who] = max(event.at, self.signs.get(event.who, event.at))
                 self._count(event, due)
             for _, block in groupby(due, key=_table):
                 if results := [result for one in block if (result := self._counted(one)) is not None]:
