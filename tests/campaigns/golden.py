@@ -180,7 +180,9 @@ _TABLE = [
         max_pulls=600,
         **DELTA,
     ),
-    _setting("TopK", "k=2 grades 1 to 4 delta", {"instance": GRADES, "shuffle_arms": False}, 700, k=2, epsilon=0.9, **DELTA),
+    _setting(
+        "TopK", "k=2 grades 1 to 4 delta", {"instance": GRADES, "shuffle_arms": False}, 700, k=2, epsilon=0.9, **DELTA
+    ),
     _setting(
         "TopK",
         "k=2 quiet gaussian K=7 delta, arms",

@@ -231,7 +231,13 @@ def estimate(cell: TiltedCell, episodes: int, seed: int, level: float, agent: An
         setting.problem,
         episodes=episodes,
         seed=seed,
-        env_kwargs={"instance": source, "delta": cell.delta, "max_pulls": setting.most, **setting.rules},
+        env_kwargs={
+            "instance": source,
+            "delta": cell.delta,
+            "max_pulls": setting.most,
+            "shuffle_arms": False,
+            **setting.rules,
+        },
         progress=False,
     ).episodes
     seeds, pulls, mean, answer = (np.concatenate(parts) for parts in zip(*ended, strict=True))

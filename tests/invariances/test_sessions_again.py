@@ -55,7 +55,7 @@ def lived(facts: dict[str, Any]) -> Any:
         one.withdraw_arm(one.names[1])
         one.tell_all([("late, too", value()), (one.names[2], value())])
     ask = one.ask(1, "zoe")[0]
-    one._fail(int(ask), ask.item, None, "zoe", "TimeoutError")
+    one._fail(ask.number, None, "zoe", "TimeoutError")
     one.ask(2, "ann")
     return one, agent
 
@@ -126,7 +126,7 @@ def test_a_failed_cell_is_marked_and_an_outage_ends_the_run(failed: Any) -> None
     one.undo(int(marked["event"].iloc[-1]))
     assert (~one.history().query("kind == 'failed'")["undone"]).sum() == before - 1
     other = agents.Session("paired-elimination", FACTS, store="sqlite://", public_seed=1)
-    with pytest.raises(RuntimeError, match="10 measurements in a row have failed, the last by KeyError"):
+    with pytest.raises(RuntimeError, match="10 measurements in a row failed, the last by KeyError"):
         other.run(lambda arm, item: {}[arm], 3, retries=0, failed=failed)
     assert (len(other), other.certificate) == (0, 0.0)
 

@@ -525,7 +525,6 @@ TIES: list[tuple[Any, list[float]]] = [
     (AllGood(0.25), [1.0, 0.75, 0.2]),
     (AllGood(0.5, True), [1.0, 0.5]),
     (Threshold(0.5), [0.5, 0.9]),
-    (Threshold(0.0), [0.0, 0.9]),
 ]
 
 
