@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import re
 from collections.abc import Mapping
 from typing import Any
 
 import gymnasium as gym
+from gymnasium.utils.env_checker import data_equivalence
 from gymnasium.vector.utils import concatenate, create_empty_array
 from gymnasium.wrappers import AddRenderObservation, NormalizeObservation
 
@@ -50,13 +52,27 @@ def wrappers_of(env: Any) -> list[Any]:
             except (OSError, EOFError):  # it is closed
                 return [*found, type(env).__name__]
             return found + [one for one in re.findall(r"<(\w+)(?=<\w+<)", text) if one not in LEFT_ALONE]
-        env = inner[0] if isinstance(inner, (list, tuple)) else inner
+        if isinstance(inner, (list, tuple)):
+            below = [wrappers_of(one) for one in inner]
+            if len(kinds := {tuple(map(type, one)) for one in below}) > 1:
+                raise ValueError(f"the environments of a vector have different wrappers: {kinds}")
+            return found + below[0]
+        env = inner
     return found
 
 
 def _normalises(layer: Any) -> bool:
     """Whether it is the `VecNormalize` of Stable-Baselines3."""
     return any(one.__module__ == "stable_baselines3.common.vec_env.vec_normalize" for one in type(layer).__mro__)
+
+
+def _remembers(layer: Any) -> bool:
+    """Whether a wrapper gives one observation two values, one after the other."""
+    if not callable(getattr(layer, "observation", None)):
+        return False
+    row = layer.env.observation_space.sample()
+    once, twice = (layer.observation(copy.deepcopy(row)) for _ in range(2))
+    return not data_equivalence(once, twice, exact=True)
 
 
 def behind(agent: Any) -> Any:
@@ -68,7 +84,7 @@ def behind(agent: Any) -> Any:
     model = getattr(agent, "model", agent)  # of Stable-Baselines3
     layers = wrappers_of(model.get_env())[::-1] if callable(getattr(model, "get_env", None)) else []
     for layer in layers:
-        stateful = isinstance(layer, (str, AddRenderObservation, NormalizeObservation))
+        stateful = isinstance(layer, (str, AddRenderObservation, NormalizeObservation)) or _remembers(layer)
         if not _normalises(layer) and (stateful or _changed(layer) != {"observation"}):
             raise ValueError(
                 f"the model was trained behind {layer if isinstance(layer, str) else type(layer).__name__}, which "

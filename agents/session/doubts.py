@@ -141,9 +141,10 @@ def needs_no_results(task: Task) -> bool:
         task: of scalar arms with a range; of very many nothing is said.
     """
     problem, K = task.make_problem(), task.K
-    if task.D > 1 or task.support is None or K > MANY:
+    if task.D > 1 or task.support is None or K > MANY or not type(problem).__module__.startswith("bandit_envs."):
         return False
     tried = np.linspace(*task.support, LEVELS)
+    tried = tried[tried > 0] if getattr(problem, "multiplicative", False) else tried
     if problem.polyhedron is not None:
         ends = np.clip(problem.polyhedron.b / problem.polyhedron.A[:, 0], *task.support)
         tried = np.unique(np.concatenate([tried, ends, 0.5 * (ends + ends.mean())]))

@@ -158,13 +158,16 @@ def replayed(state: State, found: Measurements, who: str | None) -> tuple[list[E
     arms, and of a table cells and questions. So are rows that were undone, where the event that undoes them is missing.
     A remark at the end says where they are from.
     """
-    ahead, made, undoing = copy.copy(state), dict[int, Event](), set[int]()
+    ahead, made, undoing, seen = copy.copy(state), dict[int, Event](), set[int](), set[int]()
     ahead.names, ahead.number, ahead.withdrawn = list(state.names), dict(state.number), set(state.withdrawn)
     try:
         for row in found.events:
             undoing |= {_whole(row, "about") or 0} if row.cells["kind"] == UNDONE else set()
         for row in found.events:
             number = _whole(row, "event") or 0
+            if number < 1 or number in seen:
+                raise ValueError(f"the column 'event' has numbers from 1, each once, got {row.cells['event']!r:.80}")
+            seen.add(number)
             if row.cells["undone"].lower() != "true" or number in undoing:
                 event = _replayed(state, ahead, made, row, number in undoing)
                 if event is not None:
@@ -209,7 +212,9 @@ def _replayed(state: State, ahead: State, made: dict[int, Event], row: Happening
     if kind == WITHDRAWN:
         ahead.withdrawn.add(arm)
     if kind in RESULTS and not (kind == FAILED and np.isnan(row.value).all()):
-        sample = sample_of(task, row.value if task.D > 1 else row.value[0])
+        sample = sample_of(task, row.value if len(row.value) > 1 or task.D > 1 else row.value[0])
+    if cells.get("item") and not task.items:
+        raise ValueError(f"there are no items in this session, got item={cells['item']!r:.80}")
     if not task.items or kind == WITHDRAWN:
         return event._replace(arm=arm, value=sample)
     if not cells.get("item"):

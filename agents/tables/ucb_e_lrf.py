@@ -123,10 +123,11 @@ class UCBELRF(RoundPolicy):
         state.write_all(slots, np.arange(self.task.K) == arms[:, None], times, observation["total"])
 
     def sums(self, observation: Observation, e: int, eta: float) -> Floats:
-        """For each arm the sum of its scores, and where an item has none of mu + eta s, (K,). [L2, L3]"""
+        """For each arm the sum of its scores, scaled to [0, 1]; where an item has none, of mu + eta s, (K,). [L2, L3]"""
         pulls, (K, M, r) = observation["pulls"][e], (self.task.K, self.ensemble, self.rank)
         P, public = int(min(pulls.max(), self.N)), np.asarray(observation["public_seed"][e], np.int64)
-        x = np.ascontiguousarray(observation["scores"][e, :, :P])
+        low, high = self.task.support or (0.0, 1.0)  # scores are scaled: the model is not one of every unit
+        x = np.ascontiguousarray((observation["scores"][e, :, :P] - low) / (high - low))
         seen = np.arange(P) < pulls[:, None]
         uniform = agent_uniforms(public, pulls.sum(keepdims=True), M * K * (r + P), seed=self.seed)[0]  # D3
         start, kept = uniform[: M * K * r].reshape(M, K, r), uniform[M * K * r :].reshape(M, K, P) >= self.drop

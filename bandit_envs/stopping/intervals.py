@@ -49,6 +49,11 @@ def _ends_of_arms(numbers, pulls, mean, variance, need, scratch, found):
                     if enough(numbers, moved_to(numbers, mean, scratch, i, near + sign * step), 1.0) >= need:
                         break
                     step *= 2.0
+                else:  # nothing is excluded: a scale that is refuted, results that do not vary
+                    step = math.inf
+                if not 0.0 < step < math.inf:
+                    found[i, side] = sign * math.inf
+                    continue
             far = near + sign * step
             for _ in range(STEPS):
                 middle = 0.5 * (near + far)
