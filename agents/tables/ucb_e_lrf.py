@@ -123,7 +123,7 @@ class UCBELRF(RoundPolicy):
         state.write_all(slots, np.arange(self.task.K) == arms[:, None], times, observation["total"])
 
     def sums(self, observation: Observation, e: int, eta: float) -> Floats:
-        """For each arm the sum of its scores, scaled to [0, 1]; where an item has none, of mu + eta s, (K,). [L2, L3]"""
+        """For each arm the sum of its scores, scaled to [0, 1]; of an item without one mu + eta s, (K,). [L2, L3]"""
         pulls, (K, M, r) = observation["pulls"][e], (self.task.K, self.ensemble, self.rank)
         P, public = int(min(pulls.max(), self.N)), np.asarray(observation["public_seed"][e], np.int64)
         low, high = self.task.support or (0.0, 1.0)  # scores are scaled: the model is not one of every unit
