@@ -16,7 +16,7 @@ import agents
 from agents import testing
 from agents.tables.sysrs import schedule
 from agents.tables.ucb_e_lrf import alternated, factors
-from bandit_envs import Bernoulli, Instance, Shared, agent_uniforms
+from bandit_envs import Bernoulli, Instance, Shared, agent_uniforms, from_table
 
 BEST, TOP = "bandit_envs/BestArm-v0", "bandit_envs/TopK-v0"
 NAMES = ["sysrs", "ucb-e", "ucb-e(batch=32)", "ucb-e-lrf"]
@@ -291,3 +291,16 @@ def test_names_leave_them_out() -> None:
     """Other problems have arms that are no columns of a table."""
     assert {"sysrs", "ucb-e", "ucb-e-lrf"} <= set(agents.names())
     assert not {"sysrs", "ucb-e", "ucb-e-lrf"} & set(agents.names("BestArm"))
+
+
+@pytest.mark.parametrize("name", ["ucb-e-lrf", "ucb-e", "uniform"])
+def test_where_the_scores_lie_decides_nothing(name: str) -> None:
+    """Scores in multiples of 1/64 lie as exactly at -16: without the low end of the range the model errs there."""
+    scores = np.random.default_rng(3).integers(0, 33, (40, 4)) / 64 + np.array([0, 0.125, 0.25, 0.375])
+
+    def played(low: float) -> list[Any]:
+        table = from_table(scores + low, shared=True, support=(low, low + 1))
+        found = agents.evaluate(name, "BestArm", episodes=6, env_kwargs={"instance": table, "budget": 80})
+        return [found.pulls["pulls"].tolist(), found.episodes["correct"].tolist()]
+
+    assert played(0.0) == played(-16.0)

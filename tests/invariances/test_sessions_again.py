@@ -175,3 +175,32 @@ def test_ties_with_the_answer_are_named(problem: str) -> None:
     one.undo()
     one.tell("D", 0.0)
     assert one.tied == ([] if problem == "AllGood" else [1, 2])
+
+
+def test_a_history_that_was_put_together_by_hand_is_imported_whole_or_refused(tmp_path: Path) -> None:
+    one, agent = lived(KINDS["names"])
+    twice = pandas.concat([one.history(), one.history()])
+    for name, table, facts, said in (
+        ("twice", twice, "names", "each once, got '1'"),
+        ("none", one.history().assign(event=None), "names", "each once, got ''"),
+        ("items", lived(KINDS["items"])[0].history(), "names", "no arm|no items"),
+        ("dimensions", lived(KINDS["dimensions"])[0].history(), "numbers", "a measurement must be"),
+    ):
+        new = agents.Session(
+            "uniform", KINDS[facts] | {"delta": None, "budget": 99}, store=f"sqlite:///{tmp_path}/{name}"
+        )
+        with pytest.raises(ValueError, match=said):
+            new.tell_table(table)
+        assert len(new) == 0
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_results_that_do_not_vary_exclude_nothing_of_student() -> None:
+    one = agents.Session(
+        "evidence(distribution='student')",
+        {"problem": "BestArm", "arms": 3, "sigma": 1, "delta": 0.05},
+        store="sqlite://",
+    )
+    one.tell_all([(arm, float(arm)) for arm in range(3) for _ in range(20)])
+    assert one.certificate == 0
+    assert np.isinf(one.arms()[["low", "high"]].to_numpy()).all()

@@ -27,6 +27,14 @@ class Turned(gym.ObservationWrapper):
         return observation
 
 
+class Counts(Turned):
+    n = 0
+
+    def observation(self, observation: Any) -> Any:
+        self.n += 1
+        return observation + self.n
+
+
 class Skips(gym.Wrapper):
     def step(self, action: Any) -> Any:
         return self.env.step(action)
@@ -99,6 +107,7 @@ def test_a_model_is_judged_on_what_it_saw(wrapped: str) -> None:
         "NormalizeObservation": lambda: single(gym.wrappers.NormalizeObservation),
         "Other": lambda: single(Other),
         "Skips": lambda: single(Turned, Skips),
+        "Counts": lambda: single(Counts),
         "Turned": lambda: single(Turned, kind=SubprocVecEnv),
     }.items(),
 )
@@ -107,6 +116,13 @@ def test_others_are_refused_by_name(name: str, wrapped: Callable[[], Any]) -> No
     for door in (agents.evaluate, agents.play):
         with pytest.raises(ValueError, match=f"behind {name}"):
             door(model, ENV, **({"episodes": 2} if door is agents.evaluate else {}), env_kwargs=KWARGS)
+
+
+def test_wrappers_that_differ_within_a_vector_are_refused() -> None:
+    envs = DummyVecEnv([lambda: single().envs[0], lambda: single(Other).envs[0]])
+    model = PPO("MlpPolicy", envs, n_steps=2, batch_size=4, device="cpu")
+    with pytest.raises(ValueError, match="different wrappers"):
+        agents.evaluate(model, ENV, episodes=2, env_kwargs=KWARGS)
 
 
 def test_the_environment_of_an_agent_is_looked_through() -> None:
