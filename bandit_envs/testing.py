@@ -235,7 +235,7 @@ def _make_all(checks: Any, subject: Any, named: str) -> None:
 def _samples(instance: Any, n: int, root: int = 0, times: int = 1, slots: int = 100) -> Floats:
     """Samples of each arm, (K, n) or (K, n, D): one by one, or the averages of bulk pulls."""
     arms = find(instance).arms
-    kwargs: dict[str, Any] = {"problem": "BestArm", "max_pulls": 2**39, "actions": "full"}
+    kwargs: dict[str, Any] = {"problem": "BestArm", "max_pulls": 2**39, "actions": "full", "shuffle_arms": False}
     if arms.means.ndim > 1:
         kwargs |= {"problem": "Feasible", "A": [[1.0] * arms.means.shape[1]], "b": [0.0]}
     env = PureExplorationVectorEnv(slots, instance=arms, autoreset_mode=AutoresetMode.DISABLED, **kwargs)

@@ -66,7 +66,7 @@ def _normalises(layer: Any) -> bool:
     return any(one.__module__ == "stable_baselines3.common.vec_env.vec_normalize" for one in type(layer).__mro__)
 
 
-def _remembers(layer: Any) -> bool:
+def _varies(layer: Any) -> bool:
     """Whether a wrapper gives one observation two values, one after the other."""
     if not callable(getattr(layer, "observation", None)):
         return False
@@ -84,7 +84,7 @@ def behind(agent: Any) -> Any:
     model = getattr(agent, "model", agent)  # of Stable-Baselines3
     layers = wrappers_of(model.get_env())[::-1] if callable(getattr(model, "get_env", None)) else []
     for layer in layers:
-        stateful = isinstance(layer, (str, AddRenderObservation, NormalizeObservation)) or _remembers(layer)
+        stateful = isinstance(layer, (str, AddRenderObservation, NormalizeObservation)) or _varies(layer)
         if not _normalises(layer) and (stateful or _changed(layer) != {"observation"}):
             raise ValueError(
                 f"the model was trained behind {layer if isinstance(layer, str) else type(layer).__name__}, which "

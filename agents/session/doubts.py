@@ -144,7 +144,6 @@ def needs_no_results(task: Task) -> bool:
     if task.D > 1 or task.support is None or K > MANY or not type(problem).__module__.startswith("bandit_envs."):
         return False
     tried = np.linspace(*task.support, LEVELS)
-    tried = tried[tried > 0] if getattr(problem, "multiplicative", False) else tried
     if problem.polyhedron is not None:
         ends = np.clip(problem.polyhedron.b / problem.polyhedron.A[:, 0], *task.support)
         tried = np.unique(np.concatenate([tried, ends, 0.5 * (ends + ends.mean())]))
@@ -154,7 +153,10 @@ def needs_no_results(task: Task) -> bool:
     pairs = np.stack(np.meshgrid(tried, tried), axis=-1).reshape(-1, 2, 1)
     means = np.where(first, pairs[:, 0], pairs[:, 1]).reshape(-1, K)
     sizes = (0, K) if problem.answer_size is None else (problem.answer_size,)
-    return any(problem.is_correct(np.tile(np.arange(K) < size, (len(means), 1)), means).all() for size in sizes)
+    try:
+        return any(problem.is_correct(np.tile(np.arange(K) < size, (len(means), 1)), means).all() for size in sizes)
+    except ValueError:  # some of these means have no answer
+        return False
 
 
 def smallest_difference(task: Task, pulls: int, delta: float) -> float | None:

@@ -306,13 +306,13 @@ class Session:
             nonlocal count
             new, taken, cells = list[Event](), set[int](), dict(state.cells) if self.task.items else {}
             for place, arm, value, item in rows:
-                row, about = None, getattr(arm, "number", None)
+                row, about = None, arm.number if isinstance(arm, (Ask, Question)) else None
                 try:
                     one, sample = state.arm(getattr(arm, "arm", arm)), sample_of(self.task, value)
                     asked = about is not None and about not in state.undone
                     if asked and (about not in state.places or state.events[about].arm != one):
                         raise ValueError(f"the question {about} was asked again, or is not about this arm")
-                    item = getattr(arm, "item", None) if item is None else item
+                    item = arm.item if item is None and isinstance(arm, (Ask, Question)) else item
                     item = state.item(state.row_asked[about]) if item is None and about in state.row_asked else item
                     if item is not None and not self.task.items:
                         raise ValueError(f"there are no items in this session, got item={item!r:.200}")
