@@ -245,7 +245,7 @@ class Positive(SetProblem):
 
 
 class ByPlace(Positive):
-    name = "ByPlace"
+    name, any_order = "ByPlace", True
 
     def margin(self, means: Any) -> Any:
         return super().margin(means) + 0.2 * (np.arange(np.asarray(means).shape[-1]) == 0)

@@ -193,6 +193,7 @@ def test_every_keyword_of_every_environment_is_an_option() -> None:
         *common,
         "data",
         "shared",
+        "range",
     }  # a table in place of an instance
     assert set(problem_options()) == problems
 

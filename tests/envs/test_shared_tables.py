@@ -67,7 +67,7 @@ def test_an_order_is_a_function_of_root_and_episode():
 
 
 def test_the_nth_pull_of_every_arm_is_its_score_in_the_nth_row():
-    env = gym.make(BEST, instance=Shared(SCORES), budget=500)
+    env = gym.make(BEST, instance=Shared(SCORES), budget=500, shuffle_arms=False)
     seen = rolled(env, 3, [0, 1, 2, 3] * 30)[-1]
     order = orders(root_key(3)[:, None], np.zeros(1, np.uint64), 30)[0]
     assert (seen["scores"] == SCORES[order].T).all()
@@ -77,7 +77,7 @@ def test_the_nth_pull_of_every_arm_is_its_score_in_the_nth_row():
 
 
 def test_what_has_not_been_seen_is_zero_and_a_new_episode_has_another_order():
-    env = gym.make(BEST, instance=Shared(SCORES), budget=500)
+    env = gym.make(BEST, instance=Shared(SCORES), budget=500, shuffle_arms=False)
     first = rolled(env, 3, [1, 1, 2])
     assert [(one["scores"] != 0).sum() for one in first] == [0, 1, 2, 3]
     second = rolled(env, 3, [1, 1, 2], episode=1)[-1]
@@ -86,7 +86,7 @@ def test_what_has_not_been_seen_is_zero_and_a_new_episode_has_another_order():
 
 
 def test_an_arm_that_is_used_up_is_known_and_shows_its_mean():
-    env = gym.make(BEST, instance=Shared(SCORES), budget=500).unwrapped
+    env = gym.make(BEST, instance=Shared(SCORES), budget=500, shuffle_arms=False).unwrapped
     env.reset(seed=1)
     for n in range(40):
         seen, _, _, _, info = env.step(2)
@@ -240,7 +240,6 @@ def test_names_of_rows_are_found_and_no_row_vanishes(tmp_path):
     [
         (None, "reads the scores of a table"),
         (np.zeros((1, 4, 7)), "reads the scores of a table"),
-        (np.full((1, 4, 30), np.nan), r"scores must lie in the support \[0, 1\] of the arms, got nan"),
         (np.full((1, 4, 30), 7.0), r"scores must lie in the support \[0, 1\] of the arms, got 7"),
         (np.zeros((1, 4, 30), complex), "numbers, got complex"),
     ],

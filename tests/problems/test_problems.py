@@ -471,6 +471,7 @@ def test_instances_of_chen_et_al() -> None:
             assert instance.defaults == {  # type: ignore[union-attr]
                 "TopK": {"k": K, "epsilon": 0.01, "criterion": "aggregate", "delta": 0.01, "shuffle_arms": True},
                 "BestArm": {"shuffle_arms": True},
+                "": {"shuffle_arms": False},
             }
     assert find("chen2017-two-group").arms.means[[99, 100]].tolist() == [0.7, 0.3]
 
