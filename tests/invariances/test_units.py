@@ -149,6 +149,23 @@ def test_a_mean_of_equal_scores_is_that_score(low: float) -> None:
         assert means.tolist() == rows[0].tolist()
 
 
+def test_the_moments_of_bulk_pulls_count_from_the_low_end() -> None:
+    def moments(low: float) -> list[float]:
+        arms = {
+            "distribution": "categorical",
+            "values": [low, low + 1, low + 3],
+            "probabilities": [[5, 2, 1], [1, 1, 4]],
+        }
+        rules: dict[str, Any] = {"threshold": low + 1, "delta": 0.1, "max_pulls": 999, "actions": "full"}
+        env = gym.make("bandit_envs/Threshold-v0", instance=arms, **rules)
+        env.reset(seed=3)
+        for times in (40, 60):
+            seen = env.step({"arm": 0, "times": times, "answer": np.zeros(2, np.int8)})[0]
+        return seen["moments"][0].tolist()  # type: ignore[no-any-return]
+
+    assert moments(1024.0) == pytest.approx(moments(0.0), rel=1e-9)
+
+
 @pytest.mark.parametrize("ends", [(1e6, 1e6 + 1e-8), (-1.0, np.nextafter(-1.0, 0))])
 def test_ranges_too_narrow_for_their_place_are_refused(ends: tuple[float, float]) -> None:
     facts = {"problem": "Threshold", "threshold": ends[0], "arms": 2, "range": ends}

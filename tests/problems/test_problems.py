@@ -521,6 +521,7 @@ def test_hardness_by_hand() -> None:
             "H_fareast": 4 * (16 + 16 / 9),  # four arms, of which those with margins -1/4 and -3/4 are bad
         }
     )
+    assert AllGood(0.25).hardness([1.0, 0.75])["good"] == 2  # on the boundary
     assert AllGood(0.25).hardness([1.0, 1.0])["H_moderate"] == 0  # no bad arm
     assert AllGood(0.25).hardness([1.0, 1.0])["H_fareast"] == 0
     assert AllGood(0.25).hardness([1.0, 1.0])["beta"] == np.inf
