@@ -20,7 +20,8 @@ __all__ = ["Block", "Group", "Work", "cut", "grouped", "part_of", "spans"]
 
 MOST = 2**26  # pulls of a block, roughly: a second of the fastest agents
 LEAST = 2**14  # pulls below which nothing is cut: a fraction of a millisecond
-PARTS, FINE = 8, 256  # into how many blocks a run is cut between these two, and where it may end early
+GRAIN, SLOW_GRAIN = 2**21, 2**17  # pulls from which on a block is cut further: some 30 ms of the fastest agents
+LEAST_PARTS, PARTS, FINE = 8, 128, 256  # blocks of a run at least and at most between these, and where it may end early
 CELLS = 2**21  # rows of a block, at most: some hundred MB
 TAIL, FRACTION = 2, 4  # so many blocks of the largest size are cut further at the end, so that jobs end together
 SPAN = 2**25  # pulls of the blocks that are played in one go, roughly
@@ -36,12 +37,14 @@ class Work:
     Attributes:
         pulls: of an episode, None if the agent may stop by itself: then `cap` of them at most.
         cells: rows of an episode. cap: pulls that an episode can have. slow: whether the agent decides in Python.
+        grain: pulls that are worth a block of their own.
     """
 
     pulls: int | None
     cells: int = 1
     cap: int = GUESS
     slow: bool = False
+    grain: int = GRAIN
 
     @property
     def expected(self) -> int:
@@ -67,11 +70,12 @@ class Block:
 def _sizes(episodes: int, runs: Sequence[Work], fine: bool) -> tuple[int, int]:
     """Episodes of a block, and of those at the end.
 
-    There are as many blocks as `PARTS` where these are neither too large nor too small.
+    There are as many blocks as the grain asks for, `LEAST_PARTS` to `PARTS`, where these are not too large or small.
     """
     pulls, cells = sum(run.expected for run in runs), sum(run.cells for run in runs)
     most = max(1, min(MOST // pulls, CELLS // cells))
-    wanted = math.ceil(episodes / (FINE if fine else PARTS))
+    parts = min(max(LEAST_PARTS, episodes * pulls // min(run.grain for run in runs)), PARTS)
+    wanted = math.ceil(episodes / (FINE if fine else parts))
     size = min(episodes, most, max(wanted, math.ceil(LEAST / pulls)))
     return size, math.ceil(size / FRACTION) if size == most and not fine else size
 

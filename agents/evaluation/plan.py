@@ -24,7 +24,7 @@ from ..core.certified import own_certifier
 from ..core.forms import Forms, forms_of
 from ..core.round_policy import PlansPulls
 from ..registry import Recipe
-from .blocks import Work
+from .blocks import GRAIN, SLOW_GRAIN, Work
 from .drawing import Drawing
 from .identity import arms_of
 from .lower_bound import lower_bound_of
@@ -82,7 +82,8 @@ class Plan:
         """What the size of blocks depends on."""
         stops = getattr(self.policy, "stops", True) if self.budget is not None else True
         pulls = None if stops and self.task.delta is not None else self.budget
-        return Work(pulls, len(self.checks or [None]), most_pulls(self.task), slow=not self.compiled)
+        grain = GRAIN if plays(self.policy, 1, self.forms.ranked) else SLOW_GRAIN  # whatever the slots of a batch
+        return Work(pulls, len(self.checks or [None]), most_pulls(self.task), slow=not self.compiled, grain=grain)
 
     @property
     def compiled(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -70,14 +71,20 @@ class PureExplorationVectorEnv(Environment, VectorEnv[Any, Any, Any]):
         self.setting = resolve(problem, **settings)
         self.single_observation_space = self.setting.observation_space(self.num_envs)
         self.single_action_space = self.setting.action_space()
-        self.observation_space = batch_space(self.single_observation_space, self.num_envs)
-        self.action_space = batch_space(self.single_action_space, self.num_envs)
         self._roots: list[int] | None = None
         self._key, self._episode = np.zeros((2, self.num_envs), np.uint64), np.full(self.num_envs, -1, np.int64)
         self._next_step = self.autoreset_mode == AutoresetMode.NEXT_STEP
         self._same_step = self.autoreset_mode == AutoresetMode.SAME_STEP
         self._waiting = self.num_envs  # slots that have ended
         self._bind()
+
+    @functools.cached_property
+    def observation_space(self) -> Any:  # type: ignore[override]  # made when it is asked for: it takes the longest
+        return batch_space(self.single_observation_space, self.num_envs)
+
+    @functools.cached_property
+    def action_space(self) -> Any:  # type: ignore[override]
+        return batch_space(self.single_action_space, self.num_envs)
 
     def _bind(self) -> None:
         """Make the slots of the episodes."""

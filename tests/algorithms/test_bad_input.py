@@ -787,7 +787,7 @@ def test_switches_of_data_sets_are_true_or_false(value: Any, data_folder: Any) -
         gym.make("bandit_envs/Feasible-v0", instance=f"crowdsourcing(gaussian={value!r})")
 
 
-NOT_REAL = [np.complex128(0.5 + 3j), np.timedelta64("NaT"), np.void(b"123"), np.array("0.5", object), 0.5 + 0j, None]
+NOT_REAL = [np.complex128(1 + 3j), np.timedelta64("NaT", "s"), np.void(b"123"), np.array("0.5", object), 0.5 + 0j, None]
 
 
 @pytest.mark.parametrize("value", NOT_REAL, ids=repr)

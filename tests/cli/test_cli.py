@@ -16,6 +16,7 @@ from typing import Any
 
 import gymnasium as gym
 import pytest
+from processes import with_path
 
 import agents
 import bandit_envs
@@ -290,8 +291,8 @@ def test_modules_of_the_current_folder_can_be_named(tmp_path: Path) -> None:
         "evaluate Threshold --agents mine:two --episodes 3",
     ]
     words = [sys.executable, "-P", "-c", SCRIPT, *lines]
-    environment = os.environ | {"PYTHONPATH": str(Path(agents.__file__).parents[1])}
-    ended = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    known = with_path(Path(agents.__file__).parents[1])
+    ended = subprocess.run(words, cwd=tmp_path, env=known, capture_output=True, text=True)
     assert ended.returncode == 0, ended.stderr
     played, registered, shown, unknown, agent, instance = [json.loads(line) for line in ended.stdout.splitlines()]
     assert (played[0], told(played[2])) == (0, "")

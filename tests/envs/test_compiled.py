@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from processes import with_path
 from rollouts import simulator
 
 import bandit_envs
@@ -26,7 +27,7 @@ LIGHT = 1.6  # times what `import numba` adds to `import gymnasium`, `import ban
 
 def run(code: str, *arguments: str, package: Path = PACKAGE, **environment: str | None) -> str:
     """What a fresh process prints, with the package at this place and warnings as errors."""
-    known = {**os.environ, "PYTHONPATH": f"{package.parent}{os.pathsep}{SUPPORT}", **environment}
+    known: dict[str, str | None] = {**with_path(package.parent, SUPPORT), **environment}
     variables = {name: value for name, value in known.items() if value is not None}
     command = [sys.executable, "-W", "error", "-c", code, *arguments]
     done = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=300, cwd=package.parent)

@@ -18,6 +18,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from numba import types
+from processes import with_path
 
 import agents
 from agents.certified.top_two import thompson
@@ -348,7 +349,8 @@ def test_the_stamp_is_the_same_in_every_process() -> None:
     code = "from agents.certified.top_two import thompson as top_two; from bandit_envs.kernels.stamps import stamp_of; "
     code += "print(stamp_of(top_two.compiled.py_func))"
     command = [sys.executable, "-c", code]
-    told = subprocess.run(command, env={"PYTHONHASHSEED": "1"}, capture_output=True, check=True, cwd=ROOT, text=True)
+    variables = with_path(PYTHONHASHSEED="1")
+    told = subprocess.run(command, env=variables, capture_output=True, check=True, cwd=ROOT, text=True)
     assert told.stdout.strip() == stamp_of(thompson.compiled.py_func)  # whose hashes are others
 
 

@@ -36,9 +36,21 @@ def test_blocks_are_neither_tiny_nor_huge() -> None:
 
     assert sizes(Work(200), 50) == [50]  # 10,000 pulls are not worth being cut
     assert sizes(Work(200), 8000) == [1000] * 8
-    assert sizes(Work(3_000_000), 600) == [22] * 25 + [6] * 8 + [2]  # some 66 million pulls, a quarter of it at the end
+    most = [22] * 270 + [6] * 10  # some 66 million pulls, a quarter of it at the end
+    assert sizes(Work(3_000_000), 6000) == most
     assert sizes(Work(10**12), 3) == [1, 1, 1]
     assert max(sizes(Work(1, cells=1000), 10**6)) <= 2**21 / 1000
+
+
+def test_many_cores_find_many_blocks() -> None:
+    """Eight blocks while each is short of a grain, then more; agents that decide in Python have a finer grain."""
+
+    def count(pulls: int, **how: int) -> int:
+        return len(blocks.cut(blocks.grouped([Work(1000, **how)], pulls // 1000), pulls // 1000))
+
+    powers = [10**5, 10**6, 10**7, 10**8, 10**9, 10**10]
+    assert [count(pulls) for pulls in powers] == [6, 8, 8, 47, 128, 156]
+    assert [count(pulls, grain=blocks.SLOW_GRAIN) for pulls in powers] == [6, 8, 76, 128, 128, 156]
 
 
 def test_ten_thousand_blocks_are_planned_within_a_second() -> None:

@@ -6,7 +6,6 @@ import hashlib
 import importlib.util
 import itertools
 import json
-import os
 import re
 import runpy
 import subprocess
@@ -17,6 +16,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 from pages import write_files
+from processes import with_path
 
 from agents.core import ALL_PROBLEMS
 from agents.registry import AGENTS, LEARNED, recipe_of
@@ -310,9 +310,8 @@ def test_examples_run(name, tmp_path, monkeypatch, capsys):
     if name in NEEDS:  # in a process of its own: what these libraries change when they are imported is theirs
         if importlib.util.find_spec(NEEDS[name]) is None:
             pytest.skip(f"{NEEDS[name]} is not installed")
-        environment = os.environ | {"PYTHONPATH": str(ROOT)}
         command = [sys.executable, path, *EXAMPLES[name]]
-        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=600)
+        done = subprocess.run(command, cwd=tmp_path, env=with_path(ROOT), capture_output=True, text=True, timeout=600)
         assert done.returncode == 0, done.stderr[-3000:]
         assert done.stdout.strip()
         return

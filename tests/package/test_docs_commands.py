@@ -9,7 +9,6 @@ Commands after the entry points of an installed package need it to be there: tes
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 import subprocess
@@ -22,6 +21,7 @@ from typing import Any
 
 import pytest
 from pages import write_files
+from processes import with_path
 
 import agents.cli.parsing as cli
 from agents import figures
@@ -199,8 +199,7 @@ def test_a_command_that_fails_is_found(tmp_path: Path, monkeypatch: pytest.Monke
 @pytest.mark.parametrize("page", OWN, ids=lambda page: page.stem)
 def test_commands_run_as_printed(page: Path, tmp_path: Path, request: Any) -> None:
     write_files(page, tmp_path)
-    path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
-    environment = {**os.environ, "PYTHONPATH": path}
+    environment = with_path(ROOT)
     for line in OWN[page]:
         needs(line, request)
         most = line.stated or MINUTE

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import importlib.util
 import json
-import os
 import re
 import shlex
 import shutil
@@ -14,6 +13,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from processes import with_path
 
 ROOT = Path(__file__).parents[2]
 STRANGER = ROOT / "tests" / "package" / "stranger"
@@ -59,8 +59,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def run(site: Path, *words: str) -> str:
     """What a Python process prints that finds the installed package."""
-    path = os.pathsep.join([str(site), str(ROOT), os.environ.get("PYTHONPATH", "")])
-    environment = {**os.environ, "PYTHONPATH": path.rstrip(os.pathsep)}
+    environment = with_path(site, ROOT)
     environment.pop("NUMBA_CACHE_DIR", None)  # kernels are cached beside the code that they come from
     done = subprocess.run([sys.executable, *words], capture_output=True, text=True, env=environment, cwd=site)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -58,6 +58,8 @@ def claimed(
             raise RefusedError(f"{place} holds {held}: no blocks can be added to it; give another out")
         if differing := _differences(as_first_spelled(there["identity"]), as_first_spelled(identity)):
             raise RefusedError(f"{place} holds another evaluation: {'; '.join(differing)}; give another out")
+        if (cut := _groups(there)) != list(groups):  # another version has cut it otherwise
+            folder = Folder(place, empty_runs, cut, episodes, root_of(identity), settings)
     place.tidy(folder.inside)
     folder.look()
     return folder
@@ -81,10 +83,10 @@ def opened(address: str | Path, trust: bool) -> tuple[Folder, dict[str, Any]] | 
     make_known(str(settings.get("env_id")), trust)
     try:
         del settings["format"]
-        identity, forms, groups = settings.pop("identity"), settings.pop("runs"), settings.pop("groups")
+        identity, forms, groups = settings.pop("identity"), settings.pop("runs"), _groups(settings)
+        del settings["groups"]
         empty_runs = [Run.described(form, trust) for form in forms]
-        made = [Group(tuple(map(int, one["runs"])), int(one["size"]), int(one["last"])) for one in groups]
-        folder = Folder(place, empty_runs, made, int(settings["episodes"]), root_of(identity), settings)
+        folder = Folder(place, empty_runs, groups, int(settings["episodes"]), root_of(identity), settings)
         folder.look()
         if settings.get("precision") is not None:
             count = sum(block.episodes for block in folder.blocks if 0 in block.runs)
@@ -92,6 +94,11 @@ def opened(address: str | Path, trust: bool) -> tuple[Folder, dict[str, Any]] | 
         return folder, settings
     except Exception as error:
         raise ValueError(f"{place} holds no evaluation that this version reads: {error!r:.300}") from error
+
+
+def _groups(settings: Mapping[str, Any]) -> list[Group]:
+    """How the runs of a folder are cut into blocks."""
+    return [Group(tuple(map(int, one["runs"])), int(one["size"]), int(one["last"])) for one in settings["groups"]]
 
 
 def _described(folder: Folder, identity: Mapping[str, Any], settings: Mapping[str, Any]) -> bytes:
