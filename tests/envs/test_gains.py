@@ -14,7 +14,6 @@ from rollouts import same
 from test_vector import DISABLED, NEXT, SAME, agree, twins
 
 import agents
-from agents.learned.vec_env import make_vec_env
 from bandit_envs import PureExplorationEnv, PureExplorationVectorEnv, Task
 
 ALL = ["Threshold", "BestArm", "TopK", "AllGood", "Feasible"]
@@ -147,6 +146,9 @@ def test_evaluations_score_answers_and_not_gains() -> None:
 
 
 def test_the_native_form_of_sb3_pays_gains() -> None:
+    pytest.importorskip("stable_baselines3")
+    from agents.learned import make_vec_env
+
     envs = make_vec_env("Threshold", 3, reward="gain", stop=False, budget=12, reward_scale=100.0)
     plain = PureExplorationVectorEnv(3, problem="Threshold", reward="gain", stop=False, budget=12)
     envs.seed(4)
@@ -247,6 +249,9 @@ def test_ranks_undone_are_the_plain_environment(problem: str, observation: str) 
 
 def test_actions_name_ranks_of_what_was_shown_last() -> None:
     """With several pulls for an action, all of the same arm."""
+    pytest.importorskip("stable_baselines3")
+    from agents.learned import make_vec_env
+
     envs = make_vec_env("TopK", 3, k=3, budget=40, stop=False, ranked=True, observation="belief", pulls_per_action=4)
     envs.seed(0)
     envs.reset()

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import agents
-from agents.learned import make_vec_env
 
 N = 5
 MEANS: Any = {"distribution": "bernoulli", "mean": [0.8, 0.5, 0.5, 0.45]}  # with ties, and in a random order
@@ -51,6 +50,9 @@ def by_sb3(agent: str, envs: Any) -> list[float]:
 def test_the_same_scores_everywhere(problem: str) -> None:
     """SB3 only where the answer is the plug-in one; the wrong twin plays the next episodes."""
     kwargs, env_id, differ = {"instance": MEANS, "budget": 21, **RULES[problem]}, f"bandit_envs/{problem}-v0", 0
+    pytest.importorskip("stable_baselines3")
+    from agents.learned import make_vec_env
+
     env, envs = gym.make(env_id, actions="full", **kwargs), make_vec_env(env_id, 2, **kwargs)
     for name in {"uniform", "random", "apt", "lsa", "top-two", "successive-rejects"} & {*agents.names(problem)}:
         one, two = agents.evaluate(name, env_id, episodes=N, env_kwargs=kwargs, batch=2), single(name, env)

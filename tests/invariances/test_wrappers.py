@@ -9,6 +9,8 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
+
+pytest.importorskip("stable_baselines3")
 from stable_baselines3 import PPO
 from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecCheckNan, VecFrameStack, VecNormalize

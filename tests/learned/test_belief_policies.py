@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+
+pytest.importorskip("stable_baselines3")
 import torch
 from stable_baselines3 import A2C, DQN, PPO
 

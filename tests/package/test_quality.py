@@ -52,7 +52,7 @@ def test_the_oldest_versions_are_those_that_the_project_allows():
         ]
         if not row.startswith(("bandit-envs", "mypy", "pandas-stubs", "ruff", "scipy-stubs"))
     )
-    pinned = dict(re.findall(r"^([\w-]+)==([\d.]+)$", (ROOT / ".github" / "oldest.txt").read_text(), re.MULTILINE))
+    pinned = dict(re.findall(r"^([\w-]+)==([\d.]+)$", (ROOT / ".ci" / "oldest.txt").read_text(), re.MULTILINE))
 
     def numbers(versions):
         return {name: [int(part) for part in f"{version}.0.0".split(".")[:3]] for name, version in versions.items()}
