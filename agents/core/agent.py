@@ -27,7 +27,7 @@ from bandit_envs.simulation import Quiet
 
 from . import parameters
 from .spellings import HOOKS, hook_in_both_spellings
-from .statistics import READ, arrays, checked, shapes_of, unshaped
+from .statistics import READ, arrays, as_array, checked, shapes_of, unshaped
 
 __all__ = [
     "ALL_PROBLEMS", "FLOAT", "INT", "LOCAL_PROBLEMS", "Agent", "Problems", "by_certificate", "seen_means",
@@ -577,7 +577,7 @@ class Agent(Spelled, ABC):
         try:
             shapes, single, read = self._known
             parts = read(observation)
-            if [*map(_SHAPE, parts)] == shapes and parts[0].dtype is INT:  # as in the last call
+            if [*map(_SHAPE, parts)] == shapes and parts[0].dtype is INT is parts[-1].dtype:  # as in the last call
                 return ({name: array[None] for name, array in observation.items()} if single else observation), single
         except (TypeError, LookupError, AttributeError):  # it is no dict, or has no arrays
             pass
@@ -607,7 +607,7 @@ class Agent(Spelled, ABC):
         """The observation, with lists made arrays, and all its shapes found right: kernels do not look at them."""
         shapes, known = shapes_of(self.task, E), dict[str, NDArray[Any]]()
         for name in shapes.keys() & observation.keys():
-            known[name] = np.asarray(observation[name])
+            known[name] = as_array(name, observation[name])
             if known[name].shape != shapes[name]:
                 raise unshaped(name, shapes[name], known[name])
         if not self.task.items and known.keys() == shapes.keys():

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from bandit_envs import Task
 from bandit_envs.envs import entries_of
 
-__all__ = ["READ", "arrays", "checked", "shapes_of", "unshaped"]
+__all__ = ["READ", "arrays", "as_array", "checked", "shapes_of", "unshaped"]
 
 # The parts of what an agent reads, by the form of its observations.
 READ = {
@@ -33,16 +33,19 @@ def arrays(name: str, observation: Any, form: str = "statistics") -> Observation
     if missing := [part for part in parts if part not in observation]:
         raise ValueError(f"{name} reads a dict of {of}, got a dict without {', '.join(missing)}")
     found = {part: np.asarray(value) for part, value in observation.items() if part not in parts}
-    for part in parts:
-        kinds, what = ("iuf", "an array of numbers") if part in _FLOATS else ("iu", "an integer array")
-        try:
-            array = np.asarray(observation[part])
-        except (TypeError, ValueError):  # ragged
-            array = np.asarray(None)
-        if array.dtype.kind not in kinds:
-            raise ValueError(f"{part} must be {what}, got {observation[part]!r:.200}")
-        found[part] = array
-    return found
+    return found | {part: as_array(part, observation[part]) for part in parts}
+
+
+def as_array(part: str, value: Any) -> NDArray[Any]:
+    """A part of an observation as an array, of numbers that it may hold."""
+    kinds, what = ("iuf", "an array of numbers") if part in _FLOATS else ("iu", "an integer array")
+    try:
+        array = np.asarray(value)
+    except (TypeError, ValueError):  # ragged
+        array = np.asarray(None)
+    if array.dtype.kind not in kinds:
+        raise ValueError(f"{part} must be {what}, got {value!r:.200}")
+    return array
 
 
 def shapes_of(task: Task, E: int) -> dict[str, tuple[int, ...]]:
