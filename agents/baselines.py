@@ -12,7 +12,7 @@ from bandit_envs import Simulation
 from bandit_envs.kernels import agent_uniform, episode_kernel, integer
 from bandit_envs.simulation import Playing, Quiet, player
 
-from .core.agent import ALL_PROBLEMS, Agent, Ints, Observation
+from .core.agent import ALL_PROBLEMS, INT, Agent, Ints, Observation
 
 __all__ = ["Random", "Uniform"]
 
@@ -49,8 +49,8 @@ class _Stateless(Agent):
         """Call the kernel of the next arms, or what `kernel` makes of it, with the pulls (E,) so far and `rest`."""
 
     def choose(self, observation: Observation, state: Any) -> Ints:
-        out = np.empty(len(observation["pulls"]), np.int64)
-        spent = np.ascontiguousarray(_spent(self, observation), np.int64)
+        out = np.empty(len(observation["pulls"]), INT)
+        spent = np.ascontiguousarray(_spent(self, observation), INT)
         self.fill(lambda kernel: kernel.quick, spent, observation, out)
         return out
 
@@ -59,7 +59,7 @@ class _Stateless(Agent):
         return True
 
     def played(self, simulation: Simulation, quiet: Quiet, observation: Observation, state: Any) -> Ints:
-        out = np.empty(len(observation["pulls"]), np.int64)
+        out = np.empty(len(observation["pulls"]), INT)
         self.fill(player, simulation.spent, observation, out, Playing(simulation, quiet))
         return out
 
@@ -83,5 +83,5 @@ class Random(_Stateless):
         self.seed = integer("seed", seed, 0, 2**32 - 1)
 
     def fill(self, kernel: Callable[[Any], Any], spent: Ints, observation: Observation, *rest: Any) -> None:
-        public_seed = np.ascontiguousarray(observation["public_seed"], np.int64)
+        public_seed = np.ascontiguousarray(observation["public_seed"], INT)
         kernel(next_at_random)(spent, self.task.stop, public_seed, self.seed, *rest)

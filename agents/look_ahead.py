@@ -29,7 +29,7 @@ from bandit_envs.kernels import episode_kernel
 from bandit_envs.problems import LookaheadModel, LookaheadScratch, relative_gains
 from bandit_envs.simulation import Playing, Quiet, player
 
-from .core.agent import Agent, Ints, Observation, Problems, unfit
+from .core.agent import Agent, Ints, Observation, Problems
 
 __all__ = ["TIE", "LookAhead", "largest_gain"]
 
@@ -79,8 +79,6 @@ class LookAhead(Agent):
     def choose(self, observation: Observation, state: Any) -> Ints:
         pulls = np.ascontiguousarray(observation["pulls"], np.int64)
         total = np.ascontiguousarray(observation["total"], np.float64)
-        if total.size != pulls.size * self.task.D:
-            raise unfit(pulls, total, len(pulls), "total")
         out = np.empty(len(pulls), np.int64)
         model, scratch = self.lookahead.parts()
         largest_gain.quick(pulls, total.reshape(len(pulls), -1), self.task.support is not None, model, scratch, out)

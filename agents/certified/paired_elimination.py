@@ -116,7 +116,7 @@ class PairedElimination(PlanPolicy):
     def _seen(self, observation: Observation, state: TableState) -> Cells:
         pulls = np.ascontiguousarray(observation["pulls"], INT)
         mean = np.ascontiguousarray(observation["mean"], FLOAT)
-        if pulls.shape != (len(state.plans), self.task.K) or mean.shape != pulls.shape:
+        if len(pulls) != len(state.plans):
             raise unfit(pulls, mean, len(state.plans))
         return Cells(pulls, mean, moments_of(observation))
 

@@ -520,8 +520,7 @@ class CertifiedPolicy(PlanPolicy):
         mean = np.ascontiguousarray(observation["mean"], FLOAT)
         variance = np.ascontiguousarray(observation["variance"], FLOAT)
         moments, seed = moments_of(observation), np.ascontiguousarray(observation["public_seed"], INT)
-        shape = (E, K) if D == 1 else (E, K, D)
-        if pulls.shape != (E, K) or mean.shape != shape or variance.shape != shape:
+        if len(pulls) != E:
             raise unfit(pulls, mean, E)
         if D > 1:
             mean, variance = mean.reshape(E, K * D), variance.reshape(E, K * D)

@@ -119,10 +119,15 @@ def count_on(ep, times, own):
 
 @part
 def begin(ep, own):
-    """The sums of C-tracking go on from the pulls, and w* is to be solved."""
-    own.due[ep.e], own.y[ep.e] = 0, 0.0
-    for i in range(len(ep.pulls)):
-        own.sums[ep.e, i], own.x[ep.e, i] = float(ep.pulls[i]), 0.0
+    """w* is to be solved. In the middle of an episode, the sums of C-tracking are as if w* had always been this one."""
+    e, K = ep.e, len(ep.pulls)
+    own.due[e], own.y[e] = 0, 0.0
+    ep.round.draws = ep.round.t - K
+    for i in range(K):
+        own.sums[e, i], own.x[e, i] = float(ep.pulls[i]) if ep.round.t == K else 0.0, 0.0
+    if ep.round.t > K and own.rules.cumulative:
+        solve(ep, own)
+        count_on(ep, ep.round.t, own)
 
 
 @sampling_rule(Own, begin)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import inspect
 import math
+import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping
 from types import MappingProxyType
@@ -26,7 +27,7 @@ from bandit_envs.simulation import Quiet
 
 from . import parameters
 from .spellings import HOOKS, hook_in_both_spellings
-from .statistics import READ, arrays, checked
+from .statistics import READ, arrays, as_array, checked, shapes_of, unshaped
 
 __all__ = [
     "ALL_PROBLEMS", "FLOAT", "INT", "LOCAL_PROBLEMS", "Agent", "Problems", "by_certificate", "seen_means",
@@ -40,6 +41,8 @@ Observation = Mapping[str, NDArray[Any]]
 Method = TypeVar("Method", bound=Callable[..., Any])
 # What kernels read. NumPy takes a dtype at once, but looks up the type np.int64 at each call.
 INT, FLOAT = np.dtype(np.int64), np.dtype(np.float64)
+_READ = {form: operator.itemgetter(*parts) for form, parts in READ.items()}
+_SHAPE = operator.attrgetter("shape")
 PARTS = frozenset({"arm", "times", "answer"})  # of a full action
 # What a function that Numba cannot compile brings about.
 UNCOMPILED = (NumbaError, UnsupportedBytecodeError)
@@ -184,6 +187,7 @@ def _explaining(recommend: Method) -> Method:
     @functools.wraps(recommend)
     def explained(self: Any, observation: Any, state: Any = None, slots: Any = None) -> Any:
         try:
+            self._batched(observation)
             return recommend(self, observation, state, slots)
         except Exception as error:
             self._explain(error, observation, state, slots)
@@ -238,6 +242,8 @@ class Agent(Spelled, ABC):
     earlier: ClassVar[Mapping[str, str]] = MappingProxyType({})
     by_place: ClassVar[bool] = False
     _parameters: dict[str, Any]
+    # Shapes that were right, whether they were of a single episode, and what takes the parts out of an observation.
+    _known: tuple[list[Any], bool, Any] = [], False, _READ["statistics"]
     _told: frozenset[str] = frozenset()  # the oracle's parameters that `agents.make` has filled in
     _states: ClassVar[set[type]] = set()  # the types of what `initial_state` has returned, where they bear no mark
     _brought: ClassVar[bool] = False  # whether the class is a user's own
@@ -450,7 +456,7 @@ class Agent(Spelled, ABC):
                     state = self._begun(observation, state)
             chosen: Any
             if playing is None:
-                chosen = self.choose(shown_to(self, "choose", observation), state)
+                chosen = self.choose(shown_to(self, "choose", observation) if self._brought else observation, state)
             else:
                 chosen = self.played(*playing, observation, state)
             if self._brought:
@@ -567,7 +573,14 @@ class Agent(Spelled, ABC):
             self._explain(error, observation, None)
 
     def _batched(self, observation: Observation) -> tuple[Observation, bool]:
-        """An observation with a leading episode axis, and whether it had none."""
+        """An observation with a leading episode axis, and whether it had none. All its shapes are right."""
+        try:
+            shapes, single, read = self._known
+            parts = read(observation)
+            if [*map(_SHAPE, parts)] == shapes and parts[0].dtype is INT is parts[-1].dtype:  # as in the last call
+                return ({name: array[None] for name, array in observation.items()} if single else observation), single
+        except (TypeError, LookupError, AttributeError):  # it is no dict, or has no arrays
+            pass
         part, shape = self._leading
         try:
             single = observation[part].ndim == len(shape)
@@ -588,7 +601,18 @@ class Agent(Spelled, ABC):
         if leading.shape[1:] != shape:
             of = f"{self.task.K} arms" if part == "pulls" else f"histories of {shape[0]} pulls"
             raise ValueError(f"{self.name} was made for {of}, got {part} of shape {leading.shape}")
-        return observation, single
+        return self._shaped(observation, len(leading), single), single
+
+    def _shaped(self, observation: Observation, E: int, single: bool) -> Observation:
+        """The observation, with lists made arrays, and all its shapes found right: kernels do not look at them."""
+        shapes, known = shapes_of(self.task, E), dict[str, NDArray[Any]]()
+        for name in shapes.keys() & observation.keys():
+            known[name] = as_array(name, observation[name])
+            if known[name].shape != shapes[name]:
+                raise unshaped(name, shapes[name], known[name])
+        if not self.task.items and known.keys() == shapes.keys():
+            vars(self)["_known"] = [shape[single:] for shape in shapes.values()], single, _READ[self.observation]
+        return {**observation, **known}
 
     def _check_scores(self, observation: Observation, E: int) -> None:
         """Refuse what has no scores of all cells of a table: kernels read them without a look."""
@@ -653,12 +677,13 @@ class Agent(Spelled, ABC):
 
     def _check_state(self, observation: Observation, state: Any) -> None:
         """Refuse a state without the mark of this agent, unless it is of a type that bears none."""
-        E, mark = len(observation[self._leading[0]]), getattr(state, "_made_by", None)
+        E = len(observation[self._leading[0]])
         if type(self).initial_state is Agent.initial_state:
             if type(state) is int and state == E:
                 return
             needed = f"the type int, got {state!r:.200} for {E} episodes"
         else:
+            mark = getattr(state, "_made_by", None)
             # A user's own type may lose its mark, as it is copied in a way of its own: then the type is all there is.
             known = mark is None and not type(state).__module__.startswith("agents.")
             if known and type(state) in self._states:

@@ -24,7 +24,7 @@ from bandit_envs.kernels import errors_of, jit, numbers
 from bandit_envs.problems import Measure
 from bandit_envs.simulation import Block, Playing, Quiet
 
-from .agent import LOCAL_PROBLEMS, Agent, Floats, Ints, Observation, unfit
+from .agent import FLOAT, INT, LOCAL_PROBLEMS, Agent, Floats, Ints, Observation, unfit
 from .coordinates import CoordinateState, judge
 from .index_kernels import (
     NO_NUMBER,
@@ -304,9 +304,9 @@ class IndexPolicy(Agent):
 
     def choose(self, observation: Observation, state: IndexState) -> Ints:
         m, task = state, self.task
-        pulls = np.ascontiguousarray(observation["pulls"], np.int64)
-        mean = np.ascontiguousarray(observation["mean"], np.float64)
-        if len(m.last) != len(pulls) or mean.size != len(pulls) * task.K * task.D:
+        pulls = np.ascontiguousarray(observation["pulls"], INT)
+        mean = np.ascontiguousarray(observation["mean"], FLOAT)
+        if len(m.last) != len(pulls):
             raise unfit(pulls, mean, len(m.last))
         turns = m.coordinates
         if turns is None:

@@ -249,12 +249,12 @@ class PlanPolicy(Agent):
         """What the episodes have shown, as `rule` takes it, checked."""
         pulls = np.ascontiguousarray(observation["pulls"], INT)
         mean = np.ascontiguousarray(observation["mean"], FLOAT)
-        if len(pulls) != len(state.plans) or mean.shape != pulls.shape:
+        if len(pulls) != len(state.plans):
             raise unfit(pulls, mean, len(state.plans))
         return Seen(pulls, mean)
 
     def choose(self, observation: Observation, state: Any) -> Ints:
-        out = np.empty(len(observation["pulls"]), INT)
+        out = np.empty(len(state.plans), INT)
         kernel, arguments = self.rule(self._seen(observation, state), observation, state, out)
         if self._brought:
             kernel(*arguments)

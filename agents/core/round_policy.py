@@ -106,7 +106,7 @@ class PlansPulls(Agent):
         pulls = np.ascontiguousarray(observation["pulls"], INT)
         total = np.ascontiguousarray(observation["total"], FLOAT)
         E = len(state.plans.books)
-        if len(pulls) != E or total.shape[:2] != pulls.shape:
+        if len(pulls) != E:
             raise unfit(pulls, total, E, "total")
         most = 1 if self.task.actions == "arm" else MOST_TIMES
         return Sums(pulls, total), Times(np.empty(E, INT), most), np.empty(E, INT)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from bandit_envs import Task
 from bandit_envs.envs import entries_of
 
-__all__ = ["READ", "arrays", "checked"]
+__all__ = ["READ", "arrays", "as_array", "checked", "shapes_of", "unshaped"]
 
 # The parts of what an agent reads, by the form of its observations.
 READ = {
@@ -33,30 +33,41 @@ def arrays(name: str, observation: Any, form: str = "statistics") -> Observation
     if missing := [part for part in parts if part not in observation]:
         raise ValueError(f"{name} reads a dict of {of}, got a dict without {', '.join(missing)}")
     found = {part: np.asarray(value) for part, value in observation.items() if part not in parts}
-    for part in parts:
-        kinds, what = ("iuf", "an array of numbers") if part in _FLOATS else ("iu", "an integer array")
-        try:
-            array = np.asarray(observation[part])
-        except (TypeError, ValueError):  # ragged
-            array = np.asarray(None)
-        if array.dtype.kind not in kinds:
-            raise ValueError(f"{part} must be {what}, got {observation[part]!r:.200}")
-        found[part] = array
-    return found
+    return found | {part: as_array(part, observation[part]) for part in parts}
+
+
+def as_array(part: str, value: Any) -> NDArray[Any]:
+    """A part of an observation as an array, of numbers that it may hold."""
+    kinds, what = ("iuf", "an array of numbers") if part in _FLOATS else ("iu", "an integer array")
+    try:
+        array = np.asarray(value)
+    except (TypeError, ValueError):  # ragged
+        array = np.asarray(None)
+    if array.dtype.kind not in kinds:
+        raise ValueError(f"{part} must be {what}, got {value!r:.200}")
+    return array
+
+
+def shapes_of(task: Task, E: int) -> dict[str, tuple[int, ...]]:
+    """The shapes of the parts in observations of E episodes."""
+    H, D, values = task.entries, (task.D,) * (task.D > 1), (task.K,) if task.D == 1 else (task.K, task.D)
+    shapes = {"pulls": task.shape, "total": values, "mean": values, "variance": values, "arms": (H,), "times": (H,)}
+    shapes |= {"samples": (H, *D) if task.pull == "arm" else (H,)}
+    return {part: (E, *shapes.get(part, (1,))) for part in READ[task.observation]}
+
+
+def unshaped(part: str, shape: tuple[int, ...], array: NDArray[Any]) -> ValueError:
+    """The error for a part of an observation that does not have its shape."""
+    return ValueError(f"{part} must have the shape ({', '.join(map(str, shape))}), got {array.shape}")
 
 
 def checked(name: str, task: Task, observation: Any) -> Observation:
     """The parts of a batch, as arrays of the shapes and values that an environment could have shown."""
     found = arrays(name, observation, task.observation)
-    H, D, values = task.entries, (task.D,) * (task.D > 1), (task.K,) if task.D == 1 else (task.K, task.D)
-    shapes = {"pulls": task.shape, "total": values, "mean": values, "variance": values, "arms": (H,), "times": (H,)}
-    shapes |= {"samples": (H, *D) if task.pull == "arm" else (H,)}
-    parts = READ[task.observation]
-    E = len(found[parts[0]])
-    for part in parts:
-        shape = E, *shapes.get(part, (1,))
+    E = len(found[READ[task.observation][0]])
+    for part, shape in shapes_of(task, E).items():
         if found[part].shape != shape:
-            raise ValueError(f"{part} must have the shape ({', '.join(map(str, shape))}), got {found[part].shape}")
+            raise unshaped(part, shape, found[part])
     if task.observation == "statistics":
         pulls, told, by = found["pulls"], "mean", found["mean"]
         if pulls.size and not 0 <= pulls.min() <= pulls.max() <= MOST_PULLS:

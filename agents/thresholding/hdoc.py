@@ -141,8 +141,4 @@ class HDoC(PlanPolicy):
         return State(self.new_plans(observation), np.ones(observation["pulls"].shape, np.bool_))
 
     def rule(self, seen: Seen, observation: Observation, state: State, out: Ints) -> Any:
-        if observation["pulls"].shape != state.undecided.shape:
-            raise ValueError(
-                f"pulls {observation['pulls'].shape} do not fit a state of episodes and arms {state.undecided.shape}"
-            )
         return hdoc, (seen, state.plans, Own(self.rules, state.undecided), out)

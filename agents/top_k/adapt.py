@@ -201,7 +201,7 @@ class _Policy(TopKAgent):
         return {}
 
     def rule(self, seen: Any, observation: Observation, state: SelectionState, out: Ints) -> Any:
-        _, public_seed = self.beside(observation, state.high)
+        _, public_seed = self.beside(observation)
         return draws_evenly, (seen, state.plans, Own(self.rules, state.high, Seeds(public_seed, self.seed)), out)
 
 
@@ -235,7 +235,7 @@ class _Drawing(_Policy):
     """What pi_3 and pi_4 share."""
 
     def rule(self, seen: Any, observation: Observation, state: SelectionState, out: Ints) -> Any:
-        variance, public_seed = self.beside(observation, state.high)
+        variance, public_seed = self.beside(observation)
         own = Own(self.rules, state.high, Seeds(public_seed, self.seed))
         return draws, (Samples(seen.pulls, seen.mean, variance), state.plans, own, out)
 

@@ -201,5 +201,4 @@ class CLUCB(TopKAgent):
         return State(self.new_plans(observation), High.of(E, K), Kept.of(E, K))
 
     def rule(self, seen: Seen, observation: Observation, state: State, out: Ints) -> Any:
-        state.high.check(observation["pulls"])
         return clucb, (seen, state.plans, Own(self.rules, state.high, state.kept), out)

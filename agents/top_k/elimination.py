@@ -16,7 +16,7 @@ import numpy as np
 from bandit_envs import Task
 from bandit_envs.kernels import PULLS_LIMIT
 
-from ..core.agent import Bools, Floats, Ints, Observation, seen_means, unfit
+from ..core.agent import Bools, Floats, Ints, Observation, seen_means
 from ..core.round_policy import RoundPolicy, RoundState
 
 __all__ = ["SetState", "SetPolicy", "affordable", "best_of", "size_of_answer", "with_best"]
@@ -110,11 +110,6 @@ class SetPolicy(RoundPolicy):
         state.S[slots], state.A[slots], state.round[slots] = True, False, 0
         state.mark(slots, observation)
         self.proceed(observation, state, slots)
-
-    def choose(self, observation: Observation, state: Any) -> tuple[Ints, Ints]:
-        if observation["pulls"].shape != state.S.shape:
-            raise unfit(observation["pulls"], observation["mean"], len(state.S))
-        return super().choose(observation, state)
 
     @abstractmethod
     def proceed(self, observation: Observation, state: Any, slots: Ints) -> None:

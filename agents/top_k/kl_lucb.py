@@ -180,5 +180,4 @@ class KLLUCB(TopKAgent):
         self.rules = Rules(self.k, epsilon, lil, level, low, width, gaussian)
 
     def rule(self, seen: Seen, observation: Observation, state: SelectionState, out: Ints) -> Any:
-        state.high.check(observation["pulls"])
         return kl_lucb, (seen, state.plans, Own(self.rules, state.high), out)

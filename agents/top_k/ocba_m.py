@@ -177,6 +177,6 @@ class OCBAm(TopKAgent):
         return State(**self.blank(observation), owed=owed, debt=np.zeros(len(owed), np.int64))
 
     def rule(self, seen: Any, observation: Observation, state: State, out: Ints) -> Any:
-        m, (variance, public_seed) = state, self.beside(observation, state.high)
+        m, (variance, public_seed) = state, self.beside(observation)
         samples, allotment = Samples(seen.pulls, seen.mean, variance), Allotment(m.owed, m.debt, public_seed, self.seed)
         return ocba_m, (samples, m.plans, Own(self.rules, m.high, allotment), out)

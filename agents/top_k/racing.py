@@ -220,9 +220,6 @@ class Racing(SetPolicy):
     def look(self, observation: Observation, state: State, slots: Ints) -> None:
         m, pulls = state, np.ascontiguousarray(observation["pulls"], np.int64)
         mean, variance = (np.ascontiguousarray(observation[key], np.float64) for key in ("mean", "variance"))
-        if not pulls.shape == mean.shape == variance.shape:
-            shapes = pulls.shape, mean.shape, variance.shape
-            raise ValueError(f"pulls, mean and variance must be of one shape, got {shapes}")
         race = Race(m.S, m.A, m.LB, m.minus_UB, m.round, m.past, m.tests, m.moved, m.scratch)
         end_round(slots, Samples(pulls, mean, variance), self.rules, race)
         self.proceed(observation, state, slots)

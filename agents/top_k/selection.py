@@ -30,11 +30,6 @@ class High(NamedTuple):
         """For E episodes that have not been ranked yet."""
         return cls(np.zeros((E, K), np.bool_), np.zeros(E), np.zeros(K))
 
-    def check(self, pulls: Ints) -> None:
-        """Check that pulls are of as many episodes and arms."""
-        if pulls.shape != self.inside.shape:
-            raise ValueError(f"pulls {pulls.shape} do not fit a state of episodes and arms {self.inside.shape}")
-
 
 @part
 def smallest(work, n, q):
@@ -141,12 +136,7 @@ class TopKAgent(PlanPolicy):
         return {"plans": self.new_plans(observation), "high": High.of(*observation["pulls"].shape)}
 
     @staticmethod
-    def beside(observation: Observation, high: High) -> tuple[Floats, Ints]:
+    def beside(observation: Observation) -> tuple[Floats, Ints]:
         """Variances (E, K) and public seeds (E, 1), as a kernel takes them."""
-        pulls = observation["pulls"]
         variance = np.ascontiguousarray(observation["variance"], FLOAT)
-        public_seed = np.ascontiguousarray(observation["public_seed"], INT)
-        if not pulls.shape == high.inside.shape == variance.shape or len(public_seed) != len(variance):
-            shapes = f"pulls {pulls.shape}, variance {variance.shape} and public_seed {public_seed.shape}"
-            raise ValueError(f"{shapes} do not fit a state of episodes and arms {high.inside.shape}")
-        return variance, public_seed
+        return variance, np.ascontiguousarray(observation["public_seed"], INT)

@@ -237,10 +237,6 @@ class UGapE(PlanPolicy):
         return State(self.new_plans(observation), Kept.of(*observation["pulls"].shape))
 
     def rule(self, seen: Seen, observation: Observation, state: State, out: Ints) -> Any:
-        if observation["pulls"].shape != state.kept.best.shape:
-            raise ValueError(
-                f"pulls {observation['pulls'].shape} do not fit a state of episodes and arms {state.kept.best.shape}"
-            )
         return ugape, (seen, state.plans, Own(self.rules, state.kept), out)
 
     def recommend(self, observation: Observation, state: Any = None, slots: Ints | None = None) -> Bools:

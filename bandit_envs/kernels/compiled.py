@@ -1,11 +1,12 @@
 """Compilation of the numeric kernels: Numba, compiled at first call, cached on disk.
 
-`jit` is `numba.njit(cache=True)` with two gaps closed:
+`jit` is `numba.njit(cache=True)` with three gaps closed:
 
 * Numba's cache watches only the file of the compiled function, so that a change in a callee of another file would be
   served stale. Here a cached kernel carries a digest of all that it is compiled from, see `stamps`.
 * Where neither the installation nor a user cache directory can be written to, Numba refuses to import the module; here
   the kernel is cached in a temporary directory of this user instead (`NUMBA_CACHE_DIR` names another place).
+* Numba links whatever its files hold. Here each ends with a checksum, and what is damaged is compiled once more.
 
 An error of Numba has two attributes more. `function` is the function that it could not compile, or that a kernel was
 made of. `summary` is a sentence with the function, its line and the reason: Numba's own text has pages.
@@ -19,6 +20,8 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import hashlib
+import io
 import linecache
 import logging
 import os
@@ -30,7 +33,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
-from numba.core.caching import CompileResultCacheImpl, FunctionCache, NullCache
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile, NullCache
 from numba.core.cpu import CPUTargetOptions
 from numba.core.errors import NumbaError, UnsupportedBytecodeError
 from numba.core.sigutils import normalize_signature
@@ -62,6 +65,7 @@ _ADVICE = (
         "a function of one episode makes no arrays: hand them over as arguments",
     ),
 )
+SEAL = 16  # bytes of a checksum
 # A private option of Numba: code that allocates nothing needs no reference counts. Without it, it is only slower.
 _NO_COUNTS: dict[str, Any] = {"_nrt": False} if hasattr(CPUTargetOptions, "_nrt") else {}
 
@@ -135,6 +139,34 @@ class _PartImplementation(_Implementation):
         return rebuilt(target_context, payload)
 
 
+class _SealedFiles(IndexDataCacheFile):
+    """The files of a cache: each ends with a checksum, of its name and version too; without it nothing is unpickled."""
+
+    @contextlib.contextmanager
+    def _open_for_write(self, path: str) -> Iterator[Any]:
+        with super()._open_for_write(path) as file:  # type: ignore[no-untyped-call]
+            yield (written := io.BytesIO())
+            file.write(written.getvalue() + self._seal(path, written.getvalue()))
+
+    def _seal(self, path: str, content: bytes) -> bytes:
+        named = f"{os.path.basename(path)} {self._version}".encode()
+        return hashlib.blake2b(content, digest_size=SEAL, key=hashlib.blake2b(named).digest()).digest()
+
+    def _is_whole(self, path: str) -> bool:
+        try:
+            found = Path(path).read_bytes()
+        except OSError:
+            return False
+        return found[-SEAL:] == self._seal(path, found[:-SEAL])
+
+    def _load_index(self) -> Any:
+        return super()._load_index() if self._is_whole(self._index_path) else {}  # type: ignore[no-untyped-call]
+
+    def _load_data(self, name: str) -> Any:
+        whole = self._is_whole(os.path.join(self._cache_path, name))
+        return super()._load_data(name) if whole else None  # type: ignore[no-untyped-call]
+
+
 class _Cache(FunctionCache):
     """Numba's cache of a function; it knows the fields of structs, by whose places compiled code reads them."""
 
@@ -169,6 +201,7 @@ class _Lazy:
     def _made(self) -> Any:
         with contextlib.suppress(RuntimeError, OSError):  # no place at all: it is compiled in every process
             cache: Any = self.kind(self.function)
+            cache._cache_file.__class__ = _SealedFiles
             # Of an index that other sources have written not even the signatures are read: their types may be gone.
             cache._cache_file._version += f" {cache._cache_file._source_stamp}"
             return cache
@@ -181,8 +214,9 @@ class _Lazy:
             if found is not None and found.signature.args != kept[0]:
                 raise ValueError("two processes have written different kernels to one file")
         except (EOFError, ValueError, AttributeError, ImportError, IndexError, KeyError, TypeError, pickle.PickleError):
-            self._made.flush()
-            found = None  # a file that is damaged is written anew
+            with contextlib.suppress(OSError):
+                self._made.flush()
+            found = None  # it is written once more
         if found is None:
             _LOGGER.info("compiling %s.%s", self.function.__module__, self.function.__qualname__)
         return found
@@ -191,7 +225,8 @@ class _Lazy:
         result.library._ensure_finalized()
         for one in result._find_referenced_environments():  # with those of parts, which may print
             result.library.codegen.set_env(one.env_name, one)
-        self._made.save_overload(signature, result)
+        with contextlib.suppress(OSError):  # the disk is full, say
+            self._made.save_overload(signature, result)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._made, name)

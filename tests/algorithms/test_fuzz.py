@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import copy
+
 import numpy as np
 import pytest
 from fuzzing import check_case, fuzz, names, set_up
+
+from agents.core.agent import Agent
+from bandit_envs.kernels import Kernel
 
 AGENTS = names()
 GROUPS = 12
@@ -19,6 +25,30 @@ def test_odd_input_to_agents(monkeypatch: pytest.MonkeyPatch) -> None:
     with np.errstate(all="ignore"):
         found = {case: said for case in range(300) if (said := check_case(setups, case))}
     assert not found
+
+
+def test_observations_of_wrong_shapes_are_refused_before_machine_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each part with axes and rows too many; without the look at shapes, the same calls enter machine code."""
+    entered, quick = list[str](), Kernel.quick
+    monkeypatch.setattr(Kernel, "quick", lambda self, *given: entered.append("") or quick(self, *given))
+    for name in ("uniform", "random", "sar", "lucb"):
+        setup = next(made for one in AGENTS if one[1] == name and (made := set_up(*one)))
+        for observation, state in setup.snapshots[3][1:]:
+            entered.clear()
+            for part, array in observation.items():
+                for odd in (array[None], array[..., None], np.concatenate([array, array]), array[:0], array[..., :0]):
+                    with pytest.raises(ValueError, match=part if part != "pulls" else "pulls|shape"):
+                        setup.agent.predict({**observation, part: odd}, copy.deepcopy(state))
+                    assert not entered
+            setup.agent.predict(observation, copy.deepcopy(state))
+            assert entered
+        entered.clear()
+        with monkeypatch.context() as blind:
+            blind.setattr(Agent, "_shaped", lambda self, observation, E, single: observation)
+            remaining = np.concatenate([observation["remaining"]] * 2)  # more rows than are read
+            with contextlib.suppress(ValueError):
+                setup.agent.predict({**observation, "remaining": remaining}, copy.deepcopy(state))
+        assert entered
 
 
 @pytest.mark.slow

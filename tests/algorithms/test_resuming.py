@@ -25,8 +25,9 @@ ONCE = list({name: (problem, name) for problem, name in CASES}.values())  # each
 LIMIT = 4.5  # standard errors: a false alarm in 300,000, and there are some 120 comparisons
 
 
-def right(problem: str, name: str, episodes: int, every: int | None) -> float:
-    """The share of right answers of an agent that loses its state after so many steps; None: never.
+def right(problem: str, name: str, episodes: int, every: int | None) -> tuple[float, float]:
+    """Of an agent that loses its state after so many steps (None: never), the share of right answers, and of the pulls
+    of an episode those of its most pulled arm.
 
     Raises:
         ValueError: as the agent does.
@@ -56,10 +57,26 @@ def right(problem: str, name: str, episodes: int, every: int | None) -> float:
                 answers = agent.recommend(observation, state, cut)
                 correct[cut] = envs.assess(cut, answers)["correct"]
             over |= terminated | truncated
-    return float(correct.mean())
+    pulls = observation["pulls"].reshape(episodes, -1)
+    return float(correct.mean()), float((pulls.max(axis=1) / pulls.sum(axis=1)).mean())
 
 
-def made(problem: str, name: str, envs: Any) -> Any:
+class Stuck(agents.Agent):
+    """Round robin, which counts its own steps: a wrong twin, since where the state is lost it begins with arm 0."""
+
+    name, solves = "stuck", ("AllGood",)
+
+    def initial_state(self, observation: Any) -> Any:
+        return [0]
+
+    def choose(self, observation: Any, state: Any) -> Any:
+        state[0] += 1
+        return np.full(len(observation["pulls"]), (state[0] - 1) % self.task.K)
+
+
+def made(problem: str, name: Any, envs: Any) -> Any:
+    if not isinstance(name, str):
+        return name(envs)
     for one in (name, NEEDS.get(name, name)):
         try:
             return agents.make(one, envs)
@@ -72,20 +89,26 @@ def made(problem: str, name: str, envs: Any) -> Any:
     ("problem", "name", "episodes", "lengths"),
     [
         *[(*case, 80, (3,)) for case in ONCE],
+        *[("AllGood", name, 40, (7, 1)) for name in ("track-and-stop", "track-and-stop(tracking='D')", "top-two")],
+        pytest.param("AllGood", Stuck, 40, (1,), marks=pytest.mark.xfail(raises=AssertionError, strict=True)),
         *[pytest.param(*case, 2000, (1, 7, 100), marks=pytest.mark.slow) for case in CASES],
     ],
 )
 def test_an_agent_plays_on_or_says_what_is_to_be_kept(
     problem: str, name: str, episodes: int, lengths: tuple[int, ...]
 ) -> None:
-    """Of 80 episodes: where nine of ten answers are right, fewer than seven of ten are found with a chance of 1/2."""
-    whole = right(problem, name, episodes, None)
+    """Of 80 episodes: where nine of ten answers are right, fewer than seven of ten are found with a chance of 1/2.
+
+    And no arm takes what the others had: at least half of their share is left to them.
+    """
+    whole, most = right(problem, name, episodes, None)
     spread = math.sqrt(2 * max(whole * (1 - whole), 1 / episodes) / episodes)
     for every in lengths:
         try:
-            found = right(problem, name, episodes, every)
+            found, share = right(problem, name, episodes, every)
         except ValueError as error:
             if "hand predict the state" in str(error):
                 return
             raise
         assert found >= whole - LIMIT * spread, f"{found} of the answers are right, {whole} without a loss"
+        assert share <= 0.5 * (1 + most), f"an arm has {share} of the pulls, {most} without a loss"

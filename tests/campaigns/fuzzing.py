@@ -132,6 +132,10 @@ def odd_array(array: Any, random: np.random.Generator) -> Any:
         return wide[..., ::2]
     if kind == 8:
         return np.asfortranarray(array) if random.integers(2) else array[..., ::-1]
+    if kind == 9 and random.integers(2) and array.size:  # it begins between two places in memory
+        odd = np.zeros(array.nbytes + 1, np.uint8)[1:].view(array.dtype).reshape(array.shape)
+        odd[...] = array
+        return odd
     if kind == 9:
         return np.broadcast_to(array.reshape(-1)[:1].reshape((1,) * array.ndim), array.shape) if array.size else array
     if kind == 10:
@@ -163,14 +167,22 @@ def odd_observation(observation: Any, random: np.random.Generator) -> Any:
     return observation
 
 
+def alike(one: Any, other: Any) -> bool:
+    """Whether two observations or actions have the same parts, of the same values."""
+    one, other = ({"": x} if not isinstance(x, dict) else x for x in (one, other))
+    return one.keys() == other.keys() and all(np.array_equal(one[name], other[name]) for name in other)
+
+
 def check_case(setups: list[Setup], case: int) -> str:
     """Run a case; what is wrong with its outcome, "" if nothing is."""
     random = np.random.default_rng(case)
     setup = setups[random.integers(len(setups))]
     rows = setup.snapshots[int(random.choice([1, 3]))]
     observation, state = copy.deepcopy(rows[random.integers(len(rows))])
+    clean = observation
     if random.integers(5) == 0:  # a single episode
         observation = {k: v[0] for k, v in observation.items()} if isinstance(observation, dict) else observation[0]
+        clean = observation
     if random.integers(5):
         observation = odd_observation(observation, random)
     foreign = random.integers(8)
@@ -190,7 +202,10 @@ def check_case(setups: list[Setup], case: int) -> str:
     said = f"{setup.name}: {('predict', 'recommend', 'begin_anew')[0 if how < 7 else 1 if how < 9 else 2]}"
     try:
         if how < 7 or not hasattr(agent, "recommend"):
-            _, after = agent.predict(observation, state)
+            same, before = alike(observation, clean), copy.deepcopy(state)
+            action, after = agent.predict(observation, state)
+            if same and not alike(action, agent.predict(clean, before)[0]):
+                return f"{said}: another action than for plain arrays of these values"
             agent.predict(observation, after)
         elif how < 9:
             agent.recommend(observation, state, SLOTS[random.integers(len(SLOTS))])

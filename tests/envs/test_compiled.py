@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from processes import with_path
 from rollouts import simulator
@@ -280,6 +281,43 @@ def test_a_file_that_holds_another_kernel_is_written_anew(tmp_path: Path) -> Non
     other.write_bytes(held[0])
     assert run(use, package=package, NUMBA_CACHE_DIR=str(place)) == numbers
     assert run(use, package=package, NUMBA_CACHE_DIR=str(place)) == f"{numbers} 1 1"
+
+
+def damaged(content: bytes, random: np.random.Generator) -> bytes:
+    """With one bit flipped, with a page of zeros, or cut short."""
+    kind, place, spoiled = random.integers(3), int(random.integers(len(content))), bytearray(content)
+    if kind == 0:
+        spoiled[place] ^= 1 << int(random.integers(8))
+    elif kind == 1:
+        spoiled[place : place + 4096] = bytes(len(spoiled[place : place + 4096]))
+    return bytes(spoiled[:place] if kind == 2 else spoiled)
+
+
+def test_whatever_is_damaged_in_a_cache_is_compiled_once_more(tmp_path: Path) -> None:
+    """All files at once, whose pickles may still load; without the checksum another kernel is taken for this one."""
+    package, place, random = copied(tmp_path), tmp_path / "mine", np.random.default_rng(1)
+    (tmp_path / "parts.py").write_text(PARTS)
+    (tmp_path / "small.py").write_text(SMALL)
+
+    def found() -> list[float]:
+        said = run(USE.format(kind="Pair"), package=package, NUMBA_CACHE_DIR=str(place))
+        return [float(one) for one in said.split()]
+
+    numbers = [6.0, 1.5, 6.0, 9.0]
+    assert found() == [*numbers, 0, 0, 0, 0]
+    for path in (files := sorted(place.rglob("small.*.nb[ic]"))):
+        path.write_bytes(damaged(path.read_bytes(), random))
+    assert len(files) == 8
+    assert found() == [*numbers, 0, 0, 0, 0]
+    assert found() == [*numbers, 1, 1, 1, 1]
+    for checked in (True, False):
+        (one,), (other,) = place.rglob("small.halved*.nbc"), place.rglob("small.doubled*.nbc")
+        one.write_bytes(other.read_bytes())
+        assert found() == ([*numbers, 1, 0, 1, 1] if checked else [6.0, 6.0, 6.0, 9.0, 1, 1, 1, 1])
+        if checked:
+            edit(package / "kernels" / "compiled.py", "return found[-SEAL:] == self", "return True or self")
+            place = tmp_path / "unchecked"
+            found()
 
 
 def test_damaged_caches_and_those_of_types_that_are_gone_are_written_anew(tmp_path: Path) -> None:
