@@ -12,13 +12,16 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import copy
 import functools
 import pickle
 import random
+import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
+from unittest import mock
 
 import gymnasium as gym
 import numpy as np
@@ -36,12 +39,22 @@ __all__ = ["CHECKS", "check_agent", "parametrize_with_checks"]
 ROOT, EPISODES = 7, 4  # the episodes that are played
 LARGEST = 50  # number of arms that are relabelled
 LONGEST = 5000  # actions of an episode, after which it is given up
-RULES: tuple[dict[str, Any], ...] = ({"budget": 60}, {"delta": 0.1, "max_pulls": 300})
+MOST = 300  # pulls of an episode without a budget
+RULES: tuple[dict[str, Any], ...] = ({"budget": 60}, {"delta": 0.1, "max_pulls": MOST})
 # Oracles need a fixed instance.
 ARMS: Any = ({"sampler": {"arms": 5}}, {"distribution": "bernoulli", "mean": [0.1, 0.3, 0.45, 0.6, 0.9]})
 # Of an agent that is right with probability .9, more than 40 of 200 answers are wrong with probability 7e-6.
 MANY, DELTA, MOST_WRONG = 200, 0.1, 40
 FEW = 20  # episodes at a tenth of delta
+# Other questions: parameters, where the problem has them; the number of arms, the range of their means, their form.
+OTHERS: tuple[tuple[dict[str, Any], int, float, float, dict[str, Any]], ...] = (
+    ({"threshold": 0.35, "k": 2}, 12, 0.05, 0.95, {"distribution": "bernoulli"}),
+    ({"threshold": -3.2, "k": 4}, 7, -4.0, -2.0, {"distribution": "gaussian", "sd": 1.0}),
+)
+# Of an agent that is wrong with probability .1, more than 20 of 60 answers are wrong with probability 4e-7.
+CLEAR, CLEAR_WRONG = 60, 20
+SHIFTED = 0.35  # share of all pulls that may go to other arms where the arms change places; the most of ours is .27
+HUGE = 3 * 10**8  # times so many, small counts become more than a 32-bit integer holds
 
 
 class Case(NamedTuple):
@@ -103,9 +116,9 @@ def _named(agent: Any) -> str:
 
 
 def _takes(case: Case) -> bool:
-    """Whether the agent takes the task."""
+    """Whether the agent takes the task; an oracle is given the truth by an environment with a fixed instance."""
     try:
-        made(case, case.task)
+        made(case, case.envs(1) if "mean" in case.kwargs.get("instance", ()) else case.task)
     except (ValueError, TypeError):
         return False
     return True
@@ -153,7 +166,10 @@ def cases_of(agent: Any, env: Any = None) -> list[Case]:
                 any(take(f"bandit_envs/{name}-v0", one | tolerance | rules) for one in arms)
     else:
         spec = _spec_of(env)
-        take(spec.id, {name: value for name, value in spec.kwargs.items() if name not in _FORMS})
+        rules = {name: value for name, value in spec.kwargs.items() if name not in _FORMS}
+        if env.unwrapped.task.budget is None:  # an agent without a tolerance never tells equal arms apart
+            rules["max_pulls"] = min(env.unwrapped.task.max_pulls or MOST, MOST)
+        take(spec.id, rules)
     if not found:
         reason = next((one for one in refusals if " solves " not in one), refusals[0])
         raise AssertionError(f"{_named(agent)} takes no task: {reason}")
@@ -251,36 +267,34 @@ def same(case: Case, found: Sequence[Steps], wanted: Sequence[Steps], ways: str)
 
 
 def check_single_is_batch(case: Case) -> None:
-    """An episode alone, in a single environment, is as beside others."""
+    """An episode alone, in a single environment, is as beside others; from read-only arrays in any order of keys."""
     env = case.env()
     agent, task, alone = made(case, env), env.unwrapped.task, []
     for e in range(EPISODES):
         observation, _ = env.reset(seed=ROOT, options={"episode": e})
         state, one, over = None, Steps([], [], 0.0), False
         while not over:
-            action, state = agent.predict(observation, state)
+            shown = {name: np.broadcast_to(array, np.shape(array)) for name, array in reversed(observation.items())}
+            action, state = agent.predict(shown, state)
             batch = {name: np.asarray(array)[None] for name, array in observation.items()}
             one.actions.extend(_pulled(task, _part(action), _left(task, batch)[0]))
             observation, _, terminated, truncated, info = env.step(action)
             over = terminated or truncated
         alone.append(_ended(one, info, truncated))
-    same(case, alone, played(case), "alone and beside others")
+    same(case, alone, played(case), "alone, from observations with their keys in another order, and beside others")
 
 
 def check_order_of_the_batch(case: Case) -> None:
-    """The place of an episode in a batch changes nothing."""
-    order = list(reversed(range(EPISODES)))
-    same(
-        case, played(case, order)[::-1], played(case), "in another order of the batch (is something kept in the agent?)"
-    )
+    """The place of an episode in a batch, and the size of the batch, change nothing."""
+    order, few = list(reversed(range(EPISODES))), played(case)
+    same(case, played(case, order)[::-1], few, "in another order of the batch (is something kept in the agent?)")
+    same(case, played(case, range(1)), few[:1], "in a batch of one and of four")
+    same(case, played(case, range(40))[:EPISODES], few, "in a batch of 40 and of four")
 
 
 def check_evaluate(case: Case) -> None:
     """`evaluate`, which plays agents in compiled code, makes the same pulls and gives the same answers."""
-    result = evaluate(
-        {"agent": case.agent}, case.env_id, episodes=EPISODES, seed=ROOT, env_kwargs=case.kwargs, progress=False
-    )
-    wanted, K = played(case), case.task.K
+    result, wanted, K = _rows(case, EPISODES), played(case), case.task.K
     rows = result.episodes.sort_values("episode")
     scores = np.where(rows["truncated"], 0.0, rows["score"]).tolist()
     found = list(zip(rows["total_pulls"].astype(int).tolist(), scores, strict=True))
@@ -309,18 +323,32 @@ def check_actions_arm(case: Case) -> None:
         same(case, here, there, "with actions='arm' and with actions='full'")
 
 
+def _held(agent: Any) -> dict[str, Any]:
+    """What a user's own agent and its classes hold, but for caches."""
+    kinds = [vars(kind) for kind in type(agent).__mro__ if getattr(kind, "_brought", False)]
+    names = {name for name in vars(agent) if kinds and name[0] != "_"}.union(*kinds) - {"task", "problem", *dir(Agent)}
+    found = dict[str, Any]()
+    for name in names:
+        with contextlib.suppress(Exception):  # what cannot be pickled
+            found[name] = pickle.dumps(getattr(agent, name))
+    return found
+
+
 def check_repeats(case: Case) -> None:
     """A second run is the same: no random numbers but those of `public_seed`, nothing kept in the agent."""
     envs = case.envs(EPISODES)
     agent = made(case, envs)
+    before = _held(agent)
     first = steps(case, agent, envs, range(EPISODES))
+    if changed := [name for name, value in _held(agent).items() if value != before.get(name, value)]:
+        raise AssertionError(f"{case}: {', '.join(changed)} has changed while it played: keep what moves in the state")
     again = "when it is played again by the same agent (does it keep something in itself, and not in the state?)"
     same(case, steps(case, agent, envs, range(EPISODES)), first, again)
     same(case, played(case), first, "when it is played by a new agent")
 
 
 def check_no_global_state(case: Case) -> None:
-    """The global generators of `random` and NumPy are left as they are, and change nothing."""
+    """The global generators of `random` and NumPy are left as they are; neither they nor the clock change anything."""
     before = random.getstate(), pickle.dumps(np.random.get_state())  # noqa: NPY002
     first = played(case)
     if before != (random.getstate(), pickle.dumps(np.random.get_state())):  # noqa: NPY002
@@ -329,6 +357,8 @@ def check_no_global_state(case: Case) -> None:
         random.seed(1)
         np.random.seed(1)  # noqa: NPY002
         same(case, played(case), first, "under another seed of the global generators")
+        with mock.patch.multiple(time, time=lambda: 1e9, perf_counter=lambda: 1e9, monotonic=lambda: 1e9):
+            same(case, played(case), first, "at another time of the clock")
     finally:
         random.setstate(before[0])
         np.random.set_state(pickle.loads(before[1]))  # noqa: NPY002
@@ -355,10 +385,63 @@ def check_pickles(case: Case) -> None:
 
 
 def check_ties(case: Case) -> None:
-    """Arms that all yield the same number: every action is possible, and episodes end with an answer."""
+    """Arms that all yield the same number: every action is possible, and episodes end."""
     alike = case.replaced(instance={"distribution": "bernoulli", "mean": [1.0] * 5})
     if alike is not None:
         played(alike)
+
+
+def _others(case: Case) -> Iterator[Case]:
+    """Other questions of the problem that the agent takes, with arms far from the boundary and 1,000 pulls."""
+    task, rng = case.task, np.random.default_rng(5)
+    rules = {"budget": 1000} if "budget" in case.kwargs else {"delta": 0.03, "max_pulls": 1000}
+    for values, K, low, high, arms in OTHERS if task.D == 1 else ():
+        asked = {name: value for name, value in values.items() if name in task.parameters}
+        draws = rng.uniform(low, high, (500, K)).round(3)
+        margins = np.abs(type(task.make_problem())(**{**task.parameters, **asked}).margin(draws)).min(axis=1)
+        instance = arms | {"mean": draws[int(np.argmax(margins))].tolist()}
+        if (other := case.replaced(**asked, **rules, instance=instance, shuffle_arms=False)) is not None:
+            yield other
+
+
+def _rows(case: Case, n: int = CLEAR, **changed: Any) -> Any:
+    """Episodes by `evaluate`."""
+    kwargs = case.kwargs | changed
+    return evaluate({"agent": case.agent}, case.env_id, episodes=n, seed=ROOT, env_kwargs=kwargs, progress=False)
+
+
+def _few_wrong(case: Case, n: int, most: int, where: str) -> Any:
+    """Refuse too many wrong answers, of episodes that were not cut. Returns the episodes."""
+    rows = _rows(case, n).episodes
+    if (wrong := int((~rows["correct"] & ~rows["truncated"]).sum())) > most:
+        raise AssertionError(f"{case}: {wrong} of {n} answers are wrong {where}")
+    return rows
+
+
+def check_other_questions(case: Case) -> None:
+    """Other parameters, 12 arms, and Gaussian means around -3: after 1,000 pulls, as by `evaluate`, with few errors."""
+    for other in _others(case):
+        check_evaluate(other)
+        _few_wrong(other, CLEAR, CLEAR_WRONG, "though no mean is near the boundary: does it count on other parameters?")
+
+
+def check_places(case: Case) -> None:
+    """Arms in the reverse order, and means that move along with the threshold, get as many pulls as before."""
+    for other in _others(case) if "budget" in case.kwargs and case.task.make_problem().any_order else ():
+        arms, at = other.kwargs["instance"], other.task.make_problem().boundary
+        means = np.linspace(min(arms["mean"]), max(arms["mean"]), len(arms["mean"])).round(3)
+        plans: list[tuple[str, Any, dict[str, Any]]] = [("", means, {}), ("in the reverse order", means[::-1], {})]
+        if arms["distribution"] == "gaussian" and at is not None and at == other.task.parameters.get("threshold"):
+            plans.append(("with all means and the threshold moved by 4", means + 4.0, {"threshold": at + 4.0}))
+        shares = list[Any]()
+        for how, mean, values in plans:
+            moved = {"budget": 16 * len(mean), "instance": arms | {"mean": mean.tolist()}} | values
+            pulls = _rows(other, **moved).runs[0].pulls.ravel()
+            shares.append(pulls[np.argsort(mean)] / pulls.sum())
+            if np.abs(apart := shares[-1] - shares[0]).sum() > 2 * SHIFTED:
+                i = int(np.abs(apart).argmax())
+                told = f"arm {i} gets {shares[0][i]:.0%} of all pulls, and {shares[-1][i]:.0%} {how}"
+                raise AssertionError(f"{other} and the means {means}: {told}")
 
 
 def check_two_arms(case: Case) -> None:
@@ -371,9 +454,13 @@ def check_two_arms(case: Case) -> None:
 def check_short_budget(case: Case) -> None:
     """A budget of fewer pulls than there are arms, and of one."""
     for budget in (1, 3):
-        short = case.replaced(budget=budget) if "budget" in case.kwargs else None
+        high = {"threshold": 0.9} if "threshold" in case.task.parameters else {}  # no prior takes arms in
+        short = case.replaced(budget=budget, **high) if "budget" in case.kwargs else None
         if short is not None:
             check_single_is_batch(short)
+            free = short.task.make_problem().answer_size is None and short.task.pull == "arm"
+            if free and any(set(np.flatnonzero(one.answer)) - set(one.arms) for one in played(short)):
+                raise AssertionError(f"{short}: an answer holds an arm that has not been pulled")
 
 
 def check_relabelled_arms(case: Case) -> None:
@@ -392,6 +479,9 @@ def check_relabelled_arms(case: Case) -> None:
     order = np.random.default_rng(0).permutation(K)
     moved = {name: array[:, order] if array.shape[1:] == (K,) else array for name, array in observation.items()}
     found, wanted = agent.recommend(moved), agent.recommend(observation)[:, order]
+    many, more = (agent.recommend(moved | {x: moved[x] * n for x in ("pulls", "total")}) for n in (1000, HUGE))
+    if not np.array_equal(many, more):
+        raise AssertionError(f"{case}: answers change from thousands of pulls to billions: are counts of 32 bits?")
     if not np.array_equal(found, wanted):
         e = int(np.argmax((found != wanted).any(axis=1)))
         raise AssertionError(
@@ -413,17 +503,16 @@ def check_errors_within_delta(case: Case) -> None:
     easy = case.replaced(instance=gaps, delta=DELTA, max_pulls=20000) or case
     if not getattr(made(easy, easy.envs(1)), "stops", False):
         return
-    plan: dict[str, Any] = {"seed": ROOT, "progress": False}
-    found, careful = (
-        evaluate({"agent": easy.agent}, easy.env_id, episodes=n, env_kwargs=easy.kwargs | {"delta": delta}, **plan)
-        for n, delta in ((MANY, DELTA), (FEW, DELTA / 10))
-    )
-    rows, pulls = found.episodes, careful.episodes["total_pulls"].mean()
+    rows = _few_wrong(easy, MANY, MOST_WRONG, f"at delta = {DELTA}, and it stops by itself")
+    pulls = _rows(easy, FEW, delta=DELTA / 10).episodes["total_pulls"].mean()
     if rows["total_pulls"][:FEW].mean() >= pulls and not rows["truncated"].all():
         raise AssertionError(f"{easy}: its mean of {pulls:g} pulls at delta = {DELTA / 10} is no more than at {DELTA}")
-    wrong = int((~rows["correct"] & ~rows["truncated"]).sum())
-    if wrong > MOST_WRONG:
-        raise AssertionError(f"{easy}: it stops by itself, and {wrong} of {MANY} answers are wrong at delta = {DELTA}")
+    at, tilt = case.task.parameters.get("threshold", 0.5), np.linspace(0.03, -0.03, 5)
+    kwargs = {"epsilon": 0.01} if "epsilon" in case.task.parameters else {}
+    for form in ({"distribution": "bernoulli"}, {"distribution": "gaussian", "sd": 10.0}):
+        arms = form | {"mean": (at + tilt).round(4).tolist()}
+        if (hard := case.replaced(instance=arms, delta=DELTA, max_pulls=3000, **kwargs)) is not None:
+            _few_wrong(hard, MANY, MOST_WRONG, f"at delta = {DELTA}, where arms hardly differ: does it stop too soon?")
 
 
 CHECKS: tuple[Callable[[Case], None], ...] = (
@@ -438,6 +527,8 @@ CHECKS: tuple[Callable[[Case], None], ...] = (
     check_two_arms,
     check_short_budget,
     check_relabelled_arms,
+    check_places,
+    check_other_questions,
     check_errors_within_delta,
 )
 

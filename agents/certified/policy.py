@@ -7,6 +7,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from types import FunctionType
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -259,12 +260,15 @@ def sampling_rule(own: Any, begin: Any = nothing, stops: Any = stops) -> Callabl
     Args:
         own: the struct of the rule's own settings and state: `plan(ep, own)`, for an `Episode`.
         begin: `begin(ep, own)`, called where an episode begins, or is resumed. stops: `stops(ep)`, the stopping rule.
+            Both may be plain functions.
 
     Raises:
         TypeError: for another `own`.
     """
     if not hasattr(own, "_fields"):
         raise TypeError(f"sampling_rule takes the class of a struct, as in @sampling_rule(Own), got {own!r:.200}")
+
+    begin, stops = (view(one) if isinstance(one, FunctionType) else one for one in (begin, stops))
 
     def make(plan: Callable[..., None]) -> Any:
         return assembled(

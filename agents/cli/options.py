@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -30,6 +31,7 @@ __all__ = [
     "refuse_to_overwrite",
 ]
 
+PLAIN = re.compile(r"[+-]?(\d+\.|\.\d+)([eE][+-]?\d+)?")  # numbers that JSON does not know
 # Options that may be left out; `help_behavior_hint=""` keeps "(default: None)" out of the help.
 Number = Annotated[float | None, arg(metavar="X", help_behavior_hint="")]
 Count = Annotated[int | None, arg(metavar="N", help_behavior_hint="")]
@@ -57,9 +59,9 @@ class Command(ABC):
 
 
 def from_json(option: str, text: str) -> Any:
-    """The value of an option that is given as JSON."""
+    """The value of an option that is given as JSON, or as a number such as .05."""
     try:
-        return json.loads(text)
+        return float(text) if PLAIN.fullmatch(text) else json.loads(text)
     except json.JSONDecodeError as error:
         raise ValueError(f"--{option} must be JSON, got {text!r:.200}: {error}") from None
 

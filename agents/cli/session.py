@@ -116,7 +116,10 @@ class New(Action, Generic[Options]):
         if task.delta is not None and not getattr(session.agent, "stops", False):
             does = "never stops by itself" if task.budget is None else "spends the whole budget"
             note(f"{name} {does}; \"{name}(stop='certificate')\" stops once the answer is certified")
-        print(f"what to measure first: bandit-envs session ask {self.file}")
+        named = [text for text in (task.problem, name) if ":" in text.partition("(")[0]]
+        if named:
+            note(f"{self.file} names the code of {' and '.join(named)}, which all commands of the session run: --trust")
+        print(f"what to measure first: bandit-envs session ask {self.file}{' --trust' if named else ''}")
 
     def facts(self) -> dict[str, Any]:
         """The facts that the options give."""

@@ -366,5 +366,6 @@ def suggested(task: Task) -> str:
     if PROBLEMS.find(task.problem).local:
         return "lsa"
     if task.budget is None:
-        return "uniform"
+        known = task.delta is not None and task.level_certifier() is not None
+        return "uniform(stop='certificate')" if known else "uniform"
     return "evolved" if card_path("evolved", task).is_file() else "track-and-stop" if certified else "uniform"

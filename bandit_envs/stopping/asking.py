@@ -54,12 +54,13 @@ def certifier_of(problem: Any, K: int, numbers: Floats, distribution: str, searc
     if problem.local and distribution == "gaussian" and problem.measure is not None:
         address, given = float(problem.measure.routine.address), problem.measure.numbers.tolist()
         return Certifier.of("margins", K, _widest(numbers), *_turns(problem), 0.0, address, *given, scratch=K)
-    there = "a" if problem.measure is not None else "no"
-    raise ValueError(
-        f"the problem {problem.name!r} has no evidence for compiled code: it needs evidence_routine, "
-        "or local = True, a distance_routine (docs/own-problem.md shows one) and distribution='gaussian'; got "
-        f"local={problem.local}, {there} distance_routine and distribution={distribution!r}"
-    )
+    if found is not None:
+        why = "its evidence_routine counts on 'gaussian', 'bernoulli' or 'student'; leave distribution out"
+    elif problem.local and problem.measure is not None:
+        why = "its distance_routine has that of 'gaussian', which holds in a range too; leave distribution out"
+    else:
+        why = f"it needs {'a distance_routine or ' * problem.local}an evidence_routine (docs/own-problem.md shows them)"
+    raise ValueError(f"the problem {problem.name!r} has no {distribution!r} evidence for compiled code: {why}")
 
 
 def paired_certifier(problem: Any, K: int, items: int, support: tuple[float, float], delta: float) -> Certifier:

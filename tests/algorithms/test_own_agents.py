@@ -492,7 +492,12 @@ def plans_nothing(ep: Any, own: Any) -> None:
     """Forgets to plan."""
 
 
-@sampling_rule(Own)
+def planned_again(ep: Any, own: Any) -> None:
+    """A plain function: `sampling_rule` compiles it."""
+    ep.round.draws = own.least - 1
+
+
+@sampling_rule(Own, planned_again)
 def rarest(ep: Any, own: Any) -> None:
     """Pull the arm with the fewest pulls, the lowest one."""
     arm = 0

@@ -516,6 +516,8 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("evaluate Threshold --instance tao2019-9", "unknown instance 'tao2019-9'; did you mean 'tao2019-"),
         ("evaluate Threshold --instance '{\"distribution\"'", "--instance must be JSON, got '{\"distribution\"'"),
         ("evaluate Feasible --A 1,2", "--A must be JSON, got '1,2'"),
+        ("evaluate Feasible --A -.5", "-0.5"),
+        ("evaluate Feasible --A .", "--A must be JSON, got '.'"),
         (
             "evaluate Threshold --k 3",
             "Threshold got an unexpected keyword argument 'k'; it takes threshold, tolerance,",

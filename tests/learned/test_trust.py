@@ -277,4 +277,7 @@ def test_an_environment_that_was_named_by_its_module_is_read_with_trust(tmp_path
     told = capsys.readouterr().err
     assert "names a module" in told
     assert "--trust" in told
+    new = "session new s.db --problem far_module:Middle --arms 3 --range 0 1 --threshold .5 --delta .1"
+    assert main(new.split()) == 0
+    assert "session ask s.db --trust" in capsys.readouterr().out
     assert main(["plot", "mid", "--trust", "--figure", "a.svg"]) == main(["report", "mid", "--trust"]) == 0

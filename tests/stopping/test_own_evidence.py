@@ -12,6 +12,7 @@ from scipy import stats
 
 import agents
 from agents.core import ALL_PROBLEMS
+from agents.session.setup import suggested, task_from_facts
 from bandit_envs import SetProblem
 from bandit_envs.kernels import carray
 from bandit_envs.stopping import Certifier, own_numbers, pair_alternative, report_pair
@@ -52,6 +53,31 @@ class BetterThanControl(SetProblem):
 
     def evidence_routine(self, K: int, numbers: Any, search: str) -> Certifier:
         return Certifier.of(nearest, K, numbers, self.tolerance, self.share)
+
+
+class Plain(BetterThanControl):
+    name, evidence_routine = "Plain", SetProblem.evidence_routine
+
+
+def test_what_is_missing_is_named_and_the_default_agent_certifies() -> None:
+    """Defect: "it needs evidence_routine", which it has; and `uniform`, which never stops, was the default."""
+    for kind, told in (
+        (BetterThanControl, "no 'bounded' evidence.*: its evidence_routine counts on 'gaussian'"),
+        (Plain, "no 'bounded' evidence.*: it needs an evidence_routine"),
+        (FarGood, "no 'bounded' evidence.*: it needs a distance_routine or an evidence_routine"),
+    ):
+        with pytest.raises(ValueError, match=told):
+            kind().certifier(3, distribution="bounded")
+    for kind, name in ((BetterThanControl, "uniform(stop='certificate')"), (Plain, "uniform")):
+        facts = {"problem": f"{__name__}:{kind.__name__}", "arms": 3, "range": (0, 10), "delta": 0.1}
+        assert suggested(task_from_facts(facts)[0]) == name
+
+
+class FarGood(SetProblem):
+    name, local = "FarGood", True
+
+    def margin(self, means: Any) -> Any:
+        return np.abs(np.asarray(means, np.float64) - 0.5) - 0.2
 
 
 def divergence(distribution: str, m: Any, mu: Any, v: float) -> Any:
