@@ -249,6 +249,10 @@ class State:
     @property
     def waiting(self) -> dict[int, int]:
         """How many results wait for a question, the first of its line: {number of the event that asked: how many}."""
+        if self.setup.task.items:
+            asks = {(self.place[arm], int(self.rank[self.row_asked[one]])): one for one, (arm, _) in self.asks.items()}
+            first = [(asks.get((arm, self.run.next_row(arm))), len(rows)) for arm, rows in self.run.ahead.items()]
+            return {one: count for one, count in first if one is not None and count}
         now = {self.places.get(number): number for number in self.asks}
         found = [(next(iter(line)), sum(map(bool, line.values()))) for line in self.lines.values() if line]
         return {now[place]: count for place, count in found if count}
@@ -353,7 +357,7 @@ class State:
         """The number of an arm that can be measured, by its number or name."""
         if isinstance(arm, str):
             text = arm.strip()
-            found = self.number.get(text)
+            found = self.number.get(text, self.number.get(whole(text)))
             if found is None and text.isdecimal() and len(text) <= MOST_DIGITS and int(text) < len(self.names):
                 found = int(text)
             if found is None:
@@ -379,6 +383,7 @@ class State:
                 raise ValueError(f"which item is the result of {name!r:.200} of? No question about it waits: say item=")
             return self.row_asked[about]
         text = str(item).strip()
+        text = text if items is not None and text in items else whole(text)
         if items is not None and text in items:
             return items.index(text)
         if items is not None or isinstance(item, str) and not (text.isdecimal() and len(text) <= MOST_DIGITS):
@@ -410,6 +415,11 @@ class State:
 def fold(setup: Setup, events: Sequence[Event]) -> State:
     """The state to which all events of a session lead."""
     return State(setup, undone_by(events)).after(events)
+
+
+def whole(name: str) -> str:
+    """A name that is a whole number without ".0", which pandas writes behind it where a column has gaps."""
+    return name.removesuffix(".0") if name.removesuffix(".0").isdecimal() else name
 
 
 def undone_by(events: Iterable[Event]) -> set[int]:

@@ -65,7 +65,7 @@ class Log:
     """A database.
 
     Args:
-        address: of SQLAlchemy, "postgresql+psycopg://...", or the path of a file for SQLite.
+        address: of SQLAlchemy, "postgresql+psycopg://...", or the path of a file for SQLite; ":memory:" keeps nothing.
         must_exist: refuse a path where there is no file.
 
     Raises:
@@ -78,10 +78,14 @@ class Log:
         if not isinstance(address, (str, Path)) or not str(address) or "\0" in str(address):
             raise ValueError(f"store must be a path or an address of a database, got {address!r:.200}")
         self.address = text = str(address)
-        self._path = None if "://" in text else Path(text)
+        in_memory = text in (":memory:", "sqlite://", "sqlite:///:memory:")  # gone with this object
+        self._path = None if "://" in text or in_memory else Path(text)
         self._file: os.stat_result | None = None  # which file has been used
+        given: dict[str, Any] = {}
+        if in_memory:  # one connection for all threads: each other one would see a database of its own
+            given = {"poolclass": self.sql.pool.StaticPool, "connect_args": {"check_same_thread": False}}
         if self._path is None:
-            url, given = self._url(text), {}
+            url = self._url("sqlite://" if in_memory else text)
         else:
             if self._path.is_dir():
                 raise IsADirectoryError(f"a session is kept in a file: {text} is a folder")
