@@ -31,7 +31,6 @@ __all__ = ["New", "Session"]
 
 File = Positional[Annotated[str, arg(metavar="FILE")]]
 Who = Annotated[str | None, arg(metavar="NAME", help_behavior_hint="")]
-Mark = Annotated[str | None, arg(metavar="MARK", help_behavior_hint="")]
 Column = Annotated[str | None, arg(metavar="COLUMN", help_behavior_hint="")]
 
 
@@ -168,8 +167,7 @@ class Tell(Action):
         try:
             value = tuple(map(number_in, self.value))
         except ValueError:
-            got = f"{' '.join(self.value)!r:.80}"
-            wanted = f"a number, or True or False, with a point for decimals as in 8.5, got {got}"
+            wanted = f"a number (or True, False), with a point for decimals as in 8.5, got {' '.join(self.value)!r:.80}"
             raise ValueError(f"a measurement is {wanted}") from None
         with self.opened() as session:
             arm = self.arm if self.question is None else Asked.of(self.question, session.arm(self.arm), None, None)
@@ -193,9 +191,9 @@ class Import(Action):
     """The table has a column for each arm, whatever the names of its columns."""
     item: Column = None
     """The column of the items, of a table with a measurement in each row, where it is not called item."""
-    sep: Mark = None
+    sep: Word = None
     r"""Of CSV, what stands between cells, as ";" or "\t", where that is no comma."""
-    decimal: Mark = None
+    decimal: Word = None
     """The mark of decimals, where it is a comma."""
     who: Who = None
     """Who has measured them."""

@@ -31,8 +31,8 @@ def arms_of(words: tuple[str, ...], option: str = "--arms") -> int | list[str] |
     path = Path(words[0])
     if not path.is_file():
         raise ValueError(
-            f"{option} must be a number, two names or more with blanks between, or a file with a name in each line, "
-            f"got {words[0]!r}"
+            f"{option} must be a number, two names or more with {'blanks' if option[0] == '-' else 'commas'} between "
+            f"them, or a file with a name in each line, got {words[0]!r}"
         )
     return [line.strip() for line in path.read_text(encoding="utf-8-sig").splitlines() if line.strip()]
 
@@ -57,12 +57,6 @@ def complete(facts: dict[str, Any], asked: Callable[[str], str]) -> None:
         PROBLEMS.find(text)
         return text
 
-    def arms_in(text: str) -> int | list[str] | None:
-        words = text.split()
-        if len(words) > 1 and "," not in text and not Path(text).is_file():
-            raise ValueError(f"names of arms have commas between them, as {', '.join(words)}; got {text!r}")
-        return arms_of(_words(text))
-
     if "problem" not in facts:
         print("\n".join(f"  {name:10} {PROBLEMS[name].asks}" for name in PROBLEMS))
         fill("problem", "which problem", problem)
@@ -71,7 +65,7 @@ def complete(facts: dict[str, Any], asked: Callable[[str], str]) -> None:
         if name not in facts and _needed(kind, name):
             reader = options[name].kind or (lambda text, name=name: from_json(name, text))
             fill(name, f"{name}, {sentence.rstrip('.')}", reader)
-    fill("arms", "arms (how many, or their names with commas, or a file)", arms_in)
+    fill("arms", "arms (how many, or their names with commas, or a file)", lambda text: arms_of(_words(text), "arms"))
     if not {"range", "sigma", "binary"} & set(facts):
         forms = "0 or 1", "a range, as 0 10", "noise, as sd 1.5"
         fill("measured", f"a measurement is ({'; '.join(forms)})", _measured)

@@ -10,6 +10,7 @@ page on the theory of certificates has the proof. The rows of a table have an or
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, datetime
@@ -35,6 +36,7 @@ AHEAD = 32  # rows of a table that an arm is asked for beyond the first that lac
 EACH = 8  # results that may wait in line for each question without a result, and AHEAD more, before none is asked for
 FEW_ROWS = 8  # of a table, that all arms have: with fewer the answer of now rests on all cells
 FEWEST_ARMS = 2
+WHOLE = re.compile(r"^([0-9]+)\.0$")  # as pandas writes a number in a column with gaps
 MOST_DIGITS = 9  # of the number of an arm
 KINDS = (ASKED, TOLD, FAILED, UNDONE, ADDED, WITHDRAWN, NOTE)
 # The kinds of events that a result answers, and that can be undone.
@@ -357,7 +359,7 @@ class State:
         """The number of an arm that can be measured, by its number or name."""
         if isinstance(arm, str):
             text = arm.strip()
-            found = self.number.get(text, self.number.get(whole(text)))
+            found = self.number.get(text, self.number.get(WHOLE.sub(r"\1", text)))
             if found is None and text.isdecimal() and len(text) <= MOST_DIGITS and int(text) < len(self.names):
                 found = int(text)
             if found is None:
@@ -383,7 +385,7 @@ class State:
                 raise ValueError(f"which item is the result of {name!r:.200} of? No question about it waits: say item=")
             return self.row_asked[about]
         text = str(item).strip()
-        text = text if items is not None and text in items else whole(text)
+        text = text if items is not None and text in items else WHOLE.sub(r"\1", text)
         if items is not None and text in items:
             return items.index(text)
         if items is not None or isinstance(item, str) and not (text.isdecimal() and len(text) <= MOST_DIGITS):
@@ -415,11 +417,6 @@ class State:
 def fold(setup: Setup, events: Sequence[Event]) -> State:
     """The state to which all events of a session lead."""
     return State(setup, undone_by(events)).after(events)
-
-
-def whole(name: str) -> str:
-    """A name that is a whole number without ".0", which pandas writes behind it where a column has gaps."""
-    return name.removesuffix(".0") if name.removesuffix(".0").isdecimal() else name
 
 
 def undone_by(events: Iterable[Event]) -> set[int]:

@@ -81,11 +81,11 @@ class Log:
         in_memory = text in (":memory:", "sqlite://", "sqlite:///:memory:")  # gone with this object
         self._path = None if "://" in text or in_memory else Path(text)
         self._file: os.stat_result | None = None  # which file has been used
-        given: dict[str, Any] = {}
-        if in_memory:  # one connection for all threads: each other one would see a database of its own
-            given = {"poolclass": self.sql.pool.StaticPool, "connect_args": {"check_same_thread": False}}
-        if self._path is None:
-            url = self._url("sqlite://" if in_memory else text)
+        if in_memory:  # one connection for all threads: another one would see a database of its own
+            url, given = self._url("sqlite://"), {"connect_args": {"check_same_thread": False}}
+            given |= {"poolclass": self.sql.pool.StaticPool}
+        elif self._path is None:
+            url, given = self._url(text), {}
         else:
             if self._path.is_dir():
                 raise IsADirectoryError(f"a session is kept in a file: {text} is a folder")

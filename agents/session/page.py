@@ -14,13 +14,13 @@ import functools
 import json
 import logging
 import math
+import re
 import secrets
 import select
 import socket
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import numpy as np
 
@@ -32,6 +32,7 @@ from .session import Ask, Session
 __all__ = ["LOCAL_HOSTS", "application", "news", "serve", "state"]
 
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
+HOST = re.compile(r"(localhost|127\.0\.0\.1|\[::1\])(:\d+)?")  # of a request, its port with it
 # Addresses to listen on that are none to open, and one for examples that is reached by the same network.
 REACHES = {"0.0.0.0": "192.0.2.1", "::": "2001:db8::1"}
 MOST_ARMS = 60  # shown at once: of more arms those that wait, and those nearest to the boundary
@@ -152,7 +153,7 @@ def application(session: Session, token: str | None = None) -> Any:
         @functools.wraps(handler)
         async def guard(request: Any) -> Any:
             # Without a token, a page elsewhere must not reach this one under a name of its own that leads here.
-            if token is None and _host(request.headers.get("host", "")) not in LOCAL_HOSTS:
+            if token is None and not HOST.fullmatch(request.headers.get("host", "")):
                 return responses.PlainTextResponse("this page is asked for by the name of its machine", 400)
             given = request.query_params.get("token", "")
             if token is not None and not secrets.compare_digest(given.encode(), token.encode()):
@@ -230,14 +231,6 @@ def application(session: Session, token: str | None = None) -> Any:
     return web.Starlette(routes=routes)
 
 
-def _host(header: str) -> str | None:
-    """The host that a header of a request names, without its port; None where it names none."""
-    try:
-        return urlsplit(f"//{header}").hostname
-    except ValueError:
-        return None
-
-
 def serve(session: Session, host: str = "127.0.0.1", port: int = 8765, tell: Callable[[str], None] = print) -> None:
     """Serve the page until the process is interrupted.
 
@@ -245,7 +238,7 @@ def serve(session: Session, host: str = "127.0.0.1", port: int = 8765, tell: Cal
         session: the session.
         host: address to listen on; beyond this machine the page wants a token.
         port: to listen on; 0: any that is free.
-        tell: is called with each address of the page, once nobody else can have it.
+        tell: is called with the address of the page, once nobody else can have it.
 
     Raises:
         ValueError: for what is no port. OSError: where the port is taken, or the address is not one of this machine.
@@ -261,21 +254,19 @@ def serve(session: Session, host: str = "127.0.0.1", port: int = 8765, tell: Cal
     app.state.closing = lambda: server.should_exit  # browsers that listen for news are let go
     with contextlib.ExitStack() as stack:
         sockets = [stack.enter_context(one) for one in listening(host, port)]
-        rest = f":{sockets[0].getsockname()[1]}/" + ("" if token is None else f"?token={token}")
-        for one in own_addresses(host) if host in REACHES else [host]:
-            tell(f"http://{f'[{one}]' if ':' in one else one}{rest}")
+        own = own_address(host) if host in REACHES else host
+        shown = f"[{own}]" if ":" in own else own
+        tell(f"http://{shown}:{sockets[0].getsockname()[1]}/" + ("" if token is None else f"?token={token}"))
         server.run(sockets)
 
 
-def own_addresses(host: str) -> list[str]:
-    """The addresses by which other machines reach one that listens on all of its own; its name where none is known."""
-    family, name, found = socket.AF_INET6 if ":" in host else socket.AF_INET, socket.gethostname(), list[str]()
+def own_address(host: str) -> str:
+    """Where others reach this machine if it listens on all of its addresses; its name, if none is found."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with contextlib.suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as line:
         line.connect((REACHES[host], 9))  # nothing is sent: it only shows from which address it would be
-        found.append(str(line.getsockname()[0]))
-    with contextlib.suppress(OSError, UnicodeError):
-        found += [str(one[4][0]) for one in socket.getaddrinfo(name, None, family)]
-    return [one for one in dict.fromkeys(found) if not one.startswith(("127.", "::1", "fe80:"))] or [name]
+        return str(line.getsockname()[0])
+    return socket.gethostname()
 
 
 def listening(host: str, port: int) -> list[socket.socket]:

@@ -243,15 +243,9 @@ class Session:
         self,
         table: Any,
         *,
-        arm: str | None = None,
-        value: str | Sequence[str] | None = None,
-        index: str | int | None = None,
-        wide: bool | None = None,
-        item: str | None = None,
-        sep: str | None = None,
-        decimal: str | None = None,
         who: str | None = None,
         again: bool = False,
+        **columns: Any,
     ) -> int:
         """Record the results in a table, all of them or, where one is wrong, none.
 
@@ -265,10 +259,10 @@ class Session:
         last one: where it stops then, its answer rests on all of them.
 
         Args:
-            table, arm, value, index, wide, item, sep, decimal: path of a CSV or Parquet file, or a dataframe, and its
-                columns: see `bandit_envs.measurements`.
+            table: path of a CSV or Parquet file, or a dataframe.
             who: has measured them.
             again: record it all the same.
+            columns: `arm`, `value`, `index`, `wide`, `item`, `sep`, `decimal`, see `bandit_envs.measurements`.
 
         Returns:
             How many there were.
@@ -276,8 +270,7 @@ class Session:
         Raises:
             ValueError: naming the row and the column. FileNotFoundError: if there is no such file.
         """
-        columns: dict[str, Any] = {"arm": arm, "value": value, "index": index, "wide": wide}
-        found = measurements(table, **columns, item=item, sep=sep, decimal=decimal)
+        found = measurements(table, **columns)
         if found.events:
             return self._record([], who, found.of, flag("again", again), found)
         rows: list[tuple[str, Any, Any, Any]] = [
@@ -285,7 +278,7 @@ class Session:
             for one in found.rows
         ]
         if self.task.items and (odd := next((place for place, _, _, item in rows if item is None), None)):
-            raise ValueError(f"{odd}a result of a table needs its item: a column 'item' (item=), or a row of a wide table")
+            raise ValueError(f"{odd}a result of a table needs its item: in a column 'item' (item=), or a wide row")
         if self.task.D == 1:
             rows = [(place, arm, value[0] if len(value) == 1 else value, item) for place, arm, value, item in rows]
         return self._record(rows, who, found.of, flag("again", again))

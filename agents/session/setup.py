@@ -123,10 +123,8 @@ def checked_names(names: Any, K: int) -> list[str]:
 def checked_name(name: Any) -> str:
     """The name of an arm."""
     number_like = isinstance(name, (int, float, np.integer, np.floating)) and not isinstance(name, bool)
-    name = name.isoformat() if type(name) is date else name
-    known = isinstance(name, str) or number_like and math.isfinite(name)
-    whole = isinstance(name, (float, np.floating)) and known and float(name).is_integer()  # as tables name it
-    found = str(int(name) if whole else name).strip() if known else ""
+    known = isinstance(name, (str, date)) and name == name or number_like and math.isfinite(name)
+    found = (str(name).removesuffix(".0") if number_like else str(name).strip()) if known else ""
     if not found or not found.isprintable():
         raise ValueError(f"an arm's name must be text in one line, got {name!r:.200}")
     return found

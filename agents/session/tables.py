@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import math
 import warnings
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bandit_envs.instances import Happening, Measurements, is_true, number_in
+from bandit_envs.instances import TRUE, Happening, Measurements, number_in
 from bandit_envs.stopping import (
     BOUNDED,
     COMMON,
@@ -171,16 +172,16 @@ def replayed(state: State, found: Measurements, who: str | None) -> tuple[list[E
             if number < 1 or number in seen:
                 raise ValueError(f"the column 'event' has numbers from 1, each once, got {row.cells['event']!r:.80}")
             seen.add(number)
-            if not is_true(row.cells["undone"]) or number in undoing:
+            if row.cells["undone"].lower() not in TRUE or number in undoing:
                 event = _replayed(state, ahead, made, row, number in undoing)
                 if event is not None:
                     made[number] = event
     except ValueError as error:
         raise ValueError(f"{found.of}, {row.place}: {error}") from None
     new = [event for event in made.values() if event.number < 0]
-    if odd := next((row for row in found.events if _time(row.cells["at"]) is None), None):
-        text = f"{found.of}, {odd.place}: 'at' is a time as 2025-12-31 23:59:59+00:00, got {odd.cells['at']!r:.80}"
-        warnings.warn(f"{text}: such events have the time of this import", UserWarning, stacklevel=5)
+    if any(event.at is None for event in new):
+        text = f"{found.of}: events whose 'at' is no time as 2025-12-31 23:59:59+00:00 have the time of this import"
+        warnings.warn(text, UserWarning, stacklevel=5)
     if new:
         end = min(event.number for event in new) - 1
         new.append(Event(end, NOTE, about=new[0].number, who=who, text=read_from(found.of)))
@@ -192,8 +193,10 @@ def _replayed(state: State, ahead: State, made: dict[int, Event], row: Happening
     cells, task, kind = row.cells, state.setup.task, row.cells["kind"]
     if kind not in KINDS:
         raise ValueError(f"an event is one of {', '.join(KINDS)}, got {kind!r:.80}")
-    at = _time(cells["at"])
-    at = at.replace(tzinfo=UTC) if at is not None and at.tzinfo is None else at and at.astimezone(UTC)
+    at = None
+    with contextlib.suppress(ValueError):  # a spreadsheet writes times in forms of its own
+        at = datetime.fromisoformat(cells["at"])
+        at = at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
     before = made.get(_whole(row, "about") or 0)
     event = Event(-(_whole(row, "event") or 0), kind, None, None, before and before.number)
     event = event._replace(who=cells.get("who") or None, text=cells.get("text") or None, at=at)
@@ -231,14 +234,6 @@ def _replayed(state: State, ahead: State, made: dict[int, Event], row: Happening
     if kind == ASKED:
         return event._replace(arm=arm, value=place) if waits is None else state.events[waits]
     return event._replace(arm=arm, value=(sample, place), about=waits if before is None else event.about)
-
-
-def _time(text: str) -> datetime | None:
-    """The time of an event; None where a spreadsheet has written it in a form of its own."""
-    try:
-        return datetime.fromisoformat(text)
-    except ValueError:
-        return None
 
 
 def already(state: State, arm: int, row: int, known: float) -> str:

@@ -71,6 +71,9 @@ class PureExplorationVectorEnv(Environment, VectorEnv[Any, Any, Any]):
         self.single_observation_space = self.setting.observation_space(self.num_envs)
         self.single_action_space = self.setting.action_space()
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
+        if "scores" in (boxes := getattr(self.observation_space, "spaces", {})):  # as large as what is shown
+            box: Any = boxes["scores"]
+            box.low, box.high = (np.broadcast_to(end.flat[0], box.shape) for end in (box.low, box.high))
         self.action_space = batch_space(self.single_action_space, self.num_envs)
         self._roots: list[int] | None = None
         self._key, self._episode = np.zeros((2, self.num_envs), np.uint64), np.full(self.num_envs, -1, np.int64)

@@ -23,16 +23,15 @@ from numpy.typing import NDArray
 
 from ..kernels.checks import choice, flag, install_hint, integer, number
 
-__all__ = ["Measurement", "Measurements", "is_true", "measurements", "number_in", "shared_scores"]
+__all__ = ["Measurement", "Measurements", "TRUE", "measurements", "number_in", "shared_scores"]
 
 MISSING = ("", "na", "n/a", "nan", "none", "null")  # cells that are empty, whatever their case
 TRUTHS = {"true": 1.0, "false": 0.0}  # as frames of right and wrong are written
 NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.ASCII | re.IGNORECASE)
-DECIMAL = re.compile(r"\s*[-+]?[0-9]*[.,][0-9]+\s*")
-MARKS = {".": "a point", ",": "a comma"}  # of decimals
+DECIMAL_COMMA = re.compile(r"\s*[-+]?\d*,\d+\s*", re.ASCII)
 RIGHT = {*"citfpyn", "yes", "no", "pass", "fail", "passed", "failed", "correct", "incorrect", "right", "wrong"}
-OTHERS = {".json": "json({0!r})", ".jsonl": "json({0!r}, lines=True)", ".ndjson": "json({0!r}, lines=True)"}
-OTHERS |= {".xlsx": "excel({0!r})", ".xls": "excel({0!r})"}  # files of other forms, and how pandas reads them
+JSON = {".json": "", ".jsonl": ", lines=True", ".ndjson": ", lines=True"}  # and how pandas reads such files
+TRUE = ("true", "1", "1.0")  # in the column "undone"
 ARMS, VALUE, ITEM, UNDONE = ("name", "arm"), "value", "item", "undone"  # columns of a long table, as in an export
 EXPORT = {"event", "at", "kind", "name", "about", UNDONE}  # columns that a session's history has, and no other table
 
@@ -107,12 +106,11 @@ class _Table(NamedTuple):
         try:
             value = number_in(cell, self.decimal) if isinstance(cell, str) else float(cell)
         except (TypeError, ValueError):
-            if isinstance(cell, str) and DECIMAL.fullmatch(cell):
-                mark = f"{MARKS[self.decimal]}, unless decimal= (--decimal) names another mark"
-                raise ValueError(f"{text}; decimals are written with {mark}") from None
+            if isinstance(cell, str) and self.decimal == "." and DECIMAL_COMMA.fullmatch(cell):
+                raise ValueError(f"{text}; decimals are written with a point, or say decimal=',' (--decimal)") from None
             if str(cell).strip().lower() in RIGHT:
-                text += ". Right and wrong are 1 and 0, or True and False, as pandas' frame.replace({'C': 1, 'I': 0})"
-                raise ValueError(f"{text} writes them") from None
+                how = "write 1 and 0, as with pandas by frame.replace({'C': 1, 'I': 0})"
+                raise ValueError(f"{text}; for right and wrong {how}, or True and False") from None
             raise _NoNumberError(text) from None
         if math.isinf(value):
             raise ValueError(text)
@@ -129,16 +127,11 @@ def number_in(text: str, decimal: str = ".") -> float:
     Raises:
         ValueError: for anything else, as "1_0", which Python takes for 10, digits of other scripts, "nan" and "inf".
     """
-    found = text.strip()
+    found = text.strip().lower()
     plain = found if decimal == "." else found.replace(".", "_").replace(decimal, ".")
-    if found.lower() not in TRUTHS and not NUMBER.fullmatch(plain):
+    if found not in TRUTHS and not NUMBER.fullmatch(plain):
         raise ValueError(f"a number is written as 8.5 or 1e-3, got {text!r:.80}")
-    return TRUTHS[found.lower()] if found.lower() in TRUTHS else float(plain)
-
-
-def is_true(cell: Any) -> bool:
-    """Whether a cell of the column "undone" says yes: True, as text too, or 1."""
-    return str(cell).strip().lower() in ("true", "1", "1.0")
+    return TRUTHS[found] if found in TRUTHS else float(plain)
 
 
 def measurements(
@@ -174,22 +167,20 @@ def measurements(
 
     Raises:
         ValueError: naming the row and the column of a cell that is no finite number, and columns that are not there;
-            for a file of another form, and for a table that may be long or wide: with one of the columns of a long one, but not the other.
+            for a table that may be long or wide: with one of the columns of a long one, but not the other.
         TypeError: for what is no table. FileNotFoundError: where there is no such file.
         ImportError: where a Parquet file needs pandas and pyarrow.
     """
     sep = "\t" if sep == "\\t" else sep  # as a command line has it
     if sep is not None and (not isinstance(sep, str) or len(sep) != 1 or sep in '"\r\n\0'):
         raise ValueError(f"sep must be the one character between the cells of a CSV file, as ';', got {sep!r:.80}")
-    mark = "." if decimal is None else choice("decimal", decimal, [*MARKS])
-    read = _read(table, sep or ",")._replace(decimal=mark)
+    read = _read(table, sep or ",")._replace(decimal=choice("decimal", "." if decimal is None else decimal, [".", ","]))
     heads = read.columns
     named = arm is not None or value is not None or item is not None
-    if named and index is not None:
-        raise ValueError(f"index is for wide tables, arm, value and item for long ones, got index={index!r} with them")
     wide = None if wide is None else flag("wide", wide)
-    if wide is True and named or wide is False and index is not None:
-        raise ValueError(f"index is for wide tables, arm, value and item for long ones, got them with wide={wide}")
+    if named and (wide or index is not None) or wide is False and index is not None:
+        of = "index and wide=True are for wide tables; arm, value, item and wide=False for long ones"
+        raise ValueError(f"{of}; got some of both, index={index!r} and wide={wide}")
     if arm is None:
         arm = next((name for name in ARMS if name in heads), None)
     if value is None:
@@ -232,8 +223,7 @@ def shared_scores(found: Measurements, missing: float | None = None) -> NDArray[
     for one in found.rows:
         if not one.item:
             raise ValueError(
-                f"{found.of}, {one.place}: rows of a long table are shared by the names in a column 'item', or in that "
-                "which item= (--item) names"
+                f"{found.of}, {one.place}: rows of a long table are shared by the names in a column 'item' (or item=)"
             )
         if len(one.value) > 1:
             raise ValueError(f"{found.of}, {one.place}: a shared row has one score for each arm, got {one.value}")
@@ -264,7 +254,7 @@ def _long(table: _Table, arm: int, values: list[int], item: int | None) -> Measu
     found: list[Measurement] = []
     for i, row in enumerate(table.rows):
         value = tuple(table.number(i, j) for j in values)
-        if all(map(math.isnan, value)) or undone is not None and is_true(row[undone]):
+        if all(map(math.isnan, value)) or undone is not None and str(row[undone]).strip().lower() in TRUE:
             continue
         place = table.places[i]
         if any(map(math.isnan, value)):
@@ -331,19 +321,17 @@ def _read(table: Any, sep: str) -> _Table:
                 if Path(of).is_dir()
                 else f"there is no file {of}"
             )
-        if (ending := Path(of).suffix.lower()) in OTHERS:
-            how = OTHERS[ending].format(of)
-            raise ValueError(
-                f"{of}: a table is a CSV or Parquet file, or a dataframe, as pandas.read_{how}. To convert it: "
-                f"python -c \"import pandas; pandas.read_{how}.to_csv('table.csv', index=False)\""
-            )
+        if (ending := Path(of).suffix.lower()) in JSON:
+            read = f"pandas.read_json({of!r}{JSON[ending]})"
+            how = f"python -c \"import pandas; {read}.to_csv('table.csv', index=False)\""
+            raise ValueError(f"{of}: JSON and JSON Lines are not read; hand over {read}, or make it a CSV file: {how}")
         return _read_frame(of, _parquet(of)) if ending in (".parquet", ".pq") else _read_csv(of, sep)
     if (frame := _frame(table)) is not None:
         return _read_frame("the table", frame)
     masked: Any = np.ma.asarray(table)
     if masked.ndim != 2 or masked.dtype.kind not in "biuf":
-        lazy = ". Hand over what .collect() of it returns" if hasattr(table, "collect") else ""
-        lazy = ". Make it a list first" if isinstance(table, Iterator) else lazy
+        way = "what .collect() of it returns" if hasattr(table, "collect") else "a list of its rows"
+        lazy = f". Hand over {way}" if hasattr(table, "collect") or isinstance(table, Iterator) else ""
         raise TypeError(
             "a table of measurements is the path of a CSV or Parquet file, a dataframe (pandas, Polars, Arrow, ..), or "
             f"an array of numbers (n, K), got {type(table).__name__}: {table!r:.200}{lazy}"
