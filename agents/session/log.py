@@ -82,8 +82,8 @@ class Log:
         self._path = None if "://" in text or in_memory else Path(text)
         self._file: os.stat_result | None = None  # which file has been used
         if in_memory:  # one connection for all threads: another one would see a database of its own
-            url, given = self._url("sqlite://"), {"connect_args": {"check_same_thread": False}}
-            given |= {"poolclass": self.sql.pool.StaticPool}
+            url, threads = self._url("sqlite://"), {"check_same_thread": False}
+            given: dict[str, Any] = {"poolclass": self.sql.pool.StaticPool, "connect_args": threads}
         elif self._path is None:
             url, given = self._url(text), {}
         else:
