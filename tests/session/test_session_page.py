@@ -325,7 +325,7 @@ def test_in_a_browser(browser: Any, session: Any, tmp_path: Path, width: int) ->
         until(view, "document.getElementById('answer').textContent === 'coffee, juice'")
         view.wait_for_selector("#chart line[data-boundary]", state="attached")
         before = float(view.get_attribute("#chart line[data-boundary]", "data-boundary"))
-        assert view.locator("#chart circle").count() == 5
+        until(view, "document.querySelectorAll('#chart circle').length === 5")
         view.fill("#arm", "tea")
         view.fill("#value", "twelve")
         view.click("#other button")
