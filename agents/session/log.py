@@ -78,10 +78,10 @@ class Log:
         if not isinstance(address, (str, Path)) or not str(address) or "\0" in str(address):
             raise ValueError(f"store must be a path or an address of a database, got {address!r:.200}")
         self.address = text = str(address)
-        in_memory = text in (":memory:", "sqlite://", "sqlite:///:memory:")  # gone with this object
-        self._path = None if "://" in text or in_memory else Path(text)
+        fleeting = text in (":memory:", "sqlite://", "sqlite:///:memory:")  # gone with this object
+        self._path = None if "://" in text or fleeting else Path(text)
         self._file: os.stat_result | None = None  # which file has been used
-        if in_memory:  # one connection for all threads: another one would see a database of its own
+        if fleeting:  # one connection for all threads: another one would see a database of its own
             url, threads = self._url("sqlite://"), {"check_same_thread": False}
             given: dict[str, Any] = {"poolclass": self.sql.pool.StaticPool, "connect_args": threads}
         elif self._path is None:

@@ -330,8 +330,8 @@ def _read(table: Any, sep: str) -> _Table:
         return _read_frame("the table", frame)
     masked: Any = np.ma.asarray(table)
     if masked.ndim != 2 or masked.dtype.kind not in "biuf":
-        way = "what .collect() of it returns" if hasattr(table, "collect") else "a list of its rows"
-        lazy = f". Hand over {way}" if hasattr(table, "collect") or isinstance(table, Iterator) else ""
+        what = "what .collect() of it returns" if hasattr(table, "collect") else "a list of its rows"
+        lazy = f". Hand over {what}" if hasattr(table, "collect") or isinstance(table, Iterator) else ""
         raise TypeError(
             "a table of measurements is the path of a CSV or Parquet file, a dataframe (pandas, Polars, Arrow, ..), or "
             f"an array of numbers (n, K), got {type(table).__name__}: {table!r:.200}{lazy}"
