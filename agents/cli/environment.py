@@ -32,6 +32,7 @@ __all__ = [
 Options = TypeVar("Options", bound=Mapping[str, Any])
 
 NAMED = re.compile(rf"{DOTTED}:[\w./-]+")  # "module:Class", or "module:id" with an id of Gymnasium
+OF_DATA = {"shared": "shared", "range": "support", **{name: name for name in ("item", "sep", "decimal")}}
 WRITTEN = {float: "X", int: "N", str: "WORD", bool: None}  # how the values of these types are shown in the help
 
 
@@ -63,6 +64,12 @@ class EnvironmentOptions:
     """All arms meet the same rows of the table --data, each once, in one random order."""
     range: Annotated[tuple[float, float] | None, arg(metavar="LOW HIGH", help_behavior_hint="")] = None
     """Lowest and highest possible value in the table --data, as of the planned session; else those of the table."""
+    item: Word = None
+    """Of a long table --data that is shared, the column that names the row, where it is not called item."""
+    sep: Word = None
+    r"""Of CSV --data, what stands between cells, as ";" or "\t", where that is no comma."""
+    decimal: Word = None
+    """The mark of decimals in --data, where it is a comma."""
     budget: Count = None
     """Pulls per episode."""
     delta: Number = None
@@ -90,10 +97,10 @@ class EnvironmentOptions:
             if "instance" in given:
                 raise ValueError(f"--data names the arms, and so does --instance {given['instance']}: give one of them")
             given["instance"] = {"table": {"path": given.pop("data")}}
-            table = {"shared": given.pop("shared", None), "support": given.pop("range", None)}
-            given["instance"]["table"] |= {name: value for name, value in table.items() if value is not None}
+            table = {OF_DATA[name]: given.pop(name) for name in OF_DATA if name in given}
+            given["instance"]["table"] |= table
             return given
-        for name in ("shared", "range"):
+        for name in OF_DATA:
             if name in given:
                 raise ValueError(f"--{name} is of the table that --data names, and there is none")
         if given.get("instance", "").lstrip().startswith("{"):

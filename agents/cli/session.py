@@ -16,6 +16,7 @@ from tyro.conf import OmitArgPrefixes, Positional, arg, subcommand
 
 import agents
 from bandit_envs import PROBLEMS
+from bandit_envs.instances import number_in
 
 from ..core.files import write_alone
 from ..evaluation.report import table
@@ -167,9 +168,9 @@ class Tell(Action):
 
     def run(self) -> None:
         try:
-            value = tuple(map(float, self.value))
+            value = tuple(map(number_in, self.value))
         except ValueError:
-            wanted = f"a number, with a point for decimals as in 8.5, got {' '.join(self.value)!r:.80}"
+            wanted = f"a number (or True, False), with a point for decimals as in 8.5, got {' '.join(self.value)!r:.80}"
             raise ValueError(f"a measurement is {wanted}") from None
         with self.opened() as session:
             arm = self.arm if self.question is None else Asked.of(self.question, session.arm(self.arm), None, None)
@@ -191,6 +192,12 @@ class Import(Action):
     """The column of names of rows, of a table with a column for each arm: it is left out."""
     wide: Switch = False
     """The table has a column for each arm, whatever the names of its columns."""
+    item: Column = None
+    """The column of the items, of a table with a measurement in each row, where it is not called item."""
+    sep: Word = None
+    r"""Of CSV, what stands between cells, as ";" or "\t", where that is no comma."""
+    decimal: Word = None
+    """The mark of decimals, where it is a comma."""
     who: Who = None
     """Who has measured them."""
     again: Switch = False
@@ -199,7 +206,7 @@ class Import(Action):
     def run(self) -> None:
         with self.opened() as session:
             columns: dict[str, Any] = {"arm": self.arm, "value": self.value or None, "index": self.index}
-            columns["wide"] = self.wide or None
+            columns |= {"wide": self.wide or None, "item": self.item, "sep": self.sep, "decimal": self.decimal}
             was_done = session.done
             try:
                 count = session.tell_table(self.table, **columns, who=self.who, again=self.again)

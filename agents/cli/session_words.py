@@ -31,7 +31,8 @@ def arms_of(words: tuple[str, ...], option: str = "--arms") -> int | list[str] |
     path = Path(words[0])
     if not path.is_file():
         raise ValueError(
-            f"{option} must be a number, two names or more, or a file with a name in each line, got {words[0]!r}"
+            f"{option} must be a number, two names or more with {'blanks' if option[0] == '-' else 'commas'} between "
+            f"them, or a file with a name in each line, got {words[0]!r}"
         )
     return [line.strip() for line in path.read_text(encoding="utf-8-sig").splitlines() if line.strip()]
 
@@ -41,7 +42,11 @@ def complete(facts: dict[str, Any], asked: Callable[[str], str]) -> None:
 
     def fill(name: str, question: str, read: Callable[[str], Any]) -> None:
         while name not in facts:
-            text = asked(f"{question}: ").strip()
+            try:
+                text = asked(f"{question}: ").strip()
+            except EOFError:
+                print()
+                raise ValueError(f"the input ended at the question {question!r}: nothing was begun") from None
             try:
                 facts[name] = read(text)
             except (ValueError, TypeError) as error:
@@ -60,7 +65,7 @@ def complete(facts: dict[str, Any], asked: Callable[[str], str]) -> None:
         if name not in facts and _needed(kind, name):
             reader = options[name].kind or (lambda text, name=name: from_json(name, text))
             fill(name, f"{name}, {sentence.rstrip('.')}", reader)
-    fill("arms", "arms (how many, or their names with commas, or a file)", lambda text: arms_of(_words(text)))
+    fill("arms", "arms (how many, or their names with commas, or a file)", lambda text: arms_of(_words(text), "arms"))
     if not {"range", "sigma", "binary"} & set(facts):
         forms = "0 or 1", "a range, as 0 10", "noise, as sd 1.5"
         fill("measured", f"a measurement is ({'; '.join(forms)})", _measured)

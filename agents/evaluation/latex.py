@@ -24,12 +24,13 @@ MEANT = {
     '"': r"\textquotedbl{}",
     "\N{MINUS SIGN}": "$-$",
 }
+MATH = re.compile(r"\$(?=[^$]*[\\^_])[^$\s](?:[^$]*[^$\s])?\$(?!\d)")  # as $\varepsilon$, but no prices
 UNSEEN = ("M pulls/s",)  # columns that depend on the machine
 
 
 def escaped(text: str) -> str:
-    """Text as LaTeX prints it."""
-    return re.sub("|".join(map(re.escape, MEANT)), lambda found: MEANT[found[0]], text)
+    """Text as LaTeX prints it; what is math already, as "$k^2$", stays."""
+    return re.sub("|".join([MATH.pattern, *map(re.escape, MEANT)]), lambda found: MEANT.get(found[0], found[0]), text)
 
 
 def latex(

@@ -119,7 +119,7 @@ def about_failures(state: State) -> list[str]:
     results = [event for event in state.told if event.number not in state.undone]
     of, found = Counter(event.arm for event in results), list[str]()
     failed = [(event.arm, np.atleast_1d(event.value)[0] is None) for event in results if event.kind == FAILED]
-    promised = SKIPPED if state.run.takes_gaps else "Nothing is promised of the answer of a table with such rows"
+    promised = SKIPPED if state.run.takes_gaps and state.certificate else "Nothing is promised of the answer of now"
     skipped = "could not be scored" + f". {promised}" * bool(state.setup.task.items)
     for none, what in ((True, skipped), (False, "failed, and count as scores")):
         counts = Counter(arm for arm, lacks in failed if lacks is none and arm is not None)

@@ -10,6 +10,7 @@ page on the theory of certificates has the proof. The rows of a table have an or
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, datetime
@@ -35,6 +36,7 @@ AHEAD = 32  # rows of a table that an arm is asked for beyond the first that lac
 EACH = 8  # results that may wait in line for each question without a result, and AHEAD more, before none is asked for
 FEW_ROWS = 8  # of a table, that all arms have: with fewer the answer of now rests on all cells
 FEWEST_ARMS = 2
+WHOLE = re.compile(r"^([0-9]+)\.0$")  # as pandas writes a number in a column with gaps
 MOST_DIGITS = 9  # of the number of an arm
 KINDS = (ASKED, TOLD, FAILED, UNDONE, ADDED, WITHDRAWN, NOTE)
 # The kinds of events that a result answers, and that can be undone.
@@ -249,6 +251,10 @@ class State:
     @property
     def waiting(self) -> dict[int, int]:
         """How many results wait for a question, the first of its line: {number of the event that asked: how many}."""
+        if self.setup.task.items:
+            asks = {(self.place[arm], int(self.rank[self.row_asked[one]])): one for one, (arm, _) in self.asks.items()}
+            first = [(asks.get((arm, self.run.next_row(arm))), len(rows)) for arm, rows in self.run.ahead.items()]
+            return {one: count for one, count in first if one is not None and count}
         now = {self.places.get(number): number for number in self.asks}
         found = [(next(iter(line)), sum(map(bool, line.values()))) for line in self.lines.values() if line]
         return {now[place]: count for place, count in found if count}
@@ -353,7 +359,7 @@ class State:
         """The number of an arm that can be measured, by its number or name."""
         if isinstance(arm, str):
             text = arm.strip()
-            found = self.number.get(text)
+            found = self.number.get(text, self.number.get(WHOLE.sub(r"\1", text)))
             if found is None and text.isdecimal() and len(text) <= MOST_DIGITS and int(text) < len(self.names):
                 found = int(text)
             if found is None:
@@ -379,6 +385,7 @@ class State:
                 raise ValueError(f"which item is the result of {name!r:.200} of? No question about it waits: say item=")
             return self.row_asked[about]
         text = str(item).strip()
+        text = text if items is not None and text in items else WHOLE.sub(r"\1", text)
         if items is not None and text in items:
             return items.index(text)
         if items is not None or isinstance(item, str) and not (text.isdecimal() and len(text) <= MOST_DIGITS):

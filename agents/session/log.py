@@ -65,7 +65,7 @@ class Log:
     """A database.
 
     Args:
-        address: of SQLAlchemy, "postgresql+psycopg://...", or the path of a file for SQLite.
+        address: of SQLAlchemy, "postgresql+psycopg://...", or the path of a file for SQLite; ":memory:" keeps nothing.
         must_exist: refuse a path where there is no file.
 
     Raises:
@@ -78,9 +78,13 @@ class Log:
         if not isinstance(address, (str, Path)) or not str(address) or "\0" in str(address):
             raise ValueError(f"store must be a path or an address of a database, got {address!r:.200}")
         self.address = text = str(address)
-        self._path = None if "://" in text else Path(text)
+        fleeting = text in (":memory:", "sqlite://", "sqlite:///:memory:")  # gone with this object
+        self._path = None if "://" in text or fleeting else Path(text)
         self._file: os.stat_result | None = None  # which file has been used
-        if self._path is None:
+        if fleeting:  # one connection for all threads: another one would see a database of its own
+            url, threads = self._url("sqlite://"), {"check_same_thread": False}
+            given: dict[str, Any] = {"poolclass": self.sql.pool.StaticPool, "connect_args": threads}
+        elif self._path is None:
             url, given = self._url(text), {}
         else:
             if self._path.is_dir():

@@ -14,6 +14,7 @@ import functools
 import json
 import logging
 import math
+import re
 import secrets
 import select
 import socket
@@ -31,6 +32,9 @@ from .session import Ask, Session
 __all__ = ["LOCAL_HOSTS", "application", "news", "serve", "state"]
 
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
+HOST = re.compile(r"(localhost|127\.0\.0\.1|\[::1\])(:\d+)?")  # of a request, its port with it
+# Addresses to listen on that are none to open, and one for examples that is reached by the same network.
+REACHES = {"0.0.0.0": "192.0.2.1", "::": "2001:db8::1"}
 MOST_ARMS = 60  # shown at once: of more arms those that wait, and those nearest to the boundary
 MOST_BYTES = 100_000  # of what a browser sends
 MOST_EVENTS = 15  # of the history
@@ -142,13 +146,15 @@ def application(session: Session, token: str | None = None) -> Any:
     purpose = "the page of a session", "session"
     web, responses = require("starlette.applications", *purpose), require("starlette.responses", *purpose)
     requests = require("starlette.requests", *purpose)
-    routing, hosts = require("starlette.routing", *purpose), require("starlette.middleware.trustedhost", *purpose)
-    middleware, pool = require("starlette.middleware", *purpose), require("starlette.concurrency", *purpose)
+    routing, pool = require("starlette.routing", *purpose), require("starlette.concurrency", *purpose)
     html = Path(__file__).with_name("page.html").read_text(encoding="utf-8")
 
     def guarded(handler: Callable[[Any], Any]) -> Callable[[Any], Any]:
         @functools.wraps(handler)
         async def guard(request: Any) -> Any:
+            # Without a token, a page elsewhere must not reach this one under a name of its own that leads here.
+            if token is None and not HOST.fullmatch(request.headers.get("host", "")):
+                return responses.PlainTextResponse("this page is asked for by the name of its machine", 400)
             given = request.query_params.get("token", "")
             if token is not None and not secrets.compare_digest(given.encode(), token.encode()):
                 return responses.PlainTextResponse("this address needs its token: copy all of it", 403)
@@ -181,7 +187,9 @@ def application(session: Session, token: str | None = None) -> Any:
 
     async def page(request: Any) -> Any:
         policy = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'"
+        policy += "; frame-ancestors 'none'; base-uri 'none'"
         headers = {"content-security-policy": policy, "referrer-policy": "no-referrer", "cache-control": "no-store"}
+        headers["x-frame-options"] = "DENY"  # so that nobody lays a page of his own over it
         return responses.HTMLResponse(html, headers=headers)
 
     async def look(request: Any) -> Any:
@@ -220,12 +228,7 @@ def application(session: Session, token: str | None = None) -> Any:
         routing.Route("/news", guarded(listen)),
         *(routing.Route(f"/{name}", changing(change), methods=["POST"]) for name, change in changes.items()),
     ]
-    # Without a token, a page elsewhere must not reach this one under a name of its own that leads to this machine.
-    layers = []
-    if token is None:
-        names = [host for host in LOCAL_HOSTS if ":" not in host]
-        layers.append(middleware.Middleware(hosts.TrustedHostMiddleware, allowed_hosts=names))
-    return web.Starlette(routes=routes, middleware=layers)
+    return web.Starlette(routes=routes)
 
 
 def serve(session: Session, host: str = "127.0.0.1", port: int = 8765, tell: Callable[[str], None] = print) -> None:
@@ -244,7 +247,6 @@ def serve(session: Session, host: str = "127.0.0.1", port: int = 8765, tell: Cal
     integer("port", port, 0, MOST_PORTS)
     uvicorn = require("uvicorn", "the page of a session", "session")
     token = None if host in LOCAL_HOSTS else secrets.token_urlsafe(16)
-    shown = f"[{host}]" if ":" in host else host
     app = application(session, token)
     _log_little()
     config = uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=5)
@@ -252,8 +254,19 @@ def serve(session: Session, host: str = "127.0.0.1", port: int = 8765, tell: Cal
     app.state.closing = lambda: server.should_exit  # browsers that listen for news are let go
     with contextlib.ExitStack() as stack:
         sockets = [stack.enter_context(one) for one in listening(host, port)]
+        own = own_address(host) if host in REACHES else host
+        shown = f"[{own}]" if ":" in own else own
         tell(f"http://{shown}:{sockets[0].getsockname()[1]}/" + ("" if token is None else f"?token={token}"))
         server.run(sockets)
+
+
+def own_address(host: str) -> str:
+    """Where others reach this machine if it listens on all of its addresses; its name, if none is found."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with contextlib.suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as line:
+        line.connect((REACHES[host], 9))  # nothing is sent: it only shows from which address it would be
+        return str(line.getsockname()[0])
+    return socket.gethostname()
 
 
 def listening(host: str, port: int) -> list[socket.socket]:

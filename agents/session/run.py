@@ -279,13 +279,17 @@ class Run:
         if arm != self.arm or self.left == 0:
             self.arm = UNDECIDED
 
+    def next_row(self, arm: int) -> int:
+        """Of a table, the place of the first row of an arm whose result is not there, in the order of the session."""
+        return int(self.seen.pulls[arm]) if self.resumes else len(self.bank.get(arm, ()))
+
     def _in_order(self, results: Sequence[Result]) -> list[Result]:
         """Of a table, the results whose earlier rows are there, these and those that have waited for them."""
         for arm, sample in results:
             self.ahead.setdefault(arm, {})[int(sample[1])] = sample[:1]
         found = list[Result]()
         for arm in dict.fromkeys(arm for arm, _ in results):
-            rows, n = self.ahead[arm], int(self.seen.pulls[arm]) if self.resumes else len(self.bank.get(arm, ()))
+            rows, n = self.ahead[arm], self.next_row(arm)
             while n in rows:
                 found.append((arm, rows.pop(n)))
                 n += 1

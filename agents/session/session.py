@@ -85,7 +85,8 @@ class Session:
             their names; `items`, of rows of a table that all arms are measured on, likewise; `range` of a measurement,
             `sigma` of its noise, or `binary=True`; `budget`, `delta`, both or neither; `reserve`, the part of delta
             that is kept for arms that come later. None: that of the session in the store.
-        store: path of a file for SQLite, or another address of SQLAlchemy, as "postgresql+psycopg://user@host/name".
+        store: path of a file for SQLite, or another address of SQLAlchemy, as "postgresql+psycopg://user@host/name";
+            ":memory:" keeps the session as long as this object.
         names: of the arms, where the facts do not name them; None: their numbers.
         public_seed: from which agents draw at random; None: a fresh one.
         order: in which results count. "asked": as they were asked for, so that one that comes sooner than that of an
@@ -242,17 +243,14 @@ class Session:
         self,
         table: Any,
         *,
-        arm: str | None = None,
-        value: str | Sequence[str] | None = None,
-        index: str | int | None = None,
-        wide: bool | None = None,
         who: str | None = None,
         again: bool = False,
+        **columns: Any,
     ) -> int:
         """Record the results in a table, all of them or, where one is wrong, none.
 
         Of arms that are the columns of a table, it may be that table, half filled, wide with the items' names in its
-        index, or long with a column "item". Cells that are known with the same value are left out: so it may be read
+        index, or long with a column of items. Cells that are known with the same value are left out: so it may be read
         again when it has grown.
 
         A table that begins with results which are recorded already, as one that is read a second time, is refused:
@@ -261,10 +259,10 @@ class Session:
         last one: where it stops then, its answer rests on all of them.
 
         Args:
-            table, arm, value, index, wide: path of a CSV or Parquet file, or a dataframe, and its columns: see
-                `bandit_envs.measurements`.
+            table: path of a CSV or Parquet file, or a dataframe.
             who: has measured them.
             again: record it all the same.
+            columns: `arm`, `value`, `index`, `wide`, `item`, `sep`, `decimal`, see `bandit_envs.measurements`.
 
         Returns:
             How many there were.
@@ -272,7 +270,7 @@ class Session:
         Raises:
             ValueError: naming the row and the column. FileNotFoundError: if there is no such file.
         """
-        found = measurements(table, arm=arm, value=value, index=index, wide=wide)
+        found = measurements(table, **columns)
         if found.events:
             return self._record([], who, found.of, flag("again", again), found)
         rows: list[tuple[str, Any, Any, Any]] = [
@@ -280,7 +278,7 @@ class Session:
             for one in found.rows
         ]
         if self.task.items and (odd := next((place for place, _, _, item in rows if item is None), None)):
-            raise ValueError(f"{odd}a result of a table needs its item: in a column 'item', or a row of a wide table")
+            raise ValueError(f"{odd}a result of a table needs its item: in a column 'item' (item=), or a wide row")
         if self.task.D == 1:
             rows = [(place, arm, value[0] if len(value) == 1 else value, item) for place, arm, value, item in rows]
         return self._record(rows, who, found.of, flag("again", again))

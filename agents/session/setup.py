@@ -9,6 +9,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from datetime import date
 from typing import Any
 
 import numpy as np
@@ -122,8 +123,8 @@ def checked_names(names: Any, K: int) -> list[str]:
 def checked_name(name: Any) -> str:
     """The name of an arm."""
     number_like = isinstance(name, (int, float, np.integer, np.floating)) and not isinstance(name, bool)
-    known = isinstance(name, str) or number_like and math.isfinite(name)
-    found = str(name).strip() if known else ""
+    known = isinstance(name, (str, date)) and name == name or number_like and math.isfinite(name)
+    found = (str(name).removesuffix(".0") if number_like else str(name).strip()) if known else ""
     if not found or not found.isprintable():
         raise ValueError(f"an arm's name must be text in one line, got {name!r:.200}")
     return found

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import math
+import warnings
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from itertools import groupby
@@ -13,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bandit_envs.instances import Happening, Measurements
+from bandit_envs.instances import TRUE, Happening, Measurements, number_in
 from bandit_envs.stopping import (
     BOUNDED,
     COMMON,
@@ -78,6 +80,7 @@ def arms_table(state: State) -> DataFrame:
     """The table of the arms; see `Session.arms`."""
     task, seen, arms = state.setup.task, state.statistics, len(state.names)
     ends = _ends(state)
+    failed = [one.arm or 0 for one in state.told if one.kind == FAILED and one.number not in state.undone]
     columns: dict[str, Any] = {"name": list(state.names), "pulls": seen.pulls}
     for d in range(task.D):
         tail = "" if task.D == 1 else f"_{d}"
@@ -89,6 +92,7 @@ def arms_table(state: State) -> DataFrame:
         "answer": state.answer(),
         "pending": np.bincount([arm for arm, _ in state.asks.values()], minlength=arms),
         "withdrawn": np.isin(np.arange(arms), list(state.withdrawn)),
+        "failed": np.bincount(failed, minlength=arms),
     }
     table: DataFrame = pandas().DataFrame(columns)
     return table
@@ -104,7 +108,7 @@ def _ends(state: State) -> Any:
         scores = (seen.scores[there] - low) / (high - low)
         found[there, 0] = low + (high - low) * column_intervals(scores, seen.pulls[there], level)
         known = there & (seen.pulls >= task.items)
-        found[known] = seen.mean[known, :, None]
+        found[known] = state.statistics.mean[known, :, None]
     elif there.any():
         plain = "gaussian" if task.support is None or task.distribution == "gaussian" else "bounded"
         numbers = common(plain, task.sigma, support=task.support or (0.0, 1.0))
@@ -168,13 +172,16 @@ def replayed(state: State, found: Measurements, who: str | None) -> tuple[list[E
             if number < 1 or number in seen:
                 raise ValueError(f"the column 'event' has numbers from 1, each once, got {row.cells['event']!r:.80}")
             seen.add(number)
-            if row.cells["undone"].lower() != "true" or number in undoing:
+            if row.cells["undone"].lower() not in TRUE or number in undoing:
                 event = _replayed(state, ahead, made, row, number in undoing)
                 if event is not None:
                     made[number] = event
     except ValueError as error:
         raise ValueError(f"{found.of}, {row.place}: {error}") from None
     new = [event for event in made.values() if event.number < 0]
+    if any(event.at is None for event in new):
+        text = f"{found.of}: events whose 'at' is no time as 2025-12-31 23:59:59+00:00 have the time of this import"
+        warnings.warn(text, UserWarning, stacklevel=5)
     if new:
         end = min(event.number for event in new) - 1
         new.append(Event(end, NOTE, about=new[0].number, who=who, text=read_from(found.of)))
@@ -186,11 +193,10 @@ def _replayed(state: State, ahead: State, made: dict[int, Event], row: Happening
     cells, task, kind = row.cells, state.setup.task, row.cells["kind"]
     if kind not in KINDS:
         raise ValueError(f"an event is one of {', '.join(KINDS)}, got {kind!r:.80}")
-    try:
+    at = None
+    with contextlib.suppress(ValueError):  # a spreadsheet writes times in forms of its own
         at = datetime.fromisoformat(cells["at"])
-    except ValueError:
-        raise ValueError(f"'at' is a time as 2025-12-31 23:59:59+00:00, got {cells['at']!r:.80}") from None
-    at = at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
+        at = at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
     before = made.get(_whole(row, "about") or 0)
     event = Event(-(_whole(row, "event") or 0), kind, None, None, before and before.number)
     event = event._replace(who=cells.get("who") or None, text=cells.get("text") or None, at=at)
@@ -219,7 +225,7 @@ def _replayed(state: State, ahead: State, made: dict[int, Event], row: Happening
         return event._replace(arm=arm, value=sample)
     if not cells.get("item"):
         raise ValueError("a result of a table needs its item")
-    place = ahead.row(arm, cells["item"] if state.setup.items else cells["item"].removesuffix(".0"), None)
+    place = ahead.row(arm, cells["item"], None)
     waits = state.ask_answered_by(arm, None, row=place)
     if not undone and (arm, place) in state.cells:
         if kind in RESULTS and not np.array_equal(state.cells[arm, place], np.float64(sample), equal_nan=True):
@@ -239,7 +245,7 @@ def already(state: State, arm: int, row: int, known: float) -> str:
 def _whole(row: Happening, column: str) -> int | None:
     """The number of an event; None where there is none."""
     try:
-        return int(float(row.cells[column])) if row.cells[column] else None
+        return int(number_in(row.cells[column])) if row.cells[column] else None
     except (ValueError, OverflowError):
         raise ValueError(f"{column!r} is the number of an event, got {row.cells[column]!r:.80}") from None
 

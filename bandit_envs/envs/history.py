@@ -77,12 +77,17 @@ def _tally(arms, samples, times, length, low, high, pulls, means):
 
 
 def check_size(task: Task, count: int) -> None:
-    """Refuse histories that are too long."""
-    numbers = count * task.entries * (2 + (task.D if task.pull == "arm" else 1))
-    if numbers > MOST_NUMBERS:
+    """Refuse histories that are too long, and tables that are too large for so many episodes."""
+    if task.observation == "history":
+        numbers, most = count * task.entries * (2 + (task.D if task.pull == "arm" else 1)), MOST_NUMBERS
+        what = f"histories of {count:,} episodes side by side, of up to {task.entries:,} pulls each,"
+    else:  # those seen and a copy of them, and all in the order of the episode
+        numbers, most = 3 * count * task.K * (task.items or 0), 4 * MOST_NUMBERS
+        what = f"scores of {count:,} episodes side by side, of {task.items or 0:,} rows and {task.K} arms each,"
+    if numbers > most:
         raise ValueError(
-            f"the histories of {count:,} episodes side by side, of up to {task.entries:,} pulls each, have {numbers:,} "
-            f"numbers, and at most {MOST_NUMBERS:,} are allowed: give a smaller budget, max_pulls or num_envs"
+            f"the {what} have {numbers:,} numbers of 8 bytes, and at most {most:,} are allowed: give a smaller budget, "
+            "max_pulls or num_envs"
         )
 
 

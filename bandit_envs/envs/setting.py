@@ -87,6 +87,7 @@ class Setting:
         if task.keeps_moments:
             rest["moments"] = spaces.Box(-np.inf, np.inf, (*shape, 2), np.float64)
         if task.items:
+            check_size(task, count)
             rest["scores"] = spaces.Box(low, high, (task.K, task.items), np.float64)
         return spaces.Dict(
             pulls=spaces.Box(0, most, task.shape, np.int64),

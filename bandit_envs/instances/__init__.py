@@ -23,12 +23,12 @@ from .polyhedra import Polyhedra
 from .prompts import PromptSelection
 from .registry import Registry
 from .score_tables import ScoreTables
-from .tables import Happening, Measurement, Measurements, measurements
+from .tables import TRUE, Happening, Measurement, Measurements, measurements, number_in
 
 __all__ = [
     "Happening",
     "Arms", "Bernoulli", "Captions", "Categorical", "DISTRIBUTIONS", "Gaussian", "INSTANCES", "Instance", "Measurement",
     "Measurements", "Polyhedra", "PromptSelection", "Registry", "Resampled", "Sampler", "ScoreTables", "Shared",
-    "Tabulated", "Uniform", "captions", "ends_of", "from_table", "measurements", "register_distribution",
-    "register_instance", "register_law",
+    "Tabulated", "Uniform", "captions", "ends_of", "TRUE", "from_table", "measurements", "number_in",
+    "register_distribution", "register_instance", "register_law",
 ]  # fmt: skip

@@ -90,20 +90,23 @@ def from_table(
     shared: bool = False,
     support: Sequence[float] | None = None,
     missing: float | None = None,
+    item: str | None = None,
+    sep: str | None = None,
+    decimal: str | None = None,
 ) -> Instance:
     """An instance whose arms are those of a table of measurements.
 
     Tables are often sorted: the arms come in a random order in each episode, unless `shuffle_arms=False` is asked for.
 
     Args:
-        path, arm, value, index, wide: the table and its columns, see `measurements`.
+        path, arm, value, index, wide, item, sep, decimal: the table and its columns, see `measurements`.
         distribution: of the samples: "resampled", drawn from an arm's own measurements with replacement; "bernoulli",
             of the mean of its measurements, which lie in [0, 1]; "gaussian", with their mean and standard deviation
             (divisor n - 1). None: "bernoulli" where all measurements are single numbers 0 or 1, else "resampled".
         name: of the instance.
         shared: whether all arms meet the same rows, each once, see `Shared`: in each episode the rows come in one
             random order, the n-th pull of every arm is its score in the n-th row, and what is true is the mean of the
-            column. Rows that lack a cell are left out. The table is wide, or long with a column "item".
+            column. Rows that lack a cell are left out. The table is wide, or long with a column that names the row.
         support: the lowest and the highest possible value, of arms that are shared or resampled; None: see `Shared`
             and `Resampled`. It decides how many pulls a certificate takes, as the range of a session does.
         missing: what an empty cell of a shared table counts, in place of leaving its row out. A warning says how many.
@@ -114,7 +117,9 @@ def from_table(
         TypeError: for what is no table. FileNotFoundError: where there is no such file.
         ImportError: where a Parquet file needs pandas and pyarrow.
     """
-    table = measurements(path, arm=arm, value=value, index=index, wide=wide)
+    table = measurements(path, arm=arm, value=value, index=index, wide=wide, item=item, sep=sep, decimal=decimal)
+    if not table.rows:
+        raise ValueError(f"{table.of} has no measurement: there must be 2 arms or more, with one or more each")
     if flag("shared", shared):
         if distribution not in (None, Shared.distribution):
             raise ValueError(

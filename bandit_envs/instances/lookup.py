@@ -63,7 +63,7 @@ INSTANCES = _Instances(
             from_table,
             "",
             "a table of measurements, CSV or Parquet: parameters path, arm, value, index, distribution, name, wide, "
-            "shared, support, missing",
+            "shared, support, missing, item, sep, decimal",
             True,
         ),
         **PAPERS,

@@ -12,21 +12,26 @@ import importlib
 import math
 import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import date
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..kernels.checks import flag, install_hint, integer, number
+from ..kernels.checks import choice, flag, install_hint, integer, number
 
-__all__ = ["Measurement", "Measurements", "measurements", "shared_scores"]
+__all__ = ["Measurement", "Measurements", "TRUE", "measurements", "number_in", "shared_scores"]
 
 MISSING = ("", "na", "n/a", "nan", "none", "null")  # cells that are empty, whatever their case
 TRUTHS = {"true": 1.0, "false": 0.0}  # as frames of right and wrong are written
-DECIMAL_COMMA = re.compile(r"\s*[-+]?\d*,\d+\s*")
+NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.ASCII | re.IGNORECASE)
+DECIMAL_COMMA = re.compile(r"\s*[-+]?\d*,\d+\s*", re.ASCII)
+RIGHT = {*"citfpyn", "yes", "no", "pass", "fail", "passed", "failed", "correct", "incorrect", "right", "wrong"}
+JSON = {".json": "", ".jsonl": ", lines=True", ".ndjson": ", lines=True"}  # and how pandas reads such files
+TRUE = ("true", "1", "1.0")  # in the column "undone"
 ARMS, VALUE, ITEM, UNDONE = ("name", "arm"), "value", "item", "undone"  # columns of a long table, as in an export
 EXPORT = {"event", "at", "kind", "name", "about", UNDONE}  # columns that a session's history has, and no other table
 
@@ -81,6 +86,7 @@ class _Table(NamedTuple):
     places: list[str]  # of the rows, for errors
     rows: list[list[Any]]
     labels: list[str] | None = None  # of the rows, where they have some
+    decimal: str = "."
 
     def column(self, name: str) -> int:
         """The number of a column."""
@@ -98,10 +104,13 @@ class _Table(NamedTuple):
         where = f"{self.of}, {self.places[row]}, column {self.columns[column]!r:.80}"
         text = f"{where}: a value is a finite number, or nothing, got {cell!r:.80}"
         try:
-            value = float(TRUTHS.get(cell.strip().lower(), cell) if isinstance(cell, str) else cell)
+            value = number_in(cell, self.decimal) if isinstance(cell, str) else float(cell)
         except (TypeError, ValueError):
-            if isinstance(cell, str) and DECIMAL_COMMA.fullmatch(cell):
-                raise ValueError(f"{text}; decimals are written with a point") from None
+            if isinstance(cell, str) and self.decimal == "." and DECIMAL_COMMA.fullmatch(cell):
+                raise ValueError(f"{text}; decimals are written with a point, or say decimal=',' (--decimal)") from None
+            if str(cell).strip().lower() in RIGHT:
+                how = "write 1 and 0, as with pandas by frame.replace({'C': 1, 'I': 0})"
+                raise ValueError(f"{text}; for right and wrong {how}, or True and False") from None
             raise _NoNumberError(text) from None
         if math.isinf(value):
             raise ValueError(text)
@@ -112,6 +121,19 @@ class _NoNumberError(ValueError):
     """A cell holds something else than a number."""
 
 
+def number_in(text: str, decimal: str = ".") -> float:
+    """The number that a text is: digits 0 to 9, a point or what stands for it, an exponent; "True", "False" 1, 0.
+
+    Raises:
+        ValueError: for anything else, as "1_0", which Python takes for 10, digits of other scripts, "nan" and "inf".
+    """
+    found = text.strip().lower()
+    plain = found if decimal == "." else found.replace(".", "_").replace(decimal, ".")
+    if found not in TRUTHS and not NUMBER.fullmatch(plain):
+        raise ValueError(f"a number is written as 8.5 or 1e-3, got {text!r:.80}")
+    return TRUTHS[found] if found in TRUTHS else float(plain)
+
+
 def measurements(
     table: Any,
     *,
@@ -119,6 +141,9 @@ def measurements(
     value: str | Sequence[str] | None = None,
     index: str | int | None = None,
     wide: bool | None = None,
+    item: str | None = None,
+    sep: str | None = None,
+    decimal: str | None = None,
 ) -> Measurements:
     """Read the measurements of a table.
 
@@ -136,6 +161,9 @@ def measurements(
             one where it has no name, as pandas writes the index of a table, or is called "id", "index", "item",
             "example" or "question"; else there is none.
         wide: whether the table has a column for each arm. None: by the names of its columns, as above.
+        item: of a long table, the column that names the row which arms share. None: "item", where there is one.
+        sep: of a CSV file, the character between cells. None: a comma.
+        decimal: the mark of decimals in numbers that are text, "." or ",". None: a point.
 
     Raises:
         ValueError: naming the row and the column of a cell that is no finite number, and columns that are not there;
@@ -143,14 +171,16 @@ def measurements(
         TypeError: for what is no table. FileNotFoundError: where there is no such file.
         ImportError: where a Parquet file needs pandas and pyarrow.
     """
-    read = _read(table)
+    sep = "\t" if sep == "\\t" else sep  # as a command line has it
+    if sep is not None and (not isinstance(sep, str) or len(sep) != 1 or sep in '"\r\n\0'):
+        raise ValueError(f"sep must be the one character between the cells of a CSV file, as ';', got {sep!r:.80}")
+    read = _read(table, sep or ",")._replace(decimal=choice("decimal", "." if decimal is None else decimal, [".", ","]))
     heads = read.columns
-    named = arm is not None or value is not None
-    if named and index is not None:
-        raise ValueError(f"index is for wide tables, arm and value for long ones, got index={index!r} with them")
+    named = arm is not None or value is not None or item is not None
     wide = None if wide is None else flag("wide", wide)
-    if wide is True and named or wide is False and index is not None:
-        raise ValueError(f"index is for wide tables, arm and value for long ones, got them with wide={wide}")
+    if named and (wide or index is not None) or wide is False and index is not None:
+        of = "index and wide=True are for wide tables; arm, value, item and wide=False for long ones"
+        raise ValueError(f"{of}; got some of both, index={index!r} and wide={wide}")
     if arm is None:
         arm = next((name for name in ARMS if name in heads), None)
     if value is None:
@@ -169,7 +199,7 @@ def measurements(
         of, by = ("the arms' names", "arm") if arm is None else ("the values", "value")
         raise ValueError(f"{read.of}: the column of {of} must be named by {by}=, one of {heads[:10]}")
     columns = [read.column(one) for one in values]
-    found = _long(read, read.column(arm), columns)
+    found = _long(read, read.column(arm), columns, read.column(item or ITEM) if item or ITEM in heads else None)
     return replace(found, events=_events(read, columns)) if set(heads) >= EXPORT and not named else found
 
 
@@ -193,7 +223,7 @@ def shared_scores(found: Measurements, missing: float | None = None) -> NDArray[
     for one in found.rows:
         if not one.item:
             raise ValueError(
-                f"{found.of}, {one.place}: rows of a long table are shared by the names in a column 'item'"
+                f"{found.of}, {one.place}: rows of a long table are shared by the names in a column 'item' (or item=)"
             )
         if len(one.value) > 1:
             raise ValueError(f"{found.of}, {one.place}: a shared row has one score for each arm, got {one.value}")
@@ -219,13 +249,12 @@ def shared_scores(found: Measurements, missing: float | None = None) -> NDArray[
     return shared
 
 
-def _long(table: _Table, arm: int, values: list[int]) -> Measurements:
-    item = table.columns.index(ITEM) if ITEM in table.columns else None
+def _long(table: _Table, arm: int, values: list[int], item: int | None) -> Measurements:
     undone = table.columns.index(UNDONE) if UNDONE in table.columns else None
     found: list[Measurement] = []
     for i, row in enumerate(table.rows):
         value = tuple(table.number(i, j) for j in values)
-        if all(map(math.isnan, value)) or undone is not None and str(row[undone]).strip().lower() == "true":
+        if all(map(math.isnan, value)) or undone is not None and str(row[undone]).strip().lower() in TRUE:
             continue
         place = table.places[i]
         if any(map(math.isnan, value)):
@@ -277,12 +306,13 @@ def _wide(table: _Table, index: str | int | None) -> Measurements:
 
 
 def _label(cell: Any) -> str:
-    """The name of a row, "" for none; a whole number is written without a point."""
+    """The name of a row, "" for none; a whole number is written without a point, a day without the time of frames."""
     text = str(int(cell)) if isinstance(cell, float) and cell.is_integer() else str(cell).strip()
+    text = text.removesuffix(" 00:00:00") if isinstance(cell, date) else text
     return "" if text.lower() in MISSING or text == "<NA>" else text
 
 
-def _read(table: Any) -> _Table:
+def _read(table: Any, sep: str) -> _Table:
     if isinstance(table, (str, Path)):
         of = str(table)
         if "://" not in of and not Path(of).is_file():
@@ -291,32 +321,38 @@ def _read(table: Any) -> _Table:
                 if Path(of).is_dir()
                 else f"there is no file {of}"
             )
-        return _read_frame(of, _parquet(of)) if of.lower().endswith((".parquet", ".pq")) else _read_csv(of)
+        if (ending := Path(of).suffix.lower()) in JSON:
+            read = f"pandas.read_json({of!r}{JSON[ending]})"
+            how = f"python -c \"import pandas; {read}.to_csv('table.csv', index=False)\""
+            raise ValueError(f"{of}: JSON and JSON Lines are not read; hand over {read}, or make it a CSV file: {how}")
+        return _read_frame(of, _parquet(of)) if ending in (".parquet", ".pq") else _read_csv(of, sep)
     if (frame := _frame(table)) is not None:
         return _read_frame("the table", frame)
     masked: Any = np.ma.asarray(table)
     if masked.ndim != 2 or masked.dtype.kind not in "biuf":
+        what = "what .collect() of it returns" if hasattr(table, "collect") else "a list of its rows"
+        lazy = f". Hand over {what}" if hasattr(table, "collect") or isinstance(table, Iterator) else ""
         raise TypeError(
             "a table of measurements is the path of a CSV or Parquet file, a dataframe (pandas, Polars, Arrow, ..), or "
-            f"an array of numbers (n, K), got {type(table).__name__}: {table!r:.200}"
+            f"an array of numbers (n, K), got {type(table).__name__}: {table!r:.200}{lazy}"
         )
     numbers = masked.astype(np.float64).filled(math.nan)
     heads = [f"arm {j}" for j in range(numbers.shape[1])]
     return _Table("the table", heads, [f"row {i}" for i in range(len(numbers))], numbers.tolist())
 
 
-def _read_csv(path: str) -> _Table:
+def _read_csv(path: str, sep: str) -> _Table:
     with open(path, encoding="utf-8-sig", newline="") as stream:
-        reader = csv.reader(stream, strict=True)
+        reader = csv.reader(stream, strict=True, delimiter=sep)
         places, rows = list[str](), list[list[Any]]()
         try:
             head = [name.strip() for name in next(reader, [])]
             if not head:
                 raise ValueError("it is empty; a first line names the columns")
-            if len(head) == 1 and (mark := next((mark for mark in (";", "\t") if mark in head[0]), None)):
+            if len(head) == 1 and (mark := next((mark for mark in (";", "\t", ",") if mark in head[0]), None)):
                 raise ValueError(
-                    f"columns are separated by commas, and decimals written with a point, but it has {mark!r}: "
-                    f"{head[0]!r:.80}"
+                    f"columns are separated by {'commas' if sep == ',' else repr(sep)}, and decimals written with a "
+                    f"point, but it has {mark!r}: {head[0]!r:.80}; say sep={mark!r} (--sep), of decimals decimal=','"
                 )
             for fields in reader:
                 if fields:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import sys
 from pathlib import Path
@@ -193,6 +194,49 @@ def test_data_on_the_command_line(tmp_path: Path, capsys: Any) -> None:
     assert "line 2, column 'b': a value is a finite number, or nothing, got 'x'" in capsys.readouterr().err
     assert main([*command, str(tmp_path / "none.csv")]) == 2
     assert "none.csv" in capsys.readouterr().err
+
+
+NUMBERS = {" 1 ": (1.0, 1.0), "+.5e1": (5.0, None), "5.": (5.0, None), "TRUE": (1.0, 1.0), "1,5": (None, 1.5)}
+NONE = ("1_0", "1e400", "inf", "-Infinity", "\uff11", "\u0661", "0x1", "1.234,5", "C", "yes")
+
+
+@pytest.mark.parametrize(("text", "found"), [*NUMBERS.items(), *((text, (None, None)) for text in NONE)])
+def test_what_is_a_number(text: str, found: tuple[float | None, ...], tmp_path: Path) -> None:
+    """With a point, and with a comma for decimals, in a file and in a frame."""
+    pandas: Any = pytest.importorskip("pandas")
+    path = written(tmp_path, f"name;value\na;2\nb;{text}\n")
+    frame: Any = pandas.DataFrame({"name": ["a", "b"], "value": ["2", text]})
+    for (table, place), (decimal, value) in itertools.product(
+        ((path, f"{path}, line 3"), (frame, "row 1")), zip(".,", found, strict=True)
+    ):
+        if value is not None:
+            assert measurements(table, sep=";", decimal=decimal).rows[1].value == (value,)
+            continue
+        with pytest.raises(ValueError, match="a value is a finite number, or nothing") as caught:
+            measurements(table, sep=";", decimal=decimal)
+        assert f"{place}, column 'value'" in str(caught.value)
+        assert ("'C': 1, 'I': 0" in str(caught.value)) == (text in ("C", "yes"))
+
+
+def test_other_separators_files_and_frames(tmp_path: Path, capsys: Any) -> None:
+    rows = "".join(f"{arm};{n};{n % 7},5\n" for arm in "ab" for n in range(9))
+    path, how = written(tmp_path, f"arm;quiz;value\n{rows}"), {"item": "quiz", "sep": ";", "decimal": ","}
+    with refused("index", "item", "wide=True"):
+        measurements(path, **how, wide=True)  # type: ignore[arg-type]
+    words = ["evaluate", "BestArm", "--budget", "8", "--agents", "uniform", "--shared", "--item", "quiz", "--sep"]
+    assert main([*words, ";", "--decimal", ",", "--data", path]) == 0
+    for mark, told in ((";", "--decimal"), (",", "sep=';' (--sep)"), (";;", "';;'")):
+        assert main([*words, mark, "--data", path]) == 2
+        assert told in capsys.readouterr().err
+    (tmp_path / "a.jsonl").write_text('{"a": 1, "b": 0}\n')
+    polars: Any = pytest.importorskip("polars")
+    lazy, late = (polars.LazyFrame(), ".collect"), (iter("a"), "a list")
+    for table, said in ((tmp_path / "a.jsonl", r"read_json\(.*lines=True"), lazy, late):
+        with pytest.raises((ValueError, TypeError), match=said):
+            measurements(table)
+    for shared in (False, True):
+        with refused("2", "has no measurement"):
+            from_table(np.empty((0, 3)), shared=shared)
 
 
 def test_a_table_that_has_changed_is_another_instance(tmp_path: Path, capsys: Any) -> None:

@@ -10,6 +10,7 @@ from scipy import stats
 
 import agents
 from agents.evaluation import Evaluation, report
+from agents.evaluation.latex import escaped
 from agents.evaluation.statistics import holm
 from bandit_envs import Threshold
 
@@ -115,6 +116,11 @@ def test_columns_are_chosen() -> None:
     with pytest.raises(ValueError, match="unknown column 'pulls'"):
         found.to_latex(columns=["pulls"])
     assert r"pulls {[}95 \%{]}" in found.to_latex()
+    for text, said in (
+        (r"$\varepsilon$-best_1 $k^2$", r"$\varepsilon$-best\_1 $k^2$"),
+        ("5$ or a_b 6$", r"5\$ or a\_b 6\$"),
+    ):
+        assert escaped(text) == said
 
 
 @pytest.mark.parametrize("rows", ["all", "none"])

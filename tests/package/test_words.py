@@ -72,6 +72,8 @@ MEMORY_KEPT = {  # the old spellings, and the memory of the machine
     "agents/evaluation/storage/folder.py": ("from .memory",),
     "agents/evaluation/storage/memory.py": ("in memory",),
     "agents/evaluation/storage/places.py": ('"memory"',),
+    "agents/session/log.py": ('":memory:"', '"sqlite:///:memory:"'),  # as SQLite calls it
+    "agents/session/session.py": ('":memory:"',),
 }
 GENES_KEPT = {
     "agents/evolved/agent.py": ("genes: ", '"genes"', "def genes("),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import re
 import shlex
 import sys
@@ -206,6 +207,15 @@ def test_all_facts_are_asked_for(capsys: Any) -> None:
     out = capsys.readouterr()
     assert out.err.count("note:") == 2
     assert "BestArm" in out.out
+
+
+def test_an_input_that_ends_is_one_line(capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("A B C\n"))
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True)
+    names, end = run(capsys, "new a.db --problem BestArm", 2)[1].splitlines()
+    assert "two names or more with commas between them" in names
+    assert end.startswith("bandit-envs: the input ended at the question 'arms")
+    assert not list(Path().iterdir())
 
 
 def test_arms_from_a_file(capsys: Any) -> None:

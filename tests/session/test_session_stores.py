@@ -64,7 +64,7 @@ def seen(session: Any) -> dict[str, Any]:
     """What a session shows, but for the times."""
     return {
         "history": session.history().drop(columns="at").to_csv(index=False),
-        "arms": session.arms().to_csv(index=False, float_format="%.12g"),
+        "arms": session.arms().drop(columns="failed").to_csv(index=False, float_format="%.12g"),
         "unsure": np.round(session.unsure(), 12).tolist(),
         "pending": [list(ask) for ask in session.pending],
         "next": session.next(),

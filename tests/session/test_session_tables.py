@@ -11,6 +11,8 @@ import sys
 import threading
 import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -464,6 +466,45 @@ def test_an_export_is_read_again_also_after_an_undo(tmp_path):
         one.history().to_csv(tmp_path / "export.csv", index=False)
         assert other.tell_table(tmp_path / "export.csv") == 1
         assert other.arms()["mean"][0] == 0.25
+
+
+def test_tables_of_other_programs(tmp_path):
+    """Floats beside gaps, days, times of a spreadsheet, 1 for undone; a store that all threads share without a file."""
+    pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    place, items = tmp_path / "t.csv", [7.0, 8.0, date(2024, 1, 1)]
+    facts = {**FACTS, "arms": [1.0, 2.0, "v1.0"], "items": items}
+    with agents.Session("paired-elimination", facts, store=":memory:") as one:
+        assert one.names == ["1", "2", "v1.0"]
+        floats = pandas.DataFrame({"item": [7, 8, None], "name": [1, 2, None], "value": [0.5, 1, None]})
+        floats.to_csv(place, index=False)
+        days = polars.DataFrame({"day": items[2:], "v1.0": [0.25], "2": [1.0]})
+        with ThreadPoolExecutor(1) as pool:
+            assert [pool.submit(one.tell_table, place).result(), one.tell_table(days, index="day")] == [2, 2]
+        table = one.history()
+        assert table["item"].tolist() == ["7", "8", "2024-01-01", "2024-01-01"]
+        with pytest.raises(ValueError, match=r"there is no arm '2x.0'"):
+            one.tell("2x.0", 1, item="7")
+    table.assign(at=["01.02.2024 10:00", *table["at"][1:]], undone=[0, 0, 0, 1]).to_csv(place, index=False)
+    one = session(tmp_path, arms=["1", "2", "v1.0"], items=["7", "8", "2024-01-01"])
+    with pytest.warns(UserWarning, match="t.csv: events whose 'at' is no time"):
+        assert one.tell_table(place) == 3
+    one.close()
+
+
+@pytest.mark.parametrize("name", ["paired-elimination", "ucb-e(a=1)"])
+def test_what_failed_and_what_waits_is_counted_and_known_means_have_no_width(tmp_path, name):
+    with agents.Session(name, {**FACTS, "items": 7, "budget": 28}, store=tmp_path / "a.db") as one:
+        of_a, of_b = ([q for q in questions if q.arm == arm] for questions in [one.ask(24)] for arm in (0, 1))
+        one.tell(of_a[1], 0.3)
+        assert one.waiting == {of_a[0].number: 1}
+        one.tell(of_a[0], 0.1)
+        one._fail(of_a[2].number, None, None, "no answer")
+        assert (one.waiting, one.arms()["failed"].tolist()) == ({}, [1, 0, 0, 0])
+        assert ("Nothing is promised" in " ".join(one.doubts)) == (one.certificate == 0)
+        for n in range(7):
+            one.tell("b", (0.1, 0.7, 0.2)[n % 3], item=n)
+        known = one.arms().iloc[1]
+        assert known["low"] == known["mean"] == known["high"]
 
 
 def test_what_a_coroutine_raises_to_end_the_program_ends_it(tmp_path):
