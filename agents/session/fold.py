@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, datetime
-from itertools import groupby
+from itertools import groupby, takewhile
 from typing import Any
 
 import numpy as np
@@ -281,14 +281,24 @@ class State:
     def wanted(self, count: int) -> list[int]:
         """The arms to ask for next; fewer than `count` where there is nothing more to ask for now."""
         left = count if self.remaining is None else min(count, self.remaining - len(self.asks))
-        found, late = list[int](), [int(event.arm or 0) for event in self.late]
-        if left <= 0 or self.run.over or len(late) > AHEAD + EACH * len(self.asks):
+        found = list[int]()
+        if left <= 0 or self.run.over or len(self.late) > AHEAD + EACH * len(self.asks):
             return found
-        run = self.run.imagined(self.place[arm] for arm in [arm for arm, _ in self.asks.values()] + late)
+        run = self.run.imagined(self.place[arm] for arm in self._expected())
         while len(found) < left and not run.over:
             found.append(int(self.active[run.arm]))
             if len(found) < left:
                 run = run.imagined([run.arm])
+        return found
+
+    def _expected(self) -> list[int]:
+        """The arms of results that do not count yet; of a table, those of rows up to the first that nobody asked for."""
+        if not self.setup.task.items:
+            return [arm for arm, _ in self.asks.values()] + [int(event.arm or 0) for event in self.late]
+        found, asked = list[int](), {(arm, self.row_asked[number]) for number, (arm, _) in self.asks.items()}
+        for arm in self.active.tolist():
+            rows = map(int, self.order[self.run.rows(self.place[arm]) :])
+            found += [arm for _ in takewhile(lambda row: (arm, row) in self.cells or (arm, row) in asked, rows)]
         return found
 
     def answer(self) -> NDArray[np.bool_]:

@@ -279,13 +279,17 @@ class Run:
         if arm != self.arm or self.left == 0:
             self.arm = UNDECIDED
 
+    def rows(self, arm: int) -> int:
+        """How many rows of a table an arm has without a gap."""
+        return int(self.seen.pulls[arm]) if self.resumes else len(self.bank.get(arm, ()))
+
     def _in_order(self, results: Sequence[Result]) -> list[Result]:
         """Of a table, the results whose earlier rows are there, these and those that have waited for them."""
         for arm, sample in results:
             self.ahead.setdefault(arm, {})[int(sample[1])] = sample[:1]
         found = list[Result]()
         for arm in dict.fromkeys(arm for arm, _ in results):
-            rows, n = self.ahead[arm], int(self.seen.pulls[arm]) if self.resumes else len(self.bank.get(arm, ()))
+            rows, n = self.ahead[arm], self.rows(arm)
             while n in rows:
                 found.append((arm, rows.pop(n)))
                 n += 1
