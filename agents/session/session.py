@@ -183,7 +183,9 @@ class Session:
 
     # --- the experiment -----------------------------------------------------------------------------------------------
 
-    def ask(self, n: int = 1, who: str | None = None, *, take_over: float = math.inf) -> list[Question]:
+    def ask(
+        self, n: int = 1, who: str | None = None, *, take_over: float = math.inf, run: str | None = None
+    ) -> list[Question]:
         """The arms to measure next, by number; an arm may be there several times.
 
         Of the columns of a table, each question has the `item` on which the arm is to be measured, and no cell is asked
@@ -196,7 +198,9 @@ class Session:
             n: how many measurements.
             who: asks, for the history, and so that results find their questions.
             take_over: seconds. Open questions of others of whom the history has no event for so long are asked again
-                first, with their places in the order; what those others tell of them later is refused.
+                first, with their places in the order; what those others tell of them later is refused. Those of a
+                `run` that has promised to give signs more rarely are left to it for so long.
+            run: which `run` asks, for the history.
         """
         n, who = integer("n", n, 1, 10**6), _person(who)
         lease = take_over if take_over == math.inf else number("take_over", take_over, 0, above=True)
@@ -204,7 +208,7 @@ class Session:
         def asked(state: State) -> list[Event]:
             old = state.orphans(who, lease)[:n]
             new = [(None, arm, row) for arm, row in state.cells_wanted(n - len(old))]
-            return [Event(0, ASKED, arm, row, about, who) for about, arm, row in [*old, *new]]
+            return [Event(0, ASKED, arm, row, about, who, run) for about, arm, row in [*old, *new]]
 
         added, state, tabled = self._append(asked), self._state, self.task.items
         return [Question(one.arm or 0, state.item(int(one.value)) if tabled else None, one.number) for one in added]
@@ -446,6 +450,15 @@ class Session:
                 Ask.of(number, arm, who, state.item(row[number]) if number in row else None)
                 for number, (arm, who) in state.asks.items()
             ]
+
+    @property
+    def owed(self) -> list[dict[str, Any]]:
+        """Who has open questions: `who`, how many `questions`, `results` that wait for them, and `silent`.
+
+        `silent` are the seconds since the last event of this person in the history.
+        """
+        with self._now() as state:
+            return state.owed()
 
     @property
     def waiting(self) -> dict[int, int]:
