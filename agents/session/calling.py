@@ -72,9 +72,12 @@ def measured(
         """Record what has come; where the store fails, what is left stays."""
         nonlocal recorded, signed
         while came:
-            recorded += _kept(session, *came[0], who)
-            del came[0]
-            signed = time.monotonic()
+            kept = _kept(session, *came[0], who)
+            one, value = came.pop(0)
+            if not kept:
+                text = f"the question {one.number} was asked again, undone, or is of an arm that was withdrawn"
+                warnings.warn(f"{text}: its result {value!r:.80} came too late", UserWarning, stacklevel=4)
+            recorded, signed = recorded + kept, time.monotonic()
         while lost and not row and error is None and not stop.count:
             session._fail(lost[0][0].number, None if failed == "skip" else failed, who, lost[0][1])
             del lost[0]
@@ -131,7 +134,7 @@ def measured(
                                 name = session.names[one.arm]
                                 running[call.submit(*((name, one.item) if tabled else (name,)))] = one
                         faults = 0
-                    except Taken as taken:
+                    except (Taken, Warning) as taken:  # warnings may be errors
                         error = error or taken
                         continue
                     except Exception as problem:
@@ -150,7 +153,7 @@ def measured(
                 if faults and next_try < math.inf:
                     time.sleep(min(LOOK, FIRST_PAUSE))
                     continue
-                if error is not None or stop.count or ending:
+                if error is not None or stop.count:
                     break
                 if lost:  # there is nothing else to ask for
                     row = 0
@@ -191,16 +194,13 @@ def measured(
     return recorded
 
 
-def _kept(session: Any, one: Any, value: Any, who: str | None) -> int:
-    """Record a result; 0, with a warning, where its question is no longer open. How many there were."""
+def _kept(session: Any, one: Any, value: Any, who: str | None) -> bool:
+    """Record a result, unless the store has it, as where it has failed afterwards; False where nobody asks for it."""
     with session._now() as state:
-        waits, known = one.number in state.asks, any(event.about == one.number for event in state.told)
-    if waits:
-        session.tell(one, value, who, one.item)
-    elif not known:  # else the store has taken it, though it has failed
-        text = f"the question {one.number} was asked again, undone, or is of an arm that was withdrawn"
-        warnings.warn(f"{text}: its result {value!r:.80} came too late", UserWarning, stacklevel=4)
-    return int(waits or known)
+        if one.number not in state.asks:
+            return any(event.about == one.number for event in state.told)
+    session.tell(one, value, who, one.item)
+    return True
 
 
 def _open(session: Any, who: str | None, me: str, first: float) -> list[Any]:

@@ -567,7 +567,9 @@ class Session:
         """Measure by a function until the session is `done`, several at a time, and record each result as it comes.
 
         It can be killed and called again: questions of this `who` that wait are measured first, and no cell of a table
-        that has a result is measured again.
+        that has a result is measured again. Ctrl-C (SIGINT), or SIGTERM, stops asking, and waits for the calls that are
+        under way; the second one leaves them. What has come in is recorded. So it is, by further tries, where the store
+        fails for a moment.
 
         Args:
             measure: `measure(arm, item)`, of the arm's name, and the item's name or number; of arms that are no columns
@@ -582,18 +584,20 @@ class Session:
             take_over: seconds after which questions of others are asked again, where the history has no event of theirs
                 for so long, as they count as dead. While this one measures it writes a remark into the history three
                 times in so many seconds. None: questions of others are left to them, and not waited for.
-            who: asks and tells. Runs at the same time need different names.
+            who: asks and tells. Runs at the same time need different names; a second one of a name is refused.
 
         Returns:
             How many results were recorded.
 
         Raises:
-            ValueError: for bad arguments, and for a value that is no measurement.
+            ValueError: for bad arguments, a value that is no measurement, and where a run of this name is under way.
+            KeyboardInterrupt, SystemExit: after Ctrl-C, SIGTERM.
             RuntimeError: after 10 failures in a row.
             Exception: what `measure` has raised, with a note of the arm and the item.
 
         Warns:
-            UserWarning: at the end, of the share of each arm that has failed.
+            UserWarning: at once, of others who are silent for half of `take_over`, and of what waits for them; at the
+                end, of the share of each arm that has failed.
         """
         return measured(self, measure, workers, retries, timeout, failed, take_over, who)
 

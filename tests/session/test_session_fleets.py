@@ -26,7 +26,7 @@ from agents.session import page
 pytest.importorskip("sqlalchemy")
 
 FACTS = {"problem": "BestArm", "arms": ["a", "b", "c", "d"], "items": 60, "range": (0, 1), "budget": 220}
-LEASE = 3.0
+LEASE = 8.0
 
 
 def score(arm: str, item: int) -> float:
@@ -62,7 +62,8 @@ def test_a_fleet_ends_its_study_and_loses_nothing(tmp_path: Path) -> None:
     """Twenty workers: one killed, one stopped, two interrupted, one whose call hangs, one whose store fails twice."""
     store, done, faults = tmp_path / "fleet.db", Counter[tuple[str, str, int]](), Counter[str]()
     study = agents.Session("uniform", FACTS, store=store)
-    with started(store, killed=600, stopped=600, gone=600, left=1) as held:
+    with started(store, killed=600, stopped=600, gone=600) as held, started(store, left=3) as more:
+        held |= more
         held["left"].send_signal(signal.SIGINT)
         held["gone"].send_signal(signal.SIGINT)
         held["stopped"].send_signal(signal.SIGSTOP)
@@ -118,6 +119,27 @@ def test_a_fleet_ends_its_study_and_loses_nothing(tmp_path: Path) -> None:
         assert sorted(asked.set_index("event").loc[again, "who"]) == [
             who for who in ("gone", "killed", "stopped") for _ in range(6)
         ]
+
+
+def test_a_second_run_of_one_name_is_refused_and_no_name_is_a_name(tmp_path: Path) -> None:
+    one, other = (agents.Session("uniform", FACTS, store=tmp_path / "twice.db") for _ in range(2))
+    one.ask(3, who="")
+    begun, go = threading.Event(), threading.Event()
+
+    def measure(arm: str, item: int) -> float:
+        begun.set()
+        go.wait(9)
+        return score(arm, item)
+
+    slow = threading.Thread(target=one.run, args=(measure, 4))
+    slow.start()
+    begun.wait()
+    with pytest.raises(ValueError, match="another run with who=None is under way, .*: give each run a name of its own"):
+        other.run(score, who="")
+    go.set()
+    slow.join()
+    assert (one.done, one.pending) == (True, [])
+    assert one.history().query("kind == 'told'")["about"].is_unique
 
 
 if __name__ == "__main__":
