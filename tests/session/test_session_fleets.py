@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -26,7 +27,7 @@ from agents.session import page
 pytest.importorskip("sqlalchemy")
 
 FACTS = {"problem": "BestArm", "arms": ["a", "b", "c", "d"], "items": 60, "range": (0, 1), "budget": 220}
-LEASE = 8.0
+LEASE = 600.0
 
 
 def score(arm: str, item: int) -> float:
@@ -76,6 +77,9 @@ def test_a_fleet_ends_its_study_and_loses_nothing(tmp_path: Path) -> None:
         held["gone"].send_signal(signal.SIGINT)
         assert [held[who].wait(30) for who in ("gone", "left")] == [-signal.SIGINT] * 2
         assert study.history().query("kind == 'told' and who == 'left'").shape[0] == 6
+        with contextlib.closing(sqlite3.connect(store)) as file, file:  # an hour goes by
+            file.execute("update event set at = datetime(at, '-1 hour') where who in ('gone', 'killed', 'stopped')")
+        study = agents.Session(store=store)
 
         def work(n: int) -> None:
             session, who = agents.Session(store=store), f"w{n}"
