@@ -33,7 +33,7 @@ MOST_FAILED = 10  # measurements in a row: then nothing works, as where a key ha
 MOST_FAULTS = 7  # of the store in a row: then the run ends
 FIRST_PAUSE = 0.1  # seconds before a measurement, or the store, is tried again; twice as many each time
 SIGNS = 600  # seconds, in which a run gives three signs of life at least
-LEAVE = 2  # interrupts after which calls that are under way are left alone
+LEAVE = 2  # interrupts after which calls that still run are left alone
 LIVING = set[str]()  # the runs of this process
 
 
@@ -145,7 +145,7 @@ def measured(
                 if stop.count and not stop.said:
                     stop.said = True
                     call.stopped.set()
-                    text = f"no more is asked for; {len(running)} measurements are under way, and will be recorded"
+                    text = f"no more is asked for; {len(running)} measurements still run, and will be recorded"
                     print(f"interrupted: {text}. Once more leaves at once", file=sys.stderr, flush=True)
                 if running:
                     collect(wait(running, min(LOOK, beat), FIRST_COMPLETED).done)
@@ -215,13 +215,13 @@ def _open(session: Any, who: str | None, me: str, first: float) -> list[Any]:
     others = {number for number, text in asked.items() if text != me and _lives(text, sign)}
     if others and min(others) < first:
         host, pid, *_ = asked[min(others)].rsplit(maxsplit=3)
-        text = f"another run with who={who!r:.80} is under way, in the process {pid} on {host}"
+        text = f"another run with who={who!r:.80} still runs, in the process {pid} on {host}"
         raise Taken(f"{text}: give each run a name of its own, who=..., or wait until that one has ended")
     return [one for one in session.pending if one.number in asked and one.number not in others]
 
 
 def _lives(run: str, sign: datetime | None) -> bool:
-    """Whether a run, by what its questions say of it, is under way: of another machine, if it has given a sign."""
+    """Whether a run, by what its questions say of it, still runs: of another machine, if it has given a sign."""
     host, pid, token, lease = run.rsplit(maxsplit=3) if run.count(" ") >= 3 else ("", "0", "", "0")
     if not host or sign is None or (datetime.now(UTC) - sign).total_seconds() > float(lease):
         return False
@@ -256,7 +256,7 @@ def _awaited(session: Any, who: str | None) -> str:
 
 
 class Taken(ValueError):
-    """Another run of this name is under way."""
+    """Another run of this name still runs."""
 
 
 class Interrupts:

@@ -567,8 +567,8 @@ class Session:
         """Measure by a function until the session is `done`, several at a time, and record each result as it comes.
 
         It can be killed and called again: questions of this `who` that wait are measured first, and no cell of a table
-        that has a result is measured again. Ctrl-C (SIGINT), or SIGTERM, stops asking, and waits for the calls that are
-        under way; the second one leaves them. What has come in is recorded. So it is, by further tries, where the store
+        that has a result is measured again. Ctrl-C (SIGINT), or SIGTERM, stops asking, and waits for the calls that
+        still run; the second one leaves them. What has come in is recorded. So it is, by further tries, where the store
         fails for a moment.
 
         Args:
@@ -590,7 +590,7 @@ class Session:
             How many results were recorded.
 
         Raises:
-            ValueError: for bad arguments, a value that is no measurement, and where a run of this name is under way.
+            ValueError: for bad arguments, a value that is no measurement, and where a run of this name still runs.
             KeyboardInterrupt, SystemExit: after Ctrl-C, SIGTERM.
             RuntimeError: after 10 failures in a row.
             Exception: what `measure` has raised, with a note of the arm and the item.

@@ -71,8 +71,7 @@ def test_a_fleet_ends_its_study_and_loses_nothing(tmp_path: Path) -> None:
         held["killed"].kill()
         for who in ("gone", "left"):
             assert any(
-                "no more is asked for; 6 measurements are under way" in line
-                for line in iter(held[who].stderr.readline, "")
+                "no more is asked for; 6 measurements still run" in line for line in iter(held[who].stderr.readline, "")
             )
         held["gone"].send_signal(signal.SIGINT)
         assert [held[who].wait(30) for who in ("gone", "left")] == [-signal.SIGINT] * 2
@@ -138,7 +137,7 @@ def test_a_second_run_of_one_name_is_refused_and_no_name_is_a_name(tmp_path: Pat
     slow = threading.Thread(target=one.run, args=(measure, 4))
     slow.start()
     begun.wait()
-    with pytest.raises(ValueError, match="another run with who=None is under way, .*: give each run a name of its own"):
+    with pytest.raises(ValueError, match="another run with who=None still runs, .*: give each run a name of its own"):
         other.run(score, who="")
     go.set()
     slow.join()
