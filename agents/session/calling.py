@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import inspect
 import math
+import os
+import platform
+import queue
+import secrets
+import signal
+import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from bandit_envs.kernels import choice, integer, number
@@ -22,7 +30,11 @@ __all__ = ["measured"]
 PATIENCE = 1.0  # seconds that tasks have to end, once all is over
 LOOK = 0.5  # seconds between two looks whether others have told what this run waits for
 MOST_FAILED = 10  # measurements in a row: then nothing works, as where a key has expired
-FIRST_PAUSE = 0.1  # seconds before a measurement is tried again; twice as many each time
+MOST_FAULTS = 7  # of the store in a row: then the run ends
+FIRST_PAUSE = 0.1  # seconds before a measurement, or the store, is tried again; twice as many each time
+SIGNS = 600  # seconds, in which a run gives three signs of life at least
+LEAVE = 2  # interrupts after which calls that still run are left alone
+LIVING = set[str]()  # the runs of this process
 
 
 def measured(
@@ -46,76 +58,131 @@ def measured(
         support = session.task.support
         failed = sample_of(session.task, failed if support is None else number("failed", failed, *support))
     lease = math.inf if take_over is None else number("take_over", take_over, 0, above=True)
-    names, tabled, recorded = session.names, bool(session.task.items), 0
-    waiting: list[Any] = [ask for ask in session.pending if ask.who == who]
+    beat, who = min(lease, SIGNS) / 3, who or None
+    me = f"{platform.node() or 'a machine'} {os.getpid()} {secrets.token_hex(4)} {3 * beat:g}"
+    tabled, recorded, first = bool(session.task.items), 0, math.inf
     running: dict[Future[Any], Any] = {}
+    came: list[tuple[Any, Any]] = []  # questions and their results, until the store has them
     lost: list[tuple[Any, str]] = []  # what has failed since the last success: recorded at the next one, or at the end
-    error, idle = None, False  # what has been raised; whether it has waited for others
-    row = 0  # so many failures one after another
+    silent = set[str | None]()  # of whom it was said
+    error: BaseException | None = None
+    idle, row, faults, next_try, signed = False, 0, 0, 0.0, time.monotonic()  # row: of failures; faults: of the store
 
-    def record_lost() -> int:
-        for one, why in lost:
-            session._fail(one.number, None if failed == "skip" else failed, who, why)
-        count = 0 if failed == "skip" else len(lost)
-        lost.clear()
-        return count
+    def settle() -> None:
+        """Record what has come; where the store fails, what is left stays."""
+        nonlocal recorded, signed
+        while came:
+            kept = _kept(session, *came[0], who)
+            one, value = came.pop(0)
+            if not kept:
+                text = f"the question {one.number} was asked again, undone, or is of an arm that was withdrawn"
+                warnings.warn(f"{text}: its result {value!r:.80} came too late", UserWarning, stacklevel=4)
+            recorded, signed = recorded + kept, time.monotonic()
+        while lost and not row and error is None and not stop.count:
+            session._fail(lost[0][0].number, None if failed == "skip" else failed, who, lost[0][1])
+            del lost[0]
+            recorded += failed != "skip"
 
-    with Caller(measure, retries, timeout) as call, ThreadPoolExecutor(workers, "measure") as pool:
-        try:
-            while True:
-                free = workers - len(running) - len(waiting)
-                if error is None and free > 0:
-                    waiting += session.ask(free, who, take_over=lease)
-                now = waiting[: workers - len(running)] if error is None else []
-                waiting = waiting[len(now) :]
-                for one in now:
-                    given = (names[one.arm], one.item) if tabled else (names[one.arm],)
-                    running[pool.submit(call, *given)] = one
-                if not running:
-                    text = _awaited(session, who)
-                    if error is None and lost:
-                        recorded += record_lost()  # there is nothing else to ask for
-                        continue
-                    if error is not None or take_over is None or session.done or not text:
-                        break
-                    if not idle:
-                        text += f"; they are asked again if there is no sign of life for {lease:g} s"
-                        warnings.warn(text, UserWarning, stacklevel=3)
-                    idle = True
-                    time.sleep(min(LOOK, lease))
+    def collect(ended: Iterable[Future[Any]]) -> None:
+        """Take the results of calls."""
+        nonlocal row, error
+        for done in ended:
+            one, problem = running.pop(done), done.exception()
+            try:
+                if problem is None:
+                    sample_of(session.task, done.result())
+                    came.append((one, done.result()))
+                    row = 0
                     continue
-                ended = wait(running, None if take_over is None else lease / 3, FIRST_COMPLETED).done
-                if not ended:  # a sign of life
-                    session.note(f"still measuring {len(running)}", who)
-                for done in ended:
-                    arm, item = (one := running.pop(done)).arm, one.item
-                    problem = done.exception()
+            except ValueError as wrong:
+                problem = wrong
+            else:
+                if failed is not None and isinstance(problem, Exception):
+                    row += 1
+                    lost.append((one, type(problem).__name__))
+                    if row < MOST_FAILED or error is not None or stop.count:
+                        continue
+                    text = f"{row} measurements in a row failed, the last by {problem!r:.200}: the run ends"
+                    problem, cause = RuntimeError(f"{text}, and their questions wait for another one"), problem
+                    problem.__cause__ = cause
+            what = f"measuring {session.names[one.arm]!r:.80}"
+            problem.add_note(what + (f" on the item {one.item!r:.80}" if tabled else ""))
+            error = error or problem
+
+    with Caller(measure, workers, retries, timeout) as call, Interrupts().counted() as stop:
+        LIVING.add(me)
+        try:
+            while stop.count < LEAVE:
+                ending, version = error is not None or stop.count > 0, None
+                if time.monotonic() >= next_try:
                     try:
-                        if problem is None:
-                            session.tell(one, done.result(), who, item)
-                            recorded, row = recorded + 1, 0
-                            recorded += record_lost() if error is None else 0
-                            continue
-                    except ValueError as wrong:
-                        if all(ask.number != one.number for ask in session.pending):  # it came too late
-                            warnings.warn(str(wrong), UserWarning, stacklevel=3)
-                            continue
-                        problem = wrong
-                    else:
-                        if failed is not None and isinstance(problem, Exception):
-                            row += 1
-                            lost.append((one, type(problem).__name__))
-                            if row < MOST_FAILED or error is not None:
-                                continue
-                            text = f"{row} measurements in a row failed, the last by {problem!r:.200}: the run ends"
-                            problem, cause = RuntimeError(f"{text}, and their questions wait for another one"), problem
-                            problem.__cause__ = cause
-                    problem.add_note(f"measuring {names[arm]!r:.80}" + (f" on the item {item!r:.80}" if tabled else ""))
-                    error = error or problem
-        except BaseException:  # interrupted: what is being measured is lost, and asked for again
-            call.stopped.set()
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+                        settle()
+                        if running and time.monotonic() - signed >= beat:
+                            session.note(f"still measuring {len(running)}", who)
+                            signed = time.monotonic()
+                        _say_who_is_silent(session, who, lease, silent)
+                        if not ending and (free := workers - len(running)) > 0:
+                            version = session.version
+                            held = {one.number for one, _ in [*came, *lost]} | {one.number for one in running.values()}
+                            waiting = [one for one in _open(session, who, me, first) if one.number not in held]
+                            if len(waiting) < free:
+                                new = session.ask(free - len(waiting), who, take_over=lease, run=me)
+                                signed = time.monotonic() if new else signed
+                                first = min([first, *(one.number for one in new if one.number)])
+                                waiting = [one for one in _open(session, who, me, first) if one.number not in held]
+                            for one in waiting[:free]:
+                                name = session.names[one.arm]
+                                running[call.submit(*((name, one.item) if tabled else (name,)))] = one
+                        faults = 0
+                    except (Taken, Warning) as taken:  # warnings may be errors
+                        error = error or taken
+                        continue
+                    except Exception as problem:
+                        faults += 1
+                        next_try = time.monotonic() + FIRST_PAUSE * 2**faults
+                        if faults >= MOST_FAULTS:
+                            error, next_try = error or problem, math.inf
+                if stop.count and not stop.said:
+                    stop.said = True
+                    call.stopped.set()
+                    text = f"no more is asked for; {len(running)} measurements still run, and will be recorded"
+                    print(f"interrupted: {text}. Once more leaves at once", file=sys.stderr, flush=True)
+                if running:
+                    collect(wait(running, min(LOOK, beat), FIRST_COMPLETED).done)
+                    continue
+                if faults and next_try < math.inf:
+                    time.sleep(min(LOOK, FIRST_PAUSE))
+                    continue
+                if error is not None or stop.count:
+                    break
+                if lost:  # there is nothing else to ask for
+                    row = 0
+                    continue
+                text = _awaited(session, who)
+                if take_over is None or session.done or not text:
+                    if session.version != version and not session.done:  # something has come meanwhile
+                        continue
+                    break
+                if not idle:
+                    text += f"; they are asked again if there is no sign of life for {lease:g} s"
+                    warnings.warn(text, UserWarning, stacklevel=3)
+                idle = True
+                time.sleep(min(LOOK, lease))
+        except BaseException as problem:
+            error = problem
+        call.stopped.set()
+        LIVING.discard(me)
+        collect([done for done in running if done.done()])
+        try:
+            settle()
+        except Exception as problem:
+            error = error or problem
+            found = [(session._state.names[one.arm], value, *([one.item] if tabled else [])) for one, value in came]
+            error.add_note(f"these results are not recorded, for `tell_all`: {found}")
+    if stop.count:
+        raise SystemExit(128 + stop.last) if stop.last == signal.SIGTERM else KeyboardInterrupt from error
+    if isinstance(error, (KeyboardInterrupt, SystemExit)) or next_try == math.inf:
+        raise error or KeyboardInterrupt
     with session._now() as state:
         shares = about_failures(state)
     for sentence in shares:
@@ -127,11 +194,98 @@ def measured(
     return recorded
 
 
+def _kept(session: Any, one: Any, value: Any, who: str | None) -> bool:
+    """Record a result, unless the store has it, as where it has failed afterwards; False where nobody asks for it."""
+    with session._now() as state:
+        if one.number not in state.asks:
+            return any(event.about == one.number for event in state.told)
+    session.tell(one, value, who, one.item)
+    return True
+
+
+def _open(session: Any, who: str | None, me: str, first: float) -> list[Any]:
+    """The open questions of this person, but for those of another run of this name, which began later than this one.
+
+    Raises:
+        Taken: where another one began earlier, and lives.
+    """
+    with session._now() as state:
+        asked = {number: state.events[number].text or "" for number, (_, one) in state.asks.items() if one == who}
+        sign = state.signs.get(who)
+    others = {number for number, text in asked.items() if text != me and _lives(text, sign)}
+    if others and min(others) < first:
+        host, pid, *_ = asked[min(others)].rsplit(maxsplit=3)
+        text = f"another run with who={who!r:.80} still runs, in the process {pid} on {host}"
+        raise Taken(f"{text}: give each run a name of its own, who=..., or wait until that one has ended")
+    return [one for one in session.pending if one.number in asked and one.number not in others]
+
+
+def _lives(run: str, sign: datetime | None) -> bool:
+    """Whether a run, by what its questions say of it, still runs: of another machine, if it has given a sign."""
+    host, pid, token, lease = run.rsplit(maxsplit=3) if run.count(" ") >= 3 else ("", "0", "", "0")
+    if not host or sign is None or (datetime.now(UTC) - sign).total_seconds() > float(lease):
+        return False
+    if host != (platform.node() or "a machine") or os.name != "posix":
+        return True
+    if int(pid) == os.getpid():
+        return run in LIVING
+    try:
+        os.kill(int(pid), 0)
+    except OSError as error:
+        return isinstance(error, PermissionError)
+    return True
+
+
+def _say_who_is_silent(session: Any, who: str | None, lease: float, said: set[str | None]) -> None:
+    """Warn, once for each silence, of those whose results are awaited and who give no sign of life."""
+    silent = {one["who"]: one for one in session.owed if one["silent"] > min(lease, SIGNS) / 2 and one["who"] != who}
+    for name in silent.keys() - said:
+        text = f"{name or 'nobody'} has given no sign of life for {silent[name]['silent']:.3g} s: "
+        text += f"{silent[name]['questions']} questions are open, {silent[name]['results']} results wait for them"
+        again = f"asked again after {lease:g} s" if lease < math.inf else "not asked again: take_over=None"
+        warnings.warn(f"{text}; they are {again}", UserWarning, stacklevel=4)
+    said.clear()
+    said |= silent.keys()
+
+
 def _awaited(session: Any, who: str | None) -> str:
     """Whose results are awaited, in words; "" where none are but one's own."""
     names = [ask.who or "nobody" for ask in session.pending if ask.who != who]
     of = ", ".join(dict.fromkeys(names))
     return f"results that others are asked for are awaited, {len(names)}, of {of:.200}" if names else ""
+
+
+class Taken(ValueError):
+    """Another run of this name still runs."""
+
+
+class Interrupts:
+    """How many interrupts have come (Ctrl-C, SIGTERM), the last one, and whether that was said."""
+
+    count, last, said = 0, 0, False
+
+    @contextlib.contextmanager
+    def counted(self) -> Iterator[Interrupts]:
+        """Within it, they are counted, in the main thread of a program that has no handlers of its own.
+
+        From the third on they interrupt, as where a store hangs.
+        """
+
+        def count(sign: int, _: Any) -> None:
+            self.count, self.last = self.count + 1, sign
+            if self.count > LEAVE:
+                raise KeyboardInterrupt
+
+        usual = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+        in_main = threading.current_thread() is threading.main_thread()
+        before = {sign: kept for sign, kept in usual.items() if in_main and signal.getsignal(sign) == kept}
+        for sign in before:
+            signal.signal(sign, count)
+        try:
+            yield self
+        finally:
+            for sign, kept in before.items():
+                signal.signal(sign, kept)
 
 
 class Exit(NamedTuple):
@@ -141,10 +295,15 @@ class Exit(NamedTuple):
 
 
 class Caller:
-    """Calls a function, or awaits it on an event loop of its own, and again where that fails."""
+    """Calls a function in threads, or awaits it on an event loop of its own, and again where that fails.
 
-    def __init__(self, measure: Callable[..., Any], retries: int, timeout: float | None) -> None:
+    A thread that hangs does not keep the interpreter from ending.
+    """
+
+    def __init__(self, measure: Callable[..., Any], workers: int, retries: int, timeout: float | None) -> None:
         self.measure, self.retries, self.timeout = measure, retries, timeout
+        self.workers, self.threads = workers, 0
+        self.jobs: queue.SimpleQueue[tuple[Future[Any], tuple[Any, ...]] | None] = queue.SimpleQueue()
         called = type(measure).__call__  # of an object that can be called
         self.awaited = inspect.iscoroutinefunction(measure) or inspect.iscoroutinefunction(called)
         self.stopped = threading.Event()
@@ -164,7 +323,22 @@ class Caller:
             self.ready.wait()
         return self
 
+    def submit(self, *given: Any) -> Future[Any]:
+        """Measure in a thread that is free; there are at most as many as workers."""
+        task = Future[Any]()
+        self.jobs.put((task, given))
+        if self.threads < self.workers:
+            self.threads += 1
+            threading.Thread(target=self._work, name="measure", daemon=True).start()
+        return task
+
+    def _work(self) -> None:
+        while (job := self.jobs.get()) is not None:
+            self._into(job[0], self, job[1])
+
     def __exit__(self, *_: object) -> None:
+        for _worker in range(self.threads):
+            self.jobs.put(None)
         if self.awaited:
             self.loop.call_soon_threadsafe(self.loop.stop)
             self.thread.join(PATIENCE)  # a coroutine that blocks, or is not to be cancelled, is left alone
@@ -180,7 +354,7 @@ class Caller:
             except Exception:
                 if not left or self.stopped.is_set():
                     raise
-                time.sleep(pause)
+                self.stopped.wait(pause)
                 pause *= 2
         return None
 
@@ -192,7 +366,7 @@ class Caller:
             return self.measure(*given)
         else:
             task = Future()
-            threading.Thread(target=self._into, args=(task, given), daemon=True).start()
+            threading.Thread(target=self._into, args=(task, self.measure, given), daemon=True).start()
         try:
             found = task.result(self.timeout)
             if isinstance(found, Exit):
@@ -211,10 +385,10 @@ class Caller:
         except (SystemExit, KeyboardInterrupt) as error:
             return Exit(error)
 
-    def _into(self, task: Future[Any], given: tuple[Any, ...]) -> None:
+    def _into(self, task: Future[Any], measure: Callable[..., Any], given: tuple[Any, ...]) -> None:
         """Measure, and put the result into a future, unless nobody waits for it any more."""
         try:
-            value = self.measure(*given)
+            value = measure(*given)
         except BaseException as error:
             if not task.cancelled():
                 task.set_exception(error)

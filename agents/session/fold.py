@@ -14,7 +14,7 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, datetime
-from itertools import groupby
+from itertools import groupby, takewhile
 from typing import Any
 
 import numpy as np
@@ -251,20 +251,34 @@ class State:
     @property
     def waiting(self) -> dict[int, int]:
         """How many results wait for a question, the first of its line: {number of the event that asked: how many}."""
-        if self.setup.task.items:
-            asks = {(self.place[arm], int(self.rank[self.row_asked[one]])): one for one, (arm, _) in self.asks.items()}
-            first = [(asks.get((arm, self.run.next_row(arm))), len(rows)) for arm, rows in self.run.ahead.items()]
-            return {one: count for one, count in first if one is not None and count}
+        if self.setup.task.items:  # a row, for earlier ones of its arm
+            ends = {arm: (arm, int(self.order[self.run.rows(arm)])) for arm, rows in self.run.ahead.items() if rows}
+            asked = {(arm, self.row_asked[number]): number for number, (arm, _) in self.asks.items()}
+            return {asked[cell]: len(self.run.ahead[arm]) for arm, cell in ends.items() if cell in asked}
         now = {self.places.get(number): number for number in self.asks}
         found = [(next(iter(line)), sum(map(bool, line.values()))) for line in self.lines.values() if line]
         return {now[place]: count for place, count in found if count}
 
     def orphans(self, who: str | None, seconds: float) -> list[tuple[int, int, int | None]]:
         """The questions of others who have given no sign for so long: their numbers, arms, and rows of a table."""
-        since = datetime.now(UTC).timestamp() - seconds
-        asks = () if self.run.over else self.asks.items()
-        silent = {one for one, at in self.signs.items() if one != who and at.timestamp() < since}
-        return [(number, arm, self.row_asked.get(number)) for number, (arm, one) in asks if one in silent]
+        now, asks = datetime.now(UTC).timestamp(), () if self.run.over else self.asks.items()
+        silent = {one: now - at.timestamp() for one, at in self.signs.items() if one != who}
+        return [
+            (number, arm, self.row_asked.get(number))
+            for number, (arm, one) in asks
+            if silent.get(one, 0.0) > max(seconds, promised(self.events[number]))
+        ]
+
+    def owed(self) -> list[dict[str, Any]]:
+        """See `Session.owed`."""
+        now, waiting = datetime.now(UTC), self.waiting
+        found: dict[str | None, dict[str, Any]] = {}
+        for about, (_, who) in self.asks.items():
+            silent = max((now - self.signs.get(who, now)).total_seconds(), 0.0)
+            one = found.setdefault(who, {"who": who, "questions": 0, "results": 0, "silent": silent})
+            one["questions"] += 1
+            one["results"] += waiting.get(about, 0)
+        return [*found.values()]
 
     def cells_wanted(self, count: int) -> list[tuple[int, int | None]]:
         """The arms to ask for next, each with its row of a table: the next without a result or question; else None.
@@ -287,14 +301,24 @@ class State:
     def wanted(self, count: int) -> list[int]:
         """The arms to ask for next; fewer than `count` where there is nothing more to ask for now."""
         left = count if self.remaining is None else min(count, self.remaining - len(self.asks))
-        found, late = list[int](), [int(event.arm or 0) for event in self.late]
-        if left <= 0 or self.run.over or len(late) > AHEAD + EACH * len(self.asks):
+        found = list[int]()
+        if left <= 0 or self.run.over or len(self.late) > AHEAD + EACH * len(self.asks):
             return found
-        run = self.run.imagined(self.place[arm] for arm in [arm for arm, _ in self.asks.values()] + late)
+        run = self.run.imagined(self.place[arm] for arm in self._expected())
         while len(found) < left and not run.over:
             found.append(int(self.active[run.arm]))
             if len(found) < left:
                 run = run.imagined([run.arm])
+        return found
+
+    def _expected(self) -> list[int]:
+        """The arms of results that do not count yet; of a table, up to the first row that nobody asked for."""
+        if not self.setup.task.items:
+            return [arm for arm, _ in self.asks.values()] + [int(event.arm or 0) for event in self.late]
+        known, found = {(arm, self.row_asked[number]) for number, (arm, _) in self.asks.items()}, list[int]()
+        for arm in self.active.tolist():
+            cells = ((arm, int(row)) for row in self.order[self.run.rows(self.place[arm]) :])
+            found += [arm for _ in takewhile(lambda cell: cell in self.cells or cell in known, cells)]
         return found
 
     def answer(self) -> NDArray[np.bool_]:
@@ -417,6 +441,12 @@ class State:
 def fold(setup: Setup, events: Sequence[Event]) -> State:
     """The state to which all events of a session lead."""
     return State(setup, undone_by(events)).after(events)
+
+
+def promised(event: Event) -> float:
+    """In how many seconds the run that has asked a question gives signs of life; 0 where it was no run."""
+    *_, seconds = (event.text or "0").split() or ["0"]
+    return float(seconds) if seconds.replace(".", "", 1).isdecimal() else 0.0
 
 
 def undone_by(events: Iterable[Event]) -> set[int]:

@@ -94,6 +94,7 @@ def state(session: Session, find: str = "") -> dict[str, Any]:
         "next": None if ahead is None else {"arm": ahead, "name": str(columns["name"][ahead])},
         "pending": [{**ask, "name": str(columns["name"][ask["arm"]])} for ask in pending],
         "waiting": session.waiting,
+        "owed": session.owed,
         "boundary": boundary,
         "least": None if least is None else {"name": str(columns["name"][least]), "errors": float(unsure[least])},
         "answer": answer[:MOST_NAMES],

@@ -279,8 +279,8 @@ class Run:
         if arm != self.arm or self.left == 0:
             self.arm = UNDECIDED
 
-    def next_row(self, arm: int) -> int:
-        """Of a table, the place of the first row of an arm whose result is not there, in the order of the session."""
+    def rows(self, arm: int) -> int:
+        """How many rows of a table an arm has without a gap."""
         return int(self.seen.pulls[arm]) if self.resumes else len(self.bank.get(arm, ()))
 
     def _in_order(self, results: Sequence[Result]) -> list[Result]:
@@ -289,7 +289,7 @@ class Run:
             self.ahead.setdefault(arm, {})[int(sample[1])] = sample[:1]
         found = list[Result]()
         for arm in dict.fromkeys(arm for arm, _ in results):
-            rows, n = self.ahead[arm], self.next_row(arm)
+            rows, n = self.ahead[arm], self.rows(arm)
             while n in rows:
                 found.append((arm, rows.pop(n)))
                 n += 1

@@ -184,7 +184,9 @@ class Session:
 
     # --- the experiment -----------------------------------------------------------------------------------------------
 
-    def ask(self, n: int = 1, who: str | None = None, *, take_over: float = math.inf) -> list[Question]:
+    def ask(
+        self, n: int = 1, who: str | None = None, *, take_over: float = math.inf, run: str | None = None
+    ) -> list[Question]:
         """The arms to measure next, by number; an arm may be there several times.
 
         Of the columns of a table, each question has the `item` on which the arm is to be measured, and no cell is asked
@@ -197,7 +199,9 @@ class Session:
             n: how many measurements.
             who: asks, for the history, and so that results find their questions.
             take_over: seconds. Open questions of others of whom the history has no event for so long are asked again
-                first, with their places in the order; what those others tell of them later is refused.
+                first, with their places in the order; what those others tell of them later is refused. Those of a
+                `run` that has promised to give signs more rarely are left to it for so long.
+            run: which `run` asks, for the history.
         """
         n, who = integer("n", n, 1, 10**6), _person(who)
         lease = take_over if take_over == math.inf else number("take_over", take_over, 0, above=True)
@@ -205,7 +209,7 @@ class Session:
         def asked(state: State) -> list[Event]:
             old = state.orphans(who, lease)[:n]
             new = [(None, arm, row) for arm, row in state.cells_wanted(n - len(old))]
-            return [Event(0, ASKED, arm, row, about, who) for about, arm, row in [*old, *new]]
+            return [Event(0, ASKED, arm, row, about, who, run) for about, arm, row in [*old, *new]]
 
         added, state, tabled = self._append(asked), self._state, self.task.items
         return [Question(one.arm or 0, state.item(int(one.value)) if tabled else None, one.number) for one in added]
@@ -446,6 +450,15 @@ class Session:
             ]
 
     @property
+    def owed(self) -> list[dict[str, Any]]:
+        """Who has open questions: `who`, how many `questions`, `results` that wait for them, and `silent`.
+
+        `silent` are the seconds since the last event of this person in the history.
+        """
+        with self._now() as state:
+            return state.owed()
+
+    @property
     def waiting(self) -> dict[int, int]:
         """Results that have come, and do not count before that of an earlier question: {its number: how many wait}."""
         with self._now() as state:
@@ -552,7 +565,9 @@ class Session:
         """Measure by a function until the session is `done`, several at a time, and record each result as it comes.
 
         It can be killed and called again: questions of this `who` that wait are measured first, and no cell of a table
-        that has a result is measured again.
+        that has a result is measured again. Ctrl-C (SIGINT), or SIGTERM, stops asking, and waits for the calls that
+        still run; the second one leaves them. What has come in is recorded. So it is, by further tries, where the store
+        fails for a moment.
 
         Args:
             measure: `measure(arm, item)`, of the arm's name, and the item's name or number; of arms that are no columns
@@ -567,18 +582,20 @@ class Session:
             take_over: seconds after which questions of others are asked again, where the history has no event of theirs
                 for so long, as they count as dead. While this one measures it writes a remark into the history three
                 times in so many seconds. None: questions of others are left to them, and not waited for.
-            who: asks and tells. Runs at the same time need different names.
+            who: asks and tells. Runs at the same time need different names; a second one of a name is refused.
 
         Returns:
             How many results were recorded.
 
         Raises:
-            ValueError: for bad arguments, and for a value that is no measurement.
+            ValueError: for bad arguments, a value that is no measurement, and where a run of this name still runs.
+            KeyboardInterrupt, SystemExit: after Ctrl-C, SIGTERM.
             RuntimeError: after 10 failures in a row.
             Exception: what `measure` has raised, with a note of the arm and the item.
 
         Warns:
-            UserWarning: at the end, of the share of each arm that has failed.
+            UserWarning: at once, of others who are silent for half of `take_over`, and of what waits for them; at the
+                end, of the share of each arm that has failed.
         """
         return measured(self, measure, workers, retries, timeout, failed, take_over, who)
 
