@@ -152,6 +152,12 @@ def test_the_module_in_an_id_is_imported() -> None:
     assert gym.make_vec(f"bandit_envs:{THRESHOLD}", 2).num_envs == 2
 
 
+@pytest.mark.parametrize("kwargs", [{"budget": 5}, {"delta": 0.1}])
+def test_samples_of_the_space_lie_in_it(kwargs: dict[str, Any]) -> None:
+    space = gym.make(THRESHOLD, **kwargs).observation_space
+    assert space.sample() in space
+
+
 # --- Stable-Baselines3 on statistics ----------------------------------------------------------------------------------
 
 
@@ -161,7 +167,7 @@ def test_statistics_without_the_word_for_randomness_suit_a_network() -> None:
     largest = []
     for wrap in (lambda env: env, lambda env: FilterObservation(env, ["pulls", "mean", "variance", "remaining"])):
         env = wrap(gym.make(THRESHOLD, budget=20))
-        model = sb3.PPO("MultiInputPolicy", env, n_steps=32, batch_size=32, n_epochs=1, seed=0)
+        model = sb3.PPO("MultiInputPolicy", env, n_steps=32, batch_size=32, n_epochs=1, seed=0, device="cpu")
         seen, _ = env.reset(seed=0)
         tensors, _ = model.policy.obs_to_tensor(seen)
         largest.append(float(model.policy.extract_features(tensors).abs().max()))

@@ -252,7 +252,6 @@ def test_where_a_delta_is_asked_stopping_is_learned():
         ({"policy_kwargs": {"net_arch": [3]}}, "net_arch.*hidden"),
         ({"env_kwargs": 3}, "env_kwargs .*dict.*got 3"),
         ({"steps": 0}, "steps must be an integer"),
-        ({"algorithm": "dqn", "steps": None, "seconds": 1.0}, "dqn needs steps"),
         ({"seconds": 0}, "seconds must be a number"),
         ({"seed": -1}, "a seed is an integer >= 0"),
         ({"num_envs": 0}, "num_envs must be an integer"),
