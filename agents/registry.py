@@ -399,10 +399,8 @@ def _refuse_other_arms(name: str, agent: Any, task: Task) -> None:
 def _refuse_other_observations(name: str, agent: Any, envs: Any) -> None:
     """Refuse a model of SB3 that reads others than its environment shows, where no wrapper is known that makes them."""
     model = getattr(agent, "model", agent)
-    policy, both = (
-        getattr(model, "policy", None),
-        (getattr(model, "observation_space", None), envs.single_observation_space),
-    )
+    policy, both = getattr(model, "policy", None), [getattr(model, "observation_space", None)]
+    both.append(envs.single_observation_space)
     read, shown = (sorted(one) if isinstance(one, spaces.Dict) else getattr(one, "shape", None) for one in both)
     able = isinstance(agent, Behind) or getattr(policy, "any_arms", policy is None)
     if read not in (None, shown) and not able:

@@ -94,12 +94,9 @@ def behind(agent: Any) -> Any:
             )
     normalised = getattr(model, "_last_original_obs", None) is not None and not hasattr(model, "replay_buffer_class")
     if normalised and not any(map(_normalises, layers)):  # learners with a replay buffer always have the attribute
-        warnings.warn(
-            "the model was trained behind VecNormalize, and is played without: if that normalised observations, give "
-            "its statistics, by model.set_env(env) or PPO.load(file, env=env) with VecNormalize.load(statistics, env)",
-            UserWarning,
-            stacklevel=2,
-        )
+        said = "the model was trained behind VecNormalize, and is played without; if that normalised what it saw, give "
+        said += "model.set_env(env), or PPO.load(file, env=env), an env of VecNormalize.load(statistics, env)"
+        warnings.warn(said, UserWarning, stacklevel=2)
     return Behind(agent, layers) if layers else agent
 
 

@@ -16,7 +16,7 @@ from gymnasium.vector import AutoresetMode
 
 from bandit_envs import PureExplorationVectorEnv, Task
 from bandit_envs.kernels import PULLS_LIMIT, choice, flag, integer, number
-from bandit_envs.problems.task import OBSERVATIONS
+from bandit_envs.problems import OBSERVATIONS
 from bandit_envs.simulation import Quiet
 from bandit_envs.stopping import Certifier
 

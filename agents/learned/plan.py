@@ -63,7 +63,7 @@ class Plan:
 def roots_of(seed: int, before: int = 0) -> dict[str, int]:
     """The root seeds of a training: of the episodes to learn on, to choose a checkpoint by, and to judge it by.
 
-    They are words of 63 bits, so that they are none that anybody would type. `before`: steps of a model that goes on.
+    They are words of 63 bits, so that they are none that anybody would type. `before`: of a model that goes on.
     """
     entropy = [root_number(seed), before] if before else root_number(seed)
     words = np.random.SeedSequence(entropy).generate_state(6, np.uint64)[3:] >> np.uint64(1)

@@ -118,9 +118,7 @@ def train(
     if former is not None:
         told, asked = [former.card.get(name) for name in ("algorithm", "env_id")], [algorithm, environment_id(env_id)]
         if told != asked:
-            raise ValueError(
-                f"{resume} was trained by {told[0]} on {told[1]}: it cannot go on by {asked[0]} on {asked[1]}"
-            )
+            raise ValueError(f"{resume} is of {told[0]} on {told[1]}: it cannot go on by {asked[0]} on {asked[1]}")
         env_kwargs = {**former.card["env_kwargs"], **(env_kwargs or {})}
         hyperparameters = {"policy_kwargs": former.card["hyperparameters"].get("policy_kwargs"), **hyperparameters}
     plan = make_plan(
@@ -135,7 +133,7 @@ def train(
         checkpoints=checkpoints,
         held_out=held_out,
         hyperparameters=hyperparameters,
-        before=0 if former is None else former.model.num_timesteps,
+        before=0 if former is None else former.card["roots"]["learning"],
     )
     if out is not None and not Path(out).name.removesuffix(".zip"):
         raise ValueError(f"out must name a file, got {str(out)!r:.200}")

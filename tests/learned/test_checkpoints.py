@@ -146,7 +146,7 @@ def test_a_training_that_is_broken_off_is_kept_and_goes_on(tmp_path, monkeypatch
     assert more.card["env_kwargs"] == first.card["env_kwargs"]
     assert set(more.card["roots"].values()).isdisjoint(first.card["roots"].values())
     assert more.card["checkpoints"][0]["return"] > 0.7  # it begins with what was learned
-    with pytest.raises(ValueError, match="trained by ppo on .*Threshold-v0: it cannot go on by a2c"):
+    with pytest.raises(ValueError, match="is of ppo on .*Threshold-v0: it cannot go on by a2c"):
         agents.train("a2c", resume=tmp_path / "model")
 
 
