@@ -16,6 +16,6 @@ LookaheadRoom = LookaheadScratch  # its old name
 
 __all__ = [
     "AllGood", "BestArm", "Deviation", "Feasible", "Lookahead", "LookaheadModel", "LookaheadScratch", "Measure",
-    "OBSERVATIONS", "PROBLEMS", "Potential", "Problem", "Samples", "SetProblem", "Task", "Threshold", "TopK", "at_boundary",
-    "cutoff", "deviations", "relative_gains",
+    "OBSERVATIONS", "PROBLEMS", "Potential", "Problem", "Samples", "SetProblem", "Task", "Threshold", "TopK",
+    "at_boundary", "cutoff", "deviations", "relative_gains",
 ]  # fmt: skip
