@@ -21,9 +21,9 @@ from bandit_envs.kernels import choice, errors_of, flag, parse_call, spelled, un
 
 from .core.agent import Agent, task_of
 from .core.certified import CERTIFICATE, OPTIONS, certified, level_of
-from .core.forms import Forms, asked, forms_of, warn_of_ranks
+from .core.forms import Forms, asked, forms_of, warn_of_ranks, warn_of_task
 from .core.parameters import check_values, misfit, taken
-from .core.wrapped import behind, wrappers_of
+from .core.wrapped import Behind, behind, wrappers_of
 
 __all__ = ["AGENTS", "ALIASES", "LEARNED", "Recipe", "make", "names", "recipe_of", "recipes_of", "register"]
 
@@ -255,6 +255,9 @@ class Recipe:
                 envs.close()
                 raise
             if (found := forms_of(agent, env_kwargs)) == forms:
+                if self._is_model:
+                    _refuse_other_observations(self.name, agent, envs)
+                    warn_of_task(self.name, agent, envs, env_kwargs)
                 return agent, envs, forms
             envs.close()
             forms = found
@@ -393,6 +396,20 @@ def _refuse_other_arms(name: str, agent: Any, task: Task) -> None:
         )
 
 
+def _refuse_other_observations(name: str, agent: Any, envs: Any) -> None:
+    """Refuse a model of SB3 that reads others than its environment shows, where no wrapper is known that makes them."""
+    model = getattr(agent, "model", agent)
+    policy, both = getattr(model, "policy", None), [getattr(model, "observation_space", None)]
+    both.append(envs.single_observation_space)
+    read, shown = (sorted(one) if isinstance(one, spaces.Dict) else getattr(one, "shape", None) for one in both)
+    able = isinstance(agent, Behind) or getattr(policy, "any_arms", policy is None)
+    if read not in (None, shown) and not able:
+        raise ValueError(
+            f"{name} reads {read}, and its environment shows {shown}: if a wrapper lay between them in its training, "
+            "give the model an environment with it, by model.set_env(env) or PPO.load(file, env=env)"
+        )
+
+
 def recipe_of(agent: Any, trust: bool = False) -> Recipe:
     """How an agent is made, whatever stands for it.
 
@@ -454,7 +471,7 @@ def recipes_of(agents: Any, trust: bool = False) -> dict[str, Recipe]:
                 raise ValueError(f"the labels of agents are text, and {label!r} is there already, as {str(label)!r}")
             labels[str(label)] = recipe_of(agent, trust)
         return labels
-    many = list(agents) if isinstance(agents, (list, tuple)) else [agents]
+    many = list(agents) if isinstance(agents, (list, tuple)) and not callable(agents) else [agents]
     texts = {agent for agent in many if isinstance(agent, str)}
     for agent in many:
         if isinstance(agent, str) and agent in labels:

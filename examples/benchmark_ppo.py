@@ -74,6 +74,7 @@ model = PPO(
     learning_rate=5e-4,
     policy_kwargs={"net_arch": [128, 128]},
     seed=tasks[0].train_root,
+    device="cpu",
 )
 begun = time.perf_counter()
 model.learn(steps)

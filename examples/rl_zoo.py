@@ -24,6 +24,8 @@ command = [
     steps,
     "--eval-freq",
     "-1",
+    "--device",
+    "cpu",
     "--num-threads",
     "1",
     "--log-folder",

@@ -27,6 +27,7 @@ model = DQN(
     target_update_interval=500,
     exploration_fraction=0.3,
     seed=0,
+    device="cpu",
 )
 begun = time.perf_counter()
 model.learn(steps)

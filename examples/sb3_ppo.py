@@ -26,6 +26,7 @@ model = PPO(
     learning_rate=5e-4,
     policy_kwargs={"net_arch": [128, 128]},
     seed=0,
+    device="cpu",
 )
 begun = time.perf_counter()
 model.learn(steps)

@@ -28,6 +28,7 @@ model = RecurrentPPO(
     gae_lambda=0.8,
     learning_rate=lambda left: 0.003 * left,
     seed=0,
+    device="cpu",
     policy_kwargs={"lstm_hidden_size": 32},
 )
 begun = time.perf_counter()

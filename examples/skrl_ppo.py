@@ -8,10 +8,11 @@ import sys
 
 import gymnasium as gym
 import torch
+from skrl import config
 from skrl.agents.torch.ppo import PPO, PPO_CFG
 from skrl.envs.wrappers.torch import wrap_env
+from skrl.memories.torch import RandomMemory
 from skrl.models.torch import CategoricalMixin, DeterministicMixin, Model
-from skrl.states.torch import RandomMemory
 from skrl.trainers.torch import SequentialTrainer
 from skrl.utils import set_seed
 
@@ -59,6 +60,7 @@ class Value(DeterministicMixin, Model):
 
 torch.set_num_threads(1)
 set_seed(0)
+config.torch.device = "cpu"  # the fastest for networks as small as these, and that of the observations
 native = gym.make_vec(
     "bandit_envs/Threshold-v0", num_envs=N, observation="features", autoreset_mode="SameStep", **KWARGS
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,6 +59,8 @@ class Train(EnvironmentCommand[Options]):
     """Of evolved, environments to learn on side by side: a list of what each adds to the options below."""
     hyperparameters: Annotated[tuple[str, ...], arg(metavar="KEY=VALUE ...", help_behavior_hint="")] = ()
     """Of the algorithm."""
+    resume: Place = None
+    """Go on from this saved model, OUT.zip of the same algorithm and problem, on fresh episodes."""
     out: Place = None
     """Path of the model without its suffix: the model is OUT.zip, its card OUT.json; left out: results/ALGORITHM."""
     force: Switch = False
@@ -92,16 +95,16 @@ class Train(EnvironmentCommand[Options]):
             out.parent.mkdir(exist_ok=True)
         if self.algorithm == "evolved":
             refuse_to_overwrite([card], self.force)
-            if self.num_envs is not None:
-                raise ValueError("evolved does not take --num-envs")
+            for name in ("num_envs", "resume"):
+                if getattr(self, name) is not None:
+                    raise ValueError(f"evolved does not take --{name.replace('_', '-')}")
             made = _evolve(env_id, generations=self.steps, **common, **given)
             print(f"{_losses(made)}\n\nwrote {card}")
             return
         if self.mix is not None:
             raise ValueError(f"{self.algorithm} does not take --mix")
         refuse_to_overwrite([model, card], self.force)
-        if self.num_envs is not None:
-            given["num_envs"] = self.num_envs
+        given |= {name: one for name in ("num_envs", "resume") if (one := getattr(self, name)) is not None}
         trained = agents.train(self.algorithm, env_id, steps=self.steps, **common, **given)
         from ..learned.comparison import advice
 
@@ -142,16 +145,12 @@ def _comparison(name: str, result: Mapping[str, Any]) -> str:
     return text
 
 
-def _shortened(text: str) -> str:
-    """A text of at most `WIDEST` characters."""
-    return text if len(text) <= WIDEST else f"{text[: WIDEST - 4]} ..."
-
-
 def _losses(card: Mapping[str, Any]) -> str:
     """The loss of the parameters on the card of an evolution, as a multiple of the loss that it began with."""
     rows = [
         [
-            _shortened(", ".join(f"{key}={value!r}" for key, value in one["env_kwargs"].items()) or "as it is"),
+            textwrap.shorten(", ".join(f"{key}={value!r}" for key, value in one["env_kwargs"].items()), WIDEST)
+            or "as it is",
             f"{one['episodes']:,}",
             f"{one['loss']:.4g}",
             f"{one['untrained']:.4g}",

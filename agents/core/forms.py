@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import math
 import warnings
 from collections.abc import Mapping
@@ -15,7 +16,9 @@ from bandit_envs.kernels import flag
 
 from .agent import Agent
 
-__all__ = ["Forms", "asked", "forms_of", "warn_of_ranks"]
+__all__ = ["Forms", "asked", "forms_of", "rules_of", "warn_of_ranks", "warn_of_task"]
+
+OF_ARMS = ("K", "D", "distribution", "support", "sigma")  # what the keyword `instance` says of a task
 
 
 class Forms(NamedTuple):
@@ -47,21 +50,22 @@ def forms_of(agent: Any, env_kwargs: Mapping[str, Any] | None = None) -> Forms:
     """The forms that an agent, or any other object with a method `predict`, takes part in.
 
     Those of a model are of its own environment, else of its card, else of `env_kwargs`. What these do not tell follows
-    from its spaces: `Discrete(K)` has no action that stops, a `Box` of 4 K + 1 numbers holds beliefs. Where the spaces
-    tell whether one stops, `env_kwargs` do not. An attribute `observation` is the form of observations that is read.
+    from its spaces: `Discrete(K)` has no action that stops, a `Box` of 4 K + 1 numbers holds beliefs. What the spaces
+    tell, `env_kwargs` do not. An attribute `observation` is the form of observations that is read.
     """
     if isinstance(agent, Agent):
         return Forms("full", agent.observation)
     model = getattr(agent, "model", agent)  # of Stable-Baselines3, which an agent that has learned holds
-    card, (observation, stop) = (getattr(agent, "card", None) or {}).get("env_kwargs"), _by_spaces(model)
+    card, (seen, stop) = (getattr(agent, "card", None) or {}).get("env_kwargs"), _by_spaces(model)
     told: Mapping[str, Any] | None = card
     with contextlib.suppress(Exception):  # of environments that are no longer there, or of others than this package
         setting = asked(model.get_env(), "setting")
         task = setting.task
         told = {"stop": task.can_stop, "ranked": setting.ranked, "observation": task.observation}
     if told is None:
-        told = {**(env_kwargs or {}), **({} if stop is None else {"stop": stop})}
-    observation = getattr(agent, "observation", None) or told.get("observation") or observation
+        known = {"stop": stop, "observation": seen}
+        told = {**(env_kwargs or {}), **{name: one for name, one in known.items() if one is not None}}
+    observation = getattr(agent, "observation", None) or told.get("observation") or seen or "features"
     stop = flag("stop", told.get("stop", stop is not False))
     return Forms("arm", str(observation), stop, flag("ranked", told.get("ranked", False)))
 
@@ -82,8 +86,36 @@ def warn_of_ranks(agent: Any, env_kwargs: Mapping[str, Any]) -> None:
         )
 
 
-def _by_spaces(model: Any) -> tuple[str, bool | None]:
-    """The form of observations by the spaces of a model, and whether an action stops, None where they do not tell."""
+def warn_of_task(name: str, agent: Any, envs: Any, env_kwargs: Mapping[str, Any]) -> None:
+    """Warn where a model was trained with other rules than it plays by, in what `env_kwargs` leave to defaults.
+
+    Those of its training are of its own environment, else on its card. A file without a card tells the budget alone,
+    and only if the model reads `remaining`.
+    """
+    model, card = getattr(agent, "model", agent), getattr(agent, "card", None) or {}
+    trained = {**card.get("env_kwargs", {}), **card.get("task", {})}
+    with contextlib.suppress(Exception):
+        trained = trained or {"budget": int(model.observation_space["remaining"].high[0])}
+    with contextlib.suppress(Exception):  # of environments that are no longer there, or of others than this package
+        own = model.get_env()
+        trained = rules_of(asked(own, "setting").task) | {"instance": asked(own, "spec").kwargs.get("instance")}
+    played, arms = {"instance": None, **rules_of(envs.task)}, OF_ARMS if "instance" in env_kwargs else ()
+    apart = [one for one in played if one not in (*env_kwargs, *arms) and trained.get(one, played[one]) != played[one]]
+    if apart:
+        before, now = (", ".join(f"{one}={rules[one]!r:.80}" for one in apart) for rules in (trained, played))
+        said = f"{name} was trained with {before}, and plays with {now}, by default: give them in env_kwargs"
+        warnings.warn(said, UserWarning, stacklevel=2)
+
+
+def rules_of(task: Task) -> dict[str, Any]:
+    """What a model may have learned by heart of a task, by the names of its attributes and parameters; JSON-able."""
+    rules = {one: getattr(task, one) for one in ("budget", "delta", "pull_cost", *OF_ARMS)} | dict(task.parameters)
+    found: dict[str, Any] = json.loads(json.dumps(rules, default=repr))
+    return found
+
+
+def _by_spaces(model: Any) -> tuple[str | None, bool | None]:
+    """The form of observations by the spaces of a model, and whether an action stops; None where they do not tell."""
     seen, n = getattr(model, "observation_space", None), int(getattr(getattr(model, "action_space", None), "n", 0))
     if isinstance(seen, spaces.Dict):
         arms = math.prod(getattr(seen.spaces.get("pulls"), "shape", None) or (0,))
@@ -92,4 +124,4 @@ def _by_spaces(model: Any) -> tuple[str, bool | None]:
     for arms in (n - 1, n):
         if arms > 1 and size in (widths := {len(FEATURES) * arms: "features", 4 * arms + 1: "belief"}):
             return widths[size], arms < n
-    return "features", None
+    return None, None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import re
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -91,6 +92,11 @@ def behind(agent: Any) -> Any:
                 "cannot be applied to single observations: VecNormalize and ObservationWrapper can, in this process; "
                 "model.set_env(env) takes an environment without it"
             )
+    normalised = getattr(model, "_last_original_obs", None) is not None and not hasattr(model, "replay_buffer_class")
+    if normalised and not any(map(_normalises, layers)):  # learners with a replay buffer always have the attribute
+        said = "the model was trained behind VecNormalize, and is played without; if that normalised what it saw, give "
+        said += "model.set_env(env), or PPO.load(file, env=env), an env of VecNormalize.load(statistics, env)"
+        warnings.warn(said, UserWarning, stacklevel=2)
     return Behind(agent, layers) if layers else agent
 
 

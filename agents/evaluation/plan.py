@@ -15,7 +15,8 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 
 from bandit_envs import PureExplorationVectorEnv, Task
-from bandit_envs.kernels import PULLS_LIMIT, flag, integer, number
+from bandit_envs.kernels import PULLS_LIMIT, choice, flag, integer, number
+from bandit_envs.problems import OBSERVATIONS
 from bandit_envs.simulation import Quiet
 from bandit_envs.stopping import Certifier
 
@@ -35,7 +36,9 @@ __all__ = [
     "make_envs", "most_pulls", "plans_of", "plays", "pull_numbers",
 ]  # fmt: skip
 
-OF_MODELS = frozenset({"stop", "ranked"})  # keywords of environments that only models take
+OF_MODELS = frozenset({"stop", "ranked", "observation"})  # keywords of environments that only models take
+# Those that say how a learner's environment was made or shown, and nothing of the episodes.
+LEFT_OUT = frozenset({"actions", "autoreset_mode", "copy", "num_envs", "render_mode", "vectorization_mode"})
 MEMORY = 2**28  # bytes that the arrays of one batch may take, roughly
 NEAR = 2**23  # the same of tables
 
@@ -288,10 +291,9 @@ def keywords(env_kwargs: Any) -> dict[str, Any]:
         return {}
     if not isinstance(env_kwargs, Mapping) or not all(isinstance(name, str) for name in env_kwargs):
         raise ValueError(f"env_kwargs must be a dict of keyword arguments, or None, got {env_kwargs!r:.200}")
-    chosen = ("actions", "observation", "num_envs", "autoreset_mode", "copy", "id", "vectorization_mode")
-    for name in (*chosen, "vector_kwargs", "wrappers"):
+    for name in ("id", "vector_kwargs", "wrappers"):
         if name in env_kwargs:
             raise ValueError(f"evaluate chooses {name!r} itself; take it out of env_kwargs")
     for name in OF_MODELS & set(env_kwargs):  # they may reach no environment
-        flag(name, env_kwargs[name])
-    return dict(env_kwargs)
+        choice(name, env_kwargs[name], OBSERVATIONS) if name == "observation" else flag(name, env_kwargs[name])
+    return {name: value for name, value in env_kwargs.items() if name not in LEFT_OUT}

@@ -64,9 +64,10 @@ def evaluate(
             budget and pull one at a time make one run at the largest, scored at each: the same rows.
         deltas: one run per delta, in place of `at`, `budgets` and the `delta` of `env_kwargs`, for agents that stop by
             themselves: the rows of separate calls, with a column `delta`, the smallest last.
-        env_kwargs: keyword arguments of the environment (without actions and observation). Of them `stop` and `ranked`
-            are for models of which neither their own environment nor their card gives them, and `reward="gain"` changes
-            nothing: all are scored by their final answers.
+        env_kwargs: keyword arguments of the environment; those that a learner was trained with will do. Of them
+            `observation`, `stop` and `ranked` are for models of which neither their own environment nor their card
+            gives them, and `reward="gain"` changes nothing: all are scored by their final answers. Left out are
+            `actions`, `render_mode`, and how a vector environment is made.
         batch: episodes side by side; by default as many as memory allows, at most 4096. Results do not depend on it.
         jobs: how many blocks of episodes run at the same time, -1 for as many as there are cores: in threads for agents
             that play whole episodes in compiled code, else in processes. Inside `joblib.parallel_config(backend=...)`
@@ -89,6 +90,7 @@ def evaluate(
         trust: load saved models that others than this package have written, too: their makers may run any code.
 
     Warns:
+        UserWarning: where a model was trained on another task than it plays here, by what `env_kwargs` do not say.
         RuntimeWarning: where all episodes were not enough for the precision, saying what is lacking.
 
     Raises:

@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import bandit_envs
+from bandit_envs import Task
 from bandit_envs.kernels import integer, number, root_number
 
 from ..core.agent import by_certificate
@@ -37,6 +38,7 @@ from ..evaluation.execution import jobs_number
 from ..evaluation.progress import compilation_noted, shown
 from ..evaluation.statistics import latest_of_the_best, normal_mean
 from ..models.formats import FORMAT
+from .agent import Evolved as Tuned
 from .candidates import CommonEpisodes
 from .search import MirroredSearch
 from .space import SearchSpace, search_space
@@ -176,6 +178,16 @@ class Evolution:
         return rows
 
 
+class Evolved(tuple[list[float], dict[str, Any]]):
+    """Parameters and their card, a tuple; called with a task, it makes their agent, as `evaluate` wants."""
+
+    name, source, solves = Tuned.name, Tuned.source, Tuned.solves
+
+    def __call__(self, task: Task) -> Tuned:
+        """The agent with these parameters."""
+        return Tuned(task, parameters=self[0])
+
+
 def _best(checkpoints: Sequence[Checkpoint]) -> Checkpoint:
     """The latest checkpoint that is at most one standard error worse than the best."""
     return checkpoints[latest_of_the_best(-np.stack([one.values for one in checkpoints]))]
@@ -198,7 +210,7 @@ def evolve(
     jobs: int = 1,
     out: str | Path | None = None,
     progress: bool | None = None,
-) -> tuple[list[float], dict[str, Any]]:
+) -> Evolved:
     """Tune the index of the agent `evolved`, and the network that corrects it.
 
     The same `seed` and `generations` give the same parameters (on one platform).
@@ -225,7 +237,7 @@ def evolve(
         progress: a line on standard error for each checkpoint; None: if that is a terminal.
 
     Returns:
-        The parameters, and the card: how they came about, and what they reached.
+        The parameters, and the card: how they came about, and what they reached; `evaluate` takes this pair.
 
     Raises:
         ValueError: naming the value and what is allowed. ImportError: without the package cmaes.
@@ -320,4 +332,4 @@ def evolve(
     }
     if path is not None:
         write_alone(path, lambda place: place.write_text(json.dumps(card, indent=1) + "\n"))
-    return card["parameters"], card
+    return Evolved((card["parameters"], card))

@@ -27,14 +27,12 @@ class Algorithm:
         classes: returns its class and its policy, as SB3 takes it; sb3-contrib is imported when this is called.
         defaults: hyperparameters that differ from SB3's own. believing: those that differ from these with beliefs.
         num_envs: episodes side by side, unless `train` is given another number.
-        needs_steps: whether it must know beforehand how many steps it will be trained for.
     """
 
     classes: Callable[[], tuple[Any, Any]]
     defaults: Mapping[str, Any]
     believing: Mapping[str, Any] = field(default_factory=dict)
     num_envs: int = 64
-    needs_steps: bool = False
 
     def hyperparameters(self) -> list[str]:
         """Names of the hyperparameters that SB3's class takes."""
@@ -125,6 +123,5 @@ ALGORITHMS: dict[str, Algorithm] = {
         {"gamma": 0.97, "learning_rate": 1e-3, "buffer_size": 200_000, "batch_size": 256, "learning_starts": 10_000},
         {"gamma": 0.99},
         num_envs=16,
-        needs_steps=True,
     ),
 }

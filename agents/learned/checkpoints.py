@@ -61,9 +61,12 @@ class Checkpoints(BaseCallback):
         self._average()
         self._evaluate()  # the start is a candidate, too
         self.mean, self.averaged = {}, 0
+        self.clock.begin()
 
     def _on_step(self) -> bool:
         self.clock.steps_taken = self.num_timesteps
+        if self.clock.limit is not None:  # the exploration of DQN follows the steps that there will be
+            self.model._total_timesteps = int(self.num_timesteps / max(self.clock.share(), 1e-6))
         return self.clock.limit is None or self.clock.time_share() < 1.0
 
     def _on_rollout_end(self) -> None:
@@ -97,7 +100,6 @@ class Checkpoints(BaseCallback):
         began = time.perf_counter()
         policy = self.model.policy
         present = {name: weight.clone() for name, weight in policy.state_dict().items()}
-        self.weights.append(self.mean)
         policy.load_state_dict(self.mean)
         returns = self.held_out.returns(Trained(self.model))
         policy.load_state_dict(present)
@@ -113,6 +115,7 @@ class Checkpoints(BaseCallback):
             }
         )
         self.values.append(returns)
+        self.weights.append(self.mean)
         references = self.held_out.references
         self.logger.record("held_out/return", mean)
         self.logger.record(f"held_out/loss{''.join(f'_over_{last}' for last in list(references)[-1:])}", loss)
@@ -136,7 +139,7 @@ class Checkpoints(BaseCallback):
             self._average()
             self._evaluate()
         kept = 1 + latest_of_the_best(np.stack(self.values[1:]))
-        if self.rows[kept]["return"] < self.rows[0]["return"]:
+        if self.rows[kept]["return"] <= self.rows[0]["return"]:
             kept = 0  # the start
         self.model.policy.load_state_dict(self.weights[kept])
         return {"steps": self.num_timesteps, "kept": self.rows[kept]["steps"], "checkpoints": self.rows}

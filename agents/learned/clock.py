@@ -15,7 +15,8 @@ class Clock:
     """How much of a training is over: by its steps or by its wall time, whichever is further.
 
     Args:
-        steps: actions of the training, or None. seconds: wall time of the whole call, but for compiling, or None.
+        steps: actions of the training, or None. seconds: wall time of the whole call, but for compiling, or None. At
+            least half of it is for learning, also where the comparisons take the rest and more.
         began: when the call began, by `time.perf_counter()`.
         compiling: counts since then.
 
@@ -28,6 +29,11 @@ class Clock:
         self.steps, self.limit, self._compiling = steps, seconds, compiling
         self.steps_taken, self.evaluation_seconds, self._most = 0, 0.0, 0.0
         self._began, self._processor_began = began, time.process_time()
+        self._before: float | None = None  # seconds that were over when the learning began, but for compiling
+
+    def begin(self) -> None:
+        """Say that the learning begins."""
+        self._before = self.seconds() - self._compiling.seconds
 
     def seconds(self) -> float:
         """Wall time so far."""
@@ -45,12 +51,12 @@ class Clock:
 
     def time_share(self) -> float:
         """The share of the time for learning that has passed, at most 1; 0 where time is not limited."""
-        if self.limit is None:
+        if self.limit is None or self._before is None:
             return 0.0
         # Kept back are a last checkpoint, and the report on twice as many episodes, with the untrained start and the
         # reference agents.
-        learning = max(self.limit - 5.5 * self.evaluation_seconds, self.limit / 2)
-        return min(1.0, (self.seconds() - self._compiling.seconds) / learning)
+        learning = max(self.limit - self._before - 5.5 * self.evaluation_seconds, self.limit / 2)
+        return min(1.0, (self.seconds() - self._compiling.seconds - self._before) / learning)
 
 
 class FallingRate:

@@ -15,7 +15,7 @@ from ..core.forms import Forms, forms_of
 from ..evaluation import Evaluation, evaluate
 from ..evaluation.expected_loss import losses
 from ..evaluation.plan import make_envs
-from ..evaluation.statistics import bootstrap_mean
+from ..evaluation.statistics import bootstrap_mean, paired_difference
 from ..registry import make
 from .environment import TrainingEnvironment
 from .model import Repeated
@@ -123,27 +123,30 @@ def report(environment: TrainingEnvironment, agent: Any, start: Any, episodes: i
     Returns:
         `episodes`, `root`, `max_pulls`, `agents` (of each the mean return, pulls, error rate and rate of episodes that
         were cut, and the score and the problem's first metric with 95 % intervals), `differences` (to each of the
-        others, the paired differences of score and metric with intervals and p-values).
+        others, the paired differences of score and metric with intervals and p-values). Where a pull has a price, both
+        have `net_return` too, the return less that price.
     """
     others = {UNTRAINED: start, **{name: name for name in reference_agents(environment.task)}}
     result, returns = _evaluated(environment, {agent.name: agent, **others}, episodes, root)
     metrics = ["score", *environment.task.make_problem().metric_names[:1]]
+    columns: dict[str, dict[str, Floats]] = {}
     rows: dict[str, dict[str, Any]] = {}
     for run in result.runs:
+        columns[run.agent] = {metric: run.columns[metric][:, 0].astype(np.float64) for metric in metrics}
+        columns[run.agent] |= {"net_return": returns[run.agent]} if environment.task.pull_cost > 0 else {}
         rows[run.agent] = {
             "return": float(returns[run.agent].mean()),
             "total_pulls": float(run.columns["total_pulls"].mean()),
             "error_rate": float(1 - run.columns["correct"].mean()),
             "truncated": float(run.columns["truncated"].mean()),
         }
-        for metric in metrics:
-            values = run.columns[metric][:, 0].astype(np.float64)
+        for metric, values in columns[run.agent].items():
             low, high = bootstrap_mean(values)
             rows[run.agent][metric] = {"mean": float(values.mean()), "low": float(low), "high": float(high)}
     differences: dict[str, dict[str, Any]] = {name: {} for name in others}
     for name in others:
-        for metric in metrics:
-            paired = result.compare(agent.name, name, metric)
+        for metric, values in columns[agent.name].items():
+            paired = paired_difference(values, columns[name][metric])
             differences[name][metric] = {
                 "difference": paired.difference,
                 "low": paired.low,
@@ -162,7 +165,9 @@ def advice(name: str, kept: int, result: Mapping[str, Any]) -> list[str]:
             "no checkpoint was better than the untrained start, which is kept: train longer (--seconds, --steps), or "
             "with a smaller learning_rate"
         )
-    ahead = [agent for agent, one in result["differences"].items() if agent != UNTRAINED and one["score"]["high"] < 0]
+    differences = {agent: one for agent, one in result["differences"].items() if agent != UNTRAINED}
+    ahead = [agent for agent, one in differences.items() if one.get("net_return", one["score"])["high"] < 0]
     if ahead:
-        said.append(f"significantly ahead of {name} here: {', '.join(ahead)}. Train longer, or try evolved")
+        net = ", net of the price of pulls" if "net_return" in differences[ahead[0]] else ""
+        said.append(f"significantly ahead of {name} here{net}: {', '.join(ahead)}. Train longer, or try evolved")
     return said

@@ -281,7 +281,8 @@ def load(path: str | Path, env_or_task: Any = None, *, trust: bool = False) -> T
     if model.observation_space.shape != (width,):
         raise ValueError(
             f"{file} was trained on other observations: shape {model.observation_space.shape} for {arms} arms, where "
-            f"observation='features' gives {F} numbers for each, and 'belief' 4, and 1 more"
+            f"observation='features' gives {F} numbers for each, and 'belief' 4, and 1 more: give a model in place of "
+            "the file, which SB3's own load(file, env=env) reads, with an environment as in its training"
         )
     if env_or_task is not None and (K := task_of(env_or_task).K) != arms:
         if not isinstance(model.policy, Equivariant):
@@ -302,14 +303,9 @@ def _plain(archive: Archive, card: Mapping[str, Any], arms: int | None, trust: b
         if not trust:
             raise _untrusted(archive.path, error) from error
         return _unpickled(archive, card, arms)
-    except OtherVersionError as error:
-        raise _other_version(archive.path, error, card) from error
-    except RuntimeError as error:
-        if "state_dict" in str(error):
+    except Exception as error:
+        if isinstance(error, OtherVersionError) or (isinstance(error, RuntimeError) and "state_dict" in str(error)):
             raise _other_version(archive.path, error, card) from error
-        with _no_model(archive.path):
-            raise
-    except Exception:
         with _no_model(archive.path):
             raise
 

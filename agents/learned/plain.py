@@ -176,6 +176,7 @@ class Archive:
         if type(model.n_envs) is not int or model.n_envs < 1:
             raise ValueError(f"n_envs must be an integer >= 1, got {model.n_envs!r:.80}")
         model.observation_space, model.action_space = box, actions
+        model._last_original_obs = self.data.get("_last_original_obs")  # not None behind `VecNormalize`
         for name in (FORMAT_NAME, NETWORK_NAME):
             if name in self.data:
                 setattr(model, name, self.data[name])

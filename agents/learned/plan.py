@@ -60,12 +60,13 @@ class Plan:
         return f"agents.train({self.algorithm!r}, {self.env_id!r}, {listed})"
 
 
-def roots_of(seed: int) -> dict[str, int]:
+def roots_of(seed: int, before: int = 0) -> dict[str, int]:
     """The root seeds of a training: of the episodes to learn on, to choose a checkpoint by, and to judge it by.
 
-    They are words of 63 bits, so that they are none that anybody would type.
+    They are words of 63 bits, so that they are none that anybody would type. `before`: of a model that goes on.
     """
-    words = np.random.SeedSequence(root_number(seed)).generate_state(6, np.uint64)[3:] >> np.uint64(1)
+    entropy = [root_number(seed), before] if before else root_number(seed)
+    words = np.random.SeedSequence(entropy).generate_state(6, np.uint64)[3:] >> np.uint64(1)
     return dict(zip(("learning", "choosing", "judging"), map(int, words), strict=True))
 
 
@@ -82,10 +83,11 @@ def make_plan(
     checkpoints: int,
     held_out: int,
     hyperparameters: Mapping[str, Any],
+    before: int = 0,
 ) -> Plan:
     """The plan that the arguments of `train` ask for, after all checks that can be made before a run."""
     if algorithm not in ALGORITHMS:
-        raise unknown("algorithm", str(algorithm), ALGORITHMS)
+        raise unknown("algorithm", str(algorithm), [*ALGORITHMS, "evolved, by agents.evolve"])
     env_id = environment_id(env_id)
     if not isinstance(env_kwargs, Mapping | None):
         raise ValueError(f"env_kwargs must be a dict of keywords of the environment, got {env_kwargs!r:.200}")
@@ -93,13 +95,11 @@ def make_plan(
     row.check(algorithm, hyperparameters)
     if steps is None and seconds is None:
         steps = STEPS
-    if steps is None and row.needs_steps:
-        raise ValueError(f"{algorithm} needs steps: its exploration follows them, not the clock")
     steps = None if steps is None else integer("steps", steps, 1, 2**53)
     seconds = None if seconds is None else number("seconds", seconds, 0, above=True)
     num_envs = row.num_envs if num_envs is None else integer("num_envs", num_envs, 1, 2**31)
     checkpoints, held_out = integer("checkpoints", checkpoints, 1, 10**6), integer("held_out", held_out, 2, 10**9)
-    roots = roots_of(seed)
+    roots = roots_of(seed, before)
     environment = training_environment(env_id, kwargs, pulls_per_action, ranked=not row.equivariant)
     settings = row.settings(environment, num_envs, hyperparameters)
     own = {"num_envs": num_envs, "pulls_per_action": pulls_per_action, "checkpoints": checkpoints, "held_out": held_out}

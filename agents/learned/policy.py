@@ -182,9 +182,9 @@ class Equivariant(_Base):
         if not deterministic:
             return super()._predict(observation, deterministic, **masks)
         allowed = masks.get("action_masks")
-        if allowed is not None:
-            allowed = torch.as_tensor(allowed, dtype=torch.bool).reshape(len(observation), -1)
         x = observation.flatten(1)
+        if allowed is not None:
+            allowed = torch.as_tensor(allowed, dtype=torch.bool, device=x.device).reshape(len(x), -1)
         action: Tensor
         action, close = _best(self.mlp_extractor.forward_actor(x), allowed, CLOSE)
         if close.any():

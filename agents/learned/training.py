@@ -36,6 +36,8 @@ from bandit_envs import FEATURES
 
 from ..core.compile_time import CompileTime
 from ..core.files import try_out
+from ..core.forms import rules_of
+from ..evaluation.environment import environment_id
 from ..evaluation.progress import compilation_noted, shown
 from ..models.formats import FORMAT
 from .checkpoints import Checkpoints
@@ -43,7 +45,7 @@ from .clock import Clock, FallingRate
 from .comparison import hold_out, report
 from .curve import draw_curve
 from .environment import PULLS_PER_ARM
-from .model import Trained, one_thread, paths_of
+from .model import Trained, load, one_thread, paths_of
 from .plain import check_finite
 from .plan import Plan, make_plan
 
@@ -64,6 +66,7 @@ def train(
     pulls_per_action: int = 1,
     checkpoints: int = 5,
     held_out: int = 2000,
+    resume: str | Path | None = None,
     **hyperparameters: Any,
 ) -> Trained:
     """Train an agent. Every episode has a fresh instance, where `env_kwargs` do not fix one.
@@ -81,7 +84,7 @@ def train(
         algorithm: "ppo", "a2c" or "maskable-ppo", with the equivariant policy; "dqn" and "recurrent-ppo", with SB3's
             own, for one K only. Those of sb3-contrib are "maskable-ppo" and "recurrent-ppo".
         env_id: a registered environment of `bandit_envs`, or the name of its problem, any one.
-        steps: actions in all episodes together; None: 1,000,000, or what `seconds` allow (dqn needs a number).
+        steps: actions in all episodes together; None: 1,000,000, or what `seconds` allow.
         seconds: wall time of the whole call, evaluations included, but for compiling what is not in the cache yet; kept
             roughly.
         seed: of the weights and of all episodes, an integer >= 0; the three roots that come from it are in the card.
@@ -96,6 +99,8 @@ def train(
         pulls_per_action: of the training environment, see `NativeVecEnv`.
         checkpoints: how many, in the later part of the run, >= 1.
         held_out: number of the episodes by which a checkpoint is chosen, >= 2.
+        resume: go on from this saved model, of the same algorithm and problem, on fresh episodes. What `env_kwargs` and
+            `policy_kwargs` do not say is as on its card; the learning rate and dqn's exploration begin again.
         **hyperparameters: of SB3's class: `n_steps`, `gamma`, `ent_coef`, `policy_kwargs={"hidden": 64}`,
             `tensorboard_log="runs"`, ... A number as `learning_rate` falls linearly to 2 % of itself.
 
@@ -105,8 +110,17 @@ def train(
     Raises:
         ValueError: naming the value and what is allowed.
         ImportError: for an algorithm of sb3-contrib where that is not installed.
+        KeyboardInterrupt: after Ctrl-C. Where the learning had begun and there is `out`, the best checkpoint so far has
+            been written, with its card; a second Ctrl-C leaves without.
     """
     began = time.perf_counter()
+    former = None if resume is None else load(resume)
+    if former is not None:
+        told, asked = [former.card.get(name) for name in ("algorithm", "env_id")], [algorithm, environment_id(env_id)]
+        if told != asked:
+            raise ValueError(f"{resume} is of {told[0]} on {told[1]}: it cannot go on by {asked[0]} on {asked[1]}")
+        env_kwargs = {**former.card["env_kwargs"], **(env_kwargs or {})}
+        hyperparameters = {"policy_kwargs": former.card["hyperparameters"].get("policy_kwargs"), **hyperparameters}
     plan = make_plan(
         algorithm,
         env_id,
@@ -119,6 +133,7 @@ def train(
         checkpoints=checkpoints,
         held_out=held_out,
         hyperparameters=hyperparameters,
+        before=0 if former is None else former.card["roots"]["learning"],
     )
     if out is not None and not Path(out).name.removesuffix(".zip"):
         raise ValueError(f"out must name a file, got {str(out)!r:.200}")
@@ -137,9 +152,18 @@ def train(
         episodes = hold_out(plan.environment, plan.held_out, plan.roots["choosing"])
         callback = Checkpoints(episodes, clock, plan.checkpoints, show)
         model = _new_model(plan, clock)
+        if former is not None:
+            model.set_parameters(former.model.get_parameters(), device="cpu")
         start = copy.copy(model)
         start.policy = copy.deepcopy(model.policy)
-        model.learn(sys.maxsize if plan.steps is None else plan.steps, callback=callback)
+        interrupted: KeyboardInterrupt | None = None
+        try:
+            model.learn(sys.maxsize if plan.steps is None else plan.steps, callback=callback)
+        except KeyboardInterrupt as error:
+            if out is None or not callback.weights:
+                raise
+            interrupted = error
+            print("interrupted: the best checkpoint so far is kept; Ctrl-C again leaves at once", file=sys.stderr)
         try:
             check_finite(model.policy.state_dict())
         except ValueError as error:
@@ -154,7 +178,10 @@ def train(
     model.learning_rate, model.lr_schedule = rate, FloatSchedule(rate)
     trained = Trained(model, _card(plan, chosen, result, callback.clock))
     if out is not None:
-        draw_curve(trained.card, trained.save(out).with_suffix(".png"))
+        path = trained.save(out)
+        draw_curve(trained.card, path.with_suffix(".png"))
+        if interrupted is not None:
+            raise KeyboardInterrupt(f"{path} holds the best checkpoint so far, resume={path} goes on") from interrupted
     return trained
 
 
@@ -179,6 +206,7 @@ def _card(plan: Plan, chosen: Mapping[str, Any], result: Any, clock: Clock) -> d
         "algorithm": plan.algorithm,
         "env_id": plan.env_id,
         "env_kwargs": {**plan.env_kwargs, **plan.environment.forms},
+        "task": rules_of(plan.environment.task),
         "features": list(FEATURES),
         "seed": plan.seed,
         "roots": plan.roots,

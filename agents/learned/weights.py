@@ -61,7 +61,7 @@ def store(trained: Trained, path: str | Path) -> Path:
         raise ValueError(f"only equivariant policies are stored, got {type(policy).__name__}")
     out = Path(str(path).removesuffix(".npz"))
     weights: dict[str, NDArray[np.float32]] = {
-        key: value.detach().numpy() for key, value in policy.state_dict().items()
+        key: value.detach().cpu().numpy() for key, value in policy.state_dict().items()
     }
     card = {"format": FORMAT, **trained.card, "network": {"hidden": policy.hidden}}
     file = out.with_name(out.name + ".npz")

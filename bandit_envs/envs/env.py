@@ -87,6 +87,8 @@ class PureExplorationEnv(Environment, gym.Env[Any, Any]):
     Info: `sample`, what the pull yielded (the average of a bulk pull). At the end also `answer`, `correct`,
     `is_success`, `score`, `total_pulls` and the problem's metrics.
 
+    A copy in mid-episode (`copy.deepcopy`, pickle) shows the same next samples: planning on copies sees the future.
+
     Args:
         problem: a name of `PROBLEMS` ("Threshold"), or "module:Class" of a problem of one's own.
         instance: a name ("tao2019-1", "sampler(arms=20)"), "module:factory", a dict in JSON form, `Arms`, an

@@ -8,7 +8,7 @@ from .certificates import Deviation, Samples, at_boundary, cutoff, deviations
 from .feasible import Feasible
 from .lookahead import Lookahead, LookaheadModel, LookaheadScratch, Potential, relative_gains
 from .registry import PROBLEMS
-from .task import Task
+from .task import OBSERVATIONS, Task
 from .threshold import Threshold
 from .top_k import BestArm, TopK
 
@@ -16,6 +16,6 @@ LookaheadRoom = LookaheadScratch  # its old name
 
 __all__ = [
     "AllGood", "BestArm", "Deviation", "Feasible", "Lookahead", "LookaheadModel", "LookaheadScratch", "Measure",
-    "PROBLEMS", "Potential", "Problem", "Samples", "SetProblem", "Task", "Threshold", "TopK", "at_boundary",
-    "cutoff", "deviations", "relative_gains",
+    "OBSERVATIONS", "PROBLEMS", "Potential", "Problem", "Samples", "SetProblem", "Task", "Threshold", "TopK",
+    "at_boundary", "cutoff", "deviations", "relative_gains",
 ]  # fmt: skip

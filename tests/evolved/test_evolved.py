@@ -420,7 +420,7 @@ def test_stored_parameters_run(path: Any) -> None:
 
 def test_the_path_of_a_card_is_an_agent(tmp_path):
     """Defect: parameters that were evolved on a problem of one's own could be used in Python only."""
-    parameters, _ = agents.evolve(
+    parameters, _ = pair = agents.evolve(
         "Threshold",
         generations=1,
         population=4,
@@ -431,13 +431,15 @@ def test_the_path_of_a_card_is_an_agent(tmp_path):
     )
     path = str(tmp_path / "mine.json")
     result = agents.evaluate(
-        {"path": path, "parameters": lambda task: agents.make("evolved", task, parameters=parameters)},
+        {"path": path, "pair": pair, "parameters": lambda task: agents.make("evolved", task, parameters=parameters)},
         "Threshold",
         episodes=20,
         env_kwargs={"instance": "sampler(arms=4)", "budget": 12},
         progress=False,
     )
-    assert result.column("path", "score").tolist() == result.column("parameters", "score").tolist()
+    for one in ("path", "pair"):
+        assert result.column(one, "score").tolist() == result.column("parameters", "score").tolist()
+    assert agents.evaluate(pair, "Threshold", episodes=2, env_kwargs={"budget": 12}).agents == ["evolved"]
     with refused("parameters", "budget"):
         agents.make(path, gym.make("bandit_envs/Threshold-v0", instance="sampler(arms=4)", pull_cost=0.001))
     with refused("parameters", "nowhere.json", error=FileNotFoundError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -52,9 +53,9 @@ class Other(gym.ActionWrapper):
         return (action + 1) % 5
 
 
-def single(*layers: Callable[[Any], Any], kind: Any = DummyVecEnv) -> Any:
+def single(*layers: Callable[[Any], Any], kind: Any = DummyVecEnv, observation: str = "features") -> Any:
     def made() -> Any:
-        env = gym.make(ENV, observation="features", **KWARGS)
+        env = gym.make(ENV, observation=observation, **KWARGS)
         for layer in layers:
             env = layer(env)
         return env
@@ -73,14 +74,22 @@ WRAPPED: dict[str, Callable[[], Any]] = {
     "TransformObservation": lambda: single(
         lambda env: gym.wrappers.TransformObservation(env, lambda x: np.cos(9 * x), env.observation_space)
     ),
+    "FilterObservation": lambda: single(filtered, observation="statistics"),
+    "FlattenObservation": lambda: single(filtered, gym.wrappers.FlattenObservation, observation="statistics"),
 }
 
 
+def filtered(env: Any) -> Any:
+    """As docs/environments.md has it."""
+    return gym.wrappers.FilterObservation(env, ["pulls", "mean", "variance", "remaining"])
+
+
 @pytest.mark.parametrize("wrapped", WRAPPED)
-def test_a_model_is_judged_on_what_it_saw(wrapped: str) -> None:
+def test_a_model_is_judged_on_what_it_saw(wrapped: str, tmp_path: Path) -> None:
     """By SB3's loop through the wrappers themselves, and by `evaluate` and `play`; the wrong twin sees raw numbers."""
     envs = WRAPPED[wrapped]()
-    model = PPO("MlpPolicy", envs, n_steps=64, seed=1, device="cpu", learning_rate=1e-5).learn(256)
+    policy = "MultiInputPolicy" if isinstance(envs.observation_space, gym.spaces.Dict) else "MlpPolicy"
+    model = PPO(policy, envs, n_steps=64, seed=1, device="cpu", learning_rate=1e-5).learn(256)
     if isinstance(layer := model.get_vec_normalize_env(), VecNormalize):
         layer.training = False
     envs.seed(0)
@@ -98,8 +107,22 @@ def test_a_model_is_judged_on_what_it_saw(wrapped: str) -> None:
 
     assert (found(model) == wanted).all()
     assert agents.play(model, ENV, env_kwargs=KWARGS).arms.tolist() == first
+    model.save(tmp_path / "model")
+    again, bare = (PPO.load(tmp_path / "model", env=one, device="cpu") for one in (envs, None))
+    assert (found(again) == wanted).all()
+    if wrapped in ("FilterObservation", "FlattenObservation"):  # nothing tells what the numbers were
+        with pytest.raises(ValueError, match=r"its environment shows .*if a wrapper lay between them"):
+            found(bare)
+        with pytest.raises(ValueError, match=r"was trained on other observations.*load\(file, env=env\)"):
+            agents.evaluate(str(tmp_path / "model.zip"), ENV, episodes=2, env_kwargs=KWARGS, trust=True)
+        return
     model.set_env(native(envs.num_envs))
-    assert (found(model) != wanted).any()
+    for one in (model, bare, str(tmp_path / "model.zip")):
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            rows = agents.evaluate(one, ENV, episodes=N, env_kwargs=KWARGS, trust=True).episodes
+        assert (rows["score"].to_numpy() != wanted).any()
+        assert any("VecNormalize" in str(one.message) for one in said) == ("VecNormalize" in wrapped)
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ def vec_env(stop: bool = False, **kwargs: Any) -> Any:
 
 @pytest.mark.parametrize("stop", [False, True])
 def test_permuting_the_arms_permutes_the_logits(stop: bool) -> None:
-    policy = PPO(EquivariantPolicy, vec_env(stop), seed=1).policy
+    policy = PPO(EquivariantPolicy, vec_env(stop), seed=1, device="cpu").policy
     x = torch.randn(5, 41)
     order = torch.randperm(10)
     shuffled = torch.cat([x[:, :-1].reshape(5, 10, 4)[:, order].reshape(5, 40), x[:, -1:]], 1)
@@ -41,7 +41,7 @@ def test_permuting_the_arms_permutes_the_logits(stop: bool) -> None:
 
 
 def test_any_number_of_arms() -> None:
-    model = PPO(EquivariantPolicy, vec_env(), seed=1)
+    model = PPO(EquivariantPolicy, vec_env(), seed=1, device="cpu")
     for K in (3, 17, 10):
         arms, _ = model.predict(np.random.default_rng(K).normal(size=(6, 4 * K + 1)).astype(np.float32))
         assert arms.shape == (6,)
@@ -50,18 +50,19 @@ def test_any_number_of_arms() -> None:
 
 @pytest.mark.parametrize("algorithm", ["ppo", "a2c", "dqn", "maskable-ppo", "recurrent-ppo"])
 def test_algorithms_learn_from_beliefs(algorithm: str) -> None:
-    own: dict[str, Any] = {"policy_kwargs": {"features_extractor_class": ArmExtractor}}
+    own: dict[str, Any] = {"device": "cpu", "policy_kwargs": {"features_extractor_class": ArmExtractor}}
     model: Any
     if algorithm == "dqn":
         model = DQN("MlpPolicy", vec_env(), learning_starts=50, **own)
     elif algorithm == "a2c":
-        model = A2C(EquivariantPolicy, vec_env())
+        model = A2C(EquivariantPolicy, vec_env(), device="cpu")
     elif algorithm == "ppo":
-        model = PPO(EquivariantPolicy, vec_env(), n_steps=30, batch_size=60, n_epochs=1)
+        model = PPO(EquivariantPolicy, vec_env(), n_steps=30, batch_size=60, n_epochs=1, device="cpu")
     else:
         contrib = pytest.importorskip("sb3_contrib")
         if algorithm == "maskable-ppo":
-            model = contrib.MaskablePPO(MaskableEquivariantPolicy, vec_env(True), n_steps=30, batch_size=60, n_epochs=1)
+            short: dict[str, Any] = {"n_steps": 30, "batch_size": 60, "n_epochs": 1, "device": "cpu"}
+            model = contrib.MaskablePPO(MaskableEquivariantPolicy, vec_env(True), **short)
         else:
             own["policy_kwargs"] |= {"lstm_hidden_size": 8}
             model = contrib.RecurrentPPO("MlpLstmPolicy", vec_env(), n_steps=30, batch_size=60, n_epochs=1, **own)

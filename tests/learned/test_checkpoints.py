@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import os
 import re
+import signal
 import time
 from typing import Any
 
@@ -24,6 +26,7 @@ from agents.evaluation.expected_loss import losses
 from agents.evaluation.statistics import latest_of_the_best
 from agents.learned.checkpoints import Checkpoints
 from agents.learned.clock import Clock, FallingRate
+from agents.learned.comparison import advice
 
 
 def test_the_kept_weights_are_those_of_the_kept_checkpoint(tiny):
@@ -119,11 +122,62 @@ def test_a_full_disk_leaves_the_model_that_was_there(tmp_path):
         assert all(torch.equal(weight, kept[name]) for name, weight in old.items())
 
 
+def test_a_training_that_is_broken_off_is_kept_and_goes_on(tmp_path, monkeypatch):
+    """By a signal as of Ctrl-C; without `out` nothing is kept. A model that goes on meets other episodes."""
+    short = TINY | {"held_out": 10, "checkpoints": 1, "n_steps": 8, "steps": 4096}
+    after, begin = itertools.count(), Checkpoints._on_rollout_start
+
+    def broken(callback: Any) -> None:
+        begin(callback)
+        if next(after) == 4:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Checkpoints, "_on_rollout_start", broken)
+        with pytest.raises(KeyboardInterrupt, match=r"model\.zip holds the best checkpoint so far"):
+            agents.train(**short, out=tmp_path / "model")
+        after = itertools.count()
+        with pytest.raises(KeyboardInterrupt, match="^$"):
+            agents.train(**short)
+    first = agents.load(tmp_path / "model")
+    assert 0 < first.card["steps"] < 4096
+    assert first.card["result"]["agents"]["uniform"]["return"] > 0
+    more = agents.train(steps=128, held_out=10, checkpoints=1, num_envs=4, n_steps=8, resume=tmp_path / "model")
+    assert more.card["env_kwargs"] == first.card["env_kwargs"]
+    assert set(more.card["roots"].values()).isdisjoint(first.card["roots"].values())
+    assert more.card["checkpoints"][0]["return"] > 0.7  # it begins with what was learned
+    with pytest.raises(ValueError, match="is of ppo on .*Threshold-v0: it cannot go on by a2c"):
+        agents.train("a2c", resume=tmp_path / "model")
+
+
+def test_a_training_without_an_update_keeps_the_start_and_a_price_counts():
+    trained = agents.train(**TINY | {"steps": None, "seconds": 1e-3}, n_steps=512)
+    assert trained.card["kept"] == 0
+    priced = TINY["env_kwargs"] | {"pull_cost": 0.01, "reward": "score"}
+    result = agents.train(**TINY | {"steps": 512, "env_kwargs": priced}).card["result"]
+    row = result["agents"]["uniform"]
+    assert row["net_return"]["mean"] == pytest.approx(row["score"]["mean"] - 0.01 * row["total_pulls"])
+    ahead = {"uniform": {"score": {"high": -0.1}, "net_return": {"high": 0.1}}}
+    assert advice("ppo", 1, {"differences": ahead}) == []
+    ahead["uniform"]["net_return"]["high"] = -0.1
+    assert "net of the price of pulls: uniform" in advice("ppo", 1, {"differences": ahead})[0]
+    with pytest.raises(ValueError, match=r"evolved, by agents\.evolve"):
+        agents.train("evolved")
+
+
 def test_the_learning_rate_falls_with_the_share_of_the_run():
+    clock = Clock(100, 50.0, time.perf_counter() - 60.0, CompileTime())
+    clock.begin()
+    assert clock.share() < 0.05  # comparisons took more than the time: half of it is for learning still
+    clock._before, clock.steps_taken = 50.0, 30
+    assert clock.time_share() == pytest.approx(0.4, abs=0.01)
     clock = Clock(100, 50.0, time.perf_counter() - 10.0, CompileTime())
+    clock._before = 0.0
     clock.steps_taken = 30
     assert clock.share() == pytest.approx(0.3, abs=0.01)
     later = Clock(100, 50.0, time.perf_counter() - 30.0, CompileTime())
+    assert later.share() == 0.0  # the learning has not begun
+    later._before = 0.0
     assert later.share() == pytest.approx(0.6, abs=0.05)
     assert FallingRate(2.0, later)(1.0) == pytest.approx(0.8, abs=0.1)
     later.evaluation_seconds = 10.0  # so that only half of the time is for learning

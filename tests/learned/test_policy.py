@@ -53,7 +53,7 @@ def test_the_spaces_tell_the_form(believes, stop):
     policy.predict(np.zeros((3, 4 * 7 + 1 if believes else 7 * len(FEATURES)), np.float32))
     assert policy.action_space.n == 7 + stop
     with pytest.raises(ValueError, match=r"reads observation='belief', 4 K . 1 numbers, or 'features', 9 K, with K or"):
-        PPO(EquivariantPolicy, "CartPole-v1")
+        PPO(EquivariantPolicy, "CartPole-v1", device="cpu")
 
 
 @pytest.mark.parametrize("arms", [10, 7, 100])

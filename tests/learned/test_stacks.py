@@ -5,6 +5,9 @@
 
 from __future__ import annotations
 
+import ast
+import importlib
+import importlib.util
 import re
 import sys
 from pathlib import Path
@@ -152,6 +155,12 @@ def test_the_module_in_an_id_is_imported() -> None:
     assert gym.make_vec(f"bandit_envs:{THRESHOLD}", 2).num_envs == 2
 
 
+@pytest.mark.parametrize("kwargs", [{"budget": 5}, {"delta": 0.1}])
+def test_samples_of_the_space_lie_in_it(kwargs: dict[str, Any]) -> None:
+    space = gym.make(THRESHOLD, **kwargs).observation_space
+    assert space.sample() in space
+
+
 # --- Stable-Baselines3 on statistics ----------------------------------------------------------------------------------
 
 
@@ -161,7 +170,7 @@ def test_statistics_without_the_word_for_randomness_suit_a_network() -> None:
     largest = []
     for wrap in (lambda env: env, lambda env: FilterObservation(env, ["pulls", "mean", "variance", "remaining"])):
         env = wrap(gym.make(THRESHOLD, budget=20))
-        model = sb3.PPO("MultiInputPolicy", env, n_steps=32, batch_size=32, n_epochs=1, seed=0)
+        model = sb3.PPO("MultiInputPolicy", env, n_steps=32, batch_size=32, n_epochs=1, seed=0, device="cpu")
         seen, _ = env.reset(seed=0)
         tensors, _ = model.policy.obs_to_tensor(seen)
         largest.append(float(model.policy.extract_features(tensors).abs().max()))
@@ -169,6 +178,38 @@ def test_statistics_without_the_word_for_randomness_suit_a_network() -> None:
             model.learn(64)
     assert largest[0] > 1e15
     assert largest[1] <= 20
+
+
+def unresolved(code: str) -> list[str]:
+    """The names that a program imports from installed packages, and that are not there."""
+    wanted = [
+        (one.module, name.name)
+        for one in ast.walk(ast.parse(code))
+        if isinstance(one, ast.ImportFrom) and not one.level
+        for name in one.names
+    ]
+    wanted += [
+        (name.name, "") for one in ast.walk(ast.parse(code)) if isinstance(one, ast.Import) for name in one.names
+    ]
+    lost = []
+    for module, name in wanted:
+        if importlib.util.find_spec(module.partition(".")[0]) is None:  # nothing can be said of it here
+            continue
+        try:
+            if name and not hasattr(importlib.import_module(module), name):
+                importlib.import_module(f"{module}.{name}")
+        except ImportError as error:
+            lost.append(str(error))
+    return lost
+
+
+def test_what_examples_and_pages_import_is_there() -> None:
+    programs = [path.read_text() for path in (ROOT / "examples").rglob("*.py")]
+    for page in [*ROOT.glob("docs/**/*.md"), ROOT / "README.md"]:
+        programs += re.findall(r"```python\n(.*?)```", page.read_text(), re.S)
+    assert [lost for code in programs for lost in unresolved(code)] == []
+    assert unresolved("from gymnasium.states import Box") == ["No module named 'gymnasium.states'"]
+    assert len(unresolved("from gymnasium.spaces import Boxes")) == 1
 
 
 # --- the table in the docs --------------------------------------------------------------------------------------------
