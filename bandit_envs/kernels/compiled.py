@@ -144,7 +144,7 @@ class _SealedFiles(IndexDataCacheFile):
 
     @contextlib.contextmanager
     def _open_for_write(self, path: str) -> Iterator[Any]:
-        with super()._open_for_write(path) as file:  # type: ignore[no-untyped-call]
+        with super()._open_for_write(path) as file:
             yield (written := io.BytesIO())
             file.write(written.getvalue() + self._seal(path, written.getvalue()))
 
