@@ -21,7 +21,7 @@ from processes import with_path
 import agents
 import bandit_envs
 from agents.cli import COMMANDS, main, parse
-from agents.cli.environment import EnvironmentCommand, EnvironmentOptions, problem_options
+from agents.cli.environment import OF_DATA, EnvironmentCommand, EnvironmentOptions, problem_options
 from agents.evaluation.environment import environment_id
 from agents.evaluation.progress import COMPILING
 from agents.evaluation.result import Evaluation
@@ -190,12 +190,7 @@ def test_evaluate_hands_options_to_the_environment(capsys: Output, options: str,
 def test_every_keyword_of_every_environment_is_an_option() -> None:
     common = set(inspect.signature(setting.resolve).parameters) - {"problem", "parameters", "actions", "observation"}
     problems = {name for kind in PROBLEMS.values() for name in kind.parameters}
-    assert set(EnvironmentOptions.__dataclass_fields__) == {
-        *common,
-        "data",
-        "shared",
-        "range",
-    }  # a table in place of an instance
+    assert set(EnvironmentOptions.__dataclass_fields__) == {*common, "data", *OF_DATA}  # a table for an instance
     assert set(problem_options()) == problems
 
 

@@ -113,6 +113,7 @@ def test_a_question_that_is_asked_again_keeps_its_place_and_one_that_is_undone_h
     assert (session.waiting, session.arms()["pulls"].sum()) == ({}, 2)
 
 
+@pytest.mark.filterwarnings("ignore:.*no sign of life")  # a busy machine is late
 @pytest.mark.filterwarnings("ignore:results that others are asked for", "ignore:the question . was asked again")
 @pytest.mark.parametrize("gives_signs", [True, False])
 def test_a_living_worker_keeps_its_questions_however_slow(gives_signs: bool, monkeypatch: Any, tmp_path: Any) -> None:

@@ -127,6 +127,7 @@ def test_progress_never_runs_backwards(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
     monkeypatch.setattr("time.perf_counter", lambda: now[0])
     clock = Clock(None, 100.0, 0.0, Compiling())  # type: ignore[arg-type]
+    clock.begin()
     now[0] = 78.0
     assert clock.share() == pytest.approx(0.78)
     Compiling.seconds = 26.0
