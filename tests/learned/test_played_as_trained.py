@@ -128,9 +128,10 @@ def test_a_model_without_environment_is_told_by_env_kwargs(tmp_path: Path, ranke
 
 @pytest.mark.parametrize("source", ["live", "card", "space"])
 def test_what_is_left_to_defaults_is_named_where_it_was_not_so_in_the_training(source: str, tmp_path: Path) -> None:
-    more, arms, place, agent = {"threshold": 0.4, "pull_cost": 0.001}, {}, tmp_path / "one", None
+    more, place = {"threshold": 0.4, "pull_cost": 0.001}, tmp_path / "one"
+    agent: Any = None
+    arms = {"instance": PLAIN["instance"]} if source == "card" else {}
     if source == "card":
-        arms = {"instance": PLAIN["instance"]}
         short = {"steps": 64, "num_envs": 4, "held_out": 4, "checkpoints": 1, "n_steps": 8, "progress": False}
         agents.train("ppo", ID, out=place, env_kwargs={**PLAIN, **more}, **short)
     else:
