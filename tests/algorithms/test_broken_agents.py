@@ -9,6 +9,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
+from scipy.stats import rankdata
 
 import agents.testing
 from agents import Agent
@@ -59,24 +60,10 @@ def stopping(enough: Any) -> type[Fair]:
     return choosing(lambda a, T, m, arms: np.where(enough(a, T, m), a.task.stop, arms), stops=True)
 
 
-def raising(fault: bool, arms: Any) -> Any:
-    if fault:
-        raise RuntimeError("no more space")
-    return arms
-
-
-def largest(values: Any, k: int) -> Any:
-    return np.argsort(np.argsort(-values, axis=-1, kind="stable"), axis=-1) < k
-
-
 def surely(a: Any, T: Any, m: Any) -> Any:
     """Away from the threshold by intervals of samples in [0, 1], whatever their scale is."""
     n = np.maximum(T, 1)
     return (abs(m - a.problem.boundary) > np.sqrt(np.log(40 * n**2 / (a.task.delta or 0.1)) / 2 / n)).all(axis=1)
-
-
-def overwrite(observation: Any, action: Any) -> None:
-    observation["mean"][observation["pulls"] == 0] = np.inf
 
 
 def alone(observation: Any, action: Any) -> None:
@@ -87,10 +74,14 @@ def alone(observation: Any, action: Any) -> None:
 BROKEN: dict[str, dict[str, type[Fair]]] = {
     "check_other_questions": {
         "six arms": choosing(lambda a, T, m, arms: T[:, :6].argmin(axis=1), "BestArm"),
-        "k = 3": answering(lambda a, T, m, right: largest(np.where(T > 0, m, -np.inf), 3), "TopK"),
+        "k = 3": answering(
+            lambda a, T, m, right: rankdata(np.where(T > 0, -m, np.inf), "ordinal", axis=-1) <= 3, "TopK"
+        ),
         "threshold .5": answering(lambda a, T, m, right: (m >= 0.5) & (T > 0)),
-        "negative means": answering(lambda a, T, m, right: largest(np.maximum(m, 0) * (T > 0), 1), "BestArm"),
-        "400 pulls": choosing(lambda a, T, m, arms: raising(T.sum(axis=1).max() > 400, arms)),
+        "negative means": answering(
+            lambda a, T, m, right: rankdata(-np.maximum(m, 0) * (T > 0), "ordinal", axis=-1) <= 1, "BestArm"
+        ),
+        "400 pulls": choosing(lambda a, T, m, arms: np.ones(400)[T.sum(1).max() - 1] * 0 + arms),
         "random after 310": choosing(
             lambda a, T, m, arms: (arms + (T.sum(1) > 310) * np.random.default_rng().integers(a.task.K)) % a.task.K
         ),
@@ -106,13 +97,15 @@ BROKEN: dict[str, dict[str, type[Fair]]] = {
         "delta .1": stopping(lambda a, T, m: T.min(axis=1) >= 300),
         "fixed size": stopping(lambda a, T, m: T.min(axis=1) >= 60 * np.log(1 / (a.task.delta or 1))),
         "range for sigma": stopping(surely),
+        "one pull of each": stopping(lambda a, T, m: T.min(axis=1) > 0),
     },
     "check_repeats": {
         "class-wide list": choosing(lambda a, T, m, arms: a.seen.append(1) or arms),
         "settings": choosing(lambda a, T, m, arms: setattr(a, "rate", a.rate * 0.9) or arms),
+        "calls": choosing(lambda a, T, m, arms: setattr(a, "rate", a.rate + 1) or (arms + int(a.rate)) % a.task.K),
     },
     "check_single_is_batch": {
-        "writes": predicting(overwrite),
+        "writes": predicting(lambda o, action: np.copyto(o["mean"], np.inf, where=o["pulls"] == 0)),
         "another episode": choosing(lambda a, T, m, arms: (arms + (m[-1, 2] > 0)) % a.task.K),
         "order of keys": made("Threshold", choose=lambda a, o, state: next(iter(o.values()))[..., 0] % 1 > 0),
     },
@@ -125,11 +118,22 @@ BROKEN: dict[str, dict[str, type[Fair]]] = {
         "draws": choosing(lambda a, T, m, arms: np.array([random.randrange(a.task.K) for _ in T])),
         "clock": choosing(lambda a, T, m, arms: (arms + (time.monotonic() >= 1e9)) % a.task.K),
     },
-    "check_two_arms": {"K = 2": choosing(lambda a, T, m, arms: arms + 3 * (a.task.K == 2))},
+    "check_two_arms": {
+        "K = 2": choosing(lambda a, T, m, arms: arms + 3 * (a.task.K == 2)),
+        "third-best arm": choosing(lambda a, T, m, arms: arms + 0 * np.partition(m, 2, axis=1).argmax(axis=1)),
+    },
     "check_ties": {"ties": answering(lambda a, T, m, right: m == m.max(axis=-1, keepdims=True), "BestArm")},
-    "check_short_budget": {"unmeasured": answering(lambda a, T, m, right: right | (T == 0))},
-    "check_relabelled_arms": {"32 bits": answering(lambda a, T, m, right: (m * T.astype("i4") >= 0.5 * T) & (T > 0))},
-    "check_pickles": {"no pickle": made("Threshold", initial_state=lambda a, o: {"next": lambda: 0})},
+    "check_short_budget": {
+        "unmeasured": answering(lambda a, T, m, right: right | (T == 0)),
+        "a pull for each arm": choosing(lambda a, T, m, arms: np.ones(a.task.budget)[a.task.K - 1].astype(int) * arms),
+    },
+    "check_relabelled_arms": {
+        "32 bits": answering(lambda a, T, m, right: (m * T.astype("i4") >= 0.5 * T) & (T > 0)),
+        "first arm only": answering(lambda a, T, m, right: (T >= 0) & (np.arange(a.task.K) == 0)),
+    },
+    "check_evaluate": {
+        "otherwise": made("Threshold", plays=True, played=lambda a, s, q, o, state: o["pulls"][:, 0] * 0)
+    },
 }
 
 
@@ -142,3 +146,6 @@ def test_the_check_of_the_fault_names_it(name: str, fault: str) -> None:
     with pytest.raises(AssertionError, match=f"{name}: .*Broken on bandit_envs/"):
         agents.testing._run(kind, check, env)
     agents.testing._run(Fair, check, env)
+    if name == "check_evaluate":  # all others pass
+        with pytest.raises(AssertionError, match=name):
+            agents.testing.check_agent(kind, env)

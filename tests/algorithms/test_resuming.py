@@ -26,8 +26,7 @@ LIMIT = 4.5  # standard errors: a false alarm in 300,000, and there are some 120
 
 
 def right(problem: str, name: str, episodes: int, every: int | None) -> tuple[float, float]:
-    """Of an agent that loses its state after so many steps (None: never), the share of right answers, and of the pulls
-    of an episode those of its most pulled arm.
+    """Of an agent that loses its state after so many steps (None: never): shares, of right answers, of the top arm.
 
     Raises:
         ValueError: as the agent does.
@@ -70,13 +69,11 @@ class Stuck(agents.Agent):
         return [0]
 
     def choose(self, observation: Any, state: Any) -> Any:
-        state[0] += 1
-        return np.full(len(observation["pulls"]), (state[0] - 1) % self.task.K)
+        state.append(0)
+        return np.full(len(observation["pulls"]), (len(state) - 2) % self.task.K)
 
 
 def made(problem: str, name: Any, envs: Any) -> Any:
-    if not isinstance(name, str):
-        return name(envs)
     for one in (name, NEEDS.get(name, name)):
         try:
             return agents.make(one, envs)
@@ -99,7 +96,7 @@ def test_an_agent_plays_on_or_says_what_is_to_be_kept(
 ) -> None:
     """Of 80 episodes: where nine of ten answers are right, fewer than seven of ten are found with a chance of 1/2.
 
-    And no arm takes what the others had: at least half of their share is left to them.
+    And at least half of what the other arms had is left to them.
     """
     whole, most = right(problem, name, episodes, None)
     spread = math.sqrt(2 * max(whole * (1 - whole), 1 / episodes) / episodes)

@@ -206,9 +206,8 @@ def test_what_is_a_number(text: str, found: tuple[float | None, ...], tmp_path: 
     pandas: Any = pytest.importorskip("pandas")
     path = written(tmp_path, f"name;value\na;2\nb;{text}\n")
     frame: Any = pandas.DataFrame({"name": ["a", "b"], "value": ["2", text]})
-    for (table, place), (decimal, value) in itertools.product(
-        ((path, f"{path}, line 3"), (frame, "row 1")), zip(".,", found, strict=True)
-    ):
+    tables: Any = ((path, f"{path}, line 3"), (frame, "row 1"))
+    for (table, place), (decimal, value) in itertools.product(tables, zip(".,", found, strict=True)):
         if value is not None:
             assert measurements(table, sep=";", decimal=decimal).rows[1].value == (value,)
             continue

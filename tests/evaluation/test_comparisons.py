@@ -116,11 +116,8 @@ def test_columns_are_chosen() -> None:
     with pytest.raises(ValueError, match="unknown column 'pulls'"):
         found.to_latex(columns=["pulls"])
     assert r"pulls {[}95 \%{]}" in found.to_latex()
-    for text, said in (
-        (r"$\varepsilon$-best_1 $k^2$", r"$\varepsilon$-best\_1 $k^2$"),
-        ("5$ or a_b 6$", r"5\$ or a\_b 6\$"),
-    ):
-        assert escaped(text) == said
+    assert escaped(r"$\varepsilon$-best_1 $k^2$") == r"$\varepsilon$-best\_1 $k^2$"
+    assert escaped("5$ or a_b 6$") == r"5\$ or a\_b 6\$"
 
 
 @pytest.mark.parametrize("rows", ["all", "none"])

@@ -67,6 +67,10 @@ def native(slots: int = 1) -> Any:
     return make_vec_env(ENV, slots, observation="features", **KWARGS)
 
 
+def filtered(env: Any) -> Any:  # as docs/environments.md has it
+    return gym.wrappers.FilterObservation(env, ["pulls", "mean", "variance", "remaining"])
+
+
 WRAPPED: dict[str, Callable[[], Any]] = {
     "VecNormalize": lambda: VecCheckNan(VecNormalize(native(4), clip_obs=1.5)),
     "VecNormalize, DummyVecEnv": lambda: VecNormalize(single(Monitor)),
@@ -77,11 +81,6 @@ WRAPPED: dict[str, Callable[[], Any]] = {
     "FilterObservation": lambda: single(filtered, observation="statistics"),
     "FlattenObservation": lambda: single(filtered, gym.wrappers.FlattenObservation, observation="statistics"),
 }
-
-
-def filtered(env: Any) -> Any:
-    """As docs/environments.md has it."""
-    return gym.wrappers.FilterObservation(env, ["pulls", "mean", "variance", "remaining"])
 
 
 @pytest.mark.parametrize("wrapped", WRAPPED)

@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 import torch
 from learning import THRESHOLD, TINY
+from pages import of_pages, programs
 from stable_baselines3 import PPO
 
 import agents
 from agents.learned import make_vec_env, policy
 
-ROOT = Path(__file__).parents[2]
 KINDS = r"^(?:\w+\.)*(PPO|A2C|DQN|RecurrentPPO|MaskablePPO)(?:\.load)?$"
 
 
@@ -29,10 +29,8 @@ def without_a_device(code: str) -> list[str]:
 
 
 def test_every_model_of_ours_is_put_on_the_cpu() -> None:
-    programs = [path.read_text() for place in ("examples", "tests") for path in (ROOT / place).rglob("*.py")]
-    for page in [*ROOT.glob("docs/**/*.md"), ROOT / "README.md"]:
-        programs += re.findall(r"```python\n(.*?)```", page.read_text(), re.S)
-    ours = [code for code in programs if re.search("stable_baselines3|sb3_contrib", code)]
+    codes = [*programs("examples", "tests"), *of_pages()]
+    ours = [code for code in codes if re.search("stable_baselines3|sb3_contrib", code)]
     assert [lost for code in ours for lost in without_a_device(code)] == []
     assert without_a_device("PPO('MlpPolicy', env)\nPPO.load(x, device='cpu')") == ["PPO"]
 

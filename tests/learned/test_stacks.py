@@ -6,10 +6,9 @@
 from __future__ import annotations
 
 import ast
-import importlib
-import importlib.util
 import re
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from gymnasium.wrappers import FilterObservation, RecordEpisodeStatistics
+from pages import of_pages, programs
 from rollouts import same
 
 from bandit_envs import PureExplorationEnv
@@ -181,33 +181,20 @@ def test_statistics_without_the_word_for_randomness_suit_a_network() -> None:
 
 
 def unresolved(code: str) -> list[str]:
-    """The names that a program imports from installed packages, and that are not there."""
-    wanted = [
-        (one.module, name.name)
-        for one in ast.walk(ast.parse(code))
-        if isinstance(one, ast.ImportFrom) and not one.level
-        for name in one.names
-    ]
-    wanted += [
-        (name.name, "") for one in ast.walk(ast.parse(code)) if isinstance(one, ast.Import) for name in one.names
-    ]
+    """What a program imports from installed packages, and what is not there."""
     lost = []
-    for module, name in wanted:
-        if importlib.util.find_spec(module.partition(".")[0]) is None:  # nothing can be said of it here
-            continue
+    for one in ast.walk(ast.parse(code)):
         try:
-            if name and not hasattr(importlib.import_module(module), name):
-                importlib.import_module(f"{module}.{name}")
+            if isinstance(one, ast.Import | ast.ImportFrom):
+                exec(ast.unparse(one), {"__name__": "tried"})
         except ImportError as error:
-            lost.append(str(error))
+            if find_spec(str(error.name).partition(".")[0]):  # of other packages nothing can be said here
+                lost.append(str(error))
     return lost
 
 
 def test_what_examples_and_pages_import_is_there() -> None:
-    programs = [path.read_text() for path in (ROOT / "examples").rglob("*.py")]
-    for page in [*ROOT.glob("docs/**/*.md"), ROOT / "README.md"]:
-        programs += re.findall(r"```python\n(.*?)```", page.read_text(), re.S)
-    assert [lost for code in programs for lost in unresolved(code)] == []
+    assert [lost for code in [*programs("examples"), *of_pages()] for lost in unresolved(code)] == []
     assert unresolved("from gymnasium.states import Box") == ["No module named 'gymnasium.states'"]
     assert len(unresolved("from gymnasium.spaces import Boxes")) == 1
 

@@ -26,32 +26,23 @@ from agents.session import page
 
 pytest.importorskip("sqlalchemy")
 
-FACTS = {"problem": "BestArm", "arms": ["a", "b", "c", "d"], "items": 60, "range": (0, 1), "budget": 220}
-LEASE = 600.0
+FACTS = {"problem": "BestArm", "arms": ["a", "b", "c", "d"], "items": 60, "range": (0, 1), "budget": 140}
+LEASE, LOST = 600.0, ("gone", "killed", "stopped")
 
 
 def score(arm: str, item: int) -> float:
     return 0.2 * "abcd".index(arm) + 0.005 * (item % 40)
 
 
-def worker(store: Path, who: str, seconds: float) -> None:
-    def measure(arm: str, item: int) -> float:
-        os.write(1, b"begun\n")
-        time.sleep(seconds)
-        return score(arm, item)
-
-    agents.Session(store=store).run(measure, 6, who=who, take_over=LEASE)
-
-
 @contextlib.contextmanager
 def started(store: Path, **seconds: float) -> Iterator[dict[str, Any]]:
-    """Processes by their names, each with six calls under way."""
-    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    commands = {who: [sys.executable, __file__, str(store), who, str(one)] for who, one in seconds.items()}
-    found: dict[str, Any] = {who: subprocess.Popen(command, **pipes) for who, command in commands.items()}
+    """Processes by their names, one after the other, each with six calls under way."""
+    found = dict[str, Any]()
     try:
-        for process in found.values():
-            assert [process.stdout.readline() for _ in range(6)] == ["begun\n"] * 6
+        for who, one in seconds.items():
+            command = [sys.executable, __file__, str(store), who, str(one)]
+            found[who] = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            assert [found[who].stdout.readline() for _ in range(6)] == ["begun\n"] * 6
         yield found
     finally:
         for process in found.values():
@@ -60,81 +51,64 @@ def started(store: Path, **seconds: float) -> Iterator[dict[str, Any]]:
 
 
 def test_a_fleet_ends_its_study_and_loses_nothing(tmp_path: Path) -> None:
-    """Twenty workers: one killed, one stopped, two interrupted, one whose call hangs, one whose store fails twice."""
+    """Sixteen workers: one killed, one stopped, two interrupted, one whose call hangs, one whose store fails twice."""
     store, done, faults = tmp_path / "fleet.db", Counter[tuple[str, str, int]](), Counter[str]()
-    study = agents.Session("uniform", FACTS, store=store)
-    with started(store, killed=600, stopped=600, gone=600) as held, started(store, left=3) as more:
-        held |= more
-        held["left"].send_signal(signal.SIGINT)
-        held["gone"].send_signal(signal.SIGINT)
-        held["stopped"].send_signal(signal.SIGSTOP)
-        held["killed"].kill()
+    agents.Session("uniform", FACTS, store=store).close()
+
+    def work(n: int) -> None:
+        session, who, hangs = agents.Session(store=store), f"w{n}", [n == 1]
+        append = session._append
+
+        def failing(events: Any) -> Any:
+            faults[who] += 1
+            if n == 0 and faults[who] in (2, 5):
+                raise OSError("the store is away")
+            return append(events)
+
+        def measure(arm: str, item: int) -> float:
+            if hangs.pop() if hangs else False:
+                time.sleep(600)  # it is tried again
+            time.sleep(0.002 * n)
+            done[who, arm, item] += 1
+            return score(arm, item)
+
+        session._append = failing  # type: ignore[method-assign]
+        session.run(measure, 1, who=who, take_over=LEASE, timeout=1.0 if n == 1 else None)
+
+    with started(store, killed=600, stopped=600, gone=600, left=3) as held:
+        for who, sign in (("left", "INT"), ("gone", "INT"), ("stopped", "STOP"), ("killed", "KILL")):
+            held[who].send_signal(signal.Signals[f"SIG{sign}"])
         for who in ("gone", "left"):
-            assert any(
-                "no more is asked for; 6 measurements still run" in line for line in iter(held[who].stderr.readline, "")
-            )
+            said = iter(held[who].stderr.readline, "")
+            assert any("no more is asked for; 6 measurements still run" in line for line in said)
         held["gone"].send_signal(signal.SIGINT)
         assert [held[who].wait(30) for who in ("gone", "left")] == [-signal.SIGINT] * 2
-        assert study.history().query("kind == 'told' and who == 'left'").shape[0] == 6
         with contextlib.closing(sqlite3.connect(store)) as file, file:  # an hour goes by
             file.execute("update event set at = datetime(at, '-1 hour') where who in ('gone', 'killed', 'stopped')")
         study = agents.Session(store=store)
-
-        def work(n: int) -> None:
-            session, who = agents.Session(store=store), f"w{n}"
-            append, first = session._append, {"": True}
-
-            def failing(events: Any) -> Any:
-                faults[who] += 1
-                if n == 0 and faults[who] in (2, 5):
-                    raise OSError("the store is away")
-                return append(events)
-
-            def measure(arm: str, item: int) -> float:
-                if n == 1 and first.pop("", False):
-                    time.sleep(600)  # hangs: it is tried again
-                time.sleep(0.002 * n)
-                done[who, arm, item] += 1
-                return score(arm, item)
-
-            session._append = failing  # type: ignore[method-assign]
-            session.run(measure, 1, who=who, take_over=LEASE, timeout=1.0 if n == 1 else None)
-
-        owed = {one["who"]: one["questions"] for one in page.state(study)["owed"]}
-        with warnings.catch_warnings(record=True) as said:
+        assert {one["who"]: one["questions"] for one in page.state(study)["owed"]} == dict.fromkeys(LOST, 6)
+        with warnings.catch_warnings(record=True) as found:
             warnings.simplefilter("always")
-            threads = [threading.Thread(target=work, args=(n,), daemon=True) for n in range(16)]
+            threads = [threading.Thread(target=work, args=(n,), daemon=True) for n in range(12)]
             for one in threads:
                 one.start()
             for one in threads:
                 one.join(60)
-        assert study.done
-        assert study.pending == []
-        assert study.answer().tolist() == [False, False, False, True]
-        assert owed == {"gone": 6, "killed": 6, "stopped": 6}
-        for who in owed:
-            assert any(f"{who} has given no sign of life" in str(one.message) for one in said)
-        history = study.history()
-        told, asked = (history.query(f"kind == '{kind}'") for kind in ("told", "asked"))
-        assert set(done) == {(row.who, row.name, row.item) for row in told.itertuples() if row.who != "left"}
-        assert set(done.values()) == {1}
-        again = asked[asked["about"].notna()]["about"]
-        assert sorted(asked.set_index("event").loc[again, "who"]) == [
-            who for who in ("gone", "killed", "stopped") for _ in range(6)
-        ]
+    assert (study.done, study.pending, study.answer().tolist()) == (True, [], [False, False, False, True])
+    for who in LOST:
+        assert any(f"{who} has given no sign of life" in str(one.message) for one in found)
+    told, asked = (study.history().query(f"kind == '{kind}'") for kind in ("told", "asked"))
+    assert (told["who"] == "left").sum() == 6
+    assert done == Counter((row.who, row.name, row.item) for row in told.itertuples() if row.who != "left")
+    again = asked.set_index("event").loc[asked["about"].dropna(), "who"]
+    assert Counter(again) == dict.fromkeys(LOST, 6)
 
 
 def test_a_second_run_of_one_name_is_refused_and_no_name_is_a_name(tmp_path: Path) -> None:
     one, other = (agents.Session("uniform", FACTS, store=tmp_path / "twice.db") for _ in range(2))
     one.ask(3, who="")
     begun, go = threading.Event(), threading.Event()
-
-    def measure(arm: str, item: int) -> float:
-        begun.set()
-        go.wait(9)
-        return score(arm, item)
-
-    slow = threading.Thread(target=one.run, args=(measure, 4))
+    slow = threading.Thread(target=one.run, args=(lambda *cell: (begun.set(), go.wait(9), score(*cell))[2], 4))
     slow.start()
     begun.wait()
     with pytest.raises(ValueError, match="another run with who=None still runs, .*: give each run a name of its own"):
@@ -146,5 +120,11 @@ def test_a_second_run_of_one_name_is_refused_and_no_name_is_a_name(tmp_path: Pat
 
 
 if __name__ == "__main__":
-    worker(Path(sys.argv[1]), sys.argv[2], float(sys.argv[3]))
+
+    def held_up(arm: str, item: int) -> float:
+        os.write(1, b"begun\n")
+        time.sleep(float(sys.argv[3]))
+        return score(arm, item)
+
+    agents.Session(store=sys.argv[1]).run(held_up, 6, who=sys.argv[2], take_over=LEASE)
     os._exit(0)
