@@ -330,7 +330,8 @@ def _held(agent: Any) -> dict[str, Any]:
     found = dict[str, Any]()
     for name in names:
         with contextlib.suppress(Exception):  # what cannot be pickled
-            found[name] = pickle.dumps(getattr(agent, name))
+            if not callable(value := getattr(agent, name)):  # as an index, which is compiled meanwhile
+                found[name] = pickle.dumps(value)
     return found
 
 

@@ -102,7 +102,7 @@ class EnvironmentOptions:
             return given
         for name in OF_DATA:
             if name in given:
-                raise ValueError(f"--{name} is of the table that --data names, and there is none")
+                raise ValueError(f"--{name} is of the table that --data names; else write table(path=..)")
         if given.get("instance", "").lstrip().startswith("{"):
             given["instance"] = from_json("instance", given["instance"])
         return given

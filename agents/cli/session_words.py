@@ -176,3 +176,5 @@ def print_state(session: Any) -> None:
         arms = {ask.number: session.names[ask.arm] for ask in session.pending}
         late = [f"{count} for the event {number} ({arms[number]})" for number, count in waiting.items()]
         print(f"results that do not count yet, as they wait for those of earlier questions: {_some(late)}")
+        owed = [f"{one['who'] or 'somebody'}, {one['silent']:.0f} s" for one in session.owed if one["results"]]
+        print(f"who has been asked for these, and the seconds without a sign of life: {_some(owed)}")

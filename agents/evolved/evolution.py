@@ -86,7 +86,7 @@ class Evolution:
         every: generations from a checkpoint to the next. held_out: a checkpoint is compared on so many times the
             episodes of a generation. roots: of the episodes of the generations, of the checkpoints, and of the report.
         began: when the call began, by `time.process_time()`. compiling: what does not count for the time that is given.
-        show: print a line for each checkpoint.
+        show: print a line for each checkpoint. interrupts: that have ended it; None: they leave without a file.
     """
 
     mix: list[CommonEpisodes]
@@ -97,6 +97,7 @@ class Evolution:
     began: float
     compiling: CompileTime
     show: bool
+    interrupts: list[KeyboardInterrupt] | None = None
 
     def spent(self) -> float:
         """Processor time so far, in seconds."""
@@ -136,7 +137,15 @@ class Evolution:
         generation, means = first, []
         while generation < last and (seconds is None or self.spent() - self.compiling.seconds < seconds):
             points = [strategy.ask() for _ in range(strategy.population_size)]
-            fitness = self.fitness(points, generation)
+            try:
+                fitness = self.fitness(points, generation)
+            except KeyboardInterrupt as error:
+                if self.interrupts is None:
+                    raise
+                print("interrupted: the best checkpoint so far is kept; Ctrl-C again leaves at once", file=sys.stderr)
+                self.interrupts.append(error)
+            if self.interrupts:
+                break
             strategy.tell([(x, float(f)) for x, f in zip(points, fitness, strict=True)])
             means.append(strategy.mean.copy())
             generation += 1
@@ -270,7 +279,7 @@ def evolve(
     strategy = cmaes.CMA(
         mean=np.zeros(len(space.searched)), sigma=STEP, seed=search_seed % 2**32, population_size=population
     )
-    end = None if seconds is None else SEARCHING * seconds
+    end, interrupts = None if seconds is None else SEARCHING * seconds, None if path is None else list[Any]()
     with compilation_noted(shown(progress)), CompileTime() as compiling:
         evolution = Evolution(
             mix=environments,
@@ -281,6 +290,7 @@ def evolve(
             began=began,
             compiling=compiling,
             show=shown(progress),
+            interrupts=interrupts,
         )
         if network:
             half = None if end is None else FORMULA * end
@@ -332,4 +342,6 @@ def evolve(
     }
     if path is not None:
         write_alone(path, lambda place: place.write_text(json.dumps(card, indent=1) + "\n"))
+    if interrupts:
+        raise KeyboardInterrupt(f"{path} holds the best checkpoint so far") from interrupts[0]
     return Evolved((card["parameters"], card))

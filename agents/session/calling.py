@@ -245,7 +245,7 @@ def _say_who_is_silent(session: Any, who: str | None, lease: float, said: set[st
         again = f"asked again after {lease:g} s" if lease < math.inf else "not asked again: take_over=None"
         warnings.warn(f"{text}; they are {again}", UserWarning, stacklevel=4)
     said.clear()
-    said |= silent.keys()
+    said.update(silent)
 
 
 def _awaited(session: Any, who: str | None) -> str:

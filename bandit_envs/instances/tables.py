@@ -109,7 +109,8 @@ class _Table(NamedTuple):
             if isinstance(cell, str) and self.decimal == "." and DECIMAL_COMMA.fullmatch(cell):
                 raise ValueError(f"{text}; decimals are written with a point, or say decimal=',' (--decimal)") from None
             if str(cell).strip().lower() in RIGHT:
-                how = "write 1 and 0, as with pandas by frame.replace({'C': 1, 'I': 0})"
+                its = f"frame[{self.columns[column]!r:.80}]"
+                how = f"write 1 and 0, as with pandas by {its}.replace({{'C': 1, 'I': 0}})"
                 raise ValueError(f"{text}; for right and wrong {how}, or True and False") from None
             raise _NoNumberError(text) from None
         if math.isinf(value):
@@ -347,6 +348,8 @@ def _read_csv(path: str, sep: str) -> _Table:
         places, rows = list[str](), list[list[Any]]()
         try:
             head = [name.strip() for name in next(reader, [])]
+            if "".join(head).lower() in ("sep=", f"sep={sep}"):  # of a spreadsheet, for itself
+                head = [name.strip() for name in next(reader, [])]
             if not head:
                 raise ValueError("it is empty; a first line names the columns")
             if len(head) == 1 and (mark := next((mark for mark in (";", "\t", ",") if mark in head[0]), None)):
@@ -363,6 +366,8 @@ def _read_csv(path: str, sep: str) -> _Table:
                         )
                     places.append(f"line {reader.line_num}")
                     rows.append(list(fields))
+            if not rows:
+                raise ValueError("it has names of columns, and no row")
         except UnicodeDecodeError as error:
             raise ValueError(f"{path} is no text in UTF-8: save it as CSV UTF-8 ({error})") from None
         except (csv.Error, ValueError) as error:

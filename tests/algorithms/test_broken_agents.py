@@ -12,7 +12,7 @@ import pytest
 from scipy.stats import rankdata
 
 import agents.testing
-from agents import Agent
+from agents import Agent, IndexPolicy
 from agents.core import ALL_PROBLEMS
 
 
@@ -135,6 +135,17 @@ BROKEN: dict[str, dict[str, type[Fair]]] = {
         "otherwise": made("Threshold", plays=True, played=lambda a, s, q, o, state: o["pulls"][:, 0] * 0)
     },
 }
+
+
+class Nearest(IndexPolicy):
+    name = "nearest"
+
+    def index(self, T: Any, D: Any) -> Any:
+        return T**0.5 * abs(D)
+
+
+def test_an_index_of_a_users_own_passes() -> None:
+    agents.testing.check_agent(Nearest, gym.make("bandit_envs/Threshold-v0", instance="tao2019-1", budget=60))
 
 
 @pytest.mark.parametrize(("name", "fault"), [(name, fault) for name in BROKEN for fault in BROKEN[name]])

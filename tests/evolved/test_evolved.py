@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
@@ -15,7 +16,7 @@ import agents
 from agents.evaluation.expected_loss import wrong
 from agents.evolved.agent import Evolved
 from agents.evolved.candidates import CommonEpisodes
-from agents.evolved.evolution import evolve
+from agents.evolved.evolution import Evolution, evolve
 from agents.evolved.formula import LSA, PARAMETERS, START
 from agents.evolved.network import HIDDEN, LAYERS, OWN, SHARED, WEIGHTS
 from agents.evolved.parameters import names_for, parameter_names
@@ -416,6 +417,24 @@ def test_stored_parameters_run(path: Any) -> None:
     assert set(given) <= set(names)
     assert agent.candidates.tolist() == [[given.get(name, 0.0) for name in names]]
     assert len(agents.evaluate("evolved", card["env_id"], episodes=3, env_kwargs=kwargs).episodes) == 3
+
+
+def test_what_was_evolved_before_an_interrupt_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fitness, how = Evolution.fitness, {"generations": 9, "population": 4, "episodes": 4, "held_out": 1, "every": 1}
+
+    def interrupted(self: Any, points: Any, generation: int) -> Any:
+        if generation == 2:
+            raise KeyboardInterrupt
+        return fitness(self, points, generation)
+
+    monkeypatch.setattr(Evolution, "fitness", interrupted)
+    task: dict[str, Any] = {"env_kwargs": {"instance": "sampler(arms=4)", "budget": 12}, "progress": False}
+    with pytest.raises(KeyboardInterrupt, match="holds the best checkpoint so far"):
+        agents.evolve("Threshold", out=tmp_path / "mine", **how, **task)
+    assert json.loads((tmp_path / "mine.json").read_text())["generations"] == 2
+    assert len(agents.evaluate(str(tmp_path / "mine.json"), "Threshold", episodes=2, **task).episodes) == 2
+    with pytest.raises(KeyboardInterrupt, match="^$"):  # there is no file for it
+        agents.evolve("Threshold", **how, **task)
 
 
 def test_the_path_of_a_card_is_an_agent(tmp_path):

@@ -119,6 +119,16 @@ def test_a_second_run_of_one_name_is_refused_and_no_name_is_a_name(tmp_path: Pat
     assert one.history().query("kind == 'told'")["about"].is_unique
 
 
+def test_who_is_silent_is_said_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    session = agents.Session("uniform", FACTS, store=tmp_path / "once.db")
+    session.ask(4, who="gone")
+    monkeypatch.setattr("agents.session.calling.LOOK", 0.1)
+    with pytest.warns(UserWarning, match="gone has given no sign") as said:
+        session.run(score, 2, who="one", take_over=2.0)
+    assert sum("gone has given no sign of life" in str(one.message) for one in said) == 1
+    assert session.done
+
+
 if __name__ == "__main__":
 
     def held_up(arm: str, item: int) -> float:
