@@ -28,6 +28,7 @@ from .prior import prior_of
 __all__ = ["OptKG", "log_gain"]
 
 GRID = 2.0**30  # D4
+KEPT = 2**22  # pulls up to which logarithms of the Gamma function are kept
 
 
 def log_gain(a: Floats, b: Floats, threshold: float, log_beta: Floats | None = None) -> Floats:
@@ -81,6 +82,8 @@ class OptKG(IndexPolicy):
         a0, b0 = self.prior
         i, j = hits.astype(np.intp), misses.astype(np.intp)
         n = i + j
+        if n.max() >= KEPT:
+            return np.asarray(special.gammaln(a0 + i) + special.gammaln(b0 + j) - special.gammaln(a0 + b0 + n))
         if (most := int(n.max())) >= self._log_gamma.shape[1]:
             counts = np.arange(2 * most + 64)
             self._log_gamma = special.gammaln(np.stack([a0 + counts, b0 + counts, a0 + b0 + counts]))

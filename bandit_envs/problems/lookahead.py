@@ -120,7 +120,7 @@ class LookaheadScratch(NamedTuple):
 @inlined
 def _below(normal, u):
     """Phi(u), by cubic interpolation: error 2e-10."""
-    x = (max(min(u, FAR), -FAR) + FAR) * FINE
+    x = (max(u, -FAR) + FAR if u < FAR else 2.0 * FAR) * FINE  # also of NaN, which is no index
     i = np.uint64(np.int64(x))  # indices that may be negative take longer
     f = x - np.int64(x)
     return normal[i, 0] + f * (normal[i, 1] + f * (normal[i, 2] + f * normal[i, 3]))
@@ -480,7 +480,7 @@ def _open_distributions(model, scratch):
         n, s = scratch.n[i], REACH * math.sqrt(scratch.v[i])
         if known:
             a = (scratch.m[i] - prior.low) / prior.scale * n
-            known = abs(a - np.rint(a)) < 1e-6 and max(a, n - a) < LIMIT - 0.5
+            known = abs(a - np.rint(a)) < 1e-6 and min(a, n - a) > 0.5 and max(a, n - a) < LIMIT - 0.5
         lowest, highest = max(lowest, scratch.m[i] - s), max(highest, scratch.m[i] + s)
     scratch.state[0] = 1.0 if known else 0.0
     scratch.state[1], scratch.state[2] = _boundary_of(model.potential, lowest), _boundary_of(model.potential, highest)

@@ -27,6 +27,21 @@ def test_odd_input_to_agents(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not found
 
 
+@pytest.mark.parametrize(("agent", "pulls"), [("look-ahead", -(2**31)), ("look-ahead", 2**40), ("opt-kg", 2**32)])
+def test_counts_that_no_table_holds(agent: str, pulls: int) -> None:
+    """Places in tables go by pulls: those of no table are computed, or refused."""
+    setups = [made for one in AGENTS if one[1] == agent and (made := set_up(*one))]
+    with np.errstate(all="ignore"):
+        for setup in setups:
+            for observation, state in setup.snapshots[3][1:]:
+                odd = {**observation, "pulls": observation["pulls"].copy(), "total": observation["total"] * np.nan}
+                odd["pulls"][:, 0] = pulls
+                for one in (odd, {**odd, "total": observation["total"]}):
+                    with contextlib.suppress(ValueError):
+                        setup.agent.predict(one, copy.deepcopy(state))
+    assert setups
+
+
 def test_observations_of_wrong_shapes_are_refused_before_machine_code(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each part with axes and rows too many; without the look at shapes, the same calls enter machine code."""
     entered, quick = list[str](), Kernel.quick
