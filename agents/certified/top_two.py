@@ -91,6 +91,8 @@ def normal(ep, own):
 @part
 def gamma(shape, ep, own):
     """A number of the Gamma distribution of this shape, >= 1, and scale 1 (Marsaglia & Tsang 2000)."""
+    if not 1.0 <= shape < 2.0**52:  # of no pulls that can be made; it would draw for ever
+        return shape
     d = shape - 1.0 / 3.0
     c = 1.0 / math.sqrt(9.0 * d)
     while True:

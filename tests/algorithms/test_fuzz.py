@@ -27,9 +27,11 @@ def test_odd_input_to_agents(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not found
 
 
-@pytest.mark.parametrize(("agent", "pulls"), [("look-ahead", -(2**31)), ("look-ahead", 2**40), ("opt-kg", 2**32)])
-def test_counts_that_no_table_holds(agent: str, pulls: int) -> None:
-    """Places in tables go by pulls: those of no table are computed, or refused."""
+@pytest.mark.parametrize(
+    ("agent", "pulls"), [("look-ahead", -(2**31)), ("look-ahead", 2**40), ("opt-kg", 2**32), ("top-two", 2**63 - 1)]
+)
+def test_counts_that_no_episode_has(agent: str, pulls: int) -> None:
+    """Places in tables and draws go by pulls: those of no table are computed, or refused; no draw goes on for ever."""
     setups = [made for one in AGENTS if one[1] == agent and (made := set_up(*one))]
     with np.errstate(all="ignore"):
         for setup in setups:
