@@ -197,6 +197,8 @@ def test_data_on_the_command_line(tmp_path: Path, capsys: Any) -> None:
 
 
 NUMBERS = {" 1 ": (1.0, 1.0), "+.5e1": (5.0, None), "5.": (5.0, None), "TRUE": (1.0, 1.0), "1,5": (None, 1.5)}
+
+
 def test_a_first_line_of_spreadsheets_and_a_table_without_rows(tmp_path: Path) -> None:
     for text, names in (("sep=;\r\narm;value\r\nA;1\r\nB;2\r\n", ["A", "B"]), ("arm;value\r\n", None)):
         (tmp_path / "table.csv").write_text(text)
