@@ -432,8 +432,9 @@ def check_places(case: Case) -> None:
         arms, at = other.kwargs["instance"], other.task.make_problem().boundary
         means = np.linspace(min(arms["mean"]), max(arms["mean"]), len(arms["mean"])).round(3)
         plans: list[tuple[str, Any, dict[str, Any]]] = [("", means, {}), ("in the reverse order", means[::-1], {})]
-        if arms["distribution"] == "gaussian" and at is not None and at == other.task.parameters.get("threshold"):
-            plans.append(("with all means and the threshold moved by 4", means + 4.0, {"threshold": at + 4.0}))
+        named = {name: at + 4.0 for name, one in other.task.parameters.items() if isinstance(one, float) and one == at}
+        if arms["distribution"] == "gaussian" and named:
+            plans.append((f"with all means and {', '.join(named)} moved by 4", means + 4.0, named))
         shares = list[Any]()
         for how, mean, values in plans:
             moved = {"budget": 16 * len(mean), "instance": arms | {"mean": mean.tolist()}} | values
@@ -508,10 +509,10 @@ def check_errors_within_delta(case: Case) -> None:
     pulls = _rows(easy, FEW, delta=DELTA / 10).episodes["total_pulls"].mean()
     if rows["total_pulls"][:FEW].mean() >= pulls and not rows["truncated"].all():
         raise AssertionError(f"{easy}: its mean of {pulls:g} pulls at delta = {DELTA / 10} is no more than at {DELTA}")
-    at, tilt = case.task.parameters.get("threshold", 0.5), np.linspace(0.03, -0.03, 5)
+    at, tilt = case.task.make_problem().boundary, np.linspace(0.03, -0.03, 5)
     kwargs = {"epsilon": 0.01} if "epsilon" in case.task.parameters else {}
     for form in ({"distribution": "bernoulli"}, {"distribution": "gaussian", "sd": 10.0}):
-        arms = form | {"mean": (at + tilt).round(4).tolist()}
+        arms = form | {"mean": ((0.5 if at is None else at) + tilt).round(4).tolist()}
         if (hard := case.replaced(instance=arms, delta=DELTA, max_pulls=3000, **kwargs)) is not None:
             _few_wrong(hard, MANY, MOST_WRONG, f"at delta = {DELTA}, where arms hardly differ: does it stop too soon?")
 

@@ -503,8 +503,6 @@ class Agent(Spelled, ABC):
         if self._brought and isinstance(error, UNCOMPILED):
             why = getattr(error, "summary", f"Numba cannot compile a function that it calls: {words:.300}")
             return ValueError(f"{self.name}: {why}")
-        if self._brought and isinstance(error, KeyError) and error.args and error.args[0] not in observation:
-            return ValueError(f"{self.name} reads {error.args[0]!r:.80}, and an observation has {', '.join(batch)}")
         fits = state is None or words.startswith(("state ", "pulls "))
         if self._brought or (isinstance(error, ValueError) and fits):
             return error

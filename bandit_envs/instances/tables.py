@@ -367,7 +367,7 @@ def _read_csv(path: str, sep: str) -> _Table:
                     places.append(f"line {reader.line_num}")
                     rows.append(list(fields))
             if not rows:
-                raise ValueError("it has names of columns, and no row")
+                raise ValueError(f"it has the columns {head!r:.80}, and no row")
         except UnicodeDecodeError as error:
             raise ValueError(f"{path} is no text in UTF-8: save it as CSV UTF-8 ({error})") from None
         except (csv.Error, ValueError) as error:

@@ -60,7 +60,7 @@ def certifier_of(problem: Any, K: int, numbers: Floats, distribution: str, searc
         why = "its distance_routine has that of 'gaussian', which holds in a range too; leave distribution out"
     else:
         why = f"it needs {'a distance_routine or ' * problem.local}an evidence_routine (docs/own-problem.md shows them)"
-    raise ValueError(f"the problem {problem.name!r} has no {distribution!r} evidence for compiled code: {why}")
+    raise ValueError(f"the problem {problem.name!r} has no evidence for distribution={distribution!r}: {why}")
 
 
 def paired_certifier(problem: Any, K: int, items: int, support: tuple[float, float], delta: float) -> Certifier:

@@ -70,7 +70,7 @@ def test_what_is_missing_is_named_and_the_default_agent_certifies() -> None:
         (Plain, "it needs an evidence_routine", "uniform"),
         (FarGood, "it needs a distance_routine or an evidence_routine", None),
     ):
-        with pytest.raises(ValueError, match=f"no 'bounded' evidence.*: {told}"):
+        with pytest.raises(ValueError, match=f"no evidence for distribution='bounded'.*: {told}"):
             kind().certifier(3, distribution="bounded")
         facts = {"problem": f"{__name__}:{kind.__name__}", "arms": 3, "range": (0, 10), "delta": 0.1}
         assert name in (None, suggested(task_from_facts(facts)[0]))
