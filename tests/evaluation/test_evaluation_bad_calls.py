@@ -102,7 +102,7 @@ test_bad_calls = table(
         "a budget below K": (call("ucbe", budgets=[5, 100]), "ucbe", "budget", 10, 5),
         **{
             f"{name} of the environment": (call("lsa", env_kwargs=TAO | {name: 1}), name)
-            for name in ("actions", "observation", "num_envs", "autoreset_mode", "copy")
+            for name in ("id", "vector_kwargs", "wrappers", "observation")
         },
         **{f"precision {bad!r}": (call(precision=bad), "precision") for bad in ("often", 0, {})},
         "precision of an unknown metric": (call(precision={"f7": 1}), "metric", "f7"),

@@ -119,6 +119,7 @@ def test_a_second_run_of_one_name_is_refused_and_no_name_is_a_name(tmp_path: Pat
     assert one.history().query("kind == 'told'")["about"].is_unique
 
 
+@pytest.mark.filterwarnings("ignore:results that others are asked for")
 def test_who_is_silent_is_said_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     session = agents.Session("uniform", FACTS, store=tmp_path / "once.db")
     session.ask(4, who="gone")
