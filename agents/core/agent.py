@@ -606,7 +606,7 @@ class Agent(Spelled, ABC):
     def _shaped(self, observation: Observation, E: int, single: bool) -> Observation:
         """The observation, with lists made arrays, and all its shapes found right: kernels do not look at them."""
         shapes, known = shapes_of(self.task, E), dict[str, NDArray[Any]]()
-        for name in shapes.keys() & observation.keys():
+        for name in filter(observation.__contains__, shapes):
             known[name] = as_array(name, observation[name])
             if known[name].shape != shapes[name]:
                 raise unshaped(name, shapes[name], known[name])
