@@ -10,6 +10,8 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
+
+pytest.importorskip("stable_baselines3")
 import torch
 from learning import THRESHOLD, TINY
 from pages import of_pages, programs
