@@ -442,8 +442,8 @@ def check_places(case: Case) -> None:
             shares.append(pulls[np.argsort(mean)] / pulls.sum())
             if np.abs(apart := shares[-1] - shares[0]).sum() > 2 * SHIFTED:
                 i = int(np.abs(apart).argmax())
-                told = f"arm {i} gets {shares[0][i]:.0%} of all pulls, and {shares[-1][i]:.0%} {how}"
-                raise AssertionError(f"{other} and the means {means}: {told}")
+                gets = f"arm {i} gets {shares[0][i]:.0%} of all pulls, and {shares[-1][i]:.0%} {how}"
+                raise AssertionError(f"{other} and the means {means}: {gets}")
 
 
 def check_two_arms(case: Case) -> None:

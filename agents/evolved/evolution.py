@@ -135,7 +135,8 @@ class Evolution:
         """
         checkpoints = [self.checkpoint(first, [strategy.mean.copy()])]
         generation, means = first, []
-        while generation < last and (seconds is None or self.spent() - self.compiling.seconds < seconds):
+        timed = math.inf if seconds is None else seconds
+        while generation < last and not self.interrupts and self.spent() - self.compiling.seconds < timed:
             points = [strategy.ask() for _ in range(strategy.population_size)]
             try:
                 fitness = self.fitness(points, generation)
@@ -144,7 +145,6 @@ class Evolution:
                     raise
                 print("interrupted: the best checkpoint so far is kept; Ctrl-C again leaves at once", file=sys.stderr)
                 self.interrupts.append(error)
-            if self.interrupts:
                 break
             strategy.tell([(x, float(f)) for x, f in zip(points, fitness, strict=True)])
             means.append(strategy.mean.copy())

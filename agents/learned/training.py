@@ -116,9 +116,9 @@ def train(
     began = time.perf_counter()
     former = None if resume is None else load(resume)
     if former is not None:
-        told, asked = [former.card.get(name) for name in ("algorithm", "env_id")], [algorithm, environment_id(env_id)]
-        if told != asked:
-            raise ValueError(f"{resume} is of {told[0]} on {told[1]}: it cannot go on by {asked[0]} on {asked[1]}")
+        found, asked = [former.card.get(name) for name in ("algorithm", "env_id")], [algorithm, environment_id(env_id)]
+        if found != asked:
+            raise ValueError(f"{resume} is of {found[0]} on {found[1]}: it cannot go on by {asked[0]} on {asked[1]}")
         env_kwargs = {**former.card["env_kwargs"], **(env_kwargs or {})}
         hyperparameters = {"policy_kwargs": former.card["hyperparameters"].get("policy_kwargs"), **hyperparameters}
     plan = make_plan(

@@ -109,6 +109,11 @@ def measured(
             problem.add_note(what + (f" on the item {one.item!r:.80}" if tabled else ""))
             error = error or problem
 
+    def unheld() -> list[Any]:
+        """The open questions of this run that no call has, and whose results have not come."""
+        held = {one.number for one in [*running.values(), *(one for one, _ in [*came, *lost])]}
+        return [one for one in _open(session, who, me, first) if one.number not in held]
+
     with Caller(measure, workers, retries, timeout) as call, Interrupts().counted() as stop:
         LIVING.add(me)
         try:
@@ -123,13 +128,12 @@ def measured(
                         _say_who_is_silent(session, who, lease, silent)
                         if not ending and (free := workers - len(running)) > 0:
                             version = session.version
-                            held = {one.number for one, _ in [*came, *lost]} | {one.number for one in running.values()}
-                            waiting = [one for one in _open(session, who, me, first) if one.number not in held]
+                            waiting = unheld()
                             if len(waiting) < free:
                                 new = session.ask(free - len(waiting), who, take_over=lease, run=me)
                                 signed = time.monotonic() if new else signed
                                 first = min([first, *(one.number for one in new if one.number)])
-                                waiting = [one for one in _open(session, who, me, first) if one.number not in held]
+                                waiting = unheld()
                             for one in waiting[:free]:
                                 name = session.names[one.arm]
                                 running[call.submit(*((name, one.item) if tabled else (name,)))] = one

@@ -58,7 +58,7 @@ def claimed(
             raise RefusedError(f"{place} holds {held}: no blocks can be added to it; give another out")
         if differing := _differences(as_first_spelled(there["identity"]), as_first_spelled(identity)):
             raise RefusedError(f"{place} holds another evaluation: {'; '.join(differing)}; give another out")
-        if (cut := _groups(there)) != list(groups):  # another version has cut it otherwise
+        if (cut := _groups(there["groups"])) != list(groups):  # another version has cut it otherwise
             folder = Folder(place, empty_runs, cut, episodes, root_of(identity), settings)
     place.tidy(folder.inside)
     folder.look()
@@ -83,8 +83,7 @@ def opened(address: str | Path, trust: bool) -> tuple[Folder, dict[str, Any]] | 
     make_known(str(settings.get("env_id")), trust)
     try:
         del settings["format"]
-        identity, forms, groups = settings.pop("identity"), settings.pop("runs"), _groups(settings)
-        del settings["groups"]
+        identity, forms, groups = settings.pop("identity"), settings.pop("runs"), _groups(settings.pop("groups"))
         empty_runs = [Run.described(form, trust) for form in forms]
         folder = Folder(place, empty_runs, groups, int(settings["episodes"]), root_of(identity), settings)
         folder.look()
@@ -96,9 +95,9 @@ def opened(address: str | Path, trust: bool) -> tuple[Folder, dict[str, Any]] | 
         raise ValueError(f"{place} holds no evaluation that this version reads: {error!r:.300}") from error
 
 
-def _groups(settings: Mapping[str, Any]) -> list[Group]:
-    """How the runs of a folder are cut into blocks."""
-    return [Group(tuple(map(int, one["runs"])), int(one["size"]), int(one["last"])) for one in settings["groups"]]
+def _groups(described: Any) -> list[Group]:
+    """How the runs of a folder are cut into blocks, by its settings."""
+    return [Group(tuple(map(int, one["runs"])), int(one["size"]), int(one["last"])) for one in described]
 
 
 def _described(folder: Folder, identity: Mapping[str, Any], settings: Mapping[str, Any]) -> bytes:
