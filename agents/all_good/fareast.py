@@ -38,9 +38,9 @@ from ..core import bulk, trees
 from ..core.agent import Floats, Ints, Observation
 from ..core.bulk import Plans, Sums, Times
 from ..core.confidence import LEAST, MOST, delta_of, lil_width, scale_of
+from ..core.rivals import put_running, rivals
 from ..core.round_policy import BulkPolicy, RoundState
 from ..core.trees import Forest
-from ..top_k.lucb import put_running, rivals
 from ..top_k.median_elimination import Accuracy, elimination_pulls, plan_survivors, width_constant
 from .elimination import activate_all, all_decided, sort_out
 

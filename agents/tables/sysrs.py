@@ -60,4 +60,4 @@ class SySRs(SuccessiveRejects):
     def __init__(self, task: Any) -> None:
         super().__init__(task)
         N = rows_of(self.name, self.task)
-        self.pulls = np.diff(schedule(self.task.K, N, self.task.budget))
+        self.phases = np.diff(schedule(self.task.K, N, self.task.budget))

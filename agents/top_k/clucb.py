@@ -26,10 +26,11 @@ from bandit_envs.kernels import fleeting, inlined, part
 
 from ..core.agent import Floats, Ints, Observation
 from ..core.confidence import delta_of, scale_of
+from ..core.largest import smallest
 from ..core.plan_policy import Seen, add, count_pulls, planned, round_rule
 from ..core.reductions import largest, sum_of
 from ..core.spellings import AgentState
-from .selection import High, TopKAgent, rank, smallest
+from .selection import High, TopKAgent, rank
 
 __all__ = ["CLUCB"]
 

@@ -14,12 +14,17 @@ from typing import Any
 import numpy as np
 
 from bandit_envs import Task
-from bandit_envs.kernels import PULLS_LIMIT
+from bandit_envs.kernels import PULLS_LIMIT, part
 
 from ..core.agent import Bools, Floats, Ints, Observation, seen_means
+from ..core.algorithm import Algorithm, per_arm, per_episode, pull, scratch, setting
+from ..core.largest import keep_largest, size_of
 from ..core.round_policy import RoundPolicy, RoundState
 
-__all__ = ["SetState", "SetPolicy", "affordable", "best_of", "size_of_answer", "with_best"]
+__all__ = [
+    "SetAlgorithm", "SetState", "SetPolicy", "affordable", "best_of", "finish", "mark", "measure", "pull_undecided",
+    "size_of_answer", "with_best",
+]  # fmt: skip
 
 
 def best_of(m: Floats, S: Bools, size: Any) -> Bools:
@@ -132,3 +137,73 @@ class SetPolicy(RoundPolicy):
         unseen = np.where(np.isnan(means), np.finfo(np.float64).min, means)  # arms never pulled come last
         now = self.answer(unseen, state.S[rows], state.A[rows])
         return np.where(state.stopped[rows][..., None], state.answer[rows], now)
+
+
+@part
+def mark(ep, own):
+    """Samples from now on count for `measure`."""
+    for i in range(len(ep.pulls)):
+        own.origin[i], own.drawn[i] = ep.total[i], ep.pulls[i]
+
+
+@part
+def measure(ep, own):
+    """Fill own.m with the means of the samples since the mark; 0 where there are none."""
+    for i in range(len(ep.pulls)):
+        own.m[i] = (ep.total[i] - own.origin[i]) / max(ep.pulls[i] - own.drawn[i], 1)
+
+
+@part
+def pull_undecided(ep, own, times):
+    """Plan to pull each undecided arm so many times."""
+    for i in range(len(own.S)):
+        if own.S[i]:
+            pull(ep, i, times)
+
+
+@part
+def finish(own, k):
+    """The answer: A, and the best k - |A| arms of S by own.m."""
+    for i in range(len(own.S)):
+        own.answer[i] = own.S[i]
+    keep_largest(own.m, own.answer, k - size_of(own.A), own.work)
+    for i in range(len(own.S)):
+        own.answer[i] |= own.A[i]
+
+
+class SetAlgorithm(Algorithm):
+    """An algorithm in rounds that narrows the undecided arms down.
+
+    Until it has stopped, its answer is the accepted arms and the best of the undecided ones by their empirical means.
+    """
+
+    bulk, passes, resumes, reads = True, 0, False, ("total",)
+    k = setting(int)
+    S, A, answer = per_arm(bool), per_arm(bool), per_arm(bool)  # undecided and accepted arms; the answer at the end
+    round = per_episode(int)
+    origin, drawn = per_arm(float), per_arm(int)  # sums of samples, and pulls, at the mark
+    m, work = scratch(float), scratch(float)
+
+    def __init__(self, task: Any) -> None:
+        super().__init__(task)
+        self.k = size_of_answer(self.task)
+
+    def begin(ep, own):
+        """All arms are undecided."""
+        for i in range(len(own.S)):
+            own.S[i] = True
+        mark(ep, own)
+
+    def current(self, m: Floats, S: Bools, A: Bools) -> Bools:
+        """The answer by estimates m of the means, (..., K)."""
+        return with_best(m, S, A, self.k)
+
+    def recommend(self, observation: Observation, state: Any = None, slots: Ints | None = None) -> Bools:
+        """The algorithm's answer as of now; the plug-in one without its state."""
+        if state is None:
+            return super().recommend(observation, state, slots)
+        means = seen_means(observation, slots)
+        rows: Any = (0 if means.ndim == 1 else slice(None)) if slots is None else slots
+        unseen = np.where(np.isnan(means), np.finfo(np.float64).min, means)  # arms never pulled come last
+        now = self.current(unseen, state.S[rows], state.A[rows])
+        return np.where(state.now["stopped"][rows][..., None] != 0, state.answer[rows], now)

@@ -29,8 +29,8 @@ from bandit_envs.problems import Samples
 
 from ..core.agent import Bools, Floats, Ints, Observation, seen_means
 from ..core.confidence import delta_of, width_of
+from ..core.largest import smallest
 from .elimination import SetPolicy, SetState
-from .selection import smallest
 
 __all__ = ["WIDTHS", "Racing", "half_width"]
 

@@ -12,10 +12,11 @@ from bandit_envs.problems import at_boundary
 
 from ..core.agent import FLOAT, INT, Bools, Floats, Ints, Observation
 from ..core.confidence import delta_of
+from ..core.largest import smallest
 from ..core.plan_policy import PlanPolicy, planned
 from ..core.spellings import AgentState
 
-__all__ = ["High", "SelectionState", "TopKAgent", "rank", "smallest"]
+__all__ = ["High", "SelectionState", "TopKAgent", "rank"]
 
 
 class High(NamedTuple):
@@ -29,30 +30,6 @@ class High(NamedTuple):
     def of(cls, E: int, K: int) -> High:
         """For E episodes that have not been ranked yet."""
         return cls(np.zeros((E, K), np.bool_), np.zeros(E), np.zeros(K))
-
-
-@part
-def smallest(work, n, q):
-    """The q-th smallest, 1 <= q <= n, of work[:n], which is reordered."""
-    low, high = 0, n - 1
-    while low < high:
-        pivot, i, j = work[(low + high) // 2], low, high
-        while i <= j:
-            while work[i] < pivot:
-                i += 1
-            while work[j] > pivot:
-                j -= 1
-            if i <= j:
-                work[i], work[j] = work[j], work[i]
-                i += 1
-                j -= 1
-        if q - 1 <= j:
-            high = j
-        elif q - 1 >= i:
-            low = i
-        else:
-            break
-    return work[q - 1]
 
 
 @part

@@ -18,55 +18,74 @@ from typing import Any
 
 import numpy as np
 
-from ..core.agent import Bools, Floats, Ints, Observation
+from bandit_envs.kernels import part
+
+from ..core.agent import Ints
+from ..core.algorithm import setting
+from ..core.largest import keep_largest, nth_largest, size_of
 from ..core.phases import phase_ends
-from .elimination import SetPolicy, best_of
+from .elimination import SetAlgorithm, finish, measure, pull_undecided
 
 __all__ = ["SuccessiveRejects", "decide"]
 
 
-def decide(m: Floats, S: Bools, A: Bools, k: int) -> tuple[Bools, Bools]:
-    """Undecided and accepted arms after the arm with the largest gap has been decided on, (..., K).
+@part
+def decide(m, S, A, k, work):
+    """Decide on the arm of S with the largest gap: out of S, and into A where it is the best.
 
     The gap of the r-th best arm is m_(r) - m_(wanted + 1) where r <= wanted, else m_(wanted) - m_(r): the largest one
     is that of the best arm or that of the worst.
     """
-    size, wanted = S.sum(axis=-1, keepdims=True), k - A.sum(axis=-1, keepdims=True)  # 0 < wanted < size
-    ranked = -np.sort(np.where(S, -m, np.inf), axis=-1)
-    first, last = ranked[..., :1], np.take_along_axis(ranked, size - 1, -1)
-    of_best = first - np.take_along_axis(ranked, wanted, -1)
-    of_worst = np.take_along_axis(ranked, wanted - 1, -1) - last
-    accepts = of_best > of_worst
-    best, kept = best_of(m, S, 1), best_of(m, S, size[..., 0] - 1)
-    return np.where(accepts, S & ~best, kept), A | (accepts & best)
+    size, wanted = size_of(S), k - size_of(A)  # 0 < wanted < size
+    first, last = nth_largest(m, S, 1, work), nth_largest(m, S, size, work)
+    of_best, of_worst = first - nth_largest(m, S, wanted + 1, work), nth_largest(m, S, wanted, work) - last
+    if not of_best > of_worst:  # D1
+        keep_largest(m, S, size - 1, work)
+        return
+    best = 0
+    while not (S[best] and m[best] == first):
+        best += 1
+    S[best], A[best] = False, True
 
 
-class SuccessiveRejects(SetPolicy):
+@part
+def is_over(own):
+    """Whether the places are filled, or S has no more arms than places; where k = 1, after n - 1 phases.   D2"""
+    wanted = own.k - size_of(own.A)
+    return wanted == 0 or size_of(own.S) == wanted
+
+
+class SuccessiveRejects(SetAlgorithm):
     """Successive Rejects (2010) for the best arm, Successive Accepts and Rejects (2013) for the k best. Budget > K."""
 
     name = "successive-rejects"
     source = "Audibert, Bubeck & Munos, COLT 2010; Bubeck, Wang & Viswanathan, ICML 2013"
     solves, anytime = ("TopK", "BestArm"), False
+    phases = setting(Ints)  # pulls of each arm of S in phases 1 .. n - 1
 
     def __init__(self, task: Any) -> None:
         super().__init__(task)
         budget, K = self.task.budget, self.task.K
         if budget is None or budget <= K:
             raise ValueError(f"{self.name} needs a budget > K = {K}, got {budget}")
-        self.pulls = np.diff(phase_ends(K, budget))  # of each arm of S in phases 1 .. n - 1
+        self.phases = np.diff(phase_ends(K, budget))
 
-    def proceed(self, observation: Observation, state: Any, slots: Ints) -> None:
-        state.pull(slots, self.pulls[0], observation)  # which is at least 1
+    def observe(ep, own):
+        """A phase is over, and further ones that have no pulls."""
+        measure(ep, own)
+        while True:
+            decide(own.m, own.S, own.A, own.k, own.work)
+            ep.now.round += 1
+            if is_over(own) or own.phases[ep.now.round] > 0:
+                break
 
-    def look(self, observation: Observation, state: Any, slots: Ints) -> None:
-        m = state.means_since(slots, observation)
-        while len(slots):
-            state.S[slots], state.A[slots] = decide(m, state.S[slots], state.A[slots], self.k)
-            state.round[slots] += 1
-            wanted = self.k - state.A[slots].sum(axis=1)
-            over = (wanted == 0) | (state.S[slots].sum(axis=1) == wanted)  # D2; where k = 1, after n - 1 phases
-            self.finish(state, slots[over], m[over])
-            slots, m = slots[~over], m[~over]
-            pulls = self.pulls[state.round[slots]]
-            state.pull(slots[pulls > 0], pulls[pulls > 0], observation)
-            slots, m = slots[pulls == 0], m[pulls == 0]  # a phase without pulls is over at once
+    def stops(ep, own):
+        """The stopping rule; the answer is A, and the best of S."""
+        over = is_over(own)
+        if over:
+            finish(own, own.k)
+        return over
+
+    def sample(ep, own):
+        """The sampling rule: pull each arm of S."""
+        pull_undecided(ep, own, own.phases[ep.now.round])  # of phase 1 at least 1

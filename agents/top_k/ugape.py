@@ -28,9 +28,9 @@ from bandit_envs.kernels import fleeting, inlined, jit, number, part
 
 from ..core.agent import FLOAT, INT, Bools, Floats, Ints, Observation, seen_means
 from ..core.confidence import delta_of, scale_of
+from ..core.largest import smallest
 from ..core.plan_policy import PlanPolicy, Seen, add, count_pulls, round_rule
 from ..core.spellings import AgentState
-from .selection import smallest
 
 __all__ = ["UGapE", "complexity"]
 

@@ -20,7 +20,7 @@ from agents.top_k import improved_top_k as improved
 from agents.top_k import opt_mai
 from agents.top_k.incremental import incremental_pulls
 from agents.top_k.racing import WIDTHS
-from agents.top_k.selection import smallest
+from agents.core.largest import smallest
 from bandit_envs import Bernoulli, Categorical, Gaussian, Instance, Task
 from bandit_envs.simulation.simulator import Simulator
 

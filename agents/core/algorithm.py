@@ -1,0 +1,581 @@
+"""`Algorithm`: an algorithm of a paper as a class that declares its fields and has a few compiled functions.
+
+    class LUCB(Algorithm):
+        k, epsilon = setting(int), setting(float)  # the same in all episodes: `own.k`
+        t = per_episode(int)                       # a number of each episode, 0 at first: `ep.now.t += 1`
+        lower = per_arm(float)                     # an array of each episode over its arms, 0 at first: `own.lower[i]`
+
+        def begin(ep, own): ...                    # an episode begins, or goes on without its state
+        def observe(ep, own): ...                  # take in what the last pulls have shown
+        def stops(ep, own): ...                    # the stopping rule
+        def sample(ep, own): ...                   # the sampling rule: plans pulls, by `pull(ep, arm, times)`
+
+Every arm is pulled first, `passes` times. Whenever the planned pulls are over, the episode begins, if it does, and is
+observed; then it stops, or the next pulls are planned. An episode in which none are planned stops, too. The rule of
+recommendation is the plug-in answer, or the array `answer` of an algorithm that declares one, once it has stopped.
+
+From the fields the base class makes the state of a batch of episodes, and the structs that compiled code is given: they
+are attributes of the class, where caches on disk find their types.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from abc import ABCMeta
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from bandit_envs import Simulation
+from bandit_envs.kernels import Kernel, episode_kernel, flag, fleeting, inlined, integer, number, view
+from bandit_envs.simulation import MOST_TIMES, Playing, Quiet, player
+
+from .agent import FLOAT, INT, Agent, Bools, Ints, Observation, unfit
+from .spellings import AgentState
+
+__all__ = [
+    "Algorithm", "AlgorithmState", "Times", "arm_at", "count_pulls", "parts_of", "per_arm", "per_episode", "planned",
+    "pull", "scratch", "setting",
+]  # fmt: skip
+
+LEAST_ROOM = 3  # arms of a plan, where there are fewer arms
+NO_ARM, NO_PULL, OVERFULL = 1, 2, 3  # what is wrong with a plan: an arm that there is not; none; more than fit
+# Where an episode stands in its plan. `size`: its arms. `place`: of the next one, in the plan, or in the first passes
+# over the arms while those last (`beginning`). `made`: pulls of that arm. `last`: the arm chosen last. `resumed`: the
+# state was made in the middle of the episode, and no plan has been begun since.
+PLAN = np.dtype(
+    [(one, np.int64) for one in ("size", "place", "made", "last", "beginning", "resumed", "stopped", "wrong")]
+)
+ROWS = {  # of what an algorithm may read, how an episode is given it
+    **{name: f"shown.{name}[e]" for name in ("pulls", "mean", "total", "variance")},
+    "seed": "shown.public_seed[e, 0]",
+    "remaining": "shown.remaining[e, 0]",
+}
+REQUIRED = inspect.Parameter.empty
+RULES = ("begin", "observe", "stops", "sample")
+_CASTS: Mapping[Any, Callable[[str, Any], Any]] = {
+    int: integer, float: lambda name, value: float(value), bool: lambda name, value: bool(value),
+}  # fmt: skip
+_CHECKS: Mapping[Any, Callable[[str, Any], Any]] = {int: integer, float: number, bool: flag}
+
+
+class Field(NamedTuple):
+    """What an algorithm declares."""
+
+    role: str  # "setting", "per_episode", "per_arm", "scratch", or "part"
+    kind: Any  # int, float, bool, a dtype, an array's type or a struct; of a part what makes it of E and K
+    default: Any = REQUIRED
+    rows: int = 0
+    row: Any = None  # of a part, a view of its rows
+
+
+def setting(kind: Any = float, default: Any = REQUIRED) -> Any:
+    """A number, an array or a struct that is the same in all episodes: the attribute of the agent of this name.
+
+    Args:
+        kind: `int`, `float`, `bool`, or the class of a struct; anything else for an array.
+        default: makes it a parameter of the constructor, where the class has none of its own.
+    """
+    return Field("setting", kind, default)
+
+
+def per_episode(kind: Any = int) -> Any:
+    """A number of each episode, `int`, `float` or `bool`; 0 where the episode begins."""
+    return Field("per_episode", kind)
+
+
+def per_arm(kind: Any = float) -> Any:
+    """An array over the arms of each episode, of `int`, `float`, `bool` or records; 0 where the episode begins."""
+    return Field("per_arm", kind)
+
+
+def scratch(kind: Any = float, rows: int = 0) -> Any:
+    """An array over the arms, (K,) or (rows, K), for a computation on one episode, which keeps nothing in it."""
+    return Field("scratch", kind, rows=rows)
+
+
+def parts_of(make: Callable[[int, int], Any], row: Any) -> Any:
+    """A struct of a batch.
+
+    Args:
+        make: makes it for E episodes of K arms, an array or a NamedTuple. row: a `view`: `row(x, e)` is of episode e.
+    """
+    return Field("part", make, row=row)
+
+
+@fleeting
+class Times(NamedTuple):
+    """How often the chosen arms are to be pulled."""
+
+    out: Ints  # (E,) filled in
+    most: int  # at most so often at once
+
+
+# --- the plan of an episode -------------------------------------------------------------------------------------------
+
+
+@inlined
+def pull(ep, i, times=1):
+    """Plan to pull arm i so many times, after the arms planned so far."""
+    plan = ep.now
+    if plan.size < len(ep.arms):
+        ep.arms[np.uint64(plan.size)] = i | 0  # a float is an error
+        ep.times[np.uint64(plan.size)] = times | 0
+        plan.size += 1
+    else:
+        plan.wrong = OVERFULL
+
+
+@view
+def planned(ep):
+    """The arms of the last plan, which have been pulled; none before the first."""
+    return ep.arms[: ep.now.size]
+
+
+@inlined
+def arm_at(ep, j):
+    """The arm at place j of the last plan, an int64."""
+    return ep.arms[np.uint64(j)]
+
+
+@inlined
+def count_pulls(ep):
+    """The pulls of all arms so far."""
+    t = 0
+    for i in range(len(ep.pulls)):
+        t += ep.pulls[i]
+    return t
+
+
+@inlined
+def clear(plan):
+    """Plan nothing; the first passes over the arms are over."""
+    plan.size = plan.place = plan.made = plan.beginning = 0
+
+
+@inlined
+def check(ep):
+    """Empty a plan with an arm that there is not, or that is to be pulled less than once; `place` tells which."""
+    plan, K = ep.now, len(ep.pulls)
+    for j in range(plan.size):
+        if not 0 <= ep.arms[np.uint64(j)] < K or ep.times[np.uint64(j)] < 1:
+            plan.wrong, plan.place = NO_ARM, j
+    plan.size = 0 if plan.wrong == NO_ARM else plan.size
+
+
+@inlined
+def watch(ep):
+    """Notice where a new episode has begun: the arm chosen last has no pulls."""
+    if ep.pulls[np.uint64(ep.now.last)] == 0:
+        clear(ep.now)
+        ep.now.beginning, ep.now.resumed, ep.now.stopped = 1, 0, 0
+
+
+@inlined
+def in_passes(ep, passes):
+    """The next arm of the first passes over all arms; -1 where they are over."""
+    plan, K = ep.now, len(ep.pulls)
+    while plan.place < passes * K and ep.pulls[np.uint64(plan.place % K)] > plan.place // K:
+        plan.place += 1
+    return plan.place % K if plan.place < passes * K else np.int64(-1)
+
+
+@inlined
+def rarest_first(ep):
+    """Which arms of the plan have been pulled is lost: begin with the one that has least."""
+    plan, arms, times, first = ep.now, ep.arms, ep.times, np.uint64(0)
+    least: Any = first
+    for j in range(np.uint64(1), np.uint64(plan.size)):
+        least = j if ep.pulls[np.uint64(arms[j])] < ep.pulls[np.uint64(arms[least])] else least
+    arms[first], arms[least] = arms[least], arms[first]
+    times[first], times[least] = times[least], times[first]
+    plan.resumed = 0
+
+
+@inlined
+def following(ep, passes):
+    """The next arm, of the first passes over all arms or of the plan; -1 where the plan is over, K after the end."""
+    plan, arm = ep.now, np.int64(-1)
+    if plan.stopped:
+        return np.int64(len(ep.pulls))
+    if plan.beginning:
+        arm = in_passes(ep, passes)
+    elif plan.place < plan.size:
+        if plan.resumed:
+            rarest_first(ep)
+        arm = ep.arms[np.uint64(plan.place)]
+        plan.made += 1
+        if plan.made >= ep.times[np.uint64(plan.place)]:
+            plan.place += 1
+            plan.made = 0
+    plan.last = arm if arm >= 0 else plan.last
+    return arm
+
+
+@inlined
+def following_in_bulk(ep, passes, e, times):
+    """The same, where an arm is pulled many times at once; fills in how often."""
+    plan, times.out[e] = ep.now, 1
+    if plan.stopped:
+        return np.int64(len(ep.pulls))
+    if plan.beginning or plan.place >= plan.size:
+        arm = in_passes(ep, passes) if plan.beginning else np.int64(-1)
+        plan.last = arm if arm >= 0 else plan.last
+        return arm
+    place = np.uint64(plan.place)
+    arm, pulls = ep.arms[place], min(ep.times[place] - plan.made, times.most)
+    plan.made += pulls
+    if plan.made >= ep.times[place]:
+        plan.place += 1
+        plan.made = 0
+    plan.last, times.out[e] = arm, pulls
+    return arm
+
+
+@inlined
+def nothing(ep, own):
+    """What `begin` and `observe` are where an algorithm has none."""
+
+
+@inlined
+def never(ep, own):
+    """The stopping rule of an algorithm that runs on, unless it plans nothing."""
+    return False
+
+
+@inlined
+def unprepared(ep):
+    """What comes before `begin` and `observe`, for algorithms that certify."""
+
+
+# --- its compiled form ------------------------------------------------------------------------------------------------
+
+_NEXT_ARM = """def next_arm(e, shown: Shown, batch: Batch{times}):
+    ep = Episode({episode})
+    own = {own}
+    watch(ep)
+    arm = following(ep, {passes}{bulk})
+    if arm < 0:
+        begins = ep.now.beginning != 0
+        prepare(ep)
+        if begins:{blank}
+            begin(ep, own)
+        if {passes} > 0 or not begins:
+            observe(ep, own)
+        clear(ep.now)
+        if batch.stopping and stops(ep, own):
+            ep.now.stopped = 1
+        else:
+            sample(ep, own)
+            check(ep)
+            if ep.now.size == 0:
+                ep.now.stopped = 1{unplanned}
+        arm = following(ep, {passes}{bulk})
+    return arm
+"""
+
+
+def _kind_of(one: Any) -> Any:
+    """The annotation of a field of a struct."""
+    return one if one in _CASTS or hasattr(one, "_fields") else Any
+
+
+class _Form:
+    """What is made of the fields and functions of a class, once for it and the subclasses that declare no others."""
+
+    def __init__(self, kind: type[Algorithm]) -> None:
+        self.kind, self.fields = kind, dict[str, Field]()
+        for base in reversed(kind.__mro__):
+            for name, value in vars(base).items():
+                if isinstance(value, Field):
+                    self.fields[name] = value
+        self.rules = {name: self._rule(name) for name in RULES}
+        numbers = [(name, one.kind) for name, one in self.fields.items() if one.role == "per_episode"]
+        if twice := [name for name, _ in numbers if name in PLAN.names]:  # type: ignore[operator]
+            raise TypeError(f"{kind.__name__} declares {', '.join(twice)}: a plan has numbers of these names")
+        self.now = np.dtype([*PLAN.descr, *((name, np.dtype(one)) for name, one in numbers)], align=True)
+        self.numbers = [name for name, _ in numbers]
+        names = ["public_seed" if name == "seed" else name for name in kind.reads]
+        self.Shown = fleeting(self._struct("Shown", dict.fromkeys(["pulls", "mean", *names], Any)))
+        self.more = [(name, INT if name in ("public_seed", "remaining") else FLOAT) for name in names]
+        batch = dict.fromkeys(["now", "todo"], Any) | {"stopping": bool}
+        batch |= {name: one for name, (one, _) in kind.parts.items()}
+        batch |= {name: _kind_of(one.kind) if one.role == "setting" else Any for name, one in self.own}
+        self.Batch = self._struct("Batch", batch)
+
+    @property
+    def own(self) -> list[tuple[str, Field]]:
+        """The fields that `own` has."""
+        return [(name, one) for name, one in self.fields.items() if one.role != "per_episode"]
+
+    def _rule(self, name: str) -> Any:
+        return next((one[name] for base in self.kind.__mro__ if name in (one := vars(base).get("rules", {}))), None)
+
+    def _struct(self, name: str, fields: Mapping[str, Any]) -> Any:
+        """A NamedTuple that is an attribute of the class, where it is found by its qualified name."""
+        made: Any = NamedTuple(name, list(fields.items()))  # type: ignore[misc]
+        made.__module__, made.__qualname__ = self.kind.__module__, f"{self.kind.__qualname__}.{name}"
+        setattr(self.kind, name, made)
+        return made
+
+    def _blank(self) -> Iterator[str]:
+        """Lines that set the fields of an episode to 0."""
+        for name in self.numbers:
+            yield f"ep.now.{name} = 0"
+        for name, one in self.own:
+            if one.role == "per_arm":
+                yield "for i in range(len(ep.pulls)):"
+                for sub in np.dtype(one.kind).names or [""]:
+                    yield f"    own.{name}[i]{'.' * bool(sub)}{sub} = 0"
+
+    @functools.cached_property
+    def kernel(self) -> Kernel:
+        """The kernel of a batch: `f(shown, batch, out)`, or in bulk `f(shown, batch, times, out)`."""
+        kind, rule = self.kind, self.rules["sample"]
+        rows = ["e", "shown", *(ROWS[name] for name in ("pulls", "mean", *kind.reads))]
+        rows += ["batch.now[e]", "batch.todo[e, 0]", "batch.todo[e, 1]"]
+        rows += [row for _, row in kind.parts.values()]
+        names = ["e", "shown", "pulls", "mean", *kind.reads, "now", "arms", "times", *kind.parts]
+        expressions = {"per_arm": "batch.{0}[e]", "part": "{0}_of(batch.{0}, e)"}
+        own = ", ".join(expressions.get(one.role, "batch.{0}").format(name) for name, one in self.own)
+        rules = dict(zip(RULES, (nothing, nothing, never, None), strict=True))
+        rules |= {name: inlined(one) for name, one in self.rules.items() if one}
+        place = rules | {f"{name}_of": one.row for name, one in self.own if one.role == "part"} | kind.places
+        place |= {"Shown": self.Shown, "Batch": self.Batch, "Times": Times, "__name__": rule.__module__}
+        place["Episode"] = self._struct("Episode", dict.fromkeys(names, Any))
+        place["Own"] = self._struct("Own", dict.fromkeys([name for name, _ in self.own] or ["none"], Any))
+        place["following"] = following_in_bulk if kind.bulk else following
+        place |= {"clear": clear, "check": check, "watch": watch, "prepare": kind.prepare, "NO_PULL": NO_PULL}
+        source = _NEXT_ARM.format(
+            times=", times: Times" * kind.bulk, bulk=", e, times" * kind.bulk, passes=kind.passes,
+            episode=", ".join(rows), own=f"Own({own or 0})",
+            blank="".join(f"\n            {line}" for line in self._blank()),
+            unplanned="\n                ep.now.wrong = ep.now.wrong or NO_PULL" * kind.must_plan,
+        )  # fmt: skip
+        exec(compile(source, rule.__code__.co_filename, "exec"), place)
+        function: Any = place["next_arm"]
+        function.__qualname__, function.__doc__, function.made_of = rule.__qualname__, rule.__doc__, rule
+        return episode_kernel(function)  # type: ignore[no-any-return]
+
+    def __reduce__(self) -> Any:
+        return getattr, (self.kind, "form")
+
+
+@dataclass
+class AlgorithmState(AgentState):
+    """State of E episodes: where each stands, its plan, what it has declared, and scratch."""
+
+    now: Any  # (E,) records: of `PLAN`, and the numbers of an episode
+    todo: Ints  # (E, 2, R) arms of the plan, in the order of their pulls, and how often to pull each
+    own: dict[str, Any] = field(default_factory=dict)  # arrays over arms, (E, K), and other parts
+    bound: Any = field(default=None, repr=False)  # settings, and the `Batch` of all this
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What copies and pickles keep: structs are made of it again."""
+        return vars(self) | {"bound": None}
+
+    def __getattr__(self, name: str) -> Any:
+        own = vars(self).get("own", {})
+        if name in own:
+            return own[name]
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+
+class _Declared(ABCMeta):
+    """The class of algorithms: `class Own(Algorithm, certified=True)` derives from the one that certifies."""
+
+    def __new__(mcls, name: str, bases: tuple[type, ...], space: dict[str, Any], certified: bool = False) -> Any:
+        if certified:
+            from ..certified import CertifiedAlgorithm
+
+            bases = tuple(CertifiedAlgorithm if base is Algorithm else base for base in bases)
+        rules = {one: space.pop(one) for one in RULES if inspect.isfunction(space.get(one))}
+        for one, function in rules.items():
+            if list(inspect.signature(function).parameters) != ["ep", "own"]:
+                raise TypeError(f"{one} of {name} must be a function of (ep, own), which compiled code calls")
+        if "stops" in rules:
+            space["stops"] = True
+        return super().__new__(mcls, name, bases, {**space, "rules": rules})
+
+
+class Algorithm(Agent, metaclass=_Declared):
+    """An algorithm that declares its fields and has a stopping rule and a sampling rule; see the head of this file.
+
+    Attributes:
+        reads: what it reads beside pulls and means, of "total", "variance", "seed" and "remaining": `ep.total[i]`.
+        bulk: whether an arm is pulled many times at once where the environment takes full actions.
+        passes: how often every arm is pulled first.
+        stops: whether the stopping rule is asked.
+
+    Raises:
+        TypeError: where the class does not set a field that it declares.
+        ValueError: from `predict`, for plans with an arm that there is not, or that is pulled less than once.
+    """
+
+    form: ClassVar[_Form]
+    rules: ClassVar[dict[str, Any]] = {}
+    reads: ClassVar[tuple[str, ...]] = ("total", "variance", "seed", "remaining")
+    bulk: ClassVar[bool] = False
+    passes: ClassVar[int] = 1
+    # Of algorithms that certify: what a `Batch` has beside fields, {name: (its type, the row of an episode)}; functions
+    # of these rows; what is done before `begin`; whether a sampling rule must plan.
+    parts: ClassVar[dict[str, tuple[Any, str]]] = {}
+    places: ClassVar[dict[str, Any]] = {}
+    prepare: ClassVar[Any] = unprepared
+    must_plan: ClassVar[bool] = False
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        declares = any(isinstance(one, Field) for one in vars(cls).values())
+        if cls.rules or declares or not vars(cls).keys().isdisjoint(("reads", "bulk", "passes")):
+            cls.form = _Form(cls)
+        parameters = {name: one.default for name, one in cls.form.fields.items() if one.default is not REQUIRED}
+        if parameters and cls.__init__ is Algorithm.__init__:
+            cls.__init__ = _constructor(parameters, cls.form.fields)  # type: ignore[method-assign]
+
+    def __init__(self, task: Any) -> None:
+        super().__init__(task)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Set an attribute; settings, of which it may be one, are read again."""
+        vars(self).pop("settings", None)
+        super().__setattr__(name, value)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "settings"}
+
+    @property
+    def may_stop(self) -> bool:
+        """Whether the stopping rule is asked: the attribute `stops` by another name, which may be set."""
+        return bool(self.stops)
+
+    @may_stop.setter
+    def may_stop(self, value: bool) -> None:
+        vars(self)["stops"] = bool(value)
+
+    @functools.cached_property
+    def settings(self) -> tuple[Any, ...]:
+        """Whether the stopping rule is asked, and the settings, as compiled code takes them."""
+        found: list[Any] = [self.may_stop]
+        for name, one in self.form.own:
+            if one.role == "setting":
+                value = getattr(self, name)
+                if value is one:
+                    raise TypeError(f"{type(self).__name__} must set the attribute {name!r}, which it declares")
+                struct = one.kind in _CASTS or hasattr(one.kind, "_fields")
+                cast = _CASTS.get(one.kind, lambda name, value: value)
+                found.append(cast(name, value) if struct else np.ascontiguousarray(value))
+        return tuple(found)
+
+    def initial_state(self, observation: Observation) -> Any:
+        pulls = observation["pulls"]
+        E, K = pulls.shape[:2]
+        now = np.zeros(E, self.form.now)
+        now["beginning"], now["last"], now["resumed"] = 1, np.argmax(pulls, axis=1), pulls.any(axis=1)
+        state = AlgorithmState(now, np.zeros((E, 2, max(K, LEAST_ROOM)), INT))
+        for name, one in self.form.own:
+            if one.role == "part":
+                state.own[name] = one.kind(E, K)
+            elif one.role != "setting":
+                shape = (E, K) if one.role == "per_arm" else (one.rows, K) if one.rows else (K,)
+                state.own[name] = np.zeros(shape, one.kind)
+        return state
+
+    def batch(self, state: AlgorithmState) -> Any:
+        """The struct of a state, for compiled code."""
+        settings = self.settings
+        if state.bound is None or state.bound[0] is not settings:
+            stopping, values = settings[0], iter(settings[1:])
+            own = [next(values) if one.role == "setting" else state.own[name] for name, one in self.form.own]
+            parts = self.batch_parts(state)
+            made = self.form.Batch(state.now, state.todo, stopping, *parts, *own)
+            state.bound = settings, made
+        return state.bound[1]
+
+    def batch_parts(self, state: Any) -> tuple[Any, ...]:
+        """The values of `parts`."""
+        return ()
+
+    def shown(self, observation: Observation, episodes: int) -> Any:
+        """What the episodes have shown, as compiled code takes it."""
+        form = self.form
+        pulls, mean = np.ascontiguousarray(observation["pulls"], INT), np.ascontiguousarray(observation["mean"], FLOAT)
+        if len(pulls) != episodes:
+            raise unfit(pulls, mean, episodes)
+        if not form.more:
+            return form.Shown(pulls, mean)
+        return form.Shown(pulls, mean, *[np.ascontiguousarray(observation[name], kind) for name, kind in form.more])
+
+    def choose(self, observation: Observation, state: Any) -> Any:
+        out = np.empty(len(state.now), INT)
+        batch = state.bound[1] if state.bound is not None and state.bound[0] is self.settings else self.batch(state)
+        if self.bulk:
+            times = Times(np.empty(len(out), INT), 1 if self.task.actions == "arm" else MOST_TIMES)
+            self.form.kernel.quick(self.shown(observation, len(out)), batch, times, out)
+        else:
+            self.form.kernel.quick(self.shown(observation, len(out)), batch, out)
+        if self._brought:
+            self._refuse_plans(state)
+        return (out, times.out) if self.bulk else out
+
+    @property
+    def plays(self) -> bool:
+        return True
+
+    def played(self, simulation: Simulation, quiet: Quiet, observation: Observation, state: Any) -> Any:
+        out = np.empty(len(state.now), INT)
+        shown, batch, playing = self.shown(observation, len(out)), self.batch(state), Playing(simulation, quiet)
+        play: Any = player(self.form.kernel)
+        if self.bulk:
+            times = Times(np.empty(len(out), INT), 1 if self.task.actions == "arm" else MOST_TIMES)
+            play(shown, batch, times, out, playing)
+        else:
+            play(shown, batch, out, playing)
+        if self._brought:
+            self._refuse_plans(state)
+        return (out, times.out) if self.bulk else out
+
+    def _refuse_plans(self, state: Any) -> None:
+        """Refuse plans of a user's own class that none can follow."""
+        if not state.now["wrong"].any():
+            return
+        e = int(np.flatnonzero(state.now["wrong"])[0])
+        wrong, place = state.now["wrong"][e], state.now["place"][e]
+        if wrong == NO_PULL:
+            raise ValueError(f"the sampling rule of {self.name} has planned no pull, where the answer is not certified")
+        if wrong == OVERFULL:
+            raise ValueError(f"a plan of {self.name} has more arms than there are, {state.todo.shape[2]} at most")
+        (arm, times), last = state.todo[e, :, place], self.task.K - 1
+        raise ValueError(
+            f"the sampling rule of {self.name} has planned {times} pulls of arm {arm}: arms are 0 .. {last}, and an "
+            "arm is pulled once or more often"
+        )
+
+    def recommend(self, observation: Observation, state: Any = None, slots: Ints | None = None) -> Bools:
+        """The plug-in answer; the algorithm's own once it has stopped, where it declares `answer`."""
+        answer = super().recommend(observation, state, slots)
+        if state is None or "answer" not in self.form.fields:
+            return answer
+        rows: Any = (0 if answer.ndim == 1 else slice(None)) if slots is None else slots
+        return np.where(state.now["stopped"][rows][..., None] != 0, state.own["answer"][rows], answer)
+
+
+def _constructor(parameters: Mapping[str, Any], fields: Mapping[str, Field]) -> Callable[..., None]:
+    """A constructor that takes the settings that have defaults."""
+
+    def __init__(self: Algorithm, task: Any, *arguments: Any, **keywords: Any) -> None:
+        Algorithm.__init__(self, task)
+        given = signature.bind(self, task, *arguments, **keywords)
+        given.apply_defaults()
+        for name in parameters:
+            setattr(self, name, _CHECKS.get(fields[name].kind, lambda _, value: value)(name, given.arguments[name]))
+
+    one = inspect.Parameter
+    named = [one("self", one.POSITIONAL_OR_KEYWORD), one("task", one.POSITIONAL_OR_KEYWORD)]
+    named += [one(name, one.POSITIONAL_OR_KEYWORD, default=value) for name, value in parameters.items()]
+    signature = inspect.Signature(named)
+    __init__.__signature__ = signature  # type: ignore[attr-defined]
+    return __init__
