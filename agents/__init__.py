@@ -1,7 +1,8 @@
 """Agents for the environments of `bandit_envs`: the papers' algorithms, trained policies, and their evaluation.
 
-The names below are the public face. An author of agents derives from `Agent`, `IndexPolicy`, `PlanPolicy`,
-`RoundPolicy` or `BulkPolicy`; what else such a file needs is in `agents.core`.
+The names below are the public face. An author of agents derives from `Algorithm`, `IndexPolicy` or `Agent`; what else
+such a file needs is in `agents.core`. The forms of 0.2.0, `PlanPolicy`, `RoundPolicy` and `BulkPolicy`, are found here
+until 0.4.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from .core import Agent, BulkPolicy, IndexPolicy, PlanPolicy, RoundPolicy
+from .core import Agent, Algorithm, IndexPolicy, per_arm, per_episode, pull, setting
 from .registry import make, names, register
 
 if TYPE_CHECKING:
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
 _ON_USE = {
     "Benchmark": ".benchmarking",
     "Session": ".session",
+    "RoundPolicy": ".earlier",
+    "PlanPolicy": ".earlier",
+    "BulkPolicy": ".earlier",
     "Evaluation": ".evaluation",
     "benchmark": ".benchmarking",
     "evaluate": ".evaluation",
@@ -47,12 +51,10 @@ _ON_USE = {
 
 __all__ = [
     "Agent",
+    "Algorithm",
     "Benchmark",
-    "BulkPolicy",
     "Evaluation",
     "IndexPolicy",
-    "PlanPolicy",
-    "RoundPolicy",
     "Session",
     "benchmark",
     "evaluate",
@@ -60,11 +62,15 @@ __all__ = [
     "load",
     "make",
     "names",
+    "per_arm",
+    "per_episode",
     "play",
+    "pull",
     "race",
     "register",
     "report",
     "results",
+    "setting",
     "train",
     "watch",
 ]

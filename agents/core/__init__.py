@@ -1,53 +1,44 @@
-"""What every algorithm builds on: the agent, its shapes, confidence widths, tournament trees.
+"""What every algorithm builds on: the agent, its forms, confidence widths, tournament trees.
 
-The names below are for authors of agents, beside `Agent` and its shapes, which `agents` has too:
+The names below are for authors of agents, beside `Agent`, `Algorithm` and `IndexPolicy`, which `agents` has too:
 
+* `setting`, `per_episode`, `per_arm`, `scratch` and `parts_of`, the fields of an `Algorithm`; `pull`, `planned`,
+  `arm_at` and `count_pulls`, for its compiled functions;
 * `seen_means`, what the arms have shown; `ALL_PROBLEMS`, `LOCAL_PROBLEMS` and `Problems`, for an agent's `solves`;
-* `Seen`, `following`, `planned`, `add` and `clear`, for the function of one episode of a `PlanPolicy`;
-* `IndexState`, `PlanState` and `RoundState`, the states of these shapes;
+* `IndexState`, the state of an index policy;
 * `delta_of`, `scale_of` and `width_of`, for parameters that stand in for what the task says.
 
-The module `agents.core.trees` finds extremes of many arms quickly; `agents.core.bulk` has the plans of a `BulkPolicy`.
+The module `agents.core.trees` finds extremes of many arms quickly. The names of the forms of 0.2.0 are in
+`agents.earlier`, and are found here until 0.4.
 """
 
+import importlib
 import warnings
 from typing import Any
 
 from .agent import ALL_PROBLEMS, LOCAL_PROBLEMS, Agent, Problems, seen_means, task_of
+from .algorithm import Algorithm, arm_at, count_pulls, parts_of, per_arm, per_episode, planned, pull, scratch, setting
 from .confidence import delta_of, scale_of, width_of
 from .index_policy import IndexPolicy, IndexState
-from .plan_policy import PlanPolicy, PlanState, Seen, add, clear, following, planned
-from .round_policy import BulkPolicy, RoundPolicy, RoundState
 
 __all__ = [
-    "ALL_PROBLEMS",
-    "LOCAL_PROBLEMS",
-    "Agent",
-    "BulkPolicy",
-    "IndexState",
-    "IndexPolicy",
-    "PlanState",
-    "PlanPolicy",
-    "Problems",
-    "RoundState",
-    "RoundPolicy",
-    "Seen",
-    "add",
-    "clear",
-    "delta_of",
-    "following",
-    "planned",
-    "scale_of",
-    "seen_means",
-    "task_of",
-    "width_of",
-]
+    "ALL_PROBLEMS", "LOCAL_PROBLEMS", "Agent", "Algorithm", "IndexPolicy", "IndexState", "Problems", "arm_at",
+    "count_pulls", "delta_of", "parts_of", "per_arm", "per_episode", "planned", "pull", "scale_of", "scratch",
+    "seen_means", "setting", "task_of", "width_of",
+]  # fmt: skip
+
+EARLIER = (
+    "BulkPolicy", "PlanPolicy", "PlanState", "RoundPolicy", "RoundState", "Seen", "add", "bulk", "clear", "following",
+)  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
-    """The classes of states under their earlier names, as `RoundMemory`."""
+    """The names of earlier versions: of forms of agents, and of states, as `RoundMemory`."""
     now = name.replace("Memory", "State")
-    if name != now and now in __all__:
+    if name != now and now in (*__all__, *EARLIER):
         warnings.warn(f"agents.core.{name} is now agents.core.{now}", DeprecationWarning, stacklevel=2)
+    if now in EARLIER:
+        return getattr(importlib.import_module("agents.earlier"), now)
+    if now in __all__:
         return globals()[now]
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
