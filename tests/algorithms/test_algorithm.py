@@ -1,0 +1,229 @@
+"""`Algorithm`: fields, plans, states and the code that is made of a class; each refusal says what is wrong."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+import agents
+from agents import Algorithm, per_arm, per_episode, pull, setting
+from agents.core import arm_at, count_pulls, planned, scratch
+from bandit_envs.kernels import part
+
+BEST = "bandit_envs/BestArm-v0"
+
+
+@part
+def share(own, i):
+    """What arm i has been counted for, of all that has been."""
+    whole = 0.0
+    for j in range(len(own.counted)):
+        whole += own.counted[j]
+    return own.counted[i] / max(whole, 1.0)
+
+
+class Records(Algorithm):
+    """Pull two arms in turn, and record in every kind of field what has been seen."""
+
+    name, solves, passes = "records", ("BestArm",), 1
+    first, weights, steps = setting(int, 1), setting(np.ndarray), setting(float, 0.5)
+    rounds, begun, least = per_episode(int), per_episode(bool), per_episode(float)
+    counted, marked = per_arm(float), per_arm(bool)
+    work = scratch(float, rows=2)
+
+    def __init__(self, task: Any, first: int = 1, steps: float = 0.5) -> None:
+        super().__init__(task)
+        self.first, self.steps, self.weights = first, steps, np.arange(self.task.K)
+
+    def begin(ep, own):
+        ep.now.begun = True
+
+    def observe(ep, own):
+        ep.now.least = np.inf
+        for j in range(ep.now.size):
+            own.counted[arm_at(ep, j)] += own.steps
+        for i in planned(ep):
+            own.marked[i] = True
+        for i in range(len(ep.pulls)):
+            own.work[0, i] = ep.total[i] / ep.pulls[i]
+            ep.now.least = min(ep.now.least, own.work[0, i])
+
+    def sample(ep, own):
+        ep.now.rounds += 1
+        pull(ep, own.first, 2)
+        pull(ep, (own.first + own.weights[1] + int(share(own, 0))) % len(ep.pulls))
+
+
+THREE = {"instance": {"distribution": "bernoulli", "mean": [0.2, 0.5, 0.8]}, "budget": 40}
+
+
+def environment(K: int = 3, N: int = 1, **told: Any) -> Any:
+    instance = {"distribution": "bernoulli", "mean": np.linspace(0.2, 0.8, K).tolist()}
+    return gym.make_vec(BEST, N, instance=instance, actions="full", budget=40, **told)
+
+
+def played(agent: Any, envs: Any, steps: int, state: Any = None, observation: Any = None) -> Any:
+    """The arms of so many steps, the state, and the observation after them."""
+    observation = envs.reset(seed=3)[0] if observation is None else observation
+    arms = []
+    for _ in range(steps):
+        action, state = agent.predict(observation, state)
+        arms.append(action["arm"].copy())
+        observation, *_ = envs.step(action)
+    return np.array(arms), state, observation
+
+
+def test_fields_hold_what_the_functions_put_there() -> None:
+    envs = environment()
+    agent = agents.make(Records, envs)
+    arms, state, _ = played(agent, envs, 10)
+    # the first pass, then 1 1 2 by plan: the third plan has begun
+    assert arms[:, 0].tolist() == [0, 1, 2, 1, 1, 2, 1, 1, 2, 1]
+    assert state.now["rounds"].tolist() == [3] and state.now["begun"].tolist() == [True]
+    assert state.counted.tolist() == [[0.0, 1.0, 1.0]] and state.marked.tolist() == [[False, True, True]]
+    assert state.now["least"][0] == state.own["work"][0].min()
+
+
+def test_fields_are_0_where_an_episode_begins() -> None:
+    """A slot that restarts while the other goes on: its numbers and rows begin again, those of the other stay."""
+    envs = environment(N=2, autoreset_mode=gym.vector.AutoresetMode.DISABLED)
+    agent = agents.make(Records, envs)
+    _, state, _ = played(agent, envs, 12)
+    observation, _ = envs.reset(options={"reset_mask": np.array([True, False])})
+    _, state, _ = played(agent, envs, 4, state, observation)
+    assert state.now["rounds"].tolist() == [1, 5]
+    assert state.counted.tolist() == [[0.0, 0.0, 0.0], [0.0, 2.0, 2.0]]
+
+
+@pytest.mark.parametrize("kept", [copy.deepcopy, lambda state: pickle.loads(pickle.dumps(state))])
+def test_states_are_copied_and_pickled_in_the_middle(kept: Callable[[Any], Any]) -> None:
+    envs, others = environment(), environment()
+    agent = agents.make(Records, envs)
+    _, state, observation = played(agent, envs, 8)
+    arms, *_ = played(agent, others, 16)
+    again, *_ = played(agent, envs, 8, kept(state), observation)
+    assert (again == arms[8:]).all()
+
+
+def test_settings_may_be_changed() -> None:
+    """An attribute that is a setting counts from the next plan on."""
+    envs = environment()
+    agent: Any = agents.make(Records, envs)
+    _, state, observation = played(agent, envs, 6)
+    agent.first = 0
+    assert played(agent, envs, 3, state, observation)[0][:, 0].tolist() == [0, 0, 1]
+
+
+def test_one_compilation_is_for_any_number_of_arms() -> None:
+    """K = 5, 6 and 7: a type that holds K would be compiled for each."""
+    kernel: Any = Records.form.kernel
+    kernel._entries.clear()
+    for K in (5, 6, 7):
+        envs = environment(K)
+        played(agents.make(Records, envs), envs, 12)
+    assert len(kernel._entries) == 1
+
+
+def test_a_subclass_that_declares_nothing_shares_the_code() -> None:
+    class Later(Records):
+        name = "later"
+
+    class Passes(Records):
+        name, passes = "passes", 2
+
+    assert Later.form is Records.form and Passes.form is not Records.form
+    envs = environment()
+    assert played(agents.make(Passes, envs), envs, 7)[0][:, 0].tolist() == [0, 1, 2, 0, 1, 2, 1]
+
+
+def test_parameters_are_settings_with_defaults() -> None:
+    class Simple(Algorithm):
+        name, solves = "simple", ("BestArm",)
+        lead, k, loud = setting(float, 0.5), setting(int, 2), setting(bool, False)
+
+        def sample(ep, own):
+            pull(ep, own.k if own.loud else int(own.lead))
+
+    envs = environment()
+    agent = agents.make(Simple, envs, k=1, loud=True)
+    assert agent.parameters == {"k": 1, "loud": True}
+    assert played(agent, envs, 5)[0][3:, 0].tolist() == [1, 1]
+    for wrong in ({"lead": "much"}, {"k": 1.5}, {"loud": 1}):
+        with pytest.raises(ValueError, match=rf"{next(iter(wrong))} must be"):
+            agents.make(Simple, envs, **wrong)
+    with pytest.raises(ValueError, match="unexpected keyword argument 'size'|no parameter"):
+        agents.make(Simple, envs, size=3)
+
+
+def algorithm(sample: Callable[..., None], **space: Any) -> Any:
+    """The class of a sampling rule."""
+    return type(Algorithm)("Odd", (Algorithm,), {"name": "odd", "solves": ("BestArm",), "sample": sample, **space})
+
+
+def beyond(ep, own):
+    pull(ep, count_pulls(ep))
+
+
+def below(ep, own):
+    pull(ep, -1)
+
+
+def never(ep, own):
+    pull(ep, 0, 0)
+
+
+def many(ep, own):
+    for _ in range(4):
+        pull(ep, 0)
+
+
+def fraction(ep, own):
+    pull(ep, 0.5)
+
+
+def makes_arrays(ep, own):
+    pull(ep, np.argmax(np.zeros(3)))
+
+
+@pytest.mark.parametrize(
+    ("rule", "said"),
+    [
+        (beyond, r"planned 1 pulls of arm 3: arms are 0 \.\. 2"),
+        (below, r"planned 1 pulls of arm -1: arms are 0 \.\. 2"),
+        (never, r"planned 0 pulls of arm 0: .* once or more often"),
+        (many, "a plan of odd has more arms than there are, 3 at most"),
+        (fraction, "Numba cannot compile fraction .*an arm, or how often it is pulled, is a float"),
+        (makes_arrays, "a function of one episode makes no arrays"),
+    ],
+)
+def test_plans_that_cannot_be_followed_are_refused(rule: Any, said: str) -> None:
+    envs = environment()
+    with pytest.raises(ValueError, match=said):
+        played(agents.make(algorithm(rule), envs), envs, 6)
+    with pytest.raises(ValueError, match=said):
+        agents.evaluate(algorithm(rule), "BestArm", episodes=2, env_kwargs=THREE, progress=False)
+
+
+def test_what_a_class_declares_is_looked_at() -> None:
+    with pytest.raises(TypeError, match=r"sample of Odd must be a function of \(ep, own\)"):
+        algorithm(lambda self, ep, own: None)
+    with pytest.raises(TypeError, match="Odd declares size: a plan has numbers of these names"):
+        algorithm(below, size=per_episode(int))
+    envs = environment()
+    with pytest.raises((TypeError, ValueError), match="Odd must set the attribute 'k', which it declares"):
+        played(agents.make(algorithm(below, k=setting(int)), envs), envs, 1)
+
+
+def test_without_a_plan_the_episode_stops() -> None:
+    def nothing(ep, own):
+        pass
+
+    envs = environment()
+    action, _ = agents.make(algorithm(nothing), envs).predict(played(agents.make("uniform", envs), envs, 3)[2])
+    assert action["arm"].tolist() == [3] and action["answer"].sum() == 1
