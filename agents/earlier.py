@@ -513,7 +513,29 @@ class RoundPolicy(PlansPulls):
 
 
 bulk: Any = ModuleType("agents.core.bulk", "The plans of a `BulkPolicy`.")
-vars(bulk).update({name.removeprefix("bulk_"): globals()[name] for name in (
-    "BOOK", "Plan", "Plans", "Sums", "Times", "bulk_add", "arm_at", "begin", "bulk_clear", "bulk_following",
-    "fresh_mean", "mark", "plan_of", "bulk_planned", "put_at", "repeat", "stop", "watch", "whole",
-)})  # fmt: skip
+vars(bulk).update(
+    {
+        name.removeprefix("bulk_"): globals()[name]
+        for name in (
+            "BOOK",
+            "Plan",
+            "Plans",
+            "Sums",
+            "Times",
+            "bulk_add",
+            "arm_at",
+            "begin",
+            "bulk_clear",
+            "bulk_following",
+            "fresh_mean",
+            "mark",
+            "plan_of",
+            "bulk_planned",
+            "put_at",
+            "repeat",
+            "stop",
+            "watch",
+            "whole",
+        )
+    }
+)

@@ -36,11 +36,6 @@ from bandit_envs.simulation import MOST_TIMES, Playing, Quiet, player
 from .agent import FLOAT, INT, Agent, Bools, Ints, Observation, unfit
 from .spellings import AgentState
 
-__all__ = [
-    "Algorithm", "AlgorithmState", "Times", "arm_at", "count_pulls", "parts_of", "per_arm", "per_episode", "planned",
-    "pull", "scratch", "setting",
-]  # fmt: skip
-
 LEAST_ROOM = 3  # arms of a plan, where there are fewer arms
 NO_ARM, NO_PULL, OVERFULL = 1, 2, 3  # what is wrong with a plan: an arm that there is not; none; more than fit
 # Where an episode stands in its plan. `size`: its arms. `place`: of the next one, in the plan, or in the first passes
@@ -57,8 +52,10 @@ ROWS = {  # of what an algorithm may read, how an episode is given it
 REQUIRED = inspect.Parameter.empty
 RULES = ("begin", "observe", "stops", "sample")
 _CASTS: Mapping[Any, Callable[[str, Any], Any]] = {
-    int: integer, float: lambda name, value: float(value), bool: lambda name, value: bool(value),
-}  # fmt: skip
+    int: integer,
+    float: lambda name, value: float(value),
+    bool: lambda name, value: bool(value),
+}
 _CHECKS: Mapping[Any, Callable[[str, Any], Any]] = {int: integer, float: number, bool: flag}
 
 
@@ -351,11 +348,14 @@ class _Form:
         place["following"] = following_in_bulk if kind.bulk else following
         place |= {"clear": clear, "check": check, "watch": watch, "prepare": kind.prepare, "NO_PULL": NO_PULL}
         source = _NEXT_ARM.format(
-            times=", times: Times" * kind.bulk, bulk=", e, times" * kind.bulk, passes=kind.passes,
-            episode=", ".join(rows), own=f"Own({own or 0})",
+            times=", times: Times" * kind.bulk,
+            bulk=", e, times" * kind.bulk,
+            passes=kind.passes,
+            episode=", ".join(rows),
+            own=f"Own({own or 0})",
             blank="".join(f"\n            {line}" for line in self._blank()),
             unplanned="\n                ep.now.wrong = ep.now.wrong or NO_PULL" * kind.must_plan,
-        )  # fmt: skip
+        )
         exec(compile(source, rule.__code__.co_filename, "exec"), place)
         function: Any = place["next_arm"]
         function.__qualname__, function.__doc__, function.made_of = rule.__qualname__, rule.__doc__, rule
@@ -388,11 +388,15 @@ class AlgorithmState(AgentState):
 class _Declared(ABCMeta):
     """The class of algorithms: `class Own(Algorithm, certified=True)` derives from the one that certifies."""
 
-    def __new__(mcls, name: str, bases: tuple[type, ...], space: dict[str, Any], certified: bool = False) -> Any:
-        if certified:
-            from ..certified import CertifiedAlgorithm
+    certifying: ClassVar[Any] = None  # which `agents.certified` puts here
 
-            bases = tuple(CertifiedAlgorithm if base is Algorithm else base for base in bases)
+    def __new__(
+        mcls: type[Any], name: str, bases: tuple[type, ...], space: dict[str, Any], certified: bool = False
+    ) -> Any:
+        if certified:
+            if mcls.certifying is None:
+                raise TypeError(f"{name}: certified=True needs agents.certified, to be imported before")
+            bases = tuple(mcls.certifying if base is Algorithm else base for base in bases)
         rules = {one: space.pop(one) for one in RULES if inspect.isfunction(space.get(one))}
         for one, function in rules.items():
             if list(inspect.signature(function).parameters) != ["ep", "own"]:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from bandit_envs.kernels import inlined, part
 
-__all__ = ["keep_largest", "nth_largest", "size_of", "smallest"]
-
 
 @inlined
 def size_of(S):

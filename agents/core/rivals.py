@@ -15,8 +15,6 @@ from bandit_envs.kernels import inlined, part
 from . import trees
 from .trees import is_inside, lower, upper
 
-__all__ = ["Rivals", "put_running", "put_scaled", "rivals", "scaled_rivals"]
-
 MOST_GROWTH = 0.003  # of the scale, since bounds were last put into the tree
 
 

@@ -21,11 +21,6 @@ from ..core.algorithm import Algorithm, per_arm, per_episode, pull, scratch, set
 from ..core.largest import keep_largest, size_of
 from ..core.round_policy import RoundPolicy, RoundState
 
-__all__ = [
-    "SetAlgorithm", "SetState", "SetPolicy", "affordable", "best_of", "finish", "mark", "measure", "pull_undecided",
-    "size_of_answer", "with_best",
-]  # fmt: skip
-
 
 def best_of(m: Floats, S: Bools, size: Any) -> Bools:
     """The `size` (...,) arms of S with the largest m, (..., K); ties go to the lowest arm."""

@@ -85,8 +85,10 @@ def test_fields_hold_what_the_functions_put_there() -> None:
     arms, state, _ = played(agent, envs, 10)
     # the first pass, then 1 1 2 by plan: the third plan has begun
     assert arms[:, 0].tolist() == [0, 1, 2, 1, 1, 2, 1, 1, 2, 1]
-    assert state.now["rounds"].tolist() == [3] and state.now["begun"].tolist() == [True]
-    assert state.counted.tolist() == [[0.0, 1.0, 1.0]] and state.marked.tolist() == [[False, True, True]]
+    assert state.now["rounds"].tolist() == [3]
+    assert state.now["begun"].tolist() == [True]
+    assert state.counted.tolist() == [[0.0, 1.0, 1.0]]
+    assert state.marked.tolist() == [[False, True, True]]
     assert state.now["least"][0] == state.own["work"][0].min()
 
 
@@ -137,7 +139,8 @@ def test_a_subclass_that_declares_nothing_shares_the_code() -> None:
     class Passes(Records):
         name, passes = "passes", 2
 
-    assert Later.form is Records.form and Passes.form is not Records.form
+    assert Later.form is Records.form
+    assert Passes.form is not Records.form
     envs = environment()
     assert played(agents.make(Passes, envs), envs, 7)[0][:, 0].tolist() == [0, 1, 2, 0, 1, 2, 1]
 
@@ -226,4 +229,5 @@ def test_without_a_plan_the_episode_stops() -> None:
 
     envs = environment()
     action, _ = agents.make(algorithm(nothing), envs).predict(played(agents.make("uniform", envs), envs, 3)[2])
-    assert action["arm"].tolist() == [3] and action["answer"].sum() == 1
+    assert action["arm"].tolist() == [3]
+    assert action["answer"].sum() == 1

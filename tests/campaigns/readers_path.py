@@ -6,8 +6,8 @@ The path begins with all lines of the algorithm's file. It follows each imported
 definition of the name, and from there each name that the definition uses, in any file of the two packages. A definition
 counts with its decorators and docstring. Names of Python, NumPy and Numba end the path, and so do `Agent`, random
 numbers, checks of input and the compiler (`bandit_envs.kernels`), environments and their simulation. What methods use,
-such as constructors, is not followed: it does not decide. Of a base class in another file the head counts, its docstring
-with the fields and compiled functions; of `Algorithm` what it puts together for compiled code, `_Form`.
+such as constructors, is not followed: it does not decide. Of a base class in another file the head counts, its
+docstring with the fields and compiled functions; of `Algorithm` what it puts together for compiled code, `_Form`.
 """
 
 from __future__ import annotations
@@ -70,8 +70,8 @@ class Reader:
         """Whether a statement of a class is a field, its own or of a struct, or a compiled function."""
         if isinstance(one, ast.FunctionDef):
             return [argument.arg for argument in one.args.args] == ["ep", "own"]
-        declares = isinstance(one, ast.Assign) and isinstance(one.value, (ast.Call, ast.Tuple))
-        return isinstance(one, ast.AnnAssign) or (declares and "per_" in ast.unparse(one) or "parts_of" in ast.unparse(one))
+        declares = any(word in ast.unparse(one) for word in ("setting(", "per_", "parts_of(", "scratch("))
+        return isinstance(one, ast.AnnAssign) or (isinstance(one, ast.Assign) and declares)
 
     def length(self, node: ast.stmt) -> int:
         """The lines of a definition that must be read."""
@@ -110,7 +110,8 @@ class Reader:
             uses = [*self.uses(node)]
             if getattr(node, "name", "") == "Algorithm":  # what calls the functions of its subclasses
                 form: Any = self.module(module)[0]["_Form"]
-                uses += [("_NEXT_ARM",), *self.uses(next(one for one in form.body if getattr(one, "name", "") == "kernel"))]
+                kernel = next(one for one in form.body if getattr(one, "name", "") == "kernel")
+                uses += [("_NEXT_ARM",), *self.uses(kernel)]
             for name, *attribute in uses:
                 where = (module, name)
                 if attribute and name in imported:  # of a module that is imported whole
