@@ -59,6 +59,11 @@ _CASTS: Mapping[Any, Callable[[str, Any], Any]] = {
 _CHECKS: Mapping[Any, Callable[[str, Any], Any]] = {int: integer, float: number, bool: flag}
 
 
+def as_given(name: str, value: Any) -> Any:
+    """A value that needs no cast."""
+    return value
+
+
 class Field(NamedTuple):
     """What an algorithm declares."""
 
@@ -471,7 +476,7 @@ class Algorithm(Agent, metaclass=_Declared):
                 if value is one:
                     raise TypeError(f"{type(self).__name__} must set the attribute {name!r}, which it declares")
                 struct = one.kind in _CASTS or hasattr(one.kind, "_fields")
-                cast = _CASTS.get(one.kind, lambda name, value: value)
+                cast = _CASTS.get(one.kind, as_given)
                 found.append(cast(name, value) if struct else np.ascontiguousarray(value))
         return tuple(found)
 
@@ -576,7 +581,7 @@ def _constructor(parameters: Mapping[str, Any], fields: Mapping[str, Field]) -> 
         given = signature.bind(self, task, *arguments, **keywords)
         given.apply_defaults()
         for name in parameters:
-            setattr(self, name, _CHECKS.get(fields[name].kind, lambda _, value: value)(name, given.arguments[name]))
+            setattr(self, name, _CHECKS.get(fields[name].kind, as_given)(name, given.arguments[name]))
 
     one = inspect.Parameter
     named = [one("self", one.POSITIONAL_OR_KEYWORD), one("task", one.POSITIONAL_OR_KEYWORD)]
