@@ -19,8 +19,6 @@ from ..registry import AGENTS, LEARNED, recipe_of
 from .environment import EnvironmentCommand, Options
 from .options import Address, Count, Counts, Numbers, Place, Switch, Word, Words, note, refuse_to_overwrite
 
-__all__ = ["Evaluate"]
-
 # Options that are arguments of `evaluate` as they are.
 HANDED_ON = (
     "episodes",

@@ -13,10 +13,6 @@ from bandit_envs import PROBLEMS
 from .environment import import_problems, problem_options
 from .options import from_json, note
 
-__all__ = [
-    "TOLD", "arms_of", "asked", "complete", "print_certainty", "print_state", "question", "tell_why", "undone",
-]  # fmt: skip
-
 MOST_NAMES = 40  # of arms in a line
 # Parameters of problems that have defaults, which an experiment nearly always wants otherwise.
 TOLD = {"Threshold": ("threshold",), "TopK": ("k",), "AllGood": ("epsilon",)}

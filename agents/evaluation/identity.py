@@ -20,8 +20,6 @@ from ..core.agent import Agent
 from ..core.files import as_first_spelled, json_form
 from ..core.wrapped import Behind
 
-__all__ = ["RESULTS", "arms_of", "described", "identity_of", "packages", "versions"]
-
 RESULTS = 3  # raised by every change after which an agent may decide otherwise, or an answer is scored otherwise
 LONG = 200  # characters beyond which a parameter is given by its digest
 

@@ -28,8 +28,6 @@ from .execution import Watch
 from .plan import Plan, bounds_of, certifier_of, most_pulls, plays
 from .rows import CERTIFIED, LEVEL, ROUNDING, Run
 
-__all__ = ["NEVER", "Lockstep", "Played", "play"]
-
 PATIENCE = 0.5  # seconds of compiled code without a look at what the user has typed
 DRAWS = 2**32 - 1  # the seed of the draws of models among the streams of agents
 _INT64 = np.dtype(np.int64)

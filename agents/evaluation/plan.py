@@ -31,11 +31,6 @@ from .identity import arms_of
 from .lower_bound import lower_bound_of
 from .rows import Run
 
-__all__ = [
-    "OF_MODELS", "Plan", "bounds_of", "certifier_of", "check_delta", "check_end", "error_probabilities", "keywords",
-    "make_envs", "most_pulls", "plans_of", "plays", "pull_numbers",
-]  # fmt: skip
-
 OF_MODELS = frozenset({"stop", "ranked", "observation"})  # keywords of environments that only models take
 # Those that say how a learner's environment was made or shown, and nothing of the episodes.
 LEFT_OUT = frozenset({"actions", "autoreset_mode", "copy", "num_envs", "render_mode", "vectorization_mode"})

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["Series", "check_path", "draw", "metric_label", "plot", "pulls_label", "save", "series_of", "style"]
-
 Floats = NDArray[np.float64]
 Transform = Callable[[Floats], Floats]
 

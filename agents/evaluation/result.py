@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from pandas import DataFrame
 
-__all__ = ["SETTINGS", "Evaluation", "results"]
-
 KINDS = {"budget": "Int64", "at": "Int64", "delta": "float64"}  # of the columns that say which rows they are
 ROWS, SUMS = "episodes.parquet", "pulls.parquet"  # the files of an evaluation beside its settings
 

@@ -16,8 +16,6 @@ from bandit_envs import PROBLEMS, Task
 
 from . import statistics
 
-__all__ = ["CERTIFIED", "LEVEL", "ROUNDING", "Run", "check_metric", "main_metric", "score_names", "within"]
-
 LEVEL = "level"  # the column of the smallest delta at which the plug-in answer is certified; 1 where none is known
 CERTIFIED = "certified"  # the column of whether that is the task's delta or less
 ROUNDING = 1e-12  # of levels

@@ -19,8 +19,6 @@ from ..evaluation.execution import Call, Watch, cores, outcomes
 from ..evaluation.expected_loss import losses
 from .agent import Evolved
 
-__all__ = ["CommonEpisodes"]
-
 Floats = NDArray[np.float64]
 
 

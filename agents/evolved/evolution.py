@@ -43,8 +43,6 @@ from .candidates import CommonEpisodes
 from .search import MirroredSearch
 from .space import SearchSpace, search_space
 
-__all__ = ["evolve"]
-
 Floats = NDArray[np.float64]
 STEP = 0.7  # the first standard deviation of the candidates, in units of the scales
 FORMULA = 0.35  # share of the search that is for the index alone, where a network follows

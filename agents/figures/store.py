@@ -16,8 +16,6 @@ from typing import Any
 from ..evaluation import Evaluation, evaluate, storage
 from ..evaluation.identity import versions
 
-__all__ = ["Store"]
-
 
 class Store:
     """Evaluations by what they were asked for, kept in memory, and in a folder where one is given.

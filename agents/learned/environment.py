@@ -14,8 +14,6 @@ from bandit_envs import Task
 from ..evaluation.expected_loss import expectable
 from .vec_env import NativeVecEnv, make_vec_env
 
-__all__ = ["FORMS", "PULLS_PER_ARM", "TrainingEnvironment", "training_environment"]
-
 PULLS_PER_ARM = 100  # an episode that nothing else ends is cut after so many pulls per arm
 
 

@@ -49,8 +49,6 @@ from .model import Trained, load, one_thread, paths_of
 from .plain import check_finite
 from .plan import Plan, make_plan
 
-__all__ = ["train"]
-
 
 def train(
     algorithm: str = "ppo",

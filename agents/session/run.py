@@ -41,8 +41,6 @@ from ..core.certified import own_certifier
 from ..core.forms import forms_of
 from .promise import Share
 
-__all__ = ["Result", "Run", "Statistics"]
-
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from pandas import DataFrame
     from sqlalchemy.engine import Connection
 
-__all__ = ["Ask", "Question", "Session"]
-
 
 class _Ask(NamedTuple):
     number: int  # of the event

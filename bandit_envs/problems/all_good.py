@@ -18,8 +18,6 @@ from ..stopping.statistics import one_instance
 from .base import Floats, Measure, SetProblem, TaskLike
 from .lookahead import ALL_GOOD, Potential
 
-__all__ = ["AllGood"]
-
 
 @part
 def _distances_of(pulls, mean, epsilon, multiplicative, out):

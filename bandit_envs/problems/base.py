@@ -24,8 +24,6 @@ from ..kernels.spellings import Spelled
 from ..stopping import RHO, Certifier, asking, common, level_of
 from .lookahead import Potential
 
-__all__ = ["Bools", "Floats", "Measure", "Problem", "SetProblem", "TaskLike"]
-
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 

@@ -18,8 +18,6 @@ from ..kernels.geometry import UNDECIDED
 from ..kernels.rng import ARMS_LIMIT
 from .base import Bools, Floats, Measure, Problem, TaskLike
 
-__all__ = ["check", "try_out"]
-
 
 def check(problem: Problem, task: TaskLike, source: Instance | Sampler | None = None) -> None:
     """`Problem.check` of a task, or of arms."""

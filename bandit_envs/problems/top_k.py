@@ -21,8 +21,6 @@ from .base import Bools, Floats, Measure, Problem, TaskLike
 from .certificates import BOUNDS, CUTOFFS, Deviation, Samples, certify
 from .lookahead import TOP_K, Potential
 
-__all__ = ["BestArm", "TopK"]
-
 CRITERIA = ("aggregate", "each", "exact")
 
 

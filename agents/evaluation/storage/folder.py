@@ -20,8 +20,6 @@ from .calls import Calls
 from .memory import Store
 from .places import Place
 
-__all__ = ["BLOCKS", "ENDED", "SUMS", "Folder"]
-
 BLOCKS, SUMS = "episodes.parquet", "sums.parquet"  # the folders of the blocks with rows, and without
 ENDED = "ended.json"  # after how many blocks a run was precise enough
 
