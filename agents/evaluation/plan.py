@@ -100,7 +100,9 @@ class Plan:
         run.lower_bound, run.stops = self.lower_bound, self.forms.stop and bool(getattr(self.policy, "stops", True))
         run.deterministic = None if isinstance(self.policy, Agent) else not self.draws
         run.by_delta = self.by_delta
-        return run.as_budgets() if self.checks_are_budgets else run
+        if self.checks_are_budgets:  # the ends of runs at these budgets are the same
+            run.budgets, run.at = run.at, None
+        return run
 
     def envs(self, slots: int) -> PureExplorationVectorEnv:
         """The environment, with so many slots."""

@@ -133,6 +133,7 @@ class Evaluation:
                     "error_high": high[c],
                 }
                 stopped, wrong = run.stopped(c)
+                bounded = run.task.budget is None and stopped == n and run.lower_bound > 0
                 if run.task.delta is not None:
                     row["verdict"] = statistics.verdict(wrong, n, run.task.delta, level, open=n - stopped)
                 row |= {
@@ -140,7 +141,7 @@ class Evaluation:
                     "score_low": score_low[c],
                     "score_high": score_high[c],
                     "truncated": run.mean("truncated", c),
-                    "lower_bound_ratio": self._ratio(run, c, stopped),
+                    "lower_bound_ratio": run.mean("total_pulls", c) / run.lower_bound if bounded else math.nan,
                 }
                 if run.task.delta is not None:
                     row["stopped"] = stopped / n
@@ -161,13 +162,6 @@ class Evaluation:
             if name not in table.columns:
                 raise unknown("column", name, table.columns)
         return table[chosen]
-
-    @staticmethod
-    def _ratio(run: Run, c: int, stopped: int) -> float:
-        """Mean pulls / the lower bound in a cell where the agent has ended all episodes by itself, else NaN."""
-        if run.task.budget is not None or stopped < run.episodes or not run.lower_bound > 0:
-            return math.nan
-        return run.mean("total_pulls", c) / run.lower_bound
 
     def column(
         self, agent: str, metric: str, *, budget: int | None = None, at: int | None = None, delta: float | None = None

@@ -123,11 +123,6 @@ class Run:
         if truncated is not None:
             self.columns["truncated"][episode, column] = truncated
 
-    def as_budgets(self) -> Run:
-        """The checkpoints read as the ends of runs at these budgets: the same for an agent that does not use it."""
-        self.budgets, self.at = self.at, None
-        return self
-
     @property
     def cells(self) -> list[tuple[int | None, int | None]]:
         """(budget, at) of each column; None where there is none."""

@@ -275,8 +275,8 @@ class Problem(Spelled, ABC):
     @functools.cached_property
     def measure(self) -> Measure | None:
         """`distance_routine`, unless a subclass has put other margins or distances in the place of its own."""
-        found: Measure | None = self._latest("distance_routine", "margin", "arm_margin", "distances")
-        return found
+        latest = self._has_latest("distance_routine", "margin", "arm_margin", "distances")
+        return self.distance_routine() if latest else None
 
     def potential(self) -> Potential | None:
         """The look-ahead potential of the problem's score (`bandit_envs.problems.lookahead`), or None: it has none."""
@@ -292,10 +292,6 @@ class Problem(Spelled, ABC):
         """Whether problems of this class have a potential, see `own_potential`."""
         found = cls._has_latest("potential", "margin", "arm_margin", "plug_in", "truth", "verdict", "_score")
         return found and cls.potential is not Problem.potential
-
-    def _latest(self, routine: str, *others: str) -> Any:
-        """What a routine is, unless a subclass of the class that defines it defines others of these names."""
-        return getattr(self, routine)() if self._has_latest(routine, *others) else None
 
     @classmethod
     def _has_latest(cls, routine: str, *others: str) -> bool:
