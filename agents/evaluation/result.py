@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,16 @@ if TYPE_CHECKING:
 
 KINDS = {"budget": "Int64", "at": "Int64", "delta": "float64"}  # of the columns that say which rows they are
 ROWS, SUMS = "episodes.parquet", "pulls.parquet"  # the files of an evaluation beside its settings
+
+
+class Which(TypedDict, total=False):
+    """The keywords of `Evaluation.compare`."""
+
+    budget: int | None
+    at: int | None
+    delta: float | None
+    level: float
+    seed: int
 
 
 @dataclass(eq=False, repr=False)
@@ -198,29 +208,11 @@ class Evaluation:
 
     @overload
     def compare(
-        self,
-        a: str,
-        b: str,
-        metric: str | None = ...,
-        *,
-        budget: int | None = ...,
-        at: int | None = ...,
-        delta: float | None = ...,
-        level: float = ...,
-        seed: int = ...,
+        self, a: str, b: str, metric: str | None = ..., **which: Unpack[Which]
     ) -> statistics.PairedDifference: ...
     @overload
     def compare(
-        self,
-        a: Sequence[str] | None = ...,
-        b: None = ...,
-        metric: str | None = ...,
-        *,
-        budget: int | None = ...,
-        at: int | None = ...,
-        delta: float | None = ...,
-        level: float = ...,
-        seed: int = ...,
+        self, a: Sequence[str] | None = ..., b: None = ..., metric: str | None = ..., **which: Unpack[Which]
     ) -> DataFrame: ...
     def compare(
         self,
@@ -256,7 +248,7 @@ class Evaluation:
             if len(set(labels)) < len(labels):
                 raise ValueError(f"each agent is named once, got {', '.join(labels)}")
             pairs = list(combinations(labels, 2))
-            same: dict[str, Any] = {"budget": budget, "at": at, "delta": delta, "level": level, "seed": seed}
+            same: Which = {"budget": budget, "at": at, "delta": delta, "level": level, "seed": seed}
             found = [self.compare(*pair, metric, **same) for pair in pairs]
             rows = [
                 {"a": one, "b": other, "difference": d.difference, "low": d.low, "high": d.high, "p_value": d.p_value}

@@ -42,11 +42,6 @@ class TrainingEnvironment:
     expectable: bool
     capped: bool = False
 
-    @property
-    def stops(self) -> bool:
-        """Whether stopping before the budget is spent is ever wanted."""
-        return _stops(self.task)
-
     def vec_env(self, num_envs: int) -> NativeVecEnv:
         """So many episodes side by side, as a vector environment of SB3; gains are times the horizon."""
         times = self.pulls_per_action
