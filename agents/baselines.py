@@ -14,8 +14,6 @@ from bandit_envs.simulation import Playing, Quiet, player
 
 from .core.agent import ALL_PROBLEMS, INT, Agent, Ints, Observation
 
-__all__ = ["Random", "Uniform"]
-
 
 def _spent(agent: Agent, observation: Observation) -> Ints:
     """Pulls of each episode so far, (E,)."""

@@ -31,8 +31,6 @@ from bandit_envs.simulation import Playing, Quiet, player
 
 from .core.agent import Agent, Ints, Observation, Problems
 
-__all__ = ["TIE", "LookAhead", "largest_gain"]
-
 TIE = 1e-12  # D4
 
 

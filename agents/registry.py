@@ -25,8 +25,6 @@ from .core.forms import Forms, asked, forms_of, warn_of_ranks, warn_of_task
 from .core.parameters import check_values, misfit, taken
 from .core.wrapped import Behind, behind, wrappers_of
 
-__all__ = ["AGENTS", "ALIASES", "LEARNED", "Recipe", "make", "names", "recipe_of", "recipes_of", "register"]
-
 ALIASES = {"md-apt": "apt", "md-ucbe": "ucbe", "md-sar": "sar"}
 LEARNED_MODELS = "agents.learned"  # the module that reads models from their files
 FILES = (".zip", ".json")  # of saved models, and of the parameters of `evolved`

@@ -116,9 +116,9 @@ def _named(agent: Any) -> str:
 
 
 def _takes(case: Case) -> bool:
-    """Whether the agent takes the task; an oracle is given the truth by an environment with a fixed instance."""
+    """Whether the agent takes the task."""
     try:
-        made(case, case.envs(1) if "mean" in case.kwargs.get("instance", ()) else case.task)
+        made(case)
     except (ValueError, TypeError):
         return False
     return True
@@ -132,8 +132,10 @@ def _task_of(env_id: str, observation: str, kwargs: str) -> Any:
     return made.unwrapped.task
 
 
-def made(case: Case, env: Any) -> Any:
-    """The agent, without warnings of parameters that have no effect."""
+def made(case: Case, env: Any = None) -> Any:
+    """The agent, without warnings of parameters that have no effect; an oracle is given the truth by an environment."""
+    if env is None:
+        env = case.envs(1) if "mean" in case.kwargs.get("instance", ()) else case.task
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return make(case.agent, env)
@@ -147,8 +149,7 @@ def cases_of(agent: Any, env: Any = None) -> list[Case]:
         for observation in ("statistics", "history"):
             case = Case(agent, env_id, dict(rules), observation)
             try:
-                # An oracle is given the truth by an environment with a fixed instance.
-                policy = made(case, case.envs(1) if "mean" in rules.get("instance", ()) else case.task)
+                policy = made(case)
             except (ValueError, TypeError) as error:
                 refusals.append(f"{env_id} with {rules}: {error}")
                 continue

@@ -11,8 +11,6 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
 
-__all__ = ["MODULES", "NAMES", "follow"]
-
 NAMES = {
     name: package
     for package, names in {

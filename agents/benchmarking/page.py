@@ -18,8 +18,6 @@ from .scores import profile, shown
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["draw", "write"]
-
 FEW = 8  # agents that are points in a figure, each with its interval
 EXTREMES = 5  # tasks on which an agent does best, and worst, that the page names
 

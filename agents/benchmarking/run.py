@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from pandas import DataFrame
 
-__all__ = ["Benchmark", "Cell", "benchmark"]
-
 SEED = 0  # of the resamples
 ORACLE = "is given the truth"
 INVALID = "errs more often than delta"

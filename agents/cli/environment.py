@@ -20,15 +20,6 @@ from bandit_envs import PROBLEMS, Problem
 from ..evaluation.environment import DOTTED, environment_id, importable
 from .options import Command, Count, Flag, Json, Number, Word, from_json
 
-__all__ = [
-    "EnvironmentCommand",
-    "EnvironmentOptions",
-    "ProblemOption",
-    "import_problems",
-    "problem_options",
-    "problem_options_type",
-]
-
 Options = TypeVar("Options", bound=Mapping[str, Any])
 
 NAMED = re.compile(rf"{DOTTED}:[\w./-]+")  # "module:Class", or "module:id" with an id of Gymnasium

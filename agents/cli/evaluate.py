@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -18,24 +19,6 @@ from ..evaluation.report import report
 from ..registry import AGENTS, LEARNED, recipe_of
 from .environment import EnvironmentCommand, Options
 from .options import Address, Count, Counts, Numbers, Place, Switch, Word, Words, note, refuse_to_overwrite
-
-__all__ = ["Evaluate"]
-
-# Options that are arguments of `evaluate` as they are.
-HANDED_ON = (
-    "episodes",
-    "seed",
-    "at",
-    "budgets",
-    "deltas",
-    "batch",
-    "jobs",
-    "out",
-    "shard",
-    "rows",
-    "progress",
-    "trust",
-)
 
 
 @dataclass(frozen=True)
@@ -125,9 +108,9 @@ class Evaluate(EnvironmentCommand[Options]):
         names = _all_that_can_run(solved, env, self.deltas is not None) if self.agents is None else list(self.agents)
         if self.reference is not None and self.reference not in names:
             raise ValueError(f"--reference must be one of the agents {', '.join(names)}, got {self.reference!r}")
-        how = {name: getattr(self, name) for name in HANDED_ON}
-        how |= {"precision": _precision(self.precision), "deterministic": not self.stochastic}
-        result = agents.evaluate(names, self.env_id, env_kwargs=kwargs, **how)
+        how = {name: x for name, x in vars(self).items() if name in inspect.signature(agents.evaluate).parameters}
+        how |= {"agents": names, "precision": _precision(self.precision), "deterministic": not self.stochastic}
+        result = agents.evaluate(**how, env_kwargs=kwargs)
         if self.out is not None and (missing := storage.lacking(self.out)):
             print(f"this part is done; {missing} blocks of other parts are not in {self.out} yet")
             return

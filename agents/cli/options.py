@@ -13,24 +13,6 @@ from typing import Annotated, Any
 
 from tyro.conf import FlagCreatePairsOff, arg
 
-__all__ = [
-    "Address",
-    "Command",
-    "Count",
-    "Counts",
-    "Flag",
-    "Json",
-    "Number",
-    "Numbers",
-    "Place",
-    "Switch",
-    "Word",
-    "Words",
-    "from_json",
-    "note",
-    "refuse_to_overwrite",
-]
-
 PLAIN = re.compile(r"[+-]?(\d+\.|\.\d+)([eE][+-]?\d+)?")  # numbers that JSON does not know
 # Options that may be left out; `help_behavior_hint=""` keeps "(default: None)" out of the help.
 Number = Annotated[float | None, arg(metavar="X", help_behavior_hint="")]

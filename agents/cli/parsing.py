@@ -27,8 +27,6 @@ from .reproduce import Reproduce
 from .session import New, Session
 from .train import Train
 
-__all__ = ["COMMANDS", "main", "parse"]
-
 COMMANDS: dict[str, type[Command]] = {
     "list": List,
     "evaluate": Evaluate,

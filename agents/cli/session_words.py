@@ -13,10 +13,6 @@ from bandit_envs import PROBLEMS
 from .environment import import_problems, problem_options
 from .options import from_json, note
 
-__all__ = [
-    "TOLD", "arms_of", "asked", "complete", "print_certainty", "print_state", "question", "tell_why", "undone",
-]  # fmt: skip
-
 MOST_NAMES = 40  # of arms in a line
 # Parameters of problems that have defaults, which an experiment nearly always wants otherwise.
 TOLD = {"Threshold": ("threshold",), "TopK": ("k",), "AllGood": ("epsilon",)}
@@ -52,6 +48,9 @@ def complete(facts: dict[str, Any], asked: Callable[[str], str]) -> None:
             except (ValueError, TypeError) as error:
                 note(" ".join(str(error).split()))
 
+    def words(text: str) -> tuple[str, ...]:
+        return tuple(word.strip() for word in text.split(",") if word.strip())
+
     def problem(text: str) -> str:
         import_problems([text])
         PROBLEMS.find(text)
@@ -65,7 +64,7 @@ def complete(facts: dict[str, Any], asked: Callable[[str], str]) -> None:
         if name not in facts and _needed(kind, name):
             reader = options[name].kind or (lambda text, name=name: from_json(name, text))
             fill(name, f"{name}, {sentence.rstrip('.')}", reader)
-    fill("arms", "arms (how many, or their names with commas, or a file)", lambda text: arms_of(_words(text), "arms"))
+    fill("arms", "arms (how many, or their names with commas, or a file)", lambda text: arms_of(words(text), "arms"))
     if not {"range", "sigma", "binary"} & set(facts):
         forms = "0 or 1", "a range, as 0 10", "noise, as sd 1.5"
         fill("measured", f"a measurement is ({'; '.join(forms)})", _measured)
@@ -73,10 +72,6 @@ def complete(facts: dict[str, Any], asked: Callable[[str], str]) -> None:
     if "budget" not in facts and "delta" not in facts:
         fill("budget", "budget of measurements (empty: none)", lambda text: int(text) if text else None)
         fill("delta", "allowed error probability, as 0.05 (empty: none)", lambda text: float(text) if text else None)
-
-
-def _words(text: str) -> tuple[str, ...]:
-    return tuple(word.strip() for word in text.split(",") if word.strip())
 
 
 def _needed(kind: Any, name: str) -> bool:

@@ -20,8 +20,6 @@ from ..core.forms import forms_of
 from ..core.optional import require
 from ..core.wrapped import Behind
 
-__all__ = ["Drawing"]
-
 Floats = NDArray[np.float64]
 CLOSE = 1e-3  # of probabilities, far above what rounding in single precision changes
 

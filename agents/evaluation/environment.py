@@ -14,8 +14,6 @@ from gymnasium.envs.registration import load_env_creator
 from bandit_envs import ENVIRONMENTS, PROBLEMS, PureExplorationVectorEnv, register_problem
 from bandit_envs.kernels import flag, unknown
 
-__all__ = ["DOTTED", "environment_id", "importable", "kept_name", "make_known"]
-
 T = TypeVar("T")
 
 DOTTED = r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*"

@@ -19,8 +19,6 @@ from bandit_envs.kernels import integer
 from ..core.optional import require
 from .progress import Progress
 
-__all__ = ["Call", "Outcome", "StoppedError", "Watch", "WorkerDiedError", "cores", "jobs_number", "outcomes"]
-
 T = TypeVar("T")
 AT_A_TIME = 4  # calls for each worker in a list of `_in_lists`
 

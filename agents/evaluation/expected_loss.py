@@ -27,8 +27,6 @@ from ..core.optional import require
 from .plan import most_pulls, plays
 from .posterior import drawable, drawn_losses, pieces
 
-__all__ = ["expectable", "losses", "wrong"]
-
 Floats = NDArray[np.float64]
 FAINT = 1e-280  # where all likelihoods are below this, those at the ends of the intervals are compared instead
 

@@ -8,6 +8,7 @@ import json
 import pickle
 import platform
 from collections.abc import Mapping, Sequence
+from types import ModuleType
 from typing import Any
 
 import gymnasium as gym
@@ -20,8 +21,6 @@ from ..core.agent import Agent
 from ..core.files import as_first_spelled, json_form
 from ..core.wrapped import Behind
 
-__all__ = ["RESULTS", "arms_of", "described", "identity_of", "packages", "versions"]
-
 RESULTS = 3  # raised by every change after which an agent may decide otherwise, or an answer is scored otherwise
 LONG = 200  # characters beyond which a parameter is given by its digest
 
@@ -31,14 +30,10 @@ def versions() -> dict[str, Any]:
     return {"bandit-envs": bandit_envs.__version__, "results": RESULTS}
 
 
-def packages() -> dict[str, str]:
-    """What an evaluation is made with."""
-    return {
-        "bandit-envs": bandit_envs.__version__,
-        "gymnasium": gym.__version__,
-        "numpy": np.__version__,
-        "python": platform.python_version(),
-    }
+def packages(*others: ModuleType) -> dict[str, str]:
+    """What an evaluation, or a training with other packages too, is made with: {name: version}."""
+    named = {module.__name__.replace("_", "-"): str(module.__version__) for module in (bandit_envs, gym, np, *others)}
+    return named | {"python": platform.python_version()}
 
 
 def identity_of(plans: Sequence[Any], settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -59,7 +54,7 @@ def described(agent: Any) -> str:
     if isinstance(agent, Agent):
         given = as_first_spelled(getattr(agent, "_parameters", {}))
         given = {agent.earlier.get(name, name): value for name, value in given.items()}
-        parts += [f"{name}={_short(_told(value))}" for name, value in sorted(given.items())]
+        parts += [f"{name}={_told(value)}" for name, value in sorted(given.items())]
     if not kind.__module__.startswith("agents."):
         parts.append(f"source {_digest(_source(kind).encode())}")
     if isinstance(agent, Behind):
@@ -81,10 +76,7 @@ def arms_of(envs: PureExplorationVectorEnv) -> str | None:
 
 
 def _told(value: Any) -> str:
-    return json.dumps(value, default=json_form, sort_keys=True)
-
-
-def _short(text: str) -> str:
+    text = json.dumps(value, default=json_form, sort_keys=True)
     return text if len(text) <= LONG else f"digest {_digest(text.encode())}"
 
 

@@ -28,8 +28,6 @@ from .execution import Watch
 from .plan import Plan, bounds_of, certifier_of, most_pulls, plays
 from .rows import CERTIFIED, LEVEL, ROUNDING, Run
 
-__all__ = ["NEVER", "Lockstep", "Played", "play"]
-
 PATIENCE = 0.5  # seconds of compiled code without a look at what the user has typed
 DRAWS = 2**32 - 1  # the seed of the draws of models among the streams of agents
 _INT64 = np.dtype(np.int64)
@@ -140,7 +138,8 @@ class Lockstep:
                     self._score_checkpoint(observation, state, np.where(arm == stop, 0, times))
             observation, _, terminated, truncated, info = envs.step(action)
             if bar is not None:
-                bar.step(self._pulls_made())
+                before, self.counted = self.counted, int(self.spent.sum())
+                bar.step(self.counted - before)
             watch.look()
             if "answer" not in info:
                 begins = running
@@ -162,11 +161,6 @@ class Lockstep:
                 observation, _ = envs.reset(options={"reset_mask": mask, "episode": self.episode})
                 self.counted = int(self.spent.sum())
         return self.result.cut(self.size, self.pulls)
-
-    def _pulls_made(self) -> int:
-        """Pulls since the last call."""
-        before, self.counted = self.counted, int(self.spent.sum())
-        return self.counted - before
 
     def _decide(self, observation: Any, state: Any, begins: NDArray[np.bool_]) -> tuple[Any, Any]:
         """The next actions; an agent that can plays on to them from wherever nothing is due."""

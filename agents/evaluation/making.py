@@ -17,8 +17,6 @@ from .precision import Ending
 from .progress import Progress
 from .storage import Store, WriteError
 
-__all__ = ["fill"]
-
 
 def fill(
     store: Store,

@@ -26,8 +26,6 @@ from numpy.typing import NDArray
 from . import statistics
 from .rows import Run, within
 
-__all__ = ["Histogram", "Moments", "Sums", "SummedRun"]
-
 Floats = NDArray[np.float64]
 KEYS = 2**14  # bins of a histogram, at most
 CHUNK = 2**13  # episodes that are looked at together, so that they stay in the cache

@@ -31,11 +31,6 @@ from .identity import arms_of
 from .lower_bound import lower_bound_of
 from .rows import Run
 
-__all__ = [
-    "OF_MODELS", "Plan", "bounds_of", "certifier_of", "check_delta", "check_end", "error_probabilities", "keywords",
-    "make_envs", "most_pulls", "plans_of", "plays", "pull_numbers",
-]  # fmt: skip
-
 OF_MODELS = frozenset({"stop", "ranked", "observation"})  # keywords of environments that only models take
 # Those that say how a learner's environment was made or shown, and nothing of the episodes.
 LEFT_OUT = frozenset({"actions", "autoreset_mode", "copy", "num_envs", "render_mode", "vectorization_mode"})
@@ -105,7 +100,9 @@ class Plan:
         run.lower_bound, run.stops = self.lower_bound, self.forms.stop and bool(getattr(self.policy, "stops", True))
         run.deterministic = None if isinstance(self.policy, Agent) else not self.draws
         run.by_delta = self.by_delta
-        return run.as_budgets() if self.checks_are_budgets else run
+        if self.checks_are_budgets:  # the ends of runs at these budgets are the same
+            run.budgets, run.at = run.at, None
+        return run
 
     def envs(self, slots: int) -> PureExplorationVectorEnv:
         """The environment, with so many slots."""

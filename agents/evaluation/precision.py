@@ -22,8 +22,6 @@ from . import statistics
 from .blocks import Block
 from .rows import Run, check_metric
 
-__all__ = ["Ending", "Precision", "level_at", "looks", "precision_of"]
-
 LEVEL = 0.95  # of the intervals that are to be narrow
 GROWTH = 1.25  # blocks at a look, over those at the look before
 

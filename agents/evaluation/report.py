@@ -15,11 +15,6 @@ if TYPE_CHECKING:
 
     from .statistics import PairedDifference
 
-__all__ = [
-    "Columns", "Reported", "columns_of", "comparison", "differences", "headline", "interval", "p_text", "report",
-    "signed_interval", "summary", "table",
-]  # fmt: skip
-
 MOST_ROWS = 60  # beyond, only the last row of each agent is shown
 ROUNDING = 1e-12  # of sums of differences: smaller ones are shown as 0
 LEAST_WIDTH = 24  # of a wrapped column

@@ -16,8 +16,6 @@ from bandit_envs import PROBLEMS, Task
 
 from . import statistics
 
-__all__ = ["CERTIFIED", "LEVEL", "ROUNDING", "Run", "check_metric", "main_metric", "score_names", "within"]
-
 LEVEL = "level"  # the column of the smallest delta at which the plug-in answer is certified; 1 where none is known
 CERTIFIED = "certified"  # the column of whether that is the task's delta or less
 ROUNDING = 1e-12  # of levels
@@ -124,11 +122,6 @@ class Run:
         self.columns["total_pulls"][episode, column] = total_pulls
         if truncated is not None:
             self.columns["truncated"][episode, column] = truncated
-
-    def as_budgets(self) -> Run:
-        """The checkpoints read as the ends of runs at these budgets: the same for an agent that does not use it."""
-        self.budgets, self.at = self.at, None
-        return self
 
     @property
     def cells(self) -> list[tuple[int | None, int | None]]:

@@ -26,8 +26,6 @@ from .precision import Ending, precision_of
 from .progress import compilation_noted, shown, told_in_lines
 from .result import Evaluation
 
-__all__ = ["evaluate"]
-
 
 def evaluate(
     agents: Any,

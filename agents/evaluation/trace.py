@@ -25,8 +25,6 @@ from .progress import compilation_noted, shown
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-__all__ = ["Trace", "play"]
-
 CAPACITY = 2**16  # pulls that the arrays hold at first
 STEPS = 2**21  # actions between two looks at what the user has typed
 

@@ -31,8 +31,6 @@ from .formula import PARAMETERS, Own, arm_index, at_budget, indices
 from .network import SHARED, WEIGHTS, nets_of
 from .parameters import parameter_names, read_parameters, shared_by, spelled, told
 
-__all__ = ["Evolved"]
-
 
 @dataclass
 class WideState(AgentState):

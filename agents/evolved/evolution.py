@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import json
 import math
-import platform
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -25,7 +24,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-import bandit_envs
 from bandit_envs import Task
 from bandit_envs.kernels import integer, number, root_number
 
@@ -35,6 +33,7 @@ from ..core.files import try_out, write_alone
 from ..core.optional import require
 from ..evaluation.environment import environment_id
 from ..evaluation.execution import jobs_number
+from ..evaluation.identity import packages
 from ..evaluation.progress import compilation_noted, shown
 from ..evaluation.statistics import latest_of_the_best, normal_mean
 from ..models.formats import FORMAT
@@ -42,8 +41,6 @@ from .agent import Evolved as Tuned
 from .candidates import CommonEpisodes
 from .search import MirroredSearch
 from .space import SearchSpace, search_space
-
-__all__ = ["evolve"]
 
 Floats = NDArray[np.float64]
 STEP = 0.7  # the first standard deviation of the candidates, in units of the scales
@@ -332,12 +329,7 @@ def evolve(
         "env_kwargs": kwargs,
         "mix": mix,
         "result": evolution.report(kept.parameters, space.start.tolist()),
-        "versions": {
-            "python": platform.python_version(),
-            "numpy": np.__version__,
-            "cmaes": cmaes.__version__,
-            "bandit-envs": bandit_envs.__version__,
-        },
+        "versions": packages(cmaes),
         "cpu_seconds": round(evolution.spent(), 1),
     }
     if path is not None:

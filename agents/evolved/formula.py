@@ -39,8 +39,6 @@ from bandit_envs.kernels import inlined, kernel
 
 from .network import own_features, single_correction
 
-__all__ = ["LSA", "PARAMETERS", "START", "Own", "arm_index", "at_budget", "evidence", "formula", "indices"]
-
 Floats = NDArray[np.float64]
 PARAMETERS = (
     "alpha",

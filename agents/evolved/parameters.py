@@ -14,8 +14,6 @@ from ..models.cards import stored_parameters
 from .formula import PARAMETERS, START
 from .network import WEIGHTS
 
-__all__ = ["STOPPING", "parameter_names", "index_start", "names_for", "read_parameters", "shared_by", "spelled", "told"]
-
 STOPPING, STOP_START = ("tau0", "tau1"), (0.0, 0.5)  # the names of the parameters for stopping; where a search starts
 
 

@@ -21,8 +21,6 @@ import numpy as np
 from ..evaluation.statistics import ALIKE, bootstrap_mean, clopper_pearson, paired_difference
 from .panels import Numbers
 
-__all__ = ["AnyClaim", "Claim", "Found", "Growth", "Level", "Number", "Quote", "Row", "last", "printed", "ratio"]
-
 Row = dict[str, Any]
 INF, NAN = math.inf, math.nan
 Found = Callable[[Any, Any], float]  # a number, given a panel and its result

@@ -14,8 +14,6 @@ from .claims import Claim
 from .figure import Figure, Values, alike
 from .panels import Sweep
 
-__all__ = ["FIGURES"]
-
 DELTAS = (0.1, 0.01, 0.001, 0.0001)
 CERTIFIED = {"Evidence": "evidence", "Track-and-Stop": "track-and-stop"}
 TOP_TWO = {"Top-two, EB-TCI": "top-two"}

@@ -30,8 +30,6 @@ from .panels import Allocation, Exact, Numbers, Panel, Sweep, bars
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["FIGURES"]
-
 SOURCE, ENV = "Kalyanakrishnan & Stone, ICML 2010", "bandit_envs/TopK-v0"
 PI1, PI2, PI3, ADAPT = "pi1 (UNIFORM)", "pi2", "pi3", "pi4 (ADAPT)"
 POLICIES = {PI1: "pi1", PI2: "pi2", PI3: "pi3", ADAPT: "adapt"}

@@ -19,8 +19,6 @@ from .panels import Exact, Numbers, Panel, Sweep, bars
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["FIGURES", "ratings"]
-
 SOURCE = "Mason, Jain, Tripathy & Nowak, NeurIPS 2020"
 ENV = "bandit_envs/AllGood-v0"
 

@@ -23,27 +23,6 @@ from .verdicts import VERDICTS, compared, counted, overall, scorecard
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = [
-    "CLAIMS",
-    "OPPOSED",
-    "OVERVIEW",
-    "POINTS",
-    "VALUES",
-    "as_kept",
-    "by_quote",
-    "check_docs",
-    "claims_text",
-    "counts_of",
-    "overview",
-    "quoted",
-    "read_table",
-    "span",
-    "summary",
-    "update_overview",
-    "values_table",
-    "values_text",
-]
-
 CLAIMS, VALUES, OVERVIEW = "claims.md", "values.md", "claims.md"  # the last one stands beside the folders of figures
 POINTS = "points.csv"
 FEWEST = 20  # episodes below which resampled intervals are too short

@@ -24,22 +24,6 @@ from ..evaluation.statistics import bootstrap_mean
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = [
-    "Allocation",
-    "AnyPanel",
-    "Conduct",
-    "Exact",
-    "Numbers",
-    "Panel",
-    "Result",
-    "Sweep",
-    "Swept",
-    "Transform",
-    "bars",
-    "log_rates",
-    "unchanged",
-]
-
 Transform = Callable[[NDArray[np.float64], int], NDArray[np.float64]]
 
 

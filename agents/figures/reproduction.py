@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from bandit_envs.kernels import EPISODES_LIMIT, flag, integer, root_number, unknown
 
-from ..core.files import REPRODUCTION, read_json, try_out, write_alone, write_together
+from ..core.files import REPRODUCTION, SETTINGS, read_json, try_out, write_alone, write_together
 from ..core.optional import pandas
 from ..evaluation.plots import check_path, save
 from ..evaluation.progress import now_at, told_in_lines
-from ..evaluation.result import SETTINGS
 from ..evaluation.storage import WriteError
 from . import pages
 from .catalogue import PAPERS, named
@@ -25,8 +24,6 @@ from .verdicts import scorecard, verdicts
 
 if TYPE_CHECKING:
     import pandas as pd
-
-__all__ = ["Reproduction", "reproduce", "reproduce_paper"]
 
 KEPT = REPRODUCTION  # the key of the settings that say what a folder holds
 EVALUATIONS = "evaluations"  # the folder of the evaluations in that of a figure

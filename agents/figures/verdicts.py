@@ -25,8 +25,6 @@ from .panels import Result, Swept
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["VERDICTS", "compared", "counted", "overall", "scorecard", "verdicts"]
-
 VERDICTS = ("yes", "open", "no")
 COLUMNS = (
     *("quote", "panel", "claim", "x", "episodes", "trials"),

@@ -16,8 +16,6 @@ from ..core.optional import require
 from .environment import TrainingEnvironment
 from .policy import Equivariant, EquivariantPolicy
 
-__all__ = ["ALGORITHMS", "Algorithm"]
-
 
 @dataclass(frozen=True)
 class Algorithm:

@@ -23,8 +23,6 @@ from .clock import Clock
 from .comparison import HeldOut
 from .model import Trained
 
-__all__ = ["Checkpoints"]
-
 TELL_EVERY = 10.0  # seconds between two lines that say how far the run is, at least
 TELL_SHARE = 0.05  # share of the run between two such lines, at least, so that a long run has no endless list of them
 EARLIEST = 0.4  # share of the run before which there is no checkpoint, and no weights enter a mean

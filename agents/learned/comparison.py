@@ -20,8 +20,6 @@ from ..registry import make
 from .environment import TrainingEnvironment
 from .model import Repeated
 
-__all__ = ["REFERENCE_AGENTS", "UNTRAINED", "HeldOut", "advice", "hold_out", "reference_agents", "report"]
-
 Floats = NDArray[np.float64]
 UNTRAINED = "untrained"  # how the report names what a training began with
 # Whichever of them can play; losses are in units of the last one's loss.

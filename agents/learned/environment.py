@@ -14,8 +14,6 @@ from bandit_envs import Task
 from ..evaluation.expected_loss import expectable
 from .vec_env import NativeVecEnv, make_vec_env
 
-__all__ = ["FORMS", "PULLS_PER_ARM", "TrainingEnvironment", "training_environment"]
-
 PULLS_PER_ARM = 100  # an episode that nothing else ends is cut after so many pulls per arm
 
 
@@ -43,11 +41,6 @@ class TrainingEnvironment:
     reward: str
     expectable: bool
     capped: bool = False
-
-    @property
-    def stops(self) -> bool:
-        """Whether stopping before the budget is spent is ever wanted."""
-        return _stops(self.task)
 
     def vec_env(self, num_envs: int) -> NativeVecEnv:
         """So many episodes side by side, as a vector environment of SB3; gains are times the horizon."""

@@ -30,8 +30,6 @@ from ..models.formats import FORMAT, check_format, read_card, train_again
 from .plain import CONTRIB, FORMAT_NAME, MARKS, NETWORK_NAME, Archive, NotPlainError, OtherVersionError, network_told
 from .policy import Equivariant
 
-__all__ = ["Repeated", "Trained", "load", "one_thread", "paths_of"]
-
 # Attributes that belong to a run, not to the model.
 _PASSING = ("_last_obs", "_last_episode_starts", "_last_original_obs", "ep_info_buffer", "ep_success_buffer")
 

@@ -29,18 +29,6 @@ from bandit_envs.kernels import integer
 from ..core.optional import require
 from .policy import EquivariantPolicy, box_of
 
-__all__ = [
-    "CONTRIB",
-    "FORMAT_NAME",
-    "MARKS",
-    "NETWORK_NAME",
-    "Archive",
-    "NotPlainError",
-    "OtherVersionError",
-    "check_network",
-    "network_told",
-]
-
 FORMAT_NAME = "bandit_envs_format"  # the attribute of a saved model that holds the number of the format
 NETWORK_NAME = "bandit_envs_network"  # that which holds its policy_kwargs as JSON, classes by their names
 # The classes that it may name: optimizers and activations.

@@ -14,8 +14,6 @@ from ..evaluation.environment import environment_id
 from .algorithms import ALGORITHMS, Algorithm
 from .environment import TrainingEnvironment, training_environment
 
-__all__ = ["Plan", "make_plan", "roots_of"]
-
 STEPS = 1_000_000  # of a training where neither steps nor seconds are given: about a minute on one core
 
 

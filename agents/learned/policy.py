@@ -27,8 +27,6 @@ from torch import Tensor, nn
 from bandit_envs import FEATURES
 from bandit_envs.kernels import integer
 
-__all__ = ["ArmExtractor", "ArmNetwork", "Equivariant", "EquivariantPolicy", "box_of"]
-
 BELIEFS = 4  # numbers of an arm in observation="belief", which ends with the time
 NEVER = -1e8  # the logit of an action that is not allowed
 CLOSE, TIE = 1e-2, 1e-9  # differences of logits, far above the rounding errors of single and of double precision

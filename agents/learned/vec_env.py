@@ -23,8 +23,6 @@ from bandit_envs.kernels import integer, number, root_number
 
 from ..evaluation.environment import environment_id
 
-__all__ = ["NativeVecEnv", "make_vec_env"]
-
 
 class NativeVecEnv(VecEnv):
     """`PureExplorationVectorEnv` as SB3 wants it: a slot that has ended shows the start of its next episode.

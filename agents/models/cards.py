@@ -18,18 +18,6 @@ from ..core.agent import Problems, by_certificate, task_of
 from ..core.files import reading
 from .formats import read_card
 
-__all__ = [
-    "FOLDER",
-    "PPO",
-    "Network",
-    "card_path",
-    "parameters_on",
-    "stored_card",
-    "stored_for",
-    "stored_parameters",
-    "stored_weights",
-]
-
 FOLDER = Path(__file__).parent
 
 

@@ -8,8 +8,6 @@ from typing import Any
 
 from ..core.files import read_together
 
-__all__ = ["FORMAT", "check_format", "read_card", "train_again"]
-
 # Raise this number when a model saved before could not be read any more, or would decide otherwise: when classes that
 # its file names move, when the network changes, or the features that it reads. Files without a number are of format 1.
 FORMAT = 1

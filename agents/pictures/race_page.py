@@ -23,8 +23,6 @@ from ..registry import recipes_of
 from .film import MOST_FRAMES, Film, films
 from .template import check_page, filled, json_text
 
-__all__ = ["COLUMNS", "MISSING", "race"]
-
 COLUMNS = 120  # arms from which on neighbours share a column, and the number of columns then
 MOST_BYTES = 1_700_000  # of the numbers of a page, as text
 CELL_BYTES = 20  # of an arm in a frame, as text: four numbers of two bytes, one of four, one of one

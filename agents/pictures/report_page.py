@@ -24,8 +24,6 @@ from ..figures.reproduction import KEPT
 from ..figures.verdicts import VERDICTS
 from .template import check_page, filled
 
-__all__ = ["command_of", "report"]
-
 NAME = "report.html"  # of the page in the folder
 MOST_ROWS = 400  # of a table
 

@@ -9,8 +9,6 @@ from typing import Any
 
 from ..core.files import try_out, write_alone
 
-__all__ = ["check_page", "filled", "json_text"]
-
 OURS = b'<meta name="generator" content="bandit-envs">'  # what all pages have near their beginning
 BEGINNING = 2000  # bytes
 

@@ -21,8 +21,6 @@ from ..core.files import try_out, write_alone
 from ..core.optional import require
 from .film import MOST_FRAMES, Film, films
 
-__all__ = ["SPEED", "lines", "save_gif", "watch"]
-
 SPEED = 10.0  # frames in a second
 HEAD = 4  # lines that are no arms
 FEWEST, WIDEST = 24, 78  # columns of the part in which the arms move

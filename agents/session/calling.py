@@ -25,8 +25,6 @@ from bandit_envs.kernels import choice, integer, number
 from .doubts import about_failures
 from .fold import sample_of
 
-__all__ = ["measured"]
-
 PATIENCE = 1.0  # seconds that tasks have to end, once all is over
 LOOK = 0.5  # seconds between two looks whether others have told what this run waits for
 MOST_FAILED = 10  # measurements in a row: then nothing works, as where a key has expired

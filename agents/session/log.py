@@ -29,8 +29,6 @@ from ..core.optional import require
 if TYPE_CHECKING:
     from sqlalchemy.engine import Connection
 
-__all__ = ["ADDED", "ASKED", "FAILED", "LARGEST", "NOTE", "RESULTS", "TOLD", "UNDONE", "WITHDRAWN", "Event", "Log"]
-
 ASKED, TOLD, UNDONE, ADDED, WITHDRAWN, NOTE = "asked", "told", "undone", "arm added", "arm withdrawn", "note"
 FAILED = "failed"  # a measurement, with the number that it counts as, or without one
 RESULTS = (TOLD, FAILED)

@@ -29,8 +29,6 @@ from bandit_envs.kernels import integer
 from ..core.optional import require
 from .session import Ask, Session
 
-__all__ = ["LOCAL_HOSTS", "application", "news", "serve", "state"]
-
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
 HOST = re.compile(r"(localhost|127\.0\.0\.1|\[::1\])(:\d+)?")  # of a request, its port with it
 # Addresses to listen on that are none to open, and one for examples that is reached by the same network.

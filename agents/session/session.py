@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from pandas import DataFrame
     from sqlalchemy.engine import Connection
 
-__all__ = ["Ask", "Question", "Session"]
-
 
 class _Ask(NamedTuple):
     number: int  # of the event
@@ -338,8 +336,7 @@ class Session:
             if history is not None:
                 new, results = tables.replayed(state, history, who)
                 if any(one.kind in (ADDED, WITHDRAWN) for one in new):
-                    self._refuse_tables()
-                    _refuse_after_the_end(state)
+                    _refuse_changes(state)
             count = len(results)
             if table is not None and state.remaining is not None and count > state.remaining:
                 raise ValueError(
@@ -513,8 +510,7 @@ class Session:
         """
 
         def added(state: State) -> list[Event]:
-            self._refuse_tables()
-            _refuse_after_the_end(state)
+            _refuse_changes(state)
             new = str(len(state.names)) if name is None else checked_name(name)
             if (known := state.number.get(new)) is not None:
                 back = ", which has been withdrawn: undo that to have it back" if known in state.withdrawn else ""
@@ -536,8 +532,7 @@ class Session:
 
         def withdrawn(state: State) -> list[Event]:
             one = state.arm(arm)
-            self._refuse_tables()
-            _refuse_after_the_end(state)
+            _refuse_changes(state)
             if len(state.active) == FEWEST_ARMS:
                 raise ValueError(
                     f"the arm {state.names[one]!r:.200} cannot be withdrawn: there must be {FEWEST_ARMS} arms at least"
@@ -545,11 +540,6 @@ class Session:
             return [Event(0, WITHDRAWN, one)]
 
         self._append(withdrawn)
-
-    def _refuse_tables(self) -> None:
-        """Refuse to change the arms of a table, whose certificate is of all of them from the first row on."""
-        if self.task.items:
-            raise ValueError("arms that are the columns of a table cannot come or go: begin another session with them")
 
     def run(
         self,
@@ -635,7 +625,7 @@ class Session:
             if (found := state.events.get(number)) is None:
                 raise ValueError(f"there is no event {number}: they are 1 to {max(state.events, default=0)}")
             if found.kind == WITHDRAWN:
-                _refuse_after_the_end(state)
+                _refuse_changes(state)
             if number not in state.undone and (found.kind in (*RESULTS, WITHDRAWN) or number in state.asks):
                 return [_undoing(found)]
             why = "its result has come, or it was asked again" if found.kind == ASKED else f"it is {found.kind!r}"
@@ -721,8 +711,10 @@ class Session:
         return f"Session({self._setup.agent}, {problem}, {K} arms, {self._log.address!r})"
 
 
-def _refuse_after_the_end(state: State) -> None:
-    """Refuse to change the arms of a session that is over."""
+def _refuse_changes(state: State) -> None:
+    """Refuse to change the arms of a table, of all of which is its certificate, and those of a session that is over."""
+    if state.setup.task.items:
+        raise ValueError("arms that are the columns of a table cannot come or go: begin another session with them")
     if state.run.over:
         raise ValueError(
             "the session is over, and its answer stays: arms cannot come or go any more. Begin another session with "

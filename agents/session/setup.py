@@ -24,8 +24,6 @@ from ..core.forms import forms_of
 from ..models.cards import card_path
 from ..registry import Recipe, recipe_of
 
-__all__ = ["FACTS", "Setup", "checked_name", "suggested", "task_from_facts"]
-
 FORMATS = {"arrival": 1, "asked": 2}  # of the orders in which results count: earlier versions know the first alone
 UNFIT = object()  # in place of the JSON form of what has none
 RULES = ("budget", "delta", "max_pulls")

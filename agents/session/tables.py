@@ -38,8 +38,6 @@ from .setup import checked_name
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-__all__ = ["arms_table", "history_table", "last_read", "read_from", "refuse_repeated", "replayed"]
-
 UNASKED = 0.05  # delta of intervals, where a session has none
 FEW = 3  # fewer results that agree, as those of two small tables may by chance, are no sign of a repetition
 

@@ -24,8 +24,6 @@ from ..kernels.spellings import Spelled
 from ..stopping import RHO, Certifier, asking, common, level_of
 from .lookahead import Potential
 
-__all__ = ["Bools", "Floats", "Measure", "Problem", "SetProblem", "TaskLike"]
-
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
@@ -70,7 +68,8 @@ def _routine_of(function: Callable[..., None]) -> Any:
 
 @jit
 def _tell(address, pulls, mean, numbers, out):
-    call_routine(address, pulls, mean, len(out), numbers, out)
+    for e in range(len(out)):
+        call_routine(address, pulls[e], mean[e], out.shape[1], numbers, out[e])
 
 
 class Measure(NamedTuple):
@@ -87,9 +86,23 @@ class Measure(NamedTuple):
         """Such a routine of a function, which is compiled at the first call."""
         return cls(_routine_of(function), np.array(numbers, np.float64))
 
-    def tell(self, pulls: NDArray[np.int64], mean: Floats, out: Floats) -> None:
-        """Fill out (K,) with the distances of one episode, for callers in Python: pulls (K,), mean (K,) or (K * D,)."""
-        _tell(self.routine.address, pulls, mean, self.numbers, out)
+    def tell(self, pulls: ArrayLike, mean: ArrayLike, out: Floats | None = None) -> Floats:
+        """The distances of episodes, (E, K), for callers in Python, in `out` where it is given.
+
+        Args:
+            pulls: (E, K). mean: (E, K) or (E, K, D).
+            out: (E, K), filled and returned.
+        """
+        T, m = np.ascontiguousarray(pulls, np.int64), np.ascontiguousarray(mean, np.float64)
+        found = np.empty(T.shape)
+        shapes = T.shape, m.shape, found.shape if out is None else out.shape
+        if T.ndim != 2 or not T.shape == m.shape[:2] == shapes[2]:
+            raise ValueError(f"pulls, mean and out must be of one shape (E, K), got shapes {shapes}")
+        _tell(self.routine.address, T, m.reshape(len(m), -1), self.numbers, found)
+        if out is None:
+            return found
+        out[...] = found
+        return out
 
 
 class Problem(Spelled, ABC):
@@ -277,8 +290,8 @@ class Problem(Spelled, ABC):
     @functools.cached_property
     def measure(self) -> Measure | None:
         """`distance_routine`, unless a subclass has put other margins or distances in the place of its own."""
-        found: Measure | None = self._latest("distance_routine", "margin", "arm_margin", "distances")
-        return found
+        latest = self._has_latest("distance_routine", "margin", "arm_margin", "distances")
+        return self.distance_routine() if latest else None
 
     def potential(self) -> Potential | None:
         """The look-ahead potential of the problem's score (`bandit_envs.problems.lookahead`), or None: it has none."""
@@ -294,10 +307,6 @@ class Problem(Spelled, ABC):
         """Whether problems of this class have a potential, see `own_potential`."""
         found = cls._has_latest("potential", "margin", "arm_margin", "plug_in", "truth", "verdict", "_score")
         return found and cls.potential is not Problem.potential
-
-    def _latest(self, routine: str, *others: str) -> Any:
-        """What a routine is, unless a subclass of the class that defines it defines others of these names."""
-        return getattr(self, routine)() if self._has_latest(routine, *others) else None
 
     @classmethod
     def _has_latest(cls, routine: str, *others: str) -> bool:
@@ -336,17 +345,6 @@ class Problem(Spelled, ABC):
         if distribution == "bounded" and task is not None and task.support is not None:
             found["support"] = task.support
         return found
-
-    @staticmethod
-    def _by_kernel(kernel: Any, pulls: ArrayLike, mean: ArrayLike, out: Floats | None, *numbers: Any) -> Floats:
-        """`distances`, by a kernel of pulls and means (E, K), these numbers, and what it fills in."""
-        T, m = np.ascontiguousarray(pulls, np.int64), np.ascontiguousarray(mean, np.float64)
-        out = np.empty(m.shape) if out is None else out
-        if T.ndim != 2 or not T.shape == m.shape == out.shape:
-            shapes = T.shape, m.shape, out.shape
-            raise ValueError(f"pulls, mean and out must be of one shape (E, K), got shapes {shapes}")
-        kernel(T, m, *numbers, out)
-        return out
 
     def evidence_routine(self, K: int, numbers: Floats, search: str) -> Certifier | None:
         """The routine of `certifier` for compiled code, or None.

@@ -25,21 +25,6 @@ from numpy.typing import NDArray
 from ..kernels.compiled import inlined, part
 from ..kernels.structs import fleeting, kernel
 
-__all__ = [
-    "BOUNDS",
-    "CUTOFFS",
-    "Deviation",
-    "Samples",
-    "at_boundary",
-    "bernstein",
-    "best_cutoff",
-    "certify",
-    "cutoff",
-    "deviations",
-    "hoeffding",
-    "standard_error",
-]
-
 BOUNDS = ("tightest", "hoeffding")
 CUTOFFS = ("standard-error", "best")
 

@@ -16,8 +16,6 @@ from .base import Floats, Measure, SetProblem, TaskLike
 from .feasible_measures import hardness, hardness_2
 from .lookahead import LOCAL, Potential
 
-__all__ = ["Feasible"]
-
 
 def _measure(pulls: Any, mean: Any, K: Any, numbers: Any, out: Any) -> None:
     """`distances` as a routine; numbers: `Polyhedron.numbers`."""

@@ -18,8 +18,6 @@ from ..kernels.geometry import UNDECIDED
 from ..kernels.rng import ARMS_LIMIT
 from .base import Bools, Floats, Measure, Problem, TaskLike
 
-__all__ = ["check", "try_out"]
-
 
 def check(problem: Problem, task: TaskLike, source: Instance | Sampler | None = None) -> None:
     """`Problem.check` of a task, or of arms."""
@@ -104,7 +102,6 @@ def _check_measures(problem: Problem, means: Floats, margins: Floats) -> None:
     """Refuse a `distance_routine` that gives other distances than `distances`, or than `arm_margin` of single arms."""
     rows = means.reshape(-1, 1, *means.shape[2:]) if problem.local else means
     pulls, name = np.ones(rows.shape[:2], np.int64), f"distance_routine of {_named(problem)}"
-    found = np.empty(pulls.shape)
     with errors_of(name):
         measure: Any = problem.measure
     if measure is None:
@@ -112,8 +109,7 @@ def _check_measures(problem: Problem, means: Floats, margins: Floats) -> None:
     if not isinstance(measure, Measure):
         raise ValueError(f"{name} must return a Measure or None, got {measure!r:.200}")
     with errors_of(name):
-        for e in range(len(rows)):
-            measure.tell(pulls[e], rows[e].reshape(-1).copy(), found[e])
+        found = measure.tell(pulls, rows)
     if problem.local:
         method, wanted = "arm_margin", _ask(problem, "arm_margin", rows[:, 0])[:, None]
         found = np.where(found == UNDECIDED, wanted, found)

@@ -17,8 +17,6 @@ from .feasible import Feasible
 from .threshold import Threshold
 from .top_k import BestArm, TopK
 
-__all__ = ["PROBLEMS", "kept"]
-
 # Keywords of the environments, single and vector, which no problem can have for a parameter.
 RESERVED = {
     *("problem", "instance", "budget", "delta", "max_pulls", "pull_cost", "reward", "actions", "observation"),

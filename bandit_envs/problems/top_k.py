@@ -14,14 +14,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..instances.instance import Instance, Sampler
 from ..kernels.checks import choice, integer, number
-from ..kernels.compiled import jit, part
+from ..kernels.compiled import part
 from ..kernels.routines import carray
 from ..stopping import BOUNDED, DISTRIBUTION, LEVELS_SCRATCH, STUDENT, Certifier
 from .base import Bools, Floats, Measure, Problem, TaskLike
 from .certificates import BOUNDS, CUTOFFS, Deviation, Samples, certify
 from .lookahead import TOP_K, Potential
-
-__all__ = ["BestArm", "TopK"]
 
 CRITERIA = ("aggregate", "each", "exact")
 
@@ -55,13 +53,6 @@ def _distances_of(pulls, mean, k, out):
             out[:] = 0.0
             return
     _margins_of(pulls, mean, k, out)
-
-
-@jit
-def _distances(pulls, mean, k, out):
-    """`_distances_of` all episodes, (E, K)."""
-    for e in range(len(pulls)):
-        _distances_of(pulls[e], mean[e], k, out[e])
 
 
 def _measure(pulls: Any, mean: Any, K: Any, numbers: Any, out: Any) -> None:
@@ -128,7 +119,7 @@ class TopK(Problem):
         return np.where(inside, m - ranked[..., self.k, None], m - ranked[..., self.k - 1, None])
 
     def distances(self, pulls: ArrayLike, mean: ArrayLike, out: Floats | None = None) -> Floats:
-        return self._by_kernel(_distances, pulls, mean, out, self.k)
+        return self.distance_routine().tell(pulls, mean, out)
 
     def distance_routine(self) -> Measure:
         return Measure.of(_measure, self.k)

@@ -20,8 +20,6 @@ from ..moments import Moments
 from ..rows import Run
 from .memory import moments_of
 
-__all__ = ["check_seal", "moments_as_bytes", "moments_from", "name_of", "rows_as_bytes", "rows_from"]
-
 # Keys of the metadata. That of the seal comes last, so that its mark is the last one in the file.
 NAME, PULLS, MOMENTS, SEAL = (f"bandit-envs {what}".encode() for what in ("block", "pulls", "moments", "seal"))
 MARK, DIGITS = b"seal:", 8  # before the checksum, and its length

@@ -16,8 +16,6 @@ from typing import Any
 from ...core.files import json_form
 from .places import Place
 
-__all__ = ["CALLS", "Calls"]
-
 CALLS = "calls"  # the folder of the notes
 NOTED = 10.0  # seconds between two notes of a call
 FRESH = 60.0  # a note that is younger is of a call that goes on

@@ -20,8 +20,6 @@ from .calls import Calls
 from .memory import Store
 from .places import Place
 
-__all__ = ["BLOCKS", "ENDED", "SUMS", "Folder"]
-
 BLOCKS, SUMS = "episodes.parquet", "sums.parquet"  # the folders of the blocks with rows, and without
 ENDED = "ended.json"  # after how many blocks a run was precise enough
 
@@ -202,14 +200,13 @@ class StoredRun(Run):
         self.keep(empty)
         self._place, self._folder = place, folder
         self._blocks = [block for block in folder.blocks if place in block.runs]
-        self.columns = _Columns(list(empty.columns), self._column)  # type: ignore[assignment]
+        self.columns = _Columns(
+            list(empty.columns), lambda name: np.concatenate([part.columns[name] for part in self._parts(name)])
+        )  # type: ignore[assignment]
 
     def _parts(self, *columns: str) -> list[Run]:
         """These columns of each block."""
         return [self._folder.part(block, list(columns))[block.runs.index(self._place)] for block in self._blocks]
-
-    def _column(self, name: str) -> NDArray[Any]:
-        return np.ascontiguousarray(np.concatenate([part.columns[name] for part in self._parts(name)]))
 
     @functools.cached_property
     def episodes(self) -> int:

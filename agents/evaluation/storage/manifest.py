@@ -17,8 +17,6 @@ from .calls import CALLS
 from .folder import BLOCKS, ENDED, SUMS, Folder
 from .places import Place, WriteError, place_of
 
-__all__ = ["RefusedError", "add_tables", "calls", "claimed", "clear", "holds", "lacking", "opened", "root_of"]
-
 FORMAT = "blocks 3"
 SEAL = "seal"  # the checksum of all other entries
 TABLES = ("summary.csv", "pulls.parquet")  # written beside the blocks when all are there

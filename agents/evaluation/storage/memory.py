@@ -11,8 +11,6 @@ from ..blocks import Block
 from ..moments import Moments, SummedRun
 from ..rows import Run
 
-__all__ = ["Store"]
-
 
 def rows_of(blocks: Sequence[Block], parts: Sequence[Sequence[Run]]) -> list[list[Run]]:
     """The rows of each run in each block, of what are for each run the rows of each block."""

@@ -12,8 +12,6 @@ from typing import Any
 
 from ...core.optional import require
 
-__all__ = ["Place", "WriteError", "place_of"]
-
 OBJECTS = ("s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "memory")  # of which a file is seen once it is complete
 
 
