@@ -62,7 +62,7 @@ def _add(pulls, total, mean, variance, moments, scores, excess, failed, ends, ar
         failed[arm] += 1
     for d in range(len(sample) if sample[0] == sample[0] else 0):
         known = excess[arm], total[arm], mean[arm], variance[arm], moments[arm].reshape(-1)
-        enter(n, ends[0], ends[1], sample[d], d, *known)
+        enter(n, ends, sample[d], d, known)
         total[arm, d] = excess[arm, d] + ends[0] * (n + 1.0)
     pulls[arm] += 1
 
