@@ -53,15 +53,15 @@ Result = tuple[int, Floats]  # an arm, and what was measured, (D,)
 @jit
 def _add(seen, arm, sample):
     """Add a sample (D,) of an arm to `Statistics`."""
-    n, (low, high) = float(seen.pulls[arm] - seen.failed[arm]), seen.ends
+    n = float(seen.pulls[arm] - seen.failed[arm])
     if seen.pulls[arm] < seen.scores.shape[1]:
         seen.scores[arm, seen.pulls[arm]] = sample[0]
     if math.isnan(sample[0]):
         seen.failed[arm] += 1
     for d in range(len(sample) if sample[0] == sample[0] else 0):
         known = seen.excess[arm], seen.total[arm], seen.mean[arm], seen.variance[arm], seen.moments[arm].reshape(-1)
-        enter(n, low, high, sample[d], d, *known)
-        seen.total[arm, d] = seen.excess[arm, d] + low * (n + 1.0)
+        enter(n, seen.ends, sample[d], d, known)
+        seen.total[arm, d] = seen.excess[arm, d] + seen.ends[0] * (n + 1.0)
     seen.pulls[arm] += 1
 
 

@@ -26,22 +26,26 @@ _CPointer: Any = types.CPointer
 _Tuple: Any = types.StarArgTuple
 
 
-def routine(function: Callable[..., None], *arguments: str) -> Any:
+def routine(function: Callable[..., None], *arguments: str | type[Any]) -> Any:
     """Compile a function for arguments of these types, and keep it on disk.
 
     Args:
         function: what is to be compiled.
         *arguments: "int64", "uint64", "float64"; or with a star, "float64*", for an array, which the function is given
-            by its first element, and makes by `carray(first, shape)`.
+            by its first element, and makes by `carray(first, shape)`; or the class of a struct `by_address`.
 
     Returns:
         What bears its `address`, which is good for as long as this is kept.
     """
-    kinds = [_CPointer(getattr(types, name[:-1])) if name[-1] == "*" else getattr(types, name) for name in arguments]
+    kinds = [_kind(one) if isinstance(one, str) else one.numba_type for one in arguments]
     made: Any = _CFunc(function, (kinds, types.void), {}, {"nopython": True, "error_model": "numpy"}, KernelCompiler)
     keep(made, function)
     with_summary(made.compile, function)()
     return made
+
+
+def _kind(name: str) -> Any:
+    return _CPointer(getattr(types, name[:-1])) if name[-1] == "*" else getattr(types, name)
 
 
 @intrinsic
