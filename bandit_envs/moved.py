@@ -62,7 +62,7 @@ RENAMED = {
 }
 
 
-def follow(name: str) -> Any:
+def follow(name: str) -> object:
     """What `bandit_envs.name` was before.
 
     Raises:

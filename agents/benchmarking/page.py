@@ -98,7 +98,7 @@ def write(result: Any, folder: str | Path) -> Path:
     return place
 
 
-def _score(row: Any, name: str = "score") -> str:
+def _score(row: object, name: str = "score") -> str:
     score, _, interval = shown(row, name).partition(" ")
     return f"{score} <span class=soft>{interval}</span>" if score else ""
 

@@ -115,7 +115,7 @@ class Evaluate(EnvironmentCommand[Options]):
             print(f"this part is done; {missing} blocks of other parts are not in {self.out} yet")
             return
         print(report(result, self.metric, self.reference))
-        written: list[Any] = [] if self.out is None else [storage.add_tables(self.out, result)]
+        written: list[object] = [] if self.out is None else [storage.add_tables(self.out, result)]
         if self.figure is not None:
             result.plot(self.metric, path=self.figure)
             written.append(self.figure)
@@ -123,7 +123,7 @@ class Evaluate(EnvironmentCommand[Options]):
             print(f"\nwrote {' and '.join(map(str, written))}")
 
 
-def _precision(text: str | None) -> Any:
+def _precision(text: str | None) -> object:
     """What `evaluate` takes as precision."""
     if text is None or text == "verdict":
         return text
@@ -134,7 +134,7 @@ def _precision(text: str | None) -> Any:
         raise ValueError(f"--precision must be a number, NAME=number, or verdict, got {text!r}") from None
 
 
-def _all_that_can_run(problem: str, env: Any, by_delta: bool) -> list[str]:
+def _all_that_can_run(problem: str, env: object, by_delta: bool) -> list[str]:
     """The agents that solve the problem and accept this environment; a note says why others are left out.
 
     Networks are left out too: at each pull they look at all arms, which takes long.

@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from tyro.conf import FlagCreatePairsOff, arg
 
@@ -40,7 +40,7 @@ class Command(ABC):
         """Do the work and print the result."""
 
 
-def from_json(option: str, text: str) -> Any:
+def from_json(option: str, text: str) -> object:
     """The value of an option that is given as JSON, or as a number such as .05."""
     try:
         return float(text) if PLAIN.fullmatch(text) else json.loads(text)

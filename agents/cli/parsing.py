@@ -87,7 +87,7 @@ class NoOptions(TypedDict):
     """The problems' options in a command that is not run."""
 
 
-def _with_problem_options(kind: Any, words: Sequence[str]) -> Any:
+def _with_problem_options(kind: Any, words: Sequence[str]) -> object:
     """A command on an environment, with the options of all problems, those included that the words name."""
     import_problems(words)
     owners = (New,) if kind is Session else (kind, EnvironmentOptions)

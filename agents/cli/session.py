@@ -203,7 +203,7 @@ class Import(Action):
 
     def run(self) -> None:
         with self.opened() as session:
-            columns: dict[str, Any] = {"arm": self.arm, "value": self.value or None, "index": self.index}
+            columns: dict[str, object] = {"arm": self.arm, "value": self.value or None, "index": self.index}
             columns |= {"wide": self.wide or None, "item": self.item, "sep": self.sep, "decimal": self.decimal}
             was_done = session.done
             try:

@@ -36,7 +36,7 @@ def arms_of(words: tuple[str, ...], option: str = "--arms") -> int | list[str] |
 def complete(facts: dict[str, Any], asked: Callable[[str], str]) -> None:
     """Ask for the facts that are missing, each until it is right, and add them; `asked` puts a question."""
 
-    def fill(name: str, question: str, read: Callable[[str], Any]) -> None:
+    def fill(name: str, question: str, read: Callable[[str], object]) -> None:
         while name not in facts:
             try:
                 text = asked(f"{question}: ").strip()
@@ -80,7 +80,7 @@ def _needed(kind: Any, name: str) -> bool:
     return empty or name in TOLD.get(kind.name, ())
 
 
-def _measured(text: str) -> dict[str, Any]:
+def _measured(text: str) -> dict[str, object]:
     """The facts of a measurement that a line gives."""
     words = text.replace(",", " ").replace("..", " ").split()
     if text.strip() == "0 or 1" or words in (["binary"], ["0/1"]):

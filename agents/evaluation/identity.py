@@ -25,7 +25,7 @@ RESULTS = 3  # raised by every change after which an agent may decide otherwise,
 LONG = 200  # characters beyond which a parameter is given by its digest
 
 
-def versions() -> dict[str, Any]:
+def versions() -> dict[str, object]:
     """What the rows depend on of this package."""
     return {"bandit-envs": bandit_envs.__version__, "results": RESULTS}
 
@@ -36,7 +36,7 @@ def packages(*others: ModuleType) -> dict[str, str]:
     return named | {"python": platform.python_version()}
 
 
-def identity_of(plans: Sequence[Any], settings: Mapping[str, Any]) -> dict[str, Any]:
+def identity_of(plans: Sequence[Any], settings: Mapping[str, object]) -> dict[str, object]:
     """All that the rows of an evaluation depend on."""
     own = {name: value for name, value in settings.items() if name != "versions"} | {"env_id": plans[0].env_id}
     agents = {}
@@ -47,7 +47,7 @@ def identity_of(plans: Sequence[Any], settings: Mapping[str, Any]) -> dict[str, 
     return own | {"agents": agents, "order of the agents": order, "arms": plans[0].arms, "version": versions()}
 
 
-def described(agent: Any) -> str:
+def described(agent: object) -> str:
     """The class of an agent, its parameters, and the weights of a model; the source of a class of a user's own."""
     kind = type(agent)
     parts = [f"{kind.__module__}:{kind.__qualname__}"]
@@ -75,7 +75,7 @@ def arms_of(envs: PureExplorationVectorEnv) -> str | None:
     return _digest(f"{arms.distribution} {arms.parameters.shape} ".encode() + content)
 
 
-def _told(value: Any) -> str:
+def _told(value: object) -> str:
     text = json.dumps(value, default=json_form, sort_keys=True)
     return text if len(text) <= LONG else f"digest {_digest(text.encode())}"
 

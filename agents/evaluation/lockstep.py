@@ -57,7 +57,7 @@ class Played:
     """The blocks that were made, what makes their contents, and for each run pulls and seconds."""
 
     blocks: Sequence[Block]
-    contents: Callable[[], Sequence[Any]]
+    contents: Callable[[], Sequence[object]]
     spent: Sequence[tuple[int, float]]
 
 
@@ -162,13 +162,13 @@ class Lockstep:
                 self.counted = int(self.spent.sum())
         return self.result.cut(self.size, self.pulls)
 
-    def _decide(self, observation: Any, state: Any, begins: NDArray[np.bool_]) -> tuple[Any, Any]:
+    def _decide(self, observation: object, state: object, begins: NDArray[np.bool_]) -> tuple[Any, object]:
         """The next actions; an agent that can plays on to them from wherever nothing is due."""
         if self.draws:
             u = agent_uniforms(self.envs.public_seeds, self.spent, seed=DRAWS)[:, 0]
             return self.policy.drawn(observation, state, begins, u, self.envs.action_masks)  # type: ignore[no-any-return]
         if not self.plays:
-            decided: tuple[Any, Any] = self.policy.predict(
+            decided: tuple[object, object] = self.policy.predict(
                 shown_to(self.policy, "predict", observation), state, begins, deterministic=True
             )
             return decided
@@ -184,7 +184,7 @@ class Lockstep:
 
     def _certify(
         self, slots: NDArray[np.int64], info: Mapping[str, Any] | None = None, answers: NDArray[np.bool_] | None = None
-    ) -> dict[str, NDArray[Any]]:
+    ) -> dict[str, NDArray[np.generic]]:
         """What the statistics of slots certify, (n,) each; the info of ended episodes has the level already."""
         known = self.envs.certify(slots, **self.bounds)
         if LEVEL not in self.result.names:
@@ -207,7 +207,7 @@ class Lockstep:
         else:
             _add_rows(self.pulls, place, np.ascontiguousarray(pulls, np.int64))
 
-    def _score_checkpoint(self, observation: Any, state: Any, times: NDArray[np.int64]) -> None:
+    def _score_checkpoint(self, observation: object, state: object, times: NDArray[np.int64]) -> None:
         """Score the answer of now in slots whose next pulls, `times` (E,), lead beyond their next checkpoint."""
         slots = np.flatnonzero(np.minimum(times, self.most - self.spent) > self.limit - self.spent)
         answers = self.policy.recommended(observation, state, slots) if self.handcrafted else None
@@ -218,7 +218,12 @@ class Lockstep:
         self.limit[slots] = self.limits[self.next_check[slots]]
 
     def _record(
-        self, over: NDArray[np.int64], info: dict[str, Any], truncated: NDArray[np.bool_], observation: Any, state: Any
+        self,
+        over: NDArray[np.int64],
+        info: dict[str, Any],
+        truncated: NDArray[np.bool_],
+        observation: object,
+        state: object,
     ) -> None:
         """The rows of ended episodes: the end itself, or every checkpoint not reached.
 

@@ -35,7 +35,7 @@ Transform = Callable[[Floats], Floats]
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00") + (
     *("#000000", "#9024FC", "#6C2400", "#002490", "#482448", "#B4B46C"),
 )
-LINES: tuple[Any, ...] = ("solid", (0, (5, 1.5)), (0, (1, 1.2)), (0, (6, 1.5, 1, 1.5)), (0, (3, 1, 1, 1, 1, 1)))
+LINES: tuple[object, ...] = ("solid", (0, (5, 1.5)), (0, (1, 1.2)), (0, (6, 1.5, 1, 1.5)), (0, (3, 1, 1, 1, 1, 1)))
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", "p", ">", "h")
 MOST_MARKERS = 12  # on a line
 BOUND = 42  # the style of the lower bound: black and dotted

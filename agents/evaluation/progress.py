@@ -192,7 +192,7 @@ class Progress:
                 from tqdm import tqdm
 
                 unit = "pull" if self.by_pulls else "episode"
-                how: dict[str, Any] = {"unit": unit, "unit_scale": True, "leave": False, "file": sys.stderr}
+                how: dict[str, object] = {"unit": unit, "unit_scale": True, "leave": False, "file": sys.stderr}
                 self.bar = tqdm(total=self.total, initial=self.before, desc=self.label, **how)
                 self.bar.start_t -= now - self.started
             if self.bar.desc != f"{self.label}: ":

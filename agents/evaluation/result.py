@@ -86,7 +86,7 @@ class Evaluation:
         """Mean pulls: columns agent, budget, at, (delta,) arm, pulls."""
         return self._table(lambda run, c: {"arm": np.arange(run.task.K), "pulls": run.pulls[c] / run.episodes})
 
-    def _table(self, part: Callable[[Run, int], Mapping[str, NDArray[Any]]]) -> DataFrame:
+    def _table(self, part: Callable[[Run, int], Mapping[str, NDArray[np.generic]]]) -> DataFrame:
         """A table with these columns of each cell of each run, behind agent, budget, at and delta."""
         pd, parts = pandas(), []
         for run in self.runs:
@@ -270,10 +270,10 @@ class Evaluation:
 
     @overload
     def plot(
-        self, metric: str | None = ..., *, path: str | Path | None = ..., ax: None = ..., **style: Any
+        self, metric: str | None = ..., *, path: str | Path | None = ..., ax: None = ..., **style: object
     ) -> Figure: ...
     @overload
-    def plot(self, metric: str | None = ..., *, path: str | Path | None = ..., ax: Axes, **style: Any) -> Axes: ...
+    def plot(self, metric: str | None = ..., *, path: str | Path | None = ..., ax: Axes, **style: object) -> Axes: ...
     def plot(
         self, metric: str | None = None, *, path: str | Path | None = None, ax: Axes | None = None, **style: Any
     ) -> Figure | Axes:
@@ -328,7 +328,7 @@ class Evaluation:
         """
         folder, summary = Path(folder), self.summary()
         settings = self.settings | {"runs": [run.describe() for run in self.runs]}
-        files: dict[str, Callable[[Path], Any]] = {
+        files: dict[str, Callable[[Path], object]] = {
             ROWS: self.episodes.to_parquet,
             SUMS: self.pulls.to_parquet,
             "summary.csv": lambda path: summary.to_csv(path, index=False),

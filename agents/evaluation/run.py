@@ -28,7 +28,7 @@ from .result import Evaluation
 
 
 def evaluate(
-    agents: Any,
+    agents: object,
     env_id: str,
     *,
     episodes: int,
@@ -36,13 +36,13 @@ def evaluate(
     at: Sequence[int] | None = None,
     budgets: Sequence[int] | None = None,
     deltas: Sequence[float] | None = None,
-    env_kwargs: Mapping[str, Any] | None = None,
+    env_kwargs: Mapping[str, object] | None = None,
     batch: int | None = None,
     jobs: int = 1,
     out: str | Path | None = None,
     shard: str | tuple[int, int] | None = None,
     rows: str = "all",
-    precision: Any = None,
+    precision: object = None,
     deterministic: bool = True,
     progress: bool | None = None,
     trust: bool = False,

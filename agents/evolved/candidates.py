@@ -77,7 +77,7 @@ class CommonEpisodes:
 
 def _lost(
     env_id: str,
-    kwargs: Mapping[str, Any],
+    kwargs: Mapping[str, object],
     part: NDArray[np.int64],
     table: Floats,
     root: int,

@@ -68,7 +68,7 @@ class Checkpoint:
     values: Floats
 
     @property
-    def row(self) -> dict[str, Any]:
+    def row(self) -> dict[str, object]:
         """What the card says of it."""
         ratios = [round(ratio, 4) for ratio in self.ratios]
         return {"generation": self.generation, "cpu_seconds": self.cpu_seconds, "ratios": ratios}
@@ -153,7 +153,7 @@ class Evolution:
             checkpoints.append(self.checkpoint(generation, means))
         return checkpoints
 
-    def report(self, parameters: Sequence[float], untrained: Sequence[float]) -> list[dict[str, Any]]:
+    def report(self, parameters: Sequence[float], untrained: Sequence[float]) -> list[dict[str, object]]:
         """How parameters do on episodes that nothing has seen before: a JSON-able dict for each environment.
 
         It holds the mean losses of the parameters, of those that the search began with, and of the reference (`start`).
@@ -184,7 +184,7 @@ class Evolution:
         return rows
 
 
-class Evolved(tuple[list[float], dict[str, Any]]):
+class Evolved(tuple[list[float], dict[str, object]]):
     """Parameters and their card, a tuple; called with a task, it makes their agent, as `evaluate` wants."""
 
     name, source, solves = Tuned.name, Tuned.source, Tuned.solves
@@ -206,7 +206,7 @@ def evolve(
     generations: int | None = None,
     seed: int = 0,
     population: int = 12,
-    env_kwargs: Mapping[str, Any] | None = None,
+    env_kwargs: Mapping[str, object] | None = None,
     mix: Sequence[Mapping[str, Any]] | None = None,
     episodes: int = 1000,
     held_out: int = 4,
@@ -249,7 +249,7 @@ def evolve(
         ValueError: naming the value and what is allowed. ImportError: without the package cmaes.
     """
     began = time.process_time()
-    cmaes: Any = require("cmaes", "evolve", "training")
+    cmaes = require("cmaes", "evolve", "training")
     if seconds is None and generations is None:
         raise ValueError("evolve needs seconds or generations")
     seconds = None if seconds is None else number("seconds", seconds, 0, above=True)

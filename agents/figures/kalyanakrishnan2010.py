@@ -325,7 +325,7 @@ NONE = math.nan
 RANGE = "pi4 (ADAPT), range 1"
 
 
-def _drawn(name: str, draws: int, **kwargs: Any) -> dict[float, dict[str, Any]]:
+def _drawn(name: str, draws: int, **kwargs: object) -> dict[float, dict[str, object]]:
     return {float(seed): {"instance": f"{name}(seed={seed})", **kwargs} for seed in range(draws)}
 
 

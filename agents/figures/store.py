@@ -32,7 +32,7 @@ class Store:
         self._found: dict[str, Evaluation] = {}
 
     def evaluate(
-        self, agents: Mapping[str, Any], env_id: str, *, jobs: int = 1, progress: bool | None = None, **asked: Any
+        self, agents: Mapping[str, object], env_id: str, *, jobs: int = 1, progress: bool | None = None, **asked: Any
     ) -> Evaluation:
         """What `evaluate` yields, which runs only what has not been kept.
 

@@ -128,7 +128,7 @@ class Checkpoints(BaseCallback):
             line = f"{self.clock.seconds():6.0f} s  {self.num_timesteps:12,} steps  {min(share, 1):4.0%}  {text}"
             print(line, file=sys.stderr, flush=True)
 
-    def keep_best(self) -> dict[str, Any]:
+    def keep_best(self) -> dict[str, object]:
         """Evaluate a checkpoint at the end, and put the weights of the one that is kept into the model.
 
         Returns, for the card, the steps of the run and of the checkpoint that is kept, and a dict for each checkpoint.

@@ -34,8 +34,8 @@ class TrainingEnvironment:
     """
 
     env_id: str
-    kwargs: Mapping[str, Any]
-    forms: Mapping[str, Any]
+    kwargs: Mapping[str, object]
+    forms: Mapping[str, object]
     pulls_per_action: int
     task: Task
     reward: str
@@ -56,7 +56,7 @@ def _stops(task: Task) -> bool:
     return task.delta is not None or task.pull_cost > 0 or task.budget is None
 
 
-def _forms(task: Task, kwargs: Mapping[str, Any], ranked: bool) -> dict[str, Any]:
+def _forms(task: Task, kwargs: Mapping[str, Any], ranked: bool) -> dict[str, object]:
     """The forms of a training: those that are given, else beliefs, gains and no stop, where these are defined."""
     try:
         believed = task.pull == "arm" and not math.isnan(task.lookahead("observation='belief'").horizon)

@@ -55,14 +55,14 @@ def train(
     seconds: float | None = None,
     seed: int = 0,
     num_envs: int | None = None,
-    env_kwargs: Mapping[str, Any] | None = None,
+    env_kwargs: Mapping[str, object] | None = None,
     out: str | Path | None = None,
     progress: bool | None = None,
     pulls_per_action: int = 1,
     checkpoints: int = 5,
     held_out: int = 2000,
     resume: str | Path | None = None,
-    **hyperparameters: Any,
+    **hyperparameters: object,
 ) -> Trained:
     """Train an agent. Every episode has a fresh instance, where `env_kwargs` do not fix one.
 
@@ -192,7 +192,7 @@ def _new_model(plan: Plan, clock: Clock) -> Any:
     return model
 
 
-def _card(plan: Plan, chosen: Mapping[str, Any], result: Any, clock: Clock) -> dict[str, Any]:
+def _card(plan: Plan, chosen: Mapping[str, object], result: object, clock: Clock) -> dict[str, object]:
     """What the card says of a training; chosen: of its checkpoints. result: of the final comparison."""
     settings = {name: getattr(value, "__name__", value) for name, value in plan.settings.items()}
     return {

@@ -131,14 +131,14 @@ class Network:
     anytime: ClassVar[bool] = False
     needs: ClassVar[str] = "the budget"
     coordinates: ClassVar[bool] = False
-    oracles: ClassVar[dict[str, Any]] = {}
+    oracles: ClassVar[dict[str, object]] = {}
 
     @property
     def solves(self) -> Problems:
         """The problems for which there is a network."""
         return stored_for(self.name)
 
-    def __call__(self, task: Any) -> Any:
+    def __call__(self, task: object) -> object:
         """The agent for a task or an environment.
 
         Raises:

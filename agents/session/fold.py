@@ -393,7 +393,7 @@ class State:
             raise ValueError(f"the arm {self.names[found]!r:.200} has been withdrawn")
         return found
 
-    def row(self, arm: int, item: Any, who: str | None, taken: Collection[int] = ()) -> int:
+    def row(self, arm: int, item: object, who: str | None, taken: Collection[int] = ()) -> int:
         """The row of a table that a result of this arm is of, by its number or name.
 
         Args:

@@ -103,7 +103,7 @@ class Statistics(NamedTuple):
             scored = self.scores[arm][~np.isnan(self.scores[arm])]
             self.mean[arm] = Shared.mean_of(scored, self.ends) if len(scored) else 0.0
 
-    def at(self, arms: Any) -> Statistics:
+    def at(self, arms: object) -> Statistics:
         """Those of some arms, a copy."""
         return self._replace(**{name: getattr(self, name)[arms].copy() for name in self._fields[:-1]})
 
@@ -383,7 +383,7 @@ class Run:
         """What is in the bank and has not been seen."""
         return [(arm, sample) for arm, kept in self.bank.items() for sample in kept[self.seen.pulls[arm] :]]
 
-    def _history(self, results: Iterable[Result]) -> dict[str, NDArray[Any]]:
+    def _history(self, results: Iterable[Result]) -> dict[str, NDArray[np.generic]]:
         """Results as a batch of one episode, as an environment shows them."""
         history = History(self.task, 1)
         for arm, sample in results:

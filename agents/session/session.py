@@ -104,8 +104,8 @@ class Session:
 
     def __init__(
         self,
-        agent: Any = None,
-        task: Any = None,
+        agent: object = None,
+        task: object = None,
         *,
         store: str | Path,
         names: Sequence[str] | None = None,
@@ -212,7 +212,7 @@ class Session:
         added, state, tabled = self._append(asked), self._state, self.task.items
         return [Question(one.arm or 0, state.item(int(one.value)) if tabled else None, one.number) for one in added]
 
-    def tell(self, arm: Any, value: Any, who: str | None = None, item: int | str | None = None) -> None:
+    def tell(self, arm: object, value: object, who: str | None = None, item: int | str | None = None) -> None:
         """Record a result: it answers the question that is handed over, else the oldest about this arm, if any waits.
 
         Args:
@@ -228,7 +228,7 @@ class Session:
         """
         self._record([("", arm, value, item)], who)
 
-    def tell_all(self, results: Iterable[tuple[Any, ...]], who: str | None = None) -> int:
+    def tell_all(self, results: Iterable[tuple[object, ...]], who: str | None = None) -> int:
         """Record results, pairs of an arm and a value as for `tell`: all of them or, where one is wrong, none.
 
         Of a table they may be triples, of an arm, a value and an item.
@@ -447,7 +447,7 @@ class Session:
             ]
 
     @property
-    def owed(self) -> list[dict[str, Any]]:
+    def owed(self) -> list[dict[str, object]]:
         """Who has open questions: `who`, how many `questions`, `results` that wait for them, and `silent`.
 
         `silent` are the seconds since the last event of this person in the history.
@@ -543,7 +543,7 @@ class Session:
 
     def run(
         self,
-        measure: Callable[..., Any],
+        measure: Callable[..., object],
         workers: int = 1,
         *,
         retries: int = 5,
@@ -740,12 +740,12 @@ def _placed(results: Any, tabled: bool) -> list[tuple[str, Any, Any, Any]]:
     return [(f"row {i}: " if len(rows) > 1 else "", *row, *(None,) * (3 - len(row))) for i, row in enumerate(rows, 1)]
 
 
-def _person(who: Any) -> str | None:
+def _person(who: object) -> str | None:
     """Who asks or tells; None where nobody is named."""
     return None if who is None else _text("who", who) or None
 
 
-def _text(what: str, text: Any) -> str:
+def _text(what: str, text: object) -> str:
     """Text that every database can hold: without half a character (a surrogate), and without the character 0."""
     if not isinstance(text, str) or "\0" in text or any("\ud800" <= letter <= "\udfff" for letter in text):
         raise ValueError(

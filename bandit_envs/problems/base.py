@@ -10,7 +10,7 @@ import functools
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -26,6 +26,8 @@ from .lookahead import Potential
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
+Arrays = dict[str, NDArray[Any]]  # by their names
+Pointer: TypeAlias = Any  # in a routine, the first element of an array
 
 BOUNDED = ("gaussian", "bernoulli")  # distributions of arms whose characteristic time is known
 SEARCHES = ("pairs", "sets", "exact")
@@ -62,7 +64,7 @@ class TaskLike(Protocol):
 
 
 @functools.cache
-def _routine_of(function: Callable[..., None]) -> Any:
+def _routine_of(function: Callable[..., None]) -> object:
     return routine(function, "int64*", "float64*", "int64", "float64*", "float64*")
 
 
@@ -143,7 +145,7 @@ class Problem(Spelled, ABC):
     source: ClassVar[str] = ""
     version: ClassVar[int] = 0
     defaults: ClassVar[Mapping[str, Any]] = {"budget": 200}
-    sampler: ClassVar[Any] = None
+    sampler: ClassVar[object] = None
     family: ClassVar[str | None] = None
     metric_types: ClassVar[Mapping[str, type[np.generic]]] = {}
     metric_names: ClassVar[tuple[str, ...]] = ()
@@ -159,7 +161,7 @@ class Problem(Spelled, ABC):
 
     _task: Any = None  # where a task has made the problem
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
+    def __init_subclass__(cls, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
         cls.metric_names = tuple(cls.metric_types) if isinstance(cls.metric_types, Mapping) else ()
         own = vars(cls).keys()
@@ -172,7 +174,7 @@ class Problem(Spelled, ABC):
         return 0.0, 0.0
 
     @property
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> dict[str, object]:
         """The parameters, JSON-able: `type(problem)(**problem.settings)` is the same problem.
 
         Arrays are lists in it, so that a constructor turns what it is given into an array by itself.
@@ -232,7 +234,7 @@ class Problem(Spelled, ABC):
         return self.margin(means)
 
     @abstractmethod
-    def verdict(self, answer: ArrayLike, truth: Floats) -> dict[str, NDArray[Any]]:
+    def verdict(self, answer: ArrayLike, truth: Floats) -> Arrays:
         """`correct`, `score` and the problem's metrics of answers (..., K), each of shape (...,)."""
 
     def is_correct(self, answer: ArrayLike, means: ArrayLike) -> Bools:
@@ -243,14 +245,12 @@ class Problem(Spelled, ABC):
         """The terminal reward of an answer, in [0, 1]; 1 is perfect. Shape (...,)."""
         return self.verdict(answer, self.truth(means))["score"]
 
-    def metrics(self, answer: ArrayLike, means: ArrayLike) -> dict[str, NDArray[Any]]:
+    def metrics(self, answer: ArrayLike, means: ArrayLike) -> Arrays:
         """The papers' own measures of an answer, named by `metric_names`; each of shape (...,)."""
         verdict = self.verdict(answer, self.truth(means))
         return {name: verdict[name] for name in self.metric_names}
 
-    def certificate(
-        self, pulls: ArrayLike, mean: ArrayLike, variance: ArrayLike, *, width: float = 1.0
-    ) -> dict[str, NDArray[Any]]:
+    def certificate(self, pulls: ArrayLike, mean: ArrayLike, variance: ArrayLike, *, width: float = 1.0) -> Arrays:
         """What a policy can know of its plug-in answer from its statistics, (..., K) each; names: `certificate_names`.
 
         Args:
@@ -313,7 +313,7 @@ class Problem(Spelled, ABC):
         """Whether the latest class that defines any of these names defines the routine."""
         return routine in vars(next(kind for kind in cls.__mro__ if {routine, *others} & vars(kind).keys()))
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         """What copies and pickles keep: the routine is looked up anew."""
         return {name: value for name, value in vars(self).items() if name != "measure"}
 
@@ -574,7 +574,7 @@ class SetProblem(Problem):
         """(must_in, must_out). Here: the tolerance on both sides."""
         return self.tolerance, self.tolerance
 
-    def verdict(self, answer: ArrayLike, truth: Floats) -> dict[str, NDArray[Any]]:
+    def verdict(self, answer: ArrayLike, truth: Floats) -> Arrays:
         mask = np.asarray(answer)
         K = truth.shape[-1]
         if mask.shape[-1:] != (K,):
@@ -600,6 +600,6 @@ class SetProblem(Problem):
         verdict |= {"precision": ratios[0], "recall": ratios[1], "f1": ratios[2]}
         return verdict | {"score": self._score(verdict, K)}
 
-    def _score(self, verdict: dict[str, NDArray[Any]], K: int) -> Floats:
+    def _score(self, verdict: Arrays, K: int) -> Floats:
         """The terminal reward, from the metrics: the share of arms that are classified correctly."""
         return 1.0 - verdict["misclassified"] / K

@@ -29,7 +29,7 @@ class Calls:
         self._own: dict[str, Any] = {}
         self._name, self._written = "", 0.0
 
-    def begin(self, told: Mapping[str, Any]) -> bool:
+    def begin(self, told: Mapping[str, object]) -> bool:
         """Note that a call begins; returns whether others go on at the same time."""
         now = time.time()
         others = [at for name, at in self.place.names(CALLS).items() if now - at < FRESH and self._goes_on(name)]

@@ -7,7 +7,6 @@ import functools
 import json
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,7 +43,7 @@ class Folder(Store):
         groups: Sequence[Group],
         episodes: int,
         root: str,
-        settings: Mapping[str, Any],
+        settings: Mapping[str, object],
     ) -> None:
         super().__init__(empty_runs, cut(groups, episodes), settings["rows"] == "none")
         self.form = functools.partial(moments_as_bytes if self.sums else rows_as_bytes, root)
@@ -90,7 +89,7 @@ class Folder(Store):
             )
 
     @contextlib.contextmanager
-    def at_work(self, told: Mapping[str, Any]) -> Iterator[bool]:
+    def at_work(self, told: Mapping[str, object]) -> Iterator[bool]:
         others = self.calls.begin(told)
         try:
             yield others
@@ -173,13 +172,13 @@ class Folder(Store):
         self.look()
 
 
-class _Columns(Mapping[str, NDArray[Any]]):
+class _Columns(Mapping[str, NDArray[np.generic]]):
     """The columns of a run, (episodes, C) each, read when they are first asked for."""
 
-    def __init__(self, names: Sequence[str], read: Callable[[str], NDArray[Any]]) -> None:
-        self._names, self._read, self._kept = dict.fromkeys(names), read, dict[str, NDArray[Any]]()
+    def __init__(self, names: Sequence[str], read: Callable[[str], NDArray[np.generic]]) -> None:
+        self._names, self._read, self._kept = dict.fromkeys(names), read, dict[str, NDArray[np.generic]]()
 
-    def __getitem__(self, name: str) -> NDArray[Any]:
+    def __getitem__(self, name: str) -> NDArray[np.generic]:
         if name not in self._names:
             raise KeyError(name)
         if name not in self._kept:
@@ -200,13 +199,14 @@ class StoredRun(Run):
         self.keep(empty)
         self._place, self._folder = place, folder
         self._blocks = [block for block in folder.blocks if place in block.runs]
-        self.columns = _Columns(
-            list(empty.columns), lambda name: np.concatenate([part.columns[name] for part in self._parts(name)])
-        )  # type: ignore[assignment]
+        self.columns = _Columns(list(empty.columns), self._column)  # type: ignore[assignment]
 
     def _parts(self, *columns: str) -> list[Run]:
         """These columns of each block."""
         return [self._folder.part(block, list(columns))[block.runs.index(self._place)] for block in self._blocks]
+
+    def _column(self, name: str) -> NDArray[np.generic]:
+        return np.ascontiguousarray(np.concatenate([part.columns[name] for part in self._parts(name)]))
 
     @functools.cached_property
     def episodes(self) -> int:
