@@ -169,9 +169,13 @@ def versions(*numbers: str) -> Callable[[Callable[..., None]], Callable[[int, bo
     def decorate(function: Any) -> Callable[[int, bool], int]:
         @functools.cache
         def made(distribution: int, moments: bool) -> Any:
-            names = {"DISTRIBUTION": distribution, "MOMENTS": moments, "ROW": distribution in (RESAMPLED, CATEGORICAL)}
-            names |= {"sample": SAMPLES.get(distribution), "put": enter if moments else add}
-            version = FunctionType(function.__code__, {**function.__globals__, **names}, function.__name__)
+            names: dict[str, Any] = {
+                "sample": SAMPLES.get(distribution),
+                "put": enter if moments else add,
+                "MOMENTS": moments,
+            }
+            names |= {"DISTRIBUTION": distribution, "ROW": distribution in (RESAMPLED, CATEGORICAL)}
+            version = FunctionType(function.__code__, function.__globals__ | names, function.__name__)
             version.__qualname__ = f"{function.__qualname__}-{distribution}-{moments:d}"
             return routine(version, Simulation, *numbers)
 
