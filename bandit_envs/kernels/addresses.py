@@ -27,8 +27,6 @@ from numba.extending import (
     unbox,
 )
 
-__all__ = ["by_address"]
-
 Struct = TypeVar("Struct", bound=type[Any])
 WORD = ir.IntType(64)
 NUMBERS: dict[Any, types.Type] = {int: types.int64, float: types.float64, bool: types.boolean}

@@ -25,8 +25,6 @@ from .checks import array, flag, install_hint
 from .compiled import inlined, jit, part, view
 from .structs import kernel
 
-__all__ = ["Polyhedron"]
-
 Floats = NDArray[np.float64]
 
 GENERAL, HALF_SPACE, BOX, UNIT_BOX, SIMPLEX = range(5)  # UNIT_BOX: a box whose rows have norm 1
