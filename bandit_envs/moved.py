@@ -28,7 +28,7 @@ NAMES = {
             deviations relative_gains
         """,
         "simulation": """
-            BLOCK Block ENDED LIVE MOST_TIMES Playing Quiet block_of_pulls player pull pull_once spend
+            BLOCK ENDED LIVE MOST_TIMES Playing Quiet block_of_pulls player pull pull_once spend
         """,
         "stopping": """
             BERNOULLI Certifier GAUSSIAN STUDENT arm_cost arm_penalty arm_value bernoulli_value divergence

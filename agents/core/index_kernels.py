@@ -171,8 +171,8 @@ def play_block(rule, board, sim, begin, n, steps):
     """
     K, E = board.table.shape
     flat, start, uE = board.table.reshape(-1), np.uint64(begin), np.uint64(E)
-    arm, numbers, sound = sim.work.words[2], sim.work.numbers, True
-    T, mean, v, least = numbers[1], numbers[2], numbers[3], numbers[6]
+    work, sound = sim.work, True
+    arm, T, mean, v, least = work.arm, work.pulls, work.mean, work.variance, work.least
     open_block(sim, start, n)
     for _ in range(steps):
         scan(flat, uE, start, n, K, least, arm)
@@ -206,7 +206,7 @@ def look(rule, board, sim, e):
     elif pulls == 0:
         clear(board.table, board.levels, e, np.int64(K), board.first)
     else:
-        T, x, variance = sim.work.numbers[0], sim.work.numbers[1], sim.work.numbers[2]
+        T, x, variance = sim.work.pulls, sim.work.mean, sim.work.variance
         T[0], variance[0] = float(pulls), 0.0
         for d in range(D):
             variance[0] += sim.variance[o * D + d] / D

@@ -27,8 +27,6 @@ from .history import History
 from .observations import FEATURES, features
 from .setting import Setting, check_id
 
-__all__ = ["Environment", "Episodes", "FeatureTable"]
-
 
 @jit
 def _seen(rows, pulls, mean, out):

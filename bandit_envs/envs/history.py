@@ -19,8 +19,6 @@ from ..problems.task import Task
 from ..simulation.arrays import Simulation
 from ..simulation.simulator import PULLED, Simulator
 
-__all__ = ["History", "check_size", "entries_of", "tally"]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 

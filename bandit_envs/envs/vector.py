@@ -20,8 +20,6 @@ from .env import episode_number, fresh_root, next_episode, read_options
 from .episodes import Environment, Episodes
 from .setting import resolve
 
-__all__ = ["PureExplorationVectorEnv"]
-
 OPTIONS = ("episode", "reset_mask")  # of `reset`
 
 

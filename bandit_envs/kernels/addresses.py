@@ -27,8 +27,6 @@ from numba.extending import (
     unbox,
 )
 
-__all__ = ["by_address"]
-
 Struct = TypeVar("Struct", bound=type[Any])
 WORD = ir.IntType(64)
 NUMBERS: dict[Any, types.Type] = {int: types.int64, float: types.float64, bool: types.boolean}
@@ -104,31 +102,31 @@ def by_address(struct: Struct) -> Struct:
     kind = Address(struct)
     names = {"__module__": struct.__module__, "__qualname__": struct.__qualname__, "__doc__": struct.__doc__}
     made: Any = type(struct.__name__, (_Recorded, struct), {**names, "numba_type": kind})
-    typeof_impl.register(made)(lambda one, context: kind)
+    typeof_impl.register(made)(lambda one, context: kind)  # type: ignore[no-untyped-call]
     return made  # type: ignore[no-any-return]
 
 
 register_model(Address)(models.OpaqueModel)
 
 
-@unbox(Address)
+@unbox(Address)  # type: ignore[no-untyped-call]
 def _unbox(kind: Address, one: Any, c: Any) -> NativeValue:
     number = c.pyapi.object_getattr_string(one, "address")
     address = c.pyapi.long_as_voidptr(number)
     c.pyapi.decref(number)
-    return NativeValue(address, is_error=c.pyapi.c_api_error())
+    return NativeValue(address, is_error=c.pyapi.c_api_error())  # type: ignore[no-untyped-call]
 
 
 @infer_getattr
 class _Fields(AttributeTemplate):
     key = Address
 
-    def generic_resolve(self, kind: Address, name: str) -> types.Type | None:
+    def generic_resolve(self, kind: Address, name: str) -> types.Type | None:  # type: ignore[override]
         """The type of a field."""
         return kind.types[kind.fields.index(name)] if name in kind.fields else None
 
 
-@lower_getattr_generic(Address)
+@lower_getattr_generic(Address)  # type: ignore[no-untyped-call]
 def _read(context: Any, builder: Any, kind: Address, address: Any, name: str) -> Any:
     """A field, from its words."""
     place = kind.fields.index(name)
@@ -151,7 +149,7 @@ def _read(context: Any, builder: Any, kind: Address, address: Any, name: str) ->
         strides = [functools.reduce(builder.mul, shape[d + 1 :], WORD(size)) for d in range(inner.ndim)]
         array.data, array.itemsize = builder.inttoptr(word(0), array.data.type), WORD(size)
         array.nitems = functools.reduce(builder.mul, shape)
-        array.shape, array.strides = (cgutils.pack_array(builder, one) for one in (shape, strides))
+        array.shape, array.strides = (cgutils.pack_array(builder, one) for one in (shape, strides))  # type: ignore[no-untyped-call]
         array.meminfo, array.parent = (one.type(None) for one in (array.meminfo, array.parent))
         return array._getvalue()
     if inner is types.float64:

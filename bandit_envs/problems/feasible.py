@@ -25,9 +25,9 @@ def _measure(pulls: Pointer, mean: Pointer, K: int, numbers: Pointer, out: Point
     scratch, unseen = np.empty(D + scratch_size(D, M)), False
     for k in range(K):
         unseen |= T[k] == 0
-    rows, b, unit, bounds, kind, limit = unpacked(given)
+    polyhedron = unpacked(given)
     for k in range(K):
-        margins[k] = 0.0 if unseen else margin_of(x[k], rows, b, unit, bounds, kind, limit, scratch[D:], scratch[:D])
+        margins[k] = 0.0 if unseen else margin_of(x[k], polyhedron, scratch[D:], scratch[:D])
 
 
 class Feasible(SetProblem):

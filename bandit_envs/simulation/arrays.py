@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from ..kernels.addresses import by_address
 
-__all__ = ["BLOCK", "ENDED", "LIVE", "SPENT", "Rules", "Simulation", "Work"]
-
 BLOCK = 64  # episodes side by side
 
 # The status of a slot. Its episode runs; it has ended, and the slot waits for `begin`; or its budget is spent, and its
@@ -23,19 +21,32 @@ Words = NDArray[np.uint64]
 
 
 class Work(NamedTuple):
-    """Scratch for the pulls of a block of episodes, and for bulk pulls."""
+    """Scratch for the pulls of a block of episodes, (BLOCK,) each, and for bulk pulls."""
 
-    words: Annotated[Words, 2]  # (7, BLOCK) of each pull: entry, earlier pulls, arm, episode, key (2); place
-    places: Annotated[Ints, 2]  # (2, BLOCK) slot of each pull, in `sample`; free
-    numbers: Annotated[Floats, 2]  # (7 + D, BLOCK) of each pull: sample, and what `block_of_pulls` has; free
-    scratch: Annotated[Floats, 2]  # (7, D)
+    entry: Words  # of each pull that is noted: which of the E * K arms it is of
+    before: Words  # earlier pulls of it
+    arm: Words
+    episode: Words
+    key0: Words
+    key1: Words
+    place: Words  # where the parameters of the arm start
+    slot: Ints
+    spare: Ints
+    sample: Floats  # what it yields
+    pulls: Floats  # of the arm, with it, of scalar arms; and so on
+    mean: Floats
+    variance: Floats
+    excess: Floats
+    least: Floats  # for what chooses arms
+    rows: Annotated[Floats, 2]  # (D + 1, BLOCK) uniform numbers, then samples of several coordinates
+    bulk: Annotated[Floats, 2]  # (7, D)
     counter: Words  # (6,)
 
     @classmethod
     def empty(cls, D: int) -> Work:
         """Such arrays."""
-        words, places = np.empty((7, BLOCK), np.uint64), np.empty((2, BLOCK), np.int64)
-        return cls(words, places, np.empty((7 + D, BLOCK)), np.empty((7, D)), np.empty(6, np.uint64))
+        words, ints, floats = (np.empty((n, BLOCK), kind) for n, kind in ((7, np.uint64), (2, np.int64), (6, float)))
+        return cls(*words, *ints, *floats, np.empty((D + 1, BLOCK)), np.empty((7, D)), np.empty(6, np.uint64))
 
 
 class Rules(NamedTuple):

@@ -23,8 +23,6 @@ from ..kernels.structs import Kernel, arguments_of, assemble, fleeting, places_o
 from .arrays import ENDED, LIVE, Simulation
 from .sampling import add, statistics
 
-__all__ = ["Playing", "Quiet", "block_of_pulls", "open_block", "player", "pull", "pull_once", "spend"]
-
 Ints = NDArray[np.int64]
 
 
@@ -109,29 +107,27 @@ def pull(sim, e, arm, times):
 @inlined
 def open_block(sim, start, n):
     """Note the n <= BLOCK episodes from `start` on, before `block_of_pulls`; `start` is unsigned."""
-    words = sim.work.words
+    episode, key0, key1 = sim.work.episode, sim.work.key0, sim.work.key1
     for i in range(n):
-        words[3, i] = sim.episode[start + np.uint64(i)]
+        episode[i] = sim.episode[start + np.uint64(i)]
     for i in range(n):
-        words[4, i] = sim.key[0, start + np.uint64(i)]
+        key0[i] = sim.key[0, start + np.uint64(i)]
     for i in range(n):
-        words[5, i] = sim.key[1, start + np.uint64(i)]
+        key1[i] = sim.key[1, start + np.uint64(i)]
 
 
 @inlined
 def block_of_pulls(sim, start, n):
-    """Pull the arms `sim.work.words[2]` once in n episodes from `start` on; `spend` is left to the caller.
+    """Pull the arms `sim.work.arm` once in n episodes from `start` on; `spend` is left to the caller.
 
-    Afterwards the first four of `sim.work.numbers` have, of scalar arms, the sample, and pulls, mean and variance of
-    the arm with it.
+    Afterwards `sim.work` has, of scalar arms, the sample, and pulls, mean and variance of the arm with it.
     """
-    K, words, pulls = np.uint64(sim.rules.K), sim.work.words, sim.pulls
-    offset, count, arm = words[0], words[1], words[2]
+    K, pulls, entry, before, arm = np.uint64(sim.rules.K), sim.pulls, sim.work.entry, sim.work.before, sim.work.arm
     for i in range(n):
         o = (start + np.uint64(i)) * K + arm[i]
         m = pulls[o]
         pulls[o] = m + 1
-        offset[i], count[i] = o, m
+        entry[i], before[i] = o, m
     call_routine(sim.rules.block, sim, n)
 
 

@@ -31,8 +31,6 @@ from ..kernels.rng import (
 from ..kernels.routines import routine
 from .arrays import Simulation
 
-__all__ = ["Routines", "add", "enter", "statistics"]
-
 _LOW = np.uint64(0xFFFFFFFF)
 NEXT_BLOCK = np.uint64(16)  # one block of random words further, above the 4 bits of the stream
 
@@ -49,8 +47,8 @@ def updated(n, low, high, excess, mean, variance, y):
     count, x = n + 1.0, y - low
     sum_ = excess + x
     before, now = mean - low, sum_ / count
-    spread = (variance * n + (x - before) * (x - now)) / count
-    return sum_, min(low + now, high), spread if spread > 0.0 else 0.0
+    spread, centre = (variance * n + (x - before) * (x - now)) / count, low + now
+    return sum_, high if high < centre else centre, spread if spread > 0.0 else 0.0
 
 
 @inlined
@@ -169,9 +167,13 @@ def versions(*numbers: str) -> Callable[[Callable[..., None]], Callable[[int, bo
     def decorate(function: Any) -> Callable[[int, bool], int]:
         @functools.cache
         def made(distribution: int, moments: bool) -> Any:
-            names = {"DISTRIBUTION": distribution, "MOMENTS": moments, "ROW": distribution in (RESAMPLED, CATEGORICAL)}
-            names |= {"sample": SAMPLES.get(distribution), "put": enter if moments else add}
-            version = FunctionType(function.__code__, {**function.__globals__, **names}, function.__name__)
+            names: dict[str, Any] = {
+                "sample": SAMPLES.get(distribution),
+                "put": enter if moments else add,
+                "MOMENTS": moments,
+            }
+            names |= {"DISTRIBUTION": distribution, "ROW": distribution in (RESAMPLED, CATEGORICAL)}
+            version = FunctionType(function.__code__, function.__globals__ | names, function.__name__)
             version.__qualname__ = f"{function.__qualname__}-{distribution}-{moments:d}"
             return routine(version, Simulation, *numbers)
 
@@ -237,16 +239,12 @@ def _single(sim, e, a, o, n, times):
 
 @versions("int64")
 def _scalars(sim, n):
-    """Pull scalar arms. `numbers` has, of each, the sample, then pulls, mean and variance with it."""
-    words, numbers, parameters, low, high = (
-        sim.work.words,
-        sim.work.numbers,
-        sim.parameters,
-        sim.rules.low,
-        sim.rules.high,
-    )
-    offset, count, arm, episode, key0, key1, at = words[0], words[1], words[2], words[3], words[4], words[5], words[6]
-    x, pulls, mean, variance, excess, u = numbers[0], numbers[1], numbers[2], numbers[3], numbers[4], numbers[5]
+    """Pull scalar arms."""
+    work, parameters = sim.work, sim.parameters
+    offset, count, arm, episode, key0, key1, at = (
+        work.entry, work.before, work.arm, work.episode, work.key0, work.key1, work.place
+    )  # fmt: skip
+    x, pulls, mean, variance, excess, u = work.sample, work.pulls, work.mean, work.variance, work.excess, work.rows[0]
     sums, totals, means, variances, moments = statistics(sim)
     own, columns, low, high = sim.rules.own, np.uint64(sim.rules.columns), sim.rules.low, sim.rules.high
     for i in range(n):
@@ -264,7 +262,7 @@ def _scalars(sim, n):
             for i in range(n):
                 x[i] = 1.0 if u[i] < parameters[at[i]] else 0.0
         elif DISTRIBUTION == GAUSSIAN:
-            block_of_quantiles(u, n, sim.work.places[1], x)
+            block_of_quantiles(u, n, work.spare, x)
             for i in range(n):
                 x[i] = parameters[at[i]] + parameters[at[i] + np.uint64(1)] * x[i]
         else:
@@ -293,22 +291,23 @@ def _scalars(sim, n):
 
 @versions("int64")
 def _rows(sim, n):
-    """Pull arms of several dimensions, whose samples go to the slots in `places`."""
-    words, slot, spare = sim.work.words, sim.work.places[0], sim.work.places[1]
-    offset, c0, c1, c2, q0, q1, at = words[0], words[1], words[2], words[3], words[4], words[5], words[6]
-    D, x, samples, parameters = sim.rules.D, sim.work.numbers[0], sim.work.numbers[6:], sim.parameters
+    """Pull arms of several dimensions."""
+    work, D, parameters = sim.work, sim.rules.D, sim.parameters
+    offset, c0, c1, c2, at, samples, x = (
+        work.entry, work.before, work.arm, work.episode, work.place, work.rows, work.sample
+    )  # fmt: skip
     ends, known = (sim.rules.low, sim.rules.high), statistics(sim)
     for i in range(n):
         at[i], c1[i] = _place(sim, offset[i], c1[i]), arm_word(c1[i], c0[i])
     for pair in range(1 if ROW else (D + 1) // 2):
         c3, even, odd = np.uint64(pair) * NEXT_BLOCK, samples[2 * pair], samples[2 * pair + 1]
         for i in range(n):
-            w0, w1, w2, w3 = philox(c0[i], c1[i], c2[i], c3, q0[i], q1[i])
+            w0, w1, w2, w3 = philox(c0[i], c1[i], c2[i], c3, work.key0[i], work.key1[i])
             even[i], odd[i] = to_uniform(w0, w1), to_uniform(w2, w3)
     if DISTRIBUTION == GAUSSIAN:
         for d in range(D):
             y = samples[d]
-            block_of_quantiles(y, n, spare, x)
+            block_of_quantiles(y, n, work.spare, x)
             for i in range(n):
                 place = np.int64(at[i])
                 y[i] = parameters[place + d] + parameters[place + D + d] * x[i]
@@ -322,7 +321,7 @@ def _rows(sim, n):
         before = float(np.int64(c0[i]))
         for d in range(D):
             put(before, ends, samples[d, i], offset[i] * np.uint64(D) + np.uint64(d), known)
-            sim.sample[slot[i] * D + d] = samples[d, i]
+            sim.sample[work.slot[i] * D + d] = samples[d, i]
 
 
 # --- bulk pulls -------------------------------------------------------------------------------------------------------
@@ -346,7 +345,7 @@ def _bulk(sim, e, a, o, n, times):
     kept of arms that are neither Bernoulli nor Gaussian.
     """
     at, o, D, low = _place(sim, o, a), np.int64(o), sim.rules.D, sim.rules.low
-    parameters, data, counter, scratch = sim.parameters, sim.data, sim.work.counter, sim.work.scratch
+    parameters, data, counter, scratch = sim.parameters, sim.data, sim.work.counter, sim.work.bulk
     excess, total, mean, variance, moments = statistics(sim)
     k0, k1, episode = sim.key[0, e], sim.key[1, e], sim.episode[e]
     s, m2, first = scratch[0], scratch[1], scratch[2]

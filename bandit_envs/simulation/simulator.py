@@ -27,8 +27,6 @@ from .arrays import BLOCK, ENDED, LIVE, SPENT, Rules, Simulation, Work
 from .playing import block_of_pulls, open_block
 from .sampling import Routines
 
-__all__ = ["UNCHECKED", "Simulator"]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
@@ -72,7 +70,7 @@ def _stop_and_note(sim, arms, times, start, stop, finished):
 
     Returns how many pulls are still to be made, and how many episodes have ended.
     """
-    rules, words, n = sim.rules, sim.work.words, 0
+    rules, work, n = sim.rules, sim.work, 0
     K, D, budget, limit = rules.K, rules.D, rules.budget, rules.limit
     for e in range(start, stop):
         sim.did[e] = SKIPPED
@@ -100,8 +98,8 @@ def _stop_and_note(sim, arms, times, start, stop, finished):
         if count > 1:
             call_routine(sim.bulk[0], sim, np.uint64(e), np.uint64(a), o, m, count)
             continue
-        sim.work.places[0, n], words[0, n], words[1, n], words[2, n] = e, o, m, a
-        words[3, n], words[4, n], words[5, n] = sim.episode[e], sim.key[0, e], sim.key[1, e]
+        work.slot[n], work.entry[n], work.before[n], work.arm[n] = e, o, m, a
+        work.episode[n], work.key0[n], work.key1[n] = sim.episode[e], sim.key[0, e], sim.key[1, e]
         n += 1
     return n, finished
 
@@ -141,8 +139,8 @@ def _advance(sim: Simulation, arms, times, answers_checked: bool):
     episode ends by an answer of its own although the answers have not been checked, and UNLOADED where arms may be
     pulled in bulk and the routine for it is not loaded.
     """
-    finished, D, cost, words, slot = 0, sim.rules.D, sim.rules.cost, sim.work.words, sim.work.places[0]
-    chosen, x, status, reward, did = words[2], sim.work.numbers[0], sim.status, sim.reward, sim.did
+    finished, D, cost, status, reward, did = 0, sim.rules.D, sim.rules.cost, sim.status, sim.reward, sim.did
+    chosen, slot, x = sim.work.arm, sim.work.slot, sim.work.sample
     code, once = _refusal(sim, arms, times, answers_checked)
     if code < 0:
         return code
@@ -187,7 +185,8 @@ def _begin(sim: Simulation, rows, key, episode):
     for i in range(len(rows)):
         e = np.uint64(rows[i])
         for k in range(K if items > 0 else zero):
-            for n in range(min(sim.pulls[e * K + k], items)):
+            shown = sim.pulls[e * K + k]
+            for n in range(shown if shown < items else items):
                 sim.scores[np.int64(e * K + k) * items + n] = 0.0
         for k in range(K):
             sim.pulls[e * K + k] = 0
