@@ -22,8 +22,8 @@ from ..core.largest import keep_largest, size_of
 from ..core.round_policy import RoundPolicy, RoundState
 
 __all__ = [
-    "SetAlgorithm", "SetState", "SetPolicy", "affordable", "best_of", "finish", "mark", "measure", "pull_undecided",
-    "size_of_answer", "with_best",
+    "SetAlgorithm", "SetState", "SetPolicy", "activate", "affordable", "best_of", "finish", "mark", "measure",
+    "pull_undecided", "size_of_answer", "with_best",
 ]  # fmt: skip
 
 
@@ -140,6 +140,14 @@ class SetPolicy(RoundPolicy):
 
 
 @part
+def activate(ep, own):
+    """All arms are undecided, and samples count from now on."""
+    for i in range(len(own.S)):
+        own.S[i], own.m[i] = True, 0.0
+    mark(ep, own)
+
+
+@part
 def mark(ep, own):
     """Samples from now on count for `measure`."""
     for i in range(len(ep.pulls)):
@@ -163,12 +171,13 @@ def pull_undecided(ep, own, times):
 
 @part
 def finish(own, k):
-    """The answer: A, and the best k - |A| arms of S by own.m."""
+    """The answer: A, and the best k - |A| arms of S by own.m. Returns True: the algorithm stops."""
     for i in range(len(own.S)):
         own.answer[i] = own.S[i]
     keep_largest(own.m, own.answer, k - size_of(own.A), own.work)
     for i in range(len(own.S)):
         own.answer[i] |= own.A[i]
+    return True
 
 
 class SetAlgorithm(Algorithm):
@@ -190,9 +199,7 @@ class SetAlgorithm(Algorithm):
 
     def begin(ep, own):
         """All arms are undecided."""
-        for i in range(len(own.S)):
-            own.S[i] = True
-        mark(ep, own)
+        activate(ep, own)
 
     def current(self, m: Floats, S: Bools, A: Bools) -> Bools:
         """The answer by estimates m of the means, (..., K)."""
