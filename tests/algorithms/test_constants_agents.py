@@ -75,7 +75,7 @@ def test_lucb() -> None:
     lil = agents.make("lucb", task(), widths="lil", c=3.0)
     widths = [SIGMA * math.sqrt(3.0 * math.log(math.log2(2 * N) * K / DELTA) / N) for N in PULLS[:2]]
     assert gap_at_the_stop(lil, of_two) == pytest.approx(sum(widths) - EPSILON, rel=1e-9)
-    assert agents.make("lucb", task(), widths="lil").rules.factor == pytest.approx(2.08 * SIGMA**2)
+    assert agents.make("lucb", task(), widths="lil").factor == pytest.approx(2.08 * SIGMA**2)
 
 
 @pytest.mark.parametrize("threshold", ["2013", "lil"])
@@ -206,7 +206,7 @@ def test_racing(widths: str) -> None:
         if found == 2:
             break
     assert t == wanted
-    own = namedtuple("own", "kind W delta")(agent.kind, agent.W, agent.delta)  # noqa: PYI024
+    own = namedtuple("own", "kind W delta")(agent.kind, agent.W, agent.delta)
     assert half_width(7.0, s, 40.0, own) == pytest.approx(W * WIDTHS[widths](7, s / W, math.log(40 / DELTA)))
 
 

@@ -15,12 +15,12 @@ from twins_top_k_rounds import opt_mai as opt_mai_twin
 from twins_top_k_rounds import racing as racing_twin
 
 import agents
+from agents.core.largest import smallest
 from agents.top_k import adaptive_top_k as adaptive
 from agents.top_k import improved_top_k as improved
 from agents.top_k import opt_mai
 from agents.top_k.incremental import incremental_pulls
 from agents.top_k.racing import WIDTHS
-from agents.core.largest import smallest
 from bandit_envs import Bernoulli, Categorical, Gaussian, Instance, Task
 from bandit_envs.simulation.simulator import Simulator
 
