@@ -11,18 +11,16 @@ Without its state it refuses an episode that has begun; `begin_anew` makes one, 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from bandit_envs import Task
-from bandit_envs.kernels import episode_kernel, jit, part
+from bandit_envs.kernels import jit, part
 
 from ..core import bulk, trees
-from ..core.agent import Ints, Observation
-from ..core.bulk import Plans, Sums, Times
+from ..core.algorithm import Algorithm, setting
 from ..core.confidence import delta_of, positive_tolerance_of, scale_of
-from ..core.round_policy import BulkPolicy, RoundState
-from ..core.trees import Forest
+from ..core.largest import keep_largest, size_of
+from .elimination import SetAlgorithm, finish, mark, measure, pull_undecided
 
 __all__ = [
     "Accuracy", "MedianElimination", "elimination_pulls", "plan_survivors", "pulls_per_arm", "upper_half",
@@ -96,38 +94,7 @@ def plan_survivors(plan, total, tree, accuracy):
     return -1
 
 
-@part
-def look(plan, total, tree, accuracy):
-    """Plan the next round; stop where one arm is left."""
-    if plan.book.beginning:
-        bulk.begin(plan)
-    best = plan_survivors(plan, total, tree, accuracy)
-    if best >= 0:
-        for i in range(len(total)):
-            plan.answer[i] = i == best
-        bulk.stop(plan)
-
-
-@episode_kernel
-def next_pull(e: int, sums: Sums, accuracy: Accuracy, plans: Plans, forest: Forest, times: Times):
-    """The next arm of episode e, K to stop."""
-    plan = bulk.plan_of(plans, e)
-    bulk.watch(plan, sums.pulls, e)
-    arm = bulk.following(plan, e, times)
-    if arm < 0:
-        look(plan, sums.total[e], trees.tree_of(forest, e), accuracy)
-        arm = bulk.following(plan, e, times)
-    return arm
-
-
-@dataclass
-class State(RoundState):
-    """State of Median Elimination for E episodes. The survivors are the arms of the plan."""
-
-    forest: Forest  # a tree for each episode, which ranks its survivors
-
-
-class MedianElimination(BulkPolicy):
+class MedianElimination(SetAlgorithm):
     """Median Elimination (Even-Dar et al. 2006): an arm within epsilon > 0 of the best, with probability 1 - delta.
 
     Args:
@@ -135,18 +102,29 @@ class MedianElimination(BulkPolicy):
     """
 
     name, source = "median-elimination", "Even-Dar, Mannor & Mansour, JMLR 2006, Algorithm 3"
-    solves, stops = ("BestArm",), True
+    solves = ("BestArm",)
     needs = "delta"
     promises = ("aggregate", "each")
+    epsilon, delta, constant = setting(float), setting(float), setting(float)
 
     def __init__(self, task: Any, delta: float | None = None, sigma: float | None = None) -> None:
         super().__init__(task)
-        delta, epsilon = delta_of(self.name, self.task, delta), positive_tolerance_of(self)
-        self.accuracy = Accuracy(epsilon, delta, width_constant(self.task, sigma))
+        self.delta, self.epsilon = delta_of(self.name, self.task, delta), positive_tolerance_of(self)
+        self.constant = width_constant(self.task, sigma)
 
-    def initial_state(self, observation: Observation) -> State:
-        E, K = observation["pulls"].shape
-        return State(**RoundState.of(E, K), forest=Forest.of(E, K))
+    def observe(ep, own):
+        """A round is over: the ceil(|S| / 2) arms with the largest fresh means stay.   D1, D2"""
+        measure(ep, own)
+        keep_largest(own.m, own.S, (size_of(own.S) + 1) // 2, own.work)
+        ep.now.round += 1
 
-    def rule(self, sums: Sums, observation: Observation, state: State, times: Times, out: Ints) -> Any:
-        return next_pull, (sums, self.accuracy, state.plans, state.forest, times, out)
+    def stops(ep, own):
+        """The stopping rule: one arm is left."""
+        return size_of(own.S) == 1 and finish(own, 1)
+
+    def sample(ep, own):
+        """The sampling rule."""
+        mark(ep, own)
+        pull_undecided(ep, own, pulls_per_arm(ep.now.round, own.epsilon, own.delta, own.constant))
+
+    recommend = Algorithm.recommend
