@@ -7,171 +7,148 @@ departures  D1 t is the common number of pulls of the active arms
             D2 in the multiplicative form the factor applies to mean and width, which the proof needs (lost in print)
             D3 EAST does not use the slack: its answer holds good arms only
 
-Line numbers are those of Algorithm 4.1, as in `fareast`. No set B is kept: the arms outside A and G are bad. Called
-without their state in the middle of an episode (`state=None`), both bring all arms to a common number of pulls first,
-and use all samples.
+Line numbers are those of Algorithm 4.1, as in `fareast`. G is the answer; no set B is kept: the arms outside A and G
+are bad. Called without their state in the middle of an episode (`state=None`), both bring all arms to a common number
+of pulls first, and use all samples.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar, NamedTuple
+from typing import Any
 
-from bandit_envs.kernels import episode_kernel, inlined, number, part
+from bandit_envs.kernels import inlined, number, part
 
-from ..core import bulk
-from ..core.agent import Ints, Observation
-from ..core.bulk import Plans, Sums, Times
+from ..core.algorithm import Algorithm, per_arm, per_episode, pull, scratch, setting
 from ..core.confidence import delta_of, lil_width, scale_of
-from ..core.round_policy import BulkPolicy
 
-__all__ = ["East", "UniformElimination", "activate_all", "all_decided", "sort_out"]
-
-
-class Rules(NamedTuple):
-    """What stays the same in all episodes."""
-
-    epsilon: float
-    gamma: float
-    multiplicative: bool
-    level: float  # delta / n
-    factor: float  # c sigma^2
-    uniform: bool  # uniform elimination, else EAST
+__all__ = ["East", "GoodFilter", "UniformElimination", "activate_all", "all_decided", "sort_out"]
 
 
 @part
-def activate_all(plan):
-    """All arms are active, and none is declared good: A is the plan, and G its answer.   [lines 3, 4]"""
-    bulk.clear(plan)
-    for i in range(len(plan.arms)):
-        bulk.add(plan, i)
-        plan.answer[i] = False
+def activate_all(ep, own):
+    """All arms are active.   [line 4]"""
+    ep.now.active = len(own.A)
+    for i in range(len(own.A)):
+        own.A[i] = i
 
 
 @inlined
-def threshold(best, gamma, rules):
+def threshold(best, gamma, own):
     """The threshold that goes with a bound on the best mean, lowered by the slack.   D2"""
-    return (1.0 - rules.epsilon - gamma) * best if rules.multiplicative else best - rules.epsilon - gamma
+    return (1.0 - own.epsilon - gamma) * best if own.multiplicative else best - own.epsilon - gamma
 
 
 @inlined
-def sort_out(plan, total, t, rules):
-    """Lines 17 to 22, after t samples of each active arm beyond the base: update G and A. Returns U and L."""
-    G, C, top, left = plan.answer, lil_width(t, rules.level, rules.factor), -math.inf, 0
-    for j in range(plan.book.size):
-        i = bulk.arm_at(plan, j)
-        top = max(top, (total[i] - plan.base[i]) / t)
-    U, L = threshold(top + C, 0.0, rules), threshold(top - C, 0.0, rules)  # line 17
-    for j in range(plan.book.size):  # line 18
-        i = bulk.arm_at(plan, j)
-        m = (total[i] - plan.base[i]) / t
-        if m - C >= U:  # line 19
+def sort_out(ep, own, t):
+    """Lines 17 to 22, for the means own.m of t samples of each active arm: update G and A. Returns U and L."""
+    A, G, m, C, top, left = own.A, own.answer, own.m, lil_width(t, own.level, own.factor), -math.inf, 0
+    for j in range(ep.now.active):
+        top = max(top, m[A[j]])
+    U, L = threshold(top + C, 0.0, own), threshold(top - C, 0.0, own)  # line 17
+    for j in range(ep.now.active):  # line 18
+        i = A[j]
+        if m[i] - C >= U:  # line 19
             G[i] = True
-        if m + C > L and not (G[i] and m + C <= top - C):  # lines 20 to 22
-            bulk.put_at(plan, left, i)
+        if m[i] + C > L and not (G[i] and m[i] + C <= top - C):  # lines 20 to 22
+            A[left] = i
             left += 1
-    plan.book.size = left
+    ep.now.active = left
     return U, L
 
 
 @inlined
-def all_decided(plan):
+def all_decided(ep, own):
     """Whether A is a subset of G; then every arm is known to be good or bad.   [line 23]"""
     j = 0
-    while j < plan.book.size and plan.answer[bulk.arm_at(plan, j)]:
+    while j < ep.now.active and own.answer[own.A[j]]:
         j += 1
-    return j == plan.book.size
+    return j == ep.now.active
 
 
 @part
-def all_known(plan, total, t, rules):
-    """Whether every arm is known to be good, as those of G, or bad, after t samples of each: (ST)^2's test."""
-    G, known = plan.answer, True
-    C, top = lil_width(t, rules.level, rules.factor), -math.inf
-    for i in range(len(total)):
-        top = max(top, total[i] / t)
-    U, L = threshold(top + C, rules.gamma, rules), threshold(top - C, 0.0, rules)
-    for i in range(len(total)):
-        m = total[i] / t
-        G[i] = m - C > U
-        known &= G[i] or m + C < L
-    return known
+def gather(ep, own):
+    """Those with the fewest pulls are the active arms; t is their pulls if these are all arms, else 0."""
+    least = ep.pulls[0]
+    for i in range(len(ep.pulls)):
+        least = min(least, ep.pulls[i])
+    ep.now.active = 0
+    for i in range(len(ep.pulls)):
+        if ep.pulls[i] == least:
+            own.A[ep.now.active] = i
+            ep.now.active += 1
+    ep.now.t = least if ep.now.active == len(ep.pulls) else 0
 
 
-@part
-def level(plan, pulls):
-    """Plan a pull of each arm with the fewest pulls; no arm where all have equally many, at least one."""
-    least = most = pulls[0]
-    for i in range(len(pulls)):
-        least, most = min(least, pulls[i]), max(most, pulls[i])
-    bulk.clear(plan)
-    for i in range(len(pulls)):
-        if pulls[i] == least and (least < most or least == 0):
-            bulk.add(plan, i)
+class GoodFilter(Algorithm):
+    """What EAST, uniform elimination and FAREAST have in common: active arms, good arms, and bounds on their means."""
 
+    solves, needs = ("AllGood",), "delta"
+    bulk, reads = True, ("total",)
+    shares = 1  # of delta: the bounds have one of them
 
-@part
-def look(plan, pulls, total, rules):
-    """Test where all active arms have equally many pulls; stop, or plan to pull the active arms once more."""
-    if plan.book.beginning:
-        level(plan, pulls)
-        if plan.book.size > 0:
-            bulk.repeat(plan, 1)
-            return
-        bulk.begin(plan)
-        activate_all(plan)
-    t = float(pulls[plan.arms[0]])  # line 16: that of all active arms
-    if rules.uniform:
-        over = all_known(plan, total, t, rules)
-    else:
-        sort_out(plan, total, t, rules)  # lines 17 to 22
-        over = all_decided(plan)
-    if over:
-        bulk.stop(plan)  # line 23
-    else:
-        bulk.repeat(plan, 1)  # line 15
-
-
-@episode_kernel
-def next_pull(e: int, sums: Sums, rules: Rules, plans: Plans, times: Times):
-    """The next arm of episode e, K to stop."""
-    plan = bulk.plan_of(plans, e)
-    bulk.watch(plan, sums.pulls, e)
-    arm = bulk.following(plan, e, times)
-    if arm < 0:
-        look(plan, sums.pulls[e], sums.total[e], rules)
-        arm = bulk.following(plan, e, times)
-    return arm
-
-
-class _Elimination(BulkPolicy):
-    """Pull the active arms with the fewest pulls; whenever all active arms have equally many, test."""
-
-    solves, stops, resumes = ("AllGood",), True, True  # the next arm is one of those with the fewest pulls
-    needs = "delta"
-    uniform: ClassVar[bool]
+    epsilon, gamma, multiplicative = setting(float), setting(float), setting(bool)
+    level, factor = setting(float), setting(float)  # of C: delta / n and c sigma^2
+    A, active = per_arm(int), per_episode(int)  # the active arms are the first so many of A, in order
+    answer = per_arm(bool)  # G
+    m = scratch(float)
 
     def __init__(self, task: Any, delta: float | None = None, c: float = 4.0, sigma: float | None = None) -> None:
         super().__init__(task)
-        level = delta_of(self.name, self.task, delta) / self.task.K
-        factor = number("c", c, 0, above=True) * scale_of(self.task, sigma) ** 2
+        self.delta, self.sigma = delta_of(self.name, self.task, delta), scale_of(self.task, sigma)
+        self.level = self.delta / (self.shares * self.task.K)
+        self.factor = number("c", c, 0, above=True) * self.sigma**2
         p = self.task.parameters
-        epsilon, gamma = float(p["epsilon"]), float(p["slack"])
-        self.rules = Rules(epsilon, gamma, p["multiplicative"], level, factor, self.uniform)
+        self.epsilon, self.gamma, self.multiplicative = float(p["epsilon"]), float(p["slack"]), p["multiplicative"]
 
-    def rule(self, sums: Sums, observation: Observation, state: Any, times: Times, out: Ints) -> Any:
-        return next_pull, (sums, self.rules, state.plans, times, out)
+
+class _Elimination(GoodFilter):
+    """Pull each active arm once, and test; first bring all arms to a common number of pulls."""
+
+    t = per_episode(int)  # 0 while there is none
+
+    def observe(ep, own):
+        """Line 16: t, the pulls of all active arms, and the means."""
+        if ep.now.t > 0:
+            ep.now.t = ep.pulls[own.A[0]]
+        else:
+            gather(ep, own)
+        for j in range(ep.now.active):
+            own.m[own.A[j]] = ep.total[own.A[j]] / ep.pulls[own.A[j]]
+
+    def sample(ep, own):
+        """The sampling rule, line 15."""
+        for j in range(ep.now.active):
+            pull(ep, own.A[j])
 
 
 class East(_Elimination):
     """EAST, the good filter of FAREAST alone (Mason et al. 2020): all epsilon-good arms with probability 1 - delta."""
 
     name, source = "east", "Mason, Jain, Tripathy & Nowak, NeurIPS 2020, Algorithm 4.1 without its bad filter"
-    uniform = False
+
+    def stops(ep, own):
+        """The stopping rule, lines 17 to 23."""
+        if ep.now.t == 0:
+            return False
+        sort_out(ep, own, float(ep.now.t))
+        return all_decided(ep, own)
 
 
 class UniformElimination(_Elimination):
     """Round robin over all arms until all are known, (ST)^2's answer: right with probability 1 - delta."""
 
     name, source = "uniform-elimination", "Mason, Jain, Tripathy & Nowak, NeurIPS 2020, section 5"
-    uniform = True
+
+    def stops(ep, own):
+        """The stopping rule, (ST)^2's: every arm is known to be good, as those of G, or bad."""
+        if ep.now.t == 0:
+            return False
+        C, top, known = lil_width(float(ep.now.t), own.level, own.factor), -math.inf, True
+        for i in range(len(own.m)):
+            top = max(top, own.m[i])
+        U, L = threshold(top + C, own.gamma, own), threshold(top - C, 0.0, own)
+        for i in range(len(own.m)):
+            own.answer[i] = own.m[i] - C > U
+            known &= own.answer[i] or own.m[i] + C < L
+        return known

@@ -27,272 +27,165 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
+from bandit_envs.kernels import choice, inlined, jit, number, part
 
-from bandit_envs.kernels import choice, episode_kernel, inlined, jit, number, part
-
-from ..core import bulk, trees
-from ..core.agent import Floats, Ints, Observation
-from ..core.bulk import Plans, Sums, Times
-from ..core.confidence import LEAST, MOST, delta_of, lil_width, scale_of
+from ..core import trees
+from ..core.algorithm import parts_of, per_arm, per_episode, planned, pull, scratch, setting
+from ..core.bulk import whole
+from ..core.confidence import LEAST, MOST, lil_width
+from ..core.largest import keep_largest, size_of
 from ..core.rivals import put_running, rivals
-from ..core.round_policy import BulkPolicy, RoundState
-from ..core.trees import Forest
-from ..top_k.median_elimination import Accuracy, elimination_pulls, plan_survivors, width_constant
-from .elimination import activate_all, all_decided, sort_out
+from ..core.trees import Forest, tree_of
+from ..top_k.median_elimination import elimination_pulls, pulls_per_arm, width_constant
+from .elimination import GoodFilter, activate_all, all_decided, sort_out
 
 __all__ = ["Fareast", "bad_filter_pulls"]
 
 FINDERS = ("median-elimination", "lucb")
-FOREVER = 2**62  # rounds
-# The stages of a round: it begins; i_r is sought; i_r is sampled; the arms of V are; the good filter is at work.
-BEGIN, FIND, SAMPLE_BEST, SAMPLE_OTHERS, GOOD = range(5)
-
-
-class Rules(NamedTuple):
-    """What stays the same in all episodes."""
-
-    epsilon: float
-    gamma: float
-    multiplicative: bool
-    delta: float
-    sigma: float
-    level: float  # delta / 2n
-    factor: float  # c sigma^2
-    kappa: float
-    constant: float  # of Median Elimination
-    tau: float  # the factor of tau_r
-    lucb: bool  # the finder is LUCB1
-    unit: float  # D8
-
-
-# Of an episode: the stage of its round, r; i_r, `best`, and its fresh mean; H; how many pulls the good filter has left
-# in this round; |A|, `size`; t; and how many arms of A, the first ones, have t + 1 samples of the good filter, `ahead`.
-STATE = np.dtype(
-    [*((name, np.int64) for name in ("stage", "r", "best", "H", "left", "size", "t", "ahead")), ("m_best", np.float64)]
-)
-# Of an arm when the bad filter begins: its pulls, the sum of its samples, how much of that is not the good filter's. Of
-# a place in A: the arm there, `active`.
-MARK = np.dtype([("pulls", np.int64), ("total", np.float64), ("others", np.float64), ("active", np.int64)])
-
-
-class Kept(NamedTuple):
-    """What FAREAST keeps of a batch of episodes. A is the plan of the good filter, G the answer of the plan."""
-
-    states: Any  # (E,) of STATE
-    marks: Any  # (E, K) of MARK
-    nodes: Floats  # of a `Forest`, in whose trees the finder ranks arms
-    levels: Any
-
-
-class Episode(NamedTuple):
-    """What one episode has shown, its plan, and what FAREAST keeps of it."""
-
-    pulls: Any  # (K,)
-    total: Any  # (K,)
-    plan: Any
-    state: Any
-    marks: Any  # (K,)
-    tree: Any
+# The stages of a round, by what is pulled: A, by the good filter; what the finder asks for; i_r; V.
+GOOD, FIND, SAMPLE_BEST, SAMPLE_OTHERS = range(4)
 
 
 @jit
 def bad_filter_pulls(r, n, delta, sigma=1.0, factor=8.0):
     """tau_r = ceil(factor 4^r sigma^2 ln(8 n / delta_r)), delta_r = delta / (2 r^2).   [line 7] D1"""
-    return bulk.whole(factor * 4.0**r * sigma**2 * math.log(8 * n / (delta / (2 * r**2))))
-
-
-@part
-def begin_episode(episode):
-    """All arms are active, none is known, and the good filter has no samples.   [lines 3 to 5]"""
-    state = episode.state
-    activate_all(episode.plan)
-    bulk.mark(episode.plan, episode.total)
-    state.stage, state.r, state.size, state.t, state.ahead = BEGIN, 1, len(episode.total), 0, 0
-
-
-@part
-def begin_round(episode, r):
-    """The bad filter begins; A and the sums of samples are kept until it ends."""
-    state, plan = episode.state, episode.plan
-    for i in range(len(episode.total)):
-        own = episode.marks[i]
-        own.pulls, own.total = episode.pulls[i], episode.total[i]
-        own.others, own.active = plan.base[i], plan.arms[i]
-    bulk.begin(plan)
-    state.stage, state.r = FIND, r
-
-
-@part
-def median_elimination(episode, r, rules):
-    """Median Elimination(nu, 2^-r, kappa) over all arms. Returns i_r, -1 where it has planned pulls to find it."""
-    accuracy = Accuracy(rules.unit * 2.0**-r, rules.kappa, rules.constant)
-    episode.state.H = elimination_pulls(len(episode.total), accuracy.epsilon, rules.kappa, rules.constant)
-    return plan_survivors(episode.plan, episode.total, episode.tree, accuracy)
-
-
-@part
-def lucb(episode, r, rules):
-    """LUCB1 over the arms of G, or all. Returns i_r, -1 where it has planned pulls to find it.   D5"""
-    plan, tree, marks = episode.plan, episode.tree, episode.marks
-    if plan.book.made == 0:  # pull each arm once
-        everywhere = not plan.answer.any()
-        for i in range(len(marks)):
-            if plan.answer[i] or everywhere:
-                trees.put(tree, i, 0.0, -math.inf, math.inf, plan.book.size == 0)
-                bulk.add(plan, i)
-            else:
-                trees.leave_out(tree, i)
-        trees.build(tree)
-        episode.state.H = 0
-        if plan.book.size == 1:
-            return plan.arms[0]
-    else:
-        for i in bulk.planned(plan):
-            N = episode.pulls[i] - marks[i].pulls
-            if N > 0:  # the statistics of an episode that has been cut off no longer move
-                C = lil_width(float(N), rules.kappa, rules.factor)
-                put_running(tree, i, (episode.total[i] - marks[i].total) / N, C)
-                trees.refresh(tree, i)
-        episode.state.H += plan.book.size
-        h, l, gap = rivals(tree)  # noqa: E741
-        if gap < rules.unit * 2.0**-r or h < 0 or l < 0:  # there are both, unless the state is of another episode
-            return max(h, 0)
-        bulk.clear(plan)
-        bulk.add(plan, h)
-        bulk.add(plan, l)
-    bulk.repeat(plan, 1)
-    return -1
+    return whole(factor * 4.0**r * sigma**2 * math.log(8 * n / (delta / (2 * r**2))))
 
 
 @inlined
-def is_bad(m_best, m, accuracy, rules):
+def accuracy(ep, own):
+    """2^-r.   D8"""
+    return own.unit * 2.0**-ep.now.r
+
+
+@inlined
+def fresh_mean(ep, own, i):
+    """The mean of the samples of arm i in the last plan, whose arms were pulled equally often."""
+    return (ep.total[i] - own.origin[i]) / ep.times[0]
+
+
+@part
+def begin_round(ep, own):
+    """The bad filter begins. Its finder compares the arms of S: all, and LUCB1 those of G if there are any."""
+    now, n = ep.now, len(ep.total)
+    now.r, now.stage, now.l, now.H = now.r + 1, FIND, 0, 0
+    now.tau_r = bad_filter_pulls(now.r, n, own.delta, own.sigma / own.unit, own.tau)  # line 7
+    everywhere = not (own.lucb and own.answer.any())
+    for i in range(n):
+        own.drawn[i], own.begun[i] = ep.pulls[i], ep.total[i]
+        own.S[i] = everywhere or own.answer[i]
+    if own.lucb:
+        plant(own)
+    else:
+        now.H = elimination_pulls(n, accuracy(ep, own), own.kappa, own.constant)
+    settle(ep, own)
+
+
+@part
+def settle(ep, own):
+    """Where the finder compares one arm only, it is i_r."""
+    if size_of(own.S) == 1:
+        for i in range(len(own.S)):
+            ep.now.best = i if own.S[i] else ep.now.best
+        ep.now.stage = SAMPLE_BEST
+
+
+@part
+def median_elimination(ep, own):
+    """A round of Median Elimination(nu, 2^-r, kappa) is over: the better half of its arms stays."""
+    for i in planned(ep):
+        own.m[i] = fresh_mean(ep, own, i)
+    keep_largest(own.m, own.S, (ep.now.size + 1) // 2, own.work)
+    settle(ep, own)
+
+
+@part
+def plant(own):
+    """The tree of LUCB1 over S, of which one arm is inside.   D5"""
+    first = True
+    for i in range(len(own.S)):
+        if own.S[i]:
+            trees.put(own.tree, i, 0.0, -math.inf, math.inf, first)
+            first = False
+        else:
+            trees.leave_out(own.tree, i)
+    trees.build(own.tree)
+
+
+@part
+def lucb(ep, own):
+    """A round of LUCB1 is over: it has found i_r, or the two arms of the next one.   D5"""
+    now = ep.now
+    for i in planned(ep):
+        N = ep.pulls[i] - own.drawn[i]
+        if N > 0:  # the statistics of an episode that has been cut off no longer move
+            C = lil_width(float(N), own.kappa, own.factor)
+            put_running(own.tree, i, (ep.total[i] - own.begun[i]) / N, C)
+            trees.refresh(own.tree, i)
+    now.H += now.size
+    now.best, now.rival, gap = rivals(own.tree)  # both are there, unless the state is of another episode
+    if gap < accuracy(ep, own) or now.best < 0 or now.rival < 0:
+        now.best, now.stage = max(now.best, 0), SAMPLE_BEST
+
+
+@part
+def pull_equally(ep, own):
+    """Pull each arm of S, i_r or each arm of V, and mark that only samples from now on are fresh."""
+    if ep.now.stage == SAMPLE_BEST:  # line 9
+        pull(ep, ep.now.best, ep.now.tau_r)
+    elif ep.now.stage == SAMPLE_OTHERS:  # lines 10 and 11
+        for j in range(ep.now.active):
+            if not own.answer[own.A[j]]:
+                pull(ep, own.A[j], ep.now.tau_r)
+    else:
+        times = 1 if own.lucb else pulls_per_arm(ep.now.l, accuracy(ep, own), own.kappa, own.constant)
+        for i in range(len(own.S)):
+            if own.S[i]:
+                pull(ep, i, times)
+    for i in range(len(ep.total)):
+        own.origin[i] = ep.total[i]
+
+
+@inlined
+def is_bad(m_best, m, accuracy, own):
     """Whether an arm is bad by its fresh mean and that of i_r.   [line 12] D4"""
-    if rules.multiplicative:
-        return (1.0 - rules.epsilon) * m_best - m >= (2.0 - rules.epsilon) * accuracy
-    return m_best - m >= rules.epsilon + 2.0 * accuracy
+    if own.multiplicative:
+        return (1.0 - own.epsilon) * m_best - m >= (2.0 - own.epsilon) * accuracy
+    return m_best - m >= own.epsilon + 2.0 * accuracy
 
 
 @part
-def end_bad_filter(episode, r, rules):
-    """A without the bad arms is the plan again, and the samples of the good filter count.   [line 12] D2"""
-    state, plan, marks, ahead, accuracy = episode.state, episode.plan, episode.marks, 0, rules.unit * 2.0**-r
-    bulk.clear(plan)
-    for j in range(state.size):
-        i = marks[j].active
-        if plan.answer[i] or not is_bad(state.m_best, bulk.fresh_mean(plan, episode.total, i), accuracy, rules):
-            bulk.add(plan, i)
-            ahead += j < state.ahead
-    for i in range(len(marks)):
-        plan.base[i] = marks[i].others + (episode.total[i] - marks[i].total)
-    state.size, state.ahead = plan.book.size, ahead
-    if ahead == state.size:
-        state.t, state.ahead = state.t + 1, 0
-
-
-@part
-def bad_filter(episode, r, rules):
-    """Lines 8 to 12, from where the episode stands. Returns whether they are over; if not, it has planned pulls."""
-    state, plan, marks, total = episode.state, episode.plan, episode.marks, episode.total
-    tau = bad_filter_pulls(r, len(total), rules.delta, rules.sigma / rules.unit, rules.tau)  # line 7
-    if state.stage == FIND:
-        state.best = lucb(episode, r, rules) if rules.lucb else median_elimination(episode, r, rules)  # line 9
-        if state.best < 0:
-            return False
-        bulk.clear(plan)
-        bulk.add(plan, state.best)
-        state.stage = SAMPLE_BEST
-    elif state.stage == SAMPLE_BEST:
-        state.m_best = bulk.fresh_mean(plan, total, state.best)
-        bulk.clear(plan)
-        for j in range(state.size):  # line 10
-            if not plan.answer[marks[j].active]:
-                bulk.add(plan, marks[j].active)
-        state.stage = SAMPLE_OTHERS
-    else:
-        state.left = state.H + (plan.book.size + 1) * tau  # for line 14; the plan is V
-        end_bad_filter(episode, r, rules)  # line 12
-        return True
-    bulk.repeat(plan, tau)  # lines 9 and 11
-    bulk.mark(plan, total)
-    return False
+def end_bad_filter(ep, own):
+    """The bad arms leave A, and the samples of the good filter count again.   [line 12] D2"""
+    now, ahead, left = ep.now, 0, 0
+    for j in range(now.active):
+        i = own.A[j]
+        if own.answer[i] or not is_bad(now.m_best, fresh_mean(ep, own, i), accuracy(ep, own), own):
+            own.A[left] = i
+            left += 1
+            ahead += j < now.ahead
+    for i in range(len(ep.total)):
+        own.others[i] += ep.total[i] - own.begun[i]
+    now.active, now.ahead = left, ahead
+    if ahead == left:
+        now.t, now.ahead = now.t + 1, 0
 
 
 @inlined
-def test(episode, rules):
+def test(ep, own):
     """Lines 17 to 23. Returns whether the answer is known."""
-    state, plan, gamma = episode.state, episode.plan, rules.gamma
-    state.t, state.ahead = state.t + 1, 0
-    U, L = sort_out(plan, episode.total, float(state.t), rules)  # lines 17 to 22
-    state.size = plan.book.size
-    enough = gamma / (2.0 - rules.epsilon) * L if rules.multiplicative else gamma / 2.0
-    return all_decided(plan) or (gamma > 0.0 and enough >= U - L)  # line 23, D4
+    now, t, gamma = ep.now, ep.now.t + 1, own.gamma
+    for j in range(now.active):
+        own.m[own.A[j]] = (ep.total[own.A[j]] - own.others[own.A[j]]) / t
+    U, L = sort_out(ep, own, float(t))  # lines 17 to 22
+    now.t, now.ahead = t, 0
+    enough = gamma / (2.0 - own.epsilon) * L if own.multiplicative else gamma / 2.0
+    return all_decided(ep, own) or (gamma > 0.0 and enough >= U - L)  # line 23, D4
 
 
-@inlined
-def good_filter(episode, rules):
-    """Lines 13 to 23, from where the episode stands. Returns whether they are over.
-
-    If not, it has planned pulls, at most one of each active arm, or stopped.
-    """
-    state, plan, known = episode.state, episode.plan, False
-    if state.stage != GOOD:
-        known, state.stage = all_decided(plan), GOOD  # line 23 after line 12, D2
-    elif plan.book.size == state.size:  # line 16
-        known = test(episode, rules)
-    else:
-        state.ahead = plan.book.size
-    if known:
-        for i in bulk.planned(plan):  # nothing new without slack: D4
-            plan.answer[i] = True
-        bulk.stop(plan)
-        return False
-    plan.book.size = min(state.size, state.ahead + state.left)
-    state.left -= plan.book.size - state.ahead  # line 14
-    bulk.repeat(plan, 1, state.ahead)  # line 15: the arms with the fewest samples
-    return plan.book.size == state.ahead
-
-
-@inlined
-def run(episode, rules):
-    """Algorithm 4.1, from where the episode stands until pulls are planned or the answer is known."""
-    state = episode.state
-    if episode.plan.book.beginning:
-        begin_episode(episode)  # lines 3 to 5
-    for r in range(state.r, FOREVER):  # line 6
-        if state.stage == BEGIN:
-            begin_round(episode, r)
-        if state.stage != GOOD and not bad_filter(episode, r, rules):
-            return
-        if not good_filter(episode, rules):
-            return
-        state.stage = BEGIN
-
-
-@episode_kernel
-def next_pull(e: int, sums: Sums, rules: Rules, plans: Plans, kept: Kept, times: Times):
-    """The next arm of episode e, K to stop."""
-    plan = bulk.plan_of(plans, e)
-    bulk.watch(plan, sums.pulls, e)
-    arm = bulk.following(plan, e, times)
-    if arm < 0:
-        tree = trees.tree_of(kept, e)
-        run(Episode(sums.pulls[e], sums.total[e], plan, kept.states[e], kept.marks[e], tree), rules)
-        arm = bulk.following(plan, e, times)
-    return arm
-
-
-@dataclass
-class State(RoundState):
-    """State of FAREAST for E episodes."""
-
-    kept: Kept
-
-
-class Fareast(BulkPolicy):
+class Fareast(GoodFilter):
     """FAREAST (Mason et al. 2020): all epsilon-good arms, none worse than epsilon + slack, with probability 1 - delta.
 
     Args:
@@ -305,8 +198,24 @@ class Fareast(BulkPolicy):
     """
 
     name, source = "fareast", "Mason, Jain, Tripathy & Nowak, NeurIPS 2020, Algorithm 4.1"
-    solves, stops = ("AllGood",), True
-    needs = "delta"
+    passes, resumes = 0, False
+    shares = 2
+
+    delta, sigma, unit = setting(float), setting(float), setting(float)
+    lucb, kappa, constant = setting(bool), setting(float), setting(float)  # of the finder; that of Median Elimination
+    tau = setting(float)  # the factor of tau_r
+    stage, r, tau_r = per_episode(int), per_episode(int), per_episode(int)
+    l, H = per_episode(int), per_episode(int)  # noqa: E741  rounds and pulls of the finder
+    best, rival, m_best = per_episode(int), per_episode(int), per_episode(float)  # i_r, at first LUCB1's h; its l; i_r's fresh mean
+    left = per_episode(int)  # pulls that the good filter has left in this round
+    t, ahead = per_episode(int), per_episode(int)  # the first `ahead` arms of A have t + 1 of its samples
+    known = per_episode(bool)
+    others = per_arm(float)  # the sum of an arm's samples that are not the good filter's
+    drawn, begun = per_arm(int), per_arm(float)  # an arm's pulls, and the sum of its samples, as the bad filter begins
+    origin = per_arm(float)  # the same sum as the last plan was made
+    S = per_arm(bool)
+    tree = parts_of(Forest.of, tree_of)  # in which LUCB1 ranks arms
+    work = scratch(float)
 
     def __init__(
         self,
@@ -319,27 +228,63 @@ class Fareast(BulkPolicy):
         tau: float = 8.0,
         unit: float = 1.0,
     ) -> None:
-        super().__init__(task)
+        super().__init__(task, delta, c, sigma)
         self.finder = choice("finder", finder, FINDERS)
-        kappa = number("kappa", kappa, 0, 1, above=True, below=True)
-        delta, scale = delta_of(self.name, self.task, delta), scale_of(self.task, sigma)
-        level, factor = delta / (2 * self.task.K), number("c", c, 0, above=True) * scale**2
-        constant, p = width_constant(self.task, sigma), self.task.parameters  # D6
-        epsilon, gamma, by_lucb = float(p["epsilon"]), float(p["slack"]), finder == "lucb"
-        tau = number("tau", tau, 0, above=True)
-        terms = epsilon, gamma, p["multiplicative"], delta, scale, level, factor, kappa, constant
-        self.rules = Rules(*terms, tau, by_lucb, number("unit", unit, LEAST, MOST))
+        self.lucb, self.constant = finder == "lucb", width_constant(self.task, sigma)  # D6
+        self.kappa = number("kappa", kappa, 0, 1, above=True, below=True)
+        self.tau = number("tau", tau, 0, above=True)
+        self.unit = number("unit", unit, LEAST, MOST)
 
     def cautions(self) -> Iterator[str]:
         yield from super().cautions()
-        if self.rules.sigma > 4.0 * self.rules.unit:
-            units = f"samples of scale {self.rules.sigma:g} in units of {self.rules.unit:g}"
-            yield f"{self.name}: its first rounds are long for {units}: say unit={self.rules.sigma:g}"
+        if self.sigma > 4.0 * self.unit:
+            units = f"samples of scale {self.sigma:g} in units of {self.unit:g}"
+            yield f"{self.name}: its first rounds are long for {units}: say unit={self.sigma:g}"
 
-    def initial_state(self, observation: Observation) -> State:
-        E, K = observation["pulls"].shape
-        kept = Kept(np.zeros(E, STATE), np.zeros((E, K), MARK), *Forest.of(E, K))
-        return State(**RoundState.of(E, K), kept=kept)
+    def begin(ep, own):
+        """Lines 3 to 5: all arms are active, none is known, and the good filter has no samples."""
+        activate_all(ep, own)
+        for i in range(len(ep.total)):
+            own.others[i] = ep.total[i]
 
-    def rule(self, sums: Sums, observation: Observation, state: State, times: Times, out: Ints) -> Any:
-        return next_pull, (sums, self.rules, state.plans, state.kept, times, out)
+    def observe(ep, own):
+        """Take in what has been pulled."""
+        now = ep.now
+        if now.stage == FIND:  # line 9
+            now.l += 1
+            if own.lucb:
+                lucb(ep, own)
+            else:
+                median_elimination(ep, own)
+        elif now.stage == SAMPLE_BEST:
+            now.m_best, now.stage = fresh_mean(ep, own, now.best), SAMPLE_OTHERS
+        elif now.stage == SAMPLE_OTHERS:
+            now.left = now.H + (now.size + 1) * now.tau_r  # for line 14; the plan was V
+            end_bad_filter(ep, own)  # line 12
+            now.stage, now.known = GOOD, all_decided(ep, own)  # line 23, D2
+        else:
+            now.ahead += now.size
+            if now.ahead == now.active:  # line 16
+                now.known = test(ep, own)
+
+    def stops(ep, own):
+        """The stopping rule, line 23. What is still active is good: nothing new without slack, D4."""
+        if ep.now.known:
+            for j in range(ep.now.active):
+                own.answer[own.A[j]] = True
+        return ep.now.known
+
+    def sample(ep, own):
+        """The sampling rule, lines 6 to 15."""
+        now = ep.now
+        if now.stage == GOOD and now.left == 0:
+            begin_round(ep, own)  # line 6
+        if now.stage == GOOD:
+            for j in range(now.ahead, min(now.active, now.ahead + now.left)):  # line 15: those with the fewest samples
+                pull(ep, own.A[j])
+            now.left -= now.size  # line 14
+        elif now.stage == FIND and own.lucb and now.l > 0:
+            pull(ep, now.best)
+            pull(ep, now.rival)
+        else:
+            pull_equally(ep, own)

@@ -16,68 +16,39 @@ bound of all of Ghat if that is at most U, and line 8 the largest upper bound ou
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
-
-from bandit_envs import Task
-from bandit_envs.kernels import episode_kernel, inlined, number, part
+from bandit_envs.kernels import inlined, number, part
 
 from ..core import trees
-from ..core.agent import Bools, Floats, Ints, Observation
+from ..core.agent import Floats
+from ..core.algorithm import Algorithm, parts_of, per_arm, per_episode, planned, pull, setting
 from ..core.confidence import bounds_of, delta_of, lil_table, scale_of, tabulated
-from ..core.plan_policy import PlanPolicy, Seen, add, clear, following, planned
-from ..core.spellings import AgentState
 from ..core.trees import Forest, is_inside, lower, tree_of, upper
 
-__all__ = ["ST2", "Rules", "measure", "plan_unknown", "threshold_of"]
-
-
-class Rules(NamedTuple):
-    """What stays the same in all episodes."""
-
-    epsilon: float
-    gamma: float
-    multiplicative: bool
-    running: bool  # bounds never widen again
-    level: float  # delta / n
-    factor: float  # c sigma^2
-    table: Floats  # C after 0, 1, ... pulls
-
-
-def rules_of(task: Task, delta: float, c: float, bounds: str, sigma: float | None) -> Rules:
-    """The rules for a task, whose bounds fail with probability delta in all."""
-    level = delta / task.K
-    factor = number("c", c, 0, above=True) * scale_of(task, sigma) ** 2
-    p, table = task.parameters, lil_table(level, factor)
-    epsilon, gamma = float(p["epsilon"]), float(p["slack"])
-    return Rules(epsilon, gamma, p["multiplicative"], bounds_of(bounds), level, factor, table)
-
-
-@dataclass
-class State(AgentState):
-    """State of (ST)^2 for E episodes."""
-
-    plans: Any  # (E,) the arms of this round
-    forest: Forest  # the bounds of the arms; those of Ghat are inside
-    threshold: Floats  # (E,) U of the last round where all arms are known; NaN elsewhere
+__all__ = ["ST2", "answer_above", "find_unknown", "measure", "settle"]
 
 
 @part
-def measure(seen, e, i, tree, rules):
+def measure(ep, own, i):
     """Put m_i and its bounds m_i -+ C into the tree."""
-    m, C = seen.mean[e, i], tabulated(seen.pulls[e, i], rules.level, rules.factor, rules.table)
+    m, C = ep.mean[i], tabulated(ep.pulls[i], own.level, own.factor, own.table)
     low, high = m - C, m + C
-    if rules.running:  # D3
-        low, high = max(low, lower(tree, i)), min(high, upper(tree, i))
-    trees.put(tree, i, m, low, high, is_inside(tree, i))
+    if own.running:  # D3
+        low, high = max(low, lower(own.tree, i)), min(high, upper(own.tree, i))
+    trees.put(own.tree, i, m, low, high, is_inside(own.tree, i))
 
 
 @inlined
-def threshold_of(best, gamma, rules):
+def threshold_of(best, gamma, own):
     """The threshold that goes with a best mean (or a bound on it), lowered by the slack.   D2"""
-    return (1.0 - rules.epsilon - gamma) * best if rules.multiplicative else best - rules.epsilon - gamma
+    return (1.0 - own.epsilon - gamma) * best if own.multiplicative else best - own.epsilon - gamma
+
+
+@part
+def settle(own, best):
+    """Line 2: Ghat, the arms within epsilon of the best mean.   D4"""
+    trees.settle(own.tree, min(threshold_of(best, 0.0, own), best))
 
 
 @part
@@ -92,60 +63,28 @@ def scan(tree, K, U, L, inside):
 
 
 @part
-def plan_unknown(tree, K, U, L, plan):
-    """Plan to pull the unknown arm inside with the least lower bound, and the one outside with the largest upper."""
-    i = trees.argmin_lower_inside(tree)  # line 7
+def find_unknown(ep, own, low, high):
+    """The arms of lines 7 and 8, where the largest mean has these bounds; -1 where there is none."""
+    tree, K, i = own.tree, len(ep.pulls), trees.argmin_lower_inside(own.tree)
+    U, L = threshold_of(high, own.gamma, own), threshold_of(low, 0.0, own)
     if i >= 0 and upper(tree, i) < L:
         i = scan(tree, K, U, L, True)
-    if i >= 0 and lower(tree, i) <= U:
-        add(plan, i)
-    i = trees.argmax_upper_outside(tree)  # line 8
-    if i >= 0 and lower(tree, i) > U:
-        i = scan(tree, K, U, L, False)
-    if i >= 0 and upper(tree, i) >= L:
-        add(plan, i)
+    j = trees.argmax_upper_outside(tree)
+    if j >= 0 and lower(tree, j) > U:
+        j = scan(tree, K, U, L, False)
+    ep.now.U = U
+    ep.now.inside = i if i >= 0 and lower(tree, i) <= U else -1
+    ep.now.outside = j if j >= 0 and upper(tree, j) >= L else -1
 
 
 @part
-def plan_round(seen, e, tree, plan, rules):
-    """Take in the samples of the last round, and plan the next one; nothing if all arms are known. Returns U."""
-    n = seen.pulls.shape[1]
-    if plan.beginning:  # line 1 is over: each arm has been pulled once
-        plan.beginning = 0
-        for i in range(n):
-            trees.put(tree, i, 0.0, -math.inf, math.inf, False)
-            measure(seen, e, i, tree, rules)
-        trees.build(tree)
-    for i in planned(plan):
-        measure(seen, e, i, tree, rules)
-        trees.refresh(tree, i)
-    clear(plan)
-    best = trees.max_estimate(tree)
-    trees.settle(tree, min(threshold_of(best, 0.0, rules), best))  # line 2: Ghat; D4
-    U = threshold_of(trees.max_upper(tree), rules.gamma, rules)  # line 3, multiplicative: line 4
-    L = threshold_of(trees.max_lower(tree), 0.0, rules)
-    plan_unknown(tree, n, U, L, plan)  # lines 7 and 8
-    if plan.size > 0:
-        add(plan, trees.argmax_upper(tree))  # line 9
-    return U
+def answer_above(ep, own):
+    """The answer: the arms above U."""
+    for i in range(len(ep.pulls)):
+        own.answer[i] = lower(own.tree, i) > ep.now.U
 
 
-@episode_kernel
-def next_arm(e: int, seen: Seen, rules: Rules, forest: Forest, plans, threshold):
-    """The next arm of episode e, K to stop."""
-    plan = plans[e]
-    threshold[e] = math.nan
-    arm = following(seen, e, plan)
-    if arm < 0:
-        U = plan_round(seen, e, tree_of(forest, e), plan, rules)
-        if plan.size == 0:  # lines 5 and 6: all arms are known
-            threshold[e] = U
-            return seen.pulls.shape[1]
-        arm = following(seen, e, plan)
-    return arm
-
-
-class ST2(PlanPolicy):
+class ST2(Algorithm):
     """(ST)^2 (Mason et al. 2020): all epsilon-good arms, none worse than epsilon + slack, with probability 1 - delta.
 
     Args:
@@ -154,34 +93,55 @@ class ST2(PlanPolicy):
     Until it stops, `recommend` gives the plug-in answer, as in the paper's figures; then the certified set.
     """
 
-    name, source, solves, stops = "st2", "Mason, Jain, Tripathy & Nowak, NeurIPS 2020, Algorithm 1", ("AllGood",), True
+    name, source, solves = "st2", "Mason, Jain, Tripathy & Nowak, NeurIPS 2020, Algorithm 1", ("AllGood",)
     needs = "delta"
+    reads = ()
     shares = 1  # of delta: the bounds have one of them
+
+    epsilon, gamma, multiplicative = setting(float), setting(float), setting(bool)
+    running = setting(bool)  # bounds never widen again
+    level, factor = setting(float), setting(float)  # of C: delta / n and c sigma^2
+    table = setting(Floats)  # C after 0, 1, ... pulls
+    U = per_episode(float)
+    inside, outside, top = per_episode(int), per_episode(int), per_episode(int)  # the arms of this round; -1: none
+    tree = parts_of(Forest.of, tree_of)  # the bounds of the arms; those of Ghat are inside
+    answer = per_arm(bool)
 
     def __init__(
         self, task: Any, delta: float | None = None, c: float = 4.0, bounds: str = "current", sigma: float | None = None
     ) -> None:
         super().__init__(task)
-        self.delta = delta_of(self.name, self.task, delta)
-        self.rules = rules_of(self.task, self.delta / self.shares, c, bounds, sigma)
+        self.delta, p = delta_of(self.name, self.task, delta), self.task.parameters
+        self.level = self.delta / self.shares / self.task.K
+        self.factor = number("c", c, 0, above=True) * scale_of(self.task, sigma) ** 2
+        self.table, self.running = lil_table(self.level, self.factor), bounds_of(bounds)
+        self.epsilon, self.gamma, self.multiplicative = float(p["epsilon"]), float(p["slack"]), p["multiplicative"]
 
-    def initial_state(self, observation: Observation) -> Any:
-        E, K = observation["pulls"].shape
-        return State(self.new_plans(observation), Forest.of(E, K), np.full(E, np.nan))
+    def begin(ep, own):
+        """Line 1 is over: each arm has been pulled once."""
+        for i in range(len(ep.pulls)):
+            trees.put(own.tree, i, 0.0, -math.inf, math.inf, False)
+            measure(ep, own, i)
+        trees.build(own.tree)
 
-    def rule(self, seen: Seen, observation: Observation, state: Any, out: Ints) -> Any:
-        return next_arm, (seen, self.rules, state.forest, state.plans, state.threshold, out)
+    def observe(ep, own):
+        """Take in the samples of the last round, and find the arms of the next one."""
+        for i in planned(ep):
+            measure(ep, own, i)
+            trees.refresh(own.tree, i)
+        settle(own, trees.max_estimate(own.tree))  # line 2
+        find_unknown(ep, own, trees.max_lower(own.tree), trees.max_upper(own.tree))  # lines 3, 4, 7 and 8
+        ep.now.top = trees.argmax_upper(own.tree)  # line 9
 
-    def recommend(self, observation: Observation, state: Any = None, slots: Ints | None = None) -> Bools:
-        answer = super().recommend(observation, state, slots)
-        if state is not None:
-            rows = np.arange(len(state.plans)) if slots is None else slots
-            undecided = np.isnan(state.threshold[rows, None])
-            answer = np.where(undecided, answer, self.above_threshold(state, rows)).reshape(answer.shape)
-        return answer
+    def stops(ep, own):
+        """The stopping rule, lines 5 and 6: all arms are known."""
+        over = ep.now.inside < 0 and ep.now.outside < 0
+        if over:
+            answer_above(ep, own)
+        return over
 
-    def above_threshold(self, state: Any, rows: Ints) -> Bools:
-        """The arms above the threshold, (n, K), in these rows of a batch, where all arms are known."""
-        lower = state.forest.leaves(len(state.plans), self.task.K)[rows, :, int(trees.LOWER)]
-        above: Bools = lower > state.threshold[rows, None]
-        return above
+    def sample(ep, own):
+        """The sampling rule: pull the arms of lines 7 to 9."""
+        for i in (ep.now.inside, ep.now.outside, ep.now.top):
+            if i >= 0:
+                pull(ep, i)

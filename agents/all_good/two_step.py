@@ -18,106 +18,39 @@ Where several arms are best it never stops, as no best arm can be told.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any
 
-import numpy as np
-
-from bandit_envs.kernels import episode_kernel, part
+from bandit_envs.kernels import part
 
 from ..core import trees
-from ..core.agent import Bools, Floats, Ints, Observation
+from ..core.algorithm import per_episode, planned
 from ..core.confidence import tabulated
-from ..core.plan_policy import Seen, add, clear, following, planned
-from ..core.spellings import AgentState
-from ..core.trees import Forest, lower, tree_of, upper
-from .st2 import ST2, Rules, measure, plan_unknown, threshold_of
+from ..core.trees import lower, upper
+from .st2 import ST2, answer_above, find_unknown, measure, settle
 
 __all__ = ["TwoStep"]
 
-# What step 1 has found: the best arm, -1 while it goes on; its mean and its bounds.
-FOUND = np.dtype([("best", np.int64), ("mean", np.float64), ("lower", np.float64), ("upper", np.float64)])
-
-
-@dataclass
-class State(AgentState):
-    """State of the two steps for E episodes."""
-
-    plans: Any  # (E,) the arms of this round
-    forest: Forest  # the bounds of the arms, in step 2 of all but h
-    found: Any  # (E,) of FOUND
-    threshold: Floats  # (E,) U of the last round where all arms are known; NaN elsewhere
-
 
 @part
-def measure_best(seen, e, found, rules):
+def measure_best(ep, own, h):
     """The mean of h and its bounds."""
-    m, C = seen.mean[e, found.best], tabulated(seen.pulls[e, found.best], rules.level, rules.factor, rules.table)
+    m, C = ep.mean[h], tabulated(ep.pulls[h], own.level, own.factor, own.table)
     low, high = m - C, m + C
-    if rules.running:
-        low, high = max(low, found.lower), min(high, found.upper)
-    found.mean, found.lower, found.upper = m, low, high
+    if own.running:
+        low, high = max(low, ep.now.low), min(high, ep.now.high)
+    ep.now.mean, ep.now.low, ep.now.high = m, low, high
 
 
 @part
-def plan_first(tree, plan, found):
-    """Plan a round of step 1; nothing if it is over, and then h leaves the tree."""
+def find_best(ep, own):
+    """Step 1: h and its rival, or, if h is the best arm, that it is; then it leaves the tree."""
+    tree = own.tree
     trees.settle_best(tree)
     h, rival = trees.argmin_lower_inside(tree), trees.argmax_upper_outside(tree)  # one arm is inside
-    if h < 0:  # the state is of another episode
-        return
-    if rival >= 0 and upper(tree, rival) >= lower(tree, h):
-        add(plan, h)
-        add(plan, rival)
-        return
-    found.best, found.mean, found.lower, found.upper = h, trees.max_estimate(tree), lower(tree, h), upper(tree, h)
-    trees.leave_out(tree, h)
-    trees.refresh(tree, h)
-
-
-@part
-def plan_round(seen, e, tree, plan, found, rules):
-    """Take in the samples of the last round, and plan the next; nothing if all arms are known. Returns U, or NaN."""
-    n = seen.pulls.shape[1]
-    if plan.beginning:  # each arm has been pulled once
-        plan.beginning = 0
-        found.best = -1
-        for i in range(n):
-            trees.put(tree, i, 0.0, -math.inf, math.inf, i == 0)
-            measure(seen, e, i, tree, rules)
-        trees.build(tree)
-    for i in planned(plan):
-        if i == found.best:
-            measure_best(seen, e, found, rules)
-        else:
-            measure(seen, e, i, tree, rules)
-            trees.refresh(tree, i)
-    clear(plan)
-    if found.best < 0:
-        plan_first(tree, plan, found)
-    if found.best < 0:
-        return math.nan
-    trees.settle(tree, min(threshold_of(found.mean, 0.0, rules), found.mean))
-    U, L = threshold_of(found.upper, rules.gamma, rules), threshold_of(found.lower, 0.0, rules)
-    plan_unknown(tree, n, U, L, plan)
-    if plan.size > 0:
-        add(plan, found.best)
-    return U
-
-
-@episode_kernel
-def next_arm(e: int, seen: Seen, rules: Rules, forest: Forest, plans, finds, threshold):
-    """The next arm of episode e, K to stop."""
-    plan = plans[e]
-    threshold[e] = math.nan
-    arm = following(seen, e, plan)
-    if arm < 0:
-        U = plan_round(seen, e, tree_of(forest, e), plan, finds[e], rules)
-        if plan.size == 0:
-            threshold[e] = U
-            return seen.pulls.shape[1]
-        arm = following(seen, e, plan)
-    return arm
+    ep.now.inside, ep.now.outside = h, rival
+    if h >= 0 and (rival < 0 or upper(tree, rival) < lower(tree, h)):
+        ep.now.top, ep.now.mean, ep.now.low, ep.now.high = h, trees.max_estimate(tree), lower(tree, h), upper(tree, h)
+        trees.leave_out(tree, h)
+        trees.refresh(tree, h)
 
 
 class TwoStep(ST2):
@@ -130,15 +63,36 @@ class TwoStep(ST2):
     name, source = "two-step", "Mason, Jain, Tripathy & Nowak, NeurIPS 2020, section 1.3"
     shares = 2
 
-    def initial_state(self, observation: Observation) -> State:
-        E, K = observation["pulls"].shape
-        found = np.zeros(E, FOUND)
-        found["best"] = -1
-        return State(self.new_plans(observation), Forest.of(E, K), found, np.full(E, np.nan))
+    # What step 1 has found: the best arm is `top`, -1 while the step goes on; its mean and its bounds. The tree of step
+    # 2 has all other arms.
+    mean, low, high = per_episode(float), per_episode(float), per_episode(float)
 
-    def rule(self, seen: Seen, observation: Observation, state: State, out: Ints) -> Any:
-        return next_arm, (seen, self.rules, state.forest, state.plans, state.found, state.threshold, out)
+    def begin(ep, own):
+        """Each arm has been pulled once."""
+        ep.now.top = -1
+        for i in range(len(ep.pulls)):
+            trees.put(own.tree, i, 0.0, -math.inf, math.inf, i == 0)
+            measure(ep, own, i)
+        trees.build(own.tree)
 
-    def above_threshold(self, state: State, rows: Ints) -> Bools:
-        best: Bools = np.arange(self.task.K) == state.found["best"][rows, None]
-        return super().above_threshold(state, rows) | best
+    def observe(ep, own):
+        """Take in the samples of the last round, and find the arms of the next one."""
+        for i in planned(ep):
+            if i == ep.now.top:
+                measure_best(ep, own, i)
+            else:
+                measure(ep, own, i)
+                trees.refresh(own.tree, i)
+        if ep.now.top < 0:
+            find_best(ep, own)
+        if ep.now.top >= 0:
+            settle(own, ep.now.mean)
+            find_unknown(ep, own, ep.now.low, ep.now.high)
+
+    def stops(ep, own):
+        """The stopping rule: all other arms are known."""
+        over = ep.now.top >= 0 and ep.now.inside < 0 and ep.now.outside < 0
+        if over:
+            answer_above(ep, own)
+            own.answer[ep.now.top] = True
+        return over

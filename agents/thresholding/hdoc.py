@@ -19,126 +19,86 @@ round robin over the arms that are left would: they differ in when which arm is 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
+from bandit_envs.kernels import choice, inlined
 
-from bandit_envs.kernels import choice, fleeting, inlined
-
-from ..core.agent import Bools, Ints, Observation
+from ..core.algorithm import Algorithm, count_pulls, per_arm, planned, pull, setting
 from ..core.confidence import delta_of, scale_of
-from ..core.plan_policy import PlanPolicy, Seen, add, count_pulls, planned, round_rule
-from ..core.spellings import AgentState
 
 __all__ = ["HDoC"]
 
 SAMPLING = ("hdoc", "lucb-g", "apt-g")
 
 
-class Rules(NamedTuple):
-    """What stays the same in all episodes."""
-
-    xi: float
-    tolerance: float
-    level: float  # 4 K / delta
-    factor: float  # W^2 / 2
-    sampling: int  # its place in `SAMPLING`
-
-
-@fleeting
-class Own(NamedTuple):
-    """The rules of HDoC and its state."""
-
-    rules: Rules
-    undecided: Bools  # (E, K)
-
-
-@dataclass
-class State(AgentState):
-    """State of HDoC for E episodes."""
-
-    plans: Any  # (E,) the arm of this round
-    undecided: Bools  # (E, K) the arms that are neither output nor deleted
-
-
 @inlined
-def half_width(N, rules):
+def half_width(N, own):
     """C_i after N pulls."""
     n = float(N)
-    return math.sqrt(rules.factor * (math.log(rules.level) + 2.0 * math.log(n)) / n)
+    return math.sqrt(own.factor * (math.log(own.level) + 2.0 * math.log(n)) / n)
 
 
 @inlined
-def is_open(seen, e, i, rules):
+def is_open(ep, own, i):
     """Whether arm i can be neither output nor deleted yet."""
-    return half_width(seen.pulls[e, i], rules) >= abs(seen.mean[e, i] - rules.xi) + rules.tolerance
+    return half_width(ep.pulls[i], own) >= abs(ep.mean[i] - own.xi) + own.tolerance
 
 
-@inlined
-def observe(ep, own):
-    """The arms that are left. Returns how many they are."""
-    seen, e, left = ep.seen, ep.e, 0
-    if ep.plan.beginning:
-        for i in range(seen.pulls.shape[1]):
-            own.undecided[e, i] = is_open(seen, e, i, own.rules)
-    for i in planned(ep.plan):
-        own.undecided[e, i] = is_open(seen, e, i, own.rules)
-    for i in range(seen.pulls.shape[1]):
-        left += own.undecided[e, i]
-    return left
-
-
-@inlined
-def stops(ep, own, left):
-    """The stopping rule: no arm is left."""
-    return left == 0
-
-
-@round_rule(Own, observe=observe, stops=stops)
-def hdoc(ep, own, left):
-    """The sampling rule: pull the arm with the largest index of those that are left."""
-    seen, e, rules, arm, best, log_t = ep.seen, ep.e, own.rules, 0, -math.inf, 0.0
-    if rules.sampling == 0:
-        log_t = rules.factor * math.log(float(count_pulls(seen, e)))
-    for i in range(seen.pulls.shape[1]):
-        if not own.undecided[e, i]:
-            continue
-        N = float(seen.pulls[e, i])
-        if rules.sampling == 0:
-            index = seen.mean[e, i] + math.sqrt(log_t / N)
-        elif rules.sampling == 1:
-            index = seen.mean[e, i] + half_width(N, rules)
-        else:
-            index = -math.sqrt(N) * abs(seen.mean[e, i] - rules.xi)
-        if index > best:
-            arm, best = i, index
-    add(ep.plan, arm)
-
-
-class HDoC(PlanPolicy):
+class HDoC(Algorithm):
     """HDoC (Kano et al. 2019), run until every arm is known to be good or not, with probability 1 - delta.
 
     Args:
         delta: None takes the task's, or 0.01 with a budget. sampling: "hdoc", "lucb-g" or "apt-g".
     """
 
-    name, source, stops = "hdoc", "Kano et al., Machine Learning 2019", True
+    name, source = "hdoc", "Kano et al., Machine Learning 2019"
     solves = ("Threshold",)
     needs = "delta or budget"
+    reads = ()
+
+    xi, tolerance = setting(float), setting(float)
+    level, factor = setting(float), setting(float)  # 4 K / delta and W^2 / 2
+    sampling = setting(int)  # its place in `SAMPLING`
+    undecided = per_arm(bool)  # the arms that are neither output nor deleted
 
     def __init__(
         self, task: Any, delta: float | None = None, sampling: str = "hdoc", sigma: float | None = None
     ) -> None:
         super().__init__(task)
-        place = SAMPLING.index(choice("sampling", sampling, SAMPLING))
-        level = 4.0 * self.task.K / delta_of(self.name, self.task, delta, with_budget=0.01)
+        self.sampling = SAMPLING.index(choice("sampling", sampling, SAMPLING))
+        self.level = 4.0 * self.task.K / delta_of(self.name, self.task, delta, with_budget=0.01)
+        self.factor = (2.0 * scale_of(self.task, sigma)) ** 2 / 2.0
         p: Any = self.problem
-        factor = (2.0 * scale_of(self.task, sigma)) ** 2 / 2.0
-        self.rules = Rules(float(p.threshold), float(p.tolerance), level, factor, place)
+        self.xi, self.tolerance = p.threshold, p.tolerance
 
-    def initial_state(self, observation: Observation) -> State:
-        return State(self.new_plans(observation), np.ones(observation["pulls"].shape, np.bool_))
+    def begin(ep, own):
+        """Every arm has been pulled once."""
+        for i in range(len(ep.pulls)):
+            own.undecided[i] = is_open(ep, own, i)
 
-    def rule(self, seen: Seen, observation: Observation, state: State, out: Ints) -> Any:
-        return hdoc, (seen, state.plans, Own(self.rules, state.undecided), out)
+    def observe(ep, own):
+        """Output or delete the arm that has been pulled."""
+        for i in planned(ep):
+            own.undecided[i] = is_open(ep, own, i)
+
+    def stops(ep, own):
+        """The stopping rule: no arm is left."""
+        return not own.undecided.any()
+
+    def sample(ep, own):
+        """The sampling rule: pull the arm with the largest index of those that are left."""
+        arm, best = 0, -math.inf
+        log_t = own.factor * math.log(float(count_pulls(ep))) if own.sampling == 0 else 0.0
+        for i in range(len(ep.pulls)):
+            if not own.undecided[i]:
+                continue
+            N = float(ep.pulls[i])
+            if own.sampling == 0:
+                index = ep.mean[i] + math.sqrt(log_t / N)
+            elif own.sampling == 1:
+                index = ep.mean[i] + half_width(N, own)
+            else:
+                index = -math.sqrt(N) * abs(ep.mean[i] - own.xi)
+            if index > best:
+                arm, best = i, index
+        pull(ep, arm)

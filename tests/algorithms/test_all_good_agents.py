@@ -213,10 +213,10 @@ def test_lucb_keeps_its_round_without_its_state() -> None:
     for t in range(200):
         action, state = agent.predict(observation, state)
         if t >= 5 and t % 2 == 1:  # at the beginning of a round: (t - 5) / 2 of them are over
-            assert state.rounds["t"].tolist() == [(t - 5) // 2 + 1]
+            assert state.now["t"].tolist() == [(t - 5) // 2 + 1]
             again, other = agent.predict(observation, None)
-            assert again["arm"] in state.plans["arms"][0, :2]
-            assert other.rounds["t"].tolist() == state.rounds["t"].tolist()
+            assert again["arm"] in state.todo[0, 0, :2]
+            assert other.now["t"].tolist() == state.now["t"].tolist()
         observation, *_ = env.step(action)
 
 

@@ -150,10 +150,10 @@ def test_agents_for_all_good_arms(name: str, share: int) -> None:
 
 
 def test_fareast() -> None:
-    rules = agents.make("fareast", task("AllGood", parameters={"epsilon": 0.3})).rules
-    assert (rules.kappa, rules.tau, rules.constant) == (1 / 16, 8.0, 8 * SIGMA**2)
-    assert rules.level == pytest.approx(DELTA / (2 * K))
-    assert rules.factor == pytest.approx(4 * SIGMA**2)
+    agent = agents.make("fareast", task("AllGood", parameters={"epsilon": 0.3}))
+    assert (agent.kappa, agent.tau, agent.constant) == (1 / 16, 8.0, 8 * SIGMA**2)
+    assert agent.level == pytest.approx(DELTA / (2 * K))
+    assert agent.factor == pytest.approx(4 * SIGMA**2)
     for r in (1, 2, 5):
         wanted = 8 * 4**r * SIGMA**2 * math.log(8 * K / (DELTA / (2 * r**2)))
         assert bad_filter_pulls(r, K, DELTA, SIGMA) == math.ceil(wanted)

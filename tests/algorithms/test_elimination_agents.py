@@ -36,9 +36,8 @@ def twin_of(agent: Any) -> Twin:
         return best_arm(K, agent.epsilon, agent.delta, agent.constant)
     common = (K, p["epsilon"], p["multiplicative"], p["slack"], agent.task.delta, agent.task.sigma)
     if agent.name == "fareast":
-        rules = agent.rules
-        c = rules.factor / agent.task.sigma**2
-        return fareast(*common, c, agent.finder, rules.kappa, rules.constant, rules.tau)
+        c = agent.factor / agent.task.sigma**2
+        return fareast(*common, c, agent.finder, agent.kappa, agent.constant, agent.tau)
     return {"east": east, "uniform-elimination": uniform_elimination}[agent.name](*common)
 
 
@@ -166,11 +165,11 @@ def test_bad_filter_of_fareast() -> None:
         action, state = agent.predict(observation, state)
         stops = (action["arm"] == 20) & ~over
         caught += int((stops & (previous == SAMPLE_OTHERS)).sum())  # from the bad filter straight to the answer
-        previous = state.kept.states["stage"].copy()
+        previous = state.now["stage"].copy()
         observation, _, terminated, _, info = envs.step(action)
         if stops.any():
             assert info["correct"][stops].all()
         over |= terminated
     assert caught == 4
-    assert state.stopped.all()
+    assert state.now["stopped"].all()
     assert state.answer.tolist() == [[False] + [True] * 19] * 4
