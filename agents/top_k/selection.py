@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bandit_envs.kernels import part
+from bandit_envs.kernels import inlined, part
 from bandit_envs.problems import at_boundary
 
 from ..core.algorithm import Algorithm, per_arm, per_episode, planned, scratch, setting
@@ -23,7 +23,7 @@ def gather(ep, own):
     settle(ep, own)
 
 
-@part
+@inlined
 def rank(ep, own):
     """Put High right after the pulls of the last plan."""
     crossed = False
