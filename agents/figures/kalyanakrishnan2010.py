@@ -62,7 +62,7 @@ def _bounds(agent: str, label: str, seed: int, epsilon: float = 0.1, delta: floa
         width = W * np.sqrt(np.log(5 / delta) / (2 * pulls))
     else:
         bound = Deviation(epsilon, W, W, agent == "adapt", False, np.inf)
-        deviations(Samples(pulls[None], mean[None], variance[None]), np.uint64(0), high[None], bound, d)
+        deviations(Samples(pulls, mean, variance), high, bound, d)
         error = np.sqrt(variance / (pulls - 1))
         cut = mean[2] + (mean[1] + epsilon - mean[2]) * error[2] / (error[1] + error[2])
         width = np.where(high, mean + epsilon - cut, cut - mean)
