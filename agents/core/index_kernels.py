@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba.core.errors import NumbaError
+from numba import errors
 from numpy.typing import NDArray
 
 from bandit_envs.kernels import assemble, call_routine, carray, inlined, jit, kernel, pointer, routine
@@ -437,7 +437,7 @@ def compiles(
         return False
     try:
         out = rule.compiled().values(T, x)
-    except NumbaError:
+    except errors.NumbaError:
         _REFUSED.add((rule.function, type(rule.own)))
         return False
     except (TypeError, OverflowError):

@@ -15,8 +15,6 @@ from typing import Any, TypeVar
 import numpy as np
 from llvmlite import ir  # type: ignore[import-untyped]
 from numba import types
-from numba.core import cgutils
-from numba.core.typing.templates import AttributeTemplate
 from numba.extending import (
     NativeValue,
     infer_getattr,
@@ -118,10 +116,15 @@ def _unbox(kind: Address, one: Any, c: Any) -> NativeValue:
 
 
 @infer_getattr
-class _Fields(AttributeTemplate):
+class _Fields:
+    """The types of fields, as Numba asks for them."""
+
     key = Address
 
-    def generic_resolve(self, kind: Address, name: str) -> types.Type | None:  # type: ignore[override]
+    def __init__(self, context: Any) -> None:
+        pass
+
+    def resolve(self, kind: Address, name: str) -> types.Type | None:
         """The type of a field."""
         return kind.types[kind.fields.index(name)] if name in kind.fields else None
 
@@ -140,16 +143,17 @@ def _read(context: Any, builder: Any, kind: Address, address: Any, name: str) ->
         loaded.set_metadata("invariant.load", builder.module.add_metadata([]))
         return loaded
 
+    def packed(values: list[Any]) -> Any:
+        whole = ir.Constant(ir.ArrayType(WORD, len(values)), None)
+        return functools.reduce(lambda a, i: builder.insert_value(a, values[i], i), range(len(values)), whole)
+
     if isinstance(inner, types.Array):
-        array, size = (
-            context.make_array(inner)(context, builder),
-            context.get_abi_sizeof(context.get_data_type(inner.dtype)),
-        )
+        array, size = context.make_array(inner)(context, builder), np.dtype(str(inner.dtype)).itemsize
         shape = [word(1 + d) for d in range(inner.ndim)]
         strides = [functools.reduce(builder.mul, shape[d + 1 :], WORD(size)) for d in range(inner.ndim)]
         array.data, array.itemsize = builder.inttoptr(word(0), array.data.type), WORD(size)
         array.nitems = functools.reduce(builder.mul, shape)
-        array.shape, array.strides = (cgutils.pack_array(builder, one) for one in (shape, strides))  # type: ignore[no-untyped-call]
+        array.shape, array.strides = packed(shape), packed(strides)
         array.meminfo, array.parent = (one.type(None) for one in (array.meminfo, array.parent))
         return array._getvalue()
     if inner is types.float64:
