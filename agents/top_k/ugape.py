@@ -112,7 +112,7 @@ class UGapE(Algorithm):
     def observe(ep, own):
         """Find J, and keep it: UGapEb only if its B_J is the least so far."""
         B_J = gather(ep.pulls, ep.mean, own.k, width(ep, own), own.U, own.B, own.J, own.work)
-        if own.level > 0.0 or B_J < ep.now.least:
+        if own.level > 0.0 or ep.now.least > B_J:
             ep.now.least = B_J
             for i in range(len(own.J)):
                 own.best[i] = own.J[i]

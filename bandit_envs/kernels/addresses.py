@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import typing
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 import numpy as np
@@ -18,12 +18,17 @@ from numba import types
 from numba.extending import (
     NativeValue,
     infer_getattr,
+    intrinsic,
     lower_getattr_generic,
     models,
+    overload_attribute,
     register_model,
     typeof_impl,
     unbox,
 )
+
+from .floor import PLAIN, Attributes
+from .routines import carray, pointer
 
 Struct = TypeVar("Struct", bound=type[Any])
 WORD = ir.IntType(64)
@@ -43,6 +48,8 @@ class Address(types.Type):
             kind, end = _kind(hint, self.first[-1])
             self.types.append(kind)
             self.first.append(end)
+        for name in self.fields if PLAIN else ():
+            _documented(name)
         super().__init__(f"{struct.__qualname__} at {[*zip(self.fields, self.first, self.types, strict=False)]}")
 
     def words(self, struct: Any) -> Iterator[int]:
@@ -115,21 +122,16 @@ def _unbox(kind: Address, one: Any, c: Any) -> NativeValue:
     return NativeValue(address, is_error=c.pyapi.c_api_error())  # type: ignore[no-untyped-call]
 
 
-@infer_getattr
-class _Fields:
+class _Fields(Attributes):
     """The types of fields, as Numba asks for them."""
 
     key = Address
 
-    def __init__(self, context: Any) -> None:
-        pass
-
-    def resolve(self, kind: Address, name: str) -> types.Type | None:
+    def generic_resolve(self, kind: Address, name: str) -> types.Type | None:
         """The type of a field."""
         return kind.types[kind.fields.index(name)] if name in kind.fields else None
 
 
-@lower_getattr_generic(Address)  # type: ignore[no-untyped-call]
 def _read(context: Any, builder: Any, kind: Address, address: Any, name: str) -> Any:
     """A field, from its words."""
     place = kind.fields.index(name)
@@ -138,10 +140,7 @@ def _read(context: Any, builder: Any, kind: Address, address: Any, name: str) ->
         return address  # its words are counted from the same place
 
     def word(i: int) -> Any:
-        place = builder.gep(builder.bitcast(address, WORD.as_pointer()), [WORD(first + i)])
-        loaded = builder.load(place)
-        loaded.set_metadata("invariant.load", builder.module.add_metadata([]))
-        return loaded
+        return _word(first + i, context, builder, address)
 
     def packed(values: list[Any]) -> Any:
         whole = ir.Constant(ir.ArrayType(WORD, len(values)), None)
@@ -159,3 +158,44 @@ def _read(context: Any, builder: Any, kind: Address, address: Any, name: str) ->
     if inner is types.float64:
         return builder.bitcast(word(0), ir.DoubleType())
     return builder.icmp_unsigned("!=", word(0), WORD(0)) if inner is types.boolean else word(0)
+
+
+def _reading(kind: Any, read: Callable[..., Any]) -> Any:
+    """A function for compiled code, which reads a number or an address off a record by code of LLVM."""
+
+    @intrinsic
+    def reading(typing: Any, one: Any) -> Any:
+        return kind(one), lambda context, builder, signature, values: read(context, builder, values[0])
+
+    return reading
+
+
+@functools.cache
+def _documented(name: str) -> None:
+    """Let compiled code read the fields of this name, by what Numba documents."""
+
+    @overload_attribute(Address, name)
+    def attribute(one):
+        place = one.fields.index(name)
+        inner, first = one.types[place], one.first[place]
+        if not isinstance(inner, types.Array):
+            read = _reading(inner, lambda context, builder, address: _read(context, builder, one, address, name))
+            return lambda one: read(one)
+        words = [_reading(types.int64, functools.partial(_word, first + i)) for i in range(1 + inner.ndim)]
+        names = {f"word{i}": word for i, word in enumerate(words)} | {"dtype": np.dtype(str(inner.dtype))}
+        shape = "".join(f"word{1 + d}(one), " for d in range(inner.ndim))
+        place = names | {"carray": carray, "pointer": pointer}
+        exec(f"def field(one):\n    return carray(pointer(word0(one)), ({shape}), dtype)", place)
+        return place["field"]
+
+
+def _word(i: int, context: Any, builder: Any, address: Any) -> Any:
+    """Word i of a record."""
+    loaded = builder.load(builder.gep(builder.bitcast(address, WORD.as_pointer()), [WORD(i)]))
+    loaded.set_metadata("invariant.load", builder.module.add_metadata([]))
+    return loaded
+
+
+if not PLAIN:
+    infer_getattr(_Fields)
+    lower_getattr_generic(Address)(_read)  # type: ignore[no-untyped-call]

@@ -70,7 +70,9 @@ def view(function: F) -> F:
 
 
 def _njit(function: Callable[..., Any], **options: Any) -> Any:
-    return NUMBA.njit(error_model="numpy", **options)(function)
+    made = NUMBA.njit(error_model="numpy", **options)(function)
+    made.options = repr(sorted(options.items()))  # for stamps
+    return made
 
 
 def _for_python(function: Callable[..., Any], **options: Any) -> Any:
@@ -89,7 +91,7 @@ class _Twofold:
 
     def __init__(self, function: Callable[..., Any], inner: Any, outer: Callable[..., Any]) -> None:
         functools.update_wrapper(self, function)
-        self.py_func, self.inner, self.outer = function, inner, outer
+        self.py_func, self.inner, self.outer, self.options = function, inner, outer, inner.options
 
     def __call__(self, *given: Any) -> Any:
         return self.outer(*given)

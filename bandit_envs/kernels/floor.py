@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 from .kept import NUMBA, File, compiling
 
 __all__ = [
-    "INLINED", "KERNEL", "LEAN", "NAMES", "PART", "PLAIN", "TESTED", "first_of", "machine_code", "options_of",
+    "INLINED", "KERNEL", "LEAN", "NAMES", "PART", "PLAIN", "TESTED", "Attributes", "first_of", "machine_code",
     "unliteral",
 ]  # fmt: skip
 
@@ -49,8 +49,8 @@ NAMES = (
     "numba.core.cpu.CPUTargetOptions.no_cpython_wrapper",
     "numba.core.dispatcher.Dispatcher._compile_for_args",
     "numba.core.dispatcher.Dispatcher.get_call_template",
-    "numba.core.dispatcher.Dispatcher.targetoptions",
     "numba.core.environment.Environment.env_name",
+    "numba.core.typing.templates.AttributeTemplate",
 )
 
 
@@ -91,6 +91,7 @@ _FOUND = {name: _found(name) for name in NAMES}
 PLAIN = _is_plain(_FOUND)
 _Library: Any = object if PLAIN else _FOUND["numba.core.codegen.JITCodeLibrary"]
 _Compiler: Any = object if PLAIN else _FOUND["numba.core.compiler.Compiler"]
+Attributes: Any = object if PLAIN else _FOUND["numba.core.typing.templates.AttributeTemplate"]
 _rebuild: Any = _FOUND["numba.core.compiler.CompileResult._rebuild"]
 
 
@@ -212,8 +213,3 @@ def machine_code(compiled: Any, given: tuple[Any, ...]) -> Callable[..., Any]:
 def first_of(context: Any, builder: Any, kind: Any, array: Any) -> Any:
     """The pointer to the first element of an array of this type, in code of LLVM."""
     return context.make_array(kind)(context, builder, array).data
-
-
-def options_of(compiled: Any) -> dict[str, Any]:
-    """How a function is compiled."""
-    return getattr(compiled, "targetoptions", {})
