@@ -35,6 +35,8 @@ from bandit_envs.stopping import (
     pair_bounds,
     pair_cost,
     pair_value,
+    the_distribution,
+    the_kind,
 )
 
 from ..core.agent import Floats, Ints
@@ -47,7 +49,6 @@ __all__ = [
     "Alone",
     "Sides",
     "Alternative",
-    "book_of",
     "cheapest",
     "fill",
     "grow",
@@ -59,6 +60,7 @@ __all__ = [
 ]
 
 LOCAL, TOP_K, ALL_GOOD = range(3)
+BOUNDARY, PULLS, BONUS, KEPT, MEANS = range(5)  # see `observe` of `policy`
 NO_BETTER = -1e300
 # Of a row, `value` is: exact; a bound from below; the same, and its own pair and `second` are not computed; the same,
 # and the row will be exact when they are.
@@ -83,12 +85,12 @@ class Sides(NamedTuple):
     variance: float  # of a sample, where it is known
     need_in: float  # what an alternative of an arm in the answer must exceed
     need_out: float
-    numbers: Floats  # of the distribution and the boundary
 
 
 class Book(NamedTuple):
-    """What is known of the arms, (E, K) each; the rows, see above."""
+    """What is known of the arms of an episode, (K,) each; the rows, see above."""
 
+    numbers: Floats  # of the distribution and the boundary
     mean: Floats
     weight: Floats
     penalty: Floats
@@ -99,29 +101,8 @@ class Book(NamedTuple):
     second: Ints  # of an arm that ALL_GOOD leaves out: what may be the partner next, -1 for none
     stale: Any  # int8
     inside: Any  # int8: the plug-in answer
-    bound: Floats  # (K,), of all episodes: to work in
+    bound: Floats  # (K,), to work in
     twins: Ints  # (TWINS,), likewise
-
-    @classmethod
-    def empty(cls, E: int, K: int) -> Book:
-        """Of E episodes that have seen nothing."""
-        mean, weight, penalty, scale, own, value = np.zeros((6, E, K))
-        stale, inside = np.zeros((2, E, K), np.int8)
-        partner, second = np.zeros((2, E, K), np.int64)
-        return cls(
-            mean,
-            weight,
-            penalty,
-            scale,
-            own,
-            value,
-            partner,
-            second,
-            stale,
-            inside,
-            np.zeros(K),
-            np.zeros(TWINS, np.int64),
-        )
 
 
 class Alone(NamedTuple):
@@ -144,28 +125,9 @@ class Alternative(NamedTuple):
 
 
 @view
-def book_of(book, e):
-    """The book of episode e."""
-    return Book(
-        book.mean[e],
-        book.weight[e],
-        book.penalty[e],
-        book.scale[e],
-        book.own[e],
-        book.value[e],
-        book.partner[e],
-        book.second[e],
-        book.stale[e],
-        book.inside[e],
-        book.bound,
-        book.twins,
-    )
-
-
-@view
 def _weight(sides, book, i):
     """The weight of arm i; 0 as long as its variance is unknown."""
-    return book.weight[i] if sides.distribution != STUDENT or book.scale[i] > 0.0 else 0.0
+    return book.weight[i] if the_distribution(sides.distribution) != STUDENT or book.scale[i] > 0.0 else 0.0
 
 
 @part
@@ -173,14 +135,21 @@ def _value(sides, book, i, j, a, b, floor):
     """The value of moving arm i down and arm j up until mu_i <= a mu_j + b and mu_j >= floor."""
     m, x, u, p = book.mean[i], _weight(sides, book, i), book.scale[i], book.penalty[i]
     n, w, v, q = book.mean[j], _weight(sides, book, j), book.scale[j], book.penalty[j]
-    if sides.distribution == BERNOULLI and a == 1.0 and b == 0.0 and floor == -math.inf and m > n and min(x, w) > 0.0:
+    if (
+        the_distribution(sides.distribution) == BERNOULLI
+        and a == 1.0
+        and b == 0.0
+        and floor == -math.inf
+        and m > n
+        and min(x, w) > 0.0
+    ):
         hits, misses = x * m + w * n, x * (1.0 - m) + w * (1.0 - n)  # the cheapest move is to the mean of all samples
         total = hits + misses
         cost = -book.own[i] - book.own[j] - hits * math.log(hits / total) - misses * math.log(misses / total)
-        return bernoulli_value(sides.numbers, cost - (p + q), m, x, n, w, a, b, floor)
+        return bernoulli_value(book.numbers, cost - (p + q), m, x, n, w, a, b, floor)
     if a > 0.0:
-        return pair_value(sides.numbers, m, x, u, p, n, w, v, q, a, b, floor)
-    return arm_value(sides.numbers, x, m, u, p, min(m, 0.0))  # so much slack: i falls below 0
+        return pair_value(book.numbers, m, x, u, p, n, w, v, q, a, b, floor)
+    return arm_value(book.numbers, x, m, u, p, min(m, 0.0))  # so much slack: i falls below 0
 
 
 @part
@@ -198,7 +167,7 @@ def _pair(sides, book, i, j):
 @part
 def _below(sides, book, i, is_lowered):
     """Fill in bounds from below of the pairs of arm i, in the answer, and all others, or the other way round."""
-    numbers, mean, weight, penalty = sides.numbers, book.mean, book.weight, book.penalty
+    numbers, mean, weight, penalty = book.numbers, book.mean, book.weight, book.penalty
     a, b, floor = sides.a, sides.b, sides.floor
     pair_bounds(numbers, mean, weight, penalty, np.int64(i), is_lowered, a, b, floor, sides.need_in, False, book.bound)
 
@@ -206,7 +175,7 @@ def _below(sides, book, i, is_lowered):
 @part
 def _aside(sides, book, i, is_lowered, is_above):
     """Fill in bounds of the pairs of arm i, left out, and all others, or the other way round."""
-    numbers, mean, weight, penalty = sides.numbers, book.mean, book.weight, book.penalty
+    numbers, mean, weight, penalty = book.numbers, book.mean, book.weight, book.penalty
     c, d, bottom, need = sides.c, sides.d, sides.bottom, sides.need_out
     pair_bounds(numbers, mean, weight, penalty, np.int64(i), is_lowered, c, d, bottom, need, is_above, book.bound)
 
@@ -244,20 +213,25 @@ def row(sides, book, arm):
     """
     K, bound, inside, i, old = len(book.mean), book.bound, book.inside, np.uint64(arm), book.partner[arm]
     book.stale[i], is_in = EXACT, inside[arm] != 0
-    if not is_in and sides.kind != ALL_GOOD:
+    if not is_in and the_kind(sides.kind) != ALL_GOOD:
         book.value[i], book.partner[i] = math.inf, -1
         return
     if is_in:
         _below(sides, book, arm, True)
     else:
         _aside(sides, book, arm, False, True)
-    if old == arm or (old >= 0 and sides.kind != ALL_GOOD and inside[old]):
+    if old == arm or (old >= 0 and the_kind(sides.kind) != ALL_GOOD and inside[old]):
         old = -1
     first: Any = np.int64(-1)
     least, sign = math.inf, 1.0 if is_in else -1.0  # left out, the largest value counts
     for other in range(K):
         j = np.uint64(other)
-        if sign * bound[j] < least and other != arm and other != old and (sides.kind == ALL_GOOD or not inside[j]):
+        if (
+            sign * bound[j] < least
+            and other != arm
+            and other != old
+            and (the_kind(sides.kind) == ALL_GOOD or not inside[j])
+        ):
             first, least = other, sign * bound[j]
     which: Any = np.int64(-1)
     best, second = math.inf, first
@@ -268,7 +242,7 @@ def row(sides, book, arm):
         if one < 0 or one == arm or (place >= 0 and one in (old, first)):
             continue
         j = np.uint64(one)
-        if (place > -2 and sign * bound[j] > best) or (sides.kind != ALL_GOOD and inside[j]):
+        if (place > -2 and sign * bound[j] > best) or (the_kind(sides.kind) != ALL_GOOD and inside[j]):
             continue
         if not _repeats(book, one):
             value = sign * _pair(sides, book, i, j)
@@ -287,7 +261,7 @@ def column(sides, book, arm):
     a, bound, least = np.uint64(arm), book.bound, math.inf
     for other in range(len(book.value)):
         least = min(least, book.value[np.uint64(other)])
-    if sides.kind == ALL_GOOD or not book.inside[a]:
+    if the_kind(sides.kind) == ALL_GOOD or not book.inside[a]:
         _below(sides, book, arm, False)
     last, value = -1, 0.0
     for other in range(len(book.mean)):
@@ -296,7 +270,7 @@ def column(sides, book, arm):
             continue
         own, state = book.partner[i] == arm, book.stale[i]
         waits = state == PENDING and book.second[i] == arm
-        if sides.kind != ALL_GOOD and book.inside[a]:
+        if the_kind(sides.kind) != ALL_GOOD and book.inside[a]:
             book.stale[i] = STALE if own or waits else state
         elif bound[i] > book.value[i]:
             book.stale[i] = STALE if own else state
@@ -313,7 +287,7 @@ def column(sides, book, arm):
                 book.partner[i] = min(arm, book.partner[i])  # the first of equals
             elif own:
                 book.stale[i] = STALE
-    if sides.kind != ALL_GOOD:
+    if the_kind(sides.kind) != ALL_GOOD:
         return
     if _beside(sides, book, arm, least):
         _aside(sides, book, arm, True, False)
@@ -358,7 +332,7 @@ def _beside(sides, book, arm, least):
 def change_sides(sides, book, arm):
     """Let arm `arm`, whose mean has changed, or another one, enter or leave the plug-in answer."""
     K, mean, inside = len(book.mean), book.mean, book.inside
-    if sides.kind == TOP_K:
+    if the_kind(sides.kind) == TOP_K:
         rival = -1
         for i in range(K):
             if inside[i] != inside[arm]:
@@ -372,7 +346,7 @@ def change_sides(sides, book, arm):
             row(sides, book, low)
             row(sides, book, high)
             column(sides, book, rival)
-    elif sides.kind == ALL_GOOD:
+    elif the_kind(sides.kind) == ALL_GOOD:
         best = -math.inf
         for i in range(K):
             best = max(best, mean[i])
@@ -388,7 +362,7 @@ def put(sides, book, arm, m, weight, penalty, v):
     """Write down what is known of an arm."""
     a = np.uint64(arm)
     book.mean[a], book.weight[a], book.penalty[a], book.scale[a] = m, weight, penalty, v
-    if sides.distribution == BERNOULLI:
+    if the_distribution(sides.distribution) == BERNOULLI:
         found = weight * m * math.log(m) if m > 0.0 else 0.0
         found += weight * (1.0 - m) * math.log1p(-m) if m < 1.0 else 0.0
         book.own[a] = -found
@@ -412,12 +386,12 @@ def grow(sides, book, arm, weight):
     put(sides, book, arm, book.mean[a], weight, 0.0, book.scale[a])
     if book.value[a] > NO_BETTER:
         book.stale[a] = STALE if book.inside[a] else UNSEEN
-    if sides.kind == ALL_GOOD or not book.inside[a]:
+    if the_kind(sides.kind) == ALL_GOOD or not book.inside[a]:
         for other in range(len(book.value)):
             i = np.uint64(other)
             if book.inside[i] and book.partner[i] == arm:
                 book.stale[i] = STALE
-    if sides.kind == ALL_GOOD and _beside(sides, book, arm, least):
+    if the_kind(sides.kind) == ALL_GOOD and _beside(sides, book, arm, least):
         for other in range(len(book.value)):
             i = np.uint64(other)
             if book.partner[i] == arm and not book.inside[i]:
@@ -441,7 +415,7 @@ def mark_largest(values, k, marks):
 def fill(sides, book):
     """Compute the plug-in answer and all rows anew, of arms that have been `put`."""
     K, mean, inside = len(book.mean), book.mean, book.inside
-    if sides.kind == TOP_K:
+    if the_kind(sides.kind) == TOP_K:
         mark_largest(mean, sides.k, inside)
     else:
         best_mean = -math.inf
@@ -513,9 +487,9 @@ def alternative_of(sides, book, lowered, raised, a, b, floor):
     n, w, v = book.mean[raised], _weight(sides, book, raised), book.scale[raised]
     if not a > 0.0:
         return Alternative(lowered, lowered, math.inf, math.inf)
-    _, y = pair_cost(sides.distribution, m, x, u, n, w, v, a, b, floor)
-    down = divergence(sides.distribution, m, u, min(m, a * y + b)) if x > 0.0 else math.inf
-    up = divergence(sides.distribution, n, v, y) if w > 0.0 else math.inf
+    _, y = pair_cost(the_distribution(sides.distribution), m, x, u, n, w, v, a, b, floor)
+    down = divergence(the_distribution(sides.distribution), m, u, min(m, a * y + b)) if x > 0.0 else math.inf
+    up = divergence(the_distribution(sides.distribution), n, v, y) if w > 0.0 else math.inf
     return Alternative(lowered, raised, down, up)
 
 
@@ -523,7 +497,7 @@ def alternative_of(sides, book, lowered, raised, a, b, floor):
 def moved(sides, book, arm):
     """The alternative of the row of an arm, an `Alternative`."""
     i, j = arm, book.partner[arm]
-    if sides.kind == LOCAL:
+    if the_kind(sides.kind) == LOCAL:
         return Alternative(i, i, math.inf, math.inf)
     if book.inside[i]:
         return alternative_of(sides, book, i, j, sides.a, sides.b, sides.floor)

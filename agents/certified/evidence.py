@@ -28,8 +28,8 @@ from bandit_envs.kernels import inlined, number
 from bandit_envs.stopping import BOUNDED
 
 from ..core.plan_policy import add
-from .alternatives import LOCAL, cheapest, moved
-from .policy import BOUNDARY, CertifiedPolicy, CertifiedState, held, lacking, sampling_rule
+from .alternatives import BOUNDARY, LOCAL
+from .policy import CertifiedPolicy, CertifiedState, find, found, held, lacking, sampling_rule
 from .policy import stops as is_due
 
 __all__ = ["Evidence"]
@@ -60,16 +60,15 @@ def steeper(alternative, pulls):
 @inlined
 def stops(ep):
     """R1: the statistic of the closest alternative is positive, and the certificate says so."""
-    ep.round.alternative = cheapest(ep.sides, ep.book)
-    by_bets = ep.sides.distribution == BOUNDED and ep.sides.kind != LOCAL  # the statistic is another one
-    return (by_bets or excluded(ep)) and is_due(ep)
+    find(ep)
+    by_bets = ep.desk.distribution == BOUNDED and ep.desk.kind != LOCAL  # the statistic is another one
+    return (by_bets or excluded(ep.desk)) and is_due(ep)
 
 
 @inlined
-def excluded(ep):
+def excluded(desk):
     """Whether the least statistic is positive, where that can stop the episode; or there is no alternative."""
-    i = ep.round.alternative
-    return i < 0 or (ep.book.value[i] > 0.0 and ep.certificate.need < math.inf)
+    return desk.row < 0 or (desk.value > 0.0 and desk.need < math.inf)
 
 
 @sampling_rule(Options, stops=stops)
@@ -78,10 +77,10 @@ def evidence(ep, options):
     few = lacking(ep, options.force)
     if few >= 0:
         arm = few  # R2
-    elif excluded(ep):
+    elif excluded(ep.desk):
         arm = ep.round.arm  # R4
     else:
-        arm = steeper(moved(ep.sides, ep.book, ep.round.alternative), ep.pulls)  # R3
+        arm = steeper(found(ep), ep.pulls)  # R3
     add(ep.plan, arm, held(ep, arm, options.hold))  # R5
 
 

@@ -13,31 +13,18 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from bandit_envs import AllGood, Problem, Simulation, TopK
-from bandit_envs.kernels import Kernel, choice, fleeting, number, part, view
+from bandit_envs.kernels import Kernel, call_routine, choice, fleeting, number, part, view
 from bandit_envs.simulation import Quiet
-from bandit_envs.stopping import BOUNDED, STUDENT, Certifier, adapted, arm_penalty
+from bandit_envs.stopping import BOUNDED, Certifier
 
 from ..core import stopping
 from ..core.agent import FLOAT, INT, Bools, Floats, Ints, Observation, Problems, unfit
 from ..core.confidence import certified_scale_of, delta_of
 from ..core.plan_policy import NO_PULL, PlanPolicy, assembled, check, clear, following
 from ..core.spellings import AgentState
-from ..core.stopping import Certificate, for_many, is_certified, moments_of, next_look, spread_of
-from .alternatives import (
-    ALL_GOOD,
-    LOCAL,
-    TOP_K,
-    Alone,
-    Book,
-    Sides,
-    book_of,
-    cheapest,
-    fill,
-    moved,
-    put,
-    tell,
-    tell_alone,
-)
+from ..core.stopping import for_many, moments_of, next_look
+from .alternatives import ALL_GOOD, LOCAL, MEANS, PULLS, TOP_K, TWINS, Alternative, Sides
+from .desk import DESK, asked, routine_of
 from .paired_elimination import PairedElimination
 
 __all__ = [
@@ -47,20 +34,21 @@ __all__ = [
     "CertifiedPolicy",
     "Episode",
     "Shown",
+    "ask",
     "closest",
+    "find",
+    "found",
     "held",
     "lacking",
     "observe",
     "sampling_rule",
-    "scale_of",
     "stops",
 ]
 
 BOUNDARIES = ("mixture", "kaufmann-koolen", "nominal")
 PRICE = 4.0  # about what two mixtures over bets cost, in nats
 HELD = 0.5  # an arm of N pulls is pulled HELD sqrt(N) times in a row
-ROUTINES = ("certifier", "_decider", "_pairs", "_alone")  # attributes that copies look up anew
-BOUNDARY, PULLS, BONUS, KEPT, MEANS = range(5)  # see `observe`
+ROUTINES = ("certifier", "_decider", "_alone")  # attributes that copies look up anew
 
 
 def _tells(kind: type[Problem]) -> bool:
@@ -92,12 +80,8 @@ class Shown(NamedTuple):
 class Batch(NamedTuple):
     """E episodes, but for what they have shown: what an answer must hold, and what is known and planned."""
 
-    D: int
-    sides: Sides
-    weighed: int  # what an arm counts, see `observe`
-    book: Book
-    alone: Alone
-    certificate: Certificate
+    desk: Any  # (1,) of DESK
+    work: Floats  # (K,)
     plans: Any  # (E,) of PLAN
     rounds: Any  # (E,) of ROUND
 
@@ -107,14 +91,10 @@ class Episode(NamedTuple):
 
     e: int
     shown: Shown
-    D: int
-    sides: Sides
-    weighed: int
-    alone: Alone
-    certificate: Certificate
+    batch: Batch
     pulls: Ints  # (K,)
     mean: Floats  # (K * D,)
-    book: Any  # its rows of the `Book`
+    desk: Any
     plan: Any
     round: Any
 
@@ -122,25 +102,33 @@ class Episode(NamedTuple):
 @view
 def episode_of(shown, batch, e):
     """Episode e of a batch."""
-    pulls, mean, book = shown.pulls[e], shown.mean[e], book_of(batch.book, e)
-    same = batch.D, batch.sides, batch.weighed, batch.alone, batch.certificate
-    return Episode(e, shown, *same, pulls, mean, book, batch.plans[e], batch.rounds[e])
+    return Episode(e, shown, batch, shown.pulls[e], shown.mean[e], batch.desk[0], batch.plans[e], batch.rounds[e])
+
+
+@view
+def ask(ep, address):
+    """Call a routine of the desk."""
+    shown, e = ep.shown, ep.e
+    call_routine(address, ep.batch.desk, ep.pulls, ep.mean, shown.variance[e], shown.moments[e])
 
 
 @part
 def stops(ep):
     """The stopping rule: whether the answer is certified, looked at after another 1/200 of the pulls."""
-    if ep.round.t < ep.round.look:
+    desk, round = ep.desk, ep.round
+    if round.t < round.look or desk.need == math.inf:
         return False
-    ep.round.look = next_look(ep.round.t, len(ep.pulls))
-    return is_certified(ep.shown, ep.e, ep.round.t, ep.round, ep.certificate)
+    round.look = next_look(round.t, len(ep.pulls))
+    desk.t, desk.first, desk.second, desk.arm = round.t, round.first, round.second, round.arm
+    ask(ep, desk.certify)
+    round.first, round.second, round.arm = desk.first, desk.second, desk.arm
+    return desk.certified != 0
 
 
 # How far an episode is. `t`: pulls. `fewest`: of an arm, when this was looked up last: it has no fewer now.
 # `look`: pulls at which the certificate is looked at next. `first`, `second`: the alternative that it begins with.
 # `arm`: of the alternative that the last look found, the one with fewer pulls. `draws`: random numbers used.
-# `alternative`: the row of the closest alternative, where a rule has looked it up.
-_INTEGERS, _NUMBERS = ("t", "look", "draws", "arm", "alternative"), ("fewest", "first", "second")
+_INTEGERS, _NUMBERS = ("t", "look", "draws", "arm"), ("fewest", "first", "second")
 ROUND = np.dtype([(name, "i8") for name in _INTEGERS] + [(name, "f8") for name in _NUMBERS], align=True)
 
 
@@ -151,74 +139,55 @@ def held(ep, arm, length=1.0):
     A look at pairs takes O(K): of many arms, it is worth more pulls; with fewer than 128, nothing changes. `length`:
     how many times as often. By bets an arm needs few pulls, and is pulled half as often.
     """
-    N, K, sides = ep.pulls[arm], len(ep.pulls), ep.sides
+    N, K, sides = ep.pulls[arm], len(ep.pulls), ep.desk
     more = min(N, for_many(K)) if sides.kind != LOCAL else 0
     length = 0.5 * length if sides.distribution == BOUNDED else length
     return max(np.int64(HELD * length * math.sqrt(N)), more, 1)
 
 
 @part
-def scale_of(ep, i):
-    """The variance of a sample of arm i, as it is known or seen."""
-    sides, shown = ep.sides, ep.shown
-    if sides.distribution == BOUNDED:
-        return adapted(sides.numbers, float(shown.pulls[ep.e, i]), shown.variance[ep.e, i])
-    return shown.variance[ep.e, i] if sides.distribution == STUDENT else sides.variance
-
-
-@part
-def _measure(ep, i, first):
-    """Take in what arm i has shown; `first`: the rows are not computed yet."""
-    shown, e, sides, book, weighed = ep.shown, ep.e, ep.sides, ep.book, ep.weighed
-    N = float(shown.pulls[e, i])
-    bonus = math.log(N) if weighed == BONUS and N > 0.0 else 0.0
-    if sides.kind == LOCAL:
-        alone, need, low, high = ep.alone, sides.need_in - bonus, i * ep.D, (i + 1) * ep.D
-        spread = spread_of(alone.numbers, shown, e, low, high, alone.scratch)
-        tell_alone(book, i, shown.pulls[e, i : i + 1], shown.mean[e, low:high], spread, alone, need)
-        return
-    m = shown.mean[e, i]
-    if weighed == MEANS:
-        book.mean[i] = m
-        return
-    v = scale_of(ep, i)
-    weight, penalty = N if first or weighed != KEPT else max(book.weight[i], 1e-3), -bonus
-    if weighed == BOUNDARY and N > 0.0:
-        penalty = arm_penalty(ep.alone.numbers, N, m, v)
-    if first:
-        put(sides, book, i, m, weight, penalty, v)
-    else:
-        tell(sides, book, i, m, weight, penalty, v)
-
-
-@part
 def observe(ep):
     """Take in what the planned pulls have shown, and clear the plan. Returns whether this was the first time.
 
-    `weighed` of the batch says what an arm counts. BOUNDARY: by the boundary, with its penalty; PULLS: its pulls;
+    `weighed` of the desk says what an arm counts. BOUNDARY: by the boundary, with its penalty; PULLS: its pulls;
     BONUS: the same, with ln N on top of the statistic of its alternatives; KEPT: its pulls at first, later what the
         book says;
-    MEANS: only its mean is taken in, as the rows are not needed.
+    MEANS: nothing is taken in, as the rows are not needed.
     """
-    plan, round, pulls, sides = ep.plan, ep.round, ep.pulls, ep.sides
-    begins = plan.beginning != 0
+    plan, round, pulls, desk = ep.plan, ep.round, ep.pulls, ep.desk
+    desk.e, desk.moments, begins = ep.e, ep.shown.moments.shape[1], plan.beginning != 0
     if begins:
         round.t = round.look = round.draws = round.arm = plan.resumed = 0  # the order within a plan does not matter
         round.fewest = round.first = round.second = 0.0
     for place in range(len(pulls) if begins else plan.size):
-        i = place if begins else plan.arms[np.uint64(place)]
-        round.t += pulls[i] if begins else plan.times[np.uint64(place)]
-        _measure(ep, i, begins)
-    if begins and sides.kind != LOCAL and ep.weighed != MEANS:
-        fill(sides, ep.book)
+        desk.arm = place if begins else plan.arms[np.uint64(place)]
+        round.t += pulls[desk.arm] if begins else plan.times[np.uint64(place)]
+        if not begins and desk.weighed != MEANS:
+            ask(ep, desk.observe)
+    if begins and desk.weighed != MEANS:
+        desk.arm = -1
+        ask(ep, desk.observe)
     clear(plan)
     return begins
 
 
 @view
+def find(ep):
+    """Put the closest alternative to the plug-in answer down on the desk."""
+    ask(ep, ep.desk.find)
+
+
+@view
+def found(ep):
+    """The `Alternative` that was put down last."""
+    return Alternative(ep.desk.lowered, ep.desk.raised, ep.desk.down, ep.desk.up)
+
+
+@view
 def closest(ep):
     """The closest alternative to the plug-in answer, an `Alternative`."""
-    return moved(ep.sides, ep.book, max(cheapest(ep.sides, ep.book), 0))
+    find(ep)
+    return found(ep)
 
 
 @part
@@ -296,8 +265,8 @@ class CertifiedState(AgentState):
 
     plans: Any  # (E,)
     rounds: Any  # (E,) of ROUND
-    book: Book
-    work: Any  # scratch, inside and out of an `Alone`; those of a `Certificate`
+    book: Any  # six numbers of each arm, (E, 6, K), and four integers, twice (E, 2, K): the fields of a `Book`
+    work: Any  # (K,), (TWINS,); scratch, inside and out of an `Alone`; those of a `Certificate`
 
     _batch: ClassVar[Any] = None  # the agent and its `Batch` of all this, with addresses of this process
 
@@ -331,6 +300,7 @@ class CertifiedPolicy(PlanPolicy):
     needs = "delta or budget"
     sampling: Any  # the kernel, made by `sampling_rule`
     _weighed: int = PULLS  # see `observe`
+    _asks: tuple[str, ...] = ("observe", "find", "certify")  # the routines that its kernel calls
     _knows_tables: ClassVar[bool] = True
     _follows: ClassVar[bool] = False  # whether it pulls an arm of the nearest alternative that a look found
     _sampling_boundary: ClassVar[str | None] = (
@@ -370,7 +340,7 @@ class CertifiedPolicy(PlanPolicy):
             "centre": self.task.centre if centre is None else number("centre", centre),
             "dependent": bool(self.task.dependent),
         }
-        self.sides = self._sides_of(self.certifier, self._pairs)
+        self.sides = self._sides_of(self.certifier, self._alone)
 
     def _begin_on_a_table(self, boundary: str, distribution: str | None) -> None:
         """Of the columns of a table, all these agents are `PairedElimination`: no other order of pulls takes fewer."""
@@ -437,13 +407,8 @@ class CertifiedPolicy(PlanPolicy):
         return self.certifier if exactly else self.certifier.decider(self.delta)
 
     @functools.cached_property
-    def _pairs(self) -> Certifier:
-        """Its numbers tell the weights and the penalties by which arms are chosen."""
-        return self.problem.certifier(self.task.K, self.task.D, **self._options | self._chosen)
-
-    @functools.cached_property
     def _alone(self) -> Certifier:
-        """The same of a single arm, for LOCAL."""
+        """Its numbers tell the weights and penalties by which arms are chosen. LOCAL: it is that of a single arm."""
         K = 1 if self.problem.local else self.task.K
         return self.problem.certifier(K, self.task.D, **self._options | self._chosen)
 
@@ -458,24 +423,24 @@ class CertifiedPolicy(PlanPolicy):
         """What copies and pickles keep: routines are looked up anew."""
         return {name: value for name, value in vars(self).items() if name not in ROUTINES}
 
-    def _sides_of(self, certifier: Certifier, pairs: Certifier) -> Sides:
+    def _sides_of(self, certifier: Certifier, alone: Certifier) -> Sides:
         """The kind of the alternatives, from the numbers of the certifiers."""
-        own, none, numbers = pairs.numbers.tolist(), -math.inf, pairs.numbers
+        own, none = alone.numbers.tolist(), -math.inf
         distribution, v = int(own[0]), float(own[1])
         into = out = 0.0
         certified = not self._nominal and self._sampling_boundary is None
         if self.problem.local:  # the certifier of one arm tells levels
             into = math.log(self.task.K / self.delta) if certified else 0.0
-            return Sides(LOCAL, distribution, 0, 1.0, 0.0, none, 1.0, 0.0, none, 1.0, 0.0, v, into, into, numbers)
+            return Sides(LOCAL, distribution, 0, 1.0, 0.0, none, 1.0, 0.0, none, 1.0, 0.0, v, into, into)
         if certified:
             price = PRICE if self.distribution == "bounded" else 0.0
             needed = [x + price for x in certifier.needed(self.delta)]
             into, out = needed[0], min(needed[1:], default=needed[0])
         if self.problem.answer_size is not None:
             k, epsilon = int(own[-2]), own[-1]
-            return Sides(TOP_K, distribution, k, 1.0, -epsilon, none, 1.0, 0.0, none, 1.0, 0.0, v, into, out, numbers)
+            return Sides(TOP_K, distribution, k, 1.0, -epsilon, none, 1.0, 0.0, none, 1.0, 0.0, v, into, out)
         a, b, floor, c, d, bottom, keep, shift = own[-8:]
-        return Sides(ALL_GOOD, distribution, 0, a, b, floor, c, d, bottom, keep, shift, v, into, out, numbers)
+        return Sides(ALL_GOOD, distribution, 0, a, b, floor, c, d, bottom, keep, shift, v, into, out)
 
     def _common(self, observation: Observation) -> dict[str, Any]:
         """The fields of a `CertifiedState` before the first choice."""
@@ -485,25 +450,38 @@ class CertifiedPolicy(PlanPolicy):
         return {
             "plans": self.new_plans(observation),
             "rounds": np.zeros(E, ROUND),
-            "book": Book.empty(E, K),
-            "work": ((scratch[0], inside[:1], out[:5]), scratch[1], inside[1:], out[5:]),
+            "book": (np.zeros((E, 6, K)), np.zeros((E, 2, K), np.int64), np.zeros((E, 2, K), np.int8)),
+            "work": (
+                (np.zeros(K), np.zeros(TWINS, np.int64)),
+                (scratch[0], inside[:1], out[:5]),
+                (scratch[1], inside[1:], out[5:]),
+            ),
         }
 
     def _batch(self, state: Any) -> Batch:
         """What kernels read of a state, beside what the episodes have shown."""
-        by, made = state._batch or (None, state)
-        if by is not self or made.plans is not state.plans or made.rounds is not state.rounds:
-            alone, whole, (own, scratch, inside, out) = self._alone, self._decider, state.work
-            need = math.log(1.0 / self.delta) if self.stops else math.inf
-            quick = whole is not self.certifier
-            certificate = Certificate(
-                whole.address, whole.numbers, scratch[None], inside, out, need, self._nominal, quick
+        by, book, made = state._batch or (None, None, state)
+        if by is not self or book is not state.book or made.plans is not state.plans or made.rounds is not state.rounds:
+            desk, (work, alone, whole), decider = np.zeros(1, DESK), state.work, self._decider
+            local = self.sides.kind == LOCAL
+            given: dict[str, Any] = self.sides._asdict() | dict(
+                K=self.task.K,
+                D=self.task.D,
+                weighed=self._weighed,
+                nominal=self._nominal,
+                quick=decider is not self.certifier,
+                need=math.log(1.0 / self.delta) if self.stops else math.inf,
+                alone=asked(self._alone, self._alone.address if local else 0, *alone),
+                whole=asked(decider, decider.address if self.stops else 0, *whole),
             )
-            own = Alone(alone.address, alone.numbers, *own)
-            made = Batch(
-                self.task.D, self.sides, self._weighed, state.book, own, certificate, state.plans, state.rounds
-            )
-            state._batch = self, made
+            places = zip(("rows", "partners", "marks", "work", "twins"), (*state.book, *work), strict=True)
+            given |= {name: array.ctypes.data for name, array in places}
+            of = self.sides.kind, self.sides.distribution
+            given |= {name: routine_of(name, *of).address for name in self._asks}
+            for name, value in given.items():
+                desk[name] = value
+            made = Batch(desk, work[0], state.plans, state.rounds)
+            state._batch = self, state.book, made
         return made  # type: ignore[no-any-return]
 
     def initial_state(self, observation: Observation) -> Any:

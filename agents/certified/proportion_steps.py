@@ -15,10 +15,13 @@ from .alternatives import cheapest, grow, moved
 
 __all__ = ["step"]
 
+FORGET = 2.0  # the weights after n steps grow like n^FORGET
+
 
 @part
-def step(sides, book, mass):
-    """Add so much to the weights of the arms of the closest alternative."""
+def step(sides, book, n):
+    """The n-th step: add to the weights of the arms of the closest alternative."""
+    mass = book.weight.sum() * FORGET / (n + len(book.weight))
     i = cheapest(sides, book)
     if i < 0:
         return

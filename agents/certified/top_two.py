@@ -45,8 +45,9 @@ from bandit_envs.stopping import BERNOULLI
 
 from ..core.agent import Floats, Observation
 from ..core.plan_policy import add
-from .alternatives import ALL_GOOD, LOCAL, TOP_K, Alternative, alternative_of, mark_largest
-from .policy import BONUS, PULLS, CertifiedPolicy, CertifiedState, closest, held, sampling_rule, scale_of
+from .alternatives import ALL_GOOD, BONUS, LOCAL, PULLS, TOP_K, Alternative, mark_largest
+from .desk import scale_of
+from .policy import CertifiedPolicy, CertifiedState, ask, closest, found, held, sampling_rule
 
 __all__ = ["TopTwo"]
 
@@ -107,14 +108,14 @@ def gamma(shape, ep, own):
 @part
 def sample_answer(ep, own, answer):
     """Draw theta from the posterior, and fill in the answer that is right for it."""
-    sides, theta = ep.sides, own.theta
+    sides, theta = ep.desk, own.theta
     for i in range(len(theta)):
         N, m = float(ep.pulls[i]), ep.mean[i]
         if sides.distribution == BERNOULLI:
             hits = gamma(1.0 + N * m, ep, own)
             theta[i] = hits / (hits + gamma(1.0 + N * (1.0 - m), ep, own))
         else:
-            theta[i] = m + math.sqrt(scale_of(ep, i) / N) * normal(ep, own)
+            theta[i] = m + math.sqrt(scale_of(sides, N, ep.shown.variance[ep.e, i]) / N) * normal(ep, own)
         answer[i] = theta[i] >= own.rules.threshold
     if sides.kind == TOP_K:
         mark_largest(theta, sides.k, answer)
@@ -157,11 +158,11 @@ def thompson_pair(ep, own):
         for i in range(len(own.first)):
             same &= own.first[i] == own.second[i]
         if not same:
-            u, kind = uniform(ep, own), ep.sides.kind
+            u, kind = uniform(ep, own), ep.desk.kind
             leader = one_of(own.first, own.second, u, kind != TOP_K)
             if kind != TOP_K:
                 return leader, leader if kind == LOCAL else largest(own.theta, leader)
-            u = uniform(ep, own) if ep.sides.k > 1 else 0.0
+            u = uniform(ep, own) if ep.desk.k > 1 else 0.0
             return leader, one_of(own.second, own.first, u, False)
     return -1, -1
 
@@ -172,13 +173,13 @@ def pull_pair(ep, own, alternative):
 
     The leader is pulled with probability beta, or N_i d_i / (N_i d_i + N_j d_j). [You et al. 2023]
     """
-    leader, challenger, weight, share = alternative.lowered, alternative.raised, ep.book.weight, own.rules.beta
+    leader, challenger, share = alternative.lowered, alternative.raised, own.rules.beta
     times = held(ep, leader if ep.pulls[leader] <= ep.pulls[challenger] else challenger)
     if leader == challenger:
         add(ep.plan, leader, times)
         return
     if own.rules.ids:
-        down, up = weight[leader] * alternative.down, weight[challenger] * alternative.up
+        down, up = ep.pulls[leader] * alternative.down, ep.pulls[challenger] * alternative.up
         share = down / (down + up) if 0.0 < down + up < math.inf else 0.5
     first, second = leader, challenger
     if not uniform(ep, own) < share:
@@ -212,11 +213,9 @@ def thompson(ep, own):
         leader, challenger = alternative.lowered, alternative.raised
     alternative = Alternative(leader, challenger, 0.0, 0.0)
     if own.rules.ids and leader != challenger:
-        sides, book = ep.sides, ep.book
-        if sides.kind == ALL_GOOD and not book.inside[leader]:
-            alternative = alternative_of(sides, book, challenger, leader, sides.c, sides.d, sides.bottom)
-        else:
-            alternative = alternative_of(sides, book, leader, challenger, sides.a, sides.b, sides.floor)
+        ep.desk.lowered, ep.desk.raised = leader, challenger
+        ask(ep, ep.desk.compare)
+        alternative = found(ep)
     pull_pair(ep, own, alternative)
 
 
@@ -279,6 +278,10 @@ class TopTwo(CertifiedPolicy):
     @property
     def sampling(self) -> Any:
         return thompson if self.rules.rule == TTTS else empirical_best
+
+    @property
+    def _asks(self) -> tuple[str, ...]:  # type: ignore[override]
+        return (*super()._asks, *["compare"] * (self.rules.rule == TTTS and self.rules.ids))
 
     @property
     def _weighed(self) -> int:  # type: ignore[override]

@@ -41,9 +41,8 @@ from bandit_envs.stopping import BERNOULLI, GAUSSIAN
 
 from ..core.agent import Floats, Ints, Observation
 from ..core.plan_policy import add
-from .alternatives import ALL_GOOD, LOCAL, TOP_K
-from .policy import KEPT, MEANS, CertifiedPolicy, CertifiedState, held, lacking, sampling_rule
-from .proportion_steps import step
+from .alternatives import ALL_GOOD, KEPT, MEANS, TOP_K
+from .policy import CertifiedPolicy, CertifiedState, ask, held, lacking, sampling_rule
 from .proportions import best_arm_proportions
 
 __all__ = ["TrackAndStop"]
@@ -51,7 +50,6 @@ __all__ = ["TrackAndStop"]
 TRACKINGS = ("D", "C")
 GROWTH = 100  # w* is solved anew when the pulls have grown by 1 / GROWTH
 TIED = 1e-9  # arms that are behind by so nearly the same tie
-FORGET = 2.0  # the weights after n steps grow like n^FORGET
 
 
 class Rules(NamedTuple):
@@ -76,23 +74,18 @@ class Own(NamedTuple):
 @part
 def solve(ep, own):
     """Bring the proportions w*(m) up to date."""
-    e, sides, book, round, K = ep.e, ep.sides, ep.book, ep.round, len(ep.pulls)
-    w = own.w[e]
+    e, desk, round, w = ep.e, ep.desk, ep.round, own.w[ep.e]
     if own.rules.exact:  # D2
         if round.t >= own.due[e]:
             own.due[e] = round.t + max(1, round.t // GROWTH)
             y, cost, x = own.y[e], own.cost, own.x[e]
-            own.y[e] = best_arm_proportions(sides.distribution, -sides.b, sides.variance, book.mean, y, cost, x, w)
+            own.y[e] = best_arm_proportions(desk.distribution, -desk.b, desk.variance, ep.mean, y, cost, x, w)
         return
-    if sides.kind != LOCAL:  # D3
-        round.draws += 1
-        step(sides, book, book.weight.sum() * FORGET / (round.draws + K))
-    total = 0.0
-    for a in range(K):
-        w[a] = 1.0 / min(max(book.scale[a], 1e-300), 1e300) if sides.kind == LOCAL else book.weight[a]  # D4
-        total += w[a]
-    for a in range(K):
-        w[a] /= total
+    round.draws += 1
+    desk.draws = round.draws
+    ask(ep, desk.step)  # D3, D4
+    for a in range(len(w)):
+        w[a] = ep.batch.work[a]
 
 
 @part
@@ -192,6 +185,10 @@ class TrackAndStop(CertifiedPolicy):
         w, x, sums = np.zeros((3, E, K))
         own = Own(self.rules, w, x, sums, np.zeros(E), np.zeros(E, np.int64), np.zeros(K))
         return State(**self._common(observation), own=own)
+
+    @property
+    def _asks(self) -> tuple[str, ...]:  # type: ignore[override]
+        return ("certify",) if self.rules.exact else ("observe", "step", "certify")
 
     @property
     def _weighed(self) -> int:  # type: ignore[override]

@@ -21,6 +21,7 @@ from .certifier import Certifier, common, level_of, nearest_alternative, with_mo
 from .distributions import BERNOULLI, BOUNDED, GAUSSIAN, PAIRED, STUDENT, arm_cost, divergence, pair_cost
 from .intervals import arm_intervals, column_intervals
 from .values import arm_value, bernoulli_value, pair_value
+from .versions import the_distribution, the_kind, version
 
 LEVELS_ROOM, nearest_way = LEVELS_SCRATCH, nearest_alternative  # their old names
 
@@ -31,5 +32,5 @@ __all__ = [
     "adapted", "arm_cost", "arm_penalty", "arm_value", "bernoulli_value", "common", "divergence",
     "enough", "arm_intervals", "column_intervals", "level_of",
     "nearest_alternative", "own_numbers", "pair_alternative", "pair_bounds",
-    "pair_cost", "pair_value", "report_pair", "with_moments",
+    "pair_cost", "pair_value", "report_pair", "the_distribution", "the_kind", "version", "with_moments",
 ]  # fmt: skip

@@ -14,6 +14,7 @@ from .boundaries import BOUNDARY, COMMON, DISTRIBUTION, NONE, enough, weighed
 from .distributions import pair_cost
 from .nearest import report
 from .values import pair_value
+from .versions import the_distribution
 
 __all__ = ["own_numbers", "pair_alternative", "report_pair"]
 
@@ -52,7 +53,7 @@ def report_pair(numbers, pulls, mean, variance, i, j, a, b, value, alternatives,
         value: what `pair_alternative` has returned for i and j, the least of all. All others: see there.
         alternatives: how many there are for given true means; ln of it is the price of looking at all of them.
     """
-    K, distribution = len(pulls), numbers[DISTRIBUTION]
+    K, distribution = len(pulls), the_distribution(numbers[DISTRIBUTION])
     x, _, u = weighed(numbers, pulls, mean, variance, i)
     w, _, v = weighed(numbers, pulls, mean, variance, j)
     _, y = pair_cost(distribution, mean[i], x, u, mean[j], w, v, a, b, -math.inf)

@@ -24,7 +24,7 @@ import math
 from typing import NamedTuple
 
 from ..kernels.compiled import inlined, part
-from .boundaries import CENTRE, PRIOR, RHO_AT, ROUNDED, VARIANCE
+from .boundaries import CENTRE, PRIOR, RHO_AT, ROUNDED
 
 __all__ = ["BETS_SCRATCH", "Bounded", "adapted", "bet_arm", "bet_pair", "bounded_at"]
 
@@ -95,9 +95,12 @@ def bounded_at(numbers, mean, scratch, i):
 
 
 @inlined
-def adapted(numbers, N, variance):
-    """The variance by which an arm of N pulls is weighed: as if six pulls at the ends of the range came on top."""
-    return variance + 6.0 * numbers[VARIANCE] / (N + 6.0)
+def adapted(most, N, variance):
+    """The variance by which an arm of N pulls is weighed: as if six pulls at the ends of the range came on top.
+
+    most: the largest variance in the range.
+    """
+    return variance + 6.0 * most / (N + 6.0)
 
 
 @part

@@ -34,6 +34,7 @@ import numpy as np
 
 from ..kernels.compiled import inlined, part
 from .distributions import BERNOULLI, BOUNDED, GAUSSIAN, STUDENT
+from .versions import the_distribution
 
 __all__ = [
     "BOUNDARIES", "COMMON", "LEVELS_SCRATCH", "NEEDED", "RHO", "arm_penalty", "enough", "range_of", "refresh", "wanted",
@@ -53,7 +54,7 @@ HOME = 0.9  # the weight of the prior as it is among wider and narrower ones, an
 @part
 def arm_penalty(numbers, N, m, v):
     """The penalty of an arm of N > 0 pulls, mean m and variance v (divisor N)."""
-    distribution = numbers[DISTRIBUTION]
+    distribution = the_distribution(numbers[DISTRIBUTION])
     if (
         numbers[BOUNDARY] == NONE
         or distribution == BOUNDED
@@ -89,7 +90,7 @@ def arm_penalty(numbers, N, m, v):
 @inlined
 def weighed(numbers, pulls, mean, variance, i, D=1):
     """Weight, penalty and scale of arm i: of its first dimension of D."""
-    N, v = float(pulls[i]), variance[i * D] if numbers[DISTRIBUTION] == STUDENT else numbers[VARIANCE]
+    N, v = float(pulls[i]), variance[i * D] if the_distribution(numbers[DISTRIBUTION]) == STUDENT else numbers[VARIANCE]
     if N > 0.0 and v > 0.0:
         return N, arm_penalty(numbers, N, mean[i * D], v), v
     return 0.0, 0.0, v
@@ -102,7 +103,7 @@ def refresh(numbers, pulls, mean, variance, scratch, start, end):
     Only arms whose statistics have changed are computed anew; a new scratch is all 0. Of BOUNDED arms it holds the
     fourth and third moments, from 0 and from 3 K on.
     """
-    K, distribution, D = len(pulls), numbers[DISTRIBUTION], np.int64(numbers[D_AT])
+    K, distribution, D = len(pulls), the_distribution(numbers[DISTRIBUTION]), np.int64(numbers[D_AT])
     if distribution == BOUNDED:
         for a in range(start, end):
             scratch[a], scratch[3 * K + a] = variance[2 * K + a], variance[K + a]
@@ -180,7 +181,7 @@ def enough(numbers, value, arms):
         return value
     if value <= 0.0:
         return 0.0
-    if numbers[DISTRIBUTION] == BERNOULLI:
+    if the_distribution(numbers[DISTRIBUTION]) == BERNOULLI:
         return arms * _exponential_level(value / arms)
     return max(arms * _gaussian_level(value / arms), 0.0)
 
@@ -199,6 +200,8 @@ def wanted(numbers: Any, x: float, arms: int) -> float:
         numbers: of the distribution and the boundary. x: > 0. arms: of the alternative.
     """
     low, high = x, x
+    if numbers[BOUNDARY] != KAUFMANN:
+        return x
     while enough(numbers, high, float(arms)) < x:
         low, high = high, 2.0 * high
     for _ in range(200):

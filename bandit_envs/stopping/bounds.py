@@ -19,8 +19,9 @@ import numpy as np
 
 from ..kernels.compiled import inlined, part
 from .boundaries import BOUNDARY, DISTRIBUTION, MIXTURE, RHO_AT, VARIANCE
-from .distributions import BERNOULLI, BOUNDED, GAUSSIAN, STUDENT
+from .distributions import BERNOULLI, GAUSSIAN
 from .values import LIKELIHOOD, mixed, scale, shared_cost
+from .versions import the_distribution
 
 __all__ = ["pair_bounds"]
 
@@ -123,10 +124,15 @@ def pair_bounds(numbers, mean, weight, penalty, arm, is_lowered, a, b, floor, ne
         is_above: bounds from above, else from below; inf or -inf where there is none.
         out: (K,); what stands in it for the arm itself means nothing.
     """
-    distribution, mixture, rho = numbers[DISTRIBUTION], numbers[BOUNDARY] == MIXTURE, numbers[RHO_AT]
+    distribution, mixture = the_distribution(numbers[DISTRIBUTION]), numbers[BOUNDARY] == MIXTURE
+    rho = numbers[RHO_AT]
     v, base, sign, above = numbers[VARIANCE] if distribution == GAUSSIAN else 0.25, 0.0, 1.0, 1.0 if is_above else 0.0
     moves = a > 0.0 and weight[arm] > 0.0 and (is_lowered or mean[arm] >= floor)
-    if distribution in (STUDENT, BOUNDED) or not moves or (distribution == BERNOULLI and a + b < 0.0):
+    if (
+        (distribution != GAUSSIAN and distribution != BERNOULLI)
+        or not moves
+        or (distribution == BERNOULLI and a + b < 0.0)
+    ):
         out[:] = math.inf if is_above else -math.inf
         return
     if not is_lowered:  # to raise it, and to lower the others, is the other way round in the mirror

@@ -20,6 +20,7 @@ from .betting import BETS_SCRATCH
 from .boundaries import BOUNDARIES, COMMON, D_AT, DEPENDENT, DISTRIBUTION, DOUBT, NEEDED, PRIOR, RHO, VARIANCE, wanted
 from .distributions import BOUNDED, CODES, GAUSSIAN, PAIRED
 from .scale import Trial, is_borne_out, trial
+from .versions import version
 
 __all__ = ["OWN", "Certifier", "common", "level_of", "nearest_alternative", "with_moments"]
 
@@ -30,22 +31,34 @@ Floats = NDArray[np.float64]
 
 
 @functools.cache
-def _routine_of(kind: str | Callable[..., None]) -> Any:
+def _routine_of(kind: str | Callable[..., None], distribution: int) -> Any:
     from .kinds import KINDS  # late: importing this package makes none of them
 
     floats, function = "float64*", KINDS[kind] if isinstance(kind, str) else kind
     with errors_of(f"the evidence routine {function.__name__!r}", function):
-        return routine(function, "int64*", floats, floats, "int8*", "int64", floats, "int64", floats, floats)
+        return routine(
+            version(function, distribution=distribution),
+            "int64*",
+            floats,
+            floats,
+            "int8*",
+            "int64",
+            floats,
+            "int64",
+            floats,
+            floats,
+        )
 
 
 class _Later(NamedTuple):
     """A routine that is compiled when its address is asked for: numbers alone need none."""
 
     kind: str | Callable[..., None]
+    distribution: int
 
     @property
     def address(self) -> int:
-        return int(_routine_of(self.kind).address)
+        return int(_routine_of(self.kind, self.distribution).address)
 
 
 @view
@@ -130,7 +143,7 @@ class Certifier(NamedTuple):
         D = int(common[D_AT])
         # Bets are worked out behind it, and what `with_moments` gives is at its end.
         moments = BETS_SCRATCH + 3 * K * D if common[DISTRIBUTION] == BOUNDED else 0
-        return cls(_Later(kind), given, 5 * K + scratch + room + moments, K, D, name)
+        return cls(_Later(kind, int(common[DISTRIBUTION])), given, 5 * K + scratch + room + moments, K, D, name)
 
     @property
     def room(self) -> int:

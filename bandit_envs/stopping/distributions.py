@@ -20,6 +20,7 @@ from __future__ import annotations
 import math
 
 from ..kernels.compiled import inlined, part
+from .versions import the_distribution
 
 __all__ = [
     "BERNOULLI",
@@ -43,10 +44,11 @@ STEPS = 200  # of a root finder, far more than it takes: every second one halves
 @inlined
 def divergence(distribution, m, v, mu):
     """d(m, mu); inf where no mean mu is possible."""
-    if distribution in (GAUSSIAN, BOUNDED):
-        return (m - mu) * (m - mu) / (2.0 * v)
-    if distribution == STUDENT:
+    of = the_distribution(distribution)
+    if of == STUDENT:
         return 0.5 * math.log1p((m - mu) * (m - mu) / v)
+    if of != BERNOULLI:
+        return (m - mu) * (m - mu) / (2.0 * v)
     if not 0.0 <= mu <= 1.0:
         return math.inf
     found = 0.0  # from differences: close to m, the quotient of two logarithms would lose its digits
@@ -66,9 +68,10 @@ def arm_cost(distribution, w, m, v, mu):
 @inlined
 def slope(distribution, m, v, mu):
     """The derivative of d(m, mu) in mu."""
-    if distribution == GAUSSIAN:
+    of = the_distribution(distribution)
+    if of == GAUSSIAN:
         return (mu - m) / v
-    if distribution == STUDENT:
+    if of == STUDENT:
         return (mu - m) / (v + (mu - m) * (mu - m))
     return (mu - m) / (mu * (1.0 - mu)) if mu != m else 0.0
 
@@ -76,9 +79,10 @@ def slope(distribution, m, v, mu):
 @inlined
 def curvature(distribution, m, v, mu):
     """The second derivative of d(m, mu) in mu."""
-    if distribution == GAUSSIAN:
+    of = the_distribution(distribution)
+    if of == GAUSSIAN:
         return 1.0 / v
-    if distribution == STUDENT:
+    if of == STUDENT:
         q = (mu - m) * (mu - m)
         return (v - q) / ((v + q) * (v + q))
     return (m / (mu * mu) if m > 0.0 else 0.0) + ((1.0 - m) / ((1.0 - mu) * (1.0 - mu)) if m < 1.0 else 0.0)
@@ -175,24 +179,25 @@ def pair_cost(distribution, lower, x, u, raised, w, v, a, b, floor):
     lower, x and u are mean, weight and scale of i, which is lowered; raised, w and v those of j, which is raised.
     Returns the cost, and mu_j; mu_i is min(mean of i, a mu_j + b).
     """
+    of = the_distribution(distribution)
     low, high = max(raised, floor), (lower - b) / a
-    if distribution == BERNOULLI:
+    if of == BERNOULLI:
         low = max(low, -b / a)
         if low > 1.0:
             return math.inf, low
     if high <= low:  # arm i may stay
         return arm_cost(distribution, w, raised, v, low) if low > raised else 0.0, low
-    if distribution == BERNOULLI:
+    if of == BERNOULLI:
         high = min(high, 1.0)
     if w <= 0.0 and high >= floor:
         return 0.0, high
     if x <= 0.0:
         return arm_cost(distribution, w, raised, v, low) if low > raised else 0.0, low
-    if distribution in (GAUSSIAN, BOUNDED):
+    if of == BERNOULLI:
+        y = _bernoulli_pair(raised, w, lower, x, a, b, low, high)
+    elif of == STUDENT:
+        y = _student_pair(raised, w, v, (lower - b) / a, x, u / (a * a), low, high)
+    else:
         y = (w * raised / v + a * x * (lower - b) / u) / (w / v + a * a * x / u)
         y = min(max(y, low), high)
-    elif distribution == BERNOULLI:
-        y = _bernoulli_pair(raised, w, lower, x, a, b, low, high)
-    else:
-        y = _student_pair(raised, w, v, (lower - b) / a, x, u / (a * a), low, high)
     return arm_cost(distribution, w, raised, v, y) + arm_cost(distribution, x, lower, u, a * y + b), y

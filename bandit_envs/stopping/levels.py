@@ -24,6 +24,7 @@ import numpy as np
 from ..kernels.compiled import part
 from .boundaries import COMMON, DISTRIBUTION, LEVELS_SCRATCH
 from .distributions import BERNOULLI, STUDENT, arm_cost, curvature, slope
+from .versions import the_distribution
 
 __all__ = ["EACH", "each_exactly", "left_out_exactly", "level", "others_at"]
 
@@ -189,7 +190,12 @@ def level(
 @part
 def each_exactly(numbers, pulls, mean, scratch, inside, out, work):
     """The evidence for TopK with the criterion "each"; numbers: distribution, k and epsilon of `TopK.certifier`."""
-    K, distribution, k, epsilon = len(pulls), numbers[DISTRIBUTION], np.int64(numbers[COMMON]), numbers[COMMON + 1]
+    K, distribution, k, epsilon = (
+        len(pulls),
+        the_distribution(numbers[DISTRIBUTION]),
+        np.int64(numbers[COMMON]),
+        numbers[COMMON + 1],
+    )
     u, chosen, stack = work[:K], work[K : 2 * K], work[2 * K : 2 * K + LEVELS_SCRATCH]
     best, arm, where = math.inf, 0, 0.0
     for i in range(K):
@@ -218,7 +224,7 @@ def each_exactly(numbers, pulls, mean, scratch, inside, out, work):
 @part
 def left_out_exactly(numbers, pulls, mean, scratch, inside, out, work):
     """The evidence against the arms that an answer of AllGood leaves out; `out` is changed where it is less."""
-    K, distribution = len(pulls), numbers[DISTRIBUTION]
+    K, distribution = len(pulls), the_distribution(numbers[DISTRIBUTION])
     c, d, bottom = numbers[COMMON + 3], numbers[COMMON + 4], numbers[COMMON + 5]
     u, chosen, stack = work[:K], work[K : 2 * K], work[2 * K : 2 * K + LEVELS_SCRATCH]
     best, arm, where = out[0], -1, 0.0

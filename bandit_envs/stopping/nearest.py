@@ -47,6 +47,7 @@ from .betting import bet_arm, bet_pair, bounded_at
 from .boundaries import BOUNDARY, COMMON, D_AT, DISTRIBUTION, MIXTURE, NEEDED, NONE, enough, refresh
 from .distributions import BOUNDED, arm_cost, divergence, pair_cost
 from .values import arm_value, pair_value
+from .versions import the_distribution
 
 __all__ = [
     "all_good_nearest",
@@ -107,7 +108,7 @@ def level(numbers, value, arms, alternatives):
 def moved_to(numbers, mean, scratch, i, mu):
     """The value of moving arm i to mu, alone."""
     K = len(mean)
-    if numbers[DISTRIBUTION] == BOUNDED and numbers[BOUNDARY] != NONE:
+    if the_distribution(numbers[DISTRIBUTION]) == BOUNDED and numbers[BOUNDARY] != NONE:
         if mu == mean[i]:  # which may lie beyond the range: by rounding, or as the 0 of an arm never pulled
             return 0.0
         return bet_arm(numbers, bounded_at(numbers, mean, scratch, i), mu, scratch[5 * K :])
@@ -119,7 +120,7 @@ def moved_to(numbers, mean, scratch, i, mu):
 def paired(numbers, mean, scratch, i, j, a, b, floor, needed):
     """The value of arm i, which is lowered, and arm j, which is raised: `pair_value`, or `bet_pair`, see there."""
     K = len(mean)
-    if numbers[DISTRIBUTION] == BOUNDED and numbers[BOUNDARY] != NONE:
+    if the_distribution(numbers[DISTRIBUTION]) == BOUNDED and numbers[BOUNDARY] != NONE:
         lower, raised = bounded_at(numbers, mean, scratch, i), bounded_at(numbers, mean, scratch, j)
         return bet_pair(numbers, lower, raised, a, b, floor, needed, scratch[5 * K :])
     x, p, u = scratch[2 * K + i], scratch[3 * K + i], scratch[4 * K + i]
@@ -145,7 +146,7 @@ def threshold_nearest(numbers, pulls, mean, variance, scratch, inside, out):
     COMMON + 0: the mean to which an arm in the answer must fall; + 1: to which one left out must rise; + 2: the
     threshold of the plug-in answer.
     """
-    K, distribution, needed = len(pulls), numbers[DISTRIBUTION], numbers[NEEDED]
+    K, distribution, needed = len(pulls), the_distribution(numbers[DISTRIBUTION]), numbers[NEEDED]
     fall, rise, theta = numbers[COMMON], numbers[COMMON + 1], numbers[COMMON + 2]
     decides, first = needed > -math.inf, 0
     if decides:
@@ -254,7 +255,7 @@ def top_k_nearest(numbers, pulls, mean, variance, scratch, inside, out):
     for a in range(K):
         inside[a] %= TWIN
     out[0] = level(numbers, least, 2, top_k_alternatives(K, k, epsilon))
-    report_pair(out, numbers[DISTRIBUTION], mean, scratch, i, j, 1.0, -epsilon, none)
+    report_pair(out, the_distribution(numbers[DISTRIBUTION]), mean, scratch, i, j, 1.0, -epsilon, none)
 
 
 @part
@@ -286,7 +287,7 @@ def all_good_nearest(numbers, pulls, mean, variance, scratch, inside, out, insid
     the plug-in answer, mean_i >= min(a max + b, max). `inside_alone`: leave out the arms that are not in the answer.
     NEEDED + 0, + 1, + 2: of an arm in the answer, left out by one arm, and by all.
     """
-    K, distribution, needed = len(pulls), numbers[DISTRIBUTION], numbers[NEEDED]
+    K, distribution, needed = len(pulls), the_distribution(numbers[DISTRIBUTION]), numbers[NEEDED]
     a, b, floor = numbers[COMMON], numbers[COMMON + 1], numbers[COMMON + 2]
     decides, first = needed > -math.inf, 0
     if inside[0] < 0:
@@ -375,7 +376,7 @@ def by_one(numbers, pulls, mean, variance, scratch, i, best):
     Where it only is to be decided, the search begins with the best arm and ends at the first value that is enough. A
     pair costs no more than to move one of its arms alone; so most are decided without the cheapest move of both.
     """
-    K, distribution, needed = len(mean), numbers[DISTRIBUTION], numbers[NEEDED + 1]
+    K, distribution, needed = len(mean), the_distribution(numbers[DISTRIBUTION]), numbers[NEEDED + 1]
     c, d, bottom, m = numbers[COMMON + 3], numbers[COMMON + 4], numbers[COMMON + 5], mean[i]
     decides, low, short = needed > -math.inf, c * m + d, needed - AT_MOST
     most, better, first, quick = -math.inf, best, 0, False

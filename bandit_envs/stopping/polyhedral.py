@@ -38,6 +38,7 @@ from .crossing import cost_of_entering, crossing_scratch_size
 from .distributions import BERNOULLI, BOUNDED, GAUSSIAN
 from .nearest import report
 from .values import arm_value
+from .versions import the_distribution
 
 __all__ = ["polyhedral_nearest"]
 
@@ -135,7 +136,7 @@ def _penalties(numbers, N, x, v):
     """The penalty of all coordinates, and whether they are known."""
     found, known = 0.0, N > 0.0
     for d in range(len(x)):
-        known &= v[d] > 0.0 or numbers[DISTRIBUTION] == BERNOULLI
+        known &= v[d] > 0.0 or the_distribution(numbers[DISTRIBUTION]) == BERNOULLI
         found += arm_penalty(numbers, N, x[d], v[d]) if known else 0.0
     return found, known
 
@@ -169,7 +170,7 @@ def _by_bets(numbers, N, i, mean, variance, rows, b, is_in, work):
 @part
 def polyhedral_nearest(numbers, pulls, mean, variance, scratch, inside, out):
     """Feasible; numbers: COMMON + 0: tolerance; + 1: whether the smaller polyhedron has any points; + 2 ..: both."""
-    K, distribution, tolerance = len(pulls), numbers[DISTRIBUTION], numbers[COMMON]
+    K, distribution, tolerance = len(pulls), the_distribution(numbers[DISTRIBUTION]), numbers[COMMON]
     D, M = np.int64(numbers[COMMON + 2]), np.int64(numbers[COMMON + 3])
     size = (M + 2) * (D + 2)
     whole = unpacked(numbers[COMMON + 2 : COMMON + 2 + size])

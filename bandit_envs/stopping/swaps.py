@@ -24,6 +24,7 @@ from ..kernels.compiled import jit, part
 from .boundaries import BOUNDARY, COMMON, DISTRIBUTION, MIXTURE, NONE, RHO_AT, enough
 from .distributions import BERNOULLI, GAUSSIAN
 from .nearest import level, nearest_pair, report_pair
+from .versions import the_distribution
 
 __all__ = ["Goal", "moved", "swaps_below", "swaps_bound", "swaps_exactly", "swaps_level"]
 
@@ -196,7 +197,7 @@ def _search(distribution, k, gap, mean, scratch, inside, work, most, steps):
 @part
 def swaps_exactly(numbers, pulls, mean, scratch, inside, out, work):
     """The evidence for TopK with the criterion "aggregate"; numbers: those of `TopK.certifier`."""
-    K, distribution, k = len(pulls), numbers[DISTRIBUTION], np.int64(numbers[COMMON])
+    K, distribution, k = len(pulls), the_distribution(numbers[DISTRIBUTION]), np.int64(numbers[COMMON])
     best, where, _ = _search(distribution, k, k * numbers[COMMON + 1], mean, scratch, inside, work, math.inf, 2**62)
     out[0] = max(best, 0.0) if best < math.inf else best
     _report(distribution, where, mean, scratch, inside, work[4 * K :], out)
@@ -230,7 +231,7 @@ def shrink(numbers, pulls, scratch, is_shrunk):
 @part
 def swaps_level(numbers, pulls, mean, scratch, inside, out, work):
     """The value of the certificate by sets of any size; `out` holds that by pairs, and is changed where it is less."""
-    K, distribution, k = len(pulls), numbers[DISTRIBUTION], np.int64(numbers[COMMON])
+    K, distribution, k = len(pulls), the_distribution(numbers[DISTRIBUTION]), np.int64(numbers[COMMON])
     gap, n, size, where = k * numbers[COMMON + 1], min(k, K - k), 1, 0.0
     one_mixture = numbers[BOUNDARY] == MIXTURE and distribution == GAUSSIAN
     share = math.log(float(n)) if numbers[BOUNDARY] != NONE else 0.0

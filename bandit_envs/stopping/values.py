@@ -23,6 +23,7 @@ import math
 from ..kernels.compiled import inlined, part
 from .boundaries import BOUNDARY, DISTRIBUTION, MIXTURE, RHO_AT
 from .distributions import BERNOULLI, GAUSSIAN, STUDENT, arm_cost, pair_cost
+from .versions import the_distribution, version
 
 __all__ = ["arm_value", "bernoulli_value", "pair_value"]
 
@@ -31,6 +32,8 @@ SHARES = (0.15, 0.2, 0.3, 0.2, 0.15)  # they sum to 1
 EDGE = 40.0  # pulls per rho from which on the next rho is taken
 SOFT, BOTH = 0.15, 0.1
 LIKELIHOOD = 0.7  # of Bernoulli arms; the rest is for the sub-Gaussian mixture
+
+gaussian_cost, gaussian_arm = (version(one, distribution=GAUSSIAN) for one in (pair_cost, arm_cost))
 
 
 @inlined
@@ -78,8 +81,8 @@ def sub_gaussian_pair(numbers, lower, x, u, raised, w, v, a, b, floor):
     if raised >= floor:
         cost, c, d = shared_cost(rho, lower, x, u, raised, w, v, a, b)
     else:
-        cost, y = pair_cost(GAUSSIAN, lower, x * x / (x + rho), u, raised, w * w / (w + rho), v, a, b, floor)
-        d = arm_cost(GAUSSIAN, w * w / (w + rho), raised, v, y)
+        cost, y = gaussian_cost(GAUSSIAN, lower, x * x / (x + rho), u, raised, w * w / (w + rho), v, a, b, floor)
+        d = gaussian_arm(GAUSSIAN, w * w / (w + rho), raised, v, y)
         c = max(cost - d, 0.0)
     f, g, h = mixed(rho, share, x, w, c, d)
     return cost + math.log(f / (g * math.sqrt(h)))
@@ -91,7 +94,7 @@ def arm_value(numbers, w, m, v, p, mu, D=1.0):
 
     D: dimensions of the alternatives, of Gaussian arms.
     """
-    distribution = numbers[DISTRIBUTION]
+    distribution = the_distribution(numbers[DISTRIBUTION])
     if numbers[BOUNDARY] != MIXTURE or distribution == STUDENT or w <= 0.0:
         return arm_cost(distribution, w, m, v, mu) - p
     if distribution == GAUSSIAN:
@@ -115,7 +118,7 @@ def pair_value(numbers, lower, x, u, p, raised, w, v, q, a, b, floor):
 
     As for `pair_cost`, with numbers of the distribution and the boundary; p and q are the penalties of i and j.
     """
-    distribution = numbers[DISTRIBUTION]
+    distribution = the_distribution(numbers[DISTRIBUTION])
     if distribution == GAUSSIAN and numbers[BOUNDARY] == MIXTURE and x > 0.0 and w > 0.0:
         return sub_gaussian_pair(numbers, lower, x, u, raised, w, v, a, b, floor)
     cost, _ = pair_cost(distribution, lower, x, u, raised, w, v, a, b, floor)

@@ -53,8 +53,8 @@ def test_how_often_an_arm_is_pulled_in_a_row_by_hand() -> None:
     """sqrt(N) / 2 times; of pairs of many arms (K / 128)^2 times, but not more often than it has been pulled."""
 
     def times(N: int, K: int, kind: int, length: float = 1.0, distribution: int = GAUSSIAN) -> int:
-        sides = SimpleNamespace(kind=kind, distribution=distribution)
-        episode = SimpleNamespace(pulls=[N] * K, sides=sides)
+        desk = SimpleNamespace(kind=kind, distribution=distribution)
+        episode = SimpleNamespace(pulls=[N] * K, desk=desk)
         return int(held.py_func(episode, 0, length))
 
     assert [times(N, 50, TOP_K) for N in (0, 3, 16, 10_000)] == [1, 1, 2, 50]
@@ -167,7 +167,8 @@ def test_rows_tell_the_certificate(problem: str, distribution: str) -> None:
         action, state = agent.predict(observation, state)
         if t > 20 and t % 5 == 0 and state.rounds[0]["t"] == t:
             looks += 1
-            held = state.book.value[0].min() + np.log(1e90)
+            *_, value = state.book[0][0]
+            held = value.min() + np.log(1e90)
             given = {"distribution": distribution, "sigma": env.task.sigma, "centre": env.task.centre}
             level = env.problem.certifier(10, **given).alternatives(
                 observation["pulls"][None],

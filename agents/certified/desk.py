@@ -1,0 +1,235 @@
+"""What certified agents ask for by address: routines that look after the alternatives and the certificate.
+
+A sampling kernel calls them with the desk of its batch, a record: what an answer must hold, where arrays lie, and what
+a routine has found. So it is compiled once for all alternatives and distributions, and a routine, for one kind of
+alternatives and one distribution, once for all agents.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bandit_envs.kernels import carray, part, pointer, routine, view
+from bandit_envs.stopping import (
+    BOUNDED,
+    STUDENT,
+    Certifier,
+    adapted,
+    arm_penalty,
+    the_distribution,
+    the_kind,
+    version,
+)
+
+from ..core.agent import Floats
+from ..core.stopping import Certifiable, Certificate, is_certified, spread_of
+from .alternatives import (
+    ALL_GOOD,
+    BONUS,
+    BOUNDARY,
+    KEPT,
+    LOCAL,
+    TWINS,
+    Alone,
+    Book,
+    Sides,
+    alternative_of,
+    cheapest,
+    fill,
+    moved,
+    put,
+    tell,
+    tell_alone,
+)
+from .proportion_steps import step
+
+__all__ = ["DESK", "Case", "asked", "routine_of", "scale_of"]
+
+# A certifier: its address; those of its numbers, of its scratch, of the answer and of what it reports; how many there
+# are of the first two.
+ASKED = np.dtype([(name, np.int64) for name in ("address", "numbers", "scratch", "inside", "out", "size", "floats")])
+_FOUND = ("row", "lowered", "raised"), ("value", "down", "up")  # the closest alternative, see `Alternative`
+_LOOKED = ("first", "second", "t")  # of an episode, for `is_certified`
+DESK = np.dtype(
+    [
+        *((name, np.int64 if kind == "int" else np.float64) for name, kind in Sides.__annotations__.items()),
+        *((name, np.int64) for name in ("K", "D", "moments", "weighed", "nominal", "quick")),
+        *((name, np.int64) for name in ("rows", "partners", "marks", "work", "twins")),
+        *((name, np.int64) for name in ("observe", "find", "compare", "step", "certify")),
+        *((name, np.int64) for name in ("e", "arm", "draws", "certified", *_FOUND[0])),
+        *((name, np.float64) for name in ("need", *_LOOKED, *_FOUND[1])),
+        ("alone", ASKED),
+        ("whole", ASKED),
+    ],
+    align=True,
+)
+
+
+at: Any = pointer
+
+
+class Case(NamedTuple):
+    """One episode, as routines see it."""
+
+    desk: Any
+    book: Book
+    shown: Certifiable  # a row of each
+    alone: Alone
+    certificate: Certificate
+
+
+@view
+def opened(desk, pulls, mean, variance, moments):
+    """The `Case` of the episode that the desk names."""
+    d = carray(desk, 1, DESK)[0]
+    K, e, alone, whole = d.K, d.e, d.alone, d.whole
+    rows = carray(at(d.rows + 48 * K * e), (6, K), np.float64)
+    partners = carray(at(d.partners + 16 * K * e), (2, K), np.int64)
+    marks = carray(at(d.marks + 2 * K * e), (2, K), np.int8)
+    numbers = carray(at(alone.numbers), alone.size, np.float64)
+    book = Book(
+        numbers,
+        rows[0],
+        rows[1],
+        rows[2],
+        rows[3],
+        rows[4],
+        rows[5],
+        partners[0],
+        partners[1],
+        marks[0],
+        marks[1],
+        carray(at(d.work), K, np.float64),
+        carray(at(d.twins), TWINS, np.int64),
+    )
+    size = K * d.D
+    shown = Certifiable(
+        carray(pulls, (1, K)), carray(mean, (1, size)), carray(variance, (1, size)), carray(moments, (1, d.moments))
+    )
+    own = Alone(
+        alone.address,
+        numbers,
+        carray(at(alone.scratch), alone.floats, np.float64),
+        carray(at(alone.inside), 1, np.int8),
+        carray(at(alone.out), 5, np.float64),
+    )
+    certificate = Certificate(
+        whole.address,
+        carray(at(whole.numbers), whole.size, np.float64),
+        carray(at(whole.scratch), (1, whole.floats), np.float64),
+        carray(at(whole.inside), K, np.int8),
+        carray(at(whole.out), 2 + 3 * K, np.float64),
+        d.need,
+        d.nominal != 0,
+        d.quick != 0,
+    )
+    return Case(d, book, shown, own, certificate)
+
+
+@part
+def scale_of(sides, N, variance):
+    """The variance of a sample of an arm of N pulls, as it is known or seen."""
+    if the_distribution(sides.distribution) == BOUNDED:
+        return adapted(sides.variance, N, variance)
+    return variance if the_distribution(sides.distribution) == STUDENT else sides.variance
+
+
+@part
+def measure(case, i, first):
+    """Take in what arm i has shown; `first`: the rows are not computed yet. See `BOUNDARY` for what an arm counts."""
+    shown, sides, book, weighed = case.shown, case.desk, case.book, case.desk.weighed
+    N = float(shown.pulls[0, i])
+    bonus = math.log(N) if weighed == BONUS and N > 0.0 else 0.0
+    if the_kind(sides.kind) == LOCAL:
+        alone, low, high = case.alone, i * sides.D, (i + 1) * sides.D
+        spread = spread_of(alone.numbers, shown, 0, low, high, alone.scratch)
+        tell_alone(book, i, shown.pulls[0, i : i + 1], shown.mean[0, low:high], spread, alone, sides.need_in - bonus)
+        return
+    m, v = shown.mean[0, i], scale_of(sides, N, shown.variance[0, i])
+    weight, penalty = N if first or weighed != KEPT else max(book.weight[i], 1e-3), -bonus
+    if weighed == BOUNDARY and N > 0.0:
+        penalty = arm_penalty(book.numbers, N, m, v)
+    if first:
+        put(sides, book, i, m, weight, penalty, v)
+    else:
+        tell(sides, book, i, m, weight, penalty, v)
+
+
+@part
+def observe(case):
+    """Take in what arm `arm` of the desk has shown; -1: all arms, where an episode begins."""
+    desk = case.desk
+    if desk.arm >= 0:
+        measure(case, desk.arm, False)
+        return
+    for i in range(desk.K):
+        measure(case, i, True)
+    if the_kind(desk.kind) != LOCAL:
+        fill(desk, case.book)
+
+
+@part
+def find(case):
+    """Put down the closest alternative: its row, the value of this, and the `Alternative`."""
+    desk = case.desk
+    desk.row = cheapest(desk, case.book)
+    i = max(desk.row, 0)
+    one = moved(desk, case.book, i)
+    desk.value = case.book.value[i]
+    desk.lowered, desk.raised, desk.down, desk.up = one
+
+
+@part
+def compare(case):
+    """Put down what it takes to move `lowered` below `raised`, two arms that the desk names."""
+    desk, i, j = case.desk, case.desk.lowered, case.desk.raised
+    if the_kind(desk.kind) == ALL_GOOD and not case.book.inside[i]:
+        one = alternative_of(desk, case.book, j, i, desk.c, desk.d, desk.bottom)
+    else:
+        one = alternative_of(desk, case.book, i, j, desk.a, desk.b, desk.floor)
+    desk.lowered, desk.raised, desk.down, desk.up = one
+
+
+@part
+def proportions(case):
+    """Fill the work of the desk with proportions of pulls: after another step, or of arms by themselves."""
+    desk, book, total = case.desk, case.book, 0.0
+    if the_kind(desk.kind) != LOCAL:
+        step(desk, book, desk.draws)
+    for a in range(desk.K):
+        local = the_kind(desk.kind) == LOCAL
+        book.bound[a] = 1.0 / min(max(book.scale[a], 1e-300), 1e300) if local else book.weight[a]
+        total += book.bound[a]
+    for a in range(desk.K):
+        book.bound[a] /= total
+
+
+@part
+def certify(case):
+    """Put down whether the answer is certified, see `is_certified`."""
+    case.desk.certified = is_certified(case.shown, 0, case.desk.t, case.desk, case.certificate)
+
+
+STEPS = {"observe": observe, "find": find, "compare": compare, "step": proportions, "certify": certify}
+
+
+def asked(certifier: Certifier, address: int, scratch: Floats, inside: Any, out: Floats) -> tuple[int, ...]:
+    """An `ASKED`."""
+    arrays = certifier.numbers, scratch, inside, out
+    return address, *(one.ctypes.data for one in arrays), len(certifier.numbers), len(scratch)
+
+
+@functools.cache
+def routine_of(name: str, kind: int, distribution: int) -> Any:
+    """The routine of `STEPS` for one kind of alternatives and one distribution."""
+    one = version(STEPS[name], kind=kind, distribution=distribution)
+
+    def made(desk, pulls, mean, variance, moments):
+        one(opened(desk, pulls, mean, variance, moments))
+
+    made.__qualname__ = f"{one.py_func.__qualname__}.routine"
+    return routine(made, "voidptr", "int64*", "float64*", "float64*", "float64*")
