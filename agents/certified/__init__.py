@@ -1,8 +1,8 @@
 """Agents that sample by the evidence against the nearest wrong instance, and stop when their answer is certified.
 
-`CertifiedPolicy` with a `sampling_rule` of one's own is such an agent, see docs/own-agent.md.
+`class Own(Algorithm, certified=True)` with a sampling rule of one's own is such an agent, see docs/own-agent.md.
 """
 
-from .policy import CertifiedPolicy, Episode, closest, held, lacking, sampling_rule
+from .policy import CertifiedAlgorithm, closest, held, lacking
 
-__all__ = ["CertifiedPolicy", "Episode", "closest", "held", "lacking", "sampling_rule"]
+__all__ = ["CertifiedAlgorithm", "closest", "held", "lacking"]

@@ -22,26 +22,16 @@ The statistic is that of the certificate. With a budget it does not stop, and de
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 from bandit_envs.kernels import inlined, number
 from bandit_envs.stopping import BOUNDED
 
-from ..core.plan_policy import add
+from ..core.algorithm import pull, setting
 from .alternatives import BOUNDARY, LOCAL
-from .policy import CertifiedPolicy, CertifiedState, find, found, held, lacking, sampling_rule
-from .policy import stops as is_due
-
-__all__ = ["Evidence"]
+from .policy import CertifiedAlgorithm, find, found, held, is_certified, lacking
 
 CLOSE = 1.0 + 1e-9  # divergences within this ratio are equal
-
-
-class Options(NamedTuple):
-    """What R2 and R5 are multiplied by."""
-
-    force: float
-    hold: float
 
 
 @inlined
@@ -58,58 +48,46 @@ def steeper(alternative, pulls):
 
 
 @inlined
-def stops(ep):
-    """R1: the statistic of the closest alternative is positive, and the certificate says so."""
-    find(ep)
-    by_bets = ep.desk.distribution == BOUNDED and ep.desk.kind != LOCAL  # the statistic is another one
-    return (by_bets or excluded(ep.desk)) and is_due(ep)
-
-
-@inlined
 def excluded(desk):
     """Whether the least statistic is positive, where that can stop the episode; or there is no alternative."""
     return desk.row < 0 or (desk.value > 0.0 and desk.need < math.inf)
 
 
-@sampling_rule(Options, stops=stops)
-def evidence(ep, options):
-    """Of the closest alternative, pull the arm that raises the evidence most, R3; or the certificate's arm, R4."""
-    few = lacking(ep, options.force)
-    if few >= 0:
-        arm = few  # R2
-    elif excluded(ep.desk):
-        arm = ep.round.arm  # R4
-    else:
-        arm = steeper(found(ep), ep.pulls)  # R3
-    add(ep.plan, arm, held(ep, arm, options.hold))  # R5
-
-
-class Evidence(CertifiedPolicy):
+class Evidence(CertifiedAlgorithm):
     """Pull what raises the evidence for the plug-in answer most, and stop when it is certified at delta.
 
     Args:
         force: the forced exploration is so many times sqrt(t) - K/2, >= 0. hold: an arm is pulled so many times
             sqrt(N) / 2 times in a row, >= 0. 0 saves pulls where no instance is hard, and costs many where one is: see
-            docs/learned.md, Certified. All others: see `CertifiedPolicy`.
+            docs/learned.md, Certified. All others: see `CertifiedAlgorithm`.
     """
 
     name, source = "evidence", "this package, after Garivier & Kaufmann, COLT 2016"
-    sampling, _follows, _weighed = evidence, True, BOUNDARY
+    _follows, _weighed = True, BOUNDARY
+    force, hold = setting(float), setting(float)
+
+    def observe(ep, own):
+        """The closest alternative."""
+        find(ep)
+
+    def stops(ep, own):
+        """R1: the statistic of the closest alternative is positive, and the certificate says so."""
+        by_bets = ep.desk.distribution == BOUNDED and ep.desk.kind != LOCAL  # the statistic is another one
+        return (by_bets or excluded(ep.desk)) and is_certified(ep)
+
+    def sample(ep, own):
+        """Of the closest alternative, pull the arm that raises the evidence most, R3; or the certificate's arm, R4."""
+        few = lacking(ep, own.force)
+        if few >= 0:
+            arm = few  # R2
+        elif excluded(ep.desk):
+            arm = ep.now.arm  # R4
+        else:
+            arm = steeper(found(ep), ep.pulls)  # R3
+        pull(ep, arm, held(ep, arm, own.hold))  # R5
 
     def __init__(
-        self,
-        task: Any,
-        delta: float | None = None,
-        boundary: str = "mixture",
-        distribution: str | None = None,
-        rho: float | None = None,
-        sigma: float | None = None,
-        force: float = 1.0,
-        hold: float = 1.0,
-        centre: float | None = None,
+        self, task: Any, delta: float | None = None, *, force: float = 1.0, hold: float = 1.0, **options: Any
     ) -> None:
-        super().__init__(task, delta, boundary, distribution, rho, sigma, centre)
-        self.options = Options(number("force", force, 0), number("hold", hold, 0))
-
-    def own(self, state: CertifiedState) -> Options:
-        return self.options
+        super().__init__(task, delta, **options)
+        self.force, self.hold = number("force", force, 0), number("hold", hold, 0)

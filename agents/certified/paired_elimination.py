@@ -14,24 +14,18 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Collection
-from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
 from bandit_envs import AllGood, Threshold, TopK
-from bandit_envs.kernels import episode_kernel, fleeting
 from bandit_envs.stopping import Certifier, nearest_alternative
 
-from ..core.agent import FLOAT, INT, Bools, Floats, Ints, Observation, Problems, unfit
+from ..core.agent import FLOAT, INT, Bools, Ints, Observation, Problems, unfit
+from ..core.algorithm import Algorithm, pull
 from ..core.columns import rows_of
 from ..core.confidence import delta_of
-from ..core.plan_policy import PlanPolicy
-from ..core.spellings import AgentState
 from ..core.stopping import Certificate, begin_anew, moments_of, paired_answer, scratch_for
-
-__all__ = ["PairedElimination"]
-
 
 PROBLEMS_OF_TABLES = Problems(
     lambda kind: kind.evidence_routine in (Threshold.evidence_routine, TopK.evidence_routine, AllGood.evidence_routine),
@@ -39,46 +33,7 @@ PROBLEMS_OF_TABLES = Problems(
 )
 
 
-@fleeting
-class Cells(NamedTuple):
-    """What the episodes have shown of their tables."""
-
-    pulls: Ints  # (E, K)
-    mean: Floats  # (E, K)
-    scores: Floats  # (E, K N)
-
-
-@episode_kernel
-def paired_elimination(e, cells: Cells, certificate: Certificate):
-    """The next arm of an episode, P1, or K, P2."""
-    pulls, K, t, out = cells.pulls[e], cells.pulls.shape[1], 0, certificate.out
-    for i in range(K):
-        t += pulls[i]
-    if t == 0:
-        begin_anew(certificate, e)
-    certificate.inside[0] = -1
-    nearest_alternative(
-        certificate.address,
-        pulls,
-        cells.mean[e],
-        cells.scores[e],
-        certificate.inside,
-        certificate.numbers,
-        certificate.scratch[e],
-        out,
-    )
-    return K if out[0] >= certificate.need else np.int64(out[2])
-
-
-@dataclass
-class TableState(AgentState):
-    """What the rows of E tables have shown."""
-
-    plans: Any  # (E,), which nobody reads
-    scratch: Floats  # (E, S)
-
-
-class PairedElimination(PlanPolicy):
+class PairedElimination(Algorithm):
     """Ask all candidates that still count the same questions, and stop when the answer is certified at delta.
 
     With a budget it goes on until that is spent.
@@ -92,13 +47,28 @@ class PairedElimination(PlanPolicy):
     promises = ("aggregate", "each", "exact")
     needs = "a table, delta or budget"
     ready_for: ClassVar[Collection[str]] = ()  # no problem with any arms
-    stops = True
+    stops, passes, reads = True, 0, ("moments",)
+    parts: ClassVar[dict[str, tuple[Any, str]]] = {"certificate": (Certificate, "batch.certificate")}
+
+    def begin(ep, own):
+        """Nothing has been seen of the rows."""
+        begin_anew(ep.certificate, ep.e)
+
+    def sample(ep, own):
+        """The next arm, P1; none where the answer is certified, P2."""
+        one = ep.certificate
+        one.inside[0] = -1
+        nearest_alternative(
+            one.address, ep.pulls, ep.mean, ep.moments, one.inside, one.numbers, one.scratch[ep.e], one.out
+        )
+        if one.out[0] < one.need:
+            pull(ep, np.int64(one.out[2]))
 
     def __init__(self, task: Any, delta: float | None = None) -> None:
         super().__init__(task)
         rows_of(self.name, self.task)
         self.delta = delta_of(self.name, self.task, delta, with_budget=0.01)
-        self.stops = self.task.budget is None
+        self.may_stop = self.task.budget is None
 
     @functools.cached_property
     def certifier(self) -> Certifier:
@@ -107,25 +77,24 @@ class PairedElimination(PlanPolicy):
 
     def __getstate__(self) -> dict[str, Any]:
         """What copies and pickles keep: the routine is looked up anew."""
-        return {name: value for name, value in vars(self).items() if name != "certifier"}
+        return {name: value for name, value in super().__getstate__().items() if name != "certifier"}
 
-    def initial_state(self, observation: Observation) -> TableState:
-        E = len(observation["pulls"])
-        return TableState(np.zeros(E), scratch_for(self.certifier, E))
+    def initial_state(self, observation: Observation) -> Any:
+        state = super().initial_state(observation)
+        state.own["scratch"] = scratch_for(self.certifier, len(state.now))
+        return state
 
-    def _seen(self, observation: Observation, state: TableState) -> Cells:
-        pulls = np.ascontiguousarray(observation["pulls"], INT)
-        mean = np.ascontiguousarray(observation["mean"], FLOAT)
-        if len(pulls) != len(state.plans):
-            raise unfit(pulls, mean, len(state.plans))
-        return Cells(pulls, mean, moments_of(observation))
-
-    def rule(self, seen: Any, observation: Observation, state: TableState, out: Ints) -> Any:
+    def batch_parts(self, state: Any) -> tuple[tuple[Any, ...], Any]:
         K, made = self.task.K, self.certifier
-        need = math.log(1.0 / self.delta) if self.stops else math.inf
-        buffers = state.scratch, np.empty(K, np.int8), np.zeros(2 + 3 * K)
-        certificate = Certificate(made.address, made.numbers, *buffers, need, False, False)
-        return paired_elimination, (seen, certificate, out)
+        need = math.log(1.0 / self.delta) if self.may_stop else math.inf
+        buffers = state.own["scratch"], np.empty(K, np.int8), np.zeros(2 + 3 * K)
+        return (Certificate(made.address, made.numbers, *buffers, need, False, False),), made
+
+    def shown(self, observation: Observation, episodes: int) -> Any:
+        pulls, mean = np.ascontiguousarray(observation["pulls"], INT), np.ascontiguousarray(observation["mean"], FLOAT)
+        if len(pulls) != episodes:
+            raise unfit(pulls, mean, episodes)
+        return self.form.Shown(pulls, mean, moments_of(observation))
 
     def recommend(self, observation: Observation, state: Any = None, slots: Ints | None = None) -> Bools:
         return paired_answer(self.certifier, observation, slots)

@@ -1,49 +1,27 @@
-"""What the agents that stop with a certificate have in common: options, the books of alternatives, looks at it."""
+"""What agents that stop with a certificate have in common: options, looks at the certificate and at alternatives."""
 
 from __future__ import annotations
 
 import functools
 import math
-from abc import abstractmethod
-from collections.abc import Callable, Collection
-from dataclasses import dataclass
-from types import FunctionType
-from typing import Any, ClassVar, NamedTuple
+from collections.abc import Collection
+from typing import Any, ClassVar
 
 import numpy as np
 
 from bandit_envs import AllGood, Problem, Simulation, TopK
-from bandit_envs.kernels import Kernel, call_routine, choice, fleeting, number, part, view
+from bandit_envs.kernels import call_routine, choice, number, part, view
 from bandit_envs.simulation import Quiet
 from bandit_envs.stopping import BOUNDED, Certifier
 
 from ..core import stopping
-from ..core.agent import FLOAT, INT, Bools, Floats, Ints, Observation, Problems, unfit
+from ..core.agent import FLOAT, INT, Bools, Ints, Observation, Problems, unfit
+from ..core.algorithm import Algorithm, per_episode
 from ..core.confidence import certified_scale_of, delta_of
-from ..core.plan_policy import NO_PULL, PlanPolicy, assembled, check, clear, following
-from ..core.spellings import AgentState
 from ..core.stopping import for_many, moments_of, next_look
 from .alternatives import ALL_GOOD, LOCAL, MEANS, PULLS, TOP_K, TWINS, Alternative, Sides
 from .desk import DESK, asked, routine_of
 from .paired_elimination import PairedElimination
-
-__all__ = [
-    "CERTIFIED_PROBLEMS",
-    "Batch",
-    "CertifiedState",
-    "CertifiedPolicy",
-    "Episode",
-    "Shown",
-    "ask",
-    "closest",
-    "find",
-    "found",
-    "held",
-    "lacking",
-    "observe",
-    "sampling_rule",
-    "stops",
-]
 
 BOUNDARIES = ("mixture", "kaufmann-koolen", "nominal")
 PRICE = 4.0  # about what two mixtures over bets cost, in nats
@@ -66,70 +44,23 @@ CERTIFIED_PROBLEMS = Problems(
 )
 
 
-@fleeting
-class Shown(NamedTuple):
-    """What the episodes have shown."""
-
-    pulls: Ints  # (E, K)
-    mean: Floats  # (E, K * D)
-    variance: Floats  # (E, K * D)
-    moments: Floats  # (E, 2 * K * D) or (E, 0)
-    public_seed: Ints  # (E, 1)
-
-
-class Batch(NamedTuple):
-    """E episodes, but for what they have shown: what an answer must hold, and what is known and planned."""
-
-    desk: Any  # (1,) of DESK
-    work: Floats  # (K,)
-    plans: Any  # (E,) of PLAN
-    rounds: Any  # (E,) of ROUND
-
-
-class Episode(NamedTuple):
-    """One of them. Its number is unsigned."""
-
-    e: int
-    shown: Shown
-    batch: Batch
-    pulls: Ints  # (K,)
-    mean: Floats  # (K * D,)
-    desk: Any
-    plan: Any
-    round: Any
-
-
-@view
-def episode_of(shown, batch, e):
-    """Episode e of a batch."""
-    return Episode(e, shown, batch, shown.pulls[e], shown.mean[e], batch.desk[0], batch.plans[e], batch.rounds[e])
-
-
 @view
 def ask(ep, address):
     """Call a routine of the desk."""
-    shown, e = ep.shown, ep.e
-    call_routine(address, ep.batch.desk, ep.pulls, ep.mean, shown.variance[e], shown.moments[e])
+    call_routine(address, ep.desks, ep.pulls, ep.mean, ep.variance, ep.moments)
 
 
 @part
-def stops(ep):
-    """The stopping rule: whether the answer is certified, looked at after another 1/200 of the pulls."""
-    desk, round = ep.desk, ep.round
-    if round.t < round.look or desk.need == math.inf:
+def is_certified(ep):
+    """Whether the answer is certified, looked at after another 1/200 of the pulls."""
+    now, desk = ep.now, ep.desk
+    if now.t < now.look or desk.need == math.inf:
         return False
-    round.look = next_look(round.t, len(ep.pulls))
-    desk.t, desk.first, desk.second, desk.arm = round.t, round.first, round.second, round.arm
+    now.look = next_look(now.t, len(ep.pulls))
+    desk.t, desk.first, desk.second, desk.arm = now.t, now.first, now.second, now.arm
     ask(ep, desk.certify)
-    round.first, round.second, round.arm = desk.first, desk.second, desk.arm
+    now.first, now.second, now.arm = desk.first, desk.second, desk.arm
     return desk.certified != 0
-
-
-# How far an episode is. `t`: pulls. `fewest`: of an arm, when this was looked up last: it has no fewer now.
-# `look`: pulls at which the certificate is looked at next. `first`, `second`: the alternative that it begins with.
-# `arm`: of the alternative that the last look found, the one with fewer pulls. `draws`: random numbers used.
-_INTEGERS, _NUMBERS = ("t", "look", "draws", "arm"), ("fewest", "first", "second")
-ROUND = np.dtype([(name, "i8") for name in _INTEGERS] + [(name, "f8") for name in _NUMBERS], align=True)
 
 
 @part
@@ -147,28 +78,24 @@ def held(ep, arm, length=1.0):
 
 @part
 def observe(ep):
-    """Take in what the planned pulls have shown, and clear the plan. Returns whether this was the first time.
+    """Take in what the planned pulls have shown.
 
     `weighed` of the desk says what an arm counts. BOUNDARY: by the boundary, with its penalty; PULLS: its pulls;
     BONUS: the same, with ln N on top of the statistic of its alternatives; KEPT: its pulls at first, later what the
         book says;
     MEANS: nothing is taken in, as the rows are not needed.
     """
-    plan, round, pulls, desk = ep.plan, ep.round, ep.pulls, ep.desk
-    desk.e, desk.moments, begins = ep.e, ep.shown.moments.shape[1], plan.beginning != 0
-    if begins:
-        round.t = round.look = round.draws = round.arm = plan.resumed = 0  # the order within a plan does not matter
-        round.fewest = round.first = round.second = 0.0
-    for place in range(len(pulls) if begins else plan.size):
-        desk.arm = place if begins else plan.arms[np.uint64(place)]
-        round.t += pulls[desk.arm] if begins else plan.times[np.uint64(place)]
+    now, desk, begins = ep.now, ep.desk, ep.now.beginning != 0
+    desk.e, desk.moments = ep.e, len(ep.moments)
+    now.resumed = 0 if begins else now.resumed  # the order within a plan does not matter
+    for place in range(len(ep.pulls) if begins else now.size):
+        desk.arm = place if begins else ep.arms[np.uint64(place)]
+        now.t += ep.pulls[desk.arm] if begins else ep.times[np.uint64(place)]
         if not begins and desk.weighed != MEANS:
             ask(ep, desk.observe)
     if begins and desk.weighed != MEANS:
         desk.arm = -1
         ask(ep, desk.observe)
-    clear(plan)
-    return begins
 
 
 @view
@@ -196,86 +123,10 @@ def lacking(ep, force=1.0):
 
     [Garivier & Kaufmann 2016]
     """
-    return stopping.lacking(ep.pulls, ep.round, ep.round.t, force, 0.0)
+    return stopping.lacking(ep.pulls, ep.now, ep.now.t, force, 0.0)
 
 
-_NEXT_ARM = """def next_arm(e, shown: Shown, batch: Batch, own: Own):
-    ep = episode_of(shown, batch, e)
-    arm = following(shown, e, ep.plan)
-    if arm < 0:
-        if observe(ep):
-            begin(ep, own)
-        if not stops(ep):
-            plan(ep, own)
-            if ep.plan.size == 0:
-                ep.plan.overfull = NO_PULL
-            check(ep.plan, len(ep.pulls))
-        arm = following(shown, e, ep.plan)
-    return arm if arm >= 0 else len(ep.pulls)
-"""
-
-
-@part
-def nothing(ep, own):
-    """What most rules do where an episode begins."""
-
-
-def sampling_rule(own: Any, begin: Any = nothing, stops: Any = stops) -> Callable[[Callable[..., None]], Any]:
-    """From a sampling rule, which plans the next pulls of one episode, the kernel of a batch.
-
-    The kernel is `f(shown, batch, own, out)`. Every arm is pulled once. Then the kernel observes what the planned pulls
-    have shown, stops or plans anew, and pulls.
-
-    Args:
-        own: the struct of the rule's own settings and state: `plan(ep, own)`, for an `Episode`.
-        begin: `begin(ep, own)`, called where an episode begins, or is resumed. stops: `stops(ep)`, the stopping rule.
-            Both may be plain functions.
-
-    Raises:
-        TypeError: for another `own`.
-    """
-    if not hasattr(own, "_fields"):
-        raise TypeError(f"sampling_rule takes the class of a struct, as in @sampling_rule(Own), got {own!r:.200}")
-
-    begin, stops = (view(one) if isinstance(one, FunctionType) else one for one in (begin, stops))
-
-    def make(plan: Callable[..., None]) -> Any:
-        return assembled(
-            _NEXT_ARM,
-            plan,
-            Own=own,
-            Shown=Shown,
-            Batch=Batch,
-            episode_of=episode_of,
-            following=following,
-            NO_PULL=NO_PULL,
-            check=check,
-            observe=observe,
-            begin=begin,
-            stops=stops,
-            plan=view(plan),
-        )
-
-    return make
-
-
-@dataclass
-class CertifiedState(AgentState):
-    """State of E episodes."""
-
-    plans: Any  # (E,)
-    rounds: Any  # (E,) of ROUND
-    book: Any  # six numbers of each arm, (E, 6, K), and four integers, twice (E, 2, K): the fields of a `Book`
-    work: Any  # (K,), (TWINS,); scratch, inside and out of an `Alone`; those of a `Certificate`
-
-    _batch: ClassVar[Any] = None  # the agent and its `Batch` of all this, with addresses of this process
-
-    def __getstate__(self) -> dict[str, Any]:
-        """What copies and pickles keep."""
-        return {name: value for name, value in vars(self).items() if name != "_batch"}
-
-
-class CertifiedPolicy(PlanPolicy):
+class CertifiedAlgorithm(Algorithm):
     """An agent that stops when its plug-in answer is certified at delta, whatever has chosen the pulls.
 
     Args:
@@ -294,11 +145,20 @@ class CertifiedPolicy(PlanPolicy):
         ValueError: for a sigma below 0.5 of samples that are 0 or 1, and for values that are not allowed.
     """
 
-    stops = True
     solves: ClassVar[Collection[str]] = CERTIFIED_PROBLEMS
     promises = ("aggregate", "each", "exact")
     needs = "delta or budget"
-    sampling: Any  # the kernel, made by `sampling_rule`
+    reads = ("variance", "moments", "seed")
+    parts: ClassVar[dict[str, tuple[Any, str]]] = {
+        "desks": (Any, "batch.desks"),
+        "work": (Any, "batch.work"),
+        "desk": (None, "batch.desks[0]"),
+    }
+    prepare, must_plan = observe, True
+    # Pulls so far, and at the next look at the certificate; of the alternative that the last look found, the arm with
+    # fewer pulls, and what the next begins with; the fewest pulls of an arm, when this was looked up last.
+    t, look, arm = per_episode(int), per_episode(int), per_episode(int)
+    first, second, fewest = per_episode(float), per_episode(float), per_episode(float)
     _weighed: int = PULLS  # see `observe`
     _asks: tuple[str, ...] = ("observe", "find", "certify")  # the routines that its kernel calls
     _knows_tables: ClassVar[bool] = True
@@ -306,6 +166,10 @@ class CertifiedPolicy(PlanPolicy):
     _sampling_boundary: ClassVar[str | None] = (
         None  # of the numbers by which arms are chosen; None: that of the certificate
     )
+
+    def stops(ep, own):
+        """The stopping rule."""
+        return is_certified(ep)
 
     def __init__(
         self,
@@ -318,10 +182,8 @@ class CertifiedPolicy(PlanPolicy):
         centre: float | None = None,
     ) -> None:
         super().__init__(task)
-        if not isinstance(getattr(type(self), "sampling", None), (Kernel, property)):
-            raise TypeError(f"the class {type(self).__name__} needs the attribute sampling, made by sampling_rule")
         self.delta = delta_of(self.name, self.task, delta, with_budget=0.01)
-        self.stops = self.task.budget is None
+        self.may_stop = self.task.budget is None
         if self.task.items:
             self._begin_on_a_table(boundary, distribution)
             return
@@ -384,7 +246,7 @@ class CertifiedPolicy(PlanPolicy):
             found["centre"] = "which is of distribution='student' alone"
         if self._nominal or self.distribution in ("student", "bounded"):
             found["rho"] = "which is of boundary='mixture' and the distributions 'gaussian' and 'bernoulli' alone"
-        if not self.stops:
+        if not self.may_stop:
             why = "as with a budget nothing is certified, and the pulls do not depend on it"
             if self._sampling_boundary is not None:
                 return found | dict.fromkeys(("delta", "boundary", "rho", "centre"), why)
@@ -442,62 +304,43 @@ class CertifiedPolicy(PlanPolicy):
         a, b, floor, c, d, bottom, keep, shift = own[-8:]
         return Sides(ALL_GOOD, distribution, 0, a, b, floor, c, d, bottom, keep, shift, v, into, out)
 
-    def _common(self, observation: Observation) -> dict[str, Any]:
-        """The fields of a `CertifiedState` before the first choice."""
-        E, K = len(observation["pulls"]), self.task.K
-        scratch = [np.zeros(certifier.scratch) for certifier in (self._alone, self.certifier)]
-        inside, out = np.full(1 + K, -1, np.int8), np.zeros(7 + 3 * K)
-        return {
-            "plans": self.new_plans(observation),
-            "rounds": np.zeros(E, ROUND),
-            "book": (np.zeros((E, 6, K)), np.zeros((E, 2, K), np.int64), np.zeros((E, 2, K), np.int8)),
-            "work": (
-                (np.zeros(K), np.zeros(TWINS, np.int64)),
-                (scratch[0], inside[:1], out[:5]),
-                (scratch[1], inside[1:], out[5:]),
-            ),
-        }
-
-    def _batch(self, state: Any) -> Batch:
-        """What kernels read of a state, beside what the episodes have shown."""
-        by, book, made = state._batch or (None, None, state)
-        if by is not self or book is not state.book or made.plans is not state.plans or made.rounds is not state.rounds:
-            desk, (work, alone, whole), decider = np.zeros(1, DESK), state.work, self._decider
-            local = self.sides.kind == LOCAL
-            given: dict[str, Any] = self.sides._asdict() | dict(
-                K=self.task.K,
-                D=self.task.D,
-                weighed=self._weighed,
-                nominal=self._nominal,
-                quick=decider is not self.certifier,
-                need=math.log(1.0 / self.delta) if self.stops else math.inf,
-                alone=asked(self._alone, self._alone.address if local else 0, *alone),
-                whole=asked(decider, decider.address if self.stops else 0, *whole),
-            )
-            places = zip(("rows", "partners", "marks", "work", "twins"), (*state.book, *work), strict=True)
-            given |= {name: array.ctypes.data for name, array in places}
-            of = self.sides.kind, self.sides.distribution
-            given |= {name: routine_of(name, *of).address for name in self._asks}
-            for name, value in given.items():
-                desk[name] = value
-            made = Batch(desk, work[0], state.plans, state.rounds)
-            state._batch = self, state.book, made
-        return made  # type: ignore[no-any-return]
-
     def initial_state(self, observation: Observation) -> Any:
-        return CertifiedState(**self._common(observation))
+        state, K = super().initial_state(observation), self.task.K
+        E, inside, out = len(state.now), np.full(1 + K, -1, np.int8), np.zeros(7 + 3 * K)
+        alone, whole = (np.zeros(certifier.scratch) for certifier in (self._alone, self.certifier))
+        state.own["certified"] = {  # the fields of a `Book`; what an `Alone` and a `Certificate` are to work in
+            "rows": np.zeros((E, 6, K)),
+            "partners": np.zeros((E, 2, K), np.int64),
+            "marks": np.zeros((E, 2, K), np.int8),
+            "work": np.zeros(K),
+            "twins": np.zeros(TWINS, np.int64),
+            "alone": (alone, inside[:1], out[:5]),
+            "whole": (whole, inside[1:], out[5:]),
+        }
+        return state
 
-    @abstractmethod
-    def own(self, state: Any) -> Any:
-        """The struct of the sampling rule's settings and state."""
+    def batch_parts(self, state: Any) -> tuple[tuple[Any, ...], Any]:
+        kept, desk, decider, sides = dict(state.own["certified"]), np.zeros(1, DESK), self._decider, self.sides
+        alone, whole = kept.pop("alone"), kept.pop("whole")
+        given: dict[str, Any] = sides._asdict() | dict(
+            K=self.task.K,
+            D=self.task.D,
+            weighed=self._weighed,
+            nominal=self._nominal,
+            quick=decider is not self.certifier,
+            need=math.log(1.0 / self.delta) if self.may_stop else math.inf,
+            alone=asked(self._alone, self._alone.address if sides.kind == LOCAL else 0, *alone),
+            whole=asked(decider, decider.address if self.may_stop else 0, *whole),
+        )
+        given |= {name: array.ctypes.data for name, array in kept.items()}
+        given |= {name: routine_of(name, sides.kind, sides.distribution).address for name in self._asks}
+        for name, value in given.items():
+            desk[name] = value
+        return (desk, kept["work"]), (kept, alone, whole, self._alone, decider)
 
-    def rule(self, seen: Any, observation: Observation, state: Any, out: Ints) -> Any:
-        """As for a `PlanPolicy`, seen: a `Shown`."""
-        return self.sampling, (seen, self._batch(state), self.own(state), out)
-
-    def _seen(self, observation: Observation, state: Any) -> Shown:
+    def shown(self, observation: Observation, episodes: int) -> Any:
         """What the episodes have shown, checked."""
-        E, K, D = len(state.plans), self.task.K, self.task.D
+        E, K, D = episodes, self.task.K, self.task.D
         pulls = np.ascontiguousarray(observation["pulls"], INT)
         mean = np.ascontiguousarray(observation["mean"], FLOAT)
         variance = np.ascontiguousarray(observation["variance"], FLOAT)
@@ -506,4 +349,7 @@ class CertifiedPolicy(PlanPolicy):
             raise unfit(pulls, mean, E)
         if D > 1:
             mean, variance = mean.reshape(E, K * D), variance.reshape(E, K * D)
-        return Shown(pulls, mean, variance, moments, seed)
+        return self.form.Shown(pulls, mean, variance, moments, seed)
+
+
+type(Algorithm).certifying = CertifiedAlgorithm

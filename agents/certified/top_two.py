@@ -10,9 +10,9 @@ symbols     leader i: in the answer; challenger j: outside; C(i, j) their transp
             TTTS     a sample theta of the posterior gives i; the first of further samples whose answer differs gives j
             "fixed"  the leader is pulled with probability beta
             "ids"    with probability N_i d_i / (N_i d_i + N_j d_j), d the divergences at the least C
-rules       sampling         `empirical_best`: leader and challenger are `closest(ep)`, where EB-TCI has + ln N from
-                             `observe`, see BONUS; `thompson`: `thompson_pair`. `pull_pair` chooses between the two
-            stopping         `stops` of `policy`
+rules       sampling         `TopTwo`: leader and challenger are `closest(ep)`, where EB-TCI has + ln N, see `BONUS` of
+                             `policy`; `Thompson`: `thompson_pair`. `pull_pair` chooses between the two
+            stopping         `is_certified` of `policy`
             recommendation   `Agent.recommend`: the plug-in answer
 departures  D1 the answer is certified by the boundaries of this package, looked at after every 1/200 more pulls
             D2 k arms, TTTS: the leader is drawn evenly among arms of the first answer that the second has not, and the
@@ -35,51 +35,28 @@ With a budget it does not stop, and delta is 0.01 where nobody names one.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from bandit_envs.kernels import agent_uniform, choice, integer, number, part, view
 from bandit_envs.stopping import BERNOULLI
 
-from ..core.agent import Floats, Observation
-from ..core.plan_policy import add
+from ..core.algorithm import per_episode, pull, scratch, setting
 from .alternatives import ALL_GOOD, BONUS, LOCAL, PULLS, TOP_K, Alternative, mark_largest
 from .desk import scale_of
-from .policy import CertifiedPolicy, CertifiedState, ask, closest, found, held, sampling_rule
-
-__all__ = ["TopTwo"]
+from .policy import CertifiedAlgorithm, ask, closest, found, held
 
 RULES, PROPORTIONS = ("eb-tci", "eb-tc", "ttts"), ("ids", "fixed")
 EB_TCI, _EB_TC, TTTS = range(3)
 TRIES = 20  # samples of the posterior for a challenger
 
 
-class Rules(NamedTuple):
-    """What stays the same in all episodes."""
-
-    rule: int
-    ids: bool
-    beta: float
-    seed: int
-    threshold: float  # of Threshold
-
-
-class Own(NamedTuple):
-    """The settings, and scratch for two samples of the posterior."""
-
-    rules: Rules
-    theta: Floats  # (K,)
-    first: Any  # (K,) int8
-    second: Any  # (K,) int8
-
-
 @view
 def uniform(ep, own):
     """The next random number in [0, 1) of an episode."""
-    ep.round.draws += 1
-    return agent_uniform(ep.shown.public_seed[ep.e, 0], ep.round.draws - 1, own.rules.seed)
+    ep.now.draws += 1
+    return agent_uniform(ep.seed, ep.now.draws - 1, own.seed)
 
 
 @view
@@ -115,8 +92,8 @@ def sample_answer(ep, own, answer):
             hits = gamma(1.0 + N * m, ep, own)
             theta[i] = hits / (hits + gamma(1.0 + N * (1.0 - m), ep, own))
         else:
-            theta[i] = m + math.sqrt(scale_of(sides, N, ep.shown.variance[ep.e, i]) / N) * normal(ep, own)
-        answer[i] = theta[i] >= own.rules.threshold
+            theta[i] = m + math.sqrt(scale_of(sides, N, ep.variance[i]) / N) * normal(ep, own)
+        answer[i] = theta[i] >= own.threshold
     if sides.kind == TOP_K:
         mark_largest(theta, sides.k, answer)
     elif sides.kind == ALL_GOOD:
@@ -151,19 +128,19 @@ def one_of(first, second, u, either):
 @part
 def thompson_pair(ep, own):
     """TTTS: an arm of a first sampled answer, and one of a second that differs; -1 twice where TRIES samples agree."""
-    sample_answer(ep, own, own.first)
+    sample_answer(ep, own, own.one)
     for _ in range(TRIES):
-        sample_answer(ep, own, own.second)
+        sample_answer(ep, own, own.other)
         same = True
-        for i in range(len(own.first)):
-            same &= own.first[i] == own.second[i]
+        for i in range(len(own.one)):
+            same &= own.one[i] == own.other[i]
         if not same:
             u, kind = uniform(ep, own), ep.desk.kind
-            leader = one_of(own.first, own.second, u, kind != TOP_K)
+            leader = one_of(own.one, own.other, u, kind != TOP_K)
             if kind != TOP_K:
                 return leader, leader if kind == LOCAL else largest(own.theta, leader)
             u = uniform(ep, own) if ep.desk.k > 1 else 0.0
-            return leader, one_of(own.second, own.first, u, False)
+            return leader, one_of(own.other, own.one, u, False)
     return -1, -1
 
 
@@ -173,12 +150,12 @@ def pull_pair(ep, own, alternative):
 
     The leader is pulled with probability beta, or N_i d_i / (N_i d_i + N_j d_j). [You et al. 2023]
     """
-    leader, challenger, share = alternative.lowered, alternative.raised, own.rules.beta
+    leader, challenger, share = alternative.lowered, alternative.raised, own.beta
     times = held(ep, leader if ep.pulls[leader] <= ep.pulls[challenger] else challenger)
     if leader == challenger:
-        add(ep.plan, leader, times)
+        pull(ep, leader, times)
         return
-    if own.rules.ids:
+    if own.ids:
         down, up = ep.pulls[leader] * alternative.down, ep.pulls[challenger] * alternative.up
         share = down / (down + up) if 0.0 < down + up < math.inf else 0.5
     first, second = leader, challenger
@@ -187,105 +164,87 @@ def pull_pair(ep, own, alternative):
     count = 1
     for _ in range(times - 1):
         count += uniform(ep, own) < share
-    add(ep.plan, first, count)
+    pull(ep, first, count)
     if count < times:
-        add(ep.plan, second, times - count)
+        pull(ep, second, times - count)
 
 
-@part
-def begin(ep, own):
-    """The random numbers of an episode go on from its pulls."""
-    ep.round.draws = ep.round.t
-
-
-@sampling_rule(Own, begin)
-def empirical_best(ep, own):
-    """EB-TC, EB-TCI: leader and challenger are the closest pair."""
-    pull_pair(ep, own, closest(ep))
-
-
-@sampling_rule(Own, begin)
-def thompson(ep, own):
-    """TTTS: leader and challenger are of two samples of the posterior; the closest pair where TRIES samples agree."""
-    leader, challenger = thompson_pair(ep, own)
-    if leader < 0:
-        alternative = closest(ep)
-        leader, challenger = alternative.lowered, alternative.raised
-    alternative = Alternative(leader, challenger, 0.0, 0.0)
-    if own.rules.ids and leader != challenger:
-        ep.desk.lowered, ep.desk.raised = leader, challenger
-        ask(ep, ep.desk.compare)
-        alternative = found(ep)
-    pull_pair(ep, own, alternative)
-
-
-@dataclass
-class State(CertifiedState):
-    """State of a top-two rule for E episodes."""
-
-    own: Any = None  # an `Own`
-
-
-class TopTwo(CertifiedPolicy):
+class TopTwo(CertifiedAlgorithm):
     """Top-two rules (Russo 2016; Jourdan et al. 2022; You et al. 2023) for BestArm, TopK, AllGood and Threshold.
 
     Args:
         rule: "eb-tci", "eb-tc" or "ttts". proportions: "ids", information-directed, or "fixed", by `beta`.
-        beta: probability of the leader, in (0, 1), with proportions="fixed". All others: see `CertifiedPolicy`.
+        beta: probability of the leader, in (0, 1), with proportions="fixed". All others: see `CertifiedAlgorithm`.
     """
 
     name, source = "top-two", "Russo, COLT 2016; Jourdan et al., NeurIPS 2022; You et al., COLT 2023"
     solves = ("BestArm", "TopK", "AllGood", "Threshold")
     _sampling_boundary = "none"
+    ids, beta, seed = setting(bool), setting(float), setting(int)
+    draws = per_episode(int)  # random numbers used
+
+    def begin(ep, own):
+        """The random numbers of an episode go on from its pulls."""
+        ep.now.draws = ep.now.t
+
+    def sample(ep, own):
+        """EB-TC, EB-TCI: leader and challenger are the closest pair."""
+        pull_pair(ep, own, closest(ep))
 
     def __init__(
         self,
         task: Any,
         delta: float | None = None,
+        *,
         rule: str = "eb-tci",
         proportions: str = "ids",
         beta: float = 0.5,
-        boundary: str = "mixture",
-        distribution: str | None = None,
-        rho: float | None = None,
-        sigma: float | None = None,
         seed: int = 0,
-        centre: float | None = None,
+        **options: Any,
     ) -> None:
-        super().__init__(task, delta, boundary, distribution, rho, sigma, centre)
-        which = RULES.index(choice("rule", rule, RULES))
-        ids = choice("proportions", proportions, PROPORTIONS) == "ids"
-        beta = number("beta", beta, 0, 1, above=True, below=True)
-        threshold = 0.0 if self.problem.boundary is None else self.problem.boundary
-        self.rules = Rules(which, ids, beta, integer("seed", seed, 0, 2**32 - 1), threshold)
+        super().__init__(task, delta, **options)
+        self.rule = RULES.index(choice("rule", rule, RULES))
+        self.ids = choice("proportions", proportions, PROPORTIONS) == "ids"
+        self.beta, self.seed = number("beta", beta, 0, 1, above=True, below=True), integer("seed", seed, 0, 2**32 - 1)
+        self.threshold = 0.0 if self.problem.boundary is None else self.problem.boundary
+        if self.rule == TTTS:
+            self.form = Thompson.form
 
     def idle(self) -> dict[str, str]:
         found = super().idle()
-        if self.rules.ids:
+        if self.ids:
             found["beta"] = "which is of proportions='fixed' alone"
         if self.problem.local:
             why = f"as on {self.problem.name} the leader and the challenger are one arm"
             found |= dict.fromkeys(("proportions", "beta"), why)
-            if self.rules.rule != TTTS:
+            if self.rule != TTTS:
                 found["seed"] = f"{why}, and nothing is drawn"
         return found
 
-    def initial_state(self, observation: Observation) -> State:
-        K = self.task.K
-        own = Own(self.rules, np.zeros(K), np.zeros(K, np.int8), np.zeros(K, np.int8))
-        return State(**self._common(observation), own=own)
-
-    @property
-    def sampling(self) -> Any:
-        return thompson if self.rules.rule == TTTS else empirical_best
-
     @property
     def _asks(self) -> tuple[str, ...]:  # type: ignore[override]
-        return (*super()._asks, *["compare"] * (self.rules.rule == TTTS and self.rules.ids))
+        return (*super()._asks, *["compare"] * (self.rule == TTTS and self.ids))
 
     @property
     def _weighed(self) -> int:  # type: ignore[override]
-        return BONUS if self.rules.rule == EB_TCI else PULLS
+        return BONUS if self.rule == EB_TCI else PULLS
 
-    def own(self, state: State) -> Own:
-        return state.own  # type: ignore[no-any-return]
+
+class Thompson(TopTwo):
+    """What `TopTwo` is with rule="ttts"."""
+
+    threshold = setting(float)  # of Threshold
+    theta, one, other = scratch(float), scratch(np.int8), scratch(np.int8)  # samples of the posterior; their answers
+
+    def sample(ep, own):
+        """TTTS: leader and challenger by two samples of the posterior; the closest pair where TRIES samples agree."""
+        leader, challenger = thompson_pair(ep, own)
+        if leader < 0:
+            alternative = closest(ep)
+            leader, challenger = alternative.lowered, alternative.raised
+        alternative = Alternative(leader, challenger, 0.0, 0.0)
+        if own.ids and leader != challenger:
+            ep.desk.lowered, ep.desk.raised = leader, challenger
+            ask(ep, ep.desk.compare)
+            alternative = found(ep)
+        pull_pair(ep, own, alternative)

@@ -45,7 +45,7 @@ PLAN = np.dtype(
     [(one, np.int64) for one in ("size", "place", "made", "last", "beginning", "resumed", "stopped", "wrong")]
 )
 ROWS = {  # of what an algorithm may read, how an episode is given it
-    **{name: f"shown.{name}[e]" for name in ("pulls", "mean", "total", "variance")},
+    **{name: f"shown.{name}[e]" for name in ("pulls", "mean", "total", "variance", "moments")},
     "seed": "shown.public_seed[e, 0]",
     "remaining": "shown.remaining[e, 0]",
 }
@@ -262,8 +262,9 @@ _NEXT_ARM = """def next_arm(e, shown: Shown, batch: Batch{times}):
     arm = following(ep, {passes}{bulk})
     if arm < 0:
         begins = ep.now.beginning != 0
-        prepare(ep)
         if begins:{blank}
+        prepare(ep)
+        if begins:
             begin(ep, own)
         if {passes} > 0 or not begins:
             observe(ep, own)
@@ -293,6 +294,8 @@ class _Form:
         for base in reversed(kind.__mro__):
             for name, value in vars(base).items():
                 if isinstance(value, Field):
+                    if name in self.fields:
+                        raise TypeError(f"{kind.__name__} declares {name}, which a class has that it derives from")
                     self.fields[name] = value
         self.rules = {name: self._rule(name) for name in RULES}
         numbers = [(name, one.kind) for name, one in self.fields.items() if one.role == "per_episode"]
@@ -305,7 +308,7 @@ class _Form:
         self.Shown = fleeting(self._struct("Shown", dict.fromkeys(["pulls", "mean", *names], Any)))
         self.more = [(name, INT if name in ("public_seed", "remaining") else FLOAT) for name in names]
         batch = dict.fromkeys(["now", "todo"], Any) | {"stopping": bool}
-        batch |= {name: one for name, (one, _) in kind.parts.items()}
+        batch |= {name: one for name, (one, _) in kind.parts.items() if one}
         batch |= {name: _kind_of(one.kind) if one.role == "setting" else Any for name, one in self.own}
         self.Batch = self._struct("Batch", batch)
 
@@ -326,6 +329,7 @@ class _Form:
 
     def _blank(self) -> Iterator[str]:
         """Lines that set the fields of an episode to 0."""
+        yield "ep.now.made = 0"
         for name in self.numbers:
             yield f"ep.now.{name} = 0"
         for name, one in self.own:
@@ -439,12 +443,14 @@ class Algorithm(Agent, metaclass=_Declared):
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
-        declares = any(isinstance(one, Field) for one in vars(cls).values())
-        if cls.rules or declares or not vars(cls).keys().isdisjoint(("reads", "bulk", "passes")):
+        own = {name: one for name, one in vars(cls).items() if isinstance(one, Field)}
+        if cls.rules or own or not vars(cls).keys().isdisjoint(("reads", "bulk", "passes")):
             cls.form = _Form(cls)
-        parameters = {name: one.default for name, one in cls.form.fields.items() if one.default is not REQUIRED}
-        if parameters and cls.__init__ is Algorithm.__init__:
-            cls.__init__ = _constructor(parameters, cls.form.fields)  # type: ignore[method-assign]
+        parameters = {
+            name: one for name, one in vars(cls).items() if isinstance(one, Field) and one.default is not REQUIRED
+        }
+        if parameters and "__init__" not in vars(cls):
+            cls.__init__ = _constructor(cls.__init__, parameters)  # type: ignore[method-assign]
 
     def __init__(self, task: Any) -> None:
         super().__init__(task)
@@ -500,14 +506,13 @@ class Algorithm(Agent, metaclass=_Declared):
         if state.bound is None or state.bound[0] is not settings:
             stopping, values = settings[0], iter(settings[1:])
             own = [next(values) if one.role == "setting" else state.own[name] for name, one in self.form.own]
-            parts = self.batch_parts(state)
-            made = self.form.Batch(state.now, state.todo, stopping, *parts, *own)
-            state.bound = settings, made
+            parts, kept = self.batch_parts(state)
+            state.bound = settings, self.form.Batch(state.now, state.todo, stopping, *parts, *own), kept
         return state.bound[1]
 
-    def batch_parts(self, state: Any) -> tuple[Any, ...]:
-        """The values of `parts`."""
-        return ()
+    def batch_parts(self, state: Any) -> tuple[tuple[Any, ...], Any]:
+        """The values of `parts`, and what must be kept for as long as they are used."""
+        return (), None
 
     def shown(self, observation: Observation, episodes: int) -> Any:
         """What the episodes have shown, as compiled code takes it."""
@@ -573,19 +578,21 @@ class Algorithm(Agent, metaclass=_Declared):
         return np.where(state.now["stopped"][rows][..., None] != 0, state.own["answer"][rows], answer)
 
 
-def _constructor(parameters: Mapping[str, Any], fields: Mapping[str, Field]) -> Callable[..., None]:
-    """A constructor that takes the settings that have defaults."""
+def _constructor(base: Callable[..., None], fields: Mapping[str, Field]) -> Callable[..., None]:
+    """A constructor that takes the settings that have defaults, and by name what the one of the base class takes."""
 
     def __init__(self: Algorithm, task: Any, *arguments: Any, **keywords: Any) -> None:
-        Algorithm.__init__(self, task)
         given = signature.bind(self, task, *arguments, **keywords)
-        given.apply_defaults()
-        for name in parameters:
-            setattr(self, name, _CHECKS.get(fields[name].kind, as_given)(name, given.arguments[name]))
+        base(self, task, **{name: value for name, value in given.arguments.items() if name in more})
+        for name, declared in fields.items():
+            check = _CHECKS.get(declared.kind, as_given)
+            setattr(self, name, check(name, given.arguments.get(name, declared.default)))
 
     one = inspect.Parameter
     named = [one("self", one.POSITIONAL_OR_KEYWORD), one("task", one.POSITIONAL_OR_KEYWORD)]
-    named += [one(name, one.POSITIONAL_OR_KEYWORD, default=value) for name, value in parameters.items()]
+    named += [one(name, one.POSITIONAL_OR_KEYWORD, default=declared.default) for name, declared in fields.items()]
+    more = {name: parameter for name, parameter in list(inspect.signature(base).parameters.items())[2:]}
+    named += [parameter.replace(kind=one.KEYWORD_ONLY) for parameter in more.values()]
     signature = inspect.Signature(named)
     __init__.__signature__ = signature  # type: ignore[attr-defined]
     return __init__

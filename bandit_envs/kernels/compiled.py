@@ -53,7 +53,7 @@ def lean(function: F, nogil: bool = False) -> F:
 
 def part(function: F) -> F:
     """`lean` for a function that kernels call: it is compiled once for all of them, and quicker, for them alone."""
-    return cast(F, _for_kernels(function, floor.PART))
+    return cast(F, _marked(_for_kernels(function, floor.PART), part))
 
 
 def inlined(function: F) -> F:
@@ -61,12 +61,18 @@ def inlined(function: F) -> F:
 
     It returns numbers, or tuples of them; what returns arrays is a `view`.
     """
-    return cast(F, _for_kernels(function, floor.INLINED))
+    return cast(F, _marked(_for_kernels(function, floor.INLINED), inlined))
 
 
 def view(function: F) -> F:
     """`inlined` for a function that returns parts of its arguments: slices of arrays, or tuples of arrays."""
-    return cast(F, _njit(function, inline="always"))
+    return cast(F, _marked(_njit(function, inline="always"), view))
+
+
+def _marked(made: Any, decorator: Callable[..., Any]) -> Any:
+    """What a decorator has made, which says by which; versions of it are made by the same."""
+    made.decorator = decorator
+    return made
 
 
 def _njit(function: Callable[..., Any], **options: Any) -> Any:

@@ -11,7 +11,7 @@ import functools
 from types import FunctionType
 from typing import Any
 
-from ..kernels.compiled import inlined, part, view
+from ..kernels.compiled import view
 
 __all__ = ["the_distribution", "the_kind", "version"]
 
@@ -71,8 +71,7 @@ def _made(function: Any, known: tuple[tuple[str, int], ...]) -> Any:
     made.__qualname__ = "-".join([plain.__qualname__, *(f"{name}-{value}" for name, value in known)])
     if function is plain:
         return made
-    options = function.targetoptions
-    return (view if options.get("inline") == "always" else inlined if options.get("forceinline") else part)(made)
+    return function.decorator(made)
 
 
 @functools.cache
