@@ -14,6 +14,8 @@ from bandit_envs.simulation import Playing, Quiet, player
 
 from .core.agent import ALL_PROBLEMS, INT, Agent, Ints, Observation
 
+Called = Callable[[Any], Callable[..., object]]  # what it makes of a kernel is called
+
 
 def _spent(agent: Agent, observation: Observation) -> Ints:
     """Pulls of each episode so far, (E,)."""
@@ -43,7 +45,7 @@ class _Stateless(Agent):
     solves, coordinates = ALL_PROBLEMS, True
 
     @abstractmethod
-    def fill(self, kernel: Callable[[Any], object], spent: Ints, observation: Observation, *rest: object) -> None:
+    def fill(self, kernel: Called, spent: Ints, observation: Observation, *rest: object) -> None:
         """Call the kernel of the next arms, or what `kernel` makes of it, with the pulls (E,) so far and `rest`."""
 
     def choose(self, observation: Observation, state: object) -> Ints:
@@ -67,7 +69,7 @@ class Uniform(_Stateless):
 
     name, source = "uniform", "the common baseline"
 
-    def fill(self, kernel: Callable[[object], Any], spent: Ints, observation: Observation, *rest: object) -> None:
+    def fill(self, kernel: Called, spent: Ints, observation: Observation, *rest: object) -> None:
         kernel(next_in_turn)(spent, self.task.stop, *rest)
 
 
@@ -80,6 +82,6 @@ class Random(_Stateless):
         super().__init__(task)
         self.seed = integer("seed", seed, 0, 2**32 - 1)
 
-    def fill(self, kernel: Callable[[object], Any], spent: Ints, observation: Observation, *rest: object) -> None:
+    def fill(self, kernel: Called, spent: Ints, observation: Observation, *rest: object) -> None:
         public_seed = np.ascontiguousarray(observation["public_seed"], INT)
         kernel(next_at_random)(spent, self.task.stop, public_seed, self.seed, *rest)

@@ -46,7 +46,7 @@ class Action(ABC):
         """Do it, and print the result."""
 
     @contextmanager
-    def opened(self) -> Iterator[Any]:
+    def opened(self) -> Iterator[agents.Session]:
         """The session in the file; what it warns of is noted."""
         with _noted(), agents.Session(store=self.file, trust=self.trust) as session:
             yield session

@@ -8,8 +8,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from bandit_envs import PROBLEMS
+from bandit_envs import PROBLEMS, Problem, Task
 
+from ..session.session import Ask, Session
 from .environment import import_problems, problem_options
 from .options import from_json, note
 
@@ -74,7 +75,7 @@ def complete(facts: dict[str, Any], asked: Callable[[str], str]) -> None:
         fill("delta", "allowed error probability, as 0.05 (empty: none)", lambda text: float(text) if text else None)
 
 
-def _needed(kind: Any, name: str) -> bool:
+def _needed(kind: type[Problem], name: str) -> bool:
     """Whether a problem cannot be made without this parameter, or nearly always needs it given."""
     empty = inspect.signature(kind).parameters[name].default is inspect.Parameter.empty
     return empty or name in TOLD.get(kind.name, ())
@@ -94,7 +95,7 @@ def _measured(text: str) -> dict[str, object]:
     return {"range": (low, high)}
 
 
-def tell_why(session: Any) -> None:
+def tell_why(session: Session) -> None:
     """Why there is nothing to ask for."""
     if session.done:
         note(f"the session is over; the answer: {answer(session)}")
@@ -102,13 +103,13 @@ def tell_why(session: Any) -> None:
         note(f"nothing more to ask for until these have been told: {asked(session, session.pending)}")
 
 
-def asked(session: Any, asks: Sequence[Any]) -> str:
+def asked(session: Session, asks: Sequence[Ask]) -> str:
     """The arms of some questions."""
     names = session.names
     return _some([names[ask.arm] + ("" if ask.item is None else f" on {ask.item}") for ask in asks])
 
 
-def answer(session: Any) -> str:
+def answer(session: Session) -> str:
     """The arms of the answer, and those that are tied with it."""
     names, tied = session.names, session.tied
     found = _some([name for name, inside in zip(names, session.answer(), strict=True) if inside]) or "no arm"
@@ -121,7 +122,7 @@ def _some(names: Sequence[str]) -> str:
     return ", ".join(names[:MOST_NAMES]) + rest
 
 
-def question(task: Any) -> str:
+def question(task: Task) -> str:
     """What a session asks, and what is known of its measurements, in a line."""
     parts = [f"{PROBLEMS.find(task.problem).asks}: {', '.join(f'{k} {v!s:.40}' for k, v in task.parameters.items())}"]
     if task.support is None or task.distribution == "gaussian":
@@ -137,7 +138,7 @@ def question(task: Any) -> str:
     return " · ".join(part.rstrip(": ") for part in parts)
 
 
-def print_certainty(session: Any) -> None:
+def print_certainty(session: Session) -> None:
     """How sure the answer is, where that is defined; and whether its `sigma` holds."""
     sure, delta = session.certificate, session.delta
     wanted = "" if delta is None else f"; {100 * (1 - delta):g} % was asked for"
@@ -151,7 +152,7 @@ def print_certainty(session: Any) -> None:
         note(sentence)
 
 
-def undone(session: Any, number: int) -> str:
+def undone(session: Session, number: int) -> str:
     """An event that was undone, in words."""
     row = session.history(event=number).iloc[0]
     values = " ".join(f"{row[name]:g}" for name in row.index if name.startswith("value"))
@@ -160,7 +161,7 @@ def undone(session: Any, number: int) -> str:
     return f"{what} {row['name']} (event {number}{who})"
 
 
-def print_state(session: Any) -> None:
+def print_state(session: Session) -> None:
     """Where a session stands, in a line."""
     left = session.remaining
     rest = "" if left is None else f", {left} left"

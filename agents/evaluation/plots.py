@@ -22,7 +22,7 @@ from bandit_envs.kernels import choice
 
 from ..core.files import write_alone
 from .precision import level_at
-from .rows import main_metric
+from .rows import Run, main_metric
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -108,7 +108,7 @@ class Evaluated(Protocol):
         ...
 
     @property
-    def runs(self) -> Sequence[Any]:
+    def runs(self) -> Sequence[Run]:
         """The rows of each agent at each budget, a `Run` each."""
         ...
 
@@ -186,7 +186,7 @@ def series_of(
             low, high = np.minimum(one, other), np.maximum(one, other)  # a decreasing transform swaps them
         x = [budget if at is None else at for budget, at in cells]
         if runs[0].by_delta:
-            x = [-np.log(run.task.delta) for run in runs]
+            x = [-np.log(run.task.delta or 1.0) for run in runs]
         several = len(x) > 1 and None not in x
         places = np.array(x, np.float64) if several else None
         made.append(Series(agent, order.index(agent), places, mean, low, high, floor, episodes))

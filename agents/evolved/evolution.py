@@ -184,7 +184,7 @@ class Evolution:
         return rows
 
 
-class Evolved(tuple[list[float], dict[str, object]]):
+class Evolved(tuple[list[float], dict[str, Any]]):
     """Parameters and their card, a tuple; called with a task, it makes their agent, as `evaluate` wants."""
 
     name, source, solves = Tuned.name, Tuned.source, Tuned.solves

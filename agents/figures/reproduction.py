@@ -78,7 +78,7 @@ class Reproduction:
         """Per claim: at how many points it is confirmed (yes), open, or refuted (no), and what they add up to."""
         return scorecard(self.verdicts)
 
-    def plot(self, path: str | Path | None = None) -> object:
+    def plot(self, path: str | Path | None = None) -> Any:
         """Draw all panels, at most three in a row, with one legend; an agent looks the same in all of them.
 
         Args:

@@ -124,7 +124,7 @@ class Trained:
 
     def predict(
         self, observation: object, state: object = None, episode_start: object = None, deterministic: bool = True
-    ) -> tuple[object, object]:
+    ) -> tuple[NDArray[np.int64], object]:
         """The next action of each episode, as SB3's `predict`.
 
         Args:
@@ -205,7 +205,7 @@ class Repeated:
 
     def predict(
         self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = True
-    ) -> tuple[object, object]:
+    ) -> tuple[NDArray[np.int64], object]:
         """The next action of each episode, for features (E, K * F), or whatever array the agent reads.
 
         Returns:

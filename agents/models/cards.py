@@ -18,7 +18,7 @@ from ..core.agent import Problems, by_certificate, task_of
 from ..core.files import reading
 from .formats import read_card
 
-FOLDER = Path(__file__).parent
+FOLDER, LOADER = Path(__file__).parent, "agents.learned.weights"  # the module that makes agents of networks
 
 
 def _serving(kind: Any) -> list[str]:
@@ -120,12 +120,11 @@ class Network:
     PyTorch is imported when an agent is made.
 
     Attributes:
-        name, source: as of an `Agent`. loader: "module:function", which makes the agent from its name and a task.
+        name, source: as of an `Agent`.
     """
 
     name: str
     source: str
-    loader: str = "agents.learned.weights:load_stored"
 
     observation: ClassVar[str] = "belief"
     anytime: ClassVar[bool] = False
@@ -146,8 +145,7 @@ class Network:
         """
         task = task_of(task)
         stored_card(self.name, task)  # a clear error comes before the import of PyTorch
-        module, _, function = self.loader.partition(":")
-        return getattr(importlib.import_module(module), function)(self.name, task)
+        return importlib.import_module(LOADER).load_stored(self.name, task)
 
 
 PPO = Network("ppo", "this package: a network for each arm, trained by PPO on random instances")

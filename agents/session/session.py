@@ -447,7 +447,7 @@ class Session:
             ]
 
     @property
-    def owed(self) -> list[dict[str, object]]:
+    def owed(self) -> list[dict[str, Any]]:
         """Who has open questions: `who`, how many `questions`, `results` that wait for them, and `silent`.
 
         `silent` are the seconds since the last event of this person in the history.
