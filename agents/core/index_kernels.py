@@ -17,7 +17,7 @@ import numpy as np
 from numba.core.errors import NumbaError
 from numpy.typing import NDArray
 
-from bandit_envs.kernels import assemble, call_routine, carray, inlined, jit, kernel, pointer, routine
+from bandit_envs.kernels import assemble, call_routine, carray, inlined, jit, kernel, part, pointer, routine
 from bandit_envs.problems import Measure
 from bandit_envs.simulation import BLOCK, ENDED, LIVE, Playing, block_of_pulls, open_block, pull_once, spend
 
@@ -136,7 +136,7 @@ def find(table, levels, e):
     return j
 
 
-@jit
+@part
 def clear(table, levels, e, K, first):
     """All arms of episode e have the index `first`."""
     for j in range(table.shape[1]):

@@ -37,7 +37,7 @@ def stamp_of(function: Callable[..., Any]) -> str:
 @functools.cache
 def _options() -> bytes:
     """How functions are compiled, as text."""
-    return b"".join(Path(__file__).with_name(name).read_bytes() for name in ("compiled.py", "parts.py"))
+    return b"".join(Path(__file__).with_name(name).read_bytes() for name in ("compiled.py", "parts.py", "addresses.py"))
 
 
 @functools.cache
