@@ -17,7 +17,7 @@ import numpy as np
 from numba import errors
 from numpy.typing import NDArray
 
-from bandit_envs.kernels import assemble, call_routine, carray, inlined, jit, kernel, pointer, routine
+from bandit_envs.kernels import assemble, call_routine, carray, inlined, jit, kernel, part, pointer, routine
 from bandit_envs.problems import Measure
 from bandit_envs.simulation import BLOCK, ENDED, LIVE, Playing, block_of_pulls, open_block, pull_once, spend
 
@@ -83,24 +83,24 @@ def scan(flat, uE, start, n, K, least, arm):
     `flat`: indices (K, E), flattened. `uE`, `start`: unsigned.
     """
     for i in range(n):
-        least[i], arm[i] = flat[start + np.uint64(i)], np.uint64(0)
+        least[i], arm[i] = flat[start + i], np.uint64(0)
     for k in range(1, K - 2, 3):  # three arms at a time: `least` and `arm` are read and written less often
         a, one_row = np.uint64(k), np.uint64(k) * uE + start
         b, two_row = np.uint64(k + 1), one_row + uE
         c, three_row = np.uint64(k + 2), two_row + uE
         for i in range(n):
             v, which = least[i], arm[i]
-            w = flat[one_row + np.uint64(i)]
+            w = flat[one_row + i]
             v, which = (w, a) if w < v else (v, which)
-            w = flat[two_row + np.uint64(i)]
+            w = flat[two_row + i]
             v, which = (w, b) if w < v else (v, which)
-            w = flat[three_row + np.uint64(i)]
+            w = flat[three_row + i]
             v, which = (w, c) if w < v else (v, which)
             least[i], arm[i] = v, which
     for k in range(K - (K - 1) % 3, K):
         a, row = np.uint64(k), np.uint64(k) * uE + start
         for i in range(n):
-            w = flat[row + np.uint64(i)]
+            w = flat[row + i]
             least[i], arm[i] = (w, a) if w < least[i] else (least[i], arm[i])
 
 
@@ -136,7 +136,7 @@ def find(table, levels, e):
     return j
 
 
-@jit
+@part
 def clear(table, levels, e, K, first):
     """All arms of episode e have the index `first`."""
     for j in range(table.shape[1]):
@@ -170,14 +170,14 @@ def play_block(rule, board, sim, begin, n, steps):
     Returns whether all indices were numbers; they are looked at only where they are doubted.
     """
     K, E = board.table.shape
-    flat, start, uE = board.table.reshape(-1), np.uint64(begin), np.uint64(E)
+    flat, start, uE, n = board.table.reshape(-1), np.uint64(begin), np.uint64(E), np.uint64(n)
     work, sound = sim.work, True
     arm, T, mean, v, least = work.arm, work.pulls, work.mean, work.variance, work.least
     open_block(sim, start, n)
     for _ in range(steps):
         scan(flat, uE, start, n, K, least, arm)
         block_of_pulls(sim, start, n)
-        call_rule(rule, T, mean, v, n)
+        call_rule(rule, T, mean, v, np.int64(n))
         if board.doubted:
             for i in range(n):
                 sound &= mean[i] == mean[i]
@@ -185,9 +185,9 @@ def play_block(rule, board, sim, begin, n, steps):
             for i in range(n):
                 mean[i] = max(mean[i], least[i])
         for i in range(n):
-            flat[arm[i] * uE + start + np.uint64(i)] = mean[i]
+            flat[arm[i] * uE + start + i] = mean[i]
     for i in range(n):
-        board.last[start + np.uint64(i)] = np.int64(arm[i])
+        board.last[start + i] = np.int64(arm[i])
     return sound
 
 

@@ -116,10 +116,12 @@ register_model(Address)(models.OpaqueModel)
 
 @unbox(Address)  # type: ignore[no-untyped-call]
 def _unbox(kind: Address, one: Any, c: Any) -> NativeValue:
+    address = cgutils.alloca_once_value(c.builder, c.context.get_constant_null(types.voidptr))
     number = c.pyapi.object_getattr_string(one, "address")
-    address = c.pyapi.long_as_voidptr(number)
-    c.pyapi.decref(number)
-    return NativeValue(address, is_error=c.pyapi.c_api_error())  # type: ignore[no-untyped-call]
+    with c.builder.if_then(cgutils.is_not_null(c.builder, number)):
+        c.builder.store(c.pyapi.long_as_voidptr(number), address)
+        c.pyapi.decref(number)
+    return NativeValue(c.builder.load(address), is_error=c.pyapi.c_api_error())  # type: ignore[no-untyped-call]
 
 
 class _Fields(Attributes):

@@ -37,7 +37,8 @@ def stamp_of(function: Callable[..., Any]) -> str:
 @functools.cache
 def _options() -> bytes:
     """How functions are compiled, as text."""
-    return b"".join(Path(__file__).with_name(name).read_bytes() for name in ("compiled.py", "floor.py", "routines.py"))
+    files = ("addresses.py", "compiled.py", "floor.py", "routines.py")
+    return b"".join(Path(__file__).with_name(name).read_bytes() for name in files)
 
 
 @functools.cache

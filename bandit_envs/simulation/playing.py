@@ -106,14 +106,14 @@ def pull(sim, e, arm, times):
 
 @inlined
 def open_block(sim, start, n):
-    """Note the n <= BLOCK episodes from `start` on, before `block_of_pulls`; `start` is unsigned."""
+    """Note the n <= BLOCK episodes from `start` on, before `block_of_pulls`; both are unsigned."""
     episode, key0, key1 = sim.work.episode, sim.work.key0, sim.work.key1
     for i in range(n):
-        episode[i] = sim.episode[start + np.uint64(i)]
+        episode[i] = sim.episode[start + i]
     for i in range(n):
-        key0[i] = sim.key[0, start + np.uint64(i)]
+        key0[i] = sim.key[0, start + i]
     for i in range(n):
-        key1[i] = sim.key[1, start + np.uint64(i)]
+        key1[i] = sim.key[1, start + i]
 
 
 @inlined
@@ -124,7 +124,7 @@ def block_of_pulls(sim, start, n):
     """
     K, pulls, entry, before, arm = np.uint64(sim.rules.K), sim.pulls, sim.work.entry, sim.work.before, sim.work.arm
     for i in range(n):
-        o = (start + np.uint64(i)) * K + arm[i]
+        o = (start + i) * K + arm[i]
         m = pulls[o]
         pulls[o] = m + 1
         entry[i], before[i] = o, m

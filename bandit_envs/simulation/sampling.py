@@ -237,7 +237,7 @@ def _single(sim, e, a, o, n, times):
 # --- blocks: n pulls that are noted in `Work`, in loops over all of them, most of which LLVM vectorises ---------------
 
 
-@versions("int64")
+@versions("uint64")
 def _scalars(sim, n):
     """Pull scalar arms."""
     work, parameters = sim.work, sim.parameters
@@ -289,7 +289,7 @@ def _scalars(sim, n):
                 totals[offset[i]] = excess[i] + low * pulls[i]
 
 
-@versions("int64")
+@versions("uint64")
 def _rows(sim, n):
     """Pull arms of several dimensions."""
     work, D, parameters = sim.work, sim.rules.D, sim.parameters

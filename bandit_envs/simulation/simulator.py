@@ -30,7 +30,7 @@ from .sampling import Routines
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-_32, _PUBLIC = np.uint64(32), np.uint64(rng.PUBLIC)
+_0, _1, _2, _32, _BLOCK, _PUBLIC = (np.uint64(x) for x in (0, 1, 2, 32, BLOCK, rng.PUBLIC))
 
 UNLOADED = -(2**61)  # `_advance` returns this before the first bulk pull of all
 UNCHECKED = -(2**62)  # `advance` returns this if an episode would end by an answer that has not been checked
@@ -41,27 +41,24 @@ MOST_TIMES = 2**31 - 1  # pulls of one action
 @part
 def _refusal(sim, arms, times, answers_checked):
     """0, or why nothing can be done, as `_advance` returns it; and whether no episode stops or pulls more than once."""
-    K, last, status = sim.rules.K, sim.rules.last, sim.status
+    K, last, status, slots = sim.rules.K, sim.rules.last, sim.status, np.uint64(len(sim.status))
     wrong, answering, once = False, False, True
-    for i in range(len(status)):
-        wrong |= (arms[i] < 0) | (arms[i] > last) | (times[i] < 1) | (times[i] > MOST_TIMES)
-        once &= (arms[i] != K) & (times[i] == 1)
-    if wrong:
-        for e in range(len(status)):
-            if status[e] != ENDED and (arms[e] < 0 or arms[e] > last):
-                return np.int64(-1 - e), False
-            if status[e] == LIVE and arms[e] < K and (times[e] < 1 or times[e] > MOST_TIMES):
-                return np.int64(-1 - e), False
-    if not answers_checked:
-        for i in range(len(status)):
-            answering |= (status[i] == SPENT) | ((arms[i] == K) & (status[i] != ENDED))
-    if answering:
-        return np.int64(UNCHECKED), False
-    if not once and sim.bulk[0] == 0:
-        for i in range(len(status)):
-            if times[i] > 1:
-                return np.int64(UNLOADED), False
-    return np.int64(0), once
+    for e in range(slots):
+        wrong |= (arms[e] < 0) | (arms[e] > last) | (times[e] < 1) | (times[e] > MOST_TIMES)
+        once &= (arms[e] != K) & (times[e] == 1)
+    if wrong or not (once and answers_checked):
+        for e in range(slots):
+            a, n, state = arms[e], times[e], status[e]
+            if state != ENDED and (a < 0 or a > last) or state == LIVE and a < K and (n < 1 or n > MOST_TIMES):
+                return -1 - np.int64(e), False
+            answering |= state == SPENT or a == K and state != ENDED
+        if answering and not answers_checked:
+            return UNCHECKED, False
+        if sim.bulk[0] == 0:
+            for e in range(slots):
+                if times[e] > 1:
+                    return UNLOADED, False
+    return 0, once
 
 
 @part
@@ -70,63 +67,63 @@ def _stop_and_note(sim, arms, times, start, stop, finished):
 
     Returns how many pulls are still to be made, and how many episodes have ended.
     """
-    rules, work, n = sim.rules, sim.work, 0
-    K, D, budget, limit = rules.K, rules.D, rules.budget, rules.limit
+    rules, work, status, sample, n = sim.rules, sim.work, sim.status, sim.sample, _0
+    K, D = rules.K, np.uint64(rules.D)
     for e in range(start, stop):
-        sim.did[e] = SKIPPED
+        sim.did[e], sim.reward[e] = SKIPPED, 0.0
         for d in range(D):
-            sim.sample[e * D + d] = 0.0
-        if sim.status[e] == ENDED:
-            sim.reward[e] = 0.0
+            sample[e * D + d] = 0.0
+        if status[e] == ENDED:
             continue
-        a = arms[e]
-        if a == K or sim.status[e] == SPENT:
-            sim.reward[e], sim.did[e], sim.status[e], sim.terminated[e] = 0.0, STOPPED, ENDED, 1
-            sim.ended[finished] = e
+        a, count = arms[e], times[e]
+        if a == K or status[e] == SPENT:
+            sim.did[e], status[e], sim.terminated[e] = STOPPED, ENDED, 1
+            sim.ended[finished] = np.int64(e)
             finished += 1
             continue
-        o = np.uint64(e) * np.uint64(K) + np.uint64(a)
-        m, count = sim.pulls[o], times[e]
-        sim.did[e] = PULLED
-        if budget >= 0 and sim.remaining[e] < count:
-            count = sim.remaining[e]
-        if limit >= 0 and limit - sim.spent[e] < count:
-            count = limit - sim.spent[e]
-        sim.reward[e] = 0.0 - rules.cost * count
-        sim.spent[e] += count
-        sim.pulls[o] = m + count
+        o, spent = e * np.uint64(K) + np.uint64(a), sim.spent[e]
+        m = sim.pulls[o]
+        if rules.budget >= 0 and rules.budget - spent < count:
+            count = rules.budget - spent
+        if rules.limit >= 0 and rules.limit - spent < count:
+            count = rules.limit - spent
+        sim.did[e], sim.reward[e], sim.spent[e], sim.pulls[o] = (
+            PULLED,
+            0.0 - rules.cost * count,
+            spent + count,
+            m + count,
+        )
         if count > 1:
-            call_routine(sim.bulk[0], sim, np.uint64(e), np.uint64(a), o, m, count)
+            call_routine(sim.bulk[0], sim, e, np.uint64(a), o, m, count)
             continue
         work.slot[n], work.entry[n], work.before[n], work.arm[n] = e, o, m, a
         work.episode[n], work.key0[n], work.key1[n] = sim.episode[e], sim.key[0, e], sim.key[1, e]
-        n += 1
+        n += _1
     return n, finished
 
 
 @part
 def _end(sim, start, stop, finished):
     """Count what remains in a block, and end the episodes that have spent it. Returns how many have ended."""
-    budget, limit, over = sim.rules.budget, sim.rules.limit, False
+    budget, limit, spent, remaining, over = sim.rules.budget, sim.rules.limit, sim.spent, sim.remaining, False
     if budget >= 0:
-        for i in range(start, stop):
-            sim.remaining[np.uint64(i)] = budget - sim.spent[np.uint64(i)]
-        for i in range(start, stop):
-            over |= sim.remaining[np.uint64(i)] == 0
+        for e in range(start, stop):
+            remaining[e] = budget - spent[e]
+        for e in range(start, stop):
+            over |= remaining[e] == 0
     if limit >= 0:
-        for i in range(start, stop):
-            over |= sim.spent[np.uint64(i)] >= limit
+        for e in range(start, stop):
+            over |= spent[e] >= limit
     if over:
         for e in range(start, stop):
-            if sim.did[e] != PULLED:
+            left, cut = remaining[e] != 0, limit >= 0 and spent[e] >= limit
+            if sim.did[e] != PULLED or left and not cut:
                 continue
-            if sim.remaining[e] == 0 and sim.rules.full:
+            if not left and sim.rules.full:
                 sim.status[e] = SPENT
-            elif sim.remaining[e] == 0 or (limit >= 0 and sim.spent[e] >= limit):
-                sim.status[e] = ENDED
-                sim.terminated[e] = sim.remaining[e] == 0
-                sim.truncated[e] = sim.remaining[e] != 0
-                sim.ended[finished] = e
+            else:
+                sim.status[e], sim.terminated[e], sim.truncated[e] = ENDED, not left, left
+                sim.ended[finished] = np.int64(e)
                 finished += 1
     return finished
 
@@ -139,69 +136,76 @@ def _advance(sim: Simulation, arms, times, answers_checked: bool):
     episode ends by an answer of its own although the answers have not been checked, and UNLOADED where arms may be
     pulled in bulk and the routine for it is not loaded.
     """
-    finished, D, cost, status, reward, did = 0, sim.rules.D, sim.rules.cost, sim.status, sim.reward, sim.did
-    chosen, slot, x = sim.work.arm, sim.work.slot, sim.work.sample
+    scalar, cost, status, reward, did, spent = (
+        sim.rules.D == 1,
+        sim.rules.cost,
+        sim.status,
+        sim.reward,
+        sim.did,
+        sim.spent,
+    )
+    chosen, slot, x, sample = sim.work.arm, sim.work.slot, sim.work.sample, sim.sample
+    slots, finished = np.uint64(len(status)), 0
     code, once = _refusal(sim, arms, times, answers_checked)
     if code < 0:
         return code
-    for start in range(0, len(status), BLOCK):
-        stop = min(start + BLOCK, len(status))
-        n, base = stop - start, np.uint64(start)
+    for start in range(_0, slots, _BLOCK):
+        n, stop = slots - start, slots
+        if n > _BLOCK:
+            n, stop = _BLOCK, start + _BLOCK
         other = np.uint8(0)  # than LIVE: the statuses of the block, combined
         for i in range(n):
-            other |= status[base + np.uint64(i)]
+            other |= status[start + i]
         plain = once and other == LIVE
         if plain:  # every episode of the block is live and pulls once, which needs no branches
             for i in range(n):
-                chosen[i] = np.uint64(arms[base + np.uint64(i)])
+                chosen[i] = np.uint64(arms[start + i])
             for i in range(n):
-                reward[base + np.uint64(i)] = 0.0 - cost  # not -0.0
+                reward[start + i] = 0.0 - cost  # not -0.0
             for i in range(n):
-                slot[i] = start + i
+                slot[i] = np.int64(start + i)
             for i in range(n):
-                did[base + np.uint64(i)] = PULLED
+                did[start + i] = PULLED
             for i in range(n):
-                sim.spent[base + np.uint64(i)] += 1
-            open_block(sim, base, n)
-            block_of_pulls(sim, base, n)
+                spent[start + i] += 1
+            open_block(sim, start, n)
+            block_of_pulls(sim, start, n)
         else:
             n, finished = _stop_and_note(sim, arms, times, start, stop, finished)
             call_routine(sim.rules.block, sim, n)
-        if D == 1 and plain:
+        if scalar and plain:
             for i in range(n):
-                sim.sample[base + np.uint64(i)] = x[i]
-        elif D == 1:
+                sample[start + i] = x[i]
+        elif scalar:
             for i in range(n):
-                sim.sample[np.uint64(slot[i])] = x[i]
+                sample[np.uint64(slot[i])] = x[i]
         finished = _end(sim, start, stop, finished)
-    return np.int64(finished)
+    return finished
 
 
 @kernel
 def _begin(sim: Simulation, rows, key, episode):
     """Clear the statistics of the given slots, and set their keys and episodes."""
-    K, width, items = np.uint64(sim.rules.K), np.uint64(sim.rules.K * sim.rules.D), sim.rules.items
-    zero = np.uint64(0)
-    for i in range(len(rows)):
+    K, items, mean, variance = np.uint64(sim.rules.K), sim.rules.items, sim.mean, sim.variance
+    width, moments, excess, total = K * np.uint64(sim.rules.D), sim.moments, sim.excess, sim.total
+    for i in range(np.uint64(len(rows))):
         e = np.uint64(rows[i])
-        for k in range(K if items > 0 else zero):
-            shown = sim.pulls[e * K + k]
+        for o in range(e * K, (e + _1) * K):
+            shown = sim.pulls[o] if items > 0 else 0
             for n in range(shown if shown < items else items):
-                sim.scores[np.int64(e * K + k) * items + n] = 0.0
-        for k in range(K):
-            sim.pulls[e * K + k] = 0
-        for k in range(width):
-            sim.excess[e * width + k] = sim.total[e * width + k] = 0.0
-            sim.mean[e * width + k] = 0.0
-            sim.variance[e * width + k] = 0.0
-        if len(sim.moments) > 0:
-            for k in range(np.uint64(2) * width):
-                sim.moments[np.uint64(2) * e * width + k] = 0.0
-        sim.key[0, e], sim.key[1, e], sim.episode[e] = key[0, e], key[1, e], episode[e]
+                sim.scores[np.int64(o) * items + n] = 0.0
+            sim.pulls[o] = 0
+        for o in range(e * width, (e + _1) * width):
+            excess[o] = total[o] = mean[o] = variance[o] = 0.0
+        if len(moments) > 0:
+            for o in range(_2 * e * width, _2 * (e + _1) * width):
+                moments[o] = 0.0
+        key0, key1, episodes = key[0, e], key[1, e], episode[e]
+        sim.key[0, e], sim.key[1, e], sim.episode[e] = key0, key1, episodes
         sim.spent[e], sim.remaining[e] = 0, sim.rules.budget
         sim.status[e], sim.did[e], sim.terminated[e], sim.truncated[e] = LIVE, SKIPPED, 0, 0
-        w0, w1, _, _ = philox(zero, zero, episode[e], _PUBLIC, key[0, e], key[1, e])
-        sim.public[e] = np.int64((w0 << _32 | w1) >> np.uint64(1))
+        w0, w1, _, _ = philox(_0, _0, episodes, _PUBLIC, key0, key1)
+        sim.public[e] = np.int64((w0 << _32 | w1) >> _1)
 
 
 class Simulator:
