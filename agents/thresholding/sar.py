@@ -61,9 +61,9 @@ class SAR(Algorithm):
         return False
 
     def choose(self, observation: Observation, state: Any) -> Any:
-        over = (state.now["place"] >= state.now["size"]) & observation["pulls"].all(axis=1)
-        slots = np.flatnonzero(over)
-        state.D[slots] = np.abs(self.problem.margin(seen_means(observation, slots)))
+        slots = (state.now["place"] >= state.now["size"]).nonzero()[0]
+        if len(slots) and len(slots := slots[observation["pulls"][slots].all(axis=1)]):
+            state.D[slots] = np.abs(self.problem.margin(seen_means(observation, slots)))  # a pass is over
         return super().choose(observation, state)
 
     def begin(ep, own):
