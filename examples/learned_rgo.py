@@ -22,8 +22,7 @@ import torch
 from torch import nn
 
 import agents
-from agents.core import Seen, add, clear, following
-from bandit_envs.kernels import episode_kernel
+from agents.core import count_pulls, pull, setting
 
 SEEDS, STEPS, EPISODES = (
     int(sys.argv[i]) if len(sys.argv) > i else default for i, default in ((1, 5), (2, 3000), (3, 5000))
@@ -90,52 +89,44 @@ def train(seed):
     return Weights(*ends[:2], *inner, *ends[2:], np.zeros((3, 9)))
 
 
-@episode_kernel
-def farthest_behind(e, seen: Seen, net: Weights, plans):
-    """The next arm of episode e: the one that lacks most pulls of its share."""
-    arm = following(seen, e, plans[e])
-    if arm < 0:
-        for i in range(9):
-            x = net.first_bias[i]
-            for j in range(3):
-                x += net.first[i, j] * seen.mean[e, j]
-            net.scratch[0, i] = max(x, 0.0)
-        for layer in range(2):
-            for i in range(9):
-                x = net.scratch[layer, i] + net.inner_bias[layer, i]
-                for j in range(9):
-                    x += net.inner[layer, i, j] * net.scratch[layer, j]
-                net.scratch[layer + 1, i] = max(x, 0.0)
-        total, spent = 0.0, 1.0
-        for k in range(3):
-            x = net.last_bias[k]
-            for j in range(9):
-                x += net.last[k, j] * net.scratch[2, j]
-            net.scratch[0, k] = np.exp(x)
-            total += net.scratch[0, k]
-            spent += seen.pulls[e, k]
-        which, most = 0, -np.inf
-        for k in range(3):
-            behind = spent * net.scratch[0, k] / total - seen.pulls[e, k]
-            if behind > most:
-                which, most = k, behind
-        clear(plans[e])
-        add(plans[e], which)
-        arm = following(seen, e, plans[e])
-    return arm
-
-
-class RGo(agents.PlanPolicy):
+class RGo(agents.Algorithm):
     """Tracks the shares that a network tells."""
 
     name, source, solves = "r-go", "Komiyama, Tsuchiya & Honda, NeurIPS 2022", ("BestArm",)
+    reads = ()
+    net = setting(Weights)
 
     def __init__(self, task, net):
         super().__init__(task)
         self.net = Weights(*net)
 
-    def rule(self, seen, observation, state, out):
-        return farthest_behind, (*seen, *self.net, state.plans, out)
+    def sample(ep, own):
+        """Pull the arm that lacks most pulls of its share."""
+        net, x = own.net, own.net.scratch
+        for i in range(9):
+            x[0, i] = net.first_bias[i]
+            for j in range(3):
+                x[0, i] += net.first[i, j] * ep.mean[j]
+            x[0, i] = max(x[0, i], 0.0)
+        for layer in range(2):
+            for i in range(9):
+                x[layer + 1, i] = x[layer, i] + net.inner_bias[layer, i]
+                for j in range(9):
+                    x[layer + 1, i] += net.inner[layer, i, j] * x[layer, j]
+                x[layer + 1, i] = max(x[layer + 1, i], 0.0)
+        total = 0.0
+        for k in range(3):
+            x[0, k] = net.last_bias[k]
+            for j in range(9):
+                x[0, k] += net.last[k, j] * x[2, j]
+            x[0, k] = np.exp(x[0, k])
+            total += x[0, k]
+        which, most, spent = 0, -np.inf, 1.0 + count_pulls(ep)
+        for k in range(3):
+            behind = spent * x[0, k] / total - ep.pulls[k]
+            if behind > most:
+                which, most = k, behind
+        pull(ep, which)
 
 
 def trained(net):

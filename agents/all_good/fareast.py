@@ -206,11 +206,8 @@ class Fareast(GoodFilter):
     tau = setting(float)  # the factor of tau_r
     stage, r, tau_r = per_episode(int), per_episode(int), per_episode(int)
     l, H = per_episode(int), per_episode(int)  # noqa: E741  rounds and pulls of the finder
-    best, rival, m_best = (
-        per_episode(int),
-        per_episode(int),
-        per_episode(float),
-    )  # i_r, at first LUCB1's h; its l; i_r's fresh mean
+    best, m_best = per_episode(int), per_episode(float)  # i_r, and its fresh mean; while LUCB1 seeks it, its h
+    rival = per_episode(int)  # LUCB1's l
     left = per_episode(int)  # pulls that the good filter has left in this round
     t, ahead = per_episode(int), per_episode(int)  # the first `ahead` arms of A have t + 1 of its samples
     known = per_episode(bool)

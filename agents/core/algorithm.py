@@ -49,6 +49,7 @@ ROWS = {  # of what an algorithm may read, how an episode is given it
     "seed": "shown.public_seed[e, 0]",
     "remaining": "shown.remaining[e, 0]",
 }
+struct_of: Any = tuple.__new__  # quicker than to call the class
 REQUIRED = inspect.Parameter.empty
 RULES = ("begin", "observe", "stops", "sample")
 _CASTS: Mapping[Any, Callable[[str, Any], Any]] = {
@@ -305,8 +306,9 @@ class _Form:
         self.now = np.dtype([*((name, np.dtype(one)) for name, one in numbers), *PLAN.descr], align=True)
         self.numbers = [name for name, _ in numbers]
         names = ["public_seed" if name == "seed" else name for name in kind.reads]
-        self.Shown = fleeting(self._struct("Shown", dict.fromkeys(["pulls", "mean", *names], Any)))
-        self.more = [(name, INT if name in ("public_seed", "remaining") else FLOAT) for name in names]
+        names = ["pulls", "mean", *names]
+        self.Shown = fleeting(self._struct("Shown", dict.fromkeys(names, Any)))
+        self.shown = [(name, INT if name in ("pulls", "public_seed", "remaining") else FLOAT) for name in names]
         batch = dict.fromkeys(["now", "todo"], Any) | {"stopping": bool}
         batch |= {name: one for name, (one, _) in kind.parts.items() if one}
         batch |= {name: _kind_of(one.kind) if one.role == "setting" else Any for name, one in self.own}
@@ -516,19 +518,16 @@ class Algorithm(Agent, metaclass=_Declared):
 
     def shown(self, observation: Observation, episodes: int) -> Any:
         """What the episodes have shown, as compiled code takes it."""
-        form = self.form
-        pulls, mean = np.ascontiguousarray(observation["pulls"], INT), np.ascontiguousarray(observation["mean"], FLOAT)
-        if len(pulls) != episodes:
-            raise unfit(pulls, mean, episodes)
-        if not form.more:
-            return form.Shown(pulls, mean)
-        return form.Shown(pulls, mean, *[np.ascontiguousarray(observation[name], kind) for name, kind in form.more])
+        found = [np.ascontiguousarray(observation[name], kind) for name, kind in self.form.shown]
+        if len(found[0]) != episodes:
+            raise unfit(found[0], found[1], episodes)
+        return struct_of(self.form.Shown, found)
 
     def choose(self, observation: Observation, state: Any) -> Any:
         out = np.empty(len(state.now), INT)
         batch = state.bound[1] if state.bound is not None and state.bound[0] is self.settings else self.batch(state)
         if self.bulk:
-            times = Times(np.empty(len(out), INT), 1 if self.task.actions == "arm" else MOST_TIMES)
+            times = struct_of(Times, (np.empty(len(out), INT), 1 if self.task.actions == "arm" else MOST_TIMES))
             self.form.kernel.quick(self.shown(observation, len(out)), batch, times, out)
         else:
             self.form.kernel.quick(self.shown(observation, len(out)), batch, out)
