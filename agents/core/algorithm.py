@@ -151,8 +151,9 @@ def count_pulls(ep):
 
 
 @inlined
-def clear(plan):
+def clear(ep):
     """Plan nothing; the first passes over the arms are over."""
+    plan = ep.now  # the records of two classes are no types of one function: Numba takes the one for the other
     plan.size = plan.place = plan.made = plan.beginning = 0
 
 
@@ -170,7 +171,7 @@ def check(ep):
 def watch(ep):
     """Notice where a new episode has begun: the arm chosen last has no pulls."""
     if ep.pulls[np.uint64(ep.now.last)] == 0:
-        clear(ep.now)
+        clear(ep)
         ep.now.beginning, ep.now.resumed, ep.now.stopped = 1, 0, 0
 
 
@@ -265,7 +266,7 @@ _NEXT_ARM = """def next_arm(e, shown: Shown, batch: Batch{times}):
             begin(ep, own)
         if {passes} > 0 or not begins:
             observe(ep, own)
-        clear(ep.now)
+        clear(ep)
         if batch.stopping and stops(ep, own):
             ep.now.stopped = 1
         else:
