@@ -74,7 +74,7 @@ def test_lucb() -> None:
     lil = agents.make("lucb", task(), widths="lil", c=3.0)
     widths = [SIGMA * math.sqrt(3.0 * math.log(math.log2(2 * N) * K / DELTA) / N) for N in PULLS[:2]]
     assert gap_at_the_stop(lil, of_two) == pytest.approx(sum(widths) - EPSILON, rel=1e-9)
-    assert agents.make("lucb", task(), widths="lil").rules.factor == pytest.approx(2.08 * SIGMA**2)
+    assert agents.make("lucb", task(), widths="lil").factor == pytest.approx(2.08 * SIGMA**2)
 
 
 @pytest.mark.parametrize("threshold", ["2013", "lil"])
