@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -13,17 +11,6 @@ from bandit_envs.kernels import agent_uniform, episode_kernel, integer
 from bandit_envs.simulation import Playing, Quiet, player
 
 from .core.agent import ALL_PROBLEMS, INT, Agent, Ints, Observation
-
-Called = Callable[[Any], Callable[..., object]]  # what it makes of a kernel is called
-
-
-def _spent(agent: Agent, observation: Observation) -> Ints:
-    """Pulls of each episode so far, (E,)."""
-    if agent.task.budget is not None:
-        spent: Ints = agent.task.budget - observation["remaining"][:, 0]
-        return spent
-    pulls: Ints = observation["pulls"].reshape(len(observation["pulls"]), -1).sum(axis=1)
-    return pulls
 
 
 @episode_kernel
@@ -43,45 +30,44 @@ class _Stateless(Agent):
     """An agent whose next arm depends on nothing but the number of pulls and the public seed."""
 
     solves, coordinates = ALL_PROBLEMS, True
+    kernel: ClassVar[Any]  # of the next arms, by the pulls (E,) so far, how many arms there are, and `beside`
 
-    @abstractmethod
-    def fill(self, kernel: Called, spent: Ints, observation: Observation, *rest: object) -> None:
-        """Call the kernel of the next arms, or what `kernel` makes of it, with the pulls (E,) so far and `rest`."""
+    def beside(self, observation: Observation) -> tuple[Any, ...]:
+        """What else the kernel takes."""
+        return ()
 
-    def choose(self, observation: Observation, state: object) -> Ints:
-        out = np.empty(len(observation["pulls"]), INT)
-        spent = np.ascontiguousarray(_spent(self, observation), INT)
-        self.fill(lambda kernel: kernel.quick, spent, observation, out)
+    def choose(self, observation: Observation, state: Any) -> Ints:
+        pulls, budget = observation["pulls"], self.task.budget
+        out = np.empty(len(pulls), INT)
+        spent = pulls.reshape(len(out), -1).sum(axis=1) if budget is None else budget - observation["remaining"][:, 0]
+        self.kernel.quick(np.ascontiguousarray(spent, INT), self.task.stop, *self.beside(observation), out)
         return out
 
     @property
     def plays(self) -> bool:
         return True
 
-    def played(self, simulation: Simulation, quiet: Quiet, observation: Observation, state: object) -> Ints:
+    def played(self, simulation: Simulation, quiet: Quiet, observation: Observation, state: Any) -> Ints:
         out = np.empty(len(observation["pulls"]), INT)
-        self.fill(player, simulation.spent, observation, out, Playing(simulation, quiet))
+        beside, playing = self.beside(observation), Playing(simulation, quiet)
+        player(self.kernel)(simulation.spent, self.task.stop, *beside, out, playing)
         return out
 
 
 class Uniform(_Stateless):
     """Round robin: the arms 0 .. K - 1 in turn, or all their coordinates."""
 
-    name, source = "uniform", "the common baseline"
-
-    def fill(self, kernel: Called, spent: Ints, observation: Observation, *rest: object) -> None:
-        kernel(next_in_turn)(spent, self.task.stop, *rest)
+    name, source, kernel = "uniform", "the common baseline", next_in_turn
 
 
 class Random(_Stateless):
     """A uniformly random arm at each step."""
 
-    name, source = "random", "the common baseline"
+    name, source, kernel = "random", "the common baseline", next_at_random
 
-    def __init__(self, task: object, seed: int = 0) -> None:
+    def __init__(self, task: Any, seed: int = 0) -> None:
         super().__init__(task)
         self.seed = integer("seed", seed, 0, 2**32 - 1)
 
-    def fill(self, kernel: Called, spent: Ints, observation: Observation, *rest: object) -> None:
-        public_seed = np.ascontiguousarray(observation["public_seed"], INT)
-        kernel(next_at_random)(spent, self.task.stop, public_seed, self.seed, *rest)
+    def beside(self, observation: Observation) -> tuple[Any, ...]:
+        return np.ascontiguousarray(observation["public_seed"], INT), self.seed

@@ -1,7 +1,8 @@
 """The forms of 0.2.0 in which agents could be written, for code that has them; each warns, and goes with 0.4.
 
 `PlanPolicy`, `BulkPolicy` and `RoundPolicy`, with the functions that their kernels call; `agents.core.bulk` is `bulk`.
-`agents.Algorithm` is the form that this package has. Nothing in the package uses this file.
+`CertifiedPolicy` with `sampling_rule`. `agents.Algorithm` is the form that this package has, and nothing here is used
+by any other file.
 """
 
 from __future__ import annotations
@@ -9,8 +10,9 @@ from __future__ import annotations
 import math
 import warnings
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -19,7 +21,9 @@ from bandit_envs import Simulation
 from bandit_envs.kernels import PULLS_LIMIT, fleeting, inlined, jit, part, slot_kernel, view
 from bandit_envs.simulation import MOST_TIMES, Playing, Quiet, player
 
+from .certified import CertifiedAlgorithm
 from .core.agent import FLOAT, INT, Agent, Bools, Floats, Ints, Observation, unfit
+from .core.algorithm import Form, per_episode, pull
 from .core.spellings import AgentState
 
 
@@ -409,6 +413,7 @@ class PlansPulls(Agent):
     """
 
     resumes: ClassVar[bool] = False
+    bulk: ClassVar[bool] = True
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
@@ -539,3 +544,86 @@ vars(bulk).update(
         )
     }
 )
+
+
+# --- CertifiedPolicy --------------------------------------------------------------------------------------------------
+
+
+class Sampling(NamedTuple):
+    """A sampling rule, and what is called where an episode begins."""
+
+    own: Any
+    rule: Callable[..., None]
+    begin: Callable[..., None] | None
+
+
+def sampling_rule(own: Any, begin: Callable[..., None] | None = None) -> Callable[[Callable[..., None]], Sampling]:
+    """A sampling rule `plan(ep, own)`, which plans the next pulls of one episode by `add(ep.plan, arm, times)`.
+
+    Args:
+        own: the struct of the rule's own settings and state. begin: `begin(ep, own)`, called where an episode begins.
+
+    Raises:
+        TypeError: for another `own`.
+    """
+    if not hasattr(own, "_fields"):
+        raise TypeError(f"sampling_rule takes the class of a struct, as in @sampling_rule(Own), got {own!r:.200}")
+    return lambda rule: Sampling(own, rule, begin)
+
+
+def _sample(ep, own):
+    clear(ep.plan)
+    RULE(ep, ep.given)  # noqa: F821
+    for j in range(ep.plan.size):
+        pull(ep, ep.plan.arms[j], ep.plan.times[j])
+
+
+def _begin(ep, own):
+    RULE(ep, ep.given)  # noqa: F821
+
+
+def _calling(caller: Any, rule: Any) -> Any:
+    """One of the two functions above, which calls a rule."""
+    made: Any = FunctionType(caller.__code__, {**globals(), "RULE": rule if hasattr(rule, "py_func") else view(rule)})
+    made.__qualname__, made.made_of = rule.__qualname__, getattr(rule, "py_func", rule)
+    return made
+
+
+class CertifiedPolicy(CertifiedAlgorithm):
+    """An agent that stops when its plug-in answer is certified: see `CertifiedAlgorithm`."""
+
+    sampling: Any = None  # made by `sampling_rule`
+    draws = per_episode(int)
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        _warn(cls, "CertifiedPolicy")
+        if isinstance(cls.sampling, Sampling):
+            given = {"given": (cls.sampling.own, "batch.given"), "plan": (Any, "batch.plan[e]")}
+            cls.parts = CertifiedAlgorithm.parts | given | {"round": (None, "batch.now[e]")}
+            cls.rules = {"sample": _calling(_sample, cls.sampling.rule)}
+            if cls.sampling.begin is not None:
+                cls.rules["begin"] = _calling(_begin, cls.sampling.begin)
+            cls.form = Form(cls)
+
+    def __init__(self, task: Any, *arguments: Any, **options: Any) -> None:
+        super().__init__(task, *arguments, **options)
+        if not isinstance(self.sampling, Sampling):
+            raise TypeError(f"the class {type(self).__name__} needs the attribute sampling, made by sampling_rule")
+
+    @abstractmethod
+    def own(self, state: Any) -> Any:
+        """The struct of the sampling rule's settings and state."""
+
+    def batch(self, state: Any) -> Any:
+        """The struct of a state, with what `own` says now."""
+        state.bound = None
+        return super().batch(state)
+
+    def batch_parts(self, state: Any) -> tuple[tuple[Any, ...], Any]:
+        parts, kept = super().batch_parts(state)
+        return (*parts, self.own(state), np.zeros(len(state.now), PLAN)), kept
+
+    def choose(self, observation: Observation, state: Any) -> Any:
+        state.bound = None
+        return super().choose(observation, state)

@@ -127,7 +127,7 @@ def shown_to(agent: Any, method: str, observation: Any) -> Any:
     return np.array(observation)
 
 
-def unfit(pulls: Ints, mean: Floats, episodes: int, name: str = "mean") -> ValueError:
+def unfit(pulls: NDArray[Any], mean: NDArray[Any], episodes: int, name: str = "mean") -> ValueError:
     """The error for an observation, its pulls and means or others, that does not fit a state of so many episodes."""
     return ValueError(f"pulls {pulls.shape} and {name} {mean.shape} do not fit a state of {episodes} episodes")
 

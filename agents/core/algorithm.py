@@ -154,8 +154,9 @@ def count_pulls(ep):
 
 
 @inlined
-def clear(plan):
+def clear(ep):
     """Plan nothing; the first passes over the arms are over."""
+    plan = ep.now  # the records of two classes are no types of one function: Numba takes the one for the other
     plan.size = plan.place = plan.made = plan.beginning = 0
 
 
@@ -173,7 +174,7 @@ def check(ep):
 def watch(ep):
     """Notice where a new episode has begun: the arm chosen last has no pulls."""
     if ep.pulls[np.uint64(ep.now.last)] == 0:
-        clear(ep.now)
+        clear(ep)
         ep.now.beginning, ep.now.resumed, ep.now.stopped = 1, 0, 0
 
 
@@ -269,7 +270,7 @@ _NEXT_ARM = """def next_arm(e, shown: Shown, batch: Batch{times}):
             begin(ep, own)
         if {passes} > 0 or not begins:
             observe(ep, own)
-        clear(ep.now)
+        clear(ep)
         if batch.stopping and stops(ep, own):
             ep.now.stopped = 1
         else:
@@ -287,7 +288,7 @@ def _kind_of(one: Any) -> Any:
     return one if one in _CASTS or hasattr(one, "_fields") else Any
 
 
-class _Form:
+class Form:
     """What is made of the fields and functions of a class, once for it and the subclasses that declare no others."""
 
     def __init__(self, kind: type[Algorithm]) -> None:
@@ -369,6 +370,7 @@ class _Form:
         )
         exec(compile(source, rule.__code__.co_filename, "exec"), place)
         function: Any = place["next_arm"]
+        rule = getattr(rule, "made_of", rule)
         function.__qualname__, function.__doc__, function.made_of = rule.__qualname__, rule.__doc__, rule
         return episode_kernel(function)  # type: ignore[no-any-return]
 
@@ -431,7 +433,7 @@ class Algorithm(Agent, metaclass=_Declared):
         ValueError: from `predict`, for plans with an arm that there is not, or that is pulled less than once.
     """
 
-    form: ClassVar[_Form]
+    form: Form  # of the class
     rules: ClassVar[dict[str, Any]] = {}
     reads: ClassVar[tuple[str, ...]] = ("total", "variance", "seed", "remaining")
     bulk: ClassVar[bool] = False
@@ -447,7 +449,7 @@ class Algorithm(Agent, metaclass=_Declared):
         super().__init_subclass__(**keywords)
         own = {name: one for name, one in vars(cls).items() if isinstance(one, Field)}
         if cls.rules or own or not vars(cls).keys().isdisjoint(("reads", "bulk", "passes")):
-            cls.form = _Form(cls)
+            cls.form = Form(cls)
         parameters = {
             name: one for name, one in vars(cls).items() if isinstance(one, Field) and one.default is not REQUIRED
         }

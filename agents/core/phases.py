@@ -1,11 +1,12 @@
-"""The phases of algorithms that spend a budget by leaving out one arm after the other."""
+"""The phases of algorithms that leave out one arm after the other."""
 
 from __future__ import annotations
 
 import functools
 import math
+from typing import Any
 
-__all__ = ["phase_ends"]
+from bandit_envs.kernels import PULLS_LIMIT, jit
 
 
 @functools.lru_cache(maxsize=64)
@@ -17,3 +18,9 @@ def phase_ends(K: int, T: int) -> tuple[int, ...]:
     unit = math.lcm(*range(1, K + 1))
     logbar = unit // 2 + sum(unit // i for i in range(2, K + 1))  # times unit
     return (0, *(-(-(T - K) * unit // (logbar * (K + 1 - k))) for k in range(1, K)))
+
+
+@jit
+def whole(pulls: Any) -> Any:
+    """A number of pulls, rounded up; at most `PULLS_LIMIT`, which no arm reaches."""
+    return math.ceil(pulls) if pulls < PULLS_LIMIT else PULLS_LIMIT

@@ -23,7 +23,6 @@ from bandit_envs.stopping import Certifier
 from ..core.agent import Agent
 from ..core.certified import own_certifier
 from ..core.forms import Forms, forms_of
-from ..core.round_policy import PlansPulls
 from ..registry import Recipe
 from .blocks import GRAIN, SLOW_GRAIN, Work
 from .drawing import Drawing
@@ -235,7 +234,7 @@ def _share_a_run(agent: object) -> bool:
     smaller budget leaves, while a checkpoint in the middle of it is scored before it. An agent of a user's own that
     decides in a method of its own may pull in bulk, and so has a run for each budget.
     """
-    if not isinstance(agent, Agent) or isinstance(agent, PlansPulls) or not agent.anytime:
+    if not isinstance(agent, Agent) or getattr(agent, "bulk", False) or not agent.anytime:
         return False
     return all(getattr(type(agent), how).__module__.startswith("agents.") for how in ("choose", "predict"))
 

@@ -23,10 +23,9 @@ from ..certified.evidence import Evidence
 from ..core.agent import ALL_PROBLEMS, Floats, Ints, Observation, by_certificate, task_of, unfit
 from ..core.index_kernels import ArmRule
 from ..core.index_policy import IndexPolicy
-from ..core.plan_policy import Seen
 from ..core.spellings import AgentState
 from ..models.cards import stored_for
-from .coupled import KEYS, MADE, Wide, least_index
+from .coupled import KEYS, MADE, Seen, Wide, least_index
 from .formula import PARAMETERS, Own, arm_index, at_budget, indices
 from .network import SHARED, WEIGHTS, nets_of
 from .parameters import parameter_names, read_parameters, shared_by, spelled, told

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from bandit_envs.kernels import call_routine, episode_kernel, fleeting, inlined
 
-from ..core.plan_policy import Seen
 from .formula import evidence, formula
 from .network import HIDDEN, LAYERS, OWN, SHARED, own_features
 
@@ -19,6 +18,14 @@ KEYS = 3  # pulls, distance and mean of an arm, from which follow
 MADE = 5  # its index by the formula, and its features but for `lead`
 OWNS, SHARES = len(OWN), len(SHARED)
 HUNDRED = math.log(100.0)
+
+
+@fleeting
+class Seen(NamedTuple):
+    """What the episodes have shown."""
+
+    pulls: NDArray[np.int64]  # (E, K)
+    mean: Floats  # (E, K * D)
 
 
 @fleeting

@@ -212,7 +212,9 @@ class Adapt(Pi3):
         bernstein_range: float | None = None,
     ) -> None:
         super().__init__(task, delta, cap, width, seed, cutoff)
-        self.bound, self.own_bounds["bounds"] = self.bound._replace(tightest=True), "tightest"
+        R = self.W
+        self.own_bounds = {"bounds": "tightest", "cutoff": cutoff}
         if bernstein_range is not None:
             R = number("bernstein_range", bernstein_range, LEAST, MOST)
-            self.bound, self.own_bounds["bernstein_range"] = self.bound._replace(R=R), R
+            self.own_bounds = {**self.own_bounds, "bernstein_range": R}
+        self.bound = self.bound._replace(R=R, tightest=True)

@@ -96,7 +96,7 @@ def compare(ep, own, kth):
 class CLUCB(TopKAgent):
     """CLUCB-PAC (Chen et al. 2014) for the k best arms. With a budget, delta is 0.01 where the task has none."""
 
-    name, source = "clucb", "Chen, Lin, King, Lyu & Chen, NIPS 2014"
+    name, source, reads = "clucb", "Chen, Lin, King, Lyu & Chen, NIPS 2014", ()
     needs = "delta or budget"
     promises = ("aggregate", "each", "exact")
 

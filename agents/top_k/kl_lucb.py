@@ -106,7 +106,7 @@ class KLLUCB(TopKAgent):
         threshold: "2013" (the paper's) or "lil" (of iterated logarithm, as in 2017).
     """
 
-    name, source = "kl-lucb", "Kaufmann & Kalyanakrishnan, COLT 2013"
+    name, source, reads = "kl-lucb", "Kaufmann & Kalyanakrishnan, COLT 2013", ()
     needs = "delta or budget"
     promises = ("aggregate", "each")
 

@@ -11,29 +11,16 @@ Without its state it refuses an episode that has begun; `begin_anew` makes one, 
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 from bandit_envs import Task
-from bandit_envs.kernels import jit, part
+from bandit_envs.kernels import jit
 
-from ..core import bulk, trees
 from ..core.algorithm import Algorithm, setting
 from ..core.confidence import delta_of, positive_tolerance_of, scale_of
 from ..core.largest import keep_largest, size_of
+from ..core.phases import whole
 from .elimination import SetAlgorithm, finish, mark, measure, pull_undecided
-
-__all__ = [
-    "Accuracy", "MedianElimination", "elimination_pulls", "plan_survivors", "pulls_per_arm", "upper_half",
-    "width_constant",
-]  # fmt: skip
-
-
-class Accuracy(NamedTuple):
-    """The arm found is within epsilon of the best with probability 1 - delta."""
-
-    epsilon: float
-    delta: float
-    constant: float  # 4 for rewards in [0, 1], else 8 sigma^2
 
 
 def width_constant(task: Task, sigma: float | None) -> float:
@@ -47,7 +34,7 @@ def pulls_per_arm(l: Any, epsilon: Any, delta: Any, constant: Any) -> Any:  # no
     e, d = epsilon / 4, delta / 2
     for _ in range(l):
         e, d = 0.75 * e, d / 2
-    return bulk.whole(constant / e**2 * math.log(3 / d))
+    return whole(constant / e**2 * math.log(3 / d))
 
 
 @jit
@@ -58,40 +45,6 @@ def elimination_pulls(n, epsilon, delta, constant):
         total += n * pulls_per_arm(l, epsilon, delta, constant)
         n, l = (n + 1) // 2, l + 1  # noqa: E741
     return total
-
-
-@part
-def upper_half(plan, total, tree):
-    """Keep the ceil(|S| / 2) arms of the plan with the largest fresh means, in order; a tree ranks them.   D1, D2"""
-    for i in range(len(total)):
-        trees.leave_out(tree, i)
-    for j in range(plan.book.size):
-        i = bulk.arm_at(plan, j)
-        m = bulk.fresh_mean(plan, total, i)
-        trees.put(tree, i, m, m, m, j < (plan.book.size + 1) // 2)
-    trees.build(tree)
-    trees.settle_best(tree)
-    S = bulk.planned(plan)
-    bulk.clear(plan)
-    for i in S:
-        if trees.is_inside(tree, i):
-            bulk.add(plan, i)
-
-
-@part
-def plan_survivors(plan, total, tree, accuracy):
-    """Plan the next round, of the arms that have survived those before; the arm where one is left, else -1."""
-    l = plan.book.made  # noqa: E741
-    if l == 0:
-        for i in range(len(total)):
-            bulk.add(plan, i)
-    else:
-        upper_half(plan, total, tree)
-    if plan.book.size == 1:
-        return plan.arms[0]
-    bulk.repeat(plan, pulls_per_arm(l, accuracy.epsilon, accuracy.delta, accuracy.constant))
-    bulk.mark(plan, total)
-    return -1
 
 
 class MedianElimination(SetAlgorithm):

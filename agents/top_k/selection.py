@@ -53,7 +53,6 @@ class TopKAgent(Algorithm):
     """
 
     solves: tuple[str, ...] = ("TopK", "BestArm")  # type: ignore[misc]
-    reads = ()
     k = setting(int)
     inside = per_arm(bool)  # High: the k arms with the largest empirical means, ties to the lowest arm; Low is the rest
     between = per_episode(float)  # a number between the means of Low and those of High
@@ -65,7 +64,7 @@ class TopKAgent(Algorithm):
 
     def __init__(self, task: Any) -> None:
         super().__init__(task)
-        self.k: int = self.problem.k  # type: ignore[attr-defined]
+        self.k = self.problem.k  # type: ignore[attr-defined]
 
     @property
     def budgeted(self) -> bool:

@@ -145,7 +145,7 @@ class UGapE(Algorithm):
     ) -> None:
         super().__init__(task)
         K, budget = self.task.K, self.task.budget
-        self.k: int = self.problem.k  # type: ignore[attr-defined]
+        self.k = self.problem.k  # type: ignore[attr-defined]
         self.may_stop = budget is None
         self.level = self.epsilon = 0.0
         scale, b = number("scale", scale, 0, above=True), 2.0 * scale_of(self.task, sigma)
@@ -185,7 +185,7 @@ class UGapE(Algorithm):
         now, whole = {"pulls": pulls, "mean": np.nan_to_num(means)}, pulls.min(axis=1) > 0
         anew = self.initial_state(now)  # J of the samples so far is what an agent without its state sees; D4, D5
         self.choose(now, anew)
-        answer = anew.best
+        answer: Bools = anew.best
         if not whole.all():
             answer[~whole] = self.problem.plug_in(means[~whole])
         if state is not None and self.task.budget is not None:

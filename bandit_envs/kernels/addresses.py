@@ -31,7 +31,7 @@ from .floor import PLAIN, Attributes
 from .routines import carray, pointer
 
 Struct = TypeVar("Struct", bound=type[Any])
-WORD = ir.IntType(64)
+WORD, POINTER = ir.IntType(64), ir.IntType(8).as_pointer()
 NUMBERS: dict[Any, types.Type] = {int: types.int64, float: types.float64, bool: types.boolean}
 
 
@@ -116,9 +116,10 @@ register_model(Address)(models.OpaqueModel)
 
 @unbox(Address)  # type: ignore[no-untyped-call]
 def _unbox(kind: Address, one: Any, c: Any) -> NativeValue:
-    address = cgutils.alloca_once_value(c.builder, c.context.get_constant_null(types.voidptr))
+    address = c.builder.alloca(POINTER)
+    c.builder.store(POINTER(None), address)
     number = c.pyapi.object_getattr_string(one, "address")
-    with c.builder.if_then(cgutils.is_not_null(c.builder, number)):
+    with c.builder.if_then(c.builder.icmp_unsigned("!=", number, number.type(None))):
         c.builder.store(c.pyapi.long_as_voidptr(number), address)
         c.pyapi.decref(number)
     return NativeValue(c.builder.load(address), is_error=c.pyapi.c_api_error())  # type: ignore[no-untyped-call]
@@ -200,4 +201,5 @@ def _word(i: int, context: Any, builder: Any, address: Any) -> Any:
 
 if not PLAIN:
     infer_getattr(_Fields)
-    lower_getattr_generic(Address)(_read)  # type: ignore[no-untyped-call]
+    lower: Any = lower_getattr_generic(Address)  # type: ignore[no-untyped-call]
+    lower(_read)

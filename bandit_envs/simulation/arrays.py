@@ -46,7 +46,7 @@ class Work(NamedTuple):
     def empty(cls, D: int) -> Work:
         """Such arrays."""
         words, ints, floats = (np.empty((n, BLOCK), kind) for n, kind in ((7, np.uint64), (2, np.int64), (6, float)))
-        return cls(*words, *ints, *floats, np.empty((D + 1, BLOCK)), np.empty((7, D)), np.empty(6, np.uint64))
+        return cls(*words, *ints, *floats, np.empty((D + 1, BLOCK)), np.empty((7, D)), np.empty(6, np.uint64))  # type: ignore[call-arg]
 
 
 class Rules(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import gymnasium as gym
 import numpy as np
@@ -17,12 +17,10 @@ from twins_all_good import play
 from twins_top_k import Seen, adapt, clucb, drawer, follow, kl_lucb, lil_ucb, ocba_m, pi1, pi2, running_bound
 
 import agents
-from agents.core.plan_policy import PLAN
-from agents.core.plan_policy import Seen as Statistics
 from agents.top_k.adapt import direct_pulls
 from agents.top_k.draws import draw, draw_evenly
 from agents.top_k.kl_lucb import kl, kl_upper
-from agents.top_k.selection import High, rank
+from agents.top_k.selection import TopKAgent, gather, rank
 from bandit_envs import Bernoulli, Categorical, Gaussian, Instance, Task, TopK, Uniform
 from bandit_envs.problems.certificates import bernstein, cutoff, hoeffding
 
@@ -31,6 +29,22 @@ POLICIES = ["pi1", "pi2", "pi3", "adapt"]
 NAMES = [*POLICIES, "ocba-m", "clucb", "kl-lucb"]
 
 Case = dict[str, Any]
+
+
+class Now(NamedTuple):
+    """What `rank` reads of an episode."""
+
+    mean: Any
+    now: Any
+    arms: Any
+
+
+class High(NamedTuple):
+    """What it keeps."""
+
+    k: int
+    inside: Any
+    work: Any
 
 
 def task(k: int = 1, K: int = 3, **changes: Any) -> Task:
@@ -198,20 +212,20 @@ def test_pulls_of_direct() -> None:
 @pytest.mark.parametrize("levels", [3, 1000])
 def test_high_is_the_k_largest_means(levels: int) -> None:
     """After the first passes, and after plans of one to three arms; with few levels nearly all means are ties."""
-    g, plans = np.random.default_rng(levels), np.zeros(1, PLAN)
+    g, now = np.random.default_rng(levels), np.zeros(1, TopKAgent.form.now)
     for _ in range(25):
         K = int(g.integers(2, 30))
-        k, high = int(g.integers(1, K)), High.of(1, K)
-        mean = g.integers(0, levels, (1, K)) / levels
-        plans["beginning"], plans["size"] = 1, 0
+        mean, arms, k = g.integers(0, levels, K) / levels, np.zeros(3, np.int64), int(g.integers(1, K))
+        ep, own = Now(mean, now[0], arms), High(k, np.zeros(K, np.bool_), np.zeros(K))
+        now["size"] = 0
+        gather(ep, own)
         for _ in range(25):
-            rank(Statistics(np.ones((1, K), np.int64), mean), 0, plans[0], high, k)
-            best = np.argsort(-mean[0], kind="stable")[:k]
-            assert high.inside[0].nonzero()[0].tolist() == sorted(best)
+            rank(ep, own)
+            best = np.argsort(-mean, kind="stable")[:k]
+            assert own.inside.nonzero()[0].tolist() == sorted(best)
             size = int(g.integers(1, 4))
-            plans["beginning"], plans["size"] = 0, size
-            plans["arms"][0, :size] = g.integers(0, K, size)
-            mean[0, plans["arms"][0, :size]] = g.integers(0, levels, size) / levels
+            now["size"], arms[:size] = size, g.integers(0, K, size)
+            mean[arms[:size]] = g.integers(0, levels, size) / levels
 
 
 def test_draws_by_hand() -> None:
@@ -451,7 +465,7 @@ def test_which_need_delta() -> None:
     for name in ("lucb", "clucb", "kl-lucb"):
         fixed = agents.make(name, free)
         named = agents.make(name, task(), delta=0.01)
-        assert getattr(fixed, "rules", fixed).level == getattr(named, "rules", named).level
+        assert fixed.level == named.level
     for name in ("pi1", "pi2", "adapt(cap=True)"):
         with refused(name.split("(")[0], "delta"):
             agents.make(name, free)

@@ -148,14 +148,12 @@ def test_what_ugape_promises_of_each_arm_it_does_not_promise_of_the_set() -> Non
 
     def told(criterion: str) -> float:
         return float(
-            agents.make(
-                "ugape", Task("TopK", {"k": 2, "epsilon": 0.1, "criterion": criterion}, K=3, delta=0.1)
-            ).rules.epsilon
+            agents.make("ugape", Task("TopK", {"k": 2, "epsilon": 0.1, "criterion": criterion}, K=3, delta=0.1)).epsilon
         )
 
     assert [told(criterion) for criterion in ("each", "aggregate", "exact")] == [0.1, 0.0, 0.0]
     best = Task("BestArm", {"epsilon": 0.1, "criterion": "aggregate"}, K=3, delta=0.1)
-    assert agents.make("ugape", best).rules.epsilon == 0.1  # of a single arm it is the same
+    assert agents.make("ugape", best).epsilon == 0.1  # of a single arm it is the same
 
 
 def test_budget_agents_beat_uniform() -> None:

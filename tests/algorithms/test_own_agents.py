@@ -19,7 +19,7 @@ from agents.certified import CertifiedPolicy, sampling_rule
 from agents.core import ALL_PROBLEMS, RoundState, Seen, add, bulk, clear, following
 from agents.core.index_policy import IndexState
 from agents.testing import check_agent
-from bandit_envs import SetProblem
+from bandit_envs import SetProblem, Threshold
 from bandit_envs.kernels import carray, episode_kernel
 from bandit_envs.problems import Measure, own
 
@@ -622,42 +622,56 @@ def test_a_struct_is_needed() -> None:
         sampling_rule(lambda ep, own: None)
 
 
-# --- the first form ---------------------------------------------------------------------------------------------------
+# --- the forms of before ----------------------------------------------------------------------------------------------
 
 HERE = Path(__file__).parent
-FLAT, WHOLE = (
+FLAT, FORMER, TODAY = (
     re.findall(r"^```python\n(.*?)^```", page.read_text(), re.M | re.S)
-    for page in (HERE / "own_agents_flat.md", HERE.parents[1] / "docs" / "own-agent.md")
+    for page in (HERE / "own_agents_flat.md", HERE / "own_agents_020.md", HERE.parents[1] / "docs" / "own-agent.md")
 )
-KINDS = {"BothSides": ("Threshold", {"budget": 60}), "Nearer": ("Threshold", {"budget": 400})}
+
+
+def placed(text: str, file: Path, place: dict[str, Any] | None = None) -> dict[str, Any]:
+    """The names that a block of a page defines."""
+    file.write_text(text)
+    place = {"__name__": file.stem} if place is None else place
+    exec(compile(text, file, "exec"), place)
+    return place
+
+
+def pulled(kind: Any, instance: str = "tao2019-1", budget: int = 400) -> Any:
+    kind.solves = ("Threshold",)
+    kwargs = {"instance": instance, "budget": budget}
+    found = agents.evaluate({"it": kind}, "Threshold", episodes=20, env_kwargs=kwargs, progress=False)
+    return found.episodes[["total_pulls", "score"]]
 
 
 @pytest.mark.filterwarnings("ignore:bandit_envs:DeprecationWarning")  # the page of then imports from where names were
-@pytest.mark.parametrize("block", range(len(FLAT)))
-def test_agents_of_the_first_form_decide_as_those_of_today(block: int, tmp_path: Path) -> None:
-    """The page on own agents as it was when kernels were given the fields of structs, and as it is."""
-    name = re.findall(r"^class (\w+)", FLAT[block], re.M)[-1]
-    today = next(one for one in WHOLE if f"class {name}" in one)
+@pytest.mark.parametrize(("name", "block"), [("BothSides", 0), ("Nearer", 1)])
+def test_agents_decide_in_all_forms_alike(
+    name: str, block: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The page on own agents as it was when kernels were given the fields of structs, with structs, and as it is."""
+    monkeypatch.setattr(Threshold, "epsilon", 0.1, raising=False)
+    texts = {"flat": FLAT[block], "former": next(one for one in FORMER if f"class {name}" in one)}
+    found = [pulled(placed(text, tmp_path / f"{key}_{name}.py")[name]) for key, text in texts.items()]
+    assert found[0].equals(found[1])
+    today = [one for one in TODAY if f"class {name}" in one]
+    if today:
+        assert found[0].equals(pulled(placed(today[0], tmp_path / f"today_{name}.py")[name]))
 
-    def rows(number: int, text: str) -> Any:
-        file = tmp_path / f"form_{number}_{name}.py"
-        file.write_text(text)
-        place: dict[str, Any] = {"__name__": file.stem}
-        exec(compile(text, file, "exec"), place)
-        if name not in KINDS:
-            return None
 
-        def made(task: Any) -> Any:
-            agent = place[name](task)
-            agent.problem.epsilon = 0.1
-            return agent
+@pytest.mark.filterwarnings("default:.*a form of 0.2.0:DeprecationWarning")
+def test_every_block_of_the_page_of_020_runs_and_warns(tmp_path: Path) -> None:
+    """In order, as a reader would run them; each class in a form that goes says so, once."""
+    place: dict[str, Any] = {"__name__": "page_of_020"}
 
-        place[name].solves = ("Threshold",)
-        problem, kwargs = KINDS[name]
-        found = agents.evaluate({"it": made}, problem, episodes=20, env_kwargs=kwargs, progress=False)
-        return found.episodes[["total_pulls", "score"]]
+    def run() -> None:
+        for number, text in enumerate(FORMER):
+            if "parametrize_with_checks" not in text:
+                placed(text, tmp_path / f"block_{number}.py", place)
 
-    first, second = rows(0, FLAT[block]), rows(1, today)
-    if name in KINDS:
-        assert FLAT[block] != today
-        assert first.equals(second)
+    with pytest.warns(DeprecationWarning, match="a form of 0.2.0") as caught:
+        run()
+    said = [str(one.message).split()[0] for one in caught if "a form of 0.2.0" in str(one.message)]
+    assert said == ["BothSides", "Nearer", "Fewer", "Coin", "Halves"]

@@ -7,7 +7,7 @@ definition of the name, and from there each name that the definition uses, in an
 counts with its decorators and docstring. Names of Python, NumPy and Numba end the path, and so do `Agent`, random
 numbers, checks of input and the compiler (`bandit_envs.kernels`), environments and their simulation. What methods use,
 such as constructors, is not followed: it does not decide. Of a base class in another file the head counts, its
-docstring with the fields and compiled functions; of `Algorithm` what it puts together for compiled code, `_Form`.
+docstring with the fields and compiled functions; of `Algorithm` what it puts together for compiled code, `Form`.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class Reader:
             _, imported = self.module(module)
             uses = [*self.uses(node)]
             if getattr(node, "name", "") == "Algorithm":  # what calls the functions of its subclasses
-                form: Any = self.module(module)[0]["_Form"]
+                form: Any = self.module(module)[0]["Form"]
                 kernel = next(one for one in form.body if getattr(one, "name", "") == "kernel")
                 uses += [("_NEXT_ARM",), *self.uses(kernel)]
             for name, *attribute in uses:
