@@ -473,9 +473,10 @@ def check_relabelled_arms(case: Case) -> None:
         return
     agent = made(case, envs)
     observation, _ = envs.reset(seed=ROOT)
+    pull = {"times": np.ones(EPISODES, np.int64), "answer": np.zeros((EPISODES, K), np.int8)}
     for arm in range(K):
         for _ in range(5 + arm):  # no ties
-            observation, *_ = envs.step(_pull(envs, arm))
+            observation, *_ = envs.step(pull | {"arm": np.full(EPISODES, arm)})
     observation = {name: array.copy() for name, array in observation.items()}
     observation["mean"] += np.linspace(0.0, 0.01, K)
     observation["total"] = observation["mean"] * observation["pulls"]
@@ -491,11 +492,6 @@ def check_relabelled_arms(case: Case) -> None:
             f"{case}: the means {moved['mean'][e]} are answered by {found[e].astype(int)}, and the same in another "
             f"order by {wanted[e].astype(int)}"
         )
-
-
-def _pull(envs: Any, arm: int) -> dict[str, object]:
-    n, K = envs.num_envs, envs.unwrapped.task.K
-    return {"arm": np.full(n, arm), "times": np.ones(n, np.int64), "answer": np.zeros((n, K), np.int8)}
 
 
 def check_errors_within_delta(case: Case) -> None:

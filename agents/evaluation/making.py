@@ -42,7 +42,7 @@ def fill(
     if not todo if ending is None else ending.decided(store):
         return
     done = set(ours) - set(todo)
-    bar = Progress(_work(plans, ours), all(plan.budget is not None for plan in plans), progress)
+    bar = Progress(_work(plans, ours), all(plan.task.budget is not None for plan in plans), progress)
     bar.found(_work(plans, done))
     watch = Watch(bar if bar.show else None)
     works = [plan.work if store.survives else replace(plan.work, slow=False) for plan in plans]
@@ -98,6 +98,6 @@ def _show(made: Played, plans: Sequence[Plan], bar: Progress) -> None:
 
 def _work(plans: Sequence[Plan], blocks: Iterable[Block]) -> int:
     """What the progress counts of blocks: pulls where all agents have a budget, else episodes."""
-    budgets = [plan.budget for plan in plans]
+    budgets = [plan.task.budget for plan in plans]
     pulls = [1 if None in budgets else budget or 0 for budget in budgets]
     return sum(block.episodes * pulls[i] for block in blocks for i in block.runs)

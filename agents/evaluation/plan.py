@@ -65,11 +65,6 @@ class Plan:
     by_delta: bool = False
 
     @property
-    def budget(self) -> int | None:
-        """Pulls of an episode, if there is a limit."""
-        return self.task.budget
-
-    @property
     def draws(self) -> bool:
         """Whether the agent is a model that draws its actions."""
         return isinstance(self.policy, Drawing)
@@ -77,8 +72,8 @@ class Plan:
     @property
     def work(self) -> Work:
         """What the size of blocks depends on."""
-        stops = getattr(self.policy, "stops", True) if self.budget is not None else True
-        pulls = None if stops and self.task.delta is not None else self.budget
+        stops = getattr(self.policy, "stops", True) if self.task.budget is not None else True
+        pulls = None if stops and self.task.delta is not None else self.task.budget
         grain = GRAIN if plays(self.policy, 1, self.forms.ranked) else SLOW_GRAIN  # whatever the slots of a batch
         return Work(pulls, len(self.checks or [None]), most_pulls(self.task), slow=not self.compiled, grain=grain)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -19,35 +19,64 @@ STEPS = 1_000_000  # of a training where neither steps nor seconds are given: ab
 
 @dataclass(frozen=True)
 class Plan:
-    """What a training is: data, made from the arguments of `train`, that nothing changes.
+    """What a training is: the arguments of `train`, all checked, and what follows from them; nothing changes it.
 
     Attributes:
         algorithm: the name of a row of `ALGORITHMS`. env_id, env_kwargs: of the environment, as they were given.
-        environment: that to train on. num_envs: episodes side by side. seed: the user's; roots: see `roots_of`.
-        steps, seconds: how long to train, by either or both. checkpoints: how many. held_out: episodes to compare them.
-        own: the arguments of `train` that stand beside SB3's hyperparameters in the card, by name.
-        given: the hyperparameters that were given. settings: all that SB3's class gets.
+        given: the hyperparameters that were given. before: the root that a model which goes on has learned on, else 0.
+        steps, seconds: how long to train, by either or both. seed: the user's. num_envs: episodes side by side, None:
+            as many as the algorithm's. checkpoints: how many. held_out: episodes to compare them.
+        roots: see `roots_of`. environment: that to train on. settings: all that SB3's class gets.
     """
 
     algorithm: str
     env_id: str
     env_kwargs: Mapping[str, Any]
-    environment: TrainingEnvironment
-    num_envs: int
-    seed: int
-    roots: Mapping[str, int]
+    given: Mapping[str, object]
     steps: int | None
     seconds: float | None
+    seed: int
+    num_envs: int | None
+    pulls_per_action: int
     checkpoints: int
     held_out: int
-    own: Mapping[str, object]
-    given: Mapping[str, Any]
-    settings: Mapping[str, Any]
+    before: int = 0
+    roots: Mapping[str, int] = field(init=False)
+    environment: TrainingEnvironment = field(init=False)
+    settings: Mapping[str, Any] = field(init=False)
+
+    def __post_init__(self) -> None:
+        if self.algorithm not in ALGORITHMS:
+            raise unknown("algorithm", str(self.algorithm), [*ALGORITHMS, "evolved, by agents.evolve"])
+        row, steps = self.row, STEPS if self.steps is None and self.seconds is None else self.steps
+        checked: dict[str, Any] = {"env_id": environment_id(self.env_id)}
+        if not isinstance(self.env_kwargs, Mapping):
+            raise ValueError(f"env_kwargs must be a dict of keywords of the environment, got {self.env_kwargs!r:.200}")
+        row.check(self.algorithm, self.given)
+        checked |= {
+            "steps": None if steps is None else integer("steps", steps, 1, 2**53),
+            "seconds": None if self.seconds is None else number("seconds", self.seconds, 0, above=True),
+            "num_envs": row.num_envs if self.num_envs is None else integer("num_envs", self.num_envs, 1, 2**31),
+            "checkpoints": integer("checkpoints", self.checkpoints, 1, 10**6),
+            "held_out": integer("held_out", self.held_out, 2, 10**9),
+            "roots": roots_of(self.seed, self.before),
+        }
+        checked["environment"] = environment = training_environment(
+            checked["env_id"], self.env_kwargs, self.pulls_per_action, ranked=not row.equivariant
+        )
+        checked["settings"] = row.settings(environment, checked["num_envs"], self.given)
+        for name, value in checked.items():
+            object.__setattr__(self, name, value)
 
     @property
     def row(self) -> Algorithm:
         """The algorithm."""
         return ALGORITHMS[self.algorithm]
+
+    @property
+    def own(self) -> dict[str, int]:
+        """The arguments of `train` that stand beside SB3's hyperparameters in the card, by name."""
+        return {name: getattr(self, name) for name in ("num_envs", "pulls_per_action", "checkpoints", "held_out")}
 
     @property
     def call(self) -> str:
@@ -66,54 +95,3 @@ def roots_of(seed: int, before: int = 0) -> dict[str, int]:
     entropy = [root_number(seed), before] if before else root_number(seed)
     words = np.random.SeedSequence(entropy).generate_state(6, np.uint64)[3:] >> np.uint64(1)
     return dict(zip(("learning", "choosing", "judging"), map(int, words), strict=True))
-
-
-def make_plan(
-    algorithm: str,
-    env_id: str,
-    *,
-    steps: int | None,
-    seconds: float | None,
-    seed: int,
-    num_envs: int | None,
-    env_kwargs: Mapping[str, object] | None,
-    pulls_per_action: int,
-    checkpoints: int,
-    held_out: int,
-    hyperparameters: Mapping[str, object],
-    before: int = 0,
-) -> Plan:
-    """The plan that the arguments of `train` ask for, after all checks that can be made before a run."""
-    if algorithm not in ALGORITHMS:
-        raise unknown("algorithm", str(algorithm), [*ALGORITHMS, "evolved, by agents.evolve"])
-    env_id = environment_id(env_id)
-    if not isinstance(env_kwargs, Mapping | None):
-        raise ValueError(f"env_kwargs must be a dict of keywords of the environment, got {env_kwargs!r:.200}")
-    row, kwargs = ALGORITHMS[algorithm], dict(env_kwargs or {})
-    row.check(algorithm, hyperparameters)
-    if steps is None and seconds is None:
-        steps = STEPS
-    steps = None if steps is None else integer("steps", steps, 1, 2**53)
-    seconds = None if seconds is None else number("seconds", seconds, 0, above=True)
-    num_envs = row.num_envs if num_envs is None else integer("num_envs", num_envs, 1, 2**31)
-    checkpoints, held_out = integer("checkpoints", checkpoints, 1, 10**6), integer("held_out", held_out, 2, 10**9)
-    roots = roots_of(seed, before)
-    environment = training_environment(env_id, kwargs, pulls_per_action, ranked=not row.equivariant)
-    settings = row.settings(environment, num_envs, hyperparameters)
-    own = {"num_envs": num_envs, "pulls_per_action": pulls_per_action, "checkpoints": checkpoints, "held_out": held_out}
-    return Plan(
-        algorithm=algorithm,
-        env_id=env_id,
-        env_kwargs=kwargs,
-        environment=environment,
-        num_envs=num_envs,
-        seed=seed,
-        roots=roots,
-        steps=steps,
-        seconds=seconds,
-        checkpoints=checkpoints,
-        held_out=held_out,
-        own=own,
-        given=dict(hyperparameters),
-        settings=settings,
-    )

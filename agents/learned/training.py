@@ -44,7 +44,7 @@ from .curve import draw_curve
 from .environment import PULLS_PER_ARM
 from .model import Trained, load, one_thread, paths_of
 from .plain import check_finite
-from .plan import Plan, make_plan
+from .plan import Plan
 
 
 def train(
@@ -116,18 +116,18 @@ def train(
             raise ValueError(f"{resume} is of {found[0]} on {found[1]}: it cannot go on by {asked[0]} on {asked[1]}")
         env_kwargs = {**former.card["env_kwargs"], **(env_kwargs or {})}
         hyperparameters = {"policy_kwargs": former.card["hyperparameters"].get("policy_kwargs"), **hyperparameters}
-    plan = make_plan(
+    plan = Plan(
         algorithm,
         env_id,
+        {} if env_kwargs is None else env_kwargs,
+        hyperparameters,
         steps=steps,
         seconds=seconds,
         seed=seed,
         num_envs=num_envs,
-        env_kwargs=env_kwargs,
         pulls_per_action=pulls_per_action,
         checkpoints=checkpoints,
         held_out=held_out,
-        hyperparameters=hyperparameters,
         before=0 if former is None else former.card["roots"]["learning"],
     )
     if out is not None and not Path(out).name.removesuffix(".zip"):
@@ -185,7 +185,7 @@ def _new_model(plan: Plan, clock: Clock) -> Any:
     kind, policy = plan.row.classes()
     rate = plan.settings["learning_rate"]
     falling = rate if callable(rate) else FallingRate(float(rate), clock)
-    envs = plan.environment.vec_env(plan.num_envs)
+    envs = plan.environment.vec_env(plan.own["num_envs"])
     seed = plan.roots["learning"] % 2**32
     model = kind(policy, envs, seed=seed, device="cpu", **{**plan.settings, "learning_rate": falling})
     envs.seed(plan.roots["learning"])  # SB3 has given the environments its own seed, of 32 bits
