@@ -296,7 +296,7 @@ class _Form:
         numbers = [(name, one.kind) for name, one in self.fields.items() if one.role == "per_episode"]
         if twice := [name for name, _ in numbers if name in PLAN.names]:  # type: ignore[operator]
             raise TypeError(f"{kind.__name__} declares {', '.join(twice)}: a plan has numbers of these names")
-        # The plan's come last, so that no record begins as another does: Numba would take it for a kind of that.
+        # The plan comes last: records that begin alike are taken for one another by Numba.
         self.now = np.dtype([*((name, np.dtype(one)) for name, one in numbers), *PLAN.descr], align=True)
         self.numbers = [name for name, _ in numbers]
         names = ["public_seed" if name == "seed" else name for name in kind.reads]
