@@ -14,8 +14,6 @@ from bandit_envs.simulation import Playing, Quiet, player
 
 from .core.agent import ALL_PROBLEMS, INT, Agent, Ints, Observation
 
-__all__ = ["Random", "Uniform"]
-
 
 def _spent(agent: Agent, observation: Observation) -> Ints:
     """Pulls of each episode so far, (E,)."""
@@ -45,10 +43,10 @@ class _Stateless(Agent):
     solves, coordinates = ALL_PROBLEMS, True
 
     @abstractmethod
-    def fill(self, kernel: Callable[[Any], Any], spent: Ints, observation: Observation, *rest: Any) -> None:
+    def fill(self, kernel: Callable[[Any], object], spent: Ints, observation: Observation, *rest: object) -> None:
         """Call the kernel of the next arms, or what `kernel` makes of it, with the pulls (E,) so far and `rest`."""
 
-    def choose(self, observation: Observation, state: Any) -> Ints:
+    def choose(self, observation: Observation, state: object) -> Ints:
         out = np.empty(len(observation["pulls"]), INT)
         spent = np.ascontiguousarray(_spent(self, observation), INT)
         self.fill(lambda kernel: kernel.quick, spent, observation, out)
@@ -58,7 +56,7 @@ class _Stateless(Agent):
     def plays(self) -> bool:
         return True
 
-    def played(self, simulation: Simulation, quiet: Quiet, observation: Observation, state: Any) -> Ints:
+    def played(self, simulation: Simulation, quiet: Quiet, observation: Observation, state: object) -> Ints:
         out = np.empty(len(observation["pulls"]), INT)
         self.fill(player, simulation.spent, observation, out, Playing(simulation, quiet))
         return out
@@ -69,7 +67,7 @@ class Uniform(_Stateless):
 
     name, source = "uniform", "the common baseline"
 
-    def fill(self, kernel: Callable[[Any], Any], spent: Ints, observation: Observation, *rest: Any) -> None:
+    def fill(self, kernel: Callable[[object], Any], spent: Ints, observation: Observation, *rest: object) -> None:
         kernel(next_in_turn)(spent, self.task.stop, *rest)
 
 
@@ -78,10 +76,10 @@ class Random(_Stateless):
 
     name, source = "random", "the common baseline"
 
-    def __init__(self, task: Any, seed: int = 0) -> None:
+    def __init__(self, task: object, seed: int = 0) -> None:
         super().__init__(task)
         self.seed = integer("seed", seed, 0, 2**32 - 1)
 
-    def fill(self, kernel: Callable[[Any], Any], spent: Ints, observation: Observation, *rest: Any) -> None:
+    def fill(self, kernel: Callable[[object], Any], spent: Ints, observation: Observation, *rest: object) -> None:
         public_seed = np.ascontiguousarray(observation["public_seed"], INT)
         kernel(next_at_random)(spent, self.task.stop, public_seed, self.seed, *rest)

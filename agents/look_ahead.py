@@ -20,7 +20,6 @@ departures  D1 the paper takes phi(0), whose gain is nearly always exactly 0 whe
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -30,8 +29,6 @@ from bandit_envs.problems import LookaheadModel, LookaheadScratch, relative_gain
 from bandit_envs.simulation import Playing, Quiet, player
 
 from .core.agent import Agent, Ints, Observation, Problems
-
-__all__ = ["TIE", "LookAhead", "largest_gain"]
 
 TIE = 1e-12  # D4
 
@@ -66,7 +63,7 @@ class LookAhead(Agent):
     anytime = False
     needs = "the budget, or max_pulls"
 
-    def __init__(self, task: Any) -> None:
+    def __init__(self, task: object) -> None:
         super().__init__(task)
         self.lookahead = self.task.lookahead(self.name)
         if math.isnan(self.lookahead.horizon):
@@ -76,7 +73,7 @@ class LookAhead(Agent):
     def plays(self) -> bool:
         return True
 
-    def choose(self, observation: Observation, state: Any) -> Ints:
+    def choose(self, observation: Observation, state: object) -> Ints:
         pulls = np.ascontiguousarray(observation["pulls"], np.int64)
         total = np.ascontiguousarray(observation["total"], np.float64)
         out = np.empty(len(pulls), np.int64)
@@ -84,7 +81,7 @@ class LookAhead(Agent):
         largest_gain.quick(pulls, total.reshape(len(pulls), -1), self.task.support is not None, model, scratch, out)
         return out
 
-    def played(self, simulation: Simulation, quiet: Quiet, observation: Observation, state: Any) -> Ints:
+    def played(self, simulation: Simulation, quiet: Quiet, observation: Observation, state: object) -> Ints:
         out = np.empty(len(observation["pulls"]), np.int64)
         pulls, total = simulation.pulls.reshape(len(out), -1), simulation.total.reshape(len(out), -1)
         model, scratch = self.lookahead.parts()

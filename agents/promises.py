@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["AGENTS", "CERTIFICATES", "Promise", "page"]
-
 
 class Promise(NamedTuple):
     """A row: who promises, and what must hold for it.

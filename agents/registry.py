@@ -25,14 +25,12 @@ from .core.forms import Forms, asked, forms_of, warn_of_ranks, warn_of_task
 from .core.parameters import check_values, misfit, taken
 from .core.wrapped import Behind, behind, wrappers_of
 
-__all__ = ["AGENTS", "ALIASES", "LEARNED", "Recipe", "make", "names", "recipe_of", "recipes_of", "register"]
-
 ALIASES = {"md-apt": "apt", "md-ucbe": "ucbe", "md-sar": "sar"}
 LEARNED_MODELS = "agents.learned"  # the module that reads models from their files
 FILES = (".zip", ".json")  # of saved models, and of the parameters of `evolved`
 
 
-def _check(name: str, found: Any) -> None:
+def _check(name: str, found: object) -> None:
     """Refuse what makes no agents."""
     if missing := sorted(getattr(found, "__abstractmethods__", ())):
         raise ValueError(f"the agent {name!r:.200} must define {' and '.join(missing)}")
@@ -61,7 +59,7 @@ def _check(name: str, found: Any) -> None:
         )
 
 
-def _predicts(found: Any) -> bool:
+def _predicts(found: object) -> bool:
     """Whether this is an object, and no class, with a method `predict`."""
     return not isinstance(found, type) and callable(getattr(found, "predict", None))
 
@@ -128,7 +126,7 @@ AGENTS: Registry[Any] = Registry(
 LEARNED = ("ppo",)  # networks, which take longer than all others
 
 
-def register(name: str, target: Any) -> None:
+def register(name: str, target: object) -> None:
     """Add an agent of one's own under a name, which is then taken wherever an agent's name is.
 
     An installed package adds its agents by entry points of the group `bandit_envs.agents` instead.
@@ -184,7 +182,7 @@ class Recipe:
     target: Any
     parameters: Mapping[str, Any] = field(default_factory=dict)
 
-    def forms(self, env_kwargs: Mapping[str, Any] | None = None) -> Forms:
+    def forms(self, env_kwargs: Mapping[str, object] | None = None) -> Forms:
         """The forms that the agent takes part in, see `forms_of`, as far as they are known before one is made."""
         if self.parameters.get("stop") is not None:  # certified agents read the statistics
             return Forms("full", "statistics")
@@ -212,7 +210,7 @@ class Recipe:
         """Where the agent was published."""
         return str(getattr(self.target, "source", ""))
 
-    def given(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    def given(self, parameters: Mapping[str, object]) -> dict[str, Any]:
         """The parameters and further ones, which come before them, in the spelling that the agent takes."""
         allowed: Collection[str] = taken(self._maker()) or ()
         if "stop" in {*self.parameters, *parameters} and "stop" not in allowed:
@@ -238,7 +236,7 @@ class Recipe:
         ours = type(self.target).__module__.startswith("agents.") and hasattr(self.target, "for_task")
         return lambda task: self.target.for_task(task) if ours else self.target
 
-    def paired(self, envs_in: Callable[[Forms], Any], env_kwargs: Mapping[str, Any]) -> tuple[Any, Any, Forms]:
+    def paired(self, envs_in: Callable[[Forms], Any], env_kwargs: Mapping[str, object]) -> tuple[Any, Any, Forms]:
         """The agent, its environment in the forms that go with it, and these forms.
 
         What a function makes is known only once it has been made: where the forms were others, it is made again.
@@ -263,7 +261,7 @@ class Recipe:
             forms = found
         raise ValueError(f"{self.name} makes agents that take part in other forms than that of the task it is given")
 
-    def make(self, env_or_task: Any, **parameters: Any) -> Any:
+    def make(self, env_or_task: object, **parameters: object) -> Any:
         """The agent for an environment or a task; see `agents.make`."""
         task, given, maker = task_of(env_or_task), self.given(parameters), self._maker()
         allowed = taken(maker)
@@ -303,7 +301,7 @@ class Recipe:
                 warnings.warn(said, UserWarning, stacklevel=3)
         return agent
 
-    def _truth(self, env_or_task: Any, task: Task, given: Mapping[str, Any]) -> dict[str, Any]:
+    def _truth(self, env_or_task: object, task: Task, given: Mapping[str, object]) -> dict[str, Any]:
         """What an oracle is given of the fixed instance of an environment, but for the parameters that are given."""
         oracles, again = getattr(self.target, "oracles", {}), isinstance(self.target, Agent)
         if again:
@@ -324,7 +322,7 @@ class Recipe:
                     truth[key] = find(problem, instance.arms.means)
         return truth
 
-    def _certified(self, env_or_task: Any, task: Task, given: dict[str, Any], allowed: Collection[str]) -> Any:
+    def _certified(self, env_or_task: object, task: Task, given: dict[str, Any], allowed: Collection[str]) -> Any:
         """The agent with the parameter `stop`: "certificate", or None, which leaves the agent its own rule."""
         how = given.pop("stop")
         if how is None:
@@ -379,7 +377,7 @@ def _evolved(path: str) -> Callable[[Any], Any]:
     return made
 
 
-def _refuse_other_arms(name: str, agent: Any, task: Task) -> None:
+def _refuse_other_arms(name: str, agent: object, task: Task) -> None:
     """Refuse a model that was trained with another number of arms: of actions 0 .. K - 1, maybe one to stop.
 
     A policy with the attribute `any_arms` takes any number.
@@ -396,7 +394,7 @@ def _refuse_other_arms(name: str, agent: Any, task: Task) -> None:
         )
 
 
-def _refuse_other_observations(name: str, agent: Any, envs: Any) -> None:
+def _refuse_other_observations(name: str, agent: object, envs: Any) -> None:
     """Refuse a model of SB3 that reads others than its environment shows, where no wrapper is known that makes them."""
     model = getattr(agent, "model", agent)
     policy, both = getattr(model, "policy", None), [getattr(model, "observation_space", None)]
@@ -410,7 +408,7 @@ def _refuse_other_observations(name: str, agent: Any, envs: Any) -> None:
         )
 
 
-def recipe_of(agent: Any, trust: bool = False) -> Recipe:
+def recipe_of(agent: object, trust: bool = False) -> Recipe:
     """How an agent is made, whatever stands for it.
 
     Args:
@@ -452,7 +450,7 @@ def recipe_of(agent: Any, trust: bool = False) -> Recipe:
     return Recipe(name, name, agent)
 
 
-def recipes_of(agents: Any, trust: bool = False) -> dict[str, Recipe]:
+def recipes_of(agents: object, trust: bool = False) -> dict[str, Recipe]:
     """How several agents are made, by label: the key of a dict, the text given, or a name, numbered where it is taken.
 
     Args:
@@ -485,13 +483,13 @@ def recipes_of(agents: Any, trust: bool = False) -> dict[str, Recipe]:
     return labels
 
 
-def _name_of(target: Any) -> str:
+def _name_of(target: object) -> str:
     """The name of a class of agents, or of a function that makes them."""
     names = (getattr(target, attribute, None) for attribute in ("name", "__name__"))
     return next((name for name in names if isinstance(name, str)), type(target).__name__)
 
 
-def make(name: Any, env_or_task: Any, *, trust: bool = False, **parameters: Any) -> Any:
+def make(name: object, env_or_task: object, *, trust: bool = False, **parameters: object) -> Any:
     """The agent for an environment or a task: an `Agent`, or a learned one.
 
     Args:

@@ -40,14 +40,14 @@ ROOT, EPISODES = 7, 4  # the episodes that are played
 LARGEST = 50  # number of arms that are relabelled
 LONGEST = 5000  # actions of an episode, after which it is given up
 MOST = 300  # pulls of an episode without a budget
-RULES: tuple[dict[str, Any], ...] = ({"budget": 60}, {"delta": 0.1, "max_pulls": MOST})
+RULES: tuple[dict[str, object], ...] = ({"budget": 60}, {"delta": 0.1, "max_pulls": MOST})
 # Oracles need a fixed instance.
 ARMS: Any = ({"sampler": {"arms": 5}}, {"distribution": "bernoulli", "mean": [0.1, 0.3, 0.45, 0.6, 0.9]})
 # Of an agent that is right with probability .9, more than 40 of 200 answers are wrong with probability 7e-6.
 MANY, DELTA, MOST_WRONG = 200, 0.1, 40
 FEW = 20  # episodes at a tenth of delta
 # Other questions: parameters, where the problem has them; the number of arms, the range of their means, their form.
-OTHERS: tuple[tuple[dict[str, Any], int, float, float, dict[str, Any]], ...] = (
+OTHERS: tuple[tuple[dict[str, object], int, float, float, dict[str, object]], ...] = (
     ({"threshold": 0.35, "k": 2}, 12, 0.05, 0.95, {"distribution": "bernoulli"}),
     ({"threshold": -3.2, "k": 4}, 7, -4.0, -2.0, {"distribution": "gaussian", "sd": 1.0}),
 )
@@ -65,7 +65,7 @@ class Case(NamedTuple):
             and `observation`. observation: the form that the agent reads.
     """
 
-    agent: Any
+    agent: object
     env_id: str
     kwargs: dict[str, Any]
     observation: str
@@ -82,17 +82,17 @@ class Case(NamedTuple):
             task = self.envs(1).unwrapped.task
         return task
 
-    def envs(self, slots: int, **changed: Any) -> Any:
+    def envs(self, slots: int, **changed: object) -> Any:
         """A vector environment."""
         forms: dict[str, Any] = {"actions": "full", "observation": self.observation}
         forms |= {"autoreset_mode": AutoresetMode.DISABLED} | self.kwargs | changed
         return gym.make_vec(self.env_id, slots, **forms)
 
-    def env(self, **changed: Any) -> Any:
+    def env(self, **changed: object) -> Any:
         """A single environment."""
         return gym.make(self.env_id, **{"actions": "full", "observation": self.observation} | self.kwargs | changed)
 
-    def replaced(self, **changed: Any) -> Case | None:
+    def replaced(self, **changed: object) -> Case | None:
         """The same with other keyword arguments; None where the agent refuses that task."""
         other = self._replace(kwargs=self.kwargs | changed)
         return other if _takes(other) else None
@@ -111,14 +111,14 @@ class Steps(NamedTuple):
         return [arm for arm, times in self.actions for _ in range(times)]
 
 
-def _named(agent: Any) -> str:
+def _named(agent: object) -> str:
     return agent if isinstance(agent, str) else getattr(agent, "__qualname__", repr(agent))
 
 
 def _takes(case: Case) -> bool:
-    """Whether the agent takes the task; an oracle is given the truth by an environment with a fixed instance."""
+    """Whether the agent takes the task."""
     try:
-        made(case, case.envs(1) if "mean" in case.kwargs.get("instance", ()) else case.task)
+        made(case)
     except (ValueError, TypeError):
         return False
     return True
@@ -132,14 +132,16 @@ def _task_of(env_id: str, observation: str, kwargs: str) -> Any:
     return made.unwrapped.task
 
 
-def made(case: Case, env: Any) -> Any:
-    """The agent, without warnings of parameters that have no effect."""
+def made(case: Case, env: object = None) -> Any:
+    """The agent, without warnings of parameters that have no effect; an oracle is given the truth by an environment."""
+    if env is None:
+        env = case.envs(1) if "mean" in case.kwargs.get("instance", ()) else case.task
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return make(case.agent, env)
 
 
-def cases_of(agent: Any, env: Any = None) -> list[Case]:
+def cases_of(agent: object, env: Any = None) -> list[Case]:
     """Tasks that the agent takes: that of an environment, or of each problem with five arms, by budget and delta."""
     found, refusals = list[Case](), list[str]()
 
@@ -147,8 +149,7 @@ def cases_of(agent: Any, env: Any = None) -> list[Case]:
         for observation in ("statistics", "history"):
             case = Case(agent, env_id, dict(rules), observation)
             try:
-                # An oracle is given the truth by an environment with a fixed instance.
-                policy = made(case, case.envs(1) if "mean" in rules.get("instance", ()) else case.task)
+                policy = made(case)
             except (ValueError, TypeError) as error:
                 refusals.append(f"{env_id} with {rules}: {error}")
                 continue
@@ -176,7 +177,7 @@ def cases_of(agent: Any, env: Any = None) -> list[Case]:
     return found
 
 
-def _spec_of(env: Any) -> Any:
+def _spec_of(env: object) -> Any:
     """How an environment was made."""
     unwrapped = getattr(env, "unwrapped", None)
     spec = getattr(env, "spec", None) or getattr(unwrapped, "spec", None)
@@ -190,7 +191,7 @@ def _spec_of(env: Any) -> Any:
 _FORMS = ("actions", "observation", "render_mode", "num_envs", "vectorization_mode", "autoreset_mode", "copy")
 
 
-def _part(action: Any, e: Any = ()) -> tuple[int, int]:
+def _part(action: object, e: Any = ()) -> tuple[int, int]:
     """The arm and the number of pulls of episode e of a batch; or of an action that is of one episode."""
     arm, times = (action["arm"], action["times"]) if isinstance(action, dict) else (action, None)
     return int(np.asarray(arm)[e]), 1 if times is None else int(np.asarray(times)[e])
@@ -241,7 +242,7 @@ def steps(case: Case, agent: Any, envs: Any, episodes: Sequence[int]) -> list[St
     raise AssertionError(f"{case}: episode {episodes[int(np.argmax(live))]} has not ended after {LONGEST} actions")
 
 
-def played(case: Case, episodes: Sequence[int] = range(EPISODES), **changed: Any) -> list[Steps]:
+def played(case: Case, episodes: Sequence[int] = range(EPISODES), **changed: object) -> list[Steps]:
     """Episodes of a fresh agent in a fresh vector environment."""
     envs = case.envs(len(episodes), **changed)
     return steps(case, made(case, envs), envs, episodes)
@@ -323,11 +324,11 @@ def check_actions_arm(case: Case) -> None:
         same(case, here, there, "with actions='arm' and with actions='full'")
 
 
-def _held(agent: Any) -> dict[str, Any]:
+def _held(agent: object) -> dict[str, object]:
     """What a user's own agent and its classes hold, but for caches."""
     kinds = [vars(kind) for kind in type(agent).__mro__ if getattr(kind, "_brought", False)]
     names = {name for name in vars(agent) if kinds and name[0] != "_"}.union(*kinds) - {"task", "problem", *dir(Agent)}
-    found = dict[str, Any]()
+    found = dict[str, object]()
     for name in names:
         with contextlib.suppress(Exception):  # what cannot be pickled
             if not callable(value := getattr(agent, name)):  # as an index, which is compiled meanwhile
@@ -405,7 +406,7 @@ def _others(case: Case) -> Iterator[Case]:
             yield other
 
 
-def _rows(case: Case, n: int = CLEAR, **changed: Any) -> Any:
+def _rows(case: Case, n: int = CLEAR, **changed: object) -> Any:
     """Episodes by `evaluate`."""
     kwargs = case.kwargs | changed
     return evaluate({"agent": case.agent}, case.env_id, episodes=n, seed=ROOT, env_kwargs=kwargs, progress=False)
@@ -492,7 +493,7 @@ def check_relabelled_arms(case: Case) -> None:
         )
 
 
-def _pull(envs: Any, arm: int) -> dict[str, Any]:
+def _pull(envs: Any, arm: int) -> dict[str, object]:
     n, K = envs.num_envs, envs.unwrapped.task.K
     return {"arm": np.full(n, arm), "times": np.ones(n, np.int64), "answer": np.zeros((n, K), np.int8)}
 
@@ -535,7 +536,7 @@ CHECKS: tuple[Callable[[Case], None], ...] = (
 )
 
 
-def _run(agent: Any, check: Callable[[Case], None], env: Any = None) -> None:
+def _run(agent: object, check: Callable[[Case], None], env: object = None) -> None:
     """One check, on all tasks of the agent."""
     for case in cases_of(agent, env):
         with warnings.catch_warnings():
@@ -549,7 +550,7 @@ def _run(agent: Any, check: Callable[[Case], None], env: Any = None) -> None:
                 raise AssertionError(f"{check.__name__}: {case}: {text}") from error
 
 
-def check_agent(agent: Any, env: Any = None) -> None:
+def check_agent(agent: object, env: object = None) -> None:
     """Make all checks of an agent.
 
     Args:
@@ -567,8 +568,8 @@ def check_agent(agent: Any, env: Any = None) -> None:
 
 
 def parametrize_with_checks(
-    agents: Sequence[Any], *, expected_failed_checks: Mapping[str, str] | None = None, env: Any = None
-) -> Any:
+    agents: Sequence[object], *, expected_failed_checks: Mapping[str, str] | None = None, env: object = None
+) -> object:
     """A decorator for a pytest function of `agent` and `check`: it is called with each agent and each check.
 
     Args:
@@ -580,7 +581,7 @@ def parametrize_with_checks(
         ValueError: for no agents, one that `agents.make` does not know, a check that does not exist, and `env` that is
             no environment. ImportError: without pytest.
     """
-    pytest: Any = require("pytest", "parametrize_with_checks", "tests")
+    pytest = require("pytest", "parametrize_with_checks", "tests")
     if isinstance(agents, (str, bytes, Mapping)) or not isinstance(agents, Iterable) or not (agents := list(agents)):
         raise ValueError(f"agents must be a list of agents, one at least, got {agents!r:.200}")
     for agent in agents:
@@ -600,7 +601,7 @@ def parametrize_with_checks(
         if not isinstance(reason, str):
             raise ValueError(f"expected_failed_checks must say why {name} fails in words, got {reason!r:.200}")
 
-    def parameters() -> Iterator[Any]:
+    def parameters() -> Iterator[object]:
         for agent in agents:
             for check in CHECKS:
                 name = check.__name__

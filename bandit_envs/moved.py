@@ -11,8 +11,6 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
 
-__all__ = ["MODULES", "NAMES", "follow"]
-
 NAMES = {
     name: package
     for package, names in {
@@ -30,7 +28,7 @@ NAMES = {
             deviations relative_gains
         """,
         "simulation": """
-            BLOCK Block ENDED LIVE MOST_TIMES Playing Quiet block_of_pulls player pull pull_once spend
+            BLOCK ENDED LIVE MOST_TIMES Playing Quiet block_of_pulls player pull pull_once spend
         """,
         "stopping": """
             BERNOULLI Certifier GAUSSIAN STUDENT arm_cost arm_penalty arm_value bernoulli_value divergence
@@ -64,7 +62,7 @@ RENAMED = {
 }
 
 
-def follow(name: str) -> Any:
+def follow(name: str) -> object:
     """What `bandit_envs.name` was before.
 
     Raises:

@@ -218,7 +218,7 @@ def check_problem(problem: Any, **kwargs: Any) -> None:
     _make_all(PROBLEM_CHECKS, asked, f"the problem {env.problem.name!r}")
 
 
-def _make_all(checks: Any, subject: Any, named: str) -> None:
+def _make_all(checks: Any, subject: object, named: str) -> None:
     """Make checks; each failure names its check."""
     for check in checks:
         try:
@@ -232,7 +232,7 @@ def _make_all(checks: Any, subject: Any, named: str) -> None:
 # --- distributions ----------------------------------------------------------------------------------------------------
 
 
-def _samples(instance: Any, n: int, root: int = 0, times: int = 1, slots: int = 100) -> Floats:
+def _samples(instance: object, n: int, root: int = 0, times: int = 1, slots: int = 100) -> Floats:
     """Samples of each arm, (K, n) or (K, n, D): one by one, or the averages of bulk pulls."""
     arms = find(instance).arms
     kwargs: dict[str, Any] = {"problem": "BestArm", "max_pulls": 2**39, "actions": "full", "shuffle_arms": False}
@@ -262,12 +262,12 @@ def _compare(arms: Any, x: Floats, n: int) -> None:
             raise AssertionError(f"{drawn} of arm {k} must have the standard deviation {sd}, and have {found[1]}")
 
 
-def check_moments(instance: Any) -> None:
+def check_moments(instance: object) -> None:
     """Samples have the means and the standard deviations that the distribution declares."""
     _compare(find(instance).arms, _samples(instance, SAMPLES), 1)
 
 
-def check_support(instance: Any) -> None:
+def check_support(instance: object) -> None:
     """Samples lie in the support, and sigma is a sub-Gaussian scale, as far as samples show it."""
     arms, x = find(instance).arms, _samples(instance, SAMPLES, root=1)
     if arms.support is not None and (x.min() < arms.support[0] - 1e-9 or x.max() > arms.support[1] + 1e-9):
@@ -278,12 +278,12 @@ def check_support(instance: Any) -> None:
         )
 
 
-def check_bulk_pulls(instance: Any) -> None:
+def check_bulk_pulls(instance: object) -> None:
     """The average of a bulk pull of n samples has the mean of the arm, and 1 / n of its variance."""
     _compare(find(instance).arms, _samples(instance, BULK_PULLS, root=2, times=BULK), BULK)
 
 
-def check_independence(instance: Any) -> None:
+def check_independence(instance: object) -> None:
     """Samples that follow each other, and those of two arms and of two episodes, do not depend on each other."""
     x = _samples(instance, SAMPLES, root=3)
     x = x.reshape(len(x), SAMPLES, -1)[..., 0]
@@ -294,7 +294,7 @@ def check_independence(instance: Any) -> None:
             raise AssertionError(f"samples of {name} are correlated: {np.corrcoef(one, other)[0, 1]:.3f}")
 
 
-def check_json(instance: Any) -> None:
+def check_json(instance: object) -> None:
     """`to_dict` is JSON, and means the same arms."""
     arms = find(instance).arms
     again = find(json.loads(json.dumps(arms.to_dict()))).arms
@@ -302,7 +302,7 @@ def check_json(instance: Any) -> None:
         raise AssertionError(f"the form {arms.to_dict()!r:.200} means other arms: {again.means}, and not {arms.means}")
 
 
-DISTRIBUTION_CHECKS: tuple[Callable[[Any], None], ...] = (
+DISTRIBUTION_CHECKS: tuple[Callable[[object], None], ...] = (
     check_moments,
     check_support,
     check_bulk_pulls,
@@ -311,7 +311,7 @@ DISTRIBUTION_CHECKS: tuple[Callable[[Any], None], ...] = (
 )
 
 
-def check_distribution(instance: Any) -> None:
+def check_distribution(instance: object) -> None:
     """Make all checks of the distributions of some arms.
 
     Args:
@@ -321,7 +321,7 @@ def check_distribution(instance: Any) -> None:
         AssertionError: naming the first check that fails, and what is wrong.
     """
     try:
-        source: Any = find(instance)
+        source: object = find(instance)
     except (ValueError, TypeError) as error:
         raise AssertionError(f"no arms can be made of {instance!r:.200}: {error}") from error
     if not isinstance(source, Instance):

@@ -33,12 +33,11 @@ from bandit_envs.kernels import choice, inlined, jit, number, part
 
 from ..core import trees
 from ..core.algorithm import parts_of, per_arm, per_episode, planned, pull, scratch, setting
-from ..core.bulk import whole
 from ..core.confidence import LEAST, MOST, lil_width
 from ..core.largest import keep_largest, size_of
 from ..core.rivals import put_running, rivals
 from ..core.trees import Forest, tree_of
-from ..top_k.median_elimination import elimination_pulls, pulls_per_arm, width_constant
+from ..top_k.median_elimination import elimination_pulls, pulls_per_arm, whole, width_constant
 from .elimination import GoodFilter, activate_all, all_decided, sort_out
 
 __all__ = ["Fareast", "bad_filter_pulls"]

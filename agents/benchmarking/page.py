@@ -18,8 +18,6 @@ from .scores import profile, shown
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["draw", "write"]
-
 FEW = 8  # agents that are points in a figure, each with its interval
 EXTREMES = 5  # tasks on which an agent does best, and worst, that the page names
 
@@ -100,7 +98,7 @@ def write(result: Any, folder: str | Path) -> Path:
     return place
 
 
-def _score(row: Any, name: str = "score") -> str:
+def _score(row: object, name: str = "score") -> str:
     score, _, interval = shown(row, name).partition(" ")
     return f"{score} <span class=soft>{interval}</span>" if score else ""
 

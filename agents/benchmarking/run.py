@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from pandas import DataFrame
 
-__all__ = ["Benchmark", "Cell", "benchmark"]
-
 SEED = 0  # of the resamples
 ORACLE = "is given the truth"
 INVALID = "errs more often than delta"
@@ -59,7 +57,7 @@ class Cell:
     oracle: bool = False
 
     @property
-    def row(self) -> dict[str, Any]:
+    def row(self) -> dict[str, object]:
         """Of the table."""
         low, high = within(self.samples) if len(self.samples) else (np.nan, np.nan)
         head = {"task": self.task.name, "group": self.task.group, "agent": self.agent, "score": self.score}
@@ -114,7 +112,7 @@ class Benchmark:
     def _summary(self) -> DataFrame:
         rows = []
         for agent, own in self.cells.items():
-            row: dict[str, Any] = {"agent": agent}
+            row: dict[str, object] = {"agent": agent}
             for name in self.columns:
                 cells = [cell for cell in own if name in ("score", cell.task.group)]
                 row |= dict(zip((name, f"{name}_low", f"{name}_high"), _mean(cells), strict=True))
@@ -122,7 +120,7 @@ class Benchmark:
         frame: DataFrame = pandas().DataFrame(rows)
         return frame.sort_values("score", ascending=False, kind="stable", na_position="last", ignore_index=True)
 
-    def profile(self, levels: Any = None) -> dict[str, NDArray[np.float64]]:
+    def profile(self, levels: object = None) -> dict[str, NDArray[np.float64]]:
         """Of each agent that takes all tasks, the share of tasks with a score above each of some levels.
 
         Args:
@@ -154,7 +152,7 @@ def _mean(cells: Sequence[Cell]) -> tuple[float, float, float]:
 
 
 def benchmark(
-    agents: Any,
+    agents: object,
     set: str | Sequence[str] = "v1",
     out: str | Path | None = None,
     jobs: int = 1,

@@ -13,8 +13,6 @@ from bandit_envs import BenchmarkTask
 
 from ..evaluation.statistics import bootstrap_means
 
-__all__ = ["REPLICATES", "interquartile_mean", "profile", "replicates", "score", "shown", "within"]
-
 REPLICATES = 2000  # of the stratified bootstrap
 Floats = NDArray[np.float64]
 

@@ -15,8 +15,6 @@ from ..core.files import try_out
 from ..evaluation.report import table
 from .options import Address, Command, Flag, Switch
 
-__all__ = ["Benchmark"]
-
 
 @dataclass(frozen=True)
 class Benchmark(Command):

@@ -20,15 +20,6 @@ from bandit_envs import PROBLEMS, Problem
 from ..evaluation.environment import DOTTED, environment_id, importable
 from .options import Command, Count, Flag, Json, Number, Word, from_json
 
-__all__ = [
-    "EnvironmentCommand",
-    "EnvironmentOptions",
-    "ProblemOption",
-    "import_problems",
-    "problem_options",
-    "problem_options_type",
-]
-
 Options = TypeVar("Options", bound=Mapping[str, Any])
 
 NAMED = re.compile(rf"{DOTTED}:[\w./-]+")  # "module:Class", or "module:id" with an id of Gymnasium
@@ -90,7 +81,7 @@ class EnvironmentOptions:
     ranked: Flag = None
     """Show the arms, and name them in actions, in the order of certainty."""
 
-    def env_kwargs(self) -> dict[str, Any]:
+    def env_kwargs(self) -> dict[str, object]:
         """Keyword arguments of the environment: those that were given."""
         given = {name: value for name, value in asdict(self).items() if value is not None}
         if "data" in given:
@@ -145,13 +136,13 @@ def _kind(problem: type[Problem], parameter: str) -> type | None:
     return next((kind for kind in WRITTEN if kind.__name__ == name), None)
 
 
-def problem_options_type(taken: Iterable[str]) -> Any:
+def problem_options_type(taken: Iterable[str]) -> object:
     """The type of a dict of the options that problems bring, for `EnvironmentCommand`.
 
     Args:
         taken: names of other options; a parameter of such a name becomes the option `--problem-<name>`.
     """
-    fields: dict[str, Any] = {}
+    fields: dict[str, object] = {}
     for name, option in problem_options().items():
         metavar = WRITTEN[option.kind] if option.kind else "JSON"
         shown = f"problem-{name}" if name in taken else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -18,24 +19,6 @@ from ..evaluation.report import report
 from ..registry import AGENTS, LEARNED, recipe_of
 from .environment import EnvironmentCommand, Options
 from .options import Address, Count, Counts, Numbers, Place, Switch, Word, Words, note, refuse_to_overwrite
-
-__all__ = ["Evaluate"]
-
-# Options that are arguments of `evaluate` as they are.
-HANDED_ON = (
-    "episodes",
-    "seed",
-    "at",
-    "budgets",
-    "deltas",
-    "batch",
-    "jobs",
-    "out",
-    "shard",
-    "rows",
-    "progress",
-    "trust",
-)
 
 
 @dataclass(frozen=True)
@@ -125,14 +108,14 @@ class Evaluate(EnvironmentCommand[Options]):
         names = _all_that_can_run(solved, env, self.deltas is not None) if self.agents is None else list(self.agents)
         if self.reference is not None and self.reference not in names:
             raise ValueError(f"--reference must be one of the agents {', '.join(names)}, got {self.reference!r}")
-        how = {name: getattr(self, name) for name in HANDED_ON}
-        how |= {"precision": _precision(self.precision), "deterministic": not self.stochastic}
-        result = agents.evaluate(names, self.env_id, env_kwargs=kwargs, **how)
+        how = {name: x for name, x in vars(self).items() if name in inspect.signature(agents.evaluate).parameters}
+        how |= {"agents": names, "precision": _precision(self.precision), "deterministic": not self.stochastic}
+        result = agents.evaluate(**how, env_kwargs=kwargs)
         if self.out is not None and (missing := storage.lacking(self.out)):
             print(f"this part is done; {missing} blocks of other parts are not in {self.out} yet")
             return
         print(report(result, self.metric, self.reference))
-        written: list[Any] = [] if self.out is None else [storage.add_tables(self.out, result)]
+        written: list[object] = [] if self.out is None else [storage.add_tables(self.out, result)]
         if self.figure is not None:
             result.plot(self.metric, path=self.figure)
             written.append(self.figure)
@@ -140,7 +123,7 @@ class Evaluate(EnvironmentCommand[Options]):
             print(f"\nwrote {' and '.join(map(str, written))}")
 
 
-def _precision(text: str | None) -> Any:
+def _precision(text: str | None) -> object:
     """What `evaluate` takes as precision."""
     if text is None or text == "verdict":
         return text
@@ -151,7 +134,7 @@ def _precision(text: str | None) -> Any:
         raise ValueError(f"--precision must be a number, NAME=number, or verdict, got {text!r}") from None
 
 
-def _all_that_can_run(problem: str, env: Any, by_delta: bool) -> list[str]:
+def _all_that_can_run(problem: str, env: object, by_delta: bool) -> list[str]:
     """The agents that solve the problem and accept this environment; a note says why others are left out.
 
     Networks are left out too: at each pull they look at all arms, which takes long.

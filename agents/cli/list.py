@@ -18,8 +18,6 @@ from ..evaluation.report import table
 from ..registry import AGENTS, ALIASES, recipe_of
 from .options import Command, note
 
-__all__ = ["List"]
-
 Names = Literal["environments", "instances", "distributions", "agents", "promises", "laws"]
 Shown = Annotated[Names | None, arg(help_behavior_hint="")]
 

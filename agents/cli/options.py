@@ -9,27 +9,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from tyro.conf import FlagCreatePairsOff, arg
-
-__all__ = [
-    "Address",
-    "Command",
-    "Count",
-    "Counts",
-    "Flag",
-    "Json",
-    "Number",
-    "Numbers",
-    "Place",
-    "Switch",
-    "Word",
-    "Words",
-    "from_json",
-    "note",
-    "refuse_to_overwrite",
-]
 
 PLAIN = re.compile(r"[+-]?(\d+\.|\.\d+)([eE][+-]?\d+)?")  # numbers that JSON does not know
 # Options that may be left out; `help_behavior_hint=""` keeps "(default: None)" out of the help.
@@ -58,7 +40,7 @@ class Command(ABC):
         """Do the work and print the result."""
 
 
-def from_json(option: str, text: str) -> Any:
+def from_json(option: str, text: str) -> object:
     """The value of an option that is given as JSON, or as a number such as .05."""
     try:
         return float(text) if PLAIN.fullmatch(text) else json.loads(text)

@@ -27,8 +27,6 @@ from .reproduce import Reproduce
 from .session import New, Session
 from .train import Train
 
-__all__ = ["COMMANDS", "main", "parse"]
-
 COMMANDS: dict[str, type[Command]] = {
     "list": List,
     "evaluate": Evaluate,
@@ -89,7 +87,7 @@ class NoOptions(TypedDict):
     """The problems' options in a command that is not run."""
 
 
-def _with_problem_options(kind: Any, words: Sequence[str]) -> Any:
+def _with_problem_options(kind: Any, words: Sequence[str]) -> object:
     """A command on an environment, with the options of all problems, those included that the words name."""
     import_problems(words)
     owners = (New,) if kind is Session else (kind, EnvironmentOptions)

@@ -16,8 +16,6 @@ from ..evaluation.environment import environment_id
 from .environment import EnvironmentCommand, Options
 from .options import Command, Count, Place, Switch
 
-__all__ = ["Race", "Report", "Watch"]
-
 Where = Positional[Annotated[str, arg(metavar="INSTANCE")]]
 
 

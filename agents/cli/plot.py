@@ -12,8 +12,6 @@ import agents
 
 from .options import Command, Place, Switch, Word
 
-__all__ = ["Plot"]
-
 
 @dataclass(frozen=True)
 class Plot(Command):

@@ -9,8 +9,6 @@ from tyro.conf import Positional, arg
 
 from .options import Command, Count, Place, Switch, note
 
-__all__ = ["Reproduce"]
-
 
 @dataclass(frozen=True)
 class Reproduce(Command):

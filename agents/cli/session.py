@@ -27,8 +27,6 @@ from .environment import Options, problem_options
 from .options import Command, Count, Number, Switch, Word, from_json, note, refuse_to_overwrite
 from .session_words import TOLD, arms_of, asked, complete, print_certainty, print_state, question, tell_why, undone
 
-__all__ = ["New", "Session"]
-
 File = Positional[Annotated[str, arg(metavar="FILE")]]
 Who = Annotated[str | None, arg(metavar="NAME", help_behavior_hint="")]
 Column = Annotated[str | None, arg(metavar="COLUMN", help_behavior_hint="")]
@@ -205,7 +203,7 @@ class Import(Action):
 
     def run(self) -> None:
         with self.opened() as session:
-            columns: dict[str, Any] = {"arm": self.arm, "value": self.value or None, "index": self.index}
+            columns: dict[str, object] = {"arm": self.arm, "value": self.value or None, "index": self.index}
             columns |= {"wide": self.wide or None, "item": self.item, "sep": self.sep, "decimal": self.decimal}
             was_done = session.done
             try:

@@ -13,10 +13,6 @@ from bandit_envs import PROBLEMS
 from .environment import import_problems, problem_options
 from .options import from_json, note
 
-__all__ = [
-    "TOLD", "arms_of", "asked", "complete", "print_certainty", "print_state", "question", "tell_why", "undone",
-]  # fmt: skip
-
 MOST_NAMES = 40  # of arms in a line
 # Parameters of problems that have defaults, which an experiment nearly always wants otherwise.
 TOLD = {"Threshold": ("threshold",), "TopK": ("k",), "AllGood": ("epsilon",)}
@@ -40,7 +36,7 @@ def arms_of(words: tuple[str, ...], option: str = "--arms") -> int | list[str] |
 def complete(facts: dict[str, Any], asked: Callable[[str], str]) -> None:
     """Ask for the facts that are missing, each until it is right, and add them; `asked` puts a question."""
 
-    def fill(name: str, question: str, read: Callable[[str], Any]) -> None:
+    def fill(name: str, question: str, read: Callable[[str], object]) -> None:
         while name not in facts:
             try:
                 text = asked(f"{question}: ").strip()
@@ -51,6 +47,9 @@ def complete(facts: dict[str, Any], asked: Callable[[str], str]) -> None:
                 facts[name] = read(text)
             except (ValueError, TypeError) as error:
                 note(" ".join(str(error).split()))
+
+    def words(text: str) -> tuple[str, ...]:
+        return tuple(word.strip() for word in text.split(",") if word.strip())
 
     def problem(text: str) -> str:
         import_problems([text])
@@ -65,7 +64,7 @@ def complete(facts: dict[str, Any], asked: Callable[[str], str]) -> None:
         if name not in facts and _needed(kind, name):
             reader = options[name].kind or (lambda text, name=name: from_json(name, text))
             fill(name, f"{name}, {sentence.rstrip('.')}", reader)
-    fill("arms", "arms (how many, or their names with commas, or a file)", lambda text: arms_of(_words(text), "arms"))
+    fill("arms", "arms (how many, or their names with commas, or a file)", lambda text: arms_of(words(text), "arms"))
     if not {"range", "sigma", "binary"} & set(facts):
         forms = "0 or 1", "a range, as 0 10", "noise, as sd 1.5"
         fill("measured", f"a measurement is ({'; '.join(forms)})", _measured)
@@ -75,17 +74,13 @@ def complete(facts: dict[str, Any], asked: Callable[[str], str]) -> None:
         fill("delta", "allowed error probability, as 0.05 (empty: none)", lambda text: float(text) if text else None)
 
 
-def _words(text: str) -> tuple[str, ...]:
-    return tuple(word.strip() for word in text.split(",") if word.strip())
-
-
 def _needed(kind: Any, name: str) -> bool:
     """Whether a problem cannot be made without this parameter, or nearly always needs it given."""
     empty = inspect.signature(kind).parameters[name].default is inspect.Parameter.empty
     return empty or name in TOLD.get(kind.name, ())
 
 
-def _measured(text: str) -> dict[str, Any]:
+def _measured(text: str) -> dict[str, object]:
     """The facts of a measurement that a line gives."""
     words = text.replace(",", " ").replace("..", " ").split()
     if text.strip() == "0 or 1" or words in (["binary"], ["0/1"]):

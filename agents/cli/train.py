@@ -21,9 +21,6 @@ from ..evaluation.report import interval, signed_interval, table
 from .environment import EnvironmentCommand, Options
 from .options import Count, Json, Number, Place, Switch, from_json, refuse_to_overwrite
 
-__all__ = ["Train"]
-
-
 WIDEST = 120  # characters of an environment in a table
 
 

@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import Any, ClassVar, NoReturn, Self, TypeVar, cast
 
 import numpy as np
-from numba.core.errors import NumbaError, UnsupportedBytecodeError
+from numba import errors
 from numpy.typing import NDArray
 
 from bandit_envs import PROBLEMS, Problem, Simulation, Task
@@ -45,7 +45,7 @@ _READ = {form: operator.itemgetter(*parts) for form, parts in READ.items()}
 _SHAPE = operator.attrgetter("shape")
 PARTS = frozenset({"arm", "times", "answer"})  # of a full action
 # What a function that Numba cannot compile brings about.
-UNCOMPILED = (NumbaError, UnsupportedBytecodeError)
+UNCOMPILED = (errors.NumbaError, errors.UnsupportedBytecodeError)
 # What numbers, arrays and states that do not fit bring about: of kernels, of NumPy, and of networks.
 OF_INPUT = (TypeError, ValueError, LookupError, ArithmeticError, AttributeError, RuntimeError, *UNCOMPILED)
 

@@ -357,7 +357,7 @@ class _Form:
         source = _NEXT_ARM.format(
             times=", times: Times" * kind.bulk,
             bulk=", e, times" * kind.bulk,
-            passes=kind.passes,
+            passes=kind.passes if isinstance(kind.passes, int) else f"own.{kind.passes}",
             episode=", ".join(rows),
             own=f"Own({own or 0})",
             blank="".join(f"\n            {line}" for line in self._blank()),
@@ -419,7 +419,7 @@ class Algorithm(Agent, metaclass=_Declared):
     Attributes:
         reads: what it reads beside pulls and means, of "total", "variance", "seed" and "remaining": `ep.total[i]`.
         bulk: whether an arm is pulled many times at once where the environment takes full actions.
-        passes: how often every arm is pulled first.
+        passes: how often every arm is pulled first, or the name of the setting that says so.
         stops: whether the stopping rule is asked.
 
     Raises:
@@ -431,7 +431,7 @@ class Algorithm(Agent, metaclass=_Declared):
     rules: ClassVar[dict[str, Any]] = {}
     reads: ClassVar[tuple[str, ...]] = ("total", "variance", "seed", "remaining")
     bulk: ClassVar[bool] = False
-    passes: ClassVar[int] = 1
+    passes: ClassVar[int | str] = 1
     # Of algorithms that certify: what a `Batch` has beside fields, {name: (its type, the row of an episode)}; functions
     # of these rows; what is done before `begin`; whether a sampling rule must plan.
     parts: ClassVar[dict[str, tuple[Any, str]]] = {}

@@ -14,12 +14,12 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba.core.errors import NumbaError
+from numba import errors
 from numpy.typing import NDArray
 
 from bandit_envs.kernels import assemble, call_routine, carray, inlined, jit, kernel, pointer, routine
 from bandit_envs.problems import Measure
-from bandit_envs.simulation import BLOCK, ENDED, LIVE, Block, Playing, block_of_pulls, pull_once, spend
+from bandit_envs.simulation import BLOCK, ENDED, LIVE, Playing, block_of_pulls, open_block, pull_once, spend
 
 __all__ = [
     "NO_NUMBER",
@@ -164,19 +164,19 @@ def all_values(address, words, numbers, centre, T, x, v):
 
 
 @inlined
-def play_block(rule, board, sim, begin, n, steps, scratch):
+def play_block(rule, board, sim, begin, n, steps):
     """Make so many steps of the n <= 64 episodes from `begin` on, all live and at least so far from their next look.
 
     Returns whether all indices were numbers; they are looked at only where they are doubted.
     """
     K, E = board.table.shape
     flat, start, uE = board.table.reshape(-1), np.uint64(begin), np.uint64(E)
-    arm, v, T = scratch.words[3], scratch.numbers[3], scratch.numbers[4]
-    least, mean = scratch.numbers[5], scratch.numbers[6]
-    sound = True
+    work, sound = sim.work, True
+    arm, T, mean, v, least = work.arm, work.pulls, work.mean, work.variance, work.least
+    open_block(sim, start, n)
     for _ in range(steps):
         scan(flat, uE, start, n, K, least, arm)
-        block_of_pulls(sim, start, n, arm, T, mean, v, scratch)
+        block_of_pulls(sim, start, n)
         call_rule(rule, T, mean, v, n)
         if board.doubted:
             for i in range(n):
@@ -192,7 +192,7 @@ def play_block(rule, board, sim, begin, n, steps, scratch):
 
 
 @inlined
-def look(rule, board, sim, e, scratch):
+def look(rule, board, sim, e):
     """Take in what the arm chosen last has shown in episode e; where it has no pulls, the episode has just begun.
 
     Returns 0, or what stands in place of the next arm: the index of that arm is then not taken in.
@@ -206,7 +206,7 @@ def look(rule, board, sim, e, scratch):
     elif pulls == 0:
         clear(board.table, board.levels, e, np.int64(K), board.first)
     else:
-        T, x, variance = scratch.numbers[0], scratch.numbers[1], scratch.numbers[2]
+        T, x, variance = sim.work.pulls, sim.work.mean, sim.work.variance
         T[0], variance[0] = float(pulls), 0.0
         for d in range(D):
             variance[0] += sim.variance[o * D + d] / D
@@ -247,7 +247,7 @@ def choose(board, e):
 
 
 @kernel(nogil=True)
-def play(rule: Rule, board: Board, playing: Playing, scratch: Block, out):
+def play(rule: Rule, board: Board, playing: Playing, out):
     """Play every episode whose `out` is UNPLAYED, as `player` does.
 
     Where no margin is measured, all episodes are to be played: blocks side by side as far as all are quiet, then each
@@ -265,8 +265,8 @@ def play(rule: Rule, board: Board, playing: Playing, scratch: Block, out):
         steps = steps if live else 0
         if steps > 0:
             for episode in range(begin, end):
-                sound &= look(rule, board, sim, np.uint64(episode), scratch) == 0
-            sound &= play_block(rule, board, sim, begin, end - begin, steps, scratch)
+                sound &= look(rule, board, sim, np.uint64(episode)) == 0
+            sound &= play_block(rule, board, sim, begin, end - begin, steps)
             for episode in range(begin, end):
                 spend(sim, np.uint64(episode), steps)
         for episode in range(begin, end):
@@ -275,7 +275,7 @@ def play(rule: Rule, board: Board, playing: Playing, scratch: Block, out):
                 continue
             out[e] = K
             while sim.status[e] != ENDED:
-                told = look(rule, board, sim, e, scratch)
+                told = look(rule, board, sim, e)
                 if told < 0:
                     out[e] = told
                     break
@@ -437,7 +437,7 @@ def compiles(
         return False
     try:
         out = rule.compiled().values(T, x)
-    except NumbaError:
+    except errors.NumbaError:
         _REFUSED.add((rule.function, type(rule.own)))
         return False
     except (TypeError, OverflowError):

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from bandit_envs import Problem, Simulation, Task
 from bandit_envs.kernels import errors_of, jit, numbers
 from bandit_envs.problems import Measure
-from bandit_envs.simulation import Block, Playing, Quiet
+from bandit_envs.simulation import Playing, Quiet
 
 from .agent import FLOAT, INT, LOCAL_PROBLEMS, Agent, Floats, Ints, Observation, unfit
 from .coordinates import CoordinateState, judge
@@ -345,11 +345,11 @@ class IndexPolicy(Agent):
         out, given = np.full(len(m.last), UNPLAYED), np.full(len(m.last), math.nan)
         playing = Playing(simulation, quiet)
         board = Board(m.table, m.levels, m.last, float(self.first), bool(self.running), self._brought, given)
-        play(compiled.rule, board, playing, Block.empty(), out)
+        play(compiled.rule, board, playing, out)
         while (rows := np.flatnonzero(out == UNPLAYED)).size:  # the problem's routine leaves margins to `arm_margin`
             x = simulation.mean.reshape(len(out), self.task.K, -1)[rows, m.last[rows]]
             given[rows] = self.problem.arm_margin(x if self.task.D > 1 else x[:, 0])
-            play(compiled.rule, board, playing, Block.empty(), out)
+            play(compiled.rule, board, playing, out)
         if (out == NO_NUMBER).any():
             raise ValueError(f"the index of {self.name} must be a number, got NaN")
         return out

@@ -1,17 +1,32 @@
 """Reductions of rows of numbers, inside kernels: in four chains, as each step of a single one would wait for the last.
 
-A row has 4 n numbers; one that is shorter is filled up with what does not count.
+A row has 4 n numbers; one that is shorter is filled up with what does not count, see `padded`.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from bandit_envs.kernels import inlined
+from bandit_envs.kernels import inlined, view
 
-__all__ = ["largest", "sum_of"]
+from .algorithm import parts_of
+
+__all__ = ["largest", "padded", "sum_of"]
 
 _1, _2, _3, _4 = (np.uint64(i) for i in range(1, 5))
+
+
+@view
+def whole(x, e):
+    """The same row for all episodes."""
+    return x
+
+
+def padded(fill: float) -> Any:
+    """A row over the arms for a computation on one episode, filled up with this number."""
+    return parts_of(lambda E, K: np.full((K + 3) // 4 * 4, fill), whole)
 
 
 @inlined

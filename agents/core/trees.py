@@ -82,27 +82,27 @@ def levels_of(K: int, width: int = WIDTH) -> NDArray[np.uint64]:
     return np.array([*starts, starts[-1] + 1], np.uint64)
 
 
-def _maxima(typing: Any, tree: Any, block: Any, o: Any) -> Any:
+def _write_maxima(typing: Any, numbers: Any, block: Any, o: Any) -> Any:
     """Set the node at o to the maxima of the 8 nodes from `block` on: 8 vectors, which Numba makes of no plain loop."""
 
     def write(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        numbers, block, o = context.make_array(tree)(context, builder, values[0]).data, values[1], values[2]
-        node = ir.VectorType(ir.DoubleType(), 8)
+        node = ir.VectorType(ir.DoubleType(), 8).as_pointer()
+        numbers, block, o = builder.inttoptr(values[0], ir.DoubleType().as_pointer()), values[1], values[2]
 
         def at(index: Any) -> Any:
-            return builder.bitcast(builder.gep(numbers, [index]), node.as_pointer())
+            return builder.bitcast(builder.gep(numbers, [index]), node)
 
         best = builder.load(at(block), align=8)
         for j in range(1, WIDTH):
             other = builder.load(at(builder.add(block, block.type(8 * j))), align=8)
             best = builder.select(builder.fcmp_ordered(">", other, best), other, best)
         builder.store(best, at(o), align=8)
-        return context.get_dummy_value()
+        return ir.Constant(ir.IntType(64), 0)
 
-    return types.void(tree, block, o), write
+    return types.int64(numbers, block, o), write
 
 
-_largest: Any = intrinsic(_maxima)
+_maxima: Any = intrinsic(_write_maxima)
 
 
 @inlined
@@ -151,7 +151,7 @@ def refresh(tree: Tree, i):
     for level in range(len(tree.levels) - 2):
         j = j // _8
         block = tree.start + (tree.levels[level] + j * _8) * _8
-        _largest(tree.nodes, block, tree.start + (tree.levels[level + 1] + j) * _8)
+        _maxima(tree.nodes.ctypes.data, block, tree.start + (tree.levels[level + 1] + j) * _8)
 
 
 @part
@@ -160,7 +160,7 @@ def build(tree: Tree):
     for level in range(len(tree.levels) - 2):
         for j in range((tree.levels[level + 1] - tree.levels[level]) // _8):
             block = tree.start + (tree.levels[level] + j * _8) * _8
-            _largest(tree.nodes, block, tree.start + (tree.levels[level + 1] + j) * _8)
+            _maxima(tree.nodes.ctypes.data, block, tree.start + (tree.levels[level + 1] + j) * _8)
 
 
 @inlined
@@ -238,9 +238,8 @@ def settle(tree: Tree, boundary):
                 _put_on_side(tree, np.uint64(i), boundary)
         if deeper:
             continue
-        _largest(
-            tree.nodes, tree.start + (tree.levels[level - 1] + j * _8) * _8, tree.start + (tree.levels[level] + j) * _8
-        )
+        block = tree.start + (tree.levels[level - 1] + j * _8) * _8
+        _maxima(tree.nodes.ctypes.data, block, tree.start + (tree.levels[level] + j) * _8)
         if level == top:
             return
         level, j = level + 1, j // _8

@@ -16,8 +16,6 @@ from typing import Any
 
 from bandit_envs.kernels import integer
 
-__all__ = ["Block", "Group", "Work", "cut", "grouped", "part_of", "spans"]
-
 MOST = 2**26  # pulls of a block, roughly: a second of the fastest agents
 LEAST = 2**14  # pulls below which nothing is cut: a fraction of a millisecond
 GRAIN, SLOW_GRAIN = 2**21, 2**17  # pulls from which on a block is cut further: some 30 ms of the fastest agents

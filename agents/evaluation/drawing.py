@@ -20,8 +20,6 @@ from ..core.forms import forms_of
 from ..core.optional import require
 from ..core.wrapped import Behind
 
-__all__ = ["Drawing"]
-
 Floats = NDArray[np.float64]
 CLOSE = 1e-3  # of probabilities, far above what rounding in single precision changes
 
@@ -29,7 +27,7 @@ CLOSE = 1e-3  # of probabilities, far above what rounding in single precision ch
 class Drawing:
     """A model of Stable-Baselines3 that draws its actions: `agent`, or the attribute `model` of that."""
 
-    def __init__(self, label: str, agent: Any) -> None:
+    def __init__(self, label: str, agent: object) -> None:
         self.model = getattr(agent, "model", agent)
         policy: Any = getattr(self.model, "policy", None)
         if not hasattr(policy, "get_distribution"):
@@ -45,12 +43,12 @@ class Drawing:
 
     def drawn(
         self, observation: Any, state: Any, begins: NDArray[np.bool_], u: Floats, masks: Callable[[], NDArray[np.bool_]]
-    ) -> tuple[NDArray[np.int64], Any]:
+    ) -> tuple[NDArray[np.int64], object]:
         """The next action of each episode, and the state (None at first), by uniform numbers u (E,).
 
         `begins` (E,): whether an episode begins. `masks` returns the allowed actions (E, K + 1), for policies that ask.
         """
-        torch: Any = require("torch", "a model that draws its actions", "training")
+        torch = require("torch", "a model that draws its actions", "training")
         observation = self.agent.through(observation) if isinstance(self.agent, Behind) else observation
         threads, by_name = torch.get_num_threads(), isinstance(observation, dict)
         torch.set_num_threads(1)
@@ -69,8 +67,8 @@ class Drawing:
         return (steps <= u[:, None]).sum(axis=1), after
 
     def _steps(
-        self, torch: Any, observation: Any, state: Any, begins: NDArray[np.bool_], allowed: Any
-    ) -> tuple[Floats, Any]:
+        self, torch: Any, observation: object, state: Any, begins: NDArray[np.bool_], allowed: object
+    ) -> tuple[Floats, object]:
         """The distribution function of the actions 0 .. K - 1 of each episode, (E, K), and the state."""
         policy, after = self.policy, state
         with torch.no_grad():

@@ -6,15 +6,13 @@ import importlib
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import gymnasium as gym
 from gymnasium.envs.registration import load_env_creator
 
 from bandit_envs import ENVIRONMENTS, PROBLEMS, PureExplorationVectorEnv, register_problem
 from bandit_envs.kernels import flag, unknown
-
-__all__ = ["DOTTED", "environment_id", "importable", "kept_name", "make_known"]
 
 T = TypeVar("T")
 
@@ -109,7 +107,7 @@ def _bare(name: str) -> str:
 
 def _check_kind(env_id: str) -> None:
     """Refuse environments that are not of this kind."""
-    entry: Any = gym.spec(env_id).vector_entry_point
+    entry: object = gym.spec(env_id).vector_entry_point
     kind = load_env_creator(entry) if isinstance(entry, str) else entry
     if not (isinstance(kind, type) and issubclass(kind, PureExplorationVectorEnv)):
         raise ValueError(f"an environment of bandit_envs is needed, got {env_id!r}")

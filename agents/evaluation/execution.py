@@ -19,8 +19,6 @@ from bandit_envs.kernels import integer
 from ..core.optional import require
 from .progress import Progress
 
-__all__ = ["Call", "Outcome", "StoppedError", "Watch", "WorkerDiedError", "cores", "jobs_number", "outcomes"]
-
 T = TypeVar("T")
 AT_A_TIME = 4  # calls for each worker in a list of `_in_lists`
 
@@ -56,7 +54,7 @@ class Watch:
         if self.over:
             raise StoppedError
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return Watch, (None, False)
 
 
@@ -124,7 +122,7 @@ def _together(tasks: Sequence[Call[T]], jobs: int, watch: Watch, lockless: bool)
     joblib = require("joblib", "jobs > 1", "evaluation")
     call = joblib.delayed(_run)
     calls = (call(task.run, watch) for task in tasks if task.wanted())
-    how: dict[str, Any] = {"return_as": "generator_unordered", "batch_size": 1, "pre_dispatch": "2 * n_jobs"}
+    how: dict[str, object] = {"return_as": "generator_unordered", "batch_size": 1, "pre_dispatch": "2 * n_jobs"}
     if _chosen():
         if not joblib.parallel.get_active_backend()[0].supports_return_generator:  # that of Ray
             yield from _in_lists(calls, jobs)
@@ -150,14 +148,14 @@ def _together(tasks: Sequence[Call[T]], jobs: int, watch: Watch, lockless: bool)
         raise
 
 
-def _tell_errors(backend: Any) -> None:
+def _tell_errors(backend: object) -> None:
     """Let joblib hear of a task of Dask that is given up, its workers having died: it would wait for ever."""
     name = "submit" if hasattr(backend, "submit") else "apply_async"  # before joblib 1.5
     if type(backend).__name__ != "DaskDistributedBackend" or name in vars(backend):
         return
     submit = getattr(backend, name)
 
-    def watched(task: Any, callback: Any = None) -> Any:
+    def watched(task: object, callback: Any = None) -> object:
         future = submit(task, callback)
         future.add_done_callback(lambda ended: ended.exception() is None or callback(ended.exception()))
         return future
@@ -165,7 +163,7 @@ def _tell_errors(backend: Any) -> None:
     setattr(backend, name, watched)
 
 
-def _in_lists(calls: Iterator[Any], jobs: int) -> Iterator[Any]:
+def _in_lists(calls: Iterator[object], jobs: int) -> Iterator[Any]:
     """Run calls by a backend that reports none before all have ended: a few for each worker at a time."""
     joblib, many = require("joblib", "jobs > 1", "evaluation"), AT_A_TIME * cores(jobs)
     with joblib.Parallel(jobs, batch_size=1) as parallel:

@@ -27,8 +27,6 @@ from ..core.optional import require
 from .plan import most_pulls, plays
 from .posterior import drawable, drawn_losses, pieces
 
-__all__ = ["expectable", "losses", "wrong"]
-
 Floats = NDArray[np.float64]
 FAINT = 1e-280  # where all likelihoods are below this, those at the ends of the intervals are compared instead
 
@@ -56,7 +54,7 @@ def wrong(sampler: Sampler, boundary: float, pulls: NDArray[np.int64], mean: Flo
 
     An arm is right in the answer if its mean is at least the boundary. Without a pull it is not in the answer.
     """
-    special: Any = require("scipy.special", "a posterior")
+    special = require("scipy.special", "a posterior")
     states, where = np.unique(pulls + 1j * np.rint(pulls * mean), return_inverse=True)  # many arms share a state
     n, ones = states.real, states.imag
     zeros = n - ones
@@ -119,7 +117,7 @@ def losses(envs: PureExplorationVectorEnv, agent: Any, root: int, episodes: NDAr
     if not expectable(envs):
         whole = drawable(envs) and not truncated.any()  # a cut episode pays nothing, whatever the answer
         return cost + drawn_losses(envs, root, episodes) if whole else 1.0 - returns
-    source: Any = envs.setting.source
+    source: object = envs.setting.source
     seen = np.nan_to_num(envs.means())
     expected: Floats = cost + wrong(source, envs.problem.boundary, envs.pulls, seen).mean(1)  # type: ignore[arg-type]
     return expected

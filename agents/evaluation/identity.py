@@ -8,6 +8,7 @@ import json
 import pickle
 import platform
 from collections.abc import Mapping, Sequence
+from types import ModuleType
 from typing import Any
 
 import gymnasium as gym
@@ -20,28 +21,22 @@ from ..core.agent import Agent
 from ..core.files import as_first_spelled, json_form
 from ..core.wrapped import Behind
 
-__all__ = ["RESULTS", "arms_of", "described", "identity_of", "packages", "versions"]
-
 RESULTS = 3  # raised by every change after which an agent may decide otherwise, or an answer is scored otherwise
 LONG = 200  # characters beyond which a parameter is given by its digest
 
 
-def versions() -> dict[str, Any]:
+def versions() -> dict[str, object]:
     """What the rows depend on of this package."""
     return {"bandit-envs": bandit_envs.__version__, "results": RESULTS}
 
 
-def packages() -> dict[str, str]:
-    """What an evaluation is made with."""
-    return {
-        "bandit-envs": bandit_envs.__version__,
-        "gymnasium": gym.__version__,
-        "numpy": np.__version__,
-        "python": platform.python_version(),
-    }
+def packages(*others: ModuleType) -> dict[str, str]:
+    """What an evaluation, or a training with other packages too, is made with: {name: version}."""
+    named = {module.__name__.replace("_", "-"): str(module.__version__) for module in (bandit_envs, gym, np, *others)}
+    return named | {"python": platform.python_version()}
 
 
-def identity_of(plans: Sequence[Any], settings: Mapping[str, Any]) -> dict[str, Any]:
+def identity_of(plans: Sequence[Any], settings: Mapping[str, object]) -> dict[str, object]:
     """All that the rows of an evaluation depend on."""
     own = {name: value for name, value in settings.items() if name != "versions"} | {"env_id": plans[0].env_id}
     agents = {}
@@ -52,14 +47,14 @@ def identity_of(plans: Sequence[Any], settings: Mapping[str, Any]) -> dict[str, 
     return own | {"agents": agents, "order of the agents": order, "arms": plans[0].arms, "version": versions()}
 
 
-def described(agent: Any) -> str:
+def described(agent: object) -> str:
     """The class of an agent, its parameters, and the weights of a model; the source of a class of a user's own."""
     kind = type(agent)
     parts = [f"{kind.__module__}:{kind.__qualname__}"]
     if isinstance(agent, Agent):
         given = as_first_spelled(getattr(agent, "_parameters", {}))
         given = {agent.earlier.get(name, name): value for name, value in given.items()}
-        parts += [f"{name}={_short(_told(value))}" for name, value in sorted(given.items())]
+        parts += [f"{name}={_told(value)}" for name, value in sorted(given.items())]
     if not kind.__module__.startswith("agents."):
         parts.append(f"source {_digest(_source(kind).encode())}")
     if isinstance(agent, Behind):
@@ -80,11 +75,8 @@ def arms_of(envs: PureExplorationVectorEnv) -> str | None:
     return _digest(f"{arms.distribution} {arms.parameters.shape} ".encode() + content)
 
 
-def _told(value: Any) -> str:
-    return json.dumps(value, default=json_form, sort_keys=True)
-
-
-def _short(text: str) -> str:
+def _told(value: object) -> str:
+    text = json.dumps(value, default=json_form, sort_keys=True)
     return text if len(text) <= LONG else f"digest {_digest(text.encode())}"
 
 

@@ -8,8 +8,6 @@ from collections.abc import Sequence
 
 from .report import Reported, chosen_columns, columns_of
 
-__all__ = ["escaped", "latex"]
-
 # What LaTeX takes as a command, or would print as something else. A bracket behind a line's end would be an argument.
 MEANT = {
     "\\": r"\textbackslash{}",

@@ -28,8 +28,6 @@ from .execution import Watch
 from .plan import Plan, bounds_of, certifier_of, most_pulls, plays
 from .rows import CERTIFIED, LEVEL, ROUNDING, Run
 
-__all__ = ["NEVER", "Lockstep", "Played", "play"]
-
 PATIENCE = 0.5  # seconds of compiled code without a look at what the user has typed
 DRAWS = 2**32 - 1  # the seed of the draws of models among the streams of agents
 _INT64 = np.dtype(np.int64)
@@ -59,7 +57,7 @@ class Played:
     """The blocks that were made, what makes their contents, and for each run pulls and seconds."""
 
     blocks: Sequence[Block]
-    contents: Callable[[], Sequence[Any]]
+    contents: Callable[[], Sequence[object]]
     spent: Sequence[tuple[int, float]]
 
 
@@ -140,7 +138,8 @@ class Lockstep:
                     self._score_checkpoint(observation, state, np.where(arm == stop, 0, times))
             observation, _, terminated, truncated, info = envs.step(action)
             if bar is not None:
-                bar.step(self._pulls_made())
+                before, self.counted = self.counted, int(self.spent.sum())
+                bar.step(self.counted - before)
             watch.look()
             if "answer" not in info:
                 begins = running
@@ -163,18 +162,13 @@ class Lockstep:
                 self.counted = int(self.spent.sum())
         return self.result.cut(self.size, self.pulls)
 
-    def _pulls_made(self) -> int:
-        """Pulls since the last call."""
-        before, self.counted = self.counted, int(self.spent.sum())
-        return self.counted - before
-
-    def _decide(self, observation: Any, state: Any, begins: NDArray[np.bool_]) -> tuple[Any, Any]:
+    def _decide(self, observation: object, state: object, begins: NDArray[np.bool_]) -> tuple[Any, object]:
         """The next actions; an agent that can plays on to them from wherever nothing is due."""
         if self.draws:
             u = agent_uniforms(self.envs.public_seeds, self.spent, seed=DRAWS)[:, 0]
             return self.policy.drawn(observation, state, begins, u, self.envs.action_masks)  # type: ignore[no-any-return]
         if not self.plays:
-            decided: tuple[Any, Any] = self.policy.predict(
+            decided: tuple[object, object] = self.policy.predict(
                 shown_to(self.policy, "predict", observation), state, begins, deterministic=True
             )
             return decided
@@ -190,7 +184,7 @@ class Lockstep:
 
     def _certify(
         self, slots: NDArray[np.int64], info: Mapping[str, Any] | None = None, answers: NDArray[np.bool_] | None = None
-    ) -> dict[str, NDArray[Any]]:
+    ) -> dict[str, NDArray[np.generic]]:
         """What the statistics of slots certify, (n,) each; the info of ended episodes has the level already."""
         known = self.envs.certify(slots, **self.bounds)
         if LEVEL not in self.result.names:
@@ -213,7 +207,7 @@ class Lockstep:
         else:
             _add_rows(self.pulls, place, np.ascontiguousarray(pulls, np.int64))
 
-    def _score_checkpoint(self, observation: Any, state: Any, times: NDArray[np.int64]) -> None:
+    def _score_checkpoint(self, observation: object, state: object, times: NDArray[np.int64]) -> None:
         """Score the answer of now in slots whose next pulls, `times` (E,), lead beyond their next checkpoint."""
         slots = np.flatnonzero(np.minimum(times, self.most - self.spent) > self.limit - self.spent)
         answers = self.policy.recommended(observation, state, slots) if self.handcrafted else None
@@ -224,7 +218,12 @@ class Lockstep:
         self.limit[slots] = self.limits[self.next_check[slots]]
 
     def _record(
-        self, over: NDArray[np.int64], info: dict[str, Any], truncated: NDArray[np.bool_], observation: Any, state: Any
+        self,
+        over: NDArray[np.int64],
+        info: dict[str, Any],
+        truncated: NDArray[np.bool_],
+        observation: object,
+        state: object,
     ) -> None:
         """The rows of ended episodes: the end itself, or every checkpoint not reached.
 

@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 from bandit_envs import Arms, Bernoulli, Gaussian, Problem, PureExplorationVectorEnv
 from bandit_envs.kernels import SPELLINGS
 
-__all__ = ["lower_bound_of"]
-
 
 def lower_bound_of(envs: PureExplorationVectorEnv) -> float:
     """Pulls that the task takes on average, where the problem knows it for arms of this distribution; else NaN.

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
-from typing import Any
 
 from .blocks import Block, spans
 from .execution import Call, Watch, WorkerDiedError, cores, outcomes
@@ -16,8 +15,6 @@ from .plan import Plan
 from .precision import Ending
 from .progress import Progress
 from .storage import Store, WriteError
-
-__all__ = ["fill"]
 
 
 def fill(
@@ -29,7 +26,7 @@ def fill(
     part: tuple[int, int] | None = None,
     ending: Ending | None = None,
     progress: bool | None = None,
-    told: Mapping[str, Any],
+    told: Mapping[str, object],
 ) -> None:
     """Make the blocks that a store lacks: those of `part` (i, n), or all, until `ending` has enough of them.
 

@@ -24,9 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import statistics
-from .rows import Run, within
-
-__all__ = ["Histogram", "Moments", "Sums", "SummedRun"]
+from .rows import Estimate, Run, within
 
 Floats = NDArray[np.float64]
 KEYS = 2**14  # bins of a histogram, at most
@@ -50,7 +48,7 @@ class Sums:
     binary: NDArray[np.bool_]
 
     @classmethod
-    def of(cls, values: NDArray[Any]) -> Sums:
+    def of(cls, values: NDArray[np.generic]) -> Sums:
         """Of numbers (..., n)."""
         x = values.astype(np.float64, copy=False)
         n = x.shape[-1]
@@ -232,7 +230,7 @@ class Moments:
         )
 
 
-def _packed(value: Any) -> Any:
+def _packed(value: object) -> object:
     if isinstance(value, np.ndarray):
         packed = base64.b64encode(zlib.compress(np.ascontiguousarray(value).tobytes(), 1)).decode()
         return [value.dtype.str, list(value.shape), packed]
@@ -248,10 +246,10 @@ def _array(array: Sequence[Any]) -> NDArray[Any]:
     return np.frombuffer(zlib.decompress(base64.b64decode(packed)), np.dtype(kind)).reshape(shape)
 
 
-class _NoRows(dict[str, NDArray[Any]]):
+class _NoRows(dict[str, NDArray[np.generic]]):
     """The columns of what has none."""
 
-    def __missing__(self, name: str) -> NDArray[Any]:
+    def __missing__(self, name: str) -> NDArray[np.generic]:
         raise ValueError("no rows were kept, as rows='none' asked for: there are summary, compare, plot and pulls")
 
 
@@ -301,7 +299,7 @@ class SummedRun(Run):
         """None."""
         return self.columns[metric]
 
-    def estimate(self, metric: str, level: float = 0.95) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    def estimate(self, metric: str, level: float = 0.95) -> Estimate:
         """Means, and their confidence limits, (C,) each: exact for rates, else normal ones."""
         self.check(metric)
         wrong = metric in ("error_rate", "error")

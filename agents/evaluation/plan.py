@@ -31,11 +31,6 @@ from .identity import arms_of
 from .lower_bound import lower_bound_of
 from .rows import Run
 
-__all__ = [
-    "OF_MODELS", "Plan", "bounds_of", "certifier_of", "check_delta", "check_end", "error_probabilities", "keywords",
-    "make_envs", "most_pulls", "plans_of", "plays", "pull_numbers",
-]  # fmt: skip
-
 OF_MODELS = frozenset({"stop", "ranked", "observation"})  # keywords of environments that only models take
 # Those that say how a learner's environment was made or shown, and nothing of the episodes.
 LEFT_OUT = frozenset({"actions", "autoreset_mode", "copy", "num_envs", "render_mode", "vectorization_mode"})
@@ -60,7 +55,7 @@ class Plan:
     policy: Any
     forms: Forms
     env_id: str
-    kwargs: dict[str, Any]
+    kwargs: dict[str, object]
     slots: int
     task: Task
     checks: list[int] | None
@@ -105,7 +100,9 @@ class Plan:
         run.lower_bound, run.stops = self.lower_bound, self.forms.stop and bool(getattr(self.policy, "stops", True))
         run.deterministic = None if isinstance(self.policy, Agent) else not self.draws
         run.by_delta = self.by_delta
-        return run.as_budgets() if self.checks_are_budgets else run
+        if self.checks_are_budgets:  # the ends of runs at these budgets are the same
+            run.budgets, run.at = run.at, None
+        return run
 
     def envs(self, slots: int) -> PureExplorationVectorEnv:
         """The environment, with so many slots."""
@@ -115,7 +112,7 @@ class Plan:
 def plans_of(
     recipes: Mapping[str, Recipe],
     env_id: str,
-    kwargs: dict[str, Any],
+    kwargs: dict[str, object],
     *,
     episodes: int,
     checks: list[int] | None,
@@ -178,7 +175,7 @@ def _decide_once(plan: Plan, envs: PureExplorationVectorEnv) -> None:
     envs.certify(none, **bounds_of(plan.policy))
 
 
-def make_envs(env_id: str, slots: int, forms: Forms, kwargs: Mapping[str, Any]) -> PureExplorationVectorEnv:
+def make_envs(env_id: str, slots: int, forms: Forms, kwargs: Mapping[str, object]) -> PureExplorationVectorEnv:
     """An environment whose slots are restarted one by one; observations are not copied. Gains score nobody."""
     reward = kwargs.get("reward", "score")
     envs: Any = gym.make_vec(
@@ -191,14 +188,14 @@ def make_envs(env_id: str, slots: int, forms: Forms, kwargs: Mapping[str, Any]) 
     return envs  # type: ignore[no-any-return]
 
 
-def check_end(label: str, agent: Any, task: Task) -> None:
+def check_end(label: str, agent: object, task: Task) -> None:
     """Refuse an agent whose episodes might never end."""
     stops = getattr(agent, "stops", False) and task.delta is not None
     if not stops and task.budget is None and task.max_pulls is None:
         raise ValueError(f"{label} may never stop by itself: give a budget or max_pulls")
 
 
-def check_delta(label: str, agent: Any, stop: bool = True) -> None:
+def check_delta(label: str, agent: object, stop: bool = True) -> None:
     """Refuse an agent for which the delta of the environment is nothing. `stop`: whether it can stop there."""
     if (own := getattr(agent, "_parameters", {}).get("delta")) is not None:
         raise ValueError(f"{label} has the delta {own} of its own: leave it out, so that those of deltas= count")
@@ -214,24 +211,24 @@ def most_pulls(task: Task) -> int:
     return min(task.budget or PULLS_LIMIT - 1, task.max_pulls or PULLS_LIMIT - 1)
 
 
-def plays(agent: Any, slots: int = 1, ranked: bool = False) -> bool:
+def plays(agent: object, slots: int = 1, ranked: bool = False) -> bool:
     """Whether an agent plays whole episodes in compiled code, which knows no histories and ranks, so many abreast."""
     able = hasattr(agent, "play") and getattr(agent, "plays", False) is True and not ranked
     return able and forms_of(agent).observation != "history" and slots <= getattr(agent, "most_played", slots)
 
 
-def certifier_of(policy: Any, task: Task) -> Certifier | None:
+def certifier_of(policy: object, task: Task) -> Certifier | None:
     """The certifier of an agent's levels: its own, or the default one of a task with a delta."""
     own = own_certifier(policy)
     return task.level_certifier(own) if own is not None or task.delta is not None else None
 
 
-def bounds_of(policy: Any) -> Mapping[str, Any]:
+def bounds_of(policy: object) -> Mapping[str, object]:
     """By which bounds an agent's answers are certified: its own, if it has some, else the problem's."""
     return policy.own_bounds if isinstance(policy, Agent) else {}
 
 
-def _share_a_run(agent: Any) -> bool:
+def _share_a_run(agent: object) -> bool:
     """Whether the rows of a run at a large budget contain those of runs at smaller ones.
 
     The decisions must not depend on the budget, and the agent must pull one at a time: a bulk pull is clipped to what a
@@ -260,7 +257,7 @@ def _batch_size(envs: PureExplorationVectorEnv, episodes: int, batch: int | None
     return math.ceil(episodes / math.ceil(episodes / most))  # batches of equal size: no slot idles in the last
 
 
-def _several(values: Any) -> bool:
+def _several(values: object) -> bool:
     """Whether these are a list of values; an array of NumPy without dimensions only looks iterable."""
     listed = isinstance(values, Iterable) and not isinstance(values, (str, bytes, Mapping))
     return listed and getattr(values, "ndim", 1) > 0
@@ -285,7 +282,7 @@ def error_probabilities(values: Iterable[float] | None) -> list[float] | None:
     return sorted(numbers, reverse=True)
 
 
-def keywords(env_kwargs: Any) -> dict[str, Any]:
+def keywords(env_kwargs: object) -> dict[str, Any]:
     """Keyword arguments of the environment: checked, a dict of one's own."""
     if env_kwargs is None:
         return {}

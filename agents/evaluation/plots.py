@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["Series", "check_path", "draw", "metric_label", "plot", "pulls_label", "save", "series_of", "style"]
-
 Floats = NDArray[np.float64]
 Transform = Callable[[Floats], Floats]
 
@@ -37,7 +35,7 @@ Transform = Callable[[Floats], Floats]
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00") + (
     *("#000000", "#9024FC", "#6C2400", "#002490", "#482448", "#B4B46C"),
 )
-LINES: tuple[Any, ...] = ("solid", (0, (5, 1.5)), (0, (1, 1.2)), (0, (6, 1.5, 1, 1.5)), (0, (3, 1, 1, 1, 1, 1)))
+LINES: tuple[object, ...] = ("solid", (0, (5, 1.5)), (0, (1, 1.2)), (0, (6, 1.5, 1, 1.5)), (0, (3, 1, 1, 1, 1, 1)))
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", "p", ">", "h")
 MOST_MARKERS = 12  # on a line
 BOUND = 42  # the style of the lower bound: black and dotted
@@ -330,29 +328,6 @@ def _number(x: float) -> str:
     return (f"{x:,.0f}" if 1000 <= abs(x) < np.inf else f"{x:#.3g}").replace("-", "\N{MINUS SIGN}")
 
 
-def _draw(
-    ax: Axes,
-    evaluation: Evaluated,
-    metric: str,
-    level: float,
-    log: bool,
-    transform: Transform | None,
-    label: str | None,
-    share: float,
-    wrap: int | None,
-) -> bool:
-    """Draw an evaluation, names in lines of `wrap` letters; returns whether there are lines, which need a legend."""
-    series = series_of(evaluation, metric, level, transform, evaluation.agents)
-    if wrap is not None:
-        series = [replace(one, agent=textwrap.fill(one.agent, wrap)) for one in series]
-    if label is None:
-        name = getattr(transform, "__name__", "")
-        words = metric_label(metric)
-        label = words if transform is None else f"{name}({words})" if name.isidentifier() else f"transformed {words}"
-    words = f"{label} ({100 * level:.4g} % interval)"
-    return draw(ax, series, words, pulls_label(evaluation), log, transform is not None, share)
-
-
 def pulls_label(evaluation: Evaluated) -> str:
     """The label of the axis of points: checkpoints, budgets, or deltas."""
     if evaluation.runs[0].by_delta:
@@ -487,13 +462,20 @@ def plot(
         evaluation, label = _renamed(evaluation, label), None
     if label is not None and not isinstance(label, str):
         raise ValueError(f"label must be a text, {{agent: name}}, or None, got {label!r:.200}")
-    axis_label = label
     form = SIZES[choice("size", size, tuple(SIZES))]
     chosen = main_metric(evaluation.runs) if metric is None else metric
+    if (words := label) is None:
+        name, words = getattr(transform, "__name__", ""), metric_label(chosen)
+        if transform is not None:
+            words = f"{name}({words})" if name.isidentifier() else f"transformed {words}"
+    series = series_of(evaluation, chosen, level, transform, evaluation.agents)
+    texts = f"{words} ({100 * level:.4g} % interval)", pulls_label(evaluation)
     import matplotlib
 
     def drawing(into: Axes, share: float, wrap: int | None) -> bool:
-        return _draw(into, evaluation, chosen, level, log, transform, axis_label, share, wrap)
+        """Draw, names in lines of `wrap` letters; returns whether there are lines, which need a legend."""
+        named = series if wrap is None else [replace(one, agent=textwrap.fill(one.agent, wrap)) for one in series]
+        return draw(into, named, *texts, log, transform is not None, share)
 
     letters = 3 * form.letters // 2  # of a line of the title
     with matplotlib.rc_context({} if form.font is None else {"font.size": form.font, "legend.fontsize": form.font}):

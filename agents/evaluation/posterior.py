@@ -19,8 +19,6 @@ from numpy.typing import NDArray
 from bandit_envs import PureExplorationVectorEnv, Sampler
 from bandit_envs.kernels import jit
 
-__all__ = ["drawable", "drawn_losses", "pieces", "posterior_means"]
-
 Floats = NDArray[np.float64]
 CELLS, WIDE = 48, 6.0
 FAR = -600.0  # the log mass of an interval that the samples lie far away from

@@ -22,8 +22,6 @@ from . import statistics
 from .blocks import Block
 from .rows import Run, check_metric
 
-__all__ = ["Ending", "Precision", "level_at", "looks", "precision_of"]
-
 LEVEL = 0.95  # of the intervals that are to be narrow
 GROWTH = 1.25  # blocks at a look, over those at the look before
 
@@ -69,13 +67,13 @@ class Precision:
             if self.verdict:
                 stopped, wrong = run.stopped(len(run.cells) - 1)
                 n = run.episodes
-                found = statistics.verdict(wrong, n, run.task.delta or 0, level, open=n - stopped)
-                if found not in ("met", "not met"):
-                    return f"the verdict on delta of {run.agent} is {found!r}"
+                verdict = statistics.verdict(wrong, n, run.task.delta or 0, level, open=n - stopped)
+                if verdict not in ("met", "not met"):
+                    return f"the verdict on delta of {run.agent} is {verdict!r}"
         return None
 
 
-def precision_of(given: Any, tasks: Sequence[Task]) -> Precision | None:
+def precision_of(given: object, tasks: Sequence[Task]) -> Precision | None:
     """What is given, checked: None, half a width of the error rate's interval, {metric: half a width}, or "verdict"."""
     if given is None:
         return None

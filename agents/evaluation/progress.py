@@ -18,8 +18,6 @@ from bandit_envs.kernels import flag
 
 from ..core.compile_time import CompileTime
 
-__all__ = ["COMPILING", "Progress", "compilation_noted", "duration", "now_at", "shown", "told_in_lines"]
-
 PATIENCE, BETWEEN = 2.0, 0.1  # seconds before a bar appears, and between two updates of it
 RENEWED = 5.0  # seconds between two lines on what is being compiled
 FIRST_LINE, NEXT_LINE = 10.0, 30.0  # seconds before the first line where there is no terminal, and between two lines
@@ -194,7 +192,7 @@ class Progress:
                 from tqdm import tqdm
 
                 unit = "pull" if self.by_pulls else "episode"
-                how: dict[str, Any] = {"unit": unit, "unit_scale": True, "leave": False, "file": sys.stderr}
+                how: dict[str, object] = {"unit": unit, "unit_scale": True, "leave": False, "file": sys.stderr}
                 self.bar = tqdm(total=self.total, initial=self.before, desc=self.label, **how)
                 self.bar.start_t -= now - self.started
             if self.bar.desc != f"{self.label}: ":

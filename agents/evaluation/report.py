@@ -15,11 +15,6 @@ if TYPE_CHECKING:
 
     from .statistics import PairedDifference
 
-__all__ = [
-    "Columns", "Reported", "columns_of", "comparison", "differences", "headline", "interval", "p_text", "report",
-    "signed_interval", "summary", "table",
-]  # fmt: skip
-
 MOST_ROWS = 60  # beyond, only the last row of each agent is shown
 ROUNDING = 1e-12  # of sums of differences: smaller ones are shown as 0
 LEAST_WIDTH = 24  # of a wrapped column
@@ -186,7 +181,7 @@ def columns_of(
 def chosen_columns(evaluation: Reported, names: Sequence[str], level: float = 0.95) -> Columns:
     """Some columns of `Evaluation.summary()`, each quantity with its interval where it has one."""
     evaluation.summary(level, columns=names)  # refuses those that are not there
-    rows: list[dict[str, Any]] = evaluation.summary(level).to_dict("records")  # type: ignore[assignment]
+    rows: list[dict[str, object]] = evaluation.summary(level).to_dict("records")  # type: ignore[assignment]
     limits = {name: [f"{name.removesuffix('_rate')}_{end}" for end in ("low", "high")] for name in names}
     wide = {name for name in names if limits[name][0] in rows[0]}
     words = [name for name in names if isinstance(rows[0][name], str)]

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,10 +30,18 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from pandas import DataFrame
 
-__all__ = ["SETTINGS", "Evaluation", "results"]
-
 KINDS = {"budget": "Int64", "at": "Int64", "delta": "float64"}  # of the columns that say which rows they are
 ROWS, SUMS = "episodes.parquet", "pulls.parquet"  # the files of an evaluation beside its settings
+
+
+class Which(TypedDict, total=False):
+    """The keywords of `Evaluation.compare`."""
+
+    budget: int | None
+    at: int | None
+    delta: float | None
+    level: float
+    seed: int
 
 
 @dataclass(eq=False, repr=False)
@@ -78,7 +86,7 @@ class Evaluation:
         """Mean pulls: columns agent, budget, at, (delta,) arm, pulls."""
         return self._table(lambda run, c: {"arm": np.arange(run.task.K), "pulls": run.pulls[c] / run.episodes})
 
-    def _table(self, part: Callable[[Run, int], Mapping[str, NDArray[Any]]]) -> DataFrame:
+    def _table(self, part: Callable[[Run, int], Mapping[str, NDArray[np.generic]]]) -> DataFrame:
         """A table with these columns of each cell of each run, behind agent, budget, at and delta."""
         pd, parts = pandas(), []
         for run in self.runs:
@@ -135,6 +143,7 @@ class Evaluation:
                     "error_high": high[c],
                 }
                 stopped, wrong = run.stopped(c)
+                bounded = run.task.budget is None and stopped == n and run.lower_bound > 0
                 if run.task.delta is not None:
                     row["verdict"] = statistics.verdict(wrong, n, run.task.delta, level, open=n - stopped)
                 row |= {
@@ -142,7 +151,7 @@ class Evaluation:
                     "score_low": score_low[c],
                     "score_high": score_high[c],
                     "truncated": run.mean("truncated", c),
-                    "lower_bound_ratio": self._ratio(run, c, stopped),
+                    "lower_bound_ratio": run.mean("total_pulls", c) / run.lower_bound if bounded else math.nan,
                 }
                 if run.task.delta is not None:
                     row["stopped"] = stopped / n
@@ -163,13 +172,6 @@ class Evaluation:
             if name not in table.columns:
                 raise unknown("column", name, table.columns)
         return table[chosen]
-
-    @staticmethod
-    def _ratio(run: Run, c: int, stopped: int) -> float:
-        """Mean pulls / the lower bound in a cell where the agent has ended all episodes by itself, else NaN."""
-        if run.task.budget is not None or stopped < run.episodes or not run.lower_bound > 0:
-            return math.nan
-        return run.mean("total_pulls", c) / run.lower_bound
 
     def column(
         self, agent: str, metric: str, *, budget: int | None = None, at: int | None = None, delta: float | None = None
@@ -206,29 +208,11 @@ class Evaluation:
 
     @overload
     def compare(
-        self,
-        a: str,
-        b: str,
-        metric: str | None = ...,
-        *,
-        budget: int | None = ...,
-        at: int | None = ...,
-        delta: float | None = ...,
-        level: float = ...,
-        seed: int = ...,
+        self, a: str, b: str, metric: str | None = ..., **which: Unpack[Which]
     ) -> statistics.PairedDifference: ...
     @overload
     def compare(
-        self,
-        a: Sequence[str] | None = ...,
-        b: None = ...,
-        metric: str | None = ...,
-        *,
-        budget: int | None = ...,
-        at: int | None = ...,
-        delta: float | None = ...,
-        level: float = ...,
-        seed: int = ...,
+        self, a: Sequence[str] | None = ..., b: None = ..., metric: str | None = ..., **which: Unpack[Which]
     ) -> DataFrame: ...
     def compare(
         self,
@@ -264,7 +248,7 @@ class Evaluation:
             if len(set(labels)) < len(labels):
                 raise ValueError(f"each agent is named once, got {', '.join(labels)}")
             pairs = list(combinations(labels, 2))
-            same: dict[str, Any] = {"budget": budget, "at": at, "delta": delta, "level": level, "seed": seed}
+            same: Which = {"budget": budget, "at": at, "delta": delta, "level": level, "seed": seed}
             found = [self.compare(*pair, metric, **same) for pair in pairs]
             rows = [
                 {"a": one, "b": other, "difference": d.difference, "low": d.low, "high": d.high, "p_value": d.p_value}
@@ -286,10 +270,10 @@ class Evaluation:
 
     @overload
     def plot(
-        self, metric: str | None = ..., *, path: str | Path | None = ..., ax: None = ..., **style: Any
+        self, metric: str | None = ..., *, path: str | Path | None = ..., ax: None = ..., **style: object
     ) -> Figure: ...
     @overload
-    def plot(self, metric: str | None = ..., *, path: str | Path | None = ..., ax: Axes, **style: Any) -> Axes: ...
+    def plot(self, metric: str | None = ..., *, path: str | Path | None = ..., ax: Axes, **style: object) -> Axes: ...
     def plot(
         self, metric: str | None = None, *, path: str | Path | None = None, ax: Axes | None = None, **style: Any
     ) -> Figure | Axes:
@@ -344,7 +328,7 @@ class Evaluation:
         """
         folder, summary = Path(folder), self.summary()
         settings = self.settings | {"runs": [run.describe() for run in self.runs]}
-        files: dict[str, Callable[[Path], Any]] = {
+        files: dict[str, Callable[[Path], object]] = {
             ROWS: self.episodes.to_parquet,
             SUMS: self.pulls.to_parquet,
             "summary.csv": lambda path: summary.to_csv(path, index=False),

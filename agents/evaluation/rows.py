@@ -16,8 +16,7 @@ from bandit_envs import PROBLEMS, Task
 
 from . import statistics
 
-__all__ = ["CERTIFIED", "LEVEL", "ROUNDING", "Run", "check_metric", "main_metric", "score_names", "within"]
-
+Estimate = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]  # means and their limits, (C,)
 LEVEL = "level"  # the column of the smallest delta at which the plug-in answer is certified; 1 where none is known
 CERTIFIED = "certified"  # the column of whether that is the task's delta or less
 ROUNDING = 1e-12  # of levels
@@ -57,7 +56,7 @@ class Run:
         if level:
             added = [LEVEL] if task.delta is None else [LEVEL, CERTIFIED]
             names += [name for name in added if name not in names]
-        types: dict[str, Any] = {"correct": np.bool_, "truncated": np.bool_, "total_pulls": np.int64}
+        types: dict[str, object] = {"correct": np.bool_, "truncated": np.bool_, "total_pulls": np.int64}
         types[CERTIFIED] = np.bool_
         types |= PROBLEMS.find(task.problem).metric_types
         columns = {
@@ -114,7 +113,7 @@ class Run:
         self,
         episode: NDArray[np.int64],
         column: NDArray[np.int64],
-        verdict: Mapping[str, NDArray[Any]],
+        verdict: Mapping[str, NDArray[np.generic]],
         total_pulls: NDArray[np.int64],
         truncated: NDArray[np.bool_] | None = None,
     ) -> None:
@@ -125,11 +124,6 @@ class Run:
         if truncated is not None:
             self.columns["truncated"][episode, column] = truncated
 
-    def as_budgets(self) -> Run:
-        """The checkpoints read as the ends of runs at these budgets: the same for an agent that does not use it."""
-        self.budgets, self.at = self.at, None
-        return self
-
     @property
     def cells(self) -> list[tuple[int | None, int | None]]:
         """(budget, at) of each column; None where there is none."""
@@ -138,7 +132,7 @@ class Run:
         return list(zip(budgets, [None] * C if self.at is None else self.at.tolist(), strict=True))
 
     @property
-    def keys(self) -> list[dict[str, Any]]:
+    def keys(self) -> list[dict[str, object]]:
         """The columns that say which rows those of each cell are, by name: budget, at and, of several, delta."""
         own = {"delta": self.task.delta} if self.by_delta else {}
         return [{"budget": budget, "at": at, **own} for budget, at in self.cells]
@@ -163,7 +157,7 @@ class Run:
         if metric not in self.names:
             check_metric(self.task.problem, metric)
 
-    def estimate(self, metric: str, level: float = 0.95) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    def estimate(self, metric: str, level: float = 0.95) -> Estimate:
         """Means over the episodes, and their confidence limits, (C,) each: exact for rates, else by the bootstrap."""
         values = self.values(metric)
         if values.dtype == np.bool_:
@@ -190,13 +184,13 @@ class Run:
         wrong = stopped & ~self.columns["correct"][:, c].astype(np.bool_)
         return int(stopped.sum()), int(wrong.sum())
 
-    def stopped_of(self, pulls: NDArray[np.int64], truncated: NDArray[Any], c: int) -> NDArray[np.bool_]:
+    def stopped_of(self, pulls: NDArray[np.int64], truncated: NDArray[np.generic], c: int) -> NDArray[np.bool_]:
         """Which episodes of a cell the agent has ended by itself, by their pulls and whether they were cut."""
         ends = [end for end in (*self.cells[c], self.task.budget) if end is not None]
         stopped: NDArray[np.bool_] = ~truncated.astype(np.bool_) & (pulls < min(ends, default=math.inf)) & self.stops
         return stopped
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> dict[str, object]:
         """All but the rows, JSON-able."""
         numbers = {"at": self.at, "budgets": self.budgets}
         return {

@@ -26,11 +26,9 @@ from .precision import Ending, precision_of
 from .progress import compilation_noted, shown, told_in_lines
 from .result import Evaluation
 
-__all__ = ["evaluate"]
-
 
 def evaluate(
-    agents: Any,
+    agents: object,
     env_id: str,
     *,
     episodes: int,
@@ -38,13 +36,13 @@ def evaluate(
     at: Sequence[int] | None = None,
     budgets: Sequence[int] | None = None,
     deltas: Sequence[float] | None = None,
-    env_kwargs: Mapping[str, Any] | None = None,
+    env_kwargs: Mapping[str, object] | None = None,
     batch: int | None = None,
     jobs: int = 1,
     out: str | Path | None = None,
     shard: str | tuple[int, int] | None = None,
     rows: str = "all",
-    precision: Any = None,
+    precision: object = None,
     deterministic: bool = True,
     progress: bool | None = None,
     trust: bool = False,

@@ -72,7 +72,7 @@ class PairedDifference:
 def clopper_pearson(errors: int, n: int, level: float = ...) -> tuple[float, float]: ...
 @overload
 def clopper_pearson(errors: ArrayLike, n: ArrayLike, level: float = ...) -> tuple[Any, Any]: ...
-def clopper_pearson(errors: ArrayLike, n: ArrayLike, level: float = 0.95) -> tuple[Any, Any]:
+def clopper_pearson(errors: ArrayLike, n: ArrayLike, level: float = 0.95) -> tuple[object, object]:
     """Exact two-sided confidence limits of a binomial rate, of Clopper & Pearson, Biometrika 1934.
 
     Each of the two limits fails with probability at most (1 - level) / 2, whatever the rate.

@@ -25,8 +25,6 @@ from .progress import compilation_noted, shown
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-__all__ = ["Trace", "play"]
-
 CAPACITY = 2**16  # pulls that the arrays hold at first
 STEPS = 2**21  # actions between two looks at what the user has typed
 
@@ -68,7 +66,7 @@ class Trace:
 
     def to_frame(self) -> DataFrame:
         """A table with a row per pull: `arm`, and `sample`, or `sample_0`, `sample_1`, ... of its coordinates."""
-        columns: dict[str, Any] = {"arm": self.arms}
+        columns: dict[str, object] = {"arm": self.arms}
         if self.samples.ndim == 1:
             columns["sample"] = self.samples
         else:
@@ -81,10 +79,10 @@ class Trace:
 
 
 def play(
-    agent: Any,
+    agent: object,
     env_id: str,
     *,
-    env_kwargs: Mapping[str, Any] | None = None,
+    env_kwargs: Mapping[str, object] | None = None,
     seed: int = 0,
     episode: int = 0,
     at: Sequence[int] | None = None,
@@ -124,8 +122,8 @@ def _played(policy: Any, envs: Any, root: int, number: int, checks: NDArray[np.i
     width = envs.simulation.rules.D
     arms, samples = np.empty(CAPACITY, np.int64), np.empty(CAPACITY * width)
     observation, info = envs.reset(seed=root, options={"episode": np.array([number])})
-    state, begins, answers, over = None, np.ones(1, np.bool_), list[Any](), False
-    seen: list[tuple[NDArray[Any], ...]] = []
+    state, begins, answers, over = None, np.ones(1, np.bool_), list[object](), False
+    seen: list[tuple[NDArray[np.generic], ...]] = []
     while not over:
         before = int(envs.total_pulls[0])
         if plays(policy, ranked=envs.setting.ranked):
@@ -161,7 +159,7 @@ def _played(policy: Any, envs: Any, root: int, number: int, checks: NDArray[np.i
     masks = np.array(answers, np.bool_).reshape(len(checks), task.K)
     parts = dict(zip(("pulls", "mean", "variance"), map(np.array, zip(*seen, strict=True)), strict=False))
 
-    def listed(values: NDArray[Any]) -> NDArray[Any]:  # by the arms of the instance's list, not by their places
+    def listed(values: NDArray[np.generic]) -> NDArray[Any]:  # by the arms of the instance's list, not by their places
         return envs.as_listed(np.zeros(len(values), np.int64), values)  # type: ignore[no-any-return]
 
     which, each = np.argsort(listed(np.arange(task.K)[None])[0]), task.stop // task.K
@@ -182,7 +180,7 @@ def _played(policy: Any, envs: Any, root: int, number: int, checks: NDArray[np.i
     )
 
 
-def _answer(policy: Any, envs: Any, observation: Any, state: Any, handcrafted: bool) -> NDArray[np.bool_]:
+def _answer(policy: Any, envs: Any, observation: object, state: object, handcrafted: bool) -> NDArray[np.bool_]:
     """The answer of now, (K,): the agent's own, or the plug-in one."""
     answer: NDArray[np.bool_]
     if handcrafted:
@@ -192,14 +190,14 @@ def _answer(policy: Any, envs: Any, observation: Any, state: Any, handcrafted: b
     return np.array(answer, np.bool_)
 
 
-def _seen(envs: Any) -> tuple[NDArray[Any], ...]:
+def _seen(envs: Any) -> tuple[NDArray[np.generic], ...]:
     """The statistics of now: pulls, mean, variance, as an observation has them."""
     shape = envs.true_means()[0].shape
     mean, variance = (one.reshape(shape) for one in (envs.simulation.mean, envs.simulation.variance))
     return envs.pulls[0].copy(), mean.copy(), variance.copy()
 
 
-def _lengthened(array: NDArray[Any], length: int) -> NDArray[Any]:
+def _lengthened(array: NDArray[np.generic], length: int) -> NDArray[Any]:
     """The array, with free places behind it."""
     longer = np.empty(max(length, len(array)), array.dtype)
     longer[: len(array)] = array

@@ -31,8 +31,6 @@ from .formula import PARAMETERS, Own, arm_index, at_budget, indices
 from .network import SHARED, WEIGHTS, nets_of
 from .parameters import parameter_names, read_parameters, shared_by, spelled, told
 
-__all__ = ["Evolved"]
-
 
 @dataclass
 class WideState(AgentState):
@@ -65,7 +63,7 @@ class Evolved(IndexPolicy):
     earlier: ClassVar[Mapping[str, str]] = {"parameters": "genes"}
     read_parameters = staticmethod(read_parameters)
 
-    def __new__(cls, *arguments: Any, **keywords: Any) -> Any:
+    def __new__(cls, *arguments: object, **keywords: object) -> Any:
         """Where a certificate alone ends the episodes, `evolved` is `evidence`."""
         keywords = spelled(keywords)
         source = arguments[0] if arguments else keywords.get("task")  # None: a copy is made
@@ -77,7 +75,7 @@ class Evolved(IndexPolicy):
             return EvolvedEvidence(source)
         return super().__new__(cls, *arguments, **keywords)
 
-    def __init__(self, task: Any, parameters: Sequence[float] | str | None = None, *, genes: Any = None) -> None:
+    def __init__(self, task: object, parameters: Sequence[float] | str | None = None, *, genes: object = None) -> None:
         super().__init__(task)
         task, parameters = self.task, spelled({"parameters": parameters, "genes": genes})["parameters"]
         if task.budget is None and task.pull_cost == 0:
@@ -108,7 +106,7 @@ class Evolved(IndexPolicy):
         """The attribute `candidates` under its name in earlier versions."""
         return self.candidates
 
-    def for_task(self, task: Any, **changed: Any) -> Any:
+    def for_task(self, task: Any, **changed: object) -> Any:
         return super().for_task(task, **spelled(changed))
 
     def index(self, T: Floats, D: Floats) -> Floats:
@@ -158,7 +156,7 @@ class Evolved(IndexPolicy):
         """How many of E episodes in a row have the same parameters."""
         return shared_by(len(self.candidates), E)
 
-    def _decide(self, observation: Observation, state: WideState) -> tuple[Ints, tuple[Any, ...]]:
+    def _decide(self, observation: Observation, state: WideState) -> tuple[Ints, tuple[object, ...]]:
         """Scratch for the next arms (E,), and the arguments of `least_index`, which fills it."""
         pulls = np.ascontiguousarray(observation["pulls"], np.int64)
         mean = np.ascontiguousarray(observation["mean"], np.float64)
@@ -192,5 +190,5 @@ class EvolvedEvidence(Evidence):
 
     name = "evolved"
 
-    def made_anew(self, task: Any, **parameters: Any) -> Any:
+    def made_anew(self, task: object, **parameters: Any) -> Any:
         return Evolved(task, **parameters)  # an index, where no certificate ends the episodes

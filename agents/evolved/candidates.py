@@ -7,21 +7,19 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import gymnasium as gym
 import numpy as np
-from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
-from bandit_envs import PureExplorationVectorEnv
 from bandit_envs.kernels import integer
 
+from ..core.forms import Forms
 from ..evaluation.execution import Call, Watch, cores, outcomes
 from ..evaluation.expected_loss import losses
+from ..evaluation.plan import make_envs
 from .agent import Evolved
 
-__all__ = ["CommonEpisodes"]
-
 Floats = NDArray[np.float64]
+FORMS = Forms("arm", "statistics")
 
 
 class CommonEpisodes:
@@ -39,20 +37,8 @@ class CommonEpisodes:
     def __init__(self, env_id: str, kwargs: Mapping[str, Any], episodes: int, jobs: int = 1) -> None:
         self.env_id, self.kwargs, self.jobs, self.elsewhere = env_id, dict(kwargs), jobs, 0.0
         self.episodes = integer("episodes", episodes, 1, 10**7)
-        self._envs = self._made(1)
+        self._envs = make_envs(env_id, 1, FORMS, self.kwargs)
         self.task, self.local = self._envs.task, self._envs.problem.local
-
-    def _made(self, slots: int) -> PureExplorationVectorEnv:
-        envs: Any = gym.make_vec(
-            self.env_id,
-            num_envs=slots,
-            copy=False,
-            autoreset_mode=AutoresetMode.DISABLED,
-            actions="arm",
-            observation="statistics",
-            **self.kwargs,
-        )
-        return envs  # type: ignore[no-any-return]
 
     def losses(
         self, parameters: Sequence[Sequence[float]], root: int, first: int, episodes: int | None = None
@@ -83,7 +69,7 @@ class CommonEpisodes:
 
     def _played(self, table: Floats, root: int, first: int, count: int) -> Floats:
         if self._envs.num_envs != len(table) * count:
-            self._envs = self._made(len(table) * count)
+            self._envs = make_envs(self.env_id, len(table) * count, FORMS, self.kwargs)
         player = Evolved(self._envs.task, table)  # type: ignore[arg-type]
         numbers = np.tile(np.arange(first, first + count), len(table))
         return losses(self._envs, player, root, numbers).reshape(len(table), count)
@@ -91,7 +77,7 @@ class CommonEpisodes:
 
 def _lost(
     env_id: str,
-    kwargs: Mapping[str, Any],
+    kwargs: Mapping[str, object],
     part: NDArray[np.int64],
     table: Floats,
     root: int,

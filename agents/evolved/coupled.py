@@ -14,8 +14,6 @@ from ..core.plan_policy import Seen
 from .formula import evidence, formula
 from .network import HIDDEN, LAYERS, OWN, SHARED, own_features
 
-__all__ = ["KEYS", "MADE", "Wide", "least_index"]
-
 Floats = NDArray[np.float64]
 KEYS = 3  # pulls, distance and mean of an arm, from which follow
 MADE = 5  # its index by the formula, and its features but for `lead`

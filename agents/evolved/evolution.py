@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import json
 import math
-import platform
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -25,7 +24,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-import bandit_envs
 from bandit_envs import Task
 from bandit_envs.kernels import integer, number, root_number
 
@@ -35,6 +33,7 @@ from ..core.files import try_out, write_alone
 from ..core.optional import require
 from ..evaluation.environment import environment_id
 from ..evaluation.execution import jobs_number
+from ..evaluation.identity import packages
 from ..evaluation.progress import compilation_noted, shown
 from ..evaluation.statistics import latest_of_the_best, normal_mean
 from ..models.formats import FORMAT
@@ -42,8 +41,6 @@ from .agent import Evolved as Tuned
 from .candidates import CommonEpisodes
 from .search import MirroredSearch
 from .space import SearchSpace, search_space
-
-__all__ = ["evolve"]
 
 Floats = NDArray[np.float64]
 STEP = 0.7  # the first standard deviation of the candidates, in units of the scales
@@ -71,7 +68,7 @@ class Checkpoint:
     values: Floats
 
     @property
-    def row(self) -> dict[str, Any]:
+    def row(self) -> dict[str, object]:
         """What the card says of it."""
         ratios = [round(ratio, 4) for ratio in self.ratios]
         return {"generation": self.generation, "cpu_seconds": self.cpu_seconds, "ratios": ratios}
@@ -156,7 +153,7 @@ class Evolution:
             checkpoints.append(self.checkpoint(generation, means))
         return checkpoints
 
-    def report(self, parameters: Sequence[float], untrained: Sequence[float]) -> list[dict[str, Any]]:
+    def report(self, parameters: Sequence[float], untrained: Sequence[float]) -> list[dict[str, object]]:
         """How parameters do on episodes that nothing has seen before: a JSON-able dict for each environment.
 
         It holds the mean losses of the parameters, of those that the search began with, and of the reference (`start`).
@@ -187,7 +184,7 @@ class Evolution:
         return rows
 
 
-class Evolved(tuple[list[float], dict[str, Any]]):
+class Evolved(tuple[list[float], dict[str, object]]):
     """Parameters and their card, a tuple; called with a task, it makes their agent, as `evaluate` wants."""
 
     name, source, solves = Tuned.name, Tuned.source, Tuned.solves
@@ -209,7 +206,7 @@ def evolve(
     generations: int | None = None,
     seed: int = 0,
     population: int = 12,
-    env_kwargs: Mapping[str, Any] | None = None,
+    env_kwargs: Mapping[str, object] | None = None,
     mix: Sequence[Mapping[str, Any]] | None = None,
     episodes: int = 1000,
     held_out: int = 4,
@@ -252,7 +249,7 @@ def evolve(
         ValueError: naming the value and what is allowed. ImportError: without the package cmaes.
     """
     began = time.process_time()
-    cmaes: Any = require("cmaes", "evolve", "training")
+    cmaes = require("cmaes", "evolve", "training")
     if seconds is None and generations is None:
         raise ValueError("evolve needs seconds or generations")
     seconds = None if seconds is None else number("seconds", seconds, 0, above=True)
@@ -332,12 +329,7 @@ def evolve(
         "env_kwargs": kwargs,
         "mix": mix,
         "result": evolution.report(kept.parameters, space.start.tolist()),
-        "versions": {
-            "python": platform.python_version(),
-            "numpy": np.__version__,
-            "cmaes": cmaes.__version__,
-            "bandit-envs": bandit_envs.__version__,
-        },
+        "versions": packages(cmaes),
         "cpu_seconds": round(evolution.spent(), 1),
     }
     if path is not None:

@@ -30,7 +30,7 @@ departures  none: this is the source
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,8 +38,6 @@ from numpy.typing import NDArray
 from bandit_envs.kernels import inlined, kernel
 
 from .network import own_features, single_correction
-
-__all__ = ["LSA", "PARAMETERS", "START", "Own", "arm_index", "at_budget", "evidence", "formula", "indices"]
 
 Floats = NDArray[np.float64]
 PARAMETERS = (
@@ -126,9 +124,9 @@ def _index_at(n, margin, own, row):
     return index
 
 
-def arm_index(own: Any, n: Any, margin: Any) -> Any:
+def arm_index(own: Own, n: float, margin: float) -> float:
     """The same for players, by the parameters of the only row."""
-    return _index_at(n, margin, own, 0)
+    return _index_at(n, margin, own, 0)  # type: ignore[no-any-return]
 
 
 @kernel

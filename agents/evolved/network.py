@@ -23,8 +23,6 @@ from numpy.typing import NDArray
 
 from bandit_envs.kernels import inlined
 
-__all__ = ["HIDDEN", "LAYERS", "OWN", "SHARED", "SINGLE", "WEIGHTS", "nets_of", "own_features", "single_correction"]
-
 HIDDEN = 8
 OWN = (
     "evidence",  # ln(1 + w) / 3

@@ -14,8 +14,6 @@ from ..models.cards import stored_parameters
 from .formula import PARAMETERS, START
 from .network import WEIGHTS
 
-__all__ = ["STOPPING", "parameter_names", "index_start", "names_for", "read_parameters", "shared_by", "spelled", "told"]
-
 STOPPING, STOP_START = ("tau0", "tau1"), (0.0, 0.5)  # the names of the parameters for stopping; where a search starts
 
 
@@ -39,7 +37,7 @@ def read_parameters(task: Task, known: Mapping[str, float]) -> list[float]:
     return [known.get(name, 0.0) for name in names]
 
 
-def spelled(keywords: Mapping[str, Any]) -> dict[str, Any]:
+def spelled(keywords: Mapping[str, object]) -> dict[str, Any]:
     """Keywords of `evolved` in today's spelling: `genes`, as earlier versions called them, are its `parameters`."""
     genes, others = keywords.get("genes"), {name: value for name, value in keywords.items() if name != "genes"}
     if genes is None:
@@ -54,7 +52,7 @@ def index_start(stops: bool) -> list[float]:
     return [*START, *(STOP_START if stops else ())]
 
 
-def told(task: Task, parameters: Any, names: Sequence[str], wanted: int) -> NDArray[np.float64]:
+def told(task: Task, parameters: object, names: Sequence[str], wanted: int) -> NDArray[np.float64]:
     """Parameters as numbers (P, number of names), of one candidate or more; weights are 0 where they are left out.
 
     None: those that are stored for the task; "start": those of `index_start`. All but `wanted` of them are weights.

@@ -13,8 +13,6 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["MirroredSearch"]
-
 Floats = NDArray[np.float64]
 SLOWING = 10.0  # generations after which the step is smaller by the root of 2
 FIRST, SECOND, TINY = 0.9, 0.98, 1e-8  # Adam: decay of both moments, and what keeps from dividing by 0

@@ -14,8 +14,6 @@ from . import network
 from .formula import LSA, PARAMETERS
 from .parameters import STOPPING, index_start
 
-__all__ = ["SearchSpace", "search_space", "starting_point"]
-
 Floats = NDArray[np.float64]
 # How far the search goes at first. A parameter of scale 0 is not searched: alpha, as only the order of the indices
 # counts, and the second bend.

@@ -9,8 +9,6 @@ from bandit_envs.kernels import unknown
 from . import chen2017, fixed_confidence, kalyanakrishnan2010, katz_samuels2018, mason2020, tao2019
 from .figure import Figure
 
-__all__ = ["FIGURES", "PAPERS", "named"]
-
 PAPERS: dict[str, Sequence[Figure]] = {
     "tao2019": tao2019.FIGURES,
     "chen2017": chen2017.FIGURES,

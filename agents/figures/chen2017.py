@@ -19,8 +19,6 @@ from .claims import AnyClaim, Claim, Found, Number, Quote, ratio
 from .figure import Figure, Values, alike
 from .panels import AnyPanel, Exact, Numbers, Panel, Sweep, bars
 
-__all__ = ["FIGURES"]
-
 ENV = "bandit_envs/TopK-v0"
 ADAPTIVE, CLUCB, OPT, POOLED = "AdaptiveTopK", "CLUCB", "OptMAI", "OptMAI, pooled means"
 PRACTICAL, UNIFORM = "AdaptiveTopK, practical", "Uniform"

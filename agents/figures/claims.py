@@ -21,8 +21,6 @@ import numpy as np
 from ..evaluation.statistics import ALIKE, bootstrap_mean, clopper_pearson, paired_difference
 from .panels import Numbers
 
-__all__ = ["AnyClaim", "Claim", "Found", "Growth", "Level", "Number", "Quote", "Row", "last", "printed", "ratio"]
-
 Row = dict[str, Any]
 INF, NAN = math.inf, math.nan
 Found = Callable[[Any, Any], float]  # a number, given a panel and its result
@@ -53,7 +51,7 @@ class AnyClaim(ABC):
         return True
 
     @abstractmethod
-    def measure(self, panel: Any, result: Any, level: float) -> list[Row]:
+    def measure(self, panel: object, result: object, level: float) -> list[Row]:
         """What is found, a row for each point: x, estimate, low, high, p_value; NaN where a column does not apply.
 
         Args:
@@ -73,7 +71,7 @@ class AnyClaim(ABC):
         """The verdict on a row where m comparisons are made: its interval is the one that holds together with them."""
         return self.judge(row)
 
-    def test(self, panel: Any, result: Any, level: float) -> list[Row]:
+    def test(self, panel: object, result: object, level: float) -> list[Row]:
         """The rows of `measure`, each with its `verdict`."""
         return [row | {"verdict": self.judge(row)} for row in self.measure(panel, result, level)]
 
@@ -128,7 +126,7 @@ class Claim(AnyClaim):
     def allowed(self) -> tuple[float, float]:
         return (-INF, INF) if self.within is None else (-self.within, self.within)
 
-    def measure(self, panel: Any, result: Any, level: float) -> list[Row]:
+    def measure(self, panel: Any, result: object, level: float) -> list[Row]:
         """A row per point: the paired difference better - worse; or the lead there less that at the point `than`."""
         one, other = (panel.values(result, agent) for agent in (self.better, self.worse))
         if self.than is None:
@@ -184,7 +182,7 @@ class Level(AnyClaim):
             return self.value - self.within, self.value + self.within
         return (math.nextafter(self.value, INF), INF) if self.above else (-INF, self.value)
 
-    def measure(self, panel: Any, result: Any, level: float) -> list[Row]:
+    def measure(self, panel: Any, result: object, level: float) -> list[Row]:
         """One row: the mean."""
         values = panel.values(result, self.agent)[self.x]
         if values.dtype == np.bool_:
@@ -223,7 +221,7 @@ class Growth(AnyClaim):
     def allowed(self) -> tuple[float, float]:
         return self.low, self.high
 
-    def measure(self, panel: Any, result: Any, level: float) -> list[Row]:
+    def measure(self, panel: Any, result: object, level: float) -> list[Row]:
         """One row: the exponent, or the ratio of the slopes, over all points.
 
         There is no interval where the values at a point are all equal in fewer than `ALIKE` episodes.
@@ -281,7 +279,7 @@ class Number(AnyClaim):
     def widened(self) -> bool:
         return False
 
-    def measure(self, panel: Any, result: Any, level: float) -> list[Row]:
+    def measure(self, panel: object, result: object, level: float) -> list[Row]:
         """One row: the number, which is its own interval where there is no chance in it."""
         number = self.found(panel, result)
         exact = number if isinstance(result, Numbers) else NAN
@@ -313,7 +311,7 @@ def ratio(
 ) -> Number:
     """Of two numbers that are found in a panel, the one over the other lies in [least, most]; infinite over 0."""
 
-    def found(panel: Any, result: Any) -> float:
+    def found(panel: object, result: object) -> float:
         """The ratio."""
         one, other = float(over(panel, result)), float(under(panel, result))
         return one / other if other else INF

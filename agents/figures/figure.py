@@ -9,8 +9,6 @@ from typing import Any
 from .claims import AnyClaim, Quote
 from .panels import AnyPanel, Transform, unchanged
 
-__all__ = ["Figure", "Values", "alike"]
-
 
 @dataclass(frozen=True)
 class Values:

@@ -14,8 +14,6 @@ from .claims import Claim
 from .figure import Figure, Values, alike
 from .panels import Sweep
 
-__all__ = ["FIGURES"]
-
 DELTAS = (0.1, 0.01, 0.001, 0.0001)
 CERTIFIED = {"Evidence": "evidence", "Track-and-Stop": "track-and-stop"}
 TOP_TWO = {"Top-two, EB-TCI": "top-two"}
@@ -41,7 +39,7 @@ ALL_GOOD = {
 
 
 def _against_delta(
-    title: str, problem: str, kwargs: Mapping[str, Any], agents: Mapping[str, str], deltas: Sequence[float] = DELTAS
+    title: str, problem: str, kwargs: Mapping[str, object], agents: Mapping[str, str], deltas: Sequence[float] = DELTAS
 ) -> Sweep:
     """Mean pulls of these agents until they stop over the bound, against 1 / delta."""
     sweep = {1 / delta: {**kwargs, "delta": delta, "budget": None, "max_pulls": 10**9} for delta in deltas}

@@ -30,8 +30,6 @@ from .panels import Allocation, Exact, Numbers, Panel, Sweep, bars
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["FIGURES"]
-
 SOURCE, ENV = "Kalyanakrishnan & Stone, ICML 2010", "bandit_envs/TopK-v0"
 PI1, PI2, PI3, ADAPT = "pi1 (UNIFORM)", "pi2", "pi3", "pi4 (ADAPT)"
 POLICIES = {PI1: "pi1", PI2: "pi2", PI3: "pi3", ADAPT: "adapt"}
@@ -64,7 +62,7 @@ def _bounds(agent: str, label: str, seed: int, epsilon: float = 0.1, delta: floa
         width = W * np.sqrt(np.log(5 / delta) / (2 * pulls))
     else:
         bound = Deviation(epsilon, W, W, agent == "adapt", False, np.inf)
-        deviations(Samples(pulls[None], mean[None], variance[None]), np.uint64(0), high[None], bound, d)
+        deviations(Samples(pulls, mean, variance), high, bound, d)
         error = np.sqrt(variance / (pulls - 1))
         cut = mean[2] + (mean[1] + epsilon - mean[2]) * error[2] / (error[1] + error[2])
         width = np.where(high, mean + epsilon - cut, cut - mean)
@@ -327,7 +325,7 @@ NONE = math.nan
 RANGE = "pi4 (ADAPT), range 1"
 
 
-def _drawn(name: str, draws: int, **kwargs: Any) -> dict[float, dict[str, Any]]:
+def _drawn(name: str, draws: int, **kwargs: object) -> dict[float, dict[str, object]]:
     return {float(seed): {"instance": f"{name}(seed={seed})", **kwargs} for seed in range(draws)}
 
 

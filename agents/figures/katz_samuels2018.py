@@ -17,8 +17,6 @@ from .claims import Claim, Found, Level, Number, Quote, last, printed, ratio
 from .figure import Figure, Values, alike
 from .panels import Exact, Numbers, Panel, bars, log_rates
 
-__all__ = ["FIGURES"]
-
 UCBE = {f"MD-UCBE[{scale}]": f"md-ucbe(scale={scale})" for scale in (".1", "1", "10", "100")}
 AGENTS = {"MD-APT": "md-apt", "MD-SAR": "md-sar", "UA": "uniform", **UCBE, "LSA": "lsa"}
 

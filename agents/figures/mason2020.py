@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,8 +18,6 @@ from .panels import Exact, Numbers, Panel, Sweep, bars
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-__all__ = ["FIGURES", "ratings"]
 
 SOURCE = "Mason, Jain, Tripathy & Nowak, NeurIPS 2020"
 ENV = "bandit_envs/AllGood-v0"
@@ -280,7 +278,7 @@ LEFT_UNIFORM = _against_n(
 RIGHT_UNIFORM = _against_n(
     "A: uniform sampling, one bad arm", "mason2020-3b", (20, 50, 100), WITH_UNIFORM, SYNTHETIC, trials=NONE
 )
-SLACKS: dict[float, dict[str, Any]] = {
+SLACKS: dict[float, dict[str, object]] = {
     slack: {"instance": "mason2020-3a(n=25)", "slack": slack} for slack in (0.025, 0.05, 0.1, 0.2, 0.4)
 }
 SLACK = Sweep(
@@ -341,7 +339,7 @@ FEW = 40  # episodes; the paper has 600
 METRICS = ("precision", "recall")
 
 
-def _long(title: str, kwargs: dict[str, Any], budgets: Sequence[int], agents: dict[str, str], key: str) -> Panel:
+def _long(title: str, kwargs: dict[str, object], budgets: Sequence[int], agents: dict[str, str], key: str) -> Panel:
     kwargs = {**kwargs, "budget": budgets[-1]}
     return Panel(title, ENV, kwargs, budgets, agents, FEW, key, key, at=True, trials=600)
 

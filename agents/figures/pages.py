@@ -23,34 +23,13 @@ from .verdicts import VERDICTS, compared, counted, overall, scorecard
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = [
-    "CLAIMS",
-    "OPPOSED",
-    "OVERVIEW",
-    "POINTS",
-    "VALUES",
-    "as_kept",
-    "by_quote",
-    "check_docs",
-    "claims_text",
-    "counts_of",
-    "overview",
-    "quoted",
-    "read_table",
-    "span",
-    "summary",
-    "update_overview",
-    "values_table",
-    "values_text",
-]
-
 CLAIMS, VALUES, OVERVIEW = "claims.md", "values.md", "claims.md"  # the last one stands beside the folders of figures
 POINTS = "points.csv"
 FEWEST = 20  # episodes below which resampled intervals are too short
 OPPOSED = ("mixed", "does not hold")  # verdicts of which a page says more
 
 
-def read_table(file: Any) -> pd.DataFrame:
+def read_table(file: object) -> pd.DataFrame:
     """A table of verdicts or points, from its file."""
     table: pd.DataFrame = pandas().read_csv(file, dtype={"quote": str})
     return table
@@ -95,7 +74,7 @@ def by_quote(figure: Figure, table: pd.DataFrame) -> Iterator[tuple[Quote, Any, 
         yield words[str(row.quote)], row, [claim for claim in claims if str(claim.quote) == str(row.quote)]
 
 
-def counts_of(row: Any) -> list[int]:
+def counts_of(row: object) -> list[int]:
     """At how many points the verdict is yes, open, and no."""
     return [getattr(row, name) for name in VERDICTS]
 
@@ -235,13 +214,13 @@ def overview(tables: Mapping[str, pd.DataFrame], sentences: pd.DataFrame) -> str
     return "\n".join([*lines, "## Beside the papers: no sentence of theirs", "", *head, *beside, ""])
 
 
-def _by_name(tables: Mapping[str, pd.DataFrame]) -> dict[str, list[tuple[Quote, Any, list[Any]]]]:
+def _by_name(tables: Mapping[str, pd.DataFrame]) -> dict[str, list[tuple[Quote, object, list[object]]]]:
     """What `by_quote` gives of each figure that has verdicts."""
     figures = [figure for some in PAPERS.values() for figure in some if len(tables.get(figure.name, ()))]
     return {figure.name: list(by_quote(figure, tables[figure.name])) for figure in figures}
 
 
-def _of_sentence(answer: str, found: Mapping[str, Sequence[tuple[Quote, Any, list[Any]]]]) -> tuple[str, str]:
+def _of_sentence(answer: str, found: Mapping[str, Sequence[tuple[Quote, object, list[object]]]]) -> tuple[str, str]:
     """The verdict on a sentence, of all claims of the quotations that answer it but those beside the paper; caveats."""
     places = [place.rpartition("/")[::2] for place in answer.split()]
     chosen = [

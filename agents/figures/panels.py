@@ -24,22 +24,6 @@ from ..evaluation.statistics import bootstrap_mean
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = [
-    "Allocation",
-    "AnyPanel",
-    "Conduct",
-    "Exact",
-    "Numbers",
-    "Panel",
-    "Result",
-    "Sweep",
-    "Swept",
-    "Transform",
-    "bars",
-    "log_rates",
-    "unchanged",
-]
-
 Transform = Callable[[NDArray[np.float64], int], NDArray[np.float64]]
 
 
@@ -71,9 +55,9 @@ class Conduct:
     jobs: int = 1
     evaluator: Callable[..., Evaluation] = evaluate
 
-    def evaluate(self, agents: Mapping[str, str], env_id: str, episodes: int, **asked: Any) -> Evaluation:
+    def evaluate(self, agents: Mapping[str, str], env_id: str, episodes: int, **asked: object) -> Evaluation:
         """The agents on an environment, in so many episodes unless other ones are wanted; `asked` is for `evaluate`."""
-        how: dict[str, Any] = {"seed": self.seed, "progress": self.progress, "jobs": self.jobs}
+        how: dict[str, object] = {"seed": self.seed, "progress": self.progress, "jobs": self.jobs}
         return self.evaluator(dict(agents), env_id, episodes=self.episodes or episodes, **how, **asked)
 
 
@@ -86,7 +70,7 @@ class Result(Protocol):
         ...
 
     @property
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> dict[str, object]:
         """How the result came about, JSON-able."""
         ...
 
@@ -110,7 +94,7 @@ class AnyPanel(ABC, Generic[R]):
         """Run the panel."""
 
     @abstractmethod
-    def rows(self, result: R, level: float, transform: Transform) -> list[dict[str, Any]]:
+    def rows(self, result: R, level: float, transform: Transform) -> list[dict[str, object]]:
         """The numbers that the panel shows: agent, x, episodes, mean, low, high, and `drawn`, the transformed mean.
 
         Args:
@@ -141,7 +125,7 @@ class Lines(AnyPanel[R]):
         """The values on the horizontal axis, (P,): the points at which claims are tested."""
 
     @abstractmethod
-    def values(self, result: R, agent: str) -> dict[float, NDArray[Any]]:
+    def values(self, result: R, agent: str) -> dict[float, NDArray[np.generic]]:
         """The panel's metric in each episode of an agent, (episodes,) for each point, without the transform."""
 
     @abstractmethod
@@ -152,7 +136,7 @@ class Lines(AnyPanel[R]):
     def axes(self, result: R, level: float) -> tuple[str, str, bool]:
         """The labels of the axes of values and of points, and whether the first one is logarithmic."""
 
-    def rows(self, result: R, level: float, transform: Transform) -> list[dict[str, Any]]:
+    def rows(self, result: R, level: float, transform: Transform) -> list[dict[str, object]]:
         """The points of all lines."""
         order = result.agents
         plain = self.series(result, level, unchanged, order)
@@ -198,10 +182,10 @@ class Panel(Lines[Evaluation]):
 
     def run(self, how: Conduct) -> Evaluation:
         """Evaluate the agents at all numbers of pulls."""
-        numbers: dict[str, Any] = {"at" if self.at else "budgets": self.budgets}
+        numbers: dict[str, object] = {"at" if self.at else "budgets": self.budgets}
         return how.evaluate(self.agents, self.env_id, self.episodes, env_kwargs=self.env_kwargs, **numbers)
 
-    def values(self, result: Evaluation, agent: str) -> dict[float, NDArray[Any]]:
+    def values(self, result: Evaluation, agent: str) -> dict[float, NDArray[np.generic]]:
         kind = "at" if self.at else "budget"
         return {x: result.column(agent, self.metric, **{kind: x}) for x in self.budgets}
 
@@ -257,7 +241,7 @@ class Swept:
         return next(iter(self.evaluations.values())).agents
 
     @property
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> dict[str, object]:
         """The settings of the evaluations, by the value."""
         return {str(x): evaluation.settings for x, evaluation in self.evaluations.items()}
 
@@ -281,7 +265,7 @@ class Sweep(Lines[Swept]):
 
     title: str
     env_id: str
-    sweep: Mapping[float, Mapping[str, Any]]
+    sweep: Mapping[float, Mapping[str, object]]
     agents: Mapping[str, str]
     episodes: int
     metric: str
@@ -301,7 +285,10 @@ class Sweep(Lines[Swept]):
         """Evaluate the agents on each of the environments."""
         evaluations = {}
         for x, kwargs in self.sweep.items():
-            asked: dict[str, Any] = {"env_kwargs": kwargs, "budgets": None if self.budgets is None else self.budgets[x]}
+            asked: dict[str, object] = {
+                "env_kwargs": kwargs,
+                "budgets": None if self.budgets is None else self.budgets[x],
+            }
             evaluations[x] = how.evaluate(self.agents, self.env_id, self.episodes, **asked)
         return Swept(evaluations)
 
@@ -360,7 +347,7 @@ class Numbers:
 
     shown: Sequence[tuple[str, float, float]]
     draw: Callable[[Axes, Sequence[str]], None]
-    settings: dict[str, Any]
+    settings: dict[str, object]
     agents: list[str] = field(default_factory=list)
 
     def number(self, name: str) -> float:
@@ -368,7 +355,7 @@ class Numbers:
         return next(number for known, _, number in self.shown if known == name)
 
 
-def bars(found: Mapping[str, float], settings: dict[str, Any], **axes: Any) -> Numbers:
+def bars(found: Mapping[str, float], settings: dict[str, Any], **axes: object) -> Numbers:
     """Numbers by their names, each drawn as a bar. `axes`: properties of the axes, as `xscale="log"`."""
 
     def draw(ax: Axes, order: Sequence[str]) -> None:
@@ -401,7 +388,7 @@ class Exact(AnyPanel[Numbers]):
         """
         return self.find(how.seed)
 
-    def rows(self, result: Numbers, level: float, transform: Transform) -> list[dict[str, Any]]:
+    def rows(self, result: Numbers, level: float, transform: Transform) -> list[dict[str, object]]:
         """Each number, without interval, and not transformed."""
         columns, nan = ("agent", "x", "episodes", "mean", "low", "high", "drawn"), math.nan
         return [dict(zip(columns, (name, x, nan, y, nan, nan, y), strict=True)) for name, x, y in result.shown]

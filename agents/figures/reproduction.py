@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from bandit_envs.kernels import EPISODES_LIMIT, flag, integer, root_number, unknown
 
-from ..core.files import REPRODUCTION, read_json, try_out, write_alone, write_together
+from ..core.files import REPRODUCTION, SETTINGS, read_json, try_out, write_alone, write_together
 from ..core.optional import pandas
 from ..evaluation.plots import check_path, save
 from ..evaluation.progress import now_at, told_in_lines
-from ..evaluation.result import SETTINGS
 from ..evaluation.storage import WriteError
 from . import pages
 from .catalogue import PAPERS, named
@@ -26,13 +25,11 @@ from .verdicts import scorecard, verdicts
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Reproduction", "reproduce", "reproduce_paper"]
-
 KEPT = REPRODUCTION  # the key of the settings that say what a folder holds
 EVALUATIONS = "evaluations"  # the folder of the evaluations in that of a figure
 
 
-def _writing(texts: Mapping[str, str]) -> dict[str, Callable[[Path], Any]]:
+def _writing(texts: Mapping[str, str]) -> dict[str, Callable[[Path], object]]:
     """What writes each text into a file, by the names of the files."""
     return {name: partial(Path.write_text, data=text, encoding="utf-8") for name, text in texts.items()}
 
@@ -81,7 +78,7 @@ class Reproduction:
         """Per claim: at how many points it is confirmed (yes), open, or refuted (no), and what they add up to."""
         return scorecard(self.verdicts)
 
-    def plot(self, path: str | Path | None = None) -> Any:
+    def plot(self, path: str | Path | None = None) -> object:
         """Draw all panels, at most three in a row, with one legend; an agent looks the same in all of them.
 
         Args:
@@ -113,7 +110,7 @@ class Reproduction:
             save(figure, path)
         return figure
 
-    def _files(self) -> dict[str, Callable[[Path], Any]]:
+    def _files(self) -> dict[str, Callable[[Path], object]]:
         """What the documentation shows, by the names of the files."""
         verdicts_kept, verdicts_read = pages.as_kept(self.verdicts)
         points_kept, points_read = pages.as_kept(self.points)
@@ -155,7 +152,7 @@ def open_folder(out: Path, asked: dict[str, Any], force: bool) -> None:
     index = out / SETTINGS
     if out.exists() and not out.is_dir():
         raise ValueError(f"{out} is there already, and no folder: give another --out")
-    kept: Any = None
+    kept: object = None
     if out.is_dir() and any(out.iterdir()):
         if index.is_file():
             try:

@@ -16,8 +16,6 @@ from typing import Any
 from ..evaluation import Evaluation, evaluate, storage
 from ..evaluation.identity import versions
 
-__all__ = ["Store"]
-
 
 class Store:
     """Evaluations by what they were asked for, kept in memory, and in a folder where one is given.
@@ -34,7 +32,7 @@ class Store:
         self._found: dict[str, Evaluation] = {}
 
     def evaluate(
-        self, agents: Mapping[str, Any], env_id: str, *, jobs: int = 1, progress: bool | None = None, **asked: Any
+        self, agents: Mapping[str, object], env_id: str, *, jobs: int = 1, progress: bool | None = None, **asked: Any
     ) -> Evaluation:
         """What `evaluate` yields, which runs only what has not been kept.
 
@@ -46,12 +44,9 @@ class Store:
         name = storage.root_of(given | {"agents": order, "env_id": env_id, "version": versions()})[:16]
         if name not in self._found:
             run = functools.partial(evaluate, agents, env_id, jobs=jobs, progress=progress, **asked)
-            self._found[name] = self._made(run) if self.folder is None else self._kept(run, self.folder / name)
+            self.made += self.folder is None
+            self._found[name] = run() if self.folder is None else self._kept(run, self.folder / name)
         return self._found[name]
-
-    def _made(self, run: Callable[..., Evaluation]) -> Evaluation:
-        self.made += 1
-        return run()
 
     def _kept(self, run: Callable[..., Evaluation], out: Path) -> Evaluation:
         """What is kept in a folder, after what it lacks has been made."""

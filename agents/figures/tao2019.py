@@ -16,8 +16,6 @@ from .claims import Claim, Number, Quote, last, ratio
 from .figure import Figure, Values, alike
 from .panels import Panel, Sweep, log_rates
 
-__all__ = ["FIGURES"]
-
 COMPETITORS = {
     "APT(0)": "apt(tolerance=0)",
     "APT(.025)": "apt(tolerance=0.025)",

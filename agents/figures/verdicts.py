@@ -25,8 +25,6 @@ from .panels import Result, Swept
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["VERDICTS", "compared", "counted", "overall", "scorecard", "verdicts"]
-
 VERDICTS = ("yes", "open", "no")
 COLUMNS = (
     *("quote", "panel", "claim", "x", "episodes", "trials"),
@@ -55,7 +53,7 @@ def verdicts(figure: Figure, results: Mapping[str, Result], level: float = 0.95)
     """
     from scipy.special import ndtri
 
-    panels: dict[str, Any] = {panel.title: panel for panel in figure.panels}
+    panels: dict[str, object] = {panel.title: panel for panel in figure.panels}
     found: list[tuple[AnyClaim, dict[str, Any]]] = []
     tested: dict[AnyClaim, list[Row]] = {}  # what tests several sentences is measured once
     for quote in figure.quotes:

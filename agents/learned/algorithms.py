@@ -16,8 +16,6 @@ from ..core.optional import require
 from .environment import TrainingEnvironment
 from .policy import Equivariant, EquivariantPolicy
 
-__all__ = ["ALGORITHMS", "Algorithm"]
-
 
 @dataclass(frozen=True)
 class Algorithm:
@@ -29,9 +27,9 @@ class Algorithm:
         num_envs: episodes side by side, unless `train` is given another number.
     """
 
-    classes: Callable[[], tuple[Any, Any]]
-    defaults: Mapping[str, Any]
-    believing: Mapping[str, Any] = field(default_factory=dict)
+    classes: Callable[[], tuple[Any, object]]
+    defaults: Mapping[str, object]
+    believing: Mapping[str, object] = field(default_factory=dict)
     num_envs: int = 64
 
     def hyperparameters(self) -> list[str]:
@@ -39,7 +37,7 @@ class Algorithm:
         own = ("policy", "env", "seed", "device")
         return [name for name in inspect.signature(self.classes()[0]).parameters if name not in own and name[0] != "_"]
 
-    def check(self, name: str, given: Mapping[str, Any]) -> None:
+    def check(self, name: str, given: Mapping[str, object]) -> None:
         """Refuse hyperparameters that SB3's class does not take, or not with these values; `name`: of the algorithm."""
         known = self.hyperparameters()
         if surplus := sorted(set(given) - set(known)):
@@ -56,7 +54,7 @@ class Algorithm:
         if self.equivariant and (surplus := sorted(set(network or ()) - set(NETWORK), key=str)):
             raise unknown(f"entry of policy_kwargs for {name}", str(surplus[0]), NETWORK)
 
-    def settings(self, environment: TrainingEnvironment, num_envs: int, given: Mapping[str, Any]) -> dict[str, Any]:
+    def settings(self, environment: TrainingEnvironment, num_envs: int, given: Mapping[str, Any]) -> dict[str, object]:
         """All hyperparameters that SB3's class is given: defaults, what a user has given, what follows from both."""
         believes = environment.forms["observation"] == "belief"
         chosen = {**self.defaults, **(self.believing if believes else {}), **given}
@@ -74,21 +72,21 @@ class Algorithm:
         return isinstance(policy, type) and issubclass(policy, Equivariant)
 
 
-def _maskable_ppo() -> tuple[Any, Any]:
+def _maskable_ppo() -> tuple[object, object]:
     contrib = require("sb3_contrib", "MaskablePPO", "training")
     from .maskable import MaskableEquivariantPolicy
 
     return contrib.MaskablePPO, MaskableEquivariantPolicy
 
 
-def _recurrent_ppo() -> tuple[Any, Any]:
+def _recurrent_ppo() -> tuple[object, object]:
     return require("sb3_contrib", "RecurrentPPO", "training").RecurrentPPO, "MlpLstmPolicy"
 
 
 # The check of each hyperparameter. SB3 trains on what is outside them, and says nothing.
 _COUNT, _SHARE = partial(integer, low=1, high=2**31), partial(number, low=0, high=1)
 _WEIGHT, _ABOVE = partial(number, low=0), partial(number, low=0, above=True)
-RANGES: dict[str, Callable[[str, Any], float]] = {
+RANGES: dict[str, Callable[[str, object], float]] = {
     **dict.fromkeys(("n_steps", "n_epochs", "batch_size", "buffer_size", "train_freq"), _COUNT),
     **dict.fromkeys(("gamma", "gae_lambda", "tau", "exploration_fraction"), _SHARE),
     **dict.fromkeys(("exploration_initial_eps", "exploration_final_eps"), _SHARE),

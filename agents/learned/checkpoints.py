@@ -23,8 +23,6 @@ from .clock import Clock
 from .comparison import HeldOut
 from .model import Trained
 
-__all__ = ["Checkpoints"]
-
 TELL_EVERY = 10.0  # seconds between two lines that say how far the run is, at least
 TELL_SHARE = 0.05  # share of the run between two such lines, at least, so that a long run has no endless list of them
 EARLIEST = 0.4  # share of the run before which there is no checkpoint, and no weights enter a mean
@@ -130,7 +128,7 @@ class Checkpoints(BaseCallback):
             line = f"{self.clock.seconds():6.0f} s  {self.num_timesteps:12,} steps  {min(share, 1):4.0%}  {text}"
             print(line, file=sys.stderr, flush=True)
 
-    def keep_best(self) -> dict[str, Any]:
+    def keep_best(self) -> dict[str, object]:
         """Evaluate a checkpoint at the end, and put the weights of the one that is kept into the model.
 
         Returns, for the card, the steps of the run and of the checkpoint that is kept, and a dict for each checkpoint.

@@ -6,8 +6,6 @@ import time
 
 from ..core.compile_time import CompileTime
 
-__all__ = ["Clock", "FallingRate"]
-
 FLOOR = 0.02  # the learning rate falls to this share of its first value, and no further
 
 

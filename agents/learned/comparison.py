@@ -20,8 +20,6 @@ from ..registry import make
 from .environment import TrainingEnvironment
 from .model import Repeated
 
-__all__ = ["REFERENCE_AGENTS", "UNTRAINED", "HeldOut", "advice", "hold_out", "reference_agents", "report"]
-
 Floats = NDArray[np.float64]
 UNTRAINED = "untrained"  # how the report names what a training began with
 # Whichever of them can play; losses are in units of the last one's loss.
@@ -40,7 +38,7 @@ def reference_agents(task: Task) -> list[str]:
     return able
 
 
-def _as_played(agent: Any, environment: TrainingEnvironment) -> Any:
+def _as_played(agent: object, environment: TrainingEnvironment) -> object:
     """The agent as it is compared: a name, or a learned agent.
 
     It repeats its actions as it did in training, but for one that names ranks, which are of other arms after each pull.
@@ -51,7 +49,7 @@ def _as_played(agent: Any, environment: TrainingEnvironment) -> Any:
 
 
 def _evaluated(
-    environment: TrainingEnvironment, agents: Mapping[str, Any], episodes: int, root: int
+    environment: TrainingEnvironment, agents: Mapping[str, object], episodes: int, root: int
 ) -> tuple[Evaluation, dict[str, Floats]]:
     """What `evaluate` says of the agents, by label, on the first episodes of a root; and their undiscounted returns."""
     played = {label: _as_played(agent, environment) for label, agent in agents.items()}
@@ -66,7 +64,7 @@ def _evaluated(
 
 
 def _returns(
-    environment: TrainingEnvironment, agents: Mapping[str, Any], episodes: int, root: int
+    environment: TrainingEnvironment, agents: Mapping[str, object], episodes: int, root: int
 ) -> dict[str, Floats]:
     """The returns of the agents, (episodes,) each; expected given all samples where the environment is `expectable`."""
     if not environment.expectable:
@@ -113,7 +111,7 @@ def hold_out(environment: TrainingEnvironment, episodes: int, root: int) -> Held
     return HeldOut(environment, episodes, root, references)
 
 
-def report(environment: TrainingEnvironment, agent: Any, start: Any, episodes: int, root: int) -> dict[str, Any]:
+def report(environment: TrainingEnvironment, agent: Any, start: object, episodes: int, root: int) -> dict[str, object]:
     """The final comparison of a learned agent with what its training began with, and the reference agents, JSON-able.
 
     Args:
@@ -130,7 +128,7 @@ def report(environment: TrainingEnvironment, agent: Any, start: Any, episodes: i
     result, returns = _evaluated(environment, {agent.name: agent, **others}, episodes, root)
     metrics = ["score", *environment.task.make_problem().metric_names[:1]]
     columns: dict[str, dict[str, Floats]] = {}
-    rows: dict[str, dict[str, Any]] = {}
+    rows: dict[str, dict[str, object]] = {}
     for run in result.runs:
         columns[run.agent] = {metric: run.columns[metric][:, 0].astype(np.float64) for metric in metrics}
         columns[run.agent] |= {"net_return": returns[run.agent]} if environment.task.pull_cost > 0 else {}
@@ -143,7 +141,7 @@ def report(environment: TrainingEnvironment, agent: Any, start: Any, episodes: i
         for metric, values in columns[run.agent].items():
             low, high = bootstrap_mean(values)
             rows[run.agent][metric] = {"mean": float(values.mean()), "low": float(low), "high": float(high)}
-    differences: dict[str, dict[str, Any]] = {name: {} for name in others}
+    differences: dict[str, dict[str, object]] = {name: {} for name in others}
     for name in others:
         for metric, values in columns[agent.name].items():
             paired = paired_difference(values, columns[name][metric])

@@ -8,8 +8,6 @@ from typing import Any
 
 from ..evaluation.plots import COLOURS, LINES, save
 
-__all__ = ["draw_curve"]
-
 
 def draw_curve(card: Mapping[str, Any], path: Path) -> None:
     """Draw the mean return of each checkpoint on the held-out episodes, beside reference agents on other episodes."""

@@ -14,8 +14,6 @@ from bandit_envs import Task
 from ..evaluation.expected_loss import expectable
 from .vec_env import NativeVecEnv, make_vec_env
 
-__all__ = ["FORMS", "PULLS_PER_ARM", "TrainingEnvironment", "training_environment"]
-
 PULLS_PER_ARM = 100  # an episode that nothing else ends is cut after so many pulls per arm
 
 
@@ -36,18 +34,13 @@ class TrainingEnvironment:
     """
 
     env_id: str
-    kwargs: Mapping[str, Any]
-    forms: Mapping[str, Any]
+    kwargs: Mapping[str, object]
+    forms: Mapping[str, object]
     pulls_per_action: int
     task: Task
     reward: str
     expectable: bool
     capped: bool = False
-
-    @property
-    def stops(self) -> bool:
-        """Whether stopping before the budget is spent is ever wanted."""
-        return _stops(self.task)
 
     def vec_env(self, num_envs: int) -> NativeVecEnv:
         """So many episodes side by side, as a vector environment of SB3; gains are times the horizon."""
@@ -63,7 +56,7 @@ def _stops(task: Task) -> bool:
     return task.delta is not None or task.pull_cost > 0 or task.budget is None
 
 
-def _forms(task: Task, kwargs: Mapping[str, Any], ranked: bool) -> dict[str, Any]:
+def _forms(task: Task, kwargs: Mapping[str, Any], ranked: bool) -> dict[str, object]:
     """The forms of a training: those that are given, else beliefs, gains and no stop, where these are defined."""
     try:
         believed = task.pull == "arm" and not math.isnan(task.lookahead("observation='belief'").horizon)

@@ -12,7 +12,6 @@ from sb3_contrib.common.maskable import policies
 from .policy import Equivariant
 
 _Base: Any = policies.MaskableActorCriticPolicy
-__all__ = ["MaskableEquivariantPolicy"]
 
 
 class MaskableEquivariantPolicy(Equivariant, _Base):

@@ -30,8 +30,6 @@ from ..models.formats import FORMAT, check_format, read_card, train_again
 from .plain import CONTRIB, FORMAT_NAME, MARKS, NETWORK_NAME, Archive, NotPlainError, OtherVersionError, network_told
 from .policy import Equivariant
 
-__all__ = ["Repeated", "Trained", "load", "one_thread", "paths_of"]
-
 # Attributes that belong to a run, not to the model.
 _PASSING = ("_last_obs", "_last_episode_starts", "_last_original_obs", "ep_info_buffer", "ep_success_buffer")
 
@@ -59,7 +57,7 @@ def _untouched_generators() -> Iterator[None]:
         random.setstate(states[2])
 
 
-def as_features(name: str, observation: Any, form: str = "features") -> None:
+def as_features(name: str, observation: object, form: str = "features") -> None:
     """Refuse observations in the form of statistics, or of a history; the agent of this name reads another form."""
     if isinstance(observation, Mapping) and form in ("features", "belief"):
         width = f"K * {len(FEATURES)}" if form == "features" else "4 * K + 1"
@@ -78,7 +76,7 @@ def _axes_of(observation: Any) -> int:
         return 0
 
 
-def _numbers_of(observation: Any) -> NDArray[np.float32]:
+def _numbers_of(observation: object) -> NDArray[np.float32]:
     """An observation as an array."""
     try:
         x = np.asarray(observation, np.float32)
@@ -125,8 +123,8 @@ class Trained:
         return replace(self, task=task)
 
     def predict(
-        self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = True
-    ) -> tuple[Any, Any]:
+        self, observation: object, state: object = None, episode_start: object = None, deterministic: bool = True
+    ) -> tuple[object, object]:
         """The next action of each episode, as SB3's `predict`.
 
         Args:
@@ -207,7 +205,7 @@ class Repeated:
 
     def predict(
         self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = True
-    ) -> tuple[Any, Any]:
+    ) -> tuple[object, object]:
         """The next action of each episode, for features (E, K * F), or whatever array the agent reads.
 
         Returns:
@@ -232,7 +230,7 @@ def paths_of(out: str | Path) -> tuple[Path, Path]:
     return path.with_name(f"{stem}.zip"), path.with_name(f"{stem}.json")
 
 
-def load(path: str | Path, env_or_task: Any = None, *, trust: bool = False) -> Trained:
+def load(path: str | Path, env_or_task: object = None, *, trust: bool = False) -> Trained:
     """A model that `train`, or SB3's own `save`, has written: PPO, A2C or DQN on features or beliefs.
 
     What this package has written is read as plain weights, and so is any model whose policy is of this package: that
@@ -295,7 +293,7 @@ def load(path: str | Path, env_or_task: Any = None, *, trust: bool = False) -> T
     return Trained(model, card, None if env_or_task is None else task_of(env_or_task))
 
 
-def _plain(archive: Archive, card: Mapping[str, Any], arms: int | None, trust: bool) -> Any:
+def _plain(archive: Archive, card: Mapping[str, object], arms: int | None, trust: bool) -> object:
     """The model in a file whose weights are plain; arms: see `Archive.model`."""
     try:
         return archive.model(arms)
@@ -310,7 +308,7 @@ def _plain(archive: Archive, card: Mapping[str, Any], arms: int | None, trust: b
             raise
 
 
-def _unpickled(archive: Archive, card: Mapping[str, Any], arms: int | None) -> Any:
+def _unpickled(archive: Archive, card: Mapping[str, object], arms: int | None) -> object:
     """The model in a file, read by SB3's own loader, which runs the code in it; arms=None: K is that of the file."""
     file, own = archive.path, None
     if arms is not None:
@@ -347,7 +345,7 @@ def _no_model(file: Path) -> Iterator[None]:
         raise ValueError(f"{file} holds no model of Stable-Baselines3 ({known}): {text:.500}") from error
 
 
-def _untrusted(file: Path, reason: Any) -> ValueError:
+def _untrusted(file: Path, reason: object) -> ValueError:
     """The error for a file that is not plain."""
     text = " ".join(str(reason).split())
     return ValueError(
@@ -356,7 +354,7 @@ def _untrusted(file: Path, reason: Any) -> ValueError:
     )
 
 
-def _other_version(file: Path, reason: Any, card: Mapping[str, Any]) -> ValueError:
+def _other_version(file: Path, reason: object, card: Mapping[str, object]) -> ValueError:
     """The error for a model whose classes, network or features are not what they were."""
     text = " ".join(str(reason).split())
     return ValueError(

@@ -21,6 +21,7 @@ import numpy as np
 import torch
 from gymnasium import spaces
 from stable_baselines3 import A2C, DQN, PPO
+from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.sb2_compat.rmsprop_tf_like import RMSpropTFLike
 
 from bandit_envs import FEATURES
@@ -28,18 +29,6 @@ from bandit_envs.kernels import integer
 
 from ..core.optional import require
 from .policy import EquivariantPolicy, box_of
-
-__all__ = [
-    "CONTRIB",
-    "FORMAT_NAME",
-    "MARKS",
-    "NETWORK_NAME",
-    "Archive",
-    "NotPlainError",
-    "OtherVersionError",
-    "check_network",
-    "network_told",
-]
 
 FORMAT_NAME = "bandit_envs_format"  # the attribute of a saved model that holds the number of the format
 NETWORK_NAME = "bandit_envs_network"  # that which holds its policy_kwargs as JSON, classes by their names
@@ -50,7 +39,7 @@ CLASSES = {
     if isinstance(kind, type) and issubclass(kind, (torch.nn.Module, torch.optim.Optimizer))
 }
 # A file is of the first of these classes whose attribute it stores.
-MARKS: dict[str, Any] = {"clip_range": PPO, "exploration_fraction": DQN, "gae_lambda": A2C}
+MARKS: dict[str, type[BaseAlgorithm]] = {"clip_range": PPO, "exploration_fraction": DQN, "gae_lambda": A2C}
 # Of sb3-contrib's classes, which have `clip_range` too, the module of the policy has this word in its name.
 CONTRIB = {"maskable": "MaskablePPO", "recurrent": "RecurrentPPO"}
 # The policies that are read as plain weights, by the modules of their classes: of this package, and of others.
@@ -184,7 +173,7 @@ class Archive:
         model.set_parameters(weights, exact_match=True, device="cpu")
         return model
 
-    def _policy(self) -> Any:
+    def _policy(self) -> object:
         """The class of the policy, or SB3's name of it."""
         module = self._module("policy_class")
         if module == "agents.learned.maskable":
@@ -193,7 +182,7 @@ class Archive:
             return MaskableEquivariantPolicy
         return EquivariantPolicy if module in OURS else NAMED[module]
 
-    def _weights(self, name: str) -> Any:
+    def _weights(self, name: str) -> object:
         """What a file of weights holds: tensors and numbers, no objects."""
         with zipfile.ZipFile(self.path) as archive:
             content = archive.read(name)
@@ -202,9 +191,9 @@ class Archive:
         except Exception as error:
             raise NotPlainError(f"its {name} holds more than numbers, or is damaged: {error}") from error
 
-    def _arguments(self, kind: Any, weights: Any) -> dict[str, Any]:
+    def _arguments(self, kind: Any, weights: Any) -> dict[str, object]:
         """The hyperparameters in the file that are numbers, text, and dicts of such."""
-        found: dict[str, Any] = {}
+        found: dict[str, object] = {}
         for name in inspect.signature(kind).parameters:
             value = self.data.get(name)
             if name in NOT_READ or value is None:
@@ -222,7 +211,7 @@ class Archive:
         return found
 
 
-def network_told(policy_kwargs: Any) -> dict[str, Any] | None:
+def network_told(policy_kwargs: Any) -> dict[str, object] | None:
     """The arguments of a policy as JSON, classes by their names; None if they are anything else."""
     names = {kind: name for name, kind in CLASSES.items()}
     form = {
@@ -235,7 +224,7 @@ def network_told(policy_kwargs: Any) -> dict[str, Any] | None:
         return None
 
 
-def check_network(asked: Any, weights: Mapping[str, Any]) -> dict[str, Any]:
+def check_network(asked: object, weights: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments of a network from a file, checked: it is no larger than its weights, in a damaged file too."""
     if not isinstance(asked, Mapping):
         raise ValueError(f"the arguments of its network must be an object, got {asked!r:.80}")
@@ -255,7 +244,7 @@ def check_network(asked: Any, weights: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def check_finite(weights: Any) -> None:
+def check_finite(weights: object) -> None:
     """Refuse weights that are no real numbers, or not finite: a policy of such ones decides nothing."""
     if not isinstance(weights, Mapping):
         raise ValueError(f"its weights must be arrays by name, got {type(weights).__name__}")

@@ -14,8 +14,6 @@ from ..evaluation.environment import environment_id
 from .algorithms import ALGORITHMS, Algorithm
 from .environment import TrainingEnvironment, training_environment
 
-__all__ = ["Plan", "make_plan", "roots_of"]
-
 STEPS = 1_000_000  # of a training where neither steps nor seconds are given: about a minute on one core
 
 
@@ -42,7 +40,7 @@ class Plan:
     seconds: float | None
     checkpoints: int
     held_out: int
-    own: Mapping[str, Any]
+    own: Mapping[str, object]
     given: Mapping[str, Any]
     settings: Mapping[str, Any]
 
@@ -78,11 +76,11 @@ def make_plan(
     seconds: float | None,
     seed: int,
     num_envs: int | None,
-    env_kwargs: Mapping[str, Any] | None,
+    env_kwargs: Mapping[str, object] | None,
     pulls_per_action: int,
     checkpoints: int,
     held_out: int,
-    hyperparameters: Mapping[str, Any],
+    hyperparameters: Mapping[str, object],
     before: int = 0,
 ) -> Plan:
     """The plan that the arguments of `train` ask for, after all checks that can be made before a run."""

@@ -27,8 +27,6 @@ from torch import Tensor, nn
 from bandit_envs import FEATURES
 from bandit_envs.kernels import integer
 
-__all__ = ["ArmExtractor", "ArmNetwork", "Equivariant", "EquivariantPolicy", "box_of"]
-
 BELIEFS = 4  # numbers of an arm in observation="belief", which ends with the time
 NEVER = -1e8  # the logit of an action that is not allowed
 CLOSE, TIE = 1e-2, 1e-9  # differences of logits, far above the rounding errors of single and of double precision
@@ -164,7 +162,7 @@ class Equivariant(_Base):
         kind: Any = self.optimizer_class
         self.optimizer = kind(self.parameters(), lr=lr_schedule(1), **fused | self.optimizer_kwargs)
 
-    def _get_constructor_parameters(self) -> dict[str, Any]:
+    def _get_constructor_parameters(self) -> dict[str, object]:
         """What SB3 stores to make the policy again."""
         return dict(super()._get_constructor_parameters(), hidden=self.hidden)
 
@@ -177,7 +175,7 @@ class Equivariant(_Base):
                 self.observation_space, self.action_space = box_of(K, self.believes), spaces.Discrete(K + self.stop)
         return super().obs_to_tensor(observation)
 
-    def _predict(self, observation: Any, deterministic: bool = False, **masks: Any) -> Tensor:
+    def _predict(self, observation: Any, deterministic: bool = False, **masks: object) -> Tensor:
         """The actions (n,) for observations (n, ...); `action_masks` (n, actions): those that are allowed."""
         if not deterministic:
             return super()._predict(observation, deterministic, **masks)
@@ -223,7 +221,7 @@ class EquivariantPolicy(Equivariant, ActorCriticPolicy):
         actions = (chances - noise).argmax(1)  # with Gumbel's noise the largest one is drawn by the chances
         return actions, values, chances.gather(1, actions[:, None])[:, 0]
 
-    def evaluate_actions(self, obs: Any, actions: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def evaluate_actions(self, obs: object, actions: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Values (n, 1), log probabilities of the actions (n,) and entropies (n,)."""
         chances, values = self._read(obs)
         entropy = -(chances.exp() * chances).sum(1)

@@ -18,26 +18,23 @@ Each step takes the results of the earlier ones, and changes none of them.
 from __future__ import annotations
 
 import copy
-import platform
 import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import gymnasium as gym
-import numpy as np
 import stable_baselines3
 import torch
 from stable_baselines3.common.utils import FloatSchedule
 
-import bandit_envs
 from bandit_envs import FEATURES
 
 from ..core.compile_time import CompileTime
 from ..core.files import try_out
 from ..core.forms import rules_of
 from ..evaluation.environment import environment_id
+from ..evaluation.identity import packages
 from ..evaluation.progress import compilation_noted, shown
 from ..models.formats import FORMAT
 from .checkpoints import Checkpoints
@@ -49,8 +46,6 @@ from .model import Trained, load, one_thread, paths_of
 from .plain import check_finite
 from .plan import Plan, make_plan
 
-__all__ = ["train"]
-
 
 def train(
     algorithm: str = "ppo",
@@ -60,14 +55,14 @@ def train(
     seconds: float | None = None,
     seed: int = 0,
     num_envs: int | None = None,
-    env_kwargs: Mapping[str, Any] | None = None,
+    env_kwargs: Mapping[str, object] | None = None,
     out: str | Path | None = None,
     progress: bool | None = None,
     pulls_per_action: int = 1,
     checkpoints: int = 5,
     held_out: int = 2000,
     resume: str | Path | None = None,
-    **hyperparameters: Any,
+    **hyperparameters: object,
 ) -> Trained:
     """Train an agent. Every episode has a fresh instance, where `env_kwargs` do not fix one.
 
@@ -197,7 +192,7 @@ def _new_model(plan: Plan, clock: Clock) -> Any:
     return model
 
 
-def _card(plan: Plan, chosen: Mapping[str, Any], result: Any, clock: Clock) -> dict[str, Any]:
+def _card(plan: Plan, chosen: Mapping[str, object], result: object, clock: Clock) -> dict[str, object]:
     """What the card says of a training; chosen: of its checkpoints. result: of the final comparison."""
     settings = {name: getattr(value, "__name__", value) for name, value in plan.settings.items()}
     return {
@@ -213,18 +208,7 @@ def _card(plan: Plan, chosen: Mapping[str, Any], result: Any, clock: Clock) -> d
         "hyperparameters": {**plan.own, **settings},
         **chosen,
         "result": result,
-        "versions": _versions(),
+        "versions": packages(torch, stable_baselines3),
         "seconds": round(clock.seconds(), 1),
         "cpu_seconds": round(clock.processor_seconds(), 1),
     }
-
-
-def _versions() -> dict[str, str]:
-    modules = {
-        "numpy": np,
-        "torch": torch,
-        "stable-baselines3": stable_baselines3,
-        "gymnasium": gym,
-        "bandit-envs": bandit_envs,
-    }
-    return {"python": platform.python_version()} | {name: str(module.__version__) for name, module in modules.items()}

@@ -23,8 +23,6 @@ from bandit_envs.kernels import integer, number, root_number
 
 from ..evaluation.environment import environment_id
 
-__all__ = ["NativeVecEnv", "make_vec_env"]
-
 
 class NativeVecEnv(VecEnv):
     """`PureExplorationVectorEnv` as SB3 wants it: a slot that has ended shows the start of its next episode.
@@ -94,13 +92,13 @@ class NativeVecEnv(VecEnv):
         self.reset_infos = [{} for _ in range(self.num_envs)]
         return observation
 
-    def _begin(self, mask: NDArray[np.bool_], root: int | None = None) -> Any:
+    def _begin(self, mask: NDArray[np.bool_], root: int | None = None) -> object:
         """Start the next episodes in the slots of `mask` (N,); returns all observations."""
         count = int(np.count_nonzero(mask))
         self._number[mask] = self._following + np.arange(count)
         self._following += count
         self._length[mask], self._return[mask] = 0, 0.0
-        options: dict[str, Any] = {"reset_mask": mask, "episode": self._number}
+        options: dict[str, object] = {"reset_mask": mask, "episode": self._number}
         observation, _ = self.envs.reset(seed=root, options=options)
         return observation
 
@@ -149,11 +147,11 @@ class NativeVecEnv(VecEnv):
         """Close the environment."""
         self.envs.close()
 
-    def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
+    def get_attr(self, attr_name: str, indices: Any = None) -> list[object]:
         """The attribute of the vector environment, once for each slot asked for (None: all)."""
         return [getattr(self.envs, attr_name) for _ in self._get_indices(indices)]
 
-    def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
+    def set_attr(self, attr_name: str, value: object, indices: object = None) -> None:
         """Refuse: the slots share one environment.
 
         Raises:
@@ -161,7 +159,9 @@ class NativeVecEnv(VecEnv):
         """
         raise AttributeError(f"the slots share one environment: {attr_name!r} cannot be set")
 
-    def env_method(self, method_name: str, *method_args: Any, indices: Any = None, **method_kwargs: Any) -> list[Any]:
+    def env_method(
+        self, method_name: str, *method_args: object, indices: Any = None, **method_kwargs: object
+    ) -> list[object]:
         """`action_masks`, one row (K + 1,) for each slot asked for.
 
         Raises:
@@ -172,7 +172,9 @@ class NativeVecEnv(VecEnv):
         masks = self.envs.action_masks()
         return [masks[i] for i in self._get_indices(indices)]
 
-    def env_is_wrapped(self, wrapper_class: type[gym.Wrapper[Any, Any, Any, Any]], indices: Any = None) -> list[bool]:
+    def env_is_wrapped(
+        self, wrapper_class: type[gym.Wrapper[object, object, object, object]], indices: Any = None
+    ) -> list[bool]:
         """True for Monitor, whose `episode` info this class writes itself; False for all others."""
         return [wrapper_class is Monitor for _ in self._get_indices(indices)]
 

@@ -23,8 +23,6 @@ from .model import Trained
 from .plain import check_finite, check_network
 from .policy import Equivariant, EquivariantPolicy, box_of
 
-__all__ = ["PolicyOnly", "load_stored", "store"]
-
 
 class PolicyOnly:
     """A policy without the algorithm that trained it; it has what `Trained` needs of a model of SB3."""

@@ -18,18 +18,6 @@ from ..core.agent import Problems, by_certificate, task_of
 from ..core.files import reading
 from .formats import read_card
 
-__all__ = [
-    "FOLDER",
-    "PPO",
-    "Network",
-    "card_path",
-    "parameters_on",
-    "stored_card",
-    "stored_for",
-    "stored_parameters",
-    "stored_weights",
-]
-
 FOLDER = Path(__file__).parent
 
 
@@ -143,14 +131,14 @@ class Network:
     anytime: ClassVar[bool] = False
     needs: ClassVar[str] = "the budget"
     coordinates: ClassVar[bool] = False
-    oracles: ClassVar[dict[str, Any]] = {}
+    oracles: ClassVar[dict[str, object]] = {}
 
     @property
     def solves(self) -> Problems:
         """The problems for which there is a network."""
         return stored_for(self.name)
 
-    def __call__(self, task: Any) -> Any:
+    def __call__(self, task: object) -> object:
         """The agent for a task or an environment.
 
         Raises:

@@ -8,8 +8,6 @@ from typing import Any
 
 from ..core.files import read_together
 
-__all__ = ["FORMAT", "check_format", "read_card", "train_again"]
-
 # Raise this number when a model saved before could not be read any more, or would decide otherwise: when classes that
 # its file names move, when the network changes, or the features that it reads. Files without a number are of format 1.
 FORMAT = 1
@@ -26,7 +24,7 @@ ENTRIES = (
 )
 
 
-def train_again(card: Mapping[str, Any]) -> str:
+def train_again(card: Mapping[str, object]) -> str:
     """What to do about a model that cannot be read, in words; `card` is its card, or empty."""
     return f"train it again: {card['call']}" if "call" in card else "train it again"
 
@@ -49,7 +47,7 @@ def read_card(path: Path) -> dict[str, Any]:
     return card
 
 
-def check_format(file: Any, found: Any, card: Mapping[str, Any]) -> None:
+def check_format(file: object, found: object, card: Mapping[str, object]) -> None:
     """Refuse a file, described by its card, whose format is of another number; None: it has none."""
     if (1 if found is None else found) != FORMAT:
         raise ValueError(f"{file} has format {found!s:.80}; this version reads format {FORMAT}: {train_again(card)}")

@@ -14,8 +14,6 @@ from bandit_envs.kernels import integer
 
 from ..evaluation import Trace, play
 
-__all__ = ["MOST_FRAMES", "Film", "films", "moments"]
-
 MOST_FRAMES = 240
 FEWEST_FRAMES, MOST_ASKED = 2, 10_000
 

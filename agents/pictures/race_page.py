@@ -23,8 +23,6 @@ from ..registry import recipes_of
 from .film import MOST_FRAMES, Film, films
 from .template import check_page, filled, json_text
 
-__all__ = ["COLUMNS", "MISSING", "race"]
-
 COLUMNS = 120  # arms from which on neighbours share a column, and the number of columns then
 MOST_BYTES = 1_700_000  # of the numbers of a page, as text
 CELL_BYTES = 20  # of an arm in a frame, as text: four numbers of two bytes, one of four, one of one
@@ -35,11 +33,11 @@ Floats = NDArray[np.float64]
 
 
 def race(
-    agents: Any,
+    agents: object,
     env_id: str,
     *,
     out: str | Path | None = None,
-    env_kwargs: Mapping[str, Any] | None = None,
+    env_kwargs: Mapping[str, object] | None = None,
     seed: int = 0,
     episode: int = 0,
     frames: int | None = None,
@@ -74,7 +72,7 @@ def race(
         """Frames that fit."""
         return max(2, min(MOST_FRAMES, MOST_BYTES // (CELL_BYTES * len(runners) * min(K, COLUMNS))))
 
-    how: dict[str, Any] = {"env_kwargs": env_kwargs, "seed": seed, "episode": episode, "trust": trust}
+    how: dict[str, object] = {"env_kwargs": env_kwargs, "seed": seed, "episode": episode, "trust": trust}
     made = films(runners, environment_id(env_id), frames=most if frames is None else frames, **how)
     task, instance = made[0].trace.task, (env_kwargs or {}).get("instance")
     named = instance if isinstance(instance, str) else f"{task.K:,} arms"
@@ -117,7 +115,7 @@ class _Columns:
         self.column = np.repeat(np.arange(len(self.sizes)), self.sizes)
         self.place = np.arange(K) - self.starts[self.column]  # of each arm in its column
 
-    def sum(self, values: NDArray[Any]) -> NDArray[np.int64]:
+    def sum(self, values: NDArray[np.generic]) -> NDArray[np.int64]:
         """The sum of each column, of counts."""
         sums: NDArray[np.int64] = np.add.reduceat(values[self.order], self.starts[:-1], dtype=np.int64)
         return sums
@@ -137,7 +135,7 @@ class _Columns:
         return [view.value, view.value - view.reach, view.value + view.reach]
 
 
-def _bytes(values: NDArray[Any], kind: str) -> str:
+def _bytes(values: NDArray[np.generic], kind: str) -> str:
     """Numbers as text: base64 of their bytes, the lowest first."""
     return base64.b64encode(np.ascontiguousarray(values).astype(np.dtype(kind).newbyteorder("<")).tobytes()).decode()
 

@@ -24,8 +24,6 @@ from ..figures.reproduction import KEPT
 from ..figures.verdicts import VERDICTS
 from .template import check_page, filled
 
-__all__ = ["command_of", "report"]
-
 NAME = "report.html"  # of the page in the folder
 MOST_ROWS = 400  # of a table
 
@@ -106,7 +104,7 @@ def command_of(evaluation: Evaluation, folder: Path) -> str:
     return shlex.join([*words, "--out", str(folder)])
 
 
-def _option(name: str, value: Any) -> list[str]:
+def _option(name: str, value: object) -> list[str]:
     """An option and its value, as a command line has them."""
     if isinstance(value, bool):
         return [f"--{name}" if value else f"--no-{name}"]
@@ -171,7 +169,7 @@ def _code(text: str) -> str:
     return f"<pre><code>{html.escape(text)}</code></pre>"
 
 
-def _cell(value: Any) -> tuple[str, Any]:
+def _cell(value: object) -> tuple[str, object]:
     """A value of a table: its text, and what it is sorted by; a pair is both."""
     if isinstance(value, tuple):
         return value
@@ -203,7 +201,7 @@ def _all(numbers: Any, title: str) -> str:
 
 
 def _table(
-    head: Sequence[str], rows: Sequence[Sequence[Any]], right: Sequence[int] | None = None, kind: str = "sortable"
+    head: Sequence[str], rows: Sequence[Sequence[object]], right: Sequence[int] | None = None, kind: str = "sortable"
 ) -> str:
     """A table that is sorted by a click on the head of a column, where scripts run.
 
@@ -213,7 +211,7 @@ def _table(
     numeric = {i for row in pairs for i, (_, key) in enumerate(row) if isinstance(key, (int, float))}
     sides = [' class="right"' if i in (numeric if right is None else right) else "" for i in range(len(head))]
 
-    def cell(text: str, key: Any, side: str) -> str:
+    def cell(text: str, key: object, side: str) -> str:
         value = repr(key) if isinstance(key, float) and math.isfinite(key) else str(key)
         return f'<td{side} data-value="{html.escape(value)}">{html.escape(text)}</td>'
 
@@ -243,7 +241,7 @@ def _inline(text: str, name: str) -> str:
     return re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{name}-", text)
 
 
-def _found(settings: Any) -> Iterator[Mapping[str, str]]:
+def _found(settings: object) -> Iterator[Mapping[str, str]]:
     """The versions that are named anywhere in some settings."""
     if isinstance(settings, Mapping):
         for name, value in settings.items():
@@ -253,12 +251,12 @@ def _found(settings: Any) -> Iterator[Mapping[str, str]]:
                 yield from _found(value)
 
 
-def _versions(settings: Mapping[str, Any]) -> str:
+def _versions(settings: Mapping[str, object]) -> str:
     """The versions that made the rows, and the one that made the page."""
     named = {", ".join(f"{name} {version}" for name, version in found.items()) for found in _found(settings)}
     rows = f"<p>Made with {html.escape('; '.join(sorted(named)))}.</p>" if named else ""
     return f'{rows}<p class="soft">Page written by bandit-envs {bandit_envs.__version__}.</p>'
 
 
-def _settings(settings: Mapping[str, Any]) -> str:
+def _settings(settings: Mapping[str, object]) -> str:
     return _folded("all settings", _code(json.dumps(settings, indent=1, default=json_form)))

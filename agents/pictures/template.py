@@ -5,11 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from ..core.files import try_out, write_alone
-
-__all__ = ["check_page", "filled", "json_text"]
 
 OURS = b'<meta name="generator" content="bandit-envs">'  # what all pages have near their beginning
 BEGINNING = 2000  # bytes
@@ -46,6 +43,6 @@ def filled(name: str, parts: Mapping[str, str], path: Path | None) -> str:
     return text
 
 
-def json_text(data: Any) -> str:
+def json_text(data: object) -> str:
     """JSON that can stand inside an element of HTML."""
     return json.dumps(data, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")

@@ -10,7 +10,7 @@ import time
 from collections.abc import Mapping
 from itertools import groupby
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import numpy as np
 
@@ -20,8 +20,6 @@ from bandit_envs.kernels import number
 from ..core.files import try_out, write_alone
 from ..core.optional import require
 from .film import MOST_FRAMES, Film, films
-
-__all__ = ["SPEED", "lines", "save_gif", "watch"]
 
 SPEED = 10.0  # frames in a second
 HEAD = 4  # lines that are no arms
@@ -36,10 +34,10 @@ HIDE, SHOW, HOME, END_OF_LINE, END_OF_SCREEN = "\x1b[?25l", "\x1b[?25h", "\x1b[H
 
 
 def watch(
-    agent: Any,
+    agent: object,
     env_id: str,
     *,
-    env_kwargs: Mapping[str, Any] | None = None,
+    env_kwargs: Mapping[str, object] | None = None,
     seed: int = 0,
     episode: int = 0,
     frames: int | None = None,
@@ -74,7 +72,7 @@ def watch(
             raise ValueError(f"the suffix of a moving picture must be .gif, got {str(gif)!r}")
         try_out(gif)
     most = GIF_FRAMES if gif is not None else MOST_FRAMES if moving else PLAIN_LINES
-    how: dict[str, Any] = {"env_kwargs": env_kwargs, "seed": seed, "episode": episode, "trust": trust}
+    how: dict[str, object] = {"env_kwargs": env_kwargs, "seed": seed, "episode": episode, "trust": trust}
     (shown,) = films({str(agent): agent}, env_id, frames=most if frames is None else frames, **how)
     if gif is not None:
         save_gif(shown, gif, speed)
@@ -157,7 +155,7 @@ def _move(shown: Film, speed: float, color: bool, out: IO[str]) -> None:
 
 def save_gif(shown: Film, path: Path, speed: float = SPEED) -> None:
     """Write an episode as an animated GIF."""
-    pictures: Any = require("PIL.Image", "a GIF")
+    pictures = require("PIL.Image", "a GIF")
     drawn = [
         pictures.fromarray(image(shown.viewer, view, shown.title(i), shown.limits))
         for i, view in enumerate(shown.views)
@@ -166,5 +164,5 @@ def save_gif(shown: Film, path: Path, speed: float = SPEED) -> None:
     first, *rest = (picture.quantize(palette=palette, dither=pictures.Dither.NONE) for picture in drawn)
     wait = round(1000 / speed)
     times = [wait] * len(rest) + [wait + round(1000 * HOLD)]
-    how: dict[str, Any] = {"save_all": True, "append_images": rest, "duration": times, "loop": 0, "optimize": False}
+    how: dict[str, object] = {"save_all": True, "append_images": rest, "duration": times, "loop": 0, "optimize": False}
     write_alone(path, lambda place: first.save(place, **how))

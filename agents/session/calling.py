@@ -25,8 +25,6 @@ from bandit_envs.kernels import choice, integer, number
 from .doubts import about_failures
 from .fold import sample_of
 
-__all__ = ["measured"]
-
 PATIENCE = 1.0  # seconds that tasks have to end, once all is over
 LOOK = 0.5  # seconds between two looks whether others have told what this run waits for
 MOST_FAILED = 10  # measurements in a row: then nothing works, as where a key has expired
@@ -39,7 +37,7 @@ LIVING = set[str]()  # the runs of this process
 
 def measured(
     session: Any,
-    measure: Callable[..., Any],
+    measure: Callable[..., object],
     workers: int,
     retries: int,
     timeout: float | None,
@@ -83,7 +81,7 @@ def measured(
             del lost[0]
             recorded += failed != "skip"
 
-    def collect(ended: Iterable[Future[Any]]) -> None:
+    def collect(ended: Iterable[Future[object]]) -> None:
         """Take the results of calls."""
         nonlocal row, error
         for done in ended:
@@ -275,7 +273,7 @@ class Interrupts:
         From the third on they interrupt, as where a store hangs.
         """
 
-        def count(sign: int, _: Any) -> None:
+        def count(sign: int, _: object) -> None:
             self.count, self.last = self.count + 1, sign
             if self.count > LEAVE:
                 raise KeyboardInterrupt
@@ -307,7 +305,7 @@ class Caller:
     def __init__(self, measure: Callable[..., Any], workers: int, retries: int, timeout: float | None) -> None:
         self.measure, self.retries, self.timeout = measure, retries, timeout
         self.workers, self.threads = workers, 0
-        self.jobs: queue.SimpleQueue[tuple[Future[Any], tuple[Any, ...]] | None] = queue.SimpleQueue()
+        self.jobs: queue.SimpleQueue[tuple[Future[object], tuple[object, ...]] | None] = queue.SimpleQueue()
         called = type(measure).__call__  # of an object that can be called
         self.awaited = inspect.iscoroutinefunction(measure) or inspect.iscoroutinefunction(called)
         self.stopped = threading.Event()
@@ -327,7 +325,7 @@ class Caller:
             self.ready.wait()
         return self
 
-    def submit(self, *given: Any) -> Future[Any]:
+    def submit(self, *given: object) -> Future[Any]:
         """Measure in a thread that is free; there are at most as many as workers."""
         task = Future[Any]()
         self.jobs.put((task, given))
@@ -347,7 +345,7 @@ class Caller:
             self.loop.call_soon_threadsafe(self.loop.stop)
             self.thread.join(PATIENCE)  # a coroutine that blocks, or is not to be cancelled, is left alone
 
-    def __call__(self, *given: Any) -> Any:
+    def __call__(self, *given: object) -> object:
         pause = FIRST_PAUSE
         for left in range(self.retries, -1, -1):
             try:

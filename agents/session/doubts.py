@@ -13,8 +13,6 @@ from .fold import State
 from .log import FAILED
 from .promise import SKIPPED
 
-__all__ = ["about_noise", "doubts", "needs_no_results", "rounded", "smallest_difference"]
-
 ENOUGH = 5  # results beyond the first of each arm, from which on it is said that they vary little
 LESS = 3.0  # how many times less than the session counts on
 ANOTHER = "sigma cannot change in a session: export the results, begin another session"

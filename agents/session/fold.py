@@ -30,8 +30,6 @@ from .promise import Share, share_of
 from .run import Result, Run, Statistics
 from .setup import Setup
 
-__all__ = ["FEWEST_ARMS", "State", "fold", "sample_of"]
-
 AHEAD = 32  # rows of a table that an arm is asked for beyond the first that lacks a result, and one for each question
 EACH = 8  # results that may wait in line for each question without a result, and AHEAD more, before none is asked for
 FEW_ROWS = 8  # of a table, that all arms have: with fewer the answer of now rests on all cells
@@ -395,7 +393,7 @@ class State:
             raise ValueError(f"the arm {self.names[found]!r:.200} has been withdrawn")
         return found
 
-    def row(self, arm: int, item: Any, who: str | None, taken: Collection[int] = ()) -> int:
+    def row(self, arm: int, item: object, who: str | None, taken: Collection[int] = ()) -> int:
         """The row of a table that a result of this arm is of, by its number or name.
 
         Args:

@@ -29,8 +29,6 @@ from ..core.optional import require
 if TYPE_CHECKING:
     from sqlalchemy.engine import Connection
 
-__all__ = ["ADDED", "ASKED", "FAILED", "LARGEST", "NOTE", "RESULTS", "TOLD", "UNDONE", "WITHDRAWN", "Event", "Log"]
-
 ASKED, TOLD, UNDONE, ADDED, WITHDRAWN, NOTE = "asked", "told", "undone", "arm added", "arm withdrawn", "note"
 FAILED = "failed"  # a measurement, with the number that it counts as, or without one
 RESULTS = (TOLD, FAILED)
@@ -74,7 +72,7 @@ class Log:
     """
 
     def __init__(self, address: str | Path, must_exist: bool = False) -> None:
-        self.sql: Any = require("sqlalchemy", "a session", "session")
+        self.sql = require("sqlalchemy", "a session", "session")
         if not isinstance(address, (str, Path)) or not str(address) or "\0" in str(address):
             raise ValueError(f"store must be a path or an address of a database, got {address!r:.200}")
         self.address = text = str(address)
@@ -83,7 +81,7 @@ class Log:
         self._file: os.stat_result | None = None  # which file has been used
         if fleeting:  # one connection for all threads: another one would see a database of its own
             url, threads = self._url("sqlite://"), {"check_same_thread": False}
-            given: dict[str, Any] = {"poolclass": self.sql.pool.StaticPool, "connect_args": threads}
+            given: dict[str, object] = {"poolclass": self.sql.pool.StaticPool, "connect_args": threads}
         elif self._path is None:
             url, given = self._url(text), {}
         else:
@@ -296,7 +294,7 @@ class Log:
             raise ValueError(f"{self.address} is damaged: it has {there} events, and {events} were recorded: {reason}")
 
 
-def _connected(connection: Any, record: Any) -> None:
+def _connected(connection: Any, record: object) -> None:
     """Let SQLite write ahead, so that a commit waits for the disk once; on network drives it goes on without."""
     connection.text_factory = _text
     with contextlib.suppress(sqlite3.OperationalError):  # a file that may only be read

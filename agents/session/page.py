@@ -29,8 +29,6 @@ from bandit_envs.kernels import integer
 from ..core.optional import require
 from .session import Ask, Session
 
-__all__ = ["LOCAL_HOSTS", "application", "news", "serve", "state"]
-
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
 HOST = re.compile(r"(localhost|127\.0\.0\.1|\[::1\])(:\d+)?")  # of a request, its port with it
 # Addresses to listen on that are none to open, and one for examples that is reached by the same network.
@@ -67,11 +65,11 @@ def state(session: Session, find: str = "") -> dict[str, Any]:
         arms.append({"arm": arm, "unsure": _plain(unsure[arm]), **row})
     waiting, events = {ask["event"] for ask in pending}, []
     records: list[dict[Any, Any]] = session.history(MOST_EVENTS).iloc[::-1].to_dict("records")
-    for row in records:
-        undoable = not row["undone"] and (row["kind"] in ("told", "arm withdrawn") or row["event"] in waiting)
-        value = [row[name] for name in row if str(name).startswith("value") and not np.isnan(row[name])]
+    for one in records:
+        undoable = not one["undone"] and (one["kind"] in ("told", "arm withdrawn") or one["event"] in waiting)
+        value = [one[name] for name in one if str(name).startswith("value") and not np.isnan(one[name])]
         names = ("event", "kind", "name", *(["item"] if task.items else []), "about", "who", "text", "undone")
-        events.append({name: _plain(row[name]) for name in names} | {"value": value, "undoable": undoable})
+        events.append({name: _plain(one[name]) for name in names} | {"value": value, "undoable": undoable})
     sure = np.flatnonzero((columns["pulls"] > 0) & ~columns["withdrawn"] & np.isfinite(unsure))
     least = None if not len(sure) else int(sure[np.argmin(unsure[sure])])
     answer = [str(name) for name in columns["name"][columns["answer"].astype(bool)]]
@@ -107,7 +105,7 @@ def state(session: Session, find: str = "") -> dict[str, Any]:
     }
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     """A value of a table for JSON: no NaN, no NumPy."""
     value = value.item() if isinstance(value, np.generic) else value
     return value if isinstance(value, (str, int)) or isinstance(value, float) and math.isfinite(value) else None
@@ -163,7 +161,7 @@ def application(session: Session, token: str | None = None) -> Any:
 
         return guard
 
-    def changing(change: Callable[[dict[str, Any]], Any]) -> Callable[[Any], Any]:
+    def changing(change: Callable[[dict[str, object]], object]) -> Callable[[Any], Any]:
         """A handler of what changes the session: JSON in, so that pages of others cannot send it; JSON out."""
 
         async def handler(request: Any) -> Any:
@@ -186,7 +184,7 @@ def application(session: Session, token: str | None = None) -> Any:
 
         return guarded(handler)
 
-    async def page(request: Any) -> Any:
+    async def page(request: object) -> object:
         policy = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'"
         policy += "; frame-ancestors 'none'; base-uri 'none'"
         headers = {"content-security-policy": policy, "referrer-policy": "no-referrer", "cache-control": "no-store"}

@@ -27,8 +27,6 @@ from numpy.typing import NDArray
 
 from bandit_envs import PROBLEMS, Task
 
-__all__ = ["SKIPPED", "Share", "share_of"]
-
 SKIPPED = (
     "Pairs of arms are compared on the rows that both could score: if one arm is at least as good as each other one on "
     "those, the answer is within epsilon of it with probability 1 - delta"

@@ -41,8 +41,6 @@ from ..core.certified import own_certifier
 from ..core.forms import forms_of
 from .promise import Share
 
-__all__ = ["Result", "Run", "Statistics"]
-
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
@@ -53,18 +51,18 @@ Result = tuple[int, Floats]  # an arm, and what was measured, (D,)
 
 
 @jit
-def _add(pulls, total, mean, variance, moments, scores, excess, failed, ends, arm, sample):
+def _add(seen, arm, sample):
     """Add a sample (D,) of an arm to `Statistics`."""
-    n = float(pulls[arm] - failed[arm])
-    if pulls[arm] < scores.shape[1]:
-        scores[arm, pulls[arm]] = sample[0]
+    n = float(seen.pulls[arm] - seen.failed[arm])
+    if seen.pulls[arm] < seen.scores.shape[1]:
+        seen.scores[arm, seen.pulls[arm]] = sample[0]
     if math.isnan(sample[0]):
-        failed[arm] += 1
+        seen.failed[arm] += 1
     for d in range(len(sample) if sample[0] == sample[0] else 0):
-        known = excess[arm], total[arm], mean[arm], variance[arm], moments[arm].reshape(-1)
-        enter(n, ends[0], ends[1], sample[d], d, *known)
-        total[arm, d] = excess[arm, d] + ends[0] * (n + 1.0)
-    pulls[arm] += 1
+        known = seen.excess[arm], seen.total[arm], seen.mean[arm], seen.variance[arm], seen.moments[arm].reshape(-1)
+        enter(n, seen.ends, sample[d], d, known)
+        seen.total[arm, d] = seen.excess[arm, d] + seen.ends[0] * (n + 1.0)
+    seen.pulls[arm] += 1
 
 
 class Statistics(NamedTuple):
@@ -100,12 +98,12 @@ class Statistics(NamedTuple):
 
     def add(self, arm: int, sample: Floats) -> None:
         """Add a sample, (D,), of an arm; NaN of one that failed, which counts as a pull alone."""
-        _add(*self, arm, sample)
+        _add(self, arm, sample)
         if self.pulls[arm] >= self.scores.shape[1] > 0:  # it is known, and ties are to be recognised
             scored = self.scores[arm][~np.isnan(self.scores[arm])]
             self.mean[arm] = Shared.mean_of(scored, self.ends) if len(scored) else 0.0
 
-    def at(self, arms: Any) -> Statistics:
+    def at(self, arms: object) -> Statistics:
         """Those of some arms, a copy."""
         return self._replace(**{name: getattr(self, name)[arms].copy() for name in self._fields[:-1]})
 
@@ -385,7 +383,7 @@ class Run:
         """What is in the bank and has not been seen."""
         return [(arm, sample) for arm, kept in self.bank.items() for sample in kept[self.seen.pulls[arm] :]]
 
-    def _history(self, results: Iterable[Result]) -> dict[str, NDArray[Any]]:
+    def _history(self, results: Iterable[Result]) -> dict[str, NDArray[np.generic]]:
         """Results as a batch of one episode, as an environment shows them."""
         history = History(self.task, 1)
         for arm, sample in results:

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from pandas import DataFrame
     from sqlalchemy.engine import Connection
 
-__all__ = ["Ask", "Question", "Session"]
-
 
 class _Ask(NamedTuple):
     number: int  # of the event
@@ -106,8 +104,8 @@ class Session:
 
     def __init__(
         self,
-        agent: Any = None,
-        task: Any = None,
+        agent: object = None,
+        task: object = None,
         *,
         store: str | Path,
         names: Sequence[str] | None = None,
@@ -214,7 +212,7 @@ class Session:
         added, state, tabled = self._append(asked), self._state, self.task.items
         return [Question(one.arm or 0, state.item(int(one.value)) if tabled else None, one.number) for one in added]
 
-    def tell(self, arm: Any, value: Any, who: str | None = None, item: int | str | None = None) -> None:
+    def tell(self, arm: object, value: object, who: str | None = None, item: int | str | None = None) -> None:
         """Record a result: it answers the question that is handed over, else the oldest about this arm, if any waits.
 
         Args:
@@ -230,7 +228,7 @@ class Session:
         """
         self._record([("", arm, value, item)], who)
 
-    def tell_all(self, results: Iterable[tuple[Any, ...]], who: str | None = None) -> int:
+    def tell_all(self, results: Iterable[tuple[object, ...]], who: str | None = None) -> int:
         """Record results, pairs of an arm and a value as for `tell`: all of them or, where one is wrong, none.
 
         Of a table they may be triples, of an arm, a value and an item.
@@ -338,8 +336,7 @@ class Session:
             if history is not None:
                 new, results = tables.replayed(state, history, who)
                 if any(one.kind in (ADDED, WITHDRAWN) for one in new):
-                    self._refuse_tables()
-                    _refuse_after_the_end(state)
+                    _refuse_changes(state)
             count = len(results)
             if table is not None and state.remaining is not None and count > state.remaining:
                 raise ValueError(
@@ -450,7 +447,7 @@ class Session:
             ]
 
     @property
-    def owed(self) -> list[dict[str, Any]]:
+    def owed(self) -> list[dict[str, object]]:
         """Who has open questions: `who`, how many `questions`, `results` that wait for them, and `silent`.
 
         `silent` are the seconds since the last event of this person in the history.
@@ -513,8 +510,7 @@ class Session:
         """
 
         def added(state: State) -> list[Event]:
-            self._refuse_tables()
-            _refuse_after_the_end(state)
+            _refuse_changes(state)
             new = str(len(state.names)) if name is None else checked_name(name)
             if (known := state.number.get(new)) is not None:
                 back = ", which has been withdrawn: undo that to have it back" if known in state.withdrawn else ""
@@ -536,8 +532,7 @@ class Session:
 
         def withdrawn(state: State) -> list[Event]:
             one = state.arm(arm)
-            self._refuse_tables()
-            _refuse_after_the_end(state)
+            _refuse_changes(state)
             if len(state.active) == FEWEST_ARMS:
                 raise ValueError(
                     f"the arm {state.names[one]!r:.200} cannot be withdrawn: there must be {FEWEST_ARMS} arms at least"
@@ -546,14 +541,9 @@ class Session:
 
         self._append(withdrawn)
 
-    def _refuse_tables(self) -> None:
-        """Refuse to change the arms of a table, whose certificate is of all of them from the first row on."""
-        if self.task.items:
-            raise ValueError("arms that are the columns of a table cannot come or go: begin another session with them")
-
     def run(
         self,
-        measure: Callable[..., Any],
+        measure: Callable[..., object],
         workers: int = 1,
         *,
         retries: int = 5,
@@ -635,7 +625,7 @@ class Session:
             if (found := state.events.get(number)) is None:
                 raise ValueError(f"there is no event {number}: they are 1 to {max(state.events, default=0)}")
             if found.kind == WITHDRAWN:
-                _refuse_after_the_end(state)
+                _refuse_changes(state)
             if number not in state.undone and (found.kind in (*RESULTS, WITHDRAWN) or number in state.asks):
                 return [_undoing(found)]
             why = "its result has come, or it was asked again" if found.kind == ASKED else f"it is {found.kind!r}"
@@ -721,8 +711,10 @@ class Session:
         return f"Session({self._setup.agent}, {problem}, {K} arms, {self._log.address!r})"
 
 
-def _refuse_after_the_end(state: State) -> None:
-    """Refuse to change the arms of a session that is over."""
+def _refuse_changes(state: State) -> None:
+    """Refuse to change the arms of a table, of all of which is its certificate, and those of a session that is over."""
+    if state.setup.task.items:
+        raise ValueError("arms that are the columns of a table cannot come or go: begin another session with them")
     if state.run.over:
         raise ValueError(
             "the session is over, and its answer stays: arms cannot come or go any more. Begin another session with "
@@ -748,12 +740,12 @@ def _placed(results: Any, tabled: bool) -> list[tuple[str, Any, Any, Any]]:
     return [(f"row {i}: " if len(rows) > 1 else "", *row, *(None,) * (3 - len(row))) for i, row in enumerate(rows, 1)]
 
 
-def _person(who: Any) -> str | None:
+def _person(who: object) -> str | None:
     """Who asks or tells; None where nobody is named."""
     return None if who is None else _text("who", who) or None
 
 
-def _text(what: str, text: Any) -> str:
+def _text(what: str, text: object) -> str:
     """Text that every database can hold: without half a character (a surrogate), and without the character 0."""
     if not isinstance(text, str) or "\0" in text or any("\ud800" <= letter <= "\udfff" for letter in text):
         raise ValueError(

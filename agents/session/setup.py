@@ -24,8 +24,6 @@ from ..core.forms import forms_of
 from ..models.cards import card_path
 from ..registry import Recipe, recipe_of
 
-__all__ = ["FACTS", "Setup", "checked_name", "suggested", "task_from_facts"]
-
 FORMATS = {"arrival": 1, "asked": 2}  # of the orders in which results count: earlier versions know the first alone
 UNFIT = object()  # in place of the JSON form of what has none
 RULES = ("budget", "delta", "max_pulls")
@@ -159,7 +157,7 @@ class Setup:
 
     @classmethod
     def of(
-        cls, agent: Any, source: Any, names: Sequence[Any] | None, public_seed: int | None, trust: bool = False
+        cls, agent: object, source: object, names: Sequence[object] | None, public_seed: int | None, trust: bool = False
     ) -> Setup:
         """The facts as a user gives them; see `Session`."""
         reserve, items = 0.0, None
@@ -242,7 +240,7 @@ class Setup:
             **({"items": self.items} if self.items else {}),
         }
 
-    def refuse_other(self, new: Setup, given: Mapping[str, Any]) -> None:
+    def refuse_other(self, new: Setup, given: Mapping[str, object]) -> None:
         """Refuse to go on with a session of another agent or task.
 
         Args:
@@ -284,7 +282,7 @@ class Setup:
         return agent, task, delta
 
 
-def _made(recipe: Recipe, parameters: Mapping[str, Any], task: Task) -> tuple[Any, Task]:
+def _made(recipe: Recipe, parameters: Mapping[str, object], task: Task) -> tuple[object, Task]:
     """The agent for a task, and the task in the forms that go with it."""
     forms = recipe.forms()
     for _ in range(2):
@@ -296,7 +294,7 @@ def _made(recipe: Recipe, parameters: Mapping[str, Any], task: Task) -> tuple[An
     raise ValueError(f"{recipe.name} makes agents that read other observations than those they are made for")
 
 
-def _truth(recipe: Recipe, source: Any) -> dict[str, Any]:
+def _truth(recipe: Recipe, source: object) -> dict[str, Any]:
     """What an oracle is given of an environment's fixed instance, by the names of its parameters."""
     if isinstance(source, Task) or not getattr(recipe.target, "oracles", {}):
         return {}
@@ -306,14 +304,14 @@ def _truth(recipe: Recipe, source: Any) -> dict[str, Any]:
     return {name: value for name, value in agent.parameters.items() if name in agent.told}
 
 
-def _within(agent: Any) -> Any:
+def _within(agent: object) -> Any:
     """The agent that chooses the pulls."""
     return agent.agent if isinstance(agent, Certified) else agent
 
 
 def _described(
-    agent: Any, recipe: Recipe, truth: Mapping[str, Any], made: Any
-) -> tuple[str | None, dict[str, Any] | None]:
+    agent: object, recipe: Recipe, truth: Mapping[str, object], made: object
+) -> tuple[str | None, dict[str, object] | None]:
     """Text that stands for an agent, and its parameters in JSON form; None where there are none.
 
     Args:
@@ -338,7 +336,7 @@ def _described(
     return (None, None) if any(form is UNFIT for form in forms.values()) else (text, forms)
 
 
-def _json_form(value: Any) -> Any:
+def _json_form(value: object) -> object:
     """A value in JSON form, with lists in the place of arrays; `UNFIT` where it has none."""
     try:
         return json.loads(json.dumps(value, default=lambda array: array.tolist()))
@@ -346,7 +344,7 @@ def _json_form(value: Any) -> Any:
         return UNFIT
 
 
-def _differing(name: str, there: Any, wanted: Any) -> list[str]:
+def _differing(name: str, there: object, wanted: object) -> list[str]:
     """What differs between two facts, in words; of objects, entry by entry."""
     if there == wanted:
         return []

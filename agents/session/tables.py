@@ -38,8 +38,6 @@ from .setup import checked_name
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-__all__ = ["arms_table", "history_table", "last_read", "read_from", "refuse_repeated", "replayed"]
-
 UNASKED = 0.05  # delta of intervals, where a session has none
 FEW = 3  # fewer results that agree, as those of two small tables may by chance, are no sign of a repetition
 
@@ -52,7 +50,7 @@ def history_table(state: State, events: Sequence[Event]) -> DataFrame:
     values = np.array([np.full(D, np.nan) if one is None else np.atleast_1d(one)[:D] for one in shown])
     values = values.reshape(len(events), D).astype(np.float64)  # a row without a score has None
     rows = [None if event.value is None or not tabled else int(np.atleast_1d(event.value)[-1]) for event in events]
-    columns: dict[str, Any] = {
+    columns: dict[str, object] = {
         "event": np.array([event.number for event in events], np.int64),
         "at": pd.to_datetime([event.at for event in events], utc=True),
         "kind": [event.kind for event in events],
@@ -69,7 +67,7 @@ def history_table(state: State, events: Sequence[Event]) -> DataFrame:
     return table
 
 
-def _items(state: State, rows: Sequence[int | None]) -> Any:
+def _items(state: State, rows: Sequence[int | None]) -> object:
     """A column of the rows of a table, by their names or numbers."""
     if state.setup.items is None:
         return pandas().array(rows, dtype="Int64")
@@ -81,7 +79,7 @@ def arms_table(state: State) -> DataFrame:
     task, seen, arms = state.setup.task, state.statistics, len(state.names)
     ends = _ends(state)
     failed = [one.arm or 0 for one in state.told if one.kind == FAILED and one.number not in state.undone]
-    columns: dict[str, Any] = {"name": list(state.names), "pulls": seen.pulls}
+    columns: dict[str, object] = {"name": list(state.names), "pulls": seen.pulls}
     for d in range(task.D):
         tail = "" if task.D == 1 else f"_{d}"
         mean = np.where(seen.scored > 0, seen.mean[:, d], np.nan)

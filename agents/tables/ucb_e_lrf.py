@@ -31,9 +31,8 @@ import numpy as np
 from bandit_envs import agent_uniforms
 from bandit_envs.kernels import integer, normal_quantiles, number
 
-from ..core.agent import Bools, Floats, Ints, Observation
+from ..core.agent import Agent, Bools, Floats, Ints, Observation
 from ..core.columns import budget_for, rows_of
-from ..core.round_policy import RoundPolicy
 
 __all__ = ["UCBELRF", "alternated", "factors"]
 
@@ -67,7 +66,7 @@ def alternated(x: Floats, w: Floats, u: Floats, ridge: float, sweeps: int) -> Fl
     return u @ v.swapaxes(1, 2)
 
 
-class UCBELRF(RoundPolicy):
+class UCBELRF(Agent):
     """UCB-E on a table whose missing cells are predicted by an ensemble of low-rank factorizations.
 
     It recommends by the predictions, too: the mean of what is seen and what is predicted.
@@ -107,20 +106,22 @@ class UCBELRF(RoundPolicy):
         self.first = min(math.ceil(round(self.warm_up * self.N, 9)), budget // self.task.K)  # L1, D2
         self.seed = integer("seed", seed, 0, 2**32 - 1)
 
-    def start(self, observation: Observation, state: Any, slots: Ints) -> None:
-        fresh = observation["pulls"][slots].min(axis=1) < self.first
-        begun = slots[fresh]
-        state.write_all(begun, np.ones((len(begun), self.task.K), np.bool_), self.first, observation["total"])  # L1
-        self.look(observation, state, slots[~fresh])
+    def choose(self, observation: Observation, state: Any) -> tuple[Ints, Ints]:
+        found = np.array([self.next_items(observation, e) for e in range(len(observation["pulls"]))], np.int64)
+        return found[:, 0], found[:, 1]
 
-    def look(self, observation: Observation, state: Any, slots: Ints) -> None:
-        pulls = observation["pulls"]
-        arms = np.zeros(len(slots), np.int64)
-        for row, e in enumerate(slots):
-            if observation["remaining"][e, 0] != 0 and (pulls[e] < self.N).any():  # D4
-                arms[row] = np.where(pulls[e] < self.N, self.sums(observation, e, self.eta), -np.inf).argmax()  # L4
-        times = np.clip(self.N - pulls[slots, arms], 1, self.batch)  # L5
-        state.write_all(slots, np.arange(self.task.K) == arms[:, None], times, observation["total"])
+    def next_items(self, observation: Observation, e: int) -> tuple[int, int]:
+        """The arm to grade in episode e, and on how many items: the rest of those begun, where there are such."""
+        pulls, arm = observation["pulls"][e], 0
+        begun = np.where(pulls < self.N, (pulls - self.first) % self.batch, 0)
+        if pulls.min() < self.first:
+            arm = int(np.argmax(pulls < self.first))
+            return arm, int(self.first - pulls[arm])  # L1
+        if begun.any():
+            arm = int(begun.argmax())
+        elif observation["remaining"][e, 0] != 0 and (pulls < self.N).any():  # D4
+            arm = int(np.where(pulls < self.N, self.sums(observation, e, self.eta), -np.inf).argmax())  # L4
+        return arm, int(np.clip(self.N - pulls[arm], 1, self.batch - begun[arm]))  # L5
 
     def sums(self, observation: Observation, e: int, eta: float) -> Floats:
         """For each arm the sum of its scores, scaled to [0, 1]; of an item without one mu + eta s, (K,). [L2, L3]"""

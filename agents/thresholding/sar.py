@@ -13,76 +13,76 @@ samples seen.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from ..core.agent import LOCAL_PROBLEMS, Bools, Ints, Observation, seen_means
+from bandit_envs.kernels import part
+
+from ..core.agent import LOCAL_PROBLEMS, Ints, Observation, seen_means
+from ..core.algorithm import Algorithm, per_arm, per_episode, pull, setting
 from ..core.phases import phase_ends
-from ..core.round_policy import RoundPolicy, RoundState
 
 __all__ = ["SAR"]
 
 PASSES = 64  # over Q in a phase, at most: enough for answers on the way, few enough for large budgets
 
 
-@dataclass
-class State(RoundState):
-    """State of MD-SAR for E episodes."""
+@part
+def leave_out(ep, own):
+    """The arm of Q with the largest margin leaves it, and the next phase begins.   [lines 5, 6]"""
+    farthest, largest = 0, -1.0
+    for i in range(len(own.Q)):
+        if own.Q[i] and own.D[i] > largest:
+            farthest, largest = i, own.D[i]
+    own.Q[farthest] = False
+    ep.now.k, ep.now.begun = ep.now.k + 1, 0
 
-    Q: Bools  # (E, K) arms still pulled
-    k: Ints  # (E,) phases begun
-    passes: Ints  # (E,) passes begun in phase k
 
-
-class SAR(RoundPolicy):
+class SAR(Algorithm):
     """MD-SAR (Katz-Samuels & Scott 2018): each phase leaves out the arm farthest from the boundary. Budget > K."""
 
     name, source, solves = "sar", "Katz-Samuels & Scott, ICML 2018, Algorithm 2", LOCAL_PROBLEMS
-    anytime = False
+    anytime, resumes, bulk, passes, reads = False, False, True, 0, ()
+    pulls = setting(Ints)  # of each arm of Q in phases 1 .. K - 1
+    Q, D = per_arm(bool), per_arm(float)  # arms still pulled; their margins when a pass is over
+    k, begun = per_episode(int), per_episode(int)  # phases over, and passes begun in the one after them
 
     def __init__(self, task: Any) -> None:
         super().__init__(task)
         budget, K = self.task.budget, self.task.K
         if budget is None or budget <= K:
             raise ValueError(f"sar needs a budget > K = {K}, got {budget}")
-        self.pulls = np.diff(phase_ends(K, budget))  # of each arm of Q in phases 1 .. K - 1
+        self.pulls = np.diff(phase_ends(K, budget))
 
-    def initial_state(self, observation: Observation) -> State:
-        E, K = observation["pulls"].shape
-        zeros = np.zeros((2, E), np.int64)
-        return State(**RoundState.of(E, K, self.task.D), Q=np.ones((E, K), np.bool_), k=zeros[0], passes=zeros[1])
+    @property
+    def plays(self) -> bool:
+        """No: the problem's margins are those of NumPy."""
+        return False
 
-    def start(self, observation: Observation, state: State, slots: Ints) -> None:
-        state.Q[slots], state.k[slots] = True, 0
-        self._query(observation, state, slots)
+    def choose(self, observation: Observation, state: Any) -> Any:
+        over = (state.now["place"] >= state.now["size"]) & observation["pulls"].all(axis=1)
+        slots = np.flatnonzero(over)
+        state.D[slots] = np.abs(self.problem.margin(seen_means(observation, slots)))
+        return super().choose(observation, state)
 
-    def look(self, observation: Observation, state: State, slots: Ints) -> None:
-        within = state.passes[slots] < np.minimum(self.pulls[state.k[slots] - 1], PASSES)
-        self._pass(observation, state, slots[within])
-        slots = slots[~within]
-        D = np.abs(self.problem.margin(seen_means(observation, slots)))
-        while len(slots):
-            farthest = np.where(state.Q[slots], D, -1.0).argmax(axis=1)
-            state.Q[slots, farthest] = False  # line 6
-            over = state.k[slots] == len(self.pulls)
-            state.stop(slots[over], self.recommend(observation, slots=slots[over]))
-            D, slots = D[~over], slots[~over]
-            idle = self._query(observation, state, slots)
-            D, slots = D[idle], slots[idle]
+    def begin(ep, own):
+        """Phase 1 begins with all arms."""
+        for i in range(len(own.Q)):
+            own.Q[i] = True
 
-    def _query(self, observation: Observation, state: State, slots: Ints) -> Bools:
-        """Begin the next phase of these episodes [line 5]. Returns which of them pull nothing in it, (S,)."""
-        live: Bools = self.pulls[state.k[slots]] > 0
-        state.k[slots] += 1
-        state.passes[slots] = 0
-        self._pass(observation, state, slots[live])
-        return ~live
+    def observe(ep, own):
+        """A pass over Q is over, and with the last one a phase, and further ones that have no pulls."""
+        while ep.now.k < len(own.pulls) and ep.now.begun >= min(own.pulls[ep.now.k], PASSES):
+            leave_out(ep, own)
 
-    def _pass(self, observation: Observation, state: State, slots: Ints) -> None:
-        """The next pass over the arms of Q; all passes of a phase together make its pulls.   # D2"""
-        pulls, j = self.pulls[state.k[slots] - 1], state.passes[slots]
-        size = np.minimum(pulls, PASSES)
-        state.passes[slots] += 1
-        state.write_all(slots, state.Q[slots], pulls * (j + 1) // size - pulls * j // size, observation["total"])
+    def sample(ep, own):
+        """The next pass over Q; all passes of a phase together make its pulls.   D2"""
+        if ep.now.k == len(own.pulls):
+            return
+        pulls, j = own.pulls[ep.now.k], ep.now.begun
+        size = min(pulls, PASSES)
+        ep.now.begun += 1
+        for i in range(len(own.Q)):
+            if own.Q[i]:
+                pull(ep, i, pulls * (j + 1) // size - pulls * j // size)

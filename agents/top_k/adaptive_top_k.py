@@ -19,16 +19,17 @@ Without its state it refuses an episode that has begun; `begin_anew` makes one, 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from bandit_envs.kernels import PULLS_LIMIT, choice
+from bandit_envs.kernels import PULLS_LIMIT, choice, part
 
-from ..core.agent import Bools, Floats, Ints, Observation
+from ..core.agent import Floats, Ints
+from ..core.algorithm import per_episode, pull, setting
 from ..core.confidence import delta_of, scale_of, tolerance_of
-from .elimination import SetPolicy, SetState
+from ..core.largest import nth_largest, size_of
+from .elimination import SetAlgorithm, finish, mark, measure, pull_undecided
 
 __all__ = ["AcceptReject", "AdaptiveTopK", "accept_and_reject", "pulls_per_arm"]
 
@@ -41,69 +42,64 @@ def pulls_per_arm(r: int, n: int, delta: float) -> int:
     return math.ceil(4.0**r * math.log(2 * n * r**2 / delta))
 
 
-def accept_and_reject(m: Floats, S: Bools, A: Bools, k: int, margin: Any) -> tuple[Bools, Bools]:
-    """The undecided and the accepted arms after a round with means m, (..., K); margin (...,) = 2 * 2^-r. [7-13]"""
-    wanted = k - A.sum(axis=-1, keepdims=True)  # K'; here 0 < K' < |S|
-    ranked = -np.sort(np.where(S, -m, np.inf), axis=-1)
-    a, b = np.take_along_axis(ranked, wanted, -1), np.take_along_axis(ranked, wanted - 1, -1)
-    margin = np.asarray(margin)[..., None]
-    promoted, rejected = S & (m - a > margin), S & (b - m > margin)
-    return S & ~(promoted | rejected), A | promoted
+@part
+def accept_and_reject(m, S, A, k, margin, work):
+    """Decide on the undecided arms after a round with means m; margin = 2 * 2^-r.   [lines 7 to 13]"""
+    wanted = k - size_of(A)  # K'; here 0 < K' < |S|
+    a, b = nth_largest(m, S, wanted + 1, work), nth_largest(m, S, wanted, work)
+    for i in range(len(S)):
+        if S[i] and m[i] - a > margin:
+            S[i], A[i] = False, True
+        elif S[i] and b - m[i] > margin:
+            S[i] = False
 
 
-class AcceptReject(SetPolicy):
+@part
+def is_over(ep, own):
+    """Line 3; or no arm is undecided: all places are taken, or as many arms are left as places."""
+    wanted = own.k - size_of(own.A)
+    decided = wanted == 0 or size_of(own.S) == wanted
+    return decided or own.margin[ep.now.round] * wanted <= own.tolerance * own.k
+
+
+@part
+def pulls_in(r, own):
+    """Pulls of each undecided arm in round r."""
+    return own.times[r] - own.times[r - 1] if own.reuse else own.times[r]
+
+
+@part
+def pull_round(ep, own):
+    """Line 5, in round `ep.now.round`."""
+    if not own.reuse:
+        mark(ep, own)
+    pull_undecided(ep, own, pulls_in(ep.now.round, own))
+
+
+class AcceptReject(SetAlgorithm):
     """Rounds r = 1, 2, ... of `times[r]` pulls of each undecided arm, while `margin[r]` K' > `tolerance` k.
 
     After each round, arms further than `margin[r]` from the boundary are accepted and rejected.
     """
 
-    times: Ints  # (rounds,) pulls of an arm in round r; entry 0 is unused
-    margin: Floats  # (rounds,) 2 W 2^-r
-    tolerance: float  # of the mean loss of the answer; < 0: no such test
-    reuse: bool = False  # pool the samples of all rounds; `times` are then pulls of an arm in all rounds together
+    times = setting(Ints)  # (rounds,) pulls of an arm in round r; entry 0 is unused
+    margin = setting(Floats)  # (rounds,) 2 W 2^-r
+    tolerance = setting(float)  # of the mean loss of the answer; < 0: no such test
+    reuse = setting(bool)  # pool the samples of all rounds; `times` are then pulls of an arm in all rounds together
 
-    def proceed(self, observation: Observation, state: Any, slots: Ints) -> None:
-        r, wanted = state.round[slots], self.k - state.A[slots].sum(axis=1)
-        over = (self.margin[r] * wanted <= self.tolerance * self.k) | self.decided(state, slots)  # line 3
-        done, slots = slots[over], slots[~over]
-        self.finish(state, done, state.means_since(done, observation))  # lines 16, 17
-        state.round[slots] += 1
-        self.pull_round(observation, state, slots)
+    def observe(ep, own):
+        """A round is over."""
+        measure(ep, own)
+        accept_and_reject(own.m, own.S, own.A, own.k, own.margin[ep.now.round], own.work)
 
-    def decided(self, state: Any, slots: Ints) -> Bools:
-        """Whether no arm is undecided: all places are taken, or as many arms are left as places."""
-        wanted = self.k - state.A[slots].sum(axis=1)
-        decided: Bools = (wanted == 0) | (state.S[slots].sum(axis=1) == wanted)
-        return decided
+    def stops(ep, own):
+        """The stopping rule.   [lines 3, 16, 17]"""
+        return is_over(ep, own) and finish(own, own.k)
 
-    def pull_round(self, observation: Observation, state: Any, slots: Ints) -> None:
-        """Line 5."""
-        r = state.round[slots]
-        if not self.reuse:
-            state.mark(slots, observation)
-        state.pull(slots, self.pulls_in(r), observation)
-
-    def pulls_in(self, r: Ints) -> Ints:
-        """Pulls of each undecided arm in rounds r."""
-        return self.times[r] - self.times[r - 1] if self.reuse else self.times[r]
-
-    def look(self, observation: Observation, state: Any, slots: Ints) -> None:
-        m = state.means_since(slots, observation)
-        margin = self.margin[state.round[slots]]
-        S, A = accept_and_reject(m, state.S[slots], state.A[slots], self.k, margin)
-        state.S[slots], state.A[slots] = S, A
-        self.proceed(observation, state, slots)
-
-
-@dataclass
-class State(SetState):
-    """State of ADAPTIVETOPK for E episodes."""
-
-    owed: Ints  # (E,) arms that get one pull more when the budget ends; -1 before its last round
-
-    @classmethod
-    def blank(cls, E: int, K: int) -> dict[str, Any]:
-        return {**super().blank(E, K), "owed": np.full(E, -1)}
+    def sample(ep, own):
+        """The sampling rule.   [line 5]"""
+        ep.now.round += 1
+        pull_round(ep, own)
 
 
 class AdaptiveTopK(AcceptReject):
@@ -116,9 +112,13 @@ class AdaptiveTopK(AcceptReject):
     """
 
     name, source = "adaptive-top-k", "Chen, Chen, Zhang & Zhou, ICML 2017, Algorithm 1"
-    solves, stops, anytime, state_class = ("TopK", "BestArm"), True, False, State
+    solves, anytime = ("TopK", "BestArm"), False
     needs = "delta or budget"
     promises = ("aggregate",)
+    reads = ("total", "remaining")
+    limited = setting(bool)  # by a budget
+    ending = per_episode(bool)  # the last pulls of a budget have begun
+    owed = per_episode(int)  # arms that get one pull more then
 
     def __init__(
         self, task: Any, delta: float | None = None, sigma: float | None = None, constants: str = "theory"
@@ -127,45 +127,42 @@ class AdaptiveTopK(AcceptReject):
         if choice("constants", constants, ["theory", "practical"]) == "practical" and delta is not None:
             raise ValueError(f"{self.name}(constants='practical') uses no delta, got {delta!r:.200}")
         delta, width = delta_of(self.name, self.task, delta, with_budget=0.01), 2 * scale_of(self.task, sigma)  # D3
+        self.reuse, self.limited = constants == "practical", self.task.budget is not None
         if constants == "theory":
             pulls = [pulls_per_arm(r, self.task.K, delta) for r in range(1, ROUNDS)]
             self.times = np.array([0, *(min(p, PULLS_LIMIT - 1) for p in pulls)])
             self.margin = np.ldexp(2 * width, -np.arange(ROUNDS))
         else:
-            self.reuse = True
             self.times = np.append(0, 8 << np.arange(ROUNDS - 1))
             self.margin = np.append(2 * width, SLACK * width / np.sqrt(self.times[1:]))
-        self.tolerance = tolerance_of(self) if self.task.budget is None else -1.0  # D4
+        self.tolerance = -1.0 if self.limited else tolerance_of(self)  # D4
 
-    def start(self, observation: Observation, state: State, slots: Ints) -> None:
-        state.owed[slots] = -1
-        super().start(observation, state, slots)
+    def observe(ep, own):
+        """A round is over, or the last pulls of a budget are."""
+        measure(ep, own)
+        if not ep.now.ending:
+            accept_and_reject(own.m, own.S, own.A, own.k, own.margin[ep.now.round], own.work)
 
-    def pull_round(self, observation: Observation, state: State, slots: Ints) -> None:
-        if self.task.budget is not None:
-            left, size = observation["remaining"][slots, 0], state.S[slots].sum(axis=1)
-            poor = self.pulls_in(state.round[slots]) * size > left
-            self._spread(observation, state, slots[poor], left[poor], size[poor])
-            slots = slots[~poor]
-        super().pull_round(observation, state, slots)
+    def stops(ep, own):
+        """The stopping rule.   [lines 3, 16, 17] D4"""
+        over = ep.now.owed == 0 if ep.now.ending else is_over(ep, own)
+        return over and finish(own, own.k)
 
-    def _spread(self, observation: Observation, state: State, slots: Ints, left: Ints, size: Ints) -> None:
-        """The last pulls of a budget, not marked: the samples of the round before still count.   # D4"""
-        state.owed[slots] = left % size
-        some = left >= size
-        state.pull(slots[some], (left // size)[some], observation)
-        self._top_up(observation, state, slots[~some])
-
-    def _top_up(self, observation: Observation, state: State, slots: Ints) -> None:
-        """One pull more for the lowest arms, as many as are owed; where none are, the end."""
-        owed, S = state.owed[slots], state.S[slots]
-        state.owed[slots] = 0
-        lowest = S & (np.cumsum(S, axis=1) <= owed[:, None])
-        state.write_all(slots, lowest, 1, np.asarray(observation["total"], np.float64))
-        done = slots[owed == 0]
-        self.finish(state, done, state.means_since(done, observation))
-
-    def look(self, observation: Observation, state: State, slots: Ints) -> None:
-        last = state.owed[slots] >= 0
-        self._top_up(observation, state, slots[last])
-        super().look(observation, state, slots[~last])
+    def sample(ep, own):
+        """The sampling rule.   [line 5] D4"""
+        size = size_of(own.S)
+        if not ep.now.ending:
+            ep.now.round += 1
+            if not own.limited or pulls_in(ep.now.round, own) * size <= ep.remaining:
+                pull_round(ep, own)
+                return
+            ep.now.ending, ep.now.owed = True, ep.remaining % size
+            if ep.remaining >= size:  # not marked: the samples of the round before still count
+                pull_undecided(ep, own, ep.remaining // size)
+                return
+        if ep.now.owed == 0:
+            finish(own, own.k)
+        for i in range(len(own.S)):
+            if own.S[i] and ep.now.owed > 0:
+                pull(ep, i)
+                ep.now.owed -= 1

@@ -12,9 +12,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ..core.agent import Ints, Observation
+from ..core.algorithm import setting
 from ..core.confidence import delta_of, positive_tolerance_of, scale_of
-from .elimination import SetPolicy, affordable
+from .elimination import SetAlgorithm, affordable, finish, measure, pull_undecided
 
 __all__ = ["Direct", "pulls_per_arm"]
 
@@ -24,13 +24,14 @@ def pulls_per_arm(n: int, epsilon: float, delta: float, width: float = 1.0) -> i
     return math.ceil(2 * (width / epsilon) ** 2 * math.log(n / delta))
 
 
-class Direct(SetPolicy):
+class Direct(SetAlgorithm):
     """DIRECT (Kalyanakrishnan & Stone 2010): k arms within epsilon > 0 of the k-th best at probability 1 - delta."""
 
     name, source = "direct", "Kalyanakrishnan & Stone, ICML 2010, Algorithm 1"
-    solves, stops = ("TopK", "BestArm"), True
+    solves = ("TopK", "BestArm")
     needs = "delta"
     promises = ("aggregate", "each")
+    times = setting(int)  # pulls of each arm
 
     def __init__(self, task: Any, delta: float | None = None, sigma: float | None = None) -> None:
         super().__init__(task)
@@ -38,8 +39,14 @@ class Direct(SetPolicy):
         times = pulls_per_arm(self.task.K, epsilon, delta, 2 * scale_of(self.task, sigma))
         self.times = int(affordable(self.name, epsilon, [times])[0])
 
-    def proceed(self, observation: Observation, state: Any, slots: Ints) -> None:
-        state.pull(slots, self.times, observation)  # lines 1-3
+    def stops(ep, own):
+        """The stopping rule: all arms have been pulled; the answer is the k best.   [lines 4, 5]"""
+        if ep.now.round == 0:
+            return False
+        measure(ep, own)
+        return finish(own, own.k)
 
-    def look(self, observation: Observation, state: Any, slots: Ints) -> None:
-        self.finish(state, slots, state.means_since(slots, observation))  # lines 4, 5
+    def sample(ep, own):
+        """The sampling rule.   [lines 1 to 3]"""
+        pull_undecided(ep, own, own.times)
+        ep.now.round = 1

@@ -2,27 +2,17 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from bandit_envs.kernels import agent_uniform, inlined, part
 
-from bandit_envs.kernels import agent_uniform, fleeting, inlined, part
+from ..core.algorithm import count_pulls
 
-from ..core.agent import Ints
-
-__all__ = ["Seeds", "draw", "draw_evenly", "uniform"]
-
-
-@fleeting
-class Seeds(NamedTuple):
-    """What an agent's own random numbers are made from."""
-
-    public_seed: Ints  # (E, 1)
-    seed: int  # the agent's own
+__all__ = ["draw", "draw_evenly", "uniform"]
 
 
 @inlined
-def uniform(seeds, e, t):
-    """A uniform number in [0, 1), for the pull of episode e that comes after t others."""
-    return agent_uniform(seeds.public_seed[e, 0], t, seeds.seed)
+def uniform(ep, own):
+    """A uniform number in [0, 1) for the next pull; `own.seed` is the agent's own."""
+    return agent_uniform(ep.seed, count_pulls(ep), own.seed)
 
 
 @part

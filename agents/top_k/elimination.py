@@ -6,10 +6,8 @@ at the beginning of every round; one that pools the samples of all its rounds se
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -19,21 +17,14 @@ from bandit_envs.kernels import PULLS_LIMIT, part
 from ..core.agent import Bools, Floats, Ints, Observation, seen_means
 from ..core.algorithm import Algorithm, per_arm, per_episode, pull, scratch, setting
 from ..core.largest import keep_largest, size_of
-from ..core.round_policy import RoundPolicy, RoundState
-
-
-def best_of(m: Floats, S: Bools, size: Any) -> Bools:
-    """The `size` (...,) arms of S with the largest m, (..., K); ties go to the lowest arm."""
-    order = np.argsort(np.where(S, -m, np.inf), axis=-1, kind="stable")
-    rank = np.empty_like(order)
-    np.put_along_axis(rank, order, np.broadcast_to(np.arange(m.shape[-1]), m.shape), axis=-1)
-    best: Bools = rank < np.asarray(size)[..., None]
-    return best
 
 
 def with_best(m: Floats, S: Bools, A: Bools, k: int) -> Bools:
-    """A and the best k - |A| arms of S by m, (..., K)."""
-    return A | best_of(m, S, k - A.sum(axis=-1))
+    """A and the best k - |A| arms of S by m, (..., K); ties go to the lowest arm."""
+    order = np.argsort(np.where(S, -m, np.inf), axis=-1, kind="stable")
+    best = np.zeros(order.shape, np.bool_)
+    np.put_along_axis(best, order, np.arange(order.shape[-1]) < k - A.sum(axis=-1, keepdims=True), axis=-1)
+    return A | best
 
 
 def size_of_answer(task: Task) -> int:
@@ -54,84 +45,12 @@ def affordable(name: str, epsilon: float, times: Sequence[int]) -> Ints:
     return np.array(times, np.int64)
 
 
-@dataclass
-class SetState(RoundState):
-    """State of E episodes: sets, and the mark since which samples count."""
-
-    S: Bools  # (E, K) arms that are undecided
-    A: Bools  # (E, K) accepted arms
-    round: Ints  # (E,) r
-    origin: Floats  # (E, K) sums of samples at the mark
-    drawn: Ints  # (E, K) pulls at the mark
-
-    @classmethod
-    def blank(cls, E: int, K: int) -> dict[str, Any]:
-        """The fields before the first choice; subclasses add their own."""
-        return {
-            **cls.of(E, K),
-            "S": np.ones((E, K), np.bool_),
-            "A": np.zeros((E, K), np.bool_),
-            "round": np.zeros(E, np.int64),
-            "origin": np.zeros((E, K)),
-            "drawn": np.zeros((E, K), np.int64),
-        }
-
-    def mark(self, slots: Ints, observation: Observation) -> None:
-        """Set the mark of these episodes: samples from now on count for `means_since`."""
-        self.origin[slots], self.drawn[slots] = observation["total"][slots], observation["pulls"][slots]
-
-    def means_since(self, slots: Ints, observation: Observation) -> Floats:
-        """Means of the samples since the mark, (S, K); 0 where there are none."""
-        times = observation["pulls"][slots] - self.drawn[slots]
-        means: Floats = (observation["total"][slots] - self.origin[slots]) / np.maximum(times, 1)
-        return means
-
-    def pull(self, slots: Ints, times: Any, observation: Observation) -> None:
-        """Pull each undecided arm of these episodes `times` times."""
-        self.write_all(slots, self.S[slots], times, np.asarray(observation["total"], np.float64))
-
-
-class SetPolicy(RoundPolicy):
-    """A round policy that narrows the undecided arms down.
-
-    Until it has stopped, its answer is the accepted arms and the best of the undecided ones by their empirical means.
-    """
-
-    state_class: type[SetState] = SetState
-
-    def __init__(self, task: Any) -> None:
-        super().__init__(task)
-        self.k = size_of_answer(self.task)
-
-    def initial_state(self, observation: Observation) -> Any:
-        return self.state_class(**self.state_class.blank(*observation["pulls"].shape))
-
-    def start(self, observation: Observation, state: Any, slots: Ints) -> None:
-        state.S[slots], state.A[slots], state.round[slots] = True, False, 0
-        state.mark(slots, observation)
-        self.proceed(observation, state, slots)
-
-    @abstractmethod
-    def proceed(self, observation: Observation, state: Any, slots: Ints) -> None:
-        """Write the next plans of these episodes, or stop."""
-
-    def answer(self, m: Floats, S: Bools, A: Bools) -> Bools:
-        """The answer by estimates m of the means, (..., K)."""
-        return with_best(m, S, A, self.k)
-
-    def finish(self, state: Any, slots: Ints, m: Floats) -> None:
-        """Stop these episodes with the answer by m, (S, K)."""
-        state.stop(slots, self.answer(m, state.S[slots], state.A[slots]))
-
-    def recommend(self, observation: Observation, state: Any = None, slots: Ints | None = None) -> Bools:
-        """The algorithm's answer as of now; the plug-in one without its state."""
-        if state is None:
-            return super().recommend(observation, state, slots)
-        means = seen_means(observation, slots)
-        rows: Any = (0 if means.ndim == 1 else slice(None)) if slots is None else slots
-        unseen = np.where(np.isnan(means), np.finfo(np.float64).min, means)  # arms never pulled come last
-        now = self.answer(unseen, state.S[rows], state.A[rows])
-        return np.where(state.stopped[rows][..., None], state.answer[rows], now)
+@part
+def activate(ep, own):
+    """All arms are undecided, and samples count from now on."""
+    for i in range(len(own.S)):
+        own.S[i], own.m[i] = True, 0.0
+    mark(ep, own)
 
 
 @part
@@ -158,12 +77,13 @@ def pull_undecided(ep, own, times):
 
 @part
 def finish(own, k):
-    """The answer: A, and the best k - |A| arms of S by own.m."""
+    """The answer: A, and the best k - |A| arms of S by own.m. Returns True: the algorithm stops."""
     for i in range(len(own.S)):
         own.answer[i] = own.S[i]
     keep_largest(own.m, own.answer, k - size_of(own.A), own.work)
     for i in range(len(own.S)):
         own.answer[i] |= own.A[i]
+    return True
 
 
 class SetAlgorithm(Algorithm):
@@ -172,7 +92,8 @@ class SetAlgorithm(Algorithm):
     Until it has stopped, its answer is the accepted arms and the best of the undecided ones by their empirical means.
     """
 
-    bulk, passes, resumes, reads = True, 0, False, ("total",)
+    bulk, passes, resumes = True, 0, False
+    reads: ClassVar[tuple[str, ...]] = ("total",)
     k = setting(int)
     S, A, answer = per_arm(bool), per_arm(bool), per_arm(bool)  # undecided and accepted arms; the answer at the end
     round = per_episode(int)
@@ -185,9 +106,7 @@ class SetAlgorithm(Algorithm):
 
     def begin(ep, own):
         """All arms are undecided."""
-        for i in range(len(own.S)):
-            own.S[i] = True
-        mark(ep, own)
+        activate(ep, own)
 
     def current(self, m: Floats, S: Bools, A: Bools) -> Bools:
         """The answer by estimates m of the means, (..., K)."""

@@ -13,9 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from ..core.agent import Ints, Observation
+from ..core.agent import Ints
+from ..core.algorithm import setting
 from ..core.confidence import delta_of, positive_tolerance_of, scale_of
-from .elimination import SetPolicy, affordable, best_of
+from ..core.largest import keep_largest
+from .elimination import SetAlgorithm, affordable, finish, mark, measure, pull_undecided
 from .median_elimination import pulls_per_arm
 
 __all__ = ["Halving", "schedule"]
@@ -30,13 +32,14 @@ def schedule(n: int, m: int, epsilon: float, delta: float, width: float = 1.0) -
     return rounds
 
 
-class Halving(SetPolicy):
+class Halving(SetAlgorithm):
     """HALVING (Kalyanakrishnan & Stone 2010): k arms within epsilon > 0 of the k-th best at probability 1 - delta."""
 
     name, source = "halving", "Kalyanakrishnan & Stone, ICML 2010, Algorithm 3"
-    solves, stops = ("TopK", "BestArm"), True
+    solves = ("TopK", "BestArm")
     needs = "delta"
     promises = ("aggregate", "each")
+    sizes, times = setting(Ints), setting(Ints)  # of each round: |R_l|, with k at the end, and the pulls of each arm
 
     def __init__(self, task: Any, delta: float | None = None, sigma: float | None = None) -> None:
         super().__init__(task)
@@ -45,14 +48,17 @@ class Halving(SetPolicy):
         self.sizes = np.array([size for size, _ in rounds] + [self.k])
         self.times = affordable(self.name, epsilon, [times for _, times in rounds])
 
-    def proceed(self, observation: Observation, state: Any, slots: Ints) -> None:
-        state.mark(slots, observation)
-        state.pull(slots, self.times[state.round[slots]], observation)  # lines 4-6
+    def observe(ep, own):
+        """A round is over.   [lines 7, 8]"""
+        ep.now.round += 1
+        measure(ep, own)
+        keep_largest(own.m, own.S, own.sizes[ep.now.round], own.work)
 
-    def look(self, observation: Observation, state: Any, slots: Ints) -> None:
-        state.round[slots] += 1
-        m = state.means_since(slots, observation)
-        state.S[slots] = best_of(m, state.S[slots], self.sizes[state.round[slots]])  # lines 7, 8
-        over = state.round[slots] == len(self.times)
-        state.stop(slots[over], state.S[slots[over]])  # line 11
-        self.proceed(observation, state, slots[~over])
+    def stops(ep, own):
+        """The stopping rule.   [line 11]"""
+        return ep.now.round == len(own.times) and finish(own, own.k)
+
+    def sample(ep, own):
+        """The sampling rule.   [lines 4 to 6]"""
+        mark(ep, own)
+        pull_undecided(ep, own, own.times[ep.now.round])

@@ -54,7 +54,7 @@ class ImprovedTopK(AcceptReject):
 
     name = "improved-top-k"
     source = "a reconstruction after Theorem 2 of Chen, Chen, Zhang & Zhou, ICML 2017"
-    solves, stops = ("TopK", "BestArm"), True
+    solves = ("TopK", "BestArm")
     needs = "delta"
     promises = ("aggregate",)
 

@@ -8,14 +8,13 @@ Without its state it refuses an episode that has begun; `begin_anew` makes one, 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from ..core.agent import Bools, Ints, Observation
+from ..core.agent import Ints
+from ..core.algorithm import per_arm, pull, setting
 from ..core.confidence import delta_of, positive_tolerance_of
-from .elimination import SetPolicy, SetState, affordable, best_of
+from ..core.largest import keep_largest, size_of
+from .elimination import SetAlgorithm, activate, affordable, finish, mark, measure
 from .median_elimination import elimination_pulls, pulls_per_arm, width_constant
 
 __all__ = ["Incremental", "incremental_pulls"]
@@ -26,18 +25,7 @@ def incremental_pulls(n: int, m: int, epsilon: float, delta: float, constant: fl
     return sum(elimination_pulls(n - j, epsilon, delta / m, constant) for j in range(m))
 
 
-@dataclass
-class State(SetState):
-    """State of INCREMENTAL for E episodes."""
-
-    survivors: Bools  # (E, K) arms of S that Median Elimination has left
-
-    @classmethod
-    def blank(cls, E: int, K: int) -> dict[str, Any]:
-        return {**super().blank(E, K), "survivors": np.ones((E, K), np.bool_)}
-
-
-class Incremental(SetPolicy):
+class Incremental(SetAlgorithm):
     """INCREMENTAL (Kalyanakrishnan & Stone 2010): k arms, each (epsilon, k)-optimal, with probability 1 - delta.
 
     Args:
@@ -45,9 +33,11 @@ class Incremental(SetPolicy):
     """
 
     name, source = "incremental", "Kalyanakrishnan & Stone, ICML 2010, Algorithm 2"
-    solves, stops, state_class = ("TopK", "BestArm"), True, State
+    solves = ("TopK", "BestArm")
     needs = "delta"
     promises = ("aggregate", "each")
+    times = setting(Ints)  # pulls of an arm in each round of Median Elimination
+    survivors = per_arm(bool)  # arms of S that Median Elimination has left
 
     def __init__(self, task: Any, delta: float | None = None, sigma: float | None = None) -> None:
         super().__init__(task)
@@ -56,30 +46,31 @@ class Incremental(SetPolicy):
         times = [pulls_per_arm(r, epsilon, delta / self.k, constant) for r in range(most)]
         self.times = affordable(self.name, epsilon, times)
 
-    def start(self, observation: Observation, state: State, slots: Ints) -> None:
-        state.survivors[slots] = True
-        super().start(observation, state, slots)
+    def begin(ep, own):
+        """Median Elimination begins with all arms."""
+        activate(ep, own)
+        for i in range(len(own.S)):
+            own.survivors[i] = True
 
-    def proceed(self, observation: Observation, state: State, slots: Ints) -> None:
-        state.mark(slots, observation)
-        total = np.asarray(observation["total"], np.float64)
-        state.write_all(slots, state.survivors[slots], self.times[state.round[slots]], total)
+    def observe(ep, own):
+        """A round of Median Elimination is over. It has nothing to do where one arm remains.   [line 4]"""
+        measure(ep, own)
+        keep_largest(own.m, own.survivors, (size_of(own.survivors) + 1) // 2, own.work)
+        ep.now.round += 1
+        while size_of(own.survivors) == 1 and size_of(own.A) < own.k:
+            for i in range(len(own.S)):
+                own.A[i] |= own.survivors[i]
+                own.S[i] &= not own.survivors[i]
+                own.survivors[i] = own.S[i]
+            ep.now.round = 0
 
-    def look(self, observation: Observation, state: State, slots: Ints) -> None:
-        left = state.survivors[slots]
-        left = best_of(state.means_since(slots, observation), left, (left.sum(axis=1) + 1) // 2)
-        state.survivors[slots] = left
-        state.round[slots] += 1
-        self._select(state, slots[left.sum(axis=1) == 1])
-        over = state.A[slots].sum(axis=1) == self.k
-        state.stop(slots[over], state.A[slots[over]])  # line 6
-        self.proceed(observation, state, slots[~over])
+    def stops(ep, own):
+        """The stopping rule.   [line 6]"""
+        return size_of(own.A) == own.k and finish(own, own.k)
 
-    def _select(self, state: State, slots: Ints) -> None:
-        """Line 4, and the next call of Median Elimination; it has nothing to do where one arm remains."""
-        while len(slots):
-            state.A[slots] |= state.survivors[slots]
-            state.S[slots] &= ~state.survivors[slots]
-            state.survivors[slots], state.round[slots] = state.S[slots], 0
-            wanted = state.A[slots].sum(axis=1) < self.k
-            slots = slots[wanted & (state.S[slots].sum(axis=1) == 1)]
+    def sample(ep, own):
+        """The sampling rule: pull the arms that Median Elimination has left."""
+        mark(ep, own)
+        for i in range(len(own.S)):
+            if own.survivors[i]:
+                pull(ep, i, own.times[ep.now.round])

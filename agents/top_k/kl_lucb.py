@@ -4,7 +4,7 @@ symbols     J the k arms with the largest empirical means; U_i = max{q >= m_i : 
             such q <= m_i; l in J with the least L, u outside with the largest U; t the round
             "2013": beta = x + ln x with x = ln(k1 n t^a / delta), k1 = 405.5, a = 1.1
             "lil":  beta_i = ln(2 log2(2 N_i) d / delta), d = n - k for L and k for U (k = 1: n - 1 and 1)
-rules       sampling `kl_lucb`, stopping `stops`, recommendation `Agent.recommend`: the plug-in answer, J
+answer      J, the plug-in answer
 departures  D1 ties go to the lowest arm
             D2 samples of bounded support are mapped to [0, 1]; others take the divergence (m - u)^2 / (2 sigma^2)
             D3 the thresholds "lil" are ours: they have the form of the 2017 paper, not its constants
@@ -21,12 +21,11 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-from bandit_envs.kernels import choice, fleeting, inlined, part
+from bandit_envs.kernels import choice, inlined, part
 
-from ..core.agent import Ints, Observation
+from ..core.algorithm import arm_at, count_pulls, per_episode, pull, setting
 from ..core.confidence import delta_of, scale_of, tolerance_of
-from ..core.plan_policy import Seen, add, count_pulls, round_rule
-from .selection import High, SelectionState, TopKAgent, rank
+from .selection import TopKAgent, rank
 
 __all__ = ["KLLUCB", "kl", "kl_upper"]
 
@@ -36,18 +35,6 @@ STEPS, PRECISION = 64, 1e-13  # of Newton's method
 QUANTUM = 1e-9  # bounds within this of each other tie
 
 
-class Rules(NamedTuple):
-    """What stays the same in all episodes."""
-
-    k: int
-    epsilon: float  # in units of width; -inf: it does not stop
-    lil: bool
-    level: float  # lil: 1 / delta; else k1 / delta
-    low: float  # samples are mapped by (x - low) / width
-    width: float
-    gaussian: bool
-
-
 class Side(NamedTuple):
     """J, or the arms outside."""
 
@@ -55,22 +42,6 @@ class Side(NamedTuple):
     first: int  # the arm to look at first: where it is extreme still, few others are in question
     beta: float
     level: float  # lil: d / delta
-
-
-@fleeting
-class Own(NamedTuple):
-    """The rules of KL-LUCB and its state."""
-
-    rules: Rules
-    J: High
-
-
-class Rivals(NamedTuple):
-    """The two arms that decide: l, in J with the least lower bound; u, outside with the largest upper bound."""
-
-    l: int  # noqa: E741
-    u: int
-    gap: float  # U_u - L_l
 
 
 @part
@@ -100,22 +71,22 @@ def kl_upper(p, b):
 
 
 @inlined
-def rate(N, side, rules):
+def rate(N, side, own):
     """beta_i of an arm with N pulls."""
-    return math.log(2.0 * math.log2(2.0 * N) * side.level) if rules.lil else side.beta
+    return math.log(2.0 * math.log2(2.0 * N) * side.level) if own.lil else side.beta
 
 
 @inlined
-def extreme(seen, e, J, side, rules):
+def extreme(ep, own, side):
     """u and U_u, or l and L_l mirrored, 1 - L_l (Gaussian: -L_l)."""
     which, best = side.first, -math.inf
-    for step in range(-1, seen.pulls.shape[1]):
+    for step in range(-1, len(ep.pulls)):
         i = side.first if step < 0 else step
-        if J.inside[e, i] != side.inside or step == side.first:
+        if own.inside[i] != side.inside or step == side.first:
             continue
-        N = float(seen.pulls[e, i])
-        x, b = (seen.mean[e, i] - rules.low) / rules.width, rate(N, side, rules) / N
-        if rules.gaussian:
+        N = float(ep.pulls[i])
+        x, b = (ep.mean[i] - own.low) / own.width, rate(N, side, own) / N
+        if own.gaussian:
             bound = (-x if side.inside else x) + math.sqrt(2.0 * b)
         else:
             x = min(max(1.0 - x if side.inside else x, 0.0), 1.0)
@@ -127,34 +98,6 @@ def extreme(seen, e, J, side, rules):
     return which, best
 
 
-@inlined
-def observe(ep, own):
-    """Rank the arms: J, and the two that decide."""
-    e, seen, rules, J, plan = ep.e, ep.seen, own.rules, own.J, ep.plan
-    rank(seen, e, plan, J, rules.k)
-    K, beta = seen.pulls.shape[1], 0.0
-    if not rules.lil:
-        t = (count_pulls(seen, e) - K) // 2 + 1
-        x = math.log(rules.level * float(K)) + A * math.log(float(t))
-        beta = x + math.log(x)
-    l, L = extreme(seen, e, J, Side(True, plan.arms[0], beta, rules.level * float(K - rules.k)), rules)  # noqa: E741
-    u, U = extreme(seen, e, J, Side(False, plan.arms[1], beta, rules.level * float(rules.k)), rules)
-    return Rivals(l, u, U - (-L if rules.gaussian else 1.0 - L))
-
-
-@inlined
-def stops(ep, own, found):
-    """The stopping rule: U_u - L_l <= epsilon."""
-    return not found.gap > own.rules.epsilon
-
-
-@round_rule(Own, observe=observe, stops=stops)
-def kl_lucb(ep, own, found):
-    """The sampling rule: pull l and u."""
-    add(ep.plan, found.l)
-    add(ep.plan, found.u)
-
-
 class KLLUCB(TopKAgent):
     """KL-LUCB (Kaufmann & Kalyanakrishnan 2013): k arms, each within epsilon of the k-th best.
 
@@ -163,21 +106,45 @@ class KLLUCB(TopKAgent):
         threshold: "2013" (the paper's) or "lil" (of iterated logarithm, as in 2017).
     """
 
-    name, source, stops = "kl-lucb", "Kaufmann & Kalyanakrishnan, COLT 2013", True
+    name, source = "kl-lucb", "Kaufmann & Kalyanakrishnan, COLT 2013"
     needs = "delta or budget"
     promises = ("aggregate", "each")
+
+    lil, gaussian = setting(bool), setting(bool)
+    epsilon = setting(float)  # in units of width; -inf: it does not stop
+    level, log_level = setting(float), setting(float)  # lil: 1 / delta; else ln(k1 n / delta)
+    low, width = setting(float), setting(float)  # samples are mapped by (x - low) / width
+    l, u, gap = per_episode(int), per_episode(int), per_episode(float)  # noqa: E741
+
+    def observe(ep, own):
+        """J, and the two that decide: l, in J with the least lower bound; u, outside with the largest upper bound."""
+        rank(ep, own)
+        K, beta = len(ep.pulls), 0.0
+        if not own.lil:
+            t = (count_pulls(ep) - K) // 2 + 1
+            x = own.log_level + A * math.log(float(t))
+            beta = x + math.log(x)
+        ep.now.l, L = extreme(ep, own, Side(True, arm_at(ep, 0), beta, own.level * float(K - own.k)))
+        ep.now.u, U = extreme(ep, own, Side(False, arm_at(ep, 1), beta, own.level * float(own.k)))
+        ep.now.gap = U - (-L if own.gaussian else 1.0 - L)
+
+    def stops(ep, own):
+        """The stopping rule: U_u - L_l <= epsilon."""
+        return not ep.now.gap > own.epsilon
+
+    def sample(ep, own):
+        """The sampling rule: pull l and u."""
+        pull(ep, ep.now.l)
+        pull(ep, ep.now.u)
 
     def __init__(
         self, task: Any, delta: float | None = None, threshold: str = "2013", sigma: float | None = None
     ) -> None:
         super().__init__(task)
-        lil = choice("threshold", threshold, THRESHOLDS) == "lil"
-        level = (1.0 if lil else K1) / delta_of(self.name, self.task, delta, with_budget=0.01)
-        gaussian = sigma is not None or self.task.support is None
+        self.lil = choice("threshold", threshold, THRESHOLDS) == "lil"
+        self.level = (1.0 if self.lil else K1) / delta_of(self.name, self.task, delta, with_budget=0.01)
+        self.log_level = math.log(self.level * self.task.K)
+        self.gaussian = sigma is not None or self.task.support is None
         low, high = self.task.support or (0.0, 0.0)
-        low, width = (0.0, scale_of(self.task, sigma)) if gaussian else (low, high - low)
-        epsilon = -math.inf if self.budgeted else tolerance_of(self) / width
-        self.rules = Rules(self.k, epsilon, lil, level, low, width, gaussian)
-
-    def rule(self, seen: Seen, observation: Observation, state: SelectionState, out: Ints) -> Any:
-        return kl_lucb, (seen, state.plans, Own(self.rules, state.high), out)
+        self.low, self.width = (0.0, scale_of(self.task, sigma)) if self.gaussian else (low, high - low)
+        self.epsilon = -math.inf if self.budgeted else tolerance_of(self) / self.width

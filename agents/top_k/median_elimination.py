@@ -11,31 +11,17 @@ Without its state it refuses an episode that has begun; `begin_anew` makes one, 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from bandit_envs import Task
-from bandit_envs.kernels import episode_kernel, jit, part
+from bandit_envs.kernels import PULLS_LIMIT, jit
 
-from ..core import bulk, trees
-from ..core.agent import Ints, Observation
-from ..core.bulk import Plans, Sums, Times
+from ..core.algorithm import Algorithm, setting
 from ..core.confidence import delta_of, positive_tolerance_of, scale_of
-from ..core.round_policy import BulkPolicy, RoundState
-from ..core.trees import Forest
+from ..core.largest import keep_largest, size_of
+from .elimination import SetAlgorithm, finish, mark, measure, pull_undecided
 
-__all__ = [
-    "Accuracy", "MedianElimination", "elimination_pulls", "plan_survivors", "pulls_per_arm", "upper_half",
-    "width_constant",
-]  # fmt: skip
-
-
-class Accuracy(NamedTuple):
-    """The arm found is within epsilon of the best with probability 1 - delta."""
-
-    epsilon: float
-    delta: float
-    constant: float  # 4 for rewards in [0, 1], else 8 sigma^2
+__all__ = ["MedianElimination", "elimination_pulls", "pulls_per_arm", "whole", "width_constant"]
 
 
 def width_constant(task: Task, sigma: float | None) -> float:
@@ -44,12 +30,18 @@ def width_constant(task: Task, sigma: float | None) -> float:
 
 
 @jit
+def whole(pulls):
+    """A number of pulls, rounded up; at most `PULLS_LIMIT`, which no arm reaches."""
+    return math.ceil(pulls) if pulls < PULLS_LIMIT else PULLS_LIMIT
+
+
+@jit
 def pulls_per_arm(l: Any, epsilon: Any, delta: Any, constant: Any) -> Any:  # noqa: E741
     """ceil(constant / e_l^2 ln(3 / d_l)) with e_l = (3/4)^l epsilon / 4, d_l = 2^-l delta / 2, for l = 0, 1, 2, ..."""
     e, d = epsilon / 4, delta / 2
     for _ in range(l):
         e, d = 0.75 * e, d / 2
-    return bulk.whole(constant / e**2 * math.log(3 / d))
+    return whole(constant / e**2 * math.log(3 / d))
 
 
 @jit
@@ -62,72 +54,7 @@ def elimination_pulls(n, epsilon, delta, constant):
     return total
 
 
-@part
-def upper_half(plan, total, tree):
-    """Keep the ceil(|S| / 2) arms of the plan with the largest fresh means, in order; a tree ranks them.   D1, D2"""
-    for i in range(len(total)):
-        trees.leave_out(tree, i)
-    for j in range(plan.book.size):
-        i = bulk.arm_at(plan, j)
-        m = bulk.fresh_mean(plan, total, i)
-        trees.put(tree, i, m, m, m, j < (plan.book.size + 1) // 2)
-    trees.build(tree)
-    trees.settle_best(tree)
-    S = bulk.planned(plan)
-    bulk.clear(plan)
-    for i in S:
-        if trees.is_inside(tree, i):
-            bulk.add(plan, i)
-
-
-@part
-def plan_survivors(plan, total, tree, accuracy):
-    """Plan the next round, of the arms that have survived those before; the arm where one is left, else -1."""
-    l = plan.book.made  # noqa: E741
-    if l == 0:
-        for i in range(len(total)):
-            bulk.add(plan, i)
-    else:
-        upper_half(plan, total, tree)
-    if plan.book.size == 1:
-        return plan.arms[0]
-    bulk.repeat(plan, pulls_per_arm(l, accuracy.epsilon, accuracy.delta, accuracy.constant))
-    bulk.mark(plan, total)
-    return -1
-
-
-@part
-def look(plan, total, tree, accuracy):
-    """Plan the next round; stop where one arm is left."""
-    if plan.book.beginning:
-        bulk.begin(plan)
-    best = plan_survivors(plan, total, tree, accuracy)
-    if best >= 0:
-        for i in range(len(total)):
-            plan.answer[i] = i == best
-        bulk.stop(plan)
-
-
-@episode_kernel
-def next_pull(e: int, sums: Sums, accuracy: Accuracy, plans: Plans, forest: Forest, times: Times):
-    """The next arm of episode e, K to stop."""
-    plan = bulk.plan_of(plans, e)
-    bulk.watch(plan, sums.pulls, e)
-    arm = bulk.following(plan, e, times)
-    if arm < 0:
-        look(plan, sums.total[e], trees.tree_of(forest, e), accuracy)
-        arm = bulk.following(plan, e, times)
-    return arm
-
-
-@dataclass
-class State(RoundState):
-    """State of Median Elimination for E episodes. The survivors are the arms of the plan."""
-
-    forest: Forest  # a tree for each episode, which ranks its survivors
-
-
-class MedianElimination(BulkPolicy):
+class MedianElimination(SetAlgorithm):
     """Median Elimination (Even-Dar et al. 2006): an arm within epsilon > 0 of the best, with probability 1 - delta.
 
     Args:
@@ -135,18 +62,29 @@ class MedianElimination(BulkPolicy):
     """
 
     name, source = "median-elimination", "Even-Dar, Mannor & Mansour, JMLR 2006, Algorithm 3"
-    solves, stops = ("BestArm",), True
+    solves = ("BestArm",)
     needs = "delta"
     promises = ("aggregate", "each")
+    epsilon, delta, constant = setting(float), setting(float), setting(float)
 
     def __init__(self, task: Any, delta: float | None = None, sigma: float | None = None) -> None:
         super().__init__(task)
-        delta, epsilon = delta_of(self.name, self.task, delta), positive_tolerance_of(self)
-        self.accuracy = Accuracy(epsilon, delta, width_constant(self.task, sigma))
+        self.delta, self.epsilon = delta_of(self.name, self.task, delta), positive_tolerance_of(self)
+        self.constant = width_constant(self.task, sigma)
 
-    def initial_state(self, observation: Observation) -> State:
-        E, K = observation["pulls"].shape
-        return State(**RoundState.of(E, K), forest=Forest.of(E, K))
+    def observe(ep, own):
+        """A round is over: the ceil(|S| / 2) arms with the largest fresh means stay.   D1, D2"""
+        measure(ep, own)
+        keep_largest(own.m, own.S, (size_of(own.S) + 1) // 2, own.work)
+        ep.now.round += 1
 
-    def rule(self, sums: Sums, observation: Observation, state: State, times: Times, out: Ints) -> Any:
-        return next_pull, (sums, self.accuracy, state.plans, state.forest, times, out)
+    def stops(ep, own):
+        """The stopping rule: one arm is left."""
+        return size_of(own.S) == 1 and finish(own, 1)
+
+    def sample(ep, own):
+        """The sampling rule."""
+        mark(ep, own)
+        pull_undecided(ep, own, pulls_per_arm(ep.now.round, own.epsilon, own.delta, own.constant))
+
+    recommend = Algorithm.recommend

@@ -14,58 +14,51 @@ its state it refuses an episode that has begun; `begin_anew` makes one, for what
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
+from bandit_envs.kernels import flag, part
 
-from bandit_envs.kernels import flag
-
-from ..core.agent import Bools, Floats, Ints, Observation
-from .elimination import SetPolicy, SetState, best_of, with_best
+from ..core.agent import Bools, Floats
+from ..core.algorithm import per_episode, scratch, setting
+from ..core.largest import keep_largest, nth_largest, size_of
+from .elimination import SetAlgorithm, activate, finish, mark, measure, pull_undecided, with_best
 
 __all__ = ["BETA", "OptMAI", "accept_reject", "pulls_per_arm", "quartile_elimination"]
 
 BETA = 0.75 * math.exp(0.2)
 
 
-def pulls_per_arm(r: Any, Q: Any, size: Any) -> Any:
-    """floor(beta^r (1 - beta) Q / |S|), elementwise. [line 4]"""
-    return np.floor(BETA**r * (1 - BETA) * Q / size).astype(np.int64)
+@part
+def pulls_per_arm(r, Q, size):
+    """floor(beta^r (1 - beta) Q / |S|).   [line 4]"""
+    return math.floor(BETA ** float(r) * (1.0 - BETA) * Q / size)
 
 
-def quartile_elimination(m: Floats, S: Bools) -> Bools:
-    """S without the floor(|S| / 4) arms with the smallest means, (..., K). [QE]"""
-    size = S.sum(axis=-1)
-    return best_of(m, S, size - size // 4)
+@part
+def quartile_elimination(m, S, work):
+    """Take the floor(|S| / 4) arms with the smallest means out of S.   [QE]"""
+    size = size_of(S)
+    keep_largest(m, S, size - size // 4, work)
 
 
-def accept_reject(m: Floats, S: Bools, T: Bools, K: int) -> tuple[Bools, Bools]:
-    """Undecided and accepted arms after a quarter of S, those with the largest gaps, has been decided on. [AR]
+@part
+def accept_reject(m, S, T, K, own):
+    """Decide on a quarter of S, the arms with the largest gaps: out of S, and into T where they are of the best.   [AR]
 
     The paper stops as soon as T is full; what else leaves S then does not matter, since the algorithm ends.
     """
-    size, wanted = S.sum(axis=-1, keepdims=True), K - T.sum(axis=-1, keepdims=True)  # 0 < K' < |S|
-    ranked = -np.sort(np.where(S, -m, np.inf), axis=-1)
-    last, first = np.take_along_axis(ranked, wanted - 1, -1), np.take_along_axis(ranked, wanted, -1)
-    gap = np.maximum(m - first, last - m)
-    best = best_of(m, S, wanted[..., 0])
-    decided = best_of(gap, S, -(-size[..., 0] // 4))
-    return S & ~decided, T | (decided & best)
+    size, wanted = size_of(S), K - size_of(T)  # 0 < K' < |S|
+    last, first = nth_largest(m, S, wanted, own.work), nth_largest(m, S, wanted + 1, own.work)
+    for i in range(len(S)):
+        own.gap[i], own.decided[i], own.best[i] = max(m[i] - first, last - m[i]), S[i], S[i]
+    keep_largest(own.gap, own.decided, (size + 3) // 4, own.work)
+    keep_largest(m, own.best, wanted, own.work)
+    for i in range(len(S)):
+        S[i] &= not own.decided[i]
+        T[i] |= own.decided[i] and own.best[i]
 
 
-@dataclass
-class State(SetState):
-    """State of OPTMAI for E episodes."""
-
-    Q: Ints  # (E,) budget
-
-    @classmethod
-    def blank(cls, E: int, K: int) -> dict[str, Any]:
-        return {**super().blank(E, K), "Q": np.zeros(E, np.int64)}
-
-
-class OptMAI(SetPolicy):
+class OptMAI(SetAlgorithm):
     """OPTMAI (Zhou, Chen & Li 2014): k arms of small aggregate regret within a budget.
 
     Args:
@@ -74,7 +67,13 @@ class OptMAI(SetPolicy):
     """
 
     name, source = "opt-mai", "Zhou, Chen & Li, ICML 2014"
-    solves, anytime, state_class = ("TopK", "BestArm"), False, State
+    solves, anytime = ("TopK", "BestArm"), False
+    reads = ("total", "remaining")
+    K = setting(int)  # arms to select
+    worst = setting(bool)  # of the worst ones   D2
+    reuse = setting(bool)
+    Q = per_episode(int)
+    gap, best, decided = scratch(float), scratch(bool), scratch(bool)
 
     def __init__(self, task: Any, reuse: bool = False) -> None:
         super().__init__(task)
@@ -84,31 +83,34 @@ class OptMAI(SetPolicy):
         self.worst = 2 * self.k > self.task.K  # D2
         self.K = self.task.K - self.k if self.worst else self.k
 
-    def answer(self, m: Floats, S: Bools, A: Bools) -> Bools:
+    def begin(ep, own):
+        """All arms are undecided."""
+        activate(ep, own)
+        ep.now.Q = ep.remaining
+
+    def observe(ep, own):
+        """A round is over."""
+        measure(ep, own)
+        for i in range(len(own.m)):
+            own.m[i] = -own.m[i] if own.worst else own.m[i]
+        if size_of(own.S) >= 4 * own.K:
+            quartile_elimination(own.m, own.S, own.work)  # line 5
+        else:
+            accept_reject(own.m, own.S, own.A, own.K, own)  # line 6
+        ep.now.round += 1  # line 7
+
+    def sample(ep, own):
+        """The sampling rule."""
+        size, wanted = size_of(own.S), own.K - size_of(own.A)
+        p = pulls_per_arm(ep.now.round, ep.now.Q, max(size, 1))  # line 4
+        if wanted == 0 or size == wanted or p == 0:  # lines 2, 3; D3
+            finish(own, own.K)  # line 8
+            for i in range(len(own.answer)):
+                own.answer[i] ^= own.worst
+            return
+        if not own.reuse:
+            mark(ep, own)
+        pull_undecided(ep, own, p)
+
+    def current(self, m: Floats, S: Bools, A: Bools) -> Bools:
         return ~with_best(-m, S, A, self.K) if self.worst else with_best(m, S, A, self.K)
-
-    def start(self, observation: Observation, state: State, slots: Ints) -> None:
-        state.Q[slots] = observation["remaining"][slots, 0]
-        super().start(observation, state, slots)
-
-    def proceed(self, observation: Observation, state: State, slots: Ints) -> None:
-        size, wanted = state.S[slots].sum(axis=1), self.K - state.A[slots].sum(axis=1)
-        p = pulls_per_arm(state.round[slots], state.Q[slots], np.maximum(size, 1))  # line 4
-        over = (wanted == 0) | (size == wanted) | (p == 0)  # lines 2, 3; D3
-        done, slots = slots[over], slots[~over]
-        self.finish(state, done, state.means_since(done, observation))  # line 8
-        if not self.reuse:
-            state.mark(slots, observation)
-        state.pull(slots, p[~over], observation)
-
-    def look(self, observation: Observation, state: State, slots: Ints) -> None:
-        m = state.means_since(slots, observation)
-        if self.worst:
-            m = -m
-        S, T = state.S[slots], state.A[slots]
-        many = S.sum(axis=1) >= 4 * self.K
-        S[many] = quartile_elimination(m[many], S[many])  # line 5
-        S[~many], T[~many] = accept_reject(m[~many], S[~many], T[~many], self.K)  # line 6
-        state.S[slots], state.A[slots] = S, T
-        state.round[slots] += 1  # line 7
-        self.proceed(observation, state, slots)

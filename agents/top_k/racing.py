@@ -19,18 +19,14 @@ Without its state it refuses an episode that has begun; `begin_anew` makes one, 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
+from bandit_envs.kernels import PULLS_LIMIT, choice, flag, integer, part
 
-from bandit_envs.kernels import PULLS_LIMIT, choice, flag, inlined, integer, part, slot_kernel
-from bandit_envs.problems import Samples
-
-from ..core.agent import Bools, Floats, Ints, Observation, seen_means
+from ..core.algorithm import per_arm, per_episode, scratch, setting
 from ..core.confidence import delta_of, width_of
-from ..core.largest import smallest
-from .elimination import SetPolicy, SetState
+from ..core.largest import nth_largest, size_of
+from .elimination import SetAlgorithm, finish, pull_undecided
 
 __all__ = ["WIDTHS", "Racing", "half_width"]
 
@@ -38,67 +34,35 @@ WIDTHS = ("hoeffding", "bernstein", "tightest")
 HOEFFDING, BERNSTEIN, TIGHTEST = range(3)  # their codes
 
 
-class Rules(NamedTuple):
-    """What stays the same in all episodes."""
-
-    k: int
-    R: int
-    kind: int
-    W: float
-    delta: float
-
-
-class Race(NamedTuple):
-    """The sets of each episode, its bounds, and scratch for a computation on one episode."""
-
-    U: Bools  # (E, K)
-    Sel: Bools  # (E, K)
-    LB: Floats  # (E, K) lower bounds
-    minus_UB: Floats  # (E, K) upper bounds, negated
-    t: Ints  # (E,) the round
-    past: Ints  # (E,) sum of u_k over the rounds before this one
-    tests: Ints  # (E,) nb
-    moved: Bools  # (K,)
-    scratch: Floats  # (2, K)
-
-
 @part
-def half_width(t, sd, tests, rules):
+def half_width(t, sd, tests, own):
     """c after t samples with standard deviation sd, where `tests` intervals hold together with 1 - delta."""
-    level = tests / (rules.delta / 2.0 if rules.kind == TIGHTEST else rules.delta)
-    hoeffding = rules.W * math.sqrt(math.log(2.0 * level) / (2.0 * t))
+    level = tests / (own.delta / 2.0 if own.kind == TIGHTEST else own.delta)
+    hoeffding = own.W * math.sqrt(math.log(2.0 * level) / (2.0 * t))
     x = math.log(3.0 * level)
-    bernstein = sd * math.sqrt(2.0 * x / t) + 3.0 * rules.W * x / t
-    if rules.kind == HOEFFDING:
+    bernstein = sd * math.sqrt(2.0 * x / t) + 3.0 * own.W * x / t
+    if own.kind == HOEFFDING:
         return hoeffding
-    return bernstein if rules.kind == BERNSTEIN else min(hoeffding, bernstein)
-
-
-@inlined
-def size_of(arms):
-    """How many arms a set (K,) has."""
-    n = 0
-    for i in range(len(arms)):
-        n += arms[i]
-    return n
+    return bernstein if own.kind == BERNSTEIN else min(hoeffding, bernstein)
 
 
 @part
-def count_tests(e, u, race, rules):
-    """Set nb, where u arms are undecided; past R it stays."""
-    if race.t[e] <= rules.R:
-        race.tests[e] = race.past[e] + (rules.R - race.t[e] + 1) * u
-        race.past[e] += u
+def count_tests(ep, own):
+    """Set nb; past R it stays."""
+    if ep.now.round <= own.R:
+        u = size_of(own.S)
+        ep.now.tests = ep.now.past + (own.R - ep.now.round + 1) * u
+        ep.now.past += u
 
 
 @part
-def measure(seen, e, race, rules):
+def bound(ep, own):
     """Bounds of the undecided arms, which never widen."""
-    for i in range(seen.mean.shape[1]):
-        if race.U[e, i]:
-            c = half_width(float(seen.pulls[e, i]), math.sqrt(seen.variance[e, i]), float(race.tests[e]), rules)
-            race.LB[e, i] = max(race.LB[e, i], seen.mean[e, i] - c)
-            race.minus_UB[e, i] = max(race.minus_UB[e, i], -seen.mean[e, i] - c)
+    for i in range(len(own.S)):
+        if own.S[i]:
+            c = half_width(float(ep.pulls[i]), math.sqrt(ep.variance[i]), float(ep.now.tests), own)
+            own.LB[i] = max(own.LB[i], ep.mean[i] - c)
+            own.minus_UB[i] = max(own.minus_UB[i], -ep.mean[i] - c)
 
 
 @part
@@ -113,64 +77,28 @@ def surpasses(x, y, U, need):
 
 
 @part
-def move(x, minus_y, U, places, need, race):
+def move(x, minus_y, places, need, own):
     """Take arms out of U, in order, at most `places`, whose x exceeds the y of at least `need` arms of U: `moved`.
 
     An arm is counted out only where it exceeds the need-th smallest y of all, which the counts can only lower.
     """
-    n, y, work = 0, race.scratch[0], race.scratch[1]
+    U, y, n = own.S, own.m, size_of(own.S)
     for i in range(len(U)):
-        race.moved[i] = False
-        y[i] = -minus_y[i]
-        if U[i]:
-            work[n] = y[i]
-            n += 1
+        own.moved[i], y[i] = False, -minus_y[i]
     if places <= 0 or need > n:
         return 0
-    bar = smallest(work, n, need) if need > 0 else -math.inf
+    bar = -nth_largest(minus_y, U, need, own.work) if need > 0 else -math.inf
     moved = 0
     for i in range(len(U)):
         if U[i] and (need <= 0 or x[i] > bar) and surpasses(x[i], y, U, need):
-            U[i], race.moved[i] = False, True
+            U[i], own.moved[i] = False, True
             moved += 1
             if moved == places:
                 break
     return moved
 
 
-@slot_kernel
-def end_round(e: int, seen: Samples, rules: Rules, race: Race):
-    """Bounds and sets of episode e after a round."""
-    n, m, U, Sel = seen.mean.shape[1], rules.k, race.U[e], race.Sel[e]
-    u, selected = size_of(U), size_of(Sel)
-    discarded = n - selected - u
-    count_tests(e, u, race, rules)
-    measure(seen, e, race, rules)
-    selected += move(race.LB[e], race.minus_UB[e], U, m - selected, n - m - discarded, race)  # selected from U
-    for i in range(n):
-        Sel[i] |= race.moved[i]
-    move(race.minus_UB[e], race.LB[e], U, n - m - discarded, m - selected, race)  # discarded from U
-
-
-@dataclass
-class State(SetState):
-    """State of RACING for E episodes."""
-
-    LB: Floats  # (E, K) lower bounds
-    minus_UB: Floats  # (E, K) upper bounds, negated
-    past: Ints  # (E,) sum of u_k over the rounds that are over
-    tests: Ints  # (E,) nb
-    moved: Bools  # (K,) scratch for a computation on one episode
-    scratch: Floats  # (2, K) the same
-
-    @classmethod
-    def blank(cls, E: int, K: int) -> dict[str, Any]:
-        bounds = {name: np.zeros((E, K)) for name in ("LB", "minus_UB")}
-        counts = {name: np.zeros(E, np.int64) for name in ("past", "tests")}
-        return {**super().blank(E, K), **bounds, **counts, "moved": np.zeros(K, np.bool_), "scratch": np.zeros((2, K))}
-
-
-class Racing(SetPolicy):
+class Racing(SetAlgorithm):
     """RACING (Heidrich-Meisner & Igel 2009).
 
     Where k arms are selected within R rounds, they are the k best, with probability 1 - delta.
@@ -181,8 +109,14 @@ class Racing(SetPolicy):
     """
 
     name, source = "racing", "Heidrich-Meisner & Igel, ICML 2009"
-    solves, stops, state_class, promises = ("TopK", "BestArm"), True, State, ("aggregate", "each", "exact")
+    solves, promises, reads = ("TopK", "BestArm"), ("aggregate", "each", "exact"), ("variance",)
     needs = "delta"
+    R, kind, W, delta = setting(int), setting(int), setting(float), setting(float)
+    low, high = setting(float), setting(float)  # the support
+    beyond = setting(bool)
+    LB, minus_UB = per_arm(float), per_arm(float)  # lower bounds, and upper bounds, negated
+    past, tests = per_episode(int), per_episode(int)  # sum of u_k over the rounds that are over; nb
+    moved = scratch(bool)
 
     def __init__(
         self,
@@ -195,31 +129,36 @@ class Racing(SetPolicy):
     ) -> None:
         super().__init__(task)
         delta, W = delta_of(self.name, self.task, delta), width_of(self.task, width)
-        R, self.beyond = integer("rounds", rounds, 1, PULLS_LIMIT - 1), flag("beyond", beyond)
-        self.rules = Rules(self.k, R, WIDTHS.index(choice("widths", widths, WIDTHS)), W, delta)
-        self.support = self.task.support or (-math.inf, math.inf)
+        self.R, self.beyond = integer("rounds", rounds, 1, PULLS_LIMIT - 1), flag("beyond", beyond)
+        self.kind, self.W, self.delta = WIDTHS.index(choice("widths", widths, WIDTHS)), W, delta
+        self.low, self.high = self.task.support or (-math.inf, math.inf)
 
-    def start(self, observation: Observation, state: State, slots: Ints) -> None:
-        state.LB[slots], state.minus_UB[slots] = self.support[0], -self.support[1]
-        state.past[slots] = state.tests[slots] = 0
-        super().start(observation, state, slots)
+    def begin(ep, own):
+        """All arms are undecided."""
+        for i in range(len(own.S)):
+            own.S[i], own.LB[i], own.minus_UB[i] = True, own.low, -own.high
 
-    def stops_after(self, state: State, slots: Ints) -> Bools:
-        """The stopping rule, (S,): m arms are selected, none is undecided, or R rounds are over."""
-        over: Bools = (state.A[slots].sum(axis=1) == self.k) | ~state.S[slots].any(axis=1)
-        over |= (state.round[slots] == self.rules.R) & (not self.beyond)
-        return over
+    def observe(ep, own):
+        """A round is over: bounds, and the arms that they select from U and discard from it."""
+        count_tests(ep, own)
+        bound(ep, own)
+        n, m, selected = len(own.S), own.k, size_of(own.A)
+        discarded = n - selected - size_of(own.S)
+        selected += move(own.LB, own.minus_UB, m - selected, n - m - discarded, own)
+        for i in range(n):
+            own.A[i] |= own.moved[i]
+        move(own.minus_UB, own.LB, n - m - discarded, m - selected, own)
 
-    def proceed(self, observation: Observation, state: State, slots: Ints) -> None:
-        over = self.stops_after(state, slots)
-        done, slots = slots[over], slots[~over]
-        self.finish(state, done, seen_means(observation, done))  # the recommendation rule: Sel, with the best of U; D2
-        state.round[slots] += 1
-        state.pull(slots, 1, observation)  # the sampling rule: each arm of U once
+    def stops(ep, own):
+        """The stopping rule: m arms are selected, none is undecided, or R rounds are over."""
+        unfinished = size_of(own.A) < own.k and size_of(own.S) > 0
+        if unfinished and (own.beyond or ep.now.round < own.R):
+            return False
+        for i in range(len(own.S)):
+            own.m[i] = ep.mean[i]
+        return finish(own, own.k)  # the recommendation rule: Sel, with the best of U; D2
 
-    def look(self, observation: Observation, state: State, slots: Ints) -> None:
-        m, pulls = state, np.ascontiguousarray(observation["pulls"], np.int64)
-        mean, variance = (np.ascontiguousarray(observation[key], np.float64) for key in ("mean", "variance"))
-        race = Race(m.S, m.A, m.LB, m.minus_UB, m.round, m.past, m.tests, m.moved, m.scratch)
-        end_round(slots, Samples(pulls, mean, variance), self.rules, race)
-        self.proceed(observation, state, slots)
+    def sample(ep, own):
+        """The sampling rule: each arm of U once."""
+        ep.now.round += 1
+        pull_undecided(ep, own, 1)

@@ -16,8 +16,10 @@ import numpy as np
 
 from bandit_envs.kernels import flag
 
-from ..core.agent import Ints, Observation
-from .elimination import SetPolicy, best_of
+from ..core.agent import Ints
+from ..core.algorithm import setting
+from ..core.largest import keep_largest
+from .elimination import SetAlgorithm, finish, mark, measure, pull_undecided
 
 __all__ = ["SequentialHalving", "schedule"]
 
@@ -30,7 +32,7 @@ def schedule(n: int, T: int) -> list[tuple[int, int]]:
     return [(size, T // (size * rounds)) for size in sizes]
 
 
-class SequentialHalving(SetPolicy):
+class SequentialHalving(SetAlgorithm):
     """Sequential Halving (Karnin, Koren & Somekh 2013): the best arm within a budget.
 
     Args:
@@ -40,6 +42,8 @@ class SequentialHalving(SetPolicy):
 
     name, source = "sequential-halving", "Karnin, Koren & Somekh, ICML 2013, Algorithm 3"
     solves, anytime = ("BestArm",), False
+    sizes, times = setting(Ints), setting(Ints)  # of each round: |S_{r+1}|, and t_r
+    reuse = setting(bool)
 
     def __init__(self, task: Any, reuse: bool = False) -> None:
         super().__init__(task)
@@ -49,18 +53,20 @@ class SequentialHalving(SetPolicy):
             raise ValueError(f"{self.name} needs a budget >= K ceil(log2 K) = {least}, got {budget}")
         self.reuse = flag("reuse", reuse)
         rounds = schedule(K, budget)
-        self.sizes = np.array([size for size, _ in rounds[1:]] + [1])  # |S_{r+1}|
+        self.sizes = np.array([size for size, _ in rounds[1:]] + [1])
         self.times = np.array([times for _, times in rounds])
 
-    def proceed(self, observation: Observation, state: Any, slots: Ints) -> None:
-        if not self.reuse:
-            state.mark(slots, observation)
-        state.pull(slots, self.times[state.round[slots]], observation)  # line 2
+    def observe(ep, own):
+        """A round is over.   [line 3]"""
+        measure(ep, own)
+        keep_largest(own.m, own.S, own.sizes[ep.now.round], own.work)
+        ep.now.round += 1
 
-    def look(self, observation: Observation, state: Any, slots: Ints) -> None:
-        m = state.means_since(slots, observation)
-        state.S[slots] = best_of(m, state.S[slots], self.sizes[state.round[slots]])  # line 3
-        state.round[slots] += 1
-        over = state.round[slots] == len(self.times)
-        state.stop(slots[over], state.S[slots[over]])
-        self.proceed(observation, state, slots[~over])
+    def sample(ep, own):
+        """The sampling rule.   [line 2]"""
+        if ep.now.round == len(own.times):
+            finish(own, own.k)
+            return
+        if not own.reuse:
+            mark(ep, own)
+        pull_undecided(ep, own, own.times[ep.now.round])

@@ -18,149 +18,55 @@ a = (n - K) / (4 H b^2), b cancels: beta_i = sqrt((n - K) / (4 H T_i)).
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from bandit_envs import Problem
-from bandit_envs.kernels import fleeting, inlined, jit, number, part
+from bandit_envs.kernels import inlined, number, part
 
-from ..core.agent import FLOAT, INT, Bools, Floats, Ints, Observation, seen_means
+from ..core.agent import Bools, Floats, Ints, Observation, seen_means
+from ..core.algorithm import Algorithm, count_pulls, per_arm, per_episode, pull, scratch, setting
 from ..core.confidence import delta_of, scale_of
 from ..core.largest import smallest
-from ..core.plan_policy import PlanPolicy, Seen, add, count_pulls, round_rule
-from ..core.spellings import AgentState
 
 __all__ = ["UGapE", "complexity"]
 
 C = 0.5
 
 
-class Rules(NamedTuple):
-    """What stays the same in all episodes."""
-
-    k: int
-    epsilon: float  # -inf: it does not stop
-    level: float  # UGapEc: 4 K / delta; UGapEb: 0
-    factor: float  # UGapEc: b^2 c; UGapEb: b^2 a
-
-
-class Kept(NamedTuple):
-    """What a round hands on to the next one, and the arrays that it works on."""
-
-    least: Floats  # (E,) the least B_J so far; UGapEb alone
-    best: Bools  # (E, K) the J of that round
-    inside: Bools  # (K,) J of the episode at hand
-    U: Floats  # (K,)
-    B: Floats  # (K,)
-    scratch: Floats  # (K,)
-
-    @classmethod
-    def of(cls, E: int, K: int) -> Kept:
-        """Before the first round of E episodes."""
-        return cls(np.full(E, np.inf), np.zeros((E, K), np.bool_), np.zeros(K, np.bool_), *np.zeros((3, K)))
-
-
-@fleeting
-class Own(NamedTuple):
-    """The rules of UGapE and its state."""
-
-    rules: Rules
-    kept: Kept
-
-
-@dataclass
-class State(AgentState):
-    """State of UGapE for E episodes."""
-
-    plans: Any  # (E,) the arm of this round
-    kept: Kept
-
-
 @inlined
-def width(seen, e, rules):
+def width(ep, own):
     """beta_i sqrt(T_i), which is the same for all arms."""
-    if rules.level == 0.0:
-        return math.sqrt(rules.factor)
-    return math.sqrt(rules.factor * (math.log(rules.level) + 3.0 * math.log(float(count_pulls(seen, e)))))
+    if own.level == 0.0:
+        return math.sqrt(own.factor)
+    return math.sqrt(own.factor * (math.log(own.level) + 3.0 * math.log(float(count_pulls(ep)))))
 
 
 @part
-def gather(seen, e, kept, rules):
-    """Set U, B and J of episode e. Returns B_J."""
-    K, m, U, B, scratch = seen.mean.shape[1], rules.k, kept.U, kept.B, kept.scratch
-    scale = width(seen, e, rules)
+def gather(pulls, mean, m, scale, U, B, J, work):
+    """Set U, B and J, by beta_i = scale / sqrt(T_i). Returns B_J."""
+    K = len(mean)
     for i in range(K):
-        beta = scale / math.sqrt(float(seen.pulls[e, i]))
-        U[i] = scratch[i] = seen.mean[e, i] + beta
-        B[i] = beta - seen.mean[e, i]  # -L
-    next_U = smallest(scratch, K, K - m)  # the (m + 1)-th largest
-    mth_U = scratch[K - m]
+        beta = scale / math.sqrt(float(pulls[i]))
+        U[i] = work[i] = mean[i] + beta
+        B[i] = beta - mean[i]  # -L
+    next_U = smallest(work, K, K - m)  # the (m + 1)-th largest
+    mth_U = work[K - m]
     for i in range(K - m + 1, K):
-        mth_U = min(mth_U, scratch[i])
+        mth_U = min(mth_U, work[i])
     for i in range(K):
         B[i] += next_U if U[i] >= mth_U else mth_U
-        scratch[i] = B[i]
-    B_J, places = smallest(scratch, K, m), m
+        work[i] = B[i]
+    B_J, places = smallest(work, K, m), m
     for i in range(K):
-        kept.inside[i] = B[i] < B_J
-        places -= kept.inside[i]
+        J[i] = B[i] < B_J
+        places -= J[i]
     for i in range(K):
         if places > 0 and B[i] == B_J:
-            kept.inside[i] = True
+            J[i] = True
             places -= 1
     return B_J
-
-
-@inlined
-def wider(seen, e, kept, rules):
-    """l or u, whichever has the larger beta, which is the one with fewer pulls."""
-    l, u = -1, -1  # noqa: E741
-    scale, L = width(seen, e, rules), 0.0
-    for i in range(seen.mean.shape[1]):
-        if kept.inside[i]:
-            low = seen.mean[e, i] - scale / math.sqrt(float(seen.pulls[e, i]))
-            if l < 0 or low < L:
-                l, L = i, low  # noqa: E741
-        elif u < 0 or kept.U[i] > kept.U[u]:
-            u = i
-    fewer = seen.pulls[e, u] - seen.pulls[e, l]
-    return u if fewer < 0 or (fewer == 0 and u < l) else l
-
-
-@inlined
-def observe(ep, own):
-    """Find J, and keep the best one so far. Returns B_J."""
-    e, kept = ep.e, own.kept
-    B_J = gather(ep.seen, e, kept, own.rules)
-    if ep.plan.beginning:
-        kept.least[e] = math.inf
-    if own.rules.level == 0.0 and kept.least[e] > B_J:
-        kept.least[e] = B_J
-        for i in range(len(kept.inside)):
-            kept.best[e, i] = kept.inside[i]
-    return B_J
-
-
-@inlined
-def stops(ep, own, B_J):
-    """The stopping rule: B_J < epsilon."""
-    return own.rules.epsilon > B_J
-
-
-@round_rule(Own, observe=observe, stops=stops)
-def ugape(ep, own, B_J):
-    """The sampling rule: pull l or u, whichever is wider."""
-    add(ep.plan, wider(ep.seen, ep.e, own.kept, own.rules))
-
-
-@jit
-def answers(seen, rules, kept, least, out):
-    """Replace the answers out (E, K) of sets with B_J = least (E,) by J where its B_J is less, all arms being seen."""
-    for e in range(len(out)):
-        if seen.pulls[e].min() > 0 and gather(seen, e, kept, rules) < least[e]:
-            out[e] = kept.inside
 
 
 def complexity(problem: Problem, means: Floats) -> float:
@@ -176,7 +82,7 @@ def _epsilon(problem: Any) -> float:
     return float(problem.epsilon) if each else 0.0
 
 
-class UGapE(PlanPolicy):
+class UGapE(Algorithm):
     """UGapE (Gabillon, Ghavamzadeh & Lazaric 2012): k arms, each within epsilon of the k-th best.
 
     Args:
@@ -186,11 +92,47 @@ class UGapE(PlanPolicy):
         a: UGapEb: the constant itself, > 0, in place of H and scale.
     """
 
-    name, source, stops = "ugape", "Gabillon, Ghavamzadeh & Lazaric, NIPS 2012", True
+    name, source, reads = "ugape", "Gabillon, Ghavamzadeh & Lazaric, NIPS 2012", ()
     solves = ("TopK", "BestArm")
     needs = "delta or budget"
     promises = ("each",)
     oracles = {"H": complexity}
+
+    k, epsilon = setting(int), setting(float)
+    level = setting(float)  # UGapEc: 4 K / delta; UGapEb: 0
+    factor = setting(float)  # UGapEc: b^2 c; UGapEb: b^2 a
+    U, B, J, work = scratch(float), scratch(float), scratch(bool), scratch(float)
+    best = per_arm(bool)  # the answer: J, of UGapEb the J of the least B_J so far
+    least = per_episode(float)  # its B_J
+
+    def begin(ep, own):
+        """Nothing has been seen yet."""
+        ep.now.least = math.inf
+
+    def observe(ep, own):
+        """Find J, and keep it: UGapEb only if its B_J is the least so far."""
+        B_J = gather(ep.pulls, ep.mean, own.k, width(ep, own), own.U, own.B, own.J, own.work)
+        if own.level > 0.0 or ep.now.least > B_J:
+            ep.now.least = B_J
+            for i in range(len(own.J)):
+                own.best[i] = own.J[i]
+
+    def stops(ep, own):
+        """The stopping rule of UGapEc: B_J < epsilon."""
+        return ep.now.least < own.epsilon
+
+    def sample(ep, own):
+        """The sampling rule: pull l or u, whichever has the larger beta, which is the one with fewer pulls."""
+        l, u, scale, L = -1, -1, width(ep, own), 0.0  # noqa: E741
+        for i in range(len(ep.mean)):
+            if own.J[i]:
+                low = ep.mean[i] - scale / math.sqrt(float(ep.pulls[i]))
+                if l < 0 or low < L:
+                    l, L = i, low  # noqa: E741
+            elif u < 0 or own.U[i] > own.U[u]:
+                u = i
+        fewer = ep.pulls[u] - ep.pulls[l]
+        pull(ep, u if fewer < 0 or (fewer == 0 and u < l) else l)
 
     def __init__(
         self,
@@ -204,14 +146,15 @@ class UGapE(PlanPolicy):
         super().__init__(task)
         K, budget = self.task.K, self.task.budget
         self.k: int = self.problem.k  # type: ignore[attr-defined]
-        self.stops = budget is None
+        self.may_stop = budget is None
+        self.level = self.epsilon = 0.0
         scale, b = number("scale", scale, 0, above=True), 2.0 * scale_of(self.task, sigma)
         infinite = isinstance(H, float) and math.isinf(H)  # which `agents.make` may have found
         H = H if H is None or infinite else number("H", H, 0, above=True)
         a = None if a is None else number("a", a, 0, above=True)
         if budget is None:
-            level = 4.0 * K / delta_of(self.name, self.task, delta)
-            self.rules = Rules(self.k, _epsilon(self.problem), level, b**2 * C)
+            self.level = 4.0 * K / delta_of(self.name, self.task, delta)
+            self.epsilon, self.factor = _epsilon(self.problem), b**2 * C
             return
         if a is None:
             if budget <= K:
@@ -222,8 +165,7 @@ class UGapE(PlanPolicy):
                 )
             if infinite:
                 raise ValueError("ugape needs a finite H, got inf: arms at the border are equal; pass a= instead")
-        factor = scale * (budget - K) / (4.0 * H) if a is None else b**2 * a  # type: ignore[operator]
-        self.rules = Rules(self.k, -math.inf, 0.0, factor)
+        self.factor = scale * (budget - K) / (4.0 * H) if a is None else b**2 * a  # type: ignore[operator]
 
     def idle(self) -> dict[str, str]:
         if self.task.budget is None:
@@ -233,27 +175,21 @@ class UGapE(PlanPolicy):
             return found | dict.fromkeys(("H", "scale"), "as a= stands in its place")
         return found | {"sigma": "as with a budget it cancels, unless a= is given"}
 
-    def initial_state(self, observation: Observation) -> State:
-        return State(self.new_plans(observation), Kept.of(*observation["pulls"].shape))
-
-    def rule(self, seen: Seen, observation: Observation, state: State, out: Ints) -> Any:
-        return ugape, (seen, state.plans, Own(self.rules, state.kept), out)
-
     def recommend(self, observation: Observation, state: Any = None, slots: Ints | None = None) -> Bools:
         """The recommendation rule: J; with a budget, the J of the least B_J so far.
 
         Until all arms have been pulled, it is the plug-in answer.
         """
-        means = seen_means(observation, slots)
-        answer, single = np.atleast_2d(self.problem.plug_in(means)), means.ndim == 1
-        pulls = np.asarray(observation["pulls"])
-        pulls = np.ascontiguousarray(np.atleast_2d(pulls if slots is None else pulls[slots]), INT)
-        E, K = pulls.shape
-        least = np.full(E, np.inf)
+        found, pulls = seen_means(observation, slots), np.asarray(observation["pulls"])
+        means, pulls = np.atleast_2d(found), np.atleast_2d(pulls if slots is None else pulls[slots])
+        now, whole = {"pulls": pulls, "mean": np.nan_to_num(means)}, pulls.min(axis=1) > 0
+        anew = self.initial_state(now)  # J of the samples so far is what an agent without its state sees; D4, D5
+        self.choose(now, anew)
+        answer = anew.best
+        if not whole.all():
+            answer[~whole] = self.problem.plug_in(means[~whole])
         if state is not None and self.task.budget is not None:
             rows: Any = slice(None) if slots is None else slots
-            going = (state.plans["beginning"][rows] == 0) & (pulls.min(axis=1) > 0)
-            least[going], answer[going] = state.kept.least[rows][going], state.kept.best[rows][going]
-        mean = np.ascontiguousarray(np.nan_to_num(np.atleast_2d(means)), FLOAT)
-        answers(Seen(pulls, mean), self.rules, Kept.of(1, K), least, answer)
-        return answer[0] if single else answer
+            kept = whole & (state.now["beginning"][rows] == 0) & ~(anew.now["least"] < state.now["least"][rows])
+            answer[kept] = state.best[rows][kept]
+        return answer[0] if found.ndim == 1 else answer

@@ -16,8 +16,6 @@ import gymnasium as gym
 
 from ..kernels.checks import choice
 
-__all__ = ["BenchmarkTask", "benchmark_tasks"]
-
 SETS = ("v1", "quick")
 
 

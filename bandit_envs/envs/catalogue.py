@@ -15,8 +15,6 @@ import gymnasium as gym
 from ..problems import Problem
 from ..problems.registry import PROBLEMS
 
-__all__ = ["ENVIRONMENTS", "NAMESPACE", "Row", "register_problem"]
-
 NAMESPACE = "bandit_envs"
 
 

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["MANY", "Window", "draw", "image", "limits_of"]
-
 MANY = 60  # arms from which on they are sorted
 BARS = 160  # bars of pulls, at most
 INSIDE, OUTSIDE, LINE = "#0072B2", "#D55E00", "#4D4D4D"

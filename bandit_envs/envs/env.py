@@ -21,8 +21,6 @@ from .rendering import text
 from .setting import resolve
 from .views import Viewer
 
-__all__ = ["PureExplorationEnv", "episode_number"]
-
 OPTIONS = ("episode",)  # of `reset`
 MODES = ("human", "ansi", "rgb_array")  # of `render`
 

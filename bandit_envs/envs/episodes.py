@@ -20,13 +20,12 @@ from ..kernels.compiled import jit
 from ..problems import Problem
 from ..problems.lookahead import Lookahead
 from ..problems.task import Task
-from ..simulation.simulator import ENDED, SPENT, UNCHECKED, Simulator
+from ..simulation.arrays import ENDED, SPENT
+from ..simulation.simulator import UNCHECKED, Simulator
 from ..stopping import Certifier
 from .history import History
 from .observations import FEATURES, features
 from .setting import Setting, check_id
-
-__all__ = ["Environment", "Episodes", "FeatureTable"]
 
 
 @jit

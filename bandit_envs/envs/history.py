@@ -16,9 +16,8 @@ from ..instances.arms import ends_of
 from ..kernels.compiled import jit
 from ..kernels.structs import kernel
 from ..problems.task import Task
-from ..simulation.simulator import PULLED, Simulation, Simulator
-
-__all__ = ["History", "check_size", "entries_of", "tally"]
+from ..simulation.arrays import Simulation
+from ..simulation.simulator import PULLED, Simulator
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

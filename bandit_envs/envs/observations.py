@@ -12,8 +12,6 @@ from ..kernels.belief import EXACT, beta_below
 from ..kernels.compiled import inlined
 from ..kernels.structs import fleeting, kernel
 
-__all__ = ["FEATURES", "features"]
-
 TINY, HUGE = 1e-300, 1e300  # so that no feature is 0/0 or inf/inf
 
 FEATURES = (

@@ -8,8 +8,6 @@ from numpy.typing import NDArray
 from .setting import Setting
 from .views import arms_that_matter
 
-__all__ = ["text"]
-
 SHOWN = 20  # arms, at most
 BAR = 20  # length of the longest bar
 

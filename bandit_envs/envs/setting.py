@@ -27,8 +27,6 @@ from ..simulation.simulator import MOST_TIMES
 from .history import check_size
 from .observations import FEATURES
 
-__all__ = ["Setting", "check_id", "resolve"]
-
 REWARDS = ("score", "correct", "gain")
 _INT_MAX = np.iinfo(np.int64).max - 1  # Gymnasium's `sample` adds 1
 ROUNDING = 1e-9  # of the width of a range: samples of one's own arms may leave it by so much

@@ -13,13 +13,12 @@ from numpy.typing import NDArray
 
 from ..kernels import rng
 from ..kernels.checks import flag, integer, ours
-from ..simulation.simulator import ENDED, PULLED, Simulation
+from ..simulation.arrays import ENDED, Simulation
+from ..simulation.simulator import PULLED
 from ..stopping import Certifier
 from .env import episode_number, fresh_root, next_episode, read_options
 from .episodes import Environment, Episodes
 from .setting import resolve
-
-__all__ = ["PureExplorationVectorEnv"]
 
 OPTIONS = ("episode", "reset_mask")  # of `reset`
 

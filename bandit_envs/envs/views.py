@@ -15,8 +15,6 @@ from ..kernels.geometry import Polyhedron
 from ..problems import Problem
 from ..problems.task import Task
 
-__all__ = ["View", "Viewer", "arms_that_matter", "boundary_of", "outline"]
-
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 

@@ -29,23 +29,6 @@ from ..kernels.checks import LARGEST, array, errors_of, interval, number
 from ..kernels.spellings import Distributed, spelled
 from .registry import Registry
 
-__all__ = [
-    "DISTRIBUTIONS",
-    "Arms",
-    "Bernoulli",
-    "Categorical",
-    "Gaussian",
-    "Resampled",
-    "Shared",
-    "Tabulated",
-    "Uniform",
-    "check_table",
-    "ends_of",
-    "from_dict",
-    "register_distribution",
-    "register_law",
-]
-
 Floats = NDArray[np.float64]
 
 BERNOULLI, GAUSSIAN, UNIFORM, CATEGORICAL, RESAMPLED, TABULATED, SHARED = range(7)  # codes of the distributions

@@ -26,8 +26,6 @@ from ..kernels.checks import install_hint, integer, number
 from ..kernels.naming import unknown
 from .arms import Categorical
 
-__all__ = ["FILES", "Captions", "PublicFile", "captions", "emotions", "inhibitors", "local_folder", "read_captions"]
-
 VARIABLE = "BANDIT_ENVS_DATA"
 
 

@@ -18,8 +18,6 @@ from ..kernels.spellings import Distributed, both_spellings
 from .arms import DISTRIBUTIONS, Arms, Bernoulli, Gaussian, Resampled, Shared, check_table
 from .tables import Measurements, measurements, shared_scores
 
-__all__ = ["Instance", "NamedInstance", "Sampler", "drawn", "from_table"]
-
 Floats = NDArray[np.float64]
 # The priors of the means that a sampler may have, and how many numbers each takes; 0: any number of them.
 MEANS_OFF = 0.05  # how far off the means of a table may be, in units of sigma: tables of quantiles are approximate

@@ -19,8 +19,6 @@ from .prompts import PromptSelection
 from .registry import Registry
 from .score_tables import ScoreTables
 
-__all__ = ["INSTANCES", "find", "register_instance"]
-
 DEEPEST = 16  # instances that are being made, each by the function of the one before
 _BEING_MADE: ContextVar[tuple[str, ...]] = ContextVar("names of instances that are being made", default=())
 

@@ -15,8 +15,6 @@ from . import datasets, polyhedra
 from .arms import Arms, Bernoulli, Categorical, Gaussian, Resampled, Uniform
 from .instance import Instance, NamedInstance, Sampler
 
-__all__ = ["PAPERS"]
-
 Floats = NDArray[np.float64]
 
 _CHEN = "Chen, Chen, Zhang & Zhou, ICML 2017, section 3"

@@ -14,8 +14,6 @@ from ..kernels import rng
 from ..kernels.checks import integer, number
 from .instance import Sampler
 
-__all__ = ["Polyhedra", "Rows", "at_most", "cube", "ordered", "random_polyhedron", "simplex"]
-
 Floats = NDArray[np.float64]
 Rows = tuple[list[list[float]], list[float]]
 

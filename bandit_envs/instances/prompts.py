@@ -14,8 +14,6 @@ from ..kernels import rng
 from ..kernels.checks import integer, number
 from .instance import Sampler
 
-__all__ = ["PromptSelection"]
-
 Floats = NDArray[np.float64]
 
 

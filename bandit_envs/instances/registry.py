@@ -21,8 +21,6 @@ from typing import Any, Generic, TypeVar
 from ..kernels.checks import errors_of
 from ..kernels.naming import unknown
 
-__all__ = ["Registry", "imported"]
-
 T = TypeVar("T")
 
 

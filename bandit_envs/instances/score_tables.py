@@ -14,8 +14,6 @@ from ..kernels.checks import flag, integer, number
 from .arms import Shared
 from .instance import Sampler
 
-__all__ = ["ScoreTables"]
-
 Floats = NDArray[np.float64]
 FARTHEST = 700.0  # logits beyond are cut off: exp of more is no number
 MOST_ROWS = 2**24

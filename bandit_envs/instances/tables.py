@@ -23,8 +23,6 @@ from numpy.typing import NDArray
 
 from ..kernels.checks import choice, flag, install_hint, integer, number
 
-__all__ = ["Measurement", "Measurements", "TRUE", "measurements", "number_in", "shared_scores"]
-
 MISSING = ("", "na", "n/a", "nan", "none", "null")  # cells that are empty, whatever their case
 TRUTHS = {"true": 1.0, "false": 0.0}  # as frames of right and wrong are written
 NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.ASCII | re.IGNORECASE)

@@ -6,6 +6,7 @@ from .belief import beta_below
 from .checks import choice, errors_of, flag, install_hint, integer, integers, interval, mask, number, numbers
 from .compiled import inlined, jit, lean, part, view
 from .geometry import Polyhedron
+from .kept import WATCHERS
 from .naming import parse_call, unknown
 from .rng import (
     EPISODES_LIMIT,
@@ -22,7 +23,7 @@ from .spellings import SPELLINGS, Spelled, respelled, spelled
 from .structs import Kernel, assemble, episode_kernel, fleeting, kernel, slot_kernel
 
 __all__ = [
-    "EPISODES_LIMIT", "Kernel", "PULLS_LIMIT", "Polyhedron", "SPELLINGS", "Spelled", "agent_uniform",
+    "EPISODES_LIMIT", "Kernel", "PULLS_LIMIT", "Polyhedron", "SPELLINGS", "Spelled", "WATCHERS", "agent_uniform",
     "agent_uniforms", "assemble", "beta_below", "call_routine", "carray", "choice", "episode_kernel", "errors_of",
     "flag", "fleeting", "inlined", "install_hint", "integer", "integers", "interval", "jit", "kernel", "lean",
     "mask", "normal_quantiles", "number", "numbers", "orders", "parse_call", "part", "pointer", "respelled",

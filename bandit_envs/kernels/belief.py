@@ -19,8 +19,6 @@ from typing import NamedTuple
 
 from .compiled import inlined, jit
 
-__all__ = ["BETA", "EXACT", "NORMAL", "Prior", "beta_below", "posterior", "prior_of", "sampled", "unit"]
-
 BETA, NORMAL = 0, 1
 
 

@@ -25,8 +25,6 @@ from .checks import array, flag, install_hint
 from .compiled import inlined, jit, part, view
 from .structs import kernel
 
-__all__ = ["Polyhedron"]
-
 Floats = NDArray[np.float64]
 
 GENERAL, HALF_SPACE, BOX, UNIT_BOX, SIMPLEX = range(5)  # UNIT_BOX: a box whose rows have norm 1
@@ -35,6 +33,17 @@ ROUNDING = 4 * 2.0**-52  # relative error allowed to y
 UNDECIDED = -np.inf  # in place of a margin
 STEPS = 20  # step limit of the active-set method, per row and dimension
 THIN = 1e-9  # inscribed radius, relative to max |b|, below which a volume counts as zero
+
+
+class Shape(NamedTuple):
+    """A polyhedron as kernels take it."""
+
+    rows: Floats  # (D, M)
+    b: Floats  # (M,)
+    unit: Floats  # (M,)
+    bounds: Floats  # (2, D)
+    kind: int
+    limit: int  # steps
 
 
 @inlined
@@ -82,24 +91,13 @@ def _drop(i: int, n: int, multiplier: Floats, R: Floats, Q: Floats):
 
 
 @inlined
-def _active_set(
-    x: Floats,
-    rows: Floats,
-    b: Floats,
-    unit: Floats,
-    limit: int,
-    y: Floats,
-    slack: Floats,
-    multiplier: Floats,
-    w: Floats,
-    R: Floats,
-    Q: Floats,
-):
+def _active_set(x: Floats, shape: Shape, y: Floats, slack: Floats, work: tuple[Floats, Floats, Floats, Floats]):
     """Project x, slack being b - A x, onto y; False if undecided after `limit` steps. [Goldfarb & Idnani 1983, sec. 3]
 
     Of the n active rows, Q[:n] is an orthonormal basis and R[:n, :n] the coordinates in it; z is in Q[n], its norm
     squared in zz, and a_p - z in R[:n, n].
     """
+    (rows, b, unit, _, _, limit), (multiplier, w, R, Q) = shape, work
     D, M = rows.shape
     n, solved = 0, False
     for d in range(D):
@@ -183,10 +181,9 @@ def scratch_size(D, M):
 
 
 @part
-def margin_of(
-    x: Floats, rows: Floats, b: Floats, unit: Floats, bounds: Floats, kind: int, limit: int, scratch: Floats, y: Floats
-):
+def margin_of(x: Floats, shape: Shape, scratch: Floats, y: Floats):
     """The margin of x (D,), and its projection in y; UNDECIDED where the active-set method has come to no end."""
+    rows, b, unit, bounds, kind, _ = shape
     D, M = rows.shape
     slack, used = scratch[:M], M
     margin = _box_slack(x, bounds) if kind == UNIT_BOX else _slacks(x, rows, b, slack)
@@ -204,7 +201,7 @@ def margin_of(
         multiplier, w, used = scratch[used : used + D + 1], scratch[used + D + 1 : used + 2 * D + 2], used + 2 * D + 2
         R, used = scratch[used : used + (D + 1) * (D + 1)].reshape(D + 1, D + 1), used + (D + 1) * (D + 1)
         Q = scratch[used : used + (D + 1) * D].reshape(D + 1, D)
-        if not _active_set(x, rows, b, unit, limit, y, slack, multiplier, w, R, Q):
+        if not _active_set(x, shape, y, slack, (multiplier, w, R, Q)):
             return UNDECIDED
     elif kind == HALF_SPACE:
         for d in range(D):
@@ -229,28 +226,16 @@ def margin_of(
     return -max(distance, np.sqrt(square))
 
 
-class Shape(NamedTuple):
-    """A polyhedron as kernels take it."""
-
-    rows: Floats  # (D, M)
-    b: Floats  # (M,)
-    unit: Floats  # (M,)
-    bounds: Floats  # (2, D)
-    kind: int
-    limit: int  # steps
-
-
 @kernel(arrays=True)
 def _measure(points: Floats, start: int, shape: Shape, margins: Floats, nearest: Floats):
     """Margins (N,) and projections of points[start:]; the first point left undecided, -1 if there is none.
 
     `nearest` may be shorter than `points`: its last row is then overwritten by point after point.
     """
-    rows, b, unit, bounds, kind, limit = shape
-    scratch = np.empty(scratch_size(*rows.shape))
+    scratch = np.empty(scratch_size(*shape.rows.shape))
     for i in range(start, len(points)):
         y = nearest[min(i, len(nearest) - 1)]
-        margins[i] = margin_of(points[i], rows, b, unit, bounds, kind, limit, scratch, y)
+        margins[i] = margin_of(points[i], shape, scratch, y)
         if margins[i] == UNDECIDED:
             return i
     return -1
@@ -258,11 +243,11 @@ def _measure(points: Floats, start: int, shape: Shape, margins: Floats, nearest:
 
 @view
 def unpacked(numbers):
-    """The arguments of `margin_of` between x and scratch, from the numbers (n,) of `Polyhedron.numbers`."""
+    """The `Shape` of the numbers (n,) of `Polyhedron.numbers`."""
     D, M = np.int64(numbers[0]), np.int64(numbers[1])
     b, bounds = numbers[4 + D * M :], numbers[4 + (D + 2) * M :]
     rows = numbers[4 : 4 + D * M].reshape(D, M)
-    return rows, b[:M], b[M : 2 * M], bounds.reshape(2, D), np.int64(numbers[2]), np.int64(numbers[3])
+    return Shape(rows, b[:M], b[M : 2 * M], bounds.reshape(2, D), int(numbers[2]), int(numbers[3]))
 
 
 @dataclass(frozen=True, init=False, eq=False)

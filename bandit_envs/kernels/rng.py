@@ -25,19 +25,6 @@ from numpy.typing import NDArray
 from .checks import integer
 from .compiled import inlined, jit, part
 
-__all__ = [
-    "ARMS_LIMIT",
-    "EPISODES_LIMIT",
-    "PULLS_LIMIT",
-    "agent_uniforms",
-    "normal_quantiles",
-    "orders",
-    "philox",
-    "root_key",
-    "root_number",
-    "uniforms",
-]
-
 # Streams: what a draw is for. No two purposes ever share a counter.
 SAMPLE, BULK, INSTANCE, SHUFFLE, PUBLIC, AGENT, ORDER = range(7)
 

@@ -9,39 +9,37 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numba
 from llvmlite import ir  # type: ignore[import-untyped]
-from numba import types
-from numba.core.ccallback import CFunc
-from numba.extending import intrinsic
+from numba.extending import intrinsic, overload
 
-from .compiled import keep, with_summary
-from .parts import KernelCompiler
+from .compiled import callback
+from .floor import PLAIN, first_of
+from .kept import NUMBA
 
 __all__ = ["call_routine", "carray", "pointer", "routine"]
 
-carray: Any = numba.carray  # type: ignore[attr-defined]
-_CFunc: Any = CFunc
-_CPointer: Any = types.CPointer
-_Tuple: Any = types.StarArgTuple
+types: Any = NUMBA.types
+carray: Any = NUMBA.carray
 
 
-def routine(function: Callable[..., None], *arguments: str) -> Any:
+def routine(function: Callable[..., None], *arguments: str | type[Any]) -> Any:
     """Compile a function for arguments of these types, and keep it on disk.
 
     Args:
         function: what is to be compiled.
         *arguments: "int64", "uint64", "float64"; or with a star, "float64*", for an array, which the function is given
-            by its first element, and makes by `carray(first, shape)`.
+            by its first element, and makes by `carray(first, shape)`; or the class of a struct `by_address`.
 
     Returns:
         What bears its `address`, which is good for as long as this is kept.
     """
-    kinds = [_CPointer(getattr(types, name[:-1])) if name[-1] == "*" else getattr(types, name) for name in arguments]
-    made: Any = _CFunc(function, (kinds, types.void), {}, {"nopython": True, "error_model": "numpy"}, KernelCompiler)
-    keep(made, function)
-    with_summary(made.compile, function)()
-    return made
+    kinds = [_kind(one) if isinstance(one, str) else one.numba_type for one in arguments]
+    return callback(function, types.void(*kinds))
+
+
+def _kind(name: str) -> Any:
+    kind = getattr(types, name.rstrip("*"))
+    return types.CPointer(kind) if name[-1] == "*" else kind
 
 
 @intrinsic
@@ -49,16 +47,30 @@ def call_routine(typing: Any, address: Any, *arguments: Any) -> Any:
     """Call the routine at an address: with numbers as they are, and with pointers to the first elements of arrays."""
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        handed, kinds = [], signature.args[1]
-        for i, kind in enumerate(kinds):
-            value = builder.extract_value(values[1], i)
-            array = isinstance(kind, types.Array)
-            handed.append(context.make_array(kind)(context, builder, value).data if array else value)
+        handed = [builder.extract_value(values[1], i) for i in range(len(arguments))]
+        for i, kind in enumerate(arguments):
+            if isinstance(kind, types.Array):
+                handed[i] = first_of(context, builder, kind, handed[i])
         called = ir.FunctionType(ir.VoidType(), [value.type for value in handed]).as_pointer()
         builder.call(builder.inttoptr(values[0], called), handed)
-        return context.get_dummy_value()
+        return ir.Constant(ir.IntType(64), 0)
 
-    return types.void(address, _Tuple(arguments)), generate
+    return types.int64(address, types.StarArgTuple(arguments)), generate
+
+
+if PLAIN:
+    _called = call_routine
+
+    def call_routine(address: Any, *arguments: Any) -> None:  # type: ignore[misc]
+        """Call the routine at an address: with numbers as they are, and with the addresses of arrays."""
+
+    @overload(call_routine)
+    def _call_routine(address, *arguments):
+        kinds = arguments[0] if isinstance(arguments[0], tuple) else arguments
+        data = [f"arguments[{i}]" + ".ctypes.data" * isinstance(kind, types.Array) for i, kind in enumerate(kinds)]
+        place = {"_called": _called}
+        exec(f"def call(address, *arguments):\n    return _called(address, {', '.join(data)})", place)
+        return place["call"]
 
 
 @intrinsic
@@ -66,6 +78,6 @@ def pointer(typing: Any, address: Any) -> Any:
     """The address of an array, an int64, as what `carray` makes the array of."""
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        return builder.inttoptr(values[0], context.get_value_type(types.voidptr))
+        return builder.inttoptr(values[0], ir.IntType(8).as_pointer())
 
     return types.voidptr(address), generate

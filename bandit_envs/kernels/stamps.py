@@ -10,7 +10,7 @@ import functools
 import hashlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import CodeType, ModuleType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -37,7 +37,7 @@ def stamp_of(function: Callable[..., Any]) -> str:
 @functools.cache
 def _options() -> bytes:
     """How functions are compiled, as text."""
-    return b"".join(Path(__file__).with_name(name).read_bytes() for name in ("compiled.py", "parts.py"))
+    return b"".join(Path(__file__).with_name(name).read_bytes() for name in ("compiled.py", "floor.py", "routines.py"))
 
 
 @functools.cache
@@ -74,10 +74,10 @@ def _code(code: CodeType) -> Iterator[str]:
 
 def _values(value: Any, names: list[str], called: list[Any]) -> Iterator[str]:
     """A value as text; functions are put into `called`. Of a module, the values of `names` in it."""
-    function = getattr(getattr(value, "_dispatcher", value), "py_func", None) or getattr(value, "_defn", None)
-    if function is not None:
+    function = getattr(value, "__wrapped__", None)
+    if isinstance(function, FunctionType):
         called.append(function)
-        yield type(value).__name__ + repr(sorted(getattr(value, "targetoptions", {}).items()))
+        yield type(value).__name__ + getattr(value, "options", "")
     elif isinstance(value, ModuleType):
         for name in names:  # each is looked up but once, so that modules that lead to each other come to an end
             if (one := getattr(value, name, None)) is not None:

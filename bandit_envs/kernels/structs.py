@@ -1,8 +1,7 @@
 """`Kernel`: a compiled function that takes structs whole. A function of a single episode can be made into one.
 
 A struct is a NamedTuple of arrays, numbers and structs. Numba's dispatcher looks at all its fields, one by one, at each
-call. A `Kernel` finds the types of its arguments by fingerprints, and those of structs of earlier calls by identity. It
-calls the machine code itself.
+call. A `Kernel` finds the machine code by the forms of its arguments, and the struct of the last call by identity.
 """
 
 from __future__ import annotations
@@ -19,19 +18,18 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
+import cloudpickle
 import numpy as np
-from numba._dispatcher import compute_fingerprint
-from numba.core import serialize
 
-from .compiled import jit, lean, view
+from .compiled import form_of, jit, lean, view
+from .floor import PLAIN, machine_code
 
 __all__ = ["Kernel", "arguments_of", "assemble", "episode_kernel", "fleeting", "kernel", "slot_kernel"]
 
 Struct = TypeVar("Struct", bound=type[Any])
 LARGE = 2**20  # bytes of an argument that is known by sight, at most
 _NAMED: dict[Any, str] = {float: "a number", int: "an integer", bool: "True or False"}
-_UNKEPT = object()
-ENTRIES = 256  # so many fingerprints are remembered
+ENTRIES = 256  # so many forms are remembered
 
 
 class Kernel:
@@ -63,35 +61,18 @@ class Kernel:
         self.kinds = [kind for _, kind in kinds]
         self._apart = apart and any(map(_is_apart, self.kinds))
         self._entries: dict[tuple[Any, ...], Callable[..., Any]] = {}
-        self._last: tuple[Any, Any, Any] = (), None, None  # arguments that may come again, fingerprints, machine code
-        self._quick: tuple[Any, Any] = (), None  # structs of the last quick call by their places, and machine code
-        self._types: list[Any] = []  # of arrays of records: a fingerprint holds their addresses
+        self._last: tuple[Callable[..., bool], Any] = lambda given: False, None  # a guard, and the machine code behind
         self._lock = threading.Lock()
 
     def __call__(self, *given: Any) -> Any:
-        last, prints, entry = self._last
-        if len(given) != len(last):
-            return self._entry(given)(*given)
-        for one, before, print_ in zip(given, last, prints, strict=True):
-            if one is not before and (before is not _UNKEPT or _fingerprint(one) != print_):
-                return self._entry(given)(*given)
-        return entry(*given)
+        fits, entry = self._last
+        try:
+            fitting = fits(given)
+        except AttributeError:  # no array is in the place of one
+            fitting = False
+        return (entry if fitting else self._entry(given))(*given)
 
-    def quick(self, *given: Any) -> Any:
-        """As a call, without a look at anything but structs that are not what they were at the last one.
-
-        For callers that make sure of the types of arrays outside of structs, and in structs that are `fleeting`.
-        """
-        structs, entry = self._quick
-        for i, before in structs:
-            if given[i] is not before:
-                entry = None
-        if entry is None:
-            entry, kept = self._entry(given), [i for i, one in enumerate(given) if isinstance(one, tuple)]
-            kept = [i for i in kept if not hasattr(type(given[i]), "_is_fleeting")]
-            if len(given) == len(self.kinds) and all(_lasts(given[i]) for i in kept):
-                self._quick = tuple((i, given[i]) for i in kept), entry
-        return entry(*given)
+    quick = __call__
 
     def bound(self, *given: Any) -> Callable[[], Any]:
         """The machine code, bound to these arguments: the quickest call where they stay the same."""
@@ -113,36 +94,38 @@ class Kernel:
         """The machine code for such arguments."""
         if len(given) != len(self.kinds):
             return lambda *flat: self(*self.whole(flat))
-        prints = tuple(map(_fingerprint, given))
-        entry = self._entries.get(prints) or self._found(given, prints)
-        last = (one if _lasts(one) else _UNKEPT for one in given)
-        self._last = tuple(last), prints, entry
+        forms = tuple(map(form_of, given))
+        entry = self._entries.get(forms) or self._found(given, forms)
+        self._last = _guard(given), entry
         return entry
 
-    def _found(self, given: tuple[Any, ...], prints: tuple[Any, ...]) -> Callable[..., Any]:
+    def _found(self, given: tuple[Any, ...], forms: tuple[Any, ...]) -> Callable[..., Any]:
         """The machine code for arguments of types that are new: compiled, or read from the disk."""
-        kinds = list(zip(self.arguments, self.kinds, strict=True))
         flat = any(map(_kinds_of, self.kinds)) and not any(isinstance(one, tuple) for one in given)
         if flat and len(given) == sum(map(_size, self.kinds)):  # the only field of each struct stands in its place
             return lambda *fields: self(*self.whole(fields))
-        cast = tuple(_cast(name, kind, one) for (name, kind), one in zip(kinds, given, strict=True))
+        handed = self._handed(given, True)
         with self._lock:
             if len(self._entries) >= ENTRIES:
-                self._entries, self._types = {}, []
-            found: Callable[..., Any] = self.compiled._compile_for_args(*(self._fields(cast) if self._apart else cast))
-            entry = (lambda *whole: found(*self._fields(whole))) if self._apart else found
-            self._types += [array.dtype for array in _arrays(given) if array.dtype.names]
-            self._entries[prints] = entry
+                self._entries = {}
+            found = machine_code(self.compiled, handed)
+            entry = (lambda *whole: found(*self._handed(whole, PLAIN))) if self._apart or PLAIN else found
+            self._entries[forms] = entry
         return entry
 
-    def _fields(self, given: tuple[Any, ...]) -> list[Any]:
-        """The arguments, with the fields of structs that the cache on disk cannot name in their places."""
-        return [x for kind, one in zip(self.kinds, given, strict=True) for x in _taken_apart(kind, one)]
+    def _handed(self, given: tuple[Any, ...], cast: bool) -> tuple[Any, ...]:
+        """The arguments, cast or not, with the fields of structs that the cache on disk cannot name in their places."""
+        if cast:
+            given = tuple(map(_cast, self.arguments, self.kinds, given))
+        if not self._apart:
+            return given
+        return tuple(x for kind, one in zip(self.kinds, given, strict=True) for x in _taken_apart(kind, one))
 
     def __reduce__(self) -> Any:
         found = getattr(sys.modules.get(self.function.__module__), self.function.__qualname__, None)
-        function: Any = serialize.dumps  # which has no types
-        return self.function.__qualname__ if found is self else (_remade, (self._make, function(self.function)))
+        if found is self:
+            return self.function.__qualname__
+        return _remade, (self._make, cloudpickle.dumps(self.function))
 
     def __copy__(self) -> Kernel:
         return self
@@ -156,21 +139,46 @@ def _remade(make: Callable[..., Any], function: bytes) -> Any:
     return make(pickle.loads(function))
 
 
-def _fingerprint(one: Any) -> Any:
-    """A key of the type of an argument. For a struct, Numba is quicker with its fields, one by one."""
-    try:
+def _guard(given: tuple[Any, ...]) -> Callable[[tuple[Any, ...]], bool]:
+    """Whether other arguments may be handed to the machine code for these: each array is looked at, and each type.
+
+    Structs are known by sight, unless they are `fleeting`.
+    """
+    known, sights = list[Any](), list[Any]()
+
+    def look(place: str, one: Any) -> str:
+        known.append(type(one))
+        name = f"k{len(known) - 1}"
         if isinstance(one, tuple):
-            return (type(one), *map(compute_fingerprint, one))
-        return compute_fingerprint(one), isinstance(one, np.ndarray) and one.dtype.isnative
-    except NotImplementedError:  # a type that Numba does not know: its own error will say so
-        return type(one)
+            fields = (look(f"{place}[{i}]", field) for i, field in enumerate(one))
+            text = " and ".join([f"type({place}) is {name}", *fields])
+            if hasattr(type(one), "_is_fleeting"):
+                return text
+            sights.append(None)
+            _keep(sights, len(sights) - 1, one)
+            return f"({place} is sights[{len(sights) - 1}] or {text} and keep(sights, {len(sights) - 1}, {place}))"
+        if isinstance(one, np.ndarray) and one.flags.carray:  # in one piece, aligned, and writeable
+            known[-1] = one.dtype
+            return f"(x := {place}).dtype is {name} and x.ndim == {one.ndim} and x.flags.carray"
+        if not isinstance(one, (bool, int, float, np.generic)):
+            known[-1] = form_of(one)
+            return f"form({place}) == {name}"
+        return f"type({place}) is {name}"
+
+    text = " and ".join([f"len(g) == {len(given)}", *(look(f"g[{i}]", one) for i, one in enumerate(given))])
+    return _checker(text, len(known))(form_of, _keep, sights, *known)  # type: ignore[no-any-return]
 
 
-def _lasts(one: Any) -> bool:
-    """Whether an argument is a struct that may be handed over again, and is not too large to be kept until then."""
-    if not isinstance(one, tuple) or hasattr(type(one), "_is_fleeting"):
-        return False
-    return bool(sum(array.nbytes for array in _arrays(one)) <= LARGE)
+@functools.lru_cache(4 * ENTRIES)
+def _checker(text: str, names: int) -> Any:
+    """A condition as a function of what it names, which makes it a function of arguments g."""
+    return eval(f"lambda {', '.join(['form, keep, sights', *(f'k{i}' for i in range(names))])}: lambda g: {text}")
+
+
+def _keep(sights: list[Any], i: int, struct: Any) -> bool:
+    """Keep a struct, which may be handed over again, to know it by sight, unless it is too large."""
+    sights[i] = struct if sum(array.nbytes for array in _arrays(struct)) <= LARGE else None
+    return True
 
 
 # --- structs ----------------------------------------------------------------------------------------------------------

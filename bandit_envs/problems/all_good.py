@@ -10,15 +10,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..instances.instance import Instance, Sampler
 from ..kernels.checks import flag, number
-from ..kernels.compiled import jit, part
+from ..kernels.compiled import part
 from ..kernels.routines import carray
 from ..stopping import LEVELS_SCRATCH, Certifier
 from ..stopping.boundaries import range_of
 from ..stopping.statistics import one_instance
-from .base import Floats, Measure, SetProblem, TaskLike
+from .base import Arrays, Floats, Measure, Pointer, SetProblem, TaskLike
 from .lookahead import ALL_GOOD, Potential
-
-__all__ = ["AllGood"]
 
 
 @part
@@ -53,14 +51,7 @@ def _distances_of(pulls, mean, epsilon, multiplicative, out):
             out[i] = min(out[i], top - mean[i] + up)
 
 
-@jit
-def _distances(pulls, mean, epsilon, multiplicative, out):
-    """`_distances_of` all episodes, (E, K)."""
-    for e in range(len(pulls)):
-        _distances_of(pulls[e], mean[e], epsilon, multiplicative, out[e])
-
-
-def _measure(pulls: Any, mean: Any, K: Any, numbers: Any, out: Any) -> None:
+def _measure(pulls: Pointer, mean: Pointer, K: int, numbers: Pointer, out: Pointer) -> None:
     """`_distances_of` as a routine; numbers: epsilon, and 1 where it is multiplicative."""
     given = carray(numbers, 2)
     _distances_of(carray(pulls, K), carray(mean, K), given[0], given[1] != 0.0, carray(out, K))
@@ -146,11 +137,11 @@ class AllGood(SetProblem):
             share: Floats = self.margin(m) / best
         return share
 
-    def _score(self, verdict: dict[str, NDArray[Any]], K: int) -> Floats:
+    def _score(self, verdict: Arrays, K: int) -> Floats:
         return verdict["f1"]
 
     def distances(self, pulls: ArrayLike, mean: ArrayLike, out: Floats | None = None) -> Floats:
-        return self._by_kernel(_distances, pulls, mean, out, self._kept, self.multiplicative)
+        return self.distance_routine().tell(pulls, mean, out)
 
     def distance_routine(self) -> Measure:
         return Measure.of(_measure, self._kept, self.multiplicative)

@@ -10,7 +10,7 @@ import functools
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,10 +24,10 @@ from ..kernels.spellings import Spelled
 from ..stopping import RHO, Certifier, asking, common, level_of
 from .lookahead import Potential
 
-__all__ = ["Bools", "Floats", "Measure", "Problem", "SetProblem", "TaskLike"]
-
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
+Arrays = dict[str, NDArray[Any]]  # by their names
+Pointer: TypeAlias = Any  # in a routine, the first element of an array
 
 BOUNDED = ("gaussian", "bernoulli")  # distributions of arms whose characteristic time is known
 SEARCHES = ("pairs", "sets", "exact")
@@ -64,13 +64,14 @@ class TaskLike(Protocol):
 
 
 @functools.cache
-def _routine_of(function: Callable[..., None]) -> Any:
+def _routine_of(function: Callable[..., None]) -> object:
     return routine(function, "int64*", "float64*", "int64", "float64*", "float64*")
 
 
 @jit
 def _tell(address, pulls, mean, numbers, out):
-    call_routine(address, pulls, mean, len(out), numbers, out)
+    for e in range(len(out)):
+        call_routine(address, pulls[e], mean[e], out.shape[1], numbers, out[e])
 
 
 class Measure(NamedTuple):
@@ -87,9 +88,23 @@ class Measure(NamedTuple):
         """Such a routine of a function, which is compiled at the first call."""
         return cls(_routine_of(function), np.array(numbers, np.float64))
 
-    def tell(self, pulls: NDArray[np.int64], mean: Floats, out: Floats) -> None:
-        """Fill out (K,) with the distances of one episode, for callers in Python: pulls (K,), mean (K,) or (K * D,)."""
-        _tell(self.routine.address, pulls, mean, self.numbers, out)
+    def tell(self, pulls: ArrayLike, mean: ArrayLike, out: Floats | None = None) -> Floats:
+        """The distances of episodes, (E, K), for callers in Python, in `out` where it is given.
+
+        Args:
+            pulls: (E, K). mean: (E, K) or (E, K, D).
+            out: (E, K), filled and returned.
+        """
+        T, m = np.ascontiguousarray(pulls, np.int64), np.ascontiguousarray(mean, np.float64)
+        found = np.empty(T.shape)
+        shapes = T.shape, m.shape, found.shape if out is None else out.shape
+        if T.ndim != 2 or not T.shape == m.shape[:2] == shapes[2]:
+            raise ValueError(f"pulls, mean and out must be of one shape (E, K), got shapes {shapes}")
+        _tell(self.routine.address, T, m.reshape(len(m), -1), self.numbers, found)
+        if out is None:
+            return found
+        out[...] = found
+        return out
 
 
 class Problem(Spelled, ABC):
@@ -130,7 +145,7 @@ class Problem(Spelled, ABC):
     source: ClassVar[str] = ""
     version: ClassVar[int] = 0
     defaults: ClassVar[Mapping[str, Any]] = {"budget": 200}
-    sampler: ClassVar[Any] = None
+    sampler: ClassVar[object] = None
     family: ClassVar[str | None] = None
     metric_types: ClassVar[Mapping[str, type[np.generic]]] = {}
     metric_names: ClassVar[tuple[str, ...]] = ()
@@ -146,7 +161,7 @@ class Problem(Spelled, ABC):
 
     _task: Any = None  # where a task has made the problem
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
+    def __init_subclass__(cls, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
         cls.metric_names = tuple(cls.metric_types) if isinstance(cls.metric_types, Mapping) else ()
         own = vars(cls).keys()
@@ -159,7 +174,7 @@ class Problem(Spelled, ABC):
         return 0.0, 0.0
 
     @property
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> dict[str, object]:
         """The parameters, JSON-able: `type(problem)(**problem.settings)` is the same problem.
 
         Arrays are lists in it, so that a constructor turns what it is given into an array by itself.
@@ -219,7 +234,7 @@ class Problem(Spelled, ABC):
         return self.margin(means)
 
     @abstractmethod
-    def verdict(self, answer: ArrayLike, truth: Floats) -> dict[str, NDArray[Any]]:
+    def verdict(self, answer: ArrayLike, truth: Floats) -> Arrays:
         """`correct`, `score` and the problem's metrics of answers (..., K), each of shape (...,)."""
 
     def is_correct(self, answer: ArrayLike, means: ArrayLike) -> Bools:
@@ -230,14 +245,12 @@ class Problem(Spelled, ABC):
         """The terminal reward of an answer, in [0, 1]; 1 is perfect. Shape (...,)."""
         return self.verdict(answer, self.truth(means))["score"]
 
-    def metrics(self, answer: ArrayLike, means: ArrayLike) -> dict[str, NDArray[Any]]:
+    def metrics(self, answer: ArrayLike, means: ArrayLike) -> Arrays:
         """The papers' own measures of an answer, named by `metric_names`; each of shape (...,)."""
         verdict = self.verdict(answer, self.truth(means))
         return {name: verdict[name] for name in self.metric_names}
 
-    def certificate(
-        self, pulls: ArrayLike, mean: ArrayLike, variance: ArrayLike, *, width: float = 1.0
-    ) -> dict[str, NDArray[Any]]:
+    def certificate(self, pulls: ArrayLike, mean: ArrayLike, variance: ArrayLike, *, width: float = 1.0) -> Arrays:
         """What a policy can know of its plug-in answer from its statistics, (..., K) each; names: `certificate_names`.
 
         Args:
@@ -277,8 +290,8 @@ class Problem(Spelled, ABC):
     @functools.cached_property
     def measure(self) -> Measure | None:
         """`distance_routine`, unless a subclass has put other margins or distances in the place of its own."""
-        found: Measure | None = self._latest("distance_routine", "margin", "arm_margin", "distances")
-        return found
+        latest = self._has_latest("distance_routine", "margin", "arm_margin", "distances")
+        return self.distance_routine() if latest else None
 
     def potential(self) -> Potential | None:
         """The look-ahead potential of the problem's score (`bandit_envs.problems.lookahead`), or None: it has none."""
@@ -295,16 +308,12 @@ class Problem(Spelled, ABC):
         found = cls._has_latest("potential", "margin", "arm_margin", "plug_in", "truth", "verdict", "_score")
         return found and cls.potential is not Problem.potential
 
-    def _latest(self, routine: str, *others: str) -> Any:
-        """What a routine is, unless a subclass of the class that defines it defines others of these names."""
-        return getattr(self, routine)() if self._has_latest(routine, *others) else None
-
     @classmethod
     def _has_latest(cls, routine: str, *others: str) -> bool:
         """Whether the latest class that defines any of these names defines the routine."""
         return routine in vars(next(kind for kind in cls.__mro__ if {routine, *others} & vars(kind).keys()))
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         """What copies and pickles keep: the routine is looked up anew."""
         return {name: value for name, value in vars(self).items() if name != "measure"}
 
@@ -336,17 +345,6 @@ class Problem(Spelled, ABC):
         if distribution == "bounded" and task is not None and task.support is not None:
             found["support"] = task.support
         return found
-
-    @staticmethod
-    def _by_kernel(kernel: Any, pulls: ArrayLike, mean: ArrayLike, out: Floats | None, *numbers: Any) -> Floats:
-        """`distances`, by a kernel of pulls and means (E, K), these numbers, and what it fills in."""
-        T, m = np.ascontiguousarray(pulls, np.int64), np.ascontiguousarray(mean, np.float64)
-        out = np.empty(m.shape) if out is None else out
-        if T.ndim != 2 or not T.shape == m.shape == out.shape:
-            shapes = T.shape, m.shape, out.shape
-            raise ValueError(f"pulls, mean and out must be of one shape (E, K), got shapes {shapes}")
-        kernel(T, m, *numbers, out)
-        return out
 
     def evidence_routine(self, K: int, numbers: Floats, search: str) -> Certifier | None:
         """The routine of `certifier` for compiled code, or None.
@@ -576,7 +574,7 @@ class SetProblem(Problem):
         """(must_in, must_out). Here: the tolerance on both sides."""
         return self.tolerance, self.tolerance
 
-    def verdict(self, answer: ArrayLike, truth: Floats) -> dict[str, NDArray[Any]]:
+    def verdict(self, answer: ArrayLike, truth: Floats) -> Arrays:
         mask = np.asarray(answer)
         K = truth.shape[-1]
         if mask.shape[-1:] != (K,):
@@ -602,6 +600,6 @@ class SetProblem(Problem):
         verdict |= {"precision": ratios[0], "recall": ratios[1], "f1": ratios[2]}
         return verdict | {"score": self._score(verdict, K)}
 
-    def _score(self, verdict: dict[str, NDArray[Any]], K: int) -> Floats:
+    def _score(self, verdict: Arrays, K: int) -> Floats:
         """The terminal reward, from the metrics: the share of arms that are classified correctly."""
         return 1.0 - verdict["misclassified"] / K

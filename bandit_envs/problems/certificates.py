@@ -25,21 +25,6 @@ from numpy.typing import NDArray
 from ..kernels.compiled import inlined, part
 from ..kernels.structs import fleeting, kernel
 
-__all__ = [
-    "BOUNDS",
-    "CUTOFFS",
-    "Deviation",
-    "Samples",
-    "at_boundary",
-    "bernstein",
-    "best_cutoff",
-    "certify",
-    "cutoff",
-    "deviations",
-    "hoeffding",
-    "standard_error",
-]
-
 BOUNDS = ("tightest", "hoeffding")
 CUTOFFS = ("standard-error", "best")
 
@@ -49,11 +34,11 @@ _HALVINGS = 32  # of the interval in which c* is looked for: delta^c is flat the
 
 @fleeting
 class Samples(NamedTuple):
-    """What the samples of a batch of episodes have shown of each arm."""
+    """What the samples of an episode, or of a batch of them, have shown of each arm."""
 
-    pulls: NDArray[np.int64]  # (E, K)
-    mean: NDArray[np.float64]  # (E, K)
-    variance: NDArray[np.float64]  # (E, K), with divisor t
+    pulls: NDArray[np.int64]  # (K,), or (E, K)
+    mean: NDArray[np.float64]
+    variance: NDArray[np.float64]  # with divisor t
 
 
 class Deviation(NamedTuple):
@@ -95,56 +80,56 @@ def cutoff(low, high, error_low, error_high):
 
 
 @inlined
-def at_boundary(mean, e, inside):
+def at_boundary(mean, inside):
     """The best arm of Low, ties to the lowest, and the worst of High, ties to the highest."""
     h = l = -1  # noqa: E741
-    for i in range(mean.shape[1]):
-        m = mean[e, i]
-        if inside[e, i]:
-            if h < 0 or m <= mean[e, h]:
+    for i in range(len(mean)):
+        m = mean[i]
+        if inside[i]:
+            if h < 0 or m <= mean[h]:
                 h = i
-        elif l < 0 or m > mean[e, l]:
+        elif l < 0 or m > mean[l]:
             l = i  # noqa: E741
     return l, h
 
 
 @inlined
-def cutoff_of(seen, e, inside, epsilon):
-    """c of episode e, between the mean of (m+1) and epsilon above that of (m)."""
-    l, h = at_boundary(seen.mean, e, inside)  # noqa: E741
-    error_high = standard_error(seen.variance[e, h], float(seen.pulls[e, h]))
-    error_low = standard_error(seen.variance[e, l], float(seen.pulls[e, l]))
-    return cutoff(seen.mean[e, l], seen.mean[e, h] + epsilon, error_low, error_high)
+def cutoff_of(seen, inside, epsilon):
+    """c, between the mean of (m+1) and epsilon above that of (m)."""
+    l, h = at_boundary(seen.mean, inside)  # noqa: E741
+    error_high = standard_error(seen.variance[h], float(seen.pulls[h]))
+    error_low = standard_error(seen.variance[l], float(seen.pulls[l]))
+    return cutoff(seen.mean[l], seen.mean[h] + epsilon, error_low, error_high)
 
 
 @part
-def best_cutoff(seen, e, inside, epsilon, W):
-    """c* of episode e: the c between (m+1) and epsilon above (m) at which Hoeffding's delta^c is smallest.
+def best_cutoff(seen, inside, epsilon, W):
+    """c*: the c between (m+1) and epsilon above (m) at which Hoeffding's delta^c is smallest.
 
     -ln(1 - exp(-a g^2)) is convex in g > 0, and so is -ln(1 - delta^c), the sum over all arms, in c: it is smallest
     where its slope changes sign. The slope of an arm, 2 a g / (exp(a g^2) - 1), is positive in High and negative in
     Low; all are counted in units of exp(-least), as the largest alone may be too small for a double.
     """
-    K = seen.mean.shape[1]
-    l, h = at_boundary(seen.mean, e, inside)  # noqa: E741
-    low, high = seen.mean[e, l], seen.mean[e, h] + epsilon
+    K = len(seen.mean)
+    l, h = at_boundary(seen.mean, inside)  # noqa: E741
+    low, high = seen.mean[l], seen.mean[h] + epsilon
     for _ in range(_HALVINGS):
         c, least, up, down = low + (high - low) * 0.5, math.inf, 0.0, 0.0
         for i in range(K):
-            g = (seen.mean[e, i] + epsilon) - c if inside[e, i] else c - seen.mean[e, i]
-            x = hoeffding(g if g > 0.0 else 0.0, float(seen.pulls[e, i]), W)
+            g = (seen.mean[i] + epsilon) - c if inside[i] else c - seen.mean[i]
+            x = hoeffding(g if g > 0.0 else 0.0, float(seen.pulls[i]), W)
             least = x if x < least else least
         smallest = math.exp(-least)
         for i in range(K):
-            g = (seen.mean[e, i] + epsilon) - c if inside[e, i] else c - seen.mean[e, i]
+            g = (seen.mean[i] + epsilon) - c if inside[i] else c - seen.mean[i]
             g = g if g > 1e-150 else 1e-150
-            x = hoeffding(g, float(seen.pulls[e, i]), W)
+            x = hoeffding(g, float(seen.pulls[i]), W)
             y = math.exp(least - x)
             if x > 0.1:
                 slope = y * x / (g * (1.0 - y * smallest))
             else:
                 slope = y / g * (x / -math.expm1(-x) if x > 0.0 else 1.0)
-            if inside[e, i]:
+            if inside[i]:
                 up += slope
             else:
                 down += slope
@@ -156,25 +141,25 @@ def best_cutoff(seen, e, inside, epsilon, W):
 
 
 @part
-def exponents(seen, e, inside, bound, x):
-    """Fill x (K,) with -ln d_i of episode e, and find the least of them."""
-    K = seen.mean.shape[1]
+def exponents(seen, inside, bound, x):
+    """Fill x (K,) with -ln d_i, and find the least of them."""
+    K = len(seen.mean)
     if bound.best:
-        c = best_cutoff(seen, e, inside, bound.epsilon, bound.W)
+        c = best_cutoff(seen, inside, bound.epsilon, bound.W)
     else:
-        c = cutoff_of(seen, e, inside, bound.epsilon)
+        c = cutoff_of(seen, inside, bound.epsilon)
     if bound.tightest:
         for i in range(K):
-            g = (seen.mean[e, i] + bound.epsilon) - c if inside[e, i] else c - seen.mean[e, i]
-            t = float(seen.pulls[e, i])
+            g = (seen.mean[i] + bound.epsilon) - c if inside[i] else c - seen.mean[i]
+            t = float(seen.pulls[i])
             g = g if g > 1e-300 else 1e-300
-            y, z = hoeffding(g, t, bound.W), bernstein(g, t, seen.variance[e, i], bound.R)
+            y, z = hoeffding(g, t, bound.W), bernstein(g, t, seen.variance[i], bound.R)
             x[i] = y if y > z else z
     else:
         for i in range(K):
-            g = (seen.mean[e, i] + bound.epsilon) - c if inside[e, i] else c - seen.mean[e, i]
+            g = (seen.mean[i] + bound.epsilon) - c if inside[i] else c - seen.mean[i]
             g = g if g > 0.0 else 0.0
-            x[i] = hoeffding(g, float(seen.pulls[e, i]), bound.W)
+            x[i] = hoeffding(g, float(seen.pulls[i]), bound.W)
     least = x[0]
     for i in range(K):
         least = x[i] if x[i] < least else least
@@ -182,10 +167,10 @@ def exponents(seen, e, inside, bound, x):
 
 
 @part
-def deviations(seen, e, inside, bound, d):
-    """Fill d (K,) with the d_i of episode e, whose arms have all been pulled; returns delta^c = 1 - prod(1 - d_i)."""
-    least, D = exponents(seen, e, inside, bound, d), 0.0
-    for i in range(seen.mean.shape[1]):
+def deviations(seen, inside, bound, d):
+    """Fill d (K,) with the d_i, whose arms have all been pulled; returns delta^c = 1 - prod(1 - d_i)."""
+    least, D = exponents(seen, inside, bound, d), 0.0
+    for i in range(len(seen.mean)):
         if d[i] > least + bound.reach:
             d[i] = 0.0
         else:
@@ -197,9 +182,8 @@ def deviations(seen, e, inside, bound, d):
 @kernel
 def certify(seen: Samples, inside, bound: Deviation, d, out):
     """delta^c of each episode, into out (E,); 1 where an arm has never been pulled. d: (K,), to work in."""
-    for episode in range(len(out)):
-        e = np.uint64(episode)
-        begun = True
-        for i in range(seen.mean.shape[1]):
-            begun &= seen.pulls[e, i] > 0
-        out[e] = deviations(seen, e, inside, bound, d) if begun else 1.0
+    for e in range(len(out)):
+        begun, one = True, Samples(seen.pulls[e], seen.mean[e], seen.variance[e])
+        for i in range(len(d)):
+            begun &= one.pulls[i] > 0
+        out[e] = deviations(one, inside[e], bound, d) if begun else 1.0

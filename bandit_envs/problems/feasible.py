@@ -12,14 +12,12 @@ from ..kernels.checks import array, flag, number
 from ..kernels.geometry import Polyhedron, margin_of, scratch_size, unpacked
 from ..kernels.routines import carray
 from ..stopping import BOUNDED, DISTRIBUTION, GAUSSIAN, STUDENT, Certifier
-from .base import Floats, Measure, SetProblem, TaskLike
+from .base import Floats, Measure, Pointer, SetProblem, TaskLike
 from .feasible_measures import hardness, hardness_2
 from .lookahead import LOCAL, Potential
 
-__all__ = ["Feasible"]
 
-
-def _measure(pulls: Any, mean: Any, K: Any, numbers: Any, out: Any) -> None:
+def _measure(pulls: Pointer, mean: Pointer, K: int, numbers: Pointer, out: Pointer) -> None:
     """`distances` as a routine; numbers: `Polyhedron.numbers`."""
     shape = carray(numbers, 2)
     D, M = np.int64(shape[0]), np.int64(shape[1])
@@ -27,9 +25,9 @@ def _measure(pulls: Any, mean: Any, K: Any, numbers: Any, out: Any) -> None:
     scratch, unseen = np.empty(D + scratch_size(D, M)), False
     for k in range(K):
         unseen |= T[k] == 0
-    rows, b, unit, bounds, kind, limit = unpacked(given)
+    polyhedron = unpacked(given)
     for k in range(K):
-        margins[k] = 0.0 if unseen else margin_of(x[k], rows, b, unit, bounds, kind, limit, scratch[D:], scratch[:D])
+        margins[k] = 0.0 if unseen else margin_of(x[k], polyhedron, scratch[D:], scratch[:D])
 
 
 class Feasible(SetProblem):

@@ -42,10 +42,6 @@ from ..kernels.compiled import inlined, lean, part
 from ..kernels.rng import normal_quantile
 from ..kernels.structs import fleeting
 
-__all__ = [
-    "ALL_GOOD", "LOCAL", "TOP_K", "Lookahead", "LookaheadModel", "LookaheadScratch", "Potential", "relative_gains",
-]  # fmt: skip
-
 Floats = NDArray[np.float64]
 
 LOCAL, TOP_K, ALL_GOOD = 0, 1, 2

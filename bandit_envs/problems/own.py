@@ -18,8 +18,6 @@ from ..kernels.geometry import UNDECIDED
 from ..kernels.rng import ARMS_LIMIT
 from .base import Bools, Floats, Measure, Problem, TaskLike
 
-__all__ = ["check", "try_out"]
-
 
 def check(problem: Problem, task: TaskLike, source: Instance | Sampler | None = None) -> None:
     """`Problem.check` of a task, or of arms."""
@@ -67,7 +65,7 @@ def _answer(problem: Problem, means: Floats) -> Bools:
     return answer
 
 
-def _verdict(problem: Problem, answer: NDArray[Any], truth: Floats) -> None:
+def _verdict(problem: Problem, answer: NDArray[np.generic], truth: Floats) -> None:
     """Check the verdict on answers (n, K): `correct`, `score` and the metrics, (n,) each."""
     parts: dict[str, type[np.generic]] = {"correct": np.bool_, "score": np.float64, **problem.metric_types}
     _check_parts(problem, "verdict", _ask(problem, "verdict", answer, truth), parts, answer.shape[:-1])
@@ -104,16 +102,14 @@ def _check_measures(problem: Problem, means: Floats, margins: Floats) -> None:
     """Refuse a `distance_routine` that gives other distances than `distances`, or than `arm_margin` of single arms."""
     rows = means.reshape(-1, 1, *means.shape[2:]) if problem.local else means
     pulls, name = np.ones(rows.shape[:2], np.int64), f"distance_routine of {_named(problem)}"
-    found = np.empty(pulls.shape)
     with errors_of(name):
-        measure: Any = problem.measure
+        measure: object = problem.measure
     if measure is None:
         return
     if not isinstance(measure, Measure):
         raise ValueError(f"{name} must return a Measure or None, got {measure!r:.200}")
     with errors_of(name):
-        for e in range(len(rows)):
-            measure.tell(pulls[e], rows[e].reshape(-1).copy(), found[e])
+        found = measure.tell(pulls, rows)
     if problem.local:
         method, wanted = "arm_margin", _ask(problem, "arm_margin", rows[:, 0])[:, None]
         found = np.where(found == UNDECIDED, wanted, found)
@@ -144,7 +140,7 @@ def _named(problem: Problem) -> str:
     return f"the problem {problem.name!r}"
 
 
-def _ask(problem: Problem, method: str, *arguments: Any, **keywords: Any) -> Any:
+def _ask(problem: Problem, method: str, *arguments: object, **keywords: object) -> Any:
     """What a method returns; its errors name the problem."""
     with errors_of(f"{method} of {_named(problem)}"):
         return getattr(problem, method)(*arguments, **keywords)
@@ -161,7 +157,7 @@ def _defined(problem: Problem, method: str, shape: tuple[int, ...], means: Float
 
 
 def _check_parts(
-    problem: Problem, method: str, value: Any, parts: Mapping[str, type[np.generic]], shape: tuple[int, ...]
+    problem: Problem, method: str, value: object, parts: Mapping[str, type[np.generic]], shape: tuple[int, ...]
 ) -> None:
     """Refuse a verdict or a certificate whose named parts are not arrays of their types and of the given shape."""
     name, wanted = f"{method} of {_named(problem)}", ", ".join(parts)

@@ -17,8 +17,6 @@ from .feasible import Feasible
 from .threshold import Threshold
 from .top_k import BestArm, TopK
 
-__all__ = ["PROBLEMS", "kept"]
-
 # Keywords of the environments, single and vector, which no problem can have for a parameter.
 RESERVED = {
     *("problem", "instance", "budget", "delta", "max_pulls", "pull_cost", "reward", "actions", "observation"),
@@ -27,7 +25,7 @@ RESERVED = {
 }
 
 
-def _check(name: str, kind: Any) -> None:
+def _check(name: str, kind: object) -> None:
     """Refuse what is no problem."""
     if not isinstance(kind, type) or not issubclass(kind, Problem):
         raise ValueError(f"the problem {name!r} must be a subclass of bandit_envs.Problem, got {kind!r:.200}")
@@ -94,7 +92,7 @@ class _Kept(str):
     def __copy__(self) -> _Kept:
         return self
 
-    def __deepcopy__(self, memo: Any) -> _Kept:
+    def __deepcopy__(self, memo: object) -> _Kept:
         return self
 
     def __reduce_ex__(self, protocol: Any) -> Any:

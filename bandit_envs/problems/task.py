@@ -306,7 +306,7 @@ class Task(Distributed):
         """The number of pulls at which the feature `pulls` reaches 1."""
         return float(self.budget or self.max_pulls or 10**6)
 
-    def replace(self, **changes: Any) -> Task:
+    def replace(self, **changes: object) -> Task:
         """The same task with some attributes changed."""
         return dataclasses.replace(self, **spelled(changes))
 

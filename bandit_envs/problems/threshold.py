@@ -19,8 +19,6 @@ from .base import Floats, SetProblem, TaskLike
 from .lookahead import LOCAL, Potential
 from .threshold_measures import hardness
 
-__all__ = ["Threshold"]
-
 
 class Threshold(SetProblem):
     """All arms with mean >= threshold.

@@ -10,18 +10,16 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ..instances.instance import Instance, Sampler
 from ..kernels.checks import choice, integer, number
-from ..kernels.compiled import jit, part
+from ..kernels.compiled import part
 from ..kernels.routines import carray
 from ..stopping import BOUNDED, DISTRIBUTION, LEVELS_SCRATCH, STUDENT, Certifier
-from .base import Bools, Floats, Measure, Problem, TaskLike
+from .base import Arrays, Bools, Floats, Measure, Pointer, Problem, TaskLike
 from .certificates import BOUNDS, CUTOFFS, Deviation, Samples, certify
 from .lookahead import TOP_K, Potential
-
-__all__ = ["BestArm", "TopK"]
 
 CRITERIA = ("aggregate", "each", "exact")
 
@@ -57,14 +55,7 @@ def _distances_of(pulls, mean, k, out):
     _margins_of(pulls, mean, k, out)
 
 
-@jit
-def _distances(pulls, mean, k, out):
-    """`_distances_of` all episodes, (E, K)."""
-    for e in range(len(pulls)):
-        _distances_of(pulls[e], mean[e], k, out[e])
-
-
-def _measure(pulls: Any, mean: Any, K: Any, numbers: Any, out: Any) -> None:
+def _measure(pulls: Pointer, mean: Pointer, K: int, numbers: Pointer, out: Pointer) -> None:
     """`_distances_of` as a routine; numbers: k."""
     _distances_of(carray(pulls, K), carray(mean, K), np.int64(carray(numbers, 1)[0]), carray(out, K))
 
@@ -128,7 +119,7 @@ class TopK(Problem):
         return np.where(inside, m - ranked[..., self.k, None], m - ranked[..., self.k - 1, None])
 
     def distances(self, pulls: ArrayLike, mean: ArrayLike, out: Floats | None = None) -> Floats:
-        return self._by_kernel(_distances, pulls, mean, out, self.k)
+        return self.distance_routine().tell(pulls, mean, out)
 
     def distance_routine(self) -> Measure:
         return Measure.of(_measure, self.k)
@@ -159,7 +150,7 @@ class TopK(Problem):
     def truth(self, means: ArrayLike) -> Floats:
         return np.asarray(means, np.float64)
 
-    def verdict(self, answer: ArrayLike, truth: Floats) -> dict[str, NDArray[Any]]:
+    def verdict(self, answer: ArrayLike, truth: Floats) -> Arrays:
         mask = np.asarray(answer, np.bool_)
         if mask.shape[-1:] != truth.shape[-1:]:
             raise ValueError(f"an answer is a mask of {truth.shape[-1]} arms, got shape {mask.shape}")
@@ -202,7 +193,7 @@ class TopK(Problem):
         bounds: str = "tightest",
         bernstein_range: float | None = None,
         cutoff: str = "standard-error",
-    ) -> dict[str, NDArray[Any]]:
+    ) -> Arrays:
         """`delta_c`: ADAPT's running bound on the probability that an answered arm is below the k-th best - epsilon.
 
         For whatever policy pulled the arms (Kalyanakrishnan & Stone 2010, section 4); 1 where an arm has never been

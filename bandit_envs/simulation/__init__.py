@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from .playing import BLOCK, Block, Playing, Quiet, block_of_pulls, player, pull, pull_once, spend
+from .arrays import BLOCK, ENDED, LIVE, Simulation
+from .playing import Playing, Quiet, block_of_pulls, open_block, player, pull, pull_once, spend
 from .sampling import enter
-from .simulator import ENDED, LIVE, MOST_TIMES, Simulation
+from .simulator import MOST_TIMES
 
 __all__ = [
-    "BLOCK", "Block", "ENDED", "LIVE", "MOST_TIMES", "Playing", "Quiet", "Simulation", "block_of_pulls", "enter",
-    "player", "pull", "pull_once", "spend",
+    "BLOCK", "ENDED", "LIVE", "MOST_TIMES", "Playing", "Quiet", "Simulation", "block_of_pulls", "enter",
+    "open_block", "player", "pull", "pull_once", "spend",
 ]  # fmt: skip

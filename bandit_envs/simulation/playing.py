@@ -11,21 +11,17 @@ Players hold no lock: several threads can play, each on a simulator of its own.
 from __future__ import annotations
 
 import functools
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..instances.arms import BERNOULLI, GAUSSIAN
 from ..kernels.compiled import inlined, part
-from ..kernels.rng import arm_word, normal_quantile, philox, to_uniform
+from ..kernels.rng import arm_word, philox, to_uniform
+from ..kernels.routines import call_routine
 from ..kernels.structs import Kernel, arguments_of, assemble, fleeting, places_of
-from .sampling import block_of_samples, enter, take_in, updated
-from .simulator import ENDED, LIVE, Simulation, by_routine
-
-__all__ = ["BLOCK", "Block", "Playing", "Quiet", "block_of_pulls", "player", "pull", "pull_once", "spend"]
-
-BLOCK = 64  # episodes side by side
+from .arrays import ENDED, LIVE, Simulation
+from .sampling import add, statistics
 
 Ints = NDArray[np.int64]
 
@@ -57,7 +53,7 @@ def _pull_many(sim, e, a, times):
         raise ValueError("the routine of bulk pulls is not loaded; Simulator.advance loads it")
     o = e * np.uint64(sim.rules.K) + a
     m = sim.pulls[o]
-    by_routine(sim.bulk[0], sim, e, a, o, m, times)
+    call_routine(sim.bulk[0], sim, e, a, o, m, times)
     sim.pulls[o] = m + times
     if sim.spent[e] < len(sim.arms):
         _record(sim, e, a, times)
@@ -74,37 +70,20 @@ def _record(sim, e, a, times):
             sim.samples[t * D + d] = sim.sample[np.int64(e) * D + d]
 
 
-@part
-def _draw(sim, at, u):
-    """The sample that a uniform number yields, of a scalar arm that is not Bernoulli."""
-    words, numbers, table = sim.work.words, sim.work.numbers, sim.parameters
-    if sim.rules.distribution == GAUSSIAN:
-        return table[at] + table[at + 1] * normal_quantile(u)
-    numbers[0, 0], words[6, 0] = u, np.uint64(at)
-    block_of_samples(sim, numbers[0], 1, words[6], numbers[1])
-    return numbers[1, 0]
-
-
 @inlined
 def pull_once(sim, e, arm):
     """Pull an arm of episode e, which neither ends the episode nor is beyond its budget."""
-    K, columns = np.uint64(sim.rules.K), np.uint64(sim.rules.columns)
-    a = np.uint64(arm)
-    o = e * K + a
-    at = np.int64((o if sim.rules.own else a) * columns)
+    rules, a = sim.rules, np.uint64(arm)
+    o = e * np.uint64(rules.K) + a
     m = sim.pulls[o]
-    if sim.rules.D > 1 or sim.rules.items > 0:
-        by_routine(sim.rules.sampler, sim, e, a, o, m, 1)
+    if rules.sampler != 0:
+        call_routine(rules.sampler, sim, e, a, o, m, 1)
     else:
+        at = (o if rules.own else a) * np.uint64(rules.columns)
         w0, w1, _, _ = philox(np.uint64(m), arm_word(a, m), sim.episode[e], np.uint64(0), sim.key[0, e], sim.key[1, e])
-        u = to_uniform(w0, w1)
-        if sim.rules.distribution == BERNOULLI:
-            y = 1.0 if u < sim.parameters[at] else 0.0
-        else:
-            y = _draw(sim, at, u)
+        y = 1.0 if to_uniform(w0, w1) < sim.parameters[at] else 0.0
         sim.sample[e] = y
-        known = sim.excess, sim.total, sim.mean, sim.variance, sim.moments
-        enter(float(m), sim.rules.low, sim.rules.high, y, o, *known)
+        add(float(m), (rules.low, rules.high), y, o, statistics(sim))
     sim.pulls[o] = m + 1
     if sim.spent[e] < len(sim.arms):
         _record(sim, e, a, 1)
@@ -125,75 +104,31 @@ def pull(sim, e, arm, times):
         pull_once(sim, e, arm)
 
 
-class Block(NamedTuple):
-    """Scratch for one step of `BLOCK` episodes."""
+@inlined
+def open_block(sim, start, n):
+    """Note the n <= BLOCK episodes from `start` on, before `block_of_pulls`; `start` is unsigned."""
+    episode, key0, key1 = sim.work.episode, sim.work.key0, sim.work.key1
+    for i in range(n):
+        episode[i] = sim.episode[start + np.uint64(i)]
+    for i in range(n):
+        key0[i] = sim.key[0, start + np.uint64(i)]
+    for i in range(n):
+        key1[i] = sim.key[1, start + np.uint64(i)]
 
-    words: Any  # (4, BLOCK) uint64; the first three are used by `block_of_pulls`, the last is free
-    numbers: Any  # (7, BLOCK); the first three are used, the others free
 
-    @classmethod
-    def empty(cls) -> Block:
-        """Such arrays."""
-        return cls(np.empty((4, BLOCK), np.uint64), np.empty((7, BLOCK)))
+@inlined
+def block_of_pulls(sim, start, n):
+    """Pull the arms `sim.work.arm` once in n episodes from `start` on; `spend` is left to the caller.
 
-
-@part
-def block_of_pulls(sim, start, n, arm, pulls, mean, variance, scratch):
-    """Pull scalar arms once, in n episodes from `start` on, in loops over all of them; `spend` is left to the caller.
-
-    Args:
-        arm: (n,) uint64.
-        pulls, mean, variance: (n,) floats, which get the statistics of each arm, with the new sample.
-        scratch: a `Block`.
+    Afterwards `sim.work` has, of scalar arms, the sample, and pulls, mean and variance of the arm with it.
     """
-    K, columns, own = np.uint64(sim.rules.K), np.uint64(sim.rules.columns), sim.rules.own
-    offset, at, count, u, y = (
-        scratch.words[0],
-        scratch.words[1],
-        scratch.words[2],
-        scratch.numbers[0],
-        scratch.numbers[1],
-    )
-    rules, excess, low, high = sim.rules, scratch.numbers[2], sim.rules.low, sim.rules.high
+    K, pulls, entry, before, arm = np.uint64(sim.rules.K), sim.pulls, sim.work.entry, sim.work.before, sim.work.arm
     for i in range(n):
         o = (start + np.uint64(i)) * K + arm[i]
-        m = sim.pulls[o]
-        sim.pulls[o] = m + 1
-        offset[i], count[i] = o, m
-    if rules.items > 0:
-        for i in range(n):
-            o = offset[i]
-            by_routine(rules.sampler, sim, start + np.uint64(i), arm[i], o, np.int64(count[i]), 1)
-            pulls[i], mean[i], variance[i] = float(np.int64(count[i])) + 1.0, sim.mean[o], sim.variance[o]
-        return
-    key0, key1, episode = sim.key[0], sim.key[1], sim.episode
-    for i in range(n):
-        j = start + np.uint64(i)
-        w0, w1, _, _ = philox(count[i], arm_word(arm[i], count[i]), episode[j], np.uint64(0), key0[j], key1[j])
-        u[i] = to_uniform(w0, w1)
-    for i in range(n):
-        at[i] = (offset[i] if own else arm[i]) * columns
-    block_of_samples(sim, u, n, at, y)
-    sums, totals, means, variances = sim.excess, sim.total, sim.mean, sim.variance
-    for i in range(n):
-        excess[i] = sums[offset[i]]
-    for i in range(n):
-        mean[i] = means[offset[i]]
-    for i in range(n):
-        variance[i] = variances[offset[i]]
-    if len(sim.moments) > 0:  # `enter` in loops of their own, most of which LLVM vectorises
-        for i in range(n):
-            take_in(float(np.int64(count[i])), mean[i] - low, variance[i], sim.moments, offset[i], y[i] - low)
-    for i in range(n):
-        before = float(np.int64(count[i]))
-        excess[i], mean[i], variance[i] = updated(before, low, high, excess[i], mean[i], variance[i], y[i])
-        pulls[i] = before + 1.0
-    for i in range(n):
-        o = offset[i]
-        sums[o], means[o], variances[o] = excess[i], mean[i], variance[i]
-    if low != 0.0:
-        for i in range(n):
-            totals[offset[i]] = excess[i] + low * pulls[i]
+        m = pulls[o]
+        pulls[o] = m + 1
+        entry[i], before[i] = o, m
+    call_routine(sim.rules.block, sim, n)
 
 
 @fleeting

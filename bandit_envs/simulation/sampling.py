@@ -1,19 +1,22 @@
-"""From random numbers to samples: of a single pull, and of a bulk pull, by the distribution of the arms.
+"""From random numbers to samples, and from these to statistics: routines of single pulls, of blocks and of bulks.
 
-The code of a distribution, and the tables `parameters` and `data` that these kernels read, are those of `arms.Arms`;
-`at` is the place in `parameters` where the arm's own begin, and `columns` how many there are.
+A routine is made for one distribution: it is a version of a function of this file in which `DISTRIBUTION` and `sample`
+are that distribution's, so that nothing else is compiled. The tables `parameters` and `data` are those of
+`arms.Arms`; `at` is the place in `parameters` where an arm's own begin.
 """
 
 from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
+from types import FunctionType
 from typing import Any
 
 import numpy as np
 
 from ..instances.arms import BERNOULLI, CATEGORICAL, GAUSSIAN, RESAMPLED, SHARED, TABULATED, UNIFORM
-from ..kernels.compiled import inlined, part
+from ..kernels.compiled import inlined, part, view
 from ..kernels.rng import (
     arm_word,
     binomial,
@@ -25,16 +28,14 @@ from ..kernels.rng import (
     philox,
     to_uniform,
 )
-from ..kernels.routines import call_routine, carray, routine
-
-__all__ = ["block_of_samples", "bulk_pulls", "enter", "from_uniform", "sampler_of", "updated"]
+from ..kernels.routines import routine
+from .arrays import Simulation
 
 _LOW = np.uint64(0xFFFFFFFF)
-_FAR = 2**40  # more than any array has
-# What the routines of pulls take: the distribution, the key, episode and arm; pulls, times and places; arrays; scratch.
-PULLED_BY = ["int64", *["uint64"] * 4, *["int64"] * 5, *["float64*"] * 8, *["int64"] * 3, "float64*", "uint64*"]
-PULLED_BY += ["float64"] * 2
 NEXT_BLOCK = np.uint64(16)  # one block of random words further, above the 4 bits of the stream
+
+
+# --- statistics -------------------------------------------------------------------------------------------------------
 
 
 @inlined
@@ -46,13 +47,15 @@ def updated(n, low, high, excess, mean, variance, y):
     count, x = n + 1.0, y - low
     sum_ = excess + x
     before, now = mean - low, sum_ / count
-    spread = (variance * n + (x - before) * (x - now)) / count
-    return sum_, min(low + now, high), spread if spread > 0.0 else 0.0
+    spread, centre = (variance * n + (x - before) * (x - now)) / count, low + now
+    return sum_, high if high < centre else centre, spread if spread > 0.0 else 0.0
 
 
 @inlined
-def higher(n, mean, variance, third, fourth, more, m, v, t, f):
-    """Third and fourth central moments of n samples and `more`, of means, variances and such moments (Pebay 2008)."""
+def higher(n, ours, more, theirs):
+    """Third and fourth central moments of n samples and `more`; of each the mean and three moments (Pebay 2008)."""
+    mean, variance, third, fourth = ours
+    m, v, t, f = theirs
     gap, x, y = m - mean, n / (n + more), more / (n + more)
     square = gap * gap * x * y
     cubes = third * x + t * y + square * gap * (x - y) + 3.0 * gap * x * y * (v - variance)
@@ -64,15 +67,14 @@ def higher(n, mean, variance, third, fourth, more, m, v, t, f):
 @inlined
 def take_in(n, mean, variance, moments, o, y):
     """Add a sample y to the moments of entry o, of n samples: before it is added to their mean and variance."""
-    third, fourth = moments[2 * o], moments[2 * o + 1]
-    moments[2 * o], moments[2 * o + 1] = higher(n, mean, variance, third, fourth, 1.0, y, 0.0, 0.0, 0.0)
+    ours = mean, variance, moments[2 * o], moments[2 * o + 1]
+    moments[2 * o], moments[2 * o + 1] = higher(n, ours, 1.0, (y, 0.0, 0.0, 0.0))
 
 
 @inlined
-def enter(n, low, high, y, o, excess, total, mean, variance, moments):
-    """A sample y enters the statistics of entry o, of n samples: `updated`, and `take_in` where moments are kept."""
-    if len(moments) > 0:
-        take_in(n, mean[o] - low, variance[o], moments, o, y - low)
+def add(n, ends, y, o, known):
+    """A sample y in [low, high], the ends, enters the statistics of entry o, of n samples, but not its moments."""
+    (low, high), (excess, total, mean, variance, _) = ends, known
     sum_, mean[o], variance[o] = updated(n, low, high, excess[o], mean[o], variance[o], y)
     excess[o] = sum_
     if low != 0.0:
@@ -80,67 +82,121 @@ def enter(n, low, high, y, o, excess, total, mean, variance, moments):
 
 
 @inlined
-def from_table(u, parameters, at, cells, d, D):
-    """Coordinate d of the sample of an arm with a table of quantiles, which divides [0, 1] into `cells` equal parts."""
+def enter(n, ends, y, o, known):
+    """A sample enters the `statistics` of an entry as by `add`, and its moments where they are kept."""
+    _, _, mean, variance, moments = known
+    if len(moments) > 0:
+        take_in(n, mean[o] - ends[0], variance[o], moments, o, y - ends[0])
+    add(n, ends, y, o, known)
+
+
+@view
+def statistics(sim):
+    """The arrays that `enter` takes."""
+    return sim.excess, sim.total, sim.mean, sim.variance, sim.moments
+
+
+# --- samples: coordinate d of what a uniform number u yields, of the arm whose parameters start at `at` ---------------
+
+
+@inlined
+def _bernoulli(sim, u, at, d):
+    return 1.0 if u < sim.parameters[at + d] else 0.0
+
+
+@inlined
+def _gaussian(sim, u, at, d):
+    return sim.parameters[at + d] + sim.parameters[at + sim.rules.D + d] * normal_quantile(u)
+
+
+@inlined
+def _uniform(sim, u, at, d):
+    return sim.parameters[at + d] + sim.parameters[at + sim.rules.D + d] * u
+
+
+@inlined
+def _tabulated(sim, u, at, d):
+    """By a table of quantiles, which divides [0, 1] into equal cells."""
+    D = sim.rules.D
+    cells = sim.rules.columns // D - 1
     level = u * cells
     j = min(np.int64(level), cells - 1)
-    low, high = parameters[at + j * D + d], parameters[at + (j + 1) * D + d]
+    low, high = sim.parameters[at + j * D + d], sim.parameters[at + (j + 1) * D + d]
     return min(low + (high - low) * (level - j), high)
 
 
 @inlined
-def from_uniform(distribution, u, parameters, at, columns, data, d, D):
-    """Coordinate d of the sample that the uniform number u yields, for the arm whose parameters start at `at`."""
-    if distribution == BERNOULLI:
-        return 1.0 if u < parameters[at + d] else 0.0
-    if distribution == GAUSSIAN:
-        return parameters[at + d] + parameters[at + D + d] * normal_quantile(u)
-    if distribution == UNIFORM:
-        return parameters[at + d] + parameters[at + D + d] * u
-    if distribution == TABULATED:
-        return from_table(u, parameters, at, columns // D - 1, d, D)
-    if distribution == CATEGORICAL:
-        v = 0
-        if columns <= 8:
-            while u >= parameters[at + v]:
-                v += 1
-        else:
-            high = columns - 1
-            while v < high:  # the first v with u < cumulative[v]
-                middle = (v + high) // 2
-                if u < parameters[at + middle]:
-                    high = middle
-                else:
-                    v = middle + 1
-        return data[v]
-    row = min(np.int64(u * parameters[at + 1]), np.int64(parameters[at + 1]) - 1)
-    return data[(np.int64(parameters[at]) + row) * D + d]
-
-
-def _other_samples(
-    distribution: Any, u: Any, n: Any, at: Any, columns: Any, parameters: Any, data: Any, spare: Any, x: Any
-) -> None:
-    """`block_of_samples` of distributions other than Bernoulli's, by pointers."""
-    parameters, data, u, at, x = carray(parameters, _FAR), carray(data, _FAR), carray(u, n), carray(at, n), carray(x, n)
-    if distribution == GAUSSIAN:
-        block_of_quantiles(u, n, carray(spare, n), x)
-        for i in range(n):
-            x[i] = parameters[at[i]] + parameters[at[i] + np.uint64(1)] * x[i]
-    elif distribution == TABULATED:
-        for i in range(n):
-            x[i] = from_table(u[i], parameters, np.int64(at[i]), columns - 1, 0, 1)
+def _categorical(sim, u, at, d):
+    v = 0
+    if sim.rules.columns <= 8:
+        while u >= sim.parameters[at + v]:
+            v += 1
     else:
-        for i in range(n):
-            x[i] = from_uniform(distribution, u[i], parameters, np.int64(at[i]), columns, data, 0, 1)
+        high = sim.rules.columns - 1
+        while v < high:  # the first v with u < cumulative[v]
+            middle = (v + high) // 2
+            if u < sim.parameters[at + middle]:
+                high = middle
+            else:
+                v = middle + 1
+    return sim.data[v]
 
 
 @inlined
-def _next_rows(t, times, o, at, items, low, high, table, excess, total, mean, variance, scores):
+def _resampled(sim, u, at, d):
+    rows = sim.parameters[at + 1]
+    row = min(np.int64(u * rows), np.int64(rows) - 1)
+    return sim.data[(np.int64(sim.parameters[at]) + row) * sim.rules.D + d]
+
+
+SAMPLES = {
+    BERNOULLI: _bernoulli,
+    GAUSSIAN: _gaussian,
+    UNIFORM: _uniform,
+    TABULATED: _tabulated,
+    CATEGORICAL: _categorical,
+    RESAMPLED: _resampled,
+}
+# In other versions of a function others; MOMENTS: whether they are kept, ROW: whether one uniform number picks a row.
+DISTRIBUTION, MOMENTS, ROW, sample, put = BERNOULLI, False, False, _bernoulli, add
+
+
+def versions(*numbers: str) -> Callable[[Callable[..., None]], Callable[[int, bool], int]]:
+    """From a function of a `Simulation` and such numbers, `address(distribution, moments)` of its routine for these."""
+
+    def decorate(function: Any) -> Callable[[int, bool], int]:
+        @functools.cache
+        def made(distribution: int, moments: bool) -> Any:
+            names: dict[str, Any] = {
+                "sample": SAMPLES.get(distribution),
+                "put": enter if moments else add,
+                "MOMENTS": moments,
+            }
+            names |= {"DISTRIBUTION": distribution, "ROW": distribution in (RESAMPLED, CATEGORICAL)}
+            version = FunctionType(function.__code__, function.__globals__ | names, function.__name__)
+            version.__qualname__ = f"{function.__qualname__}-{distribution}-{moments:d}"
+            return routine(version, Simulation, *numbers)
+
+        return lambda *kind: int(made(*kind).address)
+
+    return decorate
+
+
+PULLS = "uint64", "uint64", "uint64", "int64", "int64"  # episode, arm, entry, earlier pulls, times
+
+
+# --- single pulls -----------------------------------------------------------------------------------------------------
+
+
+@inlined
+def _next_rows(sim, o, at, t, times):
     """Pull an arm of a table, which has t pulls: its next rows, then its mean. Returns the mean of what they yield."""
+    items, low, high, table = sim.rules.items, sim.rules.low, sim.rules.high, sim.parameters
+    excess, total, mean, variance, _ = statistics(sim)
     s, y, left = 0.0, low, times
     while left > 0 and t < items:
         y = table[at + t]
-        scores[o * items + t] = y
+        sim.scores[o * items + t] = y
         excess[o], mean[o], variance[o] = updated(float(t), low, high, excess[o], mean[o], variance[o], y)
         s, t, left = s + (y - low), t + 1, left - 1
     total[o] = excess[o] + low * t
@@ -153,177 +209,166 @@ def _next_rows(t, times, o, at, items, low, high, table, excess, total, mean, va
     return y if times == 1 else min(low + s / times, high)
 
 
-def _pull_row(
-    distribution: Any,
-    k0: Any,
-    k1: Any,
-    episode: Any,
-    arm: Any,
-    n: Any,
-    times: Any,
-    o: Any,
-    at: Any,
-    columns: Any,
-    parameters: Any,
-    data: Any,
-    excess: Any,
-    total: Any,
-    mean: Any,
-    variance: Any,
-    moments: Any,
-    sample: Any,
-    e: Any,
-    D: Any,
-    keeps: Any,
-    scratch: Any,
-    counter: Any,
-    low: Any,
-    high: Any,
-) -> None:
-    """One pull of an arm of several dimensions, or any number of a table; the arguments are those of `_pull_bulk`.
-
-    Args:
-        moments: of a table, the scores that pulls have shown.
-    """
-    parameters, data, sample = carray(parameters, _FAR), carray(data, _FAR), carray(sample, _FAR)
-    excess, total = carray(excess, _FAR), carray(total, _FAR)
-    mean, variance = carray(mean, _FAR), carray(variance, _FAR)
-    if distribution == SHARED:
-        scores = carray(moments, _FAR)
-        known = excess, total, mean, variance, scores
-        sample[e] = _next_rows(n, times, o, at, columns - 1, low, high, parameters, *known)
-        return
-    moments = carray(moments, keeps * _FAR)
-    row, c1, before = distribution in (RESAMPLED, CATEGORICAL), arm_word(arm, n), float(n)
-    w0 = w1 = w2 = w3 = np.uint64(0)
-    for d in range(D):
-        if d % 2 == 0 and not (row and d > 0):  # one uniform number picks all coordinates of a row
-            w0, w1, w2, w3 = philox(np.uint64(n), c1, episode, np.uint64(d // 2) * NEXT_BLOCK, k0, k1)
-        u = to_uniform(w0, w1) if d % 2 == 0 or row else to_uniform(w2, w3)
-        y = from_uniform(distribution, u, parameters, at, columns, data, d, D)
-        enter(before, low, high, y, o * D + d, excess, total, mean, variance, moments)
-        sample[e * D + d] = y
-
-
-@functools.cache
-def _others() -> Any:
-    """The routine of `_other_samples`."""
-    pointers = "float64*", "float64*", "int64*", "float64*"
-    return routine(_other_samples, "int64", "float64*", "int64", "uint64*", "int64", *pointers)
-
-
-@functools.cache
-def _pulls(function: Any) -> Any:
-    """The routine of a function that takes what `_pull_bulk` takes."""
-    return routine(function, *PULLED_BY)
-
-
-def sampler_of(distribution: int, D: int) -> int:
-    """The address of the routine that samples or pulls arms of a distribution; 0: scalar Bernoulli."""
-    if D == 1 and distribution == BERNOULLI:
-        return 0
-    return int((_pulls(_pull_row) if D > 1 or distribution == SHARED else _others()).address)
-
-
 @inlined
-def block_of_samples(sim, u, n, at, x):
-    """Fill x[:n] with the samples of scalar arms that the uniform numbers u[:n] yield, in loops over all of them.
+def _place(sim, o, a):
+    """Where the parameters of arm a start, whose entry is o."""
+    return np.int64((o if sim.rules.own else a) * np.uint64(sim.rules.columns))
 
-    Args:
-        at: (n,) uint64, where the parameters of each arm start; n <= 64.
-    """
-    rules, parameters, spare = sim.rules, sim.parameters, sim.work.places[2]
-    if rules.distribution == BERNOULLI:
+
+@versions(*PULLS)
+def _single(sim, e, a, o, n, times):
+    """One pull of arm a of episode e, whose entry is o and which has n pulls; of a table any number."""
+    at, o, D = _place(sim, o, a), np.int64(o), sim.rules.D
+    if DISTRIBUTION == SHARED:
+        sim.sample[e] = _next_rows(sim, o, at, n, times)
+    else:
+        c1, ends, known = arm_word(a, n), (sim.rules.low, sim.rules.high), statistics(sim)
+        k0, k1, episode = sim.key[0, e], sim.key[1, e], sim.episode[e]
+        w0 = w1 = w2 = w3 = np.uint64(0)
+        for d in range(D):
+            if d % 2 == 0 and not (ROW and d > 0):
+                w0, w1, w2, w3 = philox(np.uint64(n), c1, episode, np.uint64(d // 2) * NEXT_BLOCK, k0, k1)
+            u = to_uniform(w0, w1) if d % 2 == 0 or ROW else to_uniform(w2, w3)
+            y = sample(sim, u, at, d)
+            put(float(n), ends, y, o * D + d, known)
+            sim.sample[np.int64(e) * D + d] = y
+
+
+# --- blocks: n pulls that are noted in `Work`, in loops over all of them, most of which LLVM vectorises ---------------
+
+
+@versions("int64")
+def _scalars(sim, n):
+    """Pull scalar arms."""
+    work, parameters = sim.work, sim.parameters
+    offset, count, arm, episode, key0, key1, at = (
+        work.entry, work.before, work.arm, work.episode, work.key0, work.key1, work.place
+    )  # fmt: skip
+    x, pulls, mean, variance, excess, u = work.sample, work.pulls, work.mean, work.variance, work.excess, work.rows[0]
+    sums, totals, means, variances, moments = statistics(sim)
+    own, columns, low, high = sim.rules.own, np.uint64(sim.rules.columns), sim.rules.low, sim.rules.high
+    for i in range(n):
+        at[i] = (offset[i] if own else arm[i]) * columns
+    if DISTRIBUTION == SHARED:
         for i in range(n):
-            x[i] = 1.0 if u[i] < parameters[at[i]] else 0.0
-    elif n > 0:  # of tables there are none, and the sampler is a routine of pulls
-        call_routine(rules.sampler, rules.distribution, u, n, at, rules.columns, parameters, sim.data, spare, x)
+            o, m = offset[i], np.int64(count[i])
+            x[i] = _next_rows(sim, np.int64(o), np.int64(at[i]), m, 1)
+            pulls[i], mean[i], variance[i] = float(m) + 1.0, means[o], variances[o]
+    else:
+        for i in range(n):
+            w0, w1, _, _ = philox(count[i], arm_word(arm[i], count[i]), episode[i], np.uint64(0), key0[i], key1[i])
+            u[i] = to_uniform(w0, w1)
+        if DISTRIBUTION == BERNOULLI:
+            for i in range(n):
+                x[i] = 1.0 if u[i] < parameters[at[i]] else 0.0
+        elif DISTRIBUTION == GAUSSIAN:
+            block_of_quantiles(u, n, work.spare, x)
+            for i in range(n):
+                x[i] = parameters[at[i]] + parameters[at[i] + np.uint64(1)] * x[i]
+        else:
+            for i in range(n):
+                x[i] = sample(sim, u[i], np.int64(at[i]), 0)
+        for i in range(n):
+            excess[i] = sums[offset[i]]
+        for i in range(n):
+            mean[i] = means[offset[i]]
+        for i in range(n):
+            variance[i] = variances[offset[i]]
+        if MOMENTS:
+            for i in range(n):
+                take_in(float(np.int64(count[i])), mean[i] - low, variance[i], moments, offset[i], x[i] - low)
+        for i in range(n):
+            before = float(np.int64(count[i]))
+            excess[i], mean[i], variance[i] = updated(before, low, high, excess[i], mean[i], variance[i], x[i])
+            pulls[i] = before + 1.0
+        for i in range(n):
+            o = offset[i]
+            sums[o], means[o], variances[o] = excess[i], mean[i], variance[i]
+        if low != 0.0:
+            for i in range(n):
+                totals[offset[i]] = excess[i] + low * pulls[i]
 
 
-@part
-def _merge(o, n, times, s, m2, low, high, excess, total, mean, variance):
-    """Add `times` samples to the n behind entry o (Chan et al.): s sums what exceeds low, m2 centred squares."""
-    count = n + times
-    gap = s / times - (mean[o] - low)
-    spread = variance[o] * n + m2 + gap * gap * (n * (times / count))
-    excess[o] += s
-    total[o], mean[o] = excess[o] + low * count, min(low + excess[o] / count, high)
-    variance[o] = max(spread, 0.0) / count
+@versions("int64")
+def _rows(sim, n):
+    """Pull arms of several dimensions."""
+    work, D, parameters = sim.work, sim.rules.D, sim.parameters
+    offset, c0, c1, c2, at, samples, x = (
+        work.entry, work.before, work.arm, work.episode, work.place, work.rows, work.sample
+    )  # fmt: skip
+    ends, known = (sim.rules.low, sim.rules.high), statistics(sim)
+    for i in range(n):
+        at[i], c1[i] = _place(sim, offset[i], c1[i]), arm_word(c1[i], c0[i])
+    for pair in range(1 if ROW else (D + 1) // 2):
+        c3, even, odd = np.uint64(pair) * NEXT_BLOCK, samples[2 * pair], samples[2 * pair + 1]
+        for i in range(n):
+            w0, w1, w2, w3 = philox(c0[i], c1[i], c2[i], c3, work.key0[i], work.key1[i])
+            even[i], odd[i] = to_uniform(w0, w1), to_uniform(w2, w3)
+    if DISTRIBUTION == GAUSSIAN:
+        for d in range(D):
+            y = samples[d]
+            block_of_quantiles(y, n, work.spare, x)
+            for i in range(n):
+                place = np.int64(at[i])
+                y[i] = parameters[place + d] + parameters[place + D + d] * x[i]
+    else:
+        for i in range(n):
+            w = samples[0, i]
+            for d in range(D):
+                w = w if ROW else samples[d, i]
+                samples[d, i] = sample(sim, w, np.int64(at[i]), d)
+    for i in range(n):
+        before = float(np.int64(c0[i]))
+        for d in range(D):
+            put(before, ends, samples[d, i], offset[i] * np.uint64(D) + np.uint64(d), known)
+            sim.sample[work.slot[i] * D + d] = samples[d, i]
+
+
+# --- bulk pulls -------------------------------------------------------------------------------------------------------
 
 
 @part
 def gather(n, block, d, more, y):
     """Add `more` samples, all y, to n samples, of whose coordinate d block (4, D) holds mean, variance and moments."""
-    m, v = block[0, d], block[1, d]
-    block[2, d], block[3, d] = higher(n, m, v, block[2, d], block[3, d], more, y, 0.0, 0.0, 0.0)
-    gap, share = y - m, more / (n + more)
+    m, v, gap, share = block[0, d], block[1, d], y - block[0, d], more / (n + more)
+    block[2, d], block[3, d] = higher(n, (m, v, block[2, d], block[3, d]), more, (y, 0.0, 0.0, 0.0))
     block[0, d], block[1, d] = m + gap * share, (v + gap * gap * share) * (1.0 - share)
 
 
-def _pull_bulk(
-    distribution: Any,
-    k0: Any,
-    k1: Any,
-    episode: Any,
-    arm: Any,
-    n: Any,
-    times: Any,
-    o: Any,
-    at: Any,
-    columns: Any,
-    parameters: Any,
-    data: Any,
-    excess: Any,
-    total: Any,
-    mean: Any,
-    variance: Any,
-    moments: Any,
-    sample: Any,
-    e: Any,
-    D: Any,
-    keeps: Any,
-    scratch: Any,
-    counter: Any,
-    low: Any,
-    high: Any,
-) -> None:
+@versions(*PULLS)
+def _bulk(sim, e, a, o, n, times):
     """Add `times` samples of one arm at a cost that does not grow with `times`, exact in distribution.
 
     Bernoulli: binomial. Gaussian: normal sum, chi-square spread. Categorical and resampled: multinomial, one binomial
     per value (row). Uniform and tabulated arms have no closed form: their samples are drawn one by one, as are
-    resampled rows while `times` is below their number; such a bulk pull is the sum of the single pulls.
-
-    Args:
-        parameters, ..., sample: pointers, as kernels hand on arrays to routines.
-        keeps: whether `moments` are kept, not of Bernoulli and Gaussian arms.
-        scratch: (7, D), and counter: (6,) uint64, to work in.
-        low, high: the ends of the range of samples, 0 and inf where none is known.
+    resampled rows while `times` is below their number; such a bulk pull is the sum of the single pulls. Moments are
+    kept of arms that are neither Bernoulli nor Gaussian.
     """
-    parameters, data, sample = carray(parameters, _FAR), carray(data, _FAR), carray(sample, _FAR)
-    excess, total = carray(excess, _FAR), carray(total, _FAR)
-    mean, variance = carray(mean, _FAR), carray(variance, _FAR)
-    scratch, counter, moments = carray(scratch, (7, D)), carray(counter, 6), carray(moments, _FAR)
-    one_by_one = distribution in (UNIFORM, TABULATED) or (distribution == RESAMPLED and times < parameters[at + 1])
+    at, o, D, low = _place(sim, o, a), np.int64(o), sim.rules.D, sim.rules.low
+    parameters, data, counter, scratch = sim.parameters, sim.data, sim.work.counter, sim.work.bulk
+    excess, total, mean, variance, moments = statistics(sim)
+    k0, k1, episode = sim.key[0, e], sim.key[1, e], sim.episode[e]
     s, m2, first = scratch[0], scratch[1], scratch[2]
     block = scratch[3:]  # where moments are kept: those of the samples so far, but for their number
     for d in range(D):
         s[d] = m2[d] = 0.0
         for row in range(4):
             block[row, d] = 0.0
+    one_by_one = DISTRIBUTION in (UNIFORM, TABULATED)
+    if DISTRIBUTION == RESAMPLED:
+        one_by_one = times < parameters[at + 1]
     if one_by_one:
-        row = distribution == RESAMPLED  # one uniform number picks all coordinates of a row
         w0 = w1 = w2 = w3 = np.uint64(0)
         for t in range(n, n + times):
             for d in range(D):
-                if d % 2 == 0 and not (row and d > 0):
-                    c1 = arm_word(arm, t)
+                if d % 2 == 0 and not (ROW and d > 0):
                     c3 = np.uint64(d // 2) * NEXT_BLOCK
-                    w0, w1, w2, w3 = philox(np.uint64(t) & _LOW, c1, episode, c3, k0, k1)
-                u = to_uniform(w0, w1) if d % 2 == 0 or row else to_uniform(w2, w3)
-                x = from_uniform(distribution, u, parameters, at, columns, data, d, D) - low
+                    w0, w1, w2, w3 = philox(np.uint64(t) & _LOW, arm_word(a, t), episode, c3, k0, k1)
+                u = to_uniform(w0, w1) if d % 2 == 0 or ROW else to_uniform(w2, w3)
+                x = sample(sim, u, at, d) - low
                 if t == n:
                     first[d] = x
-                if keeps:
+                if MOMENTS:
                     gather(float(t - n), block, d, 1.0, x)
                 s[d] += x
                 m2[d] += (x - first[d]) * (x - first[d])
@@ -331,26 +376,27 @@ def _pull_bulk(
             shift = s[d] - times * first[d]
             m2[d] -= shift * shift / times
     else:
-        open_counter(counter, k0, k1, episode, arm, n)
-        if distribution == BERNOULLI:
+        open_counter(counter, k0, k1, episode, a, n)
+        if DISTRIBUTION == BERNOULLI:
             for d in range(D):
                 hits = float(binomial(counter, times, parameters[at + d]))
                 s[d] = hits
                 m2[d] = hits * (times - hits) / times
-        elif distribution == GAUSSIAN:
+        elif DISTRIBUTION == GAUSSIAN:
             for d in range(D):
                 mu, sd = parameters[at + d], parameters[at + D + d]
                 s[d] = times * mu + sd * math.sqrt(times) * normal_quantile(next_uniform(counter))
                 m2[d] = sd * sd * 2.0 * gamma(counter, 0.5 * (times - 1)) if times > 1 else 0.0
-        else:
-            values = columns if distribution == CATEGORICAL else np.int64(parameters[at + 1])
+        elif ROW:
+            categorical = DISTRIBUTION == CATEGORICAL
+            values = sim.rules.columns if categorical else np.int64(parameters[at + 1])
             left, mass, below = times, 1.0, 0.0
             made = 0.0  # samples so far; `first` is the mean of them, from the first value on
             for d in range(D):
                 first[d] = 0.0
-            origin = 0 if distribution == CATEGORICAL else np.int64(parameters[at])
+            origin = 0 if categorical else np.int64(parameters[at])
             for v in range(values):
-                if distribution == CATEGORICAL:
+                if categorical:
                     upper = parameters[at + v] if v < values - 1 else 1.0
                     p, below = upper - below, upper
                 else:
@@ -362,7 +408,7 @@ def _pull_bulk(
                 for d in range(D):
                     gap = data[(origin + v) * D + d] - data[origin * D + d]
                     s[d] += hits * gap
-                    if keeps and hits > 0:
+                    if MOMENTS and hits > 0:
                         gather(made, block, d, float(hits), data[(origin + v) * D + d] - low)
                     if hits > 0:  # equal samples are added to those before (Chan et al.)
                         apart, share = gap - first[d], hits / (made + hits)
@@ -373,17 +419,46 @@ def _pull_bulk(
                     break
             for d in range(D):
                 s[d] += times * (data[origin * D + d] - low)
-    for d in range(D):
-        if keeps:
-            i = o * D + d
-            m, v, t, f = block[0, d], block[1, d], block[2, d], block[3, d]
-            third, fourth, before = moments[2 * i], moments[2 * i + 1], mean[i] - low
-            third, fourth = higher(float(n), before, variance[i], third, fourth, float(times), m, v, t, f)
-            moments[2 * i], moments[2 * i + 1] = third, fourth
-        _merge(o * D + d, n, times, s[d], m2[d], low, high, excess, total, mean, variance)
-        sample[e * D + d] = min(low + s[d] / times, high)
+    count = n + times
+    for d in range(D):  # `times` samples are added to n (Chan et al.): s sums what exceeds low, m2 centred squares
+        i = o * D + d
+        before = mean[i] - low
+        if MOMENTS:
+            ours = before, variance[i], moments[2 * i], moments[2 * i + 1]
+            theirs = block[0, d], block[1, d], block[2, d], block[3, d]
+            moments[2 * i], moments[2 * i + 1] = higher(float(n), ours, float(times), theirs)
+        gap = s[d] / times - before
+        spread = variance[i] * n + m2[d] + gap * gap * (n * (times / count))
+        excess[i] += s[d]
+        total[i], mean[i] = excess[i] + low * count, min(low + excess[i] / count, sim.rules.high)
+        variance[i] = max(spread, 0.0) / count
+        sim.sample[np.int64(e) * D + d] = min(low + s[d] / times, sim.rules.high)
 
 
-def bulk_pulls() -> int:
-    """The address of the routine of `_pull_bulk`, which is compiled when arms are pulled in bulk for the first time."""
-    return int(_pulls(_pull_bulk).address)
+# --- routines ---------------------------------------------------------------------------------------------------------
+
+
+class Routines:
+    """The addresses of the routines of some distribution, each compiled when it is first asked for.
+
+    Args:
+        distribution: its code. D: dimensions of an arm. moments: whether they are kept.
+    """
+
+    def __init__(self, distribution: int, D: int, moments: bool) -> None:
+        self._kind, self._D = (distribution, moments), D
+
+    @property
+    def single(self) -> int:
+        """Of single pulls, `(sim, e, a, o, n, times)`; 0: scalar Bernoulli arms without moments."""
+        return 0 if self._D == 1 and self._kind == (BERNOULLI, False) else _single(*self._kind)
+
+    @property
+    def block(self) -> int:
+        """Of n pulls that `Work` notes, and has the samples of afterwards, `(sim, n)`."""
+        return (_scalars if self._D == 1 else _rows)(*self._kind)
+
+    @property
+    def bulk(self) -> int:
+        """Of bulk pulls, `(sim, e, a, o, n, times)`."""
+        return self.single if self._kind[0] == SHARED else _bulk(*self._kind)

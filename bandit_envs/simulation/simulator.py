@@ -12,171 +12,66 @@ what is shown of the sum. The variance (divisor N) follows Welford's update.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..instances.arms import CATEGORICAL, GAUSSIAN, RESAMPLED, Arms, check_table, ends_of
+from ..instances.arms import Arms, check_table, ends_of
 from ..kernels import rng
-from ..kernels.compiled import inlined, part
-from ..kernels.rng import arm_word, block_of_quantiles, philox, to_uniform
+from ..kernels.compiled import part
+from ..kernels.rng import philox
 from ..kernels.routines import call_routine
 from ..kernels.structs import kernel
-from .sampling import NEXT_BLOCK, block_of_samples, bulk_pulls, enter, from_uniform, sampler_of
-
-__all__ = ["ENDED", "LIVE", "SPENT", "UNCHECKED", "Simulation", "Simulator", "by_routine"]
+from .arrays import BLOCK, ENDED, LIVE, SPENT, Rules, Simulation, Work
+from .playing import block_of_pulls, open_block
+from .sampling import Routines
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-_BLOCK = 64
 _32, _PUBLIC = np.uint64(32), np.uint64(rng.PUBLIC)
 
-# The status of a slot. Its episode runs; it has ended, and the slot waits for `begin`; or its budget is spent, and its
-# answer is still to come.
-LIVE, ENDED, SPENT = 0, 1, 2
 UNLOADED = -(2**61)  # `_advance` returns this before the first bulk pull of all
 UNCHECKED = -(2**62)  # `advance` returns this if an episode would end by an answer that has not been checked
 PULLED, STOPPED, SKIPPED = 0, 1, 2  # what an episode did in a step; skipped are slots whose episode had ended before
 MOST_TIMES = 2**31 - 1  # pulls of one action
 
 
-class Work(NamedTuple):
-    """Memory for the pulls of a block of episodes, and for bulk pulls."""
-
-    words: NDArray[np.uint64]  # (7, _BLOCK)
-    places: Ints  # (3, _BLOCK)
-    numbers: Floats  # (D + 3, _BLOCK)
-    scratch: Floats  # (7, D)
-    counter: NDArray[np.uint64]  # (6,)
-
-    @classmethod
-    def empty(cls, D: int) -> Work:
-        """Such arrays."""
-        words, places = np.empty((7, _BLOCK), np.uint64), np.empty((3, _BLOCK), np.int64)
-        return cls(words, places, np.empty((D + 3, _BLOCK)), np.empty((7, D)), np.empty(6, np.uint64))
-
-
-class Rules(NamedTuple):
-    """What holds in all episodes of a `Simulator`."""
-
-    distribution: int  # its code, see `arms`
-    sampler: int  # see `sampler_of`
-    K: int
-    D: int
-    full: bool  # an episode stays open for its answer when the budget is spent
-    budget: int  # -1: none
-    limit: int  # pulls after which an episode is cut, -1: none
-    columns: int  # numbers that describe the distribution of an arm
-    items: int  # rows of a shared table, 0: there is none
-    own: bool  # each episode has arms of its own
-    last: int  # the largest action: K, or K - 1 where no episode can be stopped
-    cost: float  # of a pull
-    low: float  # ends of the range of samples, 0 and inf where none is known
-    high: float
-
-
-class Simulation(NamedTuple):
-    """A `Simulator` as kernels take it: rules, arms, what the episodes have shown, and memory to work in."""
-
-    rules: Rules
-    parameters: Floats  # (K * columns,), or (E * K * columns,) where each episode has its own
-    data: Floats
-    key: NDArray[np.uint64]  # (2, E)
-    episode: NDArray[np.uint64]  # (E,)
-    public: Ints  # (E,)
-    pulls: Ints  # (E * K,)
-    excess: Floats  # (E * K * D,) sums of what samples exceed `low` by; `total` itself where that is 0
-    total: Floats
-    mean: Floats
-    variance: Floats
-    moments: Floats  # (E * K * D * 2,) third and fourth central moments, or none
-    scores: Floats  # (E * K * items,) what pulls have shown of a shared table, 0 where nothing yet
-    spent: Ints  # (E,)
-    remaining: Ints
-    ended: Ints
-    status: NDArray[np.uint8]  # (E,)
-    did: NDArray[np.uint8]
-    terminated: NDArray[np.uint8]
-    truncated: NDArray[np.uint8]
-    reward: Floats  # (E,)
-    sample: Floats  # (E * D,)
-    bulk: Ints  # (1,) address of the routine of bulk pulls, 0 until it is loaded
-    work: Work
-    arms: Ints  # (T,) arms of the first T pulls of each episode, and samples (T * D,): recorded where T > 0
-    samples: Floats
-
-
 @part
 def _refusal(sim, arms, times, answers_checked):
     """0, or why nothing can be done, as `_advance` returns it; and whether no episode stops or pulls more than once."""
     K, last, status = sim.rules.K, sim.rules.last, sim.status
-    lowest, highest, least, most = np.int64(0), np.int64(0), np.int64(1), np.int64(1)
+    wrong, answering, once = False, False, True
     for i in range(len(status)):
-        lowest, highest = min(lowest, arms[i]), max(highest, arms[i])
-    for i in range(len(status)):
-        least, most = min(least, times[i]), max(most, times[i])
-    answering = False
-    if not answers_checked:
-        for i in range(len(status)):
-            answering |= (status[i] == SPENT) | ((arms[i] == K) & (status[i] != ENDED))
-    if lowest < 0 or highest > last or least < 1 or most > MOST_TIMES:
+        wrong |= (arms[i] < 0) | (arms[i] > last) | (times[i] < 1) | (times[i] > MOST_TIMES)
+        once &= (arms[i] != K) & (times[i] == 1)
+    if wrong:
         for e in range(len(status)):
             if status[e] != ENDED and (arms[e] < 0 or arms[e] > last):
                 return np.int64(-1 - e), False
             if status[e] == LIVE and arms[e] < K and (times[e] < 1 or times[e] > MOST_TIMES):
                 return np.int64(-1 - e), False
+    if not answers_checked:
+        for i in range(len(status)):
+            answering |= (status[i] == SPENT) | ((arms[i] == K) & (status[i] != ENDED))
     if answering:
         return np.int64(UNCHECKED), False
-    if most > 1 and sim.bulk[0] == 0:
-        return np.int64(UNLOADED), False
-    return np.int64(0), highest < K and most == 1
-
-
-@inlined
-def by_routine(address, sim, e, a, o, m, times):
-    """Pull arm a of episode e, whose entry is o and which has m pulls, by a routine: of bulks, rows or a table."""
-    rules, work = sim.rules, sim.work
-    call_routine(
-        address,
-        rules.distribution,
-        sim.key[0, e],
-        sim.key[1, e],
-        sim.episode[e],
-        a,
-        m,
-        times,
-        np.int64(o),
-        np.int64((o if rules.own else a) * np.uint64(rules.columns)),
-        rules.columns,
-        sim.parameters,
-        sim.data,
-        sim.excess,
-        sim.total,
-        sim.mean,
-        sim.variance,
-        sim.scores if rules.items > 0 else sim.moments,
-        sim.sample,
-        np.int64(e),
-        rules.D,
-        np.int64(len(sim.moments) > 0),
-        work.scratch,
-        work.counter,
-        rules.low,
-        rules.high,
-    )
+    if not once and sim.bulk[0] == 0:
+        for i in range(len(status)):
+            if times[i] > 1:
+                return np.int64(UNLOADED), False
+    return np.int64(0), once
 
 
 @part
-def _stop_and_count(sim, arms, times, start, stop, finished):
-    """End the episodes of a block that stop, make pulls by a routine, and count the others, whose places are noted.
+def _stop_and_note(sim, arms, times, start, stop, finished):
+    """End the episodes of a block that stop, make bulk pulls, and note the others.
 
     Returns how many pulls are still to be made, and how many episodes have ended.
     """
-    rules, work = sim.rules, sim.work
+    rules, work, n = sim.rules, sim.work, 0
     K, D, budget, limit = rules.K, rules.D, rules.budget, rules.limit
-    slot, words, n = work.places[0], work.words, 0
     for e in range(start, stop):
         sim.did[e] = SKIPPED
         for d in range(D):
@@ -193,18 +88,18 @@ def _stop_and_count(sim, arms, times, start, stop, finished):
         o = np.uint64(e) * np.uint64(K) + np.uint64(a)
         m, count = sim.pulls[o], times[e]
         sim.did[e] = PULLED
-        if budget >= 0:
-            count = min(count, sim.remaining[e])
-        if limit >= 0:
-            count = min(count, limit - sim.spent[e])
+        if budget >= 0 and sim.remaining[e] < count:
+            count = sim.remaining[e]
+        if limit >= 0 and limit - sim.spent[e] < count:
+            count = limit - sim.spent[e]
         sim.reward[e] = 0.0 - rules.cost * count
         sim.spent[e] += count
         sim.pulls[o] = m + count
-        if count > 1 or rules.items > 0:
-            by_routine(sim.bulk[0], sim, np.uint64(e), np.uint64(a), o, m, count)
+        if count > 1:
+            call_routine(sim.bulk[0], sim, np.uint64(e), np.uint64(a), o, m, count)
             continue
-        slot[n], words[0, n], words[1, n], words[2, n] = e, o, m, a
-        words[3, n], words[4, n], words[5, n] = sim.episode[e], sim.key[0, e], sim.key[1, e]
+        work.slot[n], work.entry[n], work.before[n], work.arm[n] = e, o, m, a
+        work.episode[n], work.key0[n], work.key1[n] = sim.episode[e], sim.key[0, e], sim.key[1, e]
         n += 1
     return n, finished
 
@@ -214,12 +109,10 @@ def _end(sim, start, stop, finished):
     """Count what remains in a block, and end the episodes that have spent it. Returns how many have ended."""
     budget, limit, over = sim.rules.budget, sim.rules.limit, False
     if budget >= 0:
-        least = np.int64(1)
         for i in range(start, stop):
             sim.remaining[np.uint64(i)] = budget - sim.spent[np.uint64(i)]
         for i in range(start, stop):
-            least = min(least, sim.remaining[np.uint64(i)])
-        over = least == 0
+            over |= sim.remaining[np.uint64(i)] == 0
     if limit >= 0:
         for i in range(start, stop):
             over |= sim.spent[np.uint64(i)] >= limit
@@ -240,106 +133,46 @@ def _end(sim, start, stop, finished):
 
 @kernel
 def _advance(sim: Simulation, arms, times, answers_checked: bool):
-    """One step of every live episode, of scalar arms. Returns how many ended; their slots are in `sim.ended`.
+    """One step of every live episode. Returns how many ended; their slots are in `sim.ended`.
 
     It changes nothing and returns -1 - e where the action of a live episode e is out of range, UNCHECKED where an
     episode ends by an answer of its own although the answers have not been checked, and UNLOADED where arms may be
     pulled in bulk and the routine for it is not loaded.
     """
-    rules, words, numbers = sim.rules, sim.work.words, sim.work.numbers
-    pulls, low, high = sim.pulls, rules.low, rules.high
-    excess, total, mean, variance, moments = sim.excess, sim.total, sim.mean, sim.variance, sim.moments
-    key0, key1, episode, sample = sim.key[0], sim.key[1], sim.episode, sim.sample
-    offset, c0, c1, c2, q0, q1 = words[0], words[1], words[2], words[3], words[4], words[5]
-    at = words[6]  # where the parameters of an arm start
-    slot, u, x = sim.work.places[0], numbers[0], numbers[1]
-    uK, ucolumns, finished = np.uint64(rules.K), np.uint64(rules.columns), 0
-    code, pulls_once = _refusal(sim, arms, times, answers_checked)
+    finished, D, cost, status, reward, did = 0, sim.rules.D, sim.rules.cost, sim.status, sim.reward, sim.did
+    chosen, slot, x = sim.work.arm, sim.work.slot, sim.work.sample
+    code, once = _refusal(sim, arms, times, answers_checked)
     if code < 0:
         return code
-    for start in range(0, len(episode), _BLOCK):
-        stop = min(start + _BLOCK, len(episode))
+    for start in range(0, len(status), BLOCK):
+        stop = min(start + BLOCK, len(status))
         n, base = stop - start, np.uint64(start)
         other = np.uint8(0)  # than LIVE: the statuses of the block, combined
         for i in range(n):
-            other |= sim.status[base + np.uint64(i)]
-        plain = pulls_once and other == LIVE and rules.items == 0
+            other |= status[base + np.uint64(i)]
+        plain = once and other == LIVE
         if plain:  # every episode of the block is live and pulls once, which needs no branches
             for i in range(n):
-                sim.reward[base + np.uint64(i)] = 0.0 - rules.cost  # not -0.0
+                chosen[i] = np.uint64(arms[base + np.uint64(i)])
             for i in range(n):
-                a = np.uint64(arms[base + np.uint64(i)])
-                o = (base + np.uint64(i)) * uK + a
-                m = pulls[o]
-                pulls[o] = m + 1
-                offset[i], c0[i], c1[i] = o, m, a
+                reward[base + np.uint64(i)] = 0.0 - cost  # not -0.0
             for i in range(n):
-                sim.did[base + np.uint64(i)] = PULLED
+                slot[i] = start + i
             for i in range(n):
-                c2[i], q0[i], q1[i] = episode[base + np.uint64(i)], key0[base + np.uint64(i)], key1[base + np.uint64(i)]
+                did[base + np.uint64(i)] = PULLED
             for i in range(n):
                 sim.spent[base + np.uint64(i)] += 1
+            open_block(sim, base, n)
+            block_of_pulls(sim, base, n)
         else:
-            n, finished = _stop_and_count(sim, arms, times, start, stop, finished)
-        for i in range(n):
-            w0, w1, _, _ = philox(c0[i], arm_word(c1[i], c0[i]), c2[i], np.uint64(0), q0[i], q1[i])
-            u[i] = to_uniform(w0, w1)
-        for i in range(n):
-            at[i] = (offset[i] if rules.own else c1[i]) * ucolumns
-        block_of_samples(sim, u, n, at, x)
-        for i in range(n):
-            enter(float(np.int64(c0[i])), low, high, x[i], offset[i], excess, total, mean, variance, moments)
-        if plain:
+            n, finished = _stop_and_note(sim, arms, times, start, stop, finished)
+            call_routine(sim.rules.block, sim, n)
+        if D == 1 and plain:
             for i in range(n):
-                sample[base + np.uint64(i)] = x[i]
-        else:
+                sim.sample[base + np.uint64(i)] = x[i]
+        elif D == 1:
             for i in range(n):
-                sample[np.uint64(slot[i])] = x[i]
-        finished = _end(sim, start, stop, finished)
-    return np.int64(finished)
-
-
-@kernel
-def _advance_rows(sim: Simulation, arms, times, answers_checked: bool):
-    """`_advance` of arms of several dimensions."""
-    rules, words, places = sim.rules, sim.work.words, sim.work.places
-    distribution, D, parameters, finished = rules.distribution, rules.D, sim.parameters, 0
-    offset, c0, c1, c2, q0, q1 = words[0], words[1], words[2], words[3], words[4], words[5]
-    known = sim.excess, sim.total, sim.mean, sim.variance, sim.moments
-    slot, place, spare, x, samples = places[0], places[1], places[2], sim.work.numbers[1], sim.work.numbers[2:]
-    row = distribution == RESAMPLED or distribution == CATEGORICAL  # one uniform number picks all coordinates
-    code, _ = _refusal(sim, arms, times, answers_checked)
-    if code < 0:
-        return code
-    for start in range(0, len(sim.episode), _BLOCK):
-        stop = min(start + _BLOCK, len(sim.episode))
-        n, finished = _stop_and_count(sim, arms, times, start, stop, finished)
-        for i in range(n):
-            place[i] = np.int64((offset[i] if rules.own else c1[i]) * np.uint64(rules.columns))
-            c1[i] = arm_word(c1[i], c0[i])
-        for pair in range(1 if row else (D + 1) // 2):
-            c3, even, odd = np.uint64(pair) * NEXT_BLOCK, samples[2 * pair], samples[2 * pair + 1]
-            for i in range(n):
-                w0, w1, w2, w3 = philox(c0[i], c1[i], c2[i], c3, q0[i], q1[i])
-                even[i], odd[i] = to_uniform(w0, w1), to_uniform(w2, w3)
-        if distribution == GAUSSIAN:
-            for d in range(D):
-                y = samples[d]
-                block_of_quantiles(y, n, spare, x)
-                for i in range(n):
-                    y[i] = parameters[place[i] + d] + parameters[place[i] + D + d] * x[i]
-        else:
-            for i in range(n):
-                w = samples[0, i]
-                for d in range(D):
-                    w = w if row else samples[d, i]
-                    samples[d, i] = from_uniform(distribution, w, parameters, place[i], rules.columns, sim.data, d, D)
-        for i in range(n):
-            before = float(np.int64(c0[i]))
-            for d in range(D):
-                o, y_d = offset[i] * np.uint64(D) + np.uint64(d), samples[d, i]
-                enter(before, rules.low, rules.high, y_d, o, *known)
-                sim.sample[slot[i] * D + d] = y_d
+                sim.sample[np.uint64(slot[i])] = x[i]
         finished = _end(sim, start, stop, finished)
     return np.int64(finished)
 
@@ -352,7 +185,8 @@ def _begin(sim: Simulation, rows, key, episode):
     for i in range(len(rows)):
         e = np.uint64(rows[i])
         for k in range(K if items > 0 else zero):
-            for n in range(min(sim.pulls[e * K + k], items)):
+            shown = sim.pulls[e * K + k]
+            for n in range(shown if shown < items else items):
                 sim.scores[np.int64(e * K + k) * items + n] = 0.0
         for k in range(K):
             sim.pulls[e * K + k] = 0
@@ -420,12 +254,13 @@ class Simulator:
             raise ValueError(f"rows must have shape {(E, K, arms.parameters.shape[1])}, got {rows.shape}")
         check_table(arms, arms.parameters)
         # The arms' own arrays are read-only, for which the kernel would be compiled a second time: copies are not.
-        table, sampler = arms.parameters.copy() if rows is None else rows, sampler_of(arms.code, D)
+        table = arms.parameters.copy() if rows is None else rows
         (low, high), total = ends_of(arms), np.zeros(E * K * D)
+        self._routines = Routines(arms.code, D, keeps_moments)
         self.arrays = sim = Simulation(
             rules=Rules(
-                distribution=arms.code,
-                sampler=sampler,
+                sampler=self._routines.single,
+                block=self._routines.block,
                 K=K,
                 D=D,
                 full=full,
@@ -460,12 +295,11 @@ class Simulator:
             truncated=np.zeros(E, np.uint8),
             reward=np.zeros(E),
             sample=np.zeros(E * D),
-            bulk=np.full(1, sampler if arms.items else 0, np.int64),
+            bulk=np.full(1, self._routines.bulk if arms.items else 0, np.int64),
             work=Work.empty(D),
             arms=np.empty(0, np.int64),
             samples=np.empty(0),
         )
-        self._step = _advance if D == 1 else _advance_rows
         self.pulls = sim.pulls.reshape(E, K)
         self.total, self.mean, self.variance = (table.reshape(shape) for table in (sim.total, sim.mean, sim.variance))
         self.moments = sim.moments.reshape(*shape, 2) if keeps_moments else None
@@ -490,7 +324,7 @@ class Simulator:
 
     def bind(self, arms: Ints, times: Ints) -> Callable[[], int]:
         """`advance` on these two arrays, which the caller fills before each call with actions that it has checked."""
-        return self._step.bound(self.arrays, arms, times, True)  # type: ignore[no-any-return]
+        return _advance.bound(self.arrays, arms, times, True)  # type: ignore[no-any-return]
 
     def no_action(self, action: Any) -> str:
         """What is wrong with an action that is out of range."""
@@ -514,11 +348,11 @@ class Simulator:
         Raises:
             ValueError: naming the first action that is out of range; no episode has then been touched.
         """
-        count: int = self._step.quick(self.arrays, arms, times, answers_checked)
+        count: int = _advance.quick(self.arrays, arms, times, answers_checked)
         if count >= 0 or count == UNCHECKED:
             return count
         if count == UNLOADED:
-            self.arrays.bulk[0] = bulk_pulls()
+            self.arrays.bulk[0] = self._routines.bulk
             return self.advance(arms, times, answers_checked)
         e = -1 - count
         if not 0 <= arms[e] <= self.arrays.rules.last:

@@ -172,15 +172,16 @@ def polyhedral_nearest(numbers, pulls, mean, variance, scratch, inside, out):
     K, distribution, tolerance = len(pulls), numbers[DISTRIBUTION], numbers[COMMON]
     D, M = np.int64(numbers[COMMON + 2]), np.int64(numbers[COMMON + 3])
     size = (M + 2) * (D + 2)
-    rows, b, unit, bounds, kind, limit = unpacked(numbers[COMMON + 2 : COMMON + 2 + size])
-    few, ends, ones, box, form, most = unpacked(numbers[COMMON + 2 + size : COMMON + 2 + 2 * size])
+    whole = unpacked(numbers[COMMON + 2 : COMMON + 2 + size])
+    smaller = unpacked(numbers[COMMON + 2 + size : COMMON + 2 + 2 * size])
+    rows, b, unit, few, ends = whole.rows, whole.b, whole.unit, smaller.rows, smaller.b
     y, work = scratch[5 * K : 5 * K + D], scratch[5 * K + D : 5 * K + D + scratch_size(D, M)]
     crossing = scratch[5 * K + D + scratch_size(D, M) :]
     plug_in = inside[0] < 0
     least, found, length = math.inf, 0, 0.0
     for i in range(K):
         x, v = mean[i * D : (i + 1) * D], variance[i * D : (i + 1) * D]
-        margin = margin_of(x, rows, b, unit, bounds, kind, limit, work, y)
+        margin = margin_of(x, whole, work, y)
         if plug_in:
             inside[i] = pulls[i] > 0 and margin >= 0.0
         some = inside[i] or numbers[COMMON + 1] != 0.0
@@ -198,7 +199,7 @@ def polyhedral_nearest(numbers, pulls, mean, variance, scratch, inside, out):
                 distance = _depth(x, rows, b, unit) if margin >= 0.0 else max(margin, -math.inf)
                 distance = 0.0 if margin == UNDECIDED else max(distance + tolerance, 0.0)
             elif some:
-                inner = margin if tolerance == 0.0 else margin_of(x, few, ends, ones, box, form, most, work, y)
+                inner = margin if tolerance == 0.0 else margin_of(x, smaller, work, y)
                 distance = 0.0 if inner == UNDECIDED else max(-inner, 0.0)
             else:
                 distance = math.inf

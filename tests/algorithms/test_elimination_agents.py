@@ -33,7 +33,7 @@ def twin_of(agent: Any) -> Twin:
     """The twin of an agent, on its task."""
     p, K = agent.task.parameters, agent.task.K
     if agent.name == "median-elimination":
-        return best_arm(K, *agent.accuracy)
+        return best_arm(K, agent.epsilon, agent.delta, agent.constant)
     common = (K, p["epsilon"], p["multiplicative"], p["slack"], agent.task.delta, agent.task.sigma)
     if agent.name == "fareast":
         c = agent.factor / agent.task.sigma**2

@@ -231,13 +231,13 @@ def test_pulls_one_by_one(name: str) -> None:
 
 
 def test_begun_anew() -> None:
-    for name in ("sysrs", "ucb-e-lrf(ensemble=4)"):
-        right_when_begun_anew(name, BEST, budget=90, **still([0.1, 0.8, 0.3], 60) | {"delta": None})
+    right_when_begun_anew("sysrs", BEST, budget=90, **still([0.1, 0.8, 0.3], 60) | {"delta": None})
 
 
-def test_ucb_e_goes_on_without_its_state() -> None:
+@pytest.mark.parametrize("name", ["ucb-e(batch=3)", "ucb-e-lrf(batch=3, ensemble=4)"])
+def test_ucb_e_goes_on_without_its_state(name: str) -> None:
     envs: Any = gym.make_vec(BEST, 6, actions="full", budget=40, **drawn(4, 12))
-    agent, state = agents.make("ucb-e(batch=3)", envs), None
+    agent, state = agents.make(name, envs), None
     observation, _ = envs.reset(seed=2)
     for _ in range(10):
         action, state = agent.predict(observation, state)

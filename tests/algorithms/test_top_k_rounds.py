@@ -59,7 +59,7 @@ def twin_of(agent: Any) -> Twin:
     eps = task.parameters["epsilon"] / (k if by_sum else 1)  # k arms that lose eps together hold none that loses more
     if agent.name == "racing":
         support = task.support or (-math.inf, math.inf)
-        return racing_twin(n, k, agent.rules.R, delta, agent.rules.W, WIDTHS[agent.rules.kind], agent.beyond, support)
+        return racing_twin(n, k, agent.R, delta, agent.W, WIDTHS[agent.kind], agent.beyond, support)
     if agent.name == "opt-mai":
         return opt_mai_twin(n, k, task.budget, agent.reuse)
     if agent.name == "improved-top-k":
@@ -123,14 +123,14 @@ def test_schedule_of_opt_mai() -> None:
 
 
 def test_accepted_and_rejected_arms() -> None:
-    m = np.array([[5.0, 1.0, 3.0, 3.5, 4.0, 9.0]])
-    S, A = np.array([[True, True, True, True, True, False]]), np.array([[False] * 5 + [True]])
+    m = np.array([5.0, 1.0, 3.0, 3.5, 4.0, 9.0])
+    S, A, work = np.array([True, True, True, True, True, False]), np.array([False] * 5 + [True]), np.zeros(6)
     # K = 3, one accepted: a = 3.5, b = 4; accepted above 3.5 + 1.2, rejected below 4 - 1.2
-    S, A = adaptive.accept_and_reject(m, S, A, 3, 1.2)
-    assert S.astype(int).tolist() == [[0, 0, 1, 1, 1, 0]]
-    assert A.astype(int).tolist() == [[1, 0, 0, 0, 0, 1]]
-    S, A = adaptive.accept_and_reject(m, S, A, 3, 0.5)  # one place left: a = 3.5, b = 4; strictly more than the margin
-    assert (S.astype(int).tolist(), A.astype(int).tolist()) == ([[0, 0, 0, 1, 1, 0]], [[1, 0, 0, 0, 0, 1]])
+    adaptive.accept_and_reject(m, S, A, 3, 1.2, work)
+    assert S.astype(int).tolist() == [0, 0, 1, 1, 1, 0]
+    assert A.astype(int).tolist() == [1, 0, 0, 0, 0, 1]
+    adaptive.accept_and_reject(m, S, A, 3, 0.5, work)  # one place left: a = 3.5, b = 4; strictly more than the margin
+    assert (S.astype(int).tolist(), A.astype(int).tolist()) == ([0, 0, 0, 1, 1, 0], [1, 0, 0, 0, 0, 1])
 
 
 def test_schedule_of_improved_top_k() -> None:
@@ -283,7 +283,7 @@ def test_widths_of_other_distributions() -> None:
     normal, uniform = (
         task.replace(distribution=distribution, support=None, sigma=0.5) for distribution in ("gaussian", "uniform")
     )
-    assert [agents.make("racing", one).rules.W for one in (task, ratings, normal, uniform)] == [1, 2, 3, 1]
+    assert [agents.make("racing", one).W for one in (task, ratings, normal, uniform)] == [1, 2, 3, 1]
     one, two = (agents.make("direct", t).times for t in (task, ratings))
     assert (one, two) == (math.ceil(200 * math.log(40)), math.ceil(800 * math.log(40)))
     tight, wide = (agents.make("adaptive-top-k", t) for t in (task, ratings))

@@ -241,6 +241,7 @@ KERNELS = {
     "sampling_rule",
     "round_rule",
     "kind",
+    "versions",
 }
 
 

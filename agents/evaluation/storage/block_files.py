@@ -20,8 +20,6 @@ from ..moments import Moments
 from ..rows import Run
 from .memory import moments_of
 
-__all__ = ["check_seal", "moments_as_bytes", "moments_from", "name_of", "rows_as_bytes", "rows_from"]
-
 # Keys of the metadata. That of the seal comes last, so that its mark is the last one in the file.
 NAME, PULLS, MOMENTS, SEAL = (f"bandit-envs {what}".encode() for what in ("block", "pulls", "moments", "seal"))
 MARK, DIGITS = b"seal:", 8  # before the checksum, and its length
@@ -35,7 +33,7 @@ def name_of(root: str, block: Block) -> str:
 
 def rows_as_bytes(root: str, blocks: Sequence[Block], parts: Sequence[Sequence[Run]]) -> list[bytes]:
     """The files of blocks of the evaluation with this hash: the rows of one run after another, `parts[run][block]`."""
-    pa: Any = require("pyarrow", "a folder of results")
+    pa = require("pyarrow", "a folder of results")
     files = []
     for i, block in enumerate(blocks):
         runs = [rows[i] for rows in parts]
@@ -43,14 +41,14 @@ def rows_as_bytes(root: str, blocks: Sequence[Block], parts: Sequence[Sequence[R
         pulls = b"".join(run.pulls.astype("<i8").tobytes() for run in runs)
         # Whole numbers are stored as their differences, which is fast; all others have few values.
         whole = [field.name for field in table.schema if pa.types.is_integer(field.type)]
-        how: dict[str, Any] = {"use_dictionary": [name for name in table.column_names if name not in whole]}
+        how: dict[str, object] = {"use_dictionary": [name for name in table.column_names if name not in whole]}
         how |= {"column_encoding": dict.fromkeys(whole, "DELTA_BINARY_PACKED")}
         how |= {"write_statistics": False, "row_group_size": 2**22}
         files.append(_file(table, name_of(root, block), {PULLS: zlib.compress(pulls, 1)}, **how))
     return files
 
 
-def rows_from(source: Any, name: str, empty_runs: Sequence[Run], episodes: int, columns: Sequence[str]) -> list[Run]:
+def rows_from(source: object, name: str, empty_runs: Sequence[Run], episodes: int, columns: Sequence[str]) -> list[Run]:
     """Some columns of what `rows_as_bytes` has written under this name, of each run, so many episodes each.
 
     Raises:
@@ -72,13 +70,13 @@ def rows_from(source: Any, name: str, empty_runs: Sequence[Run], episodes: int, 
     return runs
 
 
-def _table(run: Run, first: int) -> Any:
+def _table(run: Run, first: int) -> object:
     """The rows of a run from episode number `first` on, as `Evaluation.episodes` has them."""
-    pa: Any = require("pyarrow", "a folder of results")
+    pa = require("pyarrow", "a folder of results")
     C, n = len(run.cells), run.episodes
     budgets, ats = zip(*run.cells, strict=True)
 
-    def repeated(cells: Sequence[int | None]) -> Any:
+    def repeated(cells: Sequence[int | None]) -> object:
         return pa.nulls(C * n, pa.int64()) if None in cells else pa.array(np.repeat(np.array(cells, np.int64), n))
 
     columns = {
@@ -100,7 +98,7 @@ def moments_as_bytes(root: str, blocks: Sequence[Block], parts: Sequence[Sequenc
 
     A file has a row for each run, cell and column; its metadata hold all, to the last bit.
     """
-    pa: Any = require("pyarrow", "a folder of results")
+    pa = require("pyarrow", "a folder of results")
     files = []
     for i, (block, moments) in enumerate(zip(blocks, moments_of(blocks, parts), strict=True)):
         rows = []
@@ -124,15 +122,15 @@ def moments_from(content: bytes, name: str) -> Moments:
     Raises:
         Exception: if the file is of something else, or damaged.
     """
-    pa: Any = require("pyarrow", "a folder of results")
+    pa = require("pyarrow", "a folder of results")
     check_seal(content)
     return Moments.from_json(_read(pa.BufferReader(content), name, []).schema.metadata[MOMENTS].decode())
 
 
-def _file(table: Any, name: str, metadata: Mapping[bytes, bytes], **how: Any) -> bytes:
+def _file(table: Any, name: str, metadata: Mapping[bytes, bytes], **how: object) -> bytes:
     """A table as a sealed file."""
-    pa: Any = require("pyarrow", "a folder of results")
-    pq: Any = require("pyarrow.parquet", "a folder of results")
+    pa = require("pyarrow", "a folder of results")
+    pq = require("pyarrow.parquet", "a folder of results")
     sink = pa.BufferOutputStream()
     own = {NAME: name.encode(), **metadata, SEAL: MARK + b"0" * DIGITS}
     how |= {"compression": "lz4", "write_page_checksum": True}
@@ -157,9 +155,9 @@ def check_seal(content: bytes) -> None:
         raise ValueError("its bytes are not those that were written")
 
 
-def _read(source: Any, name: str, columns: list[str]) -> Any:
+def _read(source: object, name: str, columns: list[str]) -> Any:
     """Some columns of a file that ought to have this name."""
-    pq: Any = require("pyarrow.parquet", "a folder of results")
+    pq = require("pyarrow.parquet", "a folder of results")
     table = pq.read_table(source, columns=columns, page_checksum_verification=True, use_threads=False)
     if (found := table.schema.metadata[NAME].decode()) != name:
         raise ValueError(f"it holds {found}")

@@ -16,8 +16,6 @@ from typing import Any
 from ...core.files import json_form
 from .places import Place
 
-__all__ = ["CALLS", "Calls"]
-
 CALLS = "calls"  # the folder of the notes
 NOTED = 10.0  # seconds between two notes of a call
 FRESH = 60.0  # a note that is younger is of a call that goes on
@@ -31,7 +29,7 @@ class Calls:
         self._own: dict[str, Any] = {}
         self._name, self._written = "", 0.0
 
-    def begin(self, told: Mapping[str, Any]) -> bool:
+    def begin(self, told: Mapping[str, object]) -> bool:
         """Note that a call begins; returns whether others go on at the same time."""
         now = time.time()
         others = [at for name, at in self.place.names(CALLS).items() if now - at < FRESH and self._goes_on(name)]

@@ -7,7 +7,6 @@ import functools
 import json
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,8 +18,6 @@ from .block_files import check_seal, moments_as_bytes, moments_from, name_of, ro
 from .calls import Calls
 from .memory import Store
 from .places import Place
-
-__all__ = ["BLOCKS", "ENDED", "SUMS", "Folder"]
 
 BLOCKS, SUMS = "episodes.parquet", "sums.parquet"  # the folders of the blocks with rows, and without
 ENDED = "ended.json"  # after how many blocks a run was precise enough
@@ -46,7 +43,7 @@ class Folder(Store):
         groups: Sequence[Group],
         episodes: int,
         root: str,
-        settings: Mapping[str, Any],
+        settings: Mapping[str, object],
     ) -> None:
         super().__init__(empty_runs, cut(groups, episodes), settings["rows"] == "none")
         self.form = functools.partial(moments_as_bytes if self.sums else rows_as_bytes, root)
@@ -92,7 +89,7 @@ class Folder(Store):
             )
 
     @contextlib.contextmanager
-    def at_work(self, told: Mapping[str, Any]) -> Iterator[bool]:
+    def at_work(self, told: Mapping[str, object]) -> Iterator[bool]:
         others = self.calls.begin(told)
         try:
             yield others
@@ -175,13 +172,13 @@ class Folder(Store):
         self.look()
 
 
-class _Columns(Mapping[str, NDArray[Any]]):
+class _Columns(Mapping[str, NDArray[np.generic]]):
     """The columns of a run, (episodes, C) each, read when they are first asked for."""
 
-    def __init__(self, names: Sequence[str], read: Callable[[str], NDArray[Any]]) -> None:
-        self._names, self._read, self._kept = dict.fromkeys(names), read, dict[str, NDArray[Any]]()
+    def __init__(self, names: Sequence[str], read: Callable[[str], NDArray[np.generic]]) -> None:
+        self._names, self._read, self._kept = dict.fromkeys(names), read, dict[str, NDArray[np.generic]]()
 
-    def __getitem__(self, name: str) -> NDArray[Any]:
+    def __getitem__(self, name: str) -> NDArray[np.generic]:
         if name not in self._names:
             raise KeyError(name)
         if name not in self._kept:
@@ -208,7 +205,7 @@ class StoredRun(Run):
         """These columns of each block."""
         return [self._folder.part(block, list(columns))[block.runs.index(self._place)] for block in self._blocks]
 
-    def _column(self, name: str) -> NDArray[Any]:
+    def _column(self, name: str) -> NDArray[np.generic]:
         return np.ascontiguousarray(np.concatenate([part.columns[name] for part in self._parts(name)]))
 
     @functools.cached_property

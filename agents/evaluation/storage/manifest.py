@@ -17,8 +17,6 @@ from .calls import CALLS
 from .folder import BLOCKS, ENDED, SUMS, Folder
 from .places import Place, WriteError, place_of
 
-__all__ = ["RefusedError", "add_tables", "calls", "claimed", "clear", "holds", "lacking", "opened", "root_of"]
-
 FORMAT = "blocks 3"
 SEAL = "seal"  # the checksum of all other entries
 TABLES = ("summary.csv", "pulls.parquet")  # written beside the blocks when all are there
@@ -33,8 +31,8 @@ def claimed(
     empty_runs: Sequence[Run],
     groups: Sequence[Group],
     episodes: int,
-    identity: Mapping[str, Any],
-    settings: Mapping[str, Any],
+    identity: Mapping[str, object],
+    settings: Mapping[str, object],
 ) -> Folder:
     """The folder for an evaluation, which may hold blocks of it already; the rows depend on `identity` alone.
 
@@ -100,7 +98,7 @@ def _groups(described: Any) -> list[Group]:
     return [Group(tuple(map(int, one["runs"])), int(one["size"]), int(one["last"])) for one in described]
 
 
-def _described(folder: Folder, identity: Mapping[str, Any], settings: Mapping[str, Any]) -> bytes:
+def _described(folder: Folder, identity: Mapping[str, object], settings: Mapping[str, object]) -> bytes:
     """What settings.json is to hold."""
     content = {
         "format": FORMAT,
@@ -114,7 +112,7 @@ def _described(folder: Folder, identity: Mapping[str, Any], settings: Mapping[st
     return (json.dumps({**content, SEAL: _sealed(content)}, indent=1) + "\n").encode()
 
 
-def _sealed(content: Mapping[str, Any]) -> str:
+def _sealed(content: Mapping[str, object]) -> str:
     """The checksum of settings."""
     return f"{zlib.crc32(json.dumps(content, sort_keys=True).encode()):08x}"
 
@@ -142,13 +140,13 @@ def _has_blocks(place: Place) -> bool:
     return any(place.names(inside) for inside in (BLOCKS, SUMS))
 
 
-def root_of(identity: Mapping[str, Any]) -> str:
+def root_of(identity: Mapping[str, object]) -> str:
     """The hash of an evaluation."""
     text = json.dumps(as_first_spelled(identity), sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _differences(there: Mapping[str, Any], asked: Mapping[str, Any], within: str = "") -> list[str]:
+def _differences(there: Mapping[str, object], asked: Mapping[str, object], within: str = "") -> list[str]:
     """What differs between two identities, in words."""
     found = []
     for name in dict.fromkeys([*there, *asked]):

@@ -11,8 +11,6 @@ from ..blocks import Block
 from ..moments import Moments, SummedRun
 from ..rows import Run
 
-__all__ = ["Store"]
-
 
 def rows_of(blocks: Sequence[Block], parts: Sequence[Sequence[Run]]) -> list[list[Run]]:
     """The rows of each run in each block, of what are for each run the rows of each block."""
@@ -40,7 +38,7 @@ class Store:
     """
 
     survives = False
-    form: Callable[..., Sequence[Any]]
+    form: Callable[..., Sequence[object]]
 
     def __init__(self, empty_runs: Sequence[Run], blocks: list[Block], sums: bool, eager: bool = False) -> None:
         self.empty_runs, self.blocks, self.sums = empty_runs, blocks, sums
@@ -59,7 +57,7 @@ class Store:
         return list(blocks)
 
     @contextmanager
-    def at_work(self, told: Mapping[str, Any]) -> Iterator[bool]:
+    def at_work(self, told: Mapping[str, object]) -> Iterator[bool]:
         """Around the making of blocks; yields whether others make some at the same time. `told`: of this call."""
         yield False
 

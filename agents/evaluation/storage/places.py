@@ -12,8 +12,6 @@ from typing import Any
 
 from ...core.optional import require
 
-__all__ = ["Place", "WriteError", "place_of"]
-
 OBJECTS = ("s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "memory")  # of which a file is seen once it is complete
 
 
@@ -26,7 +24,7 @@ def place_of(address: str | Path) -> Place:
     text = os.fspath(address)
     if "\0" in text:
         raise ValueError(f"out must be a folder, or the address of one, got {text!r:.200}")
-    fs: Any = require("pyarrow.fs", "a folder of results")
+    fs = require("pyarrow.fs", "a folder of results")
     protocol, there, path = text.partition("://")
     if not there or protocol == "file":
         local = str(Path(path if there else text).expanduser())
@@ -34,7 +32,7 @@ def place_of(address: str | Path) -> Place:
     try:
         system, root = fs.FileSystem.from_uri(text)
     except (ValueError, NotImplementedError):
-        core: Any = require("fsspec.core", f"the address {text}", "evaluation")
+        core = require("fsspec.core", f"the address {text}", "evaluation")
         try:
             found, root = core.url_to_fs(text)
         except (ValueError, OSError) as error:
@@ -66,7 +64,7 @@ class Place:
 
     def names(self, folder: str = "") -> dict[str, float]:
         """The files of a folder inside, and when each was written last."""
-        fs: Any = require("pyarrow.fs", "a folder of results")
+        fs = require("pyarrow.fs", "a folder of results")
         with contextlib.suppress(NotADirectoryError):
             found = self.system.get_file_info(fs.FileSelector(self._path(folder), allow_not_found=True))
             return {one.base_name: one.mtime_ns / 1e9 if one.mtime_ns else 0.0 for one in found}

@@ -1,0 +1,220 @@
+"""Compiled functions are kept on disk: one file for each function, the types of its arguments, and its sources.
+
+The name of a file holds the function, the stamp of all that it is compiled from (`stamps`), and a digest of types,
+options, processor and versions. A file is written whole beside its place, and begins with a checksum of its name and
+content. What cannot be read is compiled once more; a new file takes the place of those with an older stamp.
+
+The place is that of the variable NUMBA_CACHE_DIR; or `__pycache__` beside the source file, of a checkout; or the cache
+directory of this user; or a directory of this user below the system's temporary one. Where none can be written to,
+each process compiles.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import glob
+import hashlib
+import linecache
+import logging
+import os
+import pickle
+import re
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+import cloudpickle
+import numba
+
+from .stamps import stamp_of
+
+__all__ = ["NUMBA", "WATCHERS", "File", "Watcher", "compiling", "folder_of"]
+
+T = TypeVar("T")
+NUMBA: Any = numba  # which declares but little of itself to type checkers
+_LOGGER = logging.getLogger("bandit_envs.kernels.compiled")
+SEAL = 16  # bytes of a checksum
+INSTALLED = {"site-packages", "dist-packages"}  # where pip would leave a `__pycache__` of ours behind
+NAMELESS = r" at 0x|<locals>|__main__\."  # in types: what no other process can name
+
+# What to do about errors of Numba whose own text says little: a mark of each in that text, and the advice.
+_ADVICE = (
+    (
+        r"operator\.or_|built-in function or_",
+        "an arm, or how often it is pulled, is a float",
+    ),
+    (
+        "Unsupported array index type float",
+        "an index is a float: a name that holds integers in one place, and floats or unsigned integers in another, "
+        "holds floats",
+    ),
+    (
+        r"Function\(<built-in function (arange|array|empty|full|ones|zeros)",
+        "a function of one episode makes no arrays: hand them over as arguments",
+    ),
+)
+
+
+class Watcher(Protocol):
+    """What is called when a function begins to be compiled, and when that has ended."""
+
+    def begins(self, name: str) -> None:
+        """The function of this name."""
+
+    def ends(self) -> None:
+        """The one that has begun last."""
+
+
+WATCHERS = list[Watcher]()
+
+
+@contextlib.contextmanager
+def compiling(function: Callable[..., Any]) -> Iterator[None]:
+    """Meanwhile a function is compiled. The logger and all watchers learn of it; an error of Numba gets a summary."""
+    _LOGGER.info("compiling %s.%s", function.__module__, function.__qualname__)
+    watching = list(WATCHERS)
+    for one in watching:
+        one.begins(function.__qualname__)
+    try:
+        yield
+    except Exception as error:
+        if isinstance(error, (NUMBA.errors.NumbaError, NUMBA.errors.UnsupportedBytecodeError)):
+            blamed = getattr(function, "around", function)
+            blamed = getattr(blamed, "made_of", blamed)
+            vars(error).update(function=blamed, summary=_summary(error, blamed))
+        raise
+    finally:
+        for one in watching:
+            one.ends()
+
+
+def _summary(error: Exception, function: Callable[..., Any]) -> str:
+    """What Numba says of a function that it cannot compile, in short: the function, its line, and the reason."""
+    text = re.sub("\x1b\\[[0-9;]*m", "", str(error))
+    lines = [line.strip(" >") for line in text.splitlines() if line.strip(" >")]
+    lines = [line for line in lines if not line.startswith("Failed in ")] or lines or [type(error).__name__]
+    said = " ".join(lines[: 2 if lines[0].endswith(":") else 1])
+    said += next((f"; {advice}" for sign, advice in _ADVICE if re.search(sign, text)), "")
+    code = function.__code__
+    first, last = code.co_firstlineno, max(line or 0 for _, _, line in code.co_lines())
+    place = getattr(error, "loc", None)
+    found = getattr(place, "line", None) if getattr(place, "filename", None) == code.co_filename else None
+    if found is None or not first <= found <= last:
+        return f"Numba cannot compile {function.__qualname__} ({code.co_filename}, line {first}): {said}"
+    where = f"{code.co_filename}, line {found}"
+    source = linecache.getline(code.co_filename, found).strip()
+    return f"Numba cannot compile {function.__qualname__} ({where}): {said}" + (f"; at `{source}`" if source else "")
+
+
+# --- files ------------------------------------------------------------------------------------------------------------
+
+
+class File:
+    """The file of a compiled function.
+
+    Args:
+        function: what is compiled, all of whose names are defined by now.
+        kinds: the types of its arguments, and of what it returns, if that is given. how: how it is compiled.
+    """
+
+    def __init__(self, function: Callable[..., Any], kinds: Any, how: str) -> None:
+        self.function, self.kinds = function, kinds
+        text = _described(kinds)
+        folder = None if re.search(NAMELESS, text) else folder_of(function)
+        name = re.sub("-[0-9a-f]{8}$", "", function.__qualname__)  # without what `assemble` has put there
+        name = re.sub(r"[^\w.]", "_", f"{Path(function.__code__.co_filename).stem}.{name}")[-120:]
+        self.others, stamp = f"{name}.{sys.implementation.cache_tag}-", stamp_of(function)[:16]
+        key = _digest(f"{text} {how} {function.__qualname__} {NUMBA.__version__} {sys.version}")
+        self.own = f"{self.others}{stamp}-"
+        self.path = None if folder is None else folder / f"{self.own}{key}.code"
+
+    def read(self, made: Callable[[Any], T]) -> T | None:
+        """What `made` makes of that which was written; None where it was not, or cannot be read."""
+        if self.path is None:
+            return None
+        try:
+            content = self.path.read_bytes()
+            if content[:SEAL] != self._seal(content[SEAL:]):
+                return None
+            kinds, kept = pickle.loads(content[SEAL:])
+            found = made(kept) if kinds == self.kinds else None
+        except Exception:  # whatever unpickling brings about
+            return None
+        _LOGGER.debug("read %s.%s", self.function.__module__, self.function.__qualname__)
+        return found
+
+    def write(self, kept: Any) -> None:
+        """Keep this, if that can be."""
+        if self.path is None:
+            return
+        partial = self.path.with_name(f"{self.path.name}.{os.getpid()}.{threading.get_ident()}")
+        with contextlib.suppress(OSError, pickle.PicklingError, TypeError):  # the disk is full, say
+            content = cloudpickle.dumps((self.kinds, kept))
+            try:
+                partial.write_bytes(self._seal(content) + content)
+                os.replace(partial, self.path)
+            finally:
+                partial.unlink(missing_ok=True)
+            if "<locals>" not in self.function.__qualname__:  # one of several of that name, all of use
+                for one in self.path.parent.glob(glob.escape(self.others) + "*"):
+                    if not one.name.startswith(self.own):
+                        one.unlink(missing_ok=True)
+
+    def _seal(self, content: bytes) -> bytes:
+        assert self.path is not None
+        return hashlib.blake2b(content, digest_size=SEAL, key=_digest(self.path.name).encode()).digest()
+
+
+def _digest(text: str) -> str:
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def _described(kind: Any) -> str:
+    """A type as text, with classes and fields of all structs in it, by whose places compiled code reads them."""
+    if isinstance(kind, tuple):
+        return f"({', '.join(map(_described, kind))})"
+    struct: Any = getattr(kind, "instance_class", None)
+    named = f"{struct.__module__}.{struct.__qualname__}{struct._fields}" if hasattr(struct, "_fields") else ""
+    return f"{kind!r}{named}{_described(tuple(getattr(kind, 'types', ())))}"
+
+
+def folder_of(function: Callable[..., Any]) -> Path | None:
+    """The folder of a function's files, which can be written to; None where there is none."""
+    source, lasting = function.__code__.co_filename, getattr(sys, "frozen", False)
+    lasting = lasting or ".zip" in source or "ipykernel_" in source or source.startswith("<ipython-")
+    if not (lasting or os.path.exists(source)):
+        return None
+    return _folder(os.path.abspath(os.path.dirname(source)), os.path.exists(source), NUMBA.config.CACHE_DIR)
+
+
+@functools.cache
+def _folder(beside: str, exists: bool, chosen: str) -> Path | None:
+    for place in _places(Path(beside), exists, chosen):
+        with contextlib.suppress(OSError):
+            place.mkdir(parents=True, exist_ok=True)
+            tempfile.TemporaryFile(dir=place).close()
+            return place
+    return None
+
+
+def _places(beside: Path, exists: bool, chosen: str) -> Iterator[Path]:
+    """Folders for the functions of source files beside each other, the best first."""
+    own = f"{beside.name}_{hashlib.sha1(str(beside).encode()).hexdigest()}"
+    if chosen:
+        yield Path(chosen, own)
+    if exists and not INSTALLED & set(beside.resolve().parts):
+        yield beside / "__pycache__"
+    apple = "~/Library/Caches" if sys.platform == "darwin" else "~/.cache"
+    user_wide = os.environ.get("LOCALAPPDATA" if os.name == "nt" else "XDG_CACHE_HOME") or os.path.expanduser(apple)
+    yield Path(user_wide, "bandit_envs", own)
+    user = os.getuid() if hasattr(os, "getuid") else os.environ.get("USERNAME", "user")
+    home = Path(tempfile.gettempdir(), f"bandit_envs-{user}")
+    with contextlib.suppress(OSError):
+        home.mkdir(mode=0o700, exist_ok=True)
+        found = home.lstat()  # what is loaded from here runs as code: no place that others can write to
+        if not hasattr(os, "getuid") or (found.st_uid == os.getuid() and not found.st_mode & 0o022):
+            yield home / own
