@@ -50,8 +50,7 @@ class _Stateless(Agent):
 
     def choose(self, observation: Observation, state: Any) -> Ints:
         out = np.empty(len(observation["pulls"]), INT)
-        spent = np.ascontiguousarray(_spent(self, observation), INT)
-        self.fill(lambda kernel: kernel.quick, spent, observation, out)
+        self.fill(lambda kernel: kernel.quick, _spent(self, observation), observation, out)
         return out
 
     @property

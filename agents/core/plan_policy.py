@@ -15,7 +15,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from bandit_envs import Simulation
-from bandit_envs.kernels import episode_kernel, fleeting, inlined, part, view
+from bandit_envs.kernels import certain, episode_kernel, inlined, part, view
 from bandit_envs.simulation import Playing, Quiet, player
 
 from .agent import FLOAT, INT, Agent, Floats, Ints, Observation, unfit
@@ -52,7 +52,7 @@ PLAN = np.dtype(
 )
 
 
-@fleeting
+@certain
 class Seen(NamedTuple):
     """What the episodes have shown."""
 
@@ -249,7 +249,7 @@ class PlanPolicy(Agent):
         """What the episodes have shown, as `rule` takes it, checked."""
         pulls = np.ascontiguousarray(observation["pulls"], INT)
         mean = np.ascontiguousarray(observation["mean"], FLOAT)
-        if len(pulls) != len(state.plans):
+        if pulls.ndim != 2 or mean.ndim != 2 or len(pulls) != len(state.plans):
             raise unfit(pulls, mean, len(state.plans))
         return Seen(pulls, mean)
 
