@@ -40,7 +40,7 @@ class _Stateless(Agent):
         pulls, budget = observation["pulls"], self.task.budget
         out = np.empty(len(pulls), INT)
         spent = pulls.reshape(len(out), -1).sum(axis=1) if budget is None else budget - observation["remaining"][:, 0]
-        self.kernel.quick(np.ascontiguousarray(spent, INT), self.task.stop, *self.beside(observation), out)
+        self.kernel.quick(spent, self.task.stop, *self.beside(observation), out)
         return out
 
     @property

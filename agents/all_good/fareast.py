@@ -38,7 +38,7 @@ from ..core.largest import keep_largest, size_of
 from ..core.phases import whole
 from ..core.rivals import put_running, rivals
 from ..core.trees import Forest, tree_of
-from ..top_k.median_elimination import elimination_pulls, pulls_per_arm, whole, width_constant
+from ..top_k.median_elimination import elimination_pulls, pulls_per_arm, width_constant
 from .elimination import GoodFilter, activate_all, all_decided, sort_out
 
 __all__ = ["Fareast", "bad_filter_pulls"]

@@ -24,12 +24,13 @@ import numpy as np
 from .compiled import form_of, jit, lean, view
 from .floor import PLAIN, machine_code
 
-__all__ = ["Kernel", "arguments_of", "assemble", "episode_kernel", "fleeting", "kernel", "slot_kernel"]
+__all__ = ["Kernel", "arguments_of", "assemble", "certain", "episode_kernel", "fleeting", "kernel", "slot_kernel"]
 
 Struct = TypeVar("Struct", bound=type[Any])
 LARGE = 2**20  # bytes of an argument that is known by sight, at most
 _NAMED: dict[Any, str] = {float: "a number", int: "an integer", bool: "True or False"}
 ENTRIES = 256  # so many forms are remembered
+LEARNING = 64  # so often what is looked at may be another object, until a guard leaves out what always is
 
 
 class Kernel:
@@ -61,22 +62,27 @@ class Kernel:
         self.kinds = [kind for _, kind in kinds]
         self._apart = apart and any(map(_is_apart, self.kinds))
         self._entries: dict[tuple[Any, ...], Callable[..., Any]] = {}
-        self._last: tuple[Callable[..., bool], Any] = lambda given: False, None  # a guard, and the machine code behind
+        self._call, self._changing = self._slow_call, dict[Any, set[int]]()
+        # As a call; but `out`, and structs that are `certain`, which the caller has made, are not looked at.
+        self.quick: Callable[..., Any] = self._slow_quick
         self._lock = threading.Lock()
 
     def __call__(self, *given: Any) -> Any:
-        fits, entry = self._last
-        try:
-            fitting = fits(given)
-        except AttributeError:  # no array is in the place of one
-            fitting = False
-        return (entry if fitting else self._entry(given))(*given)
+        return self._call(*given) if len(given) == len(self.kinds) else self(*self.whole(given))
 
-    quick = __call__
+    def _slow_call(self, *given: Any) -> Any:
+        self._call, entry = self._looked_at(given, (), self._slow_call)
+        return entry(*given)
+
+    def _slow_quick(self, *given: Any) -> Any:
+        if len(given) != len(self.kinds):
+            return self(*given)
+        self.quick, entry = self._looked_at(given, self.arguments, self._slow_quick)
+        return entry(*given)
 
     def bound(self, *given: Any) -> Callable[[], Any]:
         """The machine code, bound to these arguments: the quickest call where they stay the same."""
-        return functools.partial(self._entry(given), *given)
+        return functools.partial(self._looked_at(given, (), self)[1], *given)
 
     def whole(self, given: tuple[Any, ...]) -> tuple[Any, ...]:
         """The arguments with a struct wherever its fields were given."""
@@ -90,14 +96,14 @@ class Kernel:
             raise TypeError(f"{takes}; got {len(given)} arguments")
         return found
 
-    def _entry(self, given: tuple[Any, ...]) -> Callable[..., Any]:
-        """The machine code for such arguments."""
-        if len(given) != len(self.kinds):
-            return lambda *flat: self(*self.whole(flat))
+    def _looked_at(self, given: tuple[Any, ...], certain: Sequence[str], slow: Callable[..., Any]) -> tuple[Any, Any]:
+        """The machine code for such arguments, behind a guard, which hands others to `slow`; and without it."""
         forms = tuple(map(form_of, given))
         entry = self._entries.get(forms) or self._found(given, forms)
-        self._last = _guard(given), entry
-        return entry
+        before = self._changing.get((forms, not certain)) or None
+        guarded, changing = _guarded(entry, slow, given, [name == "out" for name in certain], before)
+        self._changing[forms, not certain] = before or changing
+        return guarded, entry
 
     def _found(self, given: tuple[Any, ...], forms: tuple[Any, ...]) -> Callable[..., Any]:
         """The machine code for arguments of types that are new: compiled, or read from the disk."""
@@ -107,7 +113,7 @@ class Kernel:
         handed = self._handed(given, True)
         with self._lock:
             if len(self._entries) >= ENTRIES:
-                self._entries = {}
+                self._entries, self._changing = {}, {}
             found = machine_code(self.compiled, handed)
             entry = (lambda *whole: found(*self._handed(whole, PLAIN))) if self._apart or PLAIN else found
             self._entries[forms] = entry
@@ -139,55 +145,94 @@ def _remade(make: Callable[..., Any], function: bytes) -> Any:
     return make(pickle.loads(function))
 
 
-def _guard(given: tuple[Any, ...]) -> Callable[[tuple[Any, ...]], bool]:
-    """Whether other arguments may be handed to the machine code for these: each array is looked at, and each type.
+def _guarded(
+    entry: Callable[..., Any], slow: Callable[..., Any], given: tuple[Any, ...], made: list[bool], before: set[int] | None
+) -> tuple[Callable[..., Any], set[int]]:
+    """What hands arguments like these to machine code; and the places of what is another object at each call.
 
-    Structs are known by sight, unless they are `fleeting`.
+    Each array is looked at, and each type, but what was there at the last call and structs that are `certain`.
+
+    Args:
+        entry: the machine code. slow: takes all other arguments.
+        given: the arguments. made: of each whether the caller has made it, and it is certain; empty: nothing is.
+        before: None; or of an earlier guard of such arguments the places of what is another object at each call.
     """
-    known, sights = list[Any](), list[Any]()
+    known, sights, left, changing = list[Any](), list[Any](), LEARNING, set[int]()
+
+    def kept(one: Any) -> Any:
+        return one if sum(array.nbytes for array in _arrays(one)) <= LARGE else None
+
+    def keep(i: int, one: Any) -> bool:
+        nonlocal left
+        left -= 1
+        if left > 0 or before is not None:
+            sights[i] = kept(one)
+            return True
+        fitting = i not in changing  # in a whole call it shows what is always another
+        changing.add(i)
+        return fitting
+
+    def by_sight(place: str, one: Any, text: str) -> str:
+        i = len(sights)
+        sights.append(kept(one))
+        if before and i in before and isinstance(one, np.ndarray):
+            return text
+        return f"({place} is sights[{i}] or {text} and keep({i}, {place}))"
 
     def look(place: str, one: Any) -> str:
+        name = f"k{len(known)}"
         known.append(type(one))
-        name = f"k{len(known) - 1}"
         if isinstance(one, tuple):
-            fields = (look(f"{place}[{i}]", field) for i, field in enumerate(one))
-            text = " and ".join([f"type({place}) is {name}", *fields])
-            if hasattr(type(one), "_is_fleeting"):
-                return text
-            sights.append(None)
-            _keep(sights, len(sights) - 1, one)
-            return f"({place} is sights[{len(sights) - 1}] or {text} and keep(sights, {len(sights) - 1}, {place}))"
+            if made and hasattr(type(one), "_is_certain"):
+                return "True"
+            text = " and ".join([f"type({place}) is {name}", *(look(f"{place}[{i}]", field) for i, field in enumerate(one))])
+            return text if hasattr(type(one), "_is_fleeting") else by_sight(place, one, text)
         if isinstance(one, np.ndarray) and one.flags.carray:  # in one piece, aligned, and writeable
             known[-1] = one.dtype
-            return f"(x := {place}).dtype is {name} and x.ndim == {one.ndim} and x.flags.carray"
-        if not isinstance(one, (bool, int, float, np.generic)):
-            known[-1] = form_of(one)
-            return f"form({place}) == {name}"
-        return f"type({place}) is {name}"
+            return by_sight(place, one, f"(x := {place}).dtype is {name} and x.ndim == {one.ndim} and x.flags.carray")
+        if isinstance(one, (bool, int, float, np.generic)):
+            return f"type({place}) is {name}"
+        known[-1] = form_of(one)
+        return f"form({place}) == {name}"
 
-    text = " and ".join([f"len(g) == {len(given)}", *(look(f"g[{i}]", one) for i, one in enumerate(given))])
-    return _checker(text, len(known))(form_of, _keep, sights, *known)  # type: ignore[no-any-return]
+    certain = made or [False] * len(given)
+    text = " and ".join(look(f"g{i}", one) for i, one in enumerate(given) if not certain[i])
+    return _source(text or "True", len(given), len(known))(entry, slow, form_of, keep, sights, *known), changing
 
 
 @functools.lru_cache(4 * ENTRIES)
-def _checker(text: str, names: int) -> Any:
-    """A condition as a function of what it names, which makes it a function of arguments g."""
-    return eval(f"lambda {', '.join(['form, keep, sights', *(f'k{i}' for i in range(names))])}: lambda g: {text}")
-
-
-def _keep(sights: list[Any], i: int, struct: Any) -> bool:
-    """Keep a struct, which may be handed over again, to know it by sight, unless it is too large."""
-    sights[i] = struct if sum(array.nbytes for array in _arrays(struct)) <= LARGE else None
-    return True
+def _source(condition: str, given: int, known: int) -> Any:
+    """A function of all that a guard names, which makes the guard."""
+    names, arguments = (", ".join(f"{letter}{i}" for i in range(n)) for letter, n in (("k", known), ("g", given)))
+    place = dict[str, Any]()
+    exec(
+        f"""def make(entry, slow, form, keep, sights, {names}):
+    def guarded({arguments}):
+        try:
+            fitting = {condition}
+        except (AttributeError, IndexError):  # no array, or no tuple, in the place of one
+            fitting = False
+        return entry({arguments}) if fitting else slow({arguments})
+    return guarded
+""",
+        place,
+    )
+    return place["make"]
 
 
 # --- structs ----------------------------------------------------------------------------------------------------------
 
 
 def fleeting(struct: Struct) -> Struct:
-    """Of the class of a struct: it is made anew for each call, and not kept."""
+    """Of the class of a struct: it is made for each call, and not kept."""
     struct._is_fleeting = True
     return struct
+
+
+def certain(struct: Struct) -> Struct:
+    """Of the class of a struct: it is `fleeting`, and what makes it has looked at its arrays."""
+    struct._is_certain = True
+    return fleeting(struct)
 
 
 @functools.cache
