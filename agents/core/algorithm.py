@@ -30,7 +30,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from bandit_envs import Simulation
-from bandit_envs.kernels import Kernel, episode_kernel, flag, fleeting, inlined, integer, number, view
+from bandit_envs.kernels import Kernel, certain, episode_kernel, flag, fleeting, inlined, integer, number, view
 from bandit_envs.simulation import MOST_TIMES, Playing, Quiet, player
 
 from .agent import FLOAT, INT, Agent, Bools, Ints, Observation, unfit
@@ -308,7 +308,7 @@ class Form:
         self.numbers = [name for name, _ in numbers]
         names = ["public_seed" if name == "seed" else name for name in kind.reads]
         names = ["pulls", "mean", *names]
-        self.Shown = fleeting(self._struct("Shown", dict.fromkeys(names, Any)))
+        self.Shown = certain(self._struct("Shown", dict.fromkeys(names, Any)))
         self.shown = [(name, INT if name in ("pulls", "public_seed", "remaining") else FLOAT) for name in names]
         batch = dict.fromkeys(["now", "todo"], Any) | {"stopping": bool}
         batch |= {name: one for name, (one, _) in kind.parts.items() if one}
