@@ -121,8 +121,8 @@ def test_ugape() -> None:
     assert gap_at_the_stop(agents.make("ugape", task()), of_two) == pytest.approx(sum(widths) - EPSILON, rel=1e-9)
     # With a budget its width is sqrt((n - K) / (4 H N)), or sqrt(a b^2 / N).
     by_budget = agents.make("ugape", task(budget=500, delta=None), H=20.0, scale=3.0)
-    assert by_budget.rules.factor == pytest.approx(3.0 * (500 - K) / (4 * 20.0))
-    assert agents.make("ugape", task(budget=500, delta=None), a=5.0).rules.factor == pytest.approx(5 * 4 * SIGMA**2)
+    assert by_budget.factor == pytest.approx(3.0 * (500 - K) / (4 * 20.0))
+    assert agents.make("ugape", task(budget=500, delta=None), a=5.0).factor == pytest.approx(5 * 4 * SIGMA**2)
 
 
 @pytest.mark.parametrize("sampling", ["hdoc", "lucb-g", "apt-g"])
