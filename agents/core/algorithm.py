@@ -520,7 +520,7 @@ class Algorithm(Agent, metaclass=_Declared):
 
     def shown(self, observation: Observation, episodes: int) -> Any:
         """What the episodes have shown, as compiled code takes it."""
-        found = [np.ascontiguousarray(observation[name], kind) for name, kind in self.form.shown]
+        found: list[Any] = [np.ascontiguousarray(observation[name], kind) for name, kind in self.form.shown]
         if len(found[0]) != episodes:
             raise unfit(found[0], found[1], episodes)
         return struct_of(self.form.Shown, found)
