@@ -28,6 +28,9 @@ from bandit_envs.kernels import part, view
 from bandit_envs.stopping import (
     BERNOULLI,
     STUDENT,
+    Arm,
+    Arms,
+    Move,
     arm_value,
     bernoulli_value,
     divergence,
@@ -37,27 +40,14 @@ from bandit_envs.stopping import (
     pair_value,
     the_distribution,
     the_kind,
-)
+)  # fmt: skip
 
 from ..core.agent import Floats, Ints
 
 __all__ = [
-    "ALL_GOOD",
-    "LOCAL",
-    "TOP_K",
-    "Book",
-    "Alone",
-    "Sides",
-    "Alternative",
-    "cheapest",
-    "fill",
-    "grow",
-    "moved",
-    "put",
-    "tell",
-    "tell_alone",
-    "alternative_of",
-]
+    "ALL_GOOD", "LOCAL", "TOP_K", "Book", "Alone", "Sides", "Alternative", "cheapest", "fill", "grow",
+    "moved", "put", "tell", "tell_alone", "alternative_of",
+]  # fmt: skip
 
 LOCAL, TOP_K, ALL_GOOD = range(3)
 BOUNDARY, PULLS, BONUS, KEPT, MEANS = range(5)  # see `observe` of `policy`
@@ -130,54 +120,62 @@ def _weight(sides, book, i):
     return book.weight[i] if the_distribution(sides.distribution) != STUDENT or book.scale[i] > 0.0 else 0.0
 
 
+@view
+def _arm(sides, book, i):
+    """Arm i, an `Arm`."""
+    return Arm(book.mean[i], _weight(sides, book, i), book.scale[i], book.penalty[i])
+
+
+@view
+def _inward(sides):
+    """The `Move` by which an arm i in the answer is wrong beside an arm j."""
+    return Move(sides.a, sides.b, sides.floor)
+
+
+@view
+def _outward(sides):
+    """The `Move` by which an arm j that is left out is right, though an arm i is lowered beside it."""
+    return Move(sides.c, sides.d, sides.bottom)
+
+
 @part
-def _value(sides, book, i, j, a, b, floor):
-    """The value of moving arm i down and arm j up until mu_i <= a mu_j + b and mu_j >= floor."""
-    m, x, u, p = book.mean[i], _weight(sides, book, i), book.scale[i], book.penalty[i]
-    n, w, v, q = book.mean[j], _weight(sides, book, j), book.scale[j], book.penalty[j]
-    if (
-        the_distribution(sides.distribution) == BERNOULLI
-        and a == 1.0
-        and b == 0.0
-        and floor == -math.inf
-        and m > n
-        and min(x, w) > 0.0
-    ):
+def _value(sides, book, i, j, move):
+    """The value of moving arm i down and arm j up."""
+    lower, raised, (a, b, floor) = _arm(sides, book, i), _arm(sides, book, j), move
+    m, x, n, w = lower.mean, lower.weight, raised.mean, raised.weight
+    plain = a == 1.0 and b == 0.0 and floor == -math.inf
+    if the_distribution(sides.distribution) == BERNOULLI and plain and m > n and min(x, w) > 0.0:
         hits, misses = x * m + w * n, x * (1.0 - m) + w * (1.0 - n)  # the cheapest move is to the mean of all samples
         total = hits + misses
         cost = -book.own[i] - book.own[j] - hits * math.log(hits / total) - misses * math.log(misses / total)
-        return bernoulli_value(book.numbers, cost - (p + q), m, x, n, w, a, b, floor)
+        return bernoulli_value(book.numbers, cost - (lower.penalty + raised.penalty), lower, raised, move)
     if a > 0.0:
-        return pair_value(book.numbers, m, x, u, p, n, w, v, q, a, b, floor)
-    return arm_value(book.numbers, x, m, u, p, min(m, 0.0))  # so much slack: i falls below 0
+        return pair_value(book.numbers, lower, raised, move)
+    return arm_value(book.numbers, x, m, lower.scale, lower.penalty, min(m, 0.0))  # so much slack: i falls below 0
 
 
 @part
 def _pair(sides, book, i, j):
     """The value of the pair by which arm i is wrong beside j: i is in the answer, or left out though j is no better."""
     if book.inside[i]:
-        lowered, raised, a, b, floor, need = i, j, sides.a, sides.b, sides.floor, sides.need_in
-    else:
-        lowered, raised, a, b, floor, need = j, i, sides.c, sides.d, sides.bottom, sides.need_out
-        if book.mean[j] <= a * book.mean[i] + b:
-            return NO_BETTER
-    return _value(sides, book, lowered, raised, a, b, floor) - need
+        return _value(sides, book, i, j, _inward(sides)) - sides.need_in
+    if book.mean[j] <= sides.c * book.mean[i] + sides.d:
+        return NO_BETTER
+    return _value(sides, book, j, i, _outward(sides)) - sides.need_out
 
 
 @part
 def _below(sides, book, i, is_lowered):
     """Fill in bounds from below of the pairs of arm i, in the answer, and all others, or the other way round."""
-    numbers, mean, weight, penalty = book.numbers, book.mean, book.weight, book.penalty
-    a, b, floor = sides.a, sides.b, sides.floor
-    pair_bounds(numbers, mean, weight, penalty, np.int64(i), is_lowered, a, b, floor, sides.need_in, False, book.bound)
+    arms = Arms(book.mean, book.weight, book.penalty)
+    pair_bounds(book.numbers, arms, np.int64(i), is_lowered, _inward(sides), sides.need_in, False, book.bound)
 
 
 @part
 def _aside(sides, book, i, is_lowered, is_above):
     """Fill in bounds of the pairs of arm i, left out, and all others, or the other way round."""
-    numbers, mean, weight, penalty = book.numbers, book.mean, book.weight, book.penalty
-    c, d, bottom, need = sides.c, sides.d, sides.bottom, sides.need_out
-    pair_bounds(numbers, mean, weight, penalty, np.int64(i), is_lowered, c, d, bottom, need, is_above, book.bound)
+    arms = Arms(book.mean, book.weight, book.penalty)
+    pair_bounds(book.numbers, arms, np.int64(i), is_lowered, _outward(sides), sides.need_out, is_above, book.bound)
 
 
 @view
@@ -481,27 +479,25 @@ def _share(sides, book, arm):
 
 
 @part
-def alternative_of(sides, book, lowered, raised, a, b, floor):
-    """The cheapest move of a pair of arms until mu_i <= a mu_j + b and mu_j >= floor, an `Alternative`."""
-    m, x, u = book.mean[lowered], _weight(sides, book, lowered), book.scale[lowered]
-    n, w, v = book.mean[raised], _weight(sides, book, raised), book.scale[raised]
-    if not a > 0.0:
+def alternative_of(sides, book, lowered, raised, move):
+    """The cheapest `Move` of a pair of arms, an `Alternative`."""
+    if not move.a > 0.0:
         return Alternative(lowered, lowered, math.inf, math.inf)
-    _, y = pair_cost(the_distribution(sides.distribution), m, x, u, n, w, v, a, b, floor)
-    down = divergence(the_distribution(sides.distribution), m, u, min(m, a * y + b)) if x > 0.0 else math.inf
-    up = divergence(the_distribution(sides.distribution), n, v, y) if w > 0.0 else math.inf
+    i, j, distribution = _arm(sides, book, lowered), _arm(sides, book, raised), the_distribution(sides.distribution)
+    _, y = pair_cost(distribution, i, j, move)
+    down = divergence(distribution, i.mean, i.scale, min(i.mean, move.a * y + move.b)) if i.weight > 0.0 else math.inf
+    up = divergence(distribution, j.mean, j.scale, y) if j.weight > 0.0 else math.inf
     return Alternative(lowered, raised, down, up)
 
 
 @part
-def moved(sides, book, arm):
-    """The alternative of the row of an arm, an `Alternative`."""
-    i, j = arm, book.partner[arm]
+def moved(sides, book, i, j):
+    """The alternative of arms i and j: i is wrong beside j, in the answer or left out."""
     if the_kind(sides.kind) == LOCAL:
         return Alternative(i, i, math.inf, math.inf)
-    if book.inside[i]:
-        return alternative_of(sides, book, i, j, sides.a, sides.b, sides.floor)
-    return alternative_of(sides, book, j, i, sides.c, sides.d, sides.bottom)
+    if the_kind(sides.kind) != ALL_GOOD or book.inside[i]:
+        return alternative_of(sides, book, i, j, _inward(sides))
+    return alternative_of(sides, book, j, i, _outward(sides))
 
 
 @part

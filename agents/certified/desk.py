@@ -23,12 +23,11 @@ from bandit_envs.stopping import (
     the_distribution,
     the_kind,
     version,
-)
+)  # fmt: skip
 
 from ..core.agent import Floats
 from ..core.stopping import Certifiable, Certificate, is_certified, spread_of
 from .alternatives import (
-    ALL_GOOD,
     BONUS,
     BOUNDARY,
     KEPT,
@@ -37,14 +36,13 @@ from .alternatives import (
     Alone,
     Book,
     Sides,
-    alternative_of,
     cheapest,
     fill,
     moved,
     put,
     tell,
     tell_alone,
-)
+)  # fmt: skip
 from .proportion_steps import step
 
 __all__ = ["DESK", "Case", "asked", "routine_of", "scale_of"]
@@ -91,21 +89,11 @@ def opened(desk, pulls, mean, variance, moments):
     partners = carray(at(d.partners + 16 * K * e), (2, K), np.int64)
     marks = carray(at(d.marks + 2 * K * e), (2, K), np.int8)
     numbers = carray(at(alone.numbers), alone.size, np.float64)
+    work, twins = carray(at(d.work), K, np.float64), carray(at(d.twins), TWINS, np.int64)
     book = Book(
-        numbers,
-        rows[0],
-        rows[1],
-        rows[2],
-        rows[3],
-        rows[4],
-        rows[5],
-        partners[0],
-        partners[1],
-        marks[0],
-        marks[1],
-        carray(at(d.work), K, np.float64),
-        carray(at(d.twins), TWINS, np.int64),
-    )
+        numbers, rows[0], rows[1], rows[2], rows[3], rows[4], rows[5],
+        partners[0], partners[1], marks[0], marks[1], work, twins,
+    )  # fmt: skip
     size = K * d.D
     shown = Certifiable(
         carray(pulls, (1, K)), carray(mean, (1, size)), carray(variance, (1, size)), carray(moments, (1, d.moments))
@@ -178,7 +166,7 @@ def find(case):
     desk = case.desk
     desk.row = cheapest(desk, case.book)
     i = max(desk.row, 0)
-    one = moved(desk, case.book, i)
+    one = moved(desk, case.book, i, case.book.partner[i])
     desk.value = case.book.value[i]
     desk.lowered, desk.raised, desk.down, desk.up = one
 
@@ -187,11 +175,7 @@ def find(case):
 def compare(case):
     """Put down what it takes to move `lowered` below `raised`, two arms that the desk names."""
     desk, i, j = case.desk, case.desk.lowered, case.desk.raised
-    if the_kind(desk.kind) == ALL_GOOD and not case.book.inside[i]:
-        one = alternative_of(desk, case.book, j, i, desk.c, desk.d, desk.bottom)
-    else:
-        one = alternative_of(desk, case.book, i, j, desk.a, desk.b, desk.floor)
-    desk.lowered, desk.raised, desk.down, desk.up = one
+    desk.lowered, desk.raised, desk.down, desk.up = moved(desk, case.book, i, j)
 
 
 @part

@@ -25,7 +25,7 @@ def step(sides, book, n):
     i = cheapest(sides, book)
     if i < 0:
         return
-    alternative = moved(sides, book, i)
+    alternative = moved(sides, book, i, book.partner[i])
     lowered, raised = alternative.lowered, alternative.raised
     share = 1.0
     if lowered != raised:

@@ -16,9 +16,9 @@ from .boundaries import (
     arm_penalty,
     enough,
 )  # fmt: skip
-from .bounds import pair_bounds
+from .bounds import Arms, pair_bounds
 from .certifier import Certifier, common, level_of, nearest_alternative, with_moments
-from .distributions import BERNOULLI, BOUNDED, GAUSSIAN, PAIRED, STUDENT, arm_cost, divergence, pair_cost
+from .distributions import BERNOULLI, BOUNDED, GAUSSIAN, PAIRED, STUDENT, Arm, Move, arm_cost, divergence, pair_cost
 from .intervals import arm_intervals, column_intervals
 from .values import arm_value, bernoulli_value, pair_value
 from .versions import the_distribution, the_kind, version
@@ -28,7 +28,7 @@ LEVELS_ROOM, nearest_way = LEVELS_SCRATCH, nearest_alternative  # their old name
 __all__ = [
     "BERNOULLI", "BOUNDED", "COMMON", "DOUBT", "PRIOR", "VARIANCE",
     "D_AT", "GAUSSIAN", "DISTRIBUTION", "LEVELS_SCRATCH", "PAIRED", "RHO", "STUDENT",
-    "Certifier",
+    "Arm", "Arms", "Certifier", "Move",
     "adapted", "arm_cost", "arm_penalty", "arm_value", "bernoulli_value", "common", "divergence",
     "enough", "arm_intervals", "column_intervals", "level_of",
     "nearest_alternative", "own_numbers", "pair_alternative", "pair_bounds",

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import math
 
-from ..kernels.compiled import part, view
-from .boundaries import BOUNDARY, COMMON, DISTRIBUTION, NONE, enough, weighed
-from .distributions import pair_cost
+from ..kernels.compiled import inlined, part, view
+from .boundaries import BOUNDARY, COMMON, NONE, distribution_of, enough, weighed
+from .distributions import Arm, Move, pair_cost
 from .nearest import report
 from .values import pair_value
-from .versions import the_distribution
 
 __all__ = ["own_numbers", "pair_alternative", "report_pair"]
 
@@ -23,6 +22,13 @@ __all__ = ["own_numbers", "pair_alternative", "report_pair"]
 def own_numbers(numbers):
     """The numbers that a problem has handed to `Certifier.of` itself, behind those of `common`."""
     return numbers[COMMON:]
+
+
+@inlined
+def arm_of(numbers, pulls, mean, variance, i):
+    """Arm i, an `Arm`."""
+    weight, penalty, scale = weighed(numbers, pulls, mean, variance, i)
+    return Arm(mean[i], weight, scale, penalty)
 
 
 @part
@@ -37,9 +43,8 @@ def pair_alternative(numbers, pulls, mean, variance, i, j, a, b):
         i, j: the arm that is lowered and the one that is raised.
         a, b: of the condition, a > 0.
     """
-    x, p, u = weighed(numbers, pulls, mean, variance, i)
-    w, q, v = weighed(numbers, pulls, mean, variance, j)
-    return pair_value(numbers, mean[i], x, u, p, mean[j], w, v, q, a, b, -math.inf)
+    lower, raised = arm_of(numbers, pulls, mean, variance, i), arm_of(numbers, pulls, mean, variance, j)
+    return pair_value(numbers, lower, raised, Move(a, b, -math.inf))
 
 
 @part
@@ -53,12 +58,11 @@ def report_pair(numbers, pulls, mean, variance, i, j, a, b, value, alternatives,
         value: what `pair_alternative` has returned for i and j, the least of all. All others: see there.
         alternatives: how many there are for given true means; ln of it is the price of looking at all of them.
     """
-    K, distribution = len(pulls), the_distribution(numbers[DISTRIBUTION])
-    x, _, u = weighed(numbers, pulls, mean, variance, i)
-    w, _, v = weighed(numbers, pulls, mean, variance, j)
-    _, y = pair_cost(distribution, mean[i], x, u, mean[j], w, v, a, b, -math.inf)
+    K, distribution = len(pulls), distribution_of(numbers)
+    lower, raised = arm_of(numbers, pulls, mean, variance, i), arm_of(numbers, pulls, mean, variance, j)
+    _, y = pair_cost(distribution, lower, raised, Move(a, b, -math.inf))
     out[0] = value if numbers[BOUNDARY] == NONE else enough(numbers, value, 2.0) - math.log(alternatives)
     out[1] = 2.0
     second = 1 if pulls[i] <= pulls[j] else 0
-    report(out, K, 1 - second, distribution, i, mean[i], u, x, min(mean[i], a * y + b))
-    report(out, K, second, distribution, j, mean[j], v, w, y)
+    report(out, K, 1 - second, distribution, i, lower, min(mean[i], a * y + b))
+    report(out, K, second, distribution, j, raised, y)

@@ -28,16 +28,17 @@ The level is reported as x: the answer is certified at delta where x >= ln(1 / d
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..kernels.compiled import inlined, part
+from ..kernels.compiled import inlined, part, view
 from .distributions import BERNOULLI, BOUNDED, GAUSSIAN, STUDENT
 from .versions import the_distribution
 
 __all__ = [
-    "BOUNDARIES", "COMMON", "LEVELS_SCRATCH", "NEEDED", "RHO", "arm_penalty", "enough", "range_of", "refresh", "wanted",
+    "BOUNDARIES", "COMMON", "Given", "LEVELS_SCRATCH", "NEEDED", "RHO", "arm_penalty", "distribution_of", "enough",
+    "range_of", "refresh", "wanted",
 ]  # fmt: skip
 
 NONE, MIXTURE, KAUFMANN = range(3)
@@ -51,10 +52,28 @@ KAPPA, SHAPE = 0.01, 0.5  # of the normal-inverse-gamma prior: pulls that the ce
 HOME = 0.9  # the weight of the prior as it is among wider and narrower ones, and among those with a farther reach
 
 
+@view
+def distribution_of(numbers):
+    """The distribution that the numbers name."""
+    return the_distribution(numbers[DISTRIBUTION])
+
+
+class Given(NamedTuple):
+    """What a routine is given of one episode, see `nearest_alternative`."""
+
+    numbers: Any
+    pulls: Any
+    mean: Any
+    variance: Any  # of bounded samples with their moments; of the columns of a table scores
+    scratch: Any
+    inside: Any
+    out: Any
+
+
 @part
 def arm_penalty(numbers, N, m, v):
     """The penalty of an arm of N > 0 pulls, mean m and variance v (divisor N)."""
-    distribution = the_distribution(numbers[DISTRIBUTION])
+    distribution = distribution_of(numbers)
     if (
         numbers[BOUNDARY] == NONE
         or distribution == BOUNDED
@@ -90,7 +109,7 @@ def arm_penalty(numbers, N, m, v):
 @inlined
 def weighed(numbers, pulls, mean, variance, i, D=1):
     """Weight, penalty and scale of arm i: of its first dimension of D."""
-    N, v = float(pulls[i]), variance[i * D] if the_distribution(numbers[DISTRIBUTION]) == STUDENT else numbers[VARIANCE]
+    N, v = float(pulls[i]), variance[i * D] if distribution_of(numbers) == STUDENT else numbers[VARIANCE]
     if N > 0.0 and v > 0.0:
         return N, arm_penalty(numbers, N, mean[i * D], v), v
     return 0.0, 0.0, v
@@ -103,7 +122,7 @@ def refresh(numbers, pulls, mean, variance, scratch, start, end):
     Only arms whose statistics have changed are computed anew; a new scratch is all 0. Of BOUNDED arms it holds the
     fourth and third moments, from 0 and from 3 K on.
     """
-    K, distribution, D = len(pulls), the_distribution(numbers[DISTRIBUTION]), np.int64(numbers[D_AT])
+    K, distribution, D = len(pulls), distribution_of(numbers), np.int64(numbers[D_AT])
     if distribution == BOUNDED:
         for a in range(start, end):
             scratch[a], scratch[3 * K + a] = variance[2 * K + a], variance[K + a]
@@ -181,7 +200,7 @@ def enough(numbers, value, arms):
         return value
     if value <= 0.0:
         return 0.0
-    if the_distribution(numbers[DISTRIBUTION]) == BERNOULLI:
+    if distribution_of(numbers) == BERNOULLI:
         return arms * _exponential_level(value / arms)
     return max(arms * _gaussian_level(value / arms), 0.0)
 

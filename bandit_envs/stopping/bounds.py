@@ -14,16 +14,16 @@ Bernoulli   What it costs to move the raised arm to y, and the other one to a y 
 from __future__ import annotations
 
 import math
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..kernels.compiled import inlined, part
-from .boundaries import BOUNDARY, DISTRIBUTION, MIXTURE, RHO_AT, VARIANCE
-from .distributions import BERNOULLI, GAUSSIAN
+from .boundaries import BOUNDARY, MIXTURE, RHO_AT, VARIANCE, distribution_of
+from .distributions import BERNOULLI, GAUSSIAN, Arm, Move
 from .values import LIKELIHOOD, mixed, scale, shared_cost
-from .versions import the_distribution
 
-__all__ = ["pair_bounds"]
+__all__ = ["Arms", "pair_bounds"]
 
 LN2, ABOVE_CHORD = math.log(2.0), 0.05967
 ROUNDED, TINY = 1e-9, 1e-300  # more than rounding errors amount to; to divide by
@@ -31,6 +31,14 @@ INNER = 0.01  # of the interval in which y lies, the share at each end that is l
 # What a bound is made of: the square of the gap, which is the cost of Gaussian arms; the sub-Gaussian mixture; of
 # Bernoulli arms, the cost from below or above, or the better one of that and the mixture.
 SQUARE, MIXED, BELOW, ABOVE, BOTH_BELOW, BOTH_ABOVE = range(6)
+
+
+class Arms(NamedTuple):
+    """What arms have shown, (K,) each."""
+
+    mean: Any
+    weight: Any
+    penalty: Any
 
 
 @inlined
@@ -58,8 +66,9 @@ def rise_at_most(m, e):
 
 
 @inlined
-def bernoulli_cost(above, lower, x, raised, w, a, b):
+def bernoulli_cost(above, left, right, move):
     """A bound of what the cheapest move of two Bernoulli arms costs; there is no floor. NaN: none."""
+    lower, x, raised, w, a, b = left.mean, left.weight, right.mean, right.weight, move.a, move.b
     low = max(raised, -b / a)
     length = max(min((lower - b) / a, 1.0) - low, 0.0)
     bottom, top = low + INNER * length, low + (1.0 - INNER) * length
@@ -82,71 +91,82 @@ def bernoulli_cost(above, lower, x, raised, w, a, b):
 
 
 @inlined
-def bound(kind, rho, v, above, lower, x, p, raised, w, q, a, b):
-    """A bound of the value of a pair whose floor does not matter; above: 1.0, or 0.0 for one from below."""
+def bound(kind, rho, above, lower, raised, move):
+    """A bound of the value of a `Move` whose floor does not matter; above: 1.0, or 0.0 for one from below."""
     found = 0.0
     if kind == SQUARE:
-        found = shared_cost(0.0, lower, x, v, raised, w, v, a, b)[0] - (p + q)
+        found = shared_cost(0.0, lower, raised, move)[0] - (lower.penalty + raised.penalty)
     elif kind != MIXED:
-        found = bernoulli_cost(above, lower, x, raised, w, a, b) - (p + q)
+        found = bernoulli_cost(above, lower, raised, move) - (lower.penalty + raised.penalty)
     if kind in (MIXED, BOTH_BELOW, BOTH_ABOVE):
-        chosen, share = scale(rho, min(x, w))
-        cost, c, d = shared_cost(chosen, lower, x, v, raised, w, v, a, b)
-        f, g, h = mixed(chosen, share, x, w, c, d)
+        chosen, share = scale(rho, min(lower.weight, raised.weight))
+        cost, c, d = shared_cost(chosen, lower, raised, move)
+        f, g, h = mixed(chosen, share, lower.weight, raised.weight, c, d)
         cost += 0.5 * (chord(f * f / (g * g * h)) + above * ABOVE_CHORD)
         found = cost if kind == MIXED else max(found + math.log(LIKELIHOOD), cost + math.log(1.0 - LIKELIHOOD))
     return found + (2.0 * above - 1.0) * ROUNDED * (1.0 + abs(found))
 
 
-@inlined
-def fill(kind, rho, v, above, mean, weight, penalty, arm, base, sign, a, b, floor, need, out):
-    """`pair_bounds` of one kind: a loop for each, as one with all of them in it takes several times as long.
+class Side(NamedTuple):
+    """Arms of means base + sign m, and what is looked for of the pairs of one of them, which is lowered."""
 
-    The arm is lowered, of means base + sign m.
-    """
-    m, x, p, none = base + sign * mean[arm], weight[arm], penalty[arm], math.inf if above > 0.0 else -math.inf
+    arms: Arms
+    arm: int
+    base: float
+    sign: float
+    v: float  # their scale
+    rho: float
+    move: Move
+    need: float
+
+
+@inlined
+def fill(kind, above, side, out):
+    """`pair_bounds` of one kind: a loop for each, as one with all of them in it takes several times as long."""
+    mean, weight, penalty, base, sign = side.arms.mean, side.arms.weight, side.arms.penalty, side.base, side.sign
+    lower = Arm(base + sign * mean[side.arm], weight[side.arm], side.v, penalty[side.arm])
+    none, floor = math.inf if above > 0.0 else -math.inf, side.move.floor
     for j in range(len(mean)):
-        n, w, q = base + sign * mean[j], weight[j], penalty[j]
-        found = bound(kind, rho, v, above, m, x, p, n, w, q, a, b) - need
-        out[j] = found if mean[j] >= floor and w > 0.0 and found == found else none
+        raised = Arm(base + sign * mean[j], weight[j], side.v, penalty[j])
+        found = bound(kind, side.rho, above, lower, raised, side.move) - side.need
+        out[j] = found if mean[j] >= floor and weight[j] > 0.0 and found == found else none
 
 
 @part
-def pair_bounds(numbers, mean, weight, penalty, arm, is_lowered, a, b, floor, need, is_above, out):
+def pair_bounds(numbers, arms, arm, is_lowered, move, need, is_above, out):
     """Fill out (K,) with bounds of the `pair_value` of an arm and each other one, less `need`.
 
     Args:
         numbers: of the distribution and the boundary.
-        mean, weight, penalty: (K,), of the arms.
+        arms: a struct with the fields of `Arms`.
         arm: which one; whether `is_lowered`, and the others raised, or the other way round.
-        a, b, floor: see `pair_cost`.
+        move: a `Move`.
         need: what is taken off.
         is_above: bounds from above, else from below; inf or -inf where there is none.
         out: (K,); what stands in it for the arm itself means nothing.
     """
-    distribution, mixture = the_distribution(numbers[DISTRIBUTION]), numbers[BOUNDARY] == MIXTURE
-    rho = numbers[RHO_AT]
+    distribution, mixture = distribution_of(numbers), numbers[BOUNDARY] == MIXTURE
     v, base, sign, above = numbers[VARIANCE] if distribution == GAUSSIAN else 0.25, 0.0, 1.0, 1.0 if is_above else 0.0
-    moves = a > 0.0 and weight[arm] > 0.0 and (is_lowered or mean[arm] >= floor)
-    if (
-        (distribution != GAUSSIAN and distribution != BERNOULLI)
-        or not moves
-        or (distribution == BERNOULLI and a + b < 0.0)
-    ):
+    a, b, floor = move
+    moves = a > 0.0 and arms.weight[arm] > 0.0 and (is_lowered or arms.mean[arm] >= floor)
+    moves = moves and (distribution != BERNOULLI or a + b >= 0.0)
+    if (distribution != GAUSSIAN and distribution != BERNOULLI) or not moves:
         out[:] = math.inf if is_above else -math.inf
         return
     if not is_lowered:  # to raise it, and to lower the others, is the other way round in the mirror
         base, sign = 1.0 if distribution == BERNOULLI else 0.0, -1.0
         a, b, floor = 1.0 / a, (b + (a - 1.0) * base) / a, -math.inf
+    seen = Arms(arms.mean, arms.weight, arms.penalty)
+    side = Side(seen, arm, base, sign, v, numbers[RHO_AT], Move(a, b, floor), need)
     if distribution == GAUSSIAN and mixture:
-        fill(MIXED, rho, v, above, mean, weight, penalty, arm, base, sign, a, b, floor, need, out)
+        fill(MIXED, above, side, out)
     elif distribution == GAUSSIAN:
-        fill(SQUARE, rho, v, above, mean, weight, penalty, arm, base, sign, a, b, floor, need, out)
+        fill(SQUARE, above, side, out)
     elif mixture and is_above:
-        fill(BOTH_ABOVE, rho, v, 1.0, mean, weight, penalty, arm, base, sign, a, b, floor, need, out)
+        fill(BOTH_ABOVE, 1.0, side, out)
     elif mixture:
-        fill(BOTH_BELOW, rho, v, 0.0, mean, weight, penalty, arm, base, sign, a, b, floor, need, out)
+        fill(BOTH_BELOW, 0.0, side, out)
     elif is_above:
-        fill(ABOVE, rho, v, 1.0, mean, weight, penalty, arm, base, sign, a, b, floor, need, out)
+        fill(ABOVE, 1.0, side, out)
     else:
-        fill(BELOW, rho, v, 0.0, mean, weight, penalty, arm, base, sign, a, b, floor, need, out)
+        fill(BELOW, 0.0, side, out)

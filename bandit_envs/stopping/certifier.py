@@ -32,22 +32,13 @@ Floats = NDArray[np.float64]
 
 @functools.cache
 def _routine_of(kind: str | Callable[..., None], distribution: int) -> Any:
-    from .kinds import KINDS  # late: importing this package makes none of them
+    from .kinds import KINDS, unpacked  # late: importing this package makes none of them
 
-    floats, function = "float64*", KINDS[kind] if isinstance(kind, str) else kind
+    floats, is_ours = "float64*", isinstance(kind, str)
+    function = version(KINDS[kind] if isinstance(kind, str) else kind, distribution=distribution)
     with errors_of(f"the evidence routine {function.__name__!r}", function):
-        return routine(
-            version(function, distribution=distribution),
-            "int64*",
-            floats,
-            floats,
-            "int8*",
-            "int64",
-            floats,
-            "int64",
-            floats,
-            floats,
-        )
+        made = unpacked(function) if is_ours else function
+        return routine(made, "int64*", floats, floats, "int8*", "int64", floats, "int64", floats, floats)
 
 
 class _Later(NamedTuple):

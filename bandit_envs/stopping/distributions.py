@@ -18,6 +18,7 @@ An arm of weight 0 moves for nothing. Moves that no instance allows (a Bernoulli
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 from ..kernels.compiled import inlined, part
 from .versions import the_distribution
@@ -29,6 +30,8 @@ __all__ = [
     "GAUSSIAN",
     "PAIRED",
     "STUDENT",
+    "Arm",
+    "Move",
     "arm_cost",
     "curvature",
     "divergence",
@@ -39,6 +42,23 @@ __all__ = [
 GAUSSIAN, BERNOULLI, STUDENT, BOUNDED, PAIRED = range(5)
 CODES = {"gaussian": GAUSSIAN, "bernoulli": BERNOULLI, "student": STUDENT, "bounded": BOUNDED}
 STEPS = 200  # of a root finder, far more than it takes: every second one halves its interval
+
+
+class Arm(NamedTuple):
+    """What an arm has shown."""
+
+    mean: float
+    weight: float
+    scale: float
+    penalty: float  # of a boundary
+
+
+class Move(NamedTuple):
+    """Where two arms i and j are moved to: until mu_i <= a mu_j + b, a > 0, and mu_j >= floor (-inf: none)."""
+
+    a: float
+    b: float
+    floor: float
 
 
 @inlined
@@ -173,31 +193,32 @@ def _student_pair(m, w, v, g, x, u, low, high):
 
 
 @part
-def pair_cost(distribution, lower, x, u, raised, w, v, a, b, floor):
-    """The cheapest move of two arms to means with mu_i <= a mu_j + b and mu_j >= floor (-inf: none), where a > 0.
+def pair_cost(distribution, lower, raised, move):
+    """The cheapest `Move` of two arms: of i, which is lowered, and j, which is raised, each an `Arm`.
 
-    lower, x and u are mean, weight and scale of i, which is lowered; raised, w and v those of j, which is raised.
     Returns the cost, and mu_j; mu_i is min(mean of i, a mu_j + b).
     """
     of = the_distribution(distribution)
-    low, high = max(raised, floor), (lower - b) / a
+    a, b, floor = move
+    m, x, u, n, w, v = lower.mean, lower.weight, lower.scale, raised.mean, raised.weight, raised.scale
+    low, high = max(n, floor), (m - b) / a
     if of == BERNOULLI:
         low = max(low, -b / a)
         if low > 1.0:
             return math.inf, low
     if high <= low:  # arm i may stay
-        return arm_cost(distribution, w, raised, v, low) if low > raised else 0.0, low
+        return arm_cost(distribution, w, n, v, low) if low > n else 0.0, low
     if of == BERNOULLI:
         high = min(high, 1.0)
     if w <= 0.0 and high >= floor:
         return 0.0, high
     if x <= 0.0:
-        return arm_cost(distribution, w, raised, v, low) if low > raised else 0.0, low
+        return arm_cost(distribution, w, n, v, low) if low > n else 0.0, low
     if of == BERNOULLI:
-        y = _bernoulli_pair(raised, w, lower, x, a, b, low, high)
+        y = _bernoulli_pair(n, w, m, x, a, b, low, high)
     elif of == STUDENT:
-        y = _student_pair(raised, w, v, (lower - b) / a, x, u / (a * a), low, high)
+        y = _student_pair(n, w, v, (m - b) / a, x, u / (a * a), low, high)
     else:
-        y = (w * raised / v + a * x * (lower - b) / u) / (w / v + a * a * x / u)
+        y = (w * n / v + a * x * (m - b) / u) / (w / v + a * a * x / u)
         y = min(max(y, low), high)
-    return arm_cost(distribution, w, raised, v, y) + arm_cost(distribution, x, lower, u, a * y + b), y
+    return arm_cost(distribution, w, n, v, y) + arm_cost(distribution, x, m, u, a * y + b), y

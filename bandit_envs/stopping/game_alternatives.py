@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from ..kernels.compiled import inlined, jit
 from .boundaries import LEVELS_SCRATCH
 from .distributions import BERNOULLI, GAUSSIAN, curvature, divergence, slope
-from .levels import EACH, level, others_at
+from .levels import EACH, Search, level, others_at
 from .swaps import Goal, swaps_below, swaps_bound
 
 __all__ = ["Floats", "Ints", "Distribution", "Measured", "Sets", "listed"]
@@ -168,9 +168,30 @@ class _Wide:
         return total
 
 
+class Line(NamedTuple):
+    """The others go to c x + d; `side`: 1 where arms are raised, -1 where they are lowered."""
+
+    side: float
+    c: float
+    d: float
+
+
+class Row(NamedTuple):
+    """An alternative of `_Levels`."""
+
+    distribution: int
+    v: float
+    line: Line
+    means: Floats
+    w: Floats
+    i: int
+    others: Floats
+
+
 @inlined
-def _rise(distribution, v, side, c, d, means, w, i, others, x):
-    """First and second derivative in x of the cost of an alternative of `_Levels`."""
+def _rise(row, x):
+    """First and second derivative in x of the cost of a `Row`."""
+    distribution, v, (side, c, d), means, w, i, others = row
     first, second = w[i] * slope(distribution, means[i], v, x), w[i] * curvature(distribution, means[i], v, x)
     y = c * x + d
     for a in range(len(means)):
@@ -181,15 +202,15 @@ def _rise(distribution, v, side, c, d, means, w, i, others, x):
 
 
 @inlined
-def _level_root(distribution, v, side, c, d, means, w, i, others, low, high, x):
-    """Where in [low, high] the cost of one of `_Levels` is least; x: where to start, or NaN. See `_roots`."""
-    if not low < high or _rise(distribution, v, side, c, d, means, w, i, others, low)[0] >= 0.0:
+def _level_root(row, low, high, x):
+    """Where in [low, high] the cost of a `Row` is least; x: where to start, or NaN. See `_roots`."""
+    if not low < high or _rise(row, low)[0] >= 0.0:
         return low
-    if _rise(distribution, v, side, c, d, means, w, i, others, high)[0] <= 0.0:
+    if _rise(row, high)[0] <= 0.0:
         return high
     x = x if low < x < high else 0.5 * (low + high)
     for step in range(STEPS):
-        first, second = _rise(distribution, v, side, c, d, means, w, i, others, x)
+        first, second = _rise(row, x)
         low, high = (x if first <= 0.0 else low), (x if first >= 0.0 else high)
         after = x - first / second
         if not low <= after <= high or step % 8 == 7:
@@ -210,28 +231,21 @@ class Moves(NamedTuple):
     x: Floats
 
 
-class Line(NamedTuple):
-    """The others go to c x + d; `side`: 1 where arms are raised, -1 where they are lowered."""
-
-    side: float
-    c: float
-    d: float
-
-
 @jit
 def _measure_levels(distribution, v, line, means, w, moves, G, C):
     """The results of `_Levels.at`: xs (n,), the best x, where to start before; gradients G and C (n, K), 0 before."""
     (side, c, d), lows, highs, xs = line, moves.low, moves.high, moves.x
     for n in range(len(xs)):
         i, others = moves.arm[n], moves.others[n]
-        x = _level_root(distribution, v, side, c, d, means, w, i, others, lows[n], highs[n], xs[n])
+        row = Row(distribution, v, line, means, w, i, others)
+        x = _level_root(row, lows[n], highs[n], xs[n])
         xs[n], y = x, c * x + d
         G[n, i], C[n, i] = divergence(distribution, means[i], v, x), slope(distribution, means[i], v, x)
         for a in range(len(means)):
             if others[a] > 0.0 and side * (means[a] - y) > 0.0:
                 G[n, a] += others[a] * divergence(distribution, means[a], v, y)
                 C[n, a] += c * others[a] * slope(distribution, means[a], v, y)
-        _, bend = _rise(distribution, v, side, c, d, means, w, i, others, x)
+        _, bend = _rise(row, x)
         C[n] = C[n] / math.sqrt(bend) if lows[n] < x < highs[n] and bend > 0.0 else 0.0 * w
 
 
@@ -379,10 +393,9 @@ def _each_sets(distribution, k, epsilon, mean, scratch, asked, work):
     u, kept, stack = work[:K], work[K : 2 * K], work[2 * K : 2 * K + LEVELS_SCRATCH]
     for n in range(len(asked.arms)):
         i, low, high = asked.arms[n], asked.ends[n, 0], asked.ends[n, 1]
-        asked.values[n], x = level(
-            distribution, EACH, i, k, 1.0, epsilon, low, high, np.inf, mean, scratch, u, kept, stack
-        )
-        others_at(distribution, EACH, i, k, x + epsilon, mean, scratch, u, kept)
+        search = Search(distribution, EACH, k, 1.0, epsilon, mean, scratch, u, kept)
+        asked.values[n], x = level(search, i, low, high, np.inf, stack)
+        others_at(search, i, x + epsilon)
         for a in range(K):
             asked.sets[n, a], asked.costs[n, a] = kept[a], u[a] if a != i else np.inf
 

@@ -19,10 +19,9 @@ from numpy.typing import NDArray
 from ..kernels.compiled import part
 from ..kernels.structs import kernel
 from .betting import BETS, BETS_SCRATCH, SHARES
-from .boundaries import CENTRE, DISTRIBUTION, PRIOR, enough, refresh
+from .boundaries import CENTRE, PRIOR, distribution_of, enough, refresh
 from .distributions import BERNOULLI, BOUNDED
 from .nearest import moved_to
-from .versions import the_distribution
 
 __all__ = ["arm_intervals", "column_intervals"]
 
@@ -37,12 +36,9 @@ def _ends_of_arms(numbers, pulls, mean, variance, need, scratch, found):
     for i in range(len(pulls)):
         for side in range(2):
             sign, near, step = 2.0 * side - 1.0, mean[i], 1.0
-            if (
-                the_distribution(numbers[DISTRIBUTION]) == BOUNDED
-                or the_distribution(numbers[DISTRIBUTION]) == BERNOULLI
-            ):
-                low = numbers[CENTRE] if the_distribution(numbers[DISTRIBUTION]) == BOUNDED else 0.0
-                end = low + side * (numbers[PRIOR] if the_distribution(numbers[DISTRIBUTION]) == BOUNDED else 1.0)
+            if distribution_of(numbers) == BOUNDED or distribution_of(numbers) == BERNOULLI:
+                low = numbers[CENTRE] if distribution_of(numbers) == BOUNDED else 0.0
+                end = low + side * (numbers[PRIOR] if distribution_of(numbers) == BOUNDED else 1.0)
                 if enough(numbers, moved_to(numbers, mean, scratch, i, end), 1.0) < need:
                     found[i, side] = end
                     continue

@@ -17,25 +17,39 @@ is so inside. For the Student distribution, the second derivatives are bounded o
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..kernels.compiled import part
-from .boundaries import COMMON, DISTRIBUTION, LEVELS_SCRATCH
+from .boundaries import COMMON, LEVELS_SCRATCH, distribution_of
 from .distributions import BERNOULLI, STUDENT, arm_cost, curvature, slope
-from .versions import the_distribution
 
-__all__ = ["EACH", "each_exactly", "left_out_exactly", "level", "others_at"]
+__all__ = ["EACH", "Search", "each_exactly", "left_out_exactly", "level", "others_at"]
 
 LEFT_OUT, EACH = range(2)
 DEPTH = LEVELS_SCRATCH // 2  # intervals that wait
 CLOSE = 1e-12  # relative error of the least cost
 
 
+class Search(NamedTuple):
+    """Where an alternative is looked for: an arm goes to x, others to c x + d."""
+
+    distribution: int
+    mode: int  # LEFT_OUT or EACH
+    k: Any  # how many others are raised
+    c: float
+    d: float
+    mean: Any  # (K,)
+    scratch: Any  # of the arms, see `nearest`
+    u: Any  # (K,) to work in
+    chosen: Any  # (K,) the others that move
+
+
 @part
-def others_at(distribution, mode, i, k, y, mean, scratch, u, chosen):
+def others_at(search, i, y):
     """The cost of the other arms at y: of lowering all to it, or of raising the cheapest k, which are marked."""
+    distribution, mode, k, _, _, mean, scratch, u, chosen = search
     K, total = len(mean), 0.0
     for a in range(K):
         move = a != i and (mean[a] > y if mode == LEFT_OUT else mean[a] < y)
@@ -57,13 +71,14 @@ def others_at(distribution, mode, i, k, y, mean, scratch, u, chosen):
 
 
 @part
-def _set_holds(distribution, i, low, high, mean, scratch, u, chosen):
+def _set_holds(search, i, low, high):
     """Whether the arms chosen at `high`, where the costs are u, are the cheapest ones on all of [low, high].
 
     Where they cost inf, as Bernoulli arms do at 1, so may others, which cost less just below. `low` is the k-th largest
     mean or more, so that at most k arms cost nothing there, ties aside: where one of them is left out, a chosen one
     costs more.
     """
+    distribution, _, _, _, _, mean, scratch, u, chosen = search
     K, largest, least = len(mean), -math.inf, math.inf
     for a in range(K):
         if a == i:
@@ -92,8 +107,9 @@ def _least_curvature(m, v, low, high, falling):
 
 
 @part
-def _slopes(distribution, mode, i, c, d, x, mean, scratch, chosen):
+def _slopes(search, i, x):
     """First and second derivative in x of the cost, with the chosen arms."""
+    distribution, mode, _, c, d, mean, scratch, _, chosen = search
     K = len(mean)
     first = second = 0.0
     for a in range(K):
@@ -109,11 +125,11 @@ def _slopes(distribution, mode, i, c, d, x, mean, scratch, chosen):
 
 
 @part
-def _solve(distribution, mode, i, c, d, low, high, mean, scratch, chosen):
+def _solve(search, i, low, high):
     """The x in [low, high] where the cost with the chosen arms, which is convex there, is least."""
     x = 0.5 * (low + high)
     for step in range(400):
-        first, second = _slopes(distribution, mode, i, c, d, x, mean, scratch, chosen)
+        first, second = _slopes(search, i, x)
         if first == 0.0:
             return x
         if first > 0.0:
@@ -130,26 +146,22 @@ def _solve(distribution, mode, i, c, d, low, high, mean, scratch, chosen):
 
 
 @part
-def level(
-    distribution: Any, mode: Any, i: Any, k: Any, c: Any, d: Any, low: Any, high: Any, most: Any, mean: Any,
-    scratch: Any, u: Any, chosen: Any, stack: Any,
-) -> Any:  # fmt: skip
-    """The least cost over x in [low, high], and its x; any number >= most, where it is no less than that.
+def level(search, i, low, high, most, stack):
+    """The least cost over x in [low, high], finite, and its x; any number >= most, where it is no less than that.
 
     Args:
-        distribution: of the arms. mode: LEFT_OUT or EACH. i: the arm. k: how many others are raised.
-        c, d: the others go to c x + d.
-        low, high: finite.
+        search: a `Search`. i: the arm.
         most: costs of at least this are of no interest.
-        mean, scratch: of the arms. u, chosen: (K,), stack: LEVELS_SCRATCH, to work in.
+        stack: LEVELS_SCRATCH, to work in.
     """
+    distribution, mode, _, c, d, mean, scratch, _, chosen = search
     K = len(mean)
     w, m, v = scratch[2 * K + i], mean[i], scratch[4 * K + i]
     best, where, waiting = most, low, 1
     stack[0], stack[1] = low, high
     for end in (low, high):
         own = arm_cost(distribution, w, m, v, end) if (m < end if mode == LEFT_OUT else m > end) else 0.0
-        value = own + others_at(distribution, mode, i, k, c * end + d, mean, scratch, u, chosen)
+        value = own + others_at(search, i, c * end + d)
         if value < best:
             best, where = value, end
     while waiting > 0:
@@ -158,13 +170,13 @@ def level(
         near, far = (left, right) if mode == LEFT_OUT else (right, left)  # where i itself costs least, and most
         own = arm_cost(distribution, w, m, v, near) if (m < near if mode == LEFT_OUT else m > near) else 0.0
         others = c * (right if mode == LEFT_OUT else left) + d
-        bound = own + others_at(distribution, mode, i, k, others, mean, scratch, u, chosen)
+        bound = own + others_at(search, i, others)
         if bound >= best * (1.0 - CLOSE) or not left < right:
             continue
         convex = True
         if mode == EACH:
-            others_at(distribution, mode, i, k, c * right + d, mean, scratch, u, chosen)
-            convex = _set_holds(distribution, i, c * left + d, c * right + d, mean, scratch, u, chosen)
+            others_at(search, i, c * right + d)
+            convex = _set_holds(search, i, c * left + d, c * right + d)
         if convex and distribution == STUDENT:
             total = w * _least_curvature(m, v, left, right, mode == EACH)
             for a in range(K):
@@ -173,11 +185,11 @@ def level(
                     total += c * c * (scratch[2 * K + a] * bend if scratch[2 * K + a] > 0.0 else 0.0)
             convex = total >= 0.0
         if convex:
-            x = _solve(distribution, mode, i, c, d, left, right, mean, scratch, chosen)
+            x = _solve(search, i, left, right)
         else:
             x = 0.5 * (left + right)
         own = arm_cost(distribution, w, m, v, x) if (m < x if mode == LEFT_OUT else m > x) else 0.0
-        value = own + others_at(distribution, mode, i, k, c * x + d, mean, scratch, u, chosen)
+        value = own + others_at(search, i, c * x + d)
         if value < best:
             best, where = value, x
         if not convex and left < x < right and waiting + 2 <= DEPTH:
@@ -188,20 +200,18 @@ def level(
 
 
 @part
-def each_exactly(numbers, pulls, mean, scratch, inside, out, work):
+def each_exactly(given):
     """The evidence for TopK with the criterion "each"; numbers: distribution, k and epsilon of `TopK.certifier`."""
-    K, distribution, k, epsilon = (
-        len(pulls),
-        the_distribution(numbers[DISTRIBUTION]),
-        np.int64(numbers[COMMON]),
-        numbers[COMMON + 1],
-    )
-    u, chosen, stack = work[:K], work[K : 2 * K], work[2 * K : 2 * K + LEVELS_SCRATCH]
+    numbers, pulls, mean, _, scratch, inside, out = given
+    K, distribution, k, epsilon = len(pulls), distribution_of(numbers), np.int64(numbers[COMMON]), numbers[COMMON + 1]
+    work = scratch[5 * K :]
+    chosen, stack = work[K : 2 * K], work[2 * K : 2 * K + LEVELS_SCRATCH]
+    search = Search(distribution, EACH, k, 1.0, epsilon, mean, scratch, work[:K], chosen)
     best, arm, where = math.inf, 0, 0.0
     for i in range(K):
         if not inside[i]:
             continue
-        others_at(distribution, EACH, i, k, -math.inf, mean, scratch, u, chosen)  # cost 0: the k largest means
+        others_at(search, i, -math.inf)  # cost 0: the k largest means
         low = math.inf
         for a in range(K):
             low = min(low, mean[a] - epsilon) if chosen[a] > 0.0 else low
@@ -212,21 +222,24 @@ def each_exactly(numbers, pulls, mean, scratch, inside, out, work):
                 continue
         if low >= high:
             low = high
-        value, x = level(distribution, EACH, i, k, 1.0, epsilon, low, high, best, mean, scratch, u, chosen, stack)
+        value, x = level(search, i, low, high, best, stack)
         if value < best:
             best, arm, where = value, i, x
     out[0] = best
     if best < math.inf:
-        others_at(distribution, EACH, arm, k, where + epsilon, mean, scratch, u, chosen)
-        _report(distribution, EACH, arm, where, where + epsilon, mean, scratch, chosen, out)
+        others_at(search, arm, where + epsilon)
+        _report(search, arm, where, out)
 
 
 @part
-def left_out_exactly(numbers, pulls, mean, scratch, inside, out, work):
+def left_out_exactly(given):
     """The evidence against the arms that an answer of AllGood leaves out; `out` is changed where it is less."""
-    K, distribution = len(pulls), the_distribution(numbers[DISTRIBUTION])
+    numbers, pulls, mean, _, scratch, inside, out = given
+    K, distribution = len(pulls), distribution_of(numbers)
+    work = scratch[5 * K :]
     c, d, bottom = numbers[COMMON + 3], numbers[COMMON + 4], numbers[COMMON + 5]
-    u, chosen, stack = work[:K], work[K : 2 * K], work[2 * K : 2 * K + LEVELS_SCRATCH]
+    stack = work[2 * K : 2 * K + LEVELS_SCRATCH]
+    search = Search(distribution, LEFT_OUT, 0, c, d, mean, scratch, work[:K], work[K : 2 * K])
     best, arm, where = out[0], -1, 0.0
     for i in range(K):
         if inside[i]:
@@ -237,19 +250,20 @@ def left_out_exactly(numbers, pulls, mean, scratch, inside, out, work):
         if distribution == BERNOULLI:
             low, high = max(low, 0.0), min(high, 1.0)
         high = max(low, high)
-        value, x = level(distribution, LEFT_OUT, i, 0, c, d, low, high, best, mean, scratch, u, chosen, stack)
+        value, x = level(search, i, low, high, best, stack)
         if value < best:
             best, arm, where = value, i, x
     if arm >= 0:
         out[0] = best
-        others_at(distribution, LEFT_OUT, arm, 0, c * where + d, mean, scratch, u, chosen)
-        _report(distribution, LEFT_OUT, arm, where, c * where + d, mean, scratch, chosen, out)
+        others_at(search, arm, c * where + d)
+        _report(search, arm, where, out)
 
 
 @part
-def _report(distribution, mode, i, x, y, mean, scratch, chosen, out):
-    """Report arm i, moved to x, and the chosen ones, moved to y."""
-    K, n = len(mean), 0
+def _report(search, i, x, out):
+    """Report arm i, moved to x, and the chosen ones, moved to c x + d."""
+    distribution, mode, _, c, d, mean, scratch, _, chosen = search
+    K, n, y = len(mean), 0, c * x + d
     for a in range(K):
         if a == i:
             mu = max(mean[a], x) if mode == LEFT_OUT else min(mean[a], x)

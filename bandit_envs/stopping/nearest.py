@@ -44,10 +44,9 @@ import numpy as np
 
 from ..kernels.compiled import inlined, part
 from .betting import bet_arm, bet_pair, bounded_at
-from .boundaries import BOUNDARY, COMMON, D_AT, DISTRIBUTION, MIXTURE, NEEDED, NONE, enough, refresh
-from .distributions import BOUNDED, arm_cost, divergence, pair_cost
+from .boundaries import BOUNDARY, COMMON, D_AT, MIXTURE, NEEDED, NONE, distribution_of, enough, refresh
+from .distributions import BOUNDED, Arm, Move, arm_cost, divergence, pair_cost
 from .values import arm_value, pair_value
-from .versions import the_distribution
 
 __all__ = [
     "all_good_nearest",
@@ -64,29 +63,35 @@ AT_MOST = math.log(4.0)  # no value exceeds the cost of its arms by more
 
 
 @inlined
-def report(out, K, place, distribution, arm, m, v, w, mu):
+def arm_at(mean, scratch, i):
+    """Arm i, an `Arm`."""
+    K = len(mean)
+    return Arm(mean[i], scratch[2 * K + i], scratch[4 * K + i], scratch[3 * K + i])
+
+
+@inlined
+def report(out, K, place, distribution, i, arm, mu):
     """Write down the place-th arm of the closest alternative: an arm without weight must be pulled."""
-    out[2 + place] = arm
-    out[2 + K + place] = divergence(distribution, m, v, mu) if w > 0.0 else math.inf
+    out[2 + place] = i
+    out[2 + K + place] = divergence(distribution, arm.mean, arm.scale, mu) if arm.weight > 0.0 else math.inf
     out[2 + 2 * K + place] = mu
 
 
 @inlined
 def report_alone(out, distribution, mean, scratch, i, mu):
     """Report arm i, which is moved to mu."""
-    K, out[1] = len(mean), 1.0
-    report(out, K, 0, distribution, i, mean[i], scratch[4 * K + i], scratch[2 * K + i], mu)
+    out[1] = 1.0
+    report(out, len(mean), 0, distribution, i, arm_at(mean, scratch, i), mu)
 
 
 @inlined
-def report_pair(out, distribution, mean, scratch, i, j, a, b, floor):
-    """Report the pair of arm i, which is lowered to at most a mu_j + b, and arm j, which is raised."""
-    K = len(mean)
-    x, u, w, v = scratch[2 * K + i], scratch[4 * K + i], scratch[2 * K + j], scratch[4 * K + j]
-    _, y = pair_cost(distribution, mean[i], x, u, mean[j], w, v, a, b, floor)
+def report_pair(out, distribution, mean, scratch, i, j, move):
+    """Report the pair of arm i, which is lowered, and arm j, which is raised, by a `Move`."""
+    K, lower, raised = len(mean), arm_at(mean, scratch, i), arm_at(mean, scratch, j)
+    _, y = pair_cost(distribution, lower, raised, move)
     out[1] = 2.0
-    report(out, K, 0, distribution, i, mean[i], u, x, min(mean[i], a * y + b))
-    report(out, K, 1, distribution, j, mean[j], v, w, y)
+    report(out, K, 0, distribution, i, lower, min(lower.mean, move.a * y + move.b))
+    report(out, K, 1, distribution, j, raised, y)
 
 
 @inlined
@@ -108,45 +113,44 @@ def level(numbers, value, arms, alternatives):
 def moved_to(numbers, mean, scratch, i, mu):
     """The value of moving arm i to mu, alone."""
     K = len(mean)
-    if the_distribution(numbers[DISTRIBUTION]) == BOUNDED and numbers[BOUNDARY] != NONE:
+    if distribution_of(numbers) == BOUNDED and numbers[BOUNDARY] != NONE:
         if mu == mean[i]:  # which may lie beyond the range: by rounding, or as the 0 of an arm never pulled
             return 0.0
         return bet_arm(numbers, bounded_at(numbers, mean, scratch, i), mu, scratch[5 * K :])
-    weight, penalty, scale = scratch[2 * K + i], scratch[3 * K + i], scratch[4 * K + i]
-    return arm_value(numbers, weight, mean[i], scale, penalty, mu, numbers[D_AT])
+    arm = arm_at(mean, scratch, i)
+    return arm_value(numbers, arm.weight, arm.mean, arm.scale, arm.penalty, mu, numbers[D_AT])
 
 
 @inlined
-def paired(numbers, mean, scratch, i, j, a, b, floor, needed):
+def paired(numbers, mean, scratch, i, j, move, needed):
     """The value of arm i, which is lowered, and arm j, which is raised: `pair_value`, or `bet_pair`, see there."""
-    K = len(mean)
-    if the_distribution(numbers[DISTRIBUTION]) == BOUNDED and numbers[BOUNDARY] != NONE:
+    if distribution_of(numbers) == BOUNDED and numbers[BOUNDARY] != NONE:
         lower, raised = bounded_at(numbers, mean, scratch, i), bounded_at(numbers, mean, scratch, j)
-        return bet_pair(numbers, lower, raised, a, b, floor, needed, scratch[5 * K :])
-    x, p, u = scratch[2 * K + i], scratch[3 * K + i], scratch[4 * K + i]
-    w, q, v = scratch[2 * K + j], scratch[3 * K + j], scratch[4 * K + j]
-    return pair_value(numbers, mean[i], x, u, p, mean[j], w, v, q, a, b, floor)
+        return bet_pair(numbers, lower, raised, move.a, move.b, move.floor, needed, scratch[5 * len(mean) :])
+    return pair_value(numbers, arm_at(mean, scratch, i), arm_at(mean, scratch, j), move)
 
 
 @part
-def again(numbers, pulls, mean, variance, scratch, i, j, a, b, floor, out):
-    """Whether the pair of the last look still is not excluded; it is reported then. Arguments as of `paired`."""
+def again(given, i, j, move):
+    """Whether the pair of the last look still is not excluded; it is reported then."""
+    numbers, pulls, mean, variance, scratch, _, out = given
     refresh(numbers, pulls, mean, variance, scratch, i, i + 1)
     refresh(numbers, pulls, mean, variance, scratch, j, j + 1)
-    is_open = paired(numbers, mean, scratch, i, j, a, b, floor, numbers[NEEDED]) < numbers[NEEDED]
+    is_open = paired(numbers, mean, scratch, i, j, move, numbers[NEEDED]) < numbers[NEEDED]
     if is_open:
         decided(out, pulls, True, i, j)
     return is_open
 
 
 @part
-def threshold_nearest(numbers, pulls, mean, variance, scratch, inside, out):
+def threshold_nearest(given, is_ready=False):
     """Threshold; numbers: the highest mean of an arm left out wrongly .. see `Threshold.certifier`.
 
     COMMON + 0: the mean to which an arm in the answer must fall; + 1: to which one left out must rise; + 2: the
-    threshold of the plug-in answer.
+    threshold of the plug-in answer. `is_ready`: the scratch already holds what `refresh` makes.
     """
-    K, distribution, needed = len(pulls), the_distribution(numbers[DISTRIBUTION]), numbers[NEEDED]
+    numbers, pulls, mean, variance, scratch, inside, out = given
+    K, distribution, needed = len(pulls), distribution_of(numbers), numbers[NEEDED]
     fall, rise, theta = numbers[COMMON], numbers[COMMON + 1], numbers[COMMON + 2]
     decides, first = needed > -math.inf, 0
     if decides:
@@ -156,6 +160,7 @@ def threshold_nearest(numbers, pulls, mean, variance, scratch, inside, out):
         if moved_to(numbers, mean, scratch, first, mu) < needed:
             decided(out, pulls, True, first, first)
             return
+    if not is_ready:
         refresh(numbers, pulls, mean, variance, scratch, 0, K)
     if inside[0] < 0:
         for i in range(K):
@@ -230,10 +235,11 @@ def is_before(pulls, mean, i, j):
 
 
 @part
-def top_k_nearest(numbers, pulls, mean, variance, scratch, inside, out):
+def top_k_nearest(given):
     """TopK by pairs; numbers: COMMON + 0: k; + 1: epsilon, 0 for "exact"; see `TopK.certifier`."""
+    numbers, pulls, mean, variance, scratch, inside, out = given
     K, k, epsilon, needed = len(pulls), np.int64(numbers[COMMON]), numbers[COMMON + 1], numbers[NEEDED]
-    none, first, decides = -math.inf, 0, needed > -math.inf
+    move, first, decides = Move(1.0, -epsilon, -math.inf), 0, needed > -math.inf
     if decides:
         first, second = int(out[1]), int(out[3])
         before_first = before_second = 0
@@ -241,9 +247,9 @@ def top_k_nearest(numbers, pulls, mean, variance, scratch, inside, out):
             before_first += is_before(pulls, mean, n, first)
             before_second += is_before(pulls, mean, n, second)
         looks = before_first < k <= before_second  # one is in the answer and the other is not
-        if looks and again(numbers, pulls, mean, variance, scratch, first, second, 1.0, -epsilon, none, out):
+        if looks and again(given, first, second, move):
             return
-        refresh(numbers, pulls, mean, variance, scratch, 0, K)
+    refresh(numbers, pulls, mean, variance, scratch, 0, K)
     if inside[0] < 0:
         best_inside(pulls, mean, k, inside)
     if not decides:
@@ -255,7 +261,7 @@ def top_k_nearest(numbers, pulls, mean, variance, scratch, inside, out):
     for a in range(K):
         inside[a] %= TWIN
     out[0] = level(numbers, least, 2, top_k_alternatives(K, k, epsilon))
-    report_pair(out, the_distribution(numbers[DISTRIBUTION]), mean, scratch, i, j, 1.0, -epsilon, none)
+    report_pair(out, distribution_of(numbers), mean, scratch, i, j, move)
 
 
 @part
@@ -270,7 +276,7 @@ def nearest_pair(numbers, mean, scratch, inside, epsilon, first):
         if inside[i] == 1:
             for j in range(K):
                 if inside[j] == 0:
-                    value = paired(numbers, mean, scratch, i, j, 1.0, -epsilon, -math.inf, needed)
+                    value = paired(numbers, mean, scratch, i, j, Move(1.0, -epsilon, -math.inf), needed)
                     if value < least:
                         least, lowered, raised = value, i, j
                         if value < needed:
@@ -279,7 +285,7 @@ def nearest_pair(numbers, mean, scratch, inside, epsilon, first):
 
 
 @part
-def all_good_nearest(numbers, pulls, mean, variance, scratch, inside, out, inside_alone):
+def all_good_nearest(given, inside_alone=False):
     """AllGood by pairs; see `AllGood.certifier` for its numbers, the two half-spaces.
 
     COMMON + 0, + 1, + 2: a, b and floor of an i in the answer, bad where mu_i <= a mu_j + b, mu_j >= floor; + 3, + 4,
@@ -287,16 +293,19 @@ def all_good_nearest(numbers, pulls, mean, variance, scratch, inside, out, insid
     the plug-in answer, mean_i >= min(a max + b, max). `inside_alone`: leave out the arms that are not in the answer.
     NEEDED + 0, + 1, + 2: of an arm in the answer, left out by one arm, and by all.
     """
-    K, distribution, needed = len(pulls), the_distribution(numbers[DISTRIBUTION]), numbers[NEEDED]
-    a, b, floor = numbers[COMMON], numbers[COMMON + 1], numbers[COMMON + 2]
+    numbers, pulls, mean, variance, scratch, inside, out = given
+    K, distribution, needed = len(pulls), distribution_of(numbers), numbers[NEEDED]
+    move = Move(numbers[COMMON], numbers[COMMON + 1], numbers[COMMON + 2])
     decides, first = needed > -math.inf, 0
     if inside[0] < 0:
         all_good_inside(pulls, mean, numbers[COMMON + 6], numbers[COMMON + 7], inside)
     if decides:
         first, second = int(out[1]), int(out[3])
-        looks = inside[first] and second != first and a > 0.0
-        if looks and again(numbers, pulls, mean, variance, scratch, first, second, a, b, floor, out):
+        looks = inside[first] and second != first and move.a > 0.0
+        if looks and again(given, first, second, move):
             return
+    else:
+        refresh(numbers, pulls, mean, variance, scratch, 0, K)
     least_in, least_out = math.inf, math.inf
     i_in = j_in = low = high = 0
     best = best_of(pulls, mean)
@@ -307,10 +316,10 @@ def all_good_nearest(numbers, pulls, mean, variance, scratch, inside, out, insid
         if inside[i] and not is_fresh:
             refresh(numbers, pulls, mean, variance, scratch, 0, K)
             is_fresh = True
-        if inside[i] and a > 0.0:
+        if inside[i] and move.a > 0.0:
             for j in range(K):
                 if j != i:
-                    value = paired(numbers, mean, scratch, i, j, a, b, floor, needed)
+                    value = paired(numbers, mean, scratch, i, j, move, needed)
                     if value < least_in:
                         least_in, i_in, j_in = value, i, j
                         if value < needed:
@@ -345,13 +354,17 @@ def all_good_nearest(numbers, pulls, mean, variance, scratch, inside, out, insid
     least_in, least_out = level(numbers, least_in, 2, alternatives[0]), level(numbers, least_out, 2, alternatives[1])
     out[0] = min(least_in, least_out)
     if least_in > least_out:
-        i_in, j_in, a, b, floor = low, high, 1.0, 0.0, -math.inf
-        if good:
-            a, b, floor = numbers[COMMON + 3], numbers[COMMON + 4], numbers[COMMON + 5]
-    if a > 0.0:
-        report_pair(out, distribution, mean, scratch, i_in, j_in, a, b, floor)
+        i_in, j_in, move = low, high, half_space(numbers) if good else Move(1.0, 0.0, -math.inf)
+    if move.a > 0.0:
+        report_pair(out, distribution, mean, scratch, i_in, j_in, move)
     else:
         report_alone(out, distribution, mean, scratch, i_in, min(mean[i_in], 0.0))
+
+
+@inlined
+def half_space(numbers):
+    """The `Move` by which AllGood's arm j is no longer clearly better than arm i."""
+    return Move(numbers[COMMON + 3], numbers[COMMON + 4], numbers[COMMON + 5])
 
 
 @inlined
@@ -376,17 +389,17 @@ def by_one(numbers, pulls, mean, variance, scratch, i, best):
     Where it only is to be decided, the search begins with the best arm and ends at the first value that is enough. A
     pair costs no more than to move one of its arms alone; so most are decided without the cheapest move of both.
     """
-    K, distribution, needed = len(mean), the_distribution(numbers[DISTRIBUTION]), numbers[NEEDED + 1]
-    c, d, bottom, m = numbers[COMMON + 3], numbers[COMMON + 4], numbers[COMMON + 5], mean[i]
-    decides, low, short = needed > -math.inf, c * m + d, needed - AT_MOST
+    K, distribution, needed = len(mean), distribution_of(numbers), numbers[NEEDED + 1]
+    move, m = half_space(numbers), mean[i]
+    decides, low, short = needed > -math.inf, move.a * m + move.b, needed - AT_MOST
     most, better, first, quick = -math.inf, best, 0, False
     if decides:
-        first, quick, far = best, distribution != BOUNDED, (mean[best] - d) / c
+        first, quick, far = best, distribution != BOUNDED, (mean[best] - move.b) / move.a
         refresh(numbers, pulls, mean, variance, scratch, i, i + 1)
         alone = arm_cost(distribution, scratch[2 * K + i], m, scratch[4 * K + i], far)
-        if quick and far >= bottom and alone < short:
+        if quick and far >= move.floor and alone < short:
             return most, better
-        quick = quick and m >= bottom
+        quick = quick and m >= move.floor
     for start, end in ((first, first + 1), (first + 1, K), (0, first)):
         if decides:
             refresh(numbers, pulls, mean, variance, scratch, start, end)
@@ -395,7 +408,7 @@ def by_one(numbers, pulls, mean, variance, scratch, i, best):
                 continue
             if quick and arm_cost(distribution, scratch[2 * K + j], mean[j], scratch[4 * K + j], low) < short:
                 continue
-            value = paired(numbers, mean, scratch, j, i, c, d, bottom, needed)
+            value = paired(numbers, mean, scratch, j, i, move, needed)
             if value > most:
                 most, better = value, j
                 if decides and value >= needed:
@@ -414,8 +427,7 @@ def by_all(numbers, pulls, mean, variance, scratch, i, best, enough_already):
     Returns:
         The value, the arm j, and whether it is rather clearly better than i, or rather not the best.
     """
-    K, needed, none = len(mean), numbers[NEEDED + 2], -math.inf
-    c, d, bottom = numbers[COMMON + 3], numbers[COMMON + 4], numbers[COMMON + 5]
+    K, needed, none, move = len(mean), numbers[NEEDED + 2], -math.inf, half_space(numbers)
     decides, which, is_pair = needed > none, best, True
     least, first = (needed, best) if decides else (math.inf, 0)
     for start, end in ((first, first + 1), (first + 1, K), (0, first)):
@@ -423,9 +435,9 @@ def by_all(numbers, pulls, mean, variance, scratch, i, best, enough_already):
             refresh(numbers, pulls, mean, variance, scratch, start, end)
         for j in range(start, end):
             if j != i:
-                better = paired(numbers, mean, scratch, j, i, c, d, bottom, needed)
+                better = paired(numbers, mean, scratch, j, i, move, needed)
                 if better < least:
-                    other = paired(numbers, mean, scratch, best, j, 1.0, 0.0, none, needed) if j != best else none
+                    other = paired(numbers, mean, scratch, best, j, Move(1.0, 0.0, none), needed) if j != best else none
                     if max(better, other) < least:
                         least, which, is_pair = max(better, other), j, better >= other
                         if least <= enough_already:

@@ -394,8 +394,9 @@ def evidence_at_the_end(T, e):
 
 
 @part
-def top_k_paired(numbers, pulls, mean, scores, scratch, inside, out):
+def top_k_paired(given):
     """TopK, with the numbers of `top_k_nearest`."""
+    numbers, pulls, mean, scores, scratch, inside, out = given
     K, k, answered = len(pulls), int(numbers[COMMON]), inside[0] >= 0
     weights = WEIGHTS if numbers[COMMON + 1] > 0.0 else SINGLE
     T = table_of(numbers, K, scratch, 0 if k == 1 else len(weights), len(weights), weights)
@@ -425,11 +426,12 @@ def top_k_paired(numbers, pulls, mean, scores, scratch, inside, out):
 
 
 @part
-def all_good_paired(numbers, pulls, mean, scores, scratch, inside, out):
+def all_good_paired(given):
     """AllGood, with the numbers of `all_good_nearest`.
 
     `verdict` is of being good; `counts` of an arm is 2 where it may be the best, 1 where it is only to be judged.
     """
+    numbers, pulls, mean, scores, scratch, inside, out = given
     K, a, b, c, d = len(pulls), numbers[COMMON], numbers[COMMON + 1], numbers[COMMON + 3], numbers[COMMON + 4]
     T, answered = table_of(numbers, K, scratch, 0, 1, SINGLE), inside[0] >= 0
     w, low = T.width, T.low
@@ -512,11 +514,12 @@ def grown_alone(capital, x, S, square, side, theta, n, N):
 
 
 @part
-def threshold_paired(numbers, pulls, mean, scores, scratch, inside, out):
+def threshold_paired(given):
     """Threshold, with the numbers of `threshold_nearest`; each arm goes through its rows by itself.
 
     `counts` of an arm is 1 more than the rows that were taken in; `better`, `far`: capitals above and below.
     """
+    numbers, pulls, mean, scores, scratch, inside, out = given
     K, answered, least = len(pulls), inside[0] >= 0, math.inf
     T = table_of(numbers, K, scratch, 0, 0, SINGLE)
     fall, rise, theta = numbers[COMMON], numbers[COMMON + 1], numbers[COMMON + 2]

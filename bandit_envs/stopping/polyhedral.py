@@ -33,12 +33,11 @@ import numpy as np
 from ..kernels.compiled import part
 from ..kernels.geometry import UNDECIDED, margin_of, scratch_size, unpacked
 from .betting import bet_arm, scaled
-from .boundaries import BOUNDARY, COMMON, D_AT, DEPENDENT, DISTRIBUTION, NONE, arm_penalty, enough
+from .boundaries import BOUNDARY, COMMON, D_AT, DEPENDENT, NONE, arm_penalty, distribution_of, enough, refresh
 from .crossing import cost_of_entering, crossing_scratch_size
-from .distributions import BERNOULLI, BOUNDED, GAUSSIAN
+from .distributions import BERNOULLI, BOUNDED, GAUSSIAN, Arm
 from .nearest import report
 from .values import arm_value
-from .versions import the_distribution
 
 __all__ = ["polyhedral_nearest"]
 
@@ -136,14 +135,15 @@ def _penalties(numbers, N, x, v):
     """The penalty of all coordinates, and whether they are known."""
     found, known = 0.0, N > 0.0
     for d in range(len(x)):
-        known &= v[d] > 0.0 or the_distribution(numbers[DISTRIBUTION]) == BERNOULLI
+        known &= v[d] > 0.0 or distribution_of(numbers) == BERNOULLI
         found += arm_penalty(numbers, N, x[d], v[d]) if known else 0.0
     return found, known
 
 
 @part
-def _by_bets(numbers, N, i, mean, variance, rows, b, is_in, work):
+def _by_bets(given, i, rows, b, is_in, work):
     """The value of arm i by bets: the least over rows of leaving through it; or a mixture of entering through them."""
+    numbers, mean, variance, N = given.numbers, given.mean, given.variance, float(given.pulls[i])
     D, M, size = rows.shape[0], rows.shape[1], len(mean)
     least, most, total = math.inf, -math.inf, 0.0
     for j in range(M):
@@ -168,9 +168,11 @@ def _by_bets(numbers, N, i, mean, variance, rows, b, is_in, work):
 
 
 @part
-def polyhedral_nearest(numbers, pulls, mean, variance, scratch, inside, out):
+def polyhedral_nearest(given):
     """Feasible; numbers: COMMON + 0: tolerance; + 1: whether the smaller polyhedron has any points; + 2 ..: both."""
-    K, distribution, tolerance = len(pulls), the_distribution(numbers[DISTRIBUTION]), numbers[COMMON]
+    numbers, pulls, mean, variance, scratch, inside, out = given
+    K, distribution, tolerance = len(pulls), distribution_of(numbers), numbers[COMMON]
+    refresh(numbers, pulls, mean, variance, scratch, 0, K)
     D, M = np.int64(numbers[COMMON + 2]), np.int64(numbers[COMMON + 3])
     size = (M + 2) * (D + 2)
     whole = unpacked(numbers[COMMON + 2 : COMMON + 2 + size])
@@ -212,8 +214,8 @@ def polyhedral_nearest(numbers, pulls, mean, variance, scratch, inside, out):
             wall, ends_at = (rows, b) if inside[i] else (few, ends)
             distance = math.inf if not some else 0.0
             if some and pulls[i] > 0 and (margin >= 0.0 or not inside[i]):
-                N, is_in, bets = float(pulls[i]), inside[i] != 0, crossing[crossing_scratch_size(D, M) :]
-                distance = _by_bets(numbers, N, i, mean, variance, wall, ends_at, is_in, bets) / N
+                is_in, bets = inside[i] != 0, crossing[crossing_scratch_size(D, M) :]
+                distance = _by_bets(given, i, wall, ends_at, is_in, bets) / float(pulls[i])
             value = pulls[i] * distance if pulls[i] > 0 else 0.0
         else:
             penalty, known = _penalties(numbers, float(pulls[i]), x, v)
@@ -229,6 +231,6 @@ def polyhedral_nearest(numbers, pulls, mean, variance, scratch, inside, out):
     out[0] = least if numbers[BOUNDARY] == NONE else enough(numbers, least, 1.0) - math.log(float(K))
     out[1] = 1.0
     if distribution == GAUSSIAN:
-        report(out, K, 0, distribution, found, 0.0, scratch[4 * K + found], scratch[2 * K + found], length)
+        report(out, K, 0, distribution, found, Arm(0.0, scratch[2 * K + found], scratch[4 * K + found], 0.0), length)
     else:
         out[2], out[2 + K], out[2 + 2 * K] = found, length if pulls[found] > 0 else math.inf, length

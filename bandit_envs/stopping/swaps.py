@@ -16,15 +16,14 @@ better may be taken, and their union is delta.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..kernels.compiled import jit, part
-from .boundaries import BOUNDARY, COMMON, DISTRIBUTION, MIXTURE, NONE, RHO_AT, enough
-from .distributions import BERNOULLI, GAUSSIAN
+from ..kernels.compiled import jit, part, view
+from .boundaries import BOUNDARY, COMMON, MIXTURE, NONE, RHO_AT, distribution_of, enough
+from .distributions import BERNOULLI, GAUSSIAN, Move
 from .nearest import level, nearest_pair, report_pair
-from .versions import the_distribution
 
 __all__ = ["Goal", "moved", "swaps_below", "swaps_bound", "swaps_exactly", "swaps_level"]
 
@@ -67,12 +66,30 @@ def _term(distribution, w, m, v, tilt):
     return found
 
 
-@part
-def _dual(distribution, s, gap, tilt, mean, scratch, inside, forced, term, chosen):
-    """The bound of sets of size s at tilt, and its slope in tilt; chosen (K,): the sets; gap: k epsilon.
+class Sets(NamedTuple):
+    """What sets are looked for among: arms (K,), and what is found."""
 
-    `forced` (K,): 1 for arms that must be in the sets, -1 for arms that must not.
-    """
+    distribution: int
+    gap: float  # k epsilon
+    mean: Any
+    scratch: Any  # see `nearest`
+    inside: Any
+    forced: Any  # 1 for arms that must be in the sets, -1 for arms that must not
+    term: Any  # to work in
+    chosen: Any  # the sets
+
+
+@view
+def sets_in(distribution, gap, mean, scratch, inside, work):
+    """`Sets` that are looked for in 3 K floats of work."""
+    K = len(mean)
+    return Sets(distribution, gap, mean, scratch, inside, work[2 * K : 3 * K], work[:K], work[K : 2 * K])
+
+
+@part
+def _dual(sets, s, tilt):
+    """The bound of sets of size s at tilt, and its slope in tilt."""
+    distribution, gap, mean, scratch, inside, forced, term, chosen = sets
     K = len(mean)
     value, rise = gap * tilt, gap
     for a in range(K):
@@ -106,19 +123,19 @@ def _dual(distribution, s, gap, tilt, mean, scratch, inside, forced, term, chose
 
 
 @part
-def _best_dual(distribution, s, gap, mean, scratch, inside, forced, term, chosen):
+def _best_dual(sets, s):
     """The largest bound over tilt >= 0, and its tilt, by halvings: the bound is concave."""
-    if distribution == BERNOULLI and gap >= s:
+    if sets.distribution == BERNOULLI and sets.gap >= s:
         return math.inf, 0.0
     low, high = 0.0, 1.0
-    best, rise = _dual(distribution, s, gap, 0.0, mean, scratch, inside, forced, term, chosen)
+    best, rise = _dual(sets, s, 0.0)
     if best == math.inf:
         return best, 0.0
     where = 0.0
     if rise <= 0.0:
         return best, where
     for _ in range(1000):
-        value, rise = _dual(distribution, s, gap, high, mean, scratch, inside, forced, term, chosen)
+        value, rise = _dual(sets, s, high)
         if value > best:
             best, where = value, high
         if rise <= 0.0:
@@ -128,7 +145,7 @@ def _best_dual(distribution, s, gap, mean, scratch, inside, forced, term, chosen
         tilt = 0.5 * (low + high)
         if not low < tilt < high:
             break
-        value, rise = _dual(distribution, s, gap, tilt, mean, scratch, inside, forced, term, chosen)
+        value, rise = _dual(sets, s, tilt)
         if value > best:
             best, where = value, tilt
         if rise > 0.0:
@@ -138,22 +155,21 @@ def _best_dual(distribution, s, gap, mean, scratch, inside, forced, term, chosen
         if high - low < 1e-15 * high:
             break
     where = 0.5 * (low + high)  # where the slope is 0: near it the value hardly changes
-    _dual(distribution, s, gap, where, mean, scratch, inside, forced, term, chosen)
+    _dual(sets, s, where)
     return best, where
 
 
 @part
-def _search(distribution, k, gap, mean, scratch, inside, work, most, steps):
+def _search(sets, k, work, most, steps):
     """The sets of least cost, by branch and bound: their cost, or `most` if none costs less; their tilt, steps left.
 
-    It is given up after so many steps; none are left then. work: 6 K floats; the sets are left in work[4 K : 5 K].
+    It is given up after so many steps; none are left then. work: 6 K floats, the first 3 K those of `sets_in`; the sets
+    are left in work[4 K : 5 K].
     """
-    K, best, where = len(mean), most, 0.0
-    term, chosen, forced, order, sets = (
-        work[:K], work[K : 2 * K], work[2 * K : 3 * K], work[3 * K : 4 * K], work[4 * K :],
-    )  # fmt: skip
+    K, best, where, forced, term, chosen = len(sets.mean), most, 0.0, sets.forced, sets.term, sets.chosen
+    order, least, before = work[3 * K : 4 * K], work[4 * K : 5 * K], work[5 * K :]
     for a in range(K):
-        sets[a] = 0.0
+        least[a] = 0.0
     for s in range(1, min(k, K - k) + 1):
         depth, entering = 0, True
         for a in range(K):
@@ -161,7 +177,7 @@ def _search(distribution, k, gap, mean, scratch, inside, work, most, steps):
         while steps > 0:
             if entering:
                 steps -= 1
-                bound, _ = _best_dual(distribution, s, gap, mean, scratch, inside, forced, term, chosen)
+                bound, _ = _best_dual(sets, s)
                 entering = bound < best * (1.0 - CLOSE)
             if entering:
                 branch = -1
@@ -170,16 +186,16 @@ def _search(distribution, k, gap, mean, scratch, inside, work, most, steps):
                         branch = a
                 for a in range(K):  # the exact cost of the sets that the bound has chosen
                     term[a] = chosen[a]
-                    sets[K + a] = forced[a]
+                    before[a] = forced[a]
                 for a in range(K):
                     forced[a] = 1.0 if term[a] > 0.0 else -1.0
-                value, tilt = _best_dual(distribution, s, gap, mean, scratch, inside, forced, term, chosen)
+                value, tilt = _best_dual(sets, s)
                 for a in range(K):
-                    forced[a] = sets[K + a]
+                    forced[a] = before[a]
                 if value < best:
                     best, where = value, tilt
                     for a in range(K):
-                        sets[a] = chosen[a]
+                        least[a] = chosen[a]
                 entering = branch >= 0 and bound < best * (1.0 - CLOSE)
                 if entering:
                     forced[branch], order[depth] = 1.0, branch
@@ -195,12 +211,15 @@ def _search(distribution, k, gap, mean, scratch, inside, work, most, steps):
 
 
 @part
-def swaps_exactly(numbers, pulls, mean, scratch, inside, out, work):
+def swaps_exactly(given):
     """The evidence for TopK with the criterion "aggregate"; numbers: those of `TopK.certifier`."""
-    K, distribution, k = len(pulls), the_distribution(numbers[DISTRIBUTION]), np.int64(numbers[COMMON])
-    best, where, _ = _search(distribution, k, k * numbers[COMMON + 1], mean, scratch, inside, work, math.inf, 2**62)
+    numbers, pulls, mean, _, scratch, inside, out = given
+    K, distribution, k = len(pulls), distribution_of(numbers), np.int64(numbers[COMMON])
+    work = scratch[5 * K :]
+    sets = sets_in(distribution, k * numbers[COMMON + 1], mean, scratch, inside, work)
+    best, where, _ = _search(sets, k, work, math.inf, 2**62)
     out[0] = max(best, 0.0) if best < math.inf else best
-    _report(distribution, where, mean, scratch, inside, work[4 * K :], out)
+    _report(sets, where, work[4 * K :], out)
 
 
 class Goal(NamedTuple):
@@ -214,7 +233,8 @@ class Goal(NamedTuple):
 @jit
 def swaps_below(goal, mean, scratch, inside, work, most, steps):
     """The least cost of sets, or `most` if none costs less, and whether so many steps were enough; see `_search`."""
-    best, _, left = _search(goal.distribution, goal.k, goal.gap, mean, scratch, inside, work, most, steps)
+    sets = sets_in(goal.distribution, goal.gap, mean, scratch, inside, work)
+    best, _, left = _search(sets, goal.k, work, most, steps)
     return best, left > 0
 
 
@@ -229,9 +249,11 @@ def shrink(numbers, pulls, scratch, is_shrunk):
 
 
 @part
-def swaps_level(numbers, pulls, mean, scratch, inside, out, work):
+def swaps_level(given):
     """The value of the certificate by sets of any size; `out` holds that by pairs, and is changed where it is less."""
-    K, distribution, k = len(pulls), the_distribution(numbers[DISTRIBUTION]), np.int64(numbers[COMMON])
+    numbers, pulls, mean, _, scratch, inside, out = given
+    K, distribution, k = len(pulls), distribution_of(numbers), np.int64(numbers[COMMON])
+    work = scratch[5 * K :]
     gap, n, size, where = k * numbers[COMMON + 1], min(k, K - k), 1, 0.0
     one_mixture = numbers[BOUNDARY] == MIXTURE and distribution == GAUSSIAN
     share = math.log(float(n)) if numbers[BOUNDARY] != NONE else 0.0
@@ -239,11 +261,11 @@ def swaps_level(numbers, pulls, mean, scratch, inside, out, work):
     least = level(numbers, least, 2, float(k * (K - k))) - share
     if one_mixture:
         shrink(numbers, pulls, scratch, True)
-    term, chosen, forced, sets = work[:K], work[K : 2 * K], work[2 * K : 3 * K], work[4 * K :]
+    sets, cheapest = sets_in(distribution, gap, mean, scratch, inside, work), work[4 * K :]
     for a in range(K):
-        forced[a] = sets[a] = 0.0
+        sets.forced[a] = cheapest[a] = 0.0
     for s in range(2, n + 1):
-        value, tilt = _best_dual(distribution, s, gap, mean, scratch, inside, forced, term, chosen)
+        value, tilt = _best_dual(sets, s)
         counted = numbers[BOUNDARY] != NONE
         value = (
             enough(numbers, value, 2.0 * s) - share - _log_choose(k, s) - _log_choose(K - k, s) if counted else value
@@ -251,38 +273,35 @@ def swaps_level(numbers, pulls, mean, scratch, inside, out, work):
         if value < least:
             least, where, size = value, tilt, s
             for a in range(K):
-                sets[a] = chosen[a]
+                cheapest[a] = sets.chosen[a]
     out[0] -= share
     better = least > out[0]
     if better and size > 1:
-        _report(distribution, where, mean, scratch, inside, sets, out)
+        _report(sets, where, cheapest, out)
     if one_mixture:
         shrink(numbers, pulls, scratch, False)
     if better and size == 1:
-        report_pair(out, distribution, mean, scratch, i, j, 1.0, -gap, -math.inf)
+        report_pair(out, distribution, mean, scratch, i, j, Move(1.0, -gap, -math.inf))
     if better:
         out[0] = least
 
 
 @jit
-def swaps_bound(goal, mean, scratch, inside, work, sets, values):
+def swaps_bound(goal, mean, scratch, inside, work, found, values):
     """For each number s of swaps: a bound from below of what sets of size s cost, and sets that come close to it.
 
-    work: 3 K floats. values (n,), sets (3 n, K): to be filled; sets of 0 alone are none.
+    work: 3 K floats. values (n,), found (3 n, K): to be filled; sets of 0 alone are none.
     """
-    K, n, distribution, gap = len(mean), len(values), goal.distribution, goal.gap
-    term, chosen, forced = work[:K], work[K : 2 * K], work[2 * K : 3 * K]
+    K, n, sets = len(mean), len(values), sets_in(goal.distribution, goal.gap, mean, scratch, inside, work)
     for a in range(K):
-        forced[a] = 0.0
+        sets.forced[a] = 0.0
     for s in range(1, n + 1):
-        values[s - 1], tilt = _best_dual(distribution, s, gap, mean, scratch, inside, forced, term, chosen)
+        values[s - 1], tilt = _best_dual(sets, s)
         for side in range(3):  # where the sets change, those before and those after it
             if tilt > 0.0:
-                _dual(
-                    distribution, s, gap, tilt * (1.0 + (side - 1) * 1e-7), mean, scratch, inside, forced, term, chosen
-                )
+                _dual(sets, s, tilt * (1.0 + (side - 1) * 1e-7))
             for a in range(K):
-                sets[3 * (s - 1) + side, a] = chosen[a] if tilt > 0.0 else 0.0
+                found[3 * (s - 1) + side, a] = sets.chosen[a] if tilt > 0.0 else 0.0
 
 
 @part
@@ -291,11 +310,12 @@ def _log_choose(n, s):
 
 
 @part
-def _report(distribution, tilt, mean, scratch, inside, sets, out):
-    """Report the arms of the sets, moved as tilt says."""
+def _report(sets, tilt, chosen, out):
+    """Report the chosen arms, moved as tilt says."""
+    distribution, mean, scratch, inside = sets.distribution, sets.mean, sets.scratch, sets.inside
     K, n = len(mean), 0
     for a in range(K):
-        if sets[a] > 0.0:
+        if chosen[a] > 0.0:
             w, m, v, side = scratch[2 * K + a], mean[a], scratch[4 * K + a], tilt if inside[a] else -tilt
             mu = moved(distribution, w, m, v, side) if w > 0.0 else m
             out[2 + n] = a

@@ -21,9 +21,9 @@ from __future__ import annotations
 import math
 
 from ..kernels.compiled import inlined, part
-from .boundaries import BOUNDARY, DISTRIBUTION, MIXTURE, RHO_AT
-from .distributions import BERNOULLI, GAUSSIAN, STUDENT, arm_cost, pair_cost
-from .versions import the_distribution, version
+from .boundaries import BOUNDARY, MIXTURE, RHO_AT, distribution_of
+from .distributions import BERNOULLI, GAUSSIAN, STUDENT, Arm, arm_cost, pair_cost
+from .versions import version
 
 __all__ = ["arm_value", "bernoulli_value", "pair_value"]
 
@@ -57,11 +57,12 @@ def sub_gaussian_arm(numbers, N, v, gap, D):
 
 
 @inlined
-def shared_cost(rho, lower, x, u, raised, w, v, a, b):
+def shared_cost(rho, lower, raised, move):
     """The cost of a pair, as arms weigh in the mixture of one rho, and its two shares; there is no floor."""
+    x, w, a = lower.weight, raised.weight, move.a
     more, most = x + rho, w + rho
-    s, t = u * more * w * w, a * a * v * most * x * x  # in proportion to the shares of the two arms
-    part, gap = 1.0 / (s + t), max(lower - a * raised - b, 0.0)
+    s, t = lower.scale * more * w * w, a * a * raised.scale * most * x * x  # in proportion to the shares of the arms
+    part, gap = 1.0 / (s + t), max(lower.mean - a * raised.mean - move.b, 0.0)
     cost = 0.5 * gap * gap * x * x * w * w * part
     return cost, cost * s * part, cost * t * part
 
@@ -75,14 +76,16 @@ def mixed(rho, share, x, w, c, d):
 
 
 @part
-def sub_gaussian_pair(numbers, lower, x, u, raised, w, v, a, b, floor):
-    """The value of the move of `pair_cost`, of arms of x > 0 and w > 0 pulls."""
+def sub_gaussian_pair(numbers, lower, raised, move):
+    """The value of a `Move`, of arms of positive weights."""
+    x, w, v = lower.weight, raised.weight, raised.scale
     rho, share = scale(numbers[RHO_AT], min(x, w))
-    if raised >= floor:
-        cost, c, d = shared_cost(rho, lower, x, u, raised, w, v, a, b)
+    if raised.mean >= move.floor:
+        cost, c, d = shared_cost(rho, lower, raised, move)
     else:
-        cost, y = gaussian_cost(GAUSSIAN, lower, x * x / (x + rho), u, raised, w * w / (w + rho), v, a, b, floor)
-        d = gaussian_arm(GAUSSIAN, w * w / (w + rho), raised, v, y)
+        less, fewer = Arm(lower.mean, x * x / (x + rho), lower.scale, 0.0), Arm(raised.mean, w * w / (w + rho), v, 0.0)
+        cost, y = gaussian_cost(GAUSSIAN, less, fewer, move)
+        d = gaussian_arm(GAUSSIAN, w * w / (w + rho), raised.mean, v, y)
         c = max(cost - d, 0.0)
     f, g, h = mixed(rho, share, x, w, c, d)
     return cost + math.log(f / (g * math.sqrt(h)))
@@ -94,7 +97,7 @@ def arm_value(numbers, w, m, v, p, mu, D=1.0):
 
     D: dimensions of the alternatives, of Gaussian arms.
     """
-    distribution = the_distribution(numbers[DISTRIBUTION])
+    distribution = distribution_of(numbers)
     if numbers[BOUNDARY] != MIXTURE or distribution == STUDENT or w <= 0.0:
         return arm_cost(distribution, w, m, v, mu) - p
     if distribution == GAUSSIAN:
@@ -104,23 +107,22 @@ def arm_value(numbers, w, m, v, p, mu, D=1.0):
 
 
 @part
-def bernoulli_value(numbers, value, lower, x, raised, w, a, b, floor):
-    """The value of two Bernoulli arms, from their cost less their penalties; arguments as of `pair_value`."""
-    if numbers[BOUNDARY] != MIXTURE or x <= 0.0 or w <= 0.0:
+def bernoulli_value(numbers, value, lower, raised, move):
+    """The value of a `Move` of two Bernoulli arms, from the cost less the penalties."""
+    if numbers[BOUNDARY] != MIXTURE or lower.weight <= 0.0 or raised.weight <= 0.0:
         return value
-    other = sub_gaussian_pair(numbers, lower, x, 0.25, raised, w, 0.25, a, b, floor)
+    less, more = Arm(lower.mean, lower.weight, 0.25, 0.0), Arm(raised.mean, raised.weight, 0.25, 0.0)
+    other = sub_gaussian_pair(numbers, less, more, move)
     return max(value + math.log(LIKELIHOOD), other + math.log(1.0 - LIKELIHOOD))
 
 
 @part
-def pair_value(numbers, lower, x, u, p, raised, w, v, q, a, b, floor):
-    """The value of the cheapest move of two arms to means with mu_i <= a mu_j + b and mu_j >= floor.
-
-    As for `pair_cost`, with numbers of the distribution and the boundary; p and q are the penalties of i and j.
-    """
-    distribution = the_distribution(numbers[DISTRIBUTION])
-    if distribution == GAUSSIAN and numbers[BOUNDARY] == MIXTURE and x > 0.0 and w > 0.0:
-        return sub_gaussian_pair(numbers, lower, x, u, raised, w, v, a, b, floor)
-    cost, _ = pair_cost(distribution, lower, x, u, raised, w, v, a, b, floor)
-    value = cost - (p + q)
-    return bernoulli_value(numbers, value, lower, x, raised, w, a, b, floor) if distribution == BERNOULLI else value
+def pair_value(numbers, lower, raised, move):
+    """The value of the cheapest `Move` of two arms, see `pair_cost`; numbers: of the distribution and the boundary."""
+    distribution = distribution_of(numbers)
+    mixture = numbers[BOUNDARY] == MIXTURE
+    if distribution == GAUSSIAN and mixture and lower.weight > 0.0 and raised.weight > 0.0:
+        return sub_gaussian_pair(numbers, lower, raised, move)
+    cost, _ = pair_cost(distribution, lower, raised, move)
+    value = cost - (lower.penalty + raised.penalty)
+    return bernoulli_value(numbers, value, lower, raised, move) if distribution == BERNOULLI else value

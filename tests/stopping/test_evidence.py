@@ -13,7 +13,7 @@ from refusals import refused
 from scipy import optimize, special
 
 from bandit_envs import AllGood, BestArm, Feasible, SetProblem, Task, Threshold, TopK
-from bandit_envs.stopping import common, game, pair_bounds, pair_value
+from bandit_envs.stopping import Arm, Arms, Move, common, game, pair_bounds, pair_value
 from bandit_envs.stopping.asking import game_of
 
 DISTRIBUTIONS = ("gaussian", "bernoulli", "student")
@@ -320,14 +320,15 @@ def test_bounds_of_pairs_hold_and_are_close(distribution: str, boundary: str) ->
     weight, penalty, bound = np.floor(np.exp(rng.uniform(0, 12, K))), rng.uniform(0, 5, K), np.empty(K)
     if distribution == "gaussian" and boundary == "mixture":
         penalty[:] = 0.0
+    arms = Arms(mean, weight, penalty)
     for a, b, floor in ((1.0, -0.2, -math.inf), (0.8, 0.1, 0.2)):
         for i, is_lowered, is_above in itertools.product((0, 7, K - 1), (True, False), (True, False)):
-            pair_bounds(numbers, mean, weight, penalty, i, is_lowered, a, b, floor, 1.0, is_above, bound)
+            pair_bounds(numbers, arms, i, is_lowered, Move(a, b, floor), 1.0, is_above, bound)
             apart = []
             for j in set(range(K)) - {i}:
                 low, high = (i, j) if is_lowered else (j, i)
-                sides = [(mean[n], weight[n], 1.0, penalty[n]) for n in (low, high)]
-                value = pair_value(numbers, *sides[0], *sides[1], a, b, floor) - 1.0
+                sides = [Arm(mean[n], weight[n], 1.0, penalty[n]) for n in (low, high)]
+                value = pair_value(numbers, *sides, Move(a, b, floor)) - 1.0
                 assert (bound[j] >= value) if is_above else (bound[j] <= value)
                 allowed = 0.1 if distribution == "gaussian" else 0.1 + 0.1 * abs(value)
                 apart += [abs(bound[j] - value) / allowed] if math.isfinite(bound[j]) and math.isfinite(value) else []
