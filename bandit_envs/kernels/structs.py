@@ -23,6 +23,7 @@ import numpy as np
 from numba._dispatcher import compute_fingerprint
 from numba.core import serialize
 
+from .addresses import arrays_of
 from .compiled import jit, lean, view
 
 __all__ = ["Kernel", "arguments_of", "assemble", "episode_kernel", "fleeting", "kernel", "slot_kernel"]
@@ -131,7 +132,7 @@ class Kernel:
                 self._entries, self._types = {}, []
             found: Callable[..., Any] = self.compiled._compile_for_args(*(self._fields(cast) if self._apart else cast))
             entry = (lambda *whole: found(*self._fields(whole))) if self._apart else found
-            self._types += [array.dtype for array in _arrays(given) if array.dtype.names]
+            self._types += [array.dtype for array in arrays_of(given) if array.dtype.names]
             self._entries[prints] = entry
         return entry
 
@@ -160,7 +161,7 @@ def _fingerprint(one: Any) -> Any:
     """A key of the type of an argument. For a struct, Numba is quicker with its fields, one by one."""
     try:
         if isinstance(one, tuple):
-            return (type(one), *map(compute_fingerprint, one))
+            return getattr(one, "numba_type", None) or (type(one), *map(compute_fingerprint, one))
         return compute_fingerprint(one), isinstance(one, np.ndarray) and one.dtype.isnative
     except NotImplementedError:  # a type that Numba does not know: its own error will say so
         return type(one)
@@ -170,7 +171,8 @@ def _lasts(one: Any) -> bool:
     """Whether an argument is a struct that may be handed over again, and is not too large to be kept until then."""
     if not isinstance(one, tuple) or hasattr(type(one), "_is_fleeting"):
         return False
-    return bool(sum(array.nbytes for array in _arrays(one)) <= LARGE)
+    size = one.nbytes if hasattr(one, "nbytes") else sum(array.nbytes for array in arrays_of(one))
+    return bool(size <= LARGE)
 
 
 # --- structs ----------------------------------------------------------------------------------------------------------
@@ -244,15 +246,6 @@ def _cast(name: str, kind: Any, one: Any) -> Any:
         return bool(one)
     except (TypeError, ValueError):
         raise TypeError(f"{name} must be {_NAMED[kind]}, got {one!r:.200}") from None
-
-
-def _arrays(one: Any) -> Iterator[Any]:
-    """All arrays of a struct."""
-    if isinstance(one, np.ndarray):
-        yield one
-    elif isinstance(one, tuple):
-        for field in one:
-            yield from _arrays(field)
 
 
 # --- kernels of a function of one episode -----------------------------------------------------------------------------
