@@ -16,7 +16,7 @@ from ..kernels.checks import integer
 from ..kernels.naming import unknown
 from ..simulation.simulator import PULLED
 from .drawing import Window, image
-from .episodes import Environment, Episodes
+from .episodes import Array, Environment, Episodes, Info
 from .rendering import text
 from .setting import resolve
 from .views import Viewer
@@ -30,7 +30,7 @@ def fresh_root() -> int:
     return int(np.random.SeedSequence().generate_state(2, np.uint64)[0] >> np.uint64(1))
 
 
-def episode_number(value: Any) -> int:
+def episode_number(value: object) -> int:
     """The number of an episode, checked."""
     return integer("options['episode']", value, 0, rng.EPISODES_LIMIT - 1)
 
@@ -138,7 +138,7 @@ class PureExplorationEnv(Environment, gym.Env[Any, Any]):
         self._plain = self._plain and not self.task.keeps_moments and not self.task.items
         self._views = tuple(view[0] for view in self._core.observe(copy=False).values()) if self._plain else ()
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+    def reset(self, *, seed: int | None = None, options: Info | None = None) -> tuple[Any, Info]:
         """Start an episode: number 0 of root `seed`; without a seed, the next one.
 
         Args:
@@ -161,7 +161,7 @@ class PureExplorationEnv(Environment, gym.Env[Any, Any]):
         self._over = False
         return self._observe(), self._ranks()
 
-    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, Info]:
         """Pull, or stop and answer.
 
         Raises:
@@ -188,10 +188,10 @@ class PureExplorationEnv(Environment, gym.Env[Any, Any]):
         sample = self._sample.item(0) if self._scalar else self._sample[0].copy()
         return self._observe(), paid, False, False, {"sample": sample, **self._ranks()}
 
-    def _end(self, answers: NDArray[Any] | None) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+    def _end(self, answers: Array | None) -> tuple[Any, float, bool, bool, Info]:
         """What `step` returns when the episode has ended; answers: (1, K), or None for the plug-in answer."""
         self._over, sim = True, self._core.simulator
-        info: dict[str, Any] = {}
+        info: Info = {}
         if sim.did[0] == PULLED:
             info["sample"] = self._sample.item(0) if self._scalar else self._sample[0].copy()
         end = self._core.finish(self._row, answers)
@@ -200,7 +200,7 @@ class PureExplorationEnv(Environment, gym.Env[Any, Any]):
         seen = self._observe()
         return seen, sim.reward[0].item(), bool(sim.terminated[0]), bool(sim.truncated[0]), info | self._ranks()
 
-    def _ranks(self) -> dict[str, Any]:
+    def _ranks(self) -> Info:
         """The entry of the info for the order in which arms have just been shown."""
         return {"order": self._core.order[0].copy()} if self._is_ranked else {}
 

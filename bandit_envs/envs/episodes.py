@@ -27,6 +27,9 @@ from .history import History
 from .observations import FEATURES, features
 from .setting import Setting, check_id
 
+Array = NDArray[Any]
+Info = dict[str, Any]
+
 
 @jit
 def _seen(rows, pulls, mean, out):
@@ -67,7 +70,7 @@ class FeatureTable:
         self._boundary = {"theta": math.nan if known is None else known, "tolerance": problem.tolerance}
 
     def fill(
-        self, pulls: NDArray[np.int64], seen: NDArray[np.float64], variance: NDArray[Any], remaining: NDArray[np.int64]
+        self, pulls: NDArray[np.int64], seen: NDArray[np.float64], variance: Array, remaining: NDArray[np.int64]
     ) -> NDArray[np.float32]:
         """The observation (E, stop * F), a live view.
 
@@ -194,14 +197,14 @@ class Episodes:
         self.means[rows] = means
         self.truth[rows] = self.problem.truth(means)
 
-    def state(self) -> list[NDArray[Any]]:
+    def state(self) -> list[Array]:
         """The arrays that change from step to step, for `restore` on other slots of the same setting."""
         moving = [self.means, self.truth] if self._rows is None else [self.means, self.truth, self._rows]
         moving += [self.order] if self.setting.ranked else []
         moving += [] if self.places is None else [self.places]
         return moving + self.simulator.state() + ([] if self._history is None else self._history.state())
 
-    def restore(self, state: list[NDArray[Any]]) -> None:
+    def restore(self, state: list[Array]) -> None:
         """Continue from a `state`."""
         for mine, theirs in zip(self.state(), state, strict=True):
             mine[...] = theirs
@@ -239,7 +242,7 @@ class Episodes:
         _seen(rows, sim.pulls, sim.mean.reshape(self.E, -1), out.reshape(len(rows), -1))
         return out
 
-    def check_answers(self, arms: NDArray[np.int64], answers: NDArray[Any]) -> None:
+    def check_answers(self, arms: NDArray[np.int64], answers: Array) -> None:
         """Check the answers of the slots that stop with this action: masks, of a size that the problem allows.
 
         Raises:
@@ -255,7 +258,7 @@ class Episodes:
 
     def assess(
         self, rows: NDArray[np.int64], answers: NDArray[np.bool_] | None
-    ) -> tuple[NDArray[np.bool_], dict[str, NDArray[Any]]]:
+    ) -> tuple[NDArray[np.bool_], dict[str, Array]]:
         """The answers (n, K) of slots (n,), None: the plug-in ones; and what the problem's `verdict` says of them."""
         answer = self._plug_in(rows) if answers is None else answers
         return answer, self.problem.verdict(answer, self.truth if self.shared else self.truth[rows])
@@ -264,7 +267,7 @@ class Episodes:
         """The plug-in answers of the given slots."""
         return self.problem.plug_in(self.seen(rows))
 
-    def finish(self, rows: NDArray[np.int64], answers: NDArray[Any] | None) -> dict[str, NDArray[Any]]:
+    def finish(self, rows: NDArray[np.int64], answers: Array | None) -> dict[str, Array]:
         """Score the slots `rows` (n,) that have just ended, and add the scores to the simulator's rewards.
 
         Args:
@@ -373,7 +376,7 @@ class Episodes:
         pull = self.simulator.bind(arms, self.once)
         return pull if self._advance == self.simulator.advance else functools.partial(self._more, arms, pull)
 
-    def _read_answers(self, value: Any) -> NDArray[Any]:
+    def _read_answers(self, value: Any) -> Array:
         """Answers as an array (E, K), from any other form in which an action may hold them."""
         try:
             answers = np.asarray(value)

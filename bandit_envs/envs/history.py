@@ -21,6 +21,7 @@ from ..simulation.simulator import PULLED, Simulator
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Array = NDArray[Any]
 
 MOST_NUMBERS = 2**27  # in the histories of all episodes side by side, which then take 1 GiB
 NOTHING = -1  # in place of an arm
@@ -130,11 +131,11 @@ class History:
             self._made += 1
             self.length[0, 0] = i + 1
 
-    def shown(self) -> dict[str, NDArray[Any]]:
+    def shown(self) -> dict[str, Array]:
         """The parts of the observation that are the history's, live views."""
         return {"arms": self.arms, "samples": self.samples, "times": self.times, "length": self.length}
 
-    def state(self) -> list[NDArray[Any]]:
+    def state(self) -> list[Array]:
         """The arrays that hold all attributes; no copies."""
         return [self.arms, self._samples, self.times, self._made, self.length]
 
@@ -158,7 +159,7 @@ def entries_of(task: Task, arms: Ints, times: Ints, length: Ints) -> NDArray[np.
     return inside
 
 
-def _part(name: str, history: Mapping[str, NDArray[Any]], dtype: Any) -> NDArray[Any]:
+def _part(name: str, history: Mapping[str, Array], dtype: Any) -> Array:
     """A part of histories, of integers or of floats."""
     kinds, what = ("iu", "an integer array") if dtype is np.int64 else ("iuf", "an array of numbers")
     try:
@@ -170,7 +171,7 @@ def _part(name: str, history: Mapping[str, NDArray[Any]], dtype: Any) -> NDArray
     return np.ascontiguousarray(array, dtype)
 
 
-def tally(task: Task, history: Mapping[str, NDArray[Any]]) -> tuple[Ints, Floats]:
+def tally(task: Task, history: Mapping[str, Array]) -> tuple[Ints, Floats]:
     """What histories say of each arm: how often it was pulled, and the mean of its samples.
 
     The means are those of the statistics, bit for bit where no pull is a bulk pull, else up to rounding.

@@ -17,7 +17,7 @@ from ..simulation.arrays import ENDED, Simulation
 from ..simulation.simulator import PULLED
 from ..stopping import Certifier
 from .env import episode_number, fresh_root, next_episode, read_options
-from .episodes import Environment, Episodes
+from .episodes import Array, Environment, Episodes, Info
 from .setting import resolve
 
 OPTIONS = ("episode", "reset_mask")  # of `reset`
@@ -120,9 +120,7 @@ class PureExplorationVectorEnv(Environment, VectorEnv[Any, Any, Any]):
         """The arrays in which the episodes run, for players (`bandit_envs.simulation`), which write no histories."""
         return self._sim.arrays
 
-    def reset(
-        self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Any, dict[str, Any]]:
+    def reset(self, *, seed: int | Sequence[int | None] | None = None, options: Info | None = None) -> tuple[Any, Info]:
         """Start episodes: without a seed the next one of every slot.
 
         Args:
@@ -183,15 +181,13 @@ class PureExplorationVectorEnv(Environment, VectorEnv[Any, Any, Any]):
         self._episode[rows] += 1
         self._begin(rows)
 
-    def _begin(self, rows: NDArray[Any]) -> None:
+    def _begin(self, rows: Array) -> None:
         """Start the next episodes of the slots `rows`, whose keys and numbers are set."""
         sim = self._sim
         self._core.begin(rows, self._key, self._episode.view(np.uint64))
         self._waiting = int(np.count_nonzero(sim.status == ENDED))
 
-    def step(
-        self, actions: Any
-    ) -> tuple[Any, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
+    def step(self, actions: Any) -> tuple[Any, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], Info]:
         """One action per slot: arms (N,), or for `actions="full"` a dict of `arm` (N,), `times` (N,), `answer` (N, K).
 
         Raises:
@@ -202,13 +198,13 @@ class PureExplorationVectorEnv(Environment, VectorEnv[Any, Any, Any]):
         observation = self._core.observe(self.copy)
         return observation, *outcome, info | self._ranks(self._all)
 
-    def _ranks(self, slots: NDArray[np.bool_]) -> dict[str, NDArray[Any]]:
+    def _ranks(self, slots: NDArray[np.bool_]) -> dict[str, Array]:
         """The entries of the info for the order in which the arms of some slots (N,) were shown last."""
         if not self.setting.ranked:
             return {}
         return {"order": np.where(slots[:, None], self._core.order, 0), "_order": slots.copy()}
 
-    def advance(self, actions: Any) -> tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
+    def advance(self, actions: Any) -> tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], Info]:
         """`step` without the observations, which take the most time where they are features."""
         if self._roots is None:
             raise self._core.need_reset()
@@ -216,7 +212,7 @@ class PureExplorationVectorEnv(Environment, VectorEnv[Any, Any, Any]):
         restart = np.flatnonzero(sim.status == ENDED) if self._waiting and self._next_step else None
         everyone = self._waiting == 0
         count, answers = self._core.advance(actions)
-        info: dict[str, Any] = {}
+        info: Info = {}
         if count:
             over = np.zeros(self.num_envs, np.bool_)
             over[sim.ended[:count]] = True
@@ -243,7 +239,7 @@ class PureExplorationVectorEnv(Environment, VectorEnv[Any, Any, Any]):
             self._begin_next(ended)
         return *outcome, info
 
-    def _final(self, ended: NDArray[np.intp], over: NDArray[np.bool_], info: dict[str, Any]) -> dict[str, Any]:
+    def _final(self, ended: NDArray[np.intp], over: NDArray[np.bool_], info: Info) -> Info:
         """The info of a step in SAME_STEP, as Gymnasium's SyncVectorEnv gives it, of the info in the other modes.
 
         It is that of the slots that go on, `final_obs` (an array of one observation per slot in `ended` (n,), None
@@ -258,7 +254,7 @@ class PureExplorationVectorEnv(Environment, VectorEnv[Any, Any, Any]):
         for slot, observation in zip(ended, iterate(self.observation_space, last), strict=True):
             observations[slot] = observation
         sample, pulled = info.pop("sample", None), info.pop("_sample", over)
-        going: dict[str, Any] = {}
+        going: Info = {}
         for found, slots in ((info, pulled & over), (going, pulled & ~over)):
             if sample is not None and slots.any():
                 found["sample"], found["_sample"] = np.zeros_like(sample), slots
@@ -274,12 +270,12 @@ class PureExplorationVectorEnv(Environment, VectorEnv[Any, Any, Any]):
         means = np.broadcast_to(self._core.means, (self.num_envs, *self._core.means.shape[1:]))
         return np.array(means if slots is None else means[slots])
 
-    def as_listed(self, slots: NDArray[np.int64], values: NDArray[Any]) -> NDArray[Any]:
+    def as_listed(self, slots: NDArray[np.int64], values: Array) -> Array:
         """Values of the arms of slots (n,), (n, K, ..), in the order in which the instance lists its arms."""
         places = self._core.places
         return values if places is None else values[np.arange(len(values))[:, None], places[slots]]
 
-    def assess(self, slots: NDArray[np.int64], answers: NDArray[np.bool_] | None = None) -> dict[str, NDArray[Any]]:
+    def assess(self, slots: NDArray[np.int64], answers: NDArray[np.bool_] | None = None) -> dict[str, Array]:
         """What answers would score if they were given now, without ending anything.
 
         Args:
@@ -291,7 +287,7 @@ class PureExplorationVectorEnv(Environment, VectorEnv[Any, Any, Any]):
         """
         return self._core.assess(slots, answers)[1]
 
-    def certify(self, slots: NDArray[np.int64], **options: Any) -> dict[str, NDArray[Any]]:
+    def certify(self, slots: NDArray[np.int64], **options: Any) -> dict[str, Array]:
         """What the statistics of slots certify of their plug-in answers: `Problem.certificate`.
 
         Args:

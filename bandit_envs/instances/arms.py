@@ -30,6 +30,7 @@ from ..kernels.spellings import Distributed, spelled
 from .registry import Registry
 
 Floats = NDArray[np.float64]
+Form = dict[str, Any]  # of arms and samplers, JSON-able
 
 BERNOULLI, GAUSSIAN, UNIFORM, CATEGORICAL, RESAMPLED, TABULATED, SHARED = range(7)  # codes of the distributions
 
@@ -186,7 +187,7 @@ class Arms(Distributed):
         """Arms of these means (K,) or (K, D), for samplers. Here: `cls(means, spread)`."""
         return cls(means, spread)  # type: ignore[call-arg]
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Form:
         """The JSON form, which `from_dict` reads."""
         raise TypeError(f"{type(self).__name__} has no JSON form")
 
@@ -218,7 +219,7 @@ class Bernoulli(Arms):
         """Parameters (..., K, P) of means (..., K, D)."""
         return means
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Form:
         return {"distribution": self.distribution, "mean": self.means.tolist()}
 
 
@@ -247,7 +248,7 @@ class Gaussian(Arms):
         """Parameters (..., K, P) of means (..., K, D) with standard deviation `spread`."""
         return np.concatenate([means, np.full_like(means, spread)], axis=-1)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Form:
         return {"distribution": self.distribution, "mean": self.means.tolist(), "sd": self._sd.tolist()}
 
 
@@ -274,7 +275,7 @@ class Uniform(Arms):
         """Parameters (..., K, P) of means (..., K, D) with interval length `spread`."""
         return np.concatenate([means - spread / 2, np.full_like(means, spread)], axis=-1)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Form:
         return {"distribution": self.distribution, "mean": self.means.tolist(), "width": self._width.tolist()}
 
 
@@ -322,7 +323,7 @@ class Categorical(Arms):
         variance = np.maximum(p @ (v - v[0]) ** 2 - (mean - v[0]) ** 2, 0.0)
         self.fill(mean, variance, cumulative, v, support=(float(v[0]), float(v[-1])), sigma=(v[-1] - v[0]) / 2)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Form:
         values, weights = self.data[:, 0].tolist(), self._weights.tolist()
         return {"distribution": self.distribution, "values": values, "probabilities": weights}
 
@@ -365,7 +366,7 @@ class Resampled(Arms):
         each[..., 0] += np.tile(np.arange(self.D) * float(len(self.data)), self.K)
         return each
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Form:
         wider = self.support != (float(self.data.min()), float(self.data.max()))
         given = {"support": list(self.support or ())} if wider else {}
         return {"distribution": self.distribution, "rows": [table.tolist() for table in self._rows]} | given
@@ -408,7 +409,7 @@ class Tabulated(Arms):
             sigma=reach.max() / 2,
         )
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Form:
         return {"distribution": Tabulated.distribution, "quantiles": self._quantiles.tolist()}  # also of a subclass
 
 
@@ -457,7 +458,7 @@ class Shared(Arms):
         """Parameters (..., K, N + 1) of columns (..., K, N) with these means (..., K)."""
         return np.concatenate([columns, means[..., None]], axis=-1)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Form:
         scores = self.parameters[:, :-1].T.tolist()
         return {"distribution": self.distribution, "scores": scores, "support": list(self.support or ())}
 
@@ -573,7 +574,7 @@ def register_distribution(kind: type[Arms]) -> type[Arms]:
 register_law = register_distribution  # the old name
 
 
-def from_dict(form: dict[str, Any]) -> Arms:
+def from_dict(form: Form) -> Arms:
     """Arms from their JSON form, e.g. {"distribution": "gaussian", "mean": [0, 1], "sd": 0.5}.
 
     The distribution may also be "module:Class", a subclass of `Arms` that nobody has registered.

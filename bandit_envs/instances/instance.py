@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ..kernels import rng
 from ..kernels.checks import LARGEST, choice, errors_of, flag, integer, number, ours
 from ..kernels.spellings import Distributed, both_spellings
-from .arms import DISTRIBUTIONS, Arms, Bernoulli, Gaussian, Resampled, Shared, check_table
+from .arms import DISTRIBUTIONS, Arms, Bernoulli, Form, Gaussian, Resampled, Shared, check_table
 from .tables import Measurements, measurements, shared_scores
 
 Floats = NDArray[np.float64]
@@ -67,7 +67,7 @@ class Instance:
         """Number of coordinates of a sample."""
         return self.arms.D
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Form:
         """The JSON form that `find` reads."""
         return self.arms.to_dict()
 
@@ -274,7 +274,7 @@ class Sampler(Distributed):
             )
         return table
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Form:
         """The JSON form that `find` reads."""
         form = {"distribution": self.distribution, "arms": self.K, "mean": {self._kind: self._values}}
         return {self.name: form | {"dimensions": self.D, "spread": self.spread}}

@@ -5,13 +5,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..kernels import rng
 from ..kernels.checks import integer, number
+from .arms import Form
 from .instance import Sampler
 
 Floats = NDArray[np.float64]
@@ -119,6 +118,6 @@ class Polyhedra(Sampler):
         means = np.clip(means, *type(self.arms).mean_range)
         return means, self.pack(means)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Form:
         form = {"distribution": self.distribution, "arms": self.K, "dimensions": self.D}
         return {self.name: form | {name: getattr(self, name) for name in ("rows", "seed", "reach", "spread", "budget")}}

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ..kernels import rng
 from ..kernels.checks import flag, integer, number
-from .arms import Shared
+from .arms import Form, Shared
 from .instance import Sampler
 
 Floats = NDArray[np.float64]
@@ -104,8 +104,8 @@ class ScoreTables(Sampler):
         means = Shared.rounded(scores.sum(axis=-1) / self.N, 1.0)
         return means, Shared.packed(scores, means)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Form:
         """The JSON form that `find` reads."""
-        form: dict[str, Any] = {"K": self.K, "N": self.N, "marks": self.marks, "ability": self.ability}
+        form: Form = {"K": self.K, "N": self.N, "marks": self.marks, "ability": self.ability}
         form |= {"spread": self.ability_spread, "difficulty": self.difficulty, "discrimination": self.discrimination}
         return {self.name: form | ({"noise": self.noise} if self.marks else {})}

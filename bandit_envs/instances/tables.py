@@ -304,7 +304,7 @@ def _wide(table: _Table, index: str | int | None) -> Measurements:
     return Measurements(table.of, names, found, tuple(items))
 
 
-def _label(cell: Any) -> str:
+def _label(cell: object) -> str:
     """The name of a row, "" for none; a whole number is written without a point, a day without the time of frames."""
     text = str(int(cell)) if isinstance(cell, float) and cell.is_integer() else str(cell).strip()
     text = text.removesuffix(" 00:00:00") if isinstance(cell, date) else text

@@ -44,39 +44,47 @@ class Address(types.Type):
 
     def __init__(self, struct: type[Any], first: int = 0) -> None:
         self.fields, self.types, self.first = struct._fields, list[types.Type](), [first]
+        self._forms = list[tuple[np.dtype[Any], int] | None]()  # of arrays
         for hint in typing.get_type_hints(struct, include_extras=True).values():
-            kind, end = _kind(hint, self.first[-1])
+            kind, form, size = NUMBERS.get(hint), None, 1
+            if hasattr(hint, "_fields"):
+                kind = Address(hint, self.first[-1])
+                size = kind.first[-1] - kind.first[0]
+            elif kind is None:
+                array, dimensions = typing.get_args(hint) if hasattr(hint, "__metadata__") else (hint, 1)
+                form, size = (np.dtype(typing.get_args(typing.get_args(array)[1])[0]), dimensions), 1 + dimensions
+                kind = types.Array(getattr(types, form[0].name), dimensions, "C")
             self.types.append(kind)
-            self.first.append(end)
+            self._forms.append(form)
+            self.first.append(self.first[-1] + size)
         for name in self.fields if PLAIN else ():
             _documented(name)
         super().__init__(f"{struct.__qualname__} at {[*zip(self.fields, self.first, self.types, strict=False)]}")
 
-    def words(self, struct: Any) -> Iterator[int]:
+    def words(self, struct: Any) -> list[int]:
         """The record of a struct. A TypeError names a field that has another type."""
-        for name, kind, value in zip(self.fields, self.types, struct, strict=True):
-            if isinstance(kind, Address):
-                yield from kind.words(value)
-            elif isinstance(kind, types.Array):
-                right = isinstance(value, np.ndarray) and value.dtype.isnative and value.flags.carray
-                if not right or (value.dtype.name, value.ndim) != (str(kind.dtype), kind.ndim):
-                    wanted = f"a writable array of {kind.dtype} in C order, of {kind.ndim} dimensions"
+        words = list[int]()
+        for name, kind, form, value in zip(self.fields, self.types, self._forms, struct, strict=True):
+            if form is not None:
+                right = type(value) is np.ndarray and (value.dtype is form[0] or value.dtype == form[0])
+                if not right or value.ndim != form[1] or not value.flags.carray:
+                    wanted = f"a writable array of {form[0]} in C order, of {form[1]} dimensions"
                     raise TypeError(f"{name} must be {wanted}, got {value!r:.200}")
-                yield from (value.ctypes.data, *value.shape)
+                words += (value.ctypes.data, *value.shape)
+            elif isinstance(kind, Address):
+                words += kind.words(value)
             else:
-                yield int(np.float64(value).view(np.int64)) if kind is types.float64 else int(value)
+                words.append(int(np.float64(value).view(np.int64)) if kind is types.float64 else int(value))
+        return words
 
 
-def _kind(hint: Any, first: int) -> tuple[types.Type, int]:
-    """The type of a field by its annotation, and the word after it."""
-    if hint in NUMBERS:
-        return NUMBERS[hint], first + 1
-    if hasattr(hint, "_fields"):
-        inner = Address(hint, first)
-        return inner, inner.first[-1]
-    array, dimensions = typing.get_args(hint) if hasattr(hint, "__metadata__") else (hint, 1)
-    element = typing.get_args(typing.get_args(array)[1])[0]
-    return types.Array(getattr(types, element.__name__), dimensions, "C"), first + 1 + dimensions
+def arrays_of(one: Any) -> Iterator[np.ndarray[Any, Any]]:
+    """All arrays of a struct."""
+    if isinstance(one, np.ndarray):
+        yield one
+    elif isinstance(one, tuple):
+        for field in one:
+            yield from arrays_of(field)
 
 
 class _Recorded:
@@ -87,12 +95,17 @@ class _Recorded:
     @functools.cached_property
     def record(self) -> np.ndarray[Any, np.dtype[np.int64]]:
         """The record."""
-        return np.array([*self.numba_type.words(self)], np.int64)
+        return np.array(self.numba_type.words(self))
 
     @functools.cached_property
     def address(self) -> int:
         """The address of the record."""
         return self.record.ctypes.data
+
+    @functools.cached_property
+    def nbytes(self) -> int:
+        """How large its arrays are."""
+        return sum(array.nbytes for array in arrays_of(self))
 
     def __reduce__(self) -> Any:
         return type(self), (*self,)  # type: ignore[misc]  # without the record

@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 import cloudpickle
 import numpy as np
 
+from .addresses import arrays_of
 from .compiled import form_of, jit, lean, view
 from .floor import PLAIN, machine_code
 
@@ -164,7 +165,7 @@ def _guarded(
     known, sights, left, changing = list[Any](), list[Any](), LEARNING, set[int]()
 
     def kept(one: Any) -> Any:
-        return one if sum(array.nbytes for array in _arrays(one)) <= LARGE else None
+        return one if sum(array.nbytes for array in arrays_of(one)) <= LARGE else None
 
     def keep(i: int, one: Any) -> bool:
         nonlocal left
@@ -302,15 +303,6 @@ def _cast(name: str, kind: Any, one: Any) -> Any:
         return bool(one)
     except (TypeError, ValueError):
         raise TypeError(f"{name} must be {_NAMED[kind]}, got {one!r:.200}") from None
-
-
-def _arrays(one: Any) -> Iterator[Any]:
-    """All arrays of a struct."""
-    if isinstance(one, np.ndarray):
-        yield one
-    elif isinstance(one, tuple):
-        for field in one:
-            yield from _arrays(field)
 
 
 # --- kernels of a function of one episode -----------------------------------------------------------------------------

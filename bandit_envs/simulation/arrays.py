@@ -45,8 +45,9 @@ class Work(NamedTuple):
     @classmethod
     def empty(cls, D: int) -> Work:
         """Such arrays."""
-        words, ints, floats = (np.empty((n, BLOCK), kind) for n, kind in ((7, np.uint64), (2, np.int64), (6, float)))
-        return cls(*words, *ints, *floats, np.empty((D + 1, BLOCK)), np.empty((7, D)), np.empty(6, np.uint64))  # type: ignore[call-arg]
+        words, ints = np.empty((7, BLOCK), np.uint64), np.empty((2, BLOCK), np.int64)
+        rest = np.empty((D + 1, BLOCK)), np.empty((7, D)), np.empty(6, np.uint64)
+        return cls(*words, *ints, *np.empty((6, BLOCK)), *rest)  # type: ignore[call-arg]  # by rows
 
 
 class Rules(NamedTuple):
