@@ -77,7 +77,7 @@ print(json.dumps(session.report()))
 
 
 def session() -> list[dict[str, list[int]]]:
-    """{module.kernel: [signatures, cache hits, cache misses]} after a session that uses everything.
+    """{module.kernel: [signatures, read, compiled]} after a session that uses everything.
 
     And once more after a call with a number of another type, which must be found out.
     """
@@ -108,12 +108,14 @@ def test_a_second_process_compiles_nothing_and_no_kernel_has_two_signatures() ->
 
 
 WORD = """
+from compilations import Compilations
+counted = Compilations()
 import numpy as np
 from bandit_envs import Bernoulli; from bandit_envs.kernels import rng; from bandit_envs.simulation import simulator
 sim = simulator.Simulator(Bernoulli([0.1, 0.9]), 1, budget=None, max_pulls=None, full=True, pull_cost=0.0)
 sim.begin(np.zeros(1, np.int64), rng.root_key(5)[:, None], np.zeros(1, np.uint64))
-stats = simulator._begin.compiled.stats
-print(sim.public_seed.item(), sum(stats.cache_hits.values()), sum(stats.cache_misses.values()), stats.cache_path)
+from bandit_envs.kernels import kept
+print(sim.public_seed.item(), *counted.of("simulator._begin"), kept.folder_of(simulator._begin.function))
 """
 
 
@@ -137,11 +139,7 @@ def edit(path: Path, old: str, new: str) -> None:
 @pytest.mark.slow
 def test_without_the_stamp_the_change_would_be_missed(tmp_path: Path) -> None:
     package = copied(tmp_path)
-    edit(
-        package / "kernels" / "compiled.py",
-        "        return stamp_of(self._function)",
-        '        return "always fresh"',
-    )
+    edit(package / "kernels" / "kept.py", "stamp_of(function)[:16]", '"always fresh"')
     first = word(package)
     edit(package / "kernels" / "rng.py", "for _ in range(10):", "for _ in range(9):")
     assert word(package)[:3] == (first[0], 1, 0)
@@ -222,10 +220,11 @@ def twice(x):
     return x * 2
 """
 USE = """
+from compilations import Compilations
+counted = Compilations()
 import small
 found = small.total(small.{kind}(1.0, 2.0)), small.halved(3.0), small.doubled(3.0), small.squared(3.0)
-kernels = small.total, small.halved, small.doubled, small.squared
-print(*found, *(sum(one.stats.cache_hits.values()) for one in kernels))
+print(*found, *(counted.of(f"small.{{name}}")[0] for name in ("total", "halved", "doubled", "squared")))
 """
 
 
@@ -254,14 +253,16 @@ def test_parts_print_and_raise_in_kernels_and_from_python(tmp_path: Path) -> Non
     package, place = copied(tmp_path), tmp_path / "mine"
     (tmp_path / "prints.py").write_text(PRINTS)
     use = """
+from compilations import Compilations
+counted = Compilations()
 import contextlib, prints
 for call in (prints.both, prints.inverse):
     print(call(2.0))
     with contextlib.suppress(ValueError):
         print(call(0.0))
-print(prints.powers(2.0, 5), *prints.both.compiled.stats.cache_hits.values())
+print(prints.powers(2.0, 5), counted.of("prints.both")[0])
 """
-    for hits in ("", " 1"):
+    for hits in (" 0", " 1"):
         said = run(use, package=package, NUMBA_CACHE_DIR=str(place)).splitlines()
         assert said == [*("of 8.0", "0.125", "of 0.0", "of 2.0", "0.5", "of 0.0"), f"32.0{hits}"]
 
@@ -276,11 +277,11 @@ def damaged(content: bytes, kind: int, random: np.random.Generator) -> bytes:
     return bytes(spoiled[: (None, None, place, 0)[kind]])
 
 
-def test_damaged_caches_and_those_of_types_that_are_gone_are_written_anew(tmp_path: Path) -> None:
+def test_damaged_caches_and_those_of_types_that_are_gone_are_written_again(tmp_path: Path) -> None:
     """The same numbers come out, and the next process finds what it needs. The caches are where a variable says.
 
-    An edited line compiles what depends on it, in another file too, and nothing else. Of damaged files the pickles may
-    still load; without the checksum another kernel is taken for this one.
+    An edited line compiles what depends on it, in another file too, and nothing else. Files of an older stamp go. The
+    pickles of damaged files may still load; without the checksum another kernel is taken for this one.
     """
     package, module, place = copied(tmp_path), tmp_path / "small.py", tmp_path / "mine"
     (tmp_path / "agents").mkdir()
@@ -289,22 +290,82 @@ def test_damaged_caches_and_those_of_types_that_are_gone_are_written_anew(tmp_pa
         said = run(before + USE.format(kind=kind), package=package, NUMBA_CACHE_DIR=str(place))
         return [float(one) for one in said.split()]
 
+    def files(name: str) -> list[Path]:
+        return sorted(place.rglob(f"{name}.*"))
+
     def doubled_for_halved() -> None:
-        (one,), (other,) = place.rglob("small.halved*.nbc"), place.rglob("small.doubled*.nbc")
+        (one,), (other,) = files("small.halved"), files("small.doubled")
         one.write_bytes(other.read_bytes())
 
     (tmp_path / "parts.py").write_text(PARTS)
     module.write_text(SMALL)
     assert found("Pair") == [6.0, 1.5, 6.0, 9.0, 0, 0, 0, 0]
-    files = [path for suffix in ("nbi", "nbc") for path in sorted(place.rglob(f"small.[dhs]*.{suffix}"))]
-    assert len(files) == 6
-    for path, kind in zip(files, (2, 1, 0, 3, 2, 1), strict=True):
+    assert found("Pair") == [6.0, 1.5, 6.0, 9.0, 1, 1, 1, 1]
+    for kind, name in enumerate(("small.doubled", "small.halved", "small.squared", "small.total")):
+        (path,) = files(name)
         path.write_bytes(damaged(path.read_bytes(), kind, np.random.default_rng(1)))
+    assert found("Pair") == [6.0, 1.5, 6.0, 9.0, 0, 0, 0, 0]
+    for swapped in ("b: float\n    a: float", "a: float\n    c: float", "a: float\n    b: float"):
+        module.write_text(SMALL.replace("a: float\n    b: float", swapped).replace("pair.a + pair.b", "pair[0] + pair[1]"))
+        assert found("Pair")[4:] == [0, 1, 1, 1], swapped  # by whose places the fields are read
     module.write_text(SMALL.replace("Pair", "Both"))
-    assert found("Both") == [6.0, 1.5, 6.0, 9.0, 0, 0, 0, 0]
+    assert found("Both") == [6.0, 1.5, 6.0, 9.0, 0, 1, 1, 1]
+    assert len(files("small.total")) == 1
     edit(tmp_path / "parts.py", "x * 2", "x * 4")
     doubled_for_halved()
     assert found("Both") == [12.0, 1.5, 6.0, 9.0, 0, 0, 1, 1]
+    assert [len(files(name)) for name in ("small.total", "parts.twice", "small.halved")] == [1, 1, 1]
     doubled_for_halved()
-    blind = "from bandit_envs.kernels import compiled; compiled._SealedFiles._is_whole = lambda *given: True"
+    blind = "from bandit_envs.kernels import kept; kept.File._seal = lambda self, content: content[:0]; kept.SEAL = 16\n"
+    blind += "read = kept.Path.read_bytes; kept.File._seal = lambda self, content: read(self.path)[:16]\n"
     assert found("Both", blind) == [12.0, 6.0, 6.0, 9.0, 1, 1, 1, 1]
+
+
+FAILING = """
+import os, small
+from bandit_envs.kernels import kept
+def fails(*given):
+    {how}
+kept.os.replace = fails
+print(small.halved(3.0), *[os.listdir(kept.folder_of(small.halved.py_func))])
+"""
+
+
+def test_a_full_disk_and_a_process_that_is_killed_leave_nothing_half_written(tmp_path: Path) -> None:
+    package, place = copied(tmp_path), tmp_path / "mine"
+    (tmp_path / "parts.py").write_text(PARTS)
+    (tmp_path / "small.py").write_text(SMALL)
+    full = FAILING.format(how="raise OSError('no space left on device')")
+    assert run(full, package=package, NUMBA_CACHE_DIR=str(place)) == "1.5 []"
+    killed = subprocess.run(
+        [sys.executable, "-c", FAILING.format(how="os._exit(9)")],
+        env={**with_path(tmp_path, SUPPORT), "NUMBA_CACHE_DIR": str(place)},
+        cwd=tmp_path,
+        check=False,
+    )
+    assert killed.returncode == 9
+    use = USE.format(kind="Pair")
+    assert run(use, package=package, NUMBA_CACHE_DIR=str(place)).split()[:4] == ["6.0", "1.5", "6.0", "9.0"]
+    assert run(use, package=package, NUMBA_CACHE_DIR=str(place)).split()[4:] == ["1"] * 4
+
+
+DYNAMIC = """
+import ctypes, math
+from compilations import Compilations
+counted = Compilations()
+from bandit_envs.kernels import jit
+cosine = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)(("cos", ctypes.CDLL(None)))
+@jit
+def by_address(x):
+    return cosine(x)
+print(by_address(0.0))
+"""
+
+
+def test_code_with_addresses_of_a_process_is_not_kept(tmp_path: Path) -> None:
+    package, place = copied(tmp_path), tmp_path / "mine"
+    (tmp_path / "dynamic.py").write_text(DYNAMIC)
+    for _ in range(2):
+        said = run("import dynamic; print(*dynamic.counted.of('by_address'))", package=package, NUMBA_CACHE_DIR=str(place))
+        assert said.split() == ["1.0", "0", "1"]
+    assert not list(place.rglob("dynamic*"))

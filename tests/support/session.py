@@ -1,17 +1,15 @@
 """A session that uses every problem, distribution, form and face of the environments, and a report on the kernels.
 
-Of each kernel of `bandit_envs`: {module.kernel: [signatures, cache hits, cache misses]}. Run by test_compiled.py.
+Of each kernel of `bandit_envs`: {module.kernel: [signatures, read, compiled]}. Run by test_compiled.py.
 """
 
 from __future__ import annotations
 
 import pickle
-import sys
 
 import gymnasium as gym
 import numpy as np
-from numba.core.caching import NullCache
-from numba.core.dispatcher import Dispatcher
+from compilations import Compilations
 from rollouts import FORMS, batch, some_action
 
 import bandit_envs
@@ -19,6 +17,7 @@ from bandit_envs.envs.catalogue import ENVIRONMENTS
 from bandit_envs.kernels.geometry import Polyhedron
 from bandit_envs.kernels.rng import agent_uniforms
 
+COUNTED = Compilations()
 DISTRIBUTIONS = [
     {"distribution": "bernoulli", "mean": [0.25, 0.5, 0.75]},
     {"distribution": "gaussian", "mean": [0.25, 0.5, 0.75]},
@@ -97,18 +96,6 @@ def everything() -> None:
     agent_uniforms(np.zeros(3, np.int64), np.zeros(3, np.int64), 2)
 
 
-def kernels() -> dict[str, Dispatcher]:
-    """The compiled functions that have a cache, by module and name."""
-    found = {}
-    for name, module in list(sys.modules.items()):
-        if name.split(".")[0] == bandit_envs.__name__:
-            for value in vars(module).values():
-                value = getattr(value, "compiled", value)  # of a `Kernel`
-                if isinstance(value, Dispatcher) and not isinstance(value._cache, NullCache):
-                    found[f"{value.py_func.__module__}.{value.py_func.__name__}"] = value
-    return found
-
-
 def evidence() -> None:
     """Every problem's evidence and certificate, by every distribution and search, and the game."""
     generator = np.random.default_rng(0)
@@ -126,7 +113,4 @@ def evidence() -> None:
 
 
 def report() -> dict[str, list[int]]:
-    return {
-        name: [len(kernel.signatures), sum(kernel.stats.cache_hits.values()), sum(kernel.stats.cache_misses.values())]
-        for name, kernel in kernels().items()
-    }
+    return {name: [sum(counts), *counts] for name, counts in COUNTED.found.items()}
