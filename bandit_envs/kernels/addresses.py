@@ -213,6 +213,6 @@ def _word(i: int, context: Any, builder: Any, address: Any) -> Any:
 
 
 if not PLAIN:
-    infer_getattr(_Fields)
+    infer_getattr(_Fields)  # type: ignore[no-untyped-call]
     lower: Any = lower_getattr_generic(Address)  # type: ignore[no-untyped-call]
     lower(_read)
