@@ -40,14 +40,27 @@ from bandit_envs.stopping import (
     pair_value,
     the_distribution,
     the_kind,
-)  # fmt: skip
+)
 
 from ..core.agent import Floats, Ints
 
 __all__ = [
-    "ALL_GOOD", "LOCAL", "TOP_K", "Book", "Alone", "Sides", "Alternative", "cheapest", "fill", "grow",
-    "moved", "put", "tell", "tell_alone", "alternative_of",
-]  # fmt: skip
+    "ALL_GOOD",
+    "LOCAL",
+    "TOP_K",
+    "Book",
+    "Alone",
+    "Sides",
+    "Alternative",
+    "cheapest",
+    "fill",
+    "grow",
+    "moved",
+    "put",
+    "tell",
+    "tell_alone",
+    "alternative_of",
+]
 
 LOCAL, TOP_K, ALL_GOOD = range(3)
 BOUNDARY, PULLS, BONUS, KEPT, MEANS = range(5)  # see `observe` of `policy`

@@ -91,9 +91,20 @@ def opened(desk, pulls, mean, variance, moments):
     numbers = carray(at(alone.numbers), alone.size, np.float64)
     work, twins = carray(at(d.work), K, np.float64), carray(at(d.twins), TWINS, np.int64)
     book = Book(
-        numbers, rows[0], rows[1], rows[2], rows[3], rows[4], rows[5],
-        partners[0], partners[1], marks[0], marks[1], work, twins,
-    )  # fmt: skip
+        numbers,
+        rows[0],
+        rows[1],
+        rows[2],
+        rows[3],
+        rows[4],
+        rows[5],
+        partners[0],
+        partners[1],
+        marks[0],
+        marks[1],
+        work,
+        twins,
+    )
     size = K * d.D
     shown = Certifiable(
         carray(pulls, (1, K)), carray(mean, (1, size)), carray(variance, (1, size)), carray(moments, (1, d.moments))
@@ -212,7 +223,7 @@ def routine_of(name: str, kind: int, distribution: int) -> Any:
     """The routine of `STEPS` for one kind of alternatives and one distribution."""
     one = version(STEPS[name], kind=kind, distribution=distribution)
 
-    def made(desk, pulls, mean, variance, moments):
+    def made(desk: Any, pulls: Any, mean: Any, variance: Any, moments: Any) -> None:
         one(opened(desk, pulls, mean, variance, moments))
 
     made.__qualname__ = f"{one.py_func.__qualname__}.routine"

@@ -25,7 +25,9 @@ ANY = 2**40  # floats: how many there are is not asked for
 def unpacked(nearest: Any) -> Callable[..., None]:
     """The routine, see `nearest_alternative`, of a function of what is `Given`."""
 
-    def routine(pulls, mean, variance, inside, K, numbers, size, scratch, out):
+    def routine(
+        pulls: Any, mean: Any, variance: Any, inside: Any, K: Any, numbers: Any, size: Any, scratch: Any, out: Any
+    ) -> None:
         given = carray(numbers, size)
         arms = carray(pulls, K), carray(mean, K * np.int64(given[D_AT])), carray(variance, ANY)
         nearest(Given(given, *arms, carray(scratch, ANY), carray(inside, K), carray(out, 2 + 3 * K)))
