@@ -126,12 +126,12 @@ class _Late:
             return found(*given)
         structs = "".join(map(_named, given))
         with _LOCK, compiling(self.function):
-            made = self.made.get(structs) or _kept(self.function, structs, self._dispatcher)
+            made = self.made.get(structs) or _kept(self.function, structs, self._compiled)
             result = made(*given)
             self.made[structs] = self.made[key] = made
         return result
 
-    def _dispatcher(self, **cache: bool) -> Any:
+    def _compiled(self, **cache: bool) -> Any:
         return _njit(self.function, **self.options, **cache)
 
 
