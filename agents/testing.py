@@ -34,8 +34,6 @@ from .core.optional import require
 from .evaluation.run import evaluate
 from .registry import make, recipe_of
 
-__all__ = ["CHECKS", "check_agent", "parametrize_with_checks"]
-
 ROOT, EPISODES = 7, 4  # the episodes that are played
 LARGEST = 50  # number of arms that are relabelled
 LONGEST = 5000  # actions of an episode, after which it is given up

@@ -25,8 +25,6 @@ from .instances.instance import Instance
 from .instances.lookup import find
 from .problems import own
 
-__all__ = ["check_distribution", "check_problem"]
-
 Floats = NDArray[np.float64]
 ROWS = 40  # instances on which a problem is asked
 SAMPLES, SIGMAS = 20_000, 6.0  # of an arm; a mean is farther off than so many standard errors with probability 2e-9

@@ -44,24 +44,6 @@ from bandit_envs.stopping import (
 
 from ..core.agent import Floats, Ints
 
-__all__ = [
-    "ALL_GOOD",
-    "LOCAL",
-    "TOP_K",
-    "Book",
-    "Alone",
-    "Sides",
-    "Alternative",
-    "cheapest",
-    "fill",
-    "grow",
-    "moved",
-    "put",
-    "tell",
-    "tell_alone",
-    "alternative_of",
-]
-
 LOCAL, TOP_K, ALL_GOOD = range(3)
 BOUNDARY, PULLS, BONUS, KEPT, MEANS = range(5)  # see `observe` of `policy`
 NO_BETTER = -1e300

@@ -45,8 +45,6 @@ from .alternatives import (
 )  # fmt: skip
 from .proportion_steps import step
 
-__all__ = ["DESK", "Case", "asked", "routine_of", "scale_of"]
-
 # A certifier: its address; those of its numbers, of its scratch, of the answer and of what it reports; how many there
 # are of the first two.
 ASKED = np.dtype([(name, np.int64) for name in ("address", "numbers", "scratch", "inside", "out", "size", "floats")])

@@ -13,8 +13,6 @@ from bandit_envs.kernels import part
 
 from .alternatives import cheapest, grow, moved
 
-__all__ = ["step"]
-
 FORGET = 2.0  # the weights after n steps grow like n^FORGET
 
 

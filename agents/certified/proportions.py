@@ -12,8 +12,6 @@ import math
 from bandit_envs.kernels import part
 from bandit_envs.stopping import GAUSSIAN, divergence
 
-__all__ = ["best_arm_proportions"]
-
 
 @part
 def _ratio(G, b, m, y, x):

@@ -11,11 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "LARGEST", "array", "choice", "errors_of", "flag", "install_hint", "integer", "integers", "interval", "mask",
-    "number", "numbers", "ours",
-]  # fmt: skip
-
 
 def install_hint(extra: str = "evaluation") -> str:
     """How to install what an extra brings: this package is on no index, a checkout of it is installed."""

@@ -27,8 +27,6 @@ from .stamps import stamp_of
 if NUMBA.config.DISABLE_JIT:
     raise ImportError("bandit_envs is compiled by Numba, which NUMBA_DISABLE_JIT=1 forbids: unset it")
 
-__all__ = ["callback", "form_of", "inlined", "jit", "lean", "part", "view"]
-
 F = TypeVar("F", bound=Callable[..., Any])
 _LOCK = threading.RLock()
 

@@ -19,11 +19,6 @@ from typing import Any, ClassVar
 
 from .kept import NUMBA, File, compiling
 
-__all__ = [
-    "INLINED", "KERNEL", "LEAN", "NAMES", "PART", "PLAIN", "TESTED", "Attributes", "first_of", "machine_code",
-    "unliteral",
-]  # fmt: skip
-
 TESTED = ("0.61", "0.62", "0.63", "0.64", "0.65", "0.66", "0.67", "0.68")
 NAMES = (
     "numba.core.base.BaseContext.make_array",

@@ -32,8 +32,6 @@ import numba
 
 from .stamps import stamp_of
 
-__all__ = ["NUMBA", "WATCHERS", "File", "Watcher", "compiling", "folder_of"]
-
 T = TypeVar("T")
 NUMBA: Any = numba  # which declares but little of itself to type checkers
 _LOGGER = logging.getLogger("bandit_envs.kernels.compiled")

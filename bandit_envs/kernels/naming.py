@@ -7,8 +7,6 @@ import difflib
 from collections.abc import Iterable
 from typing import Any
 
-__all__ = ["parse_call", "unknown"]
-
 
 def parse_call(text: str) -> tuple[str, dict[str, Any]]:
     """Split "name(key=value, ...)" into the name and its parameters; values are Python literals."""

@@ -16,8 +16,6 @@ from .compiled import callback
 from .floor import PLAIN, first_of
 from .kept import NUMBA
 
-__all__ = ["call_routine", "carray", "pointer", "routine"]
-
 types: Any = NUMBA.types
 carray: Any = NUMBA.carray
 

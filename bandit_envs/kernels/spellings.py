@@ -9,8 +9,6 @@ from collections.abc import Collection, Mapping
 from types import FunctionType
 from typing import Any, TypeVar
 
-__all__ = ["SPELLINGS", "Distributed", "Spelled", "both_spellings", "respelled", "spelled"]
-
 T = TypeVar("T")
 SPELLINGS = OLD, NEW = "law", "distribution"
 

@@ -16,8 +16,6 @@ from typing import Any
 import numpy as np
 from numba import types
 
-__all__ = ["stamp_of"]
-
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), np.generic, np.dtype)
 
 

@@ -25,8 +25,6 @@ from .addresses import arrays_of
 from .compiled import form_of, jit, lean, view
 from .floor import PLAIN, machine_code
 
-__all__ = ["Kernel", "arguments_of", "assemble", "certain", "episode_kernel", "fleeting", "kernel", "slot_kernel"]
-
 Struct = TypeVar("Struct", bound=type[Any])
 LARGE = 2**20  # bytes of an argument that is known by sight, at most
 _NAMED: dict[Any, str] = {float: "a number", int: "an integer", bool: "True or False"}

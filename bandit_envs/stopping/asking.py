@@ -18,8 +18,6 @@ from .statistics import Arms, Statistics, answers, check_support, moments_like, 
 if TYPE_CHECKING:
     from .game import Game
 
-__all__ = ["certifier_of", "game_of", "of_ones_own", "paired_certifier", "tells_evidence", "alternatives"]
-
 Floats = NDArray[np.float64]
 BETTING = ("threshold", "top-k", "all-good", "polyhedron")  # kinds that know bounded samples
 

@@ -15,8 +15,6 @@ from .distributions import Arm, Move, pair_cost
 from .nearest import report
 from .values import pair_value
 
-__all__ = ["own_numbers", "pair_alternative", "report_pair"]
-
 
 @view
 def own_numbers(numbers):

@@ -26,8 +26,6 @@ from typing import NamedTuple
 from ..kernels.compiled import inlined, part
 from .boundaries import CENTRE, PRIOR, RHO_AT, ROUNDED
 
-__all__ = ["BETS_SCRATCH", "Bounded", "adapted", "bet_arm", "bet_pair", "bounded_at"]
-
 BETS = (0.93, 0.6, 0.33, 0.18, 0.1, 0.05, 0.025, 0.012, 0.006, 0.003, 0.001, 0.0004)
 SHARES = (*[0.15] * 6, 0.03, 0.025, 0.02, 0.01, 0.01, 0.005)  # they sum to 1
 WINDOW = 6

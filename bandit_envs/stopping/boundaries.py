@@ -36,11 +36,6 @@ from ..kernels.compiled import inlined, part, view
 from .distributions import BERNOULLI, BOUNDED, GAUSSIAN, STUDENT
 from .versions import the_distribution
 
-__all__ = [
-    "BOUNDARIES", "COMMON", "Given", "LEVELS_SCRATCH", "NEEDED", "RHO", "arm_penalty", "distribution_of", "enough",
-    "range_of", "refresh", "wanted",
-]  # fmt: skip
-
 NONE, MIXTURE, KAUFMANN = range(3)
 BOUNDARIES = {"none": NONE, "mixture": MIXTURE, "kaufmann-koolen": KAUFMANN}
 RHO: float | None = None  # pulls of an arm at which the Gaussian mixture is sharpest; None: those of `values.RHOS`

@@ -23,8 +23,6 @@ from .boundaries import BOUNDARY, MIXTURE, RHO_AT, VARIANCE, distribution_of
 from .distributions import BERNOULLI, GAUSSIAN, Arm, Move
 from .values import LIKELIHOOD, mixed, scale, shared_cost
 
-__all__ = ["Arms", "pair_bounds"]
-
 LN2, ABOVE_CHORD = math.log(2.0), 0.05967
 ROUNDED, TINY = 1e-9, 1e-300  # more than rounding errors amount to; to divide by
 INNER = 0.01  # of the interval in which y lies, the share at each end that is left out

@@ -22,8 +22,6 @@ from .distributions import BOUNDED, CODES, GAUSSIAN, PAIRED
 from .scale import Trial, is_borne_out, trial
 from .versions import version
 
-__all__ = ["OWN", "Certifier", "common", "level_of", "nearest_alternative", "with_moments"]
-
 DECIDED = ("threshold", "top-k", "all-good")  # kinds whose search may end before the closest alternative is known
 OWN = "own"  # the kind of a routine that a user has written
 

@@ -15,8 +15,6 @@ from ..kernels.compiled import inlined, part
 from .distributions import BERNOULLI, divergence
 from .swaps import moved
 
-__all__ = ["cost_of_entering", "crossing_scratch_size"]
-
 SWEEPS, HALVINGS = 500, 200
 CLOSE = 1e-15  # a sweep that changes the cost by a smaller part of it is the last
 

@@ -23,22 +23,6 @@ from typing import NamedTuple
 from ..kernels.compiled import inlined, part
 from .versions import the_distribution
 
-__all__ = [
-    "BERNOULLI",
-    "BOUNDED",
-    "CODES",
-    "GAUSSIAN",
-    "PAIRED",
-    "STUDENT",
-    "Arm",
-    "Move",
-    "arm_cost",
-    "curvature",
-    "divergence",
-    "pair_cost",
-    "slope",
-]
-
 GAUSSIAN, BERNOULLI, STUDENT, BOUNDED, PAIRED = range(5)
 CODES = {"gaussian": GAUSSIAN, "bernoulli": BERNOULLI, "student": STUDENT, "bounded": BOUNDED}
 STEPS = 200  # of a root finder, far more than it takes: every second one halves its interval

@@ -32,8 +32,6 @@ from numpy.typing import NDArray
 from .distributions import CODES
 from .game_alternatives import Distribution, Floats, Measured, Sets, listed
 
-__all__ = ["Game", "single", "solve"]
-
 ACCURACY = 8e-7  # relative, of the value of the game: how far the two bounds may be apart
 ROUNDS = 500  # at most, in which alternatives are let in
 

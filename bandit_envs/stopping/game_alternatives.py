@@ -23,8 +23,6 @@ from .distributions import BERNOULLI, GAUSSIAN, curvature, divergence, slope
 from .levels import EACH, Search, level, others_at
 from .swaps import Goal, swaps_below, swaps_bound
 
-__all__ = ["Floats", "Ints", "Distribution", "Measured", "Sets", "listed"]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 STEPS = 100  # of a root finder

@@ -23,8 +23,6 @@ from .boundaries import CENTRE, PRIOR, distribution_of, enough, refresh
 from .distributions import BERNOULLI, BOUNDED
 from .nearest import moved_to
 
-__all__ = ["arm_intervals", "column_intervals"]
-
 Floats = NDArray[np.float64]
 STEPS = 40  # halvings of an interval, or doublings
 

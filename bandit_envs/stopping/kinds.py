@@ -17,8 +17,6 @@ from .paired import all_good_paired, threshold_paired, top_k_paired
 from .polyhedral import polyhedral_nearest
 from .swaps import swaps_exactly, swaps_level
 
-__all__ = ["KINDS", "unpacked"]
-
 ANY = 2**40  # floats: how many there are is not asked for
 
 

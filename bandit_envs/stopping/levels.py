@@ -25,8 +25,6 @@ from ..kernels.compiled import part
 from .boundaries import COMMON, LEVELS_SCRATCH, distribution_of
 from .distributions import BERNOULLI, STUDENT, arm_cost, curvature, slope
 
-__all__ = ["EACH", "Search", "each_exactly", "left_out_exactly", "level", "others_at"]
-
 LEFT_OUT, EACH = range(2)
 DEPTH = LEVELS_SCRATCH // 2  # intervals that wait
 CLOSE = 1e-12  # relative error of the least cost

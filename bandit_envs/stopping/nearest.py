@@ -48,16 +48,6 @@ from .boundaries import BOUNDARY, COMMON, D_AT, MIXTURE, NEEDED, NONE, distribut
 from .distributions import BOUNDED, Arm, Move, arm_cost, divergence, pair_cost
 from .values import arm_value, pair_value
 
-__all__ = [
-    "all_good_nearest",
-    "best_inside",
-    "nearest_pair",
-    "report",
-    "report_pair",
-    "threshold_nearest",
-    "top_k_nearest",
-]
-
 TWIN = 2  # a mark on top of 0 and 1
 AT_MOST = math.log(4.0)  # no value exceeds the cost of its arms by more
 

@@ -64,8 +64,6 @@ import numpy as np
 from ..kernels.compiled import inlined, part
 from .boundaries import COMMON
 
-__all__ = ["PAIRED_KINDS", "all_good_paired", "scratch_of_paired", "threshold_paired", "top_k_paired"]
-
 PAIRED_KINDS = ("threshold", "top-k", "all-good")
 SAFE = 0.98  # a bet never risks more than this part of the capital
 PRIOR = 5.0  # rows that are imagined before the first, without a difference, with squares that sum up to 1

@@ -39,8 +39,6 @@ from .distributions import BERNOULLI, BOUNDED, GAUSSIAN, Arm
 from .nearest import report
 from .values import arm_value
 
-__all__ = ["polyhedral_nearest"]
-
 
 @part
 def _depth(x, rows, b, unit):

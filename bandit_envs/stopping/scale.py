@@ -23,8 +23,6 @@ from numpy.typing import NDArray
 from ..kernels.compiled import part
 from .boundaries import D_AT, PRIOR
 
-__all__ = ["Trial", "is_borne_out", "trial"]
-
 ALPHA = 1e-3  # with which a scale that is right is refuted in an episode, at most
 STEP, STEPS = 0.7, 24  # u = STEP, STEP^2, ...
 REPEATS, EACH = 32, 8

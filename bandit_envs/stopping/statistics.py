@@ -10,8 +10,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..kernels.checks import mask
 
-__all__ = ["Arms", "Statistics", "answers", "one_instance", "statistics"]
-
 Floats = NDArray[np.float64]
 MOST_PULLS = 2**62  # of an arm
 

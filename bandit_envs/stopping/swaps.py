@@ -25,8 +25,6 @@ from .boundaries import BOUNDARY, COMMON, MIXTURE, NONE, RHO_AT, distribution_of
 from .distributions import BERNOULLI, GAUSSIAN, Move
 from .nearest import level, nearest_pair, report_pair
 
-__all__ = ["Goal", "moved", "swaps_below", "swaps_bound", "swaps_exactly", "swaps_level"]
-
 CLOSE = 1e-13  # relative error of the least cost
 RHO_OF_SETS = 300.0  # pulls of an arm at which the Gaussian mixture of sets is sharpest
 

@@ -25,8 +25,6 @@ from .boundaries import BOUNDARY, MIXTURE, RHO_AT, distribution_of
 from .distributions import BERNOULLI, GAUSSIAN, STUDENT, Arm, arm_cost, pair_cost
 from .versions import version
 
-__all__ = ["arm_value", "bernoulli_value", "pair_value"]
-
 RHOS = (3.0, 30.0, 300.0, 3000.0, 30000.0)
 SHARES = (0.15, 0.2, 0.3, 0.2, 0.15)  # they sum to 1
 EDGE = 40.0  # pulls per rho from which on the next rho is taken

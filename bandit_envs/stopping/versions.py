@@ -13,8 +13,6 @@ from typing import Any
 
 from ..kernels.compiled import view
 
-__all__ = ["the_distribution", "the_kind", "version"]
-
 
 @view
 def the_distribution(distribution):
