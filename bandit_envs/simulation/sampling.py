@@ -241,9 +241,8 @@ def _single(sim, e, a, o, n, times):
 def _scalars(sim, n):
     """Pull scalar arms."""
     work, parameters = sim.work, sim.parameters
-    offset, count, arm, episode, key0, key1, at = (
-        work.entry, work.before, work.arm, work.episode, work.key0, work.key1, work.place
-    )  # fmt: skip
+    offset, count, arm, at = work.entry, work.before, work.arm, work.place
+    episode, key0, key1 = work.episode, work.key0, work.key1
     x, pulls, mean, variance, excess, u = work.sample, work.pulls, work.mean, work.variance, work.excess, work.rows[0]
     sums, totals, means, variances, moments = statistics(sim)
     own, columns, low, high = sim.rules.own, np.uint64(sim.rules.columns), sim.rules.low, sim.rules.high
@@ -293,9 +292,8 @@ def _scalars(sim, n):
 def _rows(sim, n):
     """Pull arms of several dimensions."""
     work, D, parameters = sim.work, sim.rules.D, sim.parameters
-    offset, c0, c1, c2, at, samples, x = (
-        work.entry, work.before, work.arm, work.episode, work.place, work.rows, work.sample
-    )  # fmt: skip
+    offset, c0, c1, c2 = work.entry, work.before, work.arm, work.episode
+    at, samples, x = work.place, work.rows, work.sample
     ends, known = (sim.rules.low, sim.rules.high), statistics(sim)
     for i in range(n):
         at[i], c1[i] = _place(sim, offset[i], c1[i]), arm_word(c1[i], c0[i])
