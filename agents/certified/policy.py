@@ -151,7 +151,7 @@ class CertifiedAlgorithm(Algorithm):
     reads = ("variance", "moments", "seed")
     parts: ClassVar[dict[str, tuple[Any, str]]] = {
         "desks": (Any, "batch.desks"),
-        "work": (Any, "batch.work"),
+        "shares": (Any, "batch.shares"),
         "desk": (None, "batch.desks[0]"),
     }
     prepare, must_plan = observe, True

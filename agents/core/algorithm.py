@@ -35,6 +35,7 @@ from bandit_envs.simulation import MOST_TIMES, Playing, Quiet, player
 
 from .agent import FLOAT, INT, Agent, Bools, Ints, Observation, unfit
 from .spellings import AgentState
+from .statistics import shapes_of
 
 LEAST_ROOM = 3  # arms of a plan, where there are fewer arms
 NO_ARM, NO_PULL, OVERFULL = 1, 2, 3  # what is wrong with a plan: an arm that there is not; none; more than fit
@@ -301,8 +302,21 @@ class Form:
                     self.fields[name] = value
         self.rules = {name: self._rule(name) for name in RULES}
         numbers = [(name, one.kind) for name, one in self.fields.items() if one.role == "per_episode"]
-        if twice := [name for name, _ in numbers if name in PLAN.names]:  # type: ignore[operator]
-            raise TypeError(f"{kind.__name__} declares {', '.join(twice)}: a plan has numbers of these names")
+        taken = {
+            "form",
+            "task",
+            "problem",
+            "now",
+            "todo",
+            "stopping",
+            *kind.parts,
+            *dir(Algorithm),
+            *(PLAN.names or ()),
+        }
+        if twice := sorted(taken & self.fields.keys()):
+            raise TypeError(
+                f"{kind.__name__} declares {', '.join(twice)}, a name that every algorithm has: choose another"
+            )
         # The plan comes last: records that begin alike are taken for one another by Numba.
         self.now = np.dtype([*((name, np.dtype(one)) for name, one in numbers), *PLAN.descr], align=True)
         self.numbers = [name for name, _ in numbers]
@@ -387,6 +401,10 @@ class AlgorithmState(AgentState):
     own: dict[str, Any] = field(default_factory=dict)  # arrays over arms, (E, K), and other parts
     bound: Any = field(default=None, repr=False)  # settings, and the `Batch` of all this
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Set an attribute; arrays that are put in by hand are looked at."""
+        vars(self).update({"bound": None, name: value})
+
     def __getstate__(self) -> dict[str, Any]:
         """What copies and pickles keep: structs are made of it again."""
         return vars(self) | {"bound": None}
@@ -396,6 +414,28 @@ class AlgorithmState(AgentState):
         if name in own:
             return own[name]
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+
+def misfits(one: Any, first: Any, second: Any, E: int, name: str = "it") -> Iterator[str]:
+    """What does not fit in a part of a state of E episodes, held to the same of one episode and of two."""
+    if isinstance(first, np.ndarray):
+        shape = tuple(a + (E - 1) * (b - a) for a, b in zip(first.shape, second.shape, strict=True))
+        if not isinstance(one, np.ndarray) or (one.dtype, one.shape, one.flags.carray) != (first.dtype, shape, True):
+            yield f"{name} must be a writable array of {first.dtype} in C order, of the shape {shape}, got {one!r:.200}"
+    elif isinstance(first, (tuple, dict, AlgorithmState)):
+        parts, others = members(first), members(one) if type(one) is type(first) else {}
+        if parts.keys() != others.keys():
+            yield f"{name} must have {', '.join(map(str, parts))}, got {one!r:.200}"
+            return
+        for key, part in parts.items():
+            yield from misfits(others[key], part, members(second)[key], E, str(key))
+
+
+def members(one: Any) -> dict[Any, Any]:
+    """The members of a part of a state, by name or number."""
+    if isinstance(one, AlgorithmState):
+        return {"now": one.now, "todo": one.todo, "own": one.own}
+    return one if isinstance(one, dict) else dict(enumerate(one))
 
 
 class _Declared(ABCMeta):
@@ -508,11 +548,19 @@ class Algorithm(Agent, metaclass=_Declared):
         """The struct of a state, for compiled code."""
         settings = self.settings
         if state.bound is None or state.bound[0] is not settings:
+            self._check_arrays(state)
             stopping, values = settings[0], iter(settings[1:])
             own = [next(values) if one.role == "setting" else state.own[name] for name, one in self.form.own]
             parts, kept = self.batch_parts(state)
             state.bound = settings, self.form.Batch(state.now, state.todo, stopping, *parts, *own), kept
         return state.bound[1]
+
+    def _check_arrays(self, state: AlgorithmState) -> None:
+        """Refuse a state whose arrays are none that this agent makes, which compiled code reads without a look."""
+        shapes = (shapes_of(self.task, E) for E in (1, 2))
+        made = [self.initial_state({name: np.zeros(shape) for name, shape in one.items()}) for one in shapes]
+        if wrong := next(misfits(state, *made, len(state.now)), ""):
+            raise ValueError(f"state must be one that predict of {self.name} has returned, and {wrong}")
 
     def batch_parts(self, state: Any) -> tuple[tuple[Any, ...], Any]:
         """The values of `parts`, and what must be kept for as long as they are used."""

@@ -124,12 +124,14 @@ def test_settings_may_be_changed() -> None:
 
 def test_one_compilation_is_for_any_number_of_arms() -> None:
     """K = 5, 6 and 7: a type that holds K would be compiled for each."""
-    kernel: Any = Records.form.kernel
-    kernel._entries.clear()
+
+    class Fresh(Records):
+        reads = ("total",)
+
     for K in (5, 6, 7):
         envs = environment(K)
-        played(agents.make(Records, envs), envs, 12)
-    assert len(kernel._entries) == 1
+        played(agents.make(Fresh, envs), envs, 12)
+    assert len(Fresh.form.kernel._entries) == 1
 
 
 def test_a_subclass_that_declares_nothing_shares_the_code() -> None:
@@ -216,8 +218,11 @@ def test_plans_that_cannot_be_followed_are_refused(rule: Any, said: str) -> None
 def test_what_a_class_declares_is_looked_at() -> None:
     with pytest.raises(TypeError, match=r"sample of Odd must be a function of \(ep, own\)"):
         algorithm(lambda self, ep, own: None)
-    with pytest.raises(TypeError, match="Odd declares size: a plan has numbers of these names"):
-        algorithm(below, size=per_episode(int))
+    for name in ("size", "batch", "task", "now", "form"):
+        with pytest.raises(TypeError, match=f"Odd declares {name}, a name that every algorithm has"):
+            algorithm(below, **{name: per_episode(int)})
+    with pytest.raises(TypeError, match="Odd declares first, which a class has that it derives from"):
+        type(Records)("Odd", (Records,), {"first": setting(int)})
     envs = environment()
     with pytest.raises((TypeError, ValueError), match="Odd must set the attribute 'k', which it declares"):
         played(agents.make(algorithm(below, k=setting(int)), envs), envs, 1)

@@ -1,4 +1,4 @@
-"""The floor: Numba's internal names are in one file and few, and plain mode, which uses none, gives the same numbers."""
+"""The floor: internal names of Numba are in one file and few; plain mode uses none and gives the same numbers."""
 
 from __future__ import annotations
 
@@ -72,9 +72,16 @@ def test_no_other_file_names_anything_internal() -> None:
     for path in PRODUCT:
         if path != FLOOR:
             assert list(internal(ast.parse(path.read_text()))) == [], path
-    for wrong in ("from numba.core import types", "import llvmlite.binding as ll", "f._compile_for_args(1)",
-                  "from numba._dispatcher import compute_fingerprint", "numba.njit(_nrt=False)", "x = numba.core.config",
-                  "class A(B):\n    def _finalize_specific(self): pass", "{'no_cpython_wrapper': True}"):  # fmt: skip
+    for wrong in (
+        "from numba.core import types",
+        "import llvmlite.binding as ll",
+        "f._compile_for_args(1)",
+        "from numba._dispatcher import compute_fingerprint",
+        "numba.njit(_nrt=False)",
+        "x = numba.core.config",
+        "class A(B):\n    def _finalize_specific(self): pass",
+        "{'no_cpython_wrapper': True}",
+    ):
         assert list(internal(ast.parse(wrong)))
 
 
