@@ -22,8 +22,6 @@ from bandit_envs.kernels import inlined, number, part
 from ..core.algorithm import Algorithm, per_arm, per_episode, pull, scratch, setting
 from ..core.confidence import delta_of, lil_width, scale_of
 
-__all__ = ["East", "GoodFilter", "UniformElimination", "activate_all", "all_decided", "sort_out"]
-
 
 @part
 def activate_all(ep, own):

@@ -41,8 +41,6 @@ from ..core.trees import Forest, tree_of
 from ..top_k.median_elimination import elimination_pulls, pulls_per_arm, width_constant
 from .elimination import GoodFilter, activate_all, all_decided, sort_out
 
-__all__ = ["Fareast", "bad_filter_pulls"]
-
 FINDERS = ("median-elimination", "lucb")
 # The stages of a round, by what is pulled: A, by the good filter; what the finder asks for; i_r; V.
 GOOD, FIND, SAMPLE_BEST, SAMPLE_OTHERS = range(4)

@@ -18,8 +18,6 @@ from ..core.confidence import bounds_of, delta_of, scale_of
 from ..core.index_kernels import ArmRule, rule_of_method
 from ..core.index_policy import IndexPolicy
 
-__all__ = ["APTOracle", "UCB"]
-
 
 class UCB(IndexPolicy):
     """Pull the arm with the highest upper confidence bound.

@@ -26,8 +26,6 @@ from ..core.algorithm import Algorithm, parts_of, per_arm, per_episode, planned,
 from ..core.confidence import bounds_of, delta_of, lil_table, scale_of, tabulated
 from ..core.trees import Forest, is_inside, lower, tree_of, upper
 
-__all__ = ["ST2", "answer_above", "find_unknown", "measure", "settle"]
-
 
 @part
 def measure(ep, own, i):

@@ -27,8 +27,6 @@ from ..core.confidence import tabulated
 from ..core.trees import lower, upper
 from .st2 import ST2, answer_above, find_unknown, measure, settle
 
-__all__ = ["TwoStep"]
-
 
 @part
 def measure_best(ep, own, h):

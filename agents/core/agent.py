@@ -29,11 +29,6 @@ from . import parameters
 from .spellings import HOOKS, hook_in_both_spellings
 from .statistics import READ, arrays, as_array, checked, shapes_of, unshaped
 
-__all__ = [
-    "ALL_PROBLEMS", "FLOAT", "INT", "LOCAL_PROBLEMS", "Agent", "Problems", "by_certificate", "seen_means",
-    "shown_to", "task_of", "unfit",
-]  # fmt: skip
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]

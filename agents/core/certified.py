@@ -48,8 +48,6 @@ from .stopping import (
     scratch_for,
 )
 
-__all__ = ["CERTIFICATE", "OPTIONS", "Certified", "Featured", "certified", "own_certifier"]
-
 CERTIFICATE = "certificate"
 OPTIONS = ("boundary", "rho", "distribution", "delta", "centre")  # of `Certified`, beside the agent within
 # Where an episode stands. `due`: pulls at its next look. `held`: pulls at which its answer was certified, -1: never.

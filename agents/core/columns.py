@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from bandit_envs import Task
 
-__all__ = ["budget_for", "rows_of"]
-
 
 def rows_of(name: str, task: Task) -> int:
     """The number of rows N."""

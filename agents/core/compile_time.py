@@ -7,8 +7,6 @@ from typing import Self
 
 from bandit_envs.kernels import WATCHERS
 
-__all__ = ["CompileTime"]
-
 
 class CompileTime:
     """A context that counts the wall time for which kernels are compiled in this process.

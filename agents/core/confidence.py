@@ -13,23 +13,6 @@ from bandit_envs.kernels import choice, inlined, jit, number
 
 from .agent import Agent
 
-__all__ = [
-    "BOUNDS",
-    "LEAST",
-    "MOST",
-    "TABULATED",
-    "bounds_of",
-    "certified_scale_of",
-    "delta_of",
-    "lil_table",
-    "lil_width",
-    "positive_tolerance_of",
-    "scale_of",
-    "tabulated",
-    "tolerance_of",
-    "width_of",
-]
-
 BOUNDS = ("current", "running")
 TABULATED = 8192  # widths in a table
 LEAST, MOST = 1e-100, 1e100  # of deltas, epsilons and scales: their squares and inverses are numbers too

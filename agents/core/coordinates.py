@@ -25,8 +25,6 @@ from bandit_envs.kernels import jit
 
 from .spellings import AgentState
 
-__all__ = ["CoordinateState", "judge"]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 

@@ -17,21 +17,6 @@ from typing import Any
 
 from bandit_envs.kernels import SPELLINGS, respelled
 
-__all__ = [
-    "REPRODUCTION",
-    "SETTINGS",
-    "as_first_spelled",
-    "find_folder",
-    "finish",
-    "json_form",
-    "read_json",
-    "read_together",
-    "reading",
-    "try_out",
-    "write_alone",
-    "write_together",
-]
-
 SETTINGS = "settings.json"  # the index of a folder of results
 REPRODUCTION = "reproduction"  # the key of an index of a folder in which the figures of a paper are reproduced
 DIGESTS = "digests"  # the key of an index that holds {name of a file: its digest}

@@ -16,8 +16,6 @@ from bandit_envs.kernels import flag
 
 from .agent import Agent
 
-__all__ = ["Forms", "asked", "forms_of", "rules_of", "warn_of_ranks", "warn_of_task"]
-
 OF_ARMS = ("K", "D", "distribution", "support", "sigma")  # what the keyword `instance` says of a task
 
 

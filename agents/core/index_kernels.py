@@ -21,21 +21,6 @@ from bandit_envs.kernels import assemble, call_routine, carray, inlined, jit, ke
 from bandit_envs.problems import Measure
 from bandit_envs.simulation import BLOCK, ENDED, LIVE, Playing, block_of_pulls, open_block, pull_once, spend
 
-__all__ = [
-    "NO_NUMBER",
-    "NUMBERS",
-    "UNPLAYED",
-    "WIDTH",
-    "ArmRule",
-    "Board",
-    "clear",
-    "compiles",
-    "find",
-    "put",
-    "rule_of_method",
-    "scan",
-]
-
 Floats = NDArray[np.float64]
 FEW = 8  # so many episodes, or more, are played side by side
 WIDTH = 16  # children of a node of a tree

@@ -44,8 +44,6 @@ from .index_kernels import (
 )
 from .spellings import AgentState
 
-__all__ = ["IndexState", "IndexPolicy", "margin_told"]
-
 SCAN = 48  # up to so many arms a scan is quicker than a tree
 MEASURED = 48  # with more episodes whose margins are measured, a step of all from Python costs less than playing each
 _BLOCK = 256

@@ -7,8 +7,6 @@ from typing import Any
 
 from bandit_envs.kernels import install_hint
 
-__all__ = ["pandas", "require"]
-
 
 def require(module: str, purpose: str, extra: str = "evaluation") -> Any:
     """The module of this name.

@@ -11,8 +11,6 @@ from typing import Any
 from bandit_envs import Task
 from bandit_envs.kernels import spelled
 
-__all__ = ["check_values", "copied", "given", "misfit", "taken"]
-
 _Parameter = inspect.Parameter
 POSITIONAL = (_Parameter.POSITIONAL_ONLY, _Parameter.POSITIONAL_OR_KEYWORD)
 

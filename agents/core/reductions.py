@@ -13,8 +13,6 @@ from bandit_envs.kernels import inlined, view
 
 from .algorithm import parts_of
 
-__all__ = ["largest", "padded", "sum_of"]
-
 _1, _2, _3, _4 = (np.uint64(i) for i in range(1, 5))
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-__all__ = ["HOOKS", "AgentState", "hook_in_both_spellings"]
-
 HOOKS = NEW, OLD = "initial_state", "remember"
 
 

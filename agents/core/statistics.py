@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from bandit_envs import Task
 from bandit_envs.envs import entries_of
 
-__all__ = ["READ", "arrays", "as_array", "checked", "shapes_of", "unshaped"]
-
 # The parts of what an agent reads, by the form of its observations.
 READ = {
     "statistics": ("pulls", "total", "mean", "variance", "remaining", "public_seed"),

@@ -15,22 +15,6 @@ from bandit_envs.stopping import BOUNDED, DISTRIBUTION, PAIRED, Certifier, neare
 
 from .agent import Bools, Floats, Ints, Observation
 
-__all__ = [
-    "LOOKS",
-    "MANY",
-    "Certifiable",
-    "Certificate",
-    "begin_anew",
-    "for_many",
-    "is_certified",
-    "lacking",
-    "moments_of",
-    "next_look",
-    "paired_answer",
-    "scratch_for",
-    "spread_of",
-]
-
 LOOKS = 200  # between two looks, the pulls grow by 1 / LOOKS ..
 MANY = 128  # .. or by (K / MANY)^2, as a look takes O(K); or by 1
 

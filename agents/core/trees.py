@@ -27,12 +27,6 @@ from numpy.typing import NDArray
 
 from bandit_envs.kernels import inlined, part, view
 
-__all__ = [
-    "LOWER", "Forest", "Tree", "argmax_upper", "argmax_upper_outside", "argmin_lower_inside", "build",
-    "grown_lower_inside", "grown_upper_outside", "is_inside", "leave_out", "levels_of", "lower", "max_estimate",
-    "max_lower", "max_upper", "put", "put_spread", "refresh", "settle", "settle_best", "tree_of", "upper",
-]  # fmt: skip
-
 WIDTH = 8
 _1, _3, _8 = np.uint64(1), np.uint64(3), np.uint64(8)
 _INF = math.inf

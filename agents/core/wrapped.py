@@ -15,8 +15,6 @@ from gymnasium.wrappers import AddRenderObservation, NormalizeObservation
 
 from bandit_envs import PureExplorationEnv, PureExplorationVectorEnv
 
-__all__ = ["Behind", "behind", "wrappers_of"]
-
 # Wrappers of Gymnasium and Stable-Baselines3 with a `step` of their own that leave observations and actions alone.
 LEFT_ALONE = (
     *("Autoreset", "HumanRendering", "Monitor", "NormalizeReward", "OrderEnforcing", "PassiveEnvChecker"),

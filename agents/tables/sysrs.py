@@ -30,8 +30,6 @@ from ..core.columns import rows_of
 from ..core.phases import phase_ends
 from ..top_k.successive_rejects import SuccessiveRejects
 
-__all__ = ["SySRs", "schedule"]
-
 
 @functools.lru_cache(maxsize=64)
 def schedule(K: int, N: int, T: int) -> tuple[int, ...]:

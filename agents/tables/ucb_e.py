@@ -25,8 +25,6 @@ from ..core.agent import Floats, Ints, Observation
 from ..core.columns import budget_for, rows_of
 from ..core.index_policy import IndexPolicy, IndexState
 
-__all__ = ["UCBE"]
-
 
 class UCBE(IndexPolicy):
     """UCB-E on the columns of a table: the largest mean plus sqrt(a / n), until the budget, >= K, is spent.

@@ -34,8 +34,6 @@ from bandit_envs.kernels import integer, normal_quantiles, number
 from ..core.agent import Agent, Bools, Floats, Ints, Observation
 from ..core.columns import budget_for, rows_of
 
-__all__ = ["UCBELRF", "alternated", "factors"]
-
 
 def factors(w: Floats, wx: Floats, f: Floats, ridge: float) -> Floats:
     """The factors (M, n, r) of n rows, by ridge regression on those of p columns. [L2]

@@ -16,8 +16,6 @@ from bandit_envs.kernels import number
 from ..core.agent import Floats
 from ..core.index_policy import IndexPolicy
 
-__all__ = ["APT"]
-
 
 class APT(IndexPolicy):
     """APT (Locatelli et al. 2016), with a tolerance eps >= 0, None: the problem's; MD-APT on Feasible."""

@@ -32,8 +32,6 @@ from ..core.index_kernels import ArmRule
 from ..core.index_policy import IndexPolicy
 from .prior import prior_of
 
-__all__ = ["HORIZON", "DPIndex", "Table", "index_table"]
-
 HORIZON = 6000  # the largest table: 1.9 million states, some two seconds
 BAND = 3.0  # only states with |s - theta n| <= BAND sqrt(n + 1) are in a table: six standard deviations, errors of 1e-9
 LEAST, RATIO = 1e-12, 1.2  # the grid of prices: LEAST, LEAST * RATIO, ... to 1/2

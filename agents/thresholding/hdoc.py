@@ -26,8 +26,6 @@ from bandit_envs.kernels import choice, inlined
 from ..core.algorithm import Algorithm, count_pulls, per_arm, planned, pull, setting
 from ..core.confidence import delta_of, scale_of
 
-__all__ = ["HDoC"]
-
 SAMPLING = ("hdoc", "lucb-g", "apt-g")
 
 

@@ -18,8 +18,6 @@ from ..core.agent import Floats
 from ..core.confidence import MOST, scale_of
 from ..core.index_policy import IndexPolicy
 
-__all__ = ["LSA"]
-
 
 class LSA(IndexPolicy):
     """LSA (Tao et al. 2019): minimises the expected number of misclassified arms; alpha > 0, of samples in [0, 1]."""

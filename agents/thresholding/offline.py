@@ -20,8 +20,6 @@ from ..core.agent import Agent, Ints, Observation
 from ..core.confidence import scale_of
 from .static import margins_of
 
-__all__ = ["Offline"]
-
 
 class Offline(Agent):
     """An oracle: the offline algorithm with known gaps, margins > 0 (Tao et al. 2019, section 3); LSA imitates it."""

@@ -25,8 +25,6 @@ from ..core.index_policy import IndexPolicy
 from ..core.optional import require
 from .prior import prior_of
 
-__all__ = ["OptKG", "log_gain"]
-
 GRID = 2.0**30  # D4
 KEPT = 2**22  # pulls up to which logarithms of the Gamma function are kept
 

@@ -6,8 +6,6 @@ from typing import Any
 
 from bandit_envs.kernels import number
 
-__all__ = ["prior_of"]
-
 MOST = 1e9  # beyond it logarithms of a posterior lose their digits
 
 

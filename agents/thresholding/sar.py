@@ -23,8 +23,6 @@ from ..core.agent import LOCAL_PROBLEMS, Ints, Observation, seen_means
 from ..core.algorithm import Algorithm, per_arm, per_episode, pull, setting
 from ..core.phases import phase_ends
 
-__all__ = ["SAR"]
-
 PASSES = 64  # over Q in a phase, at most: enough for answers on the way, few enough for large budgets
 
 

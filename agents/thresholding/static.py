@@ -20,8 +20,6 @@ from bandit_envs.kernels import number
 
 from ..core.agent import LOCAL_PROBLEMS, Agent, Floats, Ints, Observation
 
-__all__ = ["Static", "margins_of"]
-
 
 def margins_of(agent: Agent, margins: Sequence[float] | None) -> Floats:
     """The true margins of the arms that an oracle is told, (K,)."""

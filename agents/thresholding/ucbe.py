@@ -19,8 +19,6 @@ from bandit_envs.kernels import number
 from ..core.agent import Floats
 from ..core.index_policy import IndexPolicy
 
-__all__ = ["UCBE"]
-
 
 class UCBE(IndexPolicy):
     """UCBE(b) with a = 4^b (T - K) / H; with `scale`, a = scale * 25/36 (T - K) / H (the form of MD-UCBE). T > K.

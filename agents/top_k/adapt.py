@@ -31,8 +31,6 @@ from ..core.confidence import LEAST, MOST, delta_of, tolerance_of, width_of
 from .draws import draw, draw_evenly, uniform
 from .selection import TopKAgent, rank
 
-__all__ = ["Adapt", "Pi1", "Pi2", "Pi3", "direct_pulls"]
-
 UNLIMITED = 2**62  # pulls that no arm reaches
 CUTOFFS = ("standard-error", "best")  # as in `TopK.certificate`
 NEGLIGIBLE = 60.0  # a bound below exp(-60) times another changes no draw

@@ -31,8 +31,6 @@ from ..core.confidence import delta_of, scale_of, tolerance_of
 from ..core.largest import nth_largest, size_of
 from .elimination import SetAlgorithm, finish, mark, measure, pull_undecided
 
-__all__ = ["AcceptReject", "AdaptiveTopK", "accept_and_reject", "pulls_per_arm"]
-
 ROUNDS = 40  # by then a round takes more pulls than an arm may have
 SLACK = 1.1  # D5: smaller, and good arms are lost early now and then; larger, and arms are decided later
 

@@ -27,8 +27,6 @@ from ..core.largest import smallest
 from ..core.reductions import largest, padded, sum_of
 from .selection import TopKAgent, gather, rank
 
-__all__ = ["CLUCB"]
-
 
 @part
 def kth_largest(w, k, guess, candidates):

@@ -16,8 +16,6 @@ from ..core.algorithm import setting
 from ..core.confidence import delta_of, positive_tolerance_of, scale_of
 from .elimination import SetAlgorithm, affordable, finish, measure, pull_undecided
 
-__all__ = ["Direct", "pulls_per_arm"]
-
 
 def pulls_per_arm(n: int, epsilon: float, delta: float, width: float = 1.0) -> int:
     """ceil(2 width^2 / epsilon^2 ln(n / delta)). [line 2]"""

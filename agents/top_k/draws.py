@@ -6,8 +6,6 @@ from bandit_envs.kernels import agent_uniform, inlined, part
 
 from ..core.algorithm import count_pulls
 
-__all__ = ["draw", "draw_evenly", "uniform"]
-
 
 @inlined
 def uniform(ep, own):

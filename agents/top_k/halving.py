@@ -20,8 +20,6 @@ from ..core.largest import keep_largest
 from .elimination import SetAlgorithm, affordable, finish, mark, measure, pull_undecided
 from .median_elimination import pulls_per_arm
 
-__all__ = ["Halving", "schedule"]
-
 
 def schedule(n: int, m: int, epsilon: float, delta: float, width: float = 1.0) -> list[tuple[int, int]]:
     """Per round l = 1 .. ceil(log2(n / m)): |R_l|, and ceil(2 width^2 / e_l^2 ln(3 m / d_l)). [lines 2, 3, 5, 7, 9]"""

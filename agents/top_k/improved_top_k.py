@@ -33,8 +33,6 @@ from ..core.confidence import delta_of, positive_tolerance_of, scale_of
 from .adaptive_top_k import AcceptReject
 from .elimination import affordable
 
-__all__ = ["ImprovedTopK", "schedule"]
-
 
 def schedule(n: int, K: int, epsilon: float, delta: float) -> list[int]:
     """p_1 .. p_R."""

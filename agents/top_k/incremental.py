@@ -17,8 +17,6 @@ from ..core.largest import keep_largest, size_of
 from .elimination import SetAlgorithm, activate, affordable, finish, mark, measure
 from .median_elimination import elimination_pulls, pulls_per_arm, width_constant
 
-__all__ = ["Incremental", "incremental_pulls"]
-
 
 def incremental_pulls(n: int, m: int, epsilon: float, delta: float, constant: float) -> int:
     """Pulls of INCREMENTAL, which do not depend on the samples. [lines 2-5]"""

@@ -27,8 +27,6 @@ from ..core.algorithm import arm_at, count_pulls, per_episode, pull, setting
 from ..core.confidence import delta_of, scale_of, tolerance_of
 from .selection import TopKAgent, rank
 
-__all__ = ["KLLUCB", "kl", "kl_upper"]
-
 K1, A = 405.5, 1.1
 THRESHOLDS = ("2013", "lil")
 STEPS, PRECISION = 64, 1e-13  # of Newton's method

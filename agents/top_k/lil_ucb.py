@@ -22,8 +22,6 @@ from ..core.agent import Bools, Floats, Ints, Observation
 from ..core.confidence import delta_of, scale_of
 from ..core.index_policy import IndexPolicy, IndexState
 
-__all__ = ["LilUCB"]
-
 
 @dataclass(kw_only=True)
 class State(IndexState):

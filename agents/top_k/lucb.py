@@ -27,8 +27,6 @@ from ..core.confidence import TABULATED, delta_of, lil_table, scale_of, tabulate
 from ..core.rivals import put_running, put_scaled, rivals, scaled_rivals
 from ..core.trees import Forest, tree_of
 
-__all__ = ["LUCB"]
-
 WIDTHS = ("hoeffding", "lil")
 K1 = 1.25
 

@@ -22,8 +22,6 @@ from ..core.algorithm import count_pulls, pull, scratch, setting
 from .draws import draw, uniform
 from .selection import TopKAgent, rank
 
-__all__ = ["OCBAm"]
-
 LEAST_VARIANCE, LEAST_DISTANCE = 1e-12, 1e-9
 
 

@@ -23,8 +23,6 @@ from ..core.algorithm import per_episode, scratch, setting
 from ..core.largest import keep_largest, nth_largest, size_of
 from .elimination import SetAlgorithm, activate, finish, mark, measure, pull_undecided, with_best
 
-__all__ = ["BETA", "OptMAI", "accept_reject", "pulls_per_arm", "quartile_elimination"]
-
 BETA = 0.75 * math.exp(0.2)
 
 

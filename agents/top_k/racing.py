@@ -28,8 +28,6 @@ from ..core.confidence import delta_of, width_of
 from ..core.largest import nth_largest, size_of
 from .elimination import SetAlgorithm, finish, pull_undecided
 
-__all__ = ["WIDTHS", "Racing", "half_width"]
-
 WIDTHS = ("hoeffding", "bernstein", "tightest")
 HOEFFDING, BERNSTEIN, TIGHTEST = range(3)  # their codes
 

@@ -11,8 +11,6 @@ from ..core.algorithm import Algorithm, per_arm, per_episode, planned, scratch, 
 from ..core.confidence import delta_of
 from ..core.largest import keep_largest
 
-__all__ = ["TopKAgent", "gather", "rank"]
-
 
 @part
 def gather(ep, own):

@@ -21,8 +21,6 @@ from ..core.algorithm import setting
 from ..core.largest import keep_largest
 from .elimination import SetAlgorithm, finish, mark, measure, pull_undecided
 
-__all__ = ["SequentialHalving", "schedule"]
-
 
 def schedule(n: int, T: int) -> list[tuple[int, int]]:
     """Per round: |S_r|, and t_r = floor(T / (|S_r| ceil(log2 n))). [line 2]"""

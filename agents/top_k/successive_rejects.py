@@ -26,8 +26,6 @@ from ..core.largest import keep_largest, nth_largest, size_of
 from ..core.phases import phase_ends
 from .elimination import SetAlgorithm, finish, measure, pull_undecided
 
-__all__ = ["SuccessiveRejects", "decide"]
-
 
 @part
 def decide(m, S, A, k, work):

@@ -30,8 +30,6 @@ from ..core.algorithm import Algorithm, count_pulls, per_arm, per_episode, pull,
 from ..core.confidence import delta_of, scale_of
 from ..core.largest import smallest
 
-__all__ = ["UGapE", "complexity"]
-
 C = 0.5
 
 
