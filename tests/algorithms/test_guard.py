@@ -22,8 +22,8 @@ import copy, dataclasses, faulthandler, sys
 faulthandler.enable()
 import gymnasium as gym, numpy as np, agents
 KINDS = {
-    "dtype": lambda x: x.astype(np.float32 if x.dtype.kind == "f" else np.int16) if x.dtype.names is None else x.view("u1"),
-    "other kind": lambda x: x.astype(np.int64 if x.dtype.kind == "f" else float) if x.dtype.names is None else x[["%s" % x.dtype.names[0]]],
+    "dtype": lambda x: x.view("u1") if x.dtype.names else x.astype(np.float32 if x.dtype.kind == "f" else np.int16),
+    "other kind": lambda x: x[[x.dtype.names[0]]] if x.dtype.names else x.astype("i8" if x.dtype.kind == "f" else "f8"),
     "order": lambda x: np.asfortranarray(x) if x.ndim > 1 else np.repeat(x, 2)[::2],
     "axis more": lambda x: x[..., None],
     "axis fewer": lambda x: x.reshape(-1)[0] if x.ndim == 1 else x[0],
@@ -31,6 +31,7 @@ KINDS = {
     "read-only": lambda x: frozen(x),
     "a list": lambda x: x.tolist(),
 }
+STOPPING = "evidence top-two track-and-stop lucb kl-lucb ugape lil-ucb hdoc st2 fareast east racing median-elimination"
 def frozen(x):
     x = x.copy(); x.flags.writeable = False
     return x
@@ -54,7 +55,7 @@ def changed(one, place, change):
     return one
 problem, *names = sys.argv[1:]
 for name in names:
-    rules = dict(delta=0.1, max_pulls=500) if name in "evidence top-two track-and-stop lucb kl-lucb ugape lil-ucb hdoc st2 fareast east racing median-elimination".split() else dict(budget=500)
+    rules = dict(delta=0.1, max_pulls=500) if name in STOPPING else dict(budget=500)
     envs = gym.make_vec(f"bandit_envs/{problem}-v0", 3, actions="full", **rules)
     try:
         agent = agents.make(name, envs)
@@ -70,7 +71,6 @@ for name in names:
     for what in ("observation", "state"):
         for place in places({"observation": observation, "state": state}[what]):
             for kind, change in KINDS.items():
-                if what == "state" and kind == "dtype" and False: continue
                 given = {"observation": observation, "state": copy.deepcopy(state)}
                 tried += 1
                 try:
