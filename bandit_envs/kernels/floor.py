@@ -208,3 +208,8 @@ def machine_code(compiled: Any, given: tuple[Any, ...]) -> Callable[..., Any]:
 def first_of(context: Any, builder: Any, kind: Any, array: Any) -> Any:
     """The pointer to the first element of an array of this type, in code of LLVM."""
     return context.make_array(kind)(context, builder, array).data
+
+
+def new_array(context: Any, builder: Any, kind: Any) -> Any:
+    """An array of this type without data, in code of LLVM."""
+    return context.make_array(kind)(context, builder)

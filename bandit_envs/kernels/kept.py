@@ -51,9 +51,13 @@ _ADVICE = (
         "holds floats",
     ),
     (
-        r"Function\(<built-in function (arange|array|empty|full|ones|zeros)",
-        "a function of one episode makes no arrays: hand them over as arguments",
+        r"Function\(<built-in function (arange|array|empty|full|ones|zeros)|_ol_array_allocate|array_expr",
+        "a function of one episode makes no arrays: declare them (scratch), or hand them over as arguments",
     ),
+    (r"Untyped global name '\w+': Cannot determine Numba type of <class 'function'", "a helper is to be marked @part"),
+    (r"Unknown attribute '(desk|desks)' of type Episode", "this is of algorithms with certified=True"),
+    (r"Unknown attribute '\w+' of type Own", "a field is to be declared; own has settings and arrays, ep.now numbers"),
+    (r"Unknown attribute '\w+' of type Episode", "an episode has pulls, mean, now, and what `reads` names"),
 )
 
 
@@ -96,11 +100,15 @@ def _summary(error: Exception, function: Callable[..., Any]) -> str:
     lines = [line.strip(" >") for line in text.splitlines() if line.strip(" >")]
     lines = [line for line in lines if not line.startswith("Failed in ")] or lines or [type(error).__name__]
     said = " ".join(lines[: 2 if lines[0].endswith(":") else 1])
+    said = re.sub(r"(of type \w+)\(.*", r"\1", said)  # without all fields of a struct
     said += next((f"; {advice}" for sign, advice in _ADVICE if re.search(sign, text)), "")
     code = function.__code__
     first, last = code.co_firstlineno, max(line or 0 for _, _, line in code.co_lines())
     place = getattr(error, "loc", None)
     found = getattr(place, "line", None) if getattr(place, "filename", None) == code.co_filename else None
+    if found is None:  # of what it calls: the line that calls it
+        own = re.findall(rf'File "[^"]*{re.escape(os.path.basename(code.co_filename))}", line (\d+)', text)
+        found = next((int(line) for line in own if first < int(line) <= last), None)
     if found is None or not first <= found <= last:
         return f"Numba cannot compile {function.__qualname__} ({code.co_filename}, line {first}): {said}"
     where = f"{code.co_filename}, line {found}"

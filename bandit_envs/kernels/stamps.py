@@ -82,6 +82,8 @@ def _values(value: Any, names: list[str], called: list[Any]) -> Iterator[str]:
             if (one := getattr(value, name, None)) is not None:
                 yield name
                 yield from _values(one, [other for other in names if other != name], called)
+    elif isinstance(value, FunctionType):  # which `register_jitable` lets be compiled
+        called.append(value)
     elif isinstance(value, _PLAIN):
         yield repr(value)
     elif isinstance(value, np.ndarray):

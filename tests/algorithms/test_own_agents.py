@@ -116,7 +116,7 @@ def line_of(text: str) -> int:
     ("kernel", "line", "said"),
     [
         (float_index, "seen.mean[e, i] > seen.mean[e, best]", "an index is a float: a name that holds integers in one"),
-        (makes_arrays, "order = np.zeros(3)", "a function of one episode makes no arrays: hand them over as arguments"),
+        (makes_arrays, "order = np.zeros(3)", "a function of one episode makes no arrays"),
         (python_alone, 'with open("a file")', "Unsupported context manager in use"),
     ],
 )
@@ -585,7 +585,7 @@ def test_arms_that_there_are_not_and_no_pulls_are_refused_before_they_are_read(a
             r"plans_half \(.*an arm, or how often it is pulled, is a float; at `add\(ep.plan, own.least \* 0.5\)`",
         ),
         (Forgets, True, "forgets has planned no pull"),
-        (Wrong, True, "own.least .*0.5"),
+        (Wrong, True, "given.least .*0.5"),
         (Bare, False, "Bare.*sampling"),
     ],
 )

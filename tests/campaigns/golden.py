@@ -814,7 +814,7 @@ def _compare(only: str) -> int:
             differ += 1
             print(f"{key}: {problem}")
     print(f"{len(keys) - differ} of {len(keys)} rows are as recorded")
-    return int(differ > 0)
+    return int(differ > 0 or not keys)
 
 
 def main() -> int:
