@@ -605,6 +605,7 @@ class CertifiedPolicy(CertifiedAlgorithm):
             if cls.sampling.begin is not None:
                 cls.rules["begin"] = _calling(_begin, cls.sampling.begin)
             cls.form = Form(cls)
+            cls.form.make_structs()
 
     def __init__(self, task: Any, *arguments: Any, **options: Any) -> None:
         super().__init__(task, *arguments, **options)

@@ -155,6 +155,7 @@ class CertifiedAlgorithm(Algorithm):
         "desk": (None, "batch.desks[0]"),
     }
     prepare, must_plan = observe, True
+    taken = frozenset({"delta", "boundary", "distribution", "rho", "sigma", "centre", "sides", "certifier"})
     # Pulls so far, and at the next look at the certificate; of the alternative that the last look found, the arm with
     # fewer pulls, and what the next begins with; the fewest pulls of an arm, when this was looked up last.
     t, look, arm = per_episode(int), per_episode(int), per_episode(int)

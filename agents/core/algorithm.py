@@ -174,7 +174,7 @@ def check(ep):
 @inlined
 def watch(ep):
     """Notice where a new episode has begun: the arm chosen last has no pulls."""
-    if ep.pulls[np.uint64(ep.now.last)] == 0:
+    if ep.pulls[min(np.uint64(ep.now.last), np.uint64(len(ep.pulls) - 1))] == 0:
         clear(ep)
         ep.now.beginning, ep.now.resumed, ep.now.stopped = 1, 0, 0
 
@@ -300,32 +300,29 @@ class Form:
                     if name in self.fields:
                         raise TypeError(f"{kind.__name__} declares {name}, which a class has that it derives from")
                     self.fields[name] = value
-        self.rules = {name: self._rule(name) for name in RULES}
+        self.rules = {name: rule for name in RULES if (rule := self._rule(name))}
+        self.read = kind.reads, kind.bulk, kind.passes, tuple(kind.parts), kind.must_plan
         numbers = [(name, one.kind) for name, one in self.fields.items() if one.role == "per_episode"]
-        taken = {
-            "form",
-            "task",
-            "problem",
-            "now",
-            "todo",
-            "stopping",
-            *kind.parts,
-            *dir(Algorithm),
-            *(PLAN.names or ()),
-        }
+        taken = {"form", "task", "problem", "now", "todo", "stopping", *RULES, *ROWS, *kind.parts, *dir(Algorithm)}
+        taken |= {*kind.taken, *(name for name, _ in numbers if name in (PLAN.names or ()))}
         if twice := sorted(taken & self.fields.keys()):
-            raise TypeError(
-                f"{kind.__name__} declares {', '.join(twice)}, a name that every algorithm has: choose another"
-            )
+            raise TypeError(f"{kind.__name__} declares {', '.join(twice)}, which has a meaning: choose another name")
         # The plan comes last: records that begin alike are taken for one another by Numba.
         self.now = np.dtype([*((name, np.dtype(one)) for name, one in numbers), *PLAN.descr], align=True)
         self.numbers = [name for name, _ in numbers]
-        names = ["public_seed" if name == "seed" else name for name in kind.reads]
-        names = ["pulls", "mean", *names]
+
+    def is_as(self, other: Form) -> bool:
+        """Whether another class declares the same."""
+        fields = [[(name, id(field)) for name, field in one.fields.items()] for one in (self, other)]
+        return fields[0] == fields[1] and (self.rules, self.read) == (other.rules, other.read)
+
+    def make_structs(self) -> None:
+        """Make the structs that Python hands over, as attributes of the class."""
+        names = ["pulls", "mean", *("public_seed" if name == "seed" else name for name in self.kind.reads)]
         self.Shown = certain(self._struct("Shown", dict.fromkeys(names, Any)))
         self.shown = [(name, INT if name in ("pulls", "public_seed", "remaining") else FLOAT) for name in names]
         batch = dict.fromkeys(["now", "todo"], Any) | {"stopping": bool}
-        batch |= {name: one for name, (one, _) in kind.parts.items() if one}
+        batch |= {name: one for name, (one, _) in self.kind.parts.items() if one}
         batch |= {name: _kind_of(one.kind) if one.role == "setting" else Any for name, one in self.own}
         self.Batch = self._struct("Batch", batch)
 
@@ -335,7 +332,12 @@ class Form:
         return [(name, one) for name, one in self.fields.items() if one.role != "per_episode"]
 
     def _rule(self, name: str) -> Any:
-        return next((one[name] for base in self.kind.__mro__ if name in (one := vars(base).get("rules", {}))), None)
+        """The function of this name, of the class or the first base that has one; mixins may be plain classes."""
+        for base in self.kind.__mro__:
+            found = vars(base)["rules"] if isinstance(base, _Declared) else rules_in(vars(base), base.__name__)
+            if name in found:
+                return found[name]
+        return None
 
     def _struct(self, name: str, fields: Mapping[str, Any]) -> Any:
         """A NamedTuple that is an attribute of the class, where it is found by its qualified name."""
@@ -366,7 +368,7 @@ class Form:
         expressions = {"per_arm": "batch.{0}[e]", "part": "{0}_of(batch.{0}, e)"}
         own = ", ".join(expressions.get(one.role, "batch.{0}").format(name) for name, one in self.own)
         rules = dict(zip(RULES, (nothing, nothing, never, None), strict=True))
-        rules |= {name: inlined(one) for name, one in self.rules.items() if one}
+        rules |= {name: inlined(one) for name, one in self.rules.items()}
         place = rules | {f"{name}_of": one.row for name, one in self.own if one.role == "part"} | kind.places
         place |= {"Shown": self.Shown, "Batch": self.Batch, "Times": Times, "__name__": rule.__module__}
         place["Episode"] = self._struct("Episode", dict.fromkeys(names, Any))
@@ -438,6 +440,17 @@ def members(one: Any) -> dict[Any, Any]:
     return one if isinstance(one, dict) else dict(enumerate(one))
 
 
+def rules_in(space: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """The functions in the namespace of a class that compiled code calls."""
+    plain = {one: getattr(space.get(one), "py_func", space.get(one)) for one in RULES}
+    plain = {one: getattr(value, "__func__", value) for one, value in plain.items()}  # of a staticmethod
+    found = {one: function for one, function in plain.items() if inspect.isfunction(function)}
+    for one, function in found.items():
+        if list(inspect.signature(function).parameters) != ["ep", "own"]:
+            raise TypeError(f"{one} of {name} must be a function of (ep, own), which compiled code calls")
+    return found
+
+
 class _Declared(ABCMeta):
     """The class of algorithms: `class Own(Algorithm, certified=True)` derives from the one that certifies."""
 
@@ -450,13 +463,18 @@ class _Declared(ABCMeta):
             if mcls.certifying is None:
                 raise TypeError(f"{name}: certified=True needs agents.certified, to be imported before")
             bases = tuple(mcls.certifying if base is Algorithm else base for base in bases)
-        rules = {one: space.pop(one) for one in RULES if inspect.isfunction(space.get(one))}
-        for one, function in rules.items():
-            if list(inspect.signature(function).parameters) != ["ep", "own"]:
-                raise TypeError(f"{one} of {name} must be a function of (ep, own), which compiled code calls")
+        rules = rules_in(space, name)
+        for one in rules:
+            del space[one]
         if "stops" in rules:
             space["stops"] = True
         return super().__new__(mcls, name, bases, {**space, "rules": rules})
+
+    def __setattr__(cls, name: str, value: Any) -> None:
+        """Set an attribute of a class, but no function that compiled code calls."""
+        if rules_in({name: value}, cls.__name__):
+            raise TypeError(f"{name} of {cls.__name__} is to be defined in the class, which is put together with it")
+        super().__setattr__(name, value)
 
 
 class Algorithm(Agent, metaclass=_Declared):
@@ -484,20 +502,26 @@ class Algorithm(Agent, metaclass=_Declared):
     places: ClassVar[dict[str, Any]] = {}
     prepare: ClassVar[Any] = unprepared
     must_plan: ClassVar[bool] = False
+    taken: ClassVar[frozenset[str]] = frozenset()  # names that fields cannot have
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
-        own = {name: one for name, one in vars(cls).items() if isinstance(one, Field)}
-        if cls.rules or own or not vars(cls).keys().isdisjoint(("reads", "bulk", "passes")):
-            cls.form = Form(cls)
-        parameters = {
-            name: one for name, one in vars(cls).items() if isinstance(one, Field) and one.default is not REQUIRED
-        }
-        if parameters and "__init__" not in vars(cls):
-            cls.__init__ = _constructor(cls.__init__, parameters)  # type: ignore[method-assign]
+        made = Form(cls)
+        bases = (vars(base)["form"] for base in cls.__mro__[1:] if "form" in vars(base))
+        cls.form = next((form for form in bases if form.is_as(made)), made)
+        if cls.form is made:
+            made.make_structs()
+        own = {name: one for name, one in vars(cls).items() if isinstance(one, Field) and one.default is not REQUIRED}
+        if own and "__init__" not in vars(cls):
+            cls.__init__ = _constructor(cls.__init__, own)  # type: ignore[method-assign]
 
     def __init__(self, task: Any) -> None:
+        if "sample" not in self.form.rules:
+            raise TypeError(f"the class {type(self).__name__} needs a sampling rule, sample(ep, own)")
         super().__init__(task)
+        for name, one in self.form.fields.items():
+            if one.default is not REQUIRED and getattr(type(self), name, None) is one:
+                setattr(self, name, one.default)
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Set an attribute; settings, of which it may be one, are read again."""
@@ -559,7 +583,7 @@ class Algorithm(Agent, metaclass=_Declared):
         """Refuse a state whose arrays are none that this agent makes, which compiled code reads without a look."""
         shapes = (shapes_of(self.task, E) for E in (1, 2))
         made = [self.initial_state({name: np.zeros(shape) for name, shape in one.items()}) for one in shapes]
-        if wrong := next(misfits(state, *made, len(state.now)), ""):
+        if wrong := next(misfits(state, made[0], made[1], len(state.now)), ""):
             raise ValueError(f"state must be one that predict of {self.name} has returned, and {wrong}")
 
     def batch_parts(self, state: Any) -> tuple[tuple[Any, ...], Any]:
@@ -635,7 +659,8 @@ def _constructor(base: Callable[..., None], fields: Mapping[str, Field]) -> Call
         base(self, task, **{name: value for name, value in given.arguments.items() if name in more})
         for name, declared in fields.items():
             check = _CHECKS.get(declared.kind, as_given)
-            setattr(self, name, check(name, given.arguments.get(name, declared.default)))
+            own = getattr(type(self), name)
+            setattr(self, name, check(name, given.arguments.get(name, declared.default if own is declared else own)))
 
     one = inspect.Parameter
     named = [one("self", one.POSITIONAL_OR_KEYWORD), one("task", one.POSITIONAL_OR_KEYWORD)]

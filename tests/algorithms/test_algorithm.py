@@ -218,12 +218,16 @@ def test_plans_that_cannot_be_followed_are_refused(rule: Any, said: str) -> None
 def test_what_a_class_declares_is_looked_at() -> None:
     with pytest.raises(TypeError, match=r"sample of Odd must be a function of \(ep, own\)"):
         algorithm(lambda self, ep, own: None)
-    for name in ("size", "batch", "task", "now", "form"):
-        with pytest.raises(TypeError, match=f"Odd declares {name}, a name that every algorithm has"):
+    for name in ("size", "batch", "task", "now", "form", "pulls", "stops"):
+        with pytest.raises(TypeError, match=f"Odd declares {name}, which has a meaning"):
             algorithm(below, **{name: per_episode(int)})
     with pytest.raises(TypeError, match="Odd declares first, which a class has that it derives from"):
         type(Records)("Odd", (Records,), {"first": setting(int)})
+    with pytest.raises(TypeError, match="sample of Records is to be defined in the class"):
+        Records.sample = below
     envs = environment()
+    with pytest.raises((TypeError, ValueError), match=r"Odd needs a sampling rule, sample\(ep, own\)"):
+        agents.make(type(Algorithm)("Odd", (Algorithm,), {"name": "odd", "solves": ("BestArm",)}), envs)
     with pytest.raises((TypeError, ValueError), match="Odd must set the attribute 'k', which it declares"):
         played(agents.make(algorithm(below, k=setting(int)), envs), envs, 1)
 
@@ -236,3 +240,31 @@ def test_without_a_plan_the_episode_stops() -> None:
     action, _ = agents.make(algorithm(nothing), envs).predict(played(agents.make("uniform", envs), envs, 3)[2])
     assert action["arm"].tolist() == [3]
     assert action["answer"].sum() == 1
+
+
+def test_rules_and_defaults_of_mixins_and_subclasses_count() -> None:
+    """A plain mixin, a second base, a static method, and a value in place of a setting."""
+
+    class Ends:
+        def stops(ep, own):
+            return ep.pulls[2] > 2
+
+    class Two(Algorithm):
+        name, solves = "two", ("BestArm",)
+        which = setting(int, 2)
+
+        @staticmethod
+        def sample(ep, own):
+            pull(ep, own.which)
+
+    class Mixed(Ends, Two):
+        name = "mixed"
+
+    class One(Two):
+        name, which = "one", 1
+
+    envs = environment()
+    assert played(agents.make(Mixed, envs), envs, 6)[0][:, 0].tolist() == [0, 1, 2, 2, 2, 3]
+    assert played(agents.make(One, envs), envs, 5)[0][:, 0].tolist() == [0, 1, 2, 1, 1]
+    assert Mixed.form is not Two.form
+    assert One.form is Two.form
