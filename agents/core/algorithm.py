@@ -303,7 +303,7 @@ class Form:
         self.rules = {name: rule for name in RULES if (rule := self._rule(name))}
         self.read = kind.reads, kind.bulk, kind.passes, tuple(kind.parts), kind.must_plan
         numbers = [(name, one.kind) for name, one in self.fields.items() if one.role == "per_episode"]
-        taken = {"form", "task", "problem", "now", "todo", "stopping", *RULES, *ROWS, *kind.parts, *dir(Algorithm)}
+        taken = {"form", "task", "problem", "now", "todo", "stopping", *RULES, *kind.parts, *dir(Algorithm)}
         taken |= {*kind.taken, *(name for name, _ in numbers if name in (PLAN.names or ()))}
         if twice := sorted(taken & self.fields.keys()):
             raise TypeError(f"{kind.__name__} declares {', '.join(twice)}, which has a meaning: choose another name")

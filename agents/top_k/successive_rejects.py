@@ -77,13 +77,9 @@ class SuccessiveRejects(SetAlgorithm):
             if is_over(own) or own.phases[ep.now.round] > 0:
                 break
 
-    def stops(ep, own):
-        """The stopping rule; the answer is A, and the best of S."""
-        over = is_over(own)
-        if over:
-            finish(own, own.k)
-        return over
-
     def sample(ep, own):
-        """The sampling rule: pull each arm of S."""
-        pull_undecided(ep, own, own.phases[ep.now.round])  # of phase 1 at least 1
+        """The sampling rule: pull each arm of S; when all is decided none, and the answer is A, and the best of S."""
+        if is_over(own):
+            finish(own, own.k)
+        else:
+            pull_undecided(ep, own, own.phases[ep.now.round])  # of phase 1 at least 1

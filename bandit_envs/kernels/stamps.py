@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
@@ -16,6 +17,7 @@ from typing import Any
 import numpy as np
 from numba import types
 
+KNOWN = {"numpy", "numba", "llvmlite", *sys.stdlib_module_names}  # whose versions a cache is of
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), np.generic, np.dtype)
 
 
@@ -82,7 +84,7 @@ def _values(value: Any, names: list[str], called: list[Any]) -> Iterator[str]:
             if (one := getattr(value, name, None)) is not None:
                 yield name
                 yield from _values(one, [other for other in names if other != name], called)
-    elif isinstance(value, FunctionType):  # which `register_jitable` lets be compiled
+    elif isinstance(value, FunctionType) and value.__module__.split(".")[0] not in KNOWN:  # `register_jitable`, say
         called.append(value)
     elif isinstance(value, _PLAIN):
         yield repr(value)

@@ -218,7 +218,7 @@ def test_plans_that_cannot_be_followed_are_refused(rule: Any, said: str) -> None
 def test_what_a_class_declares_is_looked_at() -> None:
     with pytest.raises(TypeError, match=r"sample of Odd must be a function of \(ep, own\)"):
         algorithm(lambda self, ep, own: None)
-    for name in ("size", "batch", "task", "now", "form", "pulls", "stops"):
+    for name in ("size", "batch", "task", "now", "form", "stops"):
         with pytest.raises(TypeError, match=f"Odd declares {name}, which has a meaning"):
             algorithm(below, **{name: per_episode(int)})
     with pytest.raises(TypeError, match="Odd declares first, which a class has that it derives from"):

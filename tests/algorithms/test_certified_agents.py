@@ -165,9 +165,9 @@ def test_rows_tell_the_certificate(problem: str, distribution: str) -> None:
     observation = env.reset(seed=1)[0]
     for t in range(300):
         action, state = agent.predict(observation, state)
-        if t > 20 and t % 5 == 0 and state.rounds[0]["t"] == t:
+        if t > 20 and t % 5 == 0 and state.now[0]["t"] == t:
             looks += 1
-            *_, value = state.book[0][0]
+            *_, value = state.own["certified"]["rows"][0]
             held = value.min() + np.log(1e90)
             given = {"distribution": distribution, "sigma": env.task.sigma, "centre": env.task.centre}
             level = env.problem.certifier(10, **given).alternatives(
@@ -214,7 +214,7 @@ def test_steps_come_to_the_optimal_proportions(problem: Any) -> None:
         observation = env.step(action)[0]
     assert state is not None
     best = problem.characteristic_time(means)
-    pulls = np.rint(state.own.w[0] * 1e9).astype(np.int64)
+    pulls = np.rint(state.own["w"][0] * 1e9).astype(np.int64)
     assert float(problem.evidence(pulls, means)) / 1e9 * best >= 0.98
 
 
