@@ -146,7 +146,11 @@ def _remade(make: Callable[..., Any], function: bytes) -> Any:
 
 
 def _guarded(
-    entry: Callable[..., Any], slow: Callable[..., Any], given: tuple[Any, ...], made: list[bool], before: set[int] | None
+    entry: Callable[..., Any],
+    slow: Callable[..., Any],
+    given: tuple[Any, ...],
+    made: list[bool],
+    before: set[int] | None,
 ) -> tuple[Callable[..., Any], set[int]]:
     """What hands arguments like these to machine code; and the places of what is another object at each call.
 
@@ -185,7 +189,9 @@ def _guarded(
         if isinstance(one, tuple):
             if made and hasattr(type(one), "_is_certain"):
                 return "True"
-            text = " and ".join([f"type({place}) is {name}", *(look(f"{place}[{i}]", field) for i, field in enumerate(one))])
+            text = " and ".join(
+                [f"type({place}) is {name}", *(look(f"{place}[{i}]", field) for i, field in enumerate(one))]
+            )
             return text if hasattr(type(one), "_is_fleeting") else by_sight(place, one, text)
         if isinstance(one, np.ndarray) and one.flags.carray:  # in one piece, aligned, and writeable
             known[-1] = one.dtype

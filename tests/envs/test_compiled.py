@@ -306,7 +306,9 @@ def test_damaged_caches_and_those_of_types_that_are_gone_are_written_again(tmp_p
         path.write_bytes(damaged(path.read_bytes(), kind, np.random.default_rng(1)))
     assert found("Pair") == [6.0, 1.5, 6.0, 9.0, 0, 0, 0, 0]
     for swapped in ("b: float\n    a: float", "a: float\n    c: float", "a: float\n    b: float"):
-        module.write_text(SMALL.replace("a: float\n    b: float", swapped).replace("pair.a + pair.b", "pair[0] + pair[1]"))
+        module.write_text(
+            SMALL.replace("a: float\n    b: float", swapped).replace("pair.a + pair.b", "pair[0] + pair[1]")
+        )
         assert found("Pair")[4:] == [0, 1, 1, 1], swapped  # by whose places the fields are read
     module.write_text(SMALL.replace("Pair", "Both"))
     assert found("Both") == [6.0, 1.5, 6.0, 9.0, 0, 1, 1, 1]
@@ -316,8 +318,8 @@ def test_damaged_caches_and_those_of_types_that_are_gone_are_written_again(tmp_p
     assert found("Both") == [12.0, 1.5, 6.0, 9.0, 0, 0, 1, 1]
     assert [len(files(name)) for name in ("small.total", "parts.twice", "small.halved")] == [1, 1, 1]
     doubled_for_halved()
-    blind = "from bandit_envs.kernels import kept; kept.File._seal = lambda self, content: content[:0]; kept.SEAL = 16\n"
-    blind += "read = kept.Path.read_bytes; kept.File._seal = lambda self, content: read(self.path)[:16]\n"
+    blind = "from bandit_envs.kernels import kept; read = kept.Path.read_bytes; "
+    blind += "kept.File._seal = lambda self, content: read(self.path)[:16]\n"
     assert found("Both", blind) == [12.0, 6.0, 6.0, 9.0, 1, 1, 1, 1]
 
 
@@ -366,6 +368,8 @@ def test_code_with_addresses_of_a_process_is_not_kept(tmp_path: Path) -> None:
     package, place = copied(tmp_path), tmp_path / "mine"
     (tmp_path / "dynamic.py").write_text(DYNAMIC)
     for _ in range(2):
-        said = run("import dynamic; print(*dynamic.counted.of('by_address'))", package=package, NUMBA_CACHE_DIR=str(place))
+        said = run(
+            "import dynamic; print(*dynamic.counted.of('by_address'))", package=package, NUMBA_CACHE_DIR=str(place)
+        )
         assert said.split() == ["1.0", "0", "1"]
     assert not list(place.rglob("dynamic*"))
