@@ -18,11 +18,20 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 from .kept import NUMBA, File, compiling
+from .stamps import OPTIONS_OF
 
 __all__ = [
-    "INLINED", "KERNEL", "LEAN", "NAMES", "PART", "PLAIN", "TESTED", "first_of", "machine_code", "options_of",
+    "INLINED",
+    "KERNEL",
+    "LEAN",
+    "NAMES",
+    "PART",
+    "PLAIN",
+    "TESTED",
+    "first_of",
+    "machine_code",
     "unliteral",
-]  # fmt: skip
+]
 
 TESTED = ("0.61", "0.62", "0.63", "0.64", "0.65", "0.66", "0.67", "0.68")
 NAMES = (
@@ -217,3 +226,6 @@ def first_of(context: Any, builder: Any, kind: Any, array: Any) -> Any:
 def options_of(compiled: Any) -> dict[str, Any]:
     """How a function is compiled."""
     return getattr(compiled, "targetoptions", {})
+
+
+OPTIONS_OF.append(options_of)

@@ -16,7 +16,9 @@ from typing import Any
 import numpy as np
 from numba import types
 
-__all__ = ["stamp_of"]
+__all__ = ["OPTIONS_OF", "stamp_of"]
+
+OPTIONS_OF = list[Callable[[Any], dict[str, Any]]]()  # `floor.options_of`: how a function is compiled
 
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), np.generic, np.dtype)
 
@@ -74,12 +76,10 @@ def _code(code: CodeType) -> Iterator[str]:
 
 def _values(value: Any, names: list[str], called: list[Any]) -> Iterator[str]:
     """A value as text; functions are put into `called`. Of a module, the values of `names` in it."""
-    from .floor import options_of  # which imports this module
-
     function = getattr(value, "__wrapped__", None)
     if isinstance(function, FunctionType):
         called.append(function)
-        yield type(value).__name__ + repr(sorted(options_of(value).items()))
+        yield type(value).__name__ + repr(sorted(OPTIONS_OF[0](value).items()))
     elif isinstance(value, ModuleType):
         for name in names:  # each is looked up but once, so that modules that lead to each other come to an end
             if (one := getattr(value, name, None)) is not None:

@@ -176,8 +176,8 @@ def kernels() -> None:
     logger.setLevel(logging.DEBUG)
     rows("both-sides")
     name = bandit_envs.simulation.player(next_arm).compiled.py_func.__qualname__
-    print(*[sum(text.startswith(verb) and text.endswith(name) for text in said) for verb in ("read", "compiling")], end=" ")
-    print(folder_of(next_arm.function))
+    said = [text.split()[0] for text in said if text.endswith(name)]
+    print(said.count("read"), said.count("compiling"), folder_of(next_arm.function))
 
 
 if __name__ == "__main__":
