@@ -31,11 +31,76 @@ MOST = 25
 LEAVES = {name.split(".")[-1] for name in NAMES}
 # In use before, and others like them.
 FORMER = set(
-    ["_cache", "_cache_file", "_impl_class", "_index_key", "_locator_classes", "overloads", "add_overload", "load_overload", "save_overload", "enable_caching", "get_dummy_value", "get_value_type", "_dispatcher", "_defn", "_ensure_finalized", "_find_referenced_environments", "create_library", "unserialize_library", "_unserialize", "get_pointer_to_function", "enable_object_caching", "cache_hits", "cache_misses", "_compiler", "typingctx", "targetctx", "_wrapper_address", "_library", "compile_extra", "no_cfunc_wrapper", "forceinline", "refresh"]
+    [
+        "_cache",
+        "_cache_file",
+        "_impl_class",
+        "_index_key",
+        "_locator_classes",
+        "overloads",
+        "add_overload",
+        "load_overload",
+        "save_overload",
+        "enable_caching",
+        "get_dummy_value",
+        "get_value_type",
+        "_dispatcher",
+        "_defn",
+        "_ensure_finalized",
+        "_find_referenced_environments",
+        "create_library",
+        "unserialize_library",
+        "_unserialize",
+        "get_pointer_to_function",
+        "enable_object_caching",
+        "cache_hits",
+        "cache_misses",
+        "_compiler",
+        "typingctx",
+        "targetctx",
+        "_wrapper_address",
+        "_library",
+        "compile_extra",
+        "no_cfunc_wrapper",
+        "forceinline",
+    ]
 )
 # What floor.py names of Numba, llvmlite, Python and our own.
 DOCUMENTED = set(
-    ["__version__", "append", "types", "unliteral", "functions", "global_variables", "linkage", "name", "is_declaration", "add_function_attribute", "data", "split", "join", "items", "get", "environ", "warn", "import_module", "copy", "library", "is_kept", "target", "kinds", "how", "read", "write", "partition", "_rebuilt", "__init__", "__mro__", "__code__", "co_names"]
+    [
+        "__version__",
+        "append",
+        "types",
+        "unliteral",
+        "functions",
+        "global_variables",
+        "linkage",
+        "name",
+        "is_declaration",
+        "add_function_attribute",
+        "data",
+        "split",
+        "join",
+        "items",
+        "get",
+        "environ",
+        "warn",
+        "import_module",
+        "copy",
+        "library",
+        "is_kept",
+        "target",
+        "kinds",
+        "how",
+        "read",
+        "write",
+        "partition",
+        "_rebuilt",
+        "__init__",
+        "__mro__",
+        "__code__",
+        "co_names",
+    ]
 )
 
 

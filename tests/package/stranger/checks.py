@@ -174,6 +174,7 @@ def kernels() -> None:
     logger = logging.getLogger("bandit_envs.kernels.compiled")
     logger.addHandler(handler)
     logger.setLevel(logging.DEBUG)
+    bandit_envs.simulation.player.cache_clear()  # what it has read before
     rows("both-sides")
     name = bandit_envs.simulation.player(next_arm).compiled.py_func.__qualname__
     said = [text.split()[0] for text in said if text.endswith(name)]
