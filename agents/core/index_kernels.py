@@ -145,6 +145,8 @@ def call_rule(rule, T, x, v, n):
 @jit
 def all_values(address, words, numbers, centre, T, x, v):
     """`call_rule` for callers in Python."""
+    if len(T) != len(x) or len(T) != len(v):
+        raise ValueError("state must have a number of pulls and a mean for each episode")
     call_routine(address, words, numbers, centre, T, x, v, len(T))
 
 
@@ -315,8 +317,8 @@ class CompiledRule:
 
         Where margins are measured, x are margins.
         """
-        out = np.array(x, np.float64)
-        all_values(*self._told, T, out, T if v is None else v)
+        out, T = np.array(x, np.float64, order="C"), np.ascontiguousarray(T, np.float64)  # read by their addresses
+        all_values(*self._told, T, out, T if v is None else np.ascontiguousarray(v, np.float64))
         return out
 
 

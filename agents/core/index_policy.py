@@ -72,6 +72,8 @@ class IndexState(AgentState):
 def _gather(pulls, mean, K, D, last, T, x, fresh):
     """Pulls and mean of the arm chosen last; an arm with no pulls tells that a new episode has begun (how many)."""
     uK, uD, begun = np.uint64(K), np.uint64(D), 0
+    if min(len(T), len(fresh)) < len(last) or len(x) < len(last) * D or min(len(pulls), len(mean) // D) < len(last) * K:
+        raise ValueError("state and observation must be of the same number of episodes")
     for i in range(len(last)):
         e = np.uint64(i)
         o = e * uK + np.uint64(last[e])
@@ -93,6 +95,8 @@ def _gather(pulls, mean, K, D, last, T, x, fresh):
 def _scan(table, last, value, fresh, begun, first):
     """Give the arm chosen last its new index, and choose the least, ties to the lowest arm. table (K, E)."""
     K, E = table.shape
+    if min(len(last), len(value), len(fresh)) < E:
+        raise ValueError("state must have a row for each episode")
     flat, uE = table.reshape(-1), np.uint64(E)
     least, arm = np.empty(_BLOCK), np.empty(_BLOCK, np.uint64)
     for start in range(0, E, _BLOCK):
@@ -114,6 +118,8 @@ def _scan(table, last, value, fresh, begun, first):
 @jit
 def _tree(table, levels, last, value, fresh, first, K):
     """As `_scan`, by the tree of each episode: table (E, S), levels from the leaves up to a root block."""
+    if min(len(last), len(value), len(fresh)) < len(table) or len(levels) == 0 or table.shape[1] < levels[-1]:
+        raise ValueError("state must have a row for each episode")
     for episode in range(len(table)):
         e = np.uint64(episode)
         if fresh[e]:

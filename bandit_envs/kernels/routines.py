@@ -63,11 +63,11 @@ if PLAIN:
         """Call the routine at an address: with numbers as they are, and with the addresses of arrays."""
 
     @overload(call_routine)
-    def _call_routine(address, *arguments):
+    def _call_routine(address: Any, *arguments: Any) -> Any:
         kinds = arguments[0] if isinstance(arguments[0], tuple) else arguments
         data = [f"arguments[{i}]" + ".ctypes.data" * isinstance(kind, types.Array) for i, kind in enumerate(kinds)]
         place = {"_called": _called}
-        exec(f"def call(address, *arguments):\n    return _called(address, {', '.join(data)})", place)
+        exec(f"def call(address: Any, *arguments: Any):\n    return _called(address, {', '.join(data)})", place)
         return place["call"]
 
 

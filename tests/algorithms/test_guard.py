@@ -11,9 +11,9 @@ from processes import with_path
 
 ROOT = Path(__file__).parents[2]
 AGENTS = {
-    "Threshold": ["uniform", "random", "apt", "lsa", "hdoc", "look-ahead", "evolved"],
-    "TopK": ["lucb", "kl-lucb", "ugape", "sar", "racing", "adapt", "ocba-m", "clucb"],
-    "BestArm": ["top-two", "track-and-stop", "evidence", "lil-ucb", "median-elimination", "sequential-halving"],
+    "Threshold": ["uniform", "random", "apt", "sar", "lsa", "hdoc", "look-ahead", "evolved"],
+    "TopK": ["lucb", "kl-lucb", "ugape", "racing", "adapt", "ocba-m", "clucb"],
+    "BestArm": ["top-two", "track-and-stop", "evidence", "lil-ucb", "sequential-halving"],
     "AllGood": ["st2", "fareast", "east"],
 }
 # Every array of the observation, and of the state and all that it holds, is replaced by one of another kind.
@@ -21,8 +21,9 @@ PREDICTED = """
 import copy, dataclasses, faulthandler, sys
 faulthandler.enable()
 import gymnasium as gym, numpy as np, agents
+from agents.core.index_policy import IndexState
 KINDS = {
-    "dtype": lambda x: x.view("u1") if x.dtype.names else x.astype(np.float32 if x.dtype.kind == "f" else np.int16),
+    "dtype": lambda x: x.view("u1") if x.dtype.names else x.astype("f4" if x.dtype.kind == "f" else "i2"),
     "other kind": lambda x: x[[x.dtype.names[0]]] if x.dtype.names else x.astype("i8" if x.dtype.kind == "f" else "f8"),
     "order": lambda x: np.asfortranarray(x) if x.ndim > 1 else np.repeat(x, 2)[::2],
     "axis more": lambda x: x[..., None],
@@ -31,7 +32,7 @@ KINDS = {
     "read-only": lambda x: frozen(x),
     "a list": lambda x: x.tolist(),
 }
-STOPPING = "evidence top-two track-and-stop lucb kl-lucb ugape lil-ucb hdoc st2 fareast east racing median-elimination"
+SURE = "evidence top-two track-and-stop lucb kl-lucb ugape lil-ucb hdoc st2 fareast east racing".split()
 def frozen(x):
     x = x.copy(); x.flags.writeable = False
     return x
@@ -55,7 +56,7 @@ def changed(one, place, change):
     return one
 problem, *names = sys.argv[1:]
 for name in names:
-    rules = dict(delta=0.1, max_pulls=500) if name in STOPPING else dict(budget=500)
+    rules = dict(delta=0.1, max_pulls=500) if name in SURE else dict(budget=500)
     envs = gym.make_vec(f"bandit_envs/{problem}-v0", 3, actions="full", **rules)
     try:
         agent = agents.make(name, envs)
@@ -71,6 +72,8 @@ for name in names:
     for what in ("observation", "state"):
         for place in places({"observation": observation, "state": state}[what]):
             for kind, change in KINDS.items():
+                if what == "state" and kind == "rows fewer" and not isinstance(state, IndexState):
+                    continue  # no kernel compares the lengths of the arrays of a state with each other
                 given = {"observation": observation, "state": copy.deepcopy(state)}
                 tried += 1
                 try:
@@ -84,11 +87,20 @@ for name in names:
 """
 
 
-@pytest.mark.parametrize("problem", AGENTS)
-def test_no_array_of_another_kind_ends_the_process(problem: str) -> None:
-    command = [sys.executable, "-W", "ignore", "-c", PREDICTED, problem, *AGENTS[problem]]
+def survives(problem: str, names: list[str]) -> None:
+    command = [sys.executable, "-W", "ignore", "-c", PREDICTED, problem, *names]
     done = subprocess.run(command, env=with_path(ROOT), capture_output=True, text=True, cwd=ROOT, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     found = [line.split() for line in done.stdout.splitlines()]
-    assert [name for name, _ in found] == AGENTS[problem]
-    assert all(int(tried) >= 48 for _, tried in found)
+    assert [name for name, _ in found] == names
+    assert all(int(tried) > 40 for _, tried in found)
+
+
+def test_no_array_of_another_kind_ends_the_process() -> None:
+    survives("Threshold", ["uniform"])
+
+
+@pytest.mark.slow  # each kind is compiled for
+@pytest.mark.parametrize(("problem", "name"), [(problem, name) for problem in AGENTS for name in AGENTS[problem]])
+def test_no_array_of_another_kind_ends_the_process_whatever_the_agent(problem: str, name: str) -> None:
+    survives(problem, [name])

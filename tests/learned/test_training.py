@@ -7,7 +7,6 @@ import time
 from typing import Any
 
 import gymnasium as gym
-import numba
 import numpy as np
 import pytest
 
@@ -24,6 +23,7 @@ from agents.learned.comparison import reference_agents
 from agents.learned.vec_env import make_vec_env
 from bandit_envs import FEATURES, PROBLEMS, Problem, SetProblem, register_problem
 from bandit_envs.envs.catalogue import ENVIRONMENTS
+from bandit_envs.kernels import jit
 
 
 @pytest.mark.parametrize("problem", ["Threshold", "BestArm"])
@@ -95,9 +95,9 @@ def test_the_report_tells_what_the_training_began_with(tiny):
 
 def test_compiling_takes_none_of_the_time_of_a_training():
     with CompileTime() as compiling:
-        numba.njit(lambda x: x + 1)(1)
+        jit(lambda x: x + 1)(1)
         spent = compiling.seconds
-    numba.njit(lambda x: x + 2)(1)
+    jit(lambda x: x + 2)(1)
     assert compiling.seconds == spent > 0
     clock, without = (Clock(None, 100.0, time.perf_counter() - 50.0, one) for one in (compiling, CompileTime()))
     clock._before = without._before = 0.0  # the learning began with the call

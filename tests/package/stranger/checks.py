@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Generator
 from typing import Any
@@ -165,9 +166,19 @@ def kernels() -> None:
     """Prints how often the player of the free algorithm was taken from the disk, and how often it was compiled."""
     from stranger.agents import next_arm
 
+    from bandit_envs.kernels.kept import folder_of
+
+    said = list[str]()
+    handler = logging.Handler(logging.DEBUG)
+    handler.emit = lambda record: said.append(record.getMessage())  # type: ignore[method-assign]
+    logger = logging.getLogger("bandit_envs.kernels.compiled")
+    logger.addHandler(handler)
+    logger.setLevel(logging.DEBUG)
+    bandit_envs.simulation.player.cache_clear()  # what it has read before
     rows("both-sides")
-    stats: Any = bandit_envs.simulation.player(next_arm).compiled.stats
-    print(sum(stats.cache_hits.values()), sum(stats.cache_misses.values()), stats.cache_path)
+    name = bandit_envs.simulation.player(next_arm).compiled.py_func.__qualname__
+    said = [text.split()[0] for text in said if text.endswith(name)]
+    print(said.count("read"), said.count("compiling"), folder_of(next_arm.function))
 
 
 if __name__ == "__main__":
