@@ -164,11 +164,11 @@ def training() -> None:
 
 def kernels() -> None:
     """Prints how often the player of the free algorithm was taken from the disk, and how often it was compiled."""
-    from stranger.agents import next_arm
+    from stranger.agents import BothSides
 
     from bandit_envs.kernels.kept import folder_of
 
-    said = list[str]()
+    kernel, said = BothSides.form.kernel, list[str]()
     handler = logging.Handler(logging.DEBUG)
     handler.emit = lambda record: said.append(record.getMessage())  # type: ignore[method-assign]
     logger = logging.getLogger("bandit_envs.kernels.compiled")
@@ -176,9 +176,9 @@ def kernels() -> None:
     logger.setLevel(logging.DEBUG)
     bandit_envs.simulation.player.cache_clear()  # what it has read before
     rows("both-sides")
-    name = bandit_envs.simulation.player(next_arm).compiled.py_func.__qualname__
+    name = bandit_envs.simulation.player(kernel).compiled.py_func.__qualname__
     said = [text.split()[0] for text in said if text.endswith(name)]
-    print(said.count("read"), said.count("compiling"), folder_of(next_arm.function))
+    print(said.count("read"), said.count("compiling"), folder_of(kernel.function))
 
 
 if __name__ == "__main__":
