@@ -37,7 +37,7 @@ from .agent import FLOAT, INT, Agent, Bools, Ints, Observation, unfit
 from .spellings import AgentState
 from .statistics import shapes_of
 
-LEAST_ROOM = 3  # arms of a plan, where there are fewer arms
+LEAST_ARMS = 3  # arms of a plan, where there are fewer arms
 NO_ARM, NO_PULL, OVERFULL = 1, 2, 3  # what is wrong with a plan: an arm that there is not; none; more than fit
 # Where an episode stands in its plan. `size`: its arms. `place`: of the next one, in the plan, or in the first passes
 # over the arms while those last (`beginning`). `made`: pulls of that arm. `last`: the arm chosen last. `resumed`: the
@@ -559,7 +559,7 @@ class Algorithm(Agent, metaclass=_Declared):
         E, K = pulls.shape[:2]
         now = np.zeros(E, self.form.now)
         now["beginning"], now["last"], now["resumed"] = 1, np.argmax(pulls, axis=1), pulls.any(axis=1)
-        state = AlgorithmState(now, np.zeros((E, 2, max(K, LEAST_ROOM)), INT))
+        state = AlgorithmState(now, np.zeros((E, 2, max(K, LEAST_ARMS)), INT))
         for name, one in self.form.own:
             if one.role == "part":
                 state.own[name] = one.kind(E, K)
