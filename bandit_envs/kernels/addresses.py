@@ -191,7 +191,7 @@ def _documented(name: str) -> None:
     """Let compiled code read the fields of this name, by what Numba documents."""
 
     @overload_attribute(Address, name)
-    def attribute(one: Any) -> Any:
+    def attribute(one):
         place = one.fields.index(name)
         inner, first = one.types[place], one.first[place]
         if not isinstance(inner, types.Array):

@@ -21,8 +21,8 @@ from numba import types
 from processes import with_path
 
 import agents
-from agents.certified.top_two import thompson
-from agents.top_k.lucb import lucb
+from agents.baselines import next_in_turn
+from agents.certified.top_two import Thompson
 from bandit_envs.kernels import Kernel, episode_kernel, jit, kernel
 from bandit_envs.kernels.stamps import stamp_of
 from bandit_envs.simulation import Playing, Quiet, player
@@ -189,7 +189,7 @@ def test_local_structs_and_kernels() -> None:
 
     shifted.__annotations__ = {"local": Local}
     made = episode_kernel(shifted)
-    for again in (made, copy.deepcopy(made), pickle.loads(pickle.dumps(lucb))):
+    for again in (made, copy.deepcopy(made), pickle.loads(pickle.dumps(next_in_turn))):
         assert isinstance(again, Kernel)
     out = np.zeros(2)
     made(Local(np.array([1.0, 2.0]), 0.5), np.zeros(2), out)
@@ -346,12 +346,12 @@ def test_the_stamp_is_of_all_that_a_function_is_compiled_from(old: str, new: str
 
 
 def test_the_stamp_is_the_same_in_every_process() -> None:
-    code = "from agents.certified.top_two import thompson as top_two; from bandit_envs.kernels.stamps import stamp_of; "
-    code += "print(stamp_of(top_two.compiled.py_func))"
+    code = "from agents.certified.top_two import Thompson; from bandit_envs.kernels.stamps import stamp_of; "
+    code += "print(stamp_of(Thompson.form.kernel.compiled.py_func))"
     command = [sys.executable, "-c", code]
     variables = with_path(PYTHONHASHSEED="1")
     told = subprocess.run(command, env=variables, capture_output=True, check=True, cwd=ROOT, text=True)
-    assert told.stdout.strip() == stamp_of(thompson.compiled.py_func)  # whose hashes are others
+    assert told.stdout.strip() == stamp_of(Thompson.form.kernel.compiled.py_func)  # whose hashes are others
 
 
 @jit
