@@ -401,7 +401,7 @@ class AlgorithmState(AgentState):
     now: Any  # (E,) records: of `PLAN`, and the numbers of an episode
     todo: Ints  # (E, 2, R) arms of the plan, in the order of their pulls, and how often to pull each
     own: dict[str, Any] = field(default_factory=dict)  # arrays over arms, (E, K), and other parts
-    bound: Any = field(default=None, repr=False)  # settings, and the `Batch` of all this
+    bound: Any = field(default=None, repr=False, init=False)  # settings, and the `Batch` of all this
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Set an attribute; arrays that are put in by hand are looked at."""

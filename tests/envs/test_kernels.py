@@ -297,12 +297,12 @@ def test_a_state_with_other_plans_is_another_state() -> None:
     agent: Any = agents.make("top-two", env)
     observation, _ = env.reset(seed=1)
     arm, state = agent.predict(observation)
-    other = dataclasses.replace(state, plans=state.plans.copy(), rounds=state.rounds.copy())
+    other = dataclasses.replace(state, now=state.now.copy())
     object.__setattr__(other, "_made_by", state._made_by)
-    before = state.plans.copy()
+    before = state.now.copy()
     observation, *_ = env.step(arm)
     agent.predict(observation, other)
-    assert (state.plans == before).all()
+    assert (state.now == before).all()
 
 
 # --- what a kernel is compiled from -----------------------------------------------------------------------------------

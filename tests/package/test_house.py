@@ -238,10 +238,9 @@ KERNELS = {
     "kernel",
     "episode_kernel",
     "slot_kernel",
-    "sampling_rule",
-    "round_rule",
     "kind",
     "versions",
+    "overload_attribute",
 }
 
 
