@@ -284,7 +284,7 @@ class CertifiedAlgorithm(Algorithm):
 
     def __getstate__(self) -> dict[str, Any]:
         """What copies and pickles keep: routines are looked up anew."""
-        return {name: value for name, value in vars(self).items() if name not in ROUTINES}
+        return {name: value for name, value in super().__getstate__().items() if name not in ROUTINES}
 
     def _sides_of(self, certifier: Certifier, alone: Certifier) -> Sides:
         """The kind of the alternatives, from the numbers of the certifiers."""

@@ -369,7 +369,7 @@ class Form:
         own = ", ".join(expressions.get(one.role, "batch.{0}").format(name) for name, one in self.own)
         rules = dict(zip(RULES, (nothing, nothing, never, None), strict=True))
         rules |= {name: inlined(one) for name, one in self.rules.items()}
-        place = rules | {f"{name}_of": one.row for name, one in self.own if one.role == "part"} | kind.places
+        place = rules | {f"{name}_of": one.row for name, one in self.own if one.role == "part"}
         place |= {"Shown": self.Shown, "Batch": self.Batch, "Times": Times, "__name__": rule.__module__}
         place["Episode"] = self._struct("Episode", dict.fromkeys(names, Any))
         place["Own"] = self._struct("Own", dict.fromkeys([name for name, _ in self.own] or ["none"], Any))
@@ -496,10 +496,9 @@ class Algorithm(Agent, metaclass=_Declared):
     reads: ClassVar[tuple[str, ...]] = ("total", "variance", "seed", "remaining")
     bulk: ClassVar[bool] = False
     passes: ClassVar[int | str] = 1
-    # Of algorithms that certify: what a `Batch` has beside fields, {name: (its type, the row of an episode)}; functions
-    # of these rows; what is done before `begin`; whether a sampling rule must plan.
+    # Of algorithms that certify: what a `Batch` has beside fields, {name: (its type, the row of an episode)}; what is
+    # done before `begin`; whether a sampling rule must plan.
     parts: ClassVar[dict[str, tuple[Any, str]]] = {}
-    places: ClassVar[dict[str, Any]] = {}
     prepare: ClassVar[Any] = unprepared
     must_plan: ClassVar[bool] = False
     taken: ClassVar[frozenset[str]] = frozenset()  # names that fields cannot have
@@ -529,7 +528,7 @@ class Algorithm(Agent, metaclass=_Declared):
         super().__setattr__(name, value)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "settings"}
+        return {name: value for name, value in vars(self).items() if name not in ("settings", "_blank_states")}
 
     @property
     def may_stop(self) -> bool:
@@ -581,10 +580,15 @@ class Algorithm(Agent, metaclass=_Declared):
 
     def _check_arrays(self, state: AlgorithmState) -> None:
         """Refuse a state whose arrays are none that this agent makes, which compiled code reads without a look."""
-        shapes = (shapes_of(self.task, E) for E in (1, 2))
-        made = [self.initial_state({name: np.zeros(shape) for name, shape in one.items()}) for one in shapes]
-        if wrong := next(misfits(state, made[0], made[1], len(state.now)), ""):
+        if wrong := next(misfits(state, *self._blank_states, len(state.now)), ""):
             raise ValueError(f"state must be one that predict of {self.name} has returned, and {wrong}")
+
+    @functools.cached_property
+    def _blank_states(self) -> tuple[AlgorithmState, AlgorithmState]:
+        """States of one episode and of two, whose shapes tell those of any number."""
+        shapes = (shapes_of(self.task, E) for E in (1, 2))
+        one, two = (self.initial_state({name: np.zeros(shape) for name, shape in of.items()}) for of in shapes)
+        return one, two
 
     def batch_parts(self, state: Any) -> tuple[tuple[Any, ...], Any]:
         """The values of `parts`, and what must be kept for as long as they are used."""
@@ -618,7 +622,7 @@ class Algorithm(Agent, metaclass=_Declared):
         shown, batch, playing = self.shown(observation, len(out)), self.batch(state), Playing(simulation, quiet)
         play: Any = player(self.form.kernel)
         if self.bulk:
-            times = Times(np.empty(len(out), INT), 1 if self.task.actions == "arm" else MOST_TIMES)
+            times = struct_of(Times, (np.empty(len(out), INT), 1 if self.task.actions == "arm" else MOST_TIMES))
             play(shown, batch, times, out, playing)
         else:
             play(shown, batch, out, playing)

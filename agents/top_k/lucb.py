@@ -26,6 +26,7 @@ from ..core.algorithm import Algorithm, count_pulls, parts_of, per_episode, plan
 from ..core.confidence import TABULATED, delta_of, lil_table, scale_of, tabulated, tolerance_of
 from ..core.rivals import put_running, put_scaled, rivals, scaled_rivals
 from ..core.trees import Forest, tree_of
+from .elimination import with_best
 
 WIDTHS = ("hoeffding", "lil")
 K1 = 1.25
@@ -145,7 +146,5 @@ class LUCB(Algorithm):
     def recommend(self, observation: Observation, state: Any = None, slots: Ints | None = None) -> Bools:
         """The recommendation rule: High, the k largest empirical means; arms never pulled come last."""
         means = seen_means(observation, slots)
-        order = np.argsort(-np.where(np.isnan(means), -np.inf, means), axis=-1, kind="stable")[..., : self.k]
-        answer = np.zeros(means.shape, np.bool_)
-        np.put_along_axis(answer, order, True, axis=-1)
-        return answer
+        none = np.zeros(means.shape, np.bool_)
+        return with_best(np.where(np.isnan(means), -np.inf, means), ~none, none, self.k)

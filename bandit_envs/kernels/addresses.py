@@ -27,7 +27,7 @@ from numba.extending import (
     unbox,
 )
 
-from .floor import PLAIN, Attributes, new_array
+from .floor import PLAIN, Attributes, array_of
 from .routines import carray, pointer
 
 Struct = TypeVar("Struct", bound=type[Any])
@@ -163,7 +163,7 @@ def _read(context: Any, builder: Any, kind: Address, address: Any, name: str) ->
         return functools.reduce(lambda a, i: builder.insert_value(a, values[i], i), range(len(values)), whole)
 
     if isinstance(inner, types.Array):
-        array, size = new_array(context, builder, inner), np.dtype(str(inner.dtype)).itemsize
+        array, size = array_of(context, builder, inner), np.dtype(str(inner.dtype)).itemsize
         shape = [word(1 + d) for d in range(inner.ndim)]
         strides = [functools.reduce(builder.mul, shape[d + 1 :], WORD(size)) for d in range(inner.ndim)]
         array.data, array.itemsize = builder.inttoptr(word(0), array.data.type), WORD(size)

@@ -205,11 +205,6 @@ def machine_code(compiled: Any, given: tuple[Any, ...]) -> Callable[..., Any]:
     return compiled if PLAIN else compiled._compile_for_args(*given)  # type: ignore[no-any-return]
 
 
-def first_of(context: Any, builder: Any, kind: Any, array: Any) -> Any:
-    """The pointer to the first element of an array of this type, in code of LLVM."""
-    return context.make_array(kind)(context, builder, array).data
-
-
-def new_array(context: Any, builder: Any, kind: Any) -> Any:
-    """An array of this type without data, in code of LLVM."""
-    return context.make_array(kind)(context, builder)
+def array_of(context: Any, builder: Any, kind: Any, value: Any = None) -> Any:
+    """The parts of an array of this type, in code of LLVM; None: one without data."""
+    return context.make_array(kind)(context, builder, value)

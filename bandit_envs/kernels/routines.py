@@ -13,7 +13,7 @@ from llvmlite import ir  # type: ignore[import-untyped]
 from numba.extending import intrinsic, overload
 
 from .compiled import callback
-from .floor import PLAIN, first_of
+from .floor import PLAIN, array_of
 from .kept import NUMBA
 
 types: Any = NUMBA.types
@@ -48,7 +48,7 @@ def call_routine(typing: Any, address: Any, *arguments: Any) -> Any:
         handed = [builder.extract_value(values[1], i) for i in range(len(arguments))]
         for i, kind in enumerate(arguments):
             if isinstance(kind, types.Array):
-                handed[i] = first_of(context, builder, kind, handed[i])
+                handed[i] = array_of(context, builder, kind, handed[i]).data
         called = ir.FunctionType(ir.VoidType(), [value.type for value in handed]).as_pointer()
         builder.call(builder.inttoptr(values[0], called), handed)
         return ir.Constant(ir.IntType(64), 0)
