@@ -20,7 +20,8 @@ from bandit_envs import PROBLEMS, Registry, Task
 from bandit_envs.kernels import choice, errors_of, flag, parse_call, spelled, unknown
 
 from .core.agent import Agent, task_of
-from .core.certified import CERTIFICATE, OPTIONS, certified, level_of
+from .core.certified import CERTIFICATE, OPTIONS, certified
+from .core.confidence import delta_of
 from .core.forms import Forms, asked, forms_of, warn_of_ranks, warn_of_task
 from .core.parameters import check_values, misfit, taken
 from .core.wrapped import Behind, behind, wrappers_of
@@ -32,30 +33,23 @@ FILES = (".zip", ".json")  # of saved models, and of the parameters of `evolved`
 
 def _check(name: str, found: object) -> None:
     """Refuse what makes no agents."""
+    of, kind = f"the agent {name!r:.200}", isinstance(found, type) and issubclass(found, Agent)
+    solves, oracles = getattr(found, "solves", ()), getattr(found, "oracles", {})
     if missing := sorted(getattr(found, "__abstractmethods__", ())):
-        raise ValueError(f"the agent {name!r:.200} must define {' and '.join(missing)}")
-    solves = getattr(found, "solves", ())
-    if isinstance(solves, str) or not isinstance(solves, Collection):
+        raise ValueError(f"{of} must define {' and '.join(missing)}")
+    none = kind and isinstance(solves, (tuple, list, set, frozenset)) and not solves
+    if none or isinstance(solves, str) or not isinstance(solves, Collection):
+        raise ValueError(f"solves of {of} must be a collection of problems' names, one at least, got {solves!r:.200}")
+    if kind and not isinstance(getattr(found, "name", None), str):
+        raise ValueError(f"the class {found.__name__} needs the attribute 'name', a word, to be an agent")  # type: ignore[attr-defined]
+    if not isinstance(oracles, Mapping) or not all(isinstance(one, str) and callable(oracles[one]) for one in oracles):
         raise ValueError(
-            f"solves of the agent {name!r:.200} must be a collection of problems' names, got {solves!r:.200}"
-        )
-    if isinstance(found, type) and issubclass(found, Agent):
-        if not isinstance(getattr(found, "name", None), str):
-            raise ValueError(f"the class {found.__name__} needs the attribute 'name', a word, to be an agent")
-        if isinstance(solves, (tuple, list, set, frozenset)) and not solves:
-            raise ValueError(f"solves of the agent {name!r:.200} must name problems, got {solves!r}")
-    oracles = getattr(found, "oracles", {})
-    if not isinstance(oracles, Mapping) or not all(
-        isinstance(key, str) and callable(find) for key, find in oracles.items()
-    ):
-        raise ValueError(
-            f"oracles of the agent {name!r:.200} must be a dict of functions of the problem and the true means, one "
-            f"for each parameter that holds truth, got {oracles!r:.200}"
+            f"oracles of {of} must be a dict of functions of the problem and the true means, got {oracles!r:.200}"
         )
     if not callable(found) and not _predicts(found):
         raise ValueError(
-            f"the agent {name!r:.200} must be a subclass of agents.Agent, a function that makes an agent from a task, "
-            f"or an object with a method predict, got {found!r:.200}"
+            f"{of} must be a subclass of agents.Agent, a function of a task, or an object with a method predict, got "
+            f"{found!r:.200}"
         )
 
 
@@ -296,7 +290,7 @@ class Recipe:
             if not hasattr(agent, "task"):
                 raise TypeError(f"the constructor of {type(agent).__name__} must begin with super().__init__(task)")
             if truth:
-                agent.note_told(truth)
+                agent.told = frozenset(truth)
             for said in agent.cautions():
                 warnings.warn(said, UserWarning, stacklevel=3)
         return agent
@@ -334,7 +328,7 @@ class Recipe:
                 f"{self.name}(stop={CERTIFICATE!r}) reads observation='statistics', not {task.observation!r}"
             )
         delta = options.get("delta")
-        level_of(self.name, task, delta)
+        delta_of(f"{self.name}(stop={CERTIFICATE!r})", task, delta)
         if delta is not None and "delta" in allowed:
             given["delta"] = delta
         recipe = replace(self, parameters=given)

@@ -218,7 +218,7 @@ def _cell(
     except (ValueError, OSError) as error:
         reason = "its data cannot be had" if isinstance(error, OSError) else "does not take it"
         return Cell(label, task, np.nan, np.nan, np.zeros(0), f"{reason}: {error}", "")
-    oracle = isinstance(agent, Agent) and bool(getattr(agent, "_told", ()))
+    oracle = isinstance(agent, Agent) and bool(agent.told)
     try:
         result = evaluate(
             {label: recipe},

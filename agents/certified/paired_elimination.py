@@ -21,7 +21,7 @@ import numpy as np
 from bandit_envs import AllGood, Threshold, TopK
 from bandit_envs.stopping import Certifier, nearest_alternative
 
-from ..core.agent import FLOAT, INT, Bools, Ints, Observation, Problems, unfit
+from ..core.agent import Bools, Ints, Observation, Problems
 from ..core.algorithm import Algorithm, pull
 from ..core.columns import rows_of
 from ..core.confidence import delta_of
@@ -91,10 +91,7 @@ class PairedElimination(Algorithm):
         return (Certificate(made.address, made.numbers, *buffers, need, False, False),), made
 
     def shown(self, observation: Observation, episodes: int) -> Any:
-        pulls, mean = np.ascontiguousarray(observation["pulls"], INT), np.ascontiguousarray(observation["mean"], FLOAT)
-        if len(pulls) != episodes:
-            raise unfit(pulls, mean, episodes)
-        return self.form.Shown(pulls, mean, moments_of(observation))
+        return super().shown({**observation, "moments": moments_of(observation)}, episodes)
 
     def recommend(self, observation: Observation, state: Any = None, slots: Ints | None = None) -> Bools:
         return paired_answer(self.certifier, observation, slots)

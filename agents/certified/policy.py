@@ -9,13 +9,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from bandit_envs import AllGood, Problem, Simulation, TopK
+from bandit_envs import AllGood, Problem, TopK
 from bandit_envs.kernels import call_routine, choice, number, part, view
-from bandit_envs.simulation import Quiet
 from bandit_envs.stopping import BOUNDED, Certifier
 
 from ..core import stopping
-from ..core.agent import FLOAT, INT, Bools, Ints, Observation, Problems, unfit
+from ..core.agent import Observation, Problems
 from ..core.algorithm import Algorithm, per_episode
 from ..core.confidence import certified_scale_of, delta_of
 from ..core.stopping import for_many, moments_of, next_look
@@ -214,35 +213,16 @@ class CertifiedAlgorithm(Algorithm):
         if boundary != "mixture":
             raise ValueError(f"{self.name}: columns of a table are certified by boundary='mixture', got {boundary!r}")
         self.distribution, self._nominal = self.task.certified_distribution(distribution), False
-        self._elimination = PairedElimination(self.task, self.delta)
-
-    def _made(self, observation: Observation) -> Any:
-        if not self.task.items:
-            return super()._made(observation)
-        state: Any = self._elimination.initial_state(observation)
-        state._made_by = self._mark
-        return state
-
-    def choose(self, observation: Observation, state: Any) -> Ints:
-        chooses: Any = self._elimination.choose if self.task.items else super().choose
-        return chooses(observation, state)  # type: ignore[no-any-return]
-
-    def played(self, simulation: Simulation, quiet: Quiet, observation: Observation, state: Any) -> Ints:
-        plays: Any = self._elimination.played if self.task.items else super().played
-        return plays(simulation, quiet, observation, state)  # type: ignore[no-any-return]
-
-    def recommend(self, observation: Observation, state: Any = None, slots: Ints | None = None) -> Bools:
-        recommends: Any = self._elimination.recommend if self.task.items else super().recommend
-        return recommends(observation, state, slots)  # type: ignore[no-any-return]
+        self._elimination = made = PairedElimination(self.task, self.delta)
+        played = ("initial_state", "choose", "played", "recommend", "certifier")
+        vars(self).update({name: getattr(made, name) for name in played})
 
     def idle(self) -> dict[str, str]:
-        found: dict[str, str] = {}
+        found = dict[str, str]()
         if self.task.items:
             return dict.fromkeys(("rho", "sigma", "centre"), "as columns of a table are certified without it")
-        if self.distribution == "bernoulli":
-            found["sigma"] = "as distribution='bernoulli' has no scale: say distribution='gaussian', or leave sigma out"
-        if self.distribution == "bounded":
-            found["sigma"] = "as distribution='bounded' has no scale: say distribution='gaussian', or leave sigma out"
+        if (by := self.distribution) in ("bernoulli", "bounded"):
+            found["sigma"] = f"as distribution={by!r} has no scale: say distribution='gaussian', or leave sigma out"
         if self._nominal or self.distribution != "student":
             found["centre"] = "which is of distribution='student' alone"
         if self._nominal or self.distribution in ("student", "bounded"):
@@ -258,8 +238,6 @@ class CertifiedAlgorithm(Algorithm):
     @functools.cached_property
     def certifier(self) -> Certifier:
         """What says whether an answer is certified."""
-        if self.task.items:
-            return self._elimination.certifier
         made = self.problem.certifier(self.task.K, self.task.D, **self._options)
         return made.doubting(self._options["sigma"], self.task.known_sigma)
 
@@ -341,16 +319,10 @@ class CertifiedAlgorithm(Algorithm):
 
     def shown(self, observation: Observation, episodes: int) -> Any:
         """What the episodes have shown, checked."""
-        E, K, D = episodes, self.task.K, self.task.D
-        pulls = np.ascontiguousarray(observation["pulls"], INT)
-        mean = np.ascontiguousarray(observation["mean"], FLOAT)
-        variance = np.ascontiguousarray(observation["variance"], FLOAT)
-        moments, seed = moments_of(observation), np.ascontiguousarray(observation["public_seed"], INT)
-        if len(pulls) != E:
-            raise unfit(pulls, mean, E)
-        if D > 1:
-            mean, variance = mean.reshape(E, K * D), variance.reshape(E, K * D)
-        return self.form.Shown(pulls, mean, variance, moments, seed)
+        seen = {**observation, "moments": moments_of(observation)}
+        if self.task.D > 1:
+            seen |= {name: seen[name].reshape(len(seen[name]), -1) for name in ("mean", "variance")}
+        return super().shown(seen, episodes)
 
 
 type(Algorithm).certifying = CertifiedAlgorithm

@@ -26,8 +26,8 @@ from bandit_envs.kernels import Spelled, choice, integers, jit, mask, spelled
 from bandit_envs.simulation import Quiet
 
 from . import parameters
-from .spellings import HOOKS, hook_in_both_spellings
-from .statistics import READ, arrays, as_array, checked, shapes_of, unshaped
+from .spellings import hook_in_both_spellings
+from .statistics import READ, checked, fitted, shapes_of
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -36,7 +36,6 @@ Observation = Mapping[str, NDArray[Any]]
 Method = TypeVar("Method", bound=Callable[..., Any])
 # What kernels read. NumPy takes a dtype at once, but looks up the type np.int64 at each call.
 INT, FLOAT = np.dtype(np.int64), np.dtype(np.float64)
-_READ = {form: operator.itemgetter(*parts) for form, parts in READ.items()}
 _SHAPE = operator.attrgetter("shape")
 PARTS = frozenset({"arm", "times", "answer"})  # of a full action
 # What a function that Numba cannot compile brings about.
@@ -137,20 +136,9 @@ def _constants(E: int, K: int) -> tuple[Ints, NDArray[np.int8]]:
 def _any_ends(arms, remaining, stop):
     """Whether any episode ends with this action: it stops, or has no budget left."""
     ends = False
-    if remaining.size < len(arms):
-        raise ValueError("remaining must have the shape (E, 1), a row for each episode")
     for e in range(len(arms)):
         ends |= (arms[e] == stop) | (remaining[e, 0] == 0)
     return ends
-
-
-@jit
-def _outside(arms, stop):
-    """The first episode whose action is no arm 0 .. stop - 1 and not `stop`; -1 if there is none."""
-    for e in range(len(arms)):
-        if arms[e] < 0 or arms[e] > stop:
-            return e
-    return -1
 
 
 def _parts(state: Any) -> dict[Any, Any]:
@@ -177,7 +165,7 @@ def _renew(old: Any, new: Any, slots: Ints, E: int) -> None:
 
 
 def _explaining(recommend: Method) -> Method:
-    """The method `recommend`, whose errors tell what is wrong with what it was given."""
+    """The method `recommend`, whose errors say what is wrong with what it was given."""
 
     @functools.wraps(recommend)
     def explained(self: Any, observation: Any, state: Any = None, slots: Any = None) -> Any:
@@ -238,8 +226,8 @@ class Agent(Spelled, ABC):
     by_place: ClassVar[bool] = False
     _parameters: dict[str, Any]
     # Shapes that were right, whether they were of a single episode, and what takes the parts out of an observation.
-    _known: tuple[list[Any], bool, Any] = [], False, _READ["statistics"]
-    _told: frozenset[str] = frozenset()  # the oracle's parameters that `agents.make` has filled in
+    _known: tuple[list[Any], bool, Any] = [], False, len
+    told: frozenset[str] = frozenset()  # the oracle's parameters that `agents.make` has filled in from an instance
     _states: ClassVar[set[type]] = set()  # the types of what `initial_state` has returned, where they bear no mark
     _brought: ClassVar[bool] = False  # whether the class is a user's own
 
@@ -276,26 +264,22 @@ class Agent(Spelled, ABC):
 
     def _check_methods(self) -> None:
         """Refuse methods of a user's own class that do not take what they are called with."""
+        ours: Any = next(kind for kind in type(self).__mro__ if not getattr(kind, "_brought", True))
         for name in METHODS:
-            kinds = [kind for kind in type(self).__mro__ if name in vars(kind)]
-            base = next((kind for kind in kinds if not kind._brought), None)  # type: ignore[attr-defined]
-            if base is None or base is kinds[0]:
+            base = getattr(ours, name, None)
+            if base is None or getattr(type(self), name) is base:
                 continue
-            arguments = list(inspect.signature(vars(base)[name]).parameters)[1:]
+            arguments = list(inspect.signature(base).parameters)[1:]
             try:
                 inspect.signature(getattr(self, name)).bind(*arguments)
             except TypeError as error:
-                written = next(one for one in vars(kinds[0]) if one == name or (name in HOOKS and one in HOOKS))
-                takes = f"{written}({', '.join(['self', *arguments])})"
-                raise TypeError(f"{self.name} must define {takes}, with arguments in this order: {error}") from error
+                raise TypeError(
+                    f"{self.name} must define {name}({', '.join(['self', *arguments])}): {error}"
+                ) from error
             except ValueError:  # some functions written in C have no signature
                 continue
-        chooses: Any = next(kind for kind in type(self).__mro__ if "choose" in vars(kind))
-        if self.observation == "history" and not chooses._brought:
-            raise TypeError(
-                f"{self.name} says observation='history', and so must define choose(observation, state) itself: its "
-                "base class reads statistics"
-            )
+        if self.observation == "history" and type(self).choose is ours.choose:
+            raise TypeError(f"{self.name} reads observation='history', and must define choose(observation, state)")
 
     @functools.cached_property
     def _mark(self) -> str:
@@ -314,15 +298,6 @@ class Agent(Spelled, ABC):
         Those that were left out, and have their defaults, are not among them.
         """
         return parameters.copied(self._parameters)
-
-    @property
-    def told(self) -> frozenset[str]:
-        """The names of the oracle's parameters that `agents.make` has filled in from a fixed instance."""
-        return self._told
-
-    def note_told(self, names: Collection[str]) -> None:
-        """Note that these parameters hold the truth of an instance, not a choice of the user."""
-        self._told = frozenset(names)
 
     def idle(self) -> dict[str, str]:
         """Parameters that change nothing for this task, {name: why}: `agents.make` warns where they are given."""
@@ -431,79 +406,55 @@ class Agent(Spelled, ABC):
                 none yet unless the agent `resumes`. Also for a state that is not
                 of this agent, and where what `choose` and `recommend` of a class of one's own return is no decision.
         """
-        given = state
+        given, chosen = state, cast(Any, None)
         try:
             observation, single = self._batched(observation)
             if state is None:
-                observation = checked(self.name, self.task, observation)
-                made = observation["pulls" if self.observation == "statistics" else "length"]
-                if not self.resumes and made.any():
-                    raise ValueError(
-                        f"{self.name} goes on from its state, which statistics do not tell: hand predict the state "
-                        "that it returned last (pickle keeps it exactly); or, once, begin_anew(observation) to have "
-                        "it begin anew from what has been seen"
-                    )
-                state = self._made(observation)
-            else:
-                if getattr(state, "_made_by", None) != self._mark:
-                    self._check_state(observation, state)
-                if self._brought:
-                    state = self._begun(observation, state)
-            chosen: Any
-            if playing is None:
-                chosen = self.choose(shown_to(self, "choose", observation) if self._brought else observation, state)
-            else:
+                state = self._first_state(observation)
+            elif self._brought or getattr(state, "_made_by", None) != self._mark:
+                state = self._kept(observation, state)
+            if playing is not None:
                 chosen = self.played(*playing, observation, state)
+            else:
+                chosen = self.choose(shown_to(self, "choose", observation) if self._brought else observation, state)
             if self._brought:
                 chosen = self._decided(chosen, observation[self._leading[0]].shape[:1])
             arms, times = chosen if isinstance(chosen, tuple) else (chosen, None)
-            if self.task.actions == "arm":
-                return (int(arms[0]) if single else arms), state
-            action = self._full(observation, arms, state)
+            action: Any = arms if self.task.actions == "arm" else self._full(observation, arms, times, state)
         except Exception as error:
             self._explain(error, observation, given)
-        if times is not None:
-            action["times"] = times
-        if single:
-            return {"arm": int(arms[0]), "times": int(action["times"][0]), "answer": action["answer"][0]}, state
+        if single and self.task.actions == "arm":
+            action = int(arms[0])
+        elif single:
+            action = {"arm": int(arms[0]), "times": int(action["times"][0]), "answer": action["answer"][0]}
         return action, state
 
     def _explain(self, error: Exception, observation: Any, state: Any, slots: Any = None) -> NoReturn:
-        """Raise the error that has come up, or in its place one that tells what is wrong; see `_explained`."""
-        said = self._explained(error, observation, state, slots)
-        if said is error:
-            raise error
-        raise said from error
-
-    def _explained(self, error: Exception, observation: Any, state: Any, slots: Any = None) -> Exception:
-        """The error to raise where one has come up: what is wrong with what was given, if that can be found.
+        """Raise what is wrong with what was given, if that can be found, else the error that has come up.
 
         Statistics are not looked at as long as all goes well, but where `state` is None: that would take too long. What
         no input brings about, such as a time that has run out or a file that is missing, is raised as it is.
         """
         if not isinstance(error, OF_INPUT):
-            return error
+            raise error
         try:
-            batch = checked(self.name, self.task, self._batched(observation)[0])
+            batch = checked(self.name, self.task, fitted(self.name, self.task, observation)[0])
             if slots is not None:
                 self._check_slots(slots, len(batch["remaining"]))
         except (ValueError, TypeError) as wrong:
-            return wrong
+            raise wrong from error
         except Exception as wrong:
-            return ValueError(f"{self.name} cannot read the observation: {type(wrong).__name__}: {wrong}")
-        if not len(batch["remaining"]):
-            part = self._leading[0]
-            return ValueError(f"{part} must be of at least one episode, got the shape {batch[part].shape}")
+            raise ValueError(f"{self.name} cannot read the observation: {type(wrong).__name__}: {wrong}") from wrong
         words = " ".join(str(error).split())
         if self._brought and isinstance(error, UNCOMPILED):
             why = getattr(error, "summary", f"Numba cannot compile a function that it calls: {words:.300}")
-            return ValueError(f"{self.name}: {why}")
+            raise ValueError(f"{self.name}: {why}") from error
         fits = state is None or words.startswith(("state ", "pulls "))
         if self._brought or (isinstance(error, ValueError) and fits):
-            return error
+            raise error
         what = "the observation is none that an environment shows" if state is None else "state does not fit it"
-        told = f"{type(error).__name__}: {words}"
-        return ValueError(f"{self.name}: {what}, or its arrays are not of int64 and float64: {told:.300}")
+        said = f"{type(error).__name__}: {words:.300}"
+        raise ValueError(f"{self.name}: {what}, or its arrays are not of int64 and float64: {said}") from error
 
     @staticmethod
     def _check_slots(slots: Any, E: int) -> None:
@@ -519,31 +470,29 @@ class Agent(Spelled, ABC):
         """What `choose` of a user's own class has returned, checked: the arms, and the pulls of each or None."""
         arms, times = chosen if isinstance(chosen, tuple) and len(chosen) == 2 else (chosen, None)
         if isinstance(chosen, Mapping):
+            keys = ", ".join(map(str, chosen)) or "none"
             raise ValueError(
-                f"choose of {self.name} returns the arms, or the pair of arms and numbers of pulls, and predict makes "
-                f"the action of them; got a dict with the keys {', '.join(map(str, chosen)) or 'none':.200}"
+                f"choose of {self.name} returns arms, or arms and numbers of pulls, got a dict of {keys:.200}"
             )
-        arms = integers(f"the arms that {self.name} chooses", arms, shape)
-        if (wrong := _outside(arms, self.task.stop)) >= 0:
-            stop = self.task.stop
+        arms, stop = integers(f"the arms that {self.name} chooses", arms, shape), self.task.stop
+        if len(wrong := np.flatnonzero((arms < 0) | (arms > stop))):
             raise ValueError(
                 f"the arms that {self.name} chooses must be integers in [0, {stop - 1}], or {stop} to stop, got "
-                f"{arms[wrong]} for episode {wrong} of the batch"
+                f"{arms[wrong[0]]} for episode {wrong[0]} of the batch"
             )
         if times is not None:
             times = integers(f"the numbers of pulls that {self.name} chooses", times, shape)
         return arms, times
 
-    def _full(self, observation: Observation, arms: Ints, state: Any) -> dict[str, NDArray[Any]]:
-        """The arms as full actions, each pulled once, with answers where the episode ends."""
+    def _full(self, observation: Observation, arms: Ints, times: Ints | None, state: Any) -> dict[str, NDArray[Any]]:
+        """Arms as full actions, each pulled once where `times` is None, with answers where the episode ends."""
         E, K = len(arms), self.task.K
-        once, unread = _constants(E, K)
-        if not _any_ends(arms, observation["remaining"], self.task.stop):
-            return {"arm": arms, "times": once.copy(), "answer": unread}
-        slots = np.flatnonzero((arms == self.task.stop) | (observation["remaining"][:, 0] == 0))
-        answer = np.zeros((E, K), np.int8)
-        answer[slots] = self.recommended(observation, state, slots)
-        return {"arm": arms, "times": once.copy(), "answer": answer}
+        once, answer = _constants(E, K)
+        if _any_ends(arms, observation["remaining"], self.task.stop):
+            slots = np.flatnonzero((arms == self.task.stop) | (observation["remaining"][:, 0] == 0))
+            answer = np.zeros((E, K), np.int8)
+            answer[slots] = self.recommended(observation, state, slots)
+        return {"arm": arms, "times": once.copy() if times is None else times, "answer": answer}
 
     @property
     def plays(self) -> bool:
@@ -569,55 +518,20 @@ class Agent(Spelled, ABC):
 
     def _batched(self, observation: Observation) -> tuple[Observation, bool]:
         """An observation with a leading episode axis, and whether it had none. All its shapes are right."""
+        shapes, single, read = self._known
         try:
-            shapes, single, read = self._known
             parts = read(observation)
             if [*map(_SHAPE, parts)] == shapes and parts[0].dtype is INT is parts[-1].dtype:  # as in the last call
                 return ({name: array[None] for name, array in observation.items()} if single else observation), single
         except (TypeError, LookupError, AttributeError):  # it is no dict, or has no arrays
             pass
-        part, shape = self._leading
-        try:
-            single = observation[part].ndim == len(shape)
-        except (TypeError, KeyError, IndexError, AttributeError):
-            observation = arrays(self.name, observation, self.observation)
-            single = observation[part].ndim == len(shape)
-        if single:
-            try:
-                observation = {name: array[None] for name, array in observation.items()}
-            except (TypeError, KeyError):  # some are lists, or worse
-                read = arrays(self.name, observation, self.observation)
-                observation = {name: array[None] for name, array in read.items()}
-        leading = observation[part]
-        if self.task.items:
-            self._check_scores(observation, len(leading))
-        if leading.dtype is not INT and leading.dtype.kind not in "iu":
-            raise ValueError(f"{part} must be an integer array, got {leading!r:.200}")
-        if leading.shape[1:] != shape:
-            of = f"{self.task.K} arms" if part == "pulls" else f"histories of {shape[0]} pulls"
-            raise ValueError(f"{self.name} was made for {of}, got {part} of shape {leading.shape}")
-        return self._shaped(observation, len(leading), single), single
-
-    def _shaped(self, observation: Observation, E: int, single: bool) -> Observation:
-        """The observation, with lists made arrays, and all its shapes found right: kernels do not look at them."""
-        shapes, known = shapes_of(self.task, E), dict[str, NDArray[Any]]()
-        for name in filter(observation.__contains__, shapes):
-            known[name] = as_array(name, observation[name])
-            if known[name].shape != shapes[name]:
-                raise unshaped(name, shapes[name], known[name])
-        if not self.task.items and known.keys() == shapes.keys():
-            vars(self)["_known"] = [shape[single:] for shape in shapes.values()], single, _READ[self.observation]
-        return {**observation, **known}
-
-    def _check_scores(self, observation: Observation, E: int) -> None:
-        """Refuse what has no scores of all cells of a table: kernels read them without a look."""
-        K, N, found = self.task.K, self.task.items, np.asarray(observation.get("scores"))
-        if self.observation == "statistics" and (found.shape != (E, K, N) or found.dtype.kind not in "iuf"):
-            got = f"{found.dtype} of shape {found.shape} for {E} episodes" if "scores" in observation else "none"
-            raise ValueError(f"{self.name} reads the scores of a table of the shape ({K}, {N}), numbers, got {got}")
+        batch, single = fitted(self.name, self.task, observation)
+        names = [*shapes_of(self.task, 1)]
+        vars(self)["_known"] = [batch[name].shape[single:] for name in names], single, operator.itemgetter(*names)
+        return batch, single
 
     def play(self, simulation: Simulation, quiet: Quiet, observation: Observation, state: Any) -> tuple[Any, Any]:
-        """As `predict`, after as many pulls as may be made without anybody looking.
+        """As `predict`, after as many pulls as may be made without a look.
 
         Args:
             simulation: of the environment that the observation is a live view of.
@@ -637,10 +551,7 @@ class Agent(Spelled, ABC):
 
     def recommended(self, observation: Observation, state: Any, slots: Ints) -> Bools:
         """What `recommend` returns for these rows of a batch, checked: a mask, (n, K)."""
-        try:
-            answer = self.recommend(shown_to(self, "recommend", observation), state, slots)
-        except KeyError as error:
-            self._explain(error, observation, state, slots)
+        answer = self.recommend(shown_to(self, "recommend", observation), state, slots)
         return mask(f"the answer that {self.name} recommends", answer, (len(slots), self.task.K))
 
     def _made(self, observation: Observation) -> Any:
@@ -655,6 +566,22 @@ class Agent(Spelled, ABC):
         except (AttributeError, TypeError):  # a number, an array, a tuple
             self._states.add(type(state))
         return state
+
+    def _first_state(self, observation: Observation) -> Any:
+        """The state of a batch of which there is none yet, whose values are looked at."""
+        observation = checked(self.name, self.task, observation)
+        if not self.resumes and observation["pulls" if self.observation == "statistics" else "length"].any():
+            raise ValueError(
+                f"{self.name} goes on from its state, which statistics do not hold: hand predict the state that it "
+                "returned last (pickle keeps it exactly); or, once, begin_anew(observation) to begin from what was seen"
+            )
+        return self._made(observation)
+
+    def _kept(self, observation: Observation, state: Any) -> Any:
+        """A state that was handed in, checked; a user's own class has it `_begun`."""
+        if getattr(state, "_made_by", None) != self._mark:
+            self._check_state(observation, state)
+        return self._begun(observation, state)
 
     def _begun(self, observation: Observation, state: Any) -> Any:
         """The state of a user's own class, begun anew for the episodes without a pull; our classes see to theirs."""

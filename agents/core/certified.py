@@ -28,12 +28,13 @@ import numpy as np
 
 from bandit_envs import Simulation, Task
 from bandit_envs.envs import FeatureTable
-from bandit_envs.kernels import fleeting, inlined, jit, kernel, number, spelled
+from bandit_envs.kernels import fleeting, inlined, jit, kernel, spelled
 from bandit_envs.simulation import ENDED, LIVE, MOST_TIMES, Quiet, pull
 from bandit_envs.stopping import DISTRIBUTION, PAIRED, Certifier
 
 from . import parameters
 from .agent import Agent, Bools, Ints, Observation, seen_means, task_of
+from .confidence import delta_of
 from .forms import forms_of
 from .spellings import AgentState
 from .stopping import (
@@ -76,16 +77,6 @@ class Chosen(NamedTuple):
 
     arms: Ints
     times: Ints
-
-
-@fleeting
-class Going(NamedTuple):
-    """What is played, and how far: of each episode, by this agent and by the one within."""
-
-    sim: Simulation
-    status: Any  # (E,) as the agent within sees it
-    limit: Ints  # (E,) pulls
-    most: Ints  # (E,)
 
 
 @inlined
@@ -144,74 +135,39 @@ def _totals(pulls, out):
 
 @kernel
 def _begin(books, spent, judge: Judge, out: Chosen):
-    """`begins` of all episodes, into `out`. Returns how many the agent within is to be asked of."""
+    """`begins` of all episodes whose decision `out` is ASK. Returns how many the agent within is to be asked of."""
     asked = 0
     for e in range(len(spent)):
-        t = spent[e]
-        out.arms[e] = begins(books[e], e, t, judge)
-        out.times[e] = min(books[e].due - t, MOST_TIMES)
-        asked += out.arms[e] == ASK
+        if out.arms[e] == ASK:
+            out.arms[e] = begins(books[e], e, spent[e], judge)
+            out.times[e] = min(books[e].due - spent[e], MOST_TIMES)
+            asked += out.arms[e] == ASK
     return asked
 
 
 @kernel
 def _resolve(books, spent, judge: Judge, chosen: Chosen, out: Chosen):
-    """Fill in what the agent within has chosen where it was asked."""
+    """Fill in what the agent within has chosen where it was asked; it may have played on to a look that is due."""
     for e in range(len(spent)):
         if out.arms[e] == ASK:
-            out.arms[e], out.times[e] = resolved(books[e], e, spent[e], chosen.arms[e], chosen.times[e], judge)
+            t, book = spent[e], books[e]
+            out.arms[e], out.times[e] = np.int64(judge.shown.pulls.shape[1]), 1
+            if not stops(book, e, t, judge):
+                out.arms[e], out.times[e] = resolved(book, e, t, chosen.arms[e], chosen.times[e], judge)
 
 
 @kernel
-def _begin_play(books, going: Going, judge: Judge, out: Chosen):
-    """`begins` of all episodes whose decision `out` is ASK, and how far the agent within may play each.
-
-    Episodes that it must not play are marked as ended. Returns how many it may play.
-    """
-    asked, sim = 0, going.sim
-    for e in range(len(books)):
-        if out.arms[e] != ASK:  # it is decided
-            going.status[e] = ENDED
-            continue
-        out.arms[e] = judge.shown.pulls.shape[1]
-        while sim.status[e] != ENDED:
-            t, book = sim.spent[e], books[e]
-            out.arms[e] = begins(book, e, t, judge)
-            if out.arms[e] == ASK:
-                going.most[e] = min(going.limit[e], book.due)
-                asked += 1
-                break
-            out.times[e] = min(book.due - t, MOST_TIMES)
-            if not _made(sim, e, out.arms[e], out.times[e], going.limit[e]):
-                break
-        going.status[e] = sim.status[e] if out.arms[e] == ASK else ENDED
-    return asked
-
-
-@inlined
-def _made(sim, e, arm, times, limit):
-    """Pull an arm so many times, unless it is for somebody else to look at. Returns whether it was pulled."""
-    allowed = sim.status[e] == LIVE and 0 <= arm < sim.rules.K and 1 <= times <= limit - sim.spent[e]
-    if allowed and (times == 1 or sim.bulk[0] != 0):
-        pull(sim, np.uint64(e), arm, times)
-        return True
-    return False
-
-
-@kernel
-def _go_on(books, going: Going, judge: Judge, chosen: Chosen, out: Chosen):
-    """Make the pulls that the agent within has chosen, as far as nobody must see them."""
-    sim = going.sim
-    for e in range(len(books)):
-        if out.arms[e] == ASK:
-            t, book, arm, n = sim.spent[e], books[e], chosen.arms[e], chosen.times[e]
-            if sim.status[e] == LIVE:
-                if stops(book, e, t, judge):
-                    arm = np.int64(judge.shown.pulls.shape[1])
-                else:
-                    arm, n = resolved(book, e, t, arm, n, judge)
-            if not _made(sim, e, arm, n, going.limit[e]):
-                out.arms[e], out.times[e] = arm, n
+def _make(sim: Simulation, limit, out: Chosen):
+    """Make the pulls that are decided, up to `limit` (E,); the next decision is ASK. Returns how many are made."""
+    made = 0
+    for e in range(len(limit)):
+        arm, times = out.arms[e], out.times[e]
+        allowed = sim.status[e] == LIVE and 0 <= arm < sim.rules.K and 1 <= times <= limit[e] - sim.spent[e]
+        if allowed and (times == 1 or sim.bulk[0] != 0):
+            pull(sim, np.uint64(e), arm, times)
+            out.arms[e] = ASK
+            made += 1
+    return made
 
 
 @dataclass
@@ -264,7 +220,7 @@ class Certified(Agent):
         self._inherit(agent)
         self.agent = agent
         super().__init__(task)
-        self.delta = level_of(agent.name, self.task, delta)
+        self.delta = delta_of(self.name, self.task, delta)
         self.distribution = self.task.certified_distribution(distribution)
         self.certifier = self._certifier(distribution=distribution, boundary=boundary, rho=rho, centre=centre)
 
@@ -283,7 +239,7 @@ class Certified(Agent):
         vars(self).update(
             {name: getattr(agent, name) for name in INHERITED}, name=f"{agent.name}(stop={CERTIFICATE!r})"
         )
-        vars(self).update(_told=agent.told, _brought=agent._brought)
+        vars(self).update(told=agent.told, _brought=agent._brought)
 
     @cached_property
     def _decider(self) -> Certifier:
@@ -342,7 +298,7 @@ class Certified(Agent):
         E = len(pulls)
         if len(state.books) != E:
             raise ValueError(f"pulls {pulls.shape} do not fit a state of {len(state.books)} episodes")
-        spent, out = np.empty(E, np.int64), Chosen(np.empty(E, np.int64), np.empty(E, np.int64))
+        spent, out = np.empty(E, np.int64), Chosen(np.full(E, ASK), np.empty(E, np.int64))
         _totals(pulls, spent)
         judge = self._judge(observation, state)
         state.inner = self.agent._begun(observation, state.inner)
@@ -361,17 +317,20 @@ class Certified(Agent):
     def played(
         self, simulation: Simulation, quiet: Quiet, observation: Observation, state: CertifiedState
     ) -> tuple[Ints, Ints]:
-        E, books = len(state.books), state.books
+        E, books, spent = len(state.books), state.books, simulation.spent
         state.inner = self.agent._begun(observation, state.inner)
-        out, status = Chosen(np.full(E, ASK), np.ones(E, np.int64)), simulation.status.copy()
+        out = Chosen(np.where(simulation.status == ENDED, self.task.K, ASK), np.ones(E, np.int64))
+        status = simulation.status.copy()
         within = simulation._replace(status=status)  # where this agent decides, the one within has nothing to play
-        steps = np.minimum(quiet.most - simulation.spent, quiet.steps)
-        going = Going(simulation, status, simulation.spent + steps, np.zeros(E, np.int64))
-        judge = self._judge(observation, state)
-        while _begin_play(books, going, judge, out):
-            chosen = self.agent.played(within, Quiet(going.most, quiet.steps), observation, state.inner)
-            _go_on(books, going, judge, self._asked(chosen, E), out)
-        return out.arms, out.times
+        judge, limit = self._judge(observation, state), spent + np.minimum(quiet.most - spent, quiet.steps)
+        while True:
+            if _begin.quick(books, spent, judge, out):
+                status[:] = np.where(out.arms == ASK, simulation.status, ENDED)
+                going = Quiet(np.minimum(limit, books["due"]), quiet.steps)
+                chosen = self._asked(self.agent.played(within, going, observation, state.inner), E)
+                _resolve.quick(books, spent, judge, chosen, out)
+            if not _make.quick(simulation, limit, out):
+                return out.arms, out.times
 
     def recommend(self, observation: Observation, state: Any = None, slots: Ints | None = None) -> Bools:
         """The plug-in answer, which is what is certified; of a table that of the certificate."""
@@ -384,18 +343,6 @@ def own_certifier(agent: Any) -> Certifier | None:
     """The certifier by which an agent stops; None of one that stops by other bounds, or by nominal ones."""
     nominal = getattr(agent, "_nominal", False)
     return None if nominal else getattr(agent, "certifier", None)
-
-
-def level_of(name: str, task: Task, delta: float | None) -> float:
-    """The delta of a certified agent: its own, or the task's.
-
-    Raises:
-        ValueError: if there is none, or it is not in (0, 1).
-    """
-    chosen = task.delta if delta is None else delta
-    if chosen is None:
-        raise ValueError(f"{name}(stop={CERTIFICATE!r}) needs delta, of the environment (delta=) or as a parameter")
-    return number("delta", chosen, 0, 1, above=True, below=True)
 
 
 @dataclass

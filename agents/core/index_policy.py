@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bandit_envs import Problem, Simulation, Task
-from bandit_envs.kernels import errors_of, jit, numbers
+from bandit_envs.kernels import errors_of, jit, number, numbers
 from bandit_envs.problems import Measure
 from bandit_envs.simulation import Playing, Quiet
 
@@ -28,7 +28,6 @@ from .agent import FLOAT, INT, LOCAL_PROBLEMS, Agent, Floats, Ints, Observation,
 from .coordinates import CoordinateState, judge
 from .index_kernels import (
     NO_NUMBER,
-    NUMBERS,
     UNPLAYED,
     WIDTH,
     ArmRule,
@@ -43,6 +42,7 @@ from .index_kernels import (
     scan,
 )
 from .spellings import AgentState
+from .trees import levels_of
 
 SCAN = 48  # up to so many arms a scan is quicker than a tree
 MEASURED = 48  # with more episodes whose margins are measured, a step of all from Python costs less than playing each
@@ -60,12 +60,6 @@ class IndexState(AgentState):
     x: Floats  # (E,) or (E, D) its empirical mean
     fresh: NDArray[np.bool_]  # (E,) the episode has just begun
     coordinates: CoordinateState | None = None  # where single coordinates are pulled
-
-    def held(self) -> Floats:
-        """The index that the arm chosen last has so far, (E,)."""
-        slots = np.arange(len(self.last))
-        held: Floats = self.table[slots, self.last] if len(self.levels) else self.table[self.last, slots]
-        return held
 
 
 @jit
@@ -129,29 +123,6 @@ def _tree(table, levels, last, value, fresh, first, K):
         last[e] = min(find(table, levels, e), K - 1)  # there are only K leaves, whatever a NaN has led to
 
 
-@jit
-def _grow(table, levels, K):
-    """Fill the inner nodes of trees whose leaves are set."""
-    for e in range(len(table)):
-        for level in range(len(levels) - 2):
-            for j in range((levels[level + 1] - levels[level]) // WIDTH):
-                v = np.inf
-                for i in range(WIDTH):
-                    v = min(v, table[e, levels[level] + j * WIDTH + i])
-                table[e, levels[level + 1] + j] = v
-
-
-def _levels(K: int) -> Ints:
-    """Where the levels of a tree over K leaves start, padded to whole blocks, and where the last ends."""
-    starts, count = [0], K
-    while True:
-        blocks = math.ceil(count / WIDTH)
-        starts.append(starts[-1] + blocks * WIDTH)
-        if blocks == 1:
-            return np.array(starts, np.int64)
-        count = blocks
-
-
 def margin_told(task: Task, problem: Problem) -> tuple[float, Measure | None] | None:
     """How compiled code can tell the margin of a single arm; None where it cannot.
 
@@ -183,28 +154,19 @@ class IndexPolicy(Agent):
         super().__init__(task)
         if self.task.pull == "coordinate" and self.problem.polyhedron is None:
             raise ValueError(f"{self.name} pulls single coordinates only where arms are judged by a polyhedron")
-        self._check_first()
         if type(self).initial_state is IndexPolicy.initial_state:
-            self._check_margins()
+            self._check_index()
 
-    def _check_first(self) -> None:
-        """Refuse an index of arms never pulled that is none."""
-        try:
-            first = float(self.first) if isinstance(self.first, NUMBERS) else math.nan
-        except OverflowError:
-            first = math.nan
-        if math.isnan(first):
-            raise ValueError(
-                f"first, the index of {self.name} for arms never pulled, must be a number, got {self.first!r:.200}"
-            )
-
-    def _check_margins(self) -> None:
-        """Refuse a problem in which a single arm has no margin, where that is what `index` is given."""
+    def _check_index(self) -> None:
+        """Refuse an index of arms never pulled that is none, and margins of single arms where there are none."""
+        name = f"first, the index of {self.name} for arms never pulled,"
+        if self.first not in (-math.inf, math.inf):
+            number(name, self.first)
         if type(self).value is IndexPolicy.value and not self.problem.local:
             raise ValueError(
                 f"{self.name} judges each arm by a margin of its own, and {self.task.problem} has none: index(T, D) "
                 f"needs {LOCAL_PROBLEMS.needed}. For other problems define value(T, x), by the arms' means, or derive "
-                "the agent from agents.PlanPolicy or agents.Agent"
+                "the agent from agents.Algorithm or agents.Agent"
             )
 
     @abstractmethod
@@ -264,18 +226,15 @@ class IndexPolicy(Agent):
                 out = self.value(T, x)
         else:
             out = compiled.values(T, self.problem.arm_margin(x) if compiled.measured else x)
-        return self._checked(out, T) if self._brought else out
-
-    def _checked(self, value: Any, T: Floats) -> Floats:
-        """The indices that a user's own class tells of arms with T pulls, (n,), which kernels read without a look."""
-        index = numbers(f"the index of {self.name}", value, T.shape)
-        if np.isnan(index).any():
-            raise ValueError(f"the index of {self.name} must be a number, got NaN for {T[np.isnan(index)][0]:g} pulls")
-        return index
+        if self._brought:
+            name = f"the index of {self.name}"
+            out = numbers(name, out, T.shape)  # which kernels read without a look
+            if np.isnan(out).any():
+                raise ValueError(f"{name} must be a number, got NaN for {T[np.isnan(out)][0]:g} pulls")
+        return out
 
     def initial_state(self, observation: Observation) -> IndexState:
-        self._check_first()
-        self._check_margins()
+        self._check_index()
         pulls, mean = observation["pulls"], np.asarray(observation["mean"], np.float64)
         E, K = pulls.shape[:2]
         coordinates = None
@@ -291,10 +250,12 @@ class IndexPolicy(Agent):
         if K <= SCAN:
             table, levels = np.array(values.T, order="C"), np.zeros(0, np.int64)
         else:
-            levels = _levels(K)
+            levels = levels_of(K, WIDTH)[:-1].astype(INT)
             table = np.full((E, levels[-1]), np.inf)
             table[:, :K] = values
-            _grow(table, levels, K)
+            for low, high in zip(levels[:-2], levels[1:], strict=False):  # a node is the least of its block
+                least = np.fmin.reduce(table[:, low:high].reshape(E, -1, WIDTH), axis=2, initial=np.inf)
+                table[:, high : high + least.shape[1]] = least
         # The arm chosen last is unknown; any arm will do, as its index is up to date.
         last = np.argmax(pulls, axis=1)
         return IndexState(
@@ -323,7 +284,8 @@ class IndexPolicy(Agent):
             value, turns.turn[slots, m.last] = self._judge(pulls[slots, m.last], mean[slots, m.last])
             turns.turn[m.fresh] = 0
         if self.running:
-            value = np.maximum(value, m.held())
+            slots = np.arange(len(m.last))
+            value = np.maximum(value, m.table[slots, m.last] if len(m.levels) else m.table[m.last, slots])
         if len(m.levels) == 0:
             _scan(m.table, m.last, value, m.fresh, begun, float(self.first))
         else:

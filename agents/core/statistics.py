@@ -16,22 +16,11 @@ READ = {
     "statistics": ("pulls", "total", "mean", "variance", "remaining", "public_seed"),
     "history": ("arms", "samples", "times", "length", "remaining", "public_seed"),
 }
-_FLOATS = ("total", "mean", "variance", "samples")
+_FLOATS = ("total", "mean", "variance", "samples", "scores")
 MOST_PULLS = 2**53  # up to here a float has every integer
 MOST_SPENT = 2.0**62  # pulls of an episode, that no sum of them overflows
 ROUNDING = 2.0**-52  # relative: of each addition to a sum, and some more; see `Problem.certified_level`
 Observation = Mapping[str, NDArray[Any]]
-
-
-def arrays(name: str, observation: Any, form: str = "statistics") -> Observation:
-    """The parts of an observation as arrays, where some are lists."""
-    parts, of = READ[form], "statistics" if form == "statistics" else "a history"
-    if not isinstance(observation, Mapping):
-        raise ValueError(f"{name} reads a dict of {of}, got {type(observation).__name__}")
-    if missing := [part for part in parts if part not in observation]:
-        raise ValueError(f"{name} reads a dict of {of}, got a dict without {', '.join(missing)}")
-    found = {part: np.asarray(value) for part, value in observation.items() if part not in parts}
-    return found | {part: as_array(part, observation[part]) for part in parts}
 
 
 def as_array(part: str, value: Any) -> NDArray[Any]:
@@ -50,22 +39,40 @@ def shapes_of(task: Task, E: int) -> dict[str, tuple[int, ...]]:
     """The shapes of the parts in observations of E episodes."""
     H, D, values = task.entries, (task.D,) * (task.D > 1), (task.K,) if task.D == 1 else (task.K, task.D)
     shapes = {"pulls": task.shape, "total": values, "mean": values, "variance": values, "arms": (H,), "times": (H,)}
-    shapes |= {"samples": (H, *D) if task.pull == "arm" else (H,)}
-    return {part: (E, *shapes.get(part, (1,))) for part in READ[task.observation]}
+    shapes |= {"samples": (H, *D) if task.pull == "arm" else (H,), "scores": (task.K, task.items or 0)}
+    first, *others = READ[task.observation]
+    parts = [first, *["scores"] * bool(task.items and first == "pulls"), *others]
+    return {part: (E, *shapes.get(part, (1,))) for part in parts}
 
 
-def unshaped(part: str, shape: tuple[int, ...], array: NDArray[Any]) -> ValueError:
-    """The error for a part of an observation that does not have its shape."""
-    return ValueError(f"{part} must have the shape ({', '.join(map(str, shape))}), got {array.shape}")
+def fitted(name: str, task: Task, observation: Any) -> tuple[Observation, bool]:
+    """An observation as arrays of the right shapes with a leading episode axis, and whether it had none.
 
-
-def checked(name: str, task: Task, observation: Any) -> Observation:
-    """The parts of a batch, as arrays of the shapes and values that an environment could have shown."""
-    found = arrays(name, observation, task.observation)
-    E = len(found[READ[task.observation][0]])
+    Raises:
+        ValueError: for another type, and for a part that is missing or has no numbers, or another shape.
+    """
+    (first, one), *_ = shapes_of(task, 1).items()
+    of = "statistics" if task.observation == "statistics" else "a history"
+    if not isinstance(observation, Mapping):
+        raise ValueError(f"{name} reads a dict of {of}, got {type(observation).__name__}")
+    if missing := [part for part in shapes_of(task, 1) if part not in observation]:
+        raise ValueError(f"{name} reads a dict of {of}, got a dict without {', '.join(missing)}")
+    known = shapes_of(task, 1).keys()
+    batch = {part: as_array(part, value) if part in known else np.asarray(value) for part, value in observation.items()}
+    if single := batch[first].ndim < len(one):
+        batch = {part: array[None] for part, array in batch.items()}
+    E = len(batch[first])
     for part, shape in shapes_of(task, E).items():
-        if found[part].shape != shape:
-            raise unshaped(part, shape, found[part])
+        if batch[part].shape != shape:
+            wanted = f"({', '.join(map(str, shape))}) for {E} episodes and {task.K} arms"
+            raise ValueError(f"{part} must have the shape {wanted}, got {batch[part].shape}")
+    return batch, single
+
+
+def checked(name: str, task: Task, found: Observation) -> Observation:
+    """A batch that is `fitted`, with the values that an environment could have shown."""
+    if not len(found["remaining"]):
+        raise ValueError(f"{name} reads observations of at least one episode, got none")
     if task.observation == "statistics":
         pulls, told, by = found["pulls"], "mean", found["mean"]
         if pulls.size and not 0 <= pulls.min() <= pulls.max() <= MOST_PULLS:

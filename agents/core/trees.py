@@ -138,23 +138,28 @@ def is_inside(tree: Tree, i):
     return tree.nodes[tree.start + np.uint64(i) * _8 + NEG_ESTIMATE_IN] > -_INF
 
 
+@inlined
+def _take_over(tree: Tree, level, j):
+    """Set node j of a level to the maxima of its 8 children."""
+    block = tree.start + (tree.levels[level - 1] + j * _8) * _8
+    _maxima(tree.nodes.ctypes.data, block, tree.start + (tree.levels[level] + j) * _8)
+
+
 @part
 def refresh(tree: Tree, i):
     """Take over what has changed in the leaf of arm i."""
     j = np.uint64(i)
-    for level in range(len(tree.levels) - 2):
+    for level in range(1, len(tree.levels) - 1):
         j = j // _8
-        block = tree.start + (tree.levels[level] + j * _8) * _8
-        _maxima(tree.nodes.ctypes.data, block, tree.start + (tree.levels[level + 1] + j) * _8)
+        _take_over(tree, level, j)
 
 
 @part
 def build(tree: Tree):
     """All nodes from the leaves."""
-    for level in range(len(tree.levels) - 2):
-        for j in range((tree.levels[level + 1] - tree.levels[level]) // _8):
-            block = tree.start + (tree.levels[level] + j * _8) * _8
-            _maxima(tree.nodes.ctypes.data, block, tree.start + (tree.levels[level + 1] + j) * _8)
+    for level in range(1, len(tree.levels) - 1):
+        for j in range((tree.levels[level] - tree.levels[level - 1]) // _8):
+            _take_over(tree, level, j)
 
 
 @inlined
@@ -163,44 +168,23 @@ def _root(tree: Tree, what):
 
 
 @inlined
-def _first(tree: Tree, what):
-    """The lowest arm that attains an extreme of the root, which must be finite."""
-    target, j = _root(tree, what), np.uint64(0)
+def _first(tree: Tree, what, last=False):
+    """The lowest arm, or the last one, that attains an extreme of the root, which must be finite."""
+    target, j, end = _root(tree, what), np.uint64(0), np.uint64(0 if last else 7)
     for level in range(len(tree.levels) - 3, -1, -1):
-        j = j * _8
+        j = j * _8 + np.uint64(7 if last else 0)
         while tree.nodes[tree.start + (tree.levels[level] + j) * _8 + what] != target:
-            if j % _8 == np.uint64(7):  # a NaN equals nothing: any arm that there is
+            if j % _8 == end:  # a NaN equals nothing: any arm that there is
                 return np.int64(0)
-            j += _1
+            j = j - _1 if last else j + _1
     return np.int64(j)
-
-
-@inlined
-def _last(tree: Tree, what):
-    """The highest arm that attains an extreme of the root, which must be finite."""
-    target, j = _root(tree, what), np.uint64(0)
-    for level in range(len(tree.levels) - 3, -1, -1):
-        j = j * _8 + np.uint64(7)
-        while tree.nodes[tree.start + (tree.levels[level] + j) * _8 + what] != target:
-            if j % _8 == np.uint64(0):
-                return np.int64(0)
-            j -= _1
-    return np.int64(j)
-
-
-@inlined
-def _put_on_side(tree: Tree, i, boundary):
-    """Put arm i on the side where the boundary has it."""
-    o = tree.start + np.uint64(i) * _8
-    put(tree, i, tree.nodes[o + ESTIMATE], tree.nodes[o + LOWER], tree.nodes[o], tree.nodes[o + ESTIMATE] >= boundary)
 
 
 @inlined
 def _move(tree: Tree, i, inside):
-    """Put arm i on a side."""
+    """Put arm i on a side; `refresh` takes it over."""
     o = tree.start + np.uint64(i) * _8
     put(tree, i, tree.nodes[o + ESTIMATE], tree.nodes[o + LOWER], tree.nodes[o], inside)
-    refresh(tree, i)
 
 
 @inlined
@@ -219,7 +203,7 @@ def settle(tree: Tree, boundary):
     if not _crossed(tree, tree.start + tree.levels[top] * _8, boundary):
         return
     if top == 0:
-        _put_on_side(tree, j, boundary)
+        _move(tree, j, tree.nodes[tree.start + ESTIMATE] >= boundary)
         return
     while True:
         deeper = False
@@ -229,11 +213,10 @@ def settle(tree: Tree, boundary):
                 if level > 1:
                     level, j, deeper = level - 1, np.uint64(i), True
                     break
-                _put_on_side(tree, np.uint64(i), boundary)
+                _move(tree, i, tree.nodes[o + ESTIMATE] >= boundary)
         if deeper:
             continue
-        block = tree.start + (tree.levels[level - 1] + j * _8) * _8
-        _maxima(tree.nodes.ctypes.data, block, tree.start + (tree.levels[level] + j) * _8)
+        _take_over(tree, level, j)
         if level == top:
             return
         level, j = level + 1, j // _8
@@ -246,11 +229,13 @@ def settle_best(tree: Tree):
         worst, best = -_root(tree, NEG_ESTIMATE_IN), _root(tree, ESTIMATE_OUT)
         if not best >= worst:  # or one of them is a NaN
             return
-        out, into = _last(tree, NEG_ESTIMATE_IN), _first(tree, ESTIMATE_OUT)
+        out, into = _first(tree, NEG_ESTIMATE_IN, True), _first(tree, ESTIMATE_OUT)
         if best == worst and into > out:
             return
         _move(tree, out, False)
+        refresh(tree, out)
         _move(tree, into, True)
+        refresh(tree, into)
 
 
 @inlined

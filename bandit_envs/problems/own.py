@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..instances.instance import Instance, Sampler
 from ..kernels.checks import LARGEST, errors_of, integer, mask, number, numbers, ours
@@ -29,30 +28,35 @@ def check(problem: Problem, task: TaskLike, source: Instance | Sampler | None = 
 
 def try_out(problem: Problem, means: Floats, D: int, delta: float = 0.1) -> None:
     """Ask a problem all that the environments and the agents will, of true means (n, K) or (n, K, D), n not K."""
-    shape = means.shape[:2]
-    _check_attributes(problem)
+    n, K = shape = means.shape[:2]
+    of = f"of {_named(problem)}"
+    number(f"tolerance {of}", problem.tolerance, 0, LARGEST)
+    if problem.boundary is not None:
+        number(f"boundary {of}", problem.boundary, -LARGEST, LARGEST)
+    if problem.answer_size is not None:
+        integer(f"answer_size {of}", problem.answer_size, 1, ARMS_LIMIT)
     margins = _defined(problem, "margin", shape, means, "iuf")
     found = _defined(problem, "truth", shape, means)
     if problem.local:
-        single = means.reshape(-1, D) if D > 1 else means.reshape(-1)
-        _check_local(problem, means, margins, _defined(problem, "arm_margin", (len(single),), single, "iuf"))
-    _check_boundary(problem, means, margins)
-    _check_measures(problem, means, margins)
+        _check_local(problem, means, margins)
+    if problem.boundary is not None and means.ndim == 2:  # compiled code takes mean - boundary for margins
+        rule = f"has boundary = {problem.boundary}, from which margins must count; say None, or define both alike"
+        _refuse_apart(problem, rule, margins, means - problem.boundary, means)
+    _check_measures(problem, means)
     bound = _ask(problem, "lower_bound", means[0], delta)
     if not isinstance(bound, (float, int, np.floating, np.integer)) or isinstance(bound, bool):
-        raise ValueError(f"lower_bound of {_named(problem)} must be a number, or NaN, got {bound!r:.200}")
+        raise ValueError(f"lower_bound {of} must be a number, or NaN, got {bound!r:.200}")
     answer = _answer(problem, means)
-    _verdict(problem, answer, found)
-    _verdict(problem, np.tile(answer[:1], (len(means), 1)), found[:1])  # all episodes may have the same arms
+    parts: dict[str, type[np.generic]] = {"correct": np.bool_, "score": np.float64, **problem.metric_types}
+    for answers, truth in ((answer, found), (np.tile(answer[:1], (n, 1)), found[:1])):  # or the same arms in all
+        _check_parts(problem, "verdict", _ask(problem, "verdict", answers, truth), parts, (n,))
     unseen = means.copy()
     unseen[:, -1] = np.nan
     _answer(problem, unseen)
-    numbers(f"margin of {_named(problem)}", _ask(problem, "margin", unseen), shape, "iuf")
+    numbers(f"margin {of}", _ask(problem, "margin", unseen), shape, "iuf")
     if problem.certificate_names:
         certificate = _ask(problem, "certificate", np.full(shape, 2), means, np.ones_like(means), width=1.0)
-        _check_parts(
-            problem, "certificate", certificate, dict.fromkeys(problem.certificate_names, np.float64), shape[:1]
-        )
+        _check_parts(problem, "certificate", certificate, dict.fromkeys(problem.certificate_names, np.float64), (n,))
 
 
 def _answer(problem: Problem, means: Floats) -> Bools:
@@ -65,75 +69,45 @@ def _answer(problem: Problem, means: Floats) -> Bools:
     return answer
 
 
-def _verdict(problem: Problem, answer: NDArray[np.generic], truth: Floats) -> None:
-    """Check the verdict on answers (n, K): `correct`, `score` and the metrics, (n,) each."""
-    parts: dict[str, type[np.generic]] = {"correct": np.bool_, "score": np.float64, **problem.metric_types}
-    _check_parts(problem, "verdict", _ask(problem, "verdict", answer, truth), parts, answer.shape[:-1])
+def _refuse_apart(problem: Problem, rule: str, found: Floats, wanted: Floats, means: Floats) -> None:
+    """Refuse numbers that differ from the wanted ones by more than rounding, at the same places in the means."""
+    if len(places := np.argwhere(~np.isclose(found, wanted, rtol=1e-6, atol=1e-9))):
+        i = tuple(places[0])
+        raise ValueError(f"{_named(problem)} {rule}: {wanted[i]} of the mean {means[i]}, got {found[i]}")
 
 
-def _check_attributes(problem: Problem) -> None:
-    """Refuse attributes that are not numbers, where numbers they must be."""
-    of = f"of {_named(problem)}"
-    number(f"tolerance {of}", problem.tolerance, 0, LARGEST)
-    if problem.boundary is not None:
-        number(f"boundary {of}", problem.boundary, -LARGEST, LARGEST)
-    if problem.answer_size is not None:
-        integer(f"answer_size {of}", problem.answer_size, 1, ARMS_LIMIT)
-
-
-def _first_apart(one: Floats, other: Floats) -> tuple[int, ...] | None:
-    """The first place where two arrays differ by more than rounding; None where there is none."""
-    places = np.argwhere(~np.isclose(one, other, rtol=1e-6, atol=1e-9))
-    return tuple(places[0]) if len(places) else None
-
-
-def _check_boundary(problem: Problem, means: Floats, margins: Floats) -> None:
-    """Refuse a boundary that margins (n, K) are not counted from: compiled code takes mean - boundary for them."""
-    if problem.boundary is None or means.ndim > 2:
-        return
-    if (i := _first_apart(margins, means - problem.boundary)) is not None:
-        raise ValueError(
-            f"{_named(problem)} has the boundary {problem.boundary}, so that the margin of the mean {means[i]} must be "
-            f"{means[i] - problem.boundary}, got {margins[i]}: say boundary = None, or define both alike"
-        )
-
-
-def _check_measures(problem: Problem, means: Floats, margins: Floats) -> None:
+def _check_measures(problem: Problem, means: Floats) -> None:
     """Refuse a `distance_routine` that gives other distances than `distances`, or than `arm_margin` of single arms."""
     rows = means.reshape(-1, 1, *means.shape[2:]) if problem.local else means
     pulls, name = np.ones(rows.shape[:2], np.int64), f"distance_routine of {_named(problem)}"
     with errors_of(name):
         measure: object = problem.measure
-    if measure is None:
+        if not isinstance(measure, Measure | None):
+            raise ValueError(f"{name} must return a Measure or None, got {measure!r:.200}")
+        found = None if measure is None else measure.tell(pulls, rows)
+    if found is None:
         return
-    if not isinstance(measure, Measure):
-        raise ValueError(f"{name} must return a Measure or None, got {measure!r:.200}")
-    with errors_of(name):
-        found = measure.tell(pulls, rows)
+    method = "arm_margin" if problem.local else "distances"
     if problem.local:
-        method, wanted = "arm_margin", _ask(problem, "arm_margin", rows[:, 0])[:, None]
+        wanted = _ask(problem, method, rows[:, 0])[:, None]
         found = np.where(found == UNDECIDED, wanted, found)
     else:
-        method, wanted = "distances", _ask(problem, "distances", pulls, rows.copy(), np.empty(found.shape))
-    if (i := _first_apart(found, wanted)) is not None:
-        raise ValueError(f"{name} must tell what {method} does, {wanted[i]} for the mean {rows[i]}, got {found[i]}")
+        wanted = _ask(problem, method, pulls, rows.copy(), np.empty(found.shape))
+    _refuse_apart(problem, f"must have a distance_routine that gives what {method} does", found, wanted, rows)
 
 
-def _check_local(problem: Problem, means: Floats, margins: Floats, single: Floats) -> None:
-    """Refuse a problem that calls itself local where margins (n, K) depend on other arms; single (n * K,): one by one.
+def _check_local(problem: Problem, means: Floats, margins: Floats) -> None:
+    """Refuse a problem that calls itself local where margins (n, K) depend on other arms.
 
     Each of a few arms must have the same margin alone and among arms that all are like it.
     """
-    K, pairs = means.shape[1], [(single.reshape(margins.shape), margins)]
+    K, rule = means.shape[1], "must not say local = True: the margin of an arm depends on the other arms"
+    single = means.reshape(-1, *means.shape[2:])
+    alone = _defined(problem, "arm_margin", (len(single),), single, "iuf")
+    _refuse_apart(problem, rule, margins, alone.reshape(margins.shape), means)
     for k in {0, K - 1, int(margins[0].argmin()), int(margins[0].argmax())}:
         alike = _defined(problem, "margin", margins.shape, np.repeat(means[:, k : k + 1], K, axis=1), "iuf")
-        pairs.append((alike[:, k], margins[:, k]))
-    for one, other in pairs:
-        if (i := _first_apart(one, other)) is not None:
-            raise ValueError(
-                f"{_named(problem)} must not say local = True: the margin of an arm depends on the other arms, "
-                f"{other[i]} among some and {one[i]} without them"
-            )
+        _refuse_apart(problem, rule, margins[:, k], alike[:, k], means[:, k])
 
 
 def _named(problem: Problem) -> str:
@@ -161,10 +135,10 @@ def _check_parts(
 ) -> None:
     """Refuse a verdict or a certificate whose named parts are not arrays of their types and of the given shape."""
     name, wanted = f"{method} of {_named(problem)}", ", ".join(parts)
-    if not isinstance(value, Mapping):
-        raise ValueError(f"{name} must be a dict of {wanted}, got {value!r:.200}")
-    if missing := [part for part in parts if part not in value]:
-        raise ValueError(f"{name} must be a dict of {wanted}, got one without {', '.join(missing)}")
+    missing = parts.keys() - value if isinstance(value, Mapping) else parts
+    if missing or not isinstance(value, Mapping):
+        got = f"one without {', '.join(missing)}" if isinstance(value, Mapping) else repr(value)
+        raise ValueError(f"{name} must be a dict of {wanted}, got {got:.200}")
     for part, kind in parts.items():
         x = value[part]
         if not isinstance(x, np.ndarray) or x.shape != shape:

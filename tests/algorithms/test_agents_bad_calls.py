@@ -126,7 +126,7 @@ test_parameters = table(
             for method in ("recommend", "choose")
         },
         **{
-            f"{hook} takes too little": (evaluate(own(**{hook: lambda self: None})), "odd", hook, "observation")
+            f"{hook} takes too little": (evaluate(own(**{hook: lambda self: None})), "initial_state", "observation")
             for hook in ("initial_state", "remember")
         },
         "choose takes too little, by hand": (

@@ -198,7 +198,7 @@ def test_an_index_policy_needs_margins_of_single_arms() -> None:
         made = agents.make(Recalling, env)
         with refused(problem, "value"):
             made.predict(env.reset(seed=0)[0])
-        with refused(problem, "agents.PlanPolicy"):
+        with refused(problem, "agents.Algorithm"):
             evaluate(Recalling, env_id, env_kwargs={})
         assert len(rows(evaluate(ByMeans, env_id, env_kwargs={}))) == 6
     assert_frame_equal(rows(evaluate(Sure)), rows(evaluate("apt")), atol=0)
@@ -282,7 +282,7 @@ def test_every_form_of_an_agent_decides_as_its_name(form: Any, label: str, name:
             assert result.agents == ["it" if isinstance(several, dict) else label]
             assert_frame_equal(rows(result), wanted, atol=0)
     env = gym.make(THRESHOLD, **TAO)
-    assert vars(agents.make(form, env)).keys() | {"_told"} >= vars(agents.make(name, env)).keys()
+    assert vars(agents.make(form, env)).keys() | {"told"} >= vars(agents.make(name, env)).keys()
 
 
 def test_make_takes_parameters_beside_a_class() -> None:

@@ -61,7 +61,7 @@ def test_observations_of_wrong_shapes_are_refused_before_machine_code(monkeypatc
             assert entered
         entered.clear()
         with monkeypatch.context() as blind:
-            blind.setattr(Agent, "_shaped", lambda self, observation, E, single: observation)
+            blind.setattr("agents.core.agent.fitted", lambda name, task, observation: (observation, False))
             remaining = np.concatenate([observation["remaining"]] * 2)  # more rows than are read
             with contextlib.suppress(ValueError):
                 setup.agent.predict({**observation, "remaining": remaining}, copy.deepcopy(state))
