@@ -21,7 +21,6 @@ from bandit_envs.kernels import choice, errors_of, flag, parse_call, spelled, un
 
 from .core.agent import Agent, task_of
 from .core.certified import CERTIFICATE, OPTIONS, certified
-from .core.confidence import delta_of
 from .core.forms import Forms, asked, forms_of, warn_of_ranks, warn_of_task
 from .core.parameters import check_values, misfit, taken
 from .core.wrapped import Behind, behind, wrappers_of
@@ -323,22 +322,11 @@ class Recipe:
             return replace(self, parameters=given).make(env_or_task)
         choice("stop", how, (CERTIFICATE,))
         options = {name: given.pop(name) for name in OPTIONS if name in given}
-        if task.observation != "statistics":
-            raise ValueError(
-                f"{self.name}(stop={CERTIFICATE!r}) reads observation='statistics', not {task.observation!r}"
-            )
-        delta = options.get("delta")
-        delta_of(f"{self.name}(stop={CERTIFICATE!r})", task, delta)
-        if delta is not None and "delta" in allowed:
-            given["delta"] = delta
+        if options.get("delta") is not None and "delta" in allowed:
+            given["delta"] = options["delta"]
         recipe = replace(self, parameters=given)
         within = recipe.forms()
-        if within.observation == "history":
-            raise ValueError(
-                f"stop={CERTIFICATE!r} needs an agent that reads statistics or features, and {self.name} reads "
-                "observation='history'"
-            )
-        reader = within.actions == "arm" and within.observation != "statistics"
+        reader = within.actions == "arm" and within.observation not in ("statistics", "history")
         agent = recipe.make(within._replace(stop=True).of(task) if reader else env_or_task)
         made = certified(task, agent, options)
         for said in made.cautions():
@@ -382,24 +370,25 @@ def _refuse_other_arms(name: str, agent: object, task: Task) -> None:
         return
     if (arms := int(space.n) - forms_of(agent, {"stop": task.can_stop}).stop) != task.K:
         raise ValueError(
-            f"{name} was trained with K = {arms} arms, and the task has K = {task.K}: evaluate it with "
-            f"{arms} arms, train it with {task.K}, or use a policy that takes any K, "
-            "as agents.learned.EquivariantPolicy, with which `bandit-envs train` trains"
+            f"{name} was trained with K = {arms} arms, and the task has K = {task.K}: a policy that takes any K is "
+            "agents.learned.EquivariantPolicy, with which `bandit-envs train` trains"
         )
 
 
 def _refuse_other_observations(name: str, agent: object, envs: Any) -> None:
     """Refuse a model of SB3 that reads others than its environment shows, where no wrapper is known that makes them."""
     model = getattr(agent, "model", agent)
-    policy, both = getattr(model, "policy", None), [getattr(model, "observation_space", None)]
-    both.append(envs.single_observation_space)
+    policy, both = (
+        getattr(model, "policy", None),
+        (getattr(model, "observation_space", None), envs.single_observation_space),
+    )
     read, shown = (sorted(one) if isinstance(one, spaces.Dict) else getattr(one, "shape", None) for one in both)
-    able = isinstance(agent, Behind) or getattr(policy, "any_arms", policy is None)
-    if read not in (None, shown) and not able:
-        raise ValueError(
-            f"{name} reads {read}, and its environment shows {shown}: if a wrapper lay between them in its training, "
-            "give the model an environment with it, by model.set_env(env) or PPO.load(file, env=env)"
-        )
+    if read in (None, shown) or isinstance(agent, Behind) or getattr(policy, "any_arms", policy is None):
+        return
+    raise ValueError(
+        f"{name} reads {read}, and its environment shows {shown}: if a wrapper lay between them in its training, "
+        "give the model an environment with it, by model.set_env(env) or PPO.load(file, env=env)"
+    )
 
 
 def recipe_of(agent: object, trust: bool = False) -> Recipe:

@@ -93,7 +93,11 @@ class Case(NamedTuple):
     def replaced(self, **changed: object) -> Case | None:
         """The same with other keyword arguments; None where the agent refuses that task."""
         other = self._replace(kwargs=self.kwargs | changed)
-        return other if _takes(other) else None
+        try:
+            made(other)
+        except (ValueError, TypeError):
+            return None
+        return other
 
 
 class Steps(NamedTuple):
@@ -111,15 +115,6 @@ class Steps(NamedTuple):
 
 def _named(agent: object) -> str:
     return agent if isinstance(agent, str) else getattr(agent, "__qualname__", repr(agent))
-
-
-def _takes(case: Case) -> bool:
-    """Whether the agent takes the task."""
-    try:
-        made(case)
-    except (ValueError, TypeError):
-        return False
-    return True
 
 
 @functools.lru_cache(maxsize=256)
@@ -583,25 +578,16 @@ def parametrize_with_checks(
             recipe_of(agent)
     if env is not None:
         _spec_of(env)
-    known, failing = (
-        [check.__name__ for check in CHECKS],
-        {} if expected_failed_checks is None else expected_failed_checks,
-    )
-    if not isinstance(failing, Mapping):
-        raise ValueError(f"expected_failed_checks must be a dict of reasons by names of checks, got {failing!r:.200}")
-    for name, reason in failing.items():
-        if name not in known:
-            raise ValueError(f"expected_failed_checks must name checks of {', '.join(known)}, got {name!r:.200}")
-        if not isinstance(reason, str):
-            raise ValueError(f"expected_failed_checks must say why {name} fails in words, got {reason!r:.200}")
-
-    def parameters() -> Iterator[object]:
-        for agent in agents:
-            for check in CHECKS:
-                name = check.__name__
-                marks = [pytest.mark.xfail(reason=failing[name], strict=True)] if name in failing else []
-                yield pytest.param(
-                    agent, functools.partial(_run, check=check, env=env), id=f"{_named(agent)}-{name}", marks=marks
-                )
-
-    return pytest.mark.parametrize(("agent", "check"), list(parameters()))
+    known, failing = [check.__name__ for check in CHECKS], expected_failed_checks
+    failing = {} if failing is None else failing
+    fits = isinstance(failing, Mapping) and all(name in known and isinstance(failing[name], str) for name in failing)
+    if not fits:
+        names = ", ".join(known)
+        raise ValueError(f"expected_failed_checks must be a dict of reasons by names of {names}, got {failing!r:.200}")
+    rows = []
+    for agent in agents:
+        for check in CHECKS:
+            name, call = check.__name__, functools.partial(_run, check=check, env=env)
+            marks = [pytest.mark.xfail(reason=failing[name], strict=True)] if name in failing else []
+            rows.append(pytest.param(agent, call, id=f"{_named(agent)}-{name}", marks=marks))
+    return pytest.mark.parametrize(("agent", "check"), rows)

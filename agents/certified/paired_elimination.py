@@ -25,7 +25,7 @@ from ..core.agent import Bools, Ints, Observation, Problems
 from ..core.algorithm import Algorithm, pull
 from ..core.columns import rows_of
 from ..core.confidence import delta_of
-from ..core.stopping import Certificate, begin_anew, moments_of, paired_answer, scratch_for
+from ..core.stopping import Certificate, begin_anew, certificate_of, moments_of, paired_answer, scratch_for
 
 PROBLEMS_OF_TABLES = Problems(
     lambda kind: kind.evidence_routine in (Threshold.evidence_routine, TopK.evidence_routine, AllGood.evidence_routine),
@@ -85,10 +85,8 @@ class PairedElimination(Algorithm):
         return state
 
     def batch_parts(self, state: Any) -> tuple[tuple[Any, ...], Any]:
-        K, made = self.task.K, self.certifier
         need = math.log(1.0 / self.delta) if self.may_stop else math.inf
-        buffers = state.own["scratch"], np.empty(K, np.int8), np.zeros(2 + 3 * K)
-        return (Certificate(made.address, made.numbers, *buffers, need, False, False),), made
+        return (certificate_of(self.certifier, state.own["scratch"], self.task.K, need),), self.certifier
 
     def shown(self, observation: Observation, episodes: int) -> Any:
         return super().shown({**observation, "moments": moments_of(observation)}, episodes)

@@ -14,8 +14,8 @@ from bandit_envs.kernels import call_routine, choice, number, part, view
 from bandit_envs.stopping import BOUNDED, Certifier
 
 from ..core import stopping
-from ..core.agent import Observation, Problems
-from ..core.algorithm import Algorithm, per_episode
+from ..core.agent import FLOAT, INT, Observation, Problems, unfit
+from ..core.algorithm import Algorithm, per_episode, struct_of
 from ..core.confidence import certified_scale_of, delta_of
 from ..core.stopping import for_many, moments_of, next_look
 from .alternatives import ALL_GOOD, LOCAL, MEANS, PULLS, TOP_K, TWINS, Alternative, Sides
@@ -319,10 +319,14 @@ class CertifiedAlgorithm(Algorithm):
 
     def shown(self, observation: Observation, episodes: int) -> Any:
         """What the episodes have shown, checked."""
-        seen = {**observation, "moments": moments_of(observation)}
+        pulls, mean = np.ascontiguousarray(observation["pulls"], INT), np.ascontiguousarray(observation["mean"], FLOAT)
+        variance = np.ascontiguousarray(observation["variance"], FLOAT)
+        if len(pulls) != episodes:
+            raise unfit(pulls, mean, episodes)
         if self.task.D > 1:
-            seen |= {name: seen[name].reshape(len(seen[name]), -1) for name in ("mean", "variance")}
-        return super().shown(seen, episodes)
+            mean, variance = mean.reshape(episodes, -1), variance.reshape(episodes, -1)
+        seed = np.ascontiguousarray(observation["public_seed"], INT)
+        return struct_of(self.form.Shown, (pulls, mean, variance, moments_of(observation), seed))
 
 
 type(Algorithm).certifying = CertifiedAlgorithm

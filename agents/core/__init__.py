@@ -22,41 +22,14 @@ from .confidence import delta_of, scale_of, width_of
 from .index_policy import IndexPolicy, IndexState
 
 __all__ = [
-    "ALL_PROBLEMS",
-    "LOCAL_PROBLEMS",
-    "Agent",
-    "Algorithm",
-    "IndexPolicy",
-    "IndexState",
-    "Problems",
-    "arm_at",
-    "count_pulls",
-    "delta_of",
-    "parts_of",
-    "per_arm",
-    "per_episode",
-    "planned",
-    "pull",
-    "scale_of",
-    "scratch",
-    "seen_means",
-    "setting",
-    "task_of",
-    "width_of",
-]
+    "ALL_PROBLEMS", "LOCAL_PROBLEMS", "Agent", "Algorithm", "IndexPolicy", "IndexState", "Problems", "arm_at",
+    "count_pulls", "delta_of", "parts_of", "per_arm", "per_episode", "planned", "pull", "scale_of", "scratch",
+    "seen_means", "setting", "task_of", "width_of",
+]  # fmt: skip
 
 EARLIER = (
-    "BulkPolicy",
-    "PlanPolicy",
-    "PlanState",
-    "RoundPolicy",
-    "RoundState",
-    "Seen",
-    "add",
-    "bulk",
-    "clear",
-    "following",
-)
+    "BulkPolicy", "PlanPolicy", "PlanState", "RoundPolicy", "RoundState", "Seen", "add", "bulk", "clear", "following",
+)  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

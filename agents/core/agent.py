@@ -122,7 +122,7 @@ def shown_to(agent: Any, method: str, observation: Any) -> Any:
 
 
 def unfit(pulls: NDArray[Any], mean: NDArray[Any], episodes: int, name: str = "mean") -> ValueError:
-    """The error for an observation, its pulls and means or others, that does not fit a state of so many episodes."""
+    """The error for pulls and means, or others, that do not fit a state of so many episodes."""
     return ValueError(f"pulls {pulls.shape} and {name} {mean.shape} do not fit a state of {episodes} episodes")
 
 
@@ -403,16 +403,18 @@ class Agent(Spelled, ABC):
         Raises:
             ValueError: if the observation is not the statistics of the task's K arms, or a history of it. Their values
                 are looked at where `state` is None: pulls are integers >= 0, means lie in the support, and there are
-                none yet unless the agent `resumes`. Also for a state that is not
-                of this agent, and where what `choose` and `recommend` of a class of one's own return is no decision.
+                none yet unless the agent `resumes`. Also for a state of another agent, and for decisions of a class of
+                one's own that are none.
         """
         given, chosen = state, cast(Any, None)
         try:
             observation, single = self._batched(observation)
             if state is None:
                 state = self._first_state(observation)
-            elif self._brought or getattr(state, "_made_by", None) != self._mark:
-                state = self._kept(observation, state)
+            elif getattr(state, "_made_by", None) != self._mark:
+                self._check_state(observation, state)
+            if self._brought and given is not None:
+                state = self._begun(observation, state)
             if playing is not None:
                 chosen = self.played(*playing, observation, state)
             else:
@@ -469,11 +471,6 @@ class Agent(Spelled, ABC):
     def _decided(self, chosen: Any, shape: tuple[int, ...]) -> tuple[Ints, Ints | None]:
         """What `choose` of a user's own class has returned, checked: the arms, and the pulls of each or None."""
         arms, times = chosen if isinstance(chosen, tuple) and len(chosen) == 2 else (chosen, None)
-        if isinstance(chosen, Mapping):
-            keys = ", ".join(map(str, chosen)) or "none"
-            raise ValueError(
-                f"choose of {self.name} returns arms, or arms and numbers of pulls, got a dict of {keys:.200}"
-            )
         arms, stop = integers(f"the arms that {self.name} chooses", arms, shape), self.task.stop
         if len(wrong := np.flatnonzero((arms < 0) | (arms > stop))):
             raise ValueError(
@@ -507,8 +504,7 @@ class Agent(Spelled, ABC):
     def begin_anew(self, observation: Observation) -> Any:
         """A state for episodes that have begun, made from what they have shown; `predict` takes it as `state`.
 
-        Only where the state is lost: an algorithm that goes in rounds begins its first round anew, and one that began
-        anew at every step would not come to its second.
+        Only where the state is lost: an algorithm that goes in rounds begins its first round again.
         """
         try:
             batch, _ = self._batched(observation)
@@ -531,15 +527,12 @@ class Agent(Spelled, ABC):
         return batch, single
 
     def play(self, simulation: Simulation, quiet: Quiet, observation: Observation, state: Any) -> tuple[Any, Any]:
-        """As `predict`, after as many pulls as may be made without a look.
+        """As `predict`, after the pulls that `quiet` allows; the next actions are not taken.
 
         Args:
             simulation: of the environment that the observation is a live view of.
             quiet: how far each episode may go.
             observation, state: as for `predict`; they move on with the episodes.
-
-        Returns:
-            The next action of each episode, which has not been taken, and the state.
         """
         return self.predict(observation, state, playing=(simulation, quiet))
 
@@ -577,14 +570,8 @@ class Agent(Spelled, ABC):
             )
         return self._made(observation)
 
-    def _kept(self, observation: Observation, state: Any) -> Any:
-        """A state that was handed in, checked; a user's own class has it `_begun`."""
-        if getattr(state, "_made_by", None) != self._mark:
-            self._check_state(observation, state)
-        return self._begun(observation, state)
-
     def _begun(self, observation: Observation, state: Any) -> Any:
-        """The state of a user's own class, begun anew for the episodes without a pull; our classes see to theirs."""
+        """The state of a user's own class, made again for the episodes without a pull; our classes see to theirs."""
         if not self._brought or type(state) is int or type(state).__module__.startswith("agents."):
             return state
         seen = observation["pulls" if self.observation == "statistics" else "length"]
@@ -592,21 +579,18 @@ class Agent(Spelled, ABC):
         if len(slots) == len(seen):
             return self._made(observation)
         if len(slots):
-            _renew(
-                state, self.initial_state({name: array[slots] for name, array in observation.items()}), slots, len(seen)
-            )
+            new = self.initial_state({name: array[slots] for name, array in observation.items()})
+            _renew(state, new, slots, len(seen))
         return state
 
     def _check_state(self, observation: Observation, state: Any) -> None:
         """Refuse a state without the mark of this agent, unless it is of a type that bears none."""
         E = len(observation[self._leading[0]])
-        if type(self).initial_state is Agent.initial_state:
-            if type(state) is int and state == E:
-                return
-            needed = f"the type int, got {state!r:.200} for {E} episodes"
-        else:
-            mark = getattr(state, "_made_by", None)
-            # A user's own type may lose its mark, as it is copied in a way of its own: then the type is all there is.
+        if type(state) is int and state == E and type(self).initial_state is Agent.initial_state:
+            return
+        mark, needed = getattr(state, "_made_by", None), f"the type int for {E} episodes"
+        if type(self).initial_state is not Agent.initial_state:
+            # A user's own type may lose its mark where it is copied by its own rule: then the type is all there is.
             known = mark is None and not type(state).__module__.startswith("agents.")
             if known and type(state) in self._states:
                 return
@@ -614,9 +598,10 @@ class Agent(Spelled, ABC):
             if known and isinstance(state, kind):
                 self._states.add(type(state))
                 return
-            got = "" if mark is None else f"that of {mark:.400}: "
-            needed = f"the type {kind.__name__}, made by {self._mark:.400}; got {got}{state!r:.200}"
-        raise ValueError(f"state must be None or the state that predict of {self.name} has returned, of {needed}")
+            needed = f"the type {kind.__name__}, made by {self._mark:.400}"
+        got = "" if mark is None else f"that of {mark:.400}: "
+        said = f"state must be None or the state that predict of {self.name} has returned, of {needed}"
+        raise ValueError(f"{said}; got {got}{state!r:.200}")
 
     def __repr__(self) -> str:
         given = "".join(f", {name}={value!r:.80}" for name, value in self._parameters.items())

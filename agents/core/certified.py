@@ -33,7 +33,7 @@ from bandit_envs.simulation import ENDED, LIVE, MOST_TIMES, Quiet, pull
 from bandit_envs.stopping import DISTRIBUTION, PAIRED, Certifier
 
 from . import parameters
-from .agent import Agent, Bools, Ints, Observation, seen_means, task_of
+from .agent import Agent, Bools, Ints, Observation, seen_means, task_of, unfit
 from .confidence import delta_of
 from .forms import forms_of
 from .spellings import AgentState
@@ -41,13 +41,14 @@ from .stopping import (
     Certifiable,
     Certificate,
     begin_anew,
+    certificate_of,
     is_certified,
     lacking,
     moments_of,
     next_look,
     paired_answer,
     scratch_for,
-)
+)  # fmt: skip
 
 CERTIFICATE = "certificate"
 OPTIONS = ("boundary", "rho", "distribution", "delta", "centre")  # of `Certified`, beside the agent within
@@ -222,17 +223,20 @@ class Certified(Agent):
         super().__init__(task)
         self.delta = delta_of(self.name, self.task, delta)
         self.distribution = self.task.certified_distribution(distribution)
-        self.certifier = self._certifier(distribution=distribution, boundary=boundary, rho=rho, centre=centre)
+        self._chosen = {"distribution": distribution, "boundary": boundary, "rho": rho, "centre": centre}
+        _ = self.certifier  # which refuses values that are not allowed
 
-    def _certifier(self, **chosen: Any) -> Certifier:
-        made = self.task.certifier(**chosen)
+    @cached_property
+    def certifier(self) -> Certifier:
+        """What says whether an answer is certified."""
+        made = self.task.certifier(**self._chosen)  # type: ignore[arg-type]
         return made.decider(self.delta) if self.task.items else made
 
     def idle(self) -> dict[str, str]:
         found = {} if self.distribution == "student" else {"centre": "which is of distribution='student' alone"}
-        if self.distribution not in ("student", "bounded", "paired"):
-            return found
-        return found | {"rho": "which is of the distributions 'gaussian' and 'bernoulli' alone"}
+        if self.distribution in ("student", "bounded", "paired"):
+            found["rho"] = "which is of the distributions 'gaussian' and 'bernoulli' alone"
+        return found
 
     def _inherit(self, agent: Agent) -> None:
         """Say of this agent what is said of the one within."""
@@ -253,8 +257,6 @@ class Certified(Agent):
     def __setstate__(self, state: Mapping[str, Any]) -> None:
         vars(self).update(state)
         self._inherit(self.agent)
-        own = [name for name in OPTIONS if name != "delta" and name in self._parameters]
-        self.certifier = self._certifier(**{name: self._parameters[name] for name in own})
 
     @cached_property
     def _mark(self) -> str:
@@ -278,12 +280,10 @@ class Certified(Agent):
         """What the episodes have shown, and the certifier."""
         pulls = np.ascontiguousarray(observation["pulls"], np.int64)
         mean, variance = (np.ascontiguousarray(observation[name], np.float64) for name in ("mean", "variance"))
-        E, K, decider = len(pulls), self.task.K, self._decider
-        buffers = state.scratch, np.empty(K, np.int8), np.zeros(2 + 3 * K)
-        quick = decider is not self.certifier
-        certificate = Certificate(decider.address, decider.numbers, *buffers, math.log(1.0 / self.delta), False, quick)
+        E, decider = len(pulls), self._decider
+        quick, need = decider is not self.certifier, math.log(1.0 / self.delta)
         seen = (pulls.reshape(E, -1), mean.reshape(E, -1), variance.reshape(E, -1), moments_of(observation))
-        return Judge(Certifiable(*seen), certificate)
+        return Judge(Certifiable(*seen), certificate_of(decider, state.scratch, self.task.K, need, quick))
 
     def _asked(self, chosen: Any, E: int) -> Chosen:
         """What the agent within has chosen: arms (E,) and how often to pull each (E,)."""
@@ -297,7 +297,7 @@ class Certified(Agent):
         pulls = np.ascontiguousarray(observation["pulls"], np.int64)
         E = len(pulls)
         if len(state.books) != E:
-            raise ValueError(f"pulls {pulls.shape} do not fit a state of {len(state.books)} episodes")
+            raise unfit(pulls, np.asarray(observation["mean"]), len(state.books))
         spent, out = np.empty(E, np.int64), Chosen(np.full(E, ASK), np.empty(E, np.int64))
         _totals(pulls, spent)
         judge = self._judge(observation, state)

@@ -97,33 +97,31 @@ def copied(parameters: Mapping[str, Any]) -> dict[str, Any]:
     return copies
 
 
+def _signatures(target: Callable[..., Any]) -> list[inspect.Signature] | None:
+    """Of the constructors of a class, its own first, or of a function; None: unknown, as of some written in C."""
+    try:
+        return list(_constructors(target)) if isinstance(target, type) else [inspect.signature(target)]
+    except (TypeError, ValueError):
+        return None
+
+
 def misfit(target: Callable[..., Any], keywords: Mapping[str, Any]) -> str | None:
     """Why an agent's class, or a function that makes agents, cannot take a task and these keywords, or None."""
+    task = (None,) * (1 + isinstance(target, type))
     try:
-        if isinstance(target, type):
-            next(_constructors(target), inspect.Signature()).bind(None, None, **keywords)
-        else:
-            inspect.signature(target).bind(None, **keywords)
+        for signature in (_signatures(target) or ())[:1]:
+            signature.bind(*task, **keywords)
     except TypeError as error:
         return str(error)
-    except ValueError:  # some functions written in C have no signature
-        pass
     return None
 
 
 def taken(target: Callable[..., Any]) -> list[str] | None:
     """The parameters that an agent's class, or a function that makes agents, takes beside the task; None: any."""
-    if not isinstance(target, type):
-        try:
-            signatures, skipped = [inspect.signature(target)], 1
-        except (TypeError, ValueError):  # some functions written in C have no signature
-            return None
-    else:
-        signatures, skipped = list(_constructors(target)), 2
-    names: list[str] = []
-    for signature in signatures:
-        keyword_only = _of_kind(signature, _Parameter.KEYWORD_ONLY)
-        names += [*_of_kind(signature, *POSITIONAL)[skipped:], *keyword_only]
+    names = list[str]()
+    for signature in _signatures(target) or ():
+        positional = _of_kind(signature, *POSITIONAL)[1 + isinstance(target, type) :]
+        names += [*positional, *_of_kind(signature, _Parameter.KEYWORD_ONLY)]
         if not _of_kind(signature, _Parameter.VAR_KEYWORD):
             return list(dict.fromkeys(names))
     return None

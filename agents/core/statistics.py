@@ -65,7 +65,7 @@ def fitted(name: str, task: Task, observation: Any) -> tuple[Observation, bool]:
     for part, shape in shapes_of(task, E).items():
         if batch[part].shape != shape:
             wanted = f"({', '.join(map(str, shape))}) for {E} episodes and {task.K} arms"
-            raise ValueError(f"{part} must have the shape {wanted}, got {batch[part].shape}")
+            raise ValueError(f"{name}: {part} must have the shape {wanted}, got {batch[part].shape}")
     return batch, single
 
 

@@ -69,6 +69,12 @@ def moments_of(observation: Observation) -> Floats:
     return moments.reshape(len(moments), math.prod(moments.shape[1:]))
 
 
+def certificate_of(certifier: Certifier, scratch: Floats, K: int, need: float, quick: bool = False) -> Certificate:
+    """The `Certificate` of K arms; `scratch` as of `scratch_for`."""
+    inside, out = np.empty(K, np.int8), np.zeros(2 + 3 * K)
+    return Certificate(certifier.address, certifier.numbers, scratch, inside, out, need, False, quick)
+
+
 def scratch_for(certifier: Certifier, E: int) -> Floats:
     """The scratch of a `Certificate` of E episodes."""
     return np.zeros((E if certifier.numbers[DISTRIBUTION] == PAIRED else 1, certifier.scratch))

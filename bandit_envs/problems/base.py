@@ -10,7 +10,7 @@ import functools
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,13 +24,25 @@ from ..kernels.spellings import Spelled
 from ..stopping import RHO, Certifier, asking, common, level_of
 from .lookahead import Potential
 
+if TYPE_CHECKING:
+    from .task import Task
+
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Arrays = dict[str, NDArray[Any]]  # by their names
 Pointer: TypeAlias = Any  # in a routine, the first element of an array
+TaskLike: TypeAlias = "Task"  # what a problem is asked of
 
 BOUNDED = ("gaussian", "bernoulli")  # distributions of arms whose characteristic time is known
 SEARCHES = ("pairs", "sets", "exact")
+
+
+def _filled(out: Floats | None, found: Floats) -> Floats:
+    """What has been found, in `out` where that is given."""
+    if out is None:
+        return found
+    out[...] = found
+    return out
 
 
 def _plain(value: Any) -> Any:
@@ -42,25 +54,6 @@ def _plain(value: Any) -> Any:
     if type(value) in (list, tuple):
         return type(value)(_plain(x) for x in value)
     return value
-
-
-class TaskLike(Protocol):
-    """What a problem may ask of a task before it accepts it; a `Task` has all of this."""
-
-    @property
-    def K(self) -> int:
-        """Number of arms."""
-        ...
-
-    @property
-    def D(self) -> int:
-        """Number of dimensions of an arm."""
-        ...
-
-    @property
-    def support(self) -> tuple[float, float] | None:
-        """Lowest and highest value of a sample, or None."""
-        ...
 
 
 @functools.cache
@@ -101,18 +94,14 @@ class Measure(NamedTuple):
         if T.ndim != 2 or not T.shape == m.shape[:2] == shapes[2]:
             raise ValueError(f"pulls, mean and out must be of one shape (E, K), got shapes {shapes}")
         _tell(self.routine.address, T, m.reshape(len(m), -1), self.numbers, found)
-        if out is None:
-            return found
-        out[...] = found
-        return out
+        return _filled(out, found)
 
 
 class Problem(Spelled, ABC):
     """A pure-exploration problem: what is asked of the arms, and how an answer is judged.
 
-    Everything that the environments, agents, evaluation and command line need to know of a problem is one of the
-    attributes and methods here. A problem of one's own must have `name`, `margin` and `verdict`, and `parameters` where
-    its constructor takes any; a subclass of `SetProblem` has `verdict` already.
+    A problem of one's own must have `name`, `margin` and `verdict`, and `parameters` where its constructor takes any; a
+    subclass of `SetProblem` has `verdict` already.
 
     Attributes:
         name: the environment is `bandit_envs/<name>-v<version>`.
@@ -253,12 +242,7 @@ class Problem(Spelled, ABC):
     def certificate(self, pulls: ArrayLike, mean: ArrayLike, variance: ArrayLike, *, width: float = 1.0) -> Arrays:
         """What a policy can know of its plug-in answer from its statistics, (..., K) each; names: `certificate_names`.
 
-        Args:
-            pulls, mean, variance (divisor N): of the arms.
-            width: the range of a sample (`Task.width`).
-
-        Returns:
-            Arrays (...,); an empty dict where nothing is defined.
+        Arrays (...,), none where nothing is defined. Variances have the divisor N; `width` is the range of a sample.
         """
         return {}
 
@@ -269,16 +253,10 @@ class Problem(Spelled, ABC):
         are 0.
 
         Args:
-            pulls: (E, K).
-            mean: (E, K) or (E, K, D), empirical.
-            out: (E, K), filled and returned; None: a new array.
+            pulls: (E, K). mean: (E, K) or (E, K, D), empirical. out: (E, K), filled and returned; None: a new array.
         """
         unseen = (np.asarray(pulls) == 0).any(axis=-1, keepdims=True)
-        found = np.where(unseen, 0.0, self.margin(mean))
-        if out is None:
-            return found
-        out[...] = found
-        return out
+        return _filled(out, np.where(unseen, 0.0, self.margin(mean)))
 
     def distance_routine(self) -> Measure | None:
         """`distances` of one episode for compiled code, or None.
@@ -328,34 +306,34 @@ class Problem(Spelled, ABC):
         return distribution, (1.0 if task is None else task.sigma) if sigma is None else sigma
 
     def _counts_on(
-        self, distribution: str | None, sigma: float | None, dependent: bool | None, exact: bool = False
+        self,
+        distribution: str | None,
+        sigma: float | None,
+        dependent: bool | None,
+        support: tuple[float, float] | None = None,
+        exact: bool = False,
     ) -> dict[str, Any]:
         """What certificates count on, for `common`: None as in `_arms_of`, but by `Task.certified_distribution`.
 
         `exact`: a distribution that has the evidence itself.
         """
         task = self._task
-        counted = (
-            task.certified_distribution(None, exact) if distribution is None and task is not None else distribution
-        )
-        distribution, sigma = self._arms_of(counted, sigma)
+        if distribution is None and task is not None:
+            distribution = task.certified_distribution(None, exact)
+        distribution, sigma = self._arms_of(distribution, sigma)
         if dependent is None:
             dependent = task is not None and bool(task.dependent) and distribution == "gaussian"
-        found = {"distribution": distribution, "sigma": sigma, "dependent": dependent}
-        if distribution == "bounded" and task is not None and task.support is not None:
-            found["support"] = task.support
-        return found
+        if support is None and distribution == "bounded" and task is not None:
+            support = task.support
+        return {"distribution": distribution, "sigma": sigma, "dependent": dependent} | (
+            {"support": support} if support else {}
+        )
 
     def evidence_routine(self, K: int, numbers: Floats, search: str) -> Certifier | None:
         """The routine of `certifier` for compiled code, or None.
 
-        docs/own-problem.md has one, `Certifier.of(function, K, numbers, ...)`, with what the function is given and what
-        it reports.
-
-        Args:
-            K: number of arms.
-            numbers: of the distribution and the boundary.
-            search: see `certifier`.
+        Of K arms, by the numbers of the distribution and the boundary; `search` as for `certifier`. docs/own-problem.md
+        has one, `Certifier.of(function, K, numbers, ...)`.
         """
         return None
 
@@ -394,7 +372,7 @@ class Problem(Spelled, ABC):
         Raises:
             ValueError: for a problem that has none, naming it, and for values that are not allowed.
         """
-        given = self._counts_on(distribution, sigma, dependent) | ({"support": support} if support else {})
+        given = self._counts_on(distribution, sigma, dependent, support)
         numbers = common(boundary=boundary, rho=rho, centre=centre, D=integer("D", D, 1), **given)
         if choice("search", search, SEARCHES) == "exact" and boundary != "none":
             raise ValueError(f"search='exact' is for boundary='none', got {boundary!r}")
@@ -433,7 +411,7 @@ class Problem(Spelled, ABC):
         Raises:
             ValueError: for a problem without evidence, and for arrays that do not go together.
         """
-        given = self._counts_on(distribution, sigma, dependent, True)
+        given = self._counts_on(distribution, sigma, dependent, exact=True)
         choice("distribution", given["distribution"], ("gaussian", "bernoulli", "student"))
         return asking.alternatives(self, pulls, mean, answer, variance, boundary="none", search="exact", **given)
 
@@ -464,7 +442,7 @@ class Problem(Spelled, ABC):
             boundary, rho, centre, dependent, support: see `certifier`.
         """
         options = {"boundary": boundary, "rho": rho, "centre": centre, "search": "sets"}
-        options |= self._counts_on(distribution, sigma, dependent) | ({"support": support} if support else {})
+        options |= self._counts_on(distribution, sigma, dependent, support)
         choice("boundary", boundary, ("mixture", "kaufmann-koolen"))
         return level_of(asking.alternatives(self, pulls, mean, answer, variance, moments, **options))
 
@@ -481,9 +459,8 @@ class Problem(Spelled, ABC):
 
         Args:
             means: (K,) or (K, D).
-            distribution: "gaussian" or "bernoulli"; None: that of the arms, where a task or an environment has made the
-                problem, else "gaussian".
-            sigma: of Gaussian arms; None: the task's, the largest where they differ, else 1.
+            distribution: "gaussian" or "bernoulli". sigma: of Gaussian arms, the largest where they differ. None: those
+                of the task or environment that has made the problem, else "gaussian" and 1.
         """
         most = asking.game_of(self, means, *self._arms_of(distribution, sigma)).most
         return 1 / most if most > 0 else math.inf
@@ -531,11 +508,7 @@ class Problem(Spelled, ABC):
         return self.local or K <= 50
 
     def paper_lower_bound(self, means: ArrayLike, delta: float) -> float:
-        """The lower bound of the problem's paper, for N(mean, 1) arms; NaN where it has none.
-
-        Args:
-            means: (K,). delta: error probability in (0, 1).
-        """
+        """The lower bound of the problem's paper, for N(mean, 1) arms of means (K,); NaN where it has none."""
         return math.nan
 
 
@@ -575,27 +548,19 @@ class SetProblem(Problem):
         return self.tolerance, self.tolerance
 
     def verdict(self, answer: ArrayLike, truth: Floats) -> Arrays:
-        mask = np.asarray(answer)
-        K = truth.shape[-1]
+        mask, K = np.asarray(answer), truth.shape[-1]
         if mask.shape[-1:] != (K,):
             raise ValueError(f"an answer is a mask of {K} arms, got shape {mask.shape}")
-        lead = np.broadcast_shapes(mask.shape[:-1], truth.shape[:-1])
+        lead, shared = np.broadcast_shapes(mask.shape[:-1], truth.shape[:-1]), truth.size == K
         if mask.shape[:-1] != lead:
             mask = np.broadcast_to(mask, (*lead, K))
-        shared = truth.size == K
         if not shared and truth.shape[:-1] != lead:
             truth = np.broadcast_to(truth, (*lead, K))
         misclassified, ratios = np.empty(lead, np.int64), np.empty((3, *lead))
         flat = mask.view(np.int8) if mask.dtype == np.bool_ and mask.flags.carray else np.array(mask, np.int8)
-        _count(
-            flat.reshape(-1),
-            np.array(truth, np.float64, order="C").reshape(-1),
-            0 if shared else K,
-            K,
-            *self.bands,
-            misclassified.reshape(-1),
-            ratios.reshape(3, -1),
-        )
+        margins, stride = np.array(truth, np.float64, order="C").reshape(-1), 0 if shared else K
+        found = misclassified.reshape(-1), ratios.reshape(3, -1)
+        _count(flat.reshape(-1), margins, stride, K, *self.bands, *found)
         verdict = {"correct": misclassified == 0, "misclassified": misclassified}
         verdict |= {"precision": ratios[0], "recall": ratios[1], "f1": ratios[2]}
         return verdict | {"score": self._score(verdict, K)}

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..instances.instance import Instance, Sampler
-from ..kernels.checks import LARGEST, errors_of, integer, mask, number, numbers, ours
+from ..kernels.checks import LARGEST, errors_of, integer, mask, number, numbers
 from ..kernels.geometry import UNDECIDED
 from ..kernels.rng import ARMS_LIMIT
 from .base import Bools, Floats, Measure, Problem, TaskLike
@@ -20,10 +20,7 @@ from .base import Bools, Floats, Measure, Problem, TaskLike
 
 def check(problem: Problem, task: TaskLike, source: Instance | Sampler | None = None) -> None:
     """`Problem.check` of a task, or of arms."""
-    if ours(problem):
-        problem.check(task, source)
-    else:
-        _ask(problem, "check", task, source)
+    _ask(problem, "check", task, source)
 
 
 def try_out(problem: Problem, means: Floats, D: int, delta: float = 0.1) -> None:
@@ -116,7 +113,7 @@ def _named(problem: Problem) -> str:
 
 def _ask(problem: Problem, method: str, *arguments: object, **keywords: object) -> Any:
     """What a method returns; its errors name the problem."""
-    with errors_of(f"{method} of {_named(problem)}"):
+    with errors_of(f"{method} of {_named(problem)}", problem):
         return getattr(problem, method)(*arguments, **keywords)
 
 

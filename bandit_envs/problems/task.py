@@ -8,7 +8,7 @@ import inspect
 import json
 import math
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -81,25 +81,30 @@ class Task(Distributed):
     items: int | None = None
 
     def __post_init__(self) -> None:
+        def given(name: str, check: Callable[..., Any], *ends: float, **open_ends: bool) -> Any:
+            value = getattr(self, name)
+            return None if value is None else check(name, value, *ends, **open_ends)
+
+        apart = self.distribution in INDEPENDENT  # what is said comes first
         object.__setattr__(self, "problem", kept(self.problem))
         problem, most = self.make_problem(), PULLS_LIMIT - 1
         checked = {
             "parameters": problem.settings,
             "K": integer("K", self.K, 2, ARMS_LIMIT),
             "D": integer("D", self.D, 1, ARMS_LIMIT),
-            "budget": None if self.budget is None else integer("budget", self.budget, 1, most),
-            "delta": None if self.delta is None else number("delta", self.delta, 0, 1, above=True, below=True),
-            "max_pulls": None if self.max_pulls is None else integer("max_pulls", self.max_pulls, 1, most),
+            "budget": given("budget", integer, 1, most),
+            "delta": given("delta", number, 0, 1, above=True, below=True),
+            "max_pulls": given("max_pulls", integer, 1, most),
             "pull_cost": number("pull_cost", self.pull_cost, 0, LARGEST),
-            "support": None if self.support is None else interval("support", self.support),
+            "support": given("support", interval),
             "sigma": number("sigma", self.sigma, 0, LARGEST, above=True),
             "actions": choice("actions", self.actions, ACTIONS),
             "observation": choice("observation", self.observation, OBSERVATIONS),
             "pull": choice("pull", self.pull, PULLS),
-            "dependent": self.D > 1 and self._depends(),
+            "dependent": self.D > 1 and (not apart if self.dependent is None else flag("dependent", self.dependent)),
             "claimed": flag("claimed", self.claimed),
             "can_stop": flag("can_stop", self.can_stop),
-            "items": None if self.items is None else integer("items", self.items, 1, MOST_ITEMS),
+            "items": given("items", integer, 1, MOST_ITEMS),
         }
         for name, value in checked.items():
             object.__setattr__(self, name, value)
@@ -116,10 +121,6 @@ class Task(Distributed):
         if self.observation == "history" and self.budget is None and self.max_pulls is None:
             raise ValueError("observation='history' needs a budget or max_pulls: a history holds so many pulls")
         own.check(problem, self)
-
-    def _depends(self) -> bool:
-        """Whether coordinates may depend on each other: as is said or, where nothing is, by the distribution."""
-        return self.distribution not in INDEPENDENT if self.dependent is None else flag("dependent", self.dependent)
 
     @cached_property
     def stop(self) -> int:
@@ -208,41 +209,30 @@ class Task(Distributed):
             choice("distribution", "paired" if distribution is None else distribution, ("paired",))
             paired_certifier(self.make_problem(), self.K, self.items, self.support or (0.0, 1.0), LEVEL)
             return "paired"
-        unit = self.support is not None and 0 <= self.support[0] <= self.support[1] <= 1
-        if distribution is None and not (
-            self.is_narrow and (self.claimed or exact or self.distribution == "bernoulli")
-        ):
-            for name in self._bounded_by(exact or self.distribution == "bernoulli", unit):
+        support, binary = self.support, exact or self.distribution == "bernoulli"
+        unit = support is not None and 0 <= support[0] <= support[1] <= 1
+        narrow = support is not None and self.sigma < 0.5 * (support[1] - support[0]) * (1.0 - 1e-9)  # by its scale
+        ranged = support is not None and self.distribution != "gaussian" and not (narrow and (self.claimed or binary))
+        if distribution is None and ranged:
+            likelihood: tuple[str, ...] = ("bernoulli",) if unit and self.D == 1 else ()
+            for name in likelihood if binary else ("bounded", *likelihood):  # the sharpest first
                 with contextlib.suppress(ValueError):
                     self.make_problem().certifier(self.K, self.D, distribution=name)
                     return name
-        distribution = "gaussian" if distribution is None else distribution
-        choice("distribution", distribution, ("gaussian", "bernoulli", "student", "bounded"))
-        if distribution == "bounded":
-            if self.support is None:
-                raise ValueError("distribution='bounded' is for samples in a known range, and these arms have none")
-            return distribution
-        if distribution == "bernoulli" and not unit:
-            raise ValueError(
-                f"distribution='bernoulli' is for samples in [0, 1], and these arms have support={self.support}"
-            )
-        if distribution == "student" and self.distribution != "gaussian":
-            raise ValueError(
-                f"distribution='student' is for Gaussian arms, and these are of the distribution {self.distribution!r}"
-            )
-        if distribution != "gaussian" and self.dependent:
-            raise ValueError(
-                f"distribution={distribution!r} needs independent coordinates, and those of these arms (D = {self.D}) "
-                "may depend on each other: leave it out, or say distribution='gaussian'"
-            )
-        return distribution
-
-    def _bounded_by(self, binary: bool, unit: bool) -> tuple[str, ...]:
-        """Distributions that certificates of samples in a range may count on, the sharpest first."""
-        if self.support is None or self.distribution == "gaussian":
-            return ()
-        likelihood = ("bernoulli",) if unit and self.D == 1 else ()
-        return likelihood if binary else ("bounded", *likelihood)
+        chosen = "gaussian" if distribution is None else distribution
+        choice("distribution", chosen, ("gaussian", "bernoulli", "student", "bounded"))
+        needed = ""
+        if chosen == "bounded" and support is None:
+            needed = "samples in a known range, and these arms have none"
+        elif chosen == "bernoulli" and not unit:
+            needed = f"samples in [0, 1], and these arms have support={support}"
+        elif chosen == "student" and self.distribution != "gaussian":
+            needed = f"Gaussian arms, and these are of the distribution {self.distribution!r}"
+        elif chosen in ("bernoulli", "student") and self.dependent:
+            needed = f"independent coordinates, and those of these arms (D = {self.D}) may depend on each other"
+        if needed:
+            raise ValueError(f"distribution={chosen!r} is for {needed}: leave it out, or say distribution='gaussian'")
+        return chosen
 
     @cached_property
     def keeps_moments(self) -> bool:
@@ -270,14 +260,6 @@ class Task(Distributed):
         if not self.claimed:
             return self.sigma
         return math.inf if self.support is None else 0.5 * (self.support[1] - self.support[0])
-
-    @property
-    def is_narrow(self) -> bool:
-        """Whether a smaller scale is known than the range of samples gives: sigma < (highest - lowest) / 2."""
-        if self.support is None:
-            return False
-        low, high = self.support
-        return self.sigma < 0.5 * (high - low) * (1.0 - 1e-9)
 
     @cached_property
     def centre(self) -> float:
@@ -322,15 +304,9 @@ class Task(Distributed):
             except (TypeError, ValueError, RecursionError) as error:
                 place = f"parameter {name!r} of the problem {self.problem!r}"
                 raise TypeError(f"the {place} has no JSON form, got {value!r:.200}") from error
+        left = {"claimed": True, "dependent": self.D == 1, "can_stop": self.can_stop, "items": self.items is None}
         form = dataclasses.asdict(self)
-        del form["claimed"]
-        if self.D == 1:
-            del form["dependent"]
-        if self.can_stop:
-            del form["can_stop"]
-        if self.items is None:
-            del form["items"]
-        return json.dumps(form)
+        return json.dumps({name: value for name, value in form.items() if not left.get(name)})
 
     @classmethod
     def from_json(cls, text: str, *, trust: bool = False) -> Task:

@@ -497,7 +497,7 @@ CHOICES: list[tuple[Any, tuple[Any, ...]]] = [  # what choose returns, and what 
     (lambda self, o, state: np.zeros((many(o), 2), int), ("arms", "(1,)", "(1, 2)")),
     (lambda self, o, state: np.zeros(many(o) + 1, int), ("arms", "(1,)", "(2,)")),
     (lambda self, o, state: [[0], [0, 1]], ("arms", "integers")),
-    (lambda self, o, state: {"arms": np.zeros(many(o), int)}, ("choose", "dict", "arms")),
+    (lambda self, o, state: {"arms": np.zeros(many(o), int)}, ("chooses", "arms")),
     (lambda self, o, state: ([0] * many(o), 2), ("numbers of pulls",)),
     (lambda self, o, state: ([0] * many(o), [1.5] * many(o)), ("numbers of pulls", "float64")),
     (lambda self, o, state: [0] * many(o), ()),
