@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from bandit_envs import Problem, Simulation, Task
+from bandit_envs import Simulation
 from bandit_envs.kernels import errors_of, jit, number, numbers
 from bandit_envs.problems import Measure
 from bandit_envs.simulation import Playing, Quiet
@@ -123,18 +123,6 @@ def _tree(table, levels, last, value, fresh, first, K):
         last[e] = min(find(table, levels, e), K - 1)  # there are only K leaves, whatever a NaN has led to
 
 
-def margin_told(task: Task, problem: Problem) -> tuple[float, Measure | None] | None:
-    """How compiled code can tell the margin of a single arm; None where it cannot.
-
-    What is taken off the arm's mean, and the problem's routine that tells the margin itself, or None.
-    """
-    if task.pull == "coordinate" or not problem.local:
-        return None
-    if task.D == 1 and problem.boundary is not None:
-        return float(problem.boundary), None
-    return None if problem.measure is None else (0.0, problem.measure)
-
-
 class IndexPolicy(Agent):
     """Pull the arm with the smallest `index`; arms never pulled have the index `first`. Ties go to the lowest arm.
 
@@ -185,14 +173,21 @@ class IndexPolicy(Agent):
         if type(self).value is not IndexPolicy.value:
             rule = None if self.task.D > 1 else rule_of_method(self, "value", 0.0)
             return self.tried(rule, self.value)
-        told = margin_told(self.task, self.problem)
-        rule = None if told is None else rule_of_method(self, "index", *told)
+        rule = self._by_margin(functools.partial(rule_of_method, self, "index"))
         return self.tried(rule, self.value if rule is None or rule.measure is None else self.index)
 
     def by_margin(self, function: Any, own: Any) -> ArmRule | None:
         """The rule of a function of the margin, see `ArmRule`; None where compiled code cannot tell the margin."""
-        told = margin_told(self.task, self.problem)
-        return None if told is None else ArmRule(function, own, *told)
+        return self._by_margin(functools.partial(ArmRule, function, own))
+
+    def _by_margin(self, make: Callable[[float, Measure | None], ArmRule | None]) -> ArmRule | None:
+        """A rule made of what is taken off a mean for the margin, and of the problem's routine of margins, or None."""
+        problem = self.problem
+        if self.task.pull == "coordinate" or not problem.local:
+            return None
+        if self.task.D == 1 and problem.boundary is not None:
+            return make(float(problem.boundary), None)
+        return None if problem.measure is None else make(0.0, problem.measure)
 
     def tried(self, rule: ArmRule | None, plain: Callable[[Floats, Floats], Floats]) -> ArmRule | None:
         """A rule, if Numba takes it as it stands and makes the same of it as NumPy, `plain(T, x)`; else None."""
