@@ -273,9 +273,8 @@ class Agent(Spelled, ABC):
             try:
                 inspect.signature(getattr(self, name)).bind(*arguments)
             except TypeError as error:
-                raise TypeError(
-                    f"{self.name} must define {name}({', '.join(['self', *arguments])}): {error}"
-                ) from error
+                takes = ", ".join(["self", *arguments])
+                raise TypeError(f"{self.name} must define {name}({takes}): {error}") from error
             except ValueError:  # some functions written in C have no signature
                 continue
         if self.observation == "history" and type(self).choose is ours.choose:

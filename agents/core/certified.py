@@ -223,13 +223,13 @@ class Certified(Agent):
         super().__init__(task)
         self.delta = delta_of(self.name, self.task, delta)
         self.distribution = self.task.certified_distribution(distribution)
-        self._chosen = {"distribution": distribution, "boundary": boundary, "rho": rho, "centre": centre}
-        _ = self.certifier  # which refuses values that are not allowed
+        _ = self.certifier  # by boundary, rho and centre: it refuses values that are not allowed
 
     @cached_property
     def certifier(self) -> Certifier:
         """What says whether an answer is certified."""
-        made = self.task.certifier(**self._chosen)  # type: ignore[arg-type]
+        given = {name: self._parameters[name] for name in OPTIONS if name != "delta" and name in self._parameters}
+        made = self.task.certifier(**given)
         return made.decider(self.delta) if self.task.items else made
 
     def idle(self) -> dict[str, str]:
@@ -240,10 +240,8 @@ class Certified(Agent):
 
     def _inherit(self, agent: Agent) -> None:
         """Say of this agent what is said of the one within."""
-        vars(self).update(
-            {name: getattr(agent, name) for name in INHERITED}, name=f"{agent.name}(stop={CERTIFICATE!r})"
-        )
-        vars(self).update(told=agent.told, _brought=agent._brought)
+        inherited = {name: getattr(agent, name) for name in (*INHERITED, "told", "_brought")}
+        vars(self).update(inherited, name=f"{agent.name}(stop={CERTIFICATE!r})")
 
     @cached_property
     def _decider(self) -> Certifier:
