@@ -10,7 +10,7 @@ import functools
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,14 +24,10 @@ from ..kernels.spellings import Spelled
 from ..stopping import RHO, Certifier, asking, common, level_of
 from .lookahead import Potential
 
-if TYPE_CHECKING:
-    from .task import Task
-
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Arrays = dict[str, NDArray[Any]]  # by their names
 Pointer: TypeAlias = Any  # in a routine, the first element of an array
-TaskLike: TypeAlias = "Task"  # what a problem is asked of
 
 BOUNDED = ("gaussian", "bernoulli")  # distributions of arms whose characteristic time is known
 SEARCHES = ("pairs", "sets", "exact")
@@ -54,6 +50,19 @@ def _plain(value: Any) -> Any:
     if type(value) in (list, tuple):
         return type(value)(_plain(x) for x in value)
     return value
+
+
+class TaskLike(Protocol):
+    """What a problem may ask of a task: K arms of D dimensions, and the lowest and highest sample, or None."""
+
+    @property
+    def K(self) -> int: ...
+
+    @property
+    def D(self) -> int: ...
+
+    @property
+    def support(self) -> tuple[float, float] | None: ...
 
 
 @functools.cache
