@@ -569,9 +569,7 @@ class Shifted(Threshold):
 def test_routines_and_boundaries_are_compared_with_margins() -> None:
     env = PureExplorationEnv("test_own_problems:Outside", instance="sampler(arms=6)", budget=40)
     assert agents.make("apt", env).plays
-    with pytest.raises(
-        ValueError, match="'WrongOutside' must have a distance_routine that gives what arm_margin does"
-    ):
+    with pytest.raises(ValueError, match="'WrongOutside' must have a distance_routine that gives what arm_margin does"):
         PureExplorationEnv("test_own_problems:WrongOutside", instance="sampler(arms=6)", budget=40)
     with pytest.raises(ValueError, match="'Shifted' has boundary = 0.5, from which margins must count"):
         PureExplorationEnv("test_own_problems:Shifted", instance="sampler(arms=6)", budget=40)

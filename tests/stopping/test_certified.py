@@ -79,11 +79,12 @@ def test_every_agent_certified(problem: str, name: str, monkeypatch: pytest.Monk
     evaluate = functools.partial(
         agents.evaluate, f"{name}{CERTIFIED}", problem, episodes=3, env_kwargs=kwargs, progress=False
     )
-    whole = evaluate()
+    whole, checked = evaluate(), evaluate(at=[7, 60])
     assert_frame_equal(rows(evaluate(batch=2)), rows(whole), atol=0)
     for module in (lockstep, plan):
         monkeypatch.setattr(module, "plays", lambda *_: False)
     assert_frame_equal(rows(evaluate(batch=2)), rows(whole), atol=0)
+    assert_frame_equal(rows(evaluate(at=[7, 60])), rows(checked), atol=0)  # no pull is made beyond a checkpoint
     if name not in LATE:
         assert (whole.episodes["total_pulls"] < 900).all()  # all have been certified
         assert whole.episodes["correct"].all()
