@@ -9,8 +9,6 @@ import numpy as np
 import pytest
 from fuzzing import check_case, fuzz, names, set_up
 
-from agents.core.agent import Agent
-
 AGENTS = names()
 GROUPS = 12
 FEW = ("lsa", "sar", "evidence", "ugape", "st2", "dp-index", "uniform")  # of each kind: how decisions are made
