@@ -43,10 +43,8 @@ class List(Command):
             return
         width = shutil.get_terminal_size((120, 24)).columns
         tables = {"environments": _environments, "instances": _instances, "distributions": _arms, "agents": _agents}
-        chosen = (
-            tables if self.what is None else ("distributions" if self.what == "laws" else self.what,)
-        )  # its old name
-        print("\n\n".join(table(*tables[name](), width=width) for name in chosen))
+        what = "distributions" if self.what == "laws" else self.what  # its old name
+        print("\n\n".join(table(*tables[name](), width=width) for name in (tables if what is None else (what,))))
 
 
 Table = tuple[list[str], list[list[str]]]

@@ -171,7 +171,7 @@ class Tell(Action):
             wanted = f"a number (or True, False), with a point for decimals as in 8.5, got {' '.join(self.value)!r:.80}"
             raise ValueError(f"a measurement is {wanted}") from None
         with self.opened() as session:
-            arm = self.arm if self.question is None else Asked.of(self.question, session.arm(self.arm), None, None)
+            arm = self.arm if self.question is None else Asked(self.question, session.arm(self.arm), None)
             session.tell(arm, value[0] if len(value) == 1 else value, self.who, self.item)
             print_state(session)
 

@@ -39,8 +39,7 @@ class Train(EnvironmentCommand[Options]):
     """
 
     env_id: Positional[Annotated[str, arg(metavar="ENVIRONMENT")]] = "bandit_envs/Threshold-v0"
-    """A name (see `bandit-envs list environments`), as Threshold or bandit_envs/Threshold-v0, or a problem of one's own
-    as module:Class."""
+    """A name (see `bandit-envs list environments`), as Threshold, or module:Class."""
     algorithm: Annotated[str, arg(metavar="NAME")] = "ppo"
     """ppo, a2c, dqn, maskable-ppo or recurrent-ppo of Stable-Baselines3, or evolved: an index and a small network that
     corrects it, tuned on what whole episodes lose."""
@@ -81,13 +80,8 @@ class Train(EnvironmentCommand[Options]):
             given["mix"] = from_json("mix", self.mix)
         else:  # an error in a keyword comes before the training
             gym.make(env_id, disable_env_checker=True, **kwargs).close()
-        common: dict[str, Any] = {
-            "seconds": self.seconds,
-            "seed": self.seed,
-            "env_kwargs": kwargs,
-            "out": out,
-            "progress": self.progress,  # lines, which a file can take as well as a terminal
-        }
+        common: dict[str, Any] = {"seconds": self.seconds, "seed": self.seed, "env_kwargs": kwargs, "out": out}
+        common["progress"] = self.progress  # lines, which a file can take as well as a terminal
         if self.out is None:
             out.parent.mkdir(exist_ok=True)
         if self.algorithm == "evolved":
@@ -113,19 +107,13 @@ class Train(EnvironmentCommand[Options]):
 
 def _comparison(name: str, result: Mapping[str, Any]) -> str:
     """What the card of a training says of the agent beside the reference agents."""
-    rows = result["agents"]
+    rows, measured = result["agents"], []
     metrics = [metric for metric, value in rows[name].items() if isinstance(value, dict)]
     cut = any(row.get("truncated", 0.0) > 0 for row in rows.values())
-    measured = [
-        [
-            agent,
-            f"{row['total_pulls']:,.1f}",
-            f"{row['error_rate']:.4f}",
-            *([f"{row.get('truncated', 0.0):.4f}"] if cut else []),
-            *(interval(**row[metric]) for metric in metrics),
-        ]
-        for agent, row in rows.items()
-    ]
+    for agent, row in rows.items():
+        pulls, rate = f"{row['total_pulls']:,.1f}", f"{row['error_rate']:.4f}"
+        truncated = [f"{row.get('truncated', 0.0):.4f}"] if cut else []
+        measured.append([agent, pulls, rate, *truncated, *(interval(**row[metric]) for metric in metrics)])
     heads = [f"{metric.replace('_', ' ')} [95 %]" for metric in metrics]
     episodes = f"{result['episodes']:,} episodes of seed {result['root']}, which it has not seen"
     most = f"; they are cut after {result['max_pulls']:,} pulls" if cut else ""

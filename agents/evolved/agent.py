@@ -28,7 +28,7 @@ from ..models.cards import stored_for
 from .coupled import KEYS, MADE, Seen, Wide, least_index
 from .formula import PARAMETERS, Own, arm_index, at_budget, indices
 from .network import SHARED, WEIGHTS, nets_of
-from .parameters import parameter_names, read_parameters, shared_by, spelled, told
+from .parameters import parameter_names, parameter_table, read_parameters, shared_by, spelled
 
 
 @dataclass
@@ -81,7 +81,7 @@ class Evolved(IndexPolicy):
             raise ValueError("evolved needs a budget, a pull_cost > 0, or a delta")
         self.stops = task.budget is None
         names, net = parameter_names(self.stops), len(WEIGHTS)
-        table = told(task, parameters, names, len(names) - net)
+        table = parameter_table(task, parameters, names, len(names) - net)
         self.candidates, self._nets = table, nets_of(table[:, -net:])
         scale = 1.0 / task.pull_cost if task.budget is None else float(task.budget)
         self.fair = math.log(scale / task.K)

@@ -23,7 +23,7 @@ def parameter_names(stops: bool) -> tuple[str, ...]:
 
 
 def names_for(task: Task) -> tuple[str, ...]:
-    """The names of all parameters for a task, in order; those of the network's weights are the last."""
+    """The names of all parameters for a task, in order; the network's weights are the last."""
     return parameter_names(task.budget is None)
 
 
@@ -52,10 +52,10 @@ def index_start(stops: bool) -> list[float]:
     return [*START, *(STOP_START if stops else ())]
 
 
-def told(task: Task, parameters: object, names: Sequence[str], wanted: int) -> NDArray[np.float64]:
+def parameter_table(task: Task, parameters: object, names: Sequence[str], wanted: int) -> NDArray[np.float64]:
     """Parameters as numbers (P, number of names), of one candidate or more; weights are 0 where they are left out.
 
-    None: those that are stored for the task; "start": those of `index_start`. All but `wanted` of them are weights.
+    None: the stored ones of the task; "start": those of `index_start`. All but `wanted` of them are weights.
     """
     if parameters is None:
         parameters = stored_parameters(task, names)

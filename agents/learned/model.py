@@ -27,7 +27,7 @@ from ..core.agent import task_of
 from ..core.files import find_folder, finish, write_together
 from ..core.forms import forms_of
 from ..models.formats import FORMAT, check_format, read_card, train_again
-from .plain import CONTRIB, FORMAT_NAME, MARKS, NETWORK_NAME, Archive, NotPlainError, OtherVersionError, network_told
+from .plain import CONTRIB, FORMAT_NAME, MARKS, NETWORK_NAME, Archive, NotPlainError, OtherVersionError, network_json
 from .policy import Equivariant
 
 # Attributes that belong to a run, not to the model.
@@ -55,25 +55,6 @@ def _untouched_generators() -> Iterator[None]:
         torch.set_rng_state(states[0])
         np.random.set_state(states[1])  # noqa: NPY002
         random.setstate(states[2])
-
-
-def as_features(name: str, observation: object, form: str = "features") -> None:
-    """Refuse observations in the form of statistics, or of a history; the agent of this name reads another form."""
-    if isinstance(observation, Mapping) and form in ("features", "belief"):
-        width = f"K * {len(FEATURES)}" if form == "features" else "4 * K + 1"
-        of = "a history" if "times" in observation else "statistics"
-        raise ValueError(
-            f"{name} reads observation={form!r}, an array, got a dict of {of}; the array is (E, {width}), or "
-            f"({width},) for a single episode"
-        )
-
-
-def _axes_of(observation: Any) -> int:
-    """The number of axes of an observation; 0 for what is ragged."""
-    try:
-        return np.ndim(observation)
-    except ValueError:
-        return 0
 
 
 def _numbers_of(observation: object) -> NDArray[np.float32]:
@@ -129,52 +110,34 @@ class Trained:
 
         Args:
             observation: in the form `observation` of this agent: beliefs (E, 4 K + 1) or features (E, K * F), float32,
-                or one row of a single episode. An equivariant policy takes any K. Of a model that was trained with
-                others, these.
+                or one row of a single episode. An equivariant policy takes any K.
             state: what the last call returned, None at first; read by recurrent policies only.
             episode_start: whether each episode begins, (E,); read by recurrent policies only.
             deterministic: take the action with the largest logit; False: draw one.
 
         Returns:
             The arms (E,), or (), K to stop; and the state, None but of recurrent policies.
+
+        Raises:
+            ValueError: for an observation in another form, or of a number of arms that the policy does not take.
         """
-        as_features(self.name, observation, self.observation)
         x = observation if isinstance(observation, Mapping) else _numbers_of(observation)
         try:
             with one_thread():
                 action, state = self.model.predict(x, state, episode_start, deterministic)
-        except Exception as error:  # of PyTorch, for the most part, which says nothing of arms
-            self._check_arms(x)
-            said = f"{self.name} cannot read the observation, or the state: {type(error).__name__}: {error}"
+        except Exception as error:  # of SB3 or PyTorch
+            said = f"{self.name} reads observation={self.observation!r}, and not this one, or this state: {error}"
             raise ValueError(" ".join(said.split())) from error
         return action, state
-
-    def _check_arms(self, observation: Any) -> None:
-        """Refuse features, or beliefs, of another number of arms than the policy was trained with."""
-        F = 4 if self.observation == "belief" else len(FEATURES)
-        trained = getattr(getattr(self.model, "observation_space", None), "shape", None)
-        if not trained:  # of a network that takes any number
-            return
-        given = np.shape(observation)[-1:] if _axes_of(observation) else (0,)
-        if given != trained[-1:] and given[0] % F == trained[-1] % F:
-            raise ValueError(
-                f"{self.name} was trained with K = {trained[-1] // F} arms, and the observation is of K = "
-                f"{given[0] // F}: {self.observation} of shape {np.shape(observation)}"
-            )
 
     def __repr__(self) -> str:
         return f"Trained({self.name}, {self.card.get('env_id', 'without a card')})"
 
     def save(self, out: str | Path) -> Path:
-        """Write the model `<out>.zip` in SB3's format and its card `<out>.json`.
+        """Write the model `<out>.zip` in SB3's format and its card `<out>.json`, both or neither; returns its path.
 
         Args:
             out: the path without its suffix, or with `.zip`; folders that are missing are made.
-
-        What a kill or a full disk leaves is the model and the card that were there before, or the new ones.
-
-        Returns:
-            The path of the model.
 
         Raises:
             ValueError: for a network that came with the package, which is no model of SB3; and where out names no file.
@@ -189,7 +152,7 @@ class Trained:
             )
         find_folder(card)
         setattr(self.model, FORMAT_NAME, FORMAT)
-        setattr(self.model, NETWORK_NAME, network_told(self.model.policy_kwargs))
+        setattr(self.model, NETWORK_NAME, network_json(self.model.policy_kwargs))
         write_together(card, self.card, {model.name: lambda path: self.model.save(path, exclude=_PASSING)})
         return model
 
@@ -206,12 +169,7 @@ class Repeated:
     def predict(
         self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = True
     ) -> tuple[NDArray[np.int64], object]:
-        """The next action of each episode, for features (E, K * F), or whatever array the agent reads.
-
-        Returns:
-            The arms (E,); and the state: the arms (E,) and how often each is still to be pulled (E,).
-        """
-        as_features("a learned agent", observation, self.observation)
+        """The next arms (E,), for the array that the agent reads; and the state: arms (E,), pulls left of each (E,)."""
         arms, left = (
             (np.zeros(len(observation), np.int64), np.zeros(len(observation), np.int64)) if state is None else state
         )
@@ -233,19 +191,19 @@ def paths_of(out: str | Path) -> tuple[Path, Path]:
 def load(path: str | Path, env_or_task: object = None, *, trust: bool = False) -> Trained:
     """A model that `train`, or SB3's own `save`, has written: PPO, A2C or DQN on features or beliefs.
 
-    What this package has written is read as plain weights, and so is any model whose policy is of this package: that
-    runs no code of the file's maker. Any other file holds pickles, and loading it runs the code in them.
+    A file of this package, or with a policy of this package, is read as plain weights, which runs no code of its maker.
+    Any other file holds pickles, and loading it runs the code in them.
 
     Args:
         path: of the `.zip` file; the suffix may be left out. The card is read from the `.json` file beside it, if any.
-        env_or_task: what the model is to run on; its K may differ from that of the training if the policy is
-            equivariant. None: as trained, or, for an equivariant policy, as the observations come.
+        env_or_task: what the model is to run on; an equivariant policy takes any K. None: as trained, or, for an
+            equivariant policy, as the observations come.
         trust: load files that are not plain too: their makers may run any code.
 
     Raises:
         FileNotFoundError: if there is no such file.
-        ValueError: if it holds no such model; if it is not plain and `trust` is not set; if another version of this
-            package has written it in a format that this one does not read; if the model does not fit the environment.
+        ValueError: if it holds no such model; if it is not plain and `trust` is not set; if another version has written
+            it in a format that this one does not read; if the model does not fit the environment.
     """
     trust = flag("trust", trust)
     file, card_file = paths_of(path)

@@ -1,8 +1,8 @@
 """Models in SB3's format, read as plain numbers: loading one runs no code of its maker.
 
 SB3's file is an archive. Its `data` is JSON, in which every Python object stands as a pickle and, beside it, as text;
-its `.pth` files hold weights, which PyTorch reads with or without pickled objects. SB3's own loader unpickles all of
-them. Here the text, the numbers, and weights without objects are all that is read; classes are known by their modules.
+its `.pth` files hold weights. SB3's own loader unpickles all of them. Here only the text, the numbers, and weights
+without objects are read; classes are known by their modules.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from bandit_envs import FEATURES
 from bandit_envs.kernels import integer
 
 from ..core.optional import require
-from .policy import EquivariantPolicy, box_of
+from .policy import EquivariantPolicy, box_of, form_of
 
 FORMAT_NAME = "bandit_envs_format"  # the attribute of a saved model that holds the number of the format
 NETWORK_NAME = "bandit_envs_network"  # that which holds its policy_kwargs as JSON, classes by their names
@@ -68,22 +68,14 @@ MOST_ARMS = 10**6
 
 @dataclass(frozen=True)
 class Archive:
-    """The contents of a saved model that can be read without unpickling it.
-
-    Attributes:
-        path: of the file. data: its JSON, in which Python objects are dicts with pickles that nobody reads.
-    """
+    """What can be read of a saved model without unpickling it; in `data`, JSON, pickles are left as text."""
 
     path: Path
     data: Mapping[str, Any]
 
     @classmethod
     def read(cls, path: Path) -> Archive:
-        """Read the JSON of a file.
-
-        Raises:
-            OSError: if it cannot be read. Others, if it is no archive, or holds no JSON.
-        """
+        """Read the JSON of a file."""
         with zipfile.ZipFile(path) as archive:
             data = json.loads(archive.read("data"))
         if not isinstance(data, dict):
@@ -141,14 +133,13 @@ class Archive:
         count, shape = self.space()
         if arms is None:
             return spaces.Box(-1.0, 1.0, shape, np.float32), spaces.Discrete(count)
-        for believes in (True, False):
-            for stop in (True, False):
-                if box_of(count - stop, believes).shape == shape:
-                    return box_of(arms, believes), spaces.Discrete(arms + stop)
-        raise ValueError(f"its observations of shape {shape} are neither beliefs nor features")
+        if (form := form_of(shape, count)) is None:
+            raise ValueError(f"its observations of shape {shape} are neither beliefs nor features")
+        believes, stop = form
+        return box_of(arms, believes), spaces.Discrete(arms + stop)
 
     def model(self, arms: int | None = None) -> Any:
-        """The model, made anew and given the weights of the file; `arms` are for equivariant policies, None: as there.
+        """The model with the weights of the file; `arms` are for equivariant policies, None: as there.
 
         Raises:
             NotPlainError: if weights hold anything but numbers. Others, if the file is damaged.
@@ -211,7 +202,7 @@ class Archive:
         return found
 
 
-def network_told(policy_kwargs: Any) -> dict[str, object] | None:
+def network_json(policy_kwargs: Any) -> dict[str, object] | None:
     """The arguments of a policy as JSON, classes by their names; None if they are anything else."""
     names = {kind: name for name, kind in CLASSES.items()}
     form = {

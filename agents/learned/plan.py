@@ -19,14 +19,10 @@ STEPS = 1_000_000  # of a training where neither steps nor seconds are given: ab
 
 @dataclass(frozen=True)
 class Plan:
-    """What a training is: the arguments of `train`, all checked, and what follows from them; nothing changes it.
+    """The arguments of `train`, all checked, and what follows from them.
 
-    Attributes:
-        algorithm: the name of a row of `ALGORITHMS`. env_id, env_kwargs: of the environment, as they were given.
-        given: the hyperparameters that were given. before: the root that a model which goes on has learned on, else 0.
-        steps, seconds: how long to train, by either or both. seed: the user's. num_envs: episodes side by side, None:
-            as many as the algorithm's. checkpoints: how many. held_out: episodes to compare them.
-        roots: see `roots_of`. environment: that to train on. settings: all that SB3's class gets.
+    `given`: the hyperparameters. `before`: the root that a model which goes on has learned on, else 0. `roots`: see
+    `roots_of`. `settings`: all that SB3's class gets.
     """
 
     algorithm: str
@@ -88,10 +84,7 @@ class Plan:
 
 
 def roots_of(seed: int, before: int = 0) -> dict[str, int]:
-    """The root seeds of a training: of the episodes to learn on, to choose a checkpoint by, and to judge it by.
-
-    They are words of 63 bits, so that they are none that anybody would type. `before`: of a model that goes on.
-    """
+    """The root seeds, of 63 bits, of the episodes to learn on, to choose a checkpoint by, and to judge it by."""
     entropy = [root_number(seed), before] if before else root_number(seed)
     words = np.random.SeedSequence(entropy).generate_state(6, np.uint64)[3:] >> np.uint64(1)
     return dict(zip(("learning", "choosing", "judging"), map(int, words), strict=True))

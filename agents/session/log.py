@@ -3,13 +3,12 @@
 A table `session` of one row holds the facts. The table `event` is appended to and never changed. The table `snapshot`
 stays as it is: earlier versions keep states in it, and read no store without it.
 
-Whoever writes first locks the row of the facts, by counting its writes. So writers come one after another, in SQLite
-as in any other database, and the numbers of events are in the order in which they became visible.
+A writer first locks the row of the facts, by counting its writes. So writers come one after another, in any database,
+and the numbers of events are in the order in which they became visible.
 
-The numbers may have gaps: PostgreSQL gives those of a transaction that was rolled back to nobody else. So the row of
-the facts counts the events. Versions that do not count them may write into the same store, and leave `counted` behind
-`writes`; nothing is concluded from the count then, and the next writer that counts counts anew. Stores of such versions
-have neither column.
+The numbers may have gaps: PostgreSQL does not give those of a transaction that was rolled back again. So the row of the
+facts counts the events. Versions that do not count them leave `counted` behind `writes`; nothing is concluded from the
+count then, and the next writer counts all events. Stores of such versions have neither column.
 """
 
 from __future__ import annotations
@@ -43,8 +42,8 @@ class Event(NamedTuple):
     """A row of the table of events.
 
     Attributes:
-        number: of the event, in order. kind: one of `ASKED`, `TOLD` and so on.
-        arm: which it is about. value: what was measured, a number, or a tuple of those of several dimensions.
+        number: of the event, in order. kind: one of `ASKED`, `TOLD` and so on. arm: which it is about.
+        value: what was measured, a number, or a tuple of those of several dimensions.
         about: the event that this one answers or undoes. who: who has asked or told. text: of a note, a new arm's name.
         at: when, in UTC.
     """
@@ -148,7 +147,7 @@ class Log:
         self._rows = sql.select(*columns.values()).order_by(self.event.c.number)
 
     def close(self) -> None:
-        """Give back what the database has lent."""
+        """Give back the connections."""
         self.engine.dispose()
 
     def facts(self) -> dict[str, Any] | None:
@@ -178,7 +177,7 @@ class Log:
         return found
 
     def create(self, facts: Mapping[str, Any]) -> bool:
-        """Begin a session; False if somebody else has begun one meanwhile."""
+        """Begin a session; False if another process has begun one meanwhile."""
         text, exc = json.dumps(facts), self.sql.exc
         create = self.sql.schema.CreateTable
         for attempt in range(2):
@@ -204,7 +203,7 @@ class Log:
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[Connection]:
-        """A transaction in which nobody else writes."""
+        """A transaction in which no other process writes."""
         with self._used(), self.engine.begin() as connection:
             row = self.session.c
             values = {"writes": row.writes + 1}
@@ -221,10 +220,9 @@ class Log:
 
     @contextlib.contextmanager
     def _used(self) -> Iterator[None]:
-        """While the database is used, its errors become a ValueError, a sentence that names it.
+        """Turn errors of the database into a ValueError that names it.
 
-        A file that was deleted, or replaced by another, while it is open would take the results, and nobody would
-        find it: a FileNotFoundError.
+        A file that was deleted or replaced while it is open would lose the results: a FileNotFoundError.
         """
         if self._path is not None:
             try:
@@ -234,19 +232,17 @@ class Log:
                 raise FileNotFoundError(text) from None
             self._file = self._file or found
             if not os.path.samestat(found, self._file):
-                raise FileNotFoundError(f"another file has taken the place of the session {self._path}: open it anew")
+                raise FileNotFoundError(f"another file has taken the place of the session {self._path}: open it again")
         try:
             yield
         except self.sql.exc.DBAPIError as error:
             raise ValueError(f"{self.address} cannot be read or written: {error.orig or error}") from error
 
     def append(self, connection: Connection, events: Sequence[Event], after: int) -> list[Event]:
-        """Add events, and return them with their numbers and the time.
+        """Add events, after the event `after`, and return them with their numbers and the time.
 
-        Args:
-            connection: of `writing`. after: the number of the last event that there is.
-            events: the new ones, of now where they have no time. Those of an import have negative numbers, by which
-                later ones refer to them.
+        They are of now where they have no time. Those of an import have negative numbers, by which later ones refer to
+        them.
         """
         if not events:
             return []
