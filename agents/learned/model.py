@@ -213,22 +213,28 @@ def load(path: str | Path, env_or_task: object = None, *, trust: bool = False) -
     if not file.is_file():
         raise FileNotFoundError(f"there is no saved model {file}")
     card = read_card(card_file) if card_file.exists() else {}
-    with _no_model(file):
+    with _named(file, card):
         archive = Archive.read(file)
     check_format(file, archive.data.get(FORMAT_NAME), card)
-    if card.get("features", list(FEATURES)) != list(FEATURES):
-        raise _other_version(file, f"it reads the features {', '.join(card['features'])}", card)
-    with _no_model(file):
+    with _named(file, card):
+        if card.get("features", list(FEATURES)) != list(FEATURES):
+            raise OtherVersionError(f"it reads the features {', '.join(card['features'])}")
         if archive.kind is None:
             raise ValueError("nothing in it names its class")
-        foreign = "" if card or archive.marked or archive.ours else "this package has not written it"
-        foreign = foreign or archive.not_plain()
-    if foreign and not trust:
-        raise _untrusted(file, foreign)
+        known = card or FORMAT_NAME in archive.data or archive.ours
+        foreign = archive.not_plain() if known else "this package has not written it"
+        if foreign and not trust:
+            raise NotPlainError(foreign)
 
     def read(arms: int | None = None) -> Any:
-        with _untouched_generators():  # SB3 seeds them where a model is made
-            return _unpickled(archive, card, arms) if foreign else _plain(archive, card, arms, trust)
+        with _untouched_generators(), _named(file, card):  # SB3 seeds them where a model is made
+            if not foreign:
+                try:
+                    return archive.model(arms)
+                except NotPlainError:
+                    if not trust:
+                        raise
+            return _unpickled(archive, arms)
 
     model = read()
     forms, F = forms_of(model, card.get("env_kwargs")), len(FEATURES)
@@ -251,71 +257,40 @@ def load(path: str | Path, env_or_task: object = None, *, trust: bool = False) -
     return Trained(model, card, None if env_or_task is None else task_of(env_or_task))
 
 
-def _plain(archive: Archive, card: Mapping[str, object], arms: int | None, trust: bool) -> object:
-    """The model in a file whose weights are plain; arms: see `Archive.model`."""
-    try:
-        return archive.model(arms)
-    except NotPlainError as error:
-        if not trust:
-            raise _untrusted(archive.path, error) from error
-        return _unpickled(archive, card, arms)
-    except Exception as error:
-        if isinstance(error, OtherVersionError) or (isinstance(error, RuntimeError) and "state_dict" in str(error)):
-            raise _other_version(archive.path, error, card) from error
-        with _no_model(archive.path):
-            raise
-
-
-def _unpickled(archive: Archive, card: Mapping[str, object], arms: int | None) -> object:
-    """The model in a file, read by SB3's own loader, which runs the code in it; arms=None: K is that of the file."""
-    file, own = archive.path, None
-    if arms is not None:
-        own = dict(zip(("observation_space", "action_space"), archive.spaces(arms), strict=True))
+def _unpickled(archive: Archive, arms: int | None) -> object:
+    """The model in a file, read by SB3's own loader, which runs the code in it; arms: see `Archive.model`."""
+    own = None if arms is None else dict(zip(("observation_space", "action_space"), archive.spaces(arms), strict=True))
     with warnings.catch_warnings(record=True) as caught:  # SB3 only warns of classes that have lost a name
         warnings.simplefilter("always")
         try:
-            model = archive.kind.load(file, device="cpu", custom_objects=own)
-        except (ImportError, AttributeError) as error:
-            raise _other_version(file, error, card) from error
+            model = archive.kind.load(archive.path, device="cpu", custom_objects=own)
         except Exception as error:
             lost = [str(one.message) for one in caught if "Could not deserialize" in str(one.message)]
-            if lost or "state_dict" in str(error):  # a class has lost a name, or a network has other weights
-                raise _other_version(file, " ".join([*lost, str(error)]), card) from error
-            with _no_model(file):
-                raise
+            if lost or isinstance(error, (ImportError, AttributeError)):
+                raise OtherVersionError(" ".join([*lost, str(error)])) from error
+            raise
     for one in caught:
         warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
     return model
 
 
 @contextmanager
-def _no_model(file: Path) -> Iterator[None]:
-    """Around all that makes a model of a file: what goes wrong there is reported as a fault of the file."""
+def _named(file: Path, card: Mapping[str, object]) -> Iterator[None]:
+    """Around all that makes a model of a file: an error names the file, and what is wrong with it."""
     try:
         yield
-    except ImportError:
-        raise
     except Exception as error:
-        if isinstance(error, OSError) and error.filename is not None:  # others come from seeking where there is nothing
+        # An OSError without a name comes from seeking where there is nothing.
+        if isinstance(error, ImportError) or isinstance(error, OSError) and error.filename is not None:
             raise
-        known = ", ".join([*(kind.__name__ for kind in MARKS.values()), *CONTRIB.values()])
         text = " ".join(str(error).split()) or type(error).__name__
-        raise ValueError(f"{file} holds no model of Stable-Baselines3 ({known}): {text:.500}") from error
-
-
-def _untrusted(file: Path, reason: object) -> ValueError:
-    """The error for a file that is not plain."""
-    text = " ".join(str(reason).split())
-    return ValueError(
-        f"{file} holds pickles, which can run any code when they are loaded ({text:.300}): if you trust its maker, say "
-        "trust=True, or --trust on the command line"
-    )
-
-
-def _other_version(file: Path, reason: object, card: Mapping[str, object]) -> ValueError:
-    """The error for a model whose classes, network or features are not what they were."""
-    text = " ".join(str(reason).split())
-    return ValueError(
-        f"{file} was saved by another version of this package, or of one that it needs ({text:.500}): "
-        f"{train_again(card)}"
-    )
+        if isinstance(error, NotPlainError):
+            said = f"holds pickles, which can run any code when they are loaded ({text:.300}): if you trust its maker, "
+            said += "say trust=True, or --trust on the command line"
+        elif isinstance(error, OtherVersionError) or "state_dict" in text:
+            said = f"was saved by another version of this package, or of one that it needs ({text:.500}): "
+            said += train_again(card)
+        else:
+            known = ", ".join([*(kind.__name__ for kind in MARKS.values()), *CONTRIB.values()])
+            said = f"holds no model of Stable-Baselines3 ({known}): {text:.500}"
+        raise ValueError(f"{file} {said}") from error

@@ -83,11 +83,6 @@ class Archive:
         return cls(path, data)
 
     @property
-    def marked(self) -> bool:
-        """Whether this package has written the file."""
-        return FORMAT_NAME in self.data
-
-    @property
     def kind(self) -> Any:
         """The class of SB3 or sb3-contrib that has written the file, or None."""
         for word, name in CONTRIB.items():

@@ -206,7 +206,7 @@ def _kept(session: Any, one: Any, value: Any, who: str | None) -> bool:
 
 
 def _open(session: Any, who: str | None, me: str, first: float) -> list[Any]:
-    """The open questions of this person, without those of a later run of this name; `Taken` where an earlier one lives."""
+    """The open questions of this person, but not of a later run of this name; `Taken` where an earlier one lives."""
     with session._now() as state:
         asked = {number: state.events[number].text or "" for number, (_, one) in state.asks.items() if one == who}
         sign = state.signs.get(who)
