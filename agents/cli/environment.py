@@ -53,7 +53,7 @@ class EnvironmentOptions:
     shared: Flag = None
     """All arms meet the same rows of the table --data, each once, in one random order."""
     range: Annotated[tuple[float, float] | None, arg(metavar="LOW HIGH", help_behavior_hint="")] = None
-    """Lowest and highest possible value in the table --data, as of the planned session; else those of the table."""
+    """Lowest and highest possible value in the table --data, as of the planned session; else of its values."""
     item: Word = None
     """Of a long table --data that is shared, the column that names the row, where it is not called item."""
     sep: Word = None
@@ -143,7 +143,7 @@ class EnvironmentCommand(Command, Generic[Options]):
 
     environment: OmitArgPrefixes[EnvironmentOptions] = field(default_factory=EnvironmentOptions)
     problem: OmitArgPrefixes[Options] = field(default_factory=dict)  # type: ignore[assignment]
-    """Each problem takes its own options and refuses those of others."""
+    """Each problem takes its own options and refuses others."""
 
     def env_kwargs(self) -> dict[str, Any]:
         """Keyword arguments of the environment: those that were given."""

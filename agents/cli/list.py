@@ -24,7 +24,7 @@ Shown = Annotated[Names | None, arg(help_behavior_hint="")]
 
 @dataclass(frozen=True)
 class List(Command):
-    """Show what there is: environments, instances, distributions, agents; those of installed packages come last.
+    """Show what there is: environments, instances, distributions, agents; installed packages come last.
 
     `promises` shows what each guarantee counts on, and what voids it.
 

@@ -21,8 +21,7 @@ from .environment import EnvironmentCommand, EnvironmentOptions, import_problems
 from .evaluate import Evaluate
 from .list import List
 from .options import Command
-from .pictures import Race, Report, Watch
-from .plot import Plot
+from .pictures import Plot, Race, Report, Watch
 from .reproduce import Reproduce
 from .session import New, Session
 from .train import Train
@@ -51,7 +50,7 @@ Examples:
 
 
 def parse(argv: Sequence[str] | None = None) -> Command:
-    """The subcommand that the words `argv` ask for, by default those of this process, with its options.
+    """The subcommand that the words `argv` ask for, by default of this process, with its options.
 
     Raises:
         SystemExit: with code 2 and a message for what cannot be read, with code 0 after `--help` and `--version`.
@@ -113,7 +112,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         with _current_folder():
             code = _run(argv)
         sys.stdout.flush()
-    except BrokenPipeError:  # whoever reads the output, as `head`, has seen enough
+    except BrokenPipeError:  # the reader of the output, as `head`, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is still to be flushed
         return 0
     return code

@@ -64,7 +64,7 @@ def _noted() -> Iterator[None]:
 
 @dataclass(frozen=True, kw_only=True)
 class New(Action, Generic[Options]):
-    """Begin a session; what is not given is asked for, where there is somebody to ask."""
+    """Begin a session; what is not given is asked for, at a terminal."""
 
     problem: Word = None
     """What is asked, see `bandit-envs list environments`: Threshold, AllGood, TopK, BestArm, Feasible, or
@@ -158,7 +158,7 @@ class Tell(Action):
     value: Positional[Annotated[tuple[str, ...], arg(metavar="VALUE")]]
     """What was measured; several numbers where an arm has several dimensions."""
     item: Annotated[str | None, arg(metavar="ITEM", help_behavior_hint="")] = None
-    """Of a table, the row, by its name or number; left out: that of the oldest question about the arm."""
+    """Of a table, the row, by its name or number; left out: the row of the oldest question about the arm."""
     question: Count = None
     """The number of the question in the history; left out: the oldest one about the arm."""
     who: Who = None
@@ -189,7 +189,7 @@ class Import(Action):
     index: Column = None
     """The column of names of rows, of a table with a column for each arm: it is left out."""
     wide: Switch = False
-    """The table has a column for each arm, whatever the names of its columns."""
+    """The table has a column for each arm, even where its columns are called name or value."""
     item: Column = None
     """The column of the items, of a table with a measurement in each row, where it is not called item."""
     sep: Word = None
@@ -265,10 +265,10 @@ class Export(Action):
 
 @dataclass(frozen=True, kw_only=True)
 class Undo(Action):
-    """Undo a result, or those of a table, as if they had never been; the history keeps a trace."""
+    """Undo a result, or a whole table, as if they had never been; the history keeps a trace."""
 
     event: Count = None
-    """Its number in the history, or that of a question that waits; left out: the last result."""
+    """Its number in the history, or the number of a question that waits; left out: the last result."""
 
     table: Annotated[Path | None, arg(metavar="TABLE", help_behavior_hint="")] = None
     """Undo all results of this table instead, the one of this name that was imported last."""

@@ -46,9 +46,8 @@ class Evolved(IndexPolicy):
     Args:
         task: a task or an environment, with a budget or a price of a pull.
         parameters: the 18 of `formula.PARAMETERS`, then the 2 of `STOPPING` where the agent is to stop, then,
-            where the index is to be corrected, those of `network.WEIGHTS`; or (P, 18) for P candidates, each for an
-            equal share of the episodes in a row. "start": those that a search starts from, an untrained index. None:
-            those that are stored for the problem.
+            where the index is to be corrected, `network.WEIGHTS`; or (P, 18) for P candidates, each for an equal share
+            of the episodes in a row. "start": an untrained index. None: the stored ones of the problem.
         genes: the same, as earlier versions called it.
 
     Attributes:

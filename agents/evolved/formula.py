@@ -22,7 +22,7 @@ symbols     n pulls of the arm, d the distance of its empirical mean from the bo
             sigma sub-Gaussian scale of the arms
             nu = |kappa| (T / 100 K)^mu samples on the boundary, by which the distance is shrunk to d n / (n + nu)
             m the mean at the shrunk distance from the boundary
-            w = (1 - rho) n (d n / (n + nu))^2 / (2 sigma^2) + rho n kl(m, boundary), kl that of Bernoulli arms;
+            w = (1 - rho) n (d n / (n + nu))^2 / (2 sigma^2) + rho n kl(m, boundary), kl of Bernoulli arms;
                rho = 0 for arms that are not Bernoulli
 departures  none: this is the source
 """

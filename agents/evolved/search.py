@@ -1,4 +1,4 @@
-"""Gradients from pairs of candidates: a search for many parameters at once, in the form of that of the package cmaes.
+"""Gradients from pairs of candidates: a search for many parameters at once, in the form of the package cmaes.
 
 Each generation draws directions z, and compares the candidates x + s z and x - s z, which have played the same
 episodes. The mean of z (f(x + s z) - f(x - s z)) / 2 s estimates the gradient of f (Salimans et al. 2017); differences
@@ -19,7 +19,7 @@ FIRST, SECOND, TINY = 0.9, 0.98, 1e-8  # Adam: decay of both moments, and what k
 
 
 class MirroredSearch:
-    """The search, from x = 0 on; `spread` is s, `step` that of Adam at first, the size of the population even."""
+    """The search, from x = 0 on; `spread` is s, `step` the first one of Adam, the size of the population even."""
 
     def __init__(self, dimensions: int, spread: float, step: float, population_size: int, seed: int) -> None:
         self.mean = np.zeros(dimensions)
@@ -43,6 +43,6 @@ class MirroredSearch:
         self._first = FIRST * self._first + (1 - FIRST) * slope
         self._second = SECOND * self._second + (1 - SECOND) * slope**2
         first = self._first / (1 - FIRST**self._steps)
-        second = float((self._second / (1 - SECOND**self._steps)).mean())  # one scale for all, as that of the noise is
+        second = float((self._second / (1 - SECOND**self._steps)).mean())  # one scale for all, as for the noise
         step = self.step / math.sqrt(1.0 + self._steps / SLOWING)
         self.mean = self.mean - step * first / (math.sqrt(second) + TINY)

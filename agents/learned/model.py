@@ -1,7 +1,7 @@
 """`Trained`, a learned agent, and `load`, which reads one from SB3's own file format.
 
 What this package has written is read as plain numbers, see `plain`. Any other model file holds pickles: loading one
-runs whatever code its maker put there, and is done only where a user says that its maker is trusted.
+runs the code of its maker, and is done only where a user says that its maker is trusted.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def one_thread() -> Iterator[None]:
 
 @contextmanager
 def _untouched_generators() -> Iterator[None]:
-    """Leave the random number generators that SB3 seeds as they were: those of PyTorch, NumPy and Python."""
+    """Leave the random number generators that SB3 seeds as they were: of PyTorch, NumPy and Python."""
     states = torch.get_rng_state(), np.random.get_state(), random.getstate()  # noqa: NPY002 (SB3 uses this generator)
     try:
         yield
@@ -143,8 +143,6 @@ class Trained:
             ValueError: for a network that came with the package, which is no model of SB3; and where out names no file.
         """
         model, card = paths_of(out)
-        if model.name == ".zip":
-            raise ValueError(f"out must name a file, got {str(out)!r:.200}")
         if not hasattr(self.model, "save"):
             raise ValueError(
                 f"{self!r} is a network without the algorithm that trained it, and no model of Stable-Baselines3: "
@@ -185,6 +183,8 @@ def paths_of(out: str | Path) -> tuple[Path, Path]:
     """Where the model and the card are; `out` may or may not have the suffix of the model."""
     path = Path(out)
     stem = path.name.removesuffix(".zip")
+    if not stem:
+        raise ValueError(f"out must name a file, got {str(out)!r:.200}")
     return path.with_name(f"{stem}.zip"), path.with_name(f"{stem}.json")
 
 

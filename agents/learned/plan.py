@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,13 +10,12 @@ import numpy as np
 from bandit_envs.kernels import integer, number, root_number, unknown
 
 from ..evaluation.environment import environment_id
-from .algorithms import ALGORITHMS, Algorithm
-from .environment import TrainingEnvironment, training_environment
+from .algorithms import ALGORITHMS
+from .environment import training_environment
 
 STEPS = 1_000_000  # of a training where neither steps nor seconds are given: about a minute on one core
 
 
-@dataclass(frozen=True)
 class Plan:
     """The arguments of `train`, all checked, and what follows from them.
 
@@ -25,49 +23,38 @@ class Plan:
     `roots_of`. `settings`: all that SB3's class gets.
     """
 
-    algorithm: str
-    env_id: str
-    env_kwargs: Mapping[str, Any]
-    given: Mapping[str, object]
-    steps: int | None
-    seconds: float | None
-    seed: int
-    num_envs: int | None
-    pulls_per_action: int
-    checkpoints: int
-    held_out: int
-    before: int = 0
-    roots: Mapping[str, int] = field(init=False)
-    environment: TrainingEnvironment = field(init=False)
-    settings: Mapping[str, Any] = field(init=False)
-
-    def __post_init__(self) -> None:
-        if self.algorithm not in ALGORITHMS:
-            raise unknown("algorithm", str(self.algorithm), [*ALGORITHMS, "evolved, by agents.evolve"])
-        row, steps = self.row, STEPS if self.steps is None and self.seconds is None else self.steps
-        checked: dict[str, Any] = {"env_id": environment_id(self.env_id)}
-        if not isinstance(self.env_kwargs, Mapping):
-            raise ValueError(f"env_kwargs must be a dict of keywords of the environment, got {self.env_kwargs!r:.200}")
-        row.check(self.algorithm, self.given)
-        checked |= {
-            "steps": None if steps is None else integer("steps", steps, 1, 2**53),
-            "seconds": None if self.seconds is None else number("seconds", self.seconds, 0, above=True),
-            "num_envs": row.num_envs if self.num_envs is None else integer("num_envs", self.num_envs, 1, 2**31),
-            "checkpoints": integer("checkpoints", self.checkpoints, 1, 10**6),
-            "held_out": integer("held_out", self.held_out, 2, 10**9),
-            "roots": roots_of(self.seed, self.before),
-        }
-        checked["environment"] = environment = training_environment(
-            checked["env_id"], self.env_kwargs, self.pulls_per_action, ranked=not row.equivariant
-        )
-        checked["settings"] = row.settings(environment, checked["num_envs"], self.given)
-        for name, value in checked.items():
-            object.__setattr__(self, name, value)
-
-    @property
-    def row(self) -> Algorithm:
-        """The algorithm."""
-        return ALGORITHMS[self.algorithm]
+    def __init__(
+        self,
+        algorithm: str,
+        env_id: str,
+        env_kwargs: Mapping[str, Any],
+        given: Mapping[str, object],
+        *,
+        steps: int | None,
+        seconds: float | None,
+        seed: int,
+        num_envs: int | None,
+        pulls_per_action: int,
+        checkpoints: int,
+        held_out: int,
+        before: int = 0,
+    ) -> None:
+        if algorithm not in ALGORITHMS:
+            raise unknown("algorithm", str(algorithm), [*ALGORITHMS, "evolved, by agents.evolve"])
+        self.algorithm, self.row, self.env_id = algorithm, ALGORITHMS[algorithm], environment_id(env_id)
+        if not isinstance(env_kwargs, Mapping):
+            raise ValueError(f"env_kwargs must be a dict of keywords of the environment, got {env_kwargs!r:.200}")
+        self.row.check(algorithm, given)
+        self.env_kwargs, self.given, self.seed, self.pulls_per_action = env_kwargs, given, seed, pulls_per_action
+        steps = STEPS if steps is None and seconds is None else steps
+        self.steps = None if steps is None else integer("steps", steps, 1, 2**53)
+        self.seconds = None if seconds is None else number("seconds", seconds, 0, above=True)
+        self.num_envs = self.row.num_envs if num_envs is None else integer("num_envs", num_envs, 1, 2**31)
+        self.checkpoints = integer("checkpoints", checkpoints, 1, 10**6)
+        self.held_out = integer("held_out", held_out, 2, 10**9)
+        self.roots = roots_of(seed, before)
+        self.environment = training_environment(self.env_id, env_kwargs, pulls_per_action, not self.row.equivariant)
+        self.settings = self.row.settings(self.environment, self.num_envs, given)
 
     @property
     def own(self) -> dict[str, int]:

@@ -62,7 +62,7 @@ def train(
 
     Checkpoints are compared by their returns on the same `held_out` episodes of a second root seed. The latest that is
     at most one standard error (of the paired difference) worse than the best is kept, or the untrained start where that
-    is better. It is compared with that start, and with those of `comparison.REFERENCE_AGENTS` that can play, on twice
+    is better. It is compared with that start, and with `comparison.REFERENCE_AGENTS` that can play, on twice
     as many episodes of a third root.
 
     The same `seed` and `steps` give the same model (on one platform). With `seconds` the clock decides how far the run
@@ -118,18 +118,13 @@ def train(
         held_out=held_out,
         before=0 if former is None else former.card["roots"]["learning"],
     )
-    if out is not None and not Path(out).name.removesuffix(".zip"):
-        raise ValueError(f"out must name a file, got {str(out)!r:.200}")
     for path in () if out is None else paths_of(out):
         try_out(path)
     show = shown(progress)
     if show and plan.environment.capped:
-        print(
-            "note: nothing but the agents themselves ends an episode: each is cut after "
-            f"{plan.environment.task.max_pulls:,} pulls, {PULLS_PER_ARM} per arm; another max_pulls, or a budget, can "
-            "be given",
-            file=sys.stderr,
-        )
+        most = f"{plan.environment.task.max_pulls:,} pulls, {PULLS_PER_ARM} per arm"
+        text = f"each is cut after {most}; another max_pulls, or a budget, can be given"
+        print(f"note: nothing but the agents themselves ends an episode: {text}", file=sys.stderr)
     with one_thread(), compilation_noted(show), CompileTime() as compiling:
         clock = Clock(plan.steps, plan.seconds, began, compiling)
         episodes = hold_out(plan.environment, plan.held_out, plan.roots["choosing"])
@@ -147,16 +142,14 @@ def train(
                 raise
             interrupted = error
             print("interrupted: the best checkpoint so far is kept; Ctrl-C again leaves at once", file=sys.stderr)
+        rate = plan.settings["learning_rate"]
         try:
             check_finite(model.policy.state_dict())
         except ValueError as error:
-            rate = plan.settings["learning_rate"]
-            raise ValueError(
-                f"the training has diverged, {error}: nothing is written; try a smaller learning_rate, got {rate!r:.80}"
-            ) from error
+            text = f"the training has diverged, {error}: nothing is written; try a smaller learning_rate"
+            raise ValueError(f"{text}, got {rate!r:.80}") from error
         chosen = callback.keep_best()
         result = report(plan.environment, Trained(model), Trained(start), 2 * plan.held_out, plan.roots["judging"])
-    rate = plan.settings["learning_rate"]
     # The falling one would be pickled with its clock.
     model.learning_rate, model.lr_schedule = rate, FloatSchedule(rate)
     trained = Trained(model, _card(plan, chosen, result, callback.clock))

@@ -18,7 +18,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from bandit_envs.kernels import choice, integer, number
 
@@ -283,12 +283,6 @@ class Interrupts:
                 signal.signal(sign, kept)
 
 
-class Exit(NamedTuple):
-    """What a coroutine has raised to end the program."""
-
-    error: BaseException
-
-
 class Caller:
     """Calls a function in threads, or awaits it on an event loop of its own, and again where that fails.
 
@@ -364,8 +358,8 @@ class Caller:
             threading.Thread(target=self._into, args=(task, self.measure, given), daemon=True).start()
         try:
             found = task.result(self.timeout)
-            if isinstance(found, Exit):
-                raise found.error
+            if isinstance(found, (SystemExit, KeyboardInterrupt)):
+                raise found
             return found
         except TimeoutError:
             if task.done():
@@ -378,7 +372,7 @@ class Caller:
         try:
             return await self.measure(*given)
         except (SystemExit, KeyboardInterrupt) as error:
-            return Exit(error)
+            return error
 
     def _into(self, task: Future[Any], measure: Callable[..., Any], given: tuple[Any, ...]) -> None:
         """Measure, and put the result into a future, unless it was cancelled."""

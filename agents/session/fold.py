@@ -102,7 +102,7 @@ class State:
                 if what := self._damage(event):
                     raise ValueError(f"the store is damaged: its event {event.number} ({event.kind!r:.40}) {what}")
                 self.upto, self.events[event.number] = event.number, event
-                if event.at is not None:  # those of an import are old
+                if event.at is not None:  # imported events are old
                     self.signs[event.who] = max(event.at, self.signs.get(event.who, event.at))
                 self._count(event, due)
             for _, block in groupby(due, key=_table):
@@ -239,7 +239,7 @@ class State:
 
     @property
     def late(self) -> list[Event]:
-        """The results that wait in line, those of one line after those of another."""
+        """The results that wait in line, line by line."""
         return [event for line in self.lines.values() for event in line.values() if event is not None]
 
     @property
@@ -444,7 +444,7 @@ def _table(event: Event) -> Any:
 
 
 def sample_of(task: Task, value: Any) -> Any:
-    """What was measured: a float, or a tuple of those of the dimensions."""
+    """What was measured: a float, or a tuple of floats, one for each dimension."""
     low, high = task.support if task.support is not None and task.distribution != "gaussian" else (-MOST, MOST)
     if task.D == 1:
         right = task.distribution == "bernoulli" and isinstance(value, (bool, np.bool_))  # or wrong

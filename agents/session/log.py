@@ -6,7 +6,7 @@ stays as it is: earlier versions keep states in it, and read no store without it
 A writer first locks the row of the facts, by counting its writes. So writers come one after another, in any database,
 and the numbers of events are in the order in which they became visible.
 
-The numbers may have gaps: PostgreSQL does not give those of a transaction that was rolled back again. So the row of the
+The numbers may have gaps: PostgreSQL does not use the numbers of a cancelled transaction again. So the row of the
 facts counts the events. Versions that do not count them leave `counted` behind `writes`; nothing is concluded from the
 count then, and the next writer counts all events. Stores of such versions have neither column.
 """
@@ -43,7 +43,7 @@ class Event(NamedTuple):
 
     Attributes:
         number: of the event, in order. kind: one of `ASKED`, `TOLD` and so on. arm: which it is about.
-        value: what was measured, a number, or a tuple of those of several dimensions.
+        value: what was measured, a number, or a tuple, one for each dimension.
         about: the event that this one answers or undoes. who: who has asked or told. text: of a note, a new arm's name.
         at: when, in UTC.
     """

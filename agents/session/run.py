@@ -328,7 +328,7 @@ class Run:
 
     @functools.cached_property
     def certifier(self) -> Certifier | None:
-        """The certifier of an answer's level: the agent's own, else that of the task; None without one."""
+        """The certifier of an answer's level: the agent's own, else the task's; None without one."""
         return self.task.level_certifier(own_certifier(self.agent))
 
     @functools.cached_property
@@ -417,7 +417,7 @@ class Run:
         return np.array(answer, np.bool_)
 
     def _guess(self, arm: int) -> Floats:
-        """The result that is expected of an arm: its mean, else that of all arms, else the middle of the support."""
+        """The result that is expected of an arm: its mean, else the mean of all arms, else the middle of the range."""
         seen, support = self.seen, self.task.support
         if seen.scored[arm]:
             return np.array(seen.mean[arm])

@@ -84,7 +84,7 @@ class Session:
             ":memory:" keeps the session as long as this object.
         names: of the arms, where the facts do not name them; None: their numbers.
         public_seed: from which agents draw at random; None: a fresh one.
-        order: in which results count. "asked": as they were asked for, so that an early result waits for those of
+        order: in which results count. "asked": as they were asked for, so that an early result waits for results of
             earlier questions; "arrival": as they come: no guarantee holds where the value of a result delays it.
             None: "asked", or the order in the store.
         trust: import the modules, or load the saved model, that the store names: their makers may run any code.
@@ -365,8 +365,8 @@ class Session:
     def certificate(self) -> float | None:
         """The probability with which the answer of now is right, at least, whenever it is looked at.
 
-        It is 1 - the level of the certificate by which the agent stops (of another agent, `Task.certifier`), whatever
-        has chosen the measurements. It stays once the session is `done`. None where the problem has no evidence, and
+        It is 1 - the level of the certificate by which the agent stops (of another agent, `Task.certifier`), for any
+        choice of measurements. It stays once the session is `done`. None where the problem has no evidence, and
         where arms are compared and are too many to look at all pairs.
 
         All arms that there have ever been share delta, in the order of their coming. Where the fact `reserve` keeps a
@@ -379,7 +379,7 @@ class Session:
 
     @property
     def delta(self) -> float | None:
-        """The error probability that is allowed: the agent's own, or that of the facts; None where there is none."""
+        """The error probability that is allowed: the agent's own, or the fact; None where there is none."""
         with self._now() as state:
             return state.run.delta
 
@@ -395,7 +395,7 @@ class Session:
     def unsure(self) -> NDArray[np.float64]:
         """How many standard errors each arm's mean is from the boundary, (K,); 0 where it has not been measured.
 
-        The spread is that of all results around their arms' means, or the task's; withdrawn arms have NaN.
+        The spread is of all results around their arms' means, or the task's; withdrawn arms have NaN.
         """
         with self._now() as state:
             return state.unsure()
@@ -423,7 +423,7 @@ class Session:
 
     @property
     def waiting(self) -> dict[int, int]:
-        """Results that have come, and do not count before that of an earlier question: {its number: how many wait}."""
+        """Results that have come, and wait for the result of an earlier question: {its number: how many wait}."""
         with self._now() as state:
             return state.waiting
 
@@ -620,8 +620,8 @@ class Session:
 
         `low` and `high` bound the means that the certificate does not exclude, each with the part of delta (.05 where
         there is none) that it gives to one arm. So with probability 1 - delta no lower end is wrong, whenever one
-        looks, and likewise no upper end. A certified answer cuts the intervals at its threshold. Of a table the mean is
-        that of all rows, or of all that can be scored. Raw results do not bear out `sigma` yet: see `doubts`.
+        looks, and likewise no upper end. A certified answer cuts the intervals at its threshold. Of a table it is the
+        mean of all rows, or of all that can be scored. Raw results do not bear out `sigma` yet: see `doubts`.
         """
         with self._now() as state:
             return tables.arms_table(state)
@@ -656,7 +656,7 @@ class Session:
 
 
 def _refuse_changes(state: State) -> None:
-    """Refuse to change the arms of a table, of all of which is its certificate, and those of a session that is over."""
+    """Refuse to change the arms of a table, whose certificate is of all of them, and of a session that is over."""
     if state.setup.task.items:
         raise ValueError("arms that are the columns of a table cannot come or go: begin another session with them")
     if state.run.over:

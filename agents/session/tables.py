@@ -153,7 +153,7 @@ def refuse_repeated(state: State, table: str, new: Sequence[Event]) -> None:
 
 
 def replayed(state: State, found: Measurements, who: str | None) -> tuple[list[Event], list[Event]]:
-    """The events of a session's history, which come after those of this session, and the results among them.
+    """The events of a session's history, which come after the events of this session, and the results among them.
 
     They keep their people and times, and refer to each other by negative numbers. Arms, cells and questions that are
     here already are left out, and so are undone rows without the event that undoes them. A remark at the end says where
