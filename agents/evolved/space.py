@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from bandit_envs import Task
 
 from . import network
-from .formula import LSA, PARAMETERS
-from .parameters import STOPPING, index_start
+from .formula import LSA
+from .parameters import index_start, parameter_names
 
 Floats = NDArray[np.float64]
 # How far the search goes at first. A parameter of scale 0 is not searched: alpha, as only the order of the indices
@@ -70,7 +70,7 @@ def search_space(task: Task, local: bool, wanted: Sequence[str] | None) -> Searc
     `local`: whether the network of an arm sees that arm alone.
     """
     stops = task.budget is None
-    names = [*PARAMETERS, *(STOPPING if stops else ())]
+    names = [*parameter_names(stops)[: -len(network.WEIGHTS)]]
     reference, start, scales = starting_point(stops)
     inputs = (name.rpartition("_")[0] for name in network.WEIGHTS)
     bends = np.array([not local or name in (*network.SINGLE, "out") for name in inputs])

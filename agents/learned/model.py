@@ -27,7 +27,17 @@ from ..core.agent import task_of
 from ..core.files import find_folder, finish, write_together
 from ..core.forms import forms_of
 from ..models.formats import FORMAT, check_format, read_card, train_again
-from .plain import CONTRIB, FORMAT_NAME, MARKS, NETWORK_NAME, Archive, NotPlainError, OtherVersionError, network_json
+from .plain import (
+    CONTRIB,
+    FORMAT_NAME,
+    MARKS,
+    NETWORK_NAME,
+    OURS,
+    Archive,
+    NotPlainError,
+    OtherVersionError,
+    network_json,
+)
 from .policy import Equivariant
 
 # Attributes that belong to a run, not to the model.
@@ -221,7 +231,7 @@ def load(path: str | Path, env_or_task: object = None, *, trust: bool = False) -
             raise OtherVersionError(f"it reads the features {', '.join(card['features'])}")
         if archive.kind is None:
             raise ValueError("nothing in it names its class")
-        known = card or FORMAT_NAME in archive.data or archive.ours
+        known = card or FORMAT_NAME in archive.data or archive.module in OURS
         foreign = archive.not_plain() if known else "this package has not written it"
         if foreign and not trust:
             raise NotPlainError(foreign)

@@ -86,46 +86,35 @@ class Archive:
     def kind(self) -> Any:
         """The class of SB3 or sb3-contrib that has written the file, or None."""
         for word, name in CONTRIB.items():
-            if word in self._module("policy_class") and "clip_range" in self.data:
+            if word in self.module and "clip_range" in self.data:
                 return getattr(require("sb3_contrib", f"a model of {name}", "training"), name)
         return next((kind for mark, kind in MARKS.items() if mark in self.data), None)
 
-    def _module(self, name: str) -> str:
-        """The module of the class that an entry stands for, "" if it stands for none."""
-        entry = self.data.get(name)
-        return str(entry.get("__module__", "")) if isinstance(entry, dict) else ""
-
     @property
-    def ours(self) -> bool:
-        """Whether the policy is of a class of this package."""
-        return self._module("policy_class") in OURS
+    def module(self) -> str:
+        """The module of the policy's class, "" if it names none."""
+        entry = self.data.get("policy_class")
+        return str(entry.get("__module__", "")) if isinstance(entry, dict) else ""
 
     def not_plain(self) -> str:
         """Why the file cannot be read as plain weights; "" if it can."""
-        module = self._module("policy_class")
-        if module not in (*OURS, *NAMED):
-            return f"its policy is of the module {module or 'of nothing'!s:.200}"
+        if self.module not in (*OURS, *NAMED):
+            return f"its policy is of the module {self.module or 'of nothing'!s:.200}"
         for name in ("policy_kwargs", "replay_buffer_kwargs"):
             known = name == "policy_kwargs" and self.data.get(NETWORK_NAME) is not None
             if not known and ":serialized:" in json.dumps(self.data.get(name)):
                 return f"its {name} hold Python objects"
         return ""
 
-    def space(self) -> tuple[int, tuple[int, ...]]:
-        """The number of actions, and the shape of the observations, read from text."""
-        actions, shape = self.data.get("action_space"), self.data.get("observation_space")
+    def spaces(self, arms: int | None = None) -> tuple[spaces.Box, spaces.Discrete]:
+        """The spaces of observations and actions of a model, read from text; arms: as of `model`."""
         try:
-            count = int(actions["n"])  # type: ignore[index]
-            sizes = tuple(map(int, shape["_shape"]))  # type: ignore[index]
+            count = int(self.data["action_space"]["n"])
+            shape = tuple(map(int, self.data["observation_space"]["_shape"]))
         except (TypeError, KeyError, ValueError) as error:
             raise ValueError(f"its spaces are no Discrete and Box: {error!r:.200}") from error
-        if not 2 <= count <= MOST_ARMS or not all(0 <= size <= MOST_ARMS * len(FEATURES) for size in sizes):
-            raise ValueError(f"its spaces are of {count} actions and shape {sizes}")
-        return count, sizes
-
-    def spaces(self, arms: int | None = None) -> tuple[spaces.Box, spaces.Discrete]:
-        """The spaces of observations and actions of a model; arms: as of `model`."""
-        count, shape = self.space()
+        if not 2 <= count <= MOST_ARMS or not all(0 <= size <= MOST_ARMS * len(FEATURES) for size in shape):
+            raise ValueError(f"its spaces are of {count} actions and shape {shape}")
         if arms is None:
             return spaces.Box(-1.0, 1.0, shape, np.float32), spaces.Discrete(count)
         if (form := form_of(shape, count)) is None:
@@ -161,12 +150,11 @@ class Archive:
 
     def _policy(self) -> object:
         """The class of the policy, or SB3's name of it."""
-        module = self._module("policy_class")
-        if module == "agents.learned.maskable":
+        if self.module == "agents.learned.maskable":
             from .maskable import MaskableEquivariantPolicy
 
             return MaskableEquivariantPolicy
-        return EquivariantPolicy if module in OURS else NAMED[module]
+        return EquivariantPolicy if self.module in OURS else NAMED[self.module]
 
     def _weights(self, name: str) -> object:
         """What a file of weights holds: tensors and numbers, no objects."""

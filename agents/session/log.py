@@ -61,16 +61,14 @@ class Event(NamedTuple):
 class Log:
     """A database.
 
-    Args:
-        address: of SQLAlchemy, "postgresql+psycopg://...", or the path of a file for SQLite; ":memory:" keeps nothing.
-        must_exist: refuse a path where there is no file.
+    `address` is of SQLAlchemy, "postgresql+psycopg://...", or the path of a file for SQLite; ":memory:" keeps nothing.
 
     Raises:
-        ImportError: without SQLAlchemy. ValueError: for what is neither. FileNotFoundError: as said.
+        ImportError: without SQLAlchemy. ValueError: for what is neither. FileNotFoundError: without a folder for it.
         IsADirectoryError: where the path is a folder.
     """
 
-    def __init__(self, address: str | Path, must_exist: bool = False) -> None:
+    def __init__(self, address: str | Path) -> None:
         self.sql = require("sqlalchemy", "a session", "session")
         if not isinstance(address, (str, Path)) or not str(address) or "\0" in str(address):
             raise ValueError(f"store must be a path or an address of a database, got {address!r:.200}")
@@ -86,12 +84,8 @@ class Log:
         else:
             if self._path.is_dir():
                 raise IsADirectoryError(f"a session is kept in a file: {text} is a folder")
-            if must_exist and not self._path.is_file():
-                raise FileNotFoundError(f"there is no session {text}: bandit-envs session new, or agents.Session(...)")
-            if not self._path.absolute().parent.is_dir():
-                raise FileNotFoundError(
-                    f"there is no folder {self._path.absolute().parent} for the session {self._path.name}"
-                )
+            if not (folder := self._path.absolute().parent).is_dir():
+                raise FileNotFoundError(f"there is no folder {folder} for the session {self._path.name}")
             url, given = self.sql.URL.create("sqlite", database=text), {"connect_args": {"timeout": PATIENCE}}
         self.engine = self.sql.create_engine(url, **given)
         if url.get_backend_name() == "sqlite":
@@ -152,7 +146,7 @@ class Log:
 
     def facts(self) -> dict[str, Any] | None:
         """The facts of the session; None if there is none yet."""
-        if self._path is not None and not os.path.lexists(self._path):  # looking would create it
+        if self._path is not None and not self._path.exists():  # looking would create it
             return None
         try:
             if not self.sql.inspect(self.engine).has_table("session"):

@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,8 @@ from .setup import Setup, checked_name
 if TYPE_CHECKING:
     from pandas import DataFrame
     from sqlalchemy.engine import Connection
+
+Seen = TypeVar("Seen")
 
 
 class _Ask(NamedTuple):
@@ -109,7 +111,7 @@ class Session:
         order: str | None = None,
         trust: bool = False,
     ) -> None:
-        self._log, self._lock = Log(store, must_exist=task is None), threading.RLock()
+        self._log, self._lock = Log(store), threading.RLock()
         facts, new = self._log.facts(), None
         if task is not None:
             if agent is None:
@@ -117,7 +119,7 @@ class Session:
             new = replace(Setup.of(agent, task, names, public_seed, trust), order="asked" if order is None else order)
         if facts is None:
             if new is None:
-                raise FileNotFoundError(f"there is no session in {store}: name the agent and the task of a new one")
+                raise FileNotFoundError(f"there is no session {store}: bandit-envs session new, or an agent and a task")
             for sentence in doubts(new.task, State(new).run.delta):  # before anything is written
                 warnings.warn(sentence, UserWarning, stacklevel=2)
             if not self._log.create(new.facts()):
@@ -140,6 +142,11 @@ class Session:
             with self._log.reading() as connection:
                 self._catch_up(connection)
             yield self._state
+
+    def _look(self, at: Callable[[State], Seen]) -> Seen:
+        """What a function makes of the state as of now."""
+        with self._now() as state:
+            return at(state)
 
     def _append(self, events: Callable[[State], Sequence[Event]]) -> list[Event]:
         """Add events to the log and to the state; no other process writes meanwhile. Returns them with their numbers.
@@ -337,8 +344,7 @@ class Session:
 
     def answer(self) -> NDArray[np.bool_]:
         """The answer as of now, a mask of all arms, (K,); the final one where the session is `done`."""
-        with self._now() as state:
-            return state.answer()
+        return self._look(State.answer)
 
     @property
     def tied(self) -> list[int]:
@@ -346,20 +352,17 @@ class Session:
 
         Where arms are compared; [] where each counts by itself.
         """
-        with self._now() as state:
-            return state.tied()
+        return self._look(State.tied)
 
     @property
     def done(self) -> bool:
         """Whether the agent has stopped, or the budget is spent. Later results are recorded; the answer stays."""
-        with self._now() as state:
-            return state.run.over
+        return self._look(lambda state: state.run.over)
 
     @property
     def remaining(self) -> int | None:
         """How many measurements the budget leaves; None where there is no budget."""
-        with self._now() as state:
-            return state.remaining
+        return self._look(lambda state: state.remaining)
 
     @property
     def certificate(self) -> float | None:
@@ -374,14 +377,12 @@ class Session:
         more: a session that stops at delta ends at 1 - 2 delta, which is right for who has not relied on a lower
         certificate before. After a change it is None without a delta, and for an agent that goes by rounds.
         """
-        with self._now() as state:
-            return state.certificate
+        return self._look(lambda state: state.certificate)
 
     @property
     def delta(self) -> float | None:
         """The error probability that is allowed: the agent's own, or the fact; None where there is none."""
-        with self._now() as state:
-            return state.run.delta
+        return self._look(lambda state: state.run.delta)
 
     @property
     def boundary(self) -> float | None:
@@ -389,16 +390,14 @@ class Session:
 
         Where the problem knows no such mean, it is halfway between the two kinds of arms.
         """
-        with self._now() as state:
-            return state.boundary
+        return self._look(lambda state: state.boundary)
 
     def unsure(self) -> NDArray[np.float64]:
         """How many standard errors each arm's mean is from the boundary, (K,); 0 where it has not been measured.
 
         The spread is of all results around their arms' means, or the task's; withdrawn arms have NaN.
         """
-        with self._now() as state:
-            return state.unsure()
+        return self._look(State.unsure)
 
     @property
     def label(self) -> str:
@@ -418,19 +417,16 @@ class Session:
     @property
     def owed(self) -> list[dict[str, Any]]:
         """Who has open questions: `who`, how many `questions`, `results` that wait for them, and `silent`, seconds."""
-        with self._now() as state:
-            return state.owed()
+        return self._look(State.owed)
 
     @property
     def waiting(self) -> dict[int, int]:
         """Results that have come, and wait for the result of an earlier question: {its number: how many wait}."""
-        with self._now() as state:
-            return state.waiting
+        return self._look(lambda state: state.waiting)
 
     def next(self) -> int | None:
         """The arm that would be asked for next, without asking; None where there is none."""
-        with self._now() as state:
-            return next(iter(state.wanted(1)), None)
+        return self._look(lambda state: next(iter(state.wanted(1)), None))
 
     # --- the arms -----------------------------------------------------------------------------------------------------
 
@@ -442,25 +438,21 @@ class Session:
     @property
     def agent(self) -> Any:
         """The agent, made for the arms that there are."""
-        with self._now() as state:
-            return state.run.agent
+        return self._look(lambda state: state.run.agent)
 
     @property
     def names(self) -> list[str]:
         """The names of all arms, by number."""
-        with self._now() as state:
-            return list(state.names)
+        return self._look(lambda state: list(state.names))
 
     @property
     def active(self) -> NDArray[np.int64]:
         """The numbers of the arms that have not been withdrawn."""
-        with self._now() as state:
-            return state.active.copy()
+        return self._look(lambda state: state.active.copy())
 
     def arm(self, arm: int | str) -> int:
         """The number of an arm that can be measured, of its number or name."""
-        with self._now() as state:
-            return state.arm(arm)
+        return self._look(lambda state: state.arm(arm))
 
     def add_arm(self, name: str | None = None) -> int:
         """Add an arm, and return its number; the agent begins again on all arms, with all results.
@@ -623,14 +615,12 @@ class Session:
         looks, and likewise no upper end. A certified answer cuts the intervals at its threshold. Of a table it is the
         mean of all rows, or of all that can be scored. Raw results do not bear out `sigma` yet: see `doubts`.
         """
-        with self._now() as state:
-            return tables.arms_table(state)
+        return self._look(tables.arms_table)
 
     @property
     def version(self) -> int:
         """The number of the last event; it grows with everything that happens."""
-        with self._now() as state:
-            return state.upto
+        return self._look(lambda state: state.upto)
 
     def close(self) -> None:
         """Give back what the database has lent."""
@@ -644,8 +634,7 @@ class Session:
 
     def __len__(self) -> int:
         """How many results there are."""
-        with self._now() as state:
-            return len(state.results) + len(state.late)
+        return self._look(lambda state: len(state.results) + len(state.late))
 
     def __bool__(self) -> bool:
         return True

@@ -44,15 +44,12 @@ def task_from_facts(facts: Mapping[str, Any]) -> tuple[Task, list[str] | None]:
             `independent=True` where these are known not to depend on each other; `reserve`, see `Session`.
     """
     given = {name: value for name, value in facts.items() if value is not None}
-    for name in given:
-        if not isinstance(name, str):
-            raise ValueError(f"facts must have names, as {', '.join(FACTS)}, got {name!r:.200}")
     for name in ("problem", "arms"):
         if name not in given:
-            raise ValueError(f"a session needs the fact {name!r}, got {', '.join(given) or 'none'}")
+            raise ValueError(f"a session needs the fact {name!r}, got {', '.join(map(str, given)) or 'none'}")
     kind = PROBLEMS.find(given["problem"])
     if surplus := [name for name in given if name not in FACTS and name not in kind.parameters]:
-        raise unknown(f"fact of {kind.name}", surplus[0], [*FACTS, *kind.parameters])
+        raise unknown(f"fact of {kind.name}", str(surplus[0]), [*FACTS, *kind.parameters])
     arms, names = given["arms"], None
     if isinstance(arms, Sequence) and not isinstance(arms, str):
         names, arms = list(arms), len(arms)
