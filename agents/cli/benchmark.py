@@ -23,7 +23,6 @@ class Benchmark(Command):
     Examples:
       bandit-envs benchmark lsa top-two --set quick
       bandit-envs benchmark "mine.agents:NearestFirst" --out results/benchmark --jobs -1
-      bandit-envs benchmark ppo.zip --set quick
       bandit-envs benchmark plain_sb3.zip --trust --ranked --no-stop
     """
 

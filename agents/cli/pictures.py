@@ -80,12 +80,10 @@ class Watch(EpisodeCommand[Options]):
 
 @dataclass(frozen=True, kw_only=True)
 class Race(EpisodeCommand[Options]):
-    r"""Let agents play the same episode, and write a page that plays it in the browser: one HTML file.
+    """Let agents play the same episode, and write a page that plays it in the browser: one HTML file.
 
     Examples:
       bandit-envs race tao2019-1 --agents lsa uniform --out race.html
-      bandit-envs race BestArm --instance "sampler(arms=30)" --budget 900 --agents sequential-halving uniform \
-          --out best.html
     """
 
     agents: Annotated[tuple[str, ...], arg(metavar="NAME [NAME ...]")]
@@ -132,12 +130,10 @@ class Plot(Command):
 
     Examples:
       bandit-envs plot results/tao --metric misclassified --figure tao.svg
-      bandit-envs plot results/tao --log
       bandit-envs plot results/tao --size column --figure column.pdf
     """
 
     folder: Positional[Annotated[Path, arg(metavar="FOLDER")]]
-    """The folder."""
     metric: Word = None
     """error_rate, score, total_pulls, or a metric of the problem; left out: what `evaluate` compares."""
     figure: Place = None

@@ -27,7 +27,7 @@ from .options import Command, Count, Number, Switch, Word, from_json, note, refu
 from .session_words import TOLD, arms_of, asked, complete, print_certainty, print_state, question, tell_why, undone
 
 File = Positional[Annotated[str, arg(metavar="FILE")]]
-Who = Annotated[str | None, arg(metavar="NAME", help_behavior_hint="")]
+Who = Annotated[str | None, arg(metavar="NAME", help_behavior_hint="", help="Who does this, for the history.")]
 Column = Annotated[str | None, arg(metavar="COLUMN", help_behavior_hint="")]
 
 
@@ -133,7 +133,6 @@ class Ask(Action):
     n: Annotated[int, arg(aliases=["-n"], metavar="N")] = 1
     """How many measurements."""
     who: Who = None
-    """Who asks."""
 
     def act(self, session: agents.Session) -> None:
         names, before = session.names, session.pending
@@ -158,7 +157,6 @@ class Tell(Action):
     question: Count = None
     """The number of the question in the history; left out: the oldest one about the arm."""
     who: Who = None
-    """Who has measured it."""
 
     def act(self, session: agents.Session) -> None:
         try:
@@ -192,7 +190,6 @@ class Import(Action):
     decimal: Word = None
     """The mark of decimals, where it is a comma."""
     who: Who = None
-    """Who has measured them."""
     again: Switch = False
     """Record them although the table begins with results that are in the session already."""
 
@@ -259,7 +256,6 @@ class Undo(Action):
 
     event: Count = None
     """Its number in the history, or the number of a question that waits; left out: the last result."""
-
     table: Annotated[Path | None, arg(metavar="TABLE", help_behavior_hint="")] = None
     """Undo all results of this table instead, the one of this name that was imported last."""
 
@@ -278,7 +274,6 @@ class Add(Action):
     """Add an arm."""
 
     name: Positional[Annotated[str, arg(metavar="NAME")]]
-    """Its name."""
 
     def act(self, session: agents.Session) -> None:
         arm = session.add_arm(self.name)
@@ -302,9 +297,7 @@ class Note(Action):
     """Write a remark into the history."""
 
     text: Positional[Annotated[str, arg(metavar="TEXT")]]
-    """The remark."""
     who: Who = None
-    """Who writes it."""
 
     def act(self, session: agents.Session) -> None:
         session.note(self.text, self.who)
@@ -336,7 +329,6 @@ class Session(Command, Generic[Options]):
       bandit-envs session import taste.db last-year.csv
       bandit-envs session show taste.db
       bandit-envs session serve taste.db
-      bandit-envs session undo taste.db
       bandit-envs session export taste.db taste.csv
     """
 

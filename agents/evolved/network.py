@@ -45,7 +45,7 @@ SINGLE = (*OWN[:-1], *SHARED[:3])  # the inputs of arms that do not depend on ea
 LAYERS = len(OWN) + len(SHARED) + 1  # the last holds `out`
 BIAS, SIDE, RICH = (len(OWN) + SHARED.index(name) for name in ("bias", "side", "rich"))
 WEIGHTS = tuple(f"{layer}_{h}" for layer in (*OWN, *SHARED, "out") for h in range(HIDDEN))  # names of all parameters
-HUNDRED = math.log(100.0)
+HUNDRED = math.log(100.0)  # pulls per arm at which beta of the formula is the weight of ln n, and |kappa| is nu
 
 Floats = NDArray[np.float64]
 

@@ -54,7 +54,7 @@ class Plan:
         self.held_out = integer("held_out", held_out, 2, 10**9)
         self.roots = roots_of(seed, before)
         self.environment = training_environment(self.env_id, env_kwargs, pulls_per_action, not self.row.equivariant)
-        self.settings = self.row.settings(self.environment, self.num_envs, given)
+        self.settings: dict[str, Any] = self.row.settings(self.environment, self.num_envs, given)
 
     @property
     def own(self) -> dict[str, int]:

@@ -104,21 +104,18 @@ class NativeVecEnv(VecEnv):
 
     def step_wait(self) -> tuple[Any, NDArray[np.float32], NDArray[np.bool_], list[dict[str, Any]]]:
         """Observations, rewards (N,) float32, dones (N,) and infos after one action in every slot."""
-        reward, ends = np.zeros(self.num_envs), []
+        reward, said = np.zeros(self.num_envs), list[dict[str, Any]]()
         for _ in range(1, self.pulls_per_action):  # slots whose episodes have ended stay as they are
             more, _, _, info = self.envs.advance(self._actions)
             reward += more
-            if "answer" in info:
-                ends.append(info)
+            said.append(info)
         observation, more, terminated, truncated, info = self.envs.step(self._actions)
         reward += more
-        if "answer" in info:
-            ends.append(info)
         done = terminated | truncated
         self._length += 1
         self._return += reward
         infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
-        for end in ends:
+        for end in (one for one in [*said, info] if "answer" in one):
             self._fill(end, observation, truncated, infos)
         reward *= self.reward_scale
         if done.any():

@@ -23,7 +23,8 @@ from typing import Any
 from bandit_envs.kernels import choice, integer, number
 
 from .doubts import about_failures
-from .fold import sample_of
+from .fold import run_of, sample_of
+from .log import Event
 
 PATIENCE = 1.0  # seconds that tasks have to end, once all is over
 LOOK = 0.5  # seconds between two looks whether others have recorded what this run waits for
@@ -208,27 +209,27 @@ def _kept(session: Any, one: Any, value: Any, who: str | None) -> bool:
 def _open(session: Any, who: str | None, me: str, first: float) -> list[Any]:
     """The open questions of this person, but not of a later run of this name; `Taken` where an earlier one lives."""
     with session._now() as state:
-        asked = {number: state.events[number].text or "" for number, (_, one) in state.asks.items() if one == who}
+        asked = {number: state.events[number] for number, (_, one) in state.asks.items() if one == who}
         sign = state.signs.get(who)
-    others = {number for number, text in asked.items() if text != me and _lives(text, sign)}
+    others = {number for number, event in asked.items() if event.text != me and _lives(event, sign)}
     if others and min(others) < first:
-        host, pid, *_ = asked[min(others)].rsplit(maxsplit=3)
+        host, pid, _ = run_of(asked[min(others)])
         text = f"another run with who={who!r:.80} still runs, in the process {pid} on {host}"
         raise Taken(f"{text}: give each run a name of its own, who=..., or wait until that one has ended")
     return [one for one in session.pending if one.number in asked and one.number not in others]
 
 
-def _lives(run: str, sign: datetime | None) -> bool:
-    """Whether a run, by what its questions say of it, still runs: of another machine, if it has given a sign."""
-    host, pid, token, lease = run.rsplit(maxsplit=3) if run.count(" ") >= 3 else ("", "0", "", "0")
-    if not host or sign is None or (datetime.now(UTC) - sign).total_seconds() > float(lease):
+def _lives(question: Event, sign: datetime | None) -> bool:
+    """Whether the run that has asked a question still runs: of another machine, if it has given a sign."""
+    host, pid, lease = run_of(question)
+    if not host or sign is None or (datetime.now(UTC) - sign).total_seconds() > lease:
         return False
     if host != (platform.node() or "a machine") or os.name != "posix":
         return True
-    if int(pid) == os.getpid():
-        return run in LIVING
+    if pid == os.getpid():
+        return question.text in LIVING
     try:
-        os.kill(int(pid), 0)
+        os.kill(pid, 0)
     except OSError as error:
         return isinstance(error, PermissionError)
     return True

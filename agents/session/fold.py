@@ -36,6 +36,7 @@ FEW_ROWS = 8  # of a table, that all arms have: with fewer the answer of now res
 FEWEST_ARMS = 2
 WHOLE = re.compile(r"^([0-9]+)\.0$")  # as pandas writes a number in a column with gaps
 MOST_DIGITS = 9  # of the number of an arm
+RUN = re.compile(r"(.+) (\d{1,9}) \w+ (\d+(?:\.\d+)?(?:e[-+]?\d+)?)")  # what a run writes of itself: see `measured`
 KINDS = (ASKED, TOLD, FAILED, UNDONE, ADDED, WITHDRAWN, NOTE)
 # The kinds of events that a result answers, and that can be undone.
 REFERS = {ASKED: (ASKED,), TOLD: (ASKED,), FAILED: (ASKED,), UNDONE: (ASKED, *RESULTS, WITHDRAWN)}
@@ -260,7 +261,7 @@ class State:
         return [
             (number, arm, self.row_asked.get(number))
             for number, (arm, one) in asks
-            if silent.get(one, 0.0) > max(seconds, promised(self.events[number]))
+            if silent.get(one, 0.0) > max(seconds, run_of(self.events[number])[2])
         ]
 
     def owed(self) -> list[dict[str, Any]]:
@@ -427,10 +428,10 @@ def fold(setup: Setup, events: Sequence[Event]) -> State:
     return State(setup, undone_by(events)).after(events)
 
 
-def promised(event: Event) -> float:
-    """In how many seconds the run that has asked a question gives signs of life; 0 where it was no run."""
-    *_, seconds = (event.text or "0").split() or ["0"]
-    return float(seconds) if seconds.replace(".", "", 1).isdecimal() else 0.0
+def run_of(event: Event) -> tuple[str, int, float]:
+    """The host and process of the run that has asked a question, and the seconds between signs of life; "", 0, 0."""
+    found = RUN.fullmatch(event.text or "")
+    return (found[1], int(found[2]), float(found[3])) if found else ("", 0, 0.0)
 
 
 def undone_by(events: Iterable[Event]) -> set[int]:

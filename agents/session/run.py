@@ -114,14 +114,11 @@ class Statistics(NamedTuple):
 
     def observation(self, remaining: int, public_seed: int) -> dict[str, NDArray[Any]]:
         """The statistics of a batch of one episode, as an environment shows them: live views."""
-        kept = ("scores", *self._fields[:4]) if self.scores.size else self._fields[:5]
-        fields = [name for name in self._fields if name in kept]
-        arrays = [getattr(self, name) for name in fields]
-        shown = [
-            x[:, 0] if x.shape[1:2] == (1,) and name != "scores" else x for name, x in zip(fields, arrays, strict=True)
-        ]
-        numbers = {"remaining": np.array([[remaining]], np.int64), "public_seed": np.array([[public_seed]], np.int64)}
-        return {name: array[None] for name, array in zip(fields, shown, strict=True)} | numbers
+        shown = {"remaining": np.array([[remaining]], np.int64), "public_seed": np.array([[public_seed]], np.int64)}
+        for name in (*self._fields[:4], "scores" if self.scores.size else "moments"):
+            x = getattr(self, name)
+            shown[name] = (x[:, 0] if x.shape[1:2] == (1,) and name != "scores" else x)[None]
+        return shown
 
     def means(self) -> Floats:
         """The means of a batch of one episode, (1, K) or (1, K, D), NaN for arms never scored."""
