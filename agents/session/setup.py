@@ -109,7 +109,7 @@ def _different(what: str, one: str, names: Any, allowed: str) -> list[str]:
     found = [checked_name(name, one) for name in names]
     if len(set(found)) < len(found):
         (twice, _), *_ = Counter(found).most_common(1)
-        raise ValueError(f"{what} must be different, got {twice!r:.200} twice")
+        raise ValueError(f"{one}'s name must differ from the others, got {twice!r:.200} twice")
     return found
 
 
