@@ -20,24 +20,16 @@ FORMS = ("observation", "reward", "stop", "ranked")  # keywords of an environmen
 
 @dataclass(frozen=True)
 class TrainingEnvironment:
-    """The environment of a training, as data: what makes it, and what is known of it.
-
-    Attributes:
-        env_id, kwargs: what `gym.make_vec` is given, without `actions` and the keywords of `forms`.
-        forms: the keywords `FORMS` while the policy learns. pulls_per_action: how often each action is repeated then.
-        task: what an agent may know of it. reward: what the end of an episode pays, "score" or "correct".
-        expectable: whether its score can be replaced by the score that is expected given all samples.
-        capped: whether `kwargs` name a `max_pulls` that the user has not given.
-    """
+    """The environment of a training, as data: what makes it, and what is known of it."""
 
     env_id: str
-    kwargs: Mapping[str, object]
-    forms: Mapping[str, object]
-    pulls_per_action: int
+    kwargs: Mapping[str, object]  # of `gym.make_vec`, without `actions` and `forms`
+    forms: Mapping[str, object]  # the keywords `FORMS` while the policy learns
+    pulls_per_action: int  # how often each action is repeated then
     task: Task
-    reward: str
-    expectable: bool
-    capped: bool = False
+    reward: str  # what the end of an episode pays, "score" or "correct"
+    expectable: bool  # whether the score can be replaced by its expectation given all samples
+    capped: bool = False  # whether `kwargs` name a `max_pulls` that the user has not given
 
     def vec_env(self, num_envs: int) -> NativeVecEnv:
         """So many episodes side by side, as a vector environment of SB3; gains are times the horizon."""

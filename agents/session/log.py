@@ -39,23 +39,16 @@ TYPES |= {"about": int | None, **dict.fromkeys(("vector", "who", "text"), str | 
 
 
 class Event(NamedTuple):
-    """A row of the table of events.
+    """A row of the table of events."""
 
-    Attributes:
-        number: of the event, in order. kind: one of `ASKED`, `TOLD` and so on. arm: which it is about.
-        value: what was measured, a number, or a tuple, one for each dimension.
-        about: the event that this one answers or undoes. who: who has asked or told. text: of a note, a new arm's name.
-        at: when, in UTC.
-    """
-
-    number: int
-    kind: str
+    number: int  # in order
+    kind: str  # `ASKED`, `TOLD` and so on
     arm: int | None = None
-    value: Any = None
-    about: int | None = None
-    who: str | None = None
-    text: str | None = None
-    at: datetime | None = None
+    value: Any = None  # what was measured: a number, or a tuple, one for each dimension, or with the row of a table
+    about: int | None = None  # the event that this one answers or undoes
+    who: str | None = None  # has asked or told
+    text: str | None = None  # of a note, or a new arm's name
+    at: datetime | None = None  # in UTC
 
 
 class Log:

@@ -127,18 +127,13 @@ class Statistics(NamedTuple):
 
 
 class Run:
-    """The course of an agent.
+    """The course of an agent through a task; with `actions="arm"` it only pulls and stops.
 
     Of a table, a result comes with the place of its row in the order of the session. The agent sees the rows of an arm
-    in that order, each once those before it are there.
-
-    Args:
-        agent: made for the task.
-        task: with `actions="full"` for an agent that answers by itself, with "arm" for one that only pulls and stops.
-        public_seed: from which an agent that draws at random draws.
-        share: the agent's part of the session's delta. delta: of the session. changed: whether arms have come or gone.
+    in that order, each once the earlier ones are there.
 
     Attributes:
+        share: the agent's part of the session's delta. changed: whether arms have come or gone.
         seen: what the agent's decisions rest on. told: how many results have come.
         course: the arms and results in `seen`, in order, of an agent that reads histories; None of any other.
         ahead: of a table, results that wait for earlier rows, {arm: {place: sample}}.

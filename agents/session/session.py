@@ -375,7 +375,7 @@ class Session:
         All arms that there have ever been share delta, in the order of their coming. Where the fact `reserve` keeps a
         part of delta for later arms, 1 - delta is what is reached in the end. Without it a change spends delta once
         more: a session that stops at delta ends at 1 - 2 delta, which is right for who has not relied on a lower
-        certificate before. After a change it is None without a delta, and for an agent that goes by rounds.
+        certificate before; without a delta too it is None. So it is for an agent that goes by rounds, after a change.
         """
         return self._look(lambda state: state.certificate)
 
