@@ -47,11 +47,10 @@ class List(Command):
         print("\n\n".join(table(*tables[name](), width=width) for name in (tables if what is None else (what,))))
 
 
-Table = tuple[list[str], list[list[str]]]
+Table = tuple[list[str], list[list[str]]]  # heads and rows
 
 
 def _environments() -> Table:
-    """Heads and rows."""
     rows = [
         [row.id, row.asks, ", ".join(PROBLEMS[problem].parameters), row.source]
         for problem, row in importable(ENVIRONMENTS, note)
@@ -60,13 +59,11 @@ def _environments() -> Table:
 
 
 def _instances() -> Table:
-    """Heads and rows."""
     rows = [[name, row.problem or "any", row.source] for name, row in importable(INSTANCES, note)]
     return ["instance", "made for", "source"], rows
 
 
 def _arms() -> Table:
-    """Heads and rows."""
     rows = [
         [name, ", ".join(inspect.signature(kind).parameters), (inspect.getdoc(kind) or "").partition("\n")[0]]
         for name, kind in importable(DISTRIBUTIONS, note)
@@ -84,7 +81,6 @@ def _listed(solved: Collection[str]) -> str:
 
 
 def _agents() -> Table:
-    """Heads and rows."""
     rows = []
     for name, _ in importable(AGENTS, note):
         row, also = recipe_of(name), [alias for alias, real in ALIASES.items() if real == name]

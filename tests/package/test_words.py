@@ -59,7 +59,6 @@ MEMORY_KEPT = {  # the old spellings, and the memory of the machine
     "agents/core/spellings.py": ("`remember`", '"remember"', "`RoundMemory`", '"Memory"'),
     "agents/core/index_kernels.py": ("the same memory", "in memory"),
     "agents/benchmarking/run.py": ("in memory",),
-    "agents/cli/evaluate.py": ("in memory",),
     "agents/figures/store.py": ("in memory",),
     "agents/evaluation/execution.py": ("out of memory",),
     "agents/evaluation/lockstep.py": ("bounded memory",),
