@@ -23,25 +23,21 @@ class Benchmark(Command):
     Examples:
       bandit-envs benchmark lsa top-two --set quick
       bandit-envs benchmark "mine.agents:NearestFirst" --out results/benchmark --jobs -1
-      bandit-envs benchmark ppo.zip --set quick
       bandit-envs benchmark plain_sb3.zip --trust --ranked --no-stop
     """
 
     agents: Positional[Annotated[tuple[str, ...], arg(metavar="AGENT")]]
-    """Names (see `bandit-envs list agents`), possibly with parameters, agents of one's own as "module:Class(alpha=2)",
-    and paths of saved models (.zip)."""
+    """Names (see `bandit-envs list agents`), "module:Class(alpha=2)", and paths of saved models (.zip)."""
     set: Literal["v1", "quick"] = "v1"
     """v1: all tasks; quick: one of each group, in a minute."""
     out: Address = None
-    """Folder for the episodes, with table.csv, summary.csv, benchmark.png and benchmark.html. The same command goes on
-    where it was killed."""
+    """Folder for episodes, tables, a figure and a page. The same command goes on where it was killed."""
     jobs: Annotated[int, arg(metavar="N")] = 1
-    """Blocks of episodes that run at the same time, -1 for as many as there are cores; the result does not depend on
-    it."""
+    """Blocks of episodes at the same time, -1 for as many as there are cores; the result does not depend on it."""
     trust: Switch = False
     """Load models (.zip) that others than this package have written, too: loading one runs the code of its maker."""
     ranked: Flag = None
-    """Of models whose file does not tell: they were trained on ranked arms."""
+    """Of models whose file does not say: they were trained on ranked arms."""
     stop: Flag = None
     """Of such models: they were trained with an action that stops."""
     progress: Switch = True

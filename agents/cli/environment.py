@@ -11,7 +11,7 @@ import inspect
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Annotated, Any, Generic, TypedDict, TypeVar
+from typing import Annotated, Any, Generic, NamedTuple, TypedDict, TypeVar
 
 from tyro.conf import OmitArgPrefixes, arg
 
@@ -28,10 +28,9 @@ WRITTEN = {float: "X", int: "N", str: "WORD", bool: None}  # how the values of t
 
 
 def import_problems(words: Iterable[str]) -> None:
-    """Register the problems that a command line names, so that it can use their options.
+    """Register the problems that a command line names as "module:Class" or "module:id", so that it has their options.
 
-    They are named as "module:Class", or as "module:id" where the module registers its problem itself. Words that name
-    something else are left alone. So are errors: if the word is the environment, `environment_id` raises them again.
+    Errors are left: if the word is the environment, `environment_id` raises them again.
     """
     for word in words:
         if NAMED.fullmatch(word):
@@ -54,7 +53,7 @@ class EnvironmentOptions:
     shared: Flag = None
     """All arms meet the same rows of the table --data, each once, in one random order."""
     range: Annotated[tuple[float, float] | None, arg(metavar="LOW HIGH", help_behavior_hint="")] = None
-    """Lowest and highest possible value in the table --data, as of the planned session; else those of the table."""
+    """Lowest and highest possible value in the table --data, as of the planned session; else of its values."""
     item: Word = None
     """Of a long table --data that is shared, the column that names the row, where it is not called item."""
     sep: Word = None
@@ -99,16 +98,10 @@ class EnvironmentOptions:
         return given
 
 
-@dataclass(frozen=True)
-class ProblemOption:
-    """The option for a parameter that one or several problems have.
+class ProblemOption(NamedTuple):
+    """The option for a parameter that one or several problems have, and its help."""
 
-    Attributes:
-        kind: float, int, str or bool; None for values of other types, which are given as JSON.
-        text: what the help says of it.
-    """
-
-    kind: type | None
+    kind: type | None  # float, int, str or bool; None for other types, which are given as JSON
     text: str
 
 
@@ -120,13 +113,11 @@ def problem_options() -> dict[str, ProblemOption]:
         for name, sentence in row.parameters.items():
             kinds.setdefault(name, set()).add(_kind(row, name))
             sentences.setdefault(name, {}).setdefault(sentence, []).append(problem)
-    return {
-        name: ProblemOption(
-            kinds[name].pop() if len(kinds[name]) == 1 else None,
-            " ".join(f"{', '.join(problems)}: {sentence}" for sentence, problems in sentences[name].items()),
-        )
-        for name in kinds
-    }
+    options = {}
+    for name, own in kinds.items():
+        text = " ".join(f"{', '.join(problems)}: {sentence}" for sentence, problems in sentences[name].items())
+        options[name] = ProblemOption(own.pop() if len(own) == 1 else None, text)
+    return options
 
 
 def _kind(problem: type[Problem], parameter: str) -> type | None:
@@ -137,18 +128,11 @@ def _kind(problem: type[Problem], parameter: str) -> type | None:
 
 
 def problem_options_type(taken: Iterable[str]) -> object:
-    """The type of a dict of the options that problems bring, for `EnvironmentCommand`.
-
-    Args:
-        taken: names of other options; a parameter of such a name becomes the option `--problem-<name>`.
-    """
+    """The type of a dict of the options that problems bring; one whose name is `taken` becomes `--problem-<name>`."""
     fields: dict[str, object] = {}
-    for name, option in problem_options().items():
-        metavar = WRITTEN[option.kind] if option.kind else "JSON"
-        shown = f"problem-{name}" if name in taken else None
-        fields[name] = Annotated[
-            option.kind or str, arg(name=shown, metavar=metavar, help=option.text, help_behavior_hint="")
-        ]
+    for name, (kind, text) in problem_options().items():
+        metavar, shown = WRITTEN[kind] if kind else "JSON", f"problem-{name}" if name in taken else None
+        fields[name] = Annotated[kind or str, arg(name=shown, metavar=metavar, help=text, help_behavior_hint="")]
     make: Any = TypedDict
     return make("ProblemOptions", fields, total=False)
 
@@ -159,7 +143,7 @@ class EnvironmentCommand(Command, Generic[Options]):
 
     environment: OmitArgPrefixes[EnvironmentOptions] = field(default_factory=EnvironmentOptions)
     problem: OmitArgPrefixes[Options] = field(default_factory=dict)  # type: ignore[assignment]
-    """Each problem takes its own options and refuses those of others."""
+    """Each problem takes its own options and refuses others."""
 
     def env_kwargs(self) -> dict[str, Any]:
         """Keyword arguments of the environment: those that were given."""

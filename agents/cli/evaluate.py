@@ -29,18 +29,16 @@ class Evaluate(EnvironmentCommand[Options]):
       bandit-envs evaluate Threshold --instance tao2019-1 --agents lsa apt uniform --at 200 500 1000
       bandit-envs evaluate bandit_envs/Threshold-v0 --instance captions-651 --threshold 1.5 \
           --agents lsa "apt(tolerance=0.05)" uniform --budget 500000 --episodes 16
-      bandit-envs evaluate TopK --instance "sampler(arms=20)" --k 5 --budget 400 --out results/top-k
       bandit-envs evaluate Threshold --budget 200 --agents ppo.zip lsa uniform --figure ppo.png
       bandit-envs evaluate Threshold --instance tao2019-1 --agents lsa apt --episodes 1000000 --rows none --jobs -1 \
           --precision score=0.001 --out results/long
     """
 
     env_id: Positional[Annotated[str, arg(metavar="ENVIRONMENT")]]
-    """A name (see `bandit-envs list environments`), as Threshold or bandit_envs/Threshold-v0, or a problem of one's own
-    as module:Class."""
+    """A name (see `bandit-envs list environments`), as Threshold, or module:Class."""
     agents: Words = None
-    """Names (see `bandit-envs list agents`), possibly with parameters, agents of one's own as "module:Class(alpha=2)",
-    and paths of saved models (.zip). Left out: all that can run, but no networks."""
+    """Names (see `bandit-envs list agents`), "module:Class(alpha=2)", and paths of saved models (.zip). Left out: all
+    that can run, but no networks."""
     episodes: Annotated[int, arg(metavar="N")] = 1000
     """Episodes, the same for all agents."""
     seed: Annotated[int, arg(metavar="N")] = 0
@@ -50,15 +48,13 @@ class Evaluate(EnvironmentCommand[Options]):
     budgets: Counts = None
     """Several budgets, one run for each; not together with --at."""
     deltas: Numbers = None
-    """Several deltas, one run for each, of agents that stop by themselves; not together with --delta, --at and
-    --budgets."""
+    """Several deltas, one run for each, of agents that stop by themselves; without --delta, --at and --budgets."""
     batch: Count = None
     """Episodes side by side; the result does not depend on it."""
     jobs: Annotated[int, arg(metavar="N")] = 1
-    """Blocks of episodes that run at the same time, -1 for as many as there are cores; the result does not depend on
-    it."""
+    """Blocks of episodes at the same time, -1 for as many as there are cores; the result does not depend on it."""
     rows: Annotated[str, arg(metavar="all|none")] = "all"
-    """none: keep counts, sums and histograms only, in memory that does not grow with the number of episodes."""
+    """none: keep counts, sums and histograms only, whose size does not grow with the number of episodes."""
     precision: Annotated[str | None, arg(metavar="X|NAME=X|verdict", help_behavior_hint="")] = None
     """End before --episodes once all agents have it: half of the width of the interval of the error rate, or of the
     metric NAME; or a verdict on delta."""
@@ -70,8 +66,8 @@ class Evaluate(EnvironmentCommand[Options]):
     reference: Word = None
     """The agent that the others are compared with; left out: the first."""
     out: Address = None
-    """Folder, or address of one as s3://bucket/folder, for episodes.parquet (a file for each block of episodes, as soon
-    as it is there), pulls.parquet, summary.csv and settings.json. The same command goes on where it was killed."""
+    """Folder, or address as s3://bucket/folder, for blocks of episodes and tables. The same command goes on where it
+    was killed."""
     shard: Annotated[str | None, arg(metavar="I/N", help_behavior_hint="")] = None
     """Make only part I of N of the blocks, for --out; slurm: the part of this task of a job array of SLURM."""
     figure: Place = None
@@ -135,10 +131,7 @@ def _precision(text: str | None) -> object:
 
 
 def _all_that_can_run(problem: str, env: object, by_delta: bool) -> list[str]:
-    """The agents that solve the problem and accept this environment; a note says why others are left out.
-
-    Networks are left out too: at each pull they look at all arms, which takes long.
-    """
+    """The agents that solve the problem and accept this environment, but no networks; a note says why."""
     able = []
     for name, _ in importable(AGENTS, note):
         recipe = recipe_of(name)

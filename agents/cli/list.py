@@ -24,7 +24,7 @@ Shown = Annotated[Names | None, arg(help_behavior_hint="")]
 
 @dataclass(frozen=True)
 class List(Command):
-    """Show what there is: environments, instances, distributions, agents; those of installed packages come last.
+    """Show what there is: environments, instances, distributions, agents; installed packages come last.
 
     `promises` shows what each guarantee counts on, and what voids it.
 
@@ -43,17 +43,14 @@ class List(Command):
             return
         width = shutil.get_terminal_size((120, 24)).columns
         tables = {"environments": _environments, "instances": _instances, "distributions": _arms, "agents": _agents}
-        chosen = (
-            tables if self.what is None else ("distributions" if self.what == "laws" else self.what,)
-        )  # its old name
-        print("\n\n".join(table(*tables[name](), width=width) for name in chosen))
+        what = "distributions" if self.what == "laws" else self.what  # its old name
+        print("\n\n".join(table(*tables[name](), width=width) for name in (tables if what is None else (what,))))
 
 
-Table = tuple[list[str], list[list[str]]]
+Table = tuple[list[str], list[list[str]]]  # heads and rows
 
 
 def _environments() -> Table:
-    """Heads and rows."""
     rows = [
         [row.id, row.asks, ", ".join(PROBLEMS[problem].parameters), row.source]
         for problem, row in importable(ENVIRONMENTS, note)
@@ -62,13 +59,11 @@ def _environments() -> Table:
 
 
 def _instances() -> Table:
-    """Heads and rows."""
     rows = [[name, row.problem or "any", row.source] for name, row in importable(INSTANCES, note)]
     return ["instance", "made for", "source"], rows
 
 
 def _arms() -> Table:
-    """Heads and rows."""
     rows = [
         [name, ", ".join(inspect.signature(kind).parameters), (inspect.getdoc(kind) or "").partition("\n")[0]]
         for name, kind in importable(DISTRIBUTIONS, note)
@@ -86,7 +81,6 @@ def _listed(solved: Collection[str]) -> str:
 
 
 def _agents() -> Table:
-    """Heads and rows."""
     rows = []
     for name, _ in importable(AGENTS, note):
         row, also = recipe_of(name), [alias for alias, real in ALIASES.items() if real == name]

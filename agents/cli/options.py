@@ -54,11 +54,7 @@ def note(text: str) -> None:
 
 
 def refuse_to_overwrite(paths: Sequence[Path], force: bool, another: str = "--out") -> None:
-    """Refuse to write where there is something already, unless `force` is set; an empty folder is nothing.
-
-    Args:
-        paths: where to. force: whether to overwrite. another: what the user may change, for the message.
-    """
+    """Refuse to write where there is something already, unless `force` is set; an empty folder is nothing."""
     for path in paths:
         if not force and path.exists() and not (path.is_dir() and not any(path.iterdir())):
             raise ValueError(f"{path} is there already: give another {another}, or --force to overwrite it")

@@ -21,8 +21,7 @@ from .environment import EnvironmentCommand, EnvironmentOptions, import_problems
 from .evaluate import Evaluate
 from .list import List
 from .options import Command
-from .pictures import Race, Report, Watch
-from .plot import Plot
+from .pictures import Plot, Race, Report, Watch
 from .reproduce import Reproduce
 from .session import New, Session
 from .train import Train
@@ -51,10 +50,7 @@ Examples:
 
 
 def parse(argv: Sequence[str] | None = None) -> Command:
-    """The subcommand that a command line asks for, with its options.
-
-    Args:
-        argv: words after the command's name; None: those of this process.
+    """The subcommand that the words `argv` ask for, by default of this process, with its options.
 
     Raises:
         SystemExit: with code 2 and a message for what cannot be read, with code 0 after `--help` and `--version`.
@@ -108,21 +104,15 @@ def _current_folder() -> Iterator[None]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command line.
+    """Run a command line; returns the code to exit with: 0, 2 after an error, 130 after Ctrl-C.
 
     Modules of the current folder can be named: "mine:Mine" is the class `Mine` of `mine.py`.
-
-    Args:
-        argv: words after the command's name; None: those of this process.
-
-    Returns:
-        The code that the process should exit with: 0, or 2 after an error.
     """
     try:
         with _current_folder():
             code = _run(argv)
         sys.stdout.flush()
-    except BrokenPipeError:  # whoever reads the output, as `head`, has seen enough
+    except BrokenPipeError:  # the reader of the output, as `head`, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is still to be flushed
         return 0
     return code
@@ -139,17 +129,13 @@ def _run(argv: Sequence[str] | None) -> int:
             command.run()
     except BrokenPipeError:
         raise
-    except (ValueError, TypeError, OSError, ImportError, gym.error.Error) as error:
+    except Exception as error:
         if command.debug:
             raise
         text = str(error).partition(" was raised from the environment creator")[0]  # what gymnasium.make adds
+        if not isinstance(error, (ValueError, TypeError, OSError, ImportError, gym.error.Error)):  # of a user's code
+            text = f"{type(error).__name__}: {error} (--debug shows where it comes from)"
         print(f"bandit-envs: {' '.join(text.split())}", file=sys.stderr)
-        return 2
-    except Exception as error:  # of a user's own problem, agent or distribution
-        if command.debug:
-            raise
-        text = f"{type(error).__name__}: {error}"
-        print(f"bandit-envs: {' '.join(text.split())} (--debug shows where it comes from)", file=sys.stderr)
         return 2
     except KeyboardInterrupt as error:
         print(": ".join(["bandit-envs: interrupted", *map(str, error.args)]), file=sys.stderr)

@@ -1,4 +1,4 @@
-"""`bandit-envs watch`, `race` and `report`."""
+"""`bandit-envs watch`, `race`, `report` and `plot`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bandit_envs.kernels import parse_call
 
 from ..evaluation.environment import environment_id
 from .environment import EnvironmentCommand, Options
-from .options import Command, Count, Place, Switch
+from .options import Command, Count, Place, Switch, Word
 
 Where = Positional[Annotated[str, arg(metavar="INSTANCE")]]
 
@@ -24,7 +24,7 @@ class EpisodeCommand(EnvironmentCommand[Options]):
     """A subcommand that plays one episode."""
 
     instance_name: Where
-    """The name of an instance, as tao2019-1, for the problem that it was made for; or that of an environment, as
+    """The name of an instance, as tao2019-1, for the problem that it was made for; or of an environment, as
     Threshold, whose --instance may be given then."""
     seed: Annotated[int, arg(metavar="N")] = 0
     """Root seed."""
@@ -80,12 +80,10 @@ class Watch(EpisodeCommand[Options]):
 
 @dataclass(frozen=True, kw_only=True)
 class Race(EpisodeCommand[Options]):
-    r"""Let agents play the same episode, and write a page that plays it in the browser: one HTML file.
+    """Let agents play the same episode, and write a page that plays it in the browser: one HTML file.
 
     Examples:
       bandit-envs race tao2019-1 --agents lsa uniform --out race.html
-      bandit-envs race BestArm --instance "sampler(arms=30)" --budget 900 --agents sequential-halving uniform \
-          --out best.html
     """
 
     agents: Annotated[tuple[str, ...], arg(metavar="NAME [NAME ...]")]
@@ -119,8 +117,46 @@ class Report(Command):
     force: Switch = False
     """Overwrite a file that is no page of this program."""
     trust: Switch = False
-    """Import the module of a problem of somebody else that the folder names, which runs its code."""
+    """Import the module of a problem that the folder names, which runs its code."""
 
     def run(self) -> None:
         """Write the page."""
         print(f"wrote {agents.report(self.folder, self.out, force=self.force, trust=self.trust)}")
+
+
+@dataclass(frozen=True)
+class Plot(Command):
+    """Draw what `bandit-envs evaluate --out` has written.
+
+    Examples:
+      bandit-envs plot results/tao --metric misclassified --figure tao.svg
+      bandit-envs plot results/tao --size column --figure column.pdf
+    """
+
+    folder: Positional[Annotated[Path, arg(metavar="FOLDER")]]
+    metric: Word = None
+    """error_rate, score, total_pulls, or a metric of the problem; left out: what `evaluate` compares."""
+    figure: Place = None
+    """File for the figure: .png, .svg or .pdf; left out: METRIC.png in the folder."""
+    log: Switch = False
+    """Logarithmic axis of the metric."""
+    title: Annotated[str | None, arg(metavar="TEXT", help_behavior_hint="")] = None
+    """Title of the figure."""
+    level: Annotated[float, arg(metavar="X")] = 0.95
+    """Of the confidence bands."""
+    size: Annotated[str, arg(metavar="screen|column|page")] = "screen"
+    """For a paper, what the figure is to fill: a column or a page."""
+    trust: Switch = False
+    """Import the module of a problem that the folder names, which runs its code."""
+
+    def run(self) -> None:
+        """Write the figure."""
+        from ..evaluation.plots import check_path
+        from ..evaluation.rows import main_metric
+
+        given = None if self.figure is None else check_path(self.figure)
+        result = agents.results(self.folder, trust=self.trust)
+        metric = self.metric or main_metric(result.runs)
+        path = given or self.folder / f"{metric}.png"
+        result.plot(metric, path=path, log=self.log, title=self.title, level=self.level, size=self.size)
+        print(f"wrote {path}")

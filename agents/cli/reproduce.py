@@ -15,7 +15,7 @@ class Reproduce(Command):
     """Run a figure of a paper, or all of a paper's; print a verdict on everything that the paper claims of it.
 
     With --out each block of episodes is kept in the folder, and not run again: a run that was killed goes on where it
-    was, and tables and pictures are made anew from what is there.
+    was, and tables and pictures are made again from what is there.
 
     Examples:
       bandit-envs reproduce tao2019-figure-1 --episodes 500 --panels "Setup 1"
@@ -37,7 +37,7 @@ class Reproduce(Command):
     """Folder for evaluations, tables (.csv, .md) and the figure (.png, .svg); of a paper, a folder for each figure in
     it. The same command goes on with what is there."""
     docs: Place = None
-    """Folder of the documentation, in which what it shows of the figure is written anew."""
+    """Folder of the documentation, whose pages of the figure are written again."""
     force: Switch = False
     """Write into a folder that holds something else."""
     progress: Switch = True

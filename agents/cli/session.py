@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import sys
 import warnings
-from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -28,12 +27,12 @@ from .options import Command, Count, Number, Switch, Word, from_json, note, refu
 from .session_words import TOLD, arms_of, asked, complete, print_certainty, print_state, question, tell_why, undone
 
 File = Positional[Annotated[str, arg(metavar="FILE")]]
-Who = Annotated[str | None, arg(metavar="NAME", help_behavior_hint="")]
+Who = Annotated[str | None, arg(metavar="NAME", help_behavior_hint="", help="Who does this, for the history.")]
 Column = Annotated[str | None, arg(metavar="COLUMN", help_behavior_hint="")]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Action(ABC):
+class Action:
     """What is done with a session."""
 
     file: File
@@ -41,15 +40,13 @@ class Action(ABC):
     trust: Switch = False
     """Import the modules, or load the saved model, that the session names: their makers may run any code."""
 
-    @abstractmethod
     def run(self) -> None:
-        """Do it, and print the result."""
-
-    @contextmanager
-    def opened(self) -> Iterator[agents.Session]:
-        """The session in the file; what it warns of is noted."""
+        """Open the session, and do it."""
         with _noted(), agents.Session(store=self.file, trust=self.trust) as session:
-            yield session
+            self.act(session)
+
+    def act(self, session: agents.Session) -> None:
+        """Do it, and print the result."""
 
 
 @contextmanager
@@ -64,7 +61,7 @@ def _noted() -> Iterator[None]:
 
 @dataclass(frozen=True, kw_only=True)
 class New(Action, Generic[Options]):
-    """Begin a session; what is not given is asked for, where there is somebody to ask."""
+    """Begin a session; what is not given is asked for, at a terminal."""
 
     problem: Word = None
     """What is asked, see `bandit-envs list environments`: Threshold, AllGood, TopK, BestArm, Feasible, or
@@ -136,17 +133,15 @@ class Ask(Action):
     n: Annotated[int, arg(aliases=["-n"], metavar="N")] = 1
     """How many measurements."""
     who: Who = None
-    """Who asks."""
 
-    def run(self) -> None:
-        with self.opened() as session:
-            names, before = session.names, session.pending
-            for arm in (arms := session.ask(self.n, self.who)):
-                print(names[arm] if arm.item is None else f"{names[arm]}\t{arm.item}")
-            if not arms:
-                tell_why(session)
-            elif before:
-                note(f"these were asked for before, and wait for their results too: {asked(session, before)}")
+    def act(self, session: agents.Session) -> None:
+        names, before = session.names, session.pending
+        for arm in (arms := session.ask(self.n, self.who)):
+            print(names[arm] if arm.item is None else f"{names[arm]}\t{arm.item}")
+        if not arms:
+            tell_why(session)
+        elif before:
+            note(f"these were asked for before, and wait for their results too: {asked(session, before)}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,22 +153,20 @@ class Tell(Action):
     value: Positional[Annotated[tuple[str, ...], arg(metavar="VALUE")]]
     """What was measured; several numbers where an arm has several dimensions."""
     item: Annotated[str | None, arg(metavar="ITEM", help_behavior_hint="")] = None
-    """Of a table, the row, by its name or number; left out: that of the oldest question about the arm."""
+    """Of a table, the row, by its name or number; left out: the row of the oldest question about the arm."""
     question: Count = None
     """The number of the question in the history; left out: the oldest one about the arm."""
     who: Who = None
-    """Who has measured it."""
 
-    def run(self) -> None:
+    def act(self, session: agents.Session) -> None:
         try:
             value = tuple(map(number_in, self.value))
         except ValueError:
             wanted = f"a number (or True, False), with a point for decimals as in 8.5, got {' '.join(self.value)!r:.80}"
             raise ValueError(f"a measurement is {wanted}") from None
-        with self.opened() as session:
-            arm = self.arm if self.question is None else Asked.of(self.question, session.arm(self.arm), None, None)
-            session.tell(arm, value[0] if len(value) == 1 else value, self.who, self.item)
-            print_state(session)
+        arm = self.arm if self.question is None else Asked(self.question, session.arm(self.arm), None)
+        session.tell(arm, value[0] if len(value) == 1 else value, self.who, self.item)
+        print_state(session)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -189,7 +182,7 @@ class Import(Action):
     index: Column = None
     """The column of names of rows, of a table with a column for each arm: it is left out."""
     wide: Switch = False
-    """The table has a column for each arm, whatever the names of its columns."""
+    """The table has a column for each arm, even where its columns are called name or value."""
     item: Column = None
     """The column of the items, of a table with a measurement in each row, where it is not called item."""
     sep: Word = None
@@ -197,50 +190,45 @@ class Import(Action):
     decimal: Word = None
     """The mark of decimals, where it is a comma."""
     who: Who = None
-    """Who has measured them."""
     again: Switch = False
     """Record them although the table begins with results that are in the session already."""
 
-    def run(self) -> None:
-        with self.opened() as session:
-            columns: dict[str, object] = {"arm": self.arm, "value": self.value or None, "index": self.index}
-            columns |= {"wide": self.wide or None, "item": self.item, "sep": self.sep, "decimal": self.decimal}
-            was_done = session.done
-            try:
-                count = session.tell_table(self.table, **columns, who=self.who, again=self.again)
-            except ValueError as error:  # the names of its arguments are options here
-                text = str(error).partition(" (of an instance")[0].replace("wide=True", "--wide")
-                raise ValueError(re.sub(r"\b(arm|value|index)=(?![\w'])", r"--\1", text)) from error
-            of = "" if session.remaining is None else ", which count as part of the budget"
-            print(f"{count} results from {self.table}{of}")
-            if was_done:
-                note("the session was over before: later results are recorded, and do not change the answer")
-            print_state(session)
+    def act(self, session: agents.Session) -> None:
+        columns: dict[str, object] = {"arm": self.arm, "value": self.value or None, "index": self.index}
+        columns |= {"wide": self.wide or None, "item": self.item, "sep": self.sep, "decimal": self.decimal}
+        was_done = session.done
+        try:
+            count = session.tell_table(self.table, **columns, who=self.who, again=self.again)
+        except ValueError as error:  # the names of its arguments are options here
+            text = str(error).partition(" (of an instance")[0].replace("wide=True", "--wide")
+            raise ValueError(re.sub(r"\b(arm|value|index)=(?![\w'])", r"--\1", text)) from error
+        of = "" if session.remaining is None else ", which count as part of the budget"
+        print(f"{count} results from {self.table}{of}")
+        if was_done:
+            note("the session was over before: later results are recorded, and do not change the answer")
+        print_state(session)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Show(Action):
     """Show the arms, the answer, and what waits."""
 
-    def run(self) -> None:
-        with self.opened() as session:
-            task, arms, rows = session.task, session.arms(), []
-            heads = ["arm", "pulls", *([] if task.D > 1 else ["mean", "interval"]), "answer", "waits"]
-            for row in arms.to_dict("records"):
-                seen = row["pulls"] > 0
-                cells = []
-                if task.D == 1:
-                    ends = f"{row['low']:.4g} .. {row['high']:.4g}" if row["low"] == row["low"] else "-"
-                    cells = [f"{row['mean']:.4g}", ends] if seen else ["-", "-"]
-                mark = "withdrawn" if row["withdrawn"] else "yes" if row["answer"] else ""
-                rows.append([row["name"], str(row["pulls"]), *cells, mark, str(row["pending"] or "")])
-            print(f"{question(task)}\n")
-            print(table(heads, rows, right=(1, 2)))
-            print(
-                "waits: how often the arm has been asked for, and no result has been told yet\n" * bool(session.pending)
-            )
-            print_state(session)
-            print_certainty(session)
+    def act(self, session: agents.Session) -> None:
+        task, arms, rows = session.task, session.arms(), []
+        heads = ["arm", "pulls", *([] if task.D > 1 else ["mean", "interval"]), "answer", "waits"]
+        for row in arms.to_dict("records"):
+            seen = row["pulls"] > 0
+            cells = []
+            if task.D == 1:
+                ends = f"{row['low']:.4g} .. {row['high']:.4g}" if row["low"] == row["low"] else "-"
+                cells = [f"{row['mean']:.4g}", ends] if seen else ["-", "-"]
+            mark = "withdrawn" if row["withdrawn"] else "yes" if row["answer"] else ""
+            rows.append([row["name"], str(row["pulls"]), *cells, mark, str(row["pending"] or "")])
+        print(f"{question(task)}\n")
+        print(table(heads, rows, right=(1, 2)))
+        print("waits: how often the arm has been asked for, and no result has been told yet\n" * bool(session.pending))
+        print_state(session)
+        print_certainty(session)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -252,10 +240,9 @@ class Export(Action):
     force: Switch = False
     """Overwrite the file."""
 
-    def run(self) -> None:
+    def act(self, session: agents.Session) -> None:
         refuse_to_overwrite([] if self.table is None else [self.table], self.force, "name")
-        with self.opened() as session:
-            history = session.history()
+        history = session.history()
         if self.table is None:
             print(history.to_csv(index=False), end="")
         else:
@@ -265,23 +252,21 @@ class Export(Action):
 
 @dataclass(frozen=True, kw_only=True)
 class Undo(Action):
-    """Undo a result, or those of a table, as if they had never been; the history keeps a trace."""
+    """Undo a result, or a whole table, as if they had never been; the history keeps a trace."""
 
     event: Count = None
-    """Its number in the history, or that of a question that waits; left out: the last result."""
-
+    """Its number in the history, or the number of a question that waits; left out: the last result."""
     table: Annotated[Path | None, arg(metavar="TABLE", help_behavior_hint="")] = None
     """Undo all results of this table instead, the one of this name that was imported last."""
 
-    def run(self) -> None:
+    def act(self, session: agents.Session) -> None:
         if self.event is not None and self.table is not None:
             raise ValueError("undo takes --event or --table, not both")
-        with self.opened() as session:
-            if self.table is None:
-                print(f"undone: {undone(session, session.undo(self.event))}")
-            else:
-                print(f"undone: {session.undo_table(self.table)} results from {self.table}")
-            print_state(session)
+        if self.table is None:
+            print(f"undone: {undone(session, session.undo(self.event))}")
+        else:
+            print(f"undone: {session.undo_table(self.table)} results from {self.table}")
+        print_state(session)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -289,12 +274,10 @@ class Add(Action):
     """Add an arm."""
 
     name: Positional[Annotated[str, arg(metavar="NAME")]]
-    """Its name."""
 
-    def run(self) -> None:
-        with self.opened() as session:
-            arm = session.add_arm(self.name)
-            print(f"{session.names[arm]} is one of {len(session.active)} arms")
+    def act(self, session: agents.Session) -> None:
+        arm = session.add_arm(self.name)
+        print(f"{session.names[arm]} is one of {len(session.active)} arms")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -304,10 +287,9 @@ class Withdraw(Action):
     arm: Positional[Annotated[str, arg(metavar="ARM")]]
     """Its name or number."""
 
-    def run(self) -> None:
-        with self.opened() as session:
-            session.withdraw_arm(self.arm)
-            print(f"{len(session.active)} arms are left")
+    def act(self, session: agents.Session) -> None:
+        session.withdraw_arm(self.arm)
+        print(f"{len(session.active)} arms are left")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -315,13 +297,10 @@ class Note(Action):
     """Write a remark into the history."""
 
     text: Positional[Annotated[str, arg(metavar="TEXT")]]
-    """The remark."""
     who: Who = None
-    """Who writes it."""
 
-    def run(self) -> None:
-        with self.opened() as session:
-            session.note(self.text, self.who)
+    def act(self, session: agents.Session) -> None:
+        session.note(self.text, self.who)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -333,9 +312,8 @@ class Serve(Action):
     port: Annotated[int, arg(metavar="N")] = 8765
     """Port to listen on, up to 65535; 0: any that is free."""
 
-    def run(self) -> None:
-        with self.opened() as session:
-            serve(session, self.host, self.port, lambda address: print(address, flush=True))
+    def act(self, session: agents.Session) -> None:
+        serve(session, self.host, self.port, lambda address: print(address, flush=True))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -351,7 +329,6 @@ class Session(Command, Generic[Options]):
       bandit-envs session import taste.db last-year.csv
       bandit-envs session show taste.db
       bandit-envs session serve taste.db
-      bandit-envs session undo taste.db
       bandit-envs session export taste.db taste.csv
     """
 

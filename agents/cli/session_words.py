@@ -171,6 +171,10 @@ def print_state(session: Session) -> None:
     if waiting := session.waiting:
         arms = {ask.number: session.names[ask.arm] for ask in session.pending}
         late = [f"{count} for the event {number} ({arms[number]})" for number, count in waiting.items()]
-        print(f"results that do not count yet, as they wait for those of earlier questions: {_some(late)}")
-        owed = [f"{one['who'] or 'somebody'}, {one['silent']:.0f} s" for one in session.owed if one["results"]]
+        print(f"results that do not count yet, as they wait for results of earlier questions: {_some(late)}")
+        owed = [
+            f"{one['who'] or 'a person without a name'}, {one['silent']:.0f} s"
+            for one in session.owed
+            if one["results"]
+        ]
         print(f"who has been asked for these, and the seconds without a sign of life: {_some(owed)}")

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-import gymnasium as gym
 from tyro.conf import Positional, arg
 
 import agents
@@ -39,8 +38,7 @@ class Train(EnvironmentCommand[Options]):
     """
 
     env_id: Positional[Annotated[str, arg(metavar="ENVIRONMENT")]] = "bandit_envs/Threshold-v0"
-    """A name (see `bandit-envs list environments`), as Threshold or bandit_envs/Threshold-v0, or a problem of one's own
-    as module:Class."""
+    """A name (see `bandit-envs list environments`), as Threshold, or module:Class."""
     algorithm: Annotated[str, arg(metavar="NAME")] = "ppo"
     """ppo, a2c, dqn, maskable-ppo or recurrent-ppo of Stable-Baselines3, or evolved: an index and a small network that
     corrects it, tuned on what whole episodes lose."""
@@ -67,41 +65,23 @@ class Train(EnvironmentCommand[Options]):
 
     def run(self) -> None:
         """Train; print how the agent does beside the reference agents, and where the model is."""
-        if self.algorithm != "evolved":  # which is not of Stable-Baselines3
-            from ..learned.algorithms import ALGORITHMS
-
-            if self.algorithm not in ALGORITHMS:
-                raise unknown("algorithm", self.algorithm, [*ALGORITHMS, "evolved"])
         env_id, kwargs = environment_id(self.env_id), self.env_kwargs()
         out = Path("results") / self.algorithm if self.out is None else self.out
         out = out.with_suffix("") if out.suffix == ".zip" else out
         model, card = (out.with_name(out.name + suffix) for suffix in (".zip", ".json"))
         given = dict(_assignment(text) for text in self.hyperparameters)
-        if self.mix is not None:
-            given["mix"] = from_json("mix", self.mix)
-        else:  # an error in a keyword comes before the training
-            gym.make(env_id, disable_env_checker=True, **kwargs).close()
-        common: dict[str, Any] = {
-            "seconds": self.seconds,
-            "seed": self.seed,
-            "env_kwargs": kwargs,
-            "out": out,
-            "progress": self.progress,  # lines, which a file can take as well as a terminal
-        }
+        given |= {} if self.mix is None else {"mix": from_json("mix", self.mix)}
+        given |= {name: one for name in ("num_envs", "resume") if (one := getattr(self, name)) is not None}
+        common: dict[str, Any] = {"seconds": self.seconds, "seed": self.seed, "env_kwargs": kwargs, "out": out}
+        common["progress"] = self.progress  # lines, which a file can take as well as a terminal
         if self.out is None:
             out.parent.mkdir(exist_ok=True)
         if self.algorithm == "evolved":
             refuse_to_overwrite([card], self.force)
-            for name in ("num_envs", "resume"):
-                if getattr(self, name) is not None:
-                    raise ValueError(f"evolved does not take --{name.replace('_', '-')}")
             made = _evolve(env_id, generations=self.steps, **common, **given)
             print(f"{_losses(made)}\n\nwrote {card}")
             return
-        if self.mix is not None:
-            raise ValueError(f"{self.algorithm} does not take --mix")
         refuse_to_overwrite([model, card], self.force)
-        given |= {name: one for name in ("num_envs", "resume") if (one := getattr(self, name)) is not None}
         trained = agents.train(self.algorithm, env_id, steps=self.steps, **common, **given)
         from ..learned.comparison import advice
 
@@ -113,19 +93,13 @@ class Train(EnvironmentCommand[Options]):
 
 def _comparison(name: str, result: Mapping[str, Any]) -> str:
     """What the card of a training says of the agent beside the reference agents."""
-    rows = result["agents"]
+    rows, measured = result["agents"], []
     metrics = [metric for metric, value in rows[name].items() if isinstance(value, dict)]
     cut = any(row.get("truncated", 0.0) > 0 for row in rows.values())
-    measured = [
-        [
-            agent,
-            f"{row['total_pulls']:,.1f}",
-            f"{row['error_rate']:.4f}",
-            *([f"{row.get('truncated', 0.0):.4f}"] if cut else []),
-            *(interval(**row[metric]) for metric in metrics),
-        ]
-        for agent, row in rows.items()
-    ]
+    for agent, row in rows.items():
+        pulls, rate = f"{row['total_pulls']:,.1f}", f"{row['error_rate']:.4f}"
+        truncated = [f"{row.get('truncated', 0.0):.4f}"] if cut else []
+        measured.append([agent, pulls, rate, *truncated, *(interval(**row[metric]) for metric in metrics)])
     heads = [f"{metric.replace('_', ' ')} [95 %]" for metric in metrics]
     episodes = f"{result['episodes']:,} episodes of seed {result['root']}, which it has not seen"
     most = f"; they are cut after {result['max_pulls']:,} pulls" if cut else ""
@@ -136,10 +110,8 @@ def _comparison(name: str, result: Mapping[str, Any]) -> str:
         [f"{name} less {agent}", *(signed_interval(**one[metric]) for metric in metrics)]
         for agent, one in result["differences"].items()
     ]
-    if differences:
-        right = range(1, 1 + len(heads))
-        text += f"\n\nPaired differences on these episodes:\n\n{table(['agents', *heads], differences, right=right)}"
-    return text
+    paired = table(["agents", *heads], differences, right=range(1, 1 + len(heads)))
+    return f"{text}\n\nPaired differences on these episodes:\n\n{paired}"
 
 
 def _losses(card: Mapping[str, Any]) -> str:

@@ -28,7 +28,7 @@ from ..models.cards import stored_for
 from .coupled import KEYS, MADE, Seen, Wide, least_index
 from .formula import PARAMETERS, Own, arm_index, at_budget, indices
 from .network import SHARED, WEIGHTS, nets_of
-from .parameters import parameter_names, read_parameters, shared_by, spelled, told
+from .parameters import parameter_names, parameter_table, read_parameters, shared_by, spelled
 
 
 @dataclass
@@ -46,9 +46,8 @@ class Evolved(IndexPolicy):
     Args:
         task: a task or an environment, with a budget or a price of a pull.
         parameters: the 18 of `formula.PARAMETERS`, then the 2 of `STOPPING` where the agent is to stop, then,
-            where the index is to be corrected, those of `network.WEIGHTS`; or (P, 18) for P candidates, each for an
-            equal share of the episodes in a row. "start": those that a search starts from, an untrained index. None:
-            those that are stored for the problem.
+            where the index is to be corrected, `network.WEIGHTS`; or (P, 18) for P candidates, each for an equal share
+            of the episodes in a row. "start": an untrained index. None: the stored ones of the problem.
         genes: the same, as earlier versions called it.
 
     Attributes:
@@ -81,7 +80,7 @@ class Evolved(IndexPolicy):
             raise ValueError("evolved needs a budget, a pull_cost > 0, or a delta")
         self.stops = task.budget is None
         names, net = parameter_names(self.stops), len(WEIGHTS)
-        table = told(task, parameters, names, len(names) - net)
+        table = parameter_table(task, parameters, names, len(names) - net)
         self.candidates, self._nets = table, nets_of(table[:, -net:])
         scale = 1.0 / task.pull_cost if task.budget is None else float(task.budget)
         self.fair = math.log(scale / task.K)

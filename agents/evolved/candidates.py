@@ -23,15 +23,9 @@ FORMS = Forms("arm", "statistics")
 
 
 class CommonEpisodes:
-    """The episodes of one environment of the mix, on which all candidates are compared.
+    """The episodes of one environment of the mix, so many a generation, on which all candidates are compared.
 
-    Args:
-        env_id: a registered environment. kwargs: its keyword arguments, without actions and observation.
-        episodes: that each candidate plays in a generation, >= 1.
-        jobs: how many parts of the candidates play at the same time, -1 for as many as there are cores.
-
-    Attributes:
-        elsewhere: processor time of other processes, in seconds. local: of the environment's problem.
+    `elsewhere` is the processor time of other processes, in seconds.
     """
 
     def __init__(self, env_id: str, kwargs: Mapping[str, Any], episodes: int, jobs: int = 1) -> None:
@@ -49,12 +43,8 @@ class CommonEpisodes:
         """
         count = self.episodes if episodes is None else episodes
         table = np.array(parameters, np.float64)
-        if self.jobs != 1 and len(table) > 1:
-            return self._together(table, root, first, count)
-        return self._played(table, root, first, count)
-
-    def _together(self, table: Floats, root: int, first: int, count: int) -> Floats:
-        """What the candidates lose, in as many parts as there are jobs."""
+        if self.jobs == 1 or len(table) == 1:
+            return self._played(table, root, first, count)
         parts = np.array_split(np.arange(len(table)), min(len(table), cores(self.jobs)))
         calls = [
             Call(functools.partial(_lost, self.env_id, self.kwargs, part, table[part], root, first, count))

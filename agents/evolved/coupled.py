@@ -11,13 +11,12 @@ from numpy.typing import NDArray
 from bandit_envs.kernels import call_routine, episode_kernel, fleeting, inlined
 
 from .formula import evidence, formula
-from .network import HIDDEN, LAYERS, OWN, SHARED, own_features
+from .network import HIDDEN, HUNDRED, LAYERS, OWN, SHARED, own_features
 
 Floats = NDArray[np.float64]
 KEYS = 3  # pulls, distance and mean of an arm, from which follow
 MADE = 5  # its index by the formula, and its features but for `lead`
 OWNS, SHARES = len(OWN), len(SHARED)
-HUNDRED = math.log(100.0)
 
 
 @fleeting
@@ -40,11 +39,11 @@ class Wide(NamedTuple):
     limits: Floats  # (P,): an episode stops once its smallest index is larger
     per_row: int  # how many episodes in a row have the same parameters
     measure: int  # the address of the problem's routine of distances; 0: `distances` is filled in by the caller
-    numbers: Floats  # what that routine is told of the problem
+    numbers: Floats  # of the problem, for that routine
     distances: Floats  # (E, K): how far an arm must move for the answer to change
     known: Floats  # (E, KEYS, K): for which pulls, distances and means the following was computed
     made: Floats  # (E, MADE, K)
-    shared: Floats  # (2, SHARES): scratch for what the arms of side -1, and those of side 1, have in common
+    shared: Floats  # (2, SHARES): scratch for what the arms of side -1, and of side 1, have in common
     scratch: Floats  # (3, K): for the indices, whether an arm is of side 1, and whether it leads
 
 

@@ -1,13 +1,11 @@
 """`evolve`: the index first, then the network that corrects it, all candidates on the same fresh random instances.
 
 The fitness of a candidate is the mean, over the environments of the mix, of the logarithm of its mean loss as a
-multiple of what the index of LSA loses on the same episodes. The parameters of the index, a dozen, are tuned by CMA-ES,
-which draws the candidates of a generation from a normal distribution and moves the distribution towards the better
-ones. Then, for the greater part of the time, the weights of the network, a hundred, are tuned together with them by
-`MirroredSearch`; it begins with bends that correct nothing. The mean of either search wanders with the noise: a
-checkpoint, every few generations, is the average of the means since the checkpoint before. Checkpoints are compared on
-the same held-out episodes. The one that is kept is the latest that is at most one standard error of the paired
-difference worse than the best; this may be an index without a network.
+multiple of what the index of LSA loses on the same episodes. CMA-ES tunes the parameters of the index, a dozen. Then,
+for the greater part of the time, `MirroredSearch` tunes the weights of the network, a hundred, together with them; it
+begins with bends that correct nothing. The mean of either search wanders with the noise: a checkpoint, every few
+generations, is the average of the means since the checkpoint before. The latest checkpoint is kept that is at most one
+standard error of the paired difference worse than the best on held-out episodes; it may be an index without a network.
 """
 
 from __future__ import annotations
@@ -52,20 +50,13 @@ LEAST = 1e-12  # a mean loss below this is taken for it
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Parameters on the way, and how they did on the held-out episodes.
-
-    Attributes:
-        generation: after which they were taken. parameters: all of them.
-        cpu_seconds: processor time of the call until then.
-        ratios: for each environment, their mean loss as a multiple of that of the reference.
-        values: one number per episode; their mean is that of the ratios, so that each environment has the same weight.
-    """
+    """Parameters on the way, and how they did on the held-out episodes."""
 
     generation: int
     parameters: list[float]
-    cpu_seconds: float
-    ratios: list[float]
-    values: Floats
+    cpu_seconds: float  # of the call until then
+    ratios: list[float]  # for each environment, mean loss over the mean loss of the reference
+    values: Floats  # one number per episode, with the same mean as `ratios`, so that environments weigh the same
 
     @property
     def row(self) -> dict[str, object]:
@@ -76,25 +67,17 @@ class Checkpoint:
 
 @dataclass(frozen=True)
 class Evolution:
-    """A search, with all that it needs; nothing in it changes.
-
-    Attributes:
-        mix: the episodes of each environment. space: the parameters of the search and of the reference.
-        every: generations from a checkpoint to the next. held_out: a checkpoint is compared on so many times the
-            episodes of a generation. roots: of the episodes of the generations, of the checkpoints, and of the report.
-        began: when the call began, by `time.process_time()`. compiling: what does not count for the time that is given.
-        show: print a line for each checkpoint. interrupts: that have ended it; None: they leave without a file.
-    """
+    """A search, with all that it needs; see `evolve`."""
 
     mix: list[CommonEpisodes]
     space: SearchSpace
     every: int
     held_out: int
-    roots: tuple[int, int, int]
-    began: float
-    compiling: CompileTime
+    roots: list[int]  # of the episodes of the generations, of the checkpoints, and of the report
+    began: float  # by `time.process_time()`
+    compiling: CompileTime  # does not count for the time that is given
     show: bool
-    interrupts: list[KeyboardInterrupt] | None = None
+    interrupts: list[KeyboardInterrupt] | None  # that have ended it; None: they leave without a file
 
     def spent(self) -> float:
         """Processor time so far, in seconds."""
@@ -125,15 +108,11 @@ class Evolution:
             print(line, file=sys.stderr, flush=True)
         return made
 
-    def search(self, strategy: Any, first: int, last: int, seconds: float | None) -> list[Checkpoint]:
-        """All generations from `first` to `last`; returns the checkpoints, that of the start first.
-
-        `strategy` is a search as of the package cmaes. After `seconds` of processor time no generation begins.
-        """
+    def search(self, strategy: Any, first: int, last: int, seconds: float) -> list[Checkpoint]:
+        """The checkpoints of the generations from `first`, itself one, to `last`, or for so many seconds."""
         checkpoints = [self.checkpoint(first, [strategy.mean.copy()])]
         generation, means = first, []
-        timed = math.inf if seconds is None else seconds
-        while generation < last and not self.interrupts and self.spent() - self.compiling.seconds < timed:
+        while generation < last and not self.interrupts and self.spent() - self.compiling.seconds < seconds:
             points = [strategy.ask() for _ in range(strategy.population_size)]
             try:
                 fitness = self.fitness(points, generation)
@@ -154,16 +133,16 @@ class Evolution:
         return checkpoints
 
     def report(self, parameters: Sequence[float], untrained: Sequence[float]) -> list[dict[str, object]]:
-        """How parameters do on episodes that nothing has seen before: a JSON-able dict for each environment.
+        """How parameters do on fresh episodes: a JSON-able dict for each environment.
 
-        It holds the mean losses of the parameters, of those that the search began with, and of the reference (`start`).
-        Further, the ratio of the first to the last with its 95 % interval, NaN where the losses have no spread.
+        It holds the mean losses of these and of the untrained parameters, and of the reference (`start`); and the ratio
+        of the first to the last with its 95 % interval, NaN where the losses have no spread.
         """
         rows = []
         for one in self.mix:
             candidates = [[*given, *[0.0] * (len(self.space.start) - len(given))] for given in (parameters, untrained)]
-            all_losses = one.losses([self.space.reference, *candidates], self.roots[2], 0, self.held_out * one.episodes)
-            start, own, before = all_losses
+            candidates.insert(0, self.space.reference)
+            start, own, before = one.losses(candidates, self.roots[2], 0, self.held_out * one.episodes)
             base = max(float(start.mean()), LEAST)
             ratio = float(own.mean()) / base
             apart = (own - ratio * start) / base  # of a ratio, by linearisation
@@ -224,21 +203,18 @@ def evolve(
     Args:
         env_id: a registered environment, or the name of its problem.
         env_kwargs: its keyword arguments, without actions and observation.
-        seconds: processor time of the whole call, of all processes together, but for compiling what is not in the cache
-            yet.
+        seconds: processor time of the whole call, of all processes together, without compiling.
         generations: how many. At least one of the two is needed.
         seed: of the search and of all episodes, an integer >= 0.
         population: candidates of a generation, >= 4.
-        mix: several environments: for each the keyword arguments that it adds to `env_kwargs`, and `episodes` where
-            wanted.
+        mix: several environments: for each what it adds to `env_kwargs`, and `episodes` where wanted.
         episodes: of each candidate on each environment in a generation.
         held_out: checkpoints are compared on so many times as many episodes.
         every: generations from a checkpoint to the next.
         searched: the parameters to tune, by name, at least two; the others stay where the search starts. None: all but
             alpha and the second bend.
         network: whether a network that corrects the index is tuned too.
-        jobs: how many parts of the candidates play at the same time, each in a process of its own, -1 for as many as
-            there are cores; as for `evaluate`. The parameters do not depend on it.
+        jobs: processes, as for `evaluate`. The parameters do not depend on it.
         out: write the card with the parameters as `<out>.json`.
         progress: a line on standard error for each checkpoint; None: if that is a terminal.
 
@@ -248,7 +224,7 @@ def evolve(
     Raises:
         ValueError: naming the value and what is allowed. ImportError: without the package cmaes.
     """
-    began = time.process_time()
+    began, show = time.process_time(), shown(progress)
     cmaes = require("cmaes", "evolve", "training")
     if seconds is None and generations is None:
         raise ValueError("evolve needs seconds or generations")
@@ -273,25 +249,13 @@ def evolve(
                 "episodes, the agent evolved is evidence, and there is nothing to tune"
             )
     space = search_space(environments[0].task, environments[0].local, searched)
-    strategy = cmaes.CMA(
-        mean=np.zeros(len(space.searched)), sigma=STEP, seed=search_seed % 2**32, population_size=population
-    )
-    end, interrupts = None if seconds is None else SEARCHING * seconds, None if path is None else list[Any]()
-    with compilation_noted(shown(progress)), CompileTime() as compiling:
-        evolution = Evolution(
-            mix=environments,
-            space=space,
-            every=every,
-            held_out=held_out,
-            roots=(roots[0], roots[1], roots[2]),
-            began=began,
-            compiling=compiling,
-            show=shown(progress),
-            interrupts=interrupts,
-        )
+    zero = np.zeros(len(space.searched))
+    strategy = cmaes.CMA(mean=zero, sigma=STEP, seed=search_seed % 2**32, population_size=population)
+    end, interrupts = SEARCHING * (math.inf if seconds is None else seconds), None if path is None else list[Any]()
+    with compilation_noted(show), CompileTime() as compiling:
+        evolution = Evolution(environments, space, every, held_out, roots, began, compiling, show, interrupts)
         if network:
-            half = None if end is None else FORMULA * end
-            checkpoints = evolution.search(strategy, 0, math.ceil(FORMULA * generations), half)
+            checkpoints = evolution.search(strategy, 0, math.ceil(FORMULA * generations), FORMULA * end)
             kept = _best(checkpoints)
             evolution = replace(evolution, space=space.with_network(kept.parameters, bends_seed))
             pairs = MirroredSearch(len(evolution.space.searched), SPREAD, PACE, 2 * population, pairs_seed)

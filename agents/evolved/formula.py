@@ -22,7 +22,7 @@ symbols     n pulls of the arm, d the distance of its empirical mean from the bo
             sigma sub-Gaussian scale of the arms
             nu = |kappa| (T / 100 K)^mu samples on the boundary, by which the distance is shrunk to d n / (n + nu)
             m the mean at the shrunk distance from the boundary
-            w = (1 - rho) n (d n / (n + nu))^2 / (2 sigma^2) + rho n kl(m, boundary), kl that of Bernoulli arms;
+            w = (1 - rho) n (d n / (n + nu))^2 / (2 sigma^2) + rho n kl(m, boundary), kl of Bernoulli arms;
                rho = 0 for arms that are not Bernoulli
 departures  none: this is the source
 """
@@ -37,7 +37,7 @@ from numpy.typing import NDArray
 
 from bandit_envs.kernels import inlined, kernel
 
-from .network import own_features, single_correction
+from .network import HUNDRED, own_features, single_correction
 
 Floats = NDArray[np.float64]
 PARAMETERS = (
@@ -53,7 +53,6 @@ PARAMETERS = (
 )
 LSA = (0.675, 0.5, *[0.0] * 16)  # the index of LSA with alpha = 1.35
 START = (1.0, 1.0, 1.0, 2.0, 0.5, 0.1, 0.0, 0.5, 0.0, 1.0, 0.0, 1.0, 0.0, *[0.0] * 5)  # where a search starts
-HUNDRED = math.log(100.0)  # pulls per arm at which beta is the weight of ln n, and |kappa| is nu
 MOST = 600.0  # an exponent that does not overflow
 CLOSE = 1e-3  # boundaries of Bernoulli arms nearer to 0 or 1 are taken for it, and |delta| is larger by it
 

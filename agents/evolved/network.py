@@ -7,11 +7,11 @@ What is added to the index of an arm is
 with HIDDEN bends h, and inputs x_j without a unit: first what the arm itself has shown (OWN), then what all arms of its
 side have in common (SHARED): the answer holds the arms of side 1, the others are of side -1. Where the problem is
 `local`, arms do not depend on each other, and of the shared inputs the first three alone are not 0: then the index of
-an arm is changed by its own pulls only. With out = 0 the index is that of the formula.
+an arm is changed by its own pulls only. With out = 0 the index is given by the formula.
 
 symbols     n pulls of the arm, w its evidence, m its mean, K arms, T budget (or 1 / price of a pull), rival: the arm of
-            the other side whose mean is nearest to changing the answer, border: that of the arm's own side, leader: the
-            arm with the largest mean
+            the other side whose mean is nearest to changing the answer, border: such an arm of its own side,
+            leader: the arm with the largest mean
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ SINGLE = (*OWN[:-1], *SHARED[:3])  # the inputs of arms that do not depend on ea
 LAYERS = len(OWN) + len(SHARED) + 1  # the last holds `out`
 BIAS, SIDE, RICH = (len(OWN) + SHARED.index(name) for name in ("bias", "side", "rich"))
 WEIGHTS = tuple(f"{layer}_{h}" for layer in (*OWN, *SHARED, "out") for h in range(HIDDEN))  # names of all parameters
-HUNDRED = math.log(100.0)
+HUNDRED = math.log(100.0)  # pulls per arm at which beta of the formula is the weight of ln n, and |kappa| is nu
 
 Floats = NDArray[np.float64]
 
@@ -58,7 +58,7 @@ def nets_of(parameters: Floats) -> Floats:
 
 @inlined
 def own_features(n, w, mean, fair):
-    """What a single arm tells of itself, but for `lead`. mean: of Bernoulli arms, else NaN. fair: ln(T / K)."""
+    """The inputs OWN of a single arm, but for `lead`. mean: of Bernoulli arms, else NaN. fair: ln(T / K)."""
     spread = 0.0
     if not math.isnan(mean):
         m = (n * min(max(mean, 0.0), 1.0) + 0.5) / (n + 1.0)

@@ -18,18 +18,13 @@ STOPPING, STOP_START = ("tau0", "tau1"), (0.0, 0.5)  # the names of the paramete
 
 
 def parameter_names(stops: bool) -> tuple[str, ...]:
-    """The names of all parameters of the index, in order. stops: whether it stops by itself and so has two more."""
+    """The names of all parameters, in order, weights last. stops: whether the index stops by itself: two more."""
     return (*PARAMETERS, *(STOPPING if stops else ()), *WEIGHTS)
-
-
-def names_for(task: Task) -> tuple[str, ...]:
-    """The names of all parameters for a task, in order; those of the network's weights are the last."""
-    return parameter_names(task.budget is None)
 
 
 def read_parameters(task: Task, known: Mapping[str, float]) -> list[float]:
     """The parameters for a task, in order, of those that a card names; 0 for those that it does not."""
-    names = names_for(task)
+    names = parameter_names(task.budget is None)
     needed = {PARAMETERS[0], *STOPPING} & set(names)
     if missing := sorted(needed - set(known)):
         of = "with a budget" if PARAMETERS[0] in known and missing[0] in STOPPING else "that end otherwise"
@@ -52,10 +47,10 @@ def index_start(stops: bool) -> list[float]:
     return [*START, *(STOP_START if stops else ())]
 
 
-def told(task: Task, parameters: object, names: Sequence[str], wanted: int) -> NDArray[np.float64]:
+def parameter_table(task: Task, parameters: object, names: Sequence[str], wanted: int) -> NDArray[np.float64]:
     """Parameters as numbers (P, number of names), of one candidate or more; weights are 0 where they are left out.
 
-    None: those that are stored for the task; "start": those of `index_start`. All but `wanted` of them are weights.
+    None: the stored ones of the task; "start": `index_start`. All but `wanted` of them are weights.
     """
     if parameters is None:
         parameters = stored_parameters(task, names)

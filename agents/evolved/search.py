@@ -1,9 +1,9 @@
-"""Gradients from pairs of candidates: a search for many parameters at once, in the form of that of the package cmaes.
+"""Gradients from pairs of candidates: a search for many parameters at once, in the form of the package cmaes.
 
 Each generation draws directions z, and compares the candidates x + s z and x - s z, which have played the same
 episodes. The mean of z (f(x + s z) - f(x - s z)) / 2 s estimates the gradient of f (Salimans et al. 2017); differences
 are divided by their root mean square, so that f has no scale, and Adam (Kingma & Ba 2015) takes the step. Steps become
-smaller with the root of the time, as what is left to learn becomes small beside the noise.
+smaller with the root of the time, as gains become small beside the noise.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ FIRST, SECOND, TINY = 0.9, 0.98, 1e-8  # Adam: decay of both moments, and what k
 
 
 class MirroredSearch:
-    """The search, from x = 0 on; `spread` is s, `step` that of Adam at first, the size of the population even."""
+    """The search, from x = 0 on; `spread` is s, `step` the first one of Adam, the size of the population even."""
 
     def __init__(self, dimensions: int, spread: float, step: float, population_size: int, seed: int) -> None:
         self.mean = np.zeros(dimensions)
         self.spread, self.step, self.population_size = spread, step, population_size
-        self._random, self._left, self._told = np.random.default_rng(seed), list[Floats](), 0
+        self._random, self._left, self._steps = np.random.default_rng(seed), list[Floats](), 0
         self._first, self._second = np.zeros(dimensions), np.zeros(dimensions)
 
     def ask(self) -> Floats:
@@ -39,10 +39,10 @@ class MirroredSearch:
         x, f = (np.array(part) for part in zip(*solutions, strict=True))
         z, change = (x[0::2] - x[1::2]) / (2 * self.spread), f[0::2] - f[1::2]
         slope = change @ z / (math.sqrt(float(change @ change) / len(change)) + TINY) / len(change)
-        self._told += 1
+        self._steps += 1
         self._first = FIRST * self._first + (1 - FIRST) * slope
         self._second = SECOND * self._second + (1 - SECOND) * slope**2
-        first = self._first / (1 - FIRST**self._told)
-        second = float((self._second / (1 - SECOND**self._told)).mean())  # one scale for all, as that of the noise is
-        step = self.step / math.sqrt(1.0 + self._told / SLOWING)
+        first = self._first / (1 - FIRST**self._steps)
+        second = float((self._second / (1 - SECOND**self._steps)).mean())  # one scale for all, as for the noise
+        step = self.step / math.sqrt(1.0 + self._steps / SLOWING)
         self.mean = self.mean - step * first / (math.sqrt(second) + TINY)

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from bandit_envs import Task
 
 from . import network
-from .formula import LSA, PARAMETERS
-from .parameters import STOPPING, index_start
+from .formula import LSA
+from .parameters import index_start, parameter_names
 
 Floats = NDArray[np.float64]
 # How far the search goes at first. A parameter of scale 0 is not searched: alpha, as only the order of the indices
@@ -31,19 +31,14 @@ def starting_point(stops: bool) -> tuple[list[float], list[float], list[float]]:
 
 @dataclass(frozen=True)
 class SearchSpace:
-    """The parameters that are searched; a point x of the space stands for parameters, and x = 0 for those of the start.
+    """The parameters that are searched; a point x of the space stands for parameters, x = 0 for the start."""
 
-    Attributes:
-        names, start, scales: of all parameters. searched: the numbers of those that are searched, (S,).
-        reference: parameters to compare losses with. bends: which parameters of a network are searched, (W,).
-    """
-
-    names: list[str]
+    names: list[str]  # of all parameters, as are `start` and `scales`
     start: Floats
     scales: Floats
-    searched: NDArray[np.int64]
-    reference: list[float]
-    bends: NDArray[np.bool_]
+    searched: NDArray[np.int64]  # (S,), their numbers
+    reference: list[float]  # parameters to compare losses with
+    bends: NDArray[np.bool_]  # (W,), which parameters of a network are searched
 
     def parameters(self, x: Floats) -> list[float]:
         """The parameters at a point x, (S,): those that are searched lie x times their scales away from the start."""
@@ -75,7 +70,7 @@ def search_space(task: Task, local: bool, wanted: Sequence[str] | None) -> Searc
     `local`: whether the network of an arm sees that arm alone.
     """
     stops = task.budget is None
-    names = [*PARAMETERS, *(STOPPING if stops else ())]
+    names = [*parameter_names(stops)[: -len(network.WEIGHTS)]]
     reference, start, scales = starting_point(stops)
     inputs = (name.rpartition("_")[0] for name in network.WEIGHTS)
     bends = np.array([not local or name in (*network.SINGLE, "out") for name in inputs])

@@ -21,10 +21,8 @@ from .policy import Equivariant, EquivariantPolicy
 class Algorithm:
     """An algorithm of SB3 or sb3-contrib.
 
-    Attributes:
-        classes: returns its class and its policy, as SB3 takes it; sb3-contrib is imported when this is called.
-        defaults: hyperparameters that differ from SB3's own. believing: those that differ from these with beliefs.
-        num_envs: episodes side by side, unless `train` is given another number.
+    `classes` returns its class and its policy; sb3-contrib is imported then. `defaults` are hyperparameters that differ
+    from SB3's own, `believing` those that differ from these with beliefs.
     """
 
     classes: Callable[[], tuple[Any, object]]

@@ -1,9 +1,9 @@
 """`Checkpoints`: SB3's callback of a training. It evaluates checkpoints, and keeps the best.
 
 Checkpoints lie in the later part of a run, at equal distances. The weights of a checkpoint are the mean of the weights
-after each rollout since the checkpoint before, for that mean has less noise than any of them. It is evaluated on the
-held-out episodes. The checkpoint that is kept is the latest whose mean return is at most one standard error of the
-paired difference below the best; where the untrained start is better than that one, the start is kept.
+after each rollout since the checkpoint before, which has less noise. The latest checkpoint is kept whose mean return on
+the held-out episodes is at most one standard error of the paired difference below the best, or the untrained start
+where that is better.
 """
 
 from __future__ import annotations
@@ -23,21 +23,16 @@ from .clock import Clock
 from .comparison import HeldOut
 from .model import Trained
 
-TELL_EVERY = 10.0  # seconds between two lines that say how far the run is, at least
-TELL_SHARE = 0.05  # share of the run between two such lines, at least, so that a long run has no endless list of them
+PRINT_EVERY = 10.0  # seconds between two lines that say how far the run is, at least
+PRINT_SHARE = 0.05  # share of the run between two such lines, at least, so that a long run has no endless list of them
 EARLIEST = 0.4  # share of the run before which there is no checkpoint, and no weights enter a mean
 
 
 class Checkpoints(BaseCallback):
     """Evaluates checkpoints during SB3's `learn`, and ends it when its time is over.
 
-    Args:
-        held_out: the episodes on which checkpoints are compared. clock: how much of the run is over.
-        checkpoints: how many, the one at the end of the run included.
-        show: lines on standard error, for each checkpoint and in between; never one that is written over another.
-
-    Attributes:
-        rows: what the card says of each checkpoint so far.
+    `checkpoints` is how many, the one at the end included. `show` prints lines on standard error, none over another.
+    `rows` are what the card says of each checkpoint so far.
     """
 
     def __init__(self, held_out: HeldOut, clock: Clock, checkpoints: int, show: bool) -> None:
@@ -50,7 +45,10 @@ class Checkpoints(BaseCallback):
         self.weights: list[dict[str, torch.Tensor]] = []  # of each checkpoint
         self.mean: dict[str, torch.Tensor] = {}  # of the weights since the last checkpoint was due
         self.averaged = 0  # how many weights are in the mean
-        self.told, self.told_share = -math.inf, -math.inf  # when the last line was printed, and the share of the run
+        self.printed, self.printed_share = (
+            -math.inf,
+            -math.inf,
+        )  # when the last line was printed, and the share of the run
 
     # --- what SB3 calls -----------------------------------------------------------------------------------------------
 
@@ -72,7 +70,7 @@ class Checkpoints(BaseCallback):
 
     def _on_rollout_start(self) -> None:
         share = self.clock.share()
-        if time.perf_counter() - self.told >= TELL_EVERY and share - self.told_share >= TELL_SHARE:
+        if time.perf_counter() - self.printed >= PRINT_EVERY and share - self.printed_share >= PRINT_SHARE:
             self._print("learning")
         if share >= EARLIEST:
             self._average()
@@ -123,16 +121,13 @@ class Checkpoints(BaseCallback):
     def _print(self, text: str) -> None:
         """Print a line that begins with how far the run is."""
         share = self.clock.share()
-        self.told, self.told_share = time.perf_counter(), share
+        self.printed, self.printed_share = time.perf_counter(), share
         if self.show:
             line = f"{self.clock.seconds():6.0f} s  {self.num_timesteps:12,} steps  {min(share, 1):4.0%}  {text}"
             print(line, file=sys.stderr, flush=True)
 
     def keep_best(self) -> dict[str, object]:
-        """Evaluate a checkpoint at the end, and put the weights of the one that is kept into the model.
-
-        Returns, for the card, the steps of the run and of the checkpoint that is kept, and a dict for each checkpoint.
-        """
+        """Evaluate a checkpoint at the end, and put the best weights into the model; returns what the card says."""
         if self.changed or len(self.rows) < 2:
             self._average()
             self._evaluate()

@@ -12,15 +12,9 @@ FLOOR = 0.02  # the learning rate falls to this share of its first value, and no
 class Clock:
     """How much of a training is over: by its steps or by its wall time, whichever is further.
 
-    Args:
-        steps: actions of the training, or None. seconds: wall time of the whole call, but for compiling, or None. At
-            least half of it is for learning, also where the comparisons take the rest and more.
-        began: when the call began, by `time.perf_counter()`.
-        compiling: counts since then.
-
-    Attributes:
-        steps_taken: so far; kept up to date by `Checkpoints`.
-        evaluation_seconds: how long the evaluation of a checkpoint takes; time for it is kept back at the end.
+    `steps` are actions, `seconds` the wall time of the whole call but for compiling, of which at least half is for
+    learning; either may be None. `began`: by `time.perf_counter()`. `Checkpoints` sets `steps_taken`, and
+    `evaluation_seconds` of one checkpoint, for which time is kept back at the end.
     """
 
     def __init__(self, steps: int | None, seconds: float | None, began: float, compiling: CompileTime) -> None:

@@ -39,10 +39,7 @@ def reference_agents(task: Task) -> list[str]:
 
 
 def _as_played(agent: object, environment: TrainingEnvironment) -> object:
-    """The agent as it is compared: a name, or a learned agent.
-
-    It repeats its actions as it did in training, but for one that names ranks, which are of other arms after each pull.
-    """
+    """The agent as it is compared: it repeats its actions as in training, unless it names ranks, which move."""
     times = environment.pulls_per_action
     alone = times == 1 or isinstance(agent, str) or forms_of(agent, environment.kwargs).ranked
     return agent if alone else Repeated(agent, times)
@@ -94,10 +91,7 @@ class HeldOut:
 
     @property
     def unit(self) -> float:
-        """The mean loss, 1 - return, of the last reference agent.
-
-        It is 1 where that agent loses nothing, and where there is no reference agent.
-        """
+        """The mean loss, 1 - return, of the last reference agent; 1 where it loses nothing, or is not there."""
         if not self.references:
             return 1.0
         loss = float(1 - list(self.references.values())[-1].mean())
@@ -112,17 +106,12 @@ def hold_out(environment: TrainingEnvironment, episodes: int, root: int) -> Held
 
 
 def report(environment: TrainingEnvironment, agent: Any, start: object, episodes: int, root: int) -> dict[str, object]:
-    """The final comparison of a learned agent with what its training began with, and the reference agents, JSON-able.
+    """Compare a learned agent with its `start` and the reference agents, on the first episodes of a root.
 
-    Args:
-        environment: that of the training. agent, start: the learned agent, and the same before the training.
-        episodes, root: it is made on episodes 0 .. episodes - 1 of this root.
-
-    Returns:
-        `episodes`, `root`, `max_pulls`, `agents` (of each the mean return, pulls, error rate and rate of episodes that
-        were cut, and the score and the problem's first metric with 95 % intervals), `differences` (to each of the
-        others, the paired differences of score and metric with intervals and p-values). Where a pull has a price, both
-        have `net_return` too, the return less that price.
+    It is JSON-able: `episodes`, `root`, `max_pulls`, `agents` (of each the mean return, pulls, error rate and rate of
+    episodes that were cut, and the score and the problem's first metric with 95 % intervals), `differences` (to each of
+    the others, the paired differences of score and metric with intervals and p-values). Where a pull has a price, both
+    have `net_return` too, the return less that price.
     """
     others = {UNTRAINED: start, **{name: name for name in reference_agents(environment.task)}}
     result, returns = _evaluated(environment, {agent.name: agent, **others}, episodes, root)

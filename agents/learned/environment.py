@@ -15,45 +15,32 @@ from ..evaluation.expected_loss import expectable
 from .vec_env import NativeVecEnv, make_vec_env
 
 PULLS_PER_ARM = 100  # an episode that nothing else ends is cut after so many pulls per arm
-
-
 FORMS = ("observation", "reward", "stop", "ranked")  # keywords of an environment that a training may choose itself
 
 
 @dataclass(frozen=True)
 class TrainingEnvironment:
-    """The environment of a training, as data: what makes it, and what is known of it.
-
-    Attributes:
-        env_id, kwargs: what `gym.make_vec` is given, without `actions` and the keywords of `forms`.
-        forms: what the policy sees, does and is paid while it learns; `FORMS` says which keywords these are.
-        pulls_per_action: how often each action is repeated while the policy learns.
-        task: what an agent may know of it. reward: what the end of an episode pays, "score" or "correct".
-        expectable: whether its score can be replaced by the score that is expected given all samples.
-        capped: whether `kwargs` name a `max_pulls` that the user has not given.
-    """
+    """The environment of a training, as data: what makes it, and what is known of it."""
 
     env_id: str
-    kwargs: Mapping[str, object]
-    forms: Mapping[str, object]
-    pulls_per_action: int
+    kwargs: Mapping[str, object]  # of `gym.make_vec`, without `actions` and `forms`
+    forms: Mapping[str, object]  # the keywords `FORMS` while the policy learns
+    pulls_per_action: int  # how often each action is repeated then
     task: Task
-    reward: str
-    expectable: bool
-    capped: bool = False
+    reward: str  # what the end of an episode pays, "score" or "correct"
+    expectable: bool  # whether the score can be replaced by its expectation given all samples
+    capped: bool = False  # whether `kwargs` name a `max_pulls` that the user has not given
 
     def vec_env(self, num_envs: int) -> NativeVecEnv:
         """So many episodes side by side, as a vector environment of SB3; gains are times the horizon."""
-        times = self.pulls_per_action
         scale = self.task.scale if self.forms["reward"] == "gain" else 1.0
-        return make_vec_env(
-            self.env_id, num_envs, pulls_per_action=times, reward_scale=scale, **{**self.kwargs, **self.forms}
-        )
-
-
-def _stops(task: Task) -> bool:
-    """Whether an episode has a reason to end before its budget is spent, or no budget."""
-    return task.delta is not None or task.pull_cost > 0 or task.budget is None
+        how: dict[str, Any] = {
+            **self.kwargs,
+            **self.forms,
+            "pulls_per_action": self.pulls_per_action,
+            "reward_scale": scale,
+        }
+        return make_vec_env(self.env_id, num_envs, **how)
 
 
 def _forms(task: Task, kwargs: Mapping[str, Any], ranked: bool) -> dict[str, object]:
@@ -64,7 +51,7 @@ def _forms(task: Task, kwargs: Mapping[str, Any], ranked: bool) -> dict[str, obj
         believed = False
     observation = kwargs.get("observation", "belief" if believed else "features")
     reward = kwargs.get("reward", "gain" if believed and observation == "belief" else "score")
-    stop = kwargs.get("stop", _stops(task))
+    stop = kwargs.get("stop", task.delta is not None or task.pull_cost > 0 or task.budget is None)
     ranked = kwargs.get("ranked", ranked and believed)
     return {"observation": observation, "reward": reward, "stop": stop, "ranked": ranked}
 

@@ -1,7 +1,7 @@
 """`Trained`, a learned agent, and `load`, which reads one from SB3's own file format.
 
 What this package has written is read as plain numbers, see `plain`. Any other model file holds pickles: loading one
-runs whatever code its maker put there, and is done only where a user says that its maker is trusted.
+runs the code of its maker, and is done only where a user says that its maker is trusted.
 """
 
 from __future__ import annotations
@@ -27,7 +27,17 @@ from ..core.agent import task_of
 from ..core.files import find_folder, finish, write_together
 from ..core.forms import forms_of
 from ..models.formats import FORMAT, check_format, read_card, train_again
-from .plain import CONTRIB, FORMAT_NAME, MARKS, NETWORK_NAME, Archive, NotPlainError, OtherVersionError, network_told
+from .plain import (
+    CONTRIB,
+    FORMAT_NAME,
+    MARKS,
+    NETWORK_NAME,
+    OURS,
+    Archive,
+    NotPlainError,
+    OtherVersionError,
+    network_json,
+)
 from .policy import Equivariant
 
 # Attributes that belong to a run, not to the model.
@@ -47,7 +57,7 @@ def one_thread() -> Iterator[None]:
 
 @contextmanager
 def _untouched_generators() -> Iterator[None]:
-    """Leave the random number generators that SB3 seeds as they were: those of PyTorch, NumPy and Python."""
+    """Leave the random number generators that SB3 seeds as they were: of PyTorch, NumPy and Python."""
     states = torch.get_rng_state(), np.random.get_state(), random.getstate()  # noqa: NPY002 (SB3 uses this generator)
     try:
         yield
@@ -55,25 +65,6 @@ def _untouched_generators() -> Iterator[None]:
         torch.set_rng_state(states[0])
         np.random.set_state(states[1])  # noqa: NPY002
         random.setstate(states[2])
-
-
-def as_features(name: str, observation: object, form: str = "features") -> None:
-    """Refuse observations in the form of statistics, or of a history; the agent of this name reads another form."""
-    if isinstance(observation, Mapping) and form in ("features", "belief"):
-        width = f"K * {len(FEATURES)}" if form == "features" else "4 * K + 1"
-        of = "a history" if "times" in observation else "statistics"
-        raise ValueError(
-            f"{name} reads observation={form!r}, an array, got a dict of {of}; the array is (E, {width}), or "
-            f"({width},) for a single episode"
-        )
-
-
-def _axes_of(observation: Any) -> int:
-    """The number of axes of an observation; 0 for what is ragged."""
-    try:
-        return np.ndim(observation)
-    except ValueError:
-        return 0
 
 
 def _numbers_of(observation: object) -> NDArray[np.float32]:
@@ -129,59 +120,39 @@ class Trained:
 
         Args:
             observation: in the form `observation` of this agent: beliefs (E, 4 K + 1) or features (E, K * F), float32,
-                or one row of a single episode. An equivariant policy takes any K. Of a model that was trained with
-                others, these.
+                or one row of a single episode. An equivariant policy takes any K.
             state: what the last call returned, None at first; read by recurrent policies only.
             episode_start: whether each episode begins, (E,); read by recurrent policies only.
             deterministic: take the action with the largest logit; False: draw one.
 
         Returns:
             The arms (E,), or (), K to stop; and the state, None but of recurrent policies.
+
+        Raises:
+            ValueError: for an observation in another form, or of a number of arms that the policy does not take.
         """
-        as_features(self.name, observation, self.observation)
         x = observation if isinstance(observation, Mapping) else _numbers_of(observation)
         try:
             with one_thread():
                 action, state = self.model.predict(x, state, episode_start, deterministic)
-        except Exception as error:  # of PyTorch, for the most part, which says nothing of arms
-            self._check_arms(x)
-            said = f"{self.name} cannot read the observation, or the state: {type(error).__name__}: {error}"
+        except Exception as error:  # of SB3 or PyTorch
+            said = f"{self.name} reads observation={self.observation!r}, and not this one, or this state: {error}"
             raise ValueError(" ".join(said.split())) from error
         return action, state
-
-    def _check_arms(self, observation: Any) -> None:
-        """Refuse features, or beliefs, of another number of arms than the policy was trained with."""
-        F = 4 if self.observation == "belief" else len(FEATURES)
-        trained = getattr(getattr(self.model, "observation_space", None), "shape", None)
-        if not trained:  # of a network that takes any number
-            return
-        given = np.shape(observation)[-1:] if _axes_of(observation) else (0,)
-        if given != trained[-1:] and given[0] % F == trained[-1] % F:
-            raise ValueError(
-                f"{self.name} was trained with K = {trained[-1] // F} arms, and the observation is of K = "
-                f"{given[0] // F}: {self.observation} of shape {np.shape(observation)}"
-            )
 
     def __repr__(self) -> str:
         return f"Trained({self.name}, {self.card.get('env_id', 'without a card')})"
 
     def save(self, out: str | Path) -> Path:
-        """Write the model `<out>.zip` in SB3's format and its card `<out>.json`.
+        """Write the model `<out>.zip` in SB3's format and its card `<out>.json`, both or neither; returns its path.
 
         Args:
             out: the path without its suffix, or with `.zip`; folders that are missing are made.
-
-        What a kill or a full disk leaves is the model and the card that were there before, or the new ones.
-
-        Returns:
-            The path of the model.
 
         Raises:
             ValueError: for a network that came with the package, which is no model of SB3; and where out names no file.
         """
         model, card = paths_of(out)
-        if model.name == ".zip":
-            raise ValueError(f"out must name a file, got {str(out)!r:.200}")
         if not hasattr(self.model, "save"):
             raise ValueError(
                 f"{self!r} is a network without the algorithm that trained it, and no model of Stable-Baselines3: "
@@ -189,7 +160,7 @@ class Trained:
             )
         find_folder(card)
         setattr(self.model, FORMAT_NAME, FORMAT)
-        setattr(self.model, NETWORK_NAME, network_told(self.model.policy_kwargs))
+        setattr(self.model, NETWORK_NAME, network_json(self.model.policy_kwargs))
         write_together(card, self.card, {model.name: lambda path: self.model.save(path, exclude=_PASSING)})
         return model
 
@@ -206,12 +177,7 @@ class Repeated:
     def predict(
         self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = True
     ) -> tuple[NDArray[np.int64], object]:
-        """The next action of each episode, for features (E, K * F), or whatever array the agent reads.
-
-        Returns:
-            The arms (E,); and the state: the arms (E,) and how often each is still to be pulled (E,).
-        """
-        as_features("a learned agent", observation, self.observation)
+        """The next arms (E,), for the array that the agent reads; and the state: arms (E,), pulls left of each (E,)."""
         arms, left = (
             (np.zeros(len(observation), np.int64), np.zeros(len(observation), np.int64)) if state is None else state
         )
@@ -227,25 +193,27 @@ def paths_of(out: str | Path) -> tuple[Path, Path]:
     """Where the model and the card are; `out` may or may not have the suffix of the model."""
     path = Path(out)
     stem = path.name.removesuffix(".zip")
+    if not stem:
+        raise ValueError(f"out must name a file, got {str(out)!r:.200}")
     return path.with_name(f"{stem}.zip"), path.with_name(f"{stem}.json")
 
 
 def load(path: str | Path, env_or_task: object = None, *, trust: bool = False) -> Trained:
     """A model that `train`, or SB3's own `save`, has written: PPO, A2C or DQN on features or beliefs.
 
-    What this package has written is read as plain weights, and so is any model whose policy is of this package: that
-    runs no code of the file's maker. Any other file holds pickles, and loading it runs the code in them.
+    A file of this package, or with a policy of this package, is read as plain weights, which runs no code of its maker.
+    Any other file holds pickles, and loading it runs the code in them.
 
     Args:
         path: of the `.zip` file; the suffix may be left out. The card is read from the `.json` file beside it, if any.
-        env_or_task: what the model is to run on; its K may differ from that of the training if the policy is
-            equivariant. None: as trained, or, for an equivariant policy, as the observations come.
+        env_or_task: what the model is to run on; an equivariant policy takes any K. None: as trained, or, for an
+            equivariant policy, as the observations come.
         trust: load files that are not plain too: their makers may run any code.
 
     Raises:
         FileNotFoundError: if there is no such file.
-        ValueError: if it holds no such model; if it is not plain and `trust` is not set; if another version of this
-            package has written it in a format that this one does not read; if the model does not fit the environment.
+        ValueError: if it holds no such model; if it is not plain and `trust` is not set; if another version has written
+            it in a format that this one does not read; if the model does not fit the environment.
     """
     trust = flag("trust", trust)
     file, card_file = paths_of(path)
@@ -255,22 +223,28 @@ def load(path: str | Path, env_or_task: object = None, *, trust: bool = False) -
     if not file.is_file():
         raise FileNotFoundError(f"there is no saved model {file}")
     card = read_card(card_file) if card_file.exists() else {}
-    with _no_model(file):
+    with _named(file, card):
         archive = Archive.read(file)
     check_format(file, archive.data.get(FORMAT_NAME), card)
-    if card.get("features", list(FEATURES)) != list(FEATURES):
-        raise _other_version(file, f"it reads the features {', '.join(card['features'])}", card)
-    with _no_model(file):
+    with _named(file, card):
+        if card.get("features", list(FEATURES)) != list(FEATURES):
+            raise OtherVersionError(f"it reads the features {', '.join(card['features'])}")
         if archive.kind is None:
             raise ValueError("nothing in it names its class")
-        foreign = "" if card or archive.marked or archive.ours else "this package has not written it"
-        foreign = foreign or archive.not_plain()
-    if foreign and not trust:
-        raise _untrusted(file, foreign)
+        known = card or FORMAT_NAME in archive.data or archive.module in OURS
+        foreign = archive.not_plain() if known else "this package has not written it"
+        if foreign and not trust:
+            raise NotPlainError(foreign)
 
     def read(arms: int | None = None) -> Any:
-        with _untouched_generators():  # SB3 seeds them where a model is made
-            return _unpickled(archive, card, arms) if foreign else _plain(archive, card, arms, trust)
+        with _untouched_generators(), _named(file, card):  # SB3 seeds them where a model is made
+            if not foreign:
+                try:
+                    return archive.model(arms)
+                except NotPlainError:
+                    if not trust:
+                        raise
+            return _unpickled(archive, arms)
 
     model = read()
     forms, F = forms_of(model, card.get("env_kwargs")), len(FEATURES)
@@ -293,71 +267,40 @@ def load(path: str | Path, env_or_task: object = None, *, trust: bool = False) -
     return Trained(model, card, None if env_or_task is None else task_of(env_or_task))
 
 
-def _plain(archive: Archive, card: Mapping[str, object], arms: int | None, trust: bool) -> object:
-    """The model in a file whose weights are plain; arms: see `Archive.model`."""
-    try:
-        return archive.model(arms)
-    except NotPlainError as error:
-        if not trust:
-            raise _untrusted(archive.path, error) from error
-        return _unpickled(archive, card, arms)
-    except Exception as error:
-        if isinstance(error, OtherVersionError) or (isinstance(error, RuntimeError) and "state_dict" in str(error)):
-            raise _other_version(archive.path, error, card) from error
-        with _no_model(archive.path):
-            raise
-
-
-def _unpickled(archive: Archive, card: Mapping[str, object], arms: int | None) -> object:
-    """The model in a file, read by SB3's own loader, which runs the code in it; arms=None: K is that of the file."""
-    file, own = archive.path, None
-    if arms is not None:
-        own = dict(zip(("observation_space", "action_space"), archive.spaces(arms), strict=True))
+def _unpickled(archive: Archive, arms: int | None) -> object:
+    """The model in a file, read by SB3's own loader, which runs the code in it; arms: see `Archive.model`."""
+    own = None if arms is None else dict(zip(("observation_space", "action_space"), archive.spaces(arms), strict=True))
     with warnings.catch_warnings(record=True) as caught:  # SB3 only warns of classes that have lost a name
         warnings.simplefilter("always")
         try:
-            model = archive.kind.load(file, device="cpu", custom_objects=own)
-        except (ImportError, AttributeError) as error:
-            raise _other_version(file, error, card) from error
+            model = archive.kind.load(archive.path, device="cpu", custom_objects=own)
         except Exception as error:
             lost = [str(one.message) for one in caught if "Could not deserialize" in str(one.message)]
-            if lost or "state_dict" in str(error):  # a class has lost a name, or a network has other weights
-                raise _other_version(file, " ".join([*lost, str(error)]), card) from error
-            with _no_model(file):
-                raise
+            if lost or isinstance(error, (ImportError, AttributeError)):
+                raise OtherVersionError(" ".join([*lost, str(error)])) from error
+            raise
     for one in caught:
         warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
     return model
 
 
 @contextmanager
-def _no_model(file: Path) -> Iterator[None]:
-    """Around all that makes a model of a file: what goes wrong there is reported as a fault of the file."""
+def _named(file: Path, card: Mapping[str, object]) -> Iterator[None]:
+    """Around all that makes a model of a file: an error names the file, and what is wrong with it."""
     try:
         yield
-    except ImportError:
-        raise
     except Exception as error:
-        if isinstance(error, OSError) and error.filename is not None:  # others come from seeking where there is nothing
+        # An OSError without a name comes from seeking where there is nothing.
+        if isinstance(error, ImportError) or isinstance(error, OSError) and error.filename is not None:
             raise
-        known = ", ".join([*(kind.__name__ for kind in MARKS.values()), *CONTRIB.values()])
         text = " ".join(str(error).split()) or type(error).__name__
-        raise ValueError(f"{file} holds no model of Stable-Baselines3 ({known}): {text:.500}") from error
-
-
-def _untrusted(file: Path, reason: object) -> ValueError:
-    """The error for a file that is not plain."""
-    text = " ".join(str(reason).split())
-    return ValueError(
-        f"{file} holds pickles, which can run any code when they are loaded ({text:.300}): if you trust its maker, say "
-        "trust=True, or --trust on the command line"
-    )
-
-
-def _other_version(file: Path, reason: object, card: Mapping[str, object]) -> ValueError:
-    """The error for a model whose classes, network or features are not what they were."""
-    text = " ".join(str(reason).split())
-    return ValueError(
-        f"{file} was saved by another version of this package, or of one that it needs ({text:.500}): "
-        f"{train_again(card)}"
-    )
+        if isinstance(error, NotPlainError):
+            said = f"holds pickles, which can run any code when they are loaded ({text:.300}): if you trust its maker, "
+            said += "say trust=True, or --trust on the command line"
+        elif isinstance(error, OtherVersionError) or "state_dict" in text:
+            said = f"was saved by another version of this package, or of one that it needs ({text:.500}): "
+            said += train_again(card)
+        else:
+            known = ", ".join([*(kind.__name__ for kind in MARKS.values()), *CONTRIB.values()])
+            said = f"holds no model of Stable-Baselines3 ({known}): {text:.500}"
+        raise ValueError(f"{file} {said}") from error

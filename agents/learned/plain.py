@@ -1,8 +1,8 @@
 """Models in SB3's format, read as plain numbers: loading one runs no code of its maker.
 
 SB3's file is an archive. Its `data` is JSON, in which every Python object stands as a pickle and, beside it, as text;
-its `.pth` files hold weights, which PyTorch reads with or without pickled objects. SB3's own loader unpickles all of
-them. Here the text, the numbers, and weights without objects are all that is read; classes are known by their modules.
+its `.pth` files hold weights. SB3's own loader unpickles all of them. Here only the text, the numbers, and weights
+without objects are read; classes are known by their modules.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from bandit_envs import FEATURES
 from bandit_envs.kernels import integer
 
 from ..core.optional import require
-from .policy import EquivariantPolicy, box_of
+from .policy import EquivariantPolicy, box_of, form_of
 
 FORMAT_NAME = "bandit_envs_format"  # the attribute of a saved model that holds the number of the format
 NETWORK_NAME = "bandit_envs_network"  # that which holds its policy_kwargs as JSON, classes by their names
@@ -68,22 +68,14 @@ MOST_ARMS = 10**6
 
 @dataclass(frozen=True)
 class Archive:
-    """The contents of a saved model that can be read without unpickling it.
-
-    Attributes:
-        path: of the file. data: its JSON, in which Python objects are dicts with pickles that nobody reads.
-    """
+    """What can be read of a saved model without unpickling it; in `data`, JSON, pickles are left as text."""
 
     path: Path
     data: Mapping[str, Any]
 
     @classmethod
     def read(cls, path: Path) -> Archive:
-        """Read the JSON of a file.
-
-        Raises:
-            OSError: if it cannot be read. Others, if it is no archive, or holds no JSON.
-        """
+        """Read the JSON of a file."""
         with zipfile.ZipFile(path) as archive:
             data = json.loads(archive.read("data"))
         if not isinstance(data, dict):
@@ -91,64 +83,47 @@ class Archive:
         return cls(path, data)
 
     @property
-    def marked(self) -> bool:
-        """Whether this package has written the file."""
-        return FORMAT_NAME in self.data
-
-    @property
     def kind(self) -> Any:
         """The class of SB3 or sb3-contrib that has written the file, or None."""
         for word, name in CONTRIB.items():
-            if word in self._module("policy_class") and "clip_range" in self.data:
+            if word in self.module and "clip_range" in self.data:
                 return getattr(require("sb3_contrib", f"a model of {name}", "training"), name)
         return next((kind for mark, kind in MARKS.items() if mark in self.data), None)
 
-    def _module(self, name: str) -> str:
-        """The module of the class that an entry stands for, "" if it stands for none."""
-        entry = self.data.get(name)
-        return str(entry.get("__module__", "")) if isinstance(entry, dict) else ""
-
     @property
-    def ours(self) -> bool:
-        """Whether the policy is of a class of this package."""
-        return self._module("policy_class") in OURS
+    def module(self) -> str:
+        """The module of the policy's class, "" if it names none."""
+        entry = self.data.get("policy_class")
+        return str(entry.get("__module__", "")) if isinstance(entry, dict) else ""
 
     def not_plain(self) -> str:
         """Why the file cannot be read as plain weights; "" if it can."""
-        module = self._module("policy_class")
-        if module not in (*OURS, *NAMED):
-            return f"its policy is of the module {module or 'of nothing'!s:.200}"
+        if self.module not in (*OURS, *NAMED):
+            return f"its policy is of the module {self.module or 'of nothing'!s:.200}"
         for name in ("policy_kwargs", "replay_buffer_kwargs"):
             known = name == "policy_kwargs" and self.data.get(NETWORK_NAME) is not None
             if not known and ":serialized:" in json.dumps(self.data.get(name)):
                 return f"its {name} hold Python objects"
         return ""
 
-    def space(self) -> tuple[int, tuple[int, ...]]:
-        """The number of actions, and the shape of the observations, read from text."""
-        actions, shape = self.data.get("action_space"), self.data.get("observation_space")
+    def spaces(self, arms: int | None = None) -> tuple[spaces.Box, spaces.Discrete]:
+        """The spaces of observations and actions of a model, read from text; arms: as of `model`."""
         try:
-            count = int(actions["n"])  # type: ignore[index]
-            sizes = tuple(map(int, shape["_shape"]))  # type: ignore[index]
+            count = int(self.data["action_space"]["n"])
+            shape = tuple(map(int, self.data["observation_space"]["_shape"]))
         except (TypeError, KeyError, ValueError) as error:
             raise ValueError(f"its spaces are no Discrete and Box: {error!r:.200}") from error
-        if not 2 <= count <= MOST_ARMS or not all(0 <= size <= MOST_ARMS * len(FEATURES) for size in sizes):
-            raise ValueError(f"its spaces are of {count} actions and shape {sizes}")
-        return count, sizes
-
-    def spaces(self, arms: int | None = None) -> tuple[spaces.Box, spaces.Discrete]:
-        """The spaces of observations and actions of a model; arms: as of `model`."""
-        count, shape = self.space()
+        if not 2 <= count <= MOST_ARMS or not all(0 <= size <= MOST_ARMS * len(FEATURES) for size in shape):
+            raise ValueError(f"its spaces are of {count} actions and shape {shape}")
         if arms is None:
             return spaces.Box(-1.0, 1.0, shape, np.float32), spaces.Discrete(count)
-        for believes in (True, False):
-            for stop in (True, False):
-                if box_of(count - stop, believes).shape == shape:
-                    return box_of(arms, believes), spaces.Discrete(arms + stop)
-        raise ValueError(f"its observations of shape {shape} are neither beliefs nor features")
+        if (form := form_of(shape, count)) is None:
+            raise ValueError(f"its observations of shape {shape} are neither beliefs nor features")
+        believes, stop = form
+        return box_of(arms, believes), spaces.Discrete(arms + stop)
 
     def model(self, arms: int | None = None) -> Any:
-        """The model, made anew and given the weights of the file; `arms` are for equivariant policies, None: as there.
+        """The model with the weights of the file; `arms` are for equivariant policies, None: as there.
 
         Raises:
             NotPlainError: if weights hold anything but numbers. Others, if the file is damaged.
@@ -175,12 +150,11 @@ class Archive:
 
     def _policy(self) -> object:
         """The class of the policy, or SB3's name of it."""
-        module = self._module("policy_class")
-        if module == "agents.learned.maskable":
+        if self.module == "agents.learned.maskable":
             from .maskable import MaskableEquivariantPolicy
 
             return MaskableEquivariantPolicy
-        return EquivariantPolicy if module in OURS else NAMED[module]
+        return EquivariantPolicy if self.module in OURS else NAMED[self.module]
 
     def _weights(self, name: str) -> object:
         """What a file of weights holds: tensors and numbers, no objects."""
@@ -211,7 +185,7 @@ class Archive:
         return found
 
 
-def network_told(policy_kwargs: Any) -> dict[str, object] | None:
+def network_json(policy_kwargs: Any) -> dict[str, object] | None:
     """The arguments of a policy as JSON, classes by their names; None if they are anything else."""
     names = {kind: name for name, kind in CLASSES.items()}
     form = {

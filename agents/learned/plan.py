@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,67 +10,51 @@ import numpy as np
 from bandit_envs.kernels import integer, number, root_number, unknown
 
 from ..evaluation.environment import environment_id
-from .algorithms import ALGORITHMS, Algorithm
-from .environment import TrainingEnvironment, training_environment
+from .algorithms import ALGORITHMS
+from .environment import training_environment
 
 STEPS = 1_000_000  # of a training where neither steps nor seconds are given: about a minute on one core
 
 
-@dataclass(frozen=True)
 class Plan:
-    """What a training is: the arguments of `train`, all checked, and what follows from them; nothing changes it.
+    """The arguments of `train`, all checked, and what follows from them.
 
-    Attributes:
-        algorithm: the name of a row of `ALGORITHMS`. env_id, env_kwargs: of the environment, as they were given.
-        given: the hyperparameters that were given. before: the root that a model which goes on has learned on, else 0.
-        steps, seconds: how long to train, by either or both. seed: the user's. num_envs: episodes side by side, None:
-            as many as the algorithm's. checkpoints: how many. held_out: episodes to compare them.
-        roots: see `roots_of`. environment: that to train on. settings: all that SB3's class gets.
+    `given`: the hyperparameters. `before`: the root that a model which goes on has learned on, else 0. `roots`: see
+    `roots_of`. `settings`: all that SB3's class gets.
     """
 
-    algorithm: str
-    env_id: str
-    env_kwargs: Mapping[str, Any]
-    given: Mapping[str, object]
-    steps: int | None
-    seconds: float | None
-    seed: int
-    num_envs: int | None
-    pulls_per_action: int
-    checkpoints: int
-    held_out: int
-    before: int = 0
-    roots: Mapping[str, int] = field(init=False)
-    environment: TrainingEnvironment = field(init=False)
-    settings: Mapping[str, Any] = field(init=False)
-
-    def __post_init__(self) -> None:
-        if self.algorithm not in ALGORITHMS:
-            raise unknown("algorithm", str(self.algorithm), [*ALGORITHMS, "evolved, by agents.evolve"])
-        row, steps = self.row, STEPS if self.steps is None and self.seconds is None else self.steps
-        checked: dict[str, Any] = {"env_id": environment_id(self.env_id)}
-        if not isinstance(self.env_kwargs, Mapping):
-            raise ValueError(f"env_kwargs must be a dict of keywords of the environment, got {self.env_kwargs!r:.200}")
-        row.check(self.algorithm, self.given)
-        checked |= {
-            "steps": None if steps is None else integer("steps", steps, 1, 2**53),
-            "seconds": None if self.seconds is None else number("seconds", self.seconds, 0, above=True),
-            "num_envs": row.num_envs if self.num_envs is None else integer("num_envs", self.num_envs, 1, 2**31),
-            "checkpoints": integer("checkpoints", self.checkpoints, 1, 10**6),
-            "held_out": integer("held_out", self.held_out, 2, 10**9),
-            "roots": roots_of(self.seed, self.before),
-        }
-        checked["environment"] = environment = training_environment(
-            checked["env_id"], self.env_kwargs, self.pulls_per_action, ranked=not row.equivariant
-        )
-        checked["settings"] = row.settings(environment, checked["num_envs"], self.given)
-        for name, value in checked.items():
-            object.__setattr__(self, name, value)
-
-    @property
-    def row(self) -> Algorithm:
-        """The algorithm."""
-        return ALGORITHMS[self.algorithm]
+    def __init__(
+        self,
+        algorithm: str,
+        env_id: str,
+        env_kwargs: Mapping[str, Any],
+        given: Mapping[str, object],
+        *,
+        steps: int | None,
+        seconds: float | None,
+        seed: int,
+        num_envs: int | None,
+        pulls_per_action: int,
+        checkpoints: int,
+        held_out: int,
+        before: int = 0,
+    ) -> None:
+        if algorithm not in ALGORITHMS:
+            raise unknown("algorithm", str(algorithm), [*ALGORITHMS, "evolved, by agents.evolve"])
+        self.algorithm, self.row, self.env_id = algorithm, ALGORITHMS[algorithm], environment_id(env_id)
+        if not isinstance(env_kwargs, Mapping):
+            raise ValueError(f"env_kwargs must be a dict of keywords of the environment, got {env_kwargs!r:.200}")
+        self.row.check(algorithm, given)
+        self.env_kwargs, self.given, self.seed, self.pulls_per_action = env_kwargs, given, seed, pulls_per_action
+        steps = STEPS if steps is None and seconds is None else steps
+        self.steps = None if steps is None else integer("steps", steps, 1, 2**53)
+        self.seconds = None if seconds is None else number("seconds", seconds, 0, above=True)
+        self.num_envs = self.row.num_envs if num_envs is None else integer("num_envs", num_envs, 1, 2**31)
+        self.checkpoints = integer("checkpoints", checkpoints, 1, 10**6)
+        self.held_out = integer("held_out", held_out, 2, 10**9)
+        self.roots = roots_of(seed, before)
+        self.environment = training_environment(self.env_id, env_kwargs, pulls_per_action, not self.row.equivariant)
+        self.settings: dict[str, Any] = self.row.settings(self.environment, self.num_envs, given)
 
     @property
     def own(self) -> dict[str, int]:
@@ -88,10 +71,7 @@ class Plan:
 
 
 def roots_of(seed: int, before: int = 0) -> dict[str, int]:
-    """The root seeds of a training: of the episodes to learn on, to choose a checkpoint by, and to judge it by.
-
-    They are words of 63 bits, so that they are none that anybody would type. `before`: of a model that goes on.
-    """
+    """The root seeds, of 63 bits, of the episodes to learn on, to choose a checkpoint by, and to judge it by."""
     entropy = [root_number(seed), before] if before else root_number(seed)
     words = np.random.SeedSequence(entropy).generate_state(6, np.uint64)[3:] >> np.uint64(1)
     return dict(zip(("learning", "choosing", "judging"), map(int, words), strict=True))

@@ -5,10 +5,9 @@ context. The logit of an arm is computed from its code and the context, the logi
 context alone (deep sets: Zaheer et al., NeurIPS 2017). No weight depends on K, so that a policy reads observations of
 any number of arms.
 
-`deterministic=True` takes the arm with the largest logit. Where the logits of others come close, as those of arms with
-equal observations do, all logits are computed again in double precision, and the arm with the lowest number within
-`TIE` of the best is taken. For single precision rounds differently in batches of different sizes, and the decisions in
-an episode must not depend on the batch that it is in.
+`deterministic=True` takes the arm with the largest logit. Where others come close, as for arms with equal observations,
+all logits are computed again in double precision, and the first arm within `TIE` of the best is taken. For single
+precision rounds differently in batches of different sizes, and decisions must not depend on the batch.
 
 Saved models name the classes of this module: they must stay here.
 """
@@ -35,11 +34,7 @@ CLOSE, TIE = 1e-2, 1e-9  # differences of logits, far above the rounding errors 
 class ArmNetwork(nn.Module):
     """From beliefs (n, 4 K + 1) or features (n, K * F) to logits (n, K), or (n, K + 1) where an action stops.
 
-    It has inputs of the value (n, hidden), too.
-
-    Args:
-        numbers: of an arm, 4 or F. timed: whether the observation ends with the time.
-        hidden: width of the layers. stop: whether the last action stops.
+    It has inputs of the value (n, hidden), too. `numbers` of an arm are 4 or F; `timed`: they end with the time.
     """
 
     def __init__(self, numbers: int, timed: bool, hidden: int, stop: bool) -> None:
@@ -115,6 +110,12 @@ def box_of(K: int, believes: bool) -> spaces.Box:
     return spaces.Box(-reach, reach, (width,), np.float32)
 
 
+def form_of(shape: tuple[int, ...], actions: int) -> tuple[bool, bool] | None:
+    """Whether observations of this shape are beliefs, and whether an action stops; None if they are not features."""
+    forms = ((believes, stop) for believes in (True, False) for stop in (True, False))
+    return next((form for form in forms if box_of(actions - form[1], form[0]).shape == shape), None)
+
+
 if TYPE_CHECKING:
     _Base = ActorCriticPolicy
 else:
@@ -141,18 +142,14 @@ class Equivariant(_Base):
     def _build_mlp_extractor(self) -> None:
         """Make the network; SB3 calls this and uses `forward`, `forward_actor` and `forward_critic`."""
         space: Any = self.action_space
-        actions, inputs = int(space.n), self.features_dim
-        for believes in (True, False):
-            for stop in (True, False):
-                if box_of(actions - stop, believes).shape == (inputs,):
-                    self.believes, self.stop = believes, stop
-                    numbers = BELIEFS if believes else len(FEATURES)
-                    self.mlp_extractor: Any = ArmNetwork(numbers, believes, self.hidden, stop)
-                    return
-        raise ValueError(
-            f"an equivariant policy reads observation='belief', 4 K + 1 numbers, or 'features', {len(FEATURES)} K, "
-            f"with K or K + 1 actions; got {inputs} numbers and {actions} actions"
-        )
+        if (form := form_of((self.features_dim,), int(space.n))) is None:
+            raise ValueError(
+                f"an equivariant policy reads observation='belief', 4 K + 1 numbers, or 'features', {len(FEATURES)} K, "
+                f"with K or K + 1 actions; got {self.features_dim} numbers and {space.n} actions"
+            )
+        self.believes, self.stop = form
+        numbers = BELIEFS if self.believes else len(FEATURES)
+        self.mlp_extractor: Any = ArmNetwork(numbers, self.believes, self.hidden, self.stop)
 
     def _build(self, lr_schedule: Any) -> None:
         """Make the network and the optimizer."""

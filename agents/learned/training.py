@@ -1,18 +1,12 @@
 """`train`: from its arguments to a learned agent and its card.
 
-The path of a training, in six sentences:
-
-1. `train` checks its arguments and puts all that they decide into a `Plan`: the environment, SB3's class with its
-   hyperparameters, and root seeds for the episodes to learn on, to choose by and to judge by.
+1. `Plan` holds what the arguments decide: the environment, SB3's class with its hyperparameters, and root seeds for the
+   episodes to learn on, to choose by and to judge by.
 2. `hold_out` lets the reference agents play the episodes on which checkpoints will be compared.
-3. `TrainingEnvironment.vec_env` makes SB3's vector environment, a `NativeVecEnv`.
-4. SB3's `learn` runs on it, with the callback `Checkpoints`, which keeps the clock and evaluates checkpoints on the
-   held-out episodes.
-5. The weights of the latest checkpoint that is at most one standard error worse than the best are put into the model,
-   and `report` compares it with its untrained start and the reference agents on episodes that nothing has seen before.
-6. `Trained.save` writes the model and its card.
-
-Each step takes the results of the earlier ones, and changes none of them.
+3. SB3's `learn` runs on a `NativeVecEnv`, with the callback `Checkpoints`.
+4. The weights of the chosen checkpoint go into the model, and `report` compares it with its untrained start and the
+   reference agents on fresh episodes.
+5. `Trained.save` writes the model and its card.
 """
 
 from __future__ import annotations
@@ -64,13 +58,12 @@ def train(
     resume: str | Path | None = None,
     **hyperparameters: object,
 ) -> Trained:
-    """Train an agent. Every episode has a fresh instance, where `env_kwargs` do not fix one.
+    """Train an agent, and return it with its card. Each episode has a fresh instance, unless `env_kwargs` fix one.
 
     Checkpoints are compared by their returns on the same `held_out` episodes of a second root seed. The latest that is
     at most one standard error (of the paired difference) worse than the best is kept, or the untrained start where that
-    is better. It is compared with what the
-    training began with, and with the reference agents, whichever of `comparison.REFERENCE_AGENTS` can play, on twice as
-    many episodes of a third root.
+    is better. It is compared with that start, and with `comparison.REFERENCE_AGENTS` that can play, on twice
+    as many episodes of a third root.
 
     The same `seed` and `steps` give the same model (on one platform). With `seconds` the clock decides how far the run
     gets and how the learning rate falls: such a run cannot be repeated to the bit.
@@ -80,8 +73,7 @@ def train(
             own, for one K only. Those of sb3-contrib are "maskable-ppo" and "recurrent-ppo".
         env_id: a registered environment of `bandit_envs`, or the name of its problem, any one.
         steps: actions in all episodes together; None: 1,000,000, or what `seconds` allow.
-        seconds: wall time of the whole call, evaluations included, but for compiling what is not in the cache yet; kept
-            roughly.
+        seconds: wall time of the whole call, evaluations included, compiling not; kept roughly.
         seed: of the weights and of all episodes, an integer >= 0; the three roots that come from it are in the card.
         num_envs: episodes side by side; None: 128 (a2c: 64, dqn: 16, recurrent-ppo: 32).
         env_kwargs: keyword arguments of the environment, without `actions`. What they do not say of `observation`,
@@ -89,8 +81,7 @@ def train(
             pointless; dqn and recurrent-ppo see ranked arms. Where they name neither budget nor `max_pulls`, as with
             `delta`, episodes are cut after 100 pulls per arm.
         out: write the model `<out>.zip`, its card `<out>.json`, and its learning curve `<out>.png`.
-        progress: lines on standard error, for each checkpoint and for each twentieth of the run, ten seconds apart or
-            more; None: if that is a terminal.
+        progress: lines on standard error, ten seconds apart or more; None: if that is a terminal.
         pulls_per_action: of the training environment, see `NativeVecEnv`.
         checkpoints: how many, in the later part of the run, >= 1.
         held_out: number of the episodes by which a checkpoint is chosen, >= 2.
@@ -98,9 +89,6 @@ def train(
             `policy_kwargs` do not say is as on its card; the learning rate and dqn's exploration begin again.
         **hyperparameters: of SB3's class: `n_steps`, `gamma`, `ent_coef`, `policy_kwargs={"hidden": 64}`,
             `tensorboard_log="runs"`, ... A number as `learning_rate` falls linearly to 2 % of itself.
-
-    Returns:
-        The learned agent, with its card.
 
     Raises:
         ValueError: naming the value and what is allowed.
@@ -130,18 +118,13 @@ def train(
         held_out=held_out,
         before=0 if former is None else former.card["roots"]["learning"],
     )
-    if out is not None and not Path(out).name.removesuffix(".zip"):
-        raise ValueError(f"out must name a file, got {str(out)!r:.200}")
     for path in () if out is None else paths_of(out):
         try_out(path)
     show = shown(progress)
     if show and plan.environment.capped:
-        print(
-            "note: nothing but the agents themselves ends an episode: each is cut after "
-            f"{plan.environment.task.max_pulls:,} pulls, {PULLS_PER_ARM} per arm; another max_pulls, or a budget, can "
-            "be given",
-            file=sys.stderr,
-        )
+        most = f"{plan.environment.task.max_pulls:,} pulls, {PULLS_PER_ARM} per arm"
+        text = f"each is cut after {most}; another max_pulls, or a budget, can be given"
+        print(f"note: nothing but the agents themselves ends an episode: {text}", file=sys.stderr)
     with one_thread(), compilation_noted(show), CompileTime() as compiling:
         clock = Clock(plan.steps, plan.seconds, began, compiling)
         episodes = hold_out(plan.environment, plan.held_out, plan.roots["choosing"])
@@ -159,16 +142,14 @@ def train(
                 raise
             interrupted = error
             print("interrupted: the best checkpoint so far is kept; Ctrl-C again leaves at once", file=sys.stderr)
+        rate = plan.settings["learning_rate"]
         try:
             check_finite(model.policy.state_dict())
         except ValueError as error:
-            rate = plan.settings["learning_rate"]
-            raise ValueError(
-                f"the training has diverged, {error}: nothing is written; try a smaller learning_rate, got {rate!r:.80}"
-            ) from error
+            text = f"the training has diverged, {error}: nothing is written; try a smaller learning_rate"
+            raise ValueError(f"{text}, got {rate!r:.80}") from error
         chosen = callback.keep_best()
         result = report(plan.environment, Trained(model), Trained(start), 2 * plan.held_out, plan.roots["judging"])
-    rate = plan.settings["learning_rate"]
     # The falling one would be pickled with its clock.
     model.learning_rate, model.lr_schedule = rate, FloatSchedule(rate)
     trained = Trained(model, _card(plan, chosen, result, callback.clock))

@@ -70,13 +70,9 @@ class NativeVecEnv(VecEnv):
     # --- SB3's VecEnv -------------------------------------------------------------------------------------------------
 
     def seed(self, seed: int | None = None) -> Sequence[int | None]:
-        """Set the root of all slots from the next reset on, which begins with its episode 0; None: a fresh root.
-
-        Returns the root, once for each slot.
-        """
-        root = fresh_root() if seed is None else root_number(seed)
-        self._root = root
-        return [root] * self.num_envs
+        """Set the root of all slots from the next reset on, with episode 0; None: a fresh one. Returns (N,) roots."""
+        self._root = fresh_root() if seed is None else root_number(seed)
+        return [self._root] * self.num_envs
 
     def set_options(self, options: Any = None) -> None:
         """Refuse all options: the numbers of the episodes follow from the root seed."""
@@ -108,28 +104,25 @@ class NativeVecEnv(VecEnv):
 
     def step_wait(self) -> tuple[Any, NDArray[np.float32], NDArray[np.bool_], list[dict[str, Any]]]:
         """Observations, rewards (N,) float32, dones (N,) and infos after one action in every slot."""
-        reward, ends = np.zeros(self.num_envs), []
+        reward, said = np.zeros(self.num_envs), list[dict[str, Any]]()
         for _ in range(1, self.pulls_per_action):  # slots whose episodes have ended stay as they are
             more, _, _, info = self.envs.advance(self._actions)
             reward += more
-            if "answer" in info:
-                ends.append(info)
+            said.append(info)
         observation, more, terminated, truncated, info = self.envs.step(self._actions)
         reward += more
-        if "answer" in info:
-            ends.append(info)
         done = terminated | truncated
         self._length += 1
         self._return += reward
         infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
-        for end in ends:
-            self._tell(end, observation, truncated, infos)
+        for end in (one for one in [*said, info] if "answer" in one):
+            self._fill(end, observation, truncated, infos)
         reward *= self.reward_scale
         if done.any():
             observation = self._begin(done)
         return observation, reward.astype(np.float32), done, infos
 
-    def _tell(self, end: dict[str, Any], last: Any, truncated: NDArray[np.bool_], infos: list[dict[str, Any]]) -> None:
+    def _fill(self, end: dict[str, Any], last: Any, truncated: NDArray[np.bool_], infos: list[dict[str, Any]]) -> None:
         """Fill the infos of the slots that ended with what the environment said of them, and their last observation."""
         names = [name for name in end if f"_{name}" in end and name != "sample"]
         clock = round(time.perf_counter() - self._begun, 6)
@@ -152,21 +145,13 @@ class NativeVecEnv(VecEnv):
         return [getattr(self.envs, attr_name) for _ in self._get_indices(indices)]
 
     def set_attr(self, attr_name: str, value: object, indices: object = None) -> None:
-        """Refuse: the slots share one environment.
-
-        Raises:
-            AttributeError: always.
-        """
+        """Refuse, by an AttributeError: the slots share one environment."""
         raise AttributeError(f"the slots share one environment: {attr_name!r} cannot be set")
 
     def env_method(
         self, method_name: str, *method_args: object, indices: Any = None, **method_kwargs: object
     ) -> list[object]:
-        """`action_masks`, one row (K + 1,) for each slot asked for.
-
-        Raises:
-            AttributeError: for any other method: the slots share one environment.
-        """
+        """`action_masks`, one row (K + 1,) for each slot asked for; AttributeError for any other method."""
         if method_name != "action_masks":
             raise AttributeError(f"the slots share one environment: call {method_name!r} on its attribute `envs`")
         masks = self.envs.action_masks()

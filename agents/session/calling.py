@@ -18,15 +18,16 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from bandit_envs.kernels import choice, integer, number
 
 from .doubts import about_failures
-from .fold import sample_of
+from .fold import run_of, sample_of
+from .log import Event
 
 PATIENCE = 1.0  # seconds that tasks have to end, once all is over
-LOOK = 0.5  # seconds between two looks whether others have told what this run waits for
+LOOK = 0.5  # seconds between two looks whether others have recorded what this run waits for
 MOST_FAILED = 10  # measurements in a row: then nothing works, as where a key has expired
 MOST_FAULTS = 7  # of the store in a row: then the run ends
 FIRST_PAUSE = 0.1  # seconds before a measurement, or the store, is tried again; twice as many each time
@@ -197,7 +198,7 @@ def measured(
 
 
 def _kept(session: Any, one: Any, value: Any, who: str | None) -> bool:
-    """Record a result, unless the store has it, as where it has failed afterwards; False where nobody asks for it."""
+    """Record a result, unless the store has it, as where it has failed afterwards; False where it is not asked for."""
     with session._now() as state:
         if one.number not in state.asks:
             return any(event.about == one.number for event in state.told)
@@ -206,33 +207,29 @@ def _kept(session: Any, one: Any, value: Any, who: str | None) -> bool:
 
 
 def _open(session: Any, who: str | None, me: str, first: float) -> list[Any]:
-    """The open questions of this person, but for those of another run of this name, which began later than this one.
-
-    Raises:
-        Taken: where another one began earlier, and lives.
-    """
+    """The open questions of this person, but not of a later run of this name; `Taken` where an earlier one lives."""
     with session._now() as state:
-        asked = {number: state.events[number].text or "" for number, (_, one) in state.asks.items() if one == who}
+        asked = {number: state.events[number] for number, (_, one) in state.asks.items() if one == who}
         sign = state.signs.get(who)
-    others = {number for number, text in asked.items() if text != me and _lives(text, sign)}
+    others = {number for number, event in asked.items() if event.text != me and _lives(event, sign)}
     if others and min(others) < first:
-        host, pid, *_ = asked[min(others)].rsplit(maxsplit=3)
+        host, pid, _ = run_of(asked[min(others)])
         text = f"another run with who={who!r:.80} still runs, in the process {pid} on {host}"
         raise Taken(f"{text}: give each run a name of its own, who=..., or wait until that one has ended")
     return [one for one in session.pending if one.number in asked and one.number not in others]
 
 
-def _lives(run: str, sign: datetime | None) -> bool:
-    """Whether a run, by what its questions say of it, still runs: of another machine, if it has given a sign."""
-    host, pid, token, lease = run.rsplit(maxsplit=3) if run.count(" ") >= 3 else ("", "0", "", "0")
-    if not host or sign is None or (datetime.now(UTC) - sign).total_seconds() > float(lease):
+def _lives(question: Event, sign: datetime | None) -> bool:
+    """Whether the run that has asked a question still runs: of another machine, if it has given a sign."""
+    host, pid, lease = run_of(question)
+    if not host or sign is None or (datetime.now(UTC) - sign).total_seconds() > lease:
         return False
     if host != (platform.node() or "a machine") or os.name != "posix":
         return True
-    if int(pid) == os.getpid():
-        return run in LIVING
+    if pid == os.getpid():
+        return question.text in LIVING
     try:
-        os.kill(int(pid), 0)
+        os.kill(pid, 0)
     except OSError as error:
         return isinstance(error, PermissionError)
     return True
@@ -242,7 +239,7 @@ def _say_who_is_silent(session: Any, who: str | None, lease: float, said: set[st
     """Warn, once for each silence, of those whose results are awaited and who give no sign of life."""
     silent = {one["who"]: one for one in session.owed if one["silent"] > min(lease, SIGNS) / 2 and one["who"] != who}
     for name in silent.keys() - said:
-        text = f"{name or 'nobody'} has given no sign of life for {silent[name]['silent']:.3g} s: "
+        text = f"{name or 'a person without a name'} has given no sign of life for {silent[name]['silent']:.3g} s: "
         text += f"{silent[name]['questions']} questions are open, {silent[name]['results']} results wait for them"
         again = f"asked again after {lease:g} s" if lease < math.inf else "not asked again: take_over=None"
         warnings.warn(f"{text}; they are {again}", UserWarning, stacklevel=4)
@@ -252,7 +249,7 @@ def _say_who_is_silent(session: Any, who: str | None, lease: float, said: set[st
 
 def _awaited(session: Any, who: str | None) -> str:
     """Whose results are awaited, in words; "" where none are but one's own."""
-    names = [ask.who or "nobody" for ask in session.pending if ask.who != who]
+    names = [ask.who or "a person without a name" for ask in session.pending if ask.who != who]
     of = ", ".join(dict.fromkeys(names))
     return f"results that others are asked for are awaited, {len(names)}, of {of:.200}" if names else ""
 
@@ -268,10 +265,7 @@ class Interrupts:
 
     @contextlib.contextmanager
     def counted(self) -> Iterator[Interrupts]:
-        """Within it, they are counted, in the main thread of a program that has no handlers of its own.
-
-        From the third on they interrupt, as where a store hangs.
-        """
+        """Count them, in the main thread of a program without handlers of its own; from the third on they interrupt."""
 
         def count(sign: int, _: object) -> None:
             self.count, self.last = self.count + 1, sign
@@ -288,12 +282,6 @@ class Interrupts:
         finally:
             for sign, kept in before.items():
                 signal.signal(sign, kept)
-
-
-class Exit(NamedTuple):
-    """What a coroutine has raised to end the program."""
-
-    error: BaseException
 
 
 class Caller:
@@ -371,8 +359,8 @@ class Caller:
             threading.Thread(target=self._into, args=(task, self.measure, given), daemon=True).start()
         try:
             found = task.result(self.timeout)
-            if isinstance(found, Exit):
-                raise found.error
+            if isinstance(found, (SystemExit, KeyboardInterrupt)):
+                raise found
             return found
         except TimeoutError:
             if task.done():
@@ -385,10 +373,10 @@ class Caller:
         try:
             return await self.measure(*given)
         except (SystemExit, KeyboardInterrupt) as error:
-            return Exit(error)
+            return error
 
     def _into(self, task: Future[Any], measure: Callable[..., Any], given: tuple[Any, ...]) -> None:
-        """Measure, and put the result into a future, unless nobody waits for it any more."""
+        """Measure, and put the result into a future, unless it was cancelled."""
         try:
             value = measure(*given)
         except BaseException as error:

@@ -37,14 +37,14 @@ def doubts(task: Task, delta: float | None) -> list[str]:
     width = task.support[1] - task.support[0]
     if task.sigma > 0.5 * width * (1.0 + 1e-9):
         found.append(
-            f"sigma={task.sigma:g} tells nothing: on a range of {width:g}, {width / 2:g} is a scale of whatever is "
-            "measured; leave sigma out"
+            f"sigma={task.sigma:g} says nothing: on a range of {width:g}, {width / 2:g} holds for any measurements; "
+            "leave sigma out"
         )
     if needs_no_results(task):
         settings = ", ".join(f"{name}={value}" for name, value in task.parameters.items())
+        ends = f"from {task.support[0]:g} to {task.support[1]:g}"
         found.append(
-            f"whatever is measured from {task.support[0]:g} to {task.support[1]:g}, an answer is known that is "
-            f"right with {settings}: nothing needs to be measured"
+            f"an answer is known that is right with {settings} for all means {ends}: nothing is to be measured"
         )
     if task.budget is not None and delta is not None and not task.items:
         least = smallest_difference(task, task.budget // task.K, delta)
@@ -58,11 +58,7 @@ def doubts(task: Task, delta: float | None) -> list[str]:
 
 
 def rounded(state: State, new: int) -> str | None:
-    """A sentence where an agent counts on Gaussian samples of unknown variances, and one of the new results repeats.
-
-    Args:
-        state: of the session. new: how many of the last results are new.
-    """
+    """A sentence where an agent counts on Gaussian samples of any variances, and one of the last `new` ones repeats."""
     if getattr(state.run.agent, "distribution", None) != "student":
         return None
     results = [(arm, *value.tolist()) for arm, value in state.results]
@@ -78,11 +74,7 @@ def rounded(state: State, new: int) -> str | None:
 
 
 def about_noise(state: State) -> tuple[str, str] | None:
-    """Whether results vary more, or far less, than the session counts on.
-
-    Returns:
-        A word, "refuted", "waits" or "quiet", and a sentence; None where there is nothing to say.
-    """
+    """Whether results vary otherwise than the session counts on: "refuted", "waits" or "quiet", and a sentence."""
     task, seen = state.run.task, state.statistics.at(state.active)
     if task.items:  # which certificates of tables do not count on
         return None
@@ -132,11 +124,8 @@ def about_failures(state: State) -> list[str]:
 def needs_no_results(task: Task) -> bool:
     """Whether one answer is right for all means tried, from end to end of the range, as where a tolerance is as wide.
 
-    Arms are alike before they are measured, so that the answers of all arms, of none, or of the first k are tried.
-    Each is held to means of two levels; the levels are the range in equal steps, and the ends of a polyhedron.
-
-    Args:
-        task: of scalar arms with a range; of very many nothing is said.
+    Before measurements arms are alike, so that the answers of all arms, of none, or of the first k are tried, on means
+    of two levels: the range in equal steps, and the ends of a polyhedron.
     """
     problem, K = task.make_problem(), task.K
     if task.D > 1 or task.support is None or K > MANY or not type(problem).__module__.startswith("bandit_envs."):
@@ -160,11 +149,8 @@ def needs_no_results(task: Task) -> bool:
 def smallest_difference(task: Task, pulls: int, delta: float) -> float | None:
     """How far two arms, or an arm and the threshold, must be apart to be certified with so many pulls of each arm.
 
-    The means are those for which it is easiest, around the threshold or the middle of the range, and results do not
-    vary. It is inf where the range leaves none, and None for problems of other kinds than these two.
-
-    Args:
-        task: of arms with a range. pulls: of each arm. delta: of the certificate.
+    The means are the easiest, around the threshold or the middle of the range, and results do not vary. It is inf
+    where the range leaves none, and None for problems of other kinds than these two.
     """
     problem, certifier = task.make_problem(), task.level_certifier()
     size, boundary = problem.answer_size, problem.boundary

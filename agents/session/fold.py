@@ -2,10 +2,10 @@
 
 A `State` is a function of the events in order, without those that were undone: `fold`.
 
-Results count in the order in which they were asked for. One that comes sooner than that of an earlier question waits in
-line for it; in problems in which an arm counts by itself, only for earlier questions about its own arm. A result that
-nobody asked for has its place where it is recorded. So no result counts, or counts sooner, because of its value: the
-page on the theory of certificates has the proof. The rows of a table have an order of their own, see `run`.
+Results count in the order in which they were asked for. One that comes sooner than the result of an earlier question
+waits in line for it; in problems in which an arm counts by itself, only for earlier questions about its own arm. A
+result without a question has its place where it is recorded. So no result counts, or counts sooner, because of its
+value: docs/certificates-theory.md has the proof. The rows of a table have an order of their own, see `run`.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ FEW_ROWS = 8  # of a table, that all arms have: with fewer the answer of now res
 FEWEST_ARMS = 2
 WHOLE = re.compile(r"^([0-9]+)\.0$")  # as pandas writes a number in a column with gaps
 MOST_DIGITS = 9  # of the number of an arm
+RUN = re.compile(r"(.+) (\d{1,9}) \w+ (\d+(?:\.\d+)?(?:e[-+]?\d+)?)")  # what a run writes of itself: see `measured`
 KINDS = (ASKED, TOLD, FAILED, UNDONE, ADDED, WITHDRAWN, NOTE)
 # The kinds of events that a result answers, and that can be undone.
 REFERS = {ASKED: (ASKED,), TOLD: (ASKED,), FAILED: (ASKED,), UNDONE: (ASKED, *RESULTS, WITHDRAWN)}
@@ -45,17 +46,16 @@ class State:
     """The state of a session.
 
     Args:
-        setup: its facts.
-        undone: numbers of the events that are left out, since later ones undo them.
+        setup: its facts. undone: numbers of the events that are left out, since later ones undo them.
 
     Attributes:
-        events: {number: event}, all of them, those that were undone too. upto: the number of the last one.
+        events: {number: event}, all of them, undone ones too. upto: the number of the last one.
         names: of all arms that there have ever been. withdrawn: numbers of those that are no longer there.
-        active: (K,) the numbers of those that are. place: {number: its place among those}.
+        active: (K,) the numbers of the others. place: {number: its place among those}.
         statistics: of all arms. results: what they rest on, in order.
         asks: {number of an event that asked: (arm, who)}, those not answered yet, in order.
         lines: {arm, or 0 where there is one line for all: {place: its result, None before it has come}}, in order. The
-            place is the number of the event that asked first, or of the result that nobody asked for.
+            place is the number of the event that asked first, or of the result without a question.
         places: {number of an event that asked: its place}, but for those asked again. signs: {who: their last event}.
         order: of a table, its rows in the order of the session, (N,); rank: the place of each in it, (N,).
         cells: {(arm, row): the result}. row_asked: {number of an event that asked: the row}.
@@ -88,10 +88,7 @@ class State:
     # --- the fold -----------------------------------------------------------------------------------------------------
 
     def after(self, events: Sequence[Event]) -> State:
-        """The state after further events: this one, moved on; or a new one where they undo what it has counted.
-
-        The agent decides after each result, and after all results of a table at once.
-        """
+        """The state after further events: this one, moved on; or a new one where they undo what it has counted."""
         undone = undone_by(events)
         if not undone.isdisjoint(self.events):
             return fold(self.setup, [*self.events.values(), *events])
@@ -106,7 +103,7 @@ class State:
                 if what := self._damage(event):
                     raise ValueError(f"the store is damaged: its event {event.number} ({event.kind!r:.40}) {what}")
                 self.upto, self.events[event.number] = event.number, event
-                if event.at is not None:  # those of an import are old
+                if event.at is not None:  # imported events are old
                     self.signs[event.who] = max(event.at, self.signs.get(event.who, event.at))
                 self._count(event, due)
             for _, block in groupby(due, key=_table):
@@ -114,7 +111,7 @@ class State:
                     self.run.tell(results)
 
     def _count(self, event: Event, due: list[Event]) -> None:
-        """Take in an event, but for what results mean: those that count from now on are added to a list."""
+        """Take in an event; the results that count from now on are added to `due`."""
         kind, arm = event.kind, int(event.arm or 0)
         if kind in (ADDED, WITHDRAWN) and not self.changed:  # whether or not it was undone later
             self.changed = True
@@ -184,9 +181,9 @@ class State:
         if kind not in (ASKED, *RESULTS, WITHDRAWN):
             return ""
         if arm is None or not 0 <= arm < len(self.names):
-            return f"tells of the arm {arm!r:.40}, and there are {len(self.names)}"
+            return f"names the arm {arm!r:.40}, and there are {len(self.names)}"
         if arm in self.withdrawn:
-            return f"tells of the arm {arm}, which has been withdrawn"
+            return f"names the arm {arm}, which has been withdrawn"
         if kind == WITHDRAWN and len(self.active) <= FEWEST_ARMS and event.number not in self.undone:
             return f"leaves fewer than {FEWEST_ARMS} arms"
         N = self.setup.task.items
@@ -243,7 +240,7 @@ class State:
 
     @property
     def late(self) -> list[Event]:
-        """The results that wait in line, those of one line after those of another."""
+        """The results that wait in line, line by line."""
         return [event for line in self.lines.values() for event in line.values() if event is not None]
 
     @property
@@ -264,7 +261,7 @@ class State:
         return [
             (number, arm, self.row_asked.get(number))
             for number, (arm, one) in asks
-            if silent.get(one, 0.0) > max(seconds, promised(self.events[number]))
+            if silent.get(one, 0.0) > max(seconds, run_of(self.events[number])[2])
         ]
 
     def owed(self) -> list[dict[str, Any]]:
@@ -279,10 +276,7 @@ class State:
         return [*found.values()]
 
     def cells_wanted(self, count: int) -> list[tuple[int, int | None]]:
-        """The arms to ask for next, each with its row of a table: the next without a result or question; else None.
-
-        Where the result of an earlier row does not come, there is no use in asking on and on for later ones.
-        """
+        """The arms to ask for next, each with its row of a table, the next without a result or question; else None."""
         if not self.setup.task.items:
             return [(arm, None) for arm in self.wanted(count)]
         found = list[tuple[int, int | None]]()
@@ -310,7 +304,7 @@ class State:
         return found
 
     def _expected(self) -> list[int]:
-        """The arms of results that do not count yet; of a table, up to the first row that nobody asked for."""
+        """The arms of results that do not count yet; of a table, up to the first row without a question."""
         if not self.setup.task.items:
             return [arm for arm, _ in self.asks.values()] + [int(event.arm or 0) for event in self.late]
         known, found = {(arm, self.row_asked[number]) for number, (arm, _) in self.asks.items()}, list[int]()
@@ -396,9 +390,7 @@ class State:
     def row(self, arm: int, item: object, who: str | None, taken: Collection[int] = ()) -> int:
         """The row of a table that a result of this arm is of, by its number or name.
 
-        Args:
-            arm: the arm. item: None: that of the oldest question about the arm, those of this person first.
-            who: has told the result. taken: questions that other results have answered.
+        None: the row of the oldest question about the arm that no other result has `taken`, of this person first.
         """
         items, N, name = self.setup.items, self.setup.task.items or 0, self.names[arm]
         if item is None:
@@ -422,12 +414,7 @@ class State:
     def ask_answered_by(
         self, arm: int, who: str | None, taken: Collection[int] = (), row: int | None = None
     ) -> int | None:
-        """The question that a result of this arm answers: the oldest of this person, else the oldest; None if none.
-
-        Args:
-            arm: the arm. who: has told the result. taken: questions that other results have answered.
-            row: of a table; None: any.
-        """
+        """The question that a result of this arm, and row, answers: the oldest of this person, else the oldest."""
         asks = [
             (asked != who, one)
             for one, (at, asked) in self.asks.items()
@@ -441,10 +428,10 @@ def fold(setup: Setup, events: Sequence[Event]) -> State:
     return State(setup, undone_by(events)).after(events)
 
 
-def promised(event: Event) -> float:
-    """In how many seconds the run that has asked a question gives signs of life; 0 where it was no run."""
-    *_, seconds = (event.text or "0").split() or ["0"]
-    return float(seconds) if seconds.replace(".", "", 1).isdecimal() else 0.0
+def run_of(event: Event) -> tuple[str, int, float]:
+    """The host and process of the run that has asked a question, and the seconds between signs of life; "", 0, 0."""
+    found = RUN.fullmatch(event.text or "")
+    return (found[1], int(found[2]), float(found[3])) if found else ("", 0, 0.0)
 
 
 def undone_by(events: Iterable[Event]) -> set[int]:
@@ -453,12 +440,12 @@ def undone_by(events: Iterable[Event]) -> set[int]:
 
 
 def _table(event: Event) -> Any:
-    """What the results of one table have in common, and nothing else has: the name of the table, and the time."""
+    """What the results of one table, and no others, have in common: the name of the table, and the time."""
     return (event.text, event.at) if event.kind == TOLD and event.text is not None else event.number
 
 
 def sample_of(task: Task, value: Any) -> Any:
-    """What was measured: a float, or a tuple of those of the dimensions."""
+    """What was measured: a float, or a tuple of floats, one for each dimension."""
     low, high = task.support if task.support is not None and task.distribution != "gaussian" else (-MOST, MOST)
     if task.D == 1:
         right = task.distribution == "bernoulli" and isinstance(value, (bool, np.bool_))  # or wrong

@@ -3,13 +3,12 @@
 A table `session` of one row holds the facts. The table `event` is appended to and never changed. The table `snapshot`
 stays as it is: earlier versions keep states in it, and read no store without it.
 
-Whoever writes first locks the row of the facts, by counting its writes. So writers come one after another, in SQLite
-as in any other database, and the numbers of events are in the order in which they became visible.
+A writer first locks the row of the facts, by counting its writes. So writers come one after another, in any database,
+and the numbers of events are in the order in which they became visible.
 
-The numbers may have gaps: PostgreSQL gives those of a transaction that was rolled back to nobody else. So the row of
-the facts counts the events. Versions that do not count them may write into the same store, and leave `counted` behind
-`writes`; nothing is concluded from the count then, and the next writer that counts counts anew. Stores of such versions
-have neither column.
+The numbers may have gaps: PostgreSQL does not use the numbers of a cancelled transaction again. So the row of the
+facts counts the events. Versions that do not count them leave `counted` behind `writes`; nothing is concluded from the
+count then, and the next writer counts all events. Stores of such versions have neither column.
 """
 
 from __future__ import annotations
@@ -40,38 +39,29 @@ TYPES |= {"about": int | None, **dict.fromkeys(("vector", "who", "text"), str | 
 
 
 class Event(NamedTuple):
-    """A row of the table of events.
+    """A row of the table of events."""
 
-    Attributes:
-        number: of the event, in order. kind: one of `ASKED`, `TOLD` and so on.
-        arm: which it is about. value: what was measured, a number, or a tuple of those of several dimensions.
-        about: the event that this one answers or undoes. who: who has asked or told. text: of a note, a new arm's name.
-        at: when, in UTC.
-    """
-
-    number: int
-    kind: str
+    number: int  # in order
+    kind: str  # `ASKED`, `TOLD` and so on
     arm: int | None = None
-    value: Any = None
-    about: int | None = None
-    who: str | None = None
-    text: str | None = None
-    at: datetime | None = None
+    value: Any = None  # what was measured: a number, or a tuple, one for each dimension, or with the row of a table
+    about: int | None = None  # the event that this one answers or undoes
+    who: str | None = None  # has asked or told
+    text: str | None = None  # of a note, or a new arm's name
+    at: datetime | None = None  # in UTC
 
 
 class Log:
     """A database.
 
-    Args:
-        address: of SQLAlchemy, "postgresql+psycopg://...", or the path of a file for SQLite; ":memory:" keeps nothing.
-        must_exist: refuse a path where there is no file.
+    `address` is of SQLAlchemy, "postgresql+psycopg://...", or the path of a file for SQLite; ":memory:" keeps nothing.
 
     Raises:
-        ImportError: without SQLAlchemy. ValueError: for what is neither. FileNotFoundError: as said.
+        ImportError: without SQLAlchemy. ValueError: for what is neither. FileNotFoundError: without a folder for it.
         IsADirectoryError: where the path is a folder.
     """
 
-    def __init__(self, address: str | Path, must_exist: bool = False) -> None:
+    def __init__(self, address: str | Path) -> None:
         self.sql = require("sqlalchemy", "a session", "session")
         if not isinstance(address, (str, Path)) or not str(address) or "\0" in str(address):
             raise ValueError(f"store must be a path or an address of a database, got {address!r:.200}")
@@ -87,12 +77,8 @@ class Log:
         else:
             if self._path.is_dir():
                 raise IsADirectoryError(f"a session is kept in a file: {text} is a folder")
-            if must_exist and not self._path.is_file():
-                raise FileNotFoundError(f"there is no session {text}: bandit-envs session new, or agents.Session(...)")
-            if not self._path.absolute().parent.is_dir():
-                raise FileNotFoundError(
-                    f"there is no folder {self._path.absolute().parent} for the session {self._path.name}"
-                )
+            if not (folder := self._path.absolute().parent).is_dir():
+                raise FileNotFoundError(f"there is no folder {folder} for the session {self._path.name}")
             url, given = self.sql.URL.create("sqlite", database=text), {"connect_args": {"timeout": PATIENCE}}
         self.engine = self.sql.create_engine(url, **given)
         if url.get_backend_name() == "sqlite":
@@ -148,12 +134,12 @@ class Log:
         self._rows = sql.select(*columns.values()).order_by(self.event.c.number)
 
     def close(self) -> None:
-        """Give back what the database has lent."""
+        """Give back the connections."""
         self.engine.dispose()
 
     def facts(self) -> dict[str, Any] | None:
         """The facts of the session; None if there is none yet."""
-        if self._path is not None and not os.path.lexists(self._path):  # looking would create it
+        if self._path is not None and not self._path.exists():  # looking would create it
             return None
         try:
             if not self.sql.inspect(self.engine).has_table("session"):
@@ -178,7 +164,7 @@ class Log:
         return found
 
     def create(self, facts: Mapping[str, Any]) -> bool:
-        """Begin a session; False if somebody else has begun one meanwhile."""
+        """Begin a session; False if another process has begun one meanwhile."""
         text, exc = json.dumps(facts), self.sql.exc
         create = self.sql.schema.CreateTable
         for attempt in range(2):
@@ -204,7 +190,7 @@ class Log:
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[Connection]:
-        """A transaction in which nobody else writes."""
+        """A transaction in which no other process writes."""
         with self._used(), self.engine.begin() as connection:
             row = self.session.c
             values = {"writes": row.writes + 1}
@@ -221,10 +207,9 @@ class Log:
 
     @contextlib.contextmanager
     def _used(self) -> Iterator[None]:
-        """While the database is used, its errors become a ValueError, a sentence that names it.
+        """Turn errors of the database into a ValueError that names it.
 
-        A file that was deleted, or replaced by another, while it is open would take the results, and nobody would
-        find it: a FileNotFoundError.
+        A file that was deleted or replaced while it is open would lose the results: a FileNotFoundError.
         """
         if self._path is not None:
             try:
@@ -234,19 +219,17 @@ class Log:
                 raise FileNotFoundError(text) from None
             self._file = self._file or found
             if not os.path.samestat(found, self._file):
-                raise FileNotFoundError(f"another file has taken the place of the session {self._path}: open it anew")
+                raise FileNotFoundError(f"another file has taken the place of the session {self._path}: open it again")
         try:
             yield
         except self.sql.exc.DBAPIError as error:
             raise ValueError(f"{self.address} cannot be read or written: {error.orig or error}") from error
 
     def append(self, connection: Connection, events: Sequence[Event], after: int) -> list[Event]:
-        """Add events, and return them with their numbers and the time.
+        """Add events, after the event `after`, and return them with their numbers and the time.
 
-        Args:
-            connection: of `writing`. after: the number of the last event that there is.
-            events: the new ones, of now where they have no time. Those of an import have negative numbers, by which
-                later ones refer to them.
+        They are of now where they have no time. Those of an import have negative numbers, by which later ones refer to
+        them.
         """
         if not events:
             return []

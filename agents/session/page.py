@@ -1,7 +1,7 @@
 """The page of a session: what to measure next, fields for the results, the arms, and the answer as results come in.
 
 It is one HTML file without a build step, `page.html`, and takes nothing from other machines. A browser learns of news
-by server-sent events, and asks for the state then. Whoever can reach the page may write; so it listens on this machine
+by server-sent events, and asks for the state then. All who can reach the page may write; so it listens on this machine
 alone, or else wants a token in the address.
 """
 
@@ -114,10 +114,7 @@ def _plain(value: object) -> object:
 async def news(session: Session, gone: Callable[[], Any], pause: float = PAUSE) -> AsyncIterator[str]:
     """Server-sent events: the number of the last event, whenever there is a new one, until the store is lost.
 
-    Args:
-        session: whose events they are.
-        gone: awaitable function that returns whether nobody listens any more.
-        pause: seconds between two looks.
+    `gone`: awaited, says whether the listener has left. `pause`: seconds between two looks.
     """
     known, quiet = -1, 0
     while not await gone():
@@ -138,9 +135,7 @@ async def news(session: Session, gone: Callable[[], Any], pause: float = PAUSE) 
 def application(session: Session, token: str | None = None) -> Any:
     """The Starlette application of a session; ImportError without Starlette.
 
-    Args:
-        session: the session, in a file or a database that threads can share.
-        token: what the address must have as `token=...`; None: whoever calls it by the name of this machine may.
+    `token`: what the address must have as `token=...`; None: the address must have the name of this machine.
     """
     purpose = "the page of a session", "session"
     web, responses = require("starlette.applications", *purpose), require("starlette.responses", *purpose)
@@ -176,7 +171,7 @@ def application(session: Session, token: str | None = None) -> Any:
                 if not isinstance(asked := json.loads(body), dict):
                     raise ValueError("send a JSON object")
                 done = await pool.run_in_threadpool(change, asked)
-            except requests.ClientDisconnect:  # nobody reads the answer
+            except requests.ClientDisconnect:  # there is no reader
                 return responses.JSONResponse({"error": "the request was not sent to its end"}, 400)
             except (ValueError, TypeError, RecursionError, FileNotFoundError) as error:
                 return responses.JSONResponse({"error": " ".join(str(error).split())}, 400)
@@ -188,7 +183,7 @@ def application(session: Session, token: str | None = None) -> Any:
         policy = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'"
         policy += "; frame-ancestors 'none'; base-uri 'none'"
         headers = {"content-security-policy": policy, "referrer-policy": "no-referrer", "cache-control": "no-store"}
-        headers["x-frame-options"] = "DENY"  # so that nobody lays a page of his own over it
+        headers["x-frame-options"] = "DENY"  # so that no other page is laid over it
         return responses.HTMLResponse(html, headers=headers)
 
     async def look(request: Any) -> Any:
@@ -211,12 +206,8 @@ def application(session: Session, token: str | None = None) -> Any:
             for arm in session.ask(integer("n", asked.get("n", 1), 1, 1000), asked.get("who"))
         ],
         "tell": lambda asked: session.tell(
-            asked.get("arm", "")
-            if "question" not in asked
-            else Ask.of(asked["question"], asked.get("arm", 0), None, None),
-            asked.get("value"),
-            asked.get("who"),
-            asked.get("item"),
+            Ask(asked["question"], asked.get("arm", 0), None) if "question" in asked else asked.get("arm", ""),
+            *(asked.get(name) for name in ("value", "who", "item")),
         ),
         "undo": lambda asked: session.undo(asked.get("event")),
         "note": lambda asked: session.note(asked.get("text", ""), asked.get("who")),
@@ -234,10 +225,9 @@ def serve(session: Session, host: str = "127.0.0.1", port: int = 8765, tell: Cal
     """Serve the page until the process is interrupted.
 
     Args:
-        session: the session.
-        host: address to listen on; beyond this machine the page wants a token.
-        port: to listen on; 0: any that is free.
-        tell: is called with the address of the page, once nobody else can have it.
+        session: what it shows.
+        host: address to listen on; beyond this machine the page wants a token. port: 0: any that is free.
+        tell: is called with the address of the page, once no other program can have it.
 
     Raises:
         ValueError: for what is no port. OSError: where the port is taken, or the address is not one of this machine.
@@ -269,11 +259,7 @@ def own_address(host: str) -> str:
 
 
 def listening(host: str, port: int) -> list[socket.socket]:
-    """Sockets that listen on a port of all addresses that a host has on this machine; 0: any port that is free.
-
-    Raises:
-        OSError: naming the host and the port, where another program has them, or this machine cannot have them.
-    """
+    """Sockets that listen on a port of all addresses of a host; OSError where this machine cannot have them."""
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
@@ -297,7 +283,7 @@ def listening(host: str, port: int) -> list[socket.socket]:
 
 
 class Unwaiting(logging.StreamHandler[Any]):
-    """Writes what fits at once, and drops it otherwise: a pipe that nobody empties must not hold up a server."""
+    """Writes what fits at once, and drops it otherwise: a pipe that is full must not hold up a server."""
 
     def format(self, record: logging.LogRecord) -> str:
         """The end of the text, where it is long: the last lines of a traceback name the error."""

@@ -11,7 +11,7 @@ alone   problems in which an arm counts by itself (Threshold, Feasible). Each fi
         arm added q / (j (j + 1)), which sum to q. To withdraw an arm changes no share.
 pairs   problems that compare arms. Before the first change 1 - r is for the pairs of the first arms, as ever. To
         withdraw an arm makes others the best ones, too, so that from the first change on q is for all pairs: one half
-        for the K_0 (K_0 - 1) / 2 pairs of the first arms, the other for those of each added arm with the earlier ones,
+        for the K_0 (K_0 - 1) / 2 pairs of the first arms, the other for the pairs of each added arm with earlier ones,
         1 / (j (j + 1)) of it for the j-th. Of each pair, the truth says in which direction it can be wrong.
 
 The agent on K arms shares what it is given among K arms, or among K - 1 pairs for each arm or more. So it is given K,
@@ -34,28 +34,16 @@ SKIPPED = (
 
 
 class Share(NamedTuple):
-    """What an agent on the arms of now is given of a session's delta.
+    """What an agent on the arms of now is given of a session's delta."""
 
-    Attributes:
-        ratio: its part, in (0, 1]; 0 where nothing is known of the alternatives of a problem, so that nothing is
-            certified any more.
-        owed: how many times delta may have been spent besides, on earlier arms: 0 or 1.
-    """
-
-    ratio: float = 1.0
-    owed: int = 0
+    ratio: float = 1.0  # in (0, 1]; 0 where the alternatives of a problem are unknown, so that nothing is certified
+    owed: int = 0  # how many times delta may have been spent besides, on earlier arms: 0 or 1
 
 
 def share_of(task: Task, first: int, active: NDArray[np.int64], changed: bool, ever: int, reserve: float) -> Share:
-    """The share of delta of the arms of now; the head of this file has the proof.
+    """The share of delta of the arms of now, whose numbers are `active`, (K,); the head of this file has the proof.
 
-    Args:
-        task: of the session.
-        first: how many arms there were at the beginning.
-        active: (K,) the numbers of the arms of now, in the order of their coming.
-        changed: whether an arm has ever been added or withdrawn.
-        ever: how many arms there have ever been.
-        reserve: the part of delta that is kept for later arms, in [0, 1).
+    There were `first` arms at the beginning, and `ever` in all; `changed`: arms have been added or withdrawn.
     """
     later, K = np.sort(active[active >= first]) - first + 1.0, len(active)
     after = reserve or 1.0
@@ -73,7 +61,7 @@ def share_of(task: Task, first: int, active: NDArray[np.int64], changed: bool, e
 
 
 def counts_pairs(task: Task) -> bool:
-    """Whether the alternatives of a problem are pairs of arms, as those of TopK, BestArm and AllGood are."""
+    """Whether the alternatives of a problem are pairs of arms, as in TopK, BestArm and AllGood."""
     kinds = {"top-k", "all-good"}
     try:
         return task.certifier(distribution="gaussian").kind in kinds

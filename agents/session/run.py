@@ -1,16 +1,15 @@
 """The agent's course through the results: what it has seen, its state, and the measurement that it wants next.
 
-A `Run` depends on the results alone, in the order in which they came. After each of them, or after all those of a
-table, the agent decides, so that it may stop after any result, asked or not. With one question and one result at a
-time it makes the decisions of a simulated episode, by the same calls of `predict`.
+A `Run` depends on the results alone, in the order in which they came. After each of them, or after all of a table, the
+agent decides, so that it may stop after any result, asked or not. With one question and one result at a time it makes
+the decisions of a simulated episode, by the same calls of `predict`.
 
 Results may also come for other arms than the one that the agent wants. There are two kinds of agents:
 
 * One that `resumes` decides by all results there are. After a result that it has not asked for, its state is built
-  anew from the statistics.
-* One that goes by rounds has a state that statistics do not determine. A result that it has not asked for is kept, and
-  handed to it when it wants that arm. The samples of an arm are independent of when they are taken, so that its
-  decisions are those of an episode without such results.
+  again from the statistics.
+* One that goes by rounds has a state that statistics do not determine. A result that it has not asked for is kept until
+  it wants that arm. Samples do not depend on when they are taken, so it decides as in an episode without such results.
 
 An agent that reads histories sees the results in the order in which it has taken them in.
 
@@ -108,21 +107,18 @@ class Statistics(NamedTuple):
         return self._replace(**{name: getattr(self, name)[arms].copy() for name in self._fields[:-1]})
 
     def with_one_more(self) -> Statistics:
-        """These, and those of an arm that has not been pulled."""
+        """These, and an arm that has not been pulled."""
         arrays: dict[str, Any] = {name: getattr(self, name) for name in self._fields[:-1]}
         more: dict[str, Any] = {name: np.concatenate([x, np.zeros_like(x[:1])]) for name, x in arrays.items()}
         return self._replace(**more)
 
     def observation(self, remaining: int, public_seed: int) -> dict[str, NDArray[Any]]:
         """The statistics of a batch of one episode, as an environment shows them: live views."""
-        kept = ("scores", *self._fields[:4]) if self.scores.size else self._fields[:5]
-        fields = [name for name in self._fields if name in kept]
-        arrays = [getattr(self, name) for name in fields]
-        shown = [
-            x[:, 0] if x.shape[1:2] == (1,) and name != "scores" else x for name, x in zip(fields, arrays, strict=True)
-        ]
-        numbers = {"remaining": np.array([[remaining]], np.int64), "public_seed": np.array([[public_seed]], np.int64)}
-        return {name: array[None] for name, array in zip(fields, shown, strict=True)} | numbers
+        shown = {"remaining": np.array([[remaining]], np.int64), "public_seed": np.array([[public_seed]], np.int64)}
+        for name in (*self._fields[:4], "scores" if self.scores.size else "moments"):
+            x = getattr(self, name)
+            shown[name] = (x[:, 0] if x.shape[1:2] == (1,) and name != "scores" else x)[None]
+        return shown
 
     def means(self) -> Floats:
         """The means of a batch of one episode, (1, K) or (1, K, D), NaN for arms never scored."""
@@ -131,22 +127,16 @@ class Statistics(NamedTuple):
 
 
 class Run:
-    """The course of an agent.
+    """The course of an agent through a task; with `actions="arm"` it only pulls and stops.
 
-    Of the columns of a table, a result comes with the place of its row in the order of the session. The agent sees the
-    rows of an arm in that order, each once those before it are there.
-
-    Args:
-        agent: made for the task.
-        task: with `actions="full"` for an agent that answers by itself, with "arm" for one that only pulls and stops.
-        public_seed: from which an agent that draws at random draws.
-        share: what the agent is given of the session's delta. delta: of the session, None where it has none.
-        changed: whether arms have come or gone.
+    Of a table, a result comes with the place of its row in the order of the session. The agent sees the rows of an arm
+    in that order, each once the earlier ones are there.
 
     Attributes:
+        share: the agent's part of the session's delta. changed: whether arms have come or gone.
         seen: what the agent's decisions rest on. told: how many results have come.
         course: the arms and results in `seen`, in order, of an agent that reads histories; None of any other.
-        ahead: of a table, results that wait for those of earlier rows, {arm: {place: sample}}.
+        ahead: of a table, results that wait for earlier rows, {arm: {place: sample}}.
         bank: of an agent that does not resume, all results of each arm in order; it has seen as many as it has wanted.
         arm: the one that it wants next, `UNDECIDED` before it has been asked. left: how often it wants it.
         over: whether it has stopped, or the budget is spent; answer: its final answer then, (K,), and final: the
@@ -192,10 +182,7 @@ class Run:
             self.tell([result])
 
     def tell(self, results: Sequence[Result]) -> None:
-        """Take in results, and decide what follows: of several, as those of a table, after the last one.
-
-        Once it is over, results change nothing.
-        """
+        """Take in results, and decide after the last one; once it is over, results change nothing."""
         self.decide()
         if self.over:
             return
@@ -219,8 +206,8 @@ class Run:
     def decide(self) -> None:
         """Have the agent say which arm it wants, if it has not and there is budget for it.
 
-        To pull an arm that is known from all rows of its table shows its mean, as in the environment. An agent that
-        does nothing else has nothing more to learn, and it is over.
+        A pull of an arm that is known from all rows of its table shows its mean; an agent that makes only such pulls is
+        over.
         """
         for _ in range(MOST_KNOWN):
             self._decide()
@@ -294,7 +281,7 @@ class Run:
         return found
 
     def _see_at_once(self, results: Iterable[Result]) -> None:
-        """Let an agent that resumes see results of whatever arms: its state is built anew after the last one."""
+        """Let an agent that resumes see results of any arms: its state is built again after the last one."""
         for arm, sample in results:
             self.told += 1
             self._take_in(arm, sample)
@@ -333,7 +320,7 @@ class Run:
 
     @functools.cached_property
     def certifier(self) -> Certifier | None:
-        """The certifier of an answer's level: the agent's own, else that of the task; None without one."""
+        """The certifier of an answer's level: the agent's own, else the task's; None without one."""
         return self.task.level_certifier(own_certifier(self.agent))
 
     @functools.cached_property
@@ -351,10 +338,9 @@ class Run:
     def level_of(self, answer: Bools, seen: Statistics) -> float | None:
         """The least delta of the session at which an answer, (K,), is certified, in [0, 1]; see `Session.certificate`.
 
-        None where the problem has no evidence, where arms are compared and are too many to look at all pairs, and,
-        once arms have changed, for two reasons more: a session without a delta that keeps no part for later arms does
-        not say what may have been spent before; and an agent that goes by rounds looks at old results in an order
-        that whoever changed the arms could know.
+        After a change of arms it is None in two cases: without a delta and without a part for later arms it is unknown
+        what may have been spent before; and an agent that goes by rounds looks at old results in an order that the
+        person who changed the arms could know.
         """
         unknown = self.changed and (not self.resumes or self.share.owed and self.delta is None)
         if unknown or self.certifier is None or seen.failed.any() and not self.takes_gaps:
@@ -423,7 +409,7 @@ class Run:
         return np.array(answer, np.bool_)
 
     def _guess(self, arm: int) -> Floats:
-        """The result that is expected of an arm: its mean, else that of all arms, else the middle of the support."""
+        """The result that is expected of an arm: its mean, else the mean of all arms, else the middle of the range."""
         seen, support = self.seen, self.task.support
         if seen.scored[arm]:
             return np.array(seen.mean[arm])

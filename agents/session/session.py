@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from pandas import DataFrame
     from sqlalchemy.engine import Connection
 
+Seen = TypeVar("Seen")
+
 
 class _Ask(NamedTuple):
     number: int  # of the event
@@ -43,7 +45,7 @@ class Ask(_Ask):
 
     @classmethod
     def of(cls, number: int, arm: int, who: str | None, item: int | str | None) -> Self:
-        """Such a question."""
+        """A question with an item."""
         made = cls(number, arm, who)
         made.item = item
         return made
@@ -69,29 +71,25 @@ class Question(int):
 class Session:
     """A real experiment: what to measure next, what has been measured, and the answer as of now.
 
-    Everything is kept in a database: opened again, by this or another process, the session goes on where it was.
-    Several processes, and threads, may use one at the same time. A measurement is asked for once: a question is in the
-    database before it is returned.
+    A database keeps everything: opened again, the session goes on where it was. Several processes and threads may use
+    one at the same time. A question is in the database before it is returned, so no measurement is asked for twice.
 
     With one question and one result at a time the agent makes the very decisions of a simulated episode. Questions
-    that wait for their results count as if these had come, each as its arm's present mean.
+    that wait count as if their results had come, each as its arm's present mean.
 
     Args:
-        agent: as for `agents.make`: a name, "module:Class", a class, an agent, a function of the task. None: that of
-            the session in the store.
-        task: an environment, a `Task`, or plain facts as a dict: `problem` and its parameters; `arms`, how many or
-            their names; `items`, of rows of a table that all arms are measured on, likewise; `range` of a measurement,
-            `sigma` of its noise, or `binary=True`; `budget`, `delta`, both or neither; `reserve`, the part of delta
-            that is kept for arms that come later. None: that of the session in the store.
+        agent: as for `agents.make`: a name, "module:Class", a class, an agent, a function of the task. None: the agent
+            in the store.
+        task: an environment, a `Task`, or plain facts as for `task_from_facts`, with `reserve`, the part of delta that
+            is kept for arms that come later. None: the task in the store.
         store: path of a file for SQLite, or another address of SQLAlchemy, as "postgresql+psycopg://user@host/name";
             ":memory:" keeps the session as long as this object.
         names: of the arms, where the facts do not name them; None: their numbers.
         public_seed: from which agents draw at random; None: a fresh one.
-        order: in which results count. "asked": as they were asked for, so that one that comes sooner than that of an
-            earlier question waits for it; "arrival": as they come, where nothing that is promised holds if results are
-            late because of their values. None: "asked", or that of the session in the store.
-        trust: import the modules of an agent "module:Class" or of such a problem that the store names, or load the
-            saved model that it names: their makers may run any code.
+        order: in which results count. "asked": as they were asked for, so that an early result waits for results of
+            earlier questions; "arrival": as they come: no guarantee holds where the value of a result delays it.
+            None: "asked", or the order in the store.
+        trust: import the modules, or load the saved model, that the store names: their makers may run any code.
 
     Warns:
         UserWarning: of a new session whose facts go together badly: a budget that does not reach each arm once, or with
@@ -113,7 +111,7 @@ class Session:
         order: str | None = None,
         trust: bool = False,
     ) -> None:
-        self._log, self._lock = Log(store, must_exist=task is None), threading.RLock()
+        self._log, self._lock = Log(store), threading.RLock()
         facts, new = self._log.facts(), None
         if task is not None:
             if agent is None:
@@ -121,11 +119,11 @@ class Session:
             new = replace(Setup.of(agent, task, names, public_seed, trust), order="asked" if order is None else order)
         if facts is None:
             if new is None:
-                raise FileNotFoundError(f"there is no session in {store}: name the agent and the task of a new one")
+                raise FileNotFoundError(f"there is no session {store}: bandit-envs session new, or an agent and a task")
             for sentence in doubts(new.task, State(new).run.delta):  # before anything is written
                 warnings.warn(sentence, UserWarning, stacklevel=2)
             if not self._log.create(new.facts()):
-                facts = self._log.facts()  # somebody else was quicker
+                facts = self._log.facts()  # another process was quicker
         if facts is None and new is not None:
             self._setup = new
         else:
@@ -145,16 +143,16 @@ class Session:
                 self._catch_up(connection)
             yield self._state
 
+    def _look(self, at: Callable[[State], Seen]) -> Seen:
+        """What a function makes of the state as of now."""
+        with self._now() as state:
+            return at(state)
+
     def _append(self, events: Callable[[State], Sequence[Event]]) -> list[Event]:
-        """Add events to the log and to the state; nobody else writes meanwhile.
+        """Add events to the log and to the state; no other process writes meanwhile. Returns them with their numbers.
 
-        What the state does not take is not recorded: a session that has been written can be read.
-
-        Args:
-            events: makes them, by the state as of now. Where it raises, nothing is added.
-
-        Returns:
-            The events as they were added, with their numbers.
+        What the state does not take is not recorded: a session that has been written can be read. `events` makes the
+        events by the state as of now. Where it raises, nothing is added.
         """
         added = list[Event]()
         with self._lock:
@@ -187,18 +185,15 @@ class Session:
     ) -> list[Question]:
         """The arms to measure next, by number; an arm may be there several times.
 
-        Of the columns of a table, each question has the `item` on which the arm is to be measured, and no cell is asked
-        for twice. The rows come in an order that is drawn when the session begins.
-
-        There are fewer than `n` where there is nothing more to ask for now: the session is over, see `done`, or it
-        waits for the results of questions that are `pending`.
+        Of a table, each question has the `item` on which the arm is to be measured, and no cell is asked for twice.
+        There are fewer than `n` where the session is `done`, or waits for the results of `pending` questions.
 
         Args:
             n: how many measurements.
             who: asks, for the history, and so that results find their questions.
-            take_over: seconds. Open questions of others of whom the history has no event for so long are asked again
-                first, with their places in the order; what those others tell of them later is refused. Those of a
-                `run` that has promised to give signs more rarely are left to it for so long.
+            take_over: seconds without an event of another person, after which that person's open questions are asked
+                again first, in their places in the order; later results of that person are refused. A `run` that has
+                promised rarer signs of life has so much more time.
             run: which `run` asks, for the history.
         """
         n, who = integer("n", n, 1, 10**6), _person(who)
@@ -216,49 +211,36 @@ class Session:
         """Record a result: it answers the question that is handed over, else the oldest about this arm, if any waits.
 
         Args:
-            arm: its number or name, or a question that `ask` has returned or `pending` holds. Only with the questions
-                is the order of asking kept where one person has several open ones about one arm.
+            arm: its number or name, or a question of `ask` or `pending`. Where one person has several open questions
+                about one arm, only these keep the order of asking.
             value: what was measured: a number, or as many numbers as an arm has dimensions.
             who: has measured it, for the history.
-            item: of a table, the row, by its name or number, asked for or not; None: that of the oldest question.
+            item: of a table, the row, by its name or number, asked for or not; None: the row of the oldest question.
 
         Raises:
-            ValueError: for an unknown or withdrawn arm, for what is no number in the support, for a cell of a table
-                that there is not, or that has a result, and for a question that was asked again; nothing is recorded.
+            ValueError: for an unknown or withdrawn arm, a value outside the support, a cell that the table lacks or
+                that has a result, and for a question that was asked again; nothing is recorded.
         """
         self._record([("", arm, value, item)], who)
 
     def tell_all(self, results: Iterable[tuple[object, ...]], who: str | None = None) -> int:
         """Record results, pairs of an arm and a value as for `tell`: all of them or, where one is wrong, none.
 
-        Of a table they may be triples, of an arm, a value and an item.
-
-        Returns:
-            How many there were.
+        Of a table they may be triples of an arm, a value and an item. Returns how many there were.
 
         Raises:
             ValueError: as `tell`, naming the first row, from 1, where there are several.
         """
         return self._record(_placed(results, bool(self.task.items)), who)
 
-    def tell_table(
-        self,
-        table: Any,
-        *,
-        who: str | None = None,
-        again: bool = False,
-        **columns: Any,
-    ) -> int:
-        """Record the results in a table, all of them or, where one is wrong, none.
+    def tell_table(self, table: Any, *, who: str | None = None, again: bool = False, **columns: Any) -> int:
+        """Record the results in a table, all of them or, where one is wrong, none. Returns how many there were.
 
-        Of arms that are the columns of a table, it may be that table, half filled, wide with the items' names in its
-        index, or long with a column of items. Cells that are known with the same value are left out: so it may be read
-        again when it has grown.
+        Arms that are the columns of a table take that table, half filled: wide with the items' names in its index, or
+        long with a column of items. Cells that are known with the same value are left out, so it may be read again.
 
-        A table that begins with results which are recorded already, as one that is read a second time, is refused:
-        they would count twice. So is one that has grown since, and one that this session has exported. Results count
-        as part of the budget, and a table with more of them than it leaves is refused too. The agent decides after the
-        last one: where it stops then, its answer rests on all of them.
+        Any other table that begins with recorded results, read again or exported, is refused: they would count twice.
+        So is a table with more results than the budget leaves. The agent decides after the last result.
 
         Args:
             table: path of a CSV or Parquet file, or a dataframe.
@@ -266,24 +248,22 @@ class Session:
             again: record it all the same.
             columns: `arm`, `value`, `index`, `wide`, `item`, `sep`, `decimal`, see `bandit_envs.measurements`.
 
-        Returns:
-            How many there were.
-
         Raises:
             ValueError: naming the row and the column. FileNotFoundError: if there is no such file.
         """
-        found = measurements(table, **columns)
+        found, again = measurements(table, **columns), flag("again", again)
         if found.events:
-            return self._record([], who, found.of, flag("again", again), found)
-        rows: list[tuple[str, Any, Any, Any]] = [
-            (f"{found.of}, {one.place}: ", one.arm, one.value, one.item or None if self.task.items else None)
-            for one in found.rows
-        ]
-        if self.task.items and (odd := next((place for place, _, _, item in rows if item is None), None)):
-            raise ValueError(f"{odd}a result of a table needs its item: in a column 'item' (item=), or a wide row")
-        if self.task.D == 1:
-            rows = [(place, arm, value[0] if len(value) == 1 else value, item) for place, arm, value, item in rows]
-        return self._record(rows, who, found.of, flag("again", again))
+            return self._record([], who, found.of, again, found)
+        rows = list[tuple[str, Any, Any, Any]]()
+        for one in found.rows:
+            place = f"{found.of}, {one.place}: "
+            if self.task.items and not one.item:
+                raise ValueError(
+                    f"{place}a result of a table needs its item: in a column 'item' (item=), or a wide row"
+                )
+            value = one.value[0] if self.task.D == 1 and len(one.value) == 1 else one.value
+            rows.append((place, one.arm, value, one.item if self.task.items else None))
+        return self._record(rows, who, found.of, again)
 
     def _record(
         self,
@@ -293,12 +273,10 @@ class Session:
         again: bool = False,
         history: Measurements | None = None,
     ) -> int:
-        """Record results.
+        """Record rows of a place for errors, an arm, a value, and the item or None.
 
-        Args:
-            rows: of their place for errors, an arm, a value, and the item or None. who: has measured them.
-            table: in which they stand, for the history. again: whether they may have been recorded from there before.
-            history: of a session, which is recorded in their place.
+        `table`: where they stand, for the history; `again`: they may have been recorded from there before. `history`
+        of a session is recorded in place of rows.
         """
         who, text, count = _person(who), None if table is None else tables.read_from(table), 0
 
@@ -329,7 +307,7 @@ class Session:
                 if about is None or self.task.items:
                     about = state.ask_answered_by(one, who, taken, row)
                 elif about in taken or about not in state.asks:
-                    about = None  # it has a result, or was undone: nobody asks for another one
+                    about = None  # it has a result, or was undone: another one is not asked for
                 taken |= set() if about is None else {about}
                 new.append(Event(0, TOLD, one, sample, about, who, text))
             results = new
@@ -366,8 +344,7 @@ class Session:
 
     def answer(self) -> NDArray[np.bool_]:
         """The answer as of now, a mask of all arms, (K,); the final one where the session is `done`."""
-        with self._now() as state:
-            return state.answer()
+        return self._look(State.answer)
 
     @property
     def tied(self) -> list[int]:
@@ -375,43 +352,37 @@ class Session:
 
         Where arms are compared; [] where each counts by itself.
         """
-        with self._now() as state:
-            return state.tied()
+        return self._look(State.tied)
 
     @property
     def done(self) -> bool:
         """Whether the agent has stopped, or the budget is spent. Later results are recorded; the answer stays."""
-        with self._now() as state:
-            return state.run.over
+        return self._look(lambda state: state.run.over)
 
     @property
     def remaining(self) -> int | None:
         """How many measurements the budget leaves; None where there is no budget."""
-        with self._now() as state:
-            return state.remaining
+        return self._look(lambda state: state.remaining)
 
     @property
     def certificate(self) -> float | None:
         """The probability with which the answer of now is right, at least, whenever it is looked at.
 
-        It is 1 - the level of the certificate by which the agent stops (of another agent, `Task.certifier`), whatever
-        has chosen the measurements. Where the session is `done`, it is that of the moment at which it ended. None
-        where the problem has no evidence, and where arms are compared and are too many to look at all pairs.
+        It is 1 - the level of the certificate by which the agent stops (of another agent, `Task.certifier`), for any
+        choice of measurements. It stays once the session is `done`. None where the problem has no evidence, and
+        where arms are compared and are too many to look at all pairs.
 
-        Arms that come and go: all arms that there have ever been share delta, in the order of their coming. Where the
-        fact `reserve` keeps a part of delta for later arms, 1 - delta is what is reached in the end. Without it, what
-        may have been spent before the change counts once more: a session that stops at delta ends at 1 - 2 delta, which
-        is right for who has not relied on a lower certificate before the change; one without a delta has None then, and
-        so has an agent that goes by rounds once arms have changed.
+        All arms that there have ever been share delta, in the order of their coming. Where the fact `reserve` keeps a
+        part of delta for later arms, 1 - delta is what is reached in the end. Without it a change spends delta once
+        more: a session that stops at delta ends at 1 - 2 delta, which is right for who has not relied on a lower
+        certificate before; without a delta too it is None. So it is for an agent that goes by rounds, after a change.
         """
-        with self._now() as state:
-            return state.certificate
+        return self._look(lambda state: state.certificate)
 
     @property
     def delta(self) -> float | None:
-        """The error probability that is allowed: the agent's own, or that of the facts; None where there is none."""
-        with self._now() as state:
-            return state.run.delta
+        """The error probability that is allowed: the agent's own, or the fact; None where there is none."""
+        return self._look(lambda state: state.run.delta)
 
     @property
     def boundary(self) -> float | None:
@@ -419,17 +390,14 @@ class Session:
 
         Where the problem knows no such mean, it is halfway between the two kinds of arms.
         """
-        with self._now() as state:
-            return state.boundary
+        return self._look(lambda state: state.boundary)
 
     def unsure(self) -> NDArray[np.float64]:
         """How many standard errors each arm's mean is from the boundary, (K,); 0 where it has not been measured.
 
-        The spread is that of all results around their arms' means; as in the task where none was repeated. Withdrawn
-        arms have NaN.
+        The spread is of all results around their arms' means, or the task's; withdrawn arms have NaN.
         """
-        with self._now() as state:
-            return state.unsure()
+        return self._look(State.unsure)
 
     @property
     def label(self) -> str:
@@ -448,23 +416,17 @@ class Session:
 
     @property
     def owed(self) -> list[dict[str, Any]]:
-        """Who has open questions: `who`, how many `questions`, `results` that wait for them, and `silent`.
-
-        `silent` are the seconds since the last event of this person in the history.
-        """
-        with self._now() as state:
-            return state.owed()
+        """Who has open questions: `who`, how many `questions`, `results` that wait for them, and `silent`, seconds."""
+        return self._look(State.owed)
 
     @property
     def waiting(self) -> dict[int, int]:
-        """Results that have come, and do not count before that of an earlier question: {its number: how many wait}."""
-        with self._now() as state:
-            return state.waiting
+        """Results that have come, and wait for the result of an earlier question: {its number: how many wait}."""
+        return self._look(lambda state: state.waiting)
 
     def next(self) -> int | None:
         """The arm that would be asked for next, without asking; None where there is none."""
-        with self._now() as state:
-            return next(iter(state.wanted(1)), None)
+        return self._look(lambda state: next(iter(state.wanted(1)), None))
 
     # --- the arms -----------------------------------------------------------------------------------------------------
 
@@ -476,33 +438,26 @@ class Session:
     @property
     def agent(self) -> Any:
         """The agent, made for the arms that there are."""
-        with self._now() as state:
-            return state.run.agent
+        return self._look(lambda state: state.run.agent)
 
     @property
     def names(self) -> list[str]:
         """The names of all arms, by number."""
-        with self._now() as state:
-            return list(state.names)
+        return self._look(lambda state: list(state.names))
 
     @property
     def active(self) -> NDArray[np.int64]:
         """The numbers of the arms that have not been withdrawn."""
-        with self._now() as state:
-            return state.active.copy()
+        return self._look(lambda state: state.active.copy())
 
     def arm(self, arm: int | str) -> int:
         """The number of an arm that can be measured, of its number or name."""
-        with self._now() as state:
-            return state.arm(arm)
+        return self._look(lambda state: state.arm(arm))
 
     def add_arm(self, name: str | None = None) -> int:
-        """Add an arm; the agent begins anew on all arms, with all results that there are.
+        """Add an arm, and return its number; the agent begins again on all arms, with all results.
 
-        The arms of now have a share of delta from then on; see `certificate`, and the fact `reserve`.
-
-        Returns:
-            Its number.
+        The arms of now share delta from then on, see `certificate`.
 
         Raises:
             ValueError: where the name is taken, the session is over, or the agent does not take one more arm; nothing
@@ -520,14 +475,13 @@ class Session:
         return int(self._append(added)[0].arm or 0)
 
     def withdraw_arm(self, arm: int | str) -> None:
-        """Withdraw an arm: it is neither asked for nor answered any more. The agent begins anew on the others.
+        """Withdraw an arm: it is neither asked for nor answered any more. The agent begins again on the others.
 
-        Its results stay in the history, and count as part of the budget. Of delta, the arms of now have a share from
-        then on; see `certificate`, and the fact `reserve`.
+        Its results stay in the history, and count in the budget. The arms of now share delta, see `certificate`.
 
         Raises:
-            ValueError: for an arm that there is not, where the session is over, and where the agent cannot do with one
-                arm less; nothing is recorded.
+            ValueError: for an unknown arm, where the session is over, and where the agent cannot do with one arm less;
+                nothing is recorded.
         """
 
         def withdrawn(state: State) -> list[Event]:
@@ -552,30 +506,24 @@ class Session:
         take_over: float | None = 600,
         who: str | None = None,
     ) -> int:
-        """Measure by a function until the session is `done`, several at a time, and record each result as it comes.
+        """Measure by a function until the session is `done`, record each result as it comes, and return how many.
 
         It can be killed and called again: questions of this `who` that wait are measured first, and no cell of a table
         that has a result is measured again. Ctrl-C (SIGINT), or SIGTERM, stops asking, and waits for the calls that
-        still run; the second one leaves them. What has come in is recorded. So it is, by further tries, where the store
-        fails for a moment.
+        still run; the second one leaves them. Results are recorded, by further tries where the store fails.
 
         Args:
-            measure: `measure(arm, item)`, of the arm's name, and the item's name or number; of arms that are no columns
-                of a table, `measure(arm)`. It returns the value, or is a coroutine function that does.
+            measure: `measure(arm, item)`, of the arm's name, and the item's name or number; `measure(arm)` where there
+                is no table. It returns the value, or is a coroutine function that does.
             workers: how many at a time, in threads, or as tasks of one event loop.
             retries: how often a measurement that fails, or takes too long, is tried again, after 0.1, 0.2, 0.4, .. s.
             timeout: seconds that one try may take; None: any. A thread that takes longer is left alone.
-            failed: what becomes of a measurement that has failed every time: an error, None or NaN in place of a value.
-                "skip": it is left without a score, and not asked for again. A number counts as its score. The history
-                marks both as "failed". None: the error is raised, once what else is being measured has been recorded;
-                its question waits. After 10 failures in a row the run ends all the same, and their questions wait.
-            take_over: seconds after which questions of others are asked again, where the history has no event of theirs
-                for so long, as they count as dead. While this one measures it writes a remark into the history three
-                times in so many seconds. None: questions of others are left to them, and not waited for.
+            failed: a measurement fails by an error, None or NaN every time. "skip": it has no score, and is not asked
+                for again. A number counts as its score. The history marks both as "failed". None: the error is raised
+                after the other running calls; its question waits. After 10 failures in a row the run ends in any case.
+            take_over: seconds after which questions of silent others are asked again, see `ask`. This run writes three
+                remarks into the history in so many seconds. None: questions of others are not waited for.
             who: asks and tells. Runs at the same time need different names; a second one of a name is refused.
-
-        Returns:
-            How many results were recorded.
 
         Raises:
             ValueError: for bad arguments, a value that is no measurement, and where a run of this name still runs.
@@ -593,7 +541,7 @@ class Session:
         """Record that the measurement of a question has failed, which counts as a value; None: it has no score."""
 
         def failure(state: State) -> list[Event]:
-            if question not in state.asks:  # asked again, withdrawn, or answered by somebody
+            if question not in state.asks:  # asked again, withdrawn, or answered
                 return []
             arm, row = state.asks[question][0], state.row_asked.get(question)
             return [Event(0, FAILED, arm, value if row is None else (value, row), question, who, why)]
@@ -608,8 +556,7 @@ class Session:
         Args:
             event: its number in the history; None: the last result that has not been undone.
 
-        Returns:
-            The number of the event that was undone. The question that a result has answered waits again.
+        Returns the number of the event. A question whose result is undone waits again.
 
         Raises:
             ValueError: where there is no such event, or it cannot be undone; nothing is recorded.
@@ -635,13 +582,7 @@ class Session:
         return int(self._append(undoing)[0].about or 0)
 
     def undo_table(self, table: str | Path) -> int:
-        """Undo all results of a table that was recorded by `tell_table`, as if it had never been; with a trace.
-
-        Of tables whose file has this name, or is at this path, it is the one that was recorded last.
-
-        Returns:
-            How many results there were.
-        """
+        """Undo all results of the last table of this name, or path, that `tell_table` recorded; returns how many."""
         return len(self._append(lambda state: [_undoing(one) for one in tables.last_read(state, table)]))
 
     def note(self, text: str, who: str | None = None) -> None:
@@ -653,14 +594,10 @@ class Session:
         self._append(lambda _: [event])
 
     def history(self, last: int | None = None, *, event: int | None = None) -> DataFrame:
-        """All events, the last ones, or one, as a table: number, time, kind, arm and its name, value, what was undone.
+        """A table of all events, of the `last` so many, or of the one with the number `event`, empty where it is none.
 
         `value` is what was measured (`value_0`, `value_1`, ... of arms of several dimensions), `about` the number of
         the event that this one answers or undoes, `undone` whether it was undone later.
-
-        Args:
-            last: how many of the last events; None: all.
-            event: the number of the one event that is wanted. The table is empty where there is none.
         """
         number = None if event is None else integer("event", event, 1, LARGEST)
         most = LARGEST if last is None else integer("last", last, 0, LARGEST)
@@ -673,20 +610,17 @@ class Session:
     def arms(self) -> DataFrame:
         """A table of the arms: pulls, mean, standard deviation, an interval, the answer, and questions that wait.
 
-        `low` and `high` are the ends of an interval of the arm's mean: the means that the certificate does not exclude,
-        each end with the part of delta (.05 where there is none) that it gives to one arm. So with probability
-        1 - delta no lower end is wrong, at whatever time one looks, and likewise no upper end. An answer that is
-        certified cuts the intervals at its threshold. Of a table the mean is that of all rows, or of all that can be
-        scored. Raw results do not bear out `sigma` yet: see `doubts`.
+        `low` and `high` bound the means that the certificate does not exclude, each with the part of delta (.05 where
+        there is none) that it gives to one arm. So with probability 1 - delta no lower end is wrong, whenever one
+        looks, and likewise no upper end. A certified answer cuts the intervals at its threshold. Of a table it is the
+        mean of all rows, or of all that can be scored. Raw results do not bear out `sigma` yet: see `doubts`.
         """
-        with self._now() as state:
-            return tables.arms_table(state)
+        return self._look(tables.arms_table)
 
     @property
     def version(self) -> int:
         """The number of the last event; it grows with everything that happens."""
-        with self._now() as state:
-            return state.upto
+        return self._look(lambda state: state.upto)
 
     def close(self) -> None:
         """Give back what the database has lent."""
@@ -700,8 +634,7 @@ class Session:
 
     def __len__(self) -> int:
         """How many results there are."""
-        with self._now() as state:
-            return len(state.results) + len(state.late)
+        return self._look(lambda state: len(state.results) + len(state.late))
 
     def __bool__(self) -> bool:
         return True
@@ -712,13 +645,13 @@ class Session:
 
 
 def _refuse_changes(state: State) -> None:
-    """Refuse to change the arms of a table, of all of which is its certificate, and those of a session that is over."""
+    """Refuse to change the arms of a table, whose certificate is of all of them, and of a session that is over."""
     if state.setup.task.items:
         raise ValueError("arms that are the columns of a table cannot come or go: begin another session with them")
     if state.run.over:
         raise ValueError(
             "the session is over, and its answer stays: arms cannot come or go any more. Begin another session with "
-            "the arms that you want, and measure them anew: who chooses arms by their results, and counts these again, "
+            "the arms that you want, and measure them again: who chooses arms by their results, and counts these too, "
             "looks for an error"
         )
 
@@ -741,7 +674,7 @@ def _placed(results: Any, tabled: bool) -> list[tuple[str, Any, Any, Any]]:
 
 
 def _person(who: object) -> str | None:
-    """Who asks or tells; None where nobody is named."""
+    """Who asks or tells; None where no name is given."""
     return None if who is None else _text("who", who) or None
 
 

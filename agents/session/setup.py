@@ -36,24 +36,20 @@ def task_from_facts(facts: Mapping[str, Any]) -> tuple[Task, list[str] | None]:
     """The task of plain facts, and the names of the arms where they are given.
 
     Args:
-        facts: `problem`, its name, and its parameters by their names; `arms`, how many there are or a list of their
-            names; `items`, how many rows of a table or a list of their names, where all arms are measured on the same
-            ones, each once: what is true is then the mean over all of them; what is known of a measurement: `range`,
-            its lowest and highest value, or `sigma`, the standard deviation of its noise, or `binary=True` where it is
-            0 or 1; `budget`, how many measurements there may be, `delta`, the allowed error probability, neither or
-            both; `max_pulls`; `dimensions` of a measurement, and `independent=True` where these are known not to
-            depend on each other; `reserve`, see `Setup`.
+        facts: `problem`, its name, and its parameters by their names; `arms`, how many, or their names; `items`, of
+            rows of a table on which all arms are measured, each once, likewise: what is true is then the mean over all
+            rows; `range`, the lowest and highest value of a measurement, or `sigma`, the standard deviation of its
+            noise, or `binary=True` where it is 0 or 1; `budget`, how many measurements there may be, `delta`, the
+            allowed error probability, neither or both; `max_pulls`; `dimensions` of a measurement, and
+            `independent=True` where these are known not to depend on each other; `reserve`, see `Session`.
     """
     given = {name: value for name, value in facts.items() if value is not None}
-    for name in given:
-        if not isinstance(name, str):
-            raise ValueError(f"facts must have names, as {', '.join(FACTS)}, got {name!r:.200}")
     for name in ("problem", "arms"):
         if name not in given:
-            raise ValueError(f"a session needs the fact {name!r}, got {', '.join(given) or 'none'}")
+            raise ValueError(f"a session needs the fact {name!r}, got {', '.join(map(str, given)) or 'none'}")
     kind = PROBLEMS.find(given["problem"])
     if surplus := [name for name in given if name not in FACTS and name not in kind.parameters]:
-        raise unknown(f"fact of {kind.name}", surplus[0], [*FACTS, *kind.parameters])
+        raise unknown(f"fact of {kind.name}", str(surplus[0]), [*FACTS, *kind.parameters])
     arms, names = given["arms"], None
     if isinstance(arms, Sequence) and not isinstance(arms, str):
         names, arms = list(arms), len(arms)
@@ -94,61 +90,51 @@ def item_names(items: Any) -> list[str] | None:
     """The names of the rows that all arms share; None where they have numbers alone."""
     if items is None or (isinstance(items, int) and not isinstance(items, bool)):
         return None
-    if isinstance(items, (str, bytes, Mapping, Set)) or not hasattr(items, "__len__"):
-        raise ValueError(f"items must be a number of rows, or a list of their names, got {items!r:.200}")
-    try:
-        found = [checked_name(one) for one in items]
-    except ValueError as error:
-        raise ValueError(f"items: {str(error).replace('an arm', 'an item')}") from None
-    if not found or len(set(found)) < len(found):
-        raise ValueError(f"items must have different names, at least one, got {items!r:.200}")
-    return found
+    return _different("items", "an item", items, "a number of rows, or a list of their names")
 
 
 def checked_names(names: Any, K: int) -> list[str]:
     """Names of K arms: those given, or their numbers."""
-    if names is None:
-        return [str(k) for k in range(K)]
-    if isinstance(names, (str, bytes, Mapping, Set)) or not hasattr(names, "__len__") or len(names) != K:
-        raise ValueError(f"names must be one for each of the {K} arms, got {names!r:.200}")
-    found = [checked_name(name) for name in names]
-    if len(set(found)) < len(found):
-        (twice, _), *_ = Counter(found).most_common(1)
-        raise ValueError(f"two arms cannot have the same name, {twice!r:.200}")
+    allowed = f"one for each of the {K} arms"
+    found = [str(k) for k in range(K)] if names is None else _different("names", "an arm", names, allowed)
+    if len(found) != K:
+        raise ValueError(f"names must be {allowed}, got {names!r:.200}")
     return found
 
 
-def checked_name(name: Any) -> str:
-    """The name of an arm."""
+def _different(what: str, one: str, names: Any, allowed: str) -> list[str]:
+    """The names of arms or items, checked."""
+    if isinstance(names, (str, bytes, Mapping, Set)) or not hasattr(names, "__len__") or not len(names):
+        raise ValueError(f"{what} must be {allowed}, got {names!r:.200}")
+    found = [checked_name(name, one) for name in names]
+    if len(set(found)) < len(found):
+        (twice, _), *_ = Counter(found).most_common(1)
+        raise ValueError(f"{one}'s name must differ from the others, got {twice!r:.200} twice")
+    return found
+
+
+def checked_name(name: Any, one: str = "an arm") -> str:
+    """The name of an arm or of an item."""
     number_like = isinstance(name, (int, float, np.integer, np.floating)) and not isinstance(name, bool)
     known = isinstance(name, (str, date)) and name == name or number_like and math.isfinite(name)
     found = (str(name).removesuffix(".0") if number_like else str(name).strip()) if known else ""
     if not found or not found.isprintable():
-        raise ValueError(f"an arm's name must be text in one line, got {name!r:.200}")
+        raise ValueError(f"{one}'s name must be text in one line, got {name!r:.200}")
     return found
 
 
 @dataclass(frozen=True)
 class Setup:
-    """The facts of a session.
+    """The facts of a session."""
 
-    Attributes:
-        task: that of the arms at the beginning. names: of these arms. public_seed: from which agents draw at random.
-        agent: text that stands for the agent, None where only the object itself does. parameters: of the agent.
-        make: makes the agent for a task, and the task as the agent takes it.
-        reserve: the part of delta that is kept for arms that are added, or compared, later, in [0, 1); see `promise`.
-        items: names of the rows that all arms share; None where there are none, or numbers alone.
-        order: in which results count: "asked", as they were asked for, or "arrival", as they come.
-    """
-
-    task: Task
-    names: list[str]
+    task: Task  # of the arms at the beginning
+    names: list[str]  # of these arms
     public_seed: int
-    agent: str | None
-    parameters: dict[str, Any] | None
-    make: Callable[[Task], tuple[Any, Task]]
-    reserve: float = 0.0
-    items: list[str] | None = None
+    agent: str | None  # text that stands for the agent, None where only the object itself does
+    parameters: dict[str, Any] | None  # of the agent
+    make: Callable[[Task], tuple[Any, Task]]  # makes the agent for a task, and the task as the agent takes it
+    reserve: float = 0.0  # the part of delta that is kept for later arms, in [0, 1); see `promise`
+    items: list[str] | None = None  # names of the rows that all arms share; None where they have numbers alone
     order: str = "asked"
 
     def __post_init__(self) -> None:
@@ -180,12 +166,7 @@ class Setup:
 
     @classmethod
     def from_facts(cls, facts: Mapping[str, Any], agent: Any = None, trust: bool = False) -> Setup:
-        """The facts as a store has them.
-
-        Args:
-            facts: what `facts` has returned.
-            agent: the agent, where it is not known by a name.
-            trust: import the modules, and load the saved model, that the facts name, which runs their code.
+        """The facts as a store has them, that is, as `facts` has returned them.
 
         Raises:
             ValueError: for facts that are damaged or of another version, where the agent is missing, and without the
@@ -241,11 +222,7 @@ class Setup:
         }
 
     def refuse_other(self, new: Setup, given: Mapping[str, object]) -> None:
-        """Refuse to go on with a session of another agent or task.
-
-        Args:
-            new: the setup that is described. given: facts that count only if they are described too, else None.
-        """
+        """Refuse to go on with another session; facts that are `given` as None do not count."""
         left = {"format": False} | {name: value is not None for name, value in given.items()}
         there, wanted = (respelled({**one.facts(), "task": json.loads(one.task.to_json())}) for one in (self, new))
         keys = [name for name in dict.fromkeys([*there, *wanted]) if left.get(name, True)]
@@ -257,14 +234,9 @@ class Setup:
             )
 
     def made_for(self, K: int, spent: int, ratio: float = 1.0) -> tuple[Any, Task, float | None]:
-        """The agent for K arms, where so many measurements of the budget were made of arms that are no longer there.
+        """The agent for K arms, the task as it takes it, and the delta of the session: the agent's own, or the task's.
 
-        Args:
-            K: number of arms. spent: such measurements.
-            ratio: the part of delta that the agent is given, see `promise.Share`.
-
-        Returns:
-            The agent, the task as it takes it, and the delta of the session: the agent's own, or the task's.
+        So many measurements were `spent` on earlier arms. The agent is given `ratio` of delta, see `promise.Share`.
         """
         limits = {"budget": self.task.budget, "max_pulls": self.task.max_pulls}
         left = {name: max(limit - spent, 1) for name, limit in limits.items() if limit is not None}
@@ -312,12 +284,7 @@ def _within(agent: object) -> Any:
 def _described(
     agent: object, recipe: Recipe, truth: Mapping[str, object], made: object
 ) -> tuple[str | None, dict[str, object] | None]:
-    """Text that stands for an agent, and its parameters in JSON form; None where there are none.
-
-    Args:
-        agent: as the user gave it. recipe: of it. truth: what an oracle was given of it.
-        made: the agent that it stands for.
-    """
+    """Text that stands for an agent, and its parameters in JSON form; None where there are none."""
     if isinstance(agent, str):
         # What has no JSON form is in the text.
         forms = {name: _json_form(value) for name, value in {**recipe.parameters, **truth}.items()}
@@ -355,7 +322,7 @@ def _differing(name: str, there: object, wanted: object) -> list[str]:
 
 
 def suggested(task: Task) -> str:
-    """The name of an agent for a task, where nobody names one."""
+    """The name of an agent for a task, where none is named."""
     certified = task.problem in recipe_of("evidence").solves
     if task.items and certified:
         by_budget = task.delta is None and task.problem in recipe_of("ucb-e").solves

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 UNASKED = 0.05  # delta of intervals, where a session has none
-FEW = 3  # fewer results that agree, as those of two small tables may by chance, are no sign of a repetition
+FEW = 3  # results: fewer agree by chance in two small tables
 
 
 def history_table(state: State, events: Sequence[Event]) -> DataFrame:
@@ -138,7 +138,6 @@ def read_from(table: str | Path) -> str:
 def refuse_repeated(state: State, table: str, new: Sequence[Event]) -> None:
     """Refuse the new results of a table that begins as an earlier one did, or as the session itself.
 
-    So a table that is read twice is refused, also when it has grown meanwhile, and what the session has exported.
     Results that were undone, all of them, may come again; and so may fewer than `FEW`.
     """
     for before in [[event for event in state.told if event.number not in state.undone], *_tables(state)]:
@@ -154,11 +153,11 @@ def refuse_repeated(state: State, table: str, new: Sequence[Event]) -> None:
 
 
 def replayed(state: State, found: Measurements, who: str | None) -> tuple[list[Event], list[Event]]:
-    """The events of a session's history, which are to come after those of this session, and the results among them.
+    """The events of a session's history, which come after the events of this session, and the results among them.
 
-    They keep their people and times, and refer to each other by negative numbers. What is here already is left out:
-    arms, and of a table cells and questions. So are rows that were undone, where the event that undoes them is missing.
-    A remark at the end says where they are from.
+    They keep their people and times, and refer to each other by negative numbers. Arms, cells and questions that are
+    here already are left out, and so are undone rows without the event that undoes them. A remark at the end says where
+    they are from.
     """
     ahead, made, undoing, seen = copy.copy(state), dict[int, Event](), set[int](), set[int]()
     ahead.names, ahead.number, ahead.withdrawn = list(state.names), dict(state.number), set(state.withdrawn)
@@ -254,9 +253,7 @@ def last_read(state: State, table: str | Path) -> list[Event]:
     tables = {block[0].text: block for block in blocks if block}
     if read_from(table) not in tables:
         names = ", ".join(str(text).removeprefix("from ") for text in tables) or "none"
-        raise ValueError(
-            f"no results were recorded from a table {Path(table).name!r:.200}; there are those of: {names}"
-        )
+        raise ValueError(f"no results were recorded from a table {Path(table).name!r:.200}; there are: {names}")
     return tables[read_from(table)]
 
 

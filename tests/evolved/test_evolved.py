@@ -19,7 +19,7 @@ from agents.evolved.candidates import CommonEpisodes
 from agents.evolved.evolution import Evolution, evolve
 from agents.evolved.formula import LSA, PARAMETERS, START
 from agents.evolved.network import HIDDEN, LAYERS, OWN, SHARED, WEIGHTS
-from agents.evolved.parameters import names_for, parameter_names
+from agents.evolved.parameters import parameter_names
 from agents.evolved.search import MirroredSearch
 from agents.evolved.space import search_space, starting_point
 from agents.models.cards import FOLDER, card_path
@@ -412,7 +412,7 @@ def test_stored_parameters_run(path: Any) -> None:
     env = gym.make(card["env_id"], actions="full", **kwargs)
     agent = agents.make("evolved", env)
     assert path == card_path("evolved", agent.task)
-    names = names_for(agent.task)
+    names = parameter_names(agent.task.budget is None)
     given = dict(zip(card["names"], card["genes"], strict=True))
     assert set(given) <= set(names)
     assert agent.candidates.tolist() == [[given.get(name, 0.0) for name in names]]

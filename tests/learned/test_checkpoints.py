@@ -87,7 +87,7 @@ def test_progress_is_told_on_standard_error(capsys):
 
 def test_a_run_tells_how_far_it_is_at_a_reasonable_rate(capsys, monkeypatch):
     """Defect: it told nothing before the first checkpoint, which lies in the later part of the run."""
-    monkeypatch.setattr("agents.learned.checkpoints.TELL_EVERY", 0.0)
+    monkeypatch.setattr("agents.learned.checkpoints.PRINT_EVERY", 0.0)
     agents.train(**TINY | {"progress": True, "steps": 40 * 16, "checkpoints": 1}, n_steps=1, batch_size=16, n_epochs=1)
     shares = [int(share) for share in re.findall(r"(\d+)%  learning", capsys.readouterr().err)]
     assert 13 <= len(shares) <= 20  # of 40 rollouts

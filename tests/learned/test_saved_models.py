@@ -102,6 +102,8 @@ def test_paths_of_models(tmp_path, tiny):
     for out in (tmp_path / "a", Path(tmp_path / "b.zip"), str(tmp_path / "c")):
         assert tiny.save(out).suffix == ".zip"
     assert sorted(file.name for file in tmp_path.iterdir()) == [f"{x}.{y}" for x in "abc" for y in ("json", "zip")]
+    with pytest.raises(ValueError, match=r"out must name a file, got .*\.zip"):
+        tiny.save(tmp_path / ".zip")
 
 
 def test_a_path_of_a_model_takes_parameters(tmp_path, tiny):

@@ -17,7 +17,7 @@ import bandit_envs
 from agents import cli
 from agents.evaluation.identity import described
 from agents.evolved.agent import Evolved
-from agents.evolved.parameters import names_for
+from agents.evolved.parameters import parameter_names
 from bandit_envs import Arms, BestArm, Sampler, Tabulated, Task, Threshold, problems, stopping
 from bandit_envs.instances.lookup import find
 from bandit_envs.stopping import common
@@ -59,7 +59,6 @@ MEMORY_KEPT = {  # the old spellings, and the memory of the machine
     "agents/core/spellings.py": ("`remember`", '"remember"', "`RoundMemory`", '"Memory"'),
     "agents/core/index_kernels.py": ("the same memory", "in memory"),
     "agents/benchmarking/run.py": ("in memory",),
-    "agents/cli/evaluate.py": ("in memory",),
     "agents/figures/store.py": ("in memory",),
     "agents/evaluation/execution.py": ("out of memory",),
     "agents/evaluation/lockstep.py": ("bounded memory",),
@@ -372,7 +371,7 @@ def test_the_parameters_of_evolved_have_two_spellings() -> None:
 @pytest.mark.parametrize("word", ["genes", "parameters"])
 def test_cards_of_evolved_are_read_in_both_spellings(word: str, tmp_path: Path) -> None:
     one, path = Task("Threshold", {"threshold": 0.5}, K=3, budget=50), tmp_path / "mine.json"
-    names = names_for(one)[:18]
+    names = parameter_names(False)[:18]
     path.write_text(json.dumps({"algorithm": "evolved", "names": names, word: [0.5] * 18}))
     made: Any = agents.make(str(path), one)
     assert made.candidates[0, :18].tolist() == [0.5] * 18

@@ -32,8 +32,8 @@ def damaged(place: Path, *statements: str) -> Path:
 @pytest.mark.parametrize(
     ("statement", "told"),
     [
-        ("update event set arm = 7", "its event 1 .'told'. tells of the arm 7, and there are 3"),
-        ("update event set arm = NULL", "tells of the arm None"),
+        ("update event set arm = 7", "its event 1 .'told'. names the arm 7, and there are 3"),
+        ("update event set arm = NULL", "names the arm None"),
         ("update event set value = NULL", "has the value None"),
         ("update event set value = 'x'", "its event 1 .*cannot be read: its .value. is .x."),
         ("update event set vector = '[true]', value = NULL", "has the value .True"),
@@ -164,7 +164,7 @@ def test_a_table_is_undone_as_a_whole(tmp_path: Path) -> None:
         assert session.undo_table("wrong.csv") == 2  # and what is left of the first
         assert [ask.arm for ask in session.pending] == [arm]
         assert session.arms()["pulls"].tolist() == [0, 0, 1]
-        with pytest.raises(ValueError, match="recorded from a table 'wrong.csv'; there are those of: none"):
+        with pytest.raises(ValueError, match="recorded from a table 'wrong.csv'; there are: none"):
             session.undo_table(wrong)
         assert session.tell_table(wrong) == 3  # mended, it may come again
         assert session.undo() == session.history().query("kind == 'told'")["event"].iloc[-1]

@@ -106,7 +106,7 @@ def test_a_fleet_ends_its_study_and_loses_nothing(tmp_path: Path) -> None:
 
 def test_a_second_run_of_one_name_is_refused_and_no_name_is_a_name(tmp_path: Path) -> None:
     one, other = (agents.Session("uniform", FACTS, store=tmp_path / "twice.db") for _ in range(2))
-    one.ask(3, who="")
+    one.ask(3, who="", run="a text of four words")
     begun, go = threading.Event(), threading.Event()
     slow = threading.Thread(target=one.run, args=(lambda *cell: (begun.set(), go.wait(9), score(*cell))[2], 4))
     slow.start()

@@ -163,9 +163,9 @@ CAPTIONS = {"problem": "TopK", "k": 3, "arms": 40, "range": (1, 5)}
             "7 measurements of each of 40 arms: differences of 3.8 or more, on a",
         ),
         (CAPTIONS | {"budget": 30}, "a budget of 30 measurements does not reach each of the 40 arms once"),
-        (CAPTIONS | {"delta": 0.1, "sigma": 2.5}, "sigma=2.5 tells nothing: on a range of 4, 2 is a scale of whatever"),
+        (CAPTIONS | {"delta": 0.1, "sigma": 2.5}, "sigma=2.5 says nothing: on a range of 4, 2 holds for any"),
         (CAPTIONS | {"delta": 0.9}, "delta=0.9 lets more than half of all answers be wrong"),
-        (CAPTIONS | {"delta": 0.1, "epsilon": 5}, "whatever is measured from 1 to 5, an answer is known that is right"),
+        (CAPTIONS | {"delta": 0.1, "epsilon": 5}, "an answer is known that is right"),
     ],
 )
 def test_facts_that_go_together_badly_are_named(facts: dict[str, Any], said: str) -> None:

@@ -48,7 +48,7 @@ def rewritten(place: Path) -> Iterator[dict[str, Any]]:
 class Listed:
     """A store in a list, for many sessions: a database takes most of the time of one."""
 
-    def __init__(self, address: Any, must_exist: bool = False) -> None:
+    def __init__(self, address: Any) -> None:
         self.address, self._facts, self._events = str(address), None, list[Any]()
 
     def facts(self) -> Any:
