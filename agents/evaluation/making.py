@@ -45,9 +45,9 @@ def fill(
     bar = Progress(_work(plans, ours), all(plan.task.budget is not None for plan in plans), progress)
     bar.found(_work(plans, done))
     watch = Watch(bar if bar.show else None)
-    works = [plan.work if store.survives else replace(plan.work, slow=False) for plan in plans]
+    works = [replace(plan.work, slow=plan.work.slow and store.place is not None) for plan in plans]
     calls = [_call(span, plans, seed, store) for span in spans(todo, works, cores(jobs))]
-    with store.at_work(told) as others, closing(bar), ThreadPoolExecutor(1) as keeper:
+    with store.calls.at_work(told) as others, closing(bar), ThreadPoolExecutor(1) as keeper:
         if others and ending is None:  # who has begun with the first block
             calls.reverse()
         kept = keeper.submit(lambda: None)
@@ -85,7 +85,7 @@ def _keep(store: Store, made: Played) -> None:
     for block, content in zip(made.blocks, made.contents(), strict=True):
         store.put(block, content)
     for i, (pulls, seconds) in zip(made.blocks[0].runs, made.spent, strict=True):
-        store.spend(i, pulls, seconds)
+        store.calls.spend(i, pulls, seconds)
 
 
 def _show(made: Played, plans: Sequence[Plan], bar: Progress) -> None:

@@ -290,7 +290,7 @@ class SummedRun(Run):
     @property
     def seconds(self) -> float:  # type: ignore[override]
         """Of one core, that all pulls take; NaN where nothing is known."""
-        return self.total * float(self._store.pace(self.place))
+        return self.total * float(self._store.calls.pace(self.place))
 
     def _number(self, metric: str) -> int:
         return self.moments.names.index(metric)

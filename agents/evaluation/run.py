@@ -16,7 +16,7 @@ from bandit_envs.kernels import EPISODES_LIMIT, choice, flag, integer, root_numb
 
 from ..registry import recipes_of
 from . import storage
-from .blocks import cut, grouped, part_of
+from .blocks import grouped, part_of
 from .environment import environment_id, kept_name
 from .execution import jobs_number
 from .identity import identity_of, packages
@@ -139,7 +139,7 @@ def evaluate(
         groups = grouped([plan.work for plan in plans], episodes, together=together, fine=wanted is not None)
         empty_runs = [plan.empty(0) for plan in plans]
         if out is None:
-            store = storage.Store(empty_runs, cut(groups, episodes), sums=rows == "none", eager=wanted is None)
+            store = storage.Store(empty_runs, groups, episodes, settings)
         else:
             store = storage.claimed(out, empty_runs, groups, episodes, identity_of(plans, settings), settings)
         ending = None if wanted is None else Ending(wanted, store.blocks)

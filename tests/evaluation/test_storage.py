@@ -18,7 +18,7 @@ import agents
 from agents.evaluation import blocks, making, storage
 from agents.evaluation.identity import versions
 from agents.evaluation.report import report
-from agents.evaluation.storage import Folder
+from agents.evaluation.storage import Store
 from agents.evaluation.storage.places import Place
 
 RANDOM = np.random.default_rng(17)
@@ -56,8 +56,8 @@ def test_duckdb_reads_the_files(tmp_path: Path) -> None:
 def test_columns_are_read_when_they_are_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     evaluate("lsa", out=tmp_path)
     read: list[Any] = []
-    part = Folder.part
-    monkeypatch.setattr(Folder, "part", lambda self, *some: (read.append(some[1]), part(self, *some))[1])
+    part = Store.part
+    monkeypatch.setattr(Store, "part", lambda self, *some: (read.append(some[1]), part(self, *some))[1])
     opened = agents.results(tmp_path)
     assert read == []
     opened.column("lsa", "score")
