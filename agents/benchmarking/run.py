@@ -209,19 +209,18 @@ def _cell(
     kwargs = task.kwargs | trained
     envs_in = functools.partial(make_envs, task.env_id, 1, kwargs=task.kwargs)
     try:
-        agent, envs, _ = recipe.paired(envs_in, kwargs)
-        envs.close()
+        made = agent, envs, _ = recipe.paired(envs_in, kwargs)
         if task.fixed_confidence and not getattr(agent, "stops", False):
-            recipe = replace(recipe, parameters={**recipe.parameters, "stop": "certificate"})
-            agent, envs, _ = recipe.paired(envs_in, kwargs)
             envs.close()
+            recipe = replace(recipe, parameters={**recipe.parameters, "stop": "certificate"})
+            made = agent, *_ = recipe.paired(envs_in, kwargs)
     except (ValueError, OSError) as error:
         reason = "its data cannot be had" if isinstance(error, OSError) else "does not take it"
         return Cell(label, task, np.nan, np.nan, np.zeros(0), f"{reason}: {error}", "")
     oracle = isinstance(agent, Agent) and bool(getattr(agent, "_told", ()))
     try:
         result = evaluate(
-            {label: recipe},
+            {label: replace(recipe, made=made)},
             task.env_id,
             episodes=task.episodes,
             seed=task.root,

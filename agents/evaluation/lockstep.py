@@ -25,7 +25,7 @@ from ..core.agent import shown_to
 from .blocks import Block
 from .drawing import Drawing
 from .execution import Watch
-from .plan import Plan, bounds_of, certifier_of, most_pulls, plays
+from .plan import Plan, bounds_of, certifier_of, make_envs, most_pulls, plays
 from .rows import CERTIFIED, LEVEL, ROUNDING, Run
 
 PATIENCE = 0.5  # seconds of compiled code without a look at what the user has typed
@@ -80,7 +80,8 @@ def play(plans: Sequence[Plan], blocks: Sequence[Block], seed: int, form: Callab
         if watch.bar is not None:
             watch.bar.label = plan.label
         batches = math.ceil(episodes / min(plan.slots, episodes))
-        with closing(plan.envs(math.ceil(episodes / batches))) as envs:  # no slot idles in the last batch
+        slots = math.ceil(episodes / batches)  # none of them idles in the last batch
+        with closing(make_envs(plan.env_id, slots, plan.forms, plan.kwargs)) as envs:
             rows = Lockstep(plan, envs, blocks[0].first, episodes, seed, blocks[0].episodes, watch).run()
         parts.append(rows)
         pulls = sum(int(part.columns["total_pulls"][:, -1].sum()) for part in rows)

@@ -46,7 +46,12 @@ def fill(
     bar.found(_work(plans, done))
     watch = Watch(bar if bar.show else None)
     works = [replace(plan.work, slow=plan.work.slow and store.place is not None) for plan in plans]
-    calls = [_call(span, plans, seed, store) for span in spans(todo, works, cores(jobs))]
+    calls: list[Call[Played]] = []
+    for span in spans(todo, works, cores(jobs)):
+        runs = [plans[i] for i in span[0].runs]
+        run = functools.partial(play, runs, span, seed, store.form)
+        wanted = lambda span=span: not all(map(store.has, span))  # others may have made all of them meanwhile
+        calls.append(Call(run, all(plan.compiled for plan in runs), wanted))
     with store.calls.at_work(told) as others, closing(bar), ThreadPoolExecutor(1) as keeper:
         if others and ending is None:  # who has begun with the first block
             calls.reverse()
@@ -68,16 +73,6 @@ def fill(
             raise type(error)(f"{error}; {said}" if str(error) else said) from error
         if ending is not None:
             ending.decided(store)  # others may have made the last blocks
-
-
-def _call(span: Sequence[Block], plans: Sequence[Plan], seed: int, store: Store) -> Call[Played]:
-    """The task of making neighbouring blocks, which nobody needs once all of them are there."""
-    runs = [plans[i] for i in span[0].runs]
-    return Call(
-        functools.partial(play, runs, span, seed, store.form),
-        lockless=all(plan.compiled for plan in runs),
-        wanted=lambda: not all(map(store.has, span)),
-    )
 
 
 def _keep(store: Store, made: Played) -> None:

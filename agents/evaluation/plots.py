@@ -13,7 +13,7 @@ import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,7 @@ from bandit_envs.kernels import choice
 
 from ..core.files import write_alone
 from .precision import level_at
-from .rows import Run, main_metric
+from .rows import Evaluated, main_metric
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -99,25 +99,6 @@ LABELS = {
 }
 
 
-class Evaluated(Protocol):
-    """What can be drawn: an `Evaluation`."""
-
-    @property
-    def agents(self) -> list[str]:
-        """Labels of the agents."""
-        ...
-
-    @property
-    def runs(self) -> Sequence[Run]:
-        """The rows of each agent at each budget, a `Run` each."""
-        ...
-
-    @property
-    def settings(self) -> Mapping[str, Any]:
-        """How the rows came about."""
-        ...
-
-
 def metric_label(metric: str) -> str:
     """The mean of a metric, in words."""
     return LABELS.get(metric, f"mean {metric.replace('_', ' ')}")
@@ -147,14 +128,10 @@ class Series:
     """The points of one agent.
 
     Attributes:
-        agent: its label.
-        style: number of its colour, line and marker.
+        agent: its label. style: number of its colour, line and marker. episodes: number of them.
         x: numbers of pulls, or ln(1 / delta), (C,); None for a single point.
-        mean: (C,), NaN where there is none.
-        low: lower confidence limits, (C,), NaN where there are none.
-        high: upper confidence limits, likewise.
+        mean, low, high: with confidence limits, (C,) each, NaN where there is none.
         floor: where a mean of 0 is drawn on an axis that has no 0: at half an event in all episodes, (C,); else NaN.
-        episodes: number of them.
     """
 
     agent: str
@@ -437,7 +414,7 @@ def plot(
 
     Args:
         evaluation: what to draw.
-        metric: "error_rate", "score", "total_pulls" or one of the problem's metrics; None: that of `main_metric`.
+        metric: a mean of `summary()`, as "error_rate", "score", "f1"; None: that of `main_metric`.
         path: also write the figure there; the suffix names the format (.png, .svg, .pdf).
         log: logarithmic axis of the metric. A mean of 0 over n episodes has no place there: it is drawn as a hollow
             marker at 1 / (2 n), with the words "0 of n"; so it is where `transform` makes it infinite or NaN.

@@ -27,13 +27,9 @@ Found = Callable[[Any, Any], float]  # a number, given a panel and its result
 
 
 class AnyClaim(ABC):
-    """What every claim has.
+    """What every claim has."""
 
-    Attributes:
-        panel: title of the panel.
-    """
-
-    panel: str
+    panel: str  # its title
 
     @property
     @abstractmethod
@@ -52,12 +48,9 @@ class AnyClaim(ABC):
 
     @abstractmethod
     def measure(self, panel: object, result: object, level: float) -> list[Row]:
-        """What is found, a row for each point: x, estimate, low, high, p_value; NaN where a column does not apply.
+        """What is found in the panel's result, a row for each point: x, estimate, low, high, p_value.
 
-        Args:
-            panel: of the claim.
-            result: what running the panel has returned.
-            level: confidence level of the intervals low to high.
+        Low and high are an interval at this level. NaN where a column does not apply.
         """
 
     def judge(self, row: Row) -> str:
@@ -138,7 +131,6 @@ class Claim(AnyClaim):
         return [_row(d.difference, d.low, d.high, x, d.p_value) for x, d in found.items()]
 
     def judge(self, row: Row) -> str:
-        """The verdict on a difference: of the paper's test, of the range `within`, or of its sign."""
         if self.p_value is not None:
             return "no" if row["p_value"] < self.p_value else "yes"
         if self.within is not None:
@@ -183,7 +175,6 @@ class Level(AnyClaim):
         return (math.nextafter(self.value, INF), INF) if self.above else (-INF, self.value)
 
     def measure(self, panel: Any, result: object, level: float) -> list[Row]:
-        """One row: the mean."""
         values = panel.values(result, self.agent)[self.x]
         if values.dtype == np.bool_:
             low, high = clopper_pearson(int(values.sum()), len(values), level)
@@ -222,10 +213,7 @@ class Growth(AnyClaim):
         return self.low, self.high
 
     def measure(self, panel: Any, result: object, level: float) -> list[Row]:
-        """One row: the exponent, or the ratio of the slopes, over all points.
-
-        There is no interval where the values at a point are all equal in fewer than `ALIKE` episodes.
-        """
+        """As the claim's; there is no interval where values at a point are all equal in fewer than `ALIKE` episodes."""
         rng, points = np.random.default_rng(0), panel.values(result, self.agent)
         episodes = [values.astype(np.float64) for values in points.values()]
         # (points, 1001): the means of all episodes, then of 1000 resamplings
@@ -286,19 +274,13 @@ class Number(AnyClaim):
         return [_row(number, exact, exact, self.x)]
 
     def judge(self, row: Row) -> str:
-        """The verdict on the number as it stands: "yes" or "no"."""
         return "yes" if self.least <= row["estimate"] <= self.most else "no"
 
 
 def printed(panel: str, name: str, value: float, or_more: bool = False, tolerance: float = 0.0) -> Number:
-    """In a panel without chance, a number that the paper prints.
+    """In a panel without chance, the number of this name is that which the paper prints, or more.
 
-    Args:
-        panel: title of the panel.
-        name: of the number in the panel.
-        value: the number printed.
-        or_more: the claim is that it is at least this number.
-        tolerance: the largest difference that is due to rounding in the paper.
+    `tolerance`: the largest difference that is due to rounding in the paper.
     """
     rounded = f", within {tolerance:g}" if tolerance else ""
     claim = f"{name} {'at least' if or_more else '='} {value:g}{rounded}"
@@ -312,7 +294,6 @@ def ratio(
     """Of two numbers that are found in a panel, the one over the other lies in [least, most]; infinite over 0."""
 
     def found(panel: object, result: object) -> float:
-        """The ratio."""
         one, other = float(over(panel, result)), float(under(panel, result))
         return one / other if other else INF
 

@@ -11,7 +11,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import gymnasium as gym
 import numpy as np
@@ -61,21 +61,7 @@ class Conduct:
         return self.evaluator(dict(agents), env_id, episodes=self.episodes or episodes, **how, **asked)
 
 
-class Result(Protocol):
-    """What running a panel yields; an `Evaluation` is one."""
-
-    @property
-    def agents(self) -> list[str]:
-        """Labels of the lines; each gets a style of its own."""
-        ...
-
-    @property
-    def settings(self) -> dict[str, object]:
-        """How the result came about, JSON-able."""
-        ...
-
-
-R = TypeVar("R", bound=Result)
+R = TypeVar("R", bound="Result")  # what running a panel yields
 
 
 class AnyPanel(ABC, Generic[R]):
@@ -91,26 +77,18 @@ class AnyPanel(ABC, Generic[R]):
 
     @abstractmethod
     def run(self, how: Conduct) -> R:
-        """Run the panel."""
+        """Run the panel; an `OSError` where its data cannot be had."""
 
     @abstractmethod
     def rows(self, result: R, level: float, transform: Transform) -> list[dict[str, object]]:
-        """The numbers that the panel shows: agent, x, episodes, mean, low, high, and `drawn`, the transformed mean.
-
-        Args:
-            result: what `run` has returned.
-            level: confidence level of the intervals.
-            transform: as for `draw`.
-        """
+        """The numbers that the panel shows: agent, x, episodes, mean, low, high, and `drawn`, the transformed mean."""
 
     @abstractmethod
     def draw(self, ax: Axes, result: R, level: float, transform: Transform, order: Sequence[str]) -> None:
-        """Draw a result.
+        """Draw what `run` has returned.
 
         Args:
-            ax: the axes to draw into.
-            result: what `run` has returned.
-            level: confidence level of the intervals.
+            ax: the axes to draw into. result: what is drawn. level: confidence level of the intervals.
             transform: applied to means and limits, given the number of arms.
             order: agents of the paper's figures; an agent's style is that of its place here.
         """
@@ -137,7 +115,6 @@ class Lines(AnyPanel[R]):
         """The labels of the axes of values and of points, and whether the first one is logarithmic."""
 
     def rows(self, result: R, level: float, transform: Transform) -> list[dict[str, object]]:
-        """The points of all lines."""
         order = result.agents
         plain = self.series(result, level, unchanged, order)
         changed = plain if transform is unchanged else self.series(result, level, transform, order)
@@ -150,7 +127,6 @@ class Lines(AnyPanel[R]):
         ]
 
     def draw(self, ax: Axes, result: R, level: float, transform: Transform, order: Sequence[str]) -> None:
-        """Draw a line, with a confidence band where there is one, for each agent."""
         draw(ax, self.series(result, level, transform, order), *self.axes(result, level), True)
 
 
@@ -181,7 +157,6 @@ class Panel(Lines[Evaluation]):
         return self.budgets
 
     def run(self, how: Conduct) -> Evaluation:
-        """Evaluate the agents at all numbers of pulls."""
         numbers: dict[str, object] = {"at" if self.at else "budgets": self.budgets}
         return how.evaluate(self.agents, self.env_id, self.episodes, env_kwargs=self.env_kwargs, **numbers)
 
@@ -237,7 +212,7 @@ class Swept:
 
     @property
     def agents(self) -> list[str]:
-        """Labels of the agents."""
+        """Their labels."""
         return next(iter(self.evaluations.values())).agents
 
     @property
@@ -282,15 +257,13 @@ class Sweep(Lines[Swept]):
         return list(self.sweep)
 
     def run(self, how: Conduct) -> Swept:
-        """Evaluate the agents on each of the environments."""
-        evaluations = {}
-        for x, kwargs in self.sweep.items():
-            asked: dict[str, object] = {
-                "env_kwargs": kwargs,
-                "budgets": None if self.budgets is None else self.budgets[x],
+        budgets = self.budgets or {}
+        return Swept(
+            {
+                x: how.evaluate(self.agents, self.env_id, self.episodes, env_kwargs=kwargs, budgets=budgets.get(x))
+                for x, kwargs in self.sweep.items()
             }
-            evaluations[x] = how.evaluate(self.agents, self.env_id, self.episodes, **asked)
-        return Swept(evaluations)
+        )
 
     def values(self, result: Swept, agent: str) -> dict[float, NDArray[Any]]:
         if self.budgets is None:
@@ -359,13 +332,15 @@ def bars(found: Mapping[str, float], settings: dict[str, Any], **axes: object) -
     """Numbers by their names, each drawn as a bar. `axes`: properties of the axes, as `xscale="log"`."""
 
     def draw(ax: Axes, order: Sequence[str]) -> None:
-        """A bar for each number."""
         drawn = ax.barh(list(found), list(found.values()), color="#BFBFBF")
         ax.bar_label(drawn, [f"{x:,.10g}" for x in found.values()], padding=4)
         ax.margins(x=0.25)
         ax.set(**axes)
 
     return Numbers([(name, math.nan, float(x)) for name, x in found.items()], draw, settings)
+
+
+Result = Evaluation | Swept | Numbers
 
 
 @dataclass(frozen=True)
@@ -381,18 +356,11 @@ class Exact(AnyPanel[Numbers]):
     agents: Collection[str] = ()
 
     def run(self, how: Conduct) -> Numbers:
-        """Find the numbers.
-
-        Raises:
-            OSError: where the numbers are those of a file that cannot be had.
-        """
         return self.find(how.seed)
 
     def rows(self, result: Numbers, level: float, transform: Transform) -> list[dict[str, object]]:
-        """Each number, without interval, and not transformed."""
         columns, nan = ("agent", "x", "episodes", "mean", "low", "high", "drawn"), math.nan
         return [dict(zip(columns, (name, x, nan, y, nan, nan, y), strict=True)) for name, x, y in result.shown]
 
     def draw(self, ax: Axes, result: Numbers, level: float, transform: Transform, order: Sequence[str]) -> None:
-        """Draw the numbers, as they say themselves."""
         result.draw(ax, order)

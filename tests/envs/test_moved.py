@@ -9,7 +9,6 @@ import pytest
 import bandit_envs
 from bandit_envs import moved
 
-
 NAMES = """
     BERNOULLI BLOCK Certifier Deviation ENDED EPISODES_LIMIT FeatureTable GAUSSIAN Kernel LIVE Lookahead
     LookaheadModel MOST_TIMES Measure PULLS_LIMIT Playing Potential Quiet STUDENT Samples View Viewer

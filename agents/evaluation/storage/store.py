@@ -261,12 +261,10 @@ class StoredRun(Run):
 
     @functools.cached_property
     def episodes(self) -> int:
-        """How many there are."""
         return sum(block.episodes for block in self._blocks)
 
     @functools.cached_property
     def pulls(self) -> NDArray[np.float64]:  # type: ignore[override]
-        """Sums over the episodes, (C, K)."""
         sums: NDArray[np.float64] = np.sum([part.pulls for part in self._parts()], axis=0)
         return sums
 
