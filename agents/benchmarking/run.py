@@ -91,9 +91,8 @@ class Benchmark:
     def table(self) -> DataFrame:
         """One row for each task and agent.
 
-        The columns are task, group, agent, score, score_low, score_high (95 %), value (the mean score with a budget,
-        the mean number of pulls with a delta), episodes, note, and code, what has decided. Agents that do not take a
-        task have NaN there, and the note says why.
+        The columns are task, group, agent, score, score_low, score_high (95 %), episodes, and value, note and code of
+        the `Cell`. Agents that do not take a task have NaN there, and the note says why.
         """
         frame: DataFrame = pandas().DataFrame([cell.row for own in self.cells.values() for cell in own])
         return frame
@@ -106,10 +105,6 @@ class Benchmark:
         interval (95 %) comes from a bootstrap of the episodes of each task (Agarwal et al. 2021). It is NaN where the
         agent does not take all of the tasks.
         """
-        return self._summary.copy()
-
-    @functools.cached_property
-    def _summary(self) -> DataFrame:
         rows = []
         for agent, own in self.cells.items():
             row: dict[str, object] = {"agent": agent}

@@ -73,14 +73,6 @@ class Call(Generic[T]):
     wanted: Callable[[], bool] = lambda: True
 
 
-@dataclass(frozen=True)
-class Outcome(Generic[T]):
-    """What a task has made, and whether it ran in this process, where the progress bar has seen it."""
-
-    made: T
-    here: bool
-
-
 def jobs_number(jobs: int) -> int:
     """The number of tasks at the same time, checked; -1 for all cores."""
     if isinstance(jobs, int) and (jobs == 0 or jobs < -1):
@@ -95,8 +87,8 @@ def cores(jobs: int) -> int:
     return int(require("joblib", "jobs > 1", "evaluation").effective_n_jobs(jobs))
 
 
-def outcomes(tasks: Sequence[Call[T]], jobs: int, watch: Watch) -> Iterator[Outcome[T]]:
-    """Run tasks, and yield what each has made, as soon as it ends.
+def outcomes(tasks: Sequence[Call[T]], jobs: int, watch: Watch) -> Iterator[tuple[T, bool]]:
+    """Run tasks, and yield what each has made, as soon as it ends, and whether it ran in this process.
 
     They are begun in this order, those that run in threads first. Where the loop over the outcomes is left, or a task
     fails, all others end.
@@ -104,7 +96,7 @@ def outcomes(tasks: Sequence[Call[T]], jobs: int, watch: Watch) -> Iterator[Outc
     if jobs == 1 or len(tasks) == 1 and not _chosen():
         for task in tasks:
             if task.wanted():
-                yield Outcome(task.run(watch), True)
+                yield task.run(watch), True
         return
     for lockless in (True, False):
         if some := [task for task in tasks if task.lockless is lockless]:
@@ -118,7 +110,7 @@ def _chosen() -> bool:
     return first is second
 
 
-def _together(tasks: Sequence[Call[T]], jobs: int, watch: Watch, lockless: bool) -> Iterator[Outcome[T]]:
+def _together(tasks: Sequence[Call[T]], jobs: int, watch: Watch, lockless: bool) -> Iterator[tuple[T, bool]]:
     joblib = require("joblib", "jobs > 1", "evaluation")
     call = joblib.delayed(_run)
     calls = (call(task.run, watch) for task in tasks if task.wanted())
@@ -171,9 +163,9 @@ def _in_lists(calls: Iterator[object], jobs: int) -> Iterator[Any]:
             yield from parallel(some)
 
 
-def _run(run: Callable[[Watch], T], watch: Watch) -> Outcome[T]:
+def _run(run: Callable[[Watch], T], watch: Watch) -> tuple[T, bool]:
     """Run a task; in a process of its own it has one thread of PyTorch, beside those of others."""
     torch: Any = None if watch.here else sys.modules.get("torch")
     if torch is not None:
         torch.set_num_threads(1)
-    return Outcome(run(watch), watch.here)
+    return run(watch), watch.here

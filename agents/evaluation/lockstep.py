@@ -62,14 +62,11 @@ class Played:
 
 
 def play(plans: Sequence[Plan], blocks: Sequence[Block], seed: int, form: Callable[..., Any], watch: Watch) -> Played:
-    """Play the episodes of neighbouring blocks in one go.
+    """Play the episodes of neighbouring blocks, all of the same size but the last one, in one go.
 
     Args:
-        plans: the runs of the blocks.
-        blocks: all of the same size but the last one.
-        seed: the root.
+        plans: the runs of the blocks. seed: the root. watch: of the tasks that run at the same time.
         form: makes the contents of the blocks, given them and for each run the rows of each block.
-        watch: of the tasks that run at the same time.
 
     Raises:
         StoppedError: once `watch` is asked to stop.
@@ -140,15 +137,13 @@ class Lockstep:
             observation, _, terminated, truncated, info = envs.step(action)
             if bar is not None:
                 before, self.counted = self.counted, int(self.spent.sum())
-                bar.step(self.counted - before)
+                bar.add(self.counted - before, int(np.count_nonzero(info.get("_answer", 0))))
             watch.look()
             if "answer" not in info:
                 begins = running
                 continue
             over = np.flatnonzero(info["_answer"])
             self._record(over, info, truncated, observation, state)
-            if bar is not None:
-                bar.ended(len(over))
             left -= len(over)
             begins = terminated | truncated
             refill = over[: max(end - following, 0)]

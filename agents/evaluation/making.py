@@ -57,11 +57,11 @@ def fill(
             calls.reverse()
         kept = keeper.submit(lambda: None)
         try:
-            for outcome in outcomes(calls, jobs, watch):
+            for made, here in outcomes(calls, jobs, watch):
                 kept.result()
-                kept = keeper.submit(_keep, store, outcome.made)  # no player waits for the disk
-                if watch.bar is not None and not outcome.here:
-                    _show(outcome.made, plans, bar)
+                kept = keeper.submit(_keep, store, made)  # no player waits for the disk
+                if watch.bar is not None and not here:
+                    _show(made, plans, bar)
                 if ending is not None:
                     kept.result()
                     if ending.decided(store):
@@ -87,8 +87,7 @@ def _show(made: Played, plans: Sequence[Plan], bar: Progress) -> None:
     """Tell the progress of what was played in another process."""
     for i, (pulls, _) in zip(made.blocks[0].runs, made.spent, strict=True):
         bar.label = plans[i].label
-        bar.step(pulls)
-        bar.ended(sum(block.episodes for block in made.blocks))
+        bar.add(pulls, sum(block.episodes for block in made.blocks))
 
 
 def _work(plans: Sequence[Plan], blocks: Iterable[Block]) -> int:

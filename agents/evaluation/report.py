@@ -89,19 +89,12 @@ def headline(evaluation: Evaluated) -> str:
 
 
 class Columns(NamedTuple):
-    """The rows of `Evaluation.summary()` as text, with the columns that matter.
-
-    Attributes:
-        head: the heads of the columns.
-        rows: a text for each column.
-        right: numbers of the columns that are flush right.
-        notes: sentences on the rows, without a full stop.
-    """
+    """The rows of `Evaluation.summary()` as text, with the columns that matter."""
 
     head: list[str]
     rows: list[list[str]]
-    right: list[int]
-    notes: list[str]
+    right: list[int]  # numbers of the columns that are flush right
+    notes: list[str]  # sentences on the rows, without a full stop
 
 
 def columns_of(
@@ -224,12 +217,8 @@ def comparison(
 def report(evaluation: Evaluated, metric: str | None = None, reference: str | None = None, level: float = 0.95) -> str:
     """`summary` and `comparison` below each other.
 
-    Args:
-        evaluation: what to show.
-        metric: what is shown and compared; None: the table shows the problem's first metric, and what is compared is
-            that of `main_metric`.
-        reference: the agent that the others are compared with; None: the first.
-        level: of the intervals.
+    Without a metric the table shows the problem's first, and what is compared is that of `main_metric`. The others are
+    compared with the reference, by default the first agent.
     """
     parts = [summary(evaluation, metric, level), comparison(evaluation, metric, reference, level)]
     return "\n\n".join(part for part in parts if part)
