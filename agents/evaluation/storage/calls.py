@@ -69,7 +69,7 @@ class Calls:
 
     def alive(self) -> None:
         """Write the note again, if the last one is some time ago."""
-        if self.place is not None and time.monotonic() - self._written > NOTED:
+        if self.place is not None and self._name and time.monotonic() - self._written > NOTED:
             self._write(self.place)
 
     def spend(self, run: int, pulls: int, seconds: float) -> None:
