@@ -46,11 +46,7 @@ class Watch:
         self.bar, self.here, self.over = bar, here, False
 
     def look(self) -> None:
-        """Go on, or end.
-
-        Raises:
-            StoppedError: where the task is to end.
-        """
+        """Go on, or end by a `StoppedError`."""
         if self.over:
             raise StoppedError
 
@@ -60,17 +56,11 @@ class Watch:
 
 @dataclass(frozen=True)
 class Call(Generic[T]):
-    """A task, and what is to be known of it.
+    """A task, and what is to be known of it."""
 
-    Attributes:
-        run: does it; it can be pickled.
-        lockless: whether it holds no lock of Python's while it computes.
-        wanted: asked when it is its turn: False where somebody else has done it meanwhile.
-    """
-
-    run: Callable[[Watch], T]
-    lockless: bool = False
-    wanted: Callable[[], bool] = lambda: True
+    run: Callable[[Watch], T]  # does it; it can be pickled
+    lockless: bool = False  # whether it holds no lock of Python's while it computes
+    wanted: Callable[[], bool] = lambda: True  # asked when it is its turn: False where another call has done it
 
 
 def jobs_number(jobs: int) -> int:

@@ -33,19 +33,14 @@ CHUNK = 2**13  # episodes that are looked at together, so that they stay in the 
 
 @dataclass(frozen=True)
 class Sums:
-    """How often, and the first two moments, of several columns of numbers at once, any shape (...).
+    """How often, and the first two moments, of several columns of numbers at once, any shape (...)."""
 
-    Attributes:
-        n: how many numbers. mean: of them. spread: the sum of the squares of their distances from the mean.
-        up, down: how many are above 0, and below. binary: whether all are -1, 0 or 1.
-    """
-
-    n: int
+    n: int  # how many numbers
     mean: Floats
-    spread: Floats
-    up: NDArray[np.int64]
-    down: NDArray[np.int64]
-    binary: NDArray[np.bool_]
+    spread: Floats  # the sum of the squares of their distances from the mean
+    up: NDArray[np.int64]  # how many are above 0
+    down: NDArray[np.int64]  # and below
+    binary: NDArray[np.bool_]  # whether all are -1, 0 or 1
 
     @classmethod
     def of(cls, values: NDArray[np.generic]) -> Sums:
@@ -74,15 +69,12 @@ class Histogram:
     """How often whole numbers came up, in at most `KEYS` bins of a width of a power of 2.
 
     The width is the least at which there are no more, whatever the order in which parts are merged.
-
-    Attributes:
-        shift: the width is 2^shift. keys: numbers of bins, ascending. counts: of each. low, high: of all numbers.
     """
 
-    shift: int
-    keys: NDArray[np.int64]
+    shift: int  # the width is 2^shift
+    keys: NDArray[np.int64]  # numbers of bins, ascending
     counts: NDArray[np.int64]
-    low: int
+    low: int  # the least number, and the largest
     high: int
 
     @classmethod

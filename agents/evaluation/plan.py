@@ -39,30 +39,21 @@ NEAR = 2**23  # the same of tables
 
 @dataclass(frozen=True)
 class Plan:
-    """A run that nothing speaks against: an agent, its environment at one budget, and when to score.
-
-    Attributes:
-        label: of the agent. policy: the agent, or a `Drawing` of it.
-        forms, env_id, kwargs: of the environment. slots: of a batch. task: that the agent is given.
-        checks: numbers of pulls at which it is scored; None: at the end alone. checks_are_budgets: they stand for runs.
-        lower_bound: pulls that the task takes on average, or NaN. arms: a digest of the true arms that all episodes
-            have, or None.
-        level: whether rows hold the level of a certificate. by_delta: whether it is one of several deltas.
-    """
+    """A run that nothing speaks against: an agent, its environment at one budget, and when to score."""
 
     label: str
-    policy: Any
+    policy: Any  # the agent, or a `Drawing` of it
     forms: Forms
     env_id: str
     kwargs: dict[str, object]
-    slots: int
+    slots: int  # of a batch
     task: Task
-    checks: list[int] | None
-    checks_are_budgets: bool
-    lower_bound: float
-    arms: str | None
-    level: bool
-    by_delta: bool = False
+    checks: list[int] | None  # numbers of pulls at which it is scored; None: at the end alone
+    checks_are_budgets: bool  # they stand for runs
+    lower_bound: float  # pulls that the task takes on average, or NaN
+    arms: str | None  # a digest of the true arms, where all episodes have the same
+    level: bool  # whether rows hold the level of a certificate
+    by_delta: bool = False  # whether it is one of several deltas
 
     @property
     def draws(self) -> bool:

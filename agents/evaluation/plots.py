@@ -22,7 +22,7 @@ from bandit_envs.kernels import choice
 
 from ..core.files import write_alone
 from .precision import level_at
-from .rows import Evaluated, main_metric
+from .rows import Evaluated, common_budget, main_metric
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -54,20 +54,17 @@ class Size:
     """The size of a figure.
 
     Attributes:
-        width, height: inches. bars: height of a figure of bars, without them, and of each.
-        font: points; None: Matplotlib's own. title: points. beside: whether the legend stands beside the axes.
-        letters: of a line of a label, at most; a line of the title has half as many again, at most.
         name: letters of the longest name of an agent that stands beside the bars, or the lines, or in one of two
             columns of the legend; longer ones stand above the bars, or below the axes.
     """
 
-    width: float
+    width: float  # inches
     height: float
-    bars: tuple[float, float]
-    font: float | None
-    title: float
-    beside: bool
-    letters: int
+    bars: tuple[float, float]  # height of a figure of bars, without them, and of each
+    font: float | None  # points; None: Matplotlib's own
+    title: float  # points
+    beside: bool  # whether the legend stands beside the axes
+    letters: int  # of a line of a label, at most; a line of the title has half as many again, at most
     name: int
 
     def fitting(self, inches: float, points: float | None = None) -> int:
@@ -324,7 +321,6 @@ def draw(
     """Draw lines, or bars for single points; returns whether there are lines, which need a legend.
 
     Args:
-        ax, series, label, xlabel, log: the axes, what they show, and the texts and the scale of the axes.
         transformed: whether the values are transformed, so that bars cannot begin at 0.
         share: of its row that a bar takes; below 1 the agent's name stands above it.
     """
@@ -360,11 +356,8 @@ def _title(evaluation: Evaluated) -> str:
     """Problem, instance, budget and number of episodes."""
     task, n = evaluation.runs[0].task, evaluation.runs[0].episodes
     instance = evaluation.settings.get("env_kwargs", {}).get("instance")
-    parts = [task.problem, instance if isinstance(instance, str) else f"{task.K} arms"]
-    budgets = {budget for run in evaluation.runs for budget, _ in run.cells}
-    if len(budgets) == 1 and None not in budgets:
-        parts.append(f"budget {budgets.pop():,}")
-    return " · ".join([*parts, f"{n:,} episode{'s' if n > 1 else ''}"])
+    named = instance if isinstance(instance, str) else f"{task.K} arms"
+    return " · ".join([task.problem, named, *common_budget(evaluation.runs), f"{n:,} episode{'s' if n > 1 else ''}"])
 
 
 def _draw_own(

@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from .rows import Evaluated, main_metric
+from .rows import Evaluated, common_budget, main_metric
 
 MOST_ROWS = 60  # beyond, only the last row of each agent is shown
 ROUNDING = 1e-12  # of sums of differences: smaller ones are shown as 0
@@ -81,11 +81,9 @@ def headline(evaluation: Evaluated) -> str:
     parts = [f"{run.task.problem}({parameters})", f"{run.task.K:,} arms{of}"]
     if run.task.delta is not None and not run.by_delta:
         parts.append(f"delta {run.task.delta:g}")
-    budgets = {budget for run in evaluation.runs for budget, _ in run.cells}
-    if len(budgets) == 1 and None not in budgets:
-        parts.append(f"budget {budgets.pop():,}")
-    parts.append(f"{run.episodes:,} episodes of seed {settings.get('seed')}")
-    return " · ".join(parts)
+    return " · ".join(
+        [*parts, *common_budget(evaluation.runs), f"{run.episodes:,} episodes of seed {settings.get('seed')}"]
+    )
 
 
 class Columns(NamedTuple):

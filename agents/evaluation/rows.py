@@ -231,6 +231,12 @@ class Evaluated(Protocol):
         ...
 
 
+def common_budget(runs: Sequence[Run]) -> list[str]:
+    """The budget in words, if all cells have the same one."""
+    budgets = {budget for run in runs for budget, _ in run.cells}
+    return [f"budget {budget:,}" for budget in budgets if len(budgets) == 1 and budget is not None]
+
+
 def main_metric(runs: Sequence[Run]) -> str:
     """The metric that is compared and drawn where none is named.
 

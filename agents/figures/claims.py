@@ -150,7 +150,6 @@ class Level(AnyClaim):
     """An agent's mean of the panel's metric is at most a value at one point.
 
     Attributes:
-        agent: whose mean it is. value: the limit. x: the point.
         above: the claim is the other way round: the mean is above the value.
         within: the claim is that the mean differs from the value by at most this, in units of the metric.
     """
@@ -158,7 +157,7 @@ class Level(AnyClaim):
     panel: str
     agent: str
     value: float
-    x: float
+    x: float  # the point
     above: bool = False
     within: float | None = None
 
@@ -244,20 +243,14 @@ def _ratio_of_slopes(x: Any, means: Any) -> Any:
 
 @dataclass(frozen=True)
 class Number(AnyClaim):
-    """A number without an interval lies in [least, most]: one that the paper prints, or of the pulls of all episodes.
-
-    Attributes:
-        told: the claim in words. found: the number, given the panel and its result.
-        least, most: the smallest and the largest number that the claim allows.
-        x: the point that is meant; NaN: all of them, or there is none.
-    """
+    """A number without an interval lies in [least, most]: one that the paper prints, or one of the pulls."""
 
     panel: str
-    told: str
-    found: Callable[[Any, Any], float]
+    told: str  # the claim in words
+    found: Found
     least: float = -INF
     most: float = INF
-    x: float = NAN
+    x: float = NAN  # the point that is meant; NaN: all of them, or there is none
 
     @property
     def text(self) -> str:
@@ -310,20 +303,15 @@ class Quote:
     """What a paper says of a figure, and the claims that test it.
 
     Attributes:
-        name: short and unique in the figure; the page of the figure has it at the anchor "figure-name".
-        words: the paper's own; empty for a claim that stands for itself.
-        claims: all of what is tested of it.
-        reading: what is read otherwise than the paper says it, if something is.
-        caveat: what a verdict on it does not say by itself.
         beside: tested beside the paper's own set-up, with other constants or another reading of it; the verdict on the
             sentence is that of the other quotations with these words.
     """
 
-    name: str
-    words: str
-    claims: Sequence[AnyClaim]
-    reading: str = ""
-    caveat: str = ""
+    name: str  # short and unique in the figure; the page of the figure has it at the anchor "figure-name"
+    words: str  # the paper's own; empty for a claim that stands for itself
+    claims: Sequence[AnyClaim]  # all of what is tested of it
+    reading: str = ""  # what is read otherwise than the paper says it, if something is
+    caveat: str = ""  # what a verdict on it does not say by itself
     beside: bool = False
 
     @classmethod

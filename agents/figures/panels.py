@@ -43,9 +43,7 @@ class Conduct:
 
     Attributes:
         episodes: overrides a panel's own number, unless None.
-        seed: root seed.
-        progress: whether to report how far the run is, as for `evaluate`; None: if standard error is a terminal.
-        jobs: parts of the episodes that run at the same time, as for `evaluate`.
+        seed, progress, jobs: as for `evaluate`.
         evaluator: `evaluate`, or what knows what came out when the agents were run before.
     """
 
@@ -65,15 +63,10 @@ R = TypeVar("R", bound="Result")  # what running a panel yields
 
 
 class AnyPanel(ABC, Generic[R]):
-    """What every panel has.
+    """What every panel has."""
 
-    Attributes:
-        title: a name that is unique in the figure.
-        agents: labels of the agents that are drawn.
-    """
-
-    title: str
-    agents: Collection[str]
+    title: str  # unique in the figure
+    agents: Collection[str]  # labels of those that are drawn
 
     @abstractmethod
     def run(self, how: Conduct) -> R:
@@ -132,25 +125,18 @@ class Lines(AnyPanel[R]):
 
 @dataclass(frozen=True)
 class Panel(Lines[Evaluation]):
-    """Several agents on one environment, a metric against the number of pulls.
-
-    Attributes:
-        env_id, env_kwargs: of the environment. budgets: numbers of pulls. agents: {label: name of the agent}.
-        episodes: runs per point. metric: what is drawn. label: of the axis of values.
-        at: whether the numbers of pulls are checkpoints of one run rather than budgets of several runs.
-        trials: runs per point in the paper; None: as many as `episodes`; NaN: it does not say.
-    """
+    """Several agents on one environment, a metric against the number of pulls."""
 
     title: str
     env_id: str
     env_kwargs: Mapping[str, Any]
-    budgets: Sequence[int]
-    agents: Mapping[str, str]
-    episodes: int
+    budgets: Sequence[int]  # numbers of pulls
+    agents: Mapping[str, str]  # {label: name of the agent}
+    episodes: int  # runs per point
     metric: str
-    label: str
-    at: bool = False
-    trials: float | None = None
+    label: str  # of the axis of values
+    at: bool = False  # whether the numbers of pulls are checkpoints of one run rather than budgets of several runs
+    trials: float | None = None  # runs per point in the paper; None: as many as `episodes`; NaN: it does not say
 
     @property
     def places(self) -> Sequence[float]:
@@ -345,14 +331,10 @@ Result = Evaluation | Swept | Numbers
 
 @dataclass(frozen=True)
 class Exact(AnyPanel[Numbers]):
-    """Numbers without chance: of a schedule, of a file, of a single episode, whatever number of episodes is wanted.
-
-    Attributes:
-        find: finds the numbers, given the root seed.
-    """
+    """Numbers without chance: of a schedule, of a file, of a single episode, whatever number of episodes is wanted."""
 
     title: str
-    find: Callable[[int], Numbers]
+    find: Callable[[int], Numbers]  # given the root seed
     agents: Collection[str] = ()
 
     def run(self, how: Conduct) -> Numbers:

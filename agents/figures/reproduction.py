@@ -40,23 +40,14 @@ class DataMissing(OSError):
 
 @dataclass(eq=False)
 class Reproduction:
-    """The results of a figure's panels, and the verdicts on its claims.
+    """The results of a figure's panels, and the verdicts on its claims."""
 
-    Attributes:
-        figure: the panels that were run, and the claims about them.
-        results: the result of each panel, by the panel's title.
-        level: confidence level of the intervals, of each alone and of all together.
-        skipped: panels whose data could not be had, with the reason.
-        made: evaluations that were run, while others had been kept from before.
-        asked: what was asked for: figure, episodes, seed.
-    """
-
-    figure: Figure
-    results: dict[str, Result]
-    level: float = 0.95
-    skipped: dict[str, str] = field(default_factory=dict)
-    made: int = 0
-    asked: dict[str, Any] = field(default_factory=dict)
+    figure: Figure  # the panels that were run, and the claims about them
+    results: dict[str, Result]  # by the panels' titles
+    level: float = 0.95  # of the intervals, of each alone and of all together
+    skipped: dict[str, str] = field(default_factory=dict)  # panels whose data could not be had, with the reason
+    made: int = 0  # evaluations that were run, while others had been kept from before
+    asked: dict[str, Any] = field(default_factory=dict)  # figure, episodes, seed
 
     @cached_property
     def verdicts(self) -> pd.DataFrame:
