@@ -167,13 +167,14 @@ class Recipe:
         name: of the agent, for messages. label: for tables: the text given, or the name.
         target: a subclass of `Agent`, or a function of the task; or an object with a method `predict`: an `Agent` is
             made anew for each task, and a model plays as it is.
-        parameters: of the target, by name.
+        parameters: of the target, by name. made: what `paired` returns, where it has been made already.
     """
 
     name: str
     label: str
     target: Any
     parameters: Mapping[str, Any] = field(default_factory=dict)
+    made: tuple[Any, Any, Forms] | None = None
 
     def forms(self, env_kwargs: Mapping[str, object] | None = None) -> Forms:
         """The forms that the agent takes part in, see `forms_of`, as far as they are known before one is made."""
@@ -237,6 +238,8 @@ class Recipe:
         Args:
             envs_in: makes the environment in these forms. env_kwargs: its keywords.
         """
+        if self.made is not None:
+            return self.made
         forms = self.forms(env_kwargs)
         for _ in range(2):
             envs = envs_in(forms)

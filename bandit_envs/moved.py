@@ -11,32 +11,7 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
 
-NAMES = {
-    name: package
-    for package, names in {
-        "envs": """
-            FeatureTable View Viewer arms_that_matter boundary_of entries_of fresh_root image limits_of outline
-            tally
-        """,
-        "kernels": """
-            EPISODES_LIMIT Kernel PULLS_LIMIT agent_uniform assemble beta_below call_routine carray choice
-            episode_kernel errors_of flag fleeting inlined install_hint integer integers interval jit kernel
-            lean mask number numbers parse_call part pointer root_number routine slot_kernel unknown view
-        """,
-        "problems": """
-            Deviation Lookahead LookaheadModel Measure Potential Samples at_boundary cutoff
-            deviations relative_gains
-        """,
-        "simulation": """
-            BLOCK ENDED LIVE MOST_TIMES Playing Quiet block_of_pulls player pull pull_once spend
-        """,
-        "stopping": """
-            BERNOULLI Certifier GAUSSIAN STUDENT arm_cost arm_penalty arm_value bernoulli_value divergence
-            enough own_numbers pair_alternative pair_bounds pair_cost pair_value report_pair
-        """,
-    }.items()
-    for name in names.split()
-}
+PACKAGES = ("envs", "kernels", "problems", "simulation", "stopping")  # names of theirs stood in `bandit_envs`
 FILES = {
     "envs": "observations history views setting drawing episodes rendering env vector catalogue",
     "instances": "registry arms tables datasets polyhedra prompts papers lookup",
@@ -68,10 +43,11 @@ def follow(name: str) -> object:
     Raises:
         AttributeError: where there was no such name.
     """
-    if name in NAMES or name in RENAMED:
-        package, now = RENAMED.get(name) or (NAMES[name], name)
-        warnings.warn(f"bandit_envs.{name} is now bandit_envs.{package}.{now}", DeprecationWarning, stacklevel=2)
-        return getattr(importlib.import_module(f"bandit_envs.{package}"), now)
+    for package, now in [RENAMED[name]] if name in RENAMED else [(package, name) for package in PACKAGES]:
+        home = importlib.import_module(f"bandit_envs.{package}")
+        if now in home.__all__:
+            warnings.warn(f"bandit_envs.{name} is now bandit_envs.{package}.{now}", DeprecationWarning, stacklevel=2)
+            return getattr(home, now)
     if name in MODULES:
         return importlib.import_module(f"bandit_envs.{name}")
     raise AttributeError(f"module 'bandit_envs' has no attribute {name!r}")

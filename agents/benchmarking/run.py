@@ -91,9 +91,8 @@ class Benchmark:
     def table(self) -> DataFrame:
         """One row for each task and agent.
 
-        The columns are task, group, agent, score, score_low, score_high (95 %), value (the mean score with a budget,
-        the mean number of pulls with a delta), episodes, note, and code, what has decided. Agents that do not take a
-        task have NaN there, and the note says why.
+        The columns are task, group, agent, score, score_low, score_high (95 %), episodes, and value, note and code of
+        the `Cell`. Agents that do not take a task have NaN there, and the note says why.
         """
         frame: DataFrame = pandas().DataFrame([cell.row for own in self.cells.values() for cell in own])
         return frame
@@ -106,10 +105,6 @@ class Benchmark:
         interval (95 %) comes from a bootstrap of the episodes of each task (Agarwal et al. 2021). It is NaN where the
         agent does not take all of the tasks.
         """
-        return self._summary.copy()
-
-    @functools.cached_property
-    def _summary(self) -> DataFrame:
         rows = []
         for agent, own in self.cells.items():
             row: dict[str, object] = {"agent": agent}
@@ -209,19 +204,18 @@ def _cell(
     kwargs = task.kwargs | trained
     envs_in = functools.partial(make_envs, task.env_id, 1, kwargs=task.kwargs)
     try:
-        agent, envs, _ = recipe.paired(envs_in, kwargs)
-        envs.close()
+        made = agent, envs, _ = recipe.paired(envs_in, kwargs)
         if task.fixed_confidence and not getattr(agent, "stops", False):
-            recipe = replace(recipe, parameters={**recipe.parameters, "stop": "certificate"})
-            agent, envs, _ = recipe.paired(envs_in, kwargs)
             envs.close()
+            recipe = replace(recipe, parameters={**recipe.parameters, "stop": "certificate"})
+            made = agent, *_ = recipe.paired(envs_in, kwargs)
     except (ValueError, OSError) as error:
         reason = "its data cannot be had" if isinstance(error, OSError) else "does not take it"
         return Cell(label, task, np.nan, np.nan, np.zeros(0), f"{reason}: {error}", "")
     oracle = isinstance(agent, Agent) and bool(agent.told)
     try:
         result = evaluate(
-            {label: recipe},
+            {label: replace(recipe, made=made)},
             task.env_id,
             episodes=task.episodes,
             seed=task.root,

@@ -30,19 +30,13 @@ SHARES = 4  # spans for each job, where there are that many blocks
 
 @dataclass(frozen=True)
 class Work:
-    """What the size of the blocks depends on, of one run.
+    """What the size of the blocks depends on, of one run."""
 
-    Attributes:
-        pulls: of an episode, None if the agent may stop by itself: then `cap` of them at most.
-        cells: rows of an episode. cap: pulls that an episode can have. slow: whether the agent decides in Python.
-        grain: pulls that are worth a block of their own.
-    """
-
-    pulls: int | None
-    cells: int = 1
-    cap: int = GUESS
-    slow: bool = False
-    grain: int = GRAIN
+    pulls: int | None  # of an episode, None if the agent may stop by itself: then `cap` of them at most
+    cells: int = 1  # rows of an episode
+    cap: int = GUESS  # pulls that an episode can have
+    slow: bool = False  # whether the agent decides in Python
+    grain: int = GRAIN  # pulls that are worth a block of their own
 
     @property
     def expected(self) -> int:
@@ -52,16 +46,11 @@ class Work:
 
 @dataclass(frozen=True)
 class Block:
-    """Consecutive episodes of one run, or of several that are compared.
+    """Consecutive episodes of one run, or of several that are compared."""
 
-    Attributes:
-        number: among the blocks of the plan. runs: their places in the plan.
-        first: the number of the first episode. episodes: how many.
-    """
-
-    number: int
-    runs: tuple[int, ...]
-    first: int
+    number: int  # among the blocks of the plan
+    runs: tuple[int, ...]  # their places in the plan
+    first: int  # the number of the first episode
     episodes: int
 
 
@@ -80,16 +69,11 @@ def _sizes(episodes: int, runs: Sequence[Work], fine: bool) -> tuple[int, int]:
 
 @dataclass(frozen=True)
 class Group:
-    """Runs that go through the same blocks.
+    """Runs that go through the same blocks."""
 
-    Attributes:
-        runs: their places in the plan.
-        size: episodes of a block. last: of those at the end, the very last of which may have fewer.
-    """
-
-    runs: tuple[int, ...]
-    size: int
-    last: int
+    runs: tuple[int, ...]  # their places in the plan
+    size: int  # episodes of a block
+    last: int  # of those at the end, the very last of which may have fewer
 
 
 def grouped(runs: Sequence[Work], episodes: int, *, together: bool = False, fine: bool = False) -> list[Group]:

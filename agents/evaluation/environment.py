@@ -72,18 +72,8 @@ def environment_id(name: str) -> str:
     raise unknown("environment", name, {*ENVIRONMENTS, *ids.values()})
 
 
-def kept_name(name: str) -> str:
-    """The name of an environment by which another process finds it: the id, or "module:..." as it was given.
-
-    Raises:
-        Exception: as `environment_id`.
-    """
-    found = environment_id(name)
-    return name if ":" in name else found
-
-
 def make_known(name: str, trust: bool) -> None:
-    """Import the module that a kept name names, so that its problem is known.
+    """Import the module that "module:..." names, so that its problem is known; nothing for an id.
 
     Raises:
         ValueError: for a module that has not been imported and is not trusted, and for what it does not hold.

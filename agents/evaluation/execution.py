@@ -46,11 +46,7 @@ class Watch:
         self.bar, self.here, self.over = bar, here, False
 
     def look(self) -> None:
-        """Go on, or end.
-
-        Raises:
-            StoppedError: where the task is to end.
-        """
+        """Go on, or end by a `StoppedError`."""
         if self.over:
             raise StoppedError
 
@@ -60,25 +56,11 @@ class Watch:
 
 @dataclass(frozen=True)
 class Call(Generic[T]):
-    """A task, and what is to be known of it.
+    """A task, and what is to be known of it."""
 
-    Attributes:
-        run: does it; it can be pickled.
-        lockless: whether it holds no lock of Python's while it computes.
-        wanted: asked when it is its turn: False where somebody else has done it meanwhile.
-    """
-
-    run: Callable[[Watch], T]
-    lockless: bool = False
-    wanted: Callable[[], bool] = lambda: True
-
-
-@dataclass(frozen=True)
-class Outcome(Generic[T]):
-    """What a task has made, and whether it ran in this process, where the progress bar has seen it."""
-
-    made: T
-    here: bool
+    run: Callable[[Watch], T]  # does it; it can be pickled
+    lockless: bool = False  # whether it holds no lock of Python's while it computes
+    wanted: Callable[[], bool] = lambda: True  # asked when it is its turn: False where another call has done it
 
 
 def jobs_number(jobs: int) -> int:
@@ -95,8 +77,8 @@ def cores(jobs: int) -> int:
     return int(require("joblib", "jobs > 1", "evaluation").effective_n_jobs(jobs))
 
 
-def outcomes(tasks: Sequence[Call[T]], jobs: int, watch: Watch) -> Iterator[Outcome[T]]:
-    """Run tasks, and yield what each has made, as soon as it ends.
+def outcomes(tasks: Sequence[Call[T]], jobs: int, watch: Watch) -> Iterator[tuple[T, bool]]:
+    """Run tasks, and yield what each has made, as soon as it ends, and whether it ran in this process.
 
     They are begun in this order, those that run in threads first. Where the loop over the outcomes is left, or a task
     fails, all others end.
@@ -104,7 +86,7 @@ def outcomes(tasks: Sequence[Call[T]], jobs: int, watch: Watch) -> Iterator[Outc
     if jobs == 1 or len(tasks) == 1 and not _chosen():
         for task in tasks:
             if task.wanted():
-                yield Outcome(task.run(watch), True)
+                yield task.run(watch), True
         return
     for lockless in (True, False):
         if some := [task for task in tasks if task.lockless is lockless]:
@@ -118,7 +100,7 @@ def _chosen() -> bool:
     return first is second
 
 
-def _together(tasks: Sequence[Call[T]], jobs: int, watch: Watch, lockless: bool) -> Iterator[Outcome[T]]:
+def _together(tasks: Sequence[Call[T]], jobs: int, watch: Watch, lockless: bool) -> Iterator[tuple[T, bool]]:
     joblib = require("joblib", "jobs > 1", "evaluation")
     call = joblib.delayed(_run)
     calls = (call(task.run, watch) for task in tasks if task.wanted())
@@ -171,9 +153,9 @@ def _in_lists(calls: Iterator[object], jobs: int) -> Iterator[Any]:
             yield from parallel(some)
 
 
-def _run(run: Callable[[Watch], T], watch: Watch) -> Outcome[T]:
+def _run(run: Callable[[Watch], T], watch: Watch) -> tuple[T, bool]:
     """Run a task; in a process of its own it has one thread of PyTorch, beside those of others."""
     torch: Any = None if watch.here else sys.modules.get("torch")
     if torch is not None:
         torch.set_num_threads(1)
-    return Outcome(run(watch), watch.here)
+    return run(watch), watch.here

@@ -6,7 +6,8 @@ import math
 import re
 from collections.abc import Sequence
 
-from .report import Reported, chosen_columns, columns_of
+from .report import chosen_columns, columns_of
+from .rows import Evaluated
 
 # What LaTeX takes as a command, or would print as something else. A bracket behind a line's end would be an argument.
 MEANT = {
@@ -32,7 +33,7 @@ def escaped(text: str) -> str:
 
 
 def latex(
-    evaluation: Reported,
+    evaluation: Evaluated,
     metric: str | None = None,
     *,
     level: float = 0.95,

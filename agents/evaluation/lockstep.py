@@ -25,7 +25,7 @@ from ..core.agent import shown_to
 from .blocks import Block
 from .drawing import Drawing
 from .execution import Watch
-from .plan import Plan, bounds_of, certifier_of, most_pulls, plays
+from .plan import Plan, bounds_of, certifier_of, make_envs, most_pulls, plays
 from .rows import CERTIFIED, LEVEL, ROUNDING, Run
 
 PATIENCE = 0.5  # seconds of compiled code without a look at what the user has typed
@@ -62,14 +62,11 @@ class Played:
 
 
 def play(plans: Sequence[Plan], blocks: Sequence[Block], seed: int, form: Callable[..., Any], watch: Watch) -> Played:
-    """Play the episodes of neighbouring blocks in one go.
+    """Play the episodes of neighbouring blocks, all of the same size but the last one, in one go.
 
     Args:
-        plans: the runs of the blocks.
-        blocks: all of the same size but the last one.
-        seed: the root.
+        plans: the runs of the blocks. seed: the root. watch: of the tasks that run at the same time.
         form: makes the contents of the blocks, given them and for each run the rows of each block.
-        watch: of the tasks that run at the same time.
 
     Raises:
         StoppedError: once `watch` is asked to stop.
@@ -80,7 +77,8 @@ def play(plans: Sequence[Plan], blocks: Sequence[Block], seed: int, form: Callab
         if watch.bar is not None:
             watch.bar.label = plan.label
         batches = math.ceil(episodes / min(plan.slots, episodes))
-        with closing(plan.envs(math.ceil(episodes / batches))) as envs:  # no slot idles in the last batch
+        slots = math.ceil(episodes / batches)  # none of them idles in the last batch
+        with closing(make_envs(plan.env_id, slots, plan.forms, plan.kwargs)) as envs:
             rows = Lockstep(plan, envs, blocks[0].first, episodes, seed, blocks[0].episodes, watch).run()
         parts.append(rows)
         pulls = sum(int(part.columns["total_pulls"][:, -1].sum()) for part in rows)
@@ -139,15 +137,13 @@ class Lockstep:
             observation, _, terminated, truncated, info = envs.step(action)
             if bar is not None:
                 before, self.counted = self.counted, int(self.spent.sum())
-                bar.step(self.counted - before)
+                bar.add(self.counted - before, int(np.count_nonzero(info.get("_answer", 0))))
             watch.look()
             if "answer" not in info:
                 begins = running
                 continue
             over = np.flatnonzero(info["_answer"])
             self._record(over, info, truncated, observation, state)
-            if bar is not None:
-                bar.ended(len(over))
             left -= len(over)
             begins = terminated | truncated
             refill = over[: max(end - following, 0)]

@@ -45,18 +45,23 @@ def fill(
     bar = Progress(_work(plans, ours), all(plan.task.budget is not None for plan in plans), progress)
     bar.found(_work(plans, done))
     watch = Watch(bar if bar.show else None)
-    works = [plan.work if store.survives else replace(plan.work, slow=False) for plan in plans]
-    calls = [_call(span, plans, seed, store) for span in spans(todo, works, cores(jobs))]
-    with store.at_work(told) as others, closing(bar), ThreadPoolExecutor(1) as keeper:
+    works = [replace(plan.work, slow=plan.work.slow and store.place is not None) for plan in plans]
+    calls: list[Call[Played]] = []
+    for span in spans(todo, works, cores(jobs)):
+        runs = [plans[i] for i in span[0].runs]
+        run = functools.partial(play, runs, span, seed, store.form)
+        wanted = lambda span=span: not all(map(store.has, span))  # others may have made all of them meanwhile
+        calls.append(Call(run, all(plan.compiled for plan in runs), wanted))
+    with store.calls.at_work(told) as others, closing(bar), ThreadPoolExecutor(1) as keeper:
         if others and ending is None:  # who has begun with the first block
             calls.reverse()
         kept = keeper.submit(lambda: None)
         try:
-            for outcome in outcomes(calls, jobs, watch):
+            for made, here in outcomes(calls, jobs, watch):
                 kept.result()
-                kept = keeper.submit(_keep, store, outcome.made)  # no player waits for the disk
-                if watch.bar is not None and not outcome.here:
-                    _show(outcome.made, plans, bar)
+                kept = keeper.submit(_keep, store, made)  # no player waits for the disk
+                if watch.bar is not None and not here:
+                    _show(made, plans, bar)
                 if ending is not None:
                     kept.result()
                     if ending.decided(store):
@@ -70,30 +75,19 @@ def fill(
             ending.decided(store)  # others may have made the last blocks
 
 
-def _call(span: Sequence[Block], plans: Sequence[Plan], seed: int, store: Store) -> Call[Played]:
-    """The task of making neighbouring blocks, which nobody needs once all of them are there."""
-    runs = [plans[i] for i in span[0].runs]
-    return Call(
-        functools.partial(play, runs, span, seed, store.form),
-        lockless=all(plan.compiled for plan in runs),
-        wanted=lambda: not all(map(store.has, span)),
-    )
-
-
 def _keep(store: Store, made: Played) -> None:
     """Keep what was played."""
     for block, content in zip(made.blocks, made.contents(), strict=True):
         store.put(block, content)
     for i, (pulls, seconds) in zip(made.blocks[0].runs, made.spent, strict=True):
-        store.spend(i, pulls, seconds)
+        store.calls.spend(i, pulls, seconds)
 
 
 def _show(made: Played, plans: Sequence[Plan], bar: Progress) -> None:
     """Tell the progress of what was played in another process."""
     for i, (pulls, _) in zip(made.blocks[0].runs, made.spent, strict=True):
         bar.label = plans[i].label
-        bar.step(pulls)
-        bar.ended(sum(block.episodes for block in made.blocks))
+        bar.add(pulls, sum(block.episodes for block in made.blocks))
 
 
 def _work(plans: Sequence[Plan], blocks: Iterable[Block]) -> int:

@@ -33,19 +33,14 @@ CHUNK = 2**13  # episodes that are looked at together, so that they stay in the 
 
 @dataclass(frozen=True)
 class Sums:
-    """How often, and the first two moments, of several columns of numbers at once, any shape (...).
+    """How often, and the first two moments, of several columns of numbers at once, any shape (...)."""
 
-    Attributes:
-        n: how many numbers. mean: of them. spread: the sum of the squares of their distances from the mean.
-        up, down: how many are above 0, and below. binary: whether all are -1, 0 or 1.
-    """
-
-    n: int
+    n: int  # how many numbers
     mean: Floats
-    spread: Floats
-    up: NDArray[np.int64]
-    down: NDArray[np.int64]
-    binary: NDArray[np.bool_]
+    spread: Floats  # the sum of the squares of their distances from the mean
+    up: NDArray[np.int64]  # how many are above 0
+    down: NDArray[np.int64]  # and below
+    binary: NDArray[np.bool_]  # whether all are -1, 0 or 1
 
     @classmethod
     def of(cls, values: NDArray[np.generic]) -> Sums:
@@ -74,15 +69,12 @@ class Histogram:
     """How often whole numbers came up, in at most `KEYS` bins of a width of a power of 2.
 
     The width is the least at which there are no more, whatever the order in which parts are merged.
-
-    Attributes:
-        shift: the width is 2^shift. keys: numbers of bins, ascending. counts: of each. low, high: of all numbers.
     """
 
-    shift: int
-    keys: NDArray[np.int64]
+    shift: int  # the width is 2^shift
+    keys: NDArray[np.int64]  # numbers of bins, ascending
     counts: NDArray[np.int64]
-    low: int
+    low: int  # the least number, and the largest
     high: int
 
     @classmethod
@@ -178,16 +170,12 @@ class Moments:
                 left, right = map(list, zip(*cells, strict=True))
                 more = Sums.of(tables[a][left] - tables[b][right])
                 pairs[a, b] = pairs[a, b].merged(more) if first else more
-        numbers = [range(len(run.cells)) for run in runs]
         return cls(
             names,
             tuple(sums),
             tuple(run.pulls.copy() for run in runs),
-            tuple(
-                tuple(Histogram.of(run.columns["total_pulls"][:, c]) for c in own)
-                for run, own in zip(runs, numbers, strict=True)
-            ),
-            tuple(np.array([run.stopped(c) for c in own]) for run, own in zip(runs, numbers, strict=True)),
+            tuple(tuple(map(Histogram.of, run.columns["total_pulls"].T)) for run in runs),
+            tuple(np.array([run.stopped(c) for c in range(len(run.cells))]) for run in runs),
             pairs,
         )
 
@@ -207,43 +195,37 @@ class Moments:
 
     def to_json(self) -> str:
         """As text, to the last bit."""
-        return json.dumps(_packed(self), separators=(",", ":"))
+        pairs = [(*pair, sums) for pair, sums in self.pairs.items()]
+        return json.dumps({**vars(self), "pairs": pairs}, default=_packed, separators=(",", ":"))
 
     @classmethod
     def from_json(cls, text: str) -> Moments:
         """The moments of a text that `to_json` has returned."""
         read = json.loads(text)
-
-        def sums(one: Mapping[str, Any]) -> Sums:
-            return Sums(one["n"], *(_array(one[name]) for name in ("mean", "spread", "up", "down", "binary")))
-
-        def histogram(one: Mapping[str, Any]) -> Histogram:
-            return Histogram(one["shift"], _array(one["keys"]), _array(one["counts"]), one["low"], one["high"])
-
         return cls(
             tuple(read["names"]),
-            tuple(map(sums, read["runs"])),
+            tuple(Sums(**_unpacked(one)) for one in read["runs"]),
             tuple(map(_array, read["pulls"])),
-            tuple(tuple(map(histogram, one)) for one in read["times"]),
+            tuple(tuple(Histogram(**_unpacked(one)) for one in own) for own in read["times"]),
             tuple(map(_array, read["stopped"])),
-            {(a, b): sums(one) for a, b, one in read["pairs"]},
+            {(a, b): Sums(**_unpacked(one)) for a, b, one in read["pairs"]},
         )
 
 
 def _packed(value: object) -> object:
     if isinstance(value, np.ndarray):
         packed = base64.b64encode(zlib.compress(np.ascontiguousarray(value).tobytes(), 1)).decode()
-        return [value.dtype.str, list(value.shape), packed]
-    if isinstance(value, (Sums, Histogram, Moments)):
-        return {name: _packed(part) for name, part in vars(value).items()}
-    if isinstance(value, Mapping):
-        return [[a, b, _packed(part)] for (a, b), part in value.items()]
-    return [_packed(part) for part in value] if isinstance(value, tuple) else value
+        return value.dtype.str, value.shape, packed
+    return vars(value)
 
 
 def _array(array: Sequence[Any]) -> NDArray[Any]:
     kind, shape, packed = array
     return np.frombuffer(zlib.decompress(base64.b64decode(packed)), np.dtype(kind)).reshape(shape)
+
+
+def _unpacked(read: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: _array(part) if isinstance(part, list) else part for name, part in read.items()}
 
 
 class _NoRows(dict[str, NDArray[np.generic]]):
@@ -274,29 +256,25 @@ class SummedRun(Run):
 
     @property
     def pulls(self) -> NDArray[np.float64]:  # type: ignore[override]
-        """Sums over the episodes, (C, K)."""
         return self.moments.pulls[self.place]
 
     @property
     def episodes(self) -> int:
-        """How many there were."""
         return self.sums.n
 
     @property
     def total(self) -> float:
-        """Pulls of all episodes until their last row."""
         return self.mean("total_pulls", -1) * self.episodes
 
     @property
     def seconds(self) -> float:  # type: ignore[override]
         """Of one core, that all pulls take; NaN where nothing is known."""
-        return self.total * float(self._store.pace(self.place))
+        return self.total * float(self._store.calls.pace(self.place))
 
     def _number(self, metric: str) -> int:
         return self.moments.names.index(metric)
 
     def values(self, metric: str) -> NDArray[Any]:
-        """None."""
         return self.columns[metric]
 
     def estimate(self, metric: str, level: float = 0.95) -> Estimate:
@@ -313,11 +291,9 @@ class SummedRun(Run):
         return mean, *within(metric, low, high)
 
     def mean(self, name: str, c: int) -> float:
-        """The mean of a column over the episodes, in one cell."""
         return float(self.sums.mean[c, self._number(name)])
 
     def quantile(self, q: float, c: int) -> float:
-        """A quantile of the pulls of an episode, in one cell."""
         return self.moments.times[self.place][c].quantile(q)
 
     def median(self, name: str, c: int) -> float:
@@ -325,7 +301,6 @@ class SummedRun(Run):
         return math.nan
 
     def stopped(self, c: int) -> tuple[int, int]:
-        """How many episodes of a cell the agent has ended by itself, and how many of these with a wrong answer."""
         stopped, wrong = self.moments.stopped[self.place][c]
         return int(stopped), int(wrong)
 

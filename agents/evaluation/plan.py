@@ -39,30 +39,21 @@ NEAR = 2**23  # the same of tables
 
 @dataclass(frozen=True)
 class Plan:
-    """A run that nothing speaks against: an agent, its environment at one budget, and when to score.
-
-    Attributes:
-        label: of the agent. policy: the agent, or a `Drawing` of it.
-        forms, env_id, kwargs: of the environment. slots: of a batch. task: that the agent is given.
-        checks: numbers of pulls at which it is scored; None: at the end alone. checks_are_budgets: they stand for runs.
-        lower_bound: pulls that the task takes on average, or NaN. arms: a digest of the true arms that all episodes
-            have, or None.
-        level: whether rows hold the level of a certificate. by_delta: whether it is one of several deltas.
-    """
+    """A run that nothing speaks against: an agent, its environment at one budget, and when to score."""
 
     label: str
-    policy: Any
+    policy: Any  # the agent, or a `Drawing` of it
     forms: Forms
     env_id: str
     kwargs: dict[str, object]
-    slots: int
+    slots: int  # of a batch
     task: Task
-    checks: list[int] | None
-    checks_are_budgets: bool
-    lower_bound: float
-    arms: str | None
-    level: bool
-    by_delta: bool = False
+    checks: list[int] | None  # numbers of pulls at which it is scored; None: at the end alone
+    checks_are_budgets: bool  # they stand for runs
+    lower_bound: float  # pulls that the task takes on average, or NaN
+    arms: str | None  # a digest of the true arms, where all episodes have the same
+    level: bool  # whether rows hold the level of a certificate
+    by_delta: bool = False  # whether it is one of several deltas
 
     @property
     def draws(self) -> bool:
@@ -82,12 +73,6 @@ class Plan:
         """Whether the agent plays its episodes in compiled code, which holds no lock."""
         return plays(self.policy, self.slots, self.forms.ranked)
 
-    def final(self, level: bool, deterministic: bool) -> Plan:
-        """The same with this column, for a model that draws its actions or not; others decide as they always do."""
-        drawn = not deterministic and not isinstance(self.policy, Agent)
-        policy = Drawing(self.label, self.policy) if drawn else self.policy
-        return dataclasses.replace(self, level=level, policy=policy)
-
     def empty(self, episodes: int) -> Run:
         """A `Run` without rows yet, of so many episodes."""
         run = Run.empty(self.label, self.task, episodes, self.checks, self.level)
@@ -97,10 +82,6 @@ class Plan:
         if self.checks_are_budgets:  # the ends of runs at these budgets are the same
             run.budgets, run.at = run.at, None
         return run
-
-    def envs(self, slots: int) -> PureExplorationVectorEnv:
-        """The environment, with so many slots."""
-        return make_envs(self.env_id, slots, self.forms, self.kwargs)
 
 
 def plans_of(
@@ -153,9 +134,13 @@ def plans_of(
                     break
         for plan, envs in found:
             _decide_once(plan, envs)
-    plans = [plan for plan, _ in found]
-    level = any(plan.level for plan in plans)  # then all have the column
-    return [plan.final(level, deterministic) for plan in plans]
+    level = any(plan.level for plan, _ in found)  # then all have the column
+    plans = []
+    for plan, _ in found:
+        drawn = not deterministic and not isinstance(plan.policy, Agent)  # others decide as they always do
+        policy = Drawing(plan.label, plan.policy) if drawn else plan.policy
+        plans.append(dataclasses.replace(plan, level=level, policy=policy))
+    return plans
 
 
 def _decide_once(plan: Plan, envs: PureExplorationVectorEnv) -> None:

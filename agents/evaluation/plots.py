@@ -13,7 +13,7 @@ import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,7 @@ from bandit_envs.kernels import choice
 
 from ..core.files import write_alone
 from .precision import level_at
-from .rows import Run, main_metric
+from .rows import Evaluated, common_budget, main_metric
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -54,20 +54,17 @@ class Size:
     """The size of a figure.
 
     Attributes:
-        width, height: inches. bars: height of a figure of bars, without them, and of each.
-        font: points; None: Matplotlib's own. title: points. beside: whether the legend stands beside the axes.
-        letters: of a line of a label, at most; a line of the title has half as many again, at most.
         name: letters of the longest name of an agent that stands beside the bars, or the lines, or in one of two
             columns of the legend; longer ones stand above the bars, or below the axes.
     """
 
-    width: float
+    width: float  # inches
     height: float
-    bars: tuple[float, float]
-    font: float | None
-    title: float
-    beside: bool
-    letters: int
+    bars: tuple[float, float]  # height of a figure of bars, without them, and of each
+    font: float | None  # points; None: Matplotlib's own
+    title: float  # points
+    beside: bool  # whether the legend stands beside the axes
+    letters: int  # of a line of a label, at most; a line of the title has half as many again, at most
     name: int
 
     def fitting(self, inches: float, points: float | None = None) -> int:
@@ -99,25 +96,6 @@ LABELS = {
 }
 
 
-class Evaluated(Protocol):
-    """What can be drawn: an `Evaluation`."""
-
-    @property
-    def agents(self) -> list[str]:
-        """Labels of the agents."""
-        ...
-
-    @property
-    def runs(self) -> Sequence[Run]:
-        """The rows of each agent at each budget, a `Run` each."""
-        ...
-
-    @property
-    def settings(self) -> Mapping[str, Any]:
-        """How the rows came about."""
-        ...
-
-
 def metric_label(metric: str) -> str:
     """The mean of a metric, in words."""
     return LABELS.get(metric, f"mean {metric.replace('_', ' ')}")
@@ -147,14 +125,10 @@ class Series:
     """The points of one agent.
 
     Attributes:
-        agent: its label.
-        style: number of its colour, line and marker.
+        agent: its label. style: number of its colour, line and marker. episodes: number of them.
         x: numbers of pulls, or ln(1 / delta), (C,); None for a single point.
-        mean: (C,), NaN where there is none.
-        low: lower confidence limits, (C,), NaN where there are none.
-        high: upper confidence limits, likewise.
+        mean, low, high: with confidence limits, (C,) each, NaN where there is none.
         floor: where a mean of 0 is drawn on an axis that has no 0: at half an event in all episodes, (C,); else NaN.
-        episodes: number of them.
     """
 
     agent: str
@@ -347,7 +321,6 @@ def draw(
     """Draw lines, or bars for single points; returns whether there are lines, which need a legend.
 
     Args:
-        ax, series, label, xlabel, log: the axes, what they show, and the texts and the scale of the axes.
         transformed: whether the values are transformed, so that bars cannot begin at 0.
         share: of its row that a bar takes; below 1 the agent's name stands above it.
     """
@@ -383,11 +356,8 @@ def _title(evaluation: Evaluated) -> str:
     """Problem, instance, budget and number of episodes."""
     task, n = evaluation.runs[0].task, evaluation.runs[0].episodes
     instance = evaluation.settings.get("env_kwargs", {}).get("instance")
-    parts = [task.problem, instance if isinstance(instance, str) else f"{task.K} arms"]
-    budgets = {budget for run in evaluation.runs for budget, _ in run.cells}
-    if len(budgets) == 1 and None not in budgets:
-        parts.append(f"budget {budgets.pop():,}")
-    return " · ".join([*parts, f"{n:,} episode{'s' if n > 1 else ''}"])
+    named = instance if isinstance(instance, str) else f"{task.K} arms"
+    return " · ".join([task.problem, named, *common_budget(evaluation.runs), f"{n:,} episode{'s' if n > 1 else ''}"])
 
 
 def _draw_own(
@@ -437,7 +407,7 @@ def plot(
 
     Args:
         evaluation: what to draw.
-        metric: "error_rate", "score", "total_pulls" or one of the problem's metrics; None: that of `main_metric`.
+        metric: a mean of `summary()`, as "error_rate", "score", "f1"; None: that of `main_metric`.
         path: also write the figure there; the suffix names the format (.png, .svg, .pdf).
         log: logarithmic axis of the metric. A mean of 0 over n episodes has no place there: it is drawn as a hollow
             marker at 1 / (2 n), with the words "0 of n"; so it is where `transform` makes it infinite or NaN.

@@ -159,19 +159,8 @@ class Progress:
 
     def found(self, count: int) -> None:
         """Count what has been done earlier, which does not count for the time left."""
-        with self.lock:
-            self.before += count
-            self.done += count
-
-    def step(self, pulls: int) -> None:
-        """Count so many pulls. Several threads may call this."""
-        if self.by_pulls:
-            self._add(pulls)
-
-    def ended(self, episodes: int) -> None:
-        """Count episodes that have ended. Several threads may call this."""
-        if not self.by_pulls:
-            self._add(episodes)
+        self.before += count
+        self.done += count
 
     def text(self) -> str:
         """How far all agents are, in words, with the time left, and which of them runs."""
@@ -181,9 +170,10 @@ class Progress:
         wait = f", {duration(left)} left" if left >= 1 else ""
         return f"{self.label}: {done:,} of {self.total:,} {unit}{wait}"
 
-    def _add(self, count: int) -> None:
+    def add(self, pulls: int, episodes: int) -> None:
+        """Count pulls, and episodes that have ended. Several threads may call this."""
         with self.lock:
-            self.done += count
+            self.done += pulls if self.by_pulls else episodes
             now = time.perf_counter()
             if self.lines is not None or now - self.started < PATIENCE or now - self.updated < BETWEEN:
                 return

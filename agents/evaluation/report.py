@@ -5,15 +5,9 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
-from .plots import Evaluated
-from .rows import main_metric
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
-
-    from .statistics import PairedDifference
+from .rows import Evaluated, common_budget, main_metric
 
 MOST_ROWS = 60  # beyond, only the last row of each agent is shown
 ROUNDING = 1e-12  # of sums of differences: smaller ones are shown as 0
@@ -78,7 +72,7 @@ def signed_interval(difference: float, low: float, high: float, p: float) -> str
     return f"{difference:+.4f}" + (f" [{low:+.4f}, {high:+.4f}]" if low <= high else "") + f" (p {p_text(p)})"
 
 
-def headline(evaluation: Reported) -> str:
+def headline(evaluation: Evaluated) -> str:
     """One line: the problem with its parameters, the arms, and what is the same in all rows."""
     run, settings = evaluation.runs[0], evaluation.settings
     instance = settings.get("env_kwargs", {}).get("instance")
@@ -87,43 +81,22 @@ def headline(evaluation: Reported) -> str:
     parts = [f"{run.task.problem}({parameters})", f"{run.task.K:,} arms{of}"]
     if run.task.delta is not None and not run.by_delta:
         parts.append(f"delta {run.task.delta:g}")
-    budgets = {budget for run in evaluation.runs for budget, _ in run.cells}
-    if len(budgets) == 1 and None not in budgets:
-        parts.append(f"budget {budgets.pop():,}")
-    parts.append(f"{run.episodes:,} episodes of seed {settings.get('seed')}")
-    return " · ".join(parts)
-
-
-class Reported(Evaluated, Protocol):
-    """What can be reported in tables: an `Evaluation`."""
-
-    def summary(self, level: float = 0.95, *, columns: Sequence[str] | None = None) -> DataFrame:
-        """Per agent, budget and at: what happened, with intervals."""
-        ...
-
-    def compare(self, a: str, b: str, metric: str | None = None, *, level: float = 0.95) -> PairedDifference:
-        """The paired difference a - b over the common episodes."""
-        ...
+    return " · ".join(
+        [*parts, *common_budget(evaluation.runs), f"{run.episodes:,} episodes of seed {settings.get('seed')}"]
+    )
 
 
 class Columns(NamedTuple):
-    """The rows of `Evaluation.summary()` as text, with the columns that matter.
-
-    Attributes:
-        head: the heads of the columns.
-        rows: a text for each column.
-        right: numbers of the columns that are flush right.
-        notes: sentences on the rows, without a full stop.
-    """
+    """The rows of `Evaluation.summary()` as text, with the columns that matter."""
 
     head: list[str]
     rows: list[list[str]]
-    right: list[int]
-    notes: list[str]
+    right: list[int]  # numbers of the columns that are flush right
+    notes: list[str]  # sentences on the rows, without a full stop
 
 
 def columns_of(
-    evaluation: Reported, metric: str | None = None, level: float = 0.95, most: float = MOST_ROWS
+    evaluation: Evaluated, metric: str | None = None, level: float = 0.95, most: float = MOST_ROWS
 ) -> Columns:
     """The columns that matter of an evaluation; without a delta not the error rate, unless that is the metric.
 
@@ -178,7 +151,7 @@ def columns_of(
     )
 
 
-def chosen_columns(evaluation: Reported, names: Sequence[str], level: float = 0.95) -> Columns:
+def chosen_columns(evaluation: Evaluated, names: Sequence[str], level: float = 0.95) -> Columns:
     """Some columns of `Evaluation.summary()`, each quantity with its interval where it has one."""
     evaluation.summary(level, columns=names)  # refuses those that are not there
     rows: list[dict[str, object]] = evaluation.summary(level).to_dict("records")  # type: ignore[assignment]
@@ -201,7 +174,7 @@ def chosen_columns(evaluation: Reported, names: Sequence[str], level: float = 0.
     return Columns(head, [[text(row, name) for name in names] for row in rows], right, [])
 
 
-def summary(evaluation: Reported, metric: str | None = None, level: float = 0.95) -> str:
+def summary(evaluation: Evaluated, metric: str | None = None, level: float = 0.95) -> str:
     """The table of `columns_of` as text, below what is the same in all rows."""
     shown = columns_of(evaluation, metric, level)
     notes = "".join(f"\n({note})" for note in shown.notes)
@@ -209,7 +182,7 @@ def summary(evaluation: Reported, metric: str | None = None, level: float = 0.95
 
 
 def differences(
-    evaluation: Reported, metric: str | None = None, reference: str | None = None, level: float = 0.95
+    evaluation: Evaluated, metric: str | None = None, reference: str | None = None, level: float = 0.95
 ) -> Columns:
     """The paired differences of all other agents to one of them, at the last row of each; without rows for one agent.
 
@@ -232,22 +205,18 @@ def differences(
 
 
 def comparison(
-    evaluation: Reported, metric: str | None = None, reference: str | None = None, level: float = 0.95
+    evaluation: Evaluated, metric: str | None = None, reference: str | None = None, level: float = 0.95
 ) -> str:
     """The table of `differences` as text; empty for a single agent."""
     shown = differences(evaluation, metric, reference, level)
     return f"{shown.notes[0]}:\n\n{table(shown.head, shown.rows, right=shown.right)}" if shown.rows else ""
 
 
-def report(evaluation: Reported, metric: str | None = None, reference: str | None = None, level: float = 0.95) -> str:
+def report(evaluation: Evaluated, metric: str | None = None, reference: str | None = None, level: float = 0.95) -> str:
     """`summary` and `comparison` below each other.
 
-    Args:
-        evaluation: what to show.
-        metric: what is shown and compared; None: the table shows the problem's first metric, and what is compared is
-            that of `main_metric`.
-        reference: the agent that the others are compared with; None: the first.
-        level: of the intervals.
+    Without a metric the table shows the problem's first, and what is compared is that of `main_metric`. The others are
+    compared with the reference, by default the first agent.
     """
     parts = [summary(evaluation, metric, level), comparison(evaluation, metric, reference, level)]
     return "\n\n".join(part for part in parts if part)

@@ -176,12 +176,7 @@ class Evaluation:
     def column(
         self, agent: str, metric: str, *, budget: int | None = None, at: int | None = None, delta: float | None = None
     ) -> NDArray[Any]:
-        """The values of a metric, (episodes,), in one cell.
-
-        Args:
-            agent: its label.
-            metric: as for `compare`. budget, at, delta: which rows; None: the only, or last, one.
-        """
+        """The values of a metric, (episodes,), in one cell; the arguments as for `compare` and `cell`."""
         run, c = self.cell(agent, budget=budget, at=at, delta=delta)
         return run.values(metric)[:, c]
 
@@ -247,15 +242,14 @@ class Evaluation:
                 raise ValueError(f"two agents or more are compared, got {', '.join(labels) or 'none'}")
             if len(set(labels)) < len(labels):
                 raise ValueError(f"each agent is named once, got {', '.join(labels)}")
-            pairs = list(combinations(labels, 2))
+            rows = []
             same: Which = {"budget": budget, "at": at, "delta": delta, "level": level, "seed": seed}
-            found = [self.compare(*pair, metric, **same) for pair in pairs]
-            rows = [
-                {"a": one, "b": other, "difference": d.difference, "low": d.low, "high": d.high, "p_value": d.p_value}
-                for (one, other), d in zip(pairs, found, strict=True)
-            ]
+            for pair in combinations(labels, 2):
+                found = self.compare(*pair, metric, **same)
+                row = {"a": pair[0], "b": pair[1], "difference": found.difference, "low": found.low}
+                rows.append(row | {"high": found.high, "p_value": found.p_value})
             table: DataFrame = pandas().DataFrame(rows)
-            return table.assign(p_holm=statistics.holm([d.p_value for d in found]))
+            return table.assign(p_holm=statistics.holm(table["p_value"].tolist()))
         if not isinstance(a, str):
             raise ValueError(f"a must be the label of an agent where b is one, got {a!r:.200}")
         if a == b:
@@ -277,17 +271,9 @@ class Evaluation:
     def plot(
         self, metric: str | None = None, *, path: str | Path | None = None, ax: Axes | None = None, **style: Any
     ) -> Figure | Axes:
-        """The metric of each agent with its confidence band; bars for a single point.
+        """Draw the mean of a metric for each agent: the arguments of `agents.evaluation.plots.plot`.
 
-        Lines are drawn against the pulls, the budget, or, with several deltas, ln(1 / delta); mean pulls then beside
-        the problem's lower bound, where it is known.
-
-        Args:
-            metric: a mean of `summary()`, e.g. "error_rate", "score", "misclassified", "f1"; None: that of `compare`.
-            path: also write the figure there; the suffix names the format (.png, .svg, .pdf).
-            ax: axes of Matplotlib to draw into, with the legend inside; None makes a figure.
-            **style: `title`, `label` (of the axis of the metric, or names of the agents), `log`, `transform`, `level`,
-                and `size="column"` or "page" for a paper: see `agents.evaluation.plots.plot`.
+        Of `style` there are `title`, `label`, `log`, `transform`, `level`, and `size="column"` or "page" for a paper.
 
         Returns:
             The figure, or `ax` where it was given.
@@ -338,16 +324,7 @@ class Evaluation:
 
     @classmethod
     def load(cls, folder: str | Path, *, trust: bool = False) -> Evaluation:
-        """What `save`, or `evaluate` with `out`, wrote into `folder`; see `results`.
-
-        Args:
-            folder: its path, or an address.
-            trust: import the modules of problems "module:Class" that have not been imported yet, which runs their code.
-
-        Raises:
-            FileNotFoundError: if it holds no evaluation. ValueError: if its files do not belong together, or are not
-                what `save` writes; if some blocks are missing.
-        """
+        """What `save`, or `evaluate` with `out`, wrote into `folder`, a path or an address; see `results`."""
         if not isinstance(folder, (str, Path)):
             raise ValueError(f"an evaluation is in a folder, or at an address, got {folder!r:.200}")
         if (found := opened(folder, flag("trust", trust))) is not None:
@@ -389,7 +366,7 @@ def results(out: str | Path, *, trust: bool = False) -> Evaluation:
 
     Raises:
         FileNotFoundError: if it holds no evaluation. ValueError: if some blocks are missing, or the files are not what
-            was written there.
+            was written there, or do not belong together.
     """
     return Evaluation.load(out, trust=trust)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,9 @@ from numpy.typing import NDArray
 from bandit_envs import PROBLEMS, Task
 
 from . import statistics
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 Estimate = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]  # means and their limits, (C,)
 LEVEL = "level"  # the column of the smallest delta at which the plug-in answer is certified; 1 where none is known
@@ -205,6 +208,33 @@ class Run:
             "task": json.loads(self.task.to_json()),
             **{name: None if array is None else array.tolist() for name, array in numbers.items()},
         }
+
+
+class Evaluated(Protocol):
+    """What can be drawn and reported: an `Evaluation`."""
+
+    runs: list[Run]
+    settings: dict[str, Any]
+
+    @property
+    def agents(self) -> list[str]:
+        """Labels of the agents."""
+        ...
+
+    def summary(self, level: float = 0.95, *, columns: Sequence[str] | None = None) -> DataFrame:
+        """Per agent, budget and at: what happened, with intervals."""
+        ...
+
+    @property
+    def compare(self) -> Callable[..., Any]:
+        """Finds paired differences."""
+        ...
+
+
+def common_budget(runs: Sequence[Run]) -> list[str]:
+    """The budget in words, if all cells have the same one."""
+    budgets = {budget for run in runs for budget, _ in run.cells}
+    return [f"budget {budget:,}" for budget in budgets if len(budgets) == 1 and budget is not None]
 
 
 def main_metric(runs: Sequence[Run]) -> str:

@@ -16,8 +16,8 @@ from bandit_envs.kernels import EPISODES_LIMIT, choice, flag, integer, root_numb
 
 from ..registry import recipes_of
 from . import storage
-from .blocks import cut, grouped, part_of
-from .environment import environment_id, kept_name
+from .blocks import grouped, part_of
+from .environment import environment_id
 from .execution import jobs_number
 from .identity import identity_of, packages
 from .making import fill
@@ -106,7 +106,7 @@ def evaluate(
     progress = None if progress is None else flag("progress", progress)
     deterministic, trust = flag("deterministic", deterministic), flag("trust", trust)
     kwargs = keywords(env_kwargs)
-    name, env_id = kept_name(env_id), environment_id(env_id)
+    named, env_id = env_id, environment_id(env_id)
     checks, horizons = pull_numbers("at", at), pull_numbers("budgets", budgets)
     allowed = error_probabilities(deltas)
     sweeps = {"at": checks, "budgets": horizons, "deltas": allowed}
@@ -119,7 +119,7 @@ def evaluate(
         how: dict[str, Any] = {"checks": checks, "horizons": horizons, "deltas": allowed, "batch": batch}
         plans = plans_of(recipes, env_id, kwargs, episodes=episodes, deterministic=deterministic, **how)
         settings = {
-            "env_id": name,
+            "env_id": named if ":" in named else env_id,  # by which another process finds it
             "env_kwargs": kwargs,
             "episodes": episodes,
             "seed": seed,
@@ -139,7 +139,7 @@ def evaluate(
         groups = grouped([plan.work for plan in plans], episodes, together=together, fine=wanted is not None)
         empty_runs = [plan.empty(0) for plan in plans]
         if out is None:
-            store = storage.Store(empty_runs, cut(groups, episodes), sums=rows == "none", eager=wanted is None)
+            store = storage.Store(empty_runs, groups, episodes, settings)
         else:
             store = storage.claimed(out, empty_runs, groups, episodes, identity_of(plans, settings), settings)
         ending = None if wanted is None else Ending(wanted, store.blocks)

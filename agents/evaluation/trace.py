@@ -93,13 +93,9 @@ def play(
     It is the episode that `evaluate` would play: number `episode` of the root `seed`. A pull takes 16 bytes.
 
     Args:
-        agent: as one of the agents of `evaluate`.
-        env_id: as for `evaluate`.
-        env_kwargs: as for `evaluate`.
-        seed: the root seed.
-        episode: the number of the episode.
+        agent: as one of the agents of `evaluate`. env_id, env_kwargs, seed, trust: as for `evaluate`.
+        episode: its number.
         at: numbers of pulls at which the answer is asked for too.
-        trust: as for `evaluate`.
 
     Raises:
         ValueError, FileNotFoundError, gymnasium.error.Error: as `evaluate`.

@@ -51,10 +51,9 @@ class CommonEpisodes:
             for part in parts
         ]
         lost = np.empty((len(table), count))
-        for outcome in outcomes(calls, self.jobs, Watch()):
-            part, values, seconds = outcome.made
+        for (part, values, seconds), here in outcomes(calls, self.jobs, Watch()):
             lost[part] = values
-            self.elsewhere += 0.0 if outcome.here else seconds
+            self.elsewhere += 0.0 if here else seconds
         return lost
 
     def _played(self, table: Floats, root: int, first: int, count: int) -> Floats:

@@ -27,13 +27,9 @@ Found = Callable[[Any, Any], float]  # a number, given a panel and its result
 
 
 class AnyClaim(ABC):
-    """What every claim has.
+    """What every claim has."""
 
-    Attributes:
-        panel: title of the panel.
-    """
-
-    panel: str
+    panel: str  # its title
 
     @property
     @abstractmethod
@@ -52,12 +48,9 @@ class AnyClaim(ABC):
 
     @abstractmethod
     def measure(self, panel: object, result: object, level: float) -> list[Row]:
-        """What is found, a row for each point: x, estimate, low, high, p_value; NaN where a column does not apply.
+        """What is found in the panel's result, a row for each point: x, estimate, low, high, p_value.
 
-        Args:
-            panel: of the claim.
-            result: what running the panel has returned.
-            level: confidence level of the intervals low to high.
+        Low and high are an interval at this level. NaN where a column does not apply.
         """
 
     def judge(self, row: Row) -> str:
@@ -138,7 +131,6 @@ class Claim(AnyClaim):
         return [_row(d.difference, d.low, d.high, x, d.p_value) for x, d in found.items()]
 
     def judge(self, row: Row) -> str:
-        """The verdict on a difference: of the paper's test, of the range `within`, or of its sign."""
         if self.p_value is not None:
             return "no" if row["p_value"] < self.p_value else "yes"
         if self.within is not None:
@@ -158,7 +150,6 @@ class Level(AnyClaim):
     """An agent's mean of the panel's metric is at most a value at one point.
 
     Attributes:
-        agent: whose mean it is. value: the limit. x: the point.
         above: the claim is the other way round: the mean is above the value.
         within: the claim is that the mean differs from the value by at most this, in units of the metric.
     """
@@ -166,7 +157,7 @@ class Level(AnyClaim):
     panel: str
     agent: str
     value: float
-    x: float
+    x: float  # the point
     above: bool = False
     within: float | None = None
 
@@ -183,7 +174,6 @@ class Level(AnyClaim):
         return (math.nextafter(self.value, INF), INF) if self.above else (-INF, self.value)
 
     def measure(self, panel: Any, result: object, level: float) -> list[Row]:
-        """One row: the mean."""
         values = panel.values(result, self.agent)[self.x]
         if values.dtype == np.bool_:
             low, high = clopper_pearson(int(values.sum()), len(values), level)
@@ -222,10 +212,7 @@ class Growth(AnyClaim):
         return self.low, self.high
 
     def measure(self, panel: Any, result: object, level: float) -> list[Row]:
-        """One row: the exponent, or the ratio of the slopes, over all points.
-
-        There is no interval where the values at a point are all equal in fewer than `ALIKE` episodes.
-        """
+        """As the claim's; there is no interval where values at a point are all equal in fewer than `ALIKE` episodes."""
         rng, points = np.random.default_rng(0), panel.values(result, self.agent)
         episodes = [values.astype(np.float64) for values in points.values()]
         # (points, 1001): the means of all episodes, then of 1000 resamplings
@@ -256,20 +243,14 @@ def _ratio_of_slopes(x: Any, means: Any) -> Any:
 
 @dataclass(frozen=True)
 class Number(AnyClaim):
-    """A number without an interval lies in [least, most]: one that the paper prints, or of the pulls of all episodes.
-
-    Attributes:
-        told: the claim in words. found: the number, given the panel and its result.
-        least, most: the smallest and the largest number that the claim allows.
-        x: the point that is meant; NaN: all of them, or there is none.
-    """
+    """A number without an interval lies in [least, most]: one that the paper prints, or one of the pulls."""
 
     panel: str
-    told: str
-    found: Callable[[Any, Any], float]
+    told: str  # the claim in words
+    found: Found
     least: float = -INF
     most: float = INF
-    x: float = NAN
+    x: float = NAN  # the point that is meant; NaN: all of them, or there is none
 
     @property
     def text(self) -> str:
@@ -286,19 +267,13 @@ class Number(AnyClaim):
         return [_row(number, exact, exact, self.x)]
 
     def judge(self, row: Row) -> str:
-        """The verdict on the number as it stands: "yes" or "no"."""
         return "yes" if self.least <= row["estimate"] <= self.most else "no"
 
 
 def printed(panel: str, name: str, value: float, or_more: bool = False, tolerance: float = 0.0) -> Number:
-    """In a panel without chance, a number that the paper prints.
+    """In a panel without chance, the number of this name is that which the paper prints, or more.
 
-    Args:
-        panel: title of the panel.
-        name: of the number in the panel.
-        value: the number printed.
-        or_more: the claim is that it is at least this number.
-        tolerance: the largest difference that is due to rounding in the paper.
+    `tolerance`: the largest difference that is due to rounding in the paper.
     """
     rounded = f", within {tolerance:g}" if tolerance else ""
     claim = f"{name} {'at least' if or_more else '='} {value:g}{rounded}"
@@ -312,7 +287,6 @@ def ratio(
     """Of two numbers that are found in a panel, the one over the other lies in [least, most]; infinite over 0."""
 
     def found(panel: object, result: object) -> float:
-        """The ratio."""
         one, other = float(over(panel, result)), float(under(panel, result))
         return one / other if other else INF
 
@@ -329,20 +303,15 @@ class Quote:
     """What a paper says of a figure, and the claims that test it.
 
     Attributes:
-        name: short and unique in the figure; the page of the figure has it at the anchor "figure-name".
-        words: the paper's own; empty for a claim that stands for itself.
-        claims: all of what is tested of it.
-        reading: what is read otherwise than the paper says it, if something is.
-        caveat: what a verdict on it does not say by itself.
         beside: tested beside the paper's own set-up, with other constants or another reading of it; the verdict on the
             sentence is that of the other quotations with these words.
     """
 
-    name: str
-    words: str
-    claims: Sequence[AnyClaim]
-    reading: str = ""
-    caveat: str = ""
+    name: str  # short and unique in the figure; the page of the figure has it at the anchor "figure-name"
+    words: str  # the paper's own; empty for a claim that stands for itself
+    claims: Sequence[AnyClaim]  # all of what is tested of it
+    reading: str = ""  # what is read otherwise than the paper says it, if something is
+    caveat: str = ""  # what a verdict on it does not say by itself
     beside: bool = False
 
     @classmethod

@@ -18,16 +18,13 @@ class Values:
 
     Attributes:
         at: {title of a panel: the points that are shown}; no points: the panel has none (its agents are its rows).
-        head: what the numbers are, in the head of the first column.
-        form: format of a number, as of `format`.
-        agents: labels of the agents that are shown; none: all.
         drawn: the numbers as they are drawn, after the transform of the figure.
     """
 
     at: Mapping[str, Sequence[float]]
-    head: str
-    form: str = ".3f"
-    agents: Sequence[str] = ()
+    head: str  # what the numbers are, in the head of the first column
+    form: str = ".3f"  # as of `format`
+    agents: Sequence[str] = ()  # those that are shown; none: all
     drawn: bool = False
 
 
@@ -36,22 +33,18 @@ class Figure:
     """A figure: its panels, what is drawn, and what the paper claims.
 
     Attributes:
-        name: the name by which the command line knows it.
-        source: the paper and the number of the figure.
-        panels: what is run and drawn.
         claims: what is tested on the results: sentences of the paper with their claims, or claims alone.
         transform: applied to the means and limits before they are drawn, given the number of arms K.
         order: labels of agents; the style of an agent is that of its place here. Agents that are not named come behind.
-        values: tables of numbers for the page of the figure.
     """
 
-    name: str
-    source: str
+    name: str  # by which the command line knows it
+    source: str  # the paper and the number of the figure
     panels: Sequence[AnyPanel[Any]]
     claims: Sequence[Quote | AnyClaim]
     transform: Transform = unchanged
     order: Sequence[str] = ()
-    values: Sequence[Values] = ()
+    values: Sequence[Values] = ()  # tables of numbers for its page
 
     @property
     def quotes(self) -> list[Quote]:

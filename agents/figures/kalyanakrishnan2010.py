@@ -102,7 +102,7 @@ FIGURE_1 = Figure(
 LEAST_P = "p at most .0005, the least that 2,000 resamples can show"
 INSTANCE = "kalyanakrishnan2010"
 PULLS = [1_000 * (j + 1) for j in range(30)]
-EPISODES = 1000
+EPISODES, AT_LAST = 1000, {"since": 30_000.0, "until": 30_000.0}
 
 
 def _against_pulls(title: str, agents: dict[str, str], metric: str, label: str, instance: str = INSTANCE) -> Panel:
@@ -164,6 +164,10 @@ def _at_30000(panel: Panel, agent: str, above: bool = False) -> Level:
     return Level(panel.title, agent, 0.15, 30_000, above)
 
 
+def _gulf(**when: float) -> list[Claim]:
+    return [Claim(NSS.title, better, worse, larger=True, **when) for better in (PI3, ADAPT) for worse in (PI1, PI2)]
+
+
 FIGURE_2 = Figure(
     name="kalyanakrishnan2010-figure-2",
     source=f"{SOURCE}, Figure 2",
@@ -192,16 +196,12 @@ FIGURE_2 = Figure(
         Quote(
             "gulf",
             "a clear gulf between pi_3 and pi_4 on the one hand, and pi_1 and pi_2 on the other",
-            [Claim(NSS.title, better, worse, larger=True) for better in (PI3, ADAPT) for worse in (PI1, PI2)],
+            _gulf(),
         ),
         Quote(
             "gulf-30000",
             "even after 30,000 pulls, this gap is significant (p < 0.0001)",
-            [
-                Claim(NSS.title, better, worse, larger=True, since=30_000, until=30_000)
-                for better in (PI3, ADAPT)
-                for worse in (PI1, PI2)
-            ],
+            _gulf(**AT_LAST),
             LEAST_P,
         ),
         Quote(
@@ -287,7 +287,7 @@ FIGURE_3 = Figure(
             "gaussian",
             "ADAPT still outperforms OCBA-m, for all the n_0 values reported in Figure 3(a), after 30,000 samples (p "
             "< 0.0001)",
-            [Claim(GAUSSIAN.title, ADAPT, name, larger=True, since=30_000, until=30_000) for name in OCBA],
+            [Claim(GAUSSIAN.title, ADAPT, name, larger=True, **AT_LAST) for name in OCBA],
             LEAST_P,
         ),
         Quote(

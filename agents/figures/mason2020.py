@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -284,20 +284,11 @@ SLACKS: dict[float, dict[str, object]] = {
 SLACK = Sweep(
     "A: slack", ENV, SLACKS, WITH_UNIFORM, SYNTHETIC, "total_pulls", "pulls", "slack gamma", log=True, trials=NONE
 )
-ORACLE = "LUCB, the true k (oracle)"
+AGAINST_RIVALS = {ST2: PUBLISHED, "LUCB, the true k (oracle)": "lucb(widths='lil')", **RIVALS}
+EPSILONS = {epsilon: {"instance": "captions-651", "epsilon": epsilon} for epsilon in (0.05, 0.15, 0.2)}
 OTHER_EPSILON = [
-    Panel(
-        f"Captions 651, epsilon {epsilon:g}",
-        ENV,
-        {"instance": "captions-651", "epsilon": epsilon},
-        BUDGETS,
-        {ST2: PUBLISHED, ORACLE: "lucb(widths='lil')", **RIVALS},
-        REAL,
-        "f1",
-        "F1",
-        trials=NONE,
-    )
-    for epsilon in (0.05, 0.15, 0.2)
+    Panel(f"Captions 651, epsilon {epsilon:g}", ENV, kwargs, BUDGETS, AGAINST_RIVALS, REAL, "f1", "F1", trials=NONE)
+    for epsilon, kwargs in EPSILONS.items()
 ]
 
 FIGURE_A = Figure(
@@ -308,11 +299,7 @@ FIGURE_A = Figure(
         Quote(
             "uniform",
             "a naive uniform sampling strategy performed very poorly",
-            [
-                Claim(panel.title, agent, UNIFORM)
-                for panel in (LEFT_UNIFORM, RIGHT_UNIFORM, SLACK)
-                for agent in (ST2, FAREAST)
-            ],
+            [Claim(one.title, agent, UNIFORM) for one in (LEFT_UNIFORM, RIGHT_UNIFORM, SLACK) for agent in BOTH],
             "it takes more pulls than both algorithms",
         ),
         # Theorem 3.1: no arm needs more than about 1 / gamma^2 pulls.
@@ -339,7 +326,7 @@ FEW = 40  # episodes; the paper has 600
 METRICS = ("precision", "recall")
 
 
-def _long(title: str, kwargs: dict[str, object], budgets: Sequence[int], agents: dict[str, str], key: str) -> Panel:
+def _long(title: str, kwargs: Mapping[str, object], budgets: Sequence[int], agents: dict[str, str], key: str) -> Panel:
     kwargs = {**kwargs, "budget": budgets[-1]}
     return Panel(title, ENV, kwargs, budgets, agents, FEW, key, key, at=True, trials=600)
 
@@ -349,14 +336,8 @@ LONG_PANELS = [
     for metric in ("F1", *METRICS)
 ]
 OTHERS = [
-    _long(
-        f"Captions 651, epsilon {epsilon:g}, {metric}",
-        {"instance": "captions-651", "epsilon": epsilon},
-        LONG[:5],
-        {ST2: PUBLISHED, ORACLE: "lucb(widths='lil')", **RIVALS},
-        metric,
-    )
-    for epsilon in (0.05, 0.15, 0.2)
+    _long(f"Captions 651, epsilon {epsilon:g}, {metric}", kwargs, LONG[:5], AGAINST_RIVALS, metric)
+    for epsilon, kwargs in EPSILONS.items()
     for metric in METRICS
 ]
 GOOD = ratings(651, 0.1)
@@ -370,6 +351,7 @@ def _drugs(seed: int) -> Numbers:
 
 
 DRUGS_COUNTED = Exact("ACVRL1", _drugs)
+AT_3M = {"since": 3_000_000, "until": 3_000_000}
 F1_LONG, _, RECALL_LONG = (panel.title for panel in LONG_PANELS)
 
 FURTHER = Figure(
@@ -399,10 +381,9 @@ FURTHER = Figure(
             "competitive-all",
             "but is still competitive with other methods",
             [
-                Claim(RECALL_LONG, ST2, other, larger=True, since=3_000_000, until=3_000_000)
-                for other in ("UCB", "LUCB, k = 23")
-            ]
-            + [Claim(RECALL_LONG, ST2, "LUCB, k = 46 (oracle)", within=0.1, since=3_000_000)],
+                *(Claim(RECALL_LONG, ST2, other, larger=True, **AT_3M) for other in ("UCB", "LUCB, k = 23")),
+                Claim(RECALL_LONG, ST2, ORACLE, within=0.1, since=3_000_000),
+            ],
             "recall at 3,000,000 pulls above that of UCB and of LUCB with k = 23, and within .1 of the oracle's from "
             "there on",
         ),
@@ -423,11 +404,7 @@ FURTHER = Figure(
         Quote(
             "other-precision",
             "(ST)^2 achieves near-perfect precision quickly",
-            [
-                Level(panel.title, ST2, 0.95, x, above=True)
-                for panel in OTHERS[::2]
-                for x in (250_000, 1_000_000, 3_000_000)
-            ],
+            [Level(one.title, ST2, 0.95, x, above=True) for one in OTHERS[::2] for x in (LONG[0], LONG[2], LONG[4])],
             "other epsilon; near-perfect: above .95",
             beside=True,
         ),

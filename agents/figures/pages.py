@@ -166,11 +166,8 @@ def claims_for_terminal(parts: Sequence[tuple[Figure, pd.DataFrame]]) -> str:
     head = ["panel", "claim", *VERDICTS, "verdict", "estimate [range of intervals]"]
     if not rows:
         return "the paper claims nothing of it that could be tested"
-    first_line, second_line, *lines = text_table(head, rows).split("\n")
-    told_lines = [first_line, second_line]
-    for i, line in enumerate(lines):
-        told_lines += [*before.get(i, []), line]
-    return "\n".join(told_lines)
+    first, second, *lines = text_table(head, rows).split("\n")
+    return "\n".join([first, second, *(one for i, line in enumerate(lines) for one in (*before.get(i, ()), line))])
 
 
 SENTENCES = "sentences.csv"  # all sentences of the papers on their experiments, and the quotations that answer them

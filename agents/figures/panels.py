@@ -11,7 +11,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import gymnasium as gym
 import numpy as np
@@ -43,9 +43,7 @@ class Conduct:
 
     Attributes:
         episodes: overrides a panel's own number, unless None.
-        seed: root seed.
-        progress: whether to report how far the run is, as for `evaluate`; None: if standard error is a terminal.
-        jobs: parts of the episodes that run at the same time, as for `evaluate`.
+        seed, progress, jobs: as for `evaluate`.
         evaluator: `evaluate`, or what knows what came out when the agents were run before.
     """
 
@@ -61,56 +59,29 @@ class Conduct:
         return self.evaluator(dict(agents), env_id, episodes=self.episodes or episodes, **how, **asked)
 
 
-class Result(Protocol):
-    """What running a panel yields; an `Evaluation` is one."""
-
-    @property
-    def agents(self) -> list[str]:
-        """Labels of the lines; each gets a style of its own."""
-        ...
-
-    @property
-    def settings(self) -> dict[str, object]:
-        """How the result came about, JSON-able."""
-        ...
-
-
-R = TypeVar("R", bound=Result)
+R = TypeVar("R", bound="Result")  # what running a panel yields
 
 
 class AnyPanel(ABC, Generic[R]):
-    """What every panel has.
+    """What every panel has."""
 
-    Attributes:
-        title: a name that is unique in the figure.
-        agents: labels of the agents that are drawn.
-    """
-
-    title: str
-    agents: Collection[str]
+    title: str  # unique in the figure
+    agents: Collection[str]  # labels of those that are drawn
 
     @abstractmethod
     def run(self, how: Conduct) -> R:
-        """Run the panel."""
+        """Run the panel; an `OSError` where its data cannot be had."""
 
     @abstractmethod
     def rows(self, result: R, level: float, transform: Transform) -> list[dict[str, object]]:
-        """The numbers that the panel shows: agent, x, episodes, mean, low, high, and `drawn`, the transformed mean.
-
-        Args:
-            result: what `run` has returned.
-            level: confidence level of the intervals.
-            transform: as for `draw`.
-        """
+        """The numbers that the panel shows: agent, x, episodes, mean, low, high, and `drawn`, the transformed mean."""
 
     @abstractmethod
     def draw(self, ax: Axes, result: R, level: float, transform: Transform, order: Sequence[str]) -> None:
-        """Draw a result.
+        """Draw what `run` has returned.
 
         Args:
-            ax: the axes to draw into.
-            result: what `run` has returned.
-            level: confidence level of the intervals.
+            ax: the axes to draw into. result: what is drawn. level: confidence level of the intervals.
             transform: applied to means and limits, given the number of arms.
             order: agents of the paper's figures; an agent's style is that of its place here.
         """
@@ -137,7 +108,6 @@ class Lines(AnyPanel[R]):
         """The labels of the axes of values and of points, and whether the first one is logarithmic."""
 
     def rows(self, result: R, level: float, transform: Transform) -> list[dict[str, object]]:
-        """The points of all lines."""
         order = result.agents
         plain = self.series(result, level, unchanged, order)
         changed = plain if transform is unchanged else self.series(result, level, transform, order)
@@ -150,38 +120,29 @@ class Lines(AnyPanel[R]):
         ]
 
     def draw(self, ax: Axes, result: R, level: float, transform: Transform, order: Sequence[str]) -> None:
-        """Draw a line, with a confidence band where there is one, for each agent."""
         draw(ax, self.series(result, level, transform, order), *self.axes(result, level), True)
 
 
 @dataclass(frozen=True)
 class Panel(Lines[Evaluation]):
-    """Several agents on one environment, a metric against the number of pulls.
-
-    Attributes:
-        env_id, env_kwargs: of the environment. budgets: numbers of pulls. agents: {label: name of the agent}.
-        episodes: runs per point. metric: what is drawn. label: of the axis of values.
-        at: whether the numbers of pulls are checkpoints of one run rather than budgets of several runs.
-        trials: runs per point in the paper; None: as many as `episodes`; NaN: it does not say.
-    """
+    """Several agents on one environment, a metric against the number of pulls."""
 
     title: str
     env_id: str
     env_kwargs: Mapping[str, Any]
-    budgets: Sequence[int]
-    agents: Mapping[str, str]
-    episodes: int
+    budgets: Sequence[int]  # numbers of pulls
+    agents: Mapping[str, str]  # {label: name of the agent}
+    episodes: int  # runs per point
     metric: str
-    label: str
-    at: bool = False
-    trials: float | None = None
+    label: str  # of the axis of values
+    at: bool = False  # whether the numbers of pulls are checkpoints of one run rather than budgets of several runs
+    trials: float | None = None  # runs per point in the paper; None: as many as `episodes`; NaN: it does not say
 
     @property
     def places(self) -> Sequence[float]:
         return self.budgets
 
     def run(self, how: Conduct) -> Evaluation:
-        """Evaluate the agents at all numbers of pulls."""
         numbers: dict[str, object] = {"at" if self.at else "budgets": self.budgets}
         return how.evaluate(self.agents, self.env_id, self.episodes, env_kwargs=self.env_kwargs, **numbers)
 
@@ -237,7 +198,7 @@ class Swept:
 
     @property
     def agents(self) -> list[str]:
-        """Labels of the agents."""
+        """Their labels."""
         return next(iter(self.evaluations.values())).agents
 
     @property
@@ -282,15 +243,13 @@ class Sweep(Lines[Swept]):
         return list(self.sweep)
 
     def run(self, how: Conduct) -> Swept:
-        """Evaluate the agents on each of the environments."""
-        evaluations = {}
-        for x, kwargs in self.sweep.items():
-            asked: dict[str, object] = {
-                "env_kwargs": kwargs,
-                "budgets": None if self.budgets is None else self.budgets[x],
+        budgets = self.budgets or {}
+        return Swept(
+            {
+                x: how.evaluate(self.agents, self.env_id, self.episodes, env_kwargs=kwargs, budgets=budgets.get(x))
+                for x, kwargs in self.sweep.items()
             }
-            evaluations[x] = how.evaluate(self.agents, self.env_id, self.episodes, **asked)
-        return Swept(evaluations)
+        )
 
     def values(self, result: Swept, agent: str) -> dict[float, NDArray[Any]]:
         if self.budgets is None:
@@ -359,7 +318,6 @@ def bars(found: Mapping[str, float], settings: dict[str, Any], **axes: object) -
     """Numbers by their names, each drawn as a bar. `axes`: properties of the axes, as `xscale="log"`."""
 
     def draw(ax: Axes, order: Sequence[str]) -> None:
-        """A bar for each number."""
         drawn = ax.barh(list(found), list(found.values()), color="#BFBFBF")
         ax.bar_label(drawn, [f"{x:,.10g}" for x in found.values()], padding=4)
         ax.margins(x=0.25)
@@ -368,31 +326,23 @@ def bars(found: Mapping[str, float], settings: dict[str, Any], **axes: object) -
     return Numbers([(name, math.nan, float(x)) for name, x in found.items()], draw, settings)
 
 
+Result = Evaluation | Swept | Numbers
+
+
 @dataclass(frozen=True)
 class Exact(AnyPanel[Numbers]):
-    """Numbers without chance: of a schedule, of a file, of a single episode, whatever number of episodes is wanted.
-
-    Attributes:
-        find: finds the numbers, given the root seed.
-    """
+    """Numbers without chance: of a schedule, of a file, of a single episode, whatever number of episodes is wanted."""
 
     title: str
-    find: Callable[[int], Numbers]
+    find: Callable[[int], Numbers]  # given the root seed
     agents: Collection[str] = ()
 
     def run(self, how: Conduct) -> Numbers:
-        """Find the numbers.
-
-        Raises:
-            OSError: where the numbers are those of a file that cannot be had.
-        """
         return self.find(how.seed)
 
     def rows(self, result: Numbers, level: float, transform: Transform) -> list[dict[str, object]]:
-        """Each number, without interval, and not transformed."""
         columns, nan = ("agent", "x", "episodes", "mean", "low", "high", "drawn"), math.nan
         return [dict(zip(columns, (name, x, nan, y, nan, nan, y), strict=True)) for name, x, y in result.shown]
 
     def draw(self, ax: Axes, result: Numbers, level: float, transform: Transform, order: Sequence[str]) -> None:
-        """Draw the numbers, as they say themselves."""
         result.draw(ax, order)

@@ -40,23 +40,14 @@ class DataMissing(OSError):
 
 @dataclass(eq=False)
 class Reproduction:
-    """The results of a figure's panels, and the verdicts on its claims.
+    """The results of a figure's panels, and the verdicts on its claims."""
 
-    Attributes:
-        figure: the panels that were run, and the claims about them.
-        results: the result of each panel, by the panel's title.
-        level: confidence level of the intervals, of each alone and of all together.
-        skipped: panels whose data could not be had, with the reason.
-        made: evaluations that were run, while others had been kept from before.
-        asked: what was asked for: figure, episodes, seed.
-    """
-
-    figure: Figure
-    results: dict[str, Result]
-    level: float = 0.95
-    skipped: dict[str, str] = field(default_factory=dict)
-    made: int = 0
-    asked: dict[str, Any] = field(default_factory=dict)
+    figure: Figure  # the panels that were run, and the claims about them
+    results: dict[str, Result]  # by the panels' titles
+    level: float = 0.95  # of the intervals, of each alone and of all together
+    skipped: dict[str, str] = field(default_factory=dict)  # panels whose data could not be had, with the reason
+    made: int = 0  # evaluations that were run, while others had been kept from before
+    asked: dict[str, Any] = field(default_factory=dict)  # figure, episodes, seed
 
     @cached_property
     def verdicts(self) -> pd.DataFrame:
@@ -75,7 +66,7 @@ class Reproduction:
         return table
 
     def scorecard(self) -> pd.DataFrame:
-        """Per claim: at how many points it is confirmed (yes), open, or refuted (no), and what they add up to."""
+        """Per claim: at how many points it is confirmed (yes), open, or refuted (no); see `verdicts.scorecard`."""
         return scorecard(self.verdicts)
 
     def plot(self, path: str | Path | None = None) -> Any:
@@ -196,16 +187,13 @@ def reproduce(
             again when the same is asked for once more: a run that was killed goes on from them.
         force: write into a folder that holds something else. Evaluations in it stay.
 
-    Returns:
-        The results and the verdicts.
-
     Raises:
         ValueError: for an unknown figure or panel, with the known ones; for a number of episodes below 1; for a folder
             that holds something else.
         OSError: if every panel lacks its data; for a folder that cannot be written to.
 
     Warns:
-        RuntimeWarning: where a block of episodes, or an evaluation, that was kept is damaged, and made anew.
+        RuntimeWarning: where a block of episodes, or an evaluation, that was kept is damaged, and made again.
     """
     if isinstance(figure, str):
         figure = named(figure)
@@ -264,18 +252,10 @@ def reproduce_paper(
     out: str | Path | None = None,
     force: bool = False,
 ) -> list[Reproduction]:
-    """Run all figures of a paper; those of which every panel lacks its data are left out.
+    """Run all figures of a paper, as mason2020; those of which every panel lacks its data are left out.
 
-    What several figures ask for is run once.
-
-    Args:
-        paper: its name, as mason2020.
-        out: a folder for one of each figure, and one of the evaluations of all of them.
-        episodes, seed, progress, jobs, force: as for `reproduce`.
-
-    Raises:
-        ValueError: for an unknown paper, with the known ones; else as `reproduce`.
-        OSError: if all figures lack their data; else as `reproduce`.
+    What several figures ask for is run once. `out` is a folder for one of each figure, and one of the evaluations of
+    all of them. The other arguments and errors are as for `reproduce`.
     """
     if paper not in PAPERS:
         raise unknown("paper", paper, PAPERS)

@@ -34,11 +34,7 @@ class Store:
     def evaluate(
         self, agents: Mapping[str, object], env_id: str, *, jobs: int = 1, progress: bool | None = None, **asked: Any
     ) -> Evaluation:
-        """What `evaluate` yields, which runs only what has not been kept.
-
-        Warns:
-            RuntimeWarning: where what was kept is damaged, and made anew.
-        """
+        """What `evaluate` yields, which runs only what has not been kept; a warning where that is damaged."""
         given = {name: value for name, value in asked.items() if value is not None}
         order = list(agents.items())  # labels in their order count, as it is that of the rows
         name = storage.root_of(given | {"agents": order, "env_id": env_id, "version": versions()})[:16]

@@ -40,16 +40,11 @@ def _episodes(result: Result) -> float:
 
 
 def verdicts(figure: Figure, results: Mapping[str, Result], level: float = 0.95) -> pd.DataFrame:
-    """One row per claim and point, in the order of the figure.
+    """One row per claim and point, in the order of the figure; `results` by the titles of all of its panels.
 
-    Columns: quote (its name), panel, claim, x, episodes, trials (of the paper), estimate, its interval
-    low to high, p_value (NaN: does not apply), the verdict by them `alone`; low_together to high_together, the interval
-    that holds together with all others of the figure, and the `verdict` by it.
-
-    Args:
-        figure: its panels and claims.
-        results: by the titles of the panels, of all of them.
-        level: at which an interval alone, and all of them together, hold.
+    Columns: quote (its name), panel, claim, x, episodes, trials (of the paper), estimate, its interval low to high at
+    this level, p_value (NaN: does not apply), the verdict by them `alone`; low_together to high_together, the interval
+    that holds together with all others of the figure at this level, and the `verdict` by it.
     """
     from scipy.special import ndtri
 
@@ -113,11 +108,8 @@ def overall(parts: Sequence[Sequence[int]]) -> str:
 def scorecard(table: pd.DataFrame, by: Sequence[str] = KEYS) -> pd.DataFrame:
     """Per claim: at how many points it holds (yes), is open, does not hold (no), and what they add up to.
 
-    The verdict is by the intervals that hold together, that in the column `alone` by each interval on its own.
-
-    Args:
-        table: what `verdicts` has returned.
-        by: the columns that name a claim; ["quote"] for quotations.
+    The verdict is by the intervals that hold together, that in the column `alone` by each interval on its own. `table`
+    is what `verdicts` has returned; `by` are the columns that name a claim, ["quote"] for quotations.
     """
     rows = []
     for key, group in table.groupby(list(by), sort=False, dropna=False):

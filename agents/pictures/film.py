@@ -20,17 +20,11 @@ FEWEST_FRAMES, MOST_ASKED = 2, 10_000
 
 @dataclass(frozen=True, eq=False)
 class Film:
-    """One episode of an agent at some numbers of pulls, from none on.
+    """One episode of an agent at some numbers of pulls, from none on."""
 
-    Attributes:
-        label: of the agent.
-        trace: the episode, whose `at` holds the numbers of pulls of all frames but the first.
-        viewer: what makes the views.
-    """
-
-    label: str
-    trace: Trace
-    viewer: Viewer
+    label: str  # of the agent
+    trace: Trace  # its `at` holds the numbers of pulls of all frames but the first
+    viewer: Viewer  # makes the views
 
     @cached_property
     def views(self) -> list[View]:

@@ -139,9 +139,7 @@ def _of_reproduction(folder: Path, kept: Mapping[str, Any]) -> tuple[str, str, l
     words = ["bandit-envs", "reproduce", figure.name]
     words += ["--episodes", str(asked["episodes"])] if asked.get("episodes") is not None else []
     command = shlex.join([*words, "--seed", str(asked.get("seed", 0)), "--out", str(folder)])
-    skipped = [
-        f"<p>{html.escape(f'Not run: {name}, {reason}')}</p>" for name, reason in kept.get("skipped", {}).items()
-    ]
+    skipped = [f"<p>{html.escape(f'Not run: {name}, {why}')}</p>" for name, why in kept.get("skipped", {}).items()]
     parts.append(_part("How it was made", _code(command), *skipped, _versions(kept), _settings(kept)))
     return figure.name, figure.source, parts
 

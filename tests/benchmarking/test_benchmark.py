@@ -186,6 +186,19 @@ def test_agents_are_scored_where_they_play(tiny: tuple[BenchmarkTask, ...]) -> N
     assert "static" in told["static", "threshold-prior-10"]  # fresh arms: there is no truth to be told
 
 
+def test_an_agent_is_made_once_for_a_task(tiny: tuple[BenchmarkTask, ...]) -> None:
+    made: list[str] = []
+
+    def maker(task: bandit_envs.Task) -> agents.Agent:
+        made.append(task.problem)
+        return agents.make("uniform", task)
+
+    result = agents.benchmark({"mine": maker}, "quick")
+    budgets = [task.kwargs.get("budget") is not None for task in tiny]
+    assert result.table["note"].str.contains("does not take it").sum() < len(tiny)
+    assert len(made) == sum(1 if budget else 2 for budget in budgets)  # with a delta first to see whether it stops
+
+
 def test_broken_agents(tiny: tuple[BenchmarkTask, ...]) -> None:
     frame = agents.benchmark({"endless": Endless, "wrong": Wrong}, "quick").table.set_index(["agent", "task"])
     assert frame.loc[("endless", "threshold-line-delta"), "note"] == run.CUT

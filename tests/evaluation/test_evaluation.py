@@ -21,7 +21,7 @@ from refusals import refused
 
 import agents
 from agents.core.agent import Agent
-from agents.evaluation import plan, progress, statistics
+from agents.evaluation import lockstep, plan, progress, statistics
 from agents.evaluation.lockstep import Lockstep
 from agents.evaluation.result import Evaluation
 from bandit_envs import AllGood, Bernoulli, Gaussian, Instance, Threshold, Uniform
@@ -167,7 +167,7 @@ def test_memory_bounds_the_batch_and_changes_nothing(monkeypatch: pytest.MonkeyP
         seen.append(slots)
         return make(env_id, slots, *rest, **more)
 
-    monkeypatch.setattr(plan, "make_envs", spy)
+    monkeypatch.setattr(lockstep, "make_envs", spy)
     wide = evaluate(["lsa", "uniform"], episodes=50, env_kwargs=FRESH)
     assert max(seen) == 50
     seen.clear()

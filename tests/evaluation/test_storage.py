@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import shutil
 import sys
@@ -17,8 +18,9 @@ from scale import TAO, evaluate, files, reference, same
 import agents
 from agents.evaluation import blocks, making, storage
 from agents.evaluation.identity import versions
+from agents.evaluation.moments import Moments
 from agents.evaluation.report import report
-from agents.evaluation.storage import Folder
+from agents.evaluation.storage import Store
 from agents.evaluation.storage.places import Place
 
 RANDOM = np.random.default_rng(17)
@@ -56,8 +58,8 @@ def test_duckdb_reads_the_files(tmp_path: Path) -> None:
 def test_columns_are_read_when_they_are_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     evaluate("lsa", out=tmp_path)
     read: list[Any] = []
-    part = Folder.part
-    monkeypatch.setattr(Folder, "part", lambda self, *some: (read.append(some[1]), part(self, *some))[1])
+    part = Store.part
+    monkeypatch.setattr(Store, "part", lambda self, *some: (read.append(some[1]), part(self, *some))[1])
     opened = agents.results(tmp_path)
     assert read == []
     opened.column("lsa", "score")
@@ -157,6 +159,29 @@ def test_other_file_systems() -> None:
     name = next(iter(system.names("episodes.parquet")))
     system.remove(f"episodes.parquet/{name}")
     same(evaluate("lsa", out=out), wanted)
+
+
+def test_memory_and_folders_hold_the_same_of_each_block(tmp_path: Path) -> None:
+    """One class for both: what is known of a block, and of all, by their text to the last bit."""
+    runs = evaluate(episodes=40, at=[20, 60]).runs
+    group, settings = [blocks.Group((0, 1), 16, 8)], {"rows": "none"}
+    stores = [storage.Store(runs, group, 40, settings, place, "x") for place in (None, storage.place_of(tmp_path))]
+    for store in stores:
+        parts = [[_rows_of(run, block) for block in store.blocks] for run in runs]
+        assert store.missing() == store.blocks
+        for block, content in zip(store.blocks[:-1], store.form(store.blocks, parts), strict=False):
+            store.put(block, content)
+        assert store.missing() == store.blocks[-1:]
+        with pytest.raises(ValueError, match="1 of 5 blocks are missing"):
+            store.merged()
+        store.put(store.blocks[-1], store.form(store.blocks, parts)[-1])
+    one, other = (store.merged().to_json() for store in stores)
+    assert one == other == Moments.from_json(other).to_json()
+
+
+def _rows_of(run: Any, block: blocks.Block) -> Any:
+    rows = slice(block.first, block.first + block.episodes)
+    return dataclasses.replace(run, columns={name: x[rows] for name, x in run.columns.items()})
 
 
 @pytest.mark.parametrize("rows", ["all", "none"])

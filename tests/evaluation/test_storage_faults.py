@@ -22,7 +22,7 @@ import agents
 from agents.cli import main
 from agents.evaluation import blocks, making
 from agents.evaluation.blocks import Block
-from agents.evaluation.storage import Folder
+from agents.evaluation.storage import Store
 from agents.evaluation.storage.places import Place
 
 RANDOM = np.random.default_rng(17)
@@ -146,7 +146,7 @@ def test_what_a_killed_call_left_is_removed(tmp_path: Path) -> None:
 
 def test_interruption_says_how_to_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(blocks, "SPAN", 1)
-    put = Folder.put
+    put = Store.put
 
     def interrupted(self: Any, block: Block, content: bytes) -> None:
         put(self, block, content)
@@ -154,7 +154,7 @@ def test_interruption_says_how_to_go_on(tmp_path: Path, monkeypatch: pytest.Monk
             raise KeyboardInterrupt
 
     with monkeypatch.context() as while_it_runs:
-        while_it_runs.setattr(Folder, "put", interrupted)
+        while_it_runs.setattr(Store, "put", interrupted)
         with pytest.raises(KeyboardInterrupt, match="3 of 8 blocks are kept in .*the same call goes on from them"):
             evaluate("lsa", out=tmp_path)
     same(evaluate("lsa", out=tmp_path), evaluate("lsa"))
@@ -228,7 +228,7 @@ def test_killed_and_resumed(tmp_path: Path, kills: int, how: dict[str, Any]) -> 
 def test_a_kill_at_the_end_of_a_precise_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Wherever it comes, no block beyond the end stays."""
     evaluate("lsa", out=tmp_path / "whole", precision=0.05)
-    for number, (kind, name) in enumerate([(Folder, "discard"), (Place, "write")]):
+    for number, (kind, name) in enumerate([(Store, "discard"), (Place, "write")]):
         out, real = tmp_path / str(number), getattr(kind, name)
 
         def killed(self: Any, *some: Any, real: Any = real, **more: Any) -> Any:

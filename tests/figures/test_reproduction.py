@@ -17,7 +17,7 @@ from agents import figures
 from agents.cli import main
 from agents.evaluation import Evaluation, making
 from agents.evaluation.blocks import Block
-from agents.evaluation.storage import Folder
+from agents.evaluation.storage import Store
 from agents.figures import (
     Claim,
     Figure,
@@ -105,9 +105,9 @@ def test_a_run_that_was_killed_within_an_evaluation_goes_on_by_blocks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two agents, at two budgets, have 8 blocks each, of which 5 are kept when the kill comes."""
-    put, kept = Folder.put, []
+    put, kept = Store.put, []
 
-    def killed(self: Folder, block: Block, content: bytes) -> None:
+    def killed(self: Store, block: Block, content: bytes) -> None:
         put(self, block, content)
         kept.append(block.number)
         if len(kept) == 5:
@@ -115,12 +115,12 @@ def test_a_run_that_was_killed_within_an_evaluation_goes_on_by_blocks(
 
     figure = Figure("f", "here", [replace(PANEL, episodes=800)], QUOTES[1:])
     with monkeypatch.context() as while_it_runs:
-        while_it_runs.setattr(Folder, "put", killed)
+        while_it_runs.setattr(Store, "put", killed)
         with pytest.raises(KeyboardInterrupt, match="5 of .* blocks are kept in .*evaluations.*the same call goes on"):
             run(tmp_path / "out", figure)
     made: list[int] = []
     monkeypatch.setattr(
-        Folder, "put", lambda self, block, content: (made.append(block.number), put(self, block, content))
+        Store, "put", lambda self, block, content: (made.append(block.number), put(self, block, content))
     )
     again = run(tmp_path / "out", figure, jobs=2)
     assert again.made == 1

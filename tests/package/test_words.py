@@ -66,10 +66,9 @@ MEMORY_KEPT = {  # the old spellings, and the memory of the machine
     "agents/evaluation/plan.py": ("MEMORY",),
     "agents/evaluation/run.py": ("in memory", "as memory allows"),
     "agents/evaluation/statistics.py": ("the memory of a resampling", "Memory is that of"),
-    "agents/evaluation/storage/__init__.py": ("in memory", "from .memory"),
-    "agents/evaluation/storage/block_files.py": ("from .memory",),
-    "agents/evaluation/storage/folder.py": ("from .memory",),
-    "agents/evaluation/storage/memory.py": ("in memory",),
+    "agents/evaluation/storage/__init__.py": ("in memory",),
+    "agents/evaluation/storage/calls.py": ("in memory",),
+    "agents/evaluation/storage/store.py": ("in memory", "None: memory"),
     "agents/evaluation/storage/places.py": ('"memory"',),
     "agents/session/log.py": ('":memory:"', '"sqlite:///:memory:"'),  # as SQLite calls it
     "agents/session/session.py": ('":memory:"',),

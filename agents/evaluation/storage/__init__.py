@@ -10,23 +10,11 @@ A file has its name only once it is complete. Its name gives the block and, by a
 to; two calls that make the same block write the same bytes. Files may be copied from one folder to another.
 """
 
-from .folder import Folder
 from .manifest import RefusedError, add_tables, calls, claimed, clear, holds, lacking, opened, root_of
-from .memory import Store
 from .places import WriteError, place_of
+from .store import Store
 
 __all__ = [
-    "Folder",
-    "RefusedError",
-    "Store",
-    "WriteError",
-    "add_tables",
-    "calls",
-    "claimed",
-    "clear",
-    "holds",
-    "lacking",
-    "opened",
-    "place_of",
-    "root_of",
-]
+    "RefusedError", "Store", "WriteError", "add_tables", "calls", "claimed", "clear", "holds", "lacking",
+    "opened", "place_of", "root_of",
+]  # fmt: skip

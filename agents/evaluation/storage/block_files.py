@@ -18,11 +18,19 @@ from ...core.optional import require
 from ..blocks import Block
 from ..moments import Moments
 from ..rows import Run
-from .memory import moments_of
 
 # Keys of the metadata. That of the seal comes last, so that its mark is the last one in the file.
 NAME, PULLS, MOMENTS, SEAL = (f"bandit-envs {what}".encode() for what in ("block", "pulls", "moments", "seal"))
 MARK, DIGITS = b"seal:", 8  # before the checksum, and its length
+
+
+def _arrow(part: str = "") -> Any:
+    return require(f"pyarrow{part}", "a folder of results")
+
+
+def moments_of(blocks: Sequence[Block], parts: Sequence[Sequence[Run]]) -> list[Moments]:
+    """What is kept of each block without rows, of `parts[run][block]`."""
+    return [Moments.of([rows[i] for rows in parts]) for i in range(len(blocks))]
 
 
 def name_of(root: str, block: Block) -> str:
@@ -33,7 +41,7 @@ def name_of(root: str, block: Block) -> str:
 
 def rows_as_bytes(root: str, blocks: Sequence[Block], parts: Sequence[Sequence[Run]]) -> list[bytes]:
     """The files of blocks of the evaluation with this hash: the rows of one run after another, `parts[run][block]`."""
-    pa = require("pyarrow", "a folder of results")
+    pa = _arrow()
     files = []
     for i, block in enumerate(blocks):
         runs = [rows[i] for rows in parts]
@@ -72,7 +80,7 @@ def rows_from(source: object, name: str, empty_runs: Sequence[Run], episodes: in
 
 def _table(run: Run, first: int) -> object:
     """The rows of a run from episode number `first` on, as `Evaluation.episodes` has them."""
-    pa = require("pyarrow", "a folder of results")
+    pa = _arrow()
     C, n = len(run.cells), run.episodes
     budgets, ats = zip(*run.cells, strict=True)
 
@@ -98,7 +106,7 @@ def moments_as_bytes(root: str, blocks: Sequence[Block], parts: Sequence[Sequenc
 
     A file has a row for each run, cell and column; its metadata hold all, to the last bit.
     """
-    pa = require("pyarrow", "a folder of results")
+    pa = _arrow()
     files = []
     for i, (block, moments) in enumerate(zip(blocks, moments_of(blocks, parts), strict=True)):
         rows = []
@@ -122,15 +130,15 @@ def moments_from(content: bytes, name: str) -> Moments:
     Raises:
         Exception: if the file is of something else, or damaged.
     """
-    pa = require("pyarrow", "a folder of results")
+    pa = _arrow()
     check_seal(content)
     return Moments.from_json(_read(pa.BufferReader(content), name, []).schema.metadata[MOMENTS].decode())
 
 
 def _file(table: Any, name: str, metadata: Mapping[bytes, bytes], **how: object) -> bytes:
     """A table as a sealed file."""
-    pa = require("pyarrow", "a folder of results")
-    pq = require("pyarrow.parquet", "a folder of results")
+    pa = _arrow()
+    pq = _arrow(".parquet")
     sink = pa.BufferOutputStream()
     own = {NAME: name.encode(), **metadata, SEAL: MARK + b"0" * DIGITS}
     how |= {"compression": "lz4", "write_page_checksum": True}
@@ -157,7 +165,7 @@ def check_seal(content: bytes) -> None:
 
 def _read(source: object, name: str, columns: list[str]) -> Any:
     """Some columns of a file that ought to have this name."""
-    pq = require("pyarrow.parquet", "a folder of results")
+    pq = _arrow(".parquet")
     table = pq.read_table(source, columns=columns, page_checksum_verification=True, use_threads=False)
     if (found := table.schema.metadata[NAME].decode()) != name:
         raise ValueError(f"it holds {found}")

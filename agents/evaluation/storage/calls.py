@@ -1,16 +1,17 @@
-"""Notes of the calls that work on a folder: which ones run now, and how long the pulls have taken."""
+"""Notes of the calls that make blocks: which ones run now, and how long the pulls have taken."""
 
 from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import platform
 import socket
 import sys
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ...core.files import json_form
@@ -21,64 +22,65 @@ NOTED = 10.0  # seconds between two notes of a call
 FRESH = 60.0  # a note that is younger is of a call that goes on
 
 
+def _stamp() -> str:
+    return time.strftime("%Y%m%d-%H%M%S", time.gmtime())
+
+
 class Calls:
-    """The notes in a folder, of which the call of now writes one, again and again."""
+    """The note of the call of now, written again and again beside those of others; in memory alone without a place."""
 
-    def __init__(self, place: Place, runs: int) -> None:
-        self.place, self.runs = place, runs
-        self._own: dict[str, Any] = {}
-        self._name, self._written = "", 0.0
+    def __init__(self, place: Place | None, runs: int) -> None:
+        self.place, self._name, self._written = place, "", 0.0
+        self._own: dict[str, Any] = {"pulls": [0] * runs, "seconds": [0.0] * runs}
 
-    def begin(self, told: Mapping[str, object]) -> bool:
-        """Note that a call begins; returns whether others go on at the same time."""
-        now = time.time()
-        others = [at for name, at in self.place.names(CALLS).items() if now - at < FRESH and self._goes_on(name)]
-        stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime(now))
-        self._name = f"{CALLS}/{stamp}-{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:6]}.json"
-        self._own = {
-            **told,
-            "command": sys.argv,
-            "machine": platform.platform(),
-            "host": socket.gethostname(),
-            "began": stamp,
-            "ended": None,
-            "pulls": [0] * self.runs,
-            "seconds": [0.0] * self.runs,
-        }
-        self._write()
-        return bool(others)
-
-    def _goes_on(self, name: str) -> bool:
+    @contextlib.contextmanager
+    def at_work(self, told: Mapping[str, object]) -> Iterator[bool]:
+        """Around the making of blocks; yields whether others make some at the same time. `told`: of this call."""
+        if self.place is None:
+            yield False
+            return
+        others = any(note.get("ended", "") is None for note in self._notes(time.time() - FRESH))
+        host, began = socket.gethostname(), _stamp()
+        self._name = f"{CALLS}/{began}-{host}-{os.getpid()}-{uuid.uuid4().hex[:6]}.json"
+        of_now = {"command": sys.argv, "machine": platform.platform(), "host": host, "began": began, "ended": None}
+        self._own = {**told, **of_now, **self._own}
+        self._write(self.place)
         try:
-            return json.loads(self.place.read(f"{CALLS}/{name}"))["ended"] is None
-        except (OSError, ValueError, KeyError, TypeError):
-            return False
+            yield others
+        finally:
+            self._own["ended"] = _stamp()
+            with contextlib.suppress(OSError):
+                self._write(self.place)
 
-    def _write(self) -> None:
+    def _notes(self, since: float = 0.0) -> list[dict[str, Any]]:
+        """Those that have been written since then; in memory that of now."""
+        if self.place is None:
+            return [self._own]
+        found = []
+        for name, at in self.place.names(CALLS).items():
+            if at >= since:
+                with contextlib.suppress(OSError, ValueError):
+                    found.append(json.loads(self.place.read(f"{CALLS}/{name}")))
+        return [note for note in found if isinstance(note, dict)]
+
+    def _write(self, place: Place) -> None:
         self._written = time.monotonic()
-        content = (json.dumps(self._own, indent=1, default=json_form) + "\n").encode()
-        self.place.write(self._name, content, settled=False)
+        place.write(self._name, (json.dumps(self._own, indent=1, default=json_form) + "\n").encode(), settled=False)
 
     def alive(self) -> None:
         """Write the note again, if the last one is some time ago."""
-        if time.monotonic() - self._written > NOTED:
-            self._write()
+        if self.place is not None and self._name and time.monotonic() - self._written > NOTED:
+            self._write(self.place)
 
     def spend(self, run: int, pulls: int, seconds: float) -> None:
         """Note how long so many pulls of a run took."""
         self._own["pulls"][run] += pulls
         self._own["seconds"][run] += seconds
 
-    def end(self) -> None:
-        """Note that the call has ended."""
-        self._own["ended"] = time.strftime("%Y%m%d-%H%M%S", time.gmtime())
-        self._write()
-
-    def spent(self, run: int) -> tuple[int, float]:
-        """Pulls of a run and the seconds that they took, of all calls that have been noted."""
+    def pace(self, run: int) -> float:
+        """Seconds of one core that a pull of a run takes, by the notes of all calls; NaN where they have none."""
         pulls, seconds = 0, 0.0
-        for name in self.place.names(CALLS):
-            with contextlib.suppress(OSError, ValueError, KeyError, TypeError, IndexError):
-                note = json.loads(self.place.read(f"{CALLS}/{name}"))
+        for note in self._notes():
+            with contextlib.suppress(KeyError, TypeError, IndexError):
                 pulls, seconds = pulls + note["pulls"][run], seconds + note["seconds"][run]
-        return pulls, seconds
+        return seconds / pulls if pulls else math.nan

@@ -14,8 +14,8 @@ from ..blocks import Group
 from ..environment import make_known
 from ..rows import Run
 from .calls import CALLS
-from .folder import BLOCKS, ENDED, SUMS, Folder
 from .places import Place, WriteError, place_of
+from .store import BLOCKS, ENDED, SUMS, Store
 
 FORMAT = "blocks 3"
 SEAL = "seal"  # the checksum of all other entries
@@ -33,7 +33,7 @@ def claimed(
     episodes: int,
     identity: Mapping[str, object],
     settings: Mapping[str, object],
-) -> Folder:
+) -> Store:
     """The folder for an evaluation, which may hold blocks of it already; the rows depend on `identity` alone.
 
     Raises:
@@ -41,12 +41,21 @@ def claimed(
         WriteError: if it cannot be written to.
     """
     place = place_of(address)
-    folder = Folder(place, empty_runs, groups, episodes, root_of(identity), settings)
+    content = {
+        "format": FORMAT,
+        **settings,
+        "episodes": episodes,
+        "identity": identity,
+        "groups": list(map(vars, groups)),
+        "runs": [{**empty.describe(), "episodes": episodes, "seconds": None} for empty in empty_runs],
+    }
+    content = json.loads(json.dumps(content, default=json_form))
+    text = json.dumps({**content, SEAL: _sealed(content)}, indent=1) + "\n"
     try:
         known = place.has(SETTINGS)
     except OSError as error:
         raise WriteError(f"{place} cannot be reached: {' '.join(str(error).split()):.300}") from error
-    if known or not place.write(SETTINGS, _described(folder, identity, settings), new=True):
+    if known or not place.write(SETTINGS, text.encode(), new=True):
         try:
             there = _settings(place)
         except (ValueError, OSError) as error:
@@ -56,14 +65,14 @@ def claimed(
             raise RefusedError(f"{place} holds {held}: no blocks can be added to it; give another out")
         if differing := _differences(as_first_spelled(there["identity"]), as_first_spelled(identity)):
             raise RefusedError(f"{place} holds another evaluation: {'; '.join(differing)}; give another out")
-        if (cut := _groups(there["groups"])) != list(groups):  # another version has cut it otherwise
-            folder = Folder(place, empty_runs, cut, episodes, root_of(identity), settings)
-    place.tidy(folder.inside)
-    folder.look()
-    return folder
+        groups = _groups(there["groups"])  # another version may have cut it otherwise
+    store = Store(empty_runs, groups, episodes, settings, place, root_of(identity))
+    place.tidy(store.inside)
+    store.look()
+    return store
 
 
-def opened(address: str | Path, trust: bool) -> tuple[Folder, dict[str, Any]] | None:
+def opened(address: str | Path, trust: bool) -> tuple[Store, dict[str, Any]] | None:
     """The folder with the blocks of an evaluation, and its settings; None if it holds none.
 
     Raises:
@@ -71,24 +80,22 @@ def opened(address: str | Path, trust: bool) -> tuple[Folder, dict[str, Any]] | 
         ImportError: if they name a module that is not there.
     """
     place = place_of(address)
-    if not place.has(SETTINGS):
-        return None
-    settings = _settings(place)
-    if (form := settings.get("format")) != FORMAT:
+    settings = _settings(place) if place.has(SETTINGS) else {}
+    form = settings.pop("format", None)
+    if form != FORMAT:
         if isinstance(form, str) and form.startswith(FORMAT.split()[0]):
             raise ValueError(f"{place} was written by another version: its form is {form!r}, here {FORMAT!r} is read")
         return None
     make_known(str(settings.get("env_id")), trust)
     try:
-        del settings["format"]
         identity, forms, groups = settings.pop("identity"), settings.pop("runs"), _groups(settings.pop("groups"))
         empty_runs = [Run.described(form, trust) for form in forms]
-        folder = Folder(place, empty_runs, groups, int(settings["episodes"]), root_of(identity), settings)
-        folder.look()
+        store = Store(empty_runs, groups, int(settings["episodes"]), settings, place, root_of(identity))
+        store.look()
         if settings.get("precision") is not None:
-            count = sum(block.episodes for block in folder.blocks if 0 in block.runs)
-            settings |= {"episodes": count, "look": folder.ended}
-        return folder, settings
+            count = sum(block.episodes for block in store.blocks if 0 in block.runs)
+            settings |= {"episodes": count, "look": store.ended}
+        return store, settings
     except Exception as error:
         raise ValueError(f"{place} holds no evaluation that this version reads: {error!r:.300}") from error
 
@@ -96,20 +103,6 @@ def opened(address: str | Path, trust: bool) -> tuple[Folder, dict[str, Any]] | 
 def _groups(described: Any) -> list[Group]:
     """How the runs of a folder are cut into blocks, by its settings."""
     return [Group(tuple(map(int, one["runs"])), int(one["size"]), int(one["last"])) for one in described]
-
-
-def _described(folder: Folder, identity: Mapping[str, object], settings: Mapping[str, object]) -> bytes:
-    """What settings.json is to hold."""
-    content = {
-        "format": FORMAT,
-        **settings,
-        "episodes": folder.planned,
-        "identity": identity,
-        "groups": [{"runs": group.runs, "size": group.size, "last": group.last} for group in folder.groups],
-        "runs": [{**empty.describe(), "episodes": folder.planned, "seconds": None} for empty in folder.empty_runs],
-    }
-    content = json.loads(json.dumps(content, default=json_form))
-    return (json.dumps({**content, SEAL: _sealed(content)}, indent=1) + "\n").encode()
 
 
 def _sealed(content: Mapping[str, object]) -> str:

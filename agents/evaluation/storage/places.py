@@ -91,20 +91,35 @@ class Place:
             name: of the file. content: all of it. new: leave a file that is there already.
             settled: wait until it is on the disk, so that a power cut leaves it whole, too.
         """
-        if self.local:
-            return _write_here(Path(self._path(name)), content, new, settled)
-        if new and self.has(name):
+        if new and not self.local and self.has(name):
             return False
         path = self._path(name)
-        partial = path if self.whole else f"{path}.{uuid.uuid4().hex[:8]}.part"
+        partial = path if self.whole else f"{path}.{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}.part"
         try:
             self.system.create_dir(path.rpartition("/")[0], recursive=True)
             with self.system.open_output_stream(partial, compression=None) as stream:
                 stream.write(content)
+            if self.local and settled:
+                with open(partial, "rb") as file:
+                    os.fsync(file.fileno())
+            if self.local and new:
+                try:
+                    os.link(partial, path)  # of two calls at the same time one is the first
+                    return True
+                except FileExistsError:
+                    return False
+                except OSError:  # a file system that has no links
+                    pass
             if not self.whole:
                 self.system.move(partial, path)
         except OSError as error:
-            raise WriteError(f"cannot write {self.address}/{name}: {error}") from error
+            blocking = next((one for one in Path(path).parents if one.is_file()), None) if self.local else None
+            why = f"{blocking} is a file, not a folder" if blocking else error.strerror or error
+            raise WriteError(f"cannot write {self.address}/{name}: {why}") from error
+        finally:
+            if self.local:
+                with contextlib.suppress(OSError):
+                    os.unlink(partial)
         return True
 
     def remove(self, name: str) -> None:
@@ -126,41 +141,11 @@ class Place:
                     self.remove(f"{folder}/{name}")
 
 
-def _write_here(path: Path, content: bytes, new: bool, settled: bool) -> bool:
-    """Write a file on a disk of this machine; see `Place.write`."""
-    partial = path.with_name(f"{path.name}.{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}.part")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with partial.open("xb") as file:
-            file.write(content)
-            if settled:
-                file.flush()
-                os.fsync(file.fileno())
-        if new:
-            try:
-                os.link(partial, path)
-                partial.unlink()
-                return True
-            except FileExistsError:
-                partial.unlink()
-                return False
-            except OSError:  # a file system that has no links
-                pass
-        os.replace(partial, path)
-    except OSError as error:
-        with contextlib.suppress(OSError):
-            partial.unlink(missing_ok=True)
-        blocking = next((place for place in path.parents if place.is_file()), None)
-        why = f"{blocking} is a file, not a folder" if blocking else error.strerror or error
-        raise WriteError(f"cannot write {path}: {why}") from error
-    return True
-
-
 def _alive(process: int) -> bool:
     try:
         os.kill(process, 0)
     except ProcessLookupError:
         return False
     except OSError:
-        return True
+        pass
     return True

@@ -1,0 +1,274 @@
+"""The blocks of an evaluation, in memory or in a folder: which are there, which are damaged, and what they hold."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..blocks import Block, Group, cut
+from ..moments import Moments, SummedRun
+from ..rows import Run
+from .block_files import check_seal, moments_as_bytes, moments_from, moments_of, name_of, rows_as_bytes, rows_from
+from .calls import Calls
+from .places import Place
+
+BLOCKS, SUMS = "episodes.parquet", "sums.parquet"  # the folders of the blocks with rows, and without
+ENDED = "ended.json"  # after how many blocks a run was precise enough
+
+
+def rows_of(blocks: Sequence[Block], parts: Sequence[Sequence[Run]]) -> list[list[Run]]:
+    """The rows of each run in each block, of `parts[run][block]`."""
+    return [[rows[i] for rows in parts] for i in range(len(blocks))]
+
+
+class Store:
+    """Blocks of an evaluation.
+
+    Args:
+        empty_runs: all but the rows, of each run.
+        groups: how the runs, of so many `episodes`, are cut into blocks.
+        settings: of the evaluation: whether rows are kept, and whether it is to end when it is precise enough.
+        place: the folder of the files, which survive a kill; None: memory.
+        root: the hash of the evaluation, by which the files are named.
+
+    Attributes:
+        blocks: where a run has ended early, those before its end. ended: the look at which it has.
+        awaited: whether it has not ended yet, and is to. sums: whether counts and sums are kept, and no rows.
+        form: makes the contents of blocks, given them and for each run the rows of each.
+        counted: how many of the first blocks have been merged. calls: notes of what has been spent.
+    """
+
+    form: Callable[..., Sequence[object]]
+
+    def __init__(
+        self,
+        empty_runs: Sequence[Run],
+        groups: Sequence[Group],
+        episodes: int,
+        settings: Mapping[str, object],
+        place: Place | None = None,
+        root: str = "",
+    ) -> None:
+        self.empty_runs, self.groups, self.planned = empty_runs, groups, episodes
+        self.blocks, self.sums = cut(groups, episodes), settings["rows"] == "none"
+        self.place, self.root, self.inside = place, root, SUMS if self.sums else BLOCKS
+        if place is None:
+            self.form = moments_of if self.sums else rows_of
+        else:
+            self.form = functools.partial(moments_as_bytes if self.sums else rows_as_bytes, root)
+        self.awaited = settings.get("precision") is not None
+        self.ended: int | None = None
+        self.calls = Calls(place, len(empty_runs))
+        self.counted, self._known = 0, list[Moments]()
+        self._held = dict[int, Any]()  # in memory, by the numbers of the blocks
+
+    def _file(self, block: Block) -> str:
+        return f"{self.inside}/{name_of(self.root, block)}"
+
+    def has(self, block: Block) -> bool:
+        """Whether the block is there."""
+        if self.place is not None:
+            return self.place.has(self._file(block))
+        return block.number in self._held or self.sums and block.number < self.counted
+
+    def missing(self) -> list[Block]:
+        """The blocks that are not there."""
+        if self.place is None:
+            return [block for block in self.blocks if not self.has(block)]
+        names = self.place.names(self.inside)
+        return [block for block in self.blocks if name_of(self.root, block) not in names]
+
+    def lacking(self, blocks: Sequence[Block]) -> list[Block]:
+        """Those of these blocks that are to be made: they are missing, or damaged and now removed, with a warning."""
+        missing = set(self.missing())
+        return [block for block in blocks if block in missing or self._discarded(block)]
+
+    def _discarded(self, block: Block) -> bool:
+        try:
+            self.check(block)
+        except ValueError as error:
+            warnings.warn(f"{error}: made anew", RuntimeWarning, stacklevel=4)
+            self.discard(block)
+            return True
+        return False
+
+    def refuse_gaps(self) -> None:
+        """Refuse to be read while blocks are missing."""
+        if self.awaited:
+            raise ValueError(f"{self.place} is not complete: call evaluate again with the same out")
+        if missing := len(self.missing()):
+            raise ValueError(
+                f"{self.place} is not complete: {missing} of {len(self.blocks)} blocks are missing; call evaluate "
+                "again with the same out, or copy them there"
+            )
+
+    def advice(self) -> str | None:
+        """How to go on where the making of blocks was interrupted, in words."""
+        count = len(self.blocks)
+        said = f"{count - len(self.missing())} of {count} blocks are kept in {self.place}, and the same call goes on"
+        return None if self.place is None else f"{said} from them"
+
+    def put(self, block: Block, content: Any) -> None:
+        """Keep what a block holds, as `form` has made it."""
+        if self.place is not None:
+            self.place.write(self._file(block), content)
+            self.calls.alive()
+            return
+        self._held[block.number] = content
+        while self.sums and not self.awaited and self.counted in self._held:  # no block is looked at by itself
+            self.merged(self.counted + 1)
+
+    def discard(self, block: Block) -> None:
+        """Remove a block from the folder, if there is one."""
+        if self.place is not None:
+            self.place.remove(self._file(block))
+
+    @contextlib.contextmanager
+    def _reading(self, block: Block) -> Iterator[Place]:
+        """Around all that reads a file: a `ValueError` says whether it is missing, or what is wrong with it."""
+        assert self.place is not None
+        try:
+            yield self.place
+        except FileNotFoundError:
+            self.refuse_gaps()
+            raise
+        except Exception as error:
+            said = " ".join(str(error).split()) + " is missing" * isinstance(error, KeyError)
+            raise ValueError(
+                f"{self.place}/{self._file(block)} is damaged, and is made anew where evaluate is called again with "
+                f"the same out: {said:.300}"
+            ) from error
+
+    def check(self, block: Block) -> None:
+        """Refuse a file that is not what was written, by a `ValueError` that names it."""
+        with self._reading(block) as place:
+            check_seal(place.read(self._file(block)))
+        if self.sums:
+            self.moments(block)
+        else:
+            self.part(block, [])
+
+    def part(self, block: Block, columns: Sequence[str] | None = None) -> list[Run]:
+        """The rows of a block, of each of its runs: some columns, or all."""
+        if self.place is None:
+            held: list[Run] = self._held[block.number]
+            return held
+        empty_runs = [self.empty_runs[i] for i in block.runs]
+        names = list(empty_runs[0].columns) if columns is None else columns
+        with self._reading(block) as place, place.open(self._file(block)) as source:
+            return rows_from(source, name_of(self.root, block), empty_runs, block.episodes, names)
+
+    def moments(self, block: Block) -> Moments:
+        """What is known of a block, without its rows; in memory asked for once."""
+        if not self.sums:
+            return Moments.of(self.part(block))
+        if self.place is None:
+            held: Moments = self._held.pop(block.number)
+            return held
+        with self._reading(block) as place:
+            return moments_from(place.read(self._file(block)), name_of(self.root, block))
+
+    def merged(self, count: int | None = None) -> Moments:
+        """What is known of the first blocks, merged in their order; no fewer than before, None: of all."""
+        if count is None and self.counted < len(self.blocks):
+            self.refuse_gaps()
+        while self.counted < (len(self.blocks) if count is None else count):
+            part = self.moments(self.blocks[self.counted])
+            self._known = [self._known[0].merged(part) if self._known else part]
+            self.counted += 1
+        return self._known[0]
+
+    def advance(self, count: int) -> list[Run]:
+        """What is known of the first blocks, by run, without their rows."""
+        runs = [SummedRun(empty, i, self) for i, empty in enumerate(self.empty_runs)]
+        for run in runs:
+            run.moments = self.merged(count)
+        return list(runs)
+
+    def look(self) -> None:
+        """See whether a run has ended that was to end when it is precise enough."""
+        if self.place is not None and self.awaited and self.place.has(ENDED):
+            ended = json.loads(self.place.read(ENDED))
+            self._cut(int(ended["blocks"]), int(ended["look"]))
+
+    def end(self, count: int, look: int) -> None:
+        """Let the first blocks alone count, as they were found to be enough at this look, and remove all others."""
+        for block in self.blocks[count:]:  # before it is written: then a call that follows a kill comes here again
+            self.discard(block)
+        if self.place is not None:
+            self.place.write(ENDED, (json.dumps({"blocks": count, "look": look}) + "\n").encode())
+        self._cut(count, look)
+
+    def _cut(self, count: int, look: int) -> None:
+        self.blocks, self.ended, self.awaited = self.blocks[:count], look, False
+
+    def runs(self) -> list[Run]:
+        """All that is kept, by run; what files hold is read when it is asked for. Of rows in memory once."""
+        if self.place is None and self.sums:
+            return self.advance(len(self.blocks))
+        if self.place is not None:
+            kind = SummedRun if self.sums else StoredRun
+            return [kind(empty, i, self) for i, empty in enumerate(self.empty_runs)]
+        made = []
+        for i, empty in enumerate(self.empty_runs):
+            parts = [self._held[block.number][block.runs.index(i)] for block in self.blocks if i in block.runs]
+            made.append(empty.joined(parts, self.calls.pace(i)))
+        return made
+
+
+class _Columns(Mapping[str, NDArray[np.generic]]):
+    """The columns of a run, (episodes, C) each, read when they are first asked for."""
+
+    def __init__(self, names: Sequence[str], read: Callable[[str], NDArray[np.generic]]) -> None:
+        self._names, self._read, self._kept = names, read, dict[str, NDArray[np.generic]]()
+
+    def __getitem__(self, name: str) -> NDArray[np.generic]:
+        if name not in self._names:
+            raise KeyError(name)
+        if name not in self._kept:
+            self._kept[name] = self._read(name)
+        return self._kept[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
+class StoredRun(Run):
+    """The rows of one agent at one budget in the blocks of a folder, of which a column is read when it is asked for."""
+
+    def __init__(self, empty: Run, place: int, store: Store) -> None:
+        self.keep(empty)
+        self._place, self._store = place, store
+        self._blocks = [block for block in store.blocks if place in block.runs]
+        self.columns = _Columns(list(empty.columns), self._column)  # type: ignore[assignment]
+
+    def _parts(self, *columns: str) -> list[Run]:
+        """These columns of each block."""
+        return [self._store.part(block, list(columns))[block.runs.index(self._place)] for block in self._blocks]
+
+    def _column(self, name: str) -> NDArray[np.generic]:
+        return np.ascontiguousarray(np.concatenate([part.columns[name] for part in self._parts(name)]))
+
+    @functools.cached_property
+    def episodes(self) -> int:
+        return sum(block.episodes for block in self._blocks)
+
+    @functools.cached_property
+    def pulls(self) -> NDArray[np.float64]:  # type: ignore[override]
+        sums: NDArray[np.float64] = np.sum([part.pulls for part in self._parts()], axis=0)
+        return sums
+
+    @property
+    def seconds(self) -> float:  # type: ignore[override]
+        """Of one core, that all pulls take, by the notes of all calls; NaN where they have none."""
+        return self.total * self._store.calls.pace(self._place)
