@@ -15,9 +15,10 @@ from __future__ import annotations
 import csv
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +28,7 @@ from ..kernels.naming import unknown
 from .arms import Categorical
 
 VARIABLE = "BANDIT_ENVS_DATA"
+T = TypeVar("T")
 
 
 # --- files ---------------------------------------------------------------------------------------------------------
@@ -145,6 +147,50 @@ def _download(file: PublicFile) -> Path:
         raise kind(f"could not download {file.url} to {cache}: {error}. Without a download, {local}") from error
 
 
+def _read(
+    path: Path, columns: Sequence[str], read: Callable[[dict[str, str]], T], beside: Sequence[str] = ()
+) -> list[T]:
+    """What `read` makes of each row of a CSV file (UTF-8, a header line), {column: text}.
+
+    Args:
+        path: of the file. columns: those that it must have. beside: those that it may have, once.
+        read: raises a ValueError that says why a row cannot be used.
+
+    Raises:
+        ValueError: naming the file and its missing columns, or those that it has twice, or the lines that cannot be
+            used and why. OSError: when the file cannot be read.
+    """
+    found, unusable = list[T](), list[str]()
+    with open(path, encoding="utf-8-sig", newline="") as stream:
+        reader = csv.reader(stream, strict=True)
+        try:
+            header = next(reader, [])
+            if twice := sorted({name for name in (*columns, *beside) if header.count(name) > 1}):
+                raise ValueError(f"columns {twice} are there more than once, found {header}")
+            if missing := [name for name in columns if name not in header]:
+                raise ValueError(f"columns {missing} are missing, found {header}" if header else "no header line")
+            line = reader.line_num + 1  # where a row begins: a text may span lines
+            for fields in reader:
+                if fields:
+                    try:
+                        if len(fields) != len(header):
+                            raise ValueError(f"it has {len(fields)} fields, the header has {len(header)}")
+                        found.append(read(dict(zip(header, fields, strict=True))))
+                    except ValueError as error:
+                        unusable.append(f"line {line}: {error}")
+                line = reader.line_num + 1
+        except (csv.Error, UnicodeDecodeError) as error:
+            raise ValueError(f"{path}, after line {reader.line_num}: {error}") from None
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from None
+    if unusable:
+        more = f"; and {len(unusable) - 3} more" if len(unusable) > 3 else ""
+        raise ValueError(f"{path} has rows that cannot be used: {'; '.join(unusable[:3])}{more}")
+    if not found:
+        raise ValueError(f"{path} has a header but no rows")
+    return found
+
+
 # --- captions ------------------------------------------------------------------------------------------------------
 
 RATINGS = ("unfunny", "somewhat_funny", "funny")  # the columns that count the ratings 1, 2, 3
@@ -208,47 +254,18 @@ def read_captions(path: str | Path, contest: int | None = None) -> Captions:
 
     Raises:
         ValueError: naming the file and its missing columns, or those that it has twice, or the lines that cannot be
-            used and why: fields missing, counts that are no integers, negative or all zero, or that contradict `count`
-            or `score` (by over 1e-6).
+            used and why: counts that are no integers, negative or all zero, or that contradict `count` or `score` (by
+            over 1e-6).
         OSError: when the file cannot be read.
     """
-    counts, texts, unusable = [], [], []
-    with open(path, encoding="utf-8-sig", newline="") as stream:
-        reader = csv.reader(stream, strict=True)
-        try:
-            header = next(reader, [])
-            if twice := sorted({name for name in (*RATINGS, "count", "score", "caption") if header.count(name) > 1}):
-                raise ValueError(f"columns {twice} are there more than once, found {header}")
-            if missing := [name for name in RATINGS if name not in header]:
-                raise ValueError(f"columns {missing} are missing, found {header}" if header else "no header line")
-            line = reader.line_num + 1  # where a row begins: a caption may span lines
-            for fields in reader:
-                if fields:
-                    try:
-                        if len(fields) != len(header):
-                            raise ValueError(f"it has {len(fields)} fields, the header has {len(header)}")
-                        row = dict(zip(header, fields, strict=True))
-                        counts.append(_ratings(row))
-                        texts.append(row.get("caption", ""))
-                    except ValueError as error:
-                        unusable.append(f"line {line}: {error}")
-                line = reader.line_num + 1
-        except (csv.Error, UnicodeDecodeError) as error:
-            raise ValueError(f"{path}, after line {reader.line_num}: {error}") from None
-        except ValueError as error:
-            raise ValueError(f"{path}: {error}") from None
-    if unusable:
-        more = f"; and {len(unusable) - 3} more" if len(unusable) > 3 else ""
-        raise ValueError(f"{path} has rows that cannot be used: {'; '.join(unusable[:3])}{more}")
-    if not counts:
-        raise ValueError(f"{path} has a header but no captions")
-    table = np.array(counts, np.int64)
+    rows = _read(Path(path), RATINGS, _ratings, ("count", "score", "caption"))
+    table = np.array([counts for counts, _ in rows], np.int64)
     table.setflags(write=False)
-    return Captions(table, tuple(texts) if "caption" in header else (), contest)
+    return Captions(table, tuple(text for _, text in rows if text is not None), contest)
 
 
-def _ratings(row: dict[str, str]) -> list[int]:
-    """How often a caption was rated 1, 2, 3; `ValueError` gives the reason why its row cannot be used."""
+def _ratings(row: dict[str, str]) -> tuple[list[int], str | None]:
+    """How often a caption was rated 1, 2, 3, and its text, if it has one."""
     counts = [int(row[name]) for name in RATINGS]
     total = sum(counts)
     if min(counts) < 0 or not 0 < total < 2**50:
@@ -258,7 +275,7 @@ def _ratings(row: dict[str, str]) -> list[int]:
     mean = (counts[0] + 2 * counts[1] + 3 * counts[2]) / total
     if "score" in row and not abs(float(row["score"]) - mean) <= 1e-6:
         raise ValueError(f"score is {row['score']}, but the mean of the ratings {counts} is {mean}")
-    return counts
+    return counts, row.get("caption")
 
 
 # --- kinase inhibitors -----------------------------------------------------------------------------------------------
@@ -282,18 +299,10 @@ def inhibitors(kinase: str = "ACVRL1", folder: str | Path | None = None) -> NDAr
     """
     path = _fetch(PKIS2, folder)
     with open(path, encoding="utf-8-sig", newline="") as stream:
-        rows = list(csv.reader(stream))
-    header = rows[0] if rows else []
-    if kinase not in header[1:]:
-        raise unknown("kinase", str(kinase), header[1:])
-    column, values = header.index(kinase), []
-    for line, row in enumerate(rows[1:], start=2):
-        try:
-            values.append(number("inhibition", float(row[column]), 0, 100))
-        except (IndexError, ValueError):
-            found = row[column] if column < len(row) else "nothing"
-            wanted = f"the inhibition of {kinase} must be in [0, 100]"
-            raise ValueError(f"{path}, line {line}: {wanted}, got {found!r}") from None
+        kinases = next(csv.reader(stream), [])[1:]
+    if kinase not in kinases:
+        raise unknown("kinase", str(kinase), kinases)
+    values = _read(path, [kinase], lambda row: number(f"the inhibition of {kinase}", float(row[kinase]), 0, 100))
     x = np.array([value for value in values if value > 0])
     activity: NDArray[np.float64] = -np.log1p(-np.where(x == 100, 99.9, x) / 100)
     return activity
@@ -320,9 +329,7 @@ def emotions(folder: str | Path | None = None) -> list[NDArray[np.float64]]:
         ValueError: for lines that cannot be used, a worker who did not rate a headline on all scales, and as
             `captions`. FileNotFoundError, ImportError, OSError: as `captions`.
     """
-    truth: dict[int, float] = {}
-    for q, value, _ in _ratings_of("emotion_truth.csv", ("question", "truth"), folder):
-        truth[q] = value
+    truth = {q: value for q, value, _ in _ratings_of("emotion_truth.csv", ("question", "truth"), folder)}
     given: dict[str, dict[int, float]] = {}
     for q, value, who in _ratings_of("emotion_answer.csv", ("question", "answer", "worker"), folder):
         ratings = given.setdefault(who, {})
@@ -341,17 +348,12 @@ def emotions(folder: str | Path | None = None) -> list[NDArray[np.float64]]:
     return tables
 
 
-def _ratings_of(name: str, columns: tuple[str, ...], folder: str | Path | None) -> Iterator[tuple[int, float, str]]:
+def _ratings_of(name: str, columns: tuple[str, ...], folder: str | Path | None) -> list[tuple[int, float, str]]:
     """Question, rating and the third of the columns, if any, of each line of a file."""
-    path = _fetch(name, folder)
-    with open(path, encoding="utf-8-sig", newline="") as stream:
-        reader = csv.DictReader(stream)
-        if missing := [column for column in columns if column not in (reader.fieldnames or [])]:
-            raise ValueError(f"{path}: columns {missing} are missing, found {reader.fieldnames}")
-        for row in reader:
-            try:
-                q = integer(columns[0], int(row[columns[0]]), 1, SCALES * HEADLINES)
-                rating = number(columns[1], float(row[columns[1]]), 100 - WIDTHS[(q - 1) // HEADLINES], 100)
-            except (TypeError, ValueError) as error:
-                raise ValueError(f"{path}, line {reader.line_num}: {error}") from None
-            yield q, rating, row[columns[-1]]
+
+    def read(row: dict[str, str]) -> tuple[int, float, str]:
+        q = integer(columns[0], int(row[columns[0]]), 1, SCALES * HEADLINES)
+        rating = number(columns[1], float(row[columns[1]]), 100 - WIDTHS[(q - 1) // HEADLINES], 100)
+        return q, rating, row[columns[-1]]
+
+    return _read(_fetch(name, folder), columns, read)

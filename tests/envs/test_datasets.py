@@ -133,7 +133,7 @@ def test_what_is_written_is_read(tmp_path_factory: pytest.TempPathFactory, rows:
 BAD_FILES = {
     "empty": ("", "no header line"),
     "blank": ("\n\n", "no header line"),
-    "header only": (HEADER + "\n", "no captions"),
+    "header only": (HEADER + "\n", "no rows"),
     "wrong columns": ("rank,funny\n1,2\n", r"\['unfunny', 'somewhat_funny'\] are missing, found \['rank', 'funny'\]"),
     "twice": ("rank,unfunny,funny,somewhat_funny,funny\n1,2,3,4,5\n", r"columns \['funny'\] are there more than once"),
     "two captions": (GOOD.replace("rank,", "caption,", 1), r"columns \['caption'\] are there more than once"),
