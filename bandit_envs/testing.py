@@ -271,9 +271,8 @@ def check_support(instance: object) -> None:
     if arms.support is not None and (x.min() < arms.support[0] - 1e-9 or x.max() > arms.support[1] + 1e-9):
         raise AssertionError(f"the support is {arms.support}, and samples lie from {x.min()} to {x.max()}")
     if not arms.sigma * (1.0 + 1e-9) >= math.sqrt(arms.variances.max()):
-        raise AssertionError(
-            f"sigma = {arms.sigma} is below the largest standard deviation {arms.variances.max() ** 0.5}"
-        )
+        sd = arms.variances.max() ** 0.5
+        raise AssertionError(f"sigma = {arms.sigma} is below the largest standard deviation {sd}")
 
 
 def check_bulk_pulls(instance: object) -> None:

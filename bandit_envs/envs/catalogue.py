@@ -80,10 +80,7 @@ def register_problem(kind: type[Problem]) -> type[Problem]:
     its version is another one, the environment of the old version is there no longer.
 
     Args:
-        kind: a subclass of `Problem`; the name is its attribute `name`.
-
-    Returns:
-        The class, so that this may be its decorator.
+        kind: a subclass of `Problem`; the name is its attribute `name`. It is returned, as by a decorator.
 
     Raises:
         ValueError: for what is no problem, and for a name that belongs to a problem of this package or of an

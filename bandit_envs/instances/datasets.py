@@ -341,9 +341,8 @@ def emotions(folder: str | Path | None = None) -> list[NDArray[np.float64]]:
     for worker, ratings in sorted(given.items()):
         headlines = sorted({(q - 1) % HEADLINES for q in ratings})
         if len(ratings) != SCALES * len(headlines):
-            raise ValueError(
-                f"emotion_answer.csv: worker {worker} rated a headline on some scales only, not on all {SCALES}"
-            )
+            some = f"rated a headline on some scales only, not on all {SCALES}"
+            raise ValueError(f"emotion_answer.csv: worker {worker} {some}")
         tables.append(np.array([[ratings[s * HEADLINES + h + 1] for s in range(SCALES)] for h in headlines]))
     return tables
 

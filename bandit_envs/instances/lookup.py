@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from typing import Any
 
-from ..kernels.checks import errors_of
+from ..kernels.checks import called
 from ..kernels.naming import parse_call
 from ..kernels.spellings import spelled
 from .arms import Arms, from_dict
@@ -110,9 +110,8 @@ def find(source: Any) -> Instance | Sampler:
         return Instance(from_dict(dict(source)))
     if callable(source):
         return _made(getattr(source, "__name__", type(source).__name__), source, {})
-    raise ValueError(
-        f"instance must be a name, a dict, Arms, an Instance, a Sampler or a function of these, got {source!r:.200}"
-    )
+    forms = "a name, a dict, Arms, an Instance, a Sampler or a function of these"
+    raise ValueError(f"instance must be {forms}, got {source!r:.200}")
 
 
 def _build(name: str, parameters: Any) -> Instance | Sampler:
@@ -125,21 +124,12 @@ def _build(name: str, parameters: Any) -> Instance | Sampler:
 
 def _made(name: str, build: Callable[..., Any], parameters: dict[str, Any]) -> Instance | Sampler:
     """What a function makes, as an instance or a sampler; arms take the function's name."""
-    try:
-        parameters = spelled(parameters, inspect.signature(build).parameters)
-        inspect.signature(build).bind(**parameters)
-    except TypeError as error:
-        takes = ", ".join(inspect.signature(build).parameters)
-        raise ValueError(f"instance {name!r}: {error}; it takes {takes or 'no parameters'}") from None
-    except ValueError:  # some functions written in C have no signature
-        pass
     names = (*_BEING_MADE.get(), name)
     if len(names) > DEEPEST:
         raise ValueError(f"the instance {name!r} is made of itself: {', which needs '.join(names[-3:])}")
     token = _BEING_MADE.set(names)
     try:
-        with errors_of(f"the instance {name!r}", build):
-            made = build(**parameters)
+        made = called(f"the instance {name!r}", build, parameters)
         if isinstance(made, Mapping) and "distribution" in spelled(made):
             made = from_dict(dict(made))
         elif isinstance(made, Mapping) and made:

@@ -93,21 +93,16 @@ class Registry(Mapping[str, T], Generic[T]):
                 own or one of an installed package, and for a target that is none of the kind.
         """
         if not _is_word(name):
-            raise ValueError(
-                f"the name of the {self.kind} must be a word of letters, digits, '-', '_' and '.', got {name!r:.200}"
-            )
+            word = "a word of letters, digits, '-', '_' and '.'"
+            raise ValueError(f"the name of the {self.kind} must be {word}, got {name!r:.200}")
         if (why := self._refused(name)) is not None:
             raise ValueError(f"the name of the {self.kind} {why}, got {name!r}")
-        if name in self._own:
-            if self._rows[name] is target:
-                return
-            raise ValueError(f"the {self.kind} {name!r} comes with this package: choose another name")
-        if name in self._reserved:
-            raise ValueError(
-                f"{name!r} stands for another {self.kind}, which comes with this package: choose another name"
-            )
-        if name in self.installed and not _is_named_by(self.installed[name], self.origin(target)):
+        if name in self._own and self._rows[name] is target:
+            return
+        where = "this package" if name in self._own or name in self._reserved else ""
+        if not where and name in self.installed and not _is_named_by(self.installed[name], self.origin(target)):
             where = f"an installed package ({self.installed[name]})"
+        if where:
             raise ValueError(f"the {self.kind} {name!r} comes with {where}: choose another name")
         if not isinstance(target, str):
             target = self.accept(name, target)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import operator
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from .spellings import spelled
 
 
 def install_hint(extra: str = "evaluation") -> str:
@@ -154,6 +157,26 @@ def errors_of(what: str, code: object = None) -> Iterator[None]:
     except BaseException as error:
         said = getattr(error, "summary", f"{type(error).__name__}: {error}")  # of what could not be compiled
         raise ValueError(f"{what} fails: {said}") from error
+
+
+def called(what: str, function: Callable[..., Any], parameters: Mapping[str, Any]) -> Any:
+    """What a function, or a class, makes of parameters; see `errors_of` for its errors.
+
+    Raises:
+        ValueError: for parameters that it does not take, or that are missing, naming those that it takes.
+    """
+    try:
+        signature = inspect.signature(function)
+    except ValueError:  # some functions written in C have none
+        signature = inspect.Signature([inspect.Parameter("any", inspect.Parameter.VAR_KEYWORD)])
+    try:
+        parameters = spelled(parameters, signature.parameters)
+        signature.bind_partial(**parameters)  # unknown names first
+        signature.bind(**parameters)
+    except TypeError as error:
+        raise ValueError(f"{what}: {error}; it takes {', '.join(signature.parameters) or 'no parameters'}") from None
+    with errors_of(what, function):
+        return function(**parameters)
 
 
 def interval(name: str, value: Any) -> tuple[float, float]:

@@ -752,9 +752,8 @@ class Lookahead:
         """What kernels take of pulls (E, K) and sums of samples (E, K) or (E, K, D)."""
         shape = (len(pulls), self.K) if self.D == 1 else (len(pulls), self.K, self.D)
         if pulls.shape != shape[:2] or total.shape != shape:
-            raise ValueError(
-                f"pulls must have shape {shape[:2]} and total {shape}, got {pulls.shape} and {total.shape}"
-            )
+            got = f"{pulls.shape} and {total.shape}"
+            raise ValueError(f"pulls must have shape {shape[:2]} and total {shape}, got {got}")
         flat = np.ascontiguousarray(total, np.float64).reshape(len(pulls), -1)
         return self._model, self._scratch, np.ascontiguousarray(pulls, np.int64), flat
 

@@ -82,7 +82,7 @@ test_arms = table(
         "all alike": (lambda: Resampled([[3, 3], [3]]), 3.0),
         "quantiles of one axis": (lambda: Tabulated([0, 1]), "quantiles", "(2,)"),
         "one quantile": (lambda: Tabulated([[0], [1]]), "quantiles", "(2, 1)"),
-        "quantiles that fall": (lambda: Tabulated([[0, 1], [1, 0]]), "quantiles", 1),
+        "quantiles that fall": (lambda: Tabulated([[0, 1], [1, 0]]), "quantiles", "fall"),
         "quantiles alike": (lambda: Tabulated([[0, 0], [1, 1]]), "quantiles"),
         "quantiles inf": (lambda: Tabulated([[0, 1], [0, INF]]), "quantiles", "inf", "[1, 1]"),
         "no distribution": (lambda: arms.from_dict({"mean": [0, 1]}), "'distribution'", "'bernoulli'", None),
@@ -205,9 +205,9 @@ def of_means(make: Callable[..., Any]) -> dict[str, Any]:
 
 
 ODD_DISTRIBUTIONS: dict[str, tuple[dict[str, Any], list[Any]]] = {
-    "one episode": (packed(lambda found: found[:1]), ["pack", "(40, 10)"]),
-    "one axis less": (packed(lambda found: found[0]), ["pack", "(10, 2)"]),
-    "a list": (packed(lambda found: found.tolist()), ["pack"]),
+    "one episode": (packed(lambda found: found[:1]), ["tables", "(40, 10)"]),
+    "one axis less": (packed(lambda found: found[0]), ["tables", "(10, 2)"]),
+    "a list": (packed(lambda found: found.tolist()), ["tables"]),
     "an error": (packed(lambda found: {}["mean"]), ["pack", "KeyError", "'mean'"]),
     "no static method": ({"pack": lambda self, means, spread: 1}, ["pack", "TypeError", "'spread'"]),
     "a range 3": ({"mean_range": 3}, ["mean_range", 3]),
