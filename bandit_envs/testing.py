@@ -33,16 +33,12 @@ SPREAD = 0.15  # relative error of a standard deviation, at most
 
 
 class Asked(NamedTuple):
-    """A problem with an environment, and true means of instances of its arms.
+    """A problem with an environment, and true means of instances of its arms."""
 
-    Attributes:
-        env: a single environment. problem: that asks. kwargs: of the environment. means: (ROWS, K) or (ROWS, K, D).
-    """
-
-    env: PureExplorationEnv
-    problem: Any
-    kwargs: dict[str, Any]
-    means: Floats
+    env: PureExplorationEnv  # a single one
+    problem: Any  # that asks
+    kwargs: dict[str, Any]  # of the environment
+    means: Floats  # (ROWS, K) or (ROWS, K, D)
 
     def fails(self, text: str) -> AssertionError:
         """The error that names the problem."""

@@ -20,19 +20,13 @@ NAMESPACE = "bandit_envs"
 
 @dataclass(frozen=True)
 class Row:
-    """One registered environment.
+    """One registered environment."""
 
-    Attributes:
-        problem: name of the problem. version: it is raised whenever a change can alter results.
-        asks: the question, in one line. source: the papers.
-        defaults: keyword arguments that stand in when no instance is given.
-    """
-
-    problem: str
-    version: int
-    asks: str
-    source: str
-    defaults: Mapping[str, Any]
+    problem: str  # its name
+    version: int  # it is raised whenever a change can alter results
+    asks: str  # the question, in one line
+    source: str  # the papers
+    defaults: Mapping[str, Any]  # keyword arguments that stand in when no instance is given
 
     @property
     def id(self) -> str:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ..instances.instance import Instance, drawn
 from ..kernels import rng
-from ..kernels.checks import integer, integers
+from ..kernels.checks import as_array, integer, integers
 from ..kernels.compiled import jit
 from ..kernels.naming import unknown
 from ..problems import Problem
@@ -234,22 +234,13 @@ class Episodes:
     def finish(self, rows: NDArray[np.int64], answers: Array | None) -> dict[str, Array]:
         """Score the slots `rows` (n,) that have just ended, and add the scores to the simulator's rewards.
 
-        Args:
-            rows: the slots.
-            answers: (E, K), read for slots that answered by themselves; None: plug-in answers.
-
-        Returns:
-            The info of the end: `answer` (n, K), and (n,) each: correct, is_success, score, total_pulls, metrics; where
-            the task names a delta, `level`.
+        Answers (E, K) are read for slots that answered by themselves; None: plug-in answers. Returns the info of the
+        end: `answer` (n, K), and (n,) each: correct, is_success, score, total_pulls, metrics, `level` with a delta.
         """
         sim = self.simulator
-        if answers is None:
-            given = None
-        else:
-            given = answers[rows] != 0
-            cut = sim.truncated[rows]
-            if cut.any():
-                given[cut] = self._plug_in(rows[cut])
+        given = None if answers is None else answers[rows] != 0
+        if given is not None and (cut := sim.truncated[rows]).any():
+            given[cut] = self._plug_in(rows[cut])
         answer, verdict = self.assess(rows, given)
         if self._gain is None:
             prize = verdict["score"] if self.setting.reward == "score" else verdict["correct"]
@@ -339,10 +330,7 @@ class Episodes:
 
     def _read_answers(self, value: Any) -> Array:
         """Answers as an array (E, K), from any other form in which an action may hold them."""
-        try:
-            answers = np.asarray(value)
-        except (TypeError, ValueError):  # ragged
-            answers = np.empty(0)
+        answers = as_array(value)
         if answers.shape != self._answers_shape or answers.dtype.kind not in "biu":
             raise ValueError(f"an answer is a mask of 0 and 1 of shape {self._answers_shape}, got {value!r:.200}")
         return answers
@@ -356,12 +344,8 @@ class Episodes:
 class Environment(ABC):
     """What the single and the vector environment have in common: a setting, episodes, and how they are copied.
 
-    Some attributes are views of one another's memory. Copied or pickled one by one, they would no longer be; a copy
-    therefore makes these attributes anew and takes over the state of the episodes.
-
-    Attributes:
-        setting: the problem, the arms and the rules of an episode.
-        bound: names of the attributes that share memory, which `_bind` makes.
+    Attributes named in `bound`, which `_bind` makes, share arrays. Copied one by one, they would do so no longer: a
+    copy makes them itself, and takes over the state of the episodes.
     """
 
     setting: Setting

@@ -34,20 +34,14 @@ ROUNDING = 1e-9  # of the width of a range: samples of one's own arms may leave 
 
 @dataclass(frozen=True, eq=False)
 class Setting:
-    """What an environment is made of.
+    """What an environment is made of."""
 
-    Attributes:
-        problem: what is asked. source: where the arms come from. task: what agents may know.
-        reward: "score", "correct" or "gain". shuffle_arms: whether the arms come in a random order in every episode.
-        ranked: whether arms are shown, and named by actions, in the order of certainty.
-    """
-
-    problem: Problem
-    source: Instance | Sampler
-    task: Task
-    reward: str
-    shuffle_arms: bool
-    ranked: bool = False
+    problem: Problem  # what is asked
+    source: Instance | Sampler  # where the arms come from
+    task: Task  # what agents may know
+    reward: str  # "score", "correct" or "gain"
+    shuffle_arms: bool  # whether the arms come in a random order in every episode
+    ranked: bool = False  # whether arms are shown, and named by actions, in the order of certainty
 
     @property
     def fixed(self) -> Instance | None:

@@ -247,33 +247,22 @@ class PureExplorationVectorEnv(Environment, VectorEnv[Any, Any, Any]):
         return values if places is None else values[np.arange(len(values))[:, None], places[slots]]
 
     def assess(self, slots: NDArray[np.int64], answers: NDArray[np.bool_] | None = None) -> dict[str, Array]:
-        """What answers would score if they were given now, without ending anything.
+        """`correct`, `score` and the metrics, (n,) each, of answers (n, K) in slots (n,), without ending anything.
 
-        Args:
-            slots: (n,) of them.
-            answers: masks (n, K); None: the plug-in answers, which the stop action gives.
-
-        Returns:
-            `correct`, `score` and the problem's metrics, (n,) each.
+        None: of the plug-in answers, which the stop action gives.
         """
         return self._core.assess(slots, answers)[1]
 
     def certify(self, slots: NDArray[np.int64], **options: Any) -> dict[str, Array]:
-        """What the statistics of slots certify of their plug-in answers: `Problem.certificate`.
+        """What `Problem.certificate` says of the plug-in answers of slots (n,): {name: (n,)}.
 
-        Args:
-            slots: (n,) of them.
-            **options: of the certificate of a problem of this package, e.g. `bounds` of `TopK.certificate`; others do
-                without them.
-
-        Returns:
-            What the problem's `certificate_names` name, (n,) each.
+        The options, e.g. `bounds` of `TopK.certificate`, are for the problems of this package; others do without them.
         """
         sim = self._sim
         if not self.problem.certificate_names:
             return {}
         seen = sim.pulls[slots], sim.mean[slots], sim.variance[slots]
-        given = options if ours(self.problem) else {}  # only the problems of this package are given the options
+        given = options if ours(self.problem) else {}
         return self.problem.certificate(*seen, width=self.task.width, **given)
 
     @property

@@ -36,21 +36,13 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class PublicFile:
-    """A file of a public GitHub repository, at a fixed commit.
+    """A file of a public GitHub repository, at a fixed commit."""
 
-    Attributes:
-        repository: "owner/name".
-        commit: 40 hexadecimal digits.
-        path: of the file in the repository.
-        sha256: of the file's bytes, 64 hexadecimal digits; None where only the commit vouches for the file.
-        alias: the file's name here, if it is not the last part of `path`.
-    """
-
-    repository: str
-    commit: str
-    path: str
-    sha256: str | None
-    alias: str = ""
+    repository: str  # "owner/name"
+    commit: str  # 40 hexadecimal digits
+    path: str  # of the file in the repository
+    sha256: str | None  # of its bytes, 64 hexadecimal digits; None where only the commit vouches for the file
+    alias: str = ""  # the file's name here, if it is not the last part of `path`
 
     @property
     def name(self) -> str:
@@ -152,13 +144,8 @@ def _read(
 ) -> list[T]:
     """What `read` makes of each row of a CSV file (UTF-8, a header line), {column: text}.
 
-    Args:
-        path: of the file. columns: those that it must have. beside: those that it may have, once.
-        read: raises a ValueError that says why a row cannot be used.
-
-    Raises:
-        ValueError: naming the file and its missing columns, or those that it has twice, or the lines that cannot be
-            used and why. OSError: when the file cannot be read.
+    The file must have the `columns` and may have those `beside`, each once. A ValueError names the file and what is
+    wrong with its columns, or its lines that cannot be used and why, which `read` says by such errors.
     """
     found, unusable = list[T](), list[str]()
     with open(path, encoding="utf-8-sig", newline="") as stream:
@@ -203,7 +190,7 @@ class Captions:
     Attributes:
         counts: (n, 3) int64, how often each caption was rated 1 (unfunny), 2 (somewhat funny), 3 (funny); read-only.
         captions: the n texts, or none where the file has none.
-        contest: number of the contest, None when it was not given.
+        contest: number of the contest.
     """
 
     counts: NDArray[np.int64]
@@ -225,8 +212,10 @@ def captions(contest: int, folder: str | Path | None = None) -> Captions:
     """The ratings of a New Yorker caption contest, used by Mason et al., NeurIPS 2020.
 
     Source: github.com/nextml/caption-contest-data-api, CC BY 4.0. The addresses of contests 627, 651 and 690 are known
-    (of the first two also the checksums); any other contest's file of the same format is read from a local folder,
-    unchecked.
+    (of the first two also the checksums); any other contest's file of the same format is read from a local folder.
+    Such a file (CSV, UTF-8) has a header line, a caption in each row, and the integer columns `unfunny`,
+    `somewhat_funny` and `funny`. Columns `count` (their sum) and `score` (the mean rating, to 1e-6) are verified where
+    present, `caption` is kept, others are ignored.
 
     Args:
         contest: its number.
@@ -234,31 +223,13 @@ def captions(contest: int, folder: str | Path | None = None) -> Captions:
             if it has the file, else a download, cached, of a known contest.
 
     Raises:
-        ValueError: for a local or downloaded file whose checksum is wrong, a file that `read_captions` refuses, an
-            unknown contest without a folder, and arguments of wrong types.
-        FileNotFoundError: when the folder lacks the file.
-        ImportError: when a download needs pooch and it is not installed.
-        OSError: when the download fails; nothing half-written is kept.
+        ValueError: for a file whose checksum is wrong, one with columns missing or twice, or with lines that cannot be
+            used, naming them and why; for an unknown contest without a folder, and arguments of wrong types.
+        FileNotFoundError: when the folder lacks the file. OSError: when the download fails; nothing half-written is
+            kept. ImportError: when a download needs pooch and it is not installed.
     """
     contest = integer("contest", contest, 1, 10**6)
-    return read_captions(_fetch(_captions_file(contest), folder), contest)
-
-
-def read_captions(path: str | Path, contest: int | None = None) -> Captions:
-    """The ratings in a CSV file (UTF-8, header line, one caption per row).
-
-    Args:
-        path: of a file with the integer columns `unfunny`, `somewhat_funny` and `funny`. Columns `count` (their sum)
-            and `score` (the mean rating) are verified where present, `caption` is kept, others are ignored.
-        contest: number of the contest, kept for reference.
-
-    Raises:
-        ValueError: naming the file and its missing columns, or those that it has twice, or the lines that cannot be
-            used and why: counts that are no integers, negative or all zero, or that contradict `count` or `score` (by
-            over 1e-6).
-        OSError: when the file cannot be read.
-    """
-    rows = _read(Path(path), RATINGS, _ratings, ("count", "score", "caption"))
+    rows = _read(_fetch(_captions_file(contest), folder), RATINGS, _ratings, ("count", "score", "caption"))
     table = np.array([counts for counts, _ in rows], np.int64)
     table.setflags(write=False)
     return Captions(table, tuple(text for _, text in rows if text is not None), contest)
@@ -291,11 +262,10 @@ def inhibitors(kinase: str = "ACVRL1", folder: str | Path | None = None) -> NDAr
 
     Args:
         kinase: a column of the file.
-        folder: as for `captions`.
+        folder: as for `captions`, as are the errors.
 
     Raises:
-        ValueError: for an unknown kinase (with the nearest ones), entries that are no percentages, and as `captions`.
-        FileNotFoundError, ImportError, OSError: as `captions`.
+        ValueError: also for an unknown kinase (with the nearest ones), and entries that are no percentages.
     """
     path = _fetch(PKIS2, folder)
     with open(path, encoding="utf-8-sig", newline="") as stream:
@@ -323,11 +293,10 @@ def emotions(folder: str | Path | None = None) -> list[NDArray[np.float64]]:
     Jurafsky & Ng, EMNLP 2008; used by Katz-Samuels & Scott, ICML 2018.
 
     Args:
-        folder: as for `captions`.
+        folder: as for `captions`, as are the errors.
 
     Raises:
-        ValueError: for lines that cannot be used, a worker who did not rate a headline on all scales, and as
-            `captions`. FileNotFoundError, ImportError, OSError: as `captions`.
+        ValueError: also for a worker who did not rate a headline on all scales.
     """
     truth = {q: value for q, value, _ in _ratings_of("emotion_truth.csv", ("question", "truth"), folder)}
     given: dict[str, dict[int, float]] = {}

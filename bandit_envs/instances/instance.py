@@ -328,15 +328,9 @@ def _samplable() -> list[str]:
 
 @dataclass(frozen=True)
 class NamedInstance:
-    """What a name of the `instance` keyword stands for.
+    """What a name of the `instance` keyword stands for."""
 
-    Attributes:
-        build: makes the instance or the sampler; its parameters are those of the name.
-        problem: the name of the problem that it was made for; "" for any.
-        source: where it comes from. data: whether it reads a file.
-    """
-
-    build: Callable[..., Any]
-    problem: str = ""
-    source: str = ""
-    data: bool = False
+    build: Callable[..., Any]  # makes the instance or the sampler; its parameters are those of the name
+    problem: str = ""  # the name of the problem that it was made for; "" for any
+    source: str = ""  # where it comes from
+    data: bool = False  # whether it reads a file

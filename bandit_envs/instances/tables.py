@@ -221,8 +221,8 @@ def shared_scores(found: Measurements, missing: float | None = None) -> NDArray[
     scores = np.full((len(items), len(arms)), math.nan)
     for one in found.rows:
         if not one.item:
-            shared = "rows of a long table are shared by the names in a column 'item' (or item=)"
-            raise ValueError(f"{found.of}, {one.place}: {shared}")
+            how = "rows of a long table are shared by the names in a column 'item' (or item=)"
+            raise ValueError(f"{found.of}, {one.place}: {how}")
         if len(one.value) > 1:
             raise ValueError(f"{found.of}, {one.place}: a shared row has one score for each arm, got {one.value}")
         cell = items[one.item], arms[one.arm]

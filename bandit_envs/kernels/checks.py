@@ -74,14 +74,19 @@ def array(name: str, value: Any) -> NDArray[np.float64]:
     raise ValueError(f"{name} must be numbers of one rectangular shape, got {value!r:.200}")
 
 
+def as_array(value: Any) -> NDArray[Any]:
+    """`value` as an array of any kind; an empty one of objects where it makes none, as lists of different lengths."""
+    try:
+        return np.asarray(value)
+    except (TypeError, ValueError):
+        return np.empty(0, object)
+
+
 def integers(name: str, value: Any, shape: tuple[int, ...]) -> NDArray[np.int64]:
     """`value` as int64 of the given shape."""
     if type(value) is np.ndarray and value.dtype is _INT64 and value.shape == shape and value.flags.carray:
         return value
-    try:
-        found = value if isinstance(value, np.ndarray) else np.asarray(value)
-    except (TypeError, ValueError):  # ragged
-        raise ValueError(f"{name} must be integers of shape {shape}, got {value!r:.200}") from None
+    found = as_array(value)
     if found.shape != shape:
         raise ValueError(f"{name} must have shape {shape}, got {found.shape}: {value!r:.200}")
     if found.dtype != np.int64:
@@ -93,14 +98,7 @@ def integers(name: str, value: Any, shape: tuple[int, ...]) -> NDArray[np.int64]
 
 
 def numbers(name: str, value: Any, shape: tuple[int, ...], kinds: str = "biuf") -> NDArray[np.float64]:
-    """`value`, an array of the given shape, as floats.
-
-    Args:
-        name: what it is.
-        value: the array.
-        shape: what its shape must be.
-        kinds: of NumPy types that it may be of.
-    """
+    """`value`, an array of the given shape and of one of these kinds of NumPy types, as floats."""
     known = isinstance(value, np.ndarray) and value.dtype.kind in kinds
     if not known or value.shape != shape:
         got = f"shape {value.shape}" if known else repr(value)[:200]
@@ -112,10 +110,7 @@ def mask(name: str, value: Any, shape: tuple[int, ...]) -> NDArray[np.bool_]:
     """`value` as a mask of the given shape."""
     if type(value) is np.ndarray and value.dtype == np.bool_ and value.shape == shape:
         return value
-    try:
-        found: NDArray[Any] = np.asarray(value)
-    except (TypeError, ValueError):  # ragged
-        found = np.empty(0, object)
+    found = as_array(value)
     if found.shape != shape or found.dtype.kind not in "biu" or not ((found == 0) | (found == 1)).all():
         raise ValueError(f"{name} must be a mask of 0 and 1 of shape {shape}, got {value!r:.200}")
     return found.astype(np.bool_)

@@ -262,7 +262,7 @@ class Polyhedron:
     _kernel: Shape = field(repr=False)
 
     def __init__(self, A: ArrayLike, b: ArrayLike, normalise: bool = True) -> None:
-        """Check and store the polyhedron of rows A (M, D) and right-hand sides b (M,).
+        """Rows A (M, D) and right-hand sides b (M,).
 
         Raises:
             ValueError: for other shapes, values that are not finite, zero rows, an empty polyhedron, zero volume.

@@ -55,23 +55,15 @@ ROOT_2PI = math.sqrt(2.0 * math.pi)
 
 
 class Potential(NamedTuple):
-    """Which potential a problem has, and its numbers: see the head of this file.
+    """Which potential a problem has, and its numbers: see the head of this file."""
 
-    Attributes:
-        kind: LOCAL, TOP_K or ALL_GOOD.
-        A, b: of LOCAL, the arms wanted have A x <= b, rows (M, D). tolerance: arms nearer to the boundary than this may
-            be answered either way. exact: whether phi(0) is that of Beta distributions (M = D = 1).
-        k: of TOP_K, arms in the answer.
-        epsilon, multiplicative: of ALL_GOOD.
-    """
-
-    kind: int
-    A: Floats = np.zeros((0, 0))
-    b: Floats = np.zeros(0)
-    tolerance: float = 0.0
-    exact: bool = False
-    k: int = 1
-    epsilon: float = 0.0
+    kind: int  # LOCAL, TOP_K or ALL_GOOD
+    A: Floats = np.zeros((0, 0))  # (M, D), of LOCAL: the arms wanted have A x <= b
+    b: Floats = np.zeros(0)  # (M,)
+    tolerance: float = 0.0  # arms nearer to the boundary than this may be answered either way
+    exact: bool = False  # whether phi(0) is that of Beta distributions (M = D = 1)
+    k: int = 1  # of TOP_K, arms in the answer
+    epsilon: float = 0.0  # of ALL_GOOD, and whether it is
     multiplicative: bool = False
 
 

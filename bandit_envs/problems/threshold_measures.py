@@ -21,14 +21,6 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = [
-    "hardness",
-    "optimal_allocation",
-    "optimal_error",
-    "optimal_error_integer",
-    "phi",
-]
-
 Floats = NDArray[np.float64]
 
 NEGLIGIBLE = 1e-290  # c D^2 below this counts as 0; above it, all sums stay within the range of floats
@@ -50,9 +42,7 @@ def phi(gaps: ArrayLike, budget: float, c: float = 2.0) -> float:
         budget: T >= 0 pulls.
         c: constant of the exponent, > 0.
     """
-    d = _told_apart(gaps, budget, c)
-    d = d[d > 0]
-    return _fill(-np.log(d), 2 / (c * d * d), budget)[0] if d.size else math.inf
+    return _optimum(gaps, budget, c)[0]
 
 
 def optimal_allocation(gaps: ArrayLike, budget: float, c: float = 2.0) -> Floats:
@@ -62,13 +52,7 @@ def optimal_allocation(gaps: ArrayLike, budget: float, c: float = 2.0) -> Floats
 
     Args as for `phi`.
     """
-    d = _told_apart(gaps, budget, c)
-    x, apart = np.zeros(len(d)), d > 0
-    if not apart.any():
-        return np.full(len(d), budget / len(d))
-    d = d[apart]
-    x[apart] = _fill(-np.log(d), 2 / (c * d * d), budget)[1]
-    return x
+    return _optimum(gaps, budget, c)[1]
 
 
 def optimal_error(gaps: ArrayLike, budget: float, c: float = 2.0) -> float:
@@ -120,6 +104,17 @@ def _fill(heights: Floats, widths: Floats, volume: float) -> tuple[float, Floats
     content = np.zeros(len(heights))
     content[order[:m]] = w[:m] * (above + (h[m - 1] - h[:m]))
     return float(h[m - 1] + above), content
+
+
+def _optimum(gaps: ArrayLike, budget: float, c: float) -> tuple[float, Floats]:
+    """`phi` and `optimal_allocation`."""
+    d = _told_apart(gaps, budget, c)
+    x, apart = np.zeros(len(d)), d > 0
+    if not apart.any():
+        return math.inf, np.full(len(d), budget / len(d))
+    d = d[apart]
+    level, x[apart] = _fill(-np.log(d), 2 / (c * d * d), budget)
+    return level, x
 
 
 def _gaps(gaps: ArrayLike) -> Floats:

@@ -212,14 +212,11 @@ class Simulator:
         ValueError: for arms or rows that the kernels cannot read.
 
     Attributes:
-        pulls: (E, K) int64; total, mean, variance: (E, K) or (E, K, D) float64, 0 where never pulled.
-        moments: the same with 2 behind it, third and fourth central moments with divisor N; without any: None.
-        scores: (E, K, N), what pulls have shown of a shared table, 0 where nothing yet; without a table: None.
-        remaining: (E, 1) int64, -1 without a budget; public_seed: (E, 1) int64; spent: (E,) int64, total pulls.
-        status: (E,) uint8, LIVE, SPENT, or ENDED until `begin`; terminated, truncated: (E,) bool.
-        reward: (E,), sample: (E,) or (E, D), did: (E,) uint8, of the last step.
+        arrays: the arrays, as kernels take them. Views of them by episode are `pulls` (E, K), `total`, `mean`,
+            `variance` (E, K) or (E, K, D), 0 where never pulled, `moments` with 2 behind it (without any: None),
+            `scores` (E, K, N) (without a table: None), `remaining`, `public_seed` (E, 1), `spent`, `status`,
+            `terminated`, `truncated` (E,), and of the last step `reward`, `did` (E,), `sample` (E,) or (E, D).
         ended: (E,): its first entries are the slots that ended in the last step.
-        arrays: all of these, as kernels take them.
     """
 
     def __init__(
