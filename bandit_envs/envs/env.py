@@ -39,7 +39,7 @@ class PureExplorationEnv(Environment, gym.Env[Any, Any]):
     mean of its samples and how many they are; behind the last one, arms are -1, samples and times 0. Where coordinates
     are pulled, arms are the actions.
 
-    `observation="belief"`: float32 (4 K + 1,), what is believed of the arms (`Lookahead.shown`). With `ranked=True`,
+    `observation="belief"`: float32 (4 K + 1,), what is believed of the arms (`Lookahead.view`). With `ranked=True`,
     arms come in the order of certainty, least sure first, and actions name ranks of the observation last shown; `info`
     is by arm index, with `order` (K,), the arms by rank.
 

@@ -98,6 +98,7 @@ test_arms = table(
             "'width'",
             "sd",
         ),
+        "another's alone": (lambda: arms.from_dict({"distribution": "gaussian", "width": 2}), "'width'"),
         "a key 3": (lambda: arms.from_dict({"distribution": "bernoulli", "mean": [0, 1], 3: 1}), "bernoulli"),
         "no module": (lambda: arms.from_dict({"distribution": "no_such:Distribution"}), "'no_such:Distribution'"),
         "no Arms": (
@@ -156,6 +157,7 @@ TABLES: dict[str, tuple[Any, ...]] = {  # code, parameters, data, D, and what is
     "U below 0": (U, [[0.0, -1.0]] * 3, None, 1, "widths", -1),
     "C nan": (C, [[NAN, NAN, 1.0]] * 3, [0, 1, 2], 1, "probabilities"),
     "C falls": (C, [[0.5, 0.2, 1.0]] * 3, [0, 1, 2], 1, "probabilities"),
+    "C above 1 before its end": (C, [[1.5, 2.0]] * 3, [0, 1], 1, "probabilities", 1.5),
     "C inf": (C, [[0.5, 1.0]] * 3, [0, INF], 1, "data", "inf"),
     "T falls": (T, [[0.0, 1.0, 0.5]] * 3, None, 1, "quantiles"),
 }
