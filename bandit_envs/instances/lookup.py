@@ -102,8 +102,8 @@ def find(source: Any) -> Instance | Sampler:
     if isinstance(source, Arms):
         return Instance(source)
     if isinstance(source, str):
-        name, given = parse_call(source)
-        return _made(name, INSTANCES.find(name).build, given)
+        word, given = parse_call(source)
+        return _made(word, INSTANCES.find(word).build, given)
     if isinstance(source, Mapping):
         name, parameters = next(iter(source.items())) if len(source) == 1 else (None, None)
         if isinstance(name, str) and (isinstance(parameters, Mapping) or name in INSTANCES):
