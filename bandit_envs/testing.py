@@ -33,16 +33,12 @@ SPREAD = 0.15  # relative error of a standard deviation, at most
 
 
 class Asked(NamedTuple):
-    """A problem with an environment, and true means of instances of its arms.
+    """A problem with an environment, and true means of instances of its arms."""
 
-    Attributes:
-        env: a single environment. problem: that asks. kwargs: of the environment. means: (ROWS, K) or (ROWS, K, D).
-    """
-
-    env: PureExplorationEnv
-    problem: Any
-    kwargs: dict[str, Any]
-    means: Floats
+    env: PureExplorationEnv  # a single one
+    problem: Any  # that asks
+    kwargs: dict[str, Any]  # of the environment
+    means: Floats  # (ROWS, K) or (ROWS, K, D)
 
     def fails(self, text: str) -> AssertionError:
         """The error that names the problem."""
@@ -271,9 +267,8 @@ def check_support(instance: object) -> None:
     if arms.support is not None and (x.min() < arms.support[0] - 1e-9 or x.max() > arms.support[1] + 1e-9):
         raise AssertionError(f"the support is {arms.support}, and samples lie from {x.min()} to {x.max()}")
     if not arms.sigma * (1.0 + 1e-9) >= math.sqrt(arms.variances.max()):
-        raise AssertionError(
-            f"sigma = {arms.sigma} is below the largest standard deviation {arms.variances.max() ** 0.5}"
-        )
+        sd = arms.variances.max() ** 0.5
+        raise AssertionError(f"sigma = {arms.sigma} is below the largest standard deviation {sd}")
 
 
 def check_bulk_pulls(instance: object) -> None:

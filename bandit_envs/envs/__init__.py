@@ -5,10 +5,10 @@ from __future__ import annotations
 from .benchmark import BenchmarkTask, benchmark_tasks
 from .catalogue import ENVIRONMENTS, register_problem
 from .drawing import image, limits_of
-from .env import PureExplorationEnv, fresh_root
-from .episodes import FeatureTable
+from .env import PureExplorationEnv
+from .episodes import fresh_root
 from .history import History, entries_of, tally
-from .observations import FEATURES
+from .observations import FEATURES, FeatureTable
 from .vector import PureExplorationVectorEnv
 from .views import View, Viewer, arms_that_matter, boundary_of, outline
 

@@ -20,19 +20,13 @@ NAMESPACE = "bandit_envs"
 
 @dataclass(frozen=True)
 class Row:
-    """One registered environment.
+    """One registered environment."""
 
-    Attributes:
-        problem: name of the problem. version: it is raised whenever a change can alter results.
-        asks: the question, in one line. source: the papers.
-        defaults: keyword arguments that stand in when no instance is given.
-    """
-
-    problem: str
-    version: int
-    asks: str
-    source: str
-    defaults: Mapping[str, Any]
+    problem: str  # its name
+    version: int  # it is raised whenever a change can alter results
+    asks: str  # the question, in one line
+    source: str  # the papers
+    defaults: Mapping[str, Any]  # keyword arguments that stand in when no instance is given
 
     @property
     def id(self) -> str:
@@ -80,10 +74,7 @@ def register_problem(kind: type[Problem]) -> type[Problem]:
     its version is another one, the environment of the old version is there no longer.
 
     Args:
-        kind: a subclass of `Problem`; the name is its attribute `name`.
-
-    Returns:
-        The class, so that this may be its decorator.
+        kind: a subclass of `Problem`; the name is its attribute `name`. It is returned, as by a decorator.
 
     Raises:
         ValueError: for what is no problem, and for a name that belongs to a problem of this package or of an

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 import gymnasium as gym
@@ -12,48 +11,15 @@ from numpy import int64
 from numpy.typing import NDArray
 
 from ..kernels import rng
-from ..kernels.checks import integer
-from ..kernels.naming import unknown
 from ..simulation.simulator import PULLED
 from .drawing import Window, image
-from .episodes import Array, Environment, Episodes, Info
+from .episodes import Array, Environment, Episodes, Info, read_options
 from .rendering import text
 from .setting import resolve
 from .views import Viewer
 
 OPTIONS = ("episode",)  # of `reset`
 MODES = ("human", "ansi", "rgb_array")  # of `render`
-
-
-def fresh_root() -> int:
-    """A root seed from the system's entropy."""
-    return int(np.random.SeedSequence().generate_state(2, np.uint64)[0] >> np.uint64(1))
-
-
-def episode_number(value: object) -> int:
-    """The number of an episode, checked."""
-    return integer("options['episode']", value, 0, rng.EPISODES_LIMIT - 1)
-
-
-def next_episode(number: int) -> int:
-    """The number of the episode after this one, -1 before the first.
-
-    Raises:
-        ValueError: where it was the last of its root.
-    """
-    if number >= rng.EPISODES_LIMIT - 1:
-        raise ValueError(f"episode {number} is the last of its root: reset with another seed")
-    return number + 1
-
-
-def read_options(options: Any, known: Sequence[str]) -> Mapping[str, Any]:
-    """The `options` of a reset, checked."""
-    if options is not None and not isinstance(options, Mapping):
-        raise ValueError(f"options must be a dict or None, got {options!r:.200}")
-    for name in options or {}:
-        if name not in known:
-            raise unknown("option of reset", name, known)
-    return options or {}
 
 
 class PureExplorationEnv(Environment, gym.Env[Any, Any]):
@@ -73,7 +39,7 @@ class PureExplorationEnv(Environment, gym.Env[Any, Any]):
     mean of its samples and how many they are; behind the last one, arms are -1, samples and times 0. Where coordinates
     are pulled, arms are the actions.
 
-    `observation="belief"`: float32 (4 K + 1,), what is believed of the arms (`Lookahead.shown`). With `ranked=True`,
+    `observation="belief"`: float32 (4 K + 1,), what is believed of the arms (`Lookahead.view`). With `ranked=True`,
     arms come in the order of certainty, least sure first, and actions name ranks of the observation last shown; `info`
     is by arm index, with `order` (K,), the arms by rank.
 
@@ -120,9 +86,8 @@ class PureExplorationEnv(Environment, gym.Env[Any, Any]):
         self.render_mode = render_mode
         self.setting = resolve(problem, **settings)
         self.observation_space, self.action_space = self.setting.observation_space(), self.setting.action_space()
-        self._root: int | None = None
-        self._key, self._episode, self._over = np.zeros((2, 1), np.uint64), -1, True
-        self._bind()
+        self._over = True
+        self._open(1)
 
     def _bind(self) -> None:
         """Make the episode's slot, and keep at hand what `step` needs."""
@@ -147,17 +112,8 @@ class PureExplorationEnv(Environment, gym.Env[Any, Any]):
         """
         root = None if seed is None else rng.root_number(seed)
         asked = read_options(options, OPTIONS).get("episode")
-        if asked is None:
-            number = next_episode(self._episode) if root is None else 0
-        else:
-            number = episode_number(asked)
+        self._start(self._row, None if root is None else [root], None if asked is None else [asked])
         super().reset(seed=root)
-        if root is None and self._root is None:
-            root = fresh_root()
-        if root is not None:
-            self._root, self._key[:, 0] = root, rng.root_key(root)
-        self._episode = number
-        self._core.begin(self._row, self._key, np.array([self._episode], np.uint64))
         self._over = False
         return self._observe(), self._ranks()
 
@@ -235,11 +191,7 @@ class PureExplorationEnv(Environment, gym.Env[Any, Any]):
         }
 
     def action_masks(self) -> NDArray[np.bool_]:
-        """Allowed actions of the arm form: pulls always, and stop only where `delta` or `pull_cost` is set.
-
-        Of shape (K + 1,), or (K,) where no action stops.
-        """
-        mask: NDArray[np.bool_] = self._core.masks()[0]
+        mask: NDArray[np.bool_] = super().action_masks()[0]
         return mask
 
     @functools.cached_property

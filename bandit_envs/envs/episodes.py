@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 import functools
-import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 from gymnasium.error import ResetNeeded
 from numpy.typing import NDArray
 
-from ..instances.arms import Bernoulli
 from ..instances.instance import Instance, drawn
 from ..kernels import rng
-from ..kernels.checks import integers
+from ..kernels.checks import as_array, integer, integers
 from ..kernels.compiled import jit
+from ..kernels.naming import unknown
 from ..problems import Problem
-from ..problems.lookahead import Lookahead
 from ..problems.task import Task
 from ..simulation.arrays import ENDED, SPENT
 from ..simulation.simulator import UNCHECKED, Simulator
 from ..stopping import Certifier
 from .history import History
-from .observations import FEATURES, features
+from .observations import FeatureTable
 from .setting import Setting, check_id
 
 Array = NDArray[Any]
@@ -59,48 +57,27 @@ def _in_order(out, slots, table, order):
             to[k, N] = one[k, N]
 
 
-class FeatureTable:
-    """The features of E episodes of a task, computed anew for the arms that have changed since they were asked for."""
-
-    def __init__(self, task: Task, problem: Problem, count: int) -> None:
-        self.task, self.problem = task, problem
-        self._matrix = np.zeros((count, task.stop, len(FEATURES)), np.float32)
-        self._known = np.full((count, task.stop, 3), -1.0)
-        known = problem.boundary if task.distribution == Bernoulli.distribution and task.D == 1 else None
-        self._boundary = {"theta": math.nan if known is None else known, "tolerance": problem.tolerance}
-
-    def fill(
-        self, pulls: NDArray[np.int64], seen: NDArray[np.float64], variance: Array, remaining: NDArray[np.int64]
-    ) -> NDArray[np.float32]:
-        """The observation (E, stop * F), a live view.
-
-        Args:
-            pulls: (E, stop).
-            seen: (E, K) or (E, K, D), the empirical means, NaN for arms never pulled.
-            variance: (E, K) or (E, K, D). remaining: (E, 1).
-        """
-        task = self.task
-        margin = self.problem.margin(seen)
-        features(
-            pulls,
-            np.repeat(margin, task.stop // task.K, axis=1),  # a row for each coordinate, where they are pulled
-            variance,
-            remaining,
-            sigma=task.sigma,
-            scale=task.scale,
-            out=self._matrix,
-            known=self._known,
-            **self._boundary,
-        )
-        return self._matrix.reshape(len(pulls), -1)
-
-
 def _shown(action: Any) -> str:
     """An action that is none, for messages: of a dict its keys, as its arrays may be long."""
     if not isinstance(action, Mapping):
         return f"{action!r:.200}"
     keys = ", ".join(map(str, action))
     return f"a dict with the keys {keys:.200}" if keys else "an empty dict"
+
+
+def fresh_root() -> int:
+    """A root seed from the system's entropy."""
+    return int(np.random.SeedSequence().generate_state(2, np.uint64)[0] >> np.uint64(1))
+
+
+def read_options(options: Any, known: Sequence[str]) -> Mapping[str, Any]:
+    """The `options` of a reset, checked."""
+    if options is not None and not isinstance(options, Mapping):
+        raise ValueError(f"options must be a dict or None, got {options!r:.200}")
+    for name in options or {}:
+        if name not in known:
+            raise unknown("option of reset", name, known)
+    return options or {}
 
 
 class Episodes:
@@ -155,12 +132,10 @@ class Episodes:
         self._live = {**shown, "remaining": sim.remaining, "public_seed": sim.public_seed}
         self._features = FeatureTable(task, self.problem, count) if task.observation == "features" else None
 
-    integers = staticmethod(integers)
-
     def plain_arms(self, action: Any, shape: tuple[int, ...]) -> NDArray[np.int64]:
         """The arms of an action of the arm form, of the given shape."""
         try:
-            return self.integers("an action", action, shape)
+            return integers("an action", action, shape)
         except ValueError:
             if not isinstance(action, Mapping):
                 raise
@@ -178,13 +153,9 @@ class Episodes:
             return
         if len(rows) < self.E:
             key, episode = key[:, rows], episode[rows]
-        fixed = self.setting.fixed
-        if fixed is None:
-            means, table = drawn(self.setting.source, key, episode)  # type: ignore[arg-type]
-        else:
-            means = np.broadcast_to(fixed.arms.means, (len(rows), *fixed.arms.means.shape))
-            table = fixed.arms.parameters[None]
-            table = table if self._items else np.broadcast_to(table, (len(rows), *table.shape[1:]))
+        means, table = drawn(self.setting.source, key, episode)
+        if self._items and self.setting.fixed is not None:
+            table = table[:1]  # one for all
         if self.places is not None:
             order = np.argsort(rng.uniforms(key, episode, self.K, stream=rng.SHUFFLE)[..., 0], axis=1)
             table = np.take_along_axis(table, order[:, :, None], axis=1)
@@ -214,25 +185,18 @@ class Episodes:
 
         Where arms are ranked, in an order that holds until the next call.
         """
-        if self._lookahead is not None and (self.setting.ranked or self.setting.task.observation == "belief"):
-            return self._observe_beliefs(self._lookahead)
-        return self._observe_plainly(copy)
-
-    def _observe_beliefs(self, look: Lookahead) -> Any:
-        """`observe` for beliefs, or in an order that follows from them."""
         sim, task = self.simulator, self.setting.task
-        plain = None if task.observation == "belief" else self._observe_plainly(copy=False)
-        seen, self.order[...] = look.view(sim.pulls, sim.total, sim.spent / task.scale, plain, self.setting.ranked)
-        return seen
-
-    def _observe_plainly(self, copy: bool) -> Any:
+        seen: Any = None
         if self._features is not None:
-            sim = self.simulator
-            flat = self._features.fill(sim.pulls, self.seen(), sim.variance, sim.remaining)
-            return flat.copy() if copy else flat
-        if copy:
-            return {name: array.copy() for name, array in self._live.items()}
-        return self._live.copy()
+            seen = self._features.fill(sim.pulls, self.seen(), sim.variance, sim.remaining)
+        elif task.observation != "belief":
+            seen = self._live.copy()
+        if self._lookahead is not None and (self.setting.ranked or task.observation == "belief"):
+            share, ranked = sim.spent / task.scale, self.setting.ranked
+            seen, self.order[...] = self._lookahead.view(sim.pulls, sim.total, share, seen, ranked)
+        elif copy:
+            seen = {name: array.copy() for name, array in seen.items()} if isinstance(seen, dict) else seen.copy()
+        return seen
 
     def seen(self, rows: NDArray[np.int64] | None = None) -> NDArray[np.float64]:
         """Empirical means of the given slots (None: all), NaN for arms never pulled."""
@@ -270,22 +234,13 @@ class Episodes:
     def finish(self, rows: NDArray[np.int64], answers: Array | None) -> dict[str, Array]:
         """Score the slots `rows` (n,) that have just ended, and add the scores to the simulator's rewards.
 
-        Args:
-            rows: the slots.
-            answers: (E, K), read for slots that answered by themselves; None: plug-in answers.
-
-        Returns:
-            The info of the end: `answer` (n, K), and (n,) each: correct, is_success, score, total_pulls, metrics; where
-            the task names a delta, `level`.
+        Answers (E, K) are read for slots that answered by themselves; None: plug-in answers. Returns the info of the
+        end: `answer` (n, K), and (n,) each: correct, is_success, score, total_pulls, metrics, `level` with a delta.
         """
         sim = self.simulator
-        if answers is None:
-            given = None
-        else:
-            given = answers[rows] != 0
-            cut = sim.truncated[rows]
-            if cut.any():
-                given[cut] = self._plug_in(rows[cut])
+        given = None if answers is None else answers[rows] != 0
+        if given is not None and (cut := sim.truncated[rows]).any():
+            given[cut] = self._plug_in(rows[cut])
         answer, verdict = self.assess(rows, given)
         if self._gain is None:
             prize = verdict["score"] if self.setting.reward == "score" else verdict["correct"]
@@ -319,10 +274,7 @@ class Episodes:
         return self.certifier.levels(sim.pulls[rows], self.mean[rows], self.variance[rows], inside, moments)
 
     def masks(self) -> NDArray[np.bool_]:
-        """Allowed actions, (E, stop + 1): pulls always, stop only where `delta` or `pull_cost` is set.
-
-        Where no action stops, they are (E, stop).
-        """
+        """Allowed actions, (E, last + 1), see `Environment.action_masks`."""
         task = self.setting.task
         mask = np.ones((self.E, task.last + 1), np.bool_)
         mask[:, self.stop :] = task.delta is not None or task.pull_cost > 0
@@ -344,7 +296,7 @@ class Episodes:
         except (TypeError, KeyError, IndexError):
             raise ValueError(f"a full action is a dict of arm, times and answer, got {_shown(action)}") from None
         shape = self.once.shape
-        arms, times = self.integers("arm", arms, shape), self.integers("times", times, shape)
+        arms, times = integers("arm", arms, shape), integers("times", times, shape)
         if type(answers) is not np.ndarray or answers.shape != self._answers_shape or answers.dtype.kind not in "biu":
             answers = self._read_answers(answers)
         count = self._advance(arms, times, answers_checked=False)
@@ -378,10 +330,7 @@ class Episodes:
 
     def _read_answers(self, value: Any) -> Array:
         """Answers as an array (E, K), from any other form in which an action may hold them."""
-        try:
-            answers = np.asarray(value)
-        except (TypeError, ValueError):  # ragged
-            answers = np.empty(0)
+        answers = as_array(value)
         if answers.shape != self._answers_shape or answers.dtype.kind not in "biu":
             raise ValueError(f"an answer is a mask of 0 and 1 of shape {self._answers_shape}, got {value!r:.200}")
         return answers
@@ -395,18 +344,58 @@ class Episodes:
 class Environment(ABC):
     """What the single and the vector environment have in common: a setting, episodes, and how they are copied.
 
-    Some attributes are views of one another's memory. Copied or pickled one by one, they would no longer be; a copy
-    therefore makes these attributes anew and takes over the state of the episodes.
-
-    Attributes:
-        setting: the problem, the arms and the rules of an episode.
-        bound: names of the attributes that share memory, which `_bind` makes.
+    Attributes named in `bound`, which `_bind` makes, share arrays. Copied one by one, they would do so no longer: a
+    copy makes them itself, and takes over the state of the episodes.
     """
 
     setting: Setting
     bound: ClassVar[tuple[str, ...]]
     _core: Episodes
     _spec: Any = None
+    _roots: list[int] | None = None  # of the slots
+
+    def _open(self, count: int) -> None:
+        """Make the slots, in which no episode has begun."""
+        self._key, self._episode = np.zeros((2, count), np.uint64), np.full(count, -1, np.int64)
+        self._bind()
+
+    def _start(self, rows: Array, seeds: Sequence[int | None] | None, numbers: Any = None) -> None:
+        """Start episodes in the slots `rows` (n,).
+
+        Args:
+            rows: the slots.
+            seeds: (E,), their new roots; None: each goes on with its own, before the first reset a fresh one.
+            numbers: (n,), of the episodes; None: 0 of a new root, else the next one.
+
+        Raises:
+            ValueError: for numbers beyond those of a root; nothing has then changed.
+        """
+        given = {} if seeds is None else {int(i): root for i in rows if (root := seeds[i]) is not None}
+        if numbers is None:
+            numbers = self._episode[rows] + 1
+            if given:
+                numbers[[int(i) in given for i in rows]] = 0
+            if (last := max(numbers.tolist()) - 1) == rng.EPISODES_LIMIT - 1:
+                raise ValueError(f"episode {last} is the last of its root: reset with another seed")
+        else:
+            for number in (min(numbers), max(numbers)):
+                integer("options['episode']", number, 0, rng.EPISODES_LIMIT - 1)
+        if self._roots is None:
+            self._roots = [0] * len(self._episode)
+            given = {i: given[i] if i in given else fresh_root() for i in range(len(self._episode))}
+        if given:
+            keys = {root: rng.root_key(root) for root in set(given.values())}
+            for i, root in given.items():
+                self._key[:, i], self._roots[i] = keys[root], root
+        self._episode[rows] = numbers
+        self._core.begin(rows, self._key, self._episode.view(np.uint64))
+
+    def action_masks(self) -> NDArray[np.bool_]:
+        """Allowed actions of the arm form: pulls always, and stop only where `delta` or `pull_cost` is set.
+
+        Of shape (K + 1,), or (K,) where no action stops; of a vector environment with an axis (N,) in front.
+        """
+        return self._core.masks()
 
     @property
     def spec(self) -> Any:

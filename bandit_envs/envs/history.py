@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..instances.arms import ends_of
+from ..kernels.checks import as_array
 from ..kernels.compiled import jit
 from ..kernels.structs import kernel
 from ..problems.task import Task
@@ -162,28 +163,18 @@ def entries_of(task: Task, arms: Ints, times: Ints, length: Ints) -> NDArray[np.
 def _part(name: str, history: Mapping[str, Array], dtype: Any) -> Array:
     """A part of histories, of integers or of floats."""
     kinds, what = ("iu", "an integer array") if dtype is np.int64 else ("iuf", "an array of numbers")
-    try:
-        array = np.asarray(history.get(name))
-    except ValueError:  # ragged
-        array = np.asarray(None)
+    array = as_array(history.get(name))
     if array.dtype.kind not in kinds:
         raise ValueError(f"histories have {name}, {what}, got {history.get(name)!r:.200}")
     return np.ascontiguousarray(array, dtype)
 
 
 def tally(task: Task, history: Mapping[str, Array]) -> tuple[Ints, Floats]:
-    """What histories say of each arm: how often it was pulled, and the mean of its samples.
+    """What histories say of each arm: pulls (E, K), and means (E, K) or (E, K, D) of its samples, NaN for none.
 
-    The means are those of the statistics, bit for bit where no pull is a bulk pull, else up to rounding.
-
-    Args:
-        task: of the episodes.
-        history: an observation in the form "history" with a leading episode axis, (E, H) ...; only `arms`, `samples`,
-            `times` and `length` are read.
-
-    Returns:
-        Pulls (E, K) and means (E, K) or (E, K, D), NaN for arms never pulled; where coordinates are pulled, pulls too
-        are (E, K, D).
+    The means are those of the statistics, bit for bit where no pull is a bulk pull, else up to rounding. Where
+    coordinates are pulled, pulls too are (E, K, D). `history` is an observation in the form "history" with a leading
+    episode axis; only `arms`, `samples`, `times` and `length` are read.
     """
     if not isinstance(history, Mapping):
         raise ValueError(f"histories are a dict of arms, samples, times and length, got {type(history).__name__}")

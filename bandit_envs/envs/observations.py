@@ -8,9 +8,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..instances.arms import Bernoulli
 from ..kernels.belief import EXACT, beta_below
 from ..kernels.compiled import inlined
 from ..kernels.structs import fleeting, kernel
+from ..problems import Problem
+from ..problems.task import Task
 
 TINY, HUGE = 1e-300, 1e300  # so that no feature is 0/0 or inf/inf
 
@@ -53,17 +56,21 @@ def _by_margin(n, m, precision, sigma, theta, tolerance):
 
 @fleeting
 class Scales(NamedTuple):
-    """Numbers of `features`."""
+    """Numbers of the features."""
 
-    sigma: float
-    scale: float
-    theta: float
-    tolerance: float
+    sigma: float  # sub-Gaussian scale of a sample
+    scale: float  # pulls at which the feature `pulls` reaches 1
+    theta: float  # the boundary of scalar Bernoulli arms, where it is known beforehand and errors are exact; else NaN
+    tolerance: float  # an arm nearer to the boundary may be classified either way
 
 
 @kernel
 def _features(pulls, margin, variance, remaining, scales: Scales, known, out):
-    """Fill out (E, K, F), see `features`. An arm's own features are computed only where it differs from `known`."""
+    """Fill out (E, K, F) with the features of `FEATURES`, all in [-1, 1]; see `FeatureTable`.
+
+    `known` (E, K, 3), -1 at first, holds the pulls and margins at which the features in `out` were computed, and what
+    follows from the pulls: most arms have not changed since the last step.
+    """
     E, K = pulls.shape
     (sigma, scale, theta, tolerance), D = scales, variance.shape[1] // K
     unit = 1.0 / math.log1p(scale)
@@ -88,36 +95,32 @@ def _features(pulls, margin, variance, remaining, scales: Scales, known, out):
                 f[3], f[4], f[5], f[6] = _by_margin(n, m, known[e, k, 2], sigma, theta, tolerance)
 
 
-def features(
-    pulls: NDArray[np.int64],
-    margin: NDArray[np.float64],
-    variance: NDArray[np.float64],
-    remaining: NDArray[np.int64],
-    *,
-    sigma: float,
-    scale: float,
-    out: NDArray[np.float32],
-    theta: float = math.nan,
-    tolerance: float = 0.0,
-    known: NDArray[np.float64],
-) -> None:
-    """Fill `out` (E, K, F) float32 with the features of `FEATURES`, all in [-1, 1].
+class FeatureTable:
+    """The features of E episodes of a task, computed anew for the arms that have changed since they were asked for."""
 
-    Args:
-        pulls: (E, K).
-        margin: (E, K), of the empirical means.
-        variance: (E, K) or (E, K, D).
-        remaining: (E, 1).
-        sigma: sub-Gaussian scale of a sample.
-        scale: pulls at which the feature `pulls` reaches 1.
-        known: (E, K, 3), -1 at first, which the caller keeps with `out`: the pulls and margins at which the features in
-            `out` were computed, and what follows from the pulls. Most arms have not changed since the last step.
-        theta: the boundary of scalar Bernoulli arms, where it is a mean known beforehand, so that errors are exact; NaN
-            for all other arms.
-        tolerance: an arm nearer to the boundary may be classified either way; 0 where a problem has none.
-    """
-    E = len(pulls)
-    spread = np.ascontiguousarray(variance).reshape(E, -1)
-    _features(
-        pulls, np.ascontiguousarray(margin), spread, remaining, Scales(sigma, scale, theta, tolerance), known, out
-    )
+    def __init__(self, task: Task, problem: Problem, count: int) -> None:
+        self.task, self.problem = task, problem
+        self._matrix = np.zeros((count, task.stop, len(FEATURES)), np.float32)
+        self._known = np.full((count, task.stop, 3), -1.0)
+        exact = task.distribution == Bernoulli.distribution and task.D == 1 and problem.boundary is not None
+        theta = problem.boundary if exact else None
+        self._scales = task.sigma, task.scale, math.nan if theta is None else theta, problem.tolerance
+
+    def fill(
+        self,
+        pulls: NDArray[np.int64],
+        seen: NDArray[np.float64],
+        variance: NDArray[np.float64],
+        remaining: NDArray[np.int64],
+    ) -> NDArray[np.float32]:
+        """The observation (E, stop * F), a live view.
+
+        Args:
+            pulls: (E, stop).
+            seen: (E, K) or (E, K, D), the empirical means, NaN for arms never pulled.
+            variance: (E, K) or (E, K, D). remaining: (E, 1).
+        """
+        E, each = len(pulls), self.task.stop // self.task.K  # a row for each coordinate, where they are pulled
+        margin, spread = np.repeat(self.problem.margin(seen), each, axis=1), np.ascontiguousarray(variance)
+        _features(pulls, margin, spread.reshape(E, -1), remaining, Scales(*self._scales), self._known, self._matrix)
+        return self._matrix.reshape(E, -1)

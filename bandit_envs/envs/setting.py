@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
@@ -34,20 +34,14 @@ ROUNDING = 1e-9  # of the width of a range: samples of one's own arms may leave 
 
 @dataclass(frozen=True, eq=False)
 class Setting:
-    """What an environment is made of.
+    """What an environment is made of."""
 
-    Attributes:
-        problem: what is asked. source: where the arms come from. task: what agents may know.
-        reward: "score", "correct" or "gain". shuffle_arms: whether the arms come in a random order in every episode.
-        ranked: whether arms are shown, and named by actions, in the order of certainty.
-    """
-
-    problem: Problem
-    source: Instance | Sampler
-    task: Task
-    reward: str
-    shuffle_arms: bool
-    ranked: bool = False
+    problem: Problem  # what is asked
+    source: Instance | Sampler  # where the arms come from
+    task: Task  # what agents may know
+    reward: str  # "score", "correct" or "gain"
+    shuffle_arms: bool  # whether the arms come in a random order in every episode
+    ranked: bool = False  # whether arms are shown, and named by actions, in the order of certainty
 
     @property
     def fixed(self) -> Instance | None:
@@ -143,39 +137,19 @@ def check_id(spec: Any) -> None:
         )
 
 
-def _some_means(source: Instance | Sampler) -> NDArray[np.float64]:
-    """True means of a few episodes, (n, K) or (n, K, D); n is not K, so that no shape fits by chance."""
-    n = 2 if source.K != 2 else 3
-    if isinstance(source, Instance):
-        return np.repeat(source.arms.means[None], n, axis=0)
-    means, _ = drawn(source, np.repeat(rng.root_key(0)[:, None], n, axis=1), np.arange(n, dtype=np.uint64))
-    return np.array(means, np.float64)
-
-
-def _without_effect(question: Problem, source: Instance | Sampler, given: Mapping[str, Any]) -> Iterator[str]:
-    """The settings that were given and change nothing, each with the reason; not those that come from the source."""
-    for name, why in question.idle().items():
-        if name in given:
-            yield f"{name}={given[name]!r:.80} has no effect, {why}"
-    if type(source) is Sampler and source.distribution == "bernoulli" and source.spread != 1.0:
-        yield f"spread={source.spread!r} of the sampler has no effect, as Bernoulli arms have none: leave it out"
-
-
 def _check_beliefs(task: Task, reward: str, ranked: bool) -> None:
     """Refuse what needs a look-ahead potential, where there is none, or beside what it does not go with."""
-    asked = {
-        "reward='gain'": reward == "gain",
-        "ranked=True": ranked,
-        "observation='belief'": task.observation == "belief",
-    }
-    for one in (name for name, given in asked.items() if given):
+    forms = {"reward='gain'": reward == "gain", "ranked=True": ranked}
+    for one in (name for name, given in forms.items() if given):
         look = task.lookahead(one)
-        if task.actions != "arm" and one != "observation='belief'":
+        if task.actions != "arm":
             raise ValueError(f"{one} needs actions='arm', got actions={task.actions!r:.200}")
         if one == "reward='gain'" and math.isnan(look.horizon):
             raise ValueError(f"{one} needs a budget or max_pulls, got neither: gains are up to a horizon")
         if one == "ranked=True" and task.observation == "history":
             raise ValueError(f"{one} ranks arms anew at each step, which observation='history' cannot show")
+    if task.observation == "belief":
+        task.lookahead("observation='belief'")
 
 
 def resolve(
@@ -245,11 +219,17 @@ def resolve(
             "instance names none"
         )
     question = task.make_problem()
-    for said in _without_effect(question, source, parameters):
-        logger.warn(f"{kind.name}: {said}")
+    for name, why in question.idle().items():
+        if name in parameters:  # not those that come from the source
+            logger.warn(f"{kind.name}: {name}={parameters[name]!r:.80} has no effect, {why}")
+    if type(source) is Sampler and source.distribution == "bernoulli" and source.spread != 1.0:
+        why = "as Bernoulli arms have none: leave it out"
+        logger.warn(f"{kind.name}: spread={source.spread!r} of the sampler has no effect, {why}")
     own.check(question, task, source)
     if not ours(question):
-        own.try_out(question, _some_means(source), task.D, task.delta or 0.1)
+        n = 2 if source.K != 2 else 3  # episodes; not K, so that no shape fits by chance
+        means, _ = drawn(source, np.repeat(rng.root_key(0)[:, None], n, axis=1), np.arange(n, dtype=np.uint64))
+        own.try_out(question, np.array(means, np.float64), task.D, task.delta or 0.1)
     elif isinstance(source, Instance):
         question.truth(source.arms.means)  # refuses an instance on which the question has no answer
     return Setting(question, source, task, reward, flag("shuffle_arms", shuffle_arms), ranked)

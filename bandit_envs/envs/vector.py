@@ -12,12 +12,11 @@ from gymnasium.vector.utils import batch_space, iterate
 from numpy.typing import NDArray
 
 from ..kernels import rng
-from ..kernels.checks import flag, integer, ours
+from ..kernels.checks import flag, integer, integers, ours
 from ..simulation.arrays import ENDED, Simulation
 from ..simulation.simulator import PULLED
 from ..stopping import Certifier
-from .env import episode_number, fresh_root, next_episode, read_options
-from .episodes import Array, Environment, Episodes, Info
+from .episodes import Array, Environment, Episodes, Info, read_options
 from .setting import resolve
 
 OPTIONS = ("episode", "reset_mask")  # of `reset`
@@ -70,12 +69,10 @@ class PureExplorationVectorEnv(Environment, VectorEnv[Any, Any, Any]):
         self.setting = resolve(problem, **settings)
         self.single_observation_space = self.setting.observation_space(self.num_envs)
         self.single_action_space = self.setting.action_space()
-        self._roots: list[int] | None = None
-        self._key, self._episode = np.zeros((2, self.num_envs), np.uint64), np.full(self.num_envs, -1, np.int64)
         self._next_step = self.autoreset_mode == AutoresetMode.NEXT_STEP
         self._same_step = self.autoreset_mode == AutoresetMode.SAME_STEP
         self._waiting = self.num_envs  # slots that have ended
-        self._bind()
+        self._open(self.num_envs)
 
     @functools.cached_property
     def observation_space(self) -> Any:  # type: ignore[override]  # made when it is asked for: it takes the longest
@@ -138,19 +135,12 @@ class PureExplorationVectorEnv(Environment, VectorEnv[Any, Any, Any]):
                 raise ValueError("options['reset_mask'] must name at least one slot")
             rows = np.flatnonzero(mask)
         seeds = None if seed is None else self._seeds(seed, shared=asked is not None)
-        if asked is None:
-            numbers = self._episode[rows] + 1
-            if seeds is not None:
-                numbers[[seeds[i] is not None for i in rows]] = 0
-            next_episode(int(numbers.max()) - 1)
-        else:
+        if asked is not None:
             shape = () if isinstance(asked, (int, np.integer)) else (self.num_envs,)
-            numbers = np.broadcast_to(self._core.integers("options['episode']", asked, shape), self.num_envs)[rows]
-        for number in (numbers.min(), numbers.max()):
-            episode_number(int(number))
-        self._assign_roots(seeds, rows)
-        self._episode[rows] = numbers
-        self._begin(rows)
+            asked = np.broadcast_to(integers("options['episode']", asked, shape), self.num_envs)[rows].tolist()
+        self._begin(rows, seeds, asked)
+        if seeds is not None and seeds[0] is not None:
+            super().reset(seed=seeds[0])
         observation = self._core.observe(self.copy)
         return observation, self._ranks(self._all if mask is None else mask)
 
@@ -163,29 +153,10 @@ class PureExplorationVectorEnv(Environment, VectorEnv[Any, Any, Any]):
         first = rng.root_number(seed)
         return [first if shared else first + i for i in range(self.num_envs)]
 
-    def _assign_roots(self, seeds: list[int | None] | None, rows: NDArray[np.intp]) -> None:
-        """Give the slots `rows` the roots that are asked for; before the first reset, all others get fresh ones."""
-        given = {} if seeds is None else {int(i): root for i in rows if (root := seeds[i]) is not None}
-        if self._roots is None:
-            self._roots = [0] * self.num_envs
-            given = {i: given[i] if i in given else fresh_root() for i in range(self.num_envs)}
-        keys = {root: rng.root_key(root) for root in set(given.values())}
-        for i, root in given.items():
-            self._key[:, i], self._roots[i] = keys[root], root
-        if seeds is not None and seeds[0] is not None:
-            super().reset(seed=seeds[0])
-
-    def _begin_next(self, rows: NDArray[np.intp]) -> None:
-        """Start, in each of the slots `rows`, the episode that comes after its own: the reset of an autoreset."""
-        next_episode(int(self._episode[rows].max(initial=-1)))
-        self._episode[rows] += 1
-        self._begin(rows)
-
-    def _begin(self, rows: Array) -> None:
-        """Start the next episodes of the slots `rows`, whose keys and numbers are set."""
-        sim = self._sim
-        self._core.begin(rows, self._key, self._episode.view(np.uint64))
-        self._waiting = int(np.count_nonzero(sim.status == ENDED))
+    def _begin(self, rows: Array, seeds: Sequence[int | None] | None = None, numbers: Any = None) -> None:
+        """Start episodes in the slots `rows`, see `_start`; by itself the next ones, as an autoreset does."""
+        self._start(rows, seeds, numbers)
+        self._waiting = int(np.count_nonzero(self._sim.status == ENDED))
 
     def step(self, actions: Any) -> tuple[Any, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], Info]:
         """One action per slot: arms (N,), or for `actions="full"` a dict of `arm` (N,), `times` (N,), `answer` (N, K).
@@ -232,11 +203,11 @@ class PureExplorationVectorEnv(Environment, VectorEnv[Any, Any, Any]):
                 info[name], info[f"_{name}"] = column, over
             self._waiting += count
         if restart is not None:
-            self._begin_next(restart)
+            self._begin(restart)
         outcome = sim.reward.copy(), sim.terminated.copy(), sim.truncated.copy()
         if count and self._same_step:
             info = self._final(ended, over, info)
-            self._begin_next(ended)
+            self._begin(ended)
         return *outcome, info
 
     def _final(self, ended: NDArray[np.intp], over: NDArray[np.bool_], info: Info) -> Info:
@@ -276,33 +247,22 @@ class PureExplorationVectorEnv(Environment, VectorEnv[Any, Any, Any]):
         return values if places is None else values[np.arange(len(values))[:, None], places[slots]]
 
     def assess(self, slots: NDArray[np.int64], answers: NDArray[np.bool_] | None = None) -> dict[str, Array]:
-        """What answers would score if they were given now, without ending anything.
+        """`correct`, `score` and the metrics, (n,) each, of answers (n, K) in slots (n,), without ending anything.
 
-        Args:
-            slots: (n,) of them.
-            answers: masks (n, K); None: the plug-in answers, which the stop action gives.
-
-        Returns:
-            `correct`, `score` and the problem's metrics, (n,) each.
+        None: of the plug-in answers, which the stop action gives.
         """
         return self._core.assess(slots, answers)[1]
 
     def certify(self, slots: NDArray[np.int64], **options: Any) -> dict[str, Array]:
-        """What the statistics of slots certify of their plug-in answers: `Problem.certificate`.
+        """What `Problem.certificate` says of the plug-in answers of slots (n,): {name: (n,)}.
 
-        Args:
-            slots: (n,) of them.
-            **options: of the certificate of a problem of this package, e.g. `bounds` of `TopK.certificate`; others do
-                without them.
-
-        Returns:
-            What the problem's `certificate_names` name, (n,) each.
+        The options, e.g. `bounds` of `TopK.certificate`, are for the problems of this package; others do without them.
         """
         sim = self._sim
         if not self.problem.certificate_names:
             return {}
         seen = sim.pulls[slots], sim.mean[slots], sim.variance[slots]
-        given = options if ours(self.problem) else {}  # only the problems of this package are given the options
+        given = options if ours(self.problem) else {}
         return self.problem.certificate(*seen, width=self.task.width, **given)
 
     @property
@@ -323,10 +283,3 @@ class PureExplorationVectorEnv(Environment, VectorEnv[Any, Any, Any]):
         Of columns of a table they may be others, answers (n, K).
         """
         return self._core.level(slots, answers)
-
-    def action_masks(self) -> NDArray[np.bool_]:
-        """Allowed actions of the arm form: pulls always, and stop only where `delta` or `pull_cost` is set.
-
-        Of shape (N, K + 1), or (N, K) where no action stops.
-        """
-        return self._core.masks()

@@ -23,26 +23,15 @@ ROUNDING = 1e-9  # relative, of means that are the same
 
 
 class View(NamedTuple):
-    """The arms at one moment, (K,) each.
+    """The arms at one moment, (K,) each."""
 
-    Attributes:
-        pulls: of each arm, all coordinates together.
-        value: the mean or margin; NaN for arms never pulled.
-        reach: half the length of the interval, two standard errors.
-        told: whether the samples give the standard error; else all samples of the arm are alike, as of an arm pulled
-            once, and it is that of the task's sigma.
-        answer: whether the arm is in the answer.
-        boundary: the value that parts the two kinds of arms; None where there is none yet.
-        points: (K, D) the means of arms of several dimensions, else None.
-    """
-
-    pulls: NDArray[np.int64]
-    value: Floats
-    reach: Floats
-    told: Bools
-    answer: Bools
-    boundary: float | None
-    points: Floats | None
+    pulls: NDArray[np.int64]  # of each arm, all coordinates together
+    value: Floats  # the mean or margin; NaN for arms never pulled
+    reach: Floats  # half the length of the interval, two standard errors
+    told: Bools  # whether the samples give the standard error; else they are all alike, and it is by the task's sigma
+    answer: Bools  # whether the arm is in the answer
+    boundary: float | None  # the value that parts the two kinds of arms; None where there is none yet
+    points: Floats | None  # (K, D), the means of arms of several dimensions
 
 
 class Viewer:

@@ -1,22 +1,11 @@
 """Distributions of arms. A distribution is data for the simulator's kernels: a table of parameters, one row per arm.
 
-| class       | a pull yields                                               | parameters of an arm            |
-|-------------|-------------------------------------------------------------|---------------------------------|
-| Bernoulli   | 1 with probability mean, else 0 (independent attributes)    | mean                            |
-| Gaussian    | mean + sd Z (independent coordinates)                       | mean, sd                        |
-| Uniform     | a point of [mean - width/2, mean + width/2]                 | lower end, width                |
-| Categorical | one of the given values, with the arm's probabilities       | cumulative probabilities        |
-| Resampled   | one of the arm's data rows, uniformly with replacement      | first row, number of rows       |
-| Tabulated   | a point of any continuous distribution, by a table of its quantiles  | quantiles at equal steps        |
-| Shared      | the arm's score in the next row of a table, the same for all arms    | scores, and their mean          |
-
 Means of shape (K,) make scalar arms (D = 1), means of shape (K, D) make D-dimensional ones. `register_distribution`
 gives a distribution of one's own a name.
 """
 
 from __future__ import annotations
 
-import inspect
 import math
 from collections.abc import Sequence
 from typing import Any, ClassVar
@@ -25,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..kernels import rng
-from ..kernels.checks import LARGEST, array, errors_of, interval, number
+from ..kernels.checks import LARGEST, array, called, interval, number
 from ..kernels.spellings import Distributed, spelled
 from .registry import Registry
 
@@ -42,9 +31,8 @@ def _finite(name: str, value: ArrayLike, ndims: tuple[int, ...]) -> Floats:
         raise ValueError(f"{name} must have {' or '.join(map(str, ndims))} axes, none empty, got shape {x.shape}")
     if not (np.abs(x) <= LARGEST).all():
         index = np.argwhere(~(np.abs(x) <= LARGEST))[0]
-        raise ValueError(
-            f"{name} must be finite, at most {LARGEST:g} in size, got {x[tuple(index)]} at index {index.tolist()}"
-        )
+        where = f"{x[tuple(index)]} at index {index.tolist()}"
+        raise ValueError(f"{name} must be finite, at most {LARGEST:g} in size, got {where}")
     return x
 
 
@@ -131,8 +119,9 @@ class Arms(Distributed):
         except ValueError:
             raise ValueError(f"variances must be of the shape {m.shape} of means, got {variances!r:.200}") from None
         self.means, self.variances = _scalar(m), _scalar(v)
-        if not ((self.variances >= 0) & (self.variances < np.inf)).all():
-            raise ValueError(f"variances must be >= 0 and finite, got {self.variances!r:.200}")
+        _refuse(
+            ~((self.variances >= 0) & (self.variances < np.inf)), self.variances, "variances must be >= 0 and finite"
+        )
         if not 2 <= self.K <= rng.ARMS_LIMIT:
             raise ValueError(f"an instance has 2 to {rng.ARMS_LIMIT} arms, got {self.K}")
         self.support = None if support is None else interval("support", support)
@@ -176,9 +165,8 @@ class Arms(Distributed):
     def pack(means: Floats, spread: float) -> Floats:
         """Parameters (..., K, P) of means (..., K, D); samplers take the distributions that define it.
 
-        A sampler calls it whenever episodes begin, with their means (E, K, D) and its own `spread`; a row is what the
-        constructor makes of an arm with that mean. Support and sigma of the arms, and P, must be the same whatever
-        their means.
+        A sampler calls it whenever episodes begin, with its own `spread`; a row is what the constructor makes of an arm
+        with that mean. Support, sigma and P must be the same whatever the means.
         """
         raise TypeError("samplers cannot have this distribution")
 
@@ -206,8 +194,7 @@ class Bernoulli(Arms):
 
     def __init__(self, mean: ArrayLike) -> None:
         p = _scalar(_finite("mean", mean, (1, 2)))
-        if ((p < 0) | (p > 1)).any():
-            raise ValueError(f"a Bernoulli mean lies in [0, 1], got {p[(p < 0) | (p > 1)][0]}")
+        _refuse((p < 0) | (p > 1), p, "a Bernoulli mean lies in [0, 1]")
         self.fill(p, p * (1 - p), p, support=(0.0, 1.0), sigma=0.5)
 
     @classmethod
@@ -216,7 +203,6 @@ class Bernoulli(Arms):
 
     @staticmethod
     def pack(means: Floats, spread: float) -> Floats:
-        """Parameters (..., K, P) of means (..., K, D)."""
         return means
 
     def to_dict(self) -> Form:
@@ -238,14 +224,12 @@ class Gaussian(Arms):
     distribution, code = "gaussian", GAUSSIAN
 
     def __init__(self, mean: ArrayLike, sd: ArrayLike = 1.0) -> None:
-        m, s = _means_and_spread(mean, "sd", sd)
+        m, s, table = _means_and_spread(mean, "sd", sd)
         self._sd = s
-        table = np.concatenate([m.reshape(len(m), -1), s.reshape(len(m), -1)], axis=1)
         self.fill(m, s**2, table, support=None, sigma=s.max())
 
     @staticmethod
     def pack(means: Floats, spread: float) -> Floats:
-        """Parameters (..., K, P) of means (..., K, D) with standard deviation `spread`."""
         return np.concatenate([means, np.full_like(means, spread)], axis=-1)
 
     def to_dict(self) -> Form:
@@ -265,33 +249,31 @@ class Uniform(Arms):
     distribution, code = "uniform", UNIFORM
 
     def __init__(self, mean: ArrayLike, width: ArrayLike = 1.0) -> None:
-        m, w = _means_and_spread(mean, "width", width)
+        m, w, table = _means_and_spread(mean, "width", width, 0.5)
         self._width = w
-        table = np.concatenate([(m - w / 2).reshape(len(m), -1), w.reshape(len(m), -1)], axis=1)
         self.fill(m, w**2 / 12, table, support=None, sigma=w.max() / 2)
 
     @staticmethod
     def pack(means: Floats, spread: float) -> Floats:
-        """Parameters (..., K, P) of means (..., K, D) with interval length `spread`."""
         return np.concatenate([means - spread / 2, np.full_like(means, spread)], axis=-1)
 
     def to_dict(self) -> Form:
         return {"distribution": self.distribution, "mean": self.means.tolist(), "width": self._width.tolist()}
 
 
-def _means_and_spread(mean: ArrayLike, name: str, value: ArrayLike) -> tuple[Floats, Floats]:
-    """Means, and a positive scale broadcast to their shape."""
+def _means_and_spread(
+    mean: ArrayLike, name: str, value: ArrayLike, below: float = 0.0
+) -> tuple[Floats, Floats, Floats]:
+    """Means, a positive scale broadcast to their shape, and a table: means less `below` scales, then scales."""
     means = _finite("mean", mean, (1, 2))
     spread = _finite(name, value, tuple(range(means.ndim + 1)))
     try:
         spread = np.broadcast_to(spread, means.shape).copy()
     except ValueError:
-        raise ValueError(
-            f"{name} must broadcast to the shape {means.shape} of mean, got shape {spread.shape}"
-        ) from None
-    if (spread <= 0).any():
-        raise ValueError(f"{name} must be > 0, got {spread[spread <= 0][0]}")
-    return _scalar(means), _scalar(spread)
+        raise ValueError(f"{name} must broadcast to the shape {means.shape} of mean, got {spread.shape}") from None
+    _refuse(spread <= 0, spread, f"{name} must be > 0")
+    table = np.concatenate([(means - below * spread).reshape(len(means), -1), spread.reshape(len(means), -1)], axis=1)
+    return _scalar(means), _scalar(spread), table
 
 
 class Categorical(Arms):
@@ -310,8 +292,7 @@ class Categorical(Arms):
             raise ValueError(f"values must be at least 2 numbers in increasing order, got {v.tolist()}")
         if weights.shape[1] != len(v):
             raise ValueError(f"probabilities must have one column per value ({len(v)}), got shape {weights.shape}")
-        if (weights < 0).any():
-            raise ValueError(f"probabilities must be >= 0, got {weights[weights < 0][0]}")
+        _refuse(weights < 0, weights, "probabilities must be >= 0")
         total = weights.sum(axis=1)
         if (total <= 0).any():
             raise ValueError(f"arm {int(np.argmax(total <= 0))} has probabilities that sum to 0")
@@ -355,10 +336,8 @@ class Resampled(Arms):
         means = np.array([np.minimum(low + np.mean(table - low, axis=0), high) for table in tables])
         variances = np.array([np.var(table - low, axis=0) for table in tables])
         table = np.stack([first, counts], axis=1)
-        lowest, highest = (low, high) if support is None else interval("support", support)
-        if low < lowest or high > highest:
-            raise ValueError(f"data must lie in support={[lowest, highest]}, got {low if low < lowest else high}")
-        self.fill(means, variances, table, data, support=(lowest, highest), sigma=(highest - lowest) / 2)
+        lowest, highest = ends = (low, high) if support is None else interval("support", support)
+        self.fill(means, variances, table, data, support=ends, sigma=(highest - lowest) / 2)
 
     def split(self, rows: Floats) -> Floats:
         """The data of coordinate d follow those of coordinate d - 1."""
@@ -390,9 +369,6 @@ class Tabulated(Arms):
         q = q[..., 0].copy() if q.ndim == 3 and q.shape[2] == 1 else q
         if q.shape[1] < 2:
             raise ValueError(f"quantiles must be at least 2 for each arm, got shape {q.shape}")
-        falls = np.diff(q, axis=1) < 0
-        if falls.any():
-            raise ValueError(f"the quantiles of arm {int(np.argwhere(falls)[0][0])} must not decrease")
         base = q.min()
         low, high = q[:, :-1] - base, q[:, 1:] - base
         means = ((low + high) / 2).mean(axis=1)
@@ -436,8 +412,6 @@ class Shared(Arms):
         if support is None:
             support = (0.0, 1.0) if 0 <= low <= high <= 1 else (low, high)
         ends = interval("support", support)
-        if low < ends[0] or high > ends[1]:
-            raise ValueError(f"scores must lie in support={list(ends)}, got {low if low < ends[0] else high}")
         means = np.array([self.mean_of(column, ends) for column in x.T])
         self.items = len(x)
         self.fill(means, x.var(axis=0), self.packed(x.T, means), ends, support=ends, sigma=(ends[1] - ends[0]) / 2)
@@ -463,9 +437,15 @@ class Shared(Arms):
         return {"distribution": self.distribution, "scores": scores, "support": list(self.support or ())}
 
 
+def _refuse(wrong: NDArray[np.bool_], values: Floats, text: str) -> None:
+    """An error that names the first of the values that are wrong."""
+    if wrong.any():
+        raise ValueError(f"{text}, got {values[wrong][0]}")
+
+
 def check_table(arms: Arms, table: Floats) -> None:
-    """Refuse a table (..., K, P) that the kernels cannot read for the code of these arms."""
-    K, D, V, P = arms.K, arms.D, len(arms.data), table.shape[-1]
+    """Refuse a table (..., K, P) that the kernels cannot read for the code of these arms, and too wide a support."""
+    K, D, V, P, of = arms.K, arms.D, len(arms.data), table.shape[-1], f"{arms.distribution} arms"
     columns = {
         BERNOULLI: D,
         GAUSSIAN: 2 * D,
@@ -477,61 +457,43 @@ def check_table(arms: Arms, table: Floats) -> None:
     }
     code = arms.code if isinstance(arms.code, int) and not isinstance(arms.code, bool) else None
     if code not in columns:
-        raise ValueError(
-            f"the code of {arms.distribution!r} arms must be in 0 .. {len(columns) - 1}, got {arms.code!r:.200}"
-        )
+        known = f"in 0 .. {len(columns) - 1}"
+        raise ValueError(f"the code of {arms.distribution!r} arms must be {known}, got {arms.code!r:.200}")
     if table.shape[-2:] != (K, columns[code]):
-        raise ValueError(
-            f"{arms.distribution} arms need parameters of shape {(K, columns[code])} for D = {D} and {V} rows of data, "
-            f"got {table.shape}"
-        )
-    if code == BERNOULLI and not ((table >= 0) & (table <= 1)).all():
-        raise ValueError(f"probabilities of {arms.distribution} arms must lie in [0, 1]")
-    if code in (GAUSSIAN, UNIFORM) and (table[..., D:] < 0).any():
+        wanted = f"parameters of shape {(K, columns[code])} for D = {D} and {V} rows of data"
+        raise ValueError(f"{of} need {wanted}, got {table.shape}")
+    if code in (CATEGORICAL, SHARED) and D > 1 or code == SHARED and not arms.items:
+        raise ValueError(f"{of} are scalar" + (", and `items` is their number of rows" if code == SHARED else ""))
+    front, back = table[..., :D], table[..., D:]
+    samples = [table] if code in (TABULATED, SHARED) else [arms.data]  # their lowest and highest are in these
+    if code == BERNOULLI:
+        _refuse(~((table >= 0) & (table <= 1)), table, f"the probabilities of {of} must lie in [0, 1]")
+        samples = [np.array([0.0, 1.0])]
+    elif code in (GAUSSIAN, UNIFORM):
         what = "standard deviations" if code == GAUSSIAN else "widths"
-        raise ValueError(f"the {what} of {arms.distribution} arms must be >= 0, got {table[..., D:].min()}")
-    if code == CATEGORICAL and not (D == 1 and (table[..., -1] >= 1).all()):
-        raise ValueError(f"{arms.distribution} arms are scalar, and their cumulative probabilities end in 1 or more")
-    if code == CATEGORICAL:
-        before = table[..., :-1]
-        if not ((before >= 0).all() and (before <= 1 + 1e-9).all() and (np.diff(table, axis=-1) >= 0).all()):
-            raise ValueError(
-                f"the cumulative probabilities of {arms.distribution} arms must rise, within [0, 1] before the last"
-            )
-    if code == TABULATED and (np.diff(table.reshape(*table.shape[:-1], -1, D), axis=-2) < 0).any():
-        raise ValueError(f"the quantiles of {arms.distribution} arms must not fall")
-    if code == SHARED and (D > 1 or not arms.items):
-        raise ValueError(f"{arms.distribution} arms are scalar, and `items` is their number of rows")
-    if code == RESAMPLED:
-        first, count = table[..., 0], table[..., 1]
-        whole = (table == np.rint(table)).all()
-        if not (whole and (first >= 0).all() and (count >= 1).all() and (first + count <= V).all()):
-            raise ValueError(f"the rows of {arms.distribution} arms must be among the {V} rows of data")
-    _check_support(arms, table)
+        _refuse(back < 0, back, f"the {what} of {of} must be >= 0")
+        samples = [front, front + back] if code == UNIFORM else []
+    elif code == CATEGORICAL:
+        falls, before = ~(np.diff(table, axis=-1, prepend=0.0) >= 0), table[..., :-1]
+        _refuse(falls, table, f"the cumulative probabilities of {of} must rise from 0")
+        _refuse(before > 1 + 1e-9, before, f"the cumulative probabilities of {of} before the last must be <= 1")
+        _refuse(table[..., -1] < 1, table[..., -1], f"the cumulative probabilities of {of} must end in 1 or more")
+    elif code == TABULATED:
+        levels = table.reshape(*table.shape[:-1], -1, D)
+        _refuse(np.diff(levels, axis=-2) < 0, levels[..., 1:, :], f"the quantiles of {of} must not fall")
+    elif code == RESAMPLED:
+        first, count = table[..., :1], table[..., 1:]
+        wrong = (table != np.rint(table)) | (first < 0) | (count < 1) | (first + count > V)
+        _refuse(wrong, table, f"the rows of {of} must be among the {V} rows of data")
+    if arms.support is not None and samples:
+        low, high = min(x.min() for x in samples), max(x.max() for x in samples)
+        lowest, highest = arms.support
+        rounding = 1e-9 * (highest - lowest) + 4 * np.spacing(max(abs(lowest), abs(highest)))
+        if low < lowest - rounding or high > highest + rounding:
+            said = f"must lie in their support, [{lowest:g}, {highest:g}], got some in [{low:g}, {high:g}]"
+            raise ValueError(f"the samples of {of} {said}")
     for what, numbers in (("parameters", table), ("data", arms.data)):
-        if len(odd := numbers[~np.isfinite(numbers)]):
-            raise ValueError(f"the {what} of {arms.distribution} arms must be finite, got {odd[0]}")
-
-
-def _check_support(arms: Arms, table: Floats) -> None:
-    """Refuse samples beyond the support, in a table (..., K, P) of a distribution whose samples are bounded."""
-    if arms.support is None or arms.code == GAUSSIAN:
-        return
-    D = arms.D
-    if arms.code == BERNOULLI:
-        low, high = 0.0, 1.0
-    elif arms.code == UNIFORM:
-        low, high = table[..., :D].min(), (table[..., :D] + table[..., D:]).max()
-    else:
-        samples = table if arms.code in (TABULATED, SHARED) else arms.data
-        low, high = samples.min(), samples.max()
-    lowest, highest = arms.support
-    rounding = 1e-9 * (highest - lowest) + 4 * np.spacing(max(abs(lowest), abs(highest)))
-    if low < lowest - rounding or high > highest + rounding:
-        raise ValueError(
-            f"the samples of {arms.distribution} arms must lie in their support, [{lowest}, {highest}], "
-            f"got some in [{low}, {high}]"
-        )
+        _refuse(~np.isfinite(numbers), numbers, f"the {what} of {of} must be finite")
 
 
 def _check_distribution(name: str, kind: Any) -> None:
@@ -558,14 +520,10 @@ def register_distribution(kind: type[Arms]) -> type[Arms]:
     """Add a distribution of one's own: instances in JSON form, and samplers where it has `pack`, take its name.
 
     Args:
-        kind: a subclass of `Arms`; the name is its attribute `distribution`.
-
-    Returns:
-        The class, so that this may be its decorator.
+        kind: a subclass of `Arms`; the name is its attribute `distribution`. It is returned, as by a decorator.
 
     Raises:
-        ValueError: for what is no distribution, and for the name of a distribution of this package or of an installed
-            one.
+        ValueError: for what is no distribution, and for a name of this package's or of an installed one.
     """
     DISTRIBUTIONS.register(getattr(kind, "distribution", None), kind)  # type: ignore[arg-type]
     return kind
@@ -583,16 +541,5 @@ def from_dict(form: Form) -> Arms:
     distribution = parameters.pop("distribution", None)
     if not isinstance(distribution, str) or ":" not in distribution and distribution not in DISTRIBUTIONS:
         raise ValueError(f"'distribution' must be one of {sorted(DISTRIBUTIONS)}, got {distribution!r:.200}")
-    kind = DISTRIBUTIONS.find(distribution)
-    with errors_of(f"the distribution {distribution!r}", kind):
-        try:
-            inspect.signature(kind).bind_partial(**parameters)  # unknown names first
-            inspect.signature(kind).bind(**parameters)
-        except TypeError as error:
-            raise ValueError(
-                f"{distribution} arms: {error}; they take {', '.join(inspect.signature(kind).parameters)}"
-            ) from None
-        try:
-            return kind(**parameters)
-        except TypeError as error:  # of the call
-            raise ValueError(f"{distribution} arms: {str(error).replace('.__init__()', '')}") from error
+    arms: Arms = called(f"the distribution {distribution!r}", DISTRIBUTIONS.find(distribution), parameters)
+    return arms

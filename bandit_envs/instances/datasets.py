@@ -15,9 +15,10 @@ from __future__ import annotations
 import csv
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +28,7 @@ from ..kernels.naming import unknown
 from .arms import Categorical
 
 VARIABLE = "BANDIT_ENVS_DATA"
+T = TypeVar("T")
 
 
 # --- files ---------------------------------------------------------------------------------------------------------
@@ -34,21 +36,13 @@ VARIABLE = "BANDIT_ENVS_DATA"
 
 @dataclass(frozen=True)
 class PublicFile:
-    """A file of a public GitHub repository, at a fixed commit.
+    """A file of a public GitHub repository, at a fixed commit."""
 
-    Attributes:
-        repository: "owner/name".
-        commit: 40 hexadecimal digits.
-        path: of the file in the repository.
-        sha256: of the file's bytes, 64 hexadecimal digits; None where only the commit vouches for the file.
-        alias: the file's name here, if it is not the last part of `path`.
-    """
-
-    repository: str
-    commit: str
-    path: str
-    sha256: str | None
-    alias: str = ""
+    repository: str  # "owner/name"
+    commit: str  # 40 hexadecimal digits
+    path: str  # of the file in the repository
+    sha256: str | None  # of its bytes, 64 hexadecimal digits; None where only the commit vouches for the file
+    alias: str = ""  # the file's name here, if it is not the last part of `path`
 
     @property
     def name(self) -> str:
@@ -145,6 +139,45 @@ def _download(file: PublicFile) -> Path:
         raise kind(f"could not download {file.url} to {cache}: {error}. Without a download, {local}") from error
 
 
+def _read(
+    path: Path, columns: Sequence[str], read: Callable[[dict[str, str]], T], beside: Sequence[str] = ()
+) -> list[T]:
+    """What `read` makes of each row of a CSV file (UTF-8, a header line), {column: text}.
+
+    The file must have the `columns` and may have those `beside`, each once. A ValueError names the file and what is
+    wrong with its columns, or its lines that cannot be used and why, which `read` says by such errors.
+    """
+    found, unusable = list[T](), list[str]()
+    with open(path, encoding="utf-8-sig", newline="") as stream:
+        reader = csv.reader(stream, strict=True)
+        try:
+            header = next(reader, [])
+            if twice := sorted({name for name in (*columns, *beside) if header.count(name) > 1}):
+                raise ValueError(f"columns {twice} are there more than once, found {header}")
+            if missing := [name for name in columns if name not in header]:
+                raise ValueError(f"columns {missing} are missing, found {header}" if header else "no header line")
+            line = reader.line_num + 1  # where a row begins: a text may span lines
+            for fields in reader:
+                if fields:
+                    try:
+                        if len(fields) != len(header):
+                            raise ValueError(f"it has {len(fields)} fields, the header has {len(header)}")
+                        found.append(read(dict(zip(header, fields, strict=True))))
+                    except ValueError as error:
+                        unusable.append(f"line {line}: {error}")
+                line = reader.line_num + 1
+        except (csv.Error, UnicodeDecodeError) as error:
+            raise ValueError(f"{path}, after line {reader.line_num}: {error}") from None
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from None
+    if unusable:
+        more = f"; and {len(unusable) - 3} more" if len(unusable) > 3 else ""
+        raise ValueError(f"{path} has rows that cannot be used: {'; '.join(unusable[:3])}{more}")
+    if not found:
+        raise ValueError(f"{path} has a header but no rows")
+    return found
+
+
 # --- captions ------------------------------------------------------------------------------------------------------
 
 RATINGS = ("unfunny", "somewhat_funny", "funny")  # the columns that count the ratings 1, 2, 3
@@ -157,7 +190,7 @@ class Captions:
     Attributes:
         counts: (n, 3) int64, how often each caption was rated 1 (unfunny), 2 (somewhat funny), 3 (funny); read-only.
         captions: the n texts, or none where the file has none.
-        contest: number of the contest, None when it was not given.
+        contest: number of the contest.
     """
 
     counts: NDArray[np.int64]
@@ -179,8 +212,10 @@ def captions(contest: int, folder: str | Path | None = None) -> Captions:
     """The ratings of a New Yorker caption contest, used by Mason et al., NeurIPS 2020.
 
     Source: github.com/nextml/caption-contest-data-api, CC BY 4.0. The addresses of contests 627, 651 and 690 are known
-    (of the first two also the checksums); any other contest's file of the same format is read from a local folder,
-    unchecked.
+    (of the first two also the checksums); any other contest's file of the same format is read from a local folder.
+    Such a file (CSV, UTF-8) has a header line, a caption in each row, and the integer columns `unfunny`,
+    `somewhat_funny` and `funny`. Columns `count` (their sum) and `score` (the mean rating, to 1e-6) are verified where
+    present, `caption` is kept, others are ignored.
 
     Args:
         contest: its number.
@@ -188,67 +223,20 @@ def captions(contest: int, folder: str | Path | None = None) -> Captions:
             if it has the file, else a download, cached, of a known contest.
 
     Raises:
-        ValueError: for a local or downloaded file whose checksum is wrong, a file that `read_captions` refuses, an
-            unknown contest without a folder, and arguments of wrong types.
-        FileNotFoundError: when the folder lacks the file.
-        ImportError: when a download needs pooch and it is not installed.
-        OSError: when the download fails; nothing half-written is kept.
+        ValueError: for a file whose checksum is wrong, one with columns missing or twice, or with lines that cannot be
+            used, naming them and why; for an unknown contest without a folder, and arguments of wrong types.
+        FileNotFoundError: when the folder lacks the file. OSError: when the download fails; nothing half-written is
+            kept. ImportError: when a download needs pooch and it is not installed.
     """
     contest = integer("contest", contest, 1, 10**6)
-    return read_captions(_fetch(_captions_file(contest), folder), contest)
-
-
-def read_captions(path: str | Path, contest: int | None = None) -> Captions:
-    """The ratings in a CSV file (UTF-8, header line, one caption per row).
-
-    Args:
-        path: of a file with the integer columns `unfunny`, `somewhat_funny` and `funny`. Columns `count` (their sum)
-            and `score` (the mean rating) are verified where present, `caption` is kept, others are ignored.
-        contest: number of the contest, kept for reference.
-
-    Raises:
-        ValueError: naming the file and its missing columns, or those that it has twice, or the lines that cannot be
-            used and why: fields missing, counts that are no integers, negative or all zero, or that contradict `count`
-            or `score` (by over 1e-6).
-        OSError: when the file cannot be read.
-    """
-    counts, texts, unusable = [], [], []
-    with open(path, encoding="utf-8-sig", newline="") as stream:
-        reader = csv.reader(stream, strict=True)
-        try:
-            header = next(reader, [])
-            if twice := sorted({name for name in (*RATINGS, "count", "score", "caption") if header.count(name) > 1}):
-                raise ValueError(f"columns {twice} are there more than once, found {header}")
-            if missing := [name for name in RATINGS if name not in header]:
-                raise ValueError(f"columns {missing} are missing, found {header}" if header else "no header line")
-            line = reader.line_num + 1  # where a row begins: a caption may span lines
-            for fields in reader:
-                if fields:
-                    try:
-                        if len(fields) != len(header):
-                            raise ValueError(f"it has {len(fields)} fields, the header has {len(header)}")
-                        row = dict(zip(header, fields, strict=True))
-                        counts.append(_ratings(row))
-                        texts.append(row.get("caption", ""))
-                    except ValueError as error:
-                        unusable.append(f"line {line}: {error}")
-                line = reader.line_num + 1
-        except (csv.Error, UnicodeDecodeError) as error:
-            raise ValueError(f"{path}, after line {reader.line_num}: {error}") from None
-        except ValueError as error:
-            raise ValueError(f"{path}: {error}") from None
-    if unusable:
-        more = f"; and {len(unusable) - 3} more" if len(unusable) > 3 else ""
-        raise ValueError(f"{path} has rows that cannot be used: {'; '.join(unusable[:3])}{more}")
-    if not counts:
-        raise ValueError(f"{path} has a header but no captions")
-    table = np.array(counts, np.int64)
+    rows = _read(_fetch(_captions_file(contest), folder), RATINGS, _ratings, ("count", "score", "caption"))
+    table = np.array([counts for counts, _ in rows], np.int64)
     table.setflags(write=False)
-    return Captions(table, tuple(texts) if "caption" in header else (), contest)
+    return Captions(table, tuple(text for _, text in rows if text is not None), contest)
 
 
-def _ratings(row: dict[str, str]) -> list[int]:
-    """How often a caption was rated 1, 2, 3; `ValueError` gives the reason why its row cannot be used."""
+def _ratings(row: dict[str, str]) -> tuple[list[int], str | None]:
+    """How often a caption was rated 1, 2, 3, and its text, if it has one."""
     counts = [int(row[name]) for name in RATINGS]
     total = sum(counts)
     if min(counts) < 0 or not 0 < total < 2**50:
@@ -258,7 +246,7 @@ def _ratings(row: dict[str, str]) -> list[int]:
     mean = (counts[0] + 2 * counts[1] + 3 * counts[2]) / total
     if "score" in row and not abs(float(row["score"]) - mean) <= 1e-6:
         raise ValueError(f"score is {row['score']}, but the mean of the ratings {counts} is {mean}")
-    return counts
+    return counts, row.get("caption")
 
 
 # --- kinase inhibitors -----------------------------------------------------------------------------------------------
@@ -274,26 +262,17 @@ def inhibitors(kinase: str = "ACVRL1", folder: str | Path | None = None) -> NDAr
 
     Args:
         kinase: a column of the file.
-        folder: as for `captions`.
+        folder: as for `captions`, as are the errors.
 
     Raises:
-        ValueError: for an unknown kinase (with the nearest ones), entries that are no percentages, and as `captions`.
-        FileNotFoundError, ImportError, OSError: as `captions`.
+        ValueError: also for an unknown kinase (with the nearest ones), and entries that are no percentages.
     """
     path = _fetch(PKIS2, folder)
     with open(path, encoding="utf-8-sig", newline="") as stream:
-        rows = list(csv.reader(stream))
-    header = rows[0] if rows else []
-    if kinase not in header[1:]:
-        raise unknown("kinase", str(kinase), header[1:])
-    column, values = header.index(kinase), []
-    for line, row in enumerate(rows[1:], start=2):
-        try:
-            values.append(number("inhibition", float(row[column]), 0, 100))
-        except (IndexError, ValueError):
-            found = row[column] if column < len(row) else "nothing"
-            wanted = f"the inhibition of {kinase} must be in [0, 100]"
-            raise ValueError(f"{path}, line {line}: {wanted}, got {found!r}") from None
+        kinases = next(csv.reader(stream), [])[1:]
+    if kinase not in kinases:
+        raise unknown("kinase", str(kinase), kinases)
+    values = _read(path, [kinase], lambda row: number(f"the inhibition of {kinase}", float(row[kinase]), 0, 100))
     x = np.array([value for value in values if value > 0])
     activity: NDArray[np.float64] = -np.log1p(-np.where(x == 100, 99.9, x) / 100)
     return activity
@@ -314,15 +293,12 @@ def emotions(folder: str | Path | None = None) -> list[NDArray[np.float64]]:
     Jurafsky & Ng, EMNLP 2008; used by Katz-Samuels & Scott, ICML 2018.
 
     Args:
-        folder: as for `captions`.
+        folder: as for `captions`, as are the errors.
 
     Raises:
-        ValueError: for lines that cannot be used, a worker who did not rate a headline on all scales, and as
-            `captions`. FileNotFoundError, ImportError, OSError: as `captions`.
+        ValueError: also for a worker who did not rate a headline on all scales.
     """
-    truth: dict[int, float] = {}
-    for q, value, _ in _ratings_of("emotion_truth.csv", ("question", "truth"), folder):
-        truth[q] = value
+    truth = {q: value for q, value, _ in _ratings_of("emotion_truth.csv", ("question", "truth"), folder)}
     given: dict[str, dict[int, float]] = {}
     for q, value, who in _ratings_of("emotion_answer.csv", ("question", "answer", "worker"), folder):
         ratings = given.setdefault(who, {})
@@ -334,24 +310,18 @@ def emotions(folder: str | Path | None = None) -> list[NDArray[np.float64]]:
     for worker, ratings in sorted(given.items()):
         headlines = sorted({(q - 1) % HEADLINES for q in ratings})
         if len(ratings) != SCALES * len(headlines):
-            raise ValueError(
-                f"emotion_answer.csv: worker {worker} rated a headline on some scales only, not on all {SCALES}"
-            )
+            some = f"rated a headline on some scales only, not on all {SCALES}"
+            raise ValueError(f"emotion_answer.csv: worker {worker} {some}")
         tables.append(np.array([[ratings[s * HEADLINES + h + 1] for s in range(SCALES)] for h in headlines]))
     return tables
 
 
-def _ratings_of(name: str, columns: tuple[str, ...], folder: str | Path | None) -> Iterator[tuple[int, float, str]]:
+def _ratings_of(name: str, columns: tuple[str, ...], folder: str | Path | None) -> list[tuple[int, float, str]]:
     """Question, rating and the third of the columns, if any, of each line of a file."""
-    path = _fetch(name, folder)
-    with open(path, encoding="utf-8-sig", newline="") as stream:
-        reader = csv.DictReader(stream)
-        if missing := [column for column in columns if column not in (reader.fieldnames or [])]:
-            raise ValueError(f"{path}: columns {missing} are missing, found {reader.fieldnames}")
-        for row in reader:
-            try:
-                q = integer(columns[0], int(row[columns[0]]), 1, SCALES * HEADLINES)
-                rating = number(columns[1], float(row[columns[1]]), 100 - WIDTHS[(q - 1) // HEADLINES], 100)
-            except (TypeError, ValueError) as error:
-                raise ValueError(f"{path}, line {reader.line_num}: {error}") from None
-            yield q, rating, row[columns[-1]]
+
+    def read(row: dict[str, str]) -> tuple[int, float, str]:
+        q = integer(columns[0], int(row[columns[0]]), 1, SCALES * HEADLINES)
+        rating = number(columns[1], float(row[columns[1]]), 100 - WIDTHS[(q - 1) // HEADLINES], 100)
+        return q, rating, row[columns[-1]]
+
+    return _read(_fetch(name, folder), columns, read)

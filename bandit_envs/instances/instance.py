@@ -13,14 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels import rng
-from ..kernels.checks import LARGEST, choice, errors_of, flag, integer, number, ours
+from ..kernels.checks import LARGEST, choice, errors_of, flag, integer, number, numbers, ours
 from ..kernels.spellings import Distributed, both_spellings
 from .arms import DISTRIBUTIONS, Arms, Bernoulli, Form, Gaussian, Resampled, Shared, check_table
 from .tables import Measurements, measurements, shared_scores
 
 Floats = NDArray[np.float64]
-# The priors of the means that a sampler may have, and how many numbers each takes; 0: any number of them.
 MEANS_OFF = 0.05  # how far off the means of a table may be, in units of sigma: tables of quantiles are approximate
+# The priors of the means that a sampler may have, and how many numbers each takes; 0: any number of them.
 KINDS = {"uniform": 2, "normal": 2, "choice": 0, "around": 3}
 
 
@@ -110,19 +110,15 @@ def from_table(
         missing: what an empty cell of a shared table counts, in place of leaving its row out. A warning says how many.
 
     Raises:
-        ValueError: for a cell that is no finite number, naming row and column; for less than 2 arms, an arm without a
-            measurement, measurements that are all the same, and those that do not go with the distribution.
-        TypeError: for what is no table. FileNotFoundError: where there is no such file.
-        ImportError: where a Parquet file needs pandas and pyarrow.
+        ValueError: for less than 2 arms, an arm without a measurement, measurements that are all the same, and those
+            that do not go with the distribution. Else see `measurements`.
     """
     table = measurements(path, arm=arm, value=value, index=index, wide=wide, item=item, sep=sep, decimal=decimal)
     if not table.rows:
         raise ValueError(f"{table.of} has no measurement: there must be 2 arms or more, with one or more each")
     if flag("shared", shared):
         if distribution not in (None, Shared.distribution):
-            raise ValueError(
-                f"shared=True is a distribution of its own, got distribution={distribution!r:.200} with it"
-            )
+            raise ValueError(f"shared=True is a distribution of its own, got distribution={distribution!r:.80} with it")
         return Instance(Shared(shared_scores(table, missing), support), name, OF_TABLES, tuple(table.arms))
     if missing is not None:
         raise ValueError(f"missing is for shared=True, got missing={missing!r}")
@@ -141,17 +137,14 @@ def from_table(
     arms: Arms
     if distribution == "bernoulli":
         if low < 0 or high > 1:
-            raise ValueError(
-                f"distribution='bernoulli' needs values in [0, 1], those of {table.of} reach from {low:g} to {high:g}"
-            )
+            reach = f"those of {table.of} reach from {low:g} to {high:g}"
+            raise ValueError(f"distribution='bernoulli' needs values in [0, 1], {reach}")
         arms = Bernoulli(means)
     elif distribution == "gaussian":
         for arm_name, x in zip(table.arms, rows, strict=True):
             if len(x) < 2 or (x.min(axis=0) == x.max(axis=0)).any():
-                raise ValueError(
-                    f"distribution='gaussian' needs at least 2 different values of each arm, arm {arm_name!r} "
-                    f"of {table.of} has {x.tolist()!s:.80}"
-                )
+                few = f"arm {arm_name!r} of {table.of} has {x.tolist()!s:.80}"
+                raise ValueError(f"distribution='gaussian' needs at least 2 different values of each arm, {few}")
         arms = Gaussian(means, np.array([x.std(axis=0, ddof=1) for x in rows]))
     else:
         arms = Resampled(rows, support)
@@ -220,9 +213,8 @@ class Sampler(Distributed):
             raise ValueError(f"uniform means need low <= high, got {self._values}")
         lowest, highest = _mean_range(kind)
         if self._kind == "normal" and (self._values[1] <= 0 or lowest > -np.inf or highest < np.inf):
-            raise ValueError(
-                f"normal means need sd > 0, and no Bernoulli arms, got {self._values}, {distribution!r:.200}"
-            )
+            got = f"{self._values}, {distribution!r:.200}"
+            raise ValueError(f"normal means need sd > 0, and no Bernoulli arms, got {got}")
         if self._kind == "around":
             centre, least, most = self._values
             if not 0 <= least <= most:
@@ -261,18 +253,8 @@ class Sampler(Distributed):
     def pack(self, means: Floats) -> Floats:
         """Kernel parameters (E, K, P) of means (E, K, D)."""
         kind = type(self.arms)
-        if ours(kind):
+        with errors_of(f"pack of the distribution {kind.distribution!r}", kind):
             return kind.pack(means, self.spread)
-        with errors_of(of := f"pack of the distribution {kind.distribution!r}"):
-            table: Any = kind.pack(means, self.spread)
-        if not isinstance(table, np.ndarray) or table.dtype.kind not in "biuf" or table.ndim != means.ndim:
-            got = f"shape {table.shape}" if isinstance(table, np.ndarray) else f"{table!r:.200}"
-            raise ValueError(f"{of} must be an array (E, K, P) of numbers, got {got}")
-        if table.shape[:-1] != means.shape[:-1]:
-            raise ValueError(
-                f"{of} must be a table of shape (E, K, P) with (E, K) = {means.shape[:-1]}, got shape {table.shape}"
-            )
-        return table
 
     def to_dict(self) -> Form:
         """The JSON form that `find` reads."""
@@ -284,27 +266,28 @@ class Sampler(Distributed):
         return f"{type(self).__name__}({form})"
 
 
-def drawn(source: Sampler, key: NDArray[np.uint64], episode: NDArray[np.uint64]) -> tuple[Floats, Floats]:
-    """`Sampler.draw`, whose means and tables are checked where the sampler or its distribution is a user's own."""
+def drawn(source: Instance | Sampler, key: NDArray[np.uint64], episode: NDArray[np.uint64]) -> tuple[Floats, Floats]:
+    """Means and tables of episodes, see `Sampler.draw`; they are checked where a user's own code has drawn them."""
     arms = source.arms
+    if isinstance(source, Instance):
+        of_all = np.broadcast_to(arms.means, (len(episode), *arms.means.shape))
+        return of_all, np.broadcast_to(arms.parameters, (len(episode), *arms.parameters.shape))
     if ours(source) and ours(arms):
         return source.draw(key, episode)
-    of = f"the sampler {source.name!r}"
+    of = f"the sampler {source.name!r} of {arms.distribution!r} arms"
     with errors_of(of, source):
         found: Any = source.draw(key, episode)
     if not isinstance(found, tuple) or len(found) != 2:
         raise ValueError(f"{of} must draw a pair of means and tables, got {found!r:.200}")
     means, table = found
     shape = (len(episode), *arms.means.shape)
-    numbers = isinstance(means, np.ndarray) and means.dtype.kind in "iuf"
-    if not numbers or means.shape != shape or not np.isfinite(means).all():
-        got = f"{means!r:.200}" if not numbers else f"shape {means.shape}" if means.shape != shape else "others"
-        raise ValueError(f"{of} must draw means that are finite numbers of shape {shape}, got {got}")
-    if not isinstance(table, np.ndarray) or table.dtype.kind not in "biuf":
-        raise ValueError(f"{of} must draw tables (E, K, P) of numbers, got {table!r:.200}")
+    numbers(f"means that {of} draws,", means, shape, "iuf")
+    if not np.isfinite(means).all():
+        raise ValueError(f"means that {of} draws must be finite, got {means!r:.200}")
+    if not isinstance(table, np.ndarray) or table.dtype.kind not in "biuf" or table.shape[:-2] != shape[:1]:
+        got = f"shape {table.shape}" if isinstance(table, np.ndarray) else f"{table!r:.200}"
+        raise ValueError(f"{of} must draw tables (E, K, P) of numbers with (E, K) = {shape[:2]}, got {got}")
     check_table(arms, table)
-    if table.shape[:-2] != shape[:1]:
-        raise ValueError(f"{of} must draw tables (E, K, P) with E = {shape[0]}, got shape {table.shape}")
     return means, table
 
 
@@ -316,24 +299,20 @@ def _mean_range(kind: type[Arms]) -> tuple[float, float]:
     except (TypeError, ValueError):
         low = high = math.nan
     if not low < high:
-        raise ValueError(
-            f"mean_range of {kind.distribution!r} arms must be a pair of numbers, the lower first, got {given!r:.200}"
-        )
+        wanted = "must be a pair of numbers, the lower first"
+        raise ValueError(f"mean_range of {kind.distribution!r} arms {wanted}, got {given!r:.200}")
     return low, high
 
 
 def _arms_with_means(kind: type[Arms], means: Floats, spread: float) -> Arms:
     """`Arms.with_means`, checked where the distribution is a user's own: such arms, with these means, or nearly so."""
-    if ours(kind):
-        return kind.with_means(means, spread)
     of = f"with_means of the distribution {kind.distribution!r}"
-    with errors_of(of):
+    with errors_of(of, kind):
         arms: Any = kind.with_means(means, spread)
     if not isinstance(arms, kind) or not hasattr(arms, "parameters"):
         raise ValueError(f"{of} must make {kind.__name__} arms, got {arms!r:.200}")
-    wanted = means[:, 0] if means.ndim == 2 and means.shape[1] == 1 else means
-    if arms.means.shape != wanted.shape or np.abs(arms.means - wanted).max() > MEANS_OFF * arms.sigma:
-        raise ValueError(f"{of} must make arms of the means {wanted!r:.200}, got {arms.means!r:.200}")
+    if arms.means.shape != means.shape or np.abs(arms.means - means).max() > MEANS_OFF * arms.sigma:
+        raise ValueError(f"{of} must make arms of the means {means!r:.200}, got {arms.means!r:.200}")
     return arms
 
 
@@ -349,15 +328,9 @@ def _samplable() -> list[str]:
 
 @dataclass(frozen=True)
 class NamedInstance:
-    """What a name of the `instance` keyword stands for.
+    """What a name of the `instance` keyword stands for."""
 
-    Attributes:
-        build: makes the instance or the sampler; its parameters are those of the name.
-        problem: the name of the problem that it was made for; "" for any.
-        source: where it comes from. data: whether it reads a file.
-    """
-
-    build: Callable[..., Any]
-    problem: str = ""
-    source: str = ""
-    data: bool = False
+    build: Callable[..., Any]  # makes the instance or the sampler; its parameters are those of the name
+    problem: str = ""  # the name of the problem that it was made for; "" for any
+    source: str = ""  # where it comes from
+    data: bool = False  # whether it reads a file

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from typing import Any
 
-from ..kernels.checks import errors_of
+from ..kernels.checks import called
 from ..kernels.naming import parse_call
 from ..kernels.spellings import spelled
 from .arms import Arms, from_dict
@@ -102,44 +102,29 @@ def find(source: Any) -> Instance | Sampler:
     if isinstance(source, Arms):
         return Instance(source)
     if isinstance(source, str):
-        return _build(*parse_call(source))
+        word, given = parse_call(source)
+        return _made(word, INSTANCES.find(word).build, given)
     if isinstance(source, Mapping):
         name, parameters = next(iter(source.items())) if len(source) == 1 else (None, None)
         if isinstance(name, str) and (isinstance(parameters, Mapping) or name in INSTANCES):
-            return _build(name, parameters)
+            return _made(name, INSTANCES.find(name).build, parameters)
         return Instance(from_dict(dict(source)))
     if callable(source):
         return _made(getattr(source, "__name__", type(source).__name__), source, {})
-    raise ValueError(
-        f"instance must be a name, a dict, Arms, an Instance, a Sampler or a function of these, got {source!r:.200}"
-    )
+    forms = "a name, a dict, Arms, an Instance, a Sampler or a function of these"
+    raise ValueError(f"instance must be {forms}, got {source!r:.200}")
 
 
-def _build(name: str, parameters: Any) -> Instance | Sampler:
-    """The instance of this name with these parameters."""
-    build = INSTANCES.find(name).build
+def _made(name: str, build: Callable[..., Any], parameters: Any) -> Instance | Sampler:
+    """What a function makes of parameters, as an instance or a sampler; arms take the function's name."""
     if not isinstance(parameters, Mapping):
         raise ValueError(f"{name!r} must hold the parameters of the instance, got {parameters!r:.200}")
-    return _made(name, build, copy.deepcopy(dict(parameters)))
-
-
-def _made(name: str, build: Callable[..., Any], parameters: dict[str, Any]) -> Instance | Sampler:
-    """What a function makes, as an instance or a sampler; arms take the function's name."""
-    try:
-        parameters = spelled(parameters, inspect.signature(build).parameters)
-        inspect.signature(build).bind(**parameters)
-    except TypeError as error:
-        takes = ", ".join(inspect.signature(build).parameters)
-        raise ValueError(f"instance {name!r}: {error}; it takes {takes or 'no parameters'}") from None
-    except ValueError:  # some functions written in C have no signature
-        pass
     names = (*_BEING_MADE.get(), name)
     if len(names) > DEEPEST:
         raise ValueError(f"the instance {name!r} is made of itself: {', which needs '.join(names[-3:])}")
     token = _BEING_MADE.set(names)
     try:
-        with errors_of(f"the instance {name!r}", build):
-            made = build(**parameters)
+        made = called(f"the instance {name!r}", build, copy.deepcopy(dict(parameters)))
         if isinstance(made, Mapping) and "distribution" in spelled(made):
             made = from_dict(dict(made))
         elif isinstance(made, Mapping) and made:

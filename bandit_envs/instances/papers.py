@@ -192,8 +192,8 @@ def _synthetic(p: float) -> Callable[[int, int], Floats]:
     return profile
 
 
-def _stone(name: str, n: int, k: int, epsilon: float, kind: type[Gaussian | Uniform]) -> Callable[..., Instance]:
-    """n arms with means drawn once from U[0, 1] and standard deviation `sd`, of which k / n are wanted."""
+def _stone(name: str, n: int, k: int, epsilon: float, kind: type[Gaussian | Uniform]) -> tuple[Any, ...]:
+    """The row of n arms with means drawn once from U[0, 1] and standard deviation `sd`, of which k / n are wanted."""
     printed = n
 
     def build(seed: int = 0, n: int = n, sd: float = 1.0) -> Instance:
@@ -202,9 +202,10 @@ def _stone(name: str, n: int, k: int, epsilon: float, kind: type[Gaussian | Unif
         arms = kind(u[0, :, 0], sd if kind is Gaussian else sd * np.sqrt(12.0))
         defaults = {"TopK": {"k": n * k // printed, "epsilon": epsilon, "criterion": "each", "delta": 0.15}}
         others = f", n={n}" * (n != printed) + f", sd={sd:g}" * (sd != 1)
-        return _instance(arms, f"{name}(seed={seed}{others})", defaults)
+        return _instance(arms, f"kalyanakrishnan2010{name}(seed={seed}{others})", defaults)
 
-    return build
+    arms = f"{n} {'Gaussian' if kind is Gaussian else 'uniform'} arms"
+    return build, "TopK", f"{_STONE}: {arms}, k = {k}"
 
 
 _GARIVIER = "Garivier & Kaufmann, COLT 2016, section 6"
@@ -257,21 +258,9 @@ _ROWS: dict[str, tuple[Any, ...]] = {
     "chen2017-uniform": (_chen("uniform", _even), "TopK", f"{_CHEN}: means 1 - i/n"),
     "chen2017-synthetic-0.5": (_chen("synthetic-0.5", _synthetic(0.5)), "TopK", f"{_CHEN}: far from the boundary"),
     "chen2017-synthetic-6": (_chen("synthetic-6", _synthetic(6)), "TopK", f"{_CHEN}: means close to the boundary"),
-    "kalyanakrishnan2010": (
-        _stone("kalyanakrishnan2010", 50, 15, 0.1, Uniform),
-        "TopK",
-        f"{_STONE}: 50 uniform arms, k = 15",
-    ),
-    "kalyanakrishnan2010-small": (
-        _stone("kalyanakrishnan2010-small", 10, 3, 0.0, Uniform),
-        "TopK",
-        f"{_STONE}: 10 uniform arms, k = 3",
-    ),
-    "kalyanakrishnan2010-gaussian": (
-        _stone("kalyanakrishnan2010-gaussian", 50, 15, 0.0, Gaussian),
-        "TopK",
-        f"{_STONE}: 50 Gaussian arms, k = 15",
-    ),
+    "kalyanakrishnan2010": _stone("", 50, 15, 0.1, Uniform),
+    "kalyanakrishnan2010-small": _stone("-small", 10, 3, 0.0, Uniform),
+    "kalyanakrishnan2010-gaussian": _stone("-gaussian", 50, 15, 0.0, Gaussian),
     "garivier2016-1": (_garivier(1), "BestArm", f"{_GARIVIER}: Bernoulli .5 .45 .43 .4"),
     "garivier2016-2": (_garivier(2), "BestArm", f"{_GARIVIER}: Bernoulli .3 .21 .2 .19 .18"),
     "jamieson2014-ladder": (_ladder, "BestArm", f"{_JAMIESON}: K Gaussian arms with means 1 - (i / (K - 1))^alpha"),

@@ -75,6 +75,7 @@ class Polyhedra(Sampler):
     """
 
     name = "polyhedra"
+    positive = False
 
     def __init__(
         self,
@@ -97,10 +98,6 @@ class Polyhedra(Sampler):
         self._A = np.array(A)
         self._b = np.array(b) - self._centre * self._A.sum(axis=1)
         self.defaults = {"Feasible": {"A": A, "b": b, "budget": 20 * self.K if budget is None else budget}}
-
-    @property
-    def positive(self) -> bool:
-        return False
 
     def draw(self, key: NDArray[np.uint64], episode: NDArray[np.uint64]) -> tuple[Floats, Floats]:
         u = rng.uniforms(key, episode, self.K, self.D + 1, stream=rng.INSTANCE)

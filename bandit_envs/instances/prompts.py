@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from types import MappingProxyType
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels import rng
 from ..kernels.checks import integer, number
+from .arms import Form
 from .instance import Sampler
 
 Floats = NDArray[np.float64]
@@ -30,7 +28,7 @@ class PromptSelection(Sampler):
     """
 
     name = "prompt-selection"
-    defaults: Mapping[str, Mapping[str, Any]] = MappingProxyType({})
+    positive = True
 
     def __init__(self, K: int = 30, accuracy: float = 0.16, spread: float = 1.26) -> None:
         K = integer("K", K, 2, rng.ARMS_LIMIT)
@@ -38,18 +36,11 @@ class PromptSelection(Sampler):
         self.logit_spread = number("spread", spread, 0, 20, above=True)
         super().__init__("bernoulli", K)
 
-    @property
-    def positive(self) -> bool:
-        """Every instance has a best mean > 0."""
-        return True
-
     def draw(self, key: NDArray[np.uint64], episode: NDArray[np.uint64]) -> tuple[Floats, Floats]:
-        """Means (E, K), and kernel parameters (E, K, 1), of the episodes (E,) with keys (2, E)."""
         u = rng.uniforms(key, episode, self.K, self.D, stream=rng.INSTANCE)
         logit = math.log(self.accuracy / (1 - self.accuracy)) + self.logit_spread * rng.normal_quantiles(u)
         means = 1.0 / (1.0 + np.exp(-logit))
         return means[..., 0], self.pack(means)
 
-    def to_dict(self) -> dict[str, Any]:
-        """The JSON form that `find` reads."""
+    def to_dict(self) -> Form:
         return {self.name: {"K": self.K, "accuracy": self.accuracy, "spread": self.logit_spread}}

@@ -12,6 +12,7 @@ Its modules are imported only when such a name is used. A package with an error 
 from __future__ import annotations
 
 import importlib
+import re
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cached_property
@@ -93,25 +94,20 @@ class Registry(Mapping[str, T], Generic[T]):
                 own or one of an installed package, and for a target that is none of the kind.
         """
         if not _is_word(name):
-            raise ValueError(
-                f"the name of the {self.kind} must be a word of letters, digits, '-', '_' and '.', got {name!r:.200}"
-            )
+            word = "a word of letters, digits, '-', '_' and '.'"
+            raise ValueError(f"the name of the {self.kind} must be {word}, got {name!r:.200}")
         if (why := self._refused(name)) is not None:
             raise ValueError(f"the name of the {self.kind} {why}, got {name!r}")
-        if name in self._own:
-            if self._rows[name] is target:
-                return
-            raise ValueError(f"the {self.kind} {name!r} comes with this package: choose another name")
-        if name in self._reserved:
-            raise ValueError(
-                f"{name!r} stands for another {self.kind}, which comes with this package: choose another name"
-            )
-        if name in self.installed and not _is_named_by(self.installed[name], self.origin(target)):
+        if name in self._own and self._rows[name] is target:
+            return
+        where = "this package" if name in self._own or name in self._reserved else ""
+        if not where and name in self.installed and not _is_named_by(self.installed[name], self.origin(target)):
             where = f"an installed package ({self.installed[name]})"
+        if where:
             raise ValueError(f"the {self.kind} {name!r} comes with {where}: choose another name")
         if not isinstance(target, str):
             target = self.accept(name, target)
-        elif not _is_target(target):
+        elif not re.fullmatch(r"\s*[^:\s]+\s*:\s*[^:\s]+\s*", target):
             raise ValueError(f"the {self.kind} {name!r} must be an object or 'module:name', got {target!r:.200}")
         self._rows[name] = target
         self._found.pop(name, None)
@@ -126,11 +122,7 @@ class Registry(Mapping[str, T], Generic[T]):
 
     @cached_property
     def installed(self) -> dict[str, str]:
-        """The rows of installed packages by name, "module:name" each.
-
-        Left out are entry points with the name of one of our own rows, which a package cannot replace, and those whose
-        name `register` would refuse, where it is a word with a warning.
-        """
+        """The rows of installed packages by name, "module:name" each; without names that `register` would refuse."""
         return {name: point.value.partition("[")[0].strip() for name, point in self._points.items()}
 
     @cached_property
@@ -193,12 +185,6 @@ def _points(group: str) -> list[EntryPoint]:
 def _is_word(name: Any) -> bool:
     """Whether this is a word of letters, digits, "-", "_" and "."."""
     return isinstance(name, str) and name.translate(str.maketrans("", "", "-_.")).isalnum()
-
-
-def _is_target(text: str) -> bool:
-    """Whether this is of the form "module:name"."""
-    module, colon, name = (part.strip() for part in text.partition(":"))
-    return bool(module and colon and name) and ":" not in name
 
 
 def _is_named_by(entry: str, target: Any) -> bool:

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -55,7 +51,6 @@ class ScoreTables(Sampler):
     """
 
     name = "score-tables"
-    defaults: Mapping[str, Mapping[str, Any]] = MappingProxyType({})
 
     def __init__(
         self,
@@ -85,11 +80,9 @@ class ScoreTables(Sampler):
 
     @property
     def positive(self) -> bool:
-        """Every instance has a best mean > 0."""
         return self.marks
 
     def draw(self, key: NDArray[np.uint64], episode: NDArray[np.uint64]) -> tuple[Floats, Floats]:
-        """Means (E, K), and kernel parameters (E, K, N + 1), of the episodes (E,) with keys (2, E)."""
         u = rng.uniforms(key, episode, self.K, 1 + self.N, stream=rng.INSTANCE)
         of_rows = np.ones(len(episode), np.uint64)  # their uniforms are others than those of the candidates
         z = rng.normal_quantiles(rng.uniforms(key, episode, self.N, 2, stream=rng.INSTANCE, index=of_rows))
@@ -105,7 +98,6 @@ class ScoreTables(Sampler):
         return means, Shared.packed(scores, means)
 
     def to_dict(self) -> Form:
-        """The JSON form that `find` reads."""
         form: Form = {"K": self.K, "N": self.N, "marks": self.marks, "ability": self.ability}
         form |= {"spread": self.ability_spread, "difficulty": self.difficulty, "discrimination": self.discrimination}
         return {self.name: form | ({"noise": self.noise} if self.marks else {})}

@@ -221,9 +221,8 @@ def shared_scores(found: Measurements, missing: float | None = None) -> NDArray[
     scores = np.full((len(items), len(arms)), math.nan)
     for one in found.rows:
         if not one.item:
-            raise ValueError(
-                f"{found.of}, {one.place}: rows of a long table are shared by the names in a column 'item' (or item=)"
-            )
+            how = "rows of a long table are shared by the names in a column 'item' (or item=)"
+            raise ValueError(f"{found.of}, {one.place}: {how}")
         if len(one.value) > 1:
             raise ValueError(f"{found.of}, {one.place}: a shared row has one score for each arm, got {one.value}")
         cell = items[one.item], arms[one.arm]
@@ -315,11 +314,7 @@ def _read(table: Any, sep: str) -> _Table:
     if isinstance(table, (str, Path)):
         of = str(table)
         if "://" not in of and not Path(of).is_file():
-            raise FileNotFoundError(
-                f"a table of measurements is a file: {of} is a folder"
-                if Path(of).is_dir()
-                else f"there is no file {of}"
-            )
+            raise FileNotFoundError(f"{of} is a folder, and no file" if Path(of).is_dir() else f"there is no file {of}")
         if (ending := Path(of).suffix.lower()) in JSON:
             read = f"pandas.read_json({of!r}{JSON[ending]})"
             how = f"python -c \"import pandas; {read}.to_csv('table.csv', index=False)\""

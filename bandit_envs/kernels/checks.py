@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import operator
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from .spellings import spelled
 
 
 def install_hint(extra: str = "evaluation") -> str:
@@ -71,14 +74,19 @@ def array(name: str, value: Any) -> NDArray[np.float64]:
     raise ValueError(f"{name} must be numbers of one rectangular shape, got {value!r:.200}")
 
 
+def as_array(value: Any) -> NDArray[Any]:
+    """`value` as an array of any kind; an empty one of objects where it makes none, as lists of different lengths."""
+    try:
+        return np.asarray(value)
+    except (TypeError, ValueError):
+        return np.empty(0, object)
+
+
 def integers(name: str, value: Any, shape: tuple[int, ...]) -> NDArray[np.int64]:
     """`value` as int64 of the given shape."""
     if type(value) is np.ndarray and value.dtype is _INT64 and value.shape == shape and value.flags.carray:
         return value
-    try:
-        found = value if isinstance(value, np.ndarray) else np.asarray(value)
-    except (TypeError, ValueError):  # ragged
-        raise ValueError(f"{name} must be integers of shape {shape}, got {value!r:.200}") from None
+    found = as_array(value)
     if found.shape != shape:
         raise ValueError(f"{name} must have shape {shape}, got {found.shape}: {value!r:.200}")
     if found.dtype != np.int64:
@@ -90,14 +98,7 @@ def integers(name: str, value: Any, shape: tuple[int, ...]) -> NDArray[np.int64]
 
 
 def numbers(name: str, value: Any, shape: tuple[int, ...], kinds: str = "biuf") -> NDArray[np.float64]:
-    """`value`, an array of the given shape, as floats.
-
-    Args:
-        name: what it is.
-        value: the array.
-        shape: what its shape must be.
-        kinds: of NumPy types that it may be of.
-    """
+    """`value`, an array of the given shape and of one of these kinds of NumPy types, as floats."""
     known = isinstance(value, np.ndarray) and value.dtype.kind in kinds
     if not known or value.shape != shape:
         got = f"shape {value.shape}" if known else repr(value)[:200]
@@ -109,10 +110,7 @@ def mask(name: str, value: Any, shape: tuple[int, ...]) -> NDArray[np.bool_]:
     """`value` as a mask of the given shape."""
     if type(value) is np.ndarray and value.dtype == np.bool_ and value.shape == shape:
         return value
-    try:
-        found: NDArray[Any] = np.asarray(value)
-    except (TypeError, ValueError):  # ragged
-        found = np.empty(0, object)
+    found = as_array(value)
     if found.shape != shape or found.dtype.kind not in "biu" or not ((found == 0) | (found == 1)).all():
         raise ValueError(f"{name} must be a mask of 0 and 1 of shape {shape}, got {value!r:.200}")
     return found.astype(np.bool_)
@@ -154,6 +152,26 @@ def errors_of(what: str, code: object = None) -> Iterator[None]:
     except BaseException as error:
         said = getattr(error, "summary", f"{type(error).__name__}: {error}")  # of what could not be compiled
         raise ValueError(f"{what} fails: {said}") from error
+
+
+def called(what: str, function: Callable[..., Any], parameters: Mapping[str, Any]) -> Any:
+    """What a function, or a class, makes of parameters; see `errors_of` for its errors.
+
+    Raises:
+        ValueError: for parameters that it does not take, or that are missing, naming those that it takes.
+    """
+    try:
+        signature = inspect.signature(function)
+    except ValueError:  # some functions written in C have none
+        signature = inspect.Signature([inspect.Parameter("any", inspect.Parameter.VAR_KEYWORD)])
+    try:
+        parameters = spelled(parameters, signature.parameters)
+        signature.bind_partial(**parameters)  # unknown names first
+        signature.bind(**parameters)
+    except TypeError as error:
+        raise ValueError(f"{what}: {error}; it takes {', '.join(signature.parameters) or 'no parameters'}") from None
+    with errors_of(what, function):
+        return function(**parameters)
 
 
 def interval(name: str, value: Any) -> tuple[float, float]:

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .checks import array, flag, install_hint
-from .compiled import inlined, jit, part, view
+from .compiled import inlined, part, view
 from .structs import kernel
 
 Floats = NDArray[np.float64]
@@ -167,13 +167,6 @@ def _active_set(x: Floats, shape: Shape, y: Floats, slack: Floats, work: tuple[F
     return solved
 
 
-@jit
-def _contains(points: Floats, rows: Floats, b: Floats, out: NDArray[np.bool_]):
-    slack = np.empty(len(b))
-    for i in range(len(points)):
-        out[i] = _slacks(points[i], rows, b, slack) >= 0.0
-
-
 @inlined
 def scratch_size(D, M):
     """How many floats `margin_of` needs as scratch, in D dimensions and with M rows."""
@@ -269,7 +262,7 @@ class Polyhedron:
     _kernel: Shape = field(repr=False)
 
     def __init__(self, A: ArrayLike, b: ArrayLike, normalise: bool = True) -> None:
-        """Check and store the polyhedron of rows A (M, D) and right-hand sides b (M,).
+        """Rows A (M, D) and right-hand sides b (M,).
 
         Raises:
             ValueError: for other shapes, values that are not finite, zero rows, an empty polyhedron, zero volume.
@@ -289,9 +282,7 @@ class Polyhedron:
         with np.errstate(over="ignore"):
             distances = ends / norms  # of the hyperplanes from the origin
         for j in np.flatnonzero(~np.isfinite(distances)):
-            raise ValueError(
-                f"b must not overflow when divided by the norm of its row, got {ends[j]}, {rows[j].tolist()}"
-            )
+            raise ValueError(f"b must not overflow, divided by the norm of its row, got {ends[j]}, {rows[j].tolist()}")
         if normalise:
             rows, ends = rows / norms[:, None], distances
         self.__setstate__((rows, ends, flag("normalise", normalise)))
@@ -345,10 +336,7 @@ class Polyhedron:
 
     def contains(self, x: ArrayLike) -> NDArray[np.bool_]:
         """Whether Ax <= b, (..., D) -> (...) bool; the same as margin(x) >= 0."""
-        points, shape = self._points(x)
-        out = np.empty(len(points), np.bool_)
-        _contains(points, *self._kernel[:2], out)
-        return out.reshape(shape[:-1])
+        return self.margin(x) >= 0.0
 
     def margin(self, x: ArrayLike) -> Floats:
         """Signed distance to the boundary, (..., D) -> (...): equations (1)-(2) of Katz-Samuels & Scott (2018).

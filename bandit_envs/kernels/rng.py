@@ -365,13 +365,11 @@ def orders(key: NDArray[np.uint64], episode: NDArray[np.uint64], N: int) -> NDAr
 def agent_uniforms(
     public_seed: NDArray[np.int64], draw: NDArray[np.int64], count: int = 1, *, seed: int = 0
 ) -> NDArray[np.float64]:
-    """An agent's own uniforms in [0, 1), shape (E, count): a function of (public seed, its `seed`, its draw number).
+    """An agent's own uniforms in [0, 1), (E, count): a function of (public seed, its `seed`, its draw number).
 
     Args:
-        public_seed: the observation's `public_seed`, shape (E,).
-        draw: how many times the agent has drawn in each episode, shape (E,).
-        count: numbers per draw.
-        seed: the agent's own seed, an integer in 0 .. 2^32 - 1.
+        public_seed: (E,), of the observation. draw: (E,), how many times the agent has drawn in each episode.
+        count: numbers per draw. seed: the agent's own, in 0 .. 2^32 - 1.
     """
     seed = integer("an agent's seed", seed, 0, 2**32 - 1)
     word = public_seed.astype(np.uint64)

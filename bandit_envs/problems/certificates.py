@@ -148,18 +148,13 @@ def exponents(seen, inside, bound, x):
         c = best_cutoff(seen, inside, bound.epsilon, bound.W)
     else:
         c = cutoff_of(seen, inside, bound.epsilon)
-    if bound.tightest:
-        for i in range(K):
-            g = (seen.mean[i] + bound.epsilon) - c if inside[i] else c - seen.mean[i]
-            t = float(seen.pulls[i])
-            g = g if g > 1e-300 else 1e-300
-            y, z = hoeffding(g, t, bound.W), bernstein(g, t, seen.variance[i], bound.R)
-            x[i] = y if y > z else z
-    else:
-        for i in range(K):
-            g = (seen.mean[i] + bound.epsilon) - c if inside[i] else c - seen.mean[i]
-            g = g if g > 0.0 else 0.0
-            x[i] = hoeffding(g, float(seen.pulls[i]), bound.W)
+    for i in range(K):
+        g = (seen.mean[i] + bound.epsilon) - c if inside[i] else c - seen.mean[i]
+        g, t = g if g > 1e-300 else 1e-300, float(seen.pulls[i])
+        x[i] = hoeffding(g, t, bound.W)
+        if bound.tightest:
+            z = bernstein(g, t, seen.variance[i], bound.R)
+            x[i] = x[i] if x[i] > z else z
     least = x[0]
     for i in range(K):
         least = x[i] if x[i] < least else least

@@ -39,6 +39,7 @@ from numpy.typing import NDArray
 
 from ..kernels.belief import BETA, EXACT, NORMAL, Prior, beta_below, posterior, prior_of, sampled, unit
 from ..kernels.compiled import inlined, lean, part
+from ..kernels.largest import largest
 from ..kernels.rng import normal_quantile
 from ..kernels.structs import fleeting
 
@@ -54,23 +55,15 @@ ROOT_2PI = math.sqrt(2.0 * math.pi)
 
 
 class Potential(NamedTuple):
-    """Which potential a problem has, and its numbers: see the head of this file.
+    """Which potential a problem has, and its numbers: see the head of this file."""
 
-    Attributes:
-        kind: LOCAL, TOP_K or ALL_GOOD.
-        A, b: of LOCAL, the arms wanted have A x <= b, rows (M, D). tolerance: arms nearer to the boundary than this may
-            be answered either way. exact: whether phi(0) is that of Beta distributions (M = D = 1).
-        k: of TOP_K, arms in the answer.
-        epsilon, multiplicative: of ALL_GOOD.
-    """
-
-    kind: int
-    A: Floats = np.zeros((0, 0))
-    b: Floats = np.zeros(0)
-    tolerance: float = 0.0
-    exact: bool = False
-    k: int = 1
-    epsilon: float = 0.0
+    kind: int  # LOCAL, TOP_K or ALL_GOOD
+    A: Floats = np.zeros((0, 0))  # (M, D), of LOCAL: the arms wanted have A x <= b
+    b: Floats = np.zeros(0)  # (M,)
+    tolerance: float = 0.0  # arms nearer to the boundary than this may be answered either way
+    exact: bool = False  # whether phi(0) is that of Beta distributions (M = D = 1)
+    k: int = 1  # of TOP_K, arms in the answer
+    epsilon: float = 0.0  # of ALL_GOOD, and whether it is
     multiplicative: bool = False
 
 
@@ -244,17 +237,10 @@ def _arm_after(model, scratch, i, R):
 
 
 @part
-def _largest(x, K, count, out, without):
-    """Fill out[:count] with the largest of x[:K], in falling order, without one of them (-1: of all)."""
-    found = 0
-    for i in range(K):
-        if i != without and (found < count or x[i] > out[count - 1]):
-            j = min(found, count - 1)
-            while j > 0 and out[j - 1] < x[i]:
-                out[j] = out[j - 1]
-                j -= 1
-            out[j] = x[i]
-            found = min(found + 1, count)
+def _middle(scratch, k):
+    """The middle between the k-th largest mean and the next."""
+    largest(scratch.m, len(scratch.m), k + 1, -1, scratch.best)
+    return 0.5 * (scratch.best[k - 1] + scratch.best[k])
 
 
 @part
@@ -264,11 +250,10 @@ def _look_around(model, scratch, R):
     for i in range(K):
         s = REACH * math.sqrt(scratch.v[i] * (R + 1.0) / (R + 1.0 + scratch.n[i]))
         scratch.span[0, i], scratch.span[1, i] = scratch.m[i] - s, scratch.m[i] + s
-    _largest(scratch.m, K, k + 1, scratch.best, -1)
-    scratch.state[0] = c = 0.5 * (scratch.best[k - 1] + scratch.best[k])
-    _largest(scratch.span[1], K, k + 1, scratch.best, -1)
+    scratch.state[0] = c = _middle(scratch, k)
+    largest(scratch.span[1], K, k + 1, -1, scratch.best)
     scratch.state[1] = max(scratch.best[k] - c, 0.0)
-    _largest(scratch.span[0], K, k, scratch.best, -1)
+    largest(scratch.span[0], K, k, -1, scratch.best)
     scratch.state[2] = max(c - scratch.best[k - 1], 0.0)
 
 
@@ -353,7 +338,7 @@ def _top_gains(model, scratch, R, out):
     q, fewer = scratch.points[1], scratch.points[2]
     if R <= 0.0:
         for i in range(K):
-            _largest(scratch.m, K, k, scratch.best, i)
+            largest(scratch.m, K, k, i, scratch.best)
             d, s = scratch.m[i] - scratch.best[k - 1], math.sqrt(scratch.v[i] / (scratch.n[i] + 1.0))
             out[i] = (_part_above(model.normal, d, s) - max(d, 0.0)) / (k * model.scale)
         return
@@ -396,7 +381,7 @@ def _top_gains(model, scratch, R, out):
 def _top_now(model, scratch, arm):
     """phi(0), the arm (unless it is -1) being pulled once before: sharp future means need no points."""
     K, k, prior = len(scratch.n), model.potential.k, model.prior
-    _largest(scratch.m, K, k, scratch.best, arm)
+    largest(scratch.m, K, k, arm, scratch.best)
     total = 0.0
     for j in range(k):
         total += scratch.best[j]
@@ -504,7 +489,7 @@ def _good(model, scratch, R, arm):
         p[i] = min(chance, 1.0)
         expected += p[i]
     if R <= 0.0:
-        _largest(p, K, K, scratch.best, -1)
+        largest(p, K, K, -1, scratch.best)
         best, hits = 0.0, 0.0
         for j in range(K):
             hits += scratch.best[j]
@@ -550,36 +535,28 @@ def _read(model, scratch, pulls, total):
 
 
 @part
-def _phi(model, scratch, R):
-    """phi(R) of the state that was read; called before `_gain`, whose points and distributions it sets."""
+def _expected(model, scratch, R, arm):
+    """phi(R) of the state that was read; of an arm that is not -1, E phi(R) over its next sample.
+
+    It is called for -1 first, which sets the points and distributions that the others need.
+    """
     kind, K = model.potential.kind, len(scratch.n)
     if kind == LOCAL:
-        D, found = model.potential.A.shape[1], 0.0
-        for i in range(K):
-            found += _arm_value(model, scratch.m, scratch.v, i * D, scratch.n[i], R)
-        return found / K
-    if kind == TOP_K:
-        if R <= 0.0:
-            return _top_now(model, scratch, -1)
-        _look_around(model, scratch, R)
-        return _top(model, scratch, R, -1)
-    _open_distributions(model, scratch)
-    return _good(model, scratch, R, -1)
-
-
-@part
-def _after(model, scratch, R, arm):
-    """E phi(R) over the next sample of an arm."""
-    kind, K = model.potential.kind, len(scratch.n)
-    if kind == LOCAL:
-        D, found = model.potential.A.shape[1], _arm_after(model, scratch, arm, R)
+        D, found = model.potential.A.shape[1], 0.0 if arm < 0 else _arm_after(model, scratch, arm, R)
         for i in range(K):
             if i != arm:
                 found += _arm_value(model, scratch.m, scratch.v, i * D, scratch.n[i], R)
         return found / K
     if kind == TOP_K:
-        return _top_now(model, scratch, arm) if R <= 0.0 else _top(model, scratch, R, arm)
-    return _good_after(model, scratch, R, arm, False)
+        if R <= 0.0:
+            return _top_now(model, scratch, arm)
+        if arm < 0:
+            _look_around(model, scratch, R)
+        return _top(model, scratch, R, arm)
+    if arm >= 0:
+        return _good_after(model, scratch, R, arm, False)
+    _open_distributions(model, scratch)
+    return _good(model, scratch, R, -1)
 
 
 @lean
@@ -587,7 +564,7 @@ def _potentials(model, scratch, pulls, total, left, out):
     """Fill out (E,) with phi(R), for R = left[e] more pulls of each arm."""
     for e in range(len(out)):
         _read(model, scratch, pulls[e], total[e])
-        out[e] = _phi(model, scratch, left[e])
+        out[e] = _expected(model, scratch, left[e], -1)
 
 
 @lean
@@ -596,25 +573,13 @@ def _gains(model, scratch, pulls, total, arms, skipped, out):
     K = pulls.shape[1]
     for e in range(len(out)):
         out[e] = 0.0
-        if skipped[e] != 0 or arms[e] < 0 or arms[e] > K:
-            continue
-        spent = _read(model, scratch, pulls[e], total[e])
-        phi = _phi(model, scratch, max(model.horizon - spent, 0.0) / K)
-        if arms[e] == K:
-            out[e] = _phi(model, scratch, 0.0) - phi
-        else:
-            out[e] = _after(model, scratch, max(model.horizon - spent - 1.0, 0.0) / K, arms[e]) - phi
-
-
-@lean
-def _all_gains(model, scratch, pulls, total, out):
-    """Fill out (E, K) with the gains of all arms."""
-    K = pulls.shape[1]
-    for e in range(len(out)):
-        spent = _read(model, scratch, pulls[e], total[e])
-        phi = _phi(model, scratch, max(model.horizon - spent, 0.0) / K)
-        for i in range(K):
-            out[e, i] = _after(model, scratch, max(model.horizon - spent - 1.0, 0.0) / K, i) - phi
+        if skipped[e] == 0 and 0 <= arms[e] <= K:
+            left = model.horizon - _read(model, scratch, pulls[e], total[e])
+            phi = _expected(model, scratch, max(left, 0.0) / K, -1)
+            if arms[e] == K:
+                out[e] = _expected(model, scratch, 0.0, -1) - phi
+            else:
+                out[e] = _expected(model, scratch, max(left - 1.0, 0.0) / K, arms[e]) - phi
 
 
 @part
@@ -651,8 +616,7 @@ def _beliefs(model, scratch, pulls, total, out):
         _read(model, scratch, pulls[e], total[e])
         edge, spread, star = 0.0, 0.0, 0
         if potential.kind == TOP_K:
-            _largest(scratch.m, K, potential.k + 1, scratch.best, -1)
-            edge = 0.5 * (scratch.best[potential.k - 1] + scratch.best[potential.k])
+            edge = _middle(scratch, potential.k)
         elif potential.kind == ALL_GOOD:
             for i in range(K):
                 star = i if scratch.m[i] > scratch.m[star] else star
@@ -670,7 +634,7 @@ def _beliefs(model, scratch, pulls, total, out):
 
 @lean
 def _show(beliefs, unit, order, out):
-    """Fill out (E, 4 K + 1) but its last column with `Lookahead.shown` of what `_beliefs` has found."""
+    """Fill out (E, 4 K + 1) but its last column with what `Lookahead.view` shows of what `_beliefs` has found."""
     for e in range(len(out)):
         for j in range(order.shape[1]):
             i = order[e, j]
@@ -780,9 +744,8 @@ class Lookahead:
         """What kernels take of pulls (E, K) and sums of samples (E, K) or (E, K, D)."""
         shape = (len(pulls), self.K) if self.D == 1 else (len(pulls), self.K, self.D)
         if pulls.shape != shape[:2] or total.shape != shape:
-            raise ValueError(
-                f"pulls must have shape {shape[:2]} and total {shape}, got {pulls.shape} and {total.shape}"
-            )
+            got = f"{pulls.shape} and {total.shape}"
+            raise ValueError(f"pulls must have shape {shape[:2]} and total {shape}, got {got}")
         flat = np.ascontiguousarray(total, np.float64).reshape(len(pulls), -1)
         return self._model, self._scratch, np.ascontiguousarray(pulls, np.int64), flat
 
@@ -798,9 +761,10 @@ class Lookahead:
 
     def gains(self, pulls: NDArray[np.int64], total: Floats) -> Floats:
         """The expected gain of one more pull of each arm, (E, K)."""
-        out = np.empty((len(pulls), self.K))
-        _all_gains(*self._seen(pulls, total), out)
-        return out
+        out, none = np.empty((self.K, len(pulls))), np.zeros(len(pulls), np.uint8)
+        for arm in range(self.K):
+            self.gain(pulls, total, np.full(len(pulls), arm), none, out[arm])
+        return out.T
 
     def gain(
         self, pulls: NDArray[np.int64], total: Floats, arms: NDArray[np.int64], skipped: NDArray[np.uint8], out: Floats
@@ -822,33 +786,29 @@ class Lookahead:
         _beliefs(*self._seen(pulls, total), out)
         return out
 
-    def order(self, told: Floats) -> NDArray[np.int64]:
-        """The arms (E, K) in the order of |d| / sd of `beliefs`, least sure first, ties by index."""
-        return np.argsort(np.abs(told[..., 0]) / told[..., 1], axis=1, kind="stable")
-
-    def shown(self, told: Floats, order: NDArray[np.int64], share: Floats) -> NDArray[np.float32]:
-        """What learners see of `beliefs`, (E, 4 K + 1) float32, clipped to [-8, 8].
-
-        Four numbers of each arm, in the given order: d / .2, ln(n) / 2 - 1, 5 times the sd of the mean, and half of
-        d / sd, clipped to [-6, 6]; d and the sd of the mean in units of the range of a sample, or of 2 sigma where none
-        is known. The last number is the share (E,) of the pulls that are made.
-        """
-        out = np.empty((len(told), 4 * self.K + 1), np.float32)
-        _show(told, self._unit, order, out)
-        out[:, -1] = share
-        return out
-
     def view(
         self, pulls: NDArray[np.int64], total: Floats, share: Floats, seen: Any = None, ranked: bool = False
     ) -> tuple[Any, NDArray[np.int64]]:
-        """What a learner sees, and the arms (E, K) in the order in which it sees them: by index, or ranked, by `order`.
+        """What a learner sees, and the arms (E, K) in the order in which it sees them.
 
-        `seen`: statistics, or features (E, K F), by arm, to be put in order; None: beliefs. See `value` and `shown`.
+        Args:
+            pulls, total: see `value`.
+            share: (E,), of the pulls that are made.
+            seen: statistics, or features (E, K F), by arm, to be put in order. None: beliefs, (E, 4 K + 1) float32 in
+                [-8, 8]: four numbers of each arm, d / .2, ln(n) / 2 - 1, 5 times the sd of the mean, and half of d / sd
+                clipped to [-6, 6], with d and the sd of the mean in units of the range of a sample, or of 2 sigma where
+                none is known; last the share.
+            ranked: the order is that of |d| / sd of `beliefs`, least sure first, ties by index; else that of the index.
         """
         beliefs, E = self.beliefs(pulls, total), len(pulls)
-        order = self.order(beliefs) if ranked else np.tile(np.arange(self.K), (E, 1))
+        order = np.tile(np.arange(self.K), (E, 1))
+        if ranked:
+            order = np.argsort(np.abs(beliefs[..., 0]) / beliefs[..., 1], axis=1, kind="stable")
         if seen is None:
-            return self.shown(beliefs, order, share), order
+            out = np.empty((E, 4 * self.K + 1), np.float32)
+            _show(beliefs, self._unit, order, out)
+            out[:, -1] = share
+            return out, order
         if not isinstance(seen, dict):
             return np.take_along_axis(seen.reshape(E, self.K, -1), order[..., None], axis=1).reshape(E, -1), order
         found = {}

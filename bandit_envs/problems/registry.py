@@ -36,36 +36,26 @@ def _check(name: str, kind: object) -> None:
         raise ValueError(f"{kind.__name__}.name must be the name of the problem, {name!r}, got {own!r:.200}")
     taken = list(inspect.signature(kind).parameters)
     if not isinstance(kind.parameters, Mapping) or set(kind.parameters) != set(taken):
-        raise ValueError(
-            f"{kind.__name__}.parameters must explain each parameter of the constructor, {taken}, "
-            f"got {kind.parameters!r:.200}"
-        )
+        explain = f"{kind.__name__}.parameters must explain each parameter of the constructor, {taken}"
+        raise ValueError(f"{explain}, got {kind.parameters!r:.200}")
     if clash := sorted(RESERVED.intersection(taken)):
-        raise ValueError(
-            f"{clash[0]!r} is a keyword of every environment: the parameter of {kind.__name__} needs another name"
-        )
+        raise ValueError(f"{clash[0]!r} is a keyword of every environment: {kind.__name__} needs another name for it")
     if not isinstance(kind.defaults, Mapping) or not all(isinstance(word, str) for word in kind.defaults):
         raise ValueError(f"{kind.__name__}.defaults must be {{keyword: value}}, got {kind.defaults!r:.200}")
-    _check_metrics(kind)
+    metrics = kind.metric_types
+    if not isinstance(metrics, Mapping) or not all(isinstance(metric, str) for metric in metrics):
+        raise ValueError(f"{kind.__name__}.metric_types must be {{metric: NumPy type}}, got {metrics!r:.200}")
+    for metric, of in metrics.items():
+        try:
+            known = of is not None and np.dtype(of).kind in "biuf"
+        except TypeError:
+            known = False
+        if not known:
+            where = f"{kind.__name__}.metric_types[{metric!r}]"
+            raise ValueError(f"{where} must be a NumPy type of numbers, got {of!r:.200}")
     integer(f"{kind.__name__}.version", kind.version, 0, 10**6)
     if kind.version and name in PROBLEMS.installed:
         raise ValueError(f"{kind.__name__}.version must be 0 for a problem of an installed package, got {kind.version}")
-
-
-def _check_metrics(kind: type[Problem]) -> None:
-    """Refuse metrics that are not {name: NumPy type of numbers}."""
-    types = kind.metric_types
-    if not isinstance(types, Mapping) or not all(isinstance(metric, str) for metric in types):
-        raise ValueError(f"{kind.__name__}.metric_types must be {{metric: NumPy type}}, got {types!r:.200}")
-    for metric, of in types.items():
-        try:
-            fits = of is not None and np.dtype(of).kind in "biuf"
-        except TypeError:
-            fits = False
-        if not fits:
-            raise ValueError(
-                f"{kind.__name__}.metric_types[{metric!r}] must be a NumPy type of numbers, got {of!r:.200}"
-            )
 
 
 def _bare(name: str) -> str:

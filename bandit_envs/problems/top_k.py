@@ -6,7 +6,6 @@ Stone, ICML 2010), exactly the best k.
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from numpy.typing import ArrayLike
 from ..instances.instance import Instance, Sampler
 from ..kernels.checks import choice, integer, number
 from ..kernels.compiled import part
+from ..kernels.largest import largest
 from ..kernels.routines import carray
 from ..stopping import BOUNDED, DISTRIBUTION, LEVELS_SCRATCH, STUDENT, Certifier
 from .base import Arrays, Bools, Floats, Measure, Pointer, Problem, TaskLike
@@ -25,34 +25,17 @@ CRITERIA = ("aggregate", "each", "exact")
 
 
 @part
-def _margins_of(pulls, mean, k, out):
-    """Fill out (K,) with the margins of `TopK.margin`, of one episode: from the nearest mean on the other side.
-
-    They are NaN where no arm that was ever pulled is on the other side.
-    """
-    found = 0  # of the k + 1 largest means, which are at first kept in `out` in falling order
-    for i in range(len(pulls)):
-        if pulls[i] != 0 and mean[i] > (out[k] if found > k else -math.inf):
-            j = min(found, k)
-            while j > 0 and out[j - 1] < mean[i]:
-                out[j] = out[j - 1]
-                j -= 1
-            out[j] = mean[i]
-            found = min(found + 1, k + 1)
-    last = out[k - 1] if found >= k else math.nan  # the k-th largest mean, and the one after it
-    first = out[k] if found > k else math.nan
-    for i in range(len(pulls)):  # where the two are equal, arms with this mean are on the boundary, whatever their side
-        out[i] = mean[i] - (first if mean[i] >= last else last)
-
-
-@part
 def _distances_of(pulls, mean, k, out):
     """Fill out (K,) with the distances of `TopK.distances`, of one episode: the margins, once all arms were pulled."""
-    for i in range(len(pulls)):
+    K = len(pulls)
+    for i in range(K):
         if pulls[i] == 0:
             out[:] = 0.0
             return
-    _margins_of(pulls, mean, k, out)
+    largest(mean, K, k + 1, -1, out)
+    last, first = out[k - 1], out[k]  # the k-th largest mean, and the one after it
+    for i in range(K):  # where the two are equal, arms with this mean are on the boundary, whatever their side
+        out[i] = mean[i] - (first if mean[i] >= last else last)
 
 
 def _measure(pulls: Pointer, mean: Pointer, K: int, numbers: Pointer, out: Pointer) -> None:

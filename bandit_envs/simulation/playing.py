@@ -27,15 +27,10 @@ Ints = NDArray[np.int64]
 
 
 class Quiet(NamedTuple):
-    """How far a player may go without anybody looking.
+    """How far a player may go on its own."""
 
-    Attributes:
-        most: (E,) pulls of an episode at which it must still stand.
-        steps: actions of an episode at most; the one after them is chosen and left to others.
-    """
-
-    most: Ints
-    steps: int
+    most: Ints  # (E,) pulls of an episode at which it must still stand
+    steps: int  # actions of an episode at most; the one after them is chosen and left to others
 
 
 @inlined

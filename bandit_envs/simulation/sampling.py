@@ -436,27 +436,17 @@ def _bulk(sim, e, a, o, n, times):
 # --- routines ---------------------------------------------------------------------------------------------------------
 
 
-class Routines:
-    """The addresses of the routines of some distribution, each compiled when it is first asked for.
+def single_pulls(distribution: int, D: int, moments: bool) -> int:
+    """The address of the routine of single pulls, `(sim, e, a, o, n, times)`; 0: scalar Bernoulli arms, no moments."""
+    plain = (distribution, D, moments) == (BERNOULLI, 1, False)
+    return 0 if plain else _single(distribution, moments)
 
-    Args:
-        distribution: its code. D: dimensions of an arm. moments: whether they are kept.
-    """
 
-    def __init__(self, distribution: int, D: int, moments: bool) -> None:
-        self._kind, self._D = (distribution, moments), D
+def blocks_of_pulls(distribution: int, D: int, moments: bool) -> int:
+    """That of the routine of n pulls that `Work` notes, and has the samples of afterwards, `(sim, n)`."""
+    return (_scalars if D == 1 else _rows)(distribution, moments)
 
-    @property
-    def single(self) -> int:
-        """Of single pulls, `(sim, e, a, o, n, times)`; 0: scalar Bernoulli arms without moments."""
-        return 0 if self._D == 1 and self._kind == (BERNOULLI, False) else _single(*self._kind)
 
-    @property
-    def block(self) -> int:
-        """Of n pulls that `Work` notes, and has the samples of afterwards, `(sim, n)`."""
-        return (_scalars if self._D == 1 else _rows)(*self._kind)
-
-    @property
-    def bulk(self) -> int:
-        """Of bulk pulls, `(sim, e, a, o, n, times)`."""
-        return self.single if self._kind[0] == SHARED else _bulk(*self._kind)
+def bulk_pulls(distribution: int, D: int, moments: bool) -> int:
+    """That of the routine of bulk pulls, `(sim, e, a, o, n, times)`."""
+    return (_single if distribution == SHARED else _bulk)(distribution, moments)

@@ -25,7 +25,7 @@ from ..kernels.routines import call_routine
 from ..kernels.structs import kernel
 from .arrays import BLOCK, ENDED, LIVE, SPENT, Rules, Simulation, Work
 from .playing import block_of_pulls, open_block
-from .sampling import Routines
+from .sampling import blocks_of_pulls, bulk_pulls, single_pulls
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -40,7 +40,11 @@ MOST_TIMES = 2**31 - 1  # pulls of one action
 
 @part
 def _refusal(sim, arms, times, answers_checked):
-    """0, or why nothing can be done, as `_advance` returns it; and whether no episode stops or pulls more than once."""
+    """0, or why nothing can be done; and whether no episode stops or pulls more than once.
+
+    -1 - e: the action of a live episode e is out of range. UNCHECKED: answers should have been checked. UNLOADED: arms
+    may be pulled in bulk, and the routine for it is not loaded.
+    """
     K, last, status, slots = sim.rules.K, sim.rules.last, sim.status, np.uint64(len(sim.status))
     wrong, answering, once = False, False, True
     for e in range(slots):
@@ -87,12 +91,8 @@ def _stop_and_note(sim, arms, times, start, stop, finished):
             count = rules.budget - spent
         if rules.limit >= 0 and rules.limit - spent < count:
             count = rules.limit - spent
-        sim.did[e], sim.reward[e], sim.spent[e], sim.pulls[o] = (
-            PULLED,
-            0.0 - rules.cost * count,
-            spent + count,
-            m + count,
-        )
+        sim.did[e], sim.reward[e] = PULLED, 0.0 - rules.cost * count
+        sim.spent[e], sim.pulls[o] = spent + count, m + count
         if count > 1:
             call_routine(sim.bulk[0], sim, e, np.uint64(a), o, m, count)
             continue
@@ -130,20 +130,9 @@ def _end(sim, start, stop, finished):
 
 @kernel
 def _advance(sim: Simulation, arms, times, answers_checked: bool):
-    """One step of every live episode. Returns how many ended; their slots are in `sim.ended`.
-
-    It changes nothing and returns -1 - e where the action of a live episode e is out of range, UNCHECKED where an
-    episode ends by an answer of its own although the answers have not been checked, and UNLOADED where arms may be
-    pulled in bulk and the routine for it is not loaded.
-    """
-    scalar, cost, status, reward, did, spent = (
-        sim.rules.D == 1,
-        sim.rules.cost,
-        sim.status,
-        sim.reward,
-        sim.did,
-        sim.spent,
-    )
+    """One step of every live episode, see `Simulator.advance`; nothing where the code of `_refusal` is negative."""
+    scalar, cost, status = sim.rules.D == 1, sim.rules.cost, sim.status
+    reward, did, spent = sim.reward, sim.did, sim.spent
     chosen, slot, x, sample = sim.work.arm, sim.work.slot, sim.work.sample, sim.sample
     slots, finished = np.uint64(len(status)), 0
     code, once = _refusal(sim, arms, times, answers_checked)
@@ -215,24 +204,19 @@ class Simulator:
         arms: the distributions of the arms.
         episodes: E, the number of slots.
         rows: (E, K, P), the parameters of each episode's own arms; None: `arms.parameters` are those of all.
-        budget: pulls after which an episode ends, or None. max_pulls: pulls after which it is truncated, or None
-            (without a budget it is truncated after 2^40 - 1 pulls all the same).
+        budget, max_pulls, pull_cost, can_stop, keeps_moments: see `Task`. Without budget and `max_pulls`, an episode is
+            truncated after 2^40 - 1 pulls.
         full: whether an episode stays open for one more action, its answer, when the budget is spent.
-        pull_cost: what a pull takes off the reward. can_stop: whether K is an action, which stops.
-        keeps_moments: whether the third and fourth central moments are kept.
 
     Raises:
         ValueError: for arms or rows that the kernels cannot read.
 
     Attributes:
-        pulls: (E, K) int64; total, mean, variance: (E, K) or (E, K, D) float64, 0 where never pulled.
-        moments: the same with 2 behind it, third and fourth central moments with divisor N; without any: None.
-        scores: (E, K, N), what pulls have shown of a shared table, 0 where nothing yet; without a table: None.
-        remaining: (E, 1) int64, -1 without a budget; public_seed: (E, 1) int64; spent: (E,) int64, total pulls.
-        status: (E,) uint8, LIVE, SPENT, or ENDED until `begin`; terminated, truncated: (E,) bool.
-        reward: (E,), sample: (E,) or (E, D), did: (E,) uint8, of the last step.
+        arrays: the arrays, as kernels take them. Views of them by episode are `pulls` (E, K), `total`, `mean`,
+            `variance` (E, K) or (E, K, D), 0 where never pulled, `moments` with 2 behind it (without any: None),
+            `scores` (E, K, N) (without a table: None), `remaining`, `public_seed` (E, 1), `spent`, `status`,
+            `terminated`, `truncated` (E,), and of the last step `reward`, `did` (E,), `sample` (E,) or (E, D).
         ended: (E,): its first entries are the slots that ended in the last step.
-        arrays: all of these, as kernels take them.
     """
 
     def __init__(
@@ -260,11 +244,11 @@ class Simulator:
         # The arms' own arrays are read-only, for which the kernel would be compiled a second time: copies are not.
         table = arms.parameters.copy() if rows is None else rows
         (low, high), total = ends_of(arms), np.zeros(E * K * D)
-        self._routines = Routines(arms.code, D, keeps_moments)
+        self._kind = kind = arms.code, D, keeps_moments  # of the routines, each compiled when it is first asked for
         self.arrays = sim = Simulation(
             rules=Rules(
-                sampler=self._routines.single,
-                block=self._routines.block,
+                sampler=single_pulls(*kind),
+                block=blocks_of_pulls(*kind),
                 K=K,
                 D=D,
                 full=full,
@@ -299,7 +283,7 @@ class Simulator:
             truncated=np.zeros(E, np.uint8),
             reward=np.zeros(E),
             sample=np.zeros(E * D),
-            bulk=np.full(1, self._routines.bulk if arms.items else 0, np.int64),
+            bulk=np.full(1, bulk_pulls(*kind) if arms.items else 0, np.int64),
             work=Work.empty(D),
             arms=np.empty(0, np.int64),
             samples=np.empty(0),
@@ -342,12 +326,11 @@ class Simulator:
 
         Args:
             arms, times: (E,) int64, in one piece.
-            answers_checked: whether the caller has checked the answers of episodes that end by an
-                answer of their own.
+            answers_checked: whether the caller has checked the answers of episodes that end by one of their own.
 
         Returns:
-            How many episodes ended; their slots are the first entries of `ended`. Or UNCHECKED, where an episode ends
-            by an answer of its own and the answers have not been checked; no episode has then been touched.
+            How many episodes ended; their slots are the first entries of `ended`. Or UNCHECKED, where answers should
+            have been checked; no episode has then been touched.
 
         Raises:
             ValueError: naming the first action that is out of range; no episode has then been touched.
@@ -356,7 +339,7 @@ class Simulator:
         if count >= 0 or count == UNCHECKED:
             return count
         if count == UNLOADED:
-            self.arrays.bulk[0] = self._routines.bulk
+            self.arrays.bulk[0] = bulk_pulls(*self._kind)
             return self.advance(arms, times, answers_checked)
         e = -1 - count
         if not 0 <= arms[e] <= self.arrays.rules.last:

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bandit_envs.instances import datasets
-from bandit_envs.instances.datasets import FILES, PublicFile, captions, local_folder, read_captions
+from bandit_envs.instances.datasets import FILES, PublicFile, captions, local_folder
 
 HEADER = "rank,funny,somewhat_funny,unfunny,count,score,caption"
 GOOD = HEADER + '\n1,1,0,1,2,2.0,"Yes, but ""why""\nnow?"\n2,1,1,2,4,1.75,No.\n3,0,0,5,5,1.0,Where?\n'
@@ -82,7 +82,7 @@ def test_addresses() -> None:
 
 
 def test_captions_by_hand(tmp_path: Path) -> None:
-    data = read_captions(write(tmp_path, GOOD), contest=900)
+    data = captions(900, write(tmp_path, GOOD).parent)
     assert data.contest == 900
     assert data.counts.dtype == np.int64
     assert data.counts.tolist() == GOOD_COUNTS
@@ -103,14 +103,13 @@ def test_captions_by_hand(tmp_path: Path) -> None:
     ids=["byte order mark", "CRLF", "no last newline", "blank last lines", "blank line"],
 )
 def test_harmless_variants_of_a_file(tmp_path: Path, text: str) -> None:
-    assert read_captions(write(tmp_path, text)).counts.tolist() == GOOD_COUNTS
+    assert captions(900, write(tmp_path, text).parent).counts.tolist() == GOOD_COUNTS
 
 
 def test_only_the_ratings_are_required(tmp_path: Path) -> None:
-    data = read_captions(write(tmp_path, "unfunny,funny,somewhat_funny\n1,3,2\n"))
+    data = captions(900, write(tmp_path, "unfunny,funny,somewhat_funny\n1,3,2\n").parent)
     assert data.counts.tolist() == [[1, 2, 3]]
     assert data.captions == ()
-    assert data.contest is None
 
 
 counted = st.tuples(*[st.integers(0, 2**40)] * 3).filter(any)
@@ -119,13 +118,13 @@ counted = st.tuples(*[st.integers(0, 2**40)] * 3).filter(any)
 @settings(deadline=None, max_examples=50)
 @given(rows=st.lists(st.tuples(counted, st.text(st.characters(codec="utf-8"))), min_size=1, max_size=5))
 def test_what_is_written_is_read(tmp_path_factory: pytest.TempPathFactory, rows: list[Any]) -> None:
-    path = tmp_path_factory.getbasetemp() / "written.csv"
+    path = write(tmp_path_factory.getbasetemp(), "")
     with open(path, "w", encoding="utf-8", newline="") as stream:
         out = csv.writer(stream)
         out.writerow(["unfunny", "caption", "somewhat_funny", "funny", "count", "score"])
         for (a, b, c), text in rows:
             out.writerow([a, text, b, c, a + b + c, (a + 2 * b + 3 * c) / (a + b + c)])
-    data = read_captions(path)
+    data = captions(900, path.parent)
     assert data.counts.tolist() == [list(counts) for counts, _ in rows]
     assert data.captions == tuple(text for _, text in rows)
 
@@ -133,7 +132,7 @@ def test_what_is_written_is_read(tmp_path_factory: pytest.TempPathFactory, rows:
 BAD_FILES = {
     "empty": ("", "no header line"),
     "blank": ("\n\n", "no header line"),
-    "header only": (HEADER + "\n", "no captions"),
+    "header only": (HEADER + "\n", "no rows"),
     "wrong columns": ("rank,funny\n1,2\n", r"\['unfunny', 'somewhat_funny'\] are missing, found \['rank', 'funny'\]"),
     "twice": ("rank,unfunny,funny,somewhat_funny,funny\n1,2,3,4,5\n", r"columns \['funny'\] are there more than once"),
     "two captions": (GOOD.replace("rank,", "caption,", 1), r"columns \['caption'\] are there more than once"),
@@ -163,14 +162,14 @@ def test_bad_files_are_refused_with_the_reason(tmp_path: Path, kind: str) -> Non
 
 
 def test_a_score_may_be_rounded(tmp_path: Path) -> None:
-    assert read_captions(write(tmp_path, GOOD.replace("1.75", "1.7500009"))).means[1] == 1.75
+    assert captions(900, write(tmp_path, GOOD.replace("1.75", "1.7500009")).parent).means[1] == 1.75
 
 
 def test_bytes_that_are_no_utf8(tmp_path: Path) -> None:
     path = write(tmp_path, "")
     path.write_bytes(GOOD.encode().replace(b"No.", b"\xff\xfe"))
     with pytest.raises(ValueError, match=f"^{re.escape(str(path))}, .*utf-8"):
-        read_captions(path)
+        captions(900, tmp_path)
 
 
 # Where a file is looked for -------------------------------------------------------------------------------------------

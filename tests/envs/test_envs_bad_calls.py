@@ -82,7 +82,7 @@ test_arms = table(
         "all alike": (lambda: Resampled([[3, 3], [3]]), 3.0),
         "quantiles of one axis": (lambda: Tabulated([0, 1]), "quantiles", "(2,)"),
         "one quantile": (lambda: Tabulated([[0], [1]]), "quantiles", "(2, 1)"),
-        "quantiles that fall": (lambda: Tabulated([[0, 1], [1, 0]]), "quantiles", 1),
+        "quantiles that fall": (lambda: Tabulated([[0, 1], [1, 0]]), "quantiles", "fall"),
         "quantiles alike": (lambda: Tabulated([[0, 0], [1, 1]]), "quantiles"),
         "quantiles inf": (lambda: Tabulated([[0, 1], [0, INF]]), "quantiles", "inf", "[1, 1]"),
         "no distribution": (lambda: arms.from_dict({"mean": [0, 1]}), "'distribution'", "'bernoulli'", None),
@@ -98,6 +98,7 @@ test_arms = table(
             "'width'",
             "sd",
         ),
+        "another's alone": (lambda: arms.from_dict({"distribution": "gaussian", "width": 2}), "'width'"),
         "a key 3": (lambda: arms.from_dict({"distribution": "bernoulli", "mean": [0, 1], 3: 1}), "bernoulli"),
         "no module": (lambda: arms.from_dict({"distribution": "no_such:Distribution"}), "'no_such:Distribution'"),
         "no Arms": (
@@ -156,6 +157,7 @@ TABLES: dict[str, tuple[Any, ...]] = {  # code, parameters, data, D, and what is
     "U below 0": (U, [[0.0, -1.0]] * 3, None, 1, "widths", -1),
     "C nan": (C, [[NAN, NAN, 1.0]] * 3, [0, 1, 2], 1, "probabilities"),
     "C falls": (C, [[0.5, 0.2, 1.0]] * 3, [0, 1, 2], 1, "probabilities"),
+    "C above 1 before its end": (C, [[1.5, 2.0]] * 3, [0, 1], 1, "probabilities", 1.5),
     "C inf": (C, [[0.5, 1.0]] * 3, [0, INF], 1, "data", "inf"),
     "T falls": (T, [[0.0, 1.0, 0.5]] * 3, None, 1, "quantiles"),
 }
@@ -205,9 +207,9 @@ def of_means(make: Callable[..., Any]) -> dict[str, Any]:
 
 
 ODD_DISTRIBUTIONS: dict[str, tuple[dict[str, Any], list[Any]]] = {
-    "one episode": (packed(lambda found: found[:1]), ["pack", "(40, 10)"]),
-    "one axis less": (packed(lambda found: found[0]), ["pack", "(10, 2)"]),
-    "a list": (packed(lambda found: found.tolist()), ["pack"]),
+    "one episode": (packed(lambda found: found[:1]), ["tables", "(40, 10)"]),
+    "one axis less": (packed(lambda found: found[0]), ["tables", "(10, 2)"]),
+    "a list": (packed(lambda found: found.tolist()), ["tables"]),
     "an error": (packed(lambda found: {}["mean"]), ["pack", "KeyError", "'mean'"]),
     "no static method": ({"pack": lambda self, means, spread: 1}, ["pack", "TypeError", "'spread'"]),
     "a range 3": ({"mean_range": 3}, ["mean_range", 3]),
