@@ -13,8 +13,8 @@ from ..kernels.geometry import Polyhedron, margin_of, scratch_size, unpacked
 from ..kernels.routines import carray
 from ..stopping import BOUNDED, DISTRIBUTION, GAUSSIAN, STUDENT, Certifier
 from .base import Floats, Measure, Pointer, SetProblem, TaskLike
+from .feasible_measures import hardness, hardness_2
 from .lookahead import LOCAL, Potential
-from .threshold_measures import hardness
 
 
 def _measure(pulls: Pointer, mean: Pointer, K: int, numbers: Pointer, out: Pointer) -> None:
@@ -84,8 +84,9 @@ class Feasible(SetProblem):
                 f"and for 'student' in one dimension, got {self!r:.200}; certificates need none"
             )
         if distribution == BOUNDED and (np.count_nonzero(self.A, axis=1) > 1).any():
-            where = "for bounds of single coordinates"
-            raise ValueError(f"{self.name} has distribution='bounded' {where}, got {self!r:.200}")
+            raise ValueError(
+                f"{self.name} has distribution='bounded' for bounds of single coordinates, got {self!r:.200}"
+            )
         outer, (smaller, some) = self.polyhedron.numbers, self._moved_inwards()
         scratch = 2 * D + M + int(scratch_size(D, M))
         return Certifier.of("polyhedron", K, numbers, self.tolerance, some, *outer, *smaller.numbers, scratch=scratch)
@@ -103,13 +104,6 @@ class Feasible(SetProblem):
         return self.polyhedron, self.tolerance == 0 or not empty
 
     def hardness(self, means: ArrayLike) -> dict[str, Any]:
-        """The measures of Katz-Samuels & Scott 2018 of one instance, means (K, D).
-
-        `margins`, |margin| + tolerance of each arm (K,); `H` = sum of margin^-2 [section 3]; `H_2` = max over i of i
-        margin_(i)^-2, margins increasing [section 5]. H_2 <= H <= (1 + 1/2 + ... + 1/K) H_2, which is at most the
-        paper's ln(2K) H_2 for K >= 5 only.
-        """
+        """`margins`, |margin| + tolerance of each arm (K,), and `H`, `H_2` of them (`problems.feasible_measures`)."""
         margins = np.abs(self.margin(means)) + self.tolerance
-        with np.errstate(divide="ignore", over="ignore"):
-            ranked = np.arange(1, len(margins) + 1) * np.sort(margins) ** -2.0
-        return {"margins": margins, "H": hardness(margins), "H_2": float(ranked.max())}
+        return {"margins": margins, "H": hardness(margins), "H_2": hardness_2(margins)}

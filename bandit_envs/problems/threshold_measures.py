@@ -1,10 +1,11 @@
 """How hard a thresholding instance is.
 
-Tao, Blanco, Peng & Zhou, "Thresholding Bandit with Optimal Aggregate Regret", NeurIPS 2019, section 3. Pure
+Tao, Blanco, Peng & Zhou, "Thresholding Bandit with Optimal Aggregate Regret", NeurIPS 2019, sections 3 and 4. Pure
 functions of the gaps; the aggregate regret is the expected number of wrong labels.
 
 symbols   D_i = |mean_i - threshold| gap, K arms, T budget (pulls), x_i pulls of arm i, c > 0 constant of the exponent,
-          P_c least sum of exp(-c x_i D_i^2) over real x >= 0 with sum x = T, P*_c the same over whole numbers
+          P_c least sum of exp(-c x_i D_i^2) over real x >= 0 with sum x = T, P*_c the same over whole numbers,
+          alpha LSA's tuning constant, Lambda the level in LSA's bound, lambda_i pulls of arm i in it
 
 An algorithm that knows the gaps errs on at most 2 P*_2(T) arms in expectation, for samples in [0, 1] (Hoeffding).
 
@@ -21,8 +22,21 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+__all__ = [
+    "hardness",
+    "lambda_allocation",
+    "lambda_level",
+    "optimal_allocation",
+    "optimal_error",
+    "optimal_error_integer",
+    "phi",
+    "regret_bound",
+    "variable_confidence",
+]
+
 Floats = NDArray[np.float64]
 
+ALPHA = 1.35  # the paper's choice in section 5
 NEGLIGIBLE = 1e-290  # c D^2 below this counts as 0; above it, all sums stay within the range of floats
 
 
@@ -42,7 +56,9 @@ def phi(gaps: ArrayLike, budget: float, c: float = 2.0) -> float:
         budget: T >= 0 pulls.
         c: constant of the exponent, > 0.
     """
-    return _optimum(gaps, budget, c)[0]
+    d = _told_apart(gaps, budget, c)
+    d = d[d > 0]
+    return _fill(-np.log(d), 2 / (c * d * d), budget)[0] if d.size else math.inf
 
 
 def optimal_allocation(gaps: ArrayLike, budget: float, c: float = 2.0) -> Floats:
@@ -52,7 +68,13 @@ def optimal_allocation(gaps: ArrayLike, budget: float, c: float = 2.0) -> Floats
 
     Args as for `phi`.
     """
-    return _optimum(gaps, budget, c)[1]
+    d = _told_apart(gaps, budget, c)
+    x, apart = np.zeros(len(d)), d > 0
+    if not apart.any():
+        return np.full(len(d), budget / len(d))
+    d = d[apart]
+    x[apart] = _fill(-np.log(d), 2 / (c * d * d), budget)[1]
+    return x
 
 
 def optimal_error(gaps: ArrayLike, budget: float, c: float = 2.0) -> float:
@@ -90,6 +112,78 @@ def optimal_error_integer(gaps: ArrayLike, budget: int, c: float = 2.0) -> float
     return float(np.exp(-rates * x).sum()) + (len(d) - len(rates))
 
 
+def lambda_level(gaps: ArrayLike, budget: float, alpha: float = ALPHA) -> float:
+    """Lambda: the x at which sum_i g_i(x) = T / max(40/alpha + 1, 40). [section 4, eq. 10]
+
+    g_i(x) = e^(2x) for x <= ln(1/D_i), and (x + ln D_i + alpha) / (alpha D_i^2) above: continuous and increasing. The
+    arms with ln(1/D_i) < Lambda are those whose side can be found well within the budget.
+
+    Args:
+        gaps: shape (K,), 0 <= D <= 1 (the paper's samples lie in [0, 1]).
+        budget: T pulls, at least max(40/alpha + 1, 40) K, where Lambda = 0.
+        alpha: LSA's tuning constant, > 0.
+    """
+    d = _gaps(gaps)
+    _check_scale(d, budget, alpha)
+    target = budget / _pulls_per_unit(alpha)
+    low = float(_inverse(target / len(d), d, alpha).min())  # no g_i is above target / K: the sum is at most the target
+    high = float(_inverse(target, d, alpha).min())  # one g_i is the target
+    while low < (middle := (low + high) / 2) < high:
+        if _pulls(middle, d, alpha).sum() <= target:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def lambda_allocation(gaps: ArrayLike, budget: float, alpha: float = ALPHA) -> Floats:
+    """lambda_i = g_i(Lambda), shape (K,), of sum T / max(40/alpha + 1, 40). [section 4, eq. 11]
+
+    It is the optimum of P_c with c = 2 alpha, at gaps max(D_i, e^-Lambda) and that budget [Lemma 11].
+
+    Args as for `lambda_level`.
+    """
+    return _pulls(lambda_level(gaps, budget, alpha), _gaps(gaps), alpha)
+
+
+def regret_bound(gaps: ArrayLike, budget: float, alpha: float = ALPHA) -> float:
+    """Bound of LSA's aggregate regret: Y(alpha) sum_i exp(-lambda_i D_i^2 / 10), for samples in [0, 1]. [Theorem 1]
+
+    Y(alpha) = 9.3 r / (r - 1) exp((2.1 alpha - ln alpha - 0.5) / (4 alpha)) with r = 2^(1 / (8 alpha)). In expected
+    wrong labels, as printed: above K it says nothing, and beyond the floats it is inf.
+
+    Args as for `lambda_level`, alpha at most 8.
+    """
+    if not 0 < alpha <= 8:
+        raise ValueError(f"alpha={alpha} must be in (0, 8]")
+    d = _gaps(gaps)
+    log_y = (
+        math.log(9.3)
+        - math.log(-math.expm1(-math.log(2) / (8 * alpha)))
+        + (2.1 * alpha - math.log(alpha) - 0.5) / (4 * alpha)
+    )
+    with np.errstate(over="ignore"):
+        return float(np.exp(log_y - lambda_allocation(d, budget, alpha) * d * d / 10).sum())
+
+
+def variable_confidence(a: float, b: float) -> float:
+    """Bound of the probability that |m_t - mu| > sqrt((a + b ln(L/t)) / t) for some t <= L. [Lemma 19]
+
+    m_t is the mean of the first t of L independent samples in [0, 1] with mean mu. Holds for every L.
+
+    Args:
+        a: level of the band at t = L, > 0.
+        b: growth of the band towards small t, > 0.
+
+    Returns:
+        2^(b/2 + 2) / (2^(b/2) - 1) e^(-a/2): one minus what the paper prints; above 1 it says nothing.
+    """
+    for name, value in (("a", a), ("b", b)):
+        if not 0 < value < math.inf:
+            raise ValueError(f"{name}={value} must be positive and finite")
+    return -4 / math.expm1(-b / 2 * math.log(2)) * math.exp(-a / 2)
+
+
 def _fill(heights: Floats, widths: Floats, volume: float) -> tuple[float, Floats]:
     """Water of the given volume over steps of these heights and widths: its level, and what stands on each step, (K,).
 
@@ -106,21 +200,32 @@ def _fill(heights: Floats, widths: Floats, volume: float) -> tuple[float, Floats
     return float(h[m - 1] + above), content
 
 
-def _optimum(gaps: ArrayLike, budget: float, c: float) -> tuple[float, Floats]:
-    """`phi` and `optimal_allocation`."""
-    d = _told_apart(gaps, budget, c)
-    x, apart = np.zeros(len(d)), d > 0
-    if not apart.any():
-        return math.inf, np.full(len(d), budget / len(d))
-    d = d[apart]
-    level, x[apart] = _fill(-np.log(d), 2 / (c * d * d), budget)
-    return level, x
+def _pulls_per_unit(alpha: float) -> float:
+    return max(40 / alpha + 1, 40)
+
+
+def _pulls(x: float, d: Floats, alpha: float) -> Floats:
+    """g_i(x), shape (K,). [eq. 11]"""
+    above = d > math.exp(-x)
+    g = np.exp(np.where(above, 0.0, 2 * x))
+    g[above] = (x + np.log(d[above]) + alpha) / (alpha * d[above] ** 2)
+    return g
+
+
+def _inverse(pulls: float, d: Floats, alpha: float) -> Floats:
+    """The x with g_i(x) = pulls > 0, shape (K,)."""
+    above = pulls * d * d > 1
+    x = np.full(len(d), math.log(pulls) / 2)
+    x[above] = -np.log(d[above]) + alpha * (pulls * d[above] ** 2 - 1)
+    return x
 
 
 def _gaps(gaps: ArrayLike) -> Floats:
     d = np.asarray(gaps, dtype=np.float64)
-    if d.ndim != 1 or d.size == 0 or not (np.isfinite(d) & (d >= 0)).all():
-        raise ValueError(f"gaps must be finite numbers >= 0, shape (K,), got {gaps!r:.200}")
+    if d.ndim != 1 or d.size == 0:
+        raise ValueError(f"gaps have shape {d.shape}: (K,) with K >= 1 is needed")
+    if not (np.isfinite(d) & (d >= 0)).all():
+        raise ValueError(f"gaps hold {d[~(np.isfinite(d) & (d >= 0))][0]}: finite numbers >= 0 are needed")
     return d
 
 
@@ -132,3 +237,13 @@ def _told_apart(gaps: ArrayLike, budget: float, c: float) -> Floats:
     if not 0 <= budget < math.inf:
         raise ValueError(f"budget={budget} must be finite and >= 0")
     return np.where(c * d * d >= NEGLIGIBLE, d, 0.0)
+
+
+def _check_scale(d: Floats, budget: float, alpha: float) -> None:
+    if d.max() > 1:
+        raise ValueError(f"gaps hold {d.max()}: at most 1 is possible for samples in [0, 1]")
+    if not 0 < alpha < math.inf:
+        raise ValueError(f"alpha={alpha} must be positive and finite")
+    least = _pulls_per_unit(alpha) * len(d)
+    if not least <= budget < math.inf:
+        raise ValueError(f"budget={budget} must be finite and at least max(40/alpha + 1, 40) K = {least:g}")

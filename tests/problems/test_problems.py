@@ -497,23 +497,6 @@ def test_instances_of_kalyanakrishnan_and_stone() -> None:
     assert abs(many.var() - 1 / 12) < 5 * (180 * len(many)) ** -0.5  # the variance of (u - 1/2)^2 is 1 / 180
 
 
-def test_hardness_of_feasible_arms() -> None:
-    """By hand, and H_2 <= H <= (1 + 1/2 + ... + 1/K) H_2 on 200 draws."""
-
-    def measured(margins: Any) -> tuple[float, float]:
-        found = Feasible([[1.0]], [0.0]).hardness(-np.asarray(margins, float))
-        return found["H"], found["H_2"]
-
-    assert measured([0.5, 0.25]) == (4 + 16, 16)  # 1 * 16, 2 * 4
-    assert measured([1.0, 1.0, 1.0]) == (3, 3)
-    assert measured([1.0, 0.0]) == (np.inf, np.inf)
-    g = np.random.default_rng(0)
-    for K in g.integers(1, 40, 200):
-        H, H_2 = measured(g.exponential(1, K))
-        assert H_2 <= H * (1 + 1e-12)
-        assert (1 / np.arange(1, K + 1)).sum() * H_2 * (1 + 1e-12) >= H
-
-
 def test_hardness_by_hand() -> None:
     assert Threshold(0.5, 0.25).hardness([0.75, 0.25])["H_tolerance"] == 2 * 0.5**-2
     assert Threshold(0.5).hardness([0.5, 0.6])["H"] == np.inf

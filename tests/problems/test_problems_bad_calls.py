@@ -26,9 +26,11 @@ from bandit_envs import (
 )
 from bandit_envs.instances.lookup import find
 from bandit_envs.kernels import integer
+from bandit_envs.problems import feasible_measures as fm
 from bandit_envs.problems import threshold_measures as tm
 
 MEANS = [0.1, 0.4, 0.6, 0.9]
+HARD = {"T": 2000, "K": 20, "D": 5}
 WRONG: Any = None  # of a type that no annotation allows
 
 
@@ -126,19 +128,51 @@ test_instances = table(
 )
 
 OF_P = (tm.phi, tm.optimal_allocation, tm.optimal_error, tm.optimal_error_integer)
-GAPS = {"[]": [], "got 0.1": 0.1, "[[0.1]]": [[0.1]], "-0.2": [0.1, -0.2], "nan": [math.nan]}
+OF_LAMBDA = (tm.lambda_level, tm.lambda_allocation, tm.regret_bound)
+GAPS = {"shape (0,)": [], "shape ()": 0.1, "shape (1, 1)": [[0.1]], "-0.2": [0.1, -0.2], "nan": [math.nan]}
 RANGES: dict[str, tuple[Any, ...]] = {"inf": (lambda: tm.hardness([0.1, math.inf]), "inf")}
 RANGES |= {f"hardness {word}": (lambda gaps=gaps: tm.hardness(gaps), word) for word, gaps in GAPS.items()}
-for f in OF_P:
+for f in (*OF_P, *OF_LAMBDA):
     RANGES |= {f"{f.__name__} gaps": (lambda f=f: f([0.1, -0.2], 1000), -0.2)}
+for f in OF_P:
     for budget in (-1, math.nan, math.inf):
         RANGES |= {f"{f.__name__} budget {budget}": (lambda f=f, budget=budget: f([0.1], budget), f"budget={budget}")}
     for c in (0, math.inf):
         RANGES |= {f"{f.__name__} c {c}": (lambda f=f, c=c: f([0.1], 10, c), f"c={c}")}
+for f in OF_LAMBDA:
+    for budget in (79.9, math.nan):
+        RANGES |= {f"{f.__name__} {budget}": (lambda f=f, budget=budget: f([0.1, 0.2], budget), f"budget={budget}", 80)}
+    for alpha in (0, math.nan):
+        RANGES |= {f"{f.__name__} alpha {alpha}": (lambda f=f, alpha=alpha: f([0.1], 1000, alpha), f"alpha={alpha}")}
+    RANGES |= {f"{f.__name__} half": (lambda f=f: f([0.1, 0.2], 161, 0.5), "budget=161", 162)}
+    RANGES |= {f"{f.__name__} 1.5": (lambda f=f: f([0.1, 1.5], 1000), 1.5)}
 test_threshold_measures = table(
     RANGES
     | {
         "a part of a pull": (lambda: tm.optimal_error_integer([0.1], 10.5), "budget=10.5"),  # type: ignore[arg-type]
+        "alpha 8.1": (lambda: tm.regret_bound([0.1], 40, 8.1), "alpha=8.1", "(0, 8]"),
+        "a": (lambda: tm.variable_confidence(0, 1), "a=0"),
+        "b": (lambda: tm.variable_confidence(1, -1), "b=-1"),
+        "a nan": (lambda: tm.variable_confidence(math.nan, 1), "a=nan"),
+        "b inf": (lambda: tm.variable_confidence(1, math.inf), "b=inf"),
+    }
+)
+
+test_feasible_measures = table(
+    {
+        "margins below 0": (lambda: fm.hardness([-0.1, 1]), "margins"),
+        "margins of rows": (lambda: fm.hardness([[1.0]]), "margins"),
+        "margins nan": (lambda: fm.hardness_2([math.nan]), "margins"),
+        "no margins": (lambda: fm.hardness_2([]), "margins"),
+        "sd": (lambda: fm.gaussian_norm(0), "sd", "(0, inf)", 0),
+        "H": (lambda: fm.log_lower_bound(H=0, **HARD), "H"),
+        "T": (lambda: fm.log_lower_bound(H=1, **HARD | {"T": 19}), "T", 19),
+        "D": (lambda: fm.log_lower_bound(H=1, **HARD | {"D": 0}), "D"),
+        "T of apt": (lambda: fm.log_upper_bound_apt(H=1, R=1, **HARD | {"T": 39}), "T", 40, 39),
+        "R": (lambda: fm.log_upper_bound_apt(H=1, R=-1, **HARD), "R"),
+        "a of ucbe": (lambda: fm.log_upper_bound_ucbe(a=1376, H=1, R=1, **HARD), "a", "[0, 1375]", 1376),
+        "H_2": (lambda: fm.log_upper_bound_sar(H_2=math.inf, R=1, **HARD), "H_2"),
+        "T of all": (lambda: fm.log_minimax_bound(H=900, R=1, **HARD), "T", 2000),
     }
 )
 

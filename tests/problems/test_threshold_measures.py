@@ -10,13 +10,18 @@ import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
 from bandit_envs.problems.threshold_measures import (
     hardness,
+    lambda_allocation,
+    lambda_level,
     optimal_allocation,
     optimal_error,
     optimal_error_integer,
     phi,
+    regret_bound,
+    variable_confidence,
 )
 
 Array = npt.NDArray[np.float64]
@@ -49,6 +54,17 @@ def plain_phi(gaps: list[float], budget: float) -> float:
         return sum(max((x - math.log(1 / d)) / d**2, 0) for d in gaps)
 
     return bisect(spent, budget, -100, 1e7)
+
+
+def plain_level(gaps: list[float], budget: float, alpha: float) -> float:
+    """Equation 10."""
+
+    def spent(x: float) -> float:
+        inverse = [math.log(1 / d) if d else math.inf for d in gaps]
+        linear = sum((x - t + alpha) / (alpha * d**2) for t, d in zip(inverse, gaps, strict=True) if x > t)
+        return linear + sum(math.exp(min(2 * x, 700)) for t in inverse if x <= t)
+
+    return bisect(spent, budget / max(40 / alpha + 1, 40), 0, 1e8)
 
 
 def table(gaps: list[float], budget: int, c: float) -> float:
@@ -107,6 +123,8 @@ def test_setup_1_of_the_paper() -> None:
     assert hardness(SETUP_1) == pytest.approx(993.1111, abs=5e-5)
     assert phi(SETUP_1, 3000) == pytest.approx(5.756463, abs=5e-7)
     assert optimal_error(SETUP_1, 3000) == pytest.approx(0.00993111, abs=5e-9)
+    assert lambda_level(SETUP_1, 3000) == pytest.approx(1.007452, abs=5e-7)  # ln(75 / 10) / 2: all arms below ln(1/D)
+    assert lambda_allocation(SETUP_1, 3000) == pytest.approx([7.5] * 10)
 
 
 # Arms on the threshold ------------------------------------------------------------------------------------------------
@@ -129,12 +147,16 @@ def test_it_is_the_limit_of_small_gaps() -> None:
         assert optimal_allocation(near, 500) == pytest.approx(optimal_allocation(exact, 500))
         assert optimal_error(near, 500) == pytest.approx(optimal_error(exact, 500))
         assert optimal_error_integer(near, 500) == pytest.approx(optimal_error_integer(exact, 500))
+        assert lambda_level(near, 500) == pytest.approx(lambda_level(exact, 500))
+        assert lambda_allocation(near, 500) == pytest.approx(lambda_allocation(exact, 500))
+        assert regret_bound(near, 500) == pytest.approx(regret_bound(exact, 500))
 
 
 def test_nothing_but_arms_on_the_threshold() -> None:
     assert optimal_allocation([0, 0], 10).tolist() == [5, 5]
     assert optimal_error([0, 0], 10) == optimal_error_integer([0, 0], 10) == 2
     assert phi([0, 0], 10) == math.inf
+    assert lambda_level([0, 0], 800) == pytest.approx(math.log(10) / 2)  # 2 e^(2x) = 800 / 40
 
 
 def test_gaps_of_very_different_size_keep_their_digits() -> None:
@@ -216,3 +238,103 @@ def test_many_arms_and_a_large_budget_keep_only_a_few_pulls_for_the_heap(monkeyp
 
 def test_an_error_below_the_floats_is_zero() -> None:
     assert optimal_error([0.5, 0.4], 10**6) == optimal_error_integer([0.5, 0.4], 10**6) == 0
+
+
+# LSA's bound ----------------------------------------------------------------------------------------------------------
+
+bound_gaps = st.lists(st.floats(1e-3, 1) | st.sampled_from([0.0, 0.1, 1.0]), min_size=1, max_size=12)
+bound_alpha = st.sampled_from([0.05, 0.5, 1.0, 1.35, 8.0])
+
+
+@given(bound_gaps, bound_alpha, st.floats(1, 1e5))
+@quick
+def test_level_is_the_plain_one(gaps: list[float], alpha: float, factor: float) -> None:
+    budget = factor * 1.0001 * max(40 / alpha + 1, 40) * len(gaps)
+    level = lambda_level(gaps, budget, alpha)
+    assert level == pytest.approx(plain_level(gaps, budget, alpha), rel=1e-9)
+    assert lambda_allocation(gaps, budget, alpha).sum() == pytest.approx(budget / max(40 / alpha + 1, 40), rel=1e-9)
+
+
+@given(bound_gaps, bound_alpha, st.floats(1, 1e5))
+@quick
+def test_lambda_is_an_optimum_of_p_2_alpha(gaps: list[float], alpha: float, factor: float) -> None:
+    """Below equation 11: at gaps max(D, e^-Lambda), budget T / max(40/alpha + 1, 40) and c = 2 alpha."""
+    budget = factor * 1.0001 * max(40 / alpha + 1, 40) * len(gaps)
+    cut = np.maximum(gaps, math.exp(-lambda_level(gaps, budget, alpha)))
+    share = budget / max(40 / alpha + 1, 40)
+    assert lambda_allocation(gaps, budget, alpha) == pytest.approx(
+        optimal_allocation(cut, share, 2 * alpha), rel=1e-6, abs=1e-9 * share
+    )
+    level = lambda_level(gaps, budget, alpha)
+    assert phi(cut, share, 2 * alpha) == pytest.approx(level + alpha, rel=1e-9)  # what makes g_i the optimum
+
+
+def test_arms_well_told_take_the_linear_branch() -> None:
+    # Gaps 1 and 0.1, alpha = 1, T = 41 (3 + e^4): x = 2 gives (2 + 0 + 1) / 1 = 3 for the first, e^4 for the second.
+    budget = 41 * (3 + math.e**4)
+    assert lambda_level([1, 0.1], budget, alpha=1) == pytest.approx(2)
+    assert lambda_allocation([1, 0.1], budget, alpha=1) == pytest.approx([3, math.e**4])
+
+
+def test_level_starts_at_zero() -> None:
+    assert lambda_level([0.3, 0.2], 80) == pytest.approx(0, abs=1e-15)
+    assert lambda_allocation([0.3, 0.2], 80) == pytest.approx([1, 1])
+
+
+def test_regret_bound_by_hand() -> None:
+    # alpha = 1: r = 2^(1/8) = 1.090508, r / (r - 1) = 12.04878, exp(1.6 / 4) = 1.491825: Y = 167.1644.
+    assert regret_bound([0.0], 41, alpha=1) == pytest.approx(167.1644, rel=1e-6)
+    assert regret_bound([1.0], 41 * 101, alpha=1) == pytest.approx(167.1644 * math.exp(-10.1), rel=1e-6)  # lambda = 101
+
+
+@given(st.floats(0.01, 8))
+@quick
+def test_constant_of_the_bound_as_printed(alpha: float) -> None:
+    root = 2 ** (1 / (8 * alpha))
+    printed = 9.3 * root / (root - 1) * math.exp((2.1 * alpha - math.log(alpha) - 0.5) / (4 * alpha))
+    assert regret_bound([0.0], 1e6, alpha) == pytest.approx(printed, rel=1e-9)
+
+
+def test_regret_bound_at_one_twentieth_is_p_one_tenth() -> None:
+    """Remark 2: at alpha = 1/20 the sum in the bound is P_(1/10) at budget T / 801, once all arms are well told."""
+    budget = 801 * 1e5
+    assert lambda_level(SETUP_1, budget, alpha=0.05) > math.log(1 / 0.05)
+    constant = regret_bound([0.0], 1e6, alpha=0.05)
+    p = optimal_error(SETUP_1, 1e5, c=0.1)
+    assert regret_bound(SETUP_1, budget, alpha=0.05) == pytest.approx(constant * p, rel=1e-6)
+
+
+def test_regret_bound_falls_with_the_budget_and_may_say_nothing() -> None:
+    bounds = [regret_bound(SETUP_1, t) for t in (400, 10**4, 10**6, 10**8)]
+    assert bounds == sorted(bounds, reverse=True)
+    assert bounds[0] > 10 > bounds[-1] > 0
+    assert regret_bound([0.3], 1e9, alpha=1e-3) == math.inf  # beyond the floats
+
+
+# Lemma 19 -------------------------------------------------------------------------------------------------------------
+
+
+def test_variable_confidence_by_hand() -> None:
+    assert variable_confidence(2 * math.log(8), 2) == pytest.approx(1)  # 2^3 / (2 - 1) / 8
+    assert variable_confidence(2 * math.log(16), 4) == pytest.approx(1 / 3)  # 2^4 / (4 - 1) / 16
+    assert variable_confidence(20, 5000) == pytest.approx(4 * math.exp(-10))  # 2^(b/2) beyond the floats
+
+
+A, B, LENGTH, REPEATS = 8.0, 4.0, 100, 2000
+FAILURES_LIMIT = 261  # scipy.stats.binom.isf(1e-6, n=2000, p=variable_confidence(8, 4)), which is 0.0977
+
+
+def failures(a: float, b: float) -> int:
+    """How many of the fair coins leave the band."""
+    t = np.arange(1, LENGTH + 1)
+    means = np.random.default_rng(0).integers(0, 2, (REPEATS, LENGTH)).cumsum(axis=1) / t
+    return int((np.abs(means - 0.5) > np.sqrt((a + b * np.log(LENGTH / t)) / t)).any(axis=1).sum())
+
+
+def test_variable_confidence_holds_for_fair_coins() -> None:
+    assert stats.binom.isf(1e-6, REPEATS, variable_confidence(A, B)) == FAILURES_LIMIT
+    assert failures(A, B) <= FAILURES_LIMIT
+
+
+def test_limit_of_failures_has_teeth() -> None:
+    assert failures(A / 16, B / 16) > FAILURES_LIMIT
