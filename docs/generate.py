@@ -1,6 +1,6 @@
-"""The pages of the environments, from docstrings and live spaces, and the numbers of the front page, from the results.
+"""The pages of the environments, from docstrings and live spaces, and what other pages include.
 
-python docs/generate.py writes docs/problems/*.md and docs/front/numbers.md.
+python docs/generate.py writes docs/problems/*.md, the numbers of the front page and the table of promises.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import gymnasium as gym
 from gymnasium import spaces
 
 import agents
+from agents import promises
 from agents.registry import AGENTS, ALIASES, LEARNED, recipe_of
 from bandit_envs import INSTANCES, PROBLEMS
 
@@ -140,7 +141,7 @@ def numbers() -> str:
     """The table of the front page, read from the results that stand on the other pages."""
     papers = [row.split(" | ") for row in _rows_of("figures/sentences.md", r"\| [^|]+, \w+ \d{4} \|")]
     sentences, holds, fails, left = (sum(int(row[place].split()[0]) for row in papers) for place in (1, 2, 5, 6))
-    learned = _rows_of("learned-results.md", r"\| \w+: instance|\| `[\w.()=-]+`, ")
+    learned = _rows_of("learned-results/papers.md", r"\| \w+: instance|\| `[\w.()=-]+`, ")
     zero_shot = [row for row in learned if "apt-oracle" not in row and re.search(r"(better|level|worse) \|$", row)]
     better, worse = (sum(row.endswith(f" {word} |") for row in zero_shot) for word in ("better", "worse"))
     stops = [
@@ -195,6 +196,7 @@ def main() -> None:
         (FOLDER / f"{name}.md").write_text(text)
     (DOCS / "front").mkdir(exist_ok=True)
     (DOCS / "front" / "numbers.md").write_text(numbers())
+    (DOCS / "front" / "promises.md").write_text(promises.page())
 
 
 if __name__ == "__main__":

@@ -122,7 +122,7 @@ def test_the_table_of_agents_tells_what_they_solve():
 
 
 STORED = ROOT / "agents" / "models"
-TABLE = re.compile(r"^(?:\|.*\n)+|^```\{include\} which-agent.*\n```\n", re.MULTILINE)
+TABLE = re.compile(r"^(?:\|.*\n)+|^```\{include\} (?:which-agent|learned-results).*\n```\n", re.MULTILINE)
 STAMP = re.compile(r"<!-- models: (.*) -->")
 PLAYED = ["learned-results.md", "model-selection.md", "which-agent.md"]
 
@@ -207,6 +207,7 @@ def test_the_index_lists_every_page():
         "figures/sentences.md",
         "figures/*/*.md",
         "front/*.md",
+        "learned-results/*.md",
         "which-agent/*.md",
         "benchmark/*.md",
     )
