@@ -17,7 +17,7 @@ import agents
 from agents import promises
 from agents.core import ALL_PROBLEMS, Problems
 from agents.registry import AGENTS, ALIASES, LEARNED, recipe_of
-from bandit_envs import INSTANCES, PROBLEMS
+from bandit_envs import INSTANCES, PROBLEMS, Instance
 
 __all__ = ["MADE", "pages"]
 
@@ -43,6 +43,7 @@ CLASSES = """# Classes of the algorithms
 One section for each file. The names are those of `agents.make`. Every class takes a task or an environment first.
 The parameters `delta`, `sigma`, `width`, `c` and `seed` mean the same in all classes, unless one says otherwise: see
 `Agent` in the [reference](api.md). What is certified is described once, at `CertifiedAlgorithm`."""
+GIVEN = ("threshold", "epsilon", "slack", "k", "tolerance", "delta")  # what the table of instances names
 METRICS = {  # what the metrics of a verdict are
     "misclassified": "arms that are in the answer and should not be, or should and are not",
     "precision": "share of the answer that is right",
@@ -171,6 +172,32 @@ def table_of_agents() -> str:
     return "\n".join(lines) + "\n"
 
 
+def table_of_instances() -> str:
+    """All names of instances: their parameters, their arms where no file is needed, what they were made for."""
+    lines = ["| name | parameters | arms | made for | source |", "|---|---|---|---|---|"]
+    for name in INSTANCES:
+        row = INSTANCES[name]
+        given = ", ".join(f"`{one}`" for one in inspect.signature(row.build).parameters)
+        made = None if row.data or name == "table" else row.build()
+        arms = _arms(made.arms) if isinstance(made, Instance) else "drawn afresh" if made else "of a file"
+        own = made.defaults.get(row.problem, {}) if isinstance(made, Instance) else {}
+        stated = {key: value for key, value in own.items() if isinstance(value, int | float) and key in GIVEN}
+        wanted = ", ".join(f"{key} {value:g}" for key, value in stated.items())
+        problem = f"{row.problem or 'all'}{': ' if wanted else ''}{wanted}"
+        source = re.split(r"[;:] parameters? ", row.source)[0]
+        lines.append(f"| `{name}` | {given} | {arms} | {problem} | {source} |")
+    return "\n".join(lines).replace("  |", " |") + "\n"
+
+
+def _arms(arms: Any) -> str:
+    """A few words on arms, and their means where they are few."""
+    K, means = len(arms.means), arms.means
+    where = f" in {means.shape[1]} dimensions" if means.ndim > 1 else ""
+    listed = " ".join(f"{mean:.4g}" for mean in means) if means.ndim == 1 and K <= 10 else ""
+    ends = f"{means.max():.3g} to {round(means.min(), 9) + 0:.3g}" if means.ndim == 1 and not listed else ""
+    return f"{K} {arms.distribution}{where}: {listed or ends}".removesuffix(": ")
+
+
 def classes() -> str:
     """The page of the classes of algorithms, a section for each file."""
     kinds: dict[str, dict[str, list[str]]] = {}
@@ -242,6 +269,7 @@ MADE = {  # what is written beside the pages of the environments
     "front/numbers.md": numbers,
     "front/promises.md": promises.page,
     "front/agents.md": table_of_agents,
+    "front/instances.md": table_of_instances,
     "api-algorithms.md": classes,
 }
 

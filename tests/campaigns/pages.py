@@ -3,8 +3,8 @@
     python tests/campaigns/pages.py            the counts
     python tests/campaigns/pages.py --pages    a row for each page as well
 
-A word is what `wc -w` counts: code, tables and their bars too. Sentences are those of paragraphs and lists, without code
-blocks, tables and headings.
+A word is what `wc -w` counts: code, tables and their bars too. Sentences are those of paragraphs and lists, not of code
+blocks, tables or headings.
 """
 
 from __future__ import annotations
