@@ -17,6 +17,7 @@ exclude_patterns = [
     "figures/*/*.md",
     "front/*.md",
     "learned-results/*.md",
+    "model-selection/*.md",
     "which-agent/*.md",
 ]  # parts of pages
 html_extra_path = ["races"]  # pages of their own, which docs/pictures.md shows

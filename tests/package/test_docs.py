@@ -107,7 +107,7 @@ def test_tables_name_what_exists():
 
 
 STORED = ROOT / "agents" / "models"
-TABLE = re.compile(r"^(?:\|.*\n)+|^```\{include\} (?:which-agent|learned-results).*\n```\n", re.MULTILINE)
+TABLE = re.compile(r"^(?:\|.*\n)+|^```\{include\} (?:which-agent|learned-results|model-selection/budget).*\n```\n", re.MULTILINE)
 STAMP = re.compile(r"<!-- models: (.*) -->")
 PLAYED = ["learned-results.md", "model-selection.md", "which-agent.md"]
 
@@ -183,6 +183,7 @@ def test_the_index_lists_every_page():
         "figures/*/*.md",
         "front/*.md",
         "learned-results/*.md",
+        "model-selection/*.md",
         "which-agent/*.md",
         "benchmark/*.md",
     )
