@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 from pages import write_files
 from processes import with_path
+from words_of_pages import long_lines, maker, sentences
 
 from agents.registry import AGENTS, LEARNED
 from bandit_envs.envs.catalogue import ENVIRONMENTS
@@ -81,6 +82,23 @@ def test_headings_leave_out_no_level_and_links_find_them(page):
         assert anchor in [name for level, name in headings(target) if level <= 3], f"{file}#{anchor}"
 
 
+def by_hand(page):
+    return not maker(page.relative_to(ROOT).as_posix())
+
+
+def test_pages_by_hand_have_short_lines_and_plain_words():
+    """At most 140 characters, but for rows of tables and code; the words are those of sessions and of old files."""
+    assert long_lines("word " * 29 + "\n| " + "cell " * 99 + "|\n") == ["word " * 29]
+    assert (
+        len(sentences("One, et al. 2019, is here.\n\n| a. b. |\n\n- Two (three). Four\n\n```text\nx. y.\n```\n")) == 3
+    )
+    pages = {page: page.read_text() for page in PAGES if by_hand(page)}
+    assert [(page.name, line) for page, text in pages.items() for line in long_lines(text)] == []
+    printed = "no result has been told yet"  # by `bandit-envs session show`
+    words = re.compile(r"(?i)\b(told|anew|nobody|genes)\b")
+    assert [page.name for page, text in pages.items() if words.search(text.replace(printed, ""))] == []
+
+
 def test_nothing_is_installed_by_its_name():
     """Defect: pages and errors said so, and no index has the package."""
     files = [*PAGES, *(ROOT / "agents").rglob("*.py"), *(ROOT / "bandit_envs").rglob("*.py")]
@@ -107,7 +125,9 @@ def test_tables_name_what_exists():
 
 
 STORED = ROOT / "agents" / "models"
-TABLE = re.compile(r"^(?:\|.*\n)+|^```\{include\} (?:which-agent|learned-results|model-selection/budget).*\n```\n", re.MULTILINE)
+TABLE = re.compile(
+    r"^(?:\|.*\n)+|^```\{include\} (?:which-agent|learned-results|model-selection/budget).*\n```\n", re.MULTILINE
+)
 STAMP = re.compile(r"<!-- models: (.*) -->")
 PLAYED = ["learned-results.md", "model-selection.md", "which-agent.md"]
 

@@ -1,7 +1,7 @@
 """Words of the pages: which pages are written by hand, which ones are made, and how long sentences are.
 
-    python tests/campaigns/pages.py            the counts
-    python tests/campaigns/pages.py --pages    a row for each page as well
+    python tests/campaigns/words_of_pages.py            the counts
+    python tests/campaigns/words_of_pages.py --pages    a row for each page as well
 
 A word is what `wc -w` counts: code, tables and their bars too. Sentences are those of paragraphs and lists, not of code
 blocks, tables or headings.
