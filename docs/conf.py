@@ -11,7 +11,15 @@ copyright = "2026, the bandit-envs developers"
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 3
-exclude_patterns = ["_build", "figures/claims.md", "figures/*/*.md", "front/*.md", "which-agent/*.md"]  # parts of pages
+exclude_patterns = [
+    "_build",
+    "figures/claims.md",
+    "figures/*/*.md",
+    "front/*.md",
+    "learned-results/*.md",
+    "model-selection/*.md",
+    "which-agent/*.md",
+]  # parts of pages
 html_extra_path = ["races"]  # pages of their own, which docs/pictures.md shows
 html_theme = "furo"
 html_title = "bandit-envs"

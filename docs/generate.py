@@ -1,6 +1,6 @@
-"""The pages of the environments, from docstrings and live spaces, and the numbers of the front page, from the results.
+"""The pages that the code makes: of the environments, of the classes of algorithms, and tables of other pages.
 
-python docs/generate.py writes docs/problems/*.md and docs/front/numbers.md.
+python docs/generate.py writes them all.
 """
 
 from __future__ import annotations
@@ -14,19 +14,36 @@ import gymnasium as gym
 from gymnasium import spaces
 
 import agents
+from agents import promises
+from agents.core import ALL_PROBLEMS, Problems
 from agents.registry import AGENTS, ALIASES, LEARNED, recipe_of
-from bandit_envs import INSTANCES, PROBLEMS
+from bandit_envs import INSTANCES, PROBLEMS, Instance
 
-__all__ = ["numbers", "pages"]
+__all__ = ["MADE", "pages"]
 
 DOCS = Path(__file__).parent
 FOLDER = DOCS / "problems"
+SHIPPED = [name for name in PROBLEMS if PROBLEMS[name].__module__.startswith("bandit_envs.")]
 FORMS = (
     ("statistics", "arm"),
     ("features", "arm"),
     ("history", "arm"),
     ("statistics", "full"),
 )  # of observations and actions
+SHARED_PAGES = {  # pages of several agents, or not of the name of theirs
+    "algorithms/adapt.md": ("pi1", "pi2", "pi3"),
+    "algorithms/elimination.md": ("east", "uniform-elimination"),
+    "algorithms/explore-m.md": ("direct", "incremental", "halving"),
+    "algorithms/rivals.md": ("ucb", "apt-oracle"),
+    "learned.md": ("ppo",),
+    "tables.md#agents": ("paired-elimination", "sysrs", "ucb-e", "ucb-e-lrf"),
+}
+CLASSES = """# Classes of the algorithms
+
+One section for each file. The names are those of `agents.make`. Every class takes a task or an environment first.
+The parameters `delta`, `sigma`, `width`, `c` and `seed` mean the same in all classes, unless one says otherwise: see
+`Agent` in the [reference](api.md). What is certified is described once, at `CertifiedAlgorithm`."""
+GIVEN = ("threshold", "epsilon", "slack", "k", "tolerance", "delta")  # what the table of instances names
 METRICS = {  # what the metrics of a verdict are
     "misclassified": "arms that are in the answer and should not be, or should and are not",
     "precision": "share of the answer that is right",
@@ -40,7 +57,7 @@ METRICS = {  # what the metrics of a verdict are
 
 def pages() -> dict[str, str]:
     """The text of each page, by its problem."""
-    return {name: _page(name) for name in PROBLEMS if PROBLEMS[name].__module__.startswith("bandit_envs.")}
+    return {name: _page(name) for name in SHIPPED}
 
 
 def _page(name: str) -> str:
@@ -124,23 +141,83 @@ def _instances(name: str) -> str:
 
 
 def _agents(name: str) -> str:
-    """The agents that solve the problem, with what they need; their pages are those of docs/agents.md."""
-    found = dict(re.findall(r"\[`([\w-]+)`\]\(([\w/-]+\.md)\)", (FOLDER.parent / "agents.md").read_text()))
+    """The agents that solve the problem, with what they need; their pages are those of docs/front/agents.md."""
     other = {target: alias for alias, target in ALIASES.items()}
     lines = ["| agent | needs | source |", "|---|---|---|"]
     for agent in agents.names(name):
         recipe = recipe_of(agent)
-        link = f"[`{agent}`](../{found[agent]})" if agent in found else f"`{agent}`"
         alias = f" (`{other[agent]}`)" if name == "Feasible" and agent in other else ""
-        lines.append(f"| {link}{alias} | {', '.join(recipe.needs) or 'nothing'} | {recipe.source} |")
+        lines.append(f"| {_link(agent)}{alias} | {', '.join(recipe.needs) or 'nothing'} | {recipe.source} |")
     return "\n".join(lines) + "\n\n[Which agent should I use?](../which-agent.md)"
+
+
+def _link(agent: str) -> str:
+    """The name of an agent, which leads to its page where there is one."""
+    page = next((page for page, names in SHARED_PAGES.items() if agent in names), f"algorithms/{agent}.md")
+    return f"[`{agent}`](../{page})" if (DOCS / page.partition("#")[0]).exists() else f"`{agent}`"
+
+
+def table_of_agents() -> str:
+    """All agents: what they solve, what they need, where they are from."""
+    other = {target: alias for alias, target in ALIASES.items()}
+    lines = ["| agent | solves | needs | source |", "|---|---|---|---|"]
+    for agent in [*AGENTS, *(name for name in LEARNED if name not in AGENTS)]:
+        recipe = recipe_of(agent)
+        alias = f" (`{other[agent]}`)" if agent in other else ""
+        solves = (
+            "all" if recipe.solves is ALL_PROBLEMS else ", ".join(name for name in recipe.solves if name in SHIPPED)
+        )
+        solves += ", local ones" if recipe.solves is not ALL_PROBLEMS and isinstance(recipe.solves, Problems) else ""
+        lines.append(f"| {_link(agent)}{alias} | {solves} | {', '.join(recipe.needs) or 'nothing'} | {recipe.source} |")
+    return "\n".join(lines) + "\n"
+
+
+def table_of_instances() -> str:
+    """All names of instances: their parameters, their arms where no file is needed, what they were made for."""
+    lines = ["| name | parameters | arms | made for | source |", "|---|---|---|---|---|"]
+    for name in INSTANCES:
+        row = INSTANCES[name]
+        given = ", ".join(f"`{one}`" for one in inspect.signature(row.build).parameters)
+        made = None if row.data or name == "table" else row.build()
+        arms = _arms(made.arms) if isinstance(made, Instance) else "drawn afresh" if made else "of a file"
+        own = made.defaults.get(row.problem, {}) if isinstance(made, Instance) else {}
+        stated = {key: value for key, value in own.items() if isinstance(value, int | float) and key in GIVEN}
+        wanted = ", ".join(f"{key} {value:g}" for key, value in stated.items())
+        problem = f"{row.problem or 'all'}{': ' if wanted else ''}{wanted}"
+        source = re.split(r"[;:] parameters? ", row.source)[0]
+        lines.append(f"| `{name}` | {given} | {arms} | {problem} | {source} |")
+    return "\n".join(lines).replace("  |", " |") + "\n"
+
+
+def _arms(arms: Any) -> str:
+    """A few words on arms, and their means where they are few."""
+    K, means = len(arms.means), arms.means
+    where = f" in {means.shape[1]} dimensions" if means.ndim > 1 else ""
+    listed = " ".join(f"{mean:.4g}" for mean in means) if means.ndim == 1 and K <= 10 else ""
+    ends = f"{means.max():.3g} to {round(means.min(), 9) + 0:.3g}" if means.ndim == 1 and not listed else ""
+    return f"{K} {arms.distribution}{where}: {listed or ends}".removesuffix(": ")
+
+
+def classes() -> str:
+    """The page of the classes of algorithms, a section for each file."""
+    kinds: dict[str, dict[str, list[str]]] = {}
+    for agent in (name for name in AGENTS if name not in LEARNED):
+        kind = recipe_of(AGENTS.find(agent)).target
+        kinds.setdefault(kind.__module__, {}).setdefault(kind.__qualname__, []).append(agent)
+    parts = [CLASSES]
+    for module in sorted(kinds):
+        parts.append(f"## `{module}`")
+        parts.append(", ".join(f"`{agent}`" for found in kinds[module].values() for agent in found))
+        found = "\n\n".join(f".. autoclass:: {module}.{kind}" for kind in kinds[module])
+        parts.append(f"```{{eval-rst}}\n{found}\n```")
+    return "\n\n".join(parts) + "\n"
 
 
 def numbers() -> str:
     """The table of the front page, read from the results that stand on the other pages."""
     papers = [row.split(" | ") for row in _rows_of("figures/sentences.md", r"\| [^|]+, \w+ \d{4} \|")]
     sentences, holds, fails, left = (sum(int(row[place].split()[0]) for row in papers) for place in (1, 2, 5, 6))
-    learned = _rows_of("learned-results.md", r"\| \w+: instance|\| `[\w.()=-]+`, ")
+    learned = _rows_of("learned-results/papers.md", r"\| \w+: instance|\| `[\w.()=-]+`, ")
     zero_shot = [row for row in learned if "apt-oracle" not in row and re.search(r"(better|level|worse) \|$", row)]
     better, worse = (sum(row.endswith(f" {word} |") for row in zero_shot) for word in ("better", "worse"))
     stops = [
@@ -151,7 +228,7 @@ def numbers() -> str:
     (speed,) = _rows_of("performance.md", r"\| APT / LSA \| 10 \|")
     gains = [float(row.split("|")[3]) for row in _rows_of("training.md", r"\| \w+ \| \.\d+ \| \+")]
     made = [
-        (f"{len(AGENTS) + len(LEARNED)} agents, {len(pages())} problems", "in the package", "agents.md"),
+        (f"{len(AGENTS) + len(LEARNED)} agents, {len(SHIPPED)} problems", "in the package", "agents.md"),
         (
             f"{holds} of {sentences - left}",
             f"testable sentences of five papers hold here ({fails} fail at every point, others are mixed or open)",
@@ -188,13 +265,23 @@ def _rows_of(page: str, start: str) -> list[str]:
     return [line for line in (DOCS / page).read_text().splitlines() if re.match(start, line)]
 
 
+MADE = {  # what is written beside the pages of the environments
+    "front/numbers.md": numbers,
+    "front/promises.md": promises.page,
+    "front/agents.md": table_of_agents,
+    "front/instances.md": table_of_instances,
+    "api-algorithms.md": classes,
+}
+
+
 def main() -> None:
     """Write the pages."""
-    FOLDER.mkdir(exist_ok=True)
+    for folder in (FOLDER, DOCS / "front"):
+        folder.mkdir(exist_ok=True)
     for name, text in pages().items():
         (FOLDER / f"{name}.md").write_text(text)
-    (DOCS / "front").mkdir(exist_ok=True)
-    (DOCS / "front" / "numbers.md").write_text(numbers())
+    for name, make in MADE.items():
+        (DOCS / name).write_text(make())
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The tables of docs/learned.md on what any policy can reach on Threshold, BestArm and TopK, and what agents do.
+"""What any policy can reach on Threshold, BestArm and TopK, and what agents do: docs/learned-results.md.
 
 `evolved`, uniform sampling and, on Threshold, other indices are functions of the statistics, and their losses are
 exact. The others are played on common episodes, and what they lose beyond `evolved` is added to its exact loss. The

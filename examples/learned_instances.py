@@ -1,4 +1,4 @@
-"""The tables of docs/learned.md on the papers' instances: the stored `evolved` against handcrafted agents.
+"""The tables of docs/learned-results.md on the papers' instances: the stored `evolved` against handcrafted agents.
 
 All play the same episodes. The best handcrafted agent is the best on these very episodes, which favours it. The first
 argument is the number of episodes (default 1000), the second, if any, a regular expression for rows.

@@ -1,4 +1,4 @@
-"""The table of docs/learned.md on priors over instances: the stored `evolved` against the best handcrafted agent.
+"""On priors over instances: the stored `evolved` against the best handcrafted agent: docs/learned-results.md.
 
 The best handcrafted agent is chosen on a tenth of the episodes, of another seed; then both play the same episodes. The
 first argument is the number of episodes (default 20,000), the second, if any, a regular expression for rows; more are

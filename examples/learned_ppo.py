@@ -1,4 +1,4 @@
-"""The table of docs/learned.md on `ppo`: its stored models beside other agents, on common episodes.
+"""The table of docs/learned-results.md on `ppo`: its stored models beside other agents, on common episodes.
 
 The first argument is the number of episodes of each row (default 20,000: half an hour), the second, if any, a regular
 expression for rows.

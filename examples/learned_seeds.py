@@ -1,6 +1,6 @@
 """Train the stored models of `evolved` anew with several seeds: what the calls on their cards say, but for the time.
 
-What the seed decides is told in docs/learned.md; `learned_laws.py` compares the cards that this writes. A card that is
+What the seed decides: docs/learned-results.md; `learned_laws.py` compares the cards that this writes. A card that is
 there already is not made again.
 
     python examples/learned_seeds.py results/seeds           # five seeds of five problems, half an hour or more

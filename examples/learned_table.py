@@ -1,4 +1,4 @@
-"""The tables of docs/learned.md: learned and handcrafted agents on common samples, as multiples of LSA with alpha 1.35.
+"""Learned and handcrafted agents, as multiples of LSA with alpha 1.35, on common samples: docs/learned-results.md.
 
 The first argument is the share of the episodes (default 1: hours), the second, if any, a regular expression for rows,
 the third the root seed (default 2026; 2027 for `evolved` in the docs, which was chosen on the episodes of 2026). More

@@ -59,7 +59,7 @@ class Evidence(CertifiedAlgorithm):
     Args:
         force: the forced exploration is so many times sqrt(t) - K/2, >= 0. hold: an arm is pulled so many times
             sqrt(N) / 2 times in a row, >= 0. 0 saves pulls where no instance is hard, and costs many where one is: see
-            docs/learned.md, Certified. All others: see `CertifiedAlgorithm`.
+            docs/learned-results.md. All others: see `CertifiedAlgorithm`.
     """
 
     name, source = "evidence", "this package, after Garivier & Kaufmann, COLT 2016"

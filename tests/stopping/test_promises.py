@@ -8,7 +8,6 @@ False-alarm rate: an agent that errs at a rate of exactly delta breaks its limit
 from __future__ import annotations
 
 import itertools
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -58,11 +57,6 @@ def test_every_agent_that_stops_stands_in_one_row_of_the_table_of_promises() -> 
     certified = promises.AGENTS[0]
     assert set(certified.who) == CERTIFIED | OF_TABLES
     assert {row.who[0].strip("`") for row in promises.CERTIFICATES if "," not in row.who[0]} == {*CODES, "paired"}
-
-
-def test_the_page_on_certificates_has_the_table_of_promises() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "certificates.md").read_text()
-    assert promises.page() in page
 
 
 def test_tolerances() -> None:
