@@ -11,11 +11,18 @@ package is in plain mode: all is compiled by what Numba documents, to the same n
 from __future__ import annotations
 
 import copy
+import functools
 import importlib
 import os
 import warnings
 from collections.abc import Callable
 from typing import Any, ClassVar
+
+from llvmlite.binding import (  # type: ignore[import-untyped]
+    get_default_triple,
+    get_host_cpu_features,
+    get_host_cpu_name,
+)
 
 from .kept import NUMBA, File, compiling
 
@@ -31,7 +38,6 @@ NAMES = (
     "numba.core.codegen.JITCodeLibrary.serialize_using_object_code",
     "numba.core.codegen.JITCPUCodegen._add_module",
     "numba.core.codegen.JITCPUCodegen._library_class",
-    "numba.core.codegen.JITCPUCodegen.magic_tuple",
     "numba.core.codegen.JITCPUCodegen.set_env",
     "numba.core.compiler.Compiler",
     "numba.core.compiler.Compiler.compile_extra",
@@ -41,6 +47,7 @@ NAMES = (
     "numba.core.cpu.CPUContext.get_executable",
     "numba.core.cpu.CPUContext.insert_user_function",
     "numba.core.cpu.CPUTargetOptions._nrt",
+    "numba.core.cpu.CPUTargetOptions.no_cfunc_wrapper",
     "numba.core.cpu.CPUTargetOptions.no_cpython_wrapper",
     "numba.core.dispatcher.Dispatcher._compile_for_args",
     "numba.core.dispatcher.Dispatcher.get_call_template",
@@ -88,6 +95,13 @@ _Library: Any = object if PLAIN else _FOUND["numba.core.codegen.JITCodeLibrary"]
 _Compiler: Any = object if PLAIN else _FOUND["numba.core.compiler.Compiler"]
 Attributes: Any = object if PLAIN else _FOUND["numba.core.typing.templates.AttributeTemplate"]
 _rebuild: Any = _FOUND["numba.core.compiler.CompileResult._rebuild"]
+
+
+@functools.cache
+def _processor() -> str:
+    """The processor that code is made for: the one that runs it, or another one that the user names to Numba."""
+    named = (NUMBA.config.CPU_NAME, NUMBA.config.CPU_FEATURES, NUMBA.config.ENABLE_AVX)
+    return f"{get_default_triple()} {get_host_cpu_name()} {get_host_cpu_features().flatten()} {named}"
 
 
 class KernelLibrary(_Library):
@@ -142,7 +156,7 @@ class KernelCompiler(_Compiler):
         self.target.codegen, codegen._library_class = lambda: codegen, self.library
         if issubclass(self.library, PartLibrary):  # it has no machine code
             codegen._add_module = codegen.set_env = lambda *given: None
-        self.kinds, self.how = (tuple(args), return_type), f"{flags!r} {codegen.magic_tuple()}"
+        self.kinds, self.how = (tuple(args), return_type), f"{flags!r} {_processor()}"
         super().__init__(typingctx, self.target, library, args, return_type, flags, locals)
 
     def compile_extra(self, function: Callable[..., Any]) -> Any:
@@ -186,7 +200,7 @@ class InlinedCompiler(KernelCompiler):
 
 
 # Options of `numba.njit`. Code that allocates nothing needs no reference counts.
-KERNEL: dict[str, Any] = {} if PLAIN else {"pipeline_class": KernelCompiler}
+KERNEL: dict[str, Any] = {} if PLAIN else {"pipeline_class": KernelCompiler, "no_cfunc_wrapper": True}
 LEAN: dict[str, Any] = {} if PLAIN else {**KERNEL, "_nrt": False}
 PART: dict[str, Any] = {} if PLAIN else {**LEAN, "pipeline_class": PartCompiler, "no_cpython_wrapper": True}
 INLINED: dict[str, Any] = {} if PLAIN else {**PART, "pipeline_class": InlinedCompiler}

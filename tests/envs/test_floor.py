@@ -26,7 +26,9 @@ MOST = 25
 # Counted is what Numba's manual does not have: modules numba.core.* and numba._*, llvmlite.binding, attributes and
 # methods of dispatchers, compilers, libraries, contexts and caches, and options of `njit` that it does not list. Not
 # counted are numba.njit, cfunc, typeof, carray, config, errors, types with their attributes, numba.extending, what
-# llvmlite documents (`ir`, and the attributes of functions and variables of a module), and attributes of our own.
+# llvmlite documents (`ir`, PROCESSOR, and the attributes of functions and variables of a module), and attributes of our
+# own.
+PROCESSOR = {"get_default_triple", "get_host_cpu_name", "get_host_cpu_features"}
 
 LEAVES = {name.split(".")[-1] for name in NAMES}
 # In use before, and others like them.
@@ -61,7 +63,7 @@ FORMER = set(
         "_wrapper_address",
         "_library",
         "compile_extra",
-        "no_cfunc_wrapper",
+        "magic_tuple",
         "forceinline",
     ]
 )
@@ -69,6 +71,12 @@ FORMER = set(
 DOCUMENTED = set(
     [
         "__version__",
+        "flatten",
+        "cache",
+        "config",
+        "CPU_NAME",
+        "CPU_FEATURES",
+        "ENABLE_AVX",
         "append",
         "types",
         "unliteral",
@@ -110,7 +118,9 @@ def internal(tree: ast.AST) -> Iterator[str]:
         if isinstance(node, ast.Import):
             found = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
-            found = [f"{node.module}.{alias.name}" for alias in node.names if not node.level]
+            found = [
+                f"{node.module}.{alias.name}" for alias in node.names if not node.level and alias.name not in PROCESSOR
+            ]
         elif isinstance(node, ast.Attribute):
             found = [f".{node.attr}"]
             if isinstance(node.value, ast.Name) and node.value.id in ("numba", "NUMBA"):
