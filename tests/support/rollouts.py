@@ -45,7 +45,7 @@ def some_action(task: Task, generator: np.random.Generator, stop: float = 0.02) 
     arm = task.stop if generator.random() < stop and task.can_stop else int(generator.integers(task.stop))
     if task.actions == "arm":
         return arm
-    k = getattr(task.make_problem(), "k", None)
+    k = task.make_problem().answer_size
     order, size = generator.permutation(task.K), generator.integers(task.K + 1) if k is None else k
     answer = np.zeros(task.K, np.int8)
     answer[order[:size]] = 1
