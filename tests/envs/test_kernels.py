@@ -193,7 +193,7 @@ def test_kernels_pickle_without_their_machine_code() -> None:
     assert len(stored) < 1000  # names alone
 
 
-NAMES = ("left", "sim", "e2", "uint64", "given0")  # of loops, of structs, of modules, and such as are made up
+NAMES = ("left", "sim", "uint64", "given0")  # of loops, of structs, of modules, and such as are made up
 
 
 @pytest.mark.parametrize("name", NAMES)

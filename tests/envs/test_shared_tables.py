@@ -89,7 +89,7 @@ def test_bulk_pulls_are_single_pulls():
             assert seen[name] == pytest.approx(value, rel=1e-12), name
 
 
-@pytest.mark.parametrize("name", ["uniform", "successive-rejects", "sequential-halving", "evolved", "ucb-e", "sysrs"])
+@pytest.mark.parametrize("name", ["uniform", "sequential-halving", "sysrs"])
 def test_batches_jobs_and_summed_rows_give_the_same(name):
     kwargs = {"instance": INSTANCE, "budget": 60}
     calls: list[dict[str, Any]] = [{}, {"batch": 3}, {"jobs": 2}, {"rows": "none"}]
@@ -199,7 +199,7 @@ def test_names_of_rows_are_found_and_no_row_vanishes(tmp_path):
         Shared(np.full((4, 2), 5.0))
 
 
-@pytest.mark.parametrize("name", ["paired-elimination", "top-two", "uniform(stop='certificate')", "ucb-e-lrf", "lucb"])
+@pytest.mark.parametrize("name", ["paired-elimination", "uniform(stop='certificate')", "ucb-e-lrf"])
 @pytest.mark.parametrize(
     ("scores", "text"),
     [
