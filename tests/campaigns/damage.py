@@ -1,6 +1,6 @@
 """Damaged files of models and evaluations: each is refused by an error that names it, or what is read is right.
 
-python tests/campaigns/damage.py     thousands of damaged files of each kind; the default tests make some hundred
+PYTHONPATH=tests/support python tests/campaigns/damage.py     thousands of files of each kind, in tests a hundred
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What arms of each distribution yield, compared with their means, spreads, and single pulls with bulk pulls.
 
-    python tests/campaigns/distributions.py     400,000 episodes of each; the default tests make 20,000
+    PYTHONPATH=tests/support python tests/campaigns/distributions.py     400,000 episodes, in tests 20,000
 
 Statistical tests fail right samplers with probability at most LEVEL in all per check (Bonferroni); moments are compared
 in the normal approximation of 20 000 samples.

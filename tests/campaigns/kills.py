@@ -1,6 +1,6 @@
 """Processes that evaluate or save, killed at random moments: what was complete is read, and gone on with.
 
-python tests/campaigns/kills.py     a hundred kills; the default tests make two
+PYTHONPATH=tests/support python tests/campaigns/kills.py     a hundred kills; the default tests make two
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Odd calls of constructors, steps, resets and agents: what hypothesis draws, and what must hold of them.
 
-python tests/campaigns/odd_calls.py     thousands of each; the default tests make a hundred
+PYTHONPATH=tests/support python tests/campaigns/odd_calls.py     thousands of each; the default tests make a hundred
 """
 
 from __future__ import annotations

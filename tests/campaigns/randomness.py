@@ -1,6 +1,6 @@
 """The generator of random numbers and what is drawn with it, compared with what they should be.
 
-    python tests/campaigns/randomness.py     two million draws of each; the default tests make 40,000
+    PYTHONPATH=tests/support python tests/campaigns/randomness.py     two million draws, in tests 40,000
 
 Statistical tests fail a right generator with probability at most LEVEL in all (Bonferroni over the tests of each kind).
 """
