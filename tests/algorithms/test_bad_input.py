@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import copy
 import functools
 import math
 import pickle
 import re
-from decimal import Decimal
-from fractions import Fraction
 from typing import Any
 
 import gymnasium as gym
@@ -16,19 +13,32 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from odd_calls import (
+    CHECKED,
+    ENVS,
+    HUGE,
+    NEEDS,
+    ONCE,
+    RIGHT,
+    SOME,
+    THREE,
+    attempt,
+    begun,
+    calls,
+    junk,
+    odd_parameters,
+    parts,
+    slotted,
+    state,
+    steps,
+    survives,
+)
 from refusals import refused, table
 from rollouts import batch, full, mask, same
 
 import agents
-import bandit_envs
-from agents.core.parameters import taken
-from agents.registry import LEARNED, recipe_of
-from bandit_envs import PROBLEMS, PureExplorationEnv, PureExplorationVectorEnv, Task
+from bandit_envs import PureExplorationEnv, PureExplorationVectorEnv, Task
 from bandit_envs.instances.lookup import find
-
-HUGE = 10**400
-THREE = {"distribution": "gaussian", "mean": [0.0, 0.5, 1.0]}
-
 
 # --- the constructor --------------------------------------------------------------------------------------------------
 
@@ -56,22 +66,15 @@ test_instance_names = table(
             ("sampler(arms=1)", "arms", 2, 16777216, 1),
             ("sampler(arm=2)", "sampler", "'arm'"),
             ("sampler(3)", "'sampler(3)'", "'name'"),
-            *[
-                (f"sampler({odd}", "'name'")
-                for odd in ("arms=", "arms=2)(arms=3)", "arms=2, arms=3)", "**{'arms': 2})", "arms=print)", "(" * 5000)
-            ],
-            ("sampler(arms={[]: 1})", "'name'"),
+            *[(f"sampler({odd}", "'name'") for odd in ("arms=", "arms=2)(arms=3)", "**{'arms': 2})", "(" * 5000)],
             ("sampler(distribution='poisson')", "distribution", "'bernoulli'", "'uniform'", "'poisson'"),
             ("sampler(dimensions=0)", "dimensions", 4096, 0),
             ("sampler(distribution='gaussian', spread=0)", "spread", 0),
             ("sampler(mean=0.5)", "mean", "uniform", 0.5),
-            ("sampler(mean={'uniform': 0.5})", "uniform", 0.5),
             ("sampler(mean={'uniform': [1, 0]})", "low", "high", "1.0"),
             ("sampler(mean={'uniform': [0, 2]})", "Bernoulli", 0, 1, "2.0"),
             ("sampler(mean={'normal': [0, 1]})", "Bernoulli"),
             ("sampler(distribution='gaussian', mean={'normal': [0, 0]})", "sd"),
-            ("sampler(mean={'choice': []})", "choice"),
-            ("sampler(mean={'uniform': [0, 0.5, 1]})", "uniform", 2),
             ("sampler(mean={'uniform': [0, 1], 'choice': [1]})", "mean"),
             ("sampler(mean={'uniform': ['0', '1']})", "uniform", "'0'"),
             ("tao2019-1(number=2)", "tao2019-1", "'number'"),
@@ -85,18 +88,12 @@ test_instance_forms = table(
         [
             ({}, "'distribution'", None),
             ({"distribution": "cauchy", "mean": [0, 1]}, "'distribution'", "'cauchy'"),
-            ({"distribution": ["bernoulli"]}, "'distribution'"),
             ({"distribution": "bernoulli"}, "bernoulli", "'mean'"),
             ({"distribution": "bernoulli", "means": [0, 1]}, "bernoulli", "'means'"),
-            ({"distribution": "bernoulli", "mean": [0.5]}, 2, 16777216, 1),
-            ({"distribution": "bernoulli", "mean": [0.5, np.nan]}, "mean", "nan", "[1]"),
             *[
                 ({"distribution": "bernoulli", "mean": bad}, "mean")
                 for bad in ([0.5, None], ["0.5", "0.6"], [0.5, HUGE], [[0.5], [0.5, 0.6]])
             ],
-            ({"distribution": "bernoulli", "mean": [0.5, 2]}, "mean", 0, 1, 2),
-            ({"distribution": "gaussian", "mean": [0, 1], "sd": -1}, "sd", -1),
-            ({"distribution": "categorical", "values": [1, 2], "probabilities": [[1, 1]]}, 2, 16777216, 1),
             ({"distribution": "resampled", "rows": {}}, "rows", 2),
             ({"sampler": 3}, "'sampler'", 3),
             ({"sampler": {"arms": "3"}}, "arms", "'3'"),
@@ -156,7 +153,6 @@ test_settings = table(
             (("TopK", {"epsilon": -0.1}), "epsilon", "inf", -0.1),
             (("TopK", {"criterion": "all"}), "criterion", "'each'", "'all'"),
             (("Feasible", {"A": [[1, 0, 0]], "b": [1]}), "A", 3, 2),
-            (("Feasible", {"A": [[1, 0]], "b": [1, 2]}), "b"),
             (("Feasible", {"A": "ab"}), "A"),
             (("Feasible", {"instance": "sampler(dimensions=2)"}), "A", "b"),
             (("Feasible", {"instance": "sampler(dimensions=2)", "A": [[1, 0]]}), "b"),
@@ -184,8 +180,6 @@ test_settings_of_the_vector_environment = table(
             ({"copy": 1}, "copy", True, False, 1),
             ({"render_mode": "ansi"}, "render_mode", None, "'ansi'"),
             ({"max_episode_steps": 5}, "max_pulls", "max_episode_steps=5"),
-            ({"budget": 0}, "budget", 0),
-            ({"instance": {"distribution": "cauchy"}}, "'distribution'", "'cauchy'"),
             ({"bugdet": 3}, TypeError, "'bugdet'"),
         ],
     )
@@ -202,31 +196,6 @@ def test_gymnasium_asks_for_keywords_and_reads_pythons_own_error(make: Any) -> N
 # --- reset and step ---------------------------------------------------------------------------------------------------
 
 
-def state(env: Any) -> Any:
-    """All that an episode is made of."""
-    kept = {name: value for name, value in env.__getstate__().items() if not name.startswith("_np_random")}
-    kept.pop("setting"), kept.pop("spec", None)
-    return copy.deepcopy({name: value for name, value in kept.items() if not isinstance(value, gym.Space)})
-
-
-def begun(actions: str = "arm", slots: int | None = None, problem: str = "Threshold") -> Any:
-    settings = {"instance": THREE, "actions": actions, **({"k": 2} if problem == "TopK" else {})}
-    env: Any
-    if slots is None:
-        env = PureExplorationEnv(problem, **settings)
-    else:
-        env = PureExplorationVectorEnv(slots, problem=problem, **settings)
-    env.reset(seed=0)
-    env.step(right(actions, slots))
-    return env
-
-
-def right(actions: str, slots: int | None) -> Any:
-    """An action that is allowed."""
-    one = 1 if actions == "arm" else full(1, 1, K=3)
-    return one if slots is None else batch([one] * slots)
-
-
 def rejected(given: tuple[Any, ...]) -> None:
     """Take a step of an environment of this form; whatever it raises, nothing is altered."""
     action, *form = given
@@ -239,77 +208,41 @@ def rejected(given: tuple[Any, ...]) -> None:
 
 
 RAGGED = [0, [1]]
-ARMS: list[tuple[Any, ...]] = [  # for a single arm: none is an integer of shape () in 0 .. 3
-    *[(-1, 2, 3, -1), (4, 4), (1.0, "float64", "1.0"), (np.float32(1), "float32"), ("1", "'1'")],
-    (None, "object", None),
-    *[(True, "bool"), ([1], "()", "(1,)"), ([], "()"), (RAGGED, "()"), ({}, "empty"), (1j, "complex128")],
-    *[(2**70, "arm"), (HUGE, "arm"), (np.uint64(2**64 - 1), "integers"), (object(), "integers")],
-]
 ACTION = full(1, 1, K=3)
 BOTH = {"arm": np.array([0, 1]), "times": np.array([1, 2]), "answer": np.zeros((2, 3), np.int8)}
+PARTS: list[tuple[Any, ...]] = [  # changed parts of a full action, of one episode or of two; what is named
+    *[({"arm": bad}, None, "arm") for bad in (4, 1.0, None, True, [1], HUGE)],
+    *[({"times": bad}, None, "times", 1, 2147483647, bad) for bad in (0, 2**31)],
+    *[({"times": bad}, None, "times") for bad in (1.0, [1], None, 2**70)],
+    *[({"answer": bad}, None, "answer", "(1, 3)") for bad in (None, [0, 1], [0.0, 1.0, 1.0], [0, HUGE, 1])],
+    ({"answer": [0, [1], 1]}, None, "answer", "[0, [1], 1]"),
+    *[({"arm": [0, 4]}, 2, 4, "slot", 1), ({"arm": 0}, 2, "arm", "(2,)"), ({"times": [1, 0]}, 2, 0, "slot", 1)],
+    *[({"times": [1.0, 1.0]}, 2, "times"), ({"times": [[1], [1]]}, 2, "times", "(2,)")],
+    *[({"answer": bad}, 2, "answer", "(2, 3)") for bad in (mask(3), np.zeros((2, 3)), None)],
+    *[({"arm": 3, "answer": bad}, None, low, high) for bad, low, high in [([0, 1, 2], 0, 2), ([-1, 1, 1], -1, 1)]],
+    ({"arm": 3, "answer": np.full(3, 2**63, np.uint64)}, None, 2**63),
+    ({"arm": np.array([0, 3]), "answer": np.array([[0] * 3, [0, 1, 2]])}, 2, 2),
+]
+NO_ACTIONS = (0, None, {"arm": 0, "times": 1}, {"arms": 0, "times": 1}, RAGGED)
 
-test_arm_actions = table(
+test_actions = table(
     rows(
         rejected,
         [
-            *[((action,), *words) for action, *words in ARMS],
-            *[
-                ((action, "arm", 2), *words)
-                for action, *words in [
-                    *[(0, "(2,)", "()"), ([0, 1, 2], "(2,)", "(3,)"), (None, "(2,)"), ([0.0, 1.0], "float64")],
-                    *[([0, None], "object"), ([True, False], "bool"), (RAGGED, "(2,)"), ([0, -1], -1, "slot", 1)],
-                    *[([4, 0], 4, "slot", 0), (np.array([0, 2**63], np.uint64), "uint64"), ([[0, 1]], "(2,)")],
-                ]
-            ],
+            *[((-1,), 2, 3, -1), ((4,), 4), ((1.0,), "float64", "1.0"), ((None,), "object", None), ((True,), "bool")],
+            *[(([1],), "()", "(1,)"), ((RAGGED,), "()"), (({},), "empty"), ((HUGE,), "arm"), ((object(),), "integers")],
+            *[(([0, 1, 2], "arm", 2), "(2,)", "(3,)"), (([0.0, 1.0], "arm", 2), "float64")],
+            *[((RAGGED, "arm", 2), "(2,)"), (([0, -1], "arm", 2), -1, "slot", 1), (([4, 0], "arm", 2), 4, "slot", 0)],
+            ((np.array([0, 2**63], np.uint64), "arm", 2), "uint64"),
             (({"arm": 0},), "arm", "actions='full'"),
             (({"arm": 0}, "arm", 2), "arm", "(2,)", "actions='full'"),
-        ],
-    )
-)
-
-test_full_actions = table(
-    rows(
-        rejected,
-        [
-            *[
-                ((ACTION | part, "full"), *words)
-                for part, *words in [
-                    *[({"arm": bad}, "arm") for bad in (4, 1.0, "1", None, True, [1], HUGE)],
-                    *[({"times": bad}, "times", 1, 2147483647, bad) for bad in (0, -1, 2**31)],
-                    *[({"times": bad}, "times") for bad in (1.0, [1], None, 2**70, True, "1")],
-                    *[({"answer": bad}, "answer", "(1, 3)") for bad in (None, [0, 1], [0.0, 1.0, 1.0], [0, HUGE, 1])],
-                    ({"answer": [0, [1], 1]}, "answer", "[0, [1], 1]"),
-                ]
-            ],
-            *[
-                ((BOTH | part, "full", 2), *words)
-                for part, *words in [
-                    *[({"arm": [0, 4]}, 4, "slot", 1), ({"arm": 0}, "arm", "(2,)"), ({"times": [1, 0]}, 0, "slot", 1)],
-                    *[({"times": [1.0, 1.0]}, "times"), ({"times": [[1], [1]]}, "times", "(2,)")],
-                    *[({"answer": bad}, "answer", "(2, 3)") for bad in (mask(3), np.zeros((2, 3)), None)],
-                ]
-            ],
-            *[
-                ((full(3, 1, answer, K=3), "full"), low, high)
-                for answer, low, high in [
-                    *[([0, 1, 2], 0, 2), ([-1, 1, 1], -1, 1), (np.full(3, 255, np.uint8), 255, 255)],
-                    (np.full(3, 2**63, np.uint64), 2**63, 2**63),
-                ]
-            ],
-            ((BOTH | {"arm": np.array([0, 3]), "answer": np.array([[0] * 3, [0, 1, 2]])}, "full", 2), 2),
-            *[
-                ((action, "full", slots), "arm", "times", "answer")
-                for action in (0, None, {}, {"arm": 0, "times": 1}, {"arms": 0, "times": 1}, RAGGED)
-                for slots in (None, 2)
-            ],
+            *[(((ACTION if slots is None else BOTH) | part, "full", slots), *words) for part, slots, *words in PARTS],
+            *[((bad, "full", slots), "arm", "times", "answer") for bad in NO_ACTIONS for slots in (None, 2)],
             ((full(3, 1, mask(3, 0), K=3), "full", None, "TopK"), "TopK", 2, 1),
             ((batch([full(3, 1, mask(3, 0, 1)), full(3, 1, mask(3, 0, 1, 2))]), "full", 2, "TopK"), "TopK", 2, 3),
         ],
     )
 )
-
-
-SOME = np.array([True, False])
 
 
 @pytest.mark.parametrize(
@@ -347,178 +280,14 @@ def test_vector_resets(rules: dict[str, Any], words: list[Any]) -> None:
 
 # --- fuzz -------------------------------------------------------------------------------------------------------------
 
-small = st.integers(-3, 12)
-numbers = st.one_of(small, st.floats(), st.floats(-1, 2), st.sampled_from([2**31, 2**63, 2**64, -(10**30), HUGE]))
-things = st.one_of(
-    numbers,
-    st.none(),
-    st.booleans(),
-    st.text(max_size=4),
-    st.binary(max_size=2),
-    st.complex_numbers(),
-    st.sampled_from([print, object(), ..., {1}, "sampler", "tao2019-1", "full", "arm", np.float32(1), np.int8(1)]),
-)
-junk = st.one_of(
-    things,
-    st.recursive(things, lambda inner: st.lists(inner, max_size=4), max_leaves=8),
-    st.lists(numbers, max_size=5).map(lambda x: np.array(x, object)),
-    st.lists(st.floats(), max_size=4).map(np.array),
-    st.lists(small, max_size=4).map(np.array),
-    st.dictionaries(st.one_of(st.text(max_size=3), small), things, max_size=3),
-)
-some = st.lists(numbers, max_size=3)
-extreme = st.sampled_from([0, 1, -1, 0.5, 1e-300, 1e-9, 1e9, 1e100, -1e100, 1e300])
-means = st.one_of(st.lists(st.floats(0, 1), min_size=2, max_size=5), st.lists(extreme, min_size=2, max_size=3), some)
-DISTRIBUTIONS = {  # parameters that are right more often than not
-    "bernoulli": {"mean": means},
-    "gaussian": {"mean": means, "sd": st.one_of(st.floats(0.1, 2), extreme)},
-    "uniform": {"mean": means, "width": st.one_of(st.floats(0.1, 2), extreme)},
-    "categorical": {
-        "values": st.one_of(st.just([1, 2, 4]), st.lists(extreme, max_size=3, unique=True).map(sorted)),
-        "probabilities": st.one_of(st.just([[1, 2, 3], [0, 1, 0]]), st.lists(st.lists(extreme))),
-    },
-    "resampled": {"rows": st.one_of(st.just([[1, 2], [3]]), st.lists(st.lists(extreme, min_size=1), min_size=2))},
-}
-distributions = st.sampled_from([*DISTRIBUTIONS]).flatmap(
-    lambda distribution: st.fixed_dictionaries({"distribution": st.just(distribution), **DISTRIBUTIONS[distribution]})
-)
-samplers = st.fixed_dictionaries(
-    {"distribution": st.sampled_from(["bernoulli", "gaussian", "uniform"])},
-    optional={
-        "arms": st.integers(2, 9),
-        "dimensions": st.integers(1, 3),
-        "spread": st.one_of(st.floats(0.1, 2), extreme),
-        "mean": st.one_of(
-            st.just({"uniform": [0.25, 0.5]}),
-            st.just({"normal": [0.0, 1.0]}),
-            st.just({"choice": [0.5, 1.0]}),
-            st.dictionaries(st.sampled_from(["uniform", "normal", "choice"]), st.one_of(some, st.lists(extreme))),
-        ),
-    },
-)
-instances = st.one_of(distributions, samplers.map(lambda form: {"sampler": form}), st.just("sampler(arms=4)"))
-keywords = {
-    "instance": instances,
-    "budget": st.integers(1, 99),
-    "delta": st.floats(0.01, 0.9),
-    "max_pulls": st.integers(1, 99),
-    "pull_cost": st.sampled_from([0, 0.1, 1e300]),
-    "reward": st.sampled_from(["score", "correct"]),
-    "actions": st.sampled_from(["arm", "full"]),
-    "observation": st.sampled_from(["statistics", "features", "history"]),
-    "shuffle_arms": st.booleans(),
-    "threshold": st.one_of(st.floats(0, 1), extreme),
-    "tolerance": st.sampled_from([0, 0.1, 1e300]),
-    "epsilon": st.one_of(st.floats(0.01, 0.9), extreme),
-    "multiplicative": st.booleans(),
-    "slack": st.sampled_from([0, 0.1, 1e300]),
-    "k": st.integers(1, 4),
-    "criterion": st.sampled_from(["each", "aggregate", "exact"]),
-    "normalise": st.booleans(),
-    "A": st.one_of(st.just([[1]]), st.lists(st.tuples(extreme), min_size=1), st.lists(st.tuples(extreme, extreme))),
-    "b": st.one_of(st.just([1]), st.lists(extreme, max_size=3)),
-}
-COMMON = ("instance", "budget", "delta", "max_pulls", "pull_cost", "reward", "actions", "observation", "shuffle_arms")
-
-
-@st.composite
-def calls(draw: Any) -> tuple[str, dict[str, Any]]:
-    """A call of the constructor, mostly right, with junk in up to one place (of the instance's form too)."""
-    problem = draw(st.sampled_from([*PROBLEMS]))
-    names = [*COMMON, *PROBLEMS[problem].parameters]
-    given = draw(st.fixed_dictionaries({}, optional={name: keywords[name] for name in names}))
-    place = draw(st.sampled_from(["nowhere", "nowhere", "instance", *names]))
-    if place == "instance" and isinstance(given.get("instance"), dict):
-        form = given["instance"].get("sampler", given["instance"])
-        form[draw(st.one_of(st.sampled_from([*form]), st.text(max_size=5)))] = draw(junk)
-    elif place == "instance":
-        text = st.text(max_size=9)
-        given["instance"] = draw(st.one_of(junk, text, text.map(lambda x: f"sampler({x})")))
-    elif place != "nowhere":
-        given[place] = draw(junk)
-    return problem, given
-
 
 broken = settings(deadline=None, derandomize=True, max_examples=100, suppress_health_check=[HealthCheck.too_slow])
-broken_long = settings(broken, derandomize=False, max_examples=20_000)
-
-
-def attempt(call: Any, *arguments: Any, **keywords: Any) -> tuple[Any, Exception | None]:
-    """What a call returns, and the error that it may raise; all others are the test's failure."""
-    try:
-        return call(*arguments, **keywords), None
-    except (ValueError, TypeError, gym.error.Error) as error:
-        return None, error
-
-
-def survives(call: tuple[str, dict[str, Any]]) -> None:
-    """The constructor refuses with ValueError, or the environment plays an episode."""
-    problem, kwargs = call
-    env, error = attempt(PureExplorationEnv, problem, **kwargs)
-    if error is not None:
-        assert type(error) is ValueError
-        assert len(str(error)) > 10
-        return
-    for seed in range(2):
-        seen, _ = env.reset(seed=seed)
-        answer, over = env.problem.plug_in(np.zeros(env.setting.source.arms.means.shape)), False
-        for arm in (0, 1, env.task.K):
-            assert env.observation_space.contains(seen)
-            if not over:
-                seen, _, ended, cut, _ = env.step(arm if env.task.actions == "arm" else full(arm, 3, answer))
-                over = ended or cut
-        assert over
 
 
 @given(calls())
 @broken
 def test_the_constructor_survives_anything(call: tuple[str, dict[str, Any]]) -> None:
     survives(call)
-
-
-@pytest.mark.slow
-@given(calls())
-@broken_long
-def test_the_constructor_survives_anything_for_long(call: tuple[str, dict[str, Any]]) -> None:
-    survives(call)
-
-
-RIGHT: dict[Any, dict[str, Any]] = {  # calls that are right, for whatever can be made without an environment
-    bandit_envs.Task: {
-        "problem": "TopK", "parameters": {"k": 2}, "K": 5, "D": 1, "budget": 9, "delta": 0.1, "max_pulls": 9,
-        "pull_cost": 0.1, "distribution": "bernoulli", "support": (0.0, 1.0), "sigma": 0.5, "actions": "arm",
-        "observation": "features", "pull": "arm",
-    },
-    bandit_envs.Bernoulli: {"mean": [0.1, 0.9]},
-    bandit_envs.Gaussian: {"mean": [0.1, 0.9], "sd": 2.0},
-    bandit_envs.Uniform: {"mean": [0.1, 0.9], "width": 2.0},
-    bandit_envs.Categorical: {"values": [1, 2], "probabilities": [[1, 2], [3, 4]]},
-    bandit_envs.Resampled: {"rows": [[1, 2], [3]]},
-    bandit_envs.Tabulated: {"quantiles": [[1, 2], [3, 4]]},
-    bandit_envs.Instance: {"arms": bandit_envs.Bernoulli([0.1, 0.9]), "name": "mine", "defaults": {"TopK": {"k": 1}}},
-    bandit_envs.Sampler: {
-        "distribution": "gaussian", "arms": 3, "mean": {"normal": [0, 1]}, "dimensions": 1, "spread": 1.0,
-    },
-    bandit_envs.Polyhedra: {
-        "distribution": "gaussian", "arms": 3, "dimensions": 2, "rows": 4, "seed": 0, "reach": 0.5, "spread": 1.0,
-        "budget": 9,
-    },
-    bandit_envs.Polyhedron: {"A": [[1, 0]], "b": [1], "normalise": True},
-    bandit_envs.Threshold: {"threshold": 0.5, "tolerance": 0.1},
-    bandit_envs.AllGood: {"epsilon": 0.1, "multiplicative": False, "slack": 0.1},
-    bandit_envs.TopK: {"k": 2, "epsilon": 0.1, "criterion": "each"},
-    bandit_envs.BestArm: {"epsilon": 0.1, "criterion": "each"},
-    bandit_envs.Feasible: {"A": [[1, 0]], "b": [1], "tolerance": 0.1, "normalise": True},
-    bandit_envs.kernels.root_number: {"seed": 3},
-    bandit_envs.kernels.number: {"name": "x", "value": 1.0},
-    bandit_envs.kernels.integer: {"name": "x", "value": 1, "low": 0, "high": 3},
-    bandit_envs.kernels.flag: {"name": "x", "value": True},
-    bandit_envs.kernels.choice: {"name": "x", "value": "a", "allowed": ["a", "b"]},
-    bandit_envs.Task.from_json: {"text": Task("Threshold", {}, K=3).to_json()},
-    bandit_envs.PROBLEMS.find: {"name": "TopK"},
-    find: {"source": "sampler"},
-}  # fmt: skip
-CHECKED = {"number": ("value",), "integer": ("value",), "flag": ("value",), "choice": ("value",)}
 
 
 def test_these_calls_are_right() -> None:
@@ -542,43 +311,9 @@ def test_whatever_is_made_refuses_junk_by_name(call: Any, thing: Any, random: An
     assert error is None or len(str(error)) > 10
 
 
-slotted = st.one_of(junk, st.lists(st.one_of(st.integers(0, 3), junk), min_size=2, max_size=2))
-parts = st.fixed_dictionaries(
-    {},
-    optional={
-        "arm": st.one_of(st.integers(0, 3), st.lists(st.integers(0, 3), min_size=2, max_size=2), slotted),
-        "times": st.one_of(st.just(1), st.just([1, 2]), slotted),
-        "answer": st.one_of(st.lists(st.integers(-1, 2), min_size=3, max_size=3), slotted),
-    },
-)
-ENVS = {(actions, slots): begun(actions, slots) for actions in ("arm", "full") for slots in (None, 2)}
-
-
-def steps(form: tuple[str, int | None], action: Any) -> None:
-    """A step is taken, or refused and nothing touched."""
-    env = ENVS[form]
-    if form[0] == "full" and isinstance(action, dict):
-        action = right(*form) | action
-    before = state(env)
-    _, error = attempt(env.step, action)
-    if error is not None:
-        assert not isinstance(error, TypeError)
-        assert len(str(error)) > 10
-        assert same(state(env), before)
-    if form[1] is None and env._over:
-        env.reset()
-
-
 @given(st.sampled_from([*ENVS]), st.one_of(slotted, parts))
 @broken
 def test_steps_survive_anything(form: tuple[str, int | None], action: Any) -> None:
-    steps(form, action)
-
-
-@pytest.mark.slow
-@given(st.sampled_from([*ENVS]), st.one_of(slotted, parts))
-@broken_long
-def test_steps_survive_anything_for_long(form: tuple[str, int | None], action: Any) -> None:
     steps(form, action)
 
 
@@ -602,66 +337,13 @@ def test_resets_survive_anything(form: tuple[str, int | None], seed: Any, option
 
 # --- agents -----------------------------------------------------------------------------------------------------------
 
-ODD: list[Any] = [
-    None, True, False, 0, 1, -1, 2, 3, 7, 2**31 - 1, 2**31, 2**63, 2**64, HUGE, -HUGE, 0.0, -0.0, 0.5, -0.5, 1.5,
-    5e-324, 1e-300, 1e-12, 1e12, 1e100, 1e300, 1e308, -1e308, math.inf, -math.inf, math.nan, 1j, "", "x", "1",
-    "exact", "lil", b"1", "x" * 99, [], [1], [1, 2], (1.0, 1.0), (0, 1), (math.nan, 1), (1e300, 1e-300), (HUGE, 1),
-    {}, {1}, {"a": 1}, object(), print, int, ..., slice(1), range(3), bytearray(b"x"), np.bool_(True),
-    np.float64(0.5), np.float32(2), np.int64(3), np.array(0.5), np.array([1.0]), np.array([1.0, 2.0]), np.array([]),
-    np.array("a"), np.array([None]), Decimal("0.5"), Fraction(1, 2), (1,) * 18, [HUGE] * 18, [math.inf] * 18,
-    [[1.0] * 18] * 2, [[[1.0] * 18]],
-]  # fmt: skip
-PLAYED: dict[str, list[dict[str, Any]]] = {
-    "Threshold": [{"budget": 40}, {"budget": 40, "delta": 0.1}, {"budget": 40, "instance": "sampler(arms=3)"}],
-    "AllGood": [{"delta": 0.1, "max_pulls": 40}, {"delta": 0.1, "pull_cost": 0.01, "max_pulls": 40}],
-    "TopK": [{"delta": 0.1, "epsilon": 0.2, rule: 40} for rule in ("max_pulls", "budget")],
-    "BestArm": [{"delta": 0.1, "epsilon": 0.2, rule: 40} for rule in ("max_pulls", "budget")],
-}
-TAKEN = [
-    (name, problem, parameter)
-    for problem in PLAYED
-    for name in agents.names(problem)
-    for parameter in taken(recipe_of(name).target) or []
-    if name not in LEARNED
-]
-NEEDS = {
-    "ucbe": {"H": 9.0},
-    **{name: {"margins": [0.1, 0.2, 0.3]} for name in ("static", "offline")},
-    "apt-oracle": {"threshold": 0.5},
-    "lucb": {"k": 2},
-}
 
-
-ONCE = list({(name, parameter): (name, problem, parameter) for name, problem, parameter in reversed(TAKEN)}.values())
-
-
-@pytest.mark.parametrize(
-    ("name", "problem", "parameter"),
-    [row if row in ONCE else pytest.param(*row, marks=pytest.mark.slow) for row in TAKEN],
-    ids=["-".join(row) for row in TAKEN],
-)
+@pytest.mark.parametrize(("name", "problem", "parameter"), ONCE, ids=["-".join(row) for row in ONCE])
 def test_odd_parameters_of_agents(
     name: str, problem: str, parameter: str, monkeypatch: pytest.MonkeyPatch, recwarn: Any
 ) -> None:
-    """An agent takes a value, and can decide, or refuses it by ValueError or TypeError, which name the parameter.
-
-    Half of the values for each parameter, the other half for the next one.
-    """
     monkeypatch.setattr("agents.thresholding.dp_index.HORIZON", 40)
-    values, tried = ODD[TAKEN.index((name, problem, parameter)) % 2 :: 2], 0
-    for rules in PLAYED[problem]:
-        env = gym.make(f"bandit_envs/{problem}-v0", actions="full", **rules)
-        own = NEEDS.get(name, {}) if problem in ("Threshold", "AllGood") else {}
-        if attempt(agents.make, name, env, **own)[1] is not None:
-            continue  # it does not run under these rules
-        for value in values[::6] if tried else values:
-            agent, error = attempt(agents.make, name, env, **own | {parameter: value})
-            tried += 1
-            if error is None:
-                _, error = attempt(agent.predict, env.reset(seed=1)[0])
-            named = "parameters" if parameter == "genes" else parameter  # its old spelling
-            assert error is None or named in str(error), (value, error)
-    assert tried >= len(values)
+    odd_parameters(name, problem, parameter)
     idle = rf"{name}: .* has no effect|ocba-m begins with n0=|fareast: its first rounds are long"
     assert not [said for said in recwarn.list if not re.search(idle, str(said.message))]
 
@@ -708,12 +390,7 @@ test_observations_that_no_environment_gives = table(
                 (({"pulls": bad}, 0), "pulls", "integer")
                 for bad in (
                     [2.0, 1.0, 0.0],
-                    "210",
-                    [True] * 3,
-                    None,
-                    [[2, 1], [0]],
-                    np.array([2.0, 1, 0]),
-                    [2, HUGE, 0],
+                    *("210", [True] * 3, None, [[2, 1], [0]], np.array([2.0, 1, 0]), [2, HUGE, 0]),
                 )
             ],
             (({"pulls": [2, -1, 0]}, 0), "pulls", 0, -1),
@@ -781,38 +458,9 @@ def test_the_problem_of_an_id_cannot_be_another_one() -> None:
     assert pickle.loads(pickle.dumps(env)).unwrapped.spec.id == "bandit_envs/Threshold-v0"
 
 
-@pytest.mark.parametrize("value", ["no", 1, None])
-def test_switches_of_data_sets_are_true_or_false(value: Any, data_folder: Any) -> None:
-    with refused("gaussian", True, False):
-        gym.make("bandit_envs/Feasible-v0", instance=f"crowdsourcing(gaussian={value!r})")
-
-
-NOT_REAL = [np.complex128(1 + 3j), np.timedelta64("NaT", "s"), np.void(b"123"), np.array("0.5", object), 0.5 + 0j, None]
-
-
-@pytest.mark.parametrize("value", NOT_REAL, ids=repr)
-def test_numbers_are_real_numbers(value: Any) -> None:
-    with refused("threshold"):
-        gym.make("bandit_envs/Threshold-v0", threshold=value)
-    with refused("mean"):
-        gym.make("bandit_envs/Threshold-v0", instance={"distribution": "bernoulli", "mean": [0.5, value]})
-    with refused("alpha"):
-        agents.make("lsa", gym.make("bandit_envs/Threshold-v0"), alpha=value)
-
-
-@pytest.mark.parametrize(
-    ("error", "raised"),
-    [
-        *[(TimeoutError("too late"), TimeoutError), (FileNotFoundError("gone"), FileNotFoundError)],
-        *[
-            (IndexError("index 9"), ValueError),
-            (RuntimeError("shapes"), ValueError),
-            (MemoryError("full"), MemoryError),
-        ],
-    ],
-)
+@pytest.mark.parametrize("error", [TimeoutError("late"), MemoryError("full"), IndexError("index 9"), RuntimeError("a")])
 def test_only_errors_that_numbers_bring_about_are_laid_to_them(
-    monkeypatch: pytest.MonkeyPatch, error: Exception, raised: type[Exception]
+    monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     """What has failed for another reason, as by running out of time, is told as it is, at first and later."""
 
@@ -823,10 +471,10 @@ def test_only_errors_that_numbers_bring_about_are_laid_to_them(
     agent, (observation, _) = agents.make("uniform", env), env.reset(seed=0)
     _, state = agent.predict(observation)
     monkeypatch.setattr(type(agent), "choose", fail)
-    if raised is ValueError:
+    if isinstance(error, (IndexError, RuntimeError)):
         with refused("uniform", type(error).__name__, str(error)):
             agent.predict(observation)
         return
     for one in (None, state):
-        with refused(str(error), error=raised):
+        with refused(str(error), error=type(error)):
             agent.predict(observation, one)

@@ -10,12 +10,12 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 import pytest
+from other_rules import check_other_rules
 from pandas.testing import assert_frame_equal
 from refusals import refused
 
@@ -23,7 +23,7 @@ import agents
 from agents.baselines import Uniform
 from agents.core import ALL_PROBLEMS, LOCAL_PROBLEMS, Problems, Seen, add, clear, following
 from agents.evaluation.result import Evaluation
-from agents.registry import AGENTS, LEARNED, recipe_of
+from agents.registry import AGENTS, recipe_of
 from agents.thresholding.lsa import LSA
 from agents.thresholding.ucbe import UCBE
 from bandit_envs import PROBLEMS, SetProblem, Task
@@ -131,15 +131,6 @@ def test_problems_that_an_agent_solves() -> None:
     assert AGENTS["lsa"].solves is LOCAL_PROBLEMS
 
 
-def test_an_installed_problem_that_cannot_be_imported_harms_no_agent(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(PROBLEMS, "installed", {"Broken": "no_such_module:Thing"})
-    assert "Broken" in PROBLEMS
-    assert "Broken" not in ALL_PROBLEMS
-    assert list(LOCAL_PROBLEMS) == ["Threshold", "Feasible"]
-    with refused("lsa", "Threshold", "Feasible", "TopK"):
-        agents.make("lsa", gym.make("bandit_envs/TopK-v0"))
-
-
 def test_names() -> None:
     assert agents.names() == list(AGENTS)
     for problem in PROBLEMS:
@@ -242,17 +233,6 @@ def test_an_installed_agent_that_cannot_be_imported_harms_no_other(registry: Any
     assert type(agents.make("theirs", gym.make(THRESHOLD))) is Mine
     with refused("'no_such_module:Thing'"):
         agents.make("broken", gym.make(THRESHOLD))
-
-
-def test_the_name_of_an_installed_agent_belongs_to_it(registry: Any) -> None:
-    """Defect: another agent took the name in silence."""
-    registry.installed = {"theirs": "test_doors:Mine"}
-    for other in (LSA, lsa_of, "test_doors:More", Half):
-        with refused("'theirs'", "test_doors:Mine"):
-            agents.register("theirs", other)
-    agents.register("theirs", Mine)  # by the package itself
-    agents.register("theirs", "test_doors:Mine")
-    assert type(agents.make("theirs", gym.make(THRESHOLD))) is Mine
 
 
 # --- text, classes, functions -----------------------------------------------------------------------------------------
@@ -366,13 +346,6 @@ def test_an_oracle_that_is_made_anew_learns_the_truth_of_the_instance_that_it_me
     assert_frame_equal(rows(evaluate(own, env_kwargs=there)), rows(evaluate("ucbe(H=50)", env_kwargs=there)), atol=0)
 
 
-def test_parameters_are_copies() -> None:
-    prior = [1.0, 2.0]
-    agent = agents.make("opt-kg", gym.make(THRESHOLD, **TAO), prior=prior)
-    prior[0] = agent.parameters["prior"][1] = 50.0
-    assert agent.parameters == {"prior": [1.0, 2.0]}
-
-
 def test_what_an_agent_is_not_made_anew_for() -> None:
     task = gym.make(THRESHOLD, **TAO).unwrapped.task
     agent = LSA(task)
@@ -387,89 +360,19 @@ def test_what_an_agent_is_not_made_anew_for() -> None:
         assert getattr(agent.for_task(task.replace(**{name: value})).task, name) == value
 
 
-SETTINGS: dict[str, dict[str, Any]] = {  # fixed instances, from which oracles learn what they need
-    "Threshold": {"instance": "tao2019-1"},
-    "Feasible": {"instance": "dose-finding"},
-    "AllGood": {"instance": {"distribution": "gaussian", "mean": [1.0, 0.9, 0.3, 0.1], "sd": 0.2}, "epsilon": 0.3},
-    "TopK": {"instance": {"distribution": "bernoulli", "mean": [0.9, 0.7, 0.3, 0.1]}, "k": 2, "epsilon": 0.4},
-    "BestArm": {"instance": {"distribution": "bernoulli", "mean": [0.9, 0.5, 0.3, 0.1]}, "epsilon": 0.4},
-}
-RULES: list[dict[str, Any]] = [
-    {"budget": 80},
-    {"delta": 0.05, "max_pulls": 90},
-    {"budget": 35},
-    {"delta": 0.4, "max_pulls": 60},
-    {"delta": 0.2, "pull_cost": 0.01, "max_pulls": 70},
-    {"delta": 0.2, "budget": 50},
+FEW = [  # of each kind, and those that are told the truth of an instance
+    *[(name, "Threshold") for name in ("lsa", "ucbe", "dp-index")],
+    *[("apt-oracle", "AllGood"), ("st2", "AllGood"), ("sar", "Feasible"), ("ugape", "TopK"), ("racing", "BestArm")],
 ]
-NAMED = [(name, problem) for problem in SETTINGS for name in agents.names(problem) if name not in LEARNED]
-FEW = {  # of each kind, and those that are told the truth of an instance
-    *[(name, "Threshold") for name in ("lsa", "ucbe", "dp-index", "static", "opt-kg")],
-    *[(name, "AllGood") for name in ("apt-oracle", "lucb", "st2", "two-step")],
-    *[("sar", "Feasible"), ("ugape", "TopK"), ("track-and-stop", "TopK")],
-    *[("racing", "BestArm"), ("successive-rejects", "BestArm")],
-}
 
 
-@pytest.mark.parametrize(
-    ("name", "problem"), [row if row in FEW else pytest.param(*row, marks=pytest.mark.slow) for row in NAMED]
-)
+@pytest.mark.parametrize(("name", "problem"), FEW)
 def test_an_agent_made_for_other_rules_decides_as_its_name(
     name: str, problem: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Defect: an object kept what its constructor had read from a task with another budget or delta."""
     monkeypatch.setattr("agents.thresholding.dp_index.HORIZON", 90)
-    env_id = f"bandit_envs/{problem}-v0"
-    made: list[Any] = []
-    named: list[Evaluation | None] = []  # None: it does not run under these rules
-    settings = [SETTINGS[problem] | {"budget": None, "delta": None} | rules for rules in RULES]
-    for kwargs in settings:
-        try:
-            made.append(agents.make(name, gym.make(env_id, actions="full", **kwargs)))
-            named.append(evaluate(name, env_id, env_kwargs=kwargs, episodes=2))
-        except ValueError:
-            made, named = made[: len(named)] + [None], [*named, None]
-    crossed = 0
-    for i, agent in enumerate(made):
-        for j in ((i + 1) % len(RULES), (i + 2) % len(RULES)):
-            wanted = named[j]
-            if agent is None:
-                continue
-            if wanted is None:
-                with pytest.raises(ValueError, match="needs|no stored model"):
-                    evaluate(agent, env_id, env_kwargs=settings[j], episodes=2)
-                continue
-            found = evaluate(agent, env_id, env_kwargs=settings[j], episodes=2)
-            assert_frame_equal(rows(found), rows(wanted), atol=0)
-            assert found.pulls["pulls"].tolist() == wanted.pulls["pulls"].tolist()
-            crossed += 1
-    assert crossed >= 1
-
-
-def test_an_entry_point_cannot_have_the_name_of_an_alias(registry: Any, tmp_path: Path, monkeypatch: Any) -> None:
-    about = tmp_path / "theirs-1.0.dist-info"
-    about.mkdir()
-    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: theirs\nVersion: 1.0\n")
-    points = (
-        "md-apt = test_doors:Mine\nm.zip = test_doors:Mine\nmine = test_doors:Mine [fast]\nlost = test_doors:Lost\n"
-    )
-    (about / "entry_points.txt").write_text(f"[bandit_envs.agents]\n{points}")
-    monkeypatch.syspath_prepend(str(tmp_path))
-    for name in ("installed", "_points"):
-        registry.__dict__.pop(name, None)
-    try:
-        with (
-            pytest.warns(RuntimeWarning, match="'lost' is left out: the entry point 'lost' of the package 'theirs'"),
-            pytest.warns(RuntimeWarning, match="'m.zip' of the package 'theirs' is left out: its name must not end in"),
-        ):
-            names = agents.names("Threshold")
-        assert "m.zip" not in names
-        assert "mine" in names
-        assert "md-apt" not in names
-        assert type(agents.make("mine", gym.make(THRESHOLD))) is Mine
-        assert recipe_of("md-apt").target is AGENTS["apt"]
-    finally:
-        registry.__dict__.pop("_points", None)
+    check_other_rules(name, problem)
 
 
 # --- what a class of one's own does wrong -----------------------------------------------------------------------------
@@ -626,46 +529,6 @@ def test_a_state_belongs_to_one_algorithm_and_task(name: str, problem: str) -> N
     agent.for_task(dataclasses.replace(agent.task, budget=500)).predict(observation, own_state)
 
 
-def test_states_of_any_type_are_told_apart_as_far_as_possible() -> None:
-    @dataclasses.dataclass(frozen=True)
-    class Note:
-        rows: int
-
-    class Odder(dict):  # type: ignore[type-arg]
-        def __reduce__(self) -> Any:  # loses whatever else is written on it
-            return Odder, (dict(self),)
-
-    for form in (lambda E: [E], lambda E: {"E": E}, lambda E: np.zeros(E), lambda E: (E,), Note, lambda E: Odder(E=E)):
-        env = gym.make(THRESHOLD, **TAO)
-        observation, _ = env.reset(seed=0)
-        agent = own(initial_state=lambda self, o, form=form: form(many(o)))(env)
-        state = agent.predict(observation)[1]
-        agent.predict(observation, agent.predict(observation, copy.deepcopy(state))[1])
-        for wrong in (7, "x", object()):
-            with refused("state", "None", "odd"):
-                agent.predict(observation, wrong)
-
-
-@pytest.mark.parametrize("first", [np.nan, "x", 1j])
-def test_the_index_of_arms_never_pulled_is_a_number(first: Any) -> None:
-    class Odd(LSA):
-        name = "odd"
-
-    class Later(LSA):
-        name = "odd"
-
-        def __init__(self, task: Any) -> None:
-            super().__init__(task)
-            self.first = first
-
-    Odd.first = first
-    env = gym.make(THRESHOLD, **TAO)
-    with refused("first", "odd"):
-        Odd(env)
-    with refused("first", "odd"):
-        Later(env).predict(env.reset(seed=0)[0])
-
-
 @episode_kernel
 def four_arms(e: int, seen: Seen, plans: Any) -> Any:
     arm = following(seen, e, plans[e])
@@ -715,12 +578,6 @@ def test_what_kernels_of_ones_own_do_wrong(kind: Any, said: list[Any]) -> None:
     for call in (lambda: go_on(observation), lambda: evaluate(kind)):
         with refused("odd", *said):
             call()
-
-
-def test_agents_show_their_parameters() -> None:
-    env = gym.make(THRESHOLD, **TAO)
-    assert repr(LSA(env)) == "LSA(Threshold, K=10)"
-    assert repr(LSA(env, alpha=2.0)) == "LSA(Threshold, K=10, alpha=2.0)"
 
 
 class Steps(LSA):
@@ -824,16 +681,3 @@ def test_functions_that_fail_name_the_agent(registry: Any) -> None:
     with pytest.raises(FileNotFoundError) as missing:
         agents.make(absent, env)
     assert missing.value.__notes__ == ["It was raised by the agent 'absent'."]
-
-
-def test_a_model_of_another_number_of_arms_names_both() -> None:
-    class Model:  # as one of Stable-Baselines3
-        observation_space = gym.spaces.Box(-1, 1, (180,))
-        action_space = gym.spaces.Discrete(21)
-
-        def predict(self, *arguments: Any, **keywords: Any) -> Any:
-            raise AssertionError("it has not been told")
-
-    told = {"instance": {"distribution": "bernoulli", "mean": [0.2, 0.8]}, "budget": 10}
-    with refused("K = 20", "K = 2"):
-        agents.evaluate({"mine": Model()}, "bandit_envs/Threshold-v0", episodes=2, env_kwargs=told)

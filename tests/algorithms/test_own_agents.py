@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import pickle
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +16,6 @@ import pytest
 import agents
 from agents.certified import CertifiedPolicy, sampling_rule
 from agents.core import ALL_PROBLEMS, RoundState, Seen, add, bulk, clear, following
-from agents.core.index_policy import IndexState
 from agents.testing import check_agent
 from bandit_envs import SetProblem, Threshold
 from bandit_envs.kernels import carray, episode_kernel
@@ -182,17 +180,6 @@ def test_a_key_that_the_observation_does_not_have(kind: Any, key: str) -> None:
         check_agent(kind)
 
 
-def test_other_errors_of_keys_are_as_they_were() -> None:
-    class Own(agents.Agent):
-        name, solves = "own", ALL_PROBLEMS
-
-        def choose(self, observation: Any, state: Any) -> Any:
-            return {}["mean"]  # a key that the observation has
-
-    with pytest.raises(KeyError, match="mean"):
-        evaluated(Own)
-
-
 @pytest.mark.parametrize("keys", [("arm",), ("arms", "times", "answer")])
 def test_the_checks_find_a_predict_that_returns_other_parts_of_an_action(keys: tuple[str, ...]) -> None:
     class Own(agents.Agent):
@@ -286,50 +273,12 @@ class Bulks(agents.BulkPolicy):
         return go_round, (*sums, state.made, *state.plans, *times, out)
 
 
-class Rounds(agents.RoundPolicy):
-    name, solves, stops = "counts-rounds", ("BestArm",), True
-
-    def initial_state(self, observation: Any) -> Any:
-        return Bulk(**RoundState.of(*observation["pulls"].shape), made=np.zeros(len(observation["pulls"]), np.int64))
-
-    def start(self, observation: Any, state: Any, slots: Any) -> None:
-        self.look(observation, state, slots)
-
-    def look(self, observation: Any, state: Any, slots: Any) -> None:
-        state.made[slots] += 1
-        over = state.made[slots] > 2 + (observation["total"][slots, 1] > 0)
-        state.stop(slots[over], np.arange(K) == 0)
-        left = np.arange(K) != state.made[slots[~over], None] % K
-        state.write_all(slots[~over], left, 2, observation["total"])
-
-
-@dataclass
-class Turns(IndexState):
-    turns: Any = None  # (E, K)
-
-
 def by_turns(arms: Any, turns: Any, observation: Any) -> Any:
     """Every other time the neighbour of the arm; the counts tell when to stop."""
     rows = np.arange(len(arms))
     turns[rows, arms] += 1
     over = observation["pulls"].sum(axis=1) > 6 + turns[:, 0] % 4
     return np.where(over, K, (arms + turns[rows, arms] % 2) % K)
-
-
-class Index(agents.IndexPolicy):
-    name, solves, stops = "counts-index", ("BestArm",), True
-
-    def index(self, T: Any, D: Any) -> Any:
-        raise NotImplementedError
-
-    def value(self, T: Any, x: Any) -> Any:
-        return T - x
-
-    def initial_state(self, observation: Any) -> Any:
-        return Turns(**vars(super().initial_state(observation)), turns=np.zeros(observation["pulls"].shape, np.int64))
-
-    def choose(self, observation: Any, state: Any) -> Any:
-        return by_turns(super().choose(observation, state), state.turns, observation)
 
 
 class Free(agents.Agent):
@@ -358,7 +307,7 @@ def slots_of(E: int) -> Slotted:
     return Slotted(np.zeros(E, np.int64))
 
 
-COUNTING = (Free, Index, Plans, Rounds, Bulks)
+COUNTING = (Free, Plans, Bulks)
 UNLIMITED: dict[str, Any] = {"instance": f"sampler(arms={K})", "delta": 0.1, "max_pulls": 100}
 
 
@@ -427,23 +376,6 @@ def test_the_hook_for_the_state_has_two_spellings(kind: Any) -> None:
     agent = agents.make(type("Mixed", (Mixin, kind), {"__module__": __name__}), gym.make(BEST, **limits))
     assert alone(agent, limits, 5, 0) == wanted
     assert agent.asked
-
-
-class Before(Bulks):
-    """As for earlier versions."""
-
-    def remember(self, observation: Any) -> Any:
-        return super().remember(observation)
-
-
-def test_an_agent_with_the_hook_of_before_is_copied() -> None:
-    env = gym.make(BEST, **UNLIMITED)
-    agent: Any = agents.make(Before, env)
-    observation, _ = env.reset(seed=1)
-    arm, state = agent.predict(observation)
-    again, same = pickle.loads(pickle.dumps((agent, state)))
-    observation, *_ = env.step(arm)
-    assert again.predict(observation, same)[0] == agent.predict(observation, state)[0]
 
 
 def test_a_class_defines_the_hook_once() -> None:

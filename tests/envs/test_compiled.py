@@ -136,15 +136,6 @@ def edit(path: Path, old: str, new: str) -> None:
     path.write_text(text.replace(old, new))
 
 
-@pytest.mark.slow
-def test_without_the_stamp_the_change_would_be_missed(tmp_path: Path) -> None:
-    package = copied(tmp_path)
-    edit(package / "kernels" / "kept.py", "stamp_of(function)[:16]", '"always fresh"')
-    first = word(package)
-    edit(package / "kernels" / "rng.py", "for _ in range(10):", "for _ in range(9):")
-    assert word(package)[:3] == (first[0], 1, 0)
-
-
 # --- nowhere to write -------------------------------------------------------------------------------------------------
 
 NOWHERE: dict[str, Any] = {"HOME": os.devnull, "XDG_CACHE_HOME": None, "NUMBA_CACHE_DIR": None, "LOCALAPPDATA": None}
@@ -226,45 +217,6 @@ import small
 found = small.total(small.{kind}(1.0, 2.0)), small.halved(3.0), small.doubled(3.0), small.squared(3.0)
 print(*found, *(counted.of(f"small.{{name}}")[0] for name in ("total", "halved", "doubled", "squared")))
 """
-
-
-PRINTS = """
-from bandit_envs.kernels import kernel, part
-
-@part
-def inverse(x):
-    print("of", x)
-    if x == 0.0:
-        raise ValueError("no inverse of 0")
-    return 1.0 / x
-
-@part
-def powers(x, n):
-    return x if n < 2 else x * powers(x, n - 1)
-
-@kernel
-def both(x: float):
-    return inverse(powers(x, 3))
-"""
-
-
-def test_parts_print_and_raise_in_kernels_and_from_python(tmp_path: Path) -> None:
-    """Compiled, and read from the disk: their code is in the kernel, and is compiled once more for Python."""
-    package, place = copied(tmp_path), tmp_path / "mine"
-    (tmp_path / "prints.py").write_text(PRINTS)
-    use = """
-from compilations import Compilations
-counted = Compilations()
-import contextlib, prints
-for call in (prints.both, prints.inverse):
-    print(call(2.0))
-    with contextlib.suppress(ValueError):
-        print(call(0.0))
-print(prints.powers(2.0, 5), counted.of("prints.both")[0])
-"""
-    for hits in (" 0", " 1"):
-        said = run(use, package=package, NUMBA_CACHE_DIR=str(place)).splitlines()
-        assert said == [*("of 8.0", "0.125", "of 0.0", "of 2.0", "0.5", "of 0.0"), f"32.0{hits}"]
 
 
 def damaged(content: bytes, kind: int, random: np.random.Generator) -> bytes:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 import pytest
-from gymnasium.utils.env_checker import check_env
-from rollouts import FORMS, forgetful, same
+from rollouts import FORMS, agree, forgetful, twins
 from scipy import stats
-from test_vector import agree, twins
-from twins import apt, follow, play
+from twins import follow, play
 from twins_feasible import by_coordinate
 
 import agents
@@ -76,23 +73,6 @@ def test_actions_and_counts() -> None:
     assert info["answer"].tolist() == [observation["mean"][0].tolist() == [0.0, 1.0], False, False]
 
 
-def test_full_actions_pull_a_coordinate_in_bulk() -> None:
-    env = made("gaussian", actions="full", budget=50)
-    assert env.action_space["arm"] == gym.spaces.Discrete(7)
-    assert env.action_space["answer"] == gym.spaces.MultiBinary(3)
-    env.reset(seed=0)
-    answer = np.array([1, 0, 1], np.int8)
-    observation, *_ = env.step({"arm": 3, "times": 30, "answer": answer})
-    observation, *_ = env.step({"arm": 2, "times": 30, "answer": answer})  # clipped
-    assert observation["pulls"].tolist() == [[0, 0], [20, 30], [0, 0]]
-    _, _, over, _, info = env.step({"arm": 0, "times": 1, "answer": answer})
-    assert over
-    assert info["answer"].tolist() == [True, False, True]
-    assert info["total_pulls"] == 50
-    env.reset()
-    assert env.step({"arm": 6, "times": 1, "answer": answer})[2]
-
-
 def test_task_is_told() -> None:
     task = made().task
     assert (task.pull, task.stop, task.shape, task.K, task.D) == ("coordinate", 6, (3, 2), 3, 2)
@@ -149,14 +129,6 @@ def test_shuffled_arms_keep_their_coordinates(distribution: str) -> None:
 # --- the environments -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("actions", "observation"), [("arm", "history"), ("full", "features")])
-@pytest.mark.filterwarnings("ignore:.*Box observation space m.*imum value is.*infinity")
-def test_checkers(actions: str, observation: str) -> None:
-    check_env(made("sampler", actions=actions, observation=observation))
-    task = made("sampler", actions=actions, observation=observation).task
-    assert (task.actions, task.observation) == (actions, observation)
-
-
 @pytest.mark.parametrize(
     ("instance", "actions", "observation"),
     [(("gaussian", "resampled", "sampler")[i % 3], *form) for i, form in enumerate(FORMS)],
@@ -166,32 +138,6 @@ def test_vector_is_the_single_environment(instance: str, actions: str, observati
     form = {"actions": actions, "observation": observation, "budget": 12, "pull": "coordinate"} | SQUARE
     for N in (1, 3):
         assert agree(*twins("Feasible", N, instance=ARMS[instance], **form), 40)[0] > 0
-
-
-def test_spec_features_rendering_pickle() -> None:
-    env = gym.make(FEASIBLE, instance="dose-finding", pull="coordinate", render_mode="ansi")
-    assert gym.make(gym.envs.registration.EnvSpec.from_json(env.spec.to_json())).unwrapped.task == env.unwrapped.task
-    env.reset(seed=0)
-    for a in (0, 1, 1, 4):
-        env.step(a)
-    assert "pulls 4" in str(env.render())
-    two = pickle.loads(pickle.dumps(env))
-    assert same(env.step(3), two.step(3))
-    assert made(observation="features").observation_space.shape == (6 * 9,)
-    assert made().action_masks().tolist() == [True] * 6 + [False]
-
-
-@pytest.mark.parametrize("action", [-1, 7, 1.5, "a", [0]])
-def test_bad_actions(action: Any) -> None:
-    env = made()
-    before, _ = env.reset(seed=0)
-    with pytest.raises(ValueError, match=r"an action (is arm \* D \+ coordinate 0 .. 5, or 6 to stop|must)"):
-        env.step(action)
-    envs = vector(2)
-    envs.reset(seed=0)
-    with pytest.raises(ValueError, match="an action"):
-        envs.step(np.array([0, 7]))
-    assert same(env.reset(seed=0)[0], before)
 
 
 def test_agents_for_whole_arms_refuse() -> None:
@@ -220,11 +166,6 @@ def test_judging_an_arm_by_hand() -> None:
     # outside by (1, 0): T = 9, index 3, the first coordinate; never pulled: first
     assert index == pytest.approx([0.4, 1.0, 5 * np.sqrt(50 / 13), 3.0, -np.inf])
     assert turn.tolist() == [1, 0, 0, 0, 0]
-
-
-def test_uniform_goes_round_the_coordinates() -> None:
-    env = made(budget=8, actions="full")
-    assert play(env, agents.make("uniform", env), env.reset(seed=0)[0])[0] == [0, 1, 2, 3, 4, 5, 0, 1]
 
 
 SHAPES: dict[str, tuple[Any, Any, Callable[[Any], Any]]] = {
@@ -273,48 +214,6 @@ def flat(twin: Any, D: int) -> Any:
         return stop.value
 
 
-def test_apt_on_one_coordinate_is_thresholding() -> None:
-    """{x : x_1 >= theta} in the plane: after one look at x_2 the pulls are those of APT on the first coordinates."""
-    g = np.random.default_rng(5)
-    for episode in range(5):
-        K, theta, budget = int(g.integers(2, 9)), float(g.uniform(0.3, 0.7)), int(g.integers(20, 150))
-        instance = Instance(Gaussian(g.normal(0.5, 0.3, (K, 2)), 0.5))
-        env = made(instance, A=[[-1.0, 0.0]], b=[-theta], budget=budget + K, actions="full")
-        start = {"seed": 6, "options": {"episode": episode}}
-        pulls, answer = play(env, agents.make("apt", env), env.reset(**start)[0])
-        assert sorted(a for a in pulls if a % 2) == [2 * k + 1 for k in range(K)]
-        env.reset(**start)
-        for k in range(K):
-            env.step({"arm": 2 * k + 1, "times": 1, "answer": np.zeros(K, np.int8)})
-        first = apt(K, budget, lambda m, theta=theta: m - theta)  # type: ignore[misc]
-        theirs, right = follow(env, doubled(first))
-        assert [a for a in pulls if a % 2 == 0] == theirs
-        assert answer == right
-
-
-def doubled(twin: Any) -> Any:
-    """The twin of scalar arms, on the first coordinates of arms in the plane."""
-    try:
-        arm = next(twin)
-        while True:
-            arm = twin.send((yield 2 * arm))
-    except StopIteration as stop:
-        return stop.value
-
-
-@pytest.mark.parametrize("name", ["uniform", "lsa", "ucbe"])
-def test_results_do_not_depend_on_the_batch(name: str) -> None:
-    kwargs = {"instance": "dose-finding", "pull": "coordinate", "budget": 60}
-    results = [agents.evaluate(name, FEASIBLE, episodes=11, env_kwargs=kwargs, batch=size) for size in (1, 5, 11)]
-    for other in results[1:]:
-        assert results[0].episodes.equals(other.episodes)
-        assert np.allclose(results[0].pulls["pulls"], other.pulls["pulls"], atol=0)
-    assert results[0].pulls["pulls"].sum() == pytest.approx(60)
-    checked = agents.evaluate(name, FEASIBLE, episodes=11, env_kwargs=kwargs, at=[40, 60])
-    last = checked.episodes[checked.episodes["at"] == 60]["score"].tolist()
-    assert name == "ucbe" or last == results[0].episodes["score"].tolist()
-
-
 @pytest.mark.parametrize("name", ["apt", "lsa"])
 @pytest.mark.parametrize("arms", [4, SCAN + 3])
 def test_state_is_rebuilt_from_the_observation(name: str, arms: int) -> None:
@@ -322,15 +221,6 @@ def test_state_is_rebuilt_from_the_observation(name: str, arms: int) -> None:
         4, {"sampler": {"distribution": "gaussian", "arms": arms, "dimensions": 2}}, budget=6 * arms, actions="full"
     )
     forgetful(envs, agents.make(name, envs), 13 * arms)  # over two ends and fresh starts
-
-
-def test_a_network_learns_to_act() -> None:
-    """Training and evaluation run on single coordinates: K * D rows of features, K * D + 1 logits."""
-    pytest.importorskip("stable_baselines3")
-    kwargs = {"instance": "polyhedra(arms=4, dimensions=2)", "pull": "coordinate", "budget": 40}
-    trained = agents.train("ppo", FEASIBLE, steps=512, env_kwargs=kwargs, held_out=20, checkpoints=1, progress=False)
-    table = agents.evaluate(trained.model, FEASIBLE, episodes=10, env_kwargs=kwargs).episodes
-    assert (table["total_pulls"] == 40).all()
 
 
 # --- what it gains ----------------------------------------------------------------------------------------------------

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import agents
-from agents.cli import main
 from agents.evaluation.drawing import Drawing
 from agents.evaluation.result import Evaluation
 
@@ -104,13 +103,6 @@ def test_masked_actions_are_not_drawn() -> None:
     assert (rows(model(), episodes=20).episodes["total_pulls"] < 60).all()  # it knows no masks, and stops at random
 
 
-def test_recurrent_policies_draw_too() -> None:
-    contrib = pytest.importorskip("sb3_contrib")
-    one = model(contrib.RecurrentPPO, "MlpLstmPolicy")
-    wanted = rows(one, episodes=5, batch=1)
-    assert same(rows(one, episodes=5, batch=3), wanted)
-
-
 def test_the_table_and_the_settings_tell(ppo: Any, tmp_path: Any) -> None:
     result = agents.evaluate(
         {"it": ppo, "lsa": "lsa"}, THRESHOLD, episodes=5, env_kwargs=KWARGS, deterministic=False, progress=False
@@ -133,15 +125,3 @@ def test_what_has_no_distribution_is_refused(ppo: Any) -> None:
         rows(model(DQN))
     with pytest.raises(ValueError, match="deterministic must be True or False, got 'no'"):
         rows(ppo, deterministic="no")
-
-
-def test_the_command_line_draws(ppo: Any, tmp_path: Any, capsys: Any) -> None:
-    path = Trained(ppo).save(tmp_path / "it")
-    words = ["evaluate", "Threshold", "--instance", "tao2019-1", "--budget", "60", "--episodes", "20", "--agents"]
-    assert main([*words, str(path), "uniform", "--stochastic", "--out", str(tmp_path / "drawn")]) == 0
-    assert [line.split()[-2] for line in capsys.readouterr().out.splitlines()[4:6]] == ["drawn", "-"]
-    assert main([*words, str(path), "uniform", "--out", str(tmp_path / "largest")]) == 0
-    assert "drawn" not in capsys.readouterr().out.replace(str(tmp_path), "")
-    drawn, largest = (Evaluation.load(tmp_path / name) for name in ("drawn", "largest"))
-    wanted = rows(ppo, episodes=20).episodes["score"]
-    assert drawn.column(str(path), "score").tolist() == wanted.tolist() != largest.column(str(path), "score").tolist()

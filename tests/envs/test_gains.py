@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import copy
-import pickle
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 import pytest
 from refusals import refused
-from rollouts import same
-from test_vector import DISABLED, NEXT, SAME, agree, twins
+from rollouts import agree, same, twins
+from test_vector import DISABLED, NEXT, SAME
 
-import agents
-from bandit_envs import PureExplorationEnv, PureExplorationVectorEnv, Task
+from bandit_envs import PureExplorationEnv, PureExplorationVectorEnv
 
 ALL = ["Threshold", "BestArm", "TopK", "AllGood", "Feasible"]
 problems = pytest.mark.parametrize("problem", ALL)
@@ -49,26 +46,6 @@ def test_without_stop_arms_alone_are_actions() -> None:
         envs.step(np.array([0, 10, 3]))
 
 
-def test_without_stop_coordinates_and_full_actions() -> None:
-    env = PureExplorationEnv("Feasible", stop=False, pull="coordinate", budget=5)
-    assert env.action_space == gym.spaces.Discrete(20)
-    full = PureExplorationEnv("BestArm", stop=False, actions="full", budget=5)
-    assert full.action_space["arm"] == gym.spaces.Discrete(10)
-    full.reset(seed=0)
-    answer = np.eye(10, dtype=np.int8)[3]
-    assert not full.step({"arm": 0, "times": 5, "answer": answer})[2]
-    _, _, terminated, _, info = full.step({"arm": 0, "times": 1, "answer": answer})
-    assert terminated
-    assert info["answer"].argmax() == 3
-
-
-def test_tasks_with_and_without_stop_in_json() -> None:
-    task = Task("Threshold", {}, K=3, budget=5)
-    assert "can_stop" not in task.to_json()  # as ever
-    assert Task.from_json(task.to_json()) == task != task.replace(can_stop=False)
-    assert Task.from_json(task.replace(can_stop=False).to_json()).can_stop is False
-
-
 # --- gains ------------------------------------------------------------------------------------------------------------
 
 
@@ -95,11 +72,6 @@ def test_gains_are_those_of_the_state(problem: str) -> None:
         assert "answer" in info
 
 
-@pytest.mark.parametrize(("problem", "mode"), CELLS)
-def test_native_is_sync_with_gains(problem: str, mode: Any) -> None:
-    assert alike(problem, mode, 30, **settings_of(problem, reward="gain", stop=False)) >= 6
-
-
 def test_gains_up_to_max_pulls_and_at_resets() -> None:
     envs = PureExplorationVectorEnv(2, problem="Threshold", reward="gain", max_pulls=3, delta=0.1)
     envs.reset(seed=0)
@@ -111,38 +83,6 @@ def test_gains_up_to_max_pulls_and_at_resets() -> None:
     assert look.horizon == 3
     none = np.zeros((1, 10), np.int64)
     assert rewards[0][0][0] == look.gains(none, none + 0.0)[0, 0]
-
-
-def test_delta_changes_no_gain() -> None:
-    paid = []
-    for more in ({}, {"delta": 0.2}):
-        env = PureExplorationEnv("TopK", budget=20, reward="gain", **more)
-        env.reset(seed=1)
-        paid.append([env.step(arm % 7)[1] for arm in range(20)])
-    assert paid[0] == paid[1]
-
-
-class InTurn:
-    """A policy of arm actions: each arm in turn."""
-
-    def predict(
-        self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = True
-    ) -> Any:
-        return observation.reshape(len(observation), 10, -1)[..., 0].argmin(-1), None
-
-
-def test_evaluations_score_answers_and_not_gains() -> None:
-    scores = [
-        agents.evaluate(
-            {"in turn": InTurn()},
-            "Threshold",
-            episodes=20,
-            progress=False,
-            env_kwargs={"budget": 20, "reward": reward, "stop": False},
-        ).episodes["score"]
-        for reward in ("score", "gain")
-    ]
-    assert scores[0].tolist() == scores[1].tolist()
 
 
 def test_the_native_form_of_sb3_pays_gains() -> None:
@@ -259,17 +199,6 @@ def test_actions_name_ranks_of_what_was_shown_last() -> None:
         before = envs.envs.pulls.copy()
         envs.step(np.array([0, 3, 9]))
         assert (np.sort(envs.envs.pulls - before, axis=1)[:, -1] == 4).all()
-
-
-def test_ranked_environments_are_copied_as_they_stand() -> None:
-    env = PureExplorationEnv("TopK", budget=20, ranked=True, reward="gain", observation="belief")
-    env.reset(seed=0)
-    for rank in (3, 5, 0, 2, 9):
-        env.step(rank)
-    for other in (copy.deepcopy(env), pickle.loads(pickle.dumps(env))):
-        twin = copy.deepcopy(env)
-        for rank in (7, 1, 1, 4):
-            assert same(other.step(rank), twin.step(rank))
 
 
 @pytest.mark.filterwarnings("error")

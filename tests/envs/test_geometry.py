@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-import itertools
 import pickle
 import sys
 from dataclasses import FrozenInstanceError
@@ -13,29 +11,24 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
+from projections import (
+    Floats,
+    box,
+    brute_force,
+    check_closed_form,
+    check_family,
+    families,
+    kind,
+    ordered,
+    points_around,
+    simplex,
+    small_cases,
+)
 
 from bandit_envs.kernels import geometry
-from bandit_envs.kernels.geometry import BOX, GENERAL, HALF_SPACE, SIMPLEX, UNIT_BOX, Polyhedron
+from bandit_envs.kernels.geometry import GENERAL, HALF_SPACE, SIMPLEX, UNIT_BOX, Polyhedron
 
-Floats = NDArray[np.float64]
 ROOT2 = np.sqrt(2.0)
-
-
-def box(D: int, low: float = 0.0, high: float = 1.0) -> tuple[Floats, Floats]:
-    return np.vstack([np.eye(D), -np.eye(D)]), np.repeat([high, -low], D)
-
-
-def simplex(D: int, s: float) -> tuple[Floats, Floats]:
-    return np.vstack([-np.eye(D), np.ones(D)]), np.append(np.zeros(D), s)
-
-
-def ordered(D: int) -> tuple[Floats, Floats]:
-    return (np.eye(D) - np.eye(D, k=1))[:-1], np.zeros(D - 1)
-
-
-def kind(P: Polyhedron) -> int:
-    return P._kernel[4]
 
 
 # Worked cases ---------------------------------------------------------------------------------------------------------
@@ -51,28 +44,6 @@ def test_half_space(normalise: bool) -> None:
     np.testing.assert_allclose(P.margin(x), [inside, -2 * ROOT2, -ROOT2 / 2, 0], atol=1e-15)
     np.testing.assert_allclose(P.project(x), [[0, 0], [1, 1], [2.5, -0.5], [1, 1]], atol=1e-15)
     assert P.contains(x).tolist()[:3] == [True, False, False]
-
-
-def test_unit_square() -> None:
-    P = Polyhedron(*box(2))
-    assert kind(P) == UNIT_BOX
-    x = [[0.25, 0.5], [0.5, 0.5], [1, 0.5], [1, 1], [2, 0.5], [2, 2], [-3, 5]]
-    # nearest wall .25 and .5; on a wall; on a corner; 1 beside a wall; corner (1, 1); corner (0, 1): 3, 4 -> 5
-    np.testing.assert_allclose(P.margin(x), [0.25, 0.5, 0, 0, -1, -ROOT2, -5], atol=1e-15)
-    assert P.project(x).tolist() == [[0.25, 0.5], [0.5, 0.5], [1, 0.5], [1, 1], [1, 0.5], [1, 1], [0, 1]]
-    assert P.contains(x).tolist() == [True] * 4 + [False] * 3
-
-
-def test_box_with_repeated_and_scaled_rows() -> None:
-    # 2x <= 4, x <= 3, -4x <= 4, y <= 1: the unbounded box [-1, 2] x (-inf, 1]
-    A, b = [[2, 0], [1, 0], [-4, 0], [0, 1]], [4, 3, 4, 1]
-    x = [[-0.75, 0], [5, 2], [-2, -9]]
-    # slacks at (-.75, 0): as written 5.5, 3.75, 1, 1, scaled 2.75, 3.75, .25, 1
-    for normalise, inside in ((True, 0.25), (False, 1.0)):
-        P = Polyhedron(A, b, normalise)
-        assert kind(P) == (UNIT_BOX if normalise else BOX)
-        np.testing.assert_allclose(P.margin(x), [inside, -np.sqrt(10), -1], atol=1e-15)  # (3, 1) away; 1 away
-        assert P.project(x).tolist() == [[-0.75, 0], [2, 1], [-1, -9]]
 
 
 def test_simplex() -> None:
@@ -125,28 +96,7 @@ def test_nearly_parallel_rows(D: int) -> None:
 
 # Corners --------------------------------------------------------------------------------------------------------------
 
-EACH_KIND = {
-    "half-space": ([[1.0, 2.0, 2.0]], [3.0]),
-    "box": box(3),
-    "simplex": simplex(3, 2.0),
-    "general": ordered(3),
-}
-
-
-@pytest.mark.parametrize("name", EACH_KIND)
-def test_batch_axes(name: str) -> None:
-    P = Polyhedron(*EACH_KIND[name])
-    x = 2 * np.random.default_rng(0).normal(size=(4, 6, 3))
-    margin, foot, inside = P.margin(x), P.project(x), P.contains(x)
-    assert (margin.shape, foot.shape, inside.shape, inside.dtype) == ((4, 6), (4, 6, 3), (4, 6), np.dtype(bool))
-    for i in np.ndindex(4, 6):
-        assert P.margin(x[i]).shape == P.contains(x[i]).shape == ()
-        assert P.margin(x[i]) == margin[i]
-        assert P.contains(x[i]) == inside[i]
-        assert (P.project(x[i]) == foot[i]).all()
-    assert P.margin(np.empty((0, 3))).shape == P.contains(np.empty((0, 3))).shape == (0,)
-    assert P.project(np.empty((2, 0, 3))).shape == (2, 0, 3)
-    assert (foot[inside] == x[inside]).all()
+EACH_KIND = {"half-space": ([[1.0, 2.0, 2.0]], [3.0]), "box": box(3), "simplex": simplex(3, 2.0), "general": ordered(3)}
 
 
 @pytest.mark.parametrize("name", EACH_KIND)
@@ -172,12 +122,6 @@ def test_contains_is_the_sign_of_all_slacks_to_the_last_bit(name: str, normalise
     assert 0 < P.contains(x).sum() < len(x)
 
 
-def test_one_dimension() -> None:
-    P = Polyhedron([[2], [-1]], [6, 1])  # [-1, 3]
-    assert P.margin([[-2], [-1], [0], [3], [5]]).tolist() == [-1, 0, 1, 0, -2]
-    assert P.project([[-2], [5]]).tolist() == [[-1], [3]]
-
-
 def test_rows_are_scaled_only_on_request() -> None:
     A, b = [[3, 4], [0, -2]], [10, 1]
     scaled, written = Polyhedron(A, b), Polyhedron(A, b, normalise=False)
@@ -201,20 +145,6 @@ def test_frozen_and_independent_of_its_arguments() -> None:
             array[0] = 1
 
 
-@pytest.mark.parametrize("name", EACH_KIND)
-@pytest.mark.parametrize("normalise", [True, False])
-def test_pickle_and_copy(name: str, normalise: bool) -> None:
-    P = Polyhedron(*EACH_KIND[name], normalise=normalise)
-    x = np.random.default_rng(2).normal(size=(50, 3))
-    for twin in (pickle.loads(pickle.dumps(P)), copy.deepcopy(P), copy.copy(P)):
-        assert twin.normalise == normalise
-        for ours, theirs in ((twin.A, P.A), (twin.b, P.b)):
-            assert (ours == theirs).all()
-            assert not ours.flags.writeable
-        assert (twin.margin(x) == P.margin(x)).all()
-        assert (twin.project(x) == P.project(x)).all()
-
-
 def test_kernels_have_one_signature() -> None:
     x = np.random.default_rng(3).normal(size=(8, 3))
     read_only = x.copy()
@@ -235,21 +165,6 @@ def test_kernels_have_one_signature() -> None:
 
 
 SLAB = np.array([[1.0, 2.0], [-1.0, -2.0]])
-TRIANGLE = np.array([[1.0, 1.0], [-2.0, 1.0], [1.0, -3.0]])
-
-
-@pytest.mark.parametrize(
-    ("A", "b"),
-    [
-        (TRIANGLE, TRIANGLE @ [4, 5] + 1e-6),  # a small triangle away from the origin
-        (np.vstack([ordered(4)[0], [[-1, 0, 0, 1]]]), [0, 0, 0, 1]),  # unbounded along (1, 1, 1, 1)
-        ([[1, -1], [-2, 1], [-1, 0]], [0, 0, -2]),  # an unbounded cone cut off at its tip
-        (SLAB, [3, -2.9]),
-    ],
-)
-def test_volume_by_linear_program(A: Floats, b: Floats) -> None:
-    pytest.importorskip("scipy", reason="the volume of these is decided by a linear program of SciPy")
-    assert Polyhedron(A, b).margin(np.zeros(np.shape(A)[1])) <= 0
 
 
 @pytest.fixture
@@ -270,29 +185,6 @@ def test_simple_polyhedra_need_no_scipy() -> None:
 # Against other ways to the same answer --------------------------------------------------------------------------------
 
 
-def brute_force(A: Floats, b: Floats, x: Floats) -> Floats:
-    """The nearest feasible one among the projections of x on the intersections of at most D of the hyperplanes."""
-    best, shortest = x, np.inf
-    for size in range(A.shape[1] + 1):
-        for active in map(list, itertools.combinations(range(len(b)), size)):
-            y = x - np.linalg.pinv(A[active], rcond=1e-9) @ (A[active] @ x - b[active]) if active else x
-            distance = np.linalg.norm(y - x)
-            if distance < shortest and (A @ y <= b + 1e-10).all():
-                best, shortest = y, distance
-    return best
-
-
-@st.composite
-def small_cases(draw: st.DrawFn) -> tuple[Floats, Floats, Floats]:
-    """Small integers, so that dependent, repeated and touching rows and points on the boundary are common."""
-    D, M = draw(st.integers(1, 3)), draw(st.integers(1, 6))
-    integers = st.integers(-2, 2)
-    A = draw(st.lists(st.lists(integers, min_size=D, max_size=D).filter(any), min_size=M, max_size=M))
-    centre, x = (draw(st.lists(st.integers(-4, 4), min_size=D, max_size=D)) for _ in range(2))
-    b = np.array(A) @ centre + draw(st.lists(st.integers(1, 2), min_size=M, max_size=M))  # centre is an inner point
-    return np.array(A, float), b.astype(float), np.array(x, float)
-
-
 @settings(max_examples=100, deadline=None)
 @given(small_cases(), st.booleans())
 @example((np.array([[0, 1], [1, 1], [-1, 1]], float), np.array([0.0, -1, -1]), np.array([0.0, 9])), True)
@@ -306,105 +198,18 @@ def test_small_cases_by_brute_force(case: tuple[Floats, Floats, Floats], normali
     np.testing.assert_allclose(P.margin(x), expected, atol=1e-12)
 
 
-def families(seed: int) -> dict[str, tuple[Floats, Floats]]:
-    """One polyhedron of each kind of difficulty, D <= 24 and M <= 200 drawn at random; all have inner points."""
-    rng = np.random.default_rng(seed)
-    D, M = int(rng.integers(2, 25)), int(rng.integers(4, 201))
-    A, b = rng.normal(size=(M, D)), np.abs(rng.normal(size=M)) + 0.01
-    few, m = slice(0, max(1, min(M, D + 2) // 2)), M // 3 + 1
-    again = rng.integers(0, m, M)
-    weights = rng.random((M, m)) * (rng.random((M, m)) < 0.3) + 0.1 * np.eye(m)[np.arange(M) % m]
-    centre, tip, corner = rng.normal(size=D), rng.normal(size=D), rng.normal(size=D)
-    towards = A * -np.sign(A @ corner)[:, None]
-    integer = rng.integers(-1, 2, size=(M, D)) + np.eye(D)[rng.integers(0, D, M)] * 3
-    near = np.repeat(A[:m], 3, 0) + rng.normal(size=(3 * m, D)) * 10.0 ** rng.integers(-7, -2)
-    every_pair = np.array([np.eye(D)[i] - np.eye(D)[j] for i, j in itertools.combinations(range(min(D, 14)), 2)])
-    angle = np.arange(M) * 2 * np.pi / M
-    signs = np.array(list(itertools.product([-1.0, 1.0], repeat=2 + D % 5)))
-    return {
-        "random": (A, b),
-        "half-space": (A[:1], b[:1]),
-        "unbounded": (A[few], A[few] @ centre + b[few]),
-        "duplicated": (A[again] * (1 + again % 3)[:, None], b[again] * (1 + again % 3)),
-        "redundant": (np.vstack([A[:m], weights @ A[:m]]), np.append(b[:m], weights @ b[:m])),
-        "one vertex": (towards, towards @ tip),
-        "integers": (integer, rng.integers(1, 3, size=M).astype(float)),
-        "nearly parallel": (near, np.repeat(b[:m], 3) + 1e-3 * rng.random(3 * m)),
-        "ordered": ordered(D),
-        "ordered, all pairs": (every_pair, np.zeros(len(every_pair))),
-        "polygon": (np.column_stack([np.cos(angle), np.sin(angle)]), np.ones(M)),
-        "cross-polytope": (signs, np.ones(len(signs))),
-        "box": box(D),
-        "box with cuts": (np.vstack([box(D)[0], np.abs(integer[:5])]), np.append(box(D)[1], np.full(5, D / 3 + 1))),
-        "simplex": simplex(D, 1 + b[0]),
-    }
-
-
-SEEDS = 6
-
-
-def points_around(P: Polyhedron, seed: int) -> Floats:
-    rng = np.random.default_rng([seed, 1])
-    x = rng.normal(size=(8, P.A.shape[1])) * np.array([0.1, 1, 1, 3, 3, 10, 10, 100])[:, None]
-    return np.concatenate([x, np.round(x[:4])])
-
-
 @pytest.mark.parametrize("name", families(0))
 def test_quadratic_programming_library(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Projection and margin against DAQP, to 1e-9 of the size of x; 6 polyhedra of each family, 12 points each."""
+    """6 polyhedra of each family, 12 points each."""
+    pytest.importorskip("daqp", reason="the reference is the quadratic-programming library daqp")
     monkeypatch.delattr(Polyhedron, "_least_distance")  # no point may reach the step limit
-    daqp = pytest.importorskip("daqp", reason="the reference is the quadratic-programming library daqp")
-    for seed in range(SEEDS):
-        A, b = families(seed)[name]
-        norms = np.linalg.norm(A, axis=1)
-        rows, ends = np.ascontiguousarray(A / norms[:, None]), b / norms
-        P = Polyhedron(A, b, normalise=bool(seed % 2))
-        M, D = P.A.shape
-        x = points_around(P, seed)
-        foot, margin = P.project(x), P.margin(x)
-        for i in range(len(x)):
-            lower, sense = np.full(M, -1e30), np.zeros(M, np.int32)
-            y, _, flag, _ = daqp.solve(np.eye(D), -x[i], rows, ends, lower, sense, primal_tol=1e-13, dual_tol=1e-14)
-            assert flag == 1
-            tolerance = 1e-9 * max(1.0, np.linalg.norm(x[i]))
-            np.testing.assert_allclose(foot[i], y, rtol=0, atol=tolerance)
-            slack = (P.b - P.A @ x[i]).min()
-            expected = slack if slack >= 0 else -np.linalg.norm(x[i] - y)
-            np.testing.assert_allclose(margin[i], expected, rtol=0, atol=tolerance)
-
-
-@pytest.mark.parametrize("name", families(0))
-def test_properties_of_a_projection(name: str) -> None:
-    """Feasible, idempotent, the variational inequality (x - y)'(z - y) <= 0 for z in P, 1-Lipschitz."""
-    for seed in range(SEEDS):
-        A, b = families(seed)[name]
-        P = Polyhedron(A, b)
-        x = points_around(P, seed)
-        y, size = P.project(x), np.linalg.norm(x, axis=1)[:, None] + 1.0
-        assert (P.b - y @ P.A.T >= -1e-12 * size).all()
-        assert (np.abs(P.project(y) - y) <= 1e-11 * size).all()
-        assert ((x - y) @ y.T - ((x - y) * y).sum(1)[:, None] <= 1e-10 * size * size.T).all()
-        between = np.linalg.norm(x[:, None] - x, axis=-1) + 1e-11 * (size + size.T)
-        assert (np.linalg.norm(y[:, None] - y, axis=-1) <= between).all()
-        margin = P.margin(x)
-        assert (np.abs(margin[:, None] - margin) <= between).all()
-        assert ((margin >= 0) == P.contains(x)).all()
+    check_family(name, range(6))
 
 
 @pytest.mark.parametrize("normalise", [True, False])
 @pytest.mark.parametrize(("name", "closed"), [("half-space", HALF_SPACE), ("box", UNIT_BOX), ("simplex", SIMPLEX)])
 def test_closed_forms_equal_the_general_kernel(name: str, closed: int, normalise: bool) -> None:
-    """A redundant row, the last one again or for the box one far away, changes the method only."""
-    for seed in range(SEEDS):
-        A, b = families(seed)[name]
-        extra = (A[-1:], b[-1:]) if name != "box" else (np.ones((1, A.shape[1])), [1e3])
-        P = Polyhedron(A, b, normalise)
-        twin = Polyhedron(np.vstack([A, extra[0]]), np.append(b, extra[1]), normalise)
-        assert (kind(P), kind(twin)) == (closed, GENERAL)
-        x = points_around(P, seed)
-        tolerance = 1e-14 * (1 + np.abs(x).sum(1))
-        assert (np.abs(P.project(x) - twin.project(x)) <= tolerance[:, None]).all()
-        assert (np.abs(P.margin(x) - twin.margin(x)) <= tolerance).all()
+    check_closed_form(name, closed, normalise, range(6))
 
 
 @pytest.mark.parametrize("name", families(0))

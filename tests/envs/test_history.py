@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
@@ -65,34 +64,6 @@ def test_a_bulk_pull_is_one_entry() -> None:
     assert same(last, seen)
 
 
-def test_samples_of_several_dimensions_and_of_single_coordinates() -> None:
-    env = made("Feasible", instance=PLANE, budget=5, **INSIDE)
-    env.reset(seed=0)
-    *_, one = env.step(2)
-    seen, *_, two = env.step(0)
-    assert seen["samples"].shape == (5, 2)
-    assert seen["samples"][:2].tolist() == [one["sample"].tolist(), two["sample"].tolist()]
-    assert (seen["samples"][2:] == 0).all()
-    env = made("Feasible", instance=PLANE, budget=5, pull="coordinate", **INSIDE)
-    env.reset(seed=0)
-    *_, one = env.step(5)  # arm 2, coordinate 1
-    seen, *_, two = env.step(1)
-    assert (seen["arms"].tolist(), seen["samples"].shape) == ([5, 1, -1, -1, -1], (5,))
-    assert seen["samples"][:2].tolist() == [one["sample"], two["sample"]]
-
-
-def test_the_length_is_the_budget_or_max_pulls() -> None:
-    for rules, H in (({"budget": 7}, 7), ({"max_pulls": 5, "delta": 0.1}, 5), ({"budget": 7, "max_pulls": 5}, 5)):
-        env = made(instance=THREE, **rules)
-        seen, _ = env.reset(seed=0)
-        assert seen["arms"].shape == seen["samples"].shape == seen["times"].shape == (H,)
-        over = False
-        while not over:
-            seen, _, terminated, truncated, _ = env.step(0)
-            over = terminated or truncated
-        assert seen["arms"].tolist() == [0] * H
-
-
 @pytest.mark.parametrize("actions", ["arm", "full"])
 @pytest.mark.parametrize(
     "distribution", [THREE, "sampler(arms=3)", "sampler(distribution='gaussian', arms=3, mean={'normal': [0, 1]})"]
@@ -145,32 +116,6 @@ def test_a_restarted_slot_has_an_empty_history() -> None:
     assert seen["times"].sum(axis=1).tolist() == [1, 5]
 
 
-def test_the_last_history_of_an_episode_that_is_followed_at_once() -> None:
-    envs = gym.make_vec(BEST, 2, observation="history", instance=THREE, budget=2, autoreset_mode="SameStep", copy=False)
-    envs.reset(seed=0)
-    envs.step(np.array([0, 1]))
-    seen, *_, info = envs.step(np.array([2, 2]))
-    assert [one["arms"].tolist() for one in info["final_obs"]] == [[0, 2], [1, 2]]
-    assert seen["arms"].tolist() == [[-1, -1], [-1, -1]]
-    envs.step(np.array([1, 1]))
-    assert [one["arms"].tolist() for one in info["final_obs"]] == [[0, 2], [1, 2]]
-
-
-# --- what cannot be ---------------------------------------------------------------------------------------------------
-
-
-def test_histories_that_are_too_long_are_refused() -> None:
-    with pytest.raises(
-        ValueError, match=r"the histories of 1 episodes side by side, of up to 1,000,000,000 pulls each"
-    ):
-        made(instance=THREE, budget=10**9)
-    with pytest.raises(ValueError, match="of 4,000 episodes side by side.*have 12,000,000,000 numbers.*num_envs"):
-        gym.make_vec(BEST, 4000, observation="history", instance=THREE, budget=10**6)
-
-
-# --- networks of others -----------------------------------------------------------------------------------------------
-
-
 # --- agents -----------------------------------------------------------------------------------------------------------
 
 
@@ -215,18 +160,6 @@ class Growing(Reader):
         return super().choose(observation, state)
 
 
-class Policy:
-    """No Agent: it has `predict` alone, and takes single arms."""
-
-    observation = "history"
-
-    def predict(
-        self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = True
-    ) -> Any:
-        assert observation["arms"].shape[1] == 30
-        return observation["length"][:, 0] % 10, None
-
-
 RUNS: list[dict[str, Any]] = [{"budget": 30}, {"delta": 0.1, "max_pulls": 10}, {"delta": 0.1, "max_pulls": 40}]
 
 
@@ -247,52 +180,6 @@ def test_an_agent_that_reads_histories_is_evaluated_like_one_that_reads_statisti
     }
     assert len(rows["history"]) == 140
     assert rows["history"].equals(rows["statistics"])
-
-
-def test_histories_wherever_agents_are_taken() -> None:
-    rules = {"instance": THREE, "budget": 12, "shuffle_arms": False}
-    one, other = (agents.play(kind, BEST, env_kwargs=rules, seed=1, at=[5]) for kind in (Reader, ByTurns))
-    assert one.arms.tolist() == other.arms.tolist()
-    assert one.answers.tolist() == other.answers.tolist()
-    env = made(**rules)
-    agent = agents.make(Reader, env)
-    seen, _ = env.reset(seed=1)
-    arms, over, state = [], False, None
-    while not over:  # an observation without the axis of episodes
-        arm, state = agent.predict(seen, state)
-        arms.append(arm)
-        seen, _, over, _, _ = env.step(arm)
-    assert arms == one.arms.tolist()
-    assert agent.recommend(seen).tolist() == one.answer.tolist()
-    again = agents.evaluate(agent, BEST, episodes=10, env_kwargs=rules, progress=False)  # made anew for full actions
-    assert len(again.episodes) == 10
-    plain = agents.evaluate({"policy": Policy()}, BEST, episodes=10, env_kwargs={"budget": 30}, progress=False)
-    assert plain.episodes["total_pulls"].tolist() == [30] * 10
-
-
-def test_answers_by_histories_of_several_dimensions() -> None:
-    rules = {"instance": PLANE, "budget": 9, **INSIDE}
-    found = agents.evaluate([Several, SeveralReader], "Feasible", episodes=40, at=[4], env_kwargs=rules, progress=False)
-    a, b = (found.episodes[found.episodes["agent"] == label] for label in ("several", "several-reader"))
-    assert a["score"].tolist() == b["score"].tolist()
-
-
-class Several(agents.Agent):
-    """Pulls arms of several dimensions in turn."""
-
-    name, solves = "several", ("Feasible",)
-
-    def choose(self, observation: Any, state: Any) -> NDArray[np.int64]:
-        return observation["pulls"].argmin(axis=1)
-
-
-class SeveralReader(Several):
-    """The same, from histories, in bulk."""
-
-    name, observation = "several-reader", "history"
-
-    def choose(self, observation: Any, state: Any) -> NDArray[np.int64]:
-        return tally(self.task, observation)[0].argmin(axis=1)
 
 
 class Pixels(ByTurns):
@@ -316,7 +203,6 @@ test_what_reads_histories_says_so = table(
             lambda: agents.make(Reader, gym.make(BEST, budget=9)),
             *("reader", "'history'", "'statistics'"),
         ),
-        "a history for lucb": (lambda: agents.make("lucb", made(budget=9, delta=0.1)), "lucb", "'history'"),
         "a certificate": (
             lambda: agents.make(Reader, gym.make(BEST, delta=0.1), stop="certificate"),
             *("'certificate'", "reader"),
@@ -324,10 +210,6 @@ test_what_reads_histories_says_so = table(
         "Certified": (
             lambda: Certified(gym.make(BEST, delta=0.1), Reader(made(delta=0.1, max_pulls=9))),
             *("'certificate'", "reader"),
-        ),
-        "no end": (
-            lambda: agents.evaluate(Reader, BEST, episodes=2, env_kwargs={"delta": 0.1}, progress=False),
-            *("'history'", "budget", "max_pulls"),
         ),
         "another form": (lambda: Pixels(gym.make(BEST, budget=9)), "observation", "pixels"),
         "no choose": (lambda: Lazy(made("Threshold", budget=9)), "lazy", "'history'", "choose", TypeError),
@@ -353,39 +235,6 @@ def test_histories_that_no_environment_shows() -> None:
         agent.predict({name: array for name, array in seen.items() if name != "times"}, None)
     with refused("reader", "ndarray"):
         agent.predict(np.zeros((2, 9)), None)
-
-
-# --- sessions ---------------------------------------------------------------------------------------------------------
-
-FACTS: dict[str, Any] = {"problem": "BestArm", "arms": 3, "sigma": 0.5, "budget": 11}
-VALUES = [0.3, -0.2, 0.9, 0.1, 0.4, 1.1, 0.2, 0.6, -0.4, 0.8, 0.5]
-
-
-def asked(kind: Any, store: Path, reopened: bool, foreign: bool = False) -> tuple[list[str], list[bool]]:
-    """The arms that a session asks for, and its answer."""
-    pytest.importorskip("sqlalchemy")
-    session = agents.Session(kind, FACTS, store=str(store), public_seed=1)
-    arms: list[Any] = []
-    for t, value in enumerate(VALUES):
-        if reopened:
-            session.close()
-            session = agents.Session(kind, store=str(store))
-        [arm] = session.ask()
-        arms.append(arm)
-        if foreign and t == 4:
-            session.tell(2, 0.7)  # a result that nobody has asked for
-        if t < len(VALUES) - foreign:
-            session.tell(arm, value)
-    answer = session.answer().tolist()
-    session.close()
-    return arms, answer
-
-
-@pytest.mark.parametrize("kind", [Reader, Growing])
-def test_a_session_goes_on_after_a_restart(kind: Any, tmp_path: Path) -> None:
-    expected = asked(ByTurns, tmp_path / "statistics.db", reopened=False)
-    assert asked(kind, tmp_path / "one.db", reopened=False) == expected
-    assert asked(kind, tmp_path / "two.db", reopened=True) == expected
 
 
 def test_writing_into_what_is_shown_harms_nothing_but_that():

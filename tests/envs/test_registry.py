@@ -118,14 +118,6 @@ def test_names_that_are_refused(packages: Any) -> None:
     assert list(numbers) == ["four"]
 
 
-def test_a_row_that_was_found_is_found_anew_after_it_is_replaced() -> None:
-    numbers = registry()
-    numbers.register("two", 2)
-    assert numbers["two"] == 2
-    numbers.register("two", 3)
-    assert numbers["two"] == 3
-
-
 def test_installed_packages(packages: Any) -> None:
     four = "brings_numbers:four"
     packages("brings_numbers", "four = 4\nhalf = 0.5", four=four, one=four, half="brings_numbers:half")

@@ -10,7 +10,6 @@ import pytest
 from refusals import table
 from scipy import stats
 
-import agents
 from bandit_envs import ScoreTables, Shared
 from bandit_envs.instances import lookup
 from bandit_envs.kernels.rng import root_key
@@ -141,32 +140,6 @@ def test_in_environments() -> None:
     assert one["mean"][:2] == pytest.approx(means[0, :2])
 
 
-def test_by_name() -> None:
-    for form in ({"K": 5, "N": 9}, {"K": 5, "N": 9, "marks": True, "ability": -1.0, "noise": 0.5}):
-        sampler: Any = lookup.find({"score-tables": form})
-        assert form.items() <= sampler.to_dict()["score-tables"].items()
-        assert repr(lookup.find(sampler.to_dict())) == repr(sampler)
-        assert np.array_equal(draw(lookup.find(sampler.to_dict()), [1])[1], draw(sampler, [1])[1])  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("marks", [False, True])
-def test_agents_are_evaluated(marks: bool) -> None:
-    """As many pulls as cells: every column is known, and every answer right; two batches give the same."""
-    kwargs = {"instance": {"score-tables": {"K": 4, "N": 25, "marks": marks}}, "budget": 100}
-    found = agents.evaluate(["uniform", "random"], BEST, episodes=40, env_kwargs=kwargs)
-    again = agents.evaluate(["uniform", "random"], BEST, episodes=40, env_kwargs=kwargs, batch=7)
-    assert found.episodes["correct"].tolist() == again.episodes["correct"].tolist()
-    right = found.episodes.groupby("agent")["correct"].mean()
-    assert right["uniform"] == 1.0
-
-
-def test_agents_are_trained() -> None:
-    pytest.importorskip("torch")
-    kwargs = {"instance": "score-tables(K=3, N=20)", "budget": 12}
-    model = agents.train("ppo", BEST, steps=256, num_envs=4, held_out=20, env_kwargs=kwargs)
-    assert model is not None
-
-
 def made(**parameters: Any) -> Any:
     return lambda: lookup.find({"score-tables": parameters})
 
@@ -174,8 +147,6 @@ def made(**parameters: Any) -> Any:
 test_bad_calls = table(
     {
         "one candidate": (made(K=1), "K", 1),
-        "no rows": (made(N=0), "N", 0),
-        "half a row": (made(N=2.5), "N", 2.5),
         "marks": (made(marks=2), "marks", 2),
         "ability": (made(ability=2000), "ability", 2000),
         "spread": (made(spread=0), "spread", 0),
@@ -183,6 +154,5 @@ test_bad_calls = table(
         "discrimination": (made(discrimination=-1), "discrimination", -1),
         "noise of 0/1": (made(noise=1.0), "noise", "marks"),
         "noise": (made(marks=True, noise=-1), "noise", -1),
-        "another": (made(rows=5), "rows", "N"),
     }
 )

@@ -172,12 +172,3 @@ def test_a_bad_action_touches_no_episode(arm: int, times: int, told: int) -> Non
     sim.advance(arms, counts)  # the slot has ended: its actions are ignored
     assert sim.did[77] == SKIPPED
     assert sim.spent[76] == 5
-
-
-def test_times_are_ignored_by_those_that_stop() -> None:
-    sim = simulator(Bernoulli([0.2, 0.5]), 2, budget=5)
-    sim.advance(np.array([0, 1]), np.array([5, 99]))  # both spend their budget
-    assert sim.status.tolist() == [SPENT, SPENT]
-    assert sim.advance(np.array([2, 0]), np.array([-7, 0])) == 2
-    assert sim.status.tolist() == [ENDED, ENDED]
-    assert sim.terminated.all()

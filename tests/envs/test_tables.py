@@ -14,7 +14,6 @@ import pytest
 from refusals import refused
 from scipy import stats
 
-import agents
 from agents.cli import main
 from bandit_envs import Bernoulli, Gaussian, Instance, PromptSelection, Resampled, from_table, measurements
 from bandit_envs.instances import lookup
@@ -67,17 +66,6 @@ def test_all_forms_of_a_table(kind: str, tmp_path: Path) -> None:
         found = from_table(source, index=index)
         assert found.arm_names == ("x", "y")
         assert found.arms.means == pytest.approx([0.2, 2 / 3])
-
-
-def test_by_name_and_on_the_command_line(tmp_path: Path) -> None:
-    path = written(tmp_path, "a,b,c\n" + "1,0,0\n" * 9 + "0,1,0\n")
-    env: Any = gym.make(BEST, instance=f"table(path={path!r})", budget=60).unwrapped
-    assert env.setting.shuffle_arms  # tables are often sorted
-    assert sorted(env.instance.arms.means.tolist()) == [0.0, 0.1, 0.9]
-    found = agents.evaluate(
-        "sequential-halving", BEST, episodes=50, budgets=[60], env_kwargs={"instance": {"table": {"path": path}}}
-    )
-    assert found.episodes["correct"].mean() > 0.9
 
 
 def test_what_is_no_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -182,20 +170,6 @@ def test_distributions_of_a_table(tmp_path: Path) -> None:
             from_table(values, distribution=distribution)
 
 
-def test_data_on_the_command_line(tmp_path: Path, capsys: Any) -> None:
-    """`--data FILE` is the table's instance; with an instance it is refused, and an error names the line."""
-    path = written(tmp_path, "a,b,c\n" + "1,0,0\n" * 9 + "0,1,0\n")
-    command = ["evaluate", "BestArm", "--budget", "60", "--episodes", "50", "--agents", "uniform", "--data"]
-    assert main([*command, path]) == 0
-    assert "uniform" in capsys.readouterr().out
-    assert main([*command, path, "--instance", "tao2019-1"]) == 2
-    assert "--data names the arms, and so does --instance" in capsys.readouterr().err
-    assert main([*command, written(tmp_path, "a,b\n1,x\n")]) == 2
-    assert "line 2, column 'b': a value is a finite number, or nothing, got 'x'" in capsys.readouterr().err
-    assert main([*command, str(tmp_path / "none.csv")]) == 2
-    assert "none.csv" in capsys.readouterr().err
-
-
 NUMBERS = {" 1 ": (1.0, 1.0), "+.5e1": (5.0, None), "5.": (5.0, None), "TRUE": (1.0, 1.0), "1,5": (None, 1.5)}
 
 
@@ -248,19 +222,6 @@ def test_other_separators_files_and_frames(tmp_path: Path, capsys: Any) -> None:
     for shared in (False, True):
         with refused("2", "has no measurement"):
             from_table(np.empty((0, 3)), shared=shared)
-
-
-def test_a_table_that_has_changed_is_another_instance(tmp_path: Path, capsys: Any) -> None:
-    """An evaluation is not gone on with when a value of the file has changed, though no arm has more."""
-    text = "name,value\na,1\na,2\nb,4\nb,5\n"
-    command = ["evaluate", "BestArm", "--budget", "20", "--episodes", "30", "--agents", "uniform"]
-    command += ["--data", written(tmp_path, text), "--out", str(tmp_path / "out")]
-    assert main(command) == 0
-    assert main(command) == 0
-    written(tmp_path, text.replace("4", "0"))
-    capsys.readouterr()
-    assert main(command) == 2
-    assert "holds another evaluation: arms is" in capsys.readouterr().err
 
 
 # --- the distribution of such tables

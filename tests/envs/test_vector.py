@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import copy
 import functools
-import os
 import pickle
-import subprocess
-import sys
-import textwrap
-from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 import pytest
+from beyond_arrays import play
 from gymnasium.error import ResetNeeded
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
-from gymnasium.wrappers.vector import RecordEpisodeStatistics
-from rollouts import FORMS, IDS, batch, full, mask, same, some_action
+from rollouts import FORMS, agree, batch, mask, same, some_action, twins
 
 from bandit_envs import PureExplorationEnv, PureExplorationVectorEnv, Shared
 from bandit_envs.envs.catalogue import ENVIRONMENTS
@@ -35,30 +30,6 @@ def made(num_envs: int = 3, env_id: str = "bandit_envs/Threshold-v0", **settings
 
 def single(problem: str, **settings: Any) -> PureExplorationEnv:
     return PureExplorationEnv(problem, **ENVIRONMENTS[problem].defaults | settings)
-
-
-def twins(problem: str, N: int, mode: AutoresetMode = NEXT, **settings: Any) -> tuple[SyncVectorEnv, Any]:
-    """A SyncVectorEnv of single environments, and the native form."""
-    settings = ENVIRONMENTS[problem].defaults | settings if "instance" not in settings else settings
-    sync = SyncVectorEnv([lambda: PureExplorationEnv(problem, **settings)] * N, autoreset_mode=mode)
-    return sync, PureExplorationVectorEnv(N, problem=problem, autoreset_mode=mode, **settings)
-
-
-def agree(sync: Any, native: Any, steps: int, seed: Any = 7, stop: float = 0.05) -> tuple[int, int]:
-    """Assert that both return the same, bit for bit, at every step; how many episodes ended, and were truncated."""
-    generator, ended, cut = np.random.default_rng(1), 0, 0
-    assert same(sync.reset(seed=seed), native.reset(seed=seed))
-    for _ in range(steps):
-        action = batch([some_action(native.task, generator, stop) for _ in range(native.num_envs)])
-        one, other = sync.step(action), native.step(action)
-        assert same(one, other)
-        over = one[2] | one[3]
-        ended, cut = ended + int(over.sum()), cut + int(one[3].sum())
-        if native.autoreset_mode == DISABLED and over.any():
-            given = {"reset_mask": over}
-            assert same(sync.reset(options={"reset_mask": over}), native.reset(options=given))
-            assert given == {"reset_mask": over}
-    return ended, cut
 
 
 # --- the same as single environments ----------------------------------------------------------------------------------
@@ -82,9 +53,9 @@ def test_native_is_sync(problem: str, actions: str, observation: str, mode: Auto
 
 DRAWN = {"instance": "sampler(distribution='gaussian', arms=5, mean={'normal': [0, 1]})", "delta": 0.1}
 CUT = {"A": [[1, 1, 1], [0, 0, -1]], "b": [1.5, 0], "budget": 25, "max_pulls": 20}
+CUT_AT = {"A": [[1, 1]], "b": [1]}
 WEIGHTS = {"distribution": "categorical", "values": [1, 2, 3], "probabilities": [[1, 1, 1], [0, 1, 4]]}
 PLANE = {"distribution": "bernoulli", "mean": [[0.1, 0.9], [0.5, 0.4]]}
-CUT_AT = {"A": [[1, 1]], "b": [1]}
 ROWS = {"distribution": "resampled", "rows": [[0, 1, 5], [2, 3]]}
 COLUMNS = np.random.default_rng(5).random((30, 4)).round(3)
 VECTORS = "sampler(distribution='uniform', arms=4, dimensions=3)"
@@ -97,14 +68,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "fixed vectors": {"problem": "Feasible", "instance": PLANE, "A": [[1, 0]], "b": [0.3], "budget": 20},
     "categorical": {"problem": "AllGood", "budget": 20, "multiplicative": True, "instance": WEIGHTS},
     "resampled": {"problem": "TopK", "budget": 20, "k": 1, "instance": ROWS},
-    "coordinates": {
-        "problem": "Feasible",
-        "instance": PLANE,
-        "pull": "coordinate",
-        "A": [[1, 1]],
-        "b": [1],
-        "budget": 20,
-    },
+    "coordinates": {"problem": "Feasible", "instance": PLANE, "pull": "coordinate", "budget": 20, **CUT_AT},
     "columns of a table": {"problem": "BestArm", "instance": Shared(COLUMNS), "shuffle_arms": True, "budget": 20},
 }
 SIZES = {1: ("arm", "statistics"), 3: ("full", "statistics"), 70: ("arm", "features"), 200: ("full", "history")}
@@ -135,25 +99,6 @@ def test_the_comparison_has_teeth() -> None:
     one.step = lambda action: SyncVectorEnv.step(one, action)[:4] + ({},)  # type: ignore[method-assign, assignment]
     with pytest.raises(AssertionError):
         agree(one, native, 80)
-
-
-@pytest.mark.parametrize("env_id", IDS)
-def test_a_slot_is_the_single_environment(env_id: str) -> None:
-    """Slot i of root s is gym.make(...).reset(seed=s + i), in a loop of one's own."""
-    native, generator = made(70, env_id), np.random.default_rng(3)
-    assert isinstance(native.unwrapped, PureExplorationVectorEnv)
-    watched = {i: gym.make(env_id) for i in (0, 63, 64, 69)}
-    seen, _ = native.reset(seed=40)
-    for i, env in watched.items():
-        assert same({name: value[i] for name, value in seen.items()}, env.reset(seed=40 + i)[0])
-    for _ in range(30):
-        action = generator.integers(0, 10, 70)
-        seen, reward, terminated, truncated, info = native.step(action)
-        for i, env in watched.items():
-            one, paid, ended, cut, extra = env.step(int(action[i]))
-            assert same({name: value[i] for name, value in seen.items()}, one)
-            assert (reward[i], terminated[i], truncated[i]) == (paid, ended, cut)
-            assert np.array_equal(info["sample"][i], extra["sample"])
 
 
 # --- seeds and episodes -----------------------------------------------------------------------------------------------
@@ -188,15 +133,6 @@ def test_seeds() -> None:
     assert public(env, seed=2**70)[0] == word(2**70, 0)
 
 
-def test_without_a_seed_every_slot_has_a_root_of_its_own() -> None:
-    words = [*public(made(50)), *public(made(50)), *public(made(50), options={"episode": 3})]
-    assert len(set(words)) == 150
-    env = made(3)
-    found = public(env, seed=[None, 5, None])
-    assert found[1] == word(5, 0)
-    assert len(set(found)) == 3
-
-
 def test_autoreset_goes_to_the_next_episode() -> None:
     env = made(2, instance=THREE)
     assert public(env, seed=5, options={"episode": np.array([10, 20])}) == [word(5, 10), word(5, 20)]
@@ -215,38 +151,6 @@ def test_autoreset_goes_to_the_next_episode() -> None:
 # --- the two modes ----------------------------------------------------------------------------------------------------
 
 
-@forms
-def test_disabled_leaves_finished_slots_alone(actions: str, observation: str) -> None:
-    env = made(4, instance=THREE, budget=50, autoreset_mode=DISABLED, actions=actions, observation=observation)
-
-    def act(*arms: int) -> Any:
-        if actions == "arm":
-            return np.array(arms)
-        return {"arm": np.array(arms), "times": np.full(4, 2), "answer": np.zeros((4, 3), np.int8)}
-
-    env.reset(seed=1)
-    env.step(act(0, 1, 2, 0))
-    frozen, _, terminated, _, _ = env.step(act(1, 3, 1, 3))
-    assert terminated.tolist() == [False, True, False, True]
-    for bad in (0, 3, -7, 99):  # whatever their actions are
-        seen, reward, terminated, truncated, info = env.step(act(1, bad, 1, bad))
-        assert terminated.tolist() == [False, True, False, True]
-        assert not truncated.any()
-        assert (reward == 0).all()
-        assert info["_sample"].tolist() == [True, False, True, False]
-        assert set(info) == {"sample", "_sample"}
-        for name in frozen if observation != "features" else [slice(None)]:
-            assert (seen[name][[1, 3]] == frozen[name][[1, 3]]).all()
-            assert not (seen[name][[0, 2]] == frozen[name][[0, 2]]).all() or name in ("remaining", "public_seed")
-    before = seen
-    seen, _ = env.reset(options={"reset_mask": np.array([False, True, False, False])})
-    for name in frozen if observation != "features" else [slice(None)]:
-        assert (seen[name][[0, 2, 3]] == before[name][[0, 2, 3]]).all()
-    _, _, terminated, _, info = env.step(act(1, 1, 1, 1))
-    assert terminated.tolist() == [False, False, False, True]
-    assert info["_sample"].tolist() == [True, True, True, False]
-
-
 def test_a_mask_restarts_its_slots_only_and_may_come_with_seeds_and_episodes() -> None:
     env = made(3, autoreset_mode=DISABLED)
     assert public(env, seed=5) == [word(5, 0), word(6, 0), word(7, 0)]
@@ -258,15 +162,6 @@ def test_a_mask_restarts_its_slots_only_and_may_come_with_seeds_and_episodes() -
     assert public(env, seed=8, options={"reset_mask": some}) == [word(8, 0), word(6, 0), word(10, 0)]
     assert public(env) == [word(8, 1), word(6, 1), word(10, 1)]
     assert public(env, seed=[None, 3, 2], options={"reset_mask": some}) == [word(8, 2), word(6, 1), word(2, 0)]
-
-
-def test_a_first_reset_of_some_slots_leaves_the_others_ended() -> None:
-    env = made(3, autoreset_mode=DISABLED)
-    env.reset(seed=5, options={"reset_mask": np.array([True, False, False])})
-    assert env.step(np.array([0, 0, 0]))[4]["_sample"].tolist() == [True, False, False]
-    found = public(env, options={"reset_mask": np.array([False, True, True])})
-    assert found[0] == word(5, 0)
-    assert len(set(found)) == 3
 
 
 def test_the_step_that_ends_an_episode_starts_the_next() -> None:
@@ -378,24 +273,6 @@ def test_pickles_and_copies_go_on_alike(actions: str, observation: str, mode: Au
 # --- infos, scores without an end, tools ------------------------------------------------------------------------------
 
 
-def test_infos_name_their_slots() -> None:
-    env = made(3, instance=THREE, actions="full")
-    env.reset(seed=0)
-    answers = np.array([mask(3, 1, 2), mask(3, 0), mask(3)])
-    action = {"arm": np.array([3, 0, 3]), "times": np.array([1, 4, 1]), "answer": answers}
-    seen, reward, terminated, _, info = env.step(action)
-    assert terminated.tolist() == [True, False, True]
-    assert reward.tolist() == pytest.approx([1, 0, 1 / 3])
-    for name in ("answer", "correct", "is_success", "score", "total_pulls", "misclassified", "f1"):
-        assert info[f"_{name}"].tolist() == [True, False, True]
-        assert len(info[name]) == 3
-        assert not np.any(info[name][1])
-    assert info["_sample"].tolist() == [False, True, False]
-    assert info["sample"].tolist() == pytest.approx([0, seen["mean"][1, 0], 0])
-    assert info["answer"].tolist() == [[False, True, True], [False] * 3, [False] * 3]
-    assert (info["correct"].dtype, info["total_pulls"].dtype) == (np.bool_, np.int64)
-
-
 def test_answers_can_be_assessed_without_an_end() -> None:
     env = made(4, instance=THREE, actions="full", budget=50)
     env.reset(seed=0)
@@ -414,85 +291,24 @@ def test_answers_can_be_assessed_without_an_end() -> None:
     assert env.unwrapped.remaining.tolist() == [35] * 4
 
 
-@pytest.mark.parametrize("mode", [NEXT, SAME])
-def test_gymnasium_statistics_are_recorded(mode: AutoresetMode) -> None:
-    env = RecordEpisodeStatistics(made(2, instance=THREE, pull_cost=0.25, autoreset_mode=mode))
-    env.reset(seed=0)
-    env.step(np.array([0, 1]))
-    *_, info = env.step(np.array([3, 0]))
-    assert info["episode"]["l"].tolist() == [2, 0]
-    assert info["episode"]["r"][0] == pytest.approx(1 / 3 - 0.25)  # nothing above .5 was pulled: 1 of 3 labels right
-
-
 def test_action_masks() -> None:
     for rules, stop in (({}, False), ({"delta": 0.1}, True)):
         masks = made(3, instance=THREE, **rules).unwrapped.action_masks()
         assert masks.tolist() == [[True] * 3 + [stop]] * 3
 
 
-def test_before_a_reset() -> None:
-    for actions, action in (("arm", np.zeros(2, np.int64)), ("full", batch([full(0), full(0)]))):
-        env = PureExplorationVectorEnv(2, problem="Threshold", actions=actions)
-        with pytest.raises(ResetNeeded):
-            env.step(action)
-
-
 # --- agents in slots that have ended ----------------------------------------------------------------------------------
-
-FROZEN = """
-import gymnasium as gym, numpy as np
-import agents, bandit_envs
-
-def play(name, env, kwargs, steps):
-    envs = gym.make_vec(env, 5, actions="full", autoreset_mode="Disabled", copy=False, **kwargs)
-    agent = agents.make(name, envs)
-    observation, state = envs.reset(seed=3, options={"episode": np.arange(5)})[0], None
-    for _ in range(steps):
-        action, state = agent.predict(observation, state)
-        observation, *_ = envs.step(action)
-    return envs.total_pulls
-"""
 
 
 def test_an_agent_survives_slots_whose_statistics_no_longer_move() -> None:
-    place: dict[str, Any] = {}
-    exec(FROZEN, place)
     kwargs = {
         "delta": 0.2,
         "epsilon": 0.3,
         "max_pulls": 400,
         "instance": {"sampler": {"distribution": "bernoulli", "arms": 7}},
     }
-    total = place["play"]("fareast(finder='lucb')", "bandit_envs/AllGood-v0", kwargs, 3000)
+    total = play("fareast(finder='lucb')", "bandit_envs/AllGood-v0", kwargs, 3000)
     assert total.tolist() == [400] * 5
-
-
-@pytest.mark.slow
-def test_no_kernel_of_the_catalogue_reads_or_writes_beyond_its_arrays(tmp_path: Path) -> None:
-    """All agents, well beyond the ends of their episodes, in kernels that are compiled with checks of bounds."""
-    code = FROZEN + textwrap.dedent(
-        """
-        played = 0
-        for problem in bandit_envs.PROBLEMS:
-            for name in agents.names(problem):
-                more = ["fareast(finder='lucb')"] if name == "fareast" else []
-                for one in [name, *more] if name != "ppo" else []:
-                    for kwargs in ({"budget": 300, "delta": 0.1}, {"delta": 0.1, "max_pulls": 300}):
-                        for epsilon in ({}, {"epsilon": 0.2}):
-                            if epsilon and problem in ("Threshold", "Feasible"):
-                                continue
-                            try:
-                                play(one, f"bandit_envs/{problem}-v0", kwargs | epsilon, 0)
-                            except ValueError:
-                                continue  # an oracle, or an agent that needs a budget
-                            played += int(play(one, f"bandit_envs/{problem}-v0", kwargs | epsilon, 1000).min() >= 0)
-        print(played)
-        """
-    )
-    environment = os.environ | {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(tmp_path)}
-    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=1800)
-    assert done.returncode == 0, done.stderr[-3000:]
-    assert int(done.stdout.split()[-1]) > 80
 
 
 @pytest.mark.parametrize("mode", [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP])

@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
-import sys
-import textwrap
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from disks import full_disk
+from disks import full_disk, interrupted
 
 from agents import Evaluation, evaluate
 from agents.core import files
@@ -34,34 +28,6 @@ def read(folder: Path) -> str:
     for name in NAMES:
         assert (folder / name).read_text() == f"{told} {name}"
     return told
-
-
-class Killed(BaseException):
-    """Stands for a kill: no code may come after it."""
-
-
-def interrupted(call: Callable[[], None], moment: int, monkeypatch: pytest.MonkeyPatch) -> bool:
-    """Whether a call is over before a kill at its step number `moment` on the disk; nothing is done after the kill."""
-    steps = 0
-
-    def step(function: Any) -> Any:
-        def taken(*arguments: Any, **keywords: Any) -> Any:
-            nonlocal steps
-            steps += 1
-            if steps >= moment:
-                raise Killed
-            return function(*arguments, **keywords)
-
-        return taken
-
-    with monkeypatch.context() as patch:
-        for owner, name in ((os, "replace"), (os, "fsync"), (Path, "write_text"), (Path, "unlink")):
-            patch.setattr(owner, name, step(getattr(owner, name)))
-        try:
-            call()
-        except Killed:
-            return False
-    return True
 
 
 def test_a_kill_at_any_step_leaves_the_old_or_the_new(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -161,18 +127,6 @@ def test_evaluations_that_are_none(name: str, content: str, tmp_path: Path) -> N
             Evaluation.load(tmp_path)
 
 
-def test_an_evaluation_with_a_file_of_another_is_refused(tmp_path: Path) -> None:
-    for seed in (0, 1):
-        evaluate("uniform", "Threshold", episodes=3, seed=seed, env_kwargs={"budget": 30}).save(tmp_path / str(seed))
-    for name in ("episodes.parquet", "pulls.parquet", "summary.csv"):
-        there = (tmp_path / "0" / name).read_bytes()
-        (tmp_path / "0" / name).write_bytes((tmp_path / "1" / name).read_bytes() + b" ")
-        with pytest.raises(ValueError, match=f"{name} is not the file that was written with"):
-            Evaluation.load(tmp_path / "0")
-        (tmp_path / "0" / name).write_bytes(there)
-    Evaluation.load(tmp_path / "0")
-
-
 def test_a_disk_that_is_full_at_any_byte_leaves_the_old_or_the_new(tmp_path: Path) -> None:
     """15 limits between nothing and the size of the largest file: an evaluation saved over another."""
     kwargs: Any = {"episodes": 40, "env_kwargs": {"budget": 30}, "progress": False}
@@ -194,41 +148,6 @@ def test_a_disk_that_is_full_at_any_byte_leaves_the_old_or_the_new(tmp_path: Pat
     assert failed == 15
     new.save(tmp_path)
     assert Evaluation.load(tmp_path).settings["seed"] == 1
-
-
-@pytest.mark.slow
-def test_kills_at_random_moments(tmp_path: Path) -> None:
-    """An evaluation that is saved over and over, killed 50 times: one of its two forms is read, never a mixture."""
-    script = """
-        import sys
-        from agents import evaluate
-        made = [evaluate("uniform", "Threshold", episodes=500, seed=s, env_kwargs={"budget": 30}) for s in (0, 1)]
-        made[0].save(sys.argv[1])
-        print("ready", flush=True)
-        while True:
-            for one in made:
-                one.save(sys.argv[1])
-    """
-    made = [evaluate("uniform", "Threshold", episodes=500, seed=s, env_kwargs={"budget": 30}) for s in (0, 1)]
-    made[0].save(tmp_path)
-    scores = [one.runs[0].columns["score"] for one in made]
-    moments, seen = np.random.default_rng(0).uniform(0.0, 0.3, 50), set()
-    for moment in moments:
-        run = subprocess.Popen(
-            [sys.executable, "-c", textwrap.dedent(script), str(tmp_path)], stdout=subprocess.PIPE, text=True
-        )
-        assert run.stdout is not None
-        run.stdout.readline()
-        with pytest.raises(subprocess.TimeoutExpired):
-            run.wait(0.1 + moment)
-        run.send_signal(signal.SIGKILL)
-        run.communicate()
-        found = Evaluation.load(tmp_path)
-        same = [np.array_equal(found.runs[0].columns["score"], score) for score in scores]
-        assert sum(same) == 1
-        assert found.settings["seed"] == same.index(True)
-        seen.add(found.settings["seed"])
-    assert seen == {0, 1}
 
 
 def test_a_folder_of_reproduced_figures_is_no_evaluation(tmp_path: Path) -> None:

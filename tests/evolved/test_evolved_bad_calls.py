@@ -62,19 +62,6 @@ test_bad_calls = table(
         "shares of Threshold": (shares("Threshold"), "parameters", 2, 3),
         "how to train": (nothing_stored("evolved", **PRICED), "evolved", "Threshold", "--pull-cost", 0.01),
         "how to train ppo": (nothing_stored("ppo", **PRICED), "ppo", "Threshold", "--pull-cost", 0.01),
-        "what is stored": (nothing_stored("ppo", "bandit_envs/BestArm-v0", delta=0.1), "BestArm", "delta", "AllGood"),
-        "what is stored, certified": (
-            nothing_stored("ppo(stop='certificate')", "bandit_envs/BestArm-v0", delta=0.1),
-            *("BestArm", "delta", "AllGood"),
-        ),
-        "cheaper advice": (
-            nothing_stored("evolved", "bandit_envs/AllGood-v0", budget=150),
-            *("evolved", "AllGood", "--algorithm", "--budget", 150, "--out"),
-        ),
-        "advice without training": (
-            nothing_stored("ppo", "bandit_envs/BestArm-v0", delta=0.1, epsilon=0.1),
-            *("ppo", "BestArm", "evidence"),
-        ),
         "around: falling": (lambda: Sampler(mean={"around": [0.5, 0.3, 0.1]}), "least", "most"),
         "around: two": (lambda: Sampler(mean={"around": [0.5, 0.1]}), "around", 3),
         "around: out of range": (lambda: Sampler(mean={"around": [0.9, 0.1, 0.3]}), 0, 1),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import json
 import pickle
 import warnings
 from typing import Any
@@ -11,9 +10,8 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
-from gymnasium.utils.env_checker import check_env
 from refusals import refused
-from rollouts import same
+from rollouts import agree, twins
 
 import agents
 from bandit_envs import (
@@ -35,6 +33,7 @@ from bandit_envs import (
 )
 from bandit_envs.kernels import carray
 from bandit_envs.problems import Measure
+from bandit_envs.testing import check_problem
 
 HERE = __name__  # this module's name, for "module:name"
 
@@ -110,52 +109,10 @@ OWN = pytest.mark.parametrize(("problem", "own"), [("Apart", {"epsilon": 0.1, "t
 
 @OWN
 def test_the_environments_of_a_problem_of_ones_own(registered: None, problem: str, own: dict[str, Any]) -> None:
-    """Made without arguments and with them, in all forms; every slot is bit for bit a single environment."""
-    env_id = f"bandit_envs/{problem}-v0"
-    assert (ENVIRONMENTS[problem].id, ENVIRONMENTS[problem].problem) == (env_id, problem)
-    for form in ({}, {"actions": "full"}, {"observation": "features"}, {"pull_cost": 0.01, "reward": "correct"}):
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message=".*A Box observation space m.*")  # totals have no bounds
-            check_env(gym.make(env_id, **form, **own).unwrapped, skip_render_check=True)
-        single, many = gym.make(env_id, budget=20, **form, **own), gym.make_vec(env_id, 3, budget=20, **form, **own)
-        first, _ = single.reset(seed=7)
-        seen, _ = many.reset(seed=7)
-        assert same(first, {k: v[0] for k, v in seen.items()} if isinstance(seen, dict) else seen[0])
-        K, over = single.unwrapped.task.K, False
-        for t in range(21):
-            answer = np.arange(K) < (single.unwrapped.problem.answer_size or 2)
-            if "actions" in form:
-                action: Any = {"arm": t % K, "times": 1, "answer": answer}
-                actions: Any = {"arm": np.full(3, t % K), "times": np.ones(3, int), "answer": np.tile(answer, (3, 1))}
-            else:
-                action, actions = t % K, np.full(3, t % K)
-            one, many_seen = single.step(action), many.step(actions)
-            assert one[1:4] == tuple(x[0] for x in many_seen[1:4])
-            if one[2]:
-                over = True
-                for name in ("answer", "correct", "score", *single.unwrapped.problem.metric_names):
-                    assert np.array_equal(one[4][name], many_seen[4][name][0]), name
-                break
-        assert over
-
-
-@OWN
-def test_copies_tasks_and_specs(registered: None, problem: str, own: dict[str, Any]) -> None:
-    for make in (gym.make, lambda env_id, **given: gym.make_vec(env_id, 2, **given)):
-        env = make(f"bandit_envs/{problem}-v0", budget=9, **own).unwrapped
-        env.reset(seed=0)
-        env.step(env.action_space.sample() * 0)
-        again = pickle.loads(pickle.dumps(env))
-        for _ in range(8):
-            one, other = (e.step(e.action_space.sample() * 0) for e in (env, again))
-            assert same(one[0], other[0])
-            assert (one[1] == other[1]).all() if isinstance(one[1], np.ndarray) else one[1] == other[1]
-        task = env.task
-        assert Task.from_json(task.to_json()) == task == pickle.loads(pickle.dumps(task))
-        assert task.make_problem() == env.problem
-        assert task.parameters == {**env.problem.settings}
-        form = json.loads(make(f"bandit_envs/{problem}-v0", **own).spec.to_json())
-        assert form["kwargs"].items() >= {"problem": problem, **own}.items()
+    """They pass the kit; in all forms, slots are bit for bit single environments."""
+    check_problem(problem, **own)
+    for form in ({"actions": "full"}, {"observation": "features"}, {"pull_cost": 0.01, "reward": "correct"}):
+        assert agree(*twins(problem, 3, budget=20, **form, **own), 25)[0] >= 3
 
 
 def test_declarations_are_used(registered: None) -> None:
@@ -359,10 +316,7 @@ def test_parameters_that_are_arrays_have_a_json_form() -> None:
     given = {"instance": three, "weights": np.array([0.5, 1.0, 2.0]), "more": more, "budget": 6}
     one, other = (gym.make("bandit_envs/Weighted-v0", **given).unwrapped for _ in range(2))
     assert one.task == other.task
-    assert one.task.parameters == {
-        "weights": [0.5, 1.0, 2.0],
-        "more": {"of": (0.5, [[0, 1]]), "number": 3},
-    }
+    assert one.task.parameters == {"weights": [0.5, 1.0, 2.0], "more": {"of": (0.5, [[0, 1]]), "number": 3}}
     assert one.problem == other.problem
     plain = one.task.replace(parameters={"weights": np.array([0.5, 1.0, 2.0])})
     assert Task.from_json(plain.to_json()) == plain

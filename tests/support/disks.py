@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,34 @@ def full_disk(left: int) -> Iterator[None]:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+class Killed(BaseException):
+    """Stands for a kill: no code may come after it."""
+
+
+def interrupted(call: Callable[[], None], moment: int, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Whether a call is over before a kill at its step number `moment` on the disk; nothing is done after the kill."""
+    steps = 0
+
+    def step(function: Any) -> Any:
+        def taken(*arguments: Any, **keywords: Any) -> Any:
+            nonlocal steps
+            steps += 1
+            if steps >= moment:
+                raise Killed
+            return function(*arguments, **keywords)
+
+        return taken
+
+    with monkeypatch.context() as patch:
+        for owner, name in ((os, "replace"), (os, "fsync"), (Path, "write_text"), (Path, "unlink")):
+            patch.setattr(owner, name, step(getattr(owner, name)))
+        try:
+            call()
+        except Killed:
+            return False
+    return True
 
 
 def sql(place: Path, *statements: str) -> Path:
