@@ -35,6 +35,12 @@ WORD, POINTER = ir.IntType(64), ir.IntType(8).as_pointer()
 NUMBERS: dict[Any, types.Type] = {int: types.int64, float: types.float64, bool: types.boolean}
 
 
+def scalar_of(array: Any) -> Any:
+    """What an annotation `NDArray[scalar]` is of: an alias of NumPy, which names the dtype, or from 2.5 on the scalar."""
+    last = typing.get_args(array)[-1]
+    return (typing.get_args(last) or (last,))[0]
+
+
 class Address(types.Type):
     """The address of a record, as a type of Numba.
 
@@ -52,7 +58,7 @@ class Address(types.Type):
                 size = kind.first[-1] - kind.first[0]
             elif kind is None:
                 array, dimensions = typing.get_args(hint) if hasattr(hint, "__metadata__") else (hint, 1)
-                form, size = (np.dtype(typing.get_args(typing.get_args(array)[1])[0]), dimensions), 1 + dimensions
+                form, size = (np.dtype(scalar_of(array)), dimensions), 1 + dimensions
                 kind = types.Array(getattr(types, form[0].name), dimensions, "C")
             self.types.append(kind)
             self._forms.append(form)

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import copy
 import pickle
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 from refusals import refused
+from typing_extensions import TypeAliasType
 
 from bandit_envs import Gaussian
 from bandit_envs.kernels import kernel, part
-from bandit_envs.kernels.addresses import by_address
+from bandit_envs.kernels.addresses import by_address, scalar_of
 from bandit_envs.kernels.stamps import _options
 from bandit_envs.simulation.simulator import Simulator
 
@@ -106,3 +107,10 @@ def test_a_cache_knows_how_fields_are_read() -> None:
     source = b"How functions are compiled"
     assert source not in _options()
     assert b"def _read(context: Any, builder: Any, kind: Address" in _options()
+
+
+def test_annotations_of_arrays_in_the_spelling_of_each_numpy() -> None:
+    T = TypeVar("T", bound=np.generic)
+    alias = TypeAliasType("alias", np.ndarray[Any, np.dtype[T]], type_params=(T,))
+    for array in (np.ndarray[Any, np.dtype[np.int64]], alias[np.int64], NDArray[np.int64]):
+        assert scalar_of(array) is np.int64

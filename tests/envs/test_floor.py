@@ -152,10 +152,23 @@ def recorded(keys: list[str]) -> list[str]:
     return [DIGESTS[key] for key in keys]
 
 
-def test_plain_mode_plays_golden_cells() -> None:
+def test_plain_mode_plays_ten_golden_cells() -> None:
     found, said = played(CELLS, BANDIT_ENVS_PLAIN="1")
     assert found == ["True", *recorded(CELLS)]
     assert "plain mode" not in said  # who asks for it needs no warning
+
+
+PIECES = 12
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("piece", range(PIECES))
+def test_plain_mode_plays_all_golden_cells(piece: int) -> None:
+    names = sorted({golden.bare(key) for key in DIGESTS} - set(golden.NETWORKS))[piece::PIECES]
+    keys = [key for key in DIGESTS if golden.bare(key) in names]
+    found, _ = played(keys, BANDIT_ENVS_PLAIN="1")
+    wanted = ["True", *recorded(keys)]
+    assert [key for key, one, other in zip(["plain", *keys], found, wanted, strict=True) if one != other] == []
 
 
 LACKING = [("numba.core.codegen", "JITCodeLibrary", ""), ("numba.core.cpu", "CPUTargetOptions", "_nrt")]
