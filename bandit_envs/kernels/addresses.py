@@ -36,7 +36,7 @@ NUMBERS: dict[Any, types.Type] = {int: types.int64, float: types.float64, bool: 
 
 
 def scalar_of(array: Any) -> Any:
-    """What an annotation `NDArray[scalar]` is of: an alias of NumPy, which names the dtype, or from 2.5 on the scalar."""
+    """The scalar of an annotation `NDArray[scalar]`, an alias that names a dtype before NumPy 2.5."""
     last = typing.get_args(array)[-1]
     return (typing.get_args(last) or (last,))[0]
 
