@@ -65,7 +65,7 @@ class Calls:
 
     def _write(self, place: Place) -> None:
         self._written = time.monotonic()
-        place.write(self._name, (json.dumps(self._own, indent=1, default=json_form) + "\n").encode(), settled=False)
+        place.write(self._name, (json.dumps(self._own, indent=1, default=json_form) + "\n").encode(), durable=False)
 
     def alive(self) -> None:
         """Write the note again, if the last one is some time ago."""
