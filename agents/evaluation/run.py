@@ -23,7 +23,7 @@ from .identity import identity_of, packages
 from .making import fill
 from .plan import error_probabilities, keywords, plans_of, pull_numbers
 from .precision import Ending, precision_of
-from .progress import compilation_noted, shown, told_in_lines
+from .progress import compilation_noted, reported_in_lines, shown
 from .result import Evaluation
 
 
@@ -106,7 +106,7 @@ def evaluate(
     progress = None if progress is None else flag("progress", progress)
     deterministic, trust = flag("deterministic", deterministic), flag("trust", trust)
     kwargs = keywords(env_kwargs)
-    named, env_id = env_id, environment_id(env_id)
+    given_id, env_id = env_id, environment_id(env_id)
     checks, horizons = pull_numbers("at", at), pull_numbers("budgets", budgets)
     allowed = error_probabilities(deltas)
     sweeps = {"at": checks, "budgets": horizons, "deltas": allowed}
@@ -114,12 +114,12 @@ def evaluate(
         raise ValueError(f"give one of at=, budgets= and deltas=, got {' and '.join(given)}")
     if allowed is not None and kwargs.get("delta") is not None:
         raise ValueError(f"give delta={kwargs['delta']!r} in env_kwargs or deltas={allowed}, not both")
-    with compilation_noted(shown(progress)), told_in_lines(progress):
+    with compilation_noted(shown(progress)), reported_in_lines(progress):
         recipes = recipes_of(agents, trust)
         how: dict[str, Any] = {"checks": checks, "horizons": horizons, "deltas": allowed, "batch": batch}
         plans = plans_of(recipes, env_id, kwargs, episodes=episodes, deterministic=deterministic, **how)
         settings = {
-            "env_id": named if ":" in named else env_id,  # by which another process finds it
+            "env_id": given_id if ":" in given_id else env_id,  # so that another process finds it
             "env_kwargs": kwargs,
             "episodes": episodes,
             "seed": seed,
@@ -143,8 +143,8 @@ def evaluate(
         else:
             store = storage.claimed(out, empty_runs, groups, episodes, identity_of(plans, settings), settings)
         ending = None if wanted is None else Ending(wanted, store.blocks)
-        told = {"versions": settings["versions"], "jobs": jobs, "shard": part}
-        fill(store, plans, seed=seed, jobs=jobs, part=part, ending=ending, progress=progress, told=told)
+        facts = {"versions": settings["versions"], "jobs": jobs, "shard": part}
+        fill(store, plans, seed=seed, jobs=jobs, part=part, ending=ending, progress=progress, facts=facts)
         runs = store.runs()
         if ending is not None:
             settings |= {"episodes": runs[0].episodes, "look": ending.look}
