@@ -207,7 +207,7 @@ def _digest(path: Path) -> str:
 
 
 def as_first_spelled(value: Any) -> Any:
-    """A value in JSON form with the old spelling, "law": folders of all versions compare and hash identities in it."""
+    """A value in JSON form in the oldest of `SPELLINGS`: folders of all versions compare and hash identities in it."""
     return respelled(json.loads(json.dumps(value, default=json_form)), SPELLINGS[0])
 
 
