@@ -45,7 +45,7 @@ The parameters `delta`, `sigma`, `width`, `c` and `seed` mean the same in all cl
 `Agent` in the [reference](api.md). What is certified is described once, at `CertifiedAlgorithm`."""
 GIVEN = ("threshold", "epsilon", "slack", "k", "tolerance", "delta")  # what the table of instances names
 METRICS = {  # what the metrics of a verdict are
-    "misclassified": "arms that are in the answer and should not be, or should and are not",
+    "misclassified": "number of arms that are wrongly in the answer or wrongly left out",
     "precision": "share of the answer that is right",
     "recall": "share of the right arms that are in the answer",
     "f1": "harmonic mean of precision and recall",
@@ -101,16 +101,16 @@ def _parameters(problem: Any) -> str:
 
 
 def _spaces(env_id: str) -> str:
-    lines = ["| observation, actions | entry | shape | type | range |", "|---|---|---|---|---|"]
+    lines, of_actions = ["| observation, actions | entry | shape | type | range |", "|---|---|---|---|---|"], []
     for observation, actions in FORMS:
         env = gym.make(env_id, observation=observation, actions=actions, disable_env_checker=True)
         of = f'observation="{observation}"'
         if actions == "arm":
             lines += _rows(f"`{of}`", env.observation_space)
         if observation == "statistics":
-            lines += _rows(f'`actions="{actions}"`', env.action_space)
+            of_actions += _rows(f'`actions="{actions}"`', env.action_space)
         env.close()
-    return "\n".join(lines)
+    return "\n".join(lines + of_actions)
 
 
 def _rows(of: str, space: spaces.Space[Any]) -> list[str]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..core.optional import require
 from ..pictures.template import filled
-from .scores import profile, shown
+from .scores import profile, with_interval
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -99,7 +99,7 @@ def write(result: Any, folder: str | Path) -> Path:
 
 
 def _score(row: object, name: str = "score") -> str:
-    score, _, interval = shown(row, name).partition(" ")
+    score, _, interval = with_interval(row, name).partition(" ")
     return f"{score} <span class=soft>{interval}</span>" if score else ""
 
 

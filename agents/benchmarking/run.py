@@ -24,7 +24,7 @@ from ..evaluation.execution import jobs_number
 from ..evaluation.identity import described
 from ..evaluation.plan import make_envs
 from ..registry import Recipe, recipes_of
-from .scores import interquartile_mean, profile, replicates, score, within
+from .scores import interquartile_mean, percentile_interval, profile, replicates, score
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -59,7 +59,7 @@ class Cell:
     @property
     def row(self) -> dict[str, object]:
         """Of the table."""
-        low, high = within(self.samples) if len(self.samples) else (np.nan, np.nan)
+        low, high = percentile_interval(self.samples) if len(self.samples) else (np.nan, np.nan)
         head = {"task": self.task.name, "group": self.task.group, "agent": self.agent, "score": self.score}
         more = {"episodes": self.task.episodes, "note": self.note, "code": self.code}
         return head | {"score_low": low, "score_high": high, "value": self.value} | more
@@ -143,7 +143,8 @@ def _mean(cells: Sequence[Cell]) -> tuple[float, float, float]:
     scores = np.array([cell.score for cell in cells])
     if np.isnan(scores).any():
         return np.nan, np.nan, np.nan
-    return float(interquartile_mean(scores)), *within(interquartile_mean(np.array([c.samples for c in cells]).T))
+    pooled = np.array([cell.samples for cell in cells]).T
+    return float(interquartile_mean(scores)), *percentile_interval(interquartile_mean(pooled))
 
 
 def benchmark(

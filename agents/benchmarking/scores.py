@@ -1,4 +1,4 @@
-"""Scores of the benchmark: 0 is uniform sampling, 1 the best that is known."""
+"""Scores of the benchmark: uniform sampling has 0, the best agent that is known has 1."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from bandit_envs import BenchmarkTask
 
 from ..evaluation.statistics import bootstrap_means
 
-REPLICATES = 2000  # of the stratified bootstrap
+REPLICATES = 2000  # of the bootstrap, which resamples the episodes of each task separately
 Floats = NDArray[np.float64]
 
 
 def score(task: BenchmarkTask, value: Floats | float) -> Floats:
-    """The score of mean values on a task, elementwise.
+    """The score of mean values on a task, elementwise: 0 at `task.uniform`, 1 at `task.best`.
 
-    With a budget: (value - uniform) / (best - uniform), of mean scores. With a delta: log(uniform / value) /
-    log(uniform / best), of mean pulls, so that half the pulls are the same gain from wherever one starts.
+    With a budget a value is a mean score: (value - uniform) / (best - uniform). With a delta it is a mean number of
+    pulls: log(uniform / value) / log(uniform / best). To halve the pulls then adds the same score at any level.
     """
     x = np.asarray(value, np.float64)
     if task.fixed_confidence:
@@ -40,22 +40,22 @@ def interquartile_mean(scores: Floats) -> Floats:
 
 
 def replicates(task: BenchmarkTask, episodes: Floats, seed: int) -> Floats:
-    """Scores of bootstrap resamples of the episodes (n,) of one task, their scores or pulls: (REPLICATES,)."""
+    """Scores of a task, (REPLICATES,), one for each resample of its episodes: their scores or pulls, (n,)."""
     return score(task, bootstrap_means(episodes, REPLICATES, seed))
 
 
-def within(samples: Floats, level: float = 0.95) -> tuple[float, float]:
+def percentile_interval(samples: Floats, level: float = 0.95) -> tuple[float, float]:
     """The percentile interval of bootstrap samples."""
     low, high = np.quantile(samples, [(1 - level) / 2, (1 + level) / 2])
     return float(low), float(high)
 
 
-def shown(row: Any, name: str) -> str:
-    """A score of a row of `Benchmark.summary` with its interval; "" where there is none."""
+def with_interval(row: Any, name: str) -> str:
+    """A score of a row of `Benchmark.summary` with its interval, as text; "" where the row has no score."""
     score, low, high = row[name], row[f"{name}_low"], row[f"{name}_high"]
     return "" if math.isnan(score) else f"{score:.2f} [{low:.2f}, {high:.2f}]"
 
 
 def profile(scores: Mapping[str, Sequence[float]], levels: Floats) -> dict[str, Floats]:
-    """The share of tasks on which an agent reaches more than each level: Agarwal et al. 2021, section 4.2."""
+    """For each agent, the share of tasks on which it exceeds each level: Agarwal et al. 2021, section 4.2."""
     return {agent: np.mean(np.asarray(own)[:, None] > levels, axis=0) for agent, own in scores.items()}

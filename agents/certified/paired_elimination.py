@@ -46,7 +46,7 @@ class PairedElimination(Algorithm):
     solves: ClassVar[Collection[str]] = PROBLEMS_OF_TABLES
     promises = ("aggregate", "each", "exact")
     needs = "a table, delta or budget"
-    ready_for: ClassVar[Collection[str]] = ()  # no problem with any arms
+    ready_for: ClassVar[Collection[str]] = ()  # no problem: it needs arms of a table
     stops, passes, reads = True, 0, ("moments",)
     parts: ClassVar[dict[str, tuple[Any, str]]] = {"certificate": (Certificate, "batch.certificate")}
 

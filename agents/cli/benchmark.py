@@ -10,7 +10,7 @@ from tyro.conf import Positional, arg
 
 import agents
 
-from ..benchmarking.scores import shown
+from ..benchmarking.scores import with_interval
 from ..core.files import try_out
 from ..evaluation.report import table
 from .options import Address, Command, Flag, Switch
@@ -51,7 +51,7 @@ class Benchmark(Command):
         result = agents.benchmark(list(self.agents), self.set, self.out, self.jobs, **how)
         place = None if self.out is None else result.save(self.out)
         summary = result.summary()
-        rows = [[name, *(shown(row, name) for _, row in summary.iterrows())] for name in result.columns]
+        rows = [[name, *(with_interval(row, name) for _, row in summary.iterrows())] for name in result.columns]
         print(table(["", *summary["agent"]], rows))
         noted: dict[str, list[str]] = {}
         for cell in (cell for own in result.cells.values() for cell in own if cell.note):

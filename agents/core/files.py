@@ -1,8 +1,8 @@
-"""Files that belong together: a kill, or a full disk, leaves all of the old ones or all of the new ones.
+"""Sets of files that are replaced together: a kill, or a full disk, leaves the whole old set or the whole new one.
 
-New files are written under other names first. One of them, the index, is JSON and tells the digests of all the others.
-Once it is complete under its other name, the new files count, and what is left is to rename them; whoever comes next,
-reader or writer, finishes that. A file that an index does not know by its digest belongs to something else.
+New files are first written under temporary names, and last the index: a JSON file with the digests of the others. Once
+the temporary index is complete, the new set counts. Then all files are renamed; after a kill, the next reader or writer
+finishes this. A file whose digest differs from that in the index is refused.
 """
 
 from __future__ import annotations
@@ -18,29 +18,29 @@ from typing import Any
 from bandit_envs.kernels import SPELLINGS, respelled
 
 SETTINGS = "settings.json"  # the index of a folder of results
-REPRODUCTION = "reproduction"  # the key of an index of a folder in which the figures of a paper are reproduced
-DIGESTS = "digests"  # the key of an index that holds {name of a file: its digest}
+REPRODUCTION = "reproduction"  # a key of the index of a folder with reproduced figures of a paper
+DIGESTS = "digests"  # the key in an index of {name of a file: its digest}
 
 
-def find_folder(path: Path) -> None:
-    """Refuse a file in a folder that is not there, by a FileNotFoundError: only folders of results are made."""
+def require_folder(path: Path) -> None:
+    """Raise a FileNotFoundError if the folder of a file does not exist: only folders of results are made."""
     if not path.parent.is_dir():
         raise FileNotFoundError(f"cannot write {path}: there is no folder {path.parent}")
 
 
 def try_out(path: Path, folder: bool = False) -> None:
-    """Write to a path, and take it back: what is to be kept there after hours of work can be.
+    """Check that a file can be written, before the hours of work whose result it will hold.
 
     Args:
-        path: of a file to come. folder: make its folder, one of results, where it is missing.
+        path: of the file. folder: make its folder, one of results, if it does not exist.
 
     Raises:
-        OSError: naming the path. FileNotFoundError: as `find_folder`.
+        OSError: naming the path. FileNotFoundError: as `require_folder`.
     """
     if not folder:
-        find_folder(path)
+        require_folder(path)
     partial = _partial(path)
-    probe = _partial(partial)  # the longest name that is written to
+    probe = _partial(partial)  # the longest name that is ever written
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         for place in (path, partial, probe):
@@ -55,7 +55,7 @@ def try_out(path: Path, folder: bool = False) -> None:
 
 def write_alone(path: Path, write: Callable[[Path], Any]) -> None:
     """Write one file; a kill leaves the old one or the new one."""
-    find_folder(path)
+    require_folder(path)
     partial = _partial(path)
     try:
         with _naming(path):
@@ -69,33 +69,33 @@ def write_alone(path: Path, write: Callable[[Path], Any]) -> None:
 
 @contextlib.contextmanager
 def reading(path: Path) -> Iterator[None]:
-    """Around all that reads a file, and makes something of what it holds: errors name it, whatever is wrong with it.
+    """A context for code that reads a file and interprets its content: its errors name the file.
 
     Raises:
-        OSError: where the disk is to blame. ImportError: where a package is missing.
-        ValueError: for all other errors: the file is damaged, or of something else.
+        OSError: if the disk is to blame. ImportError: if a package is missing.
+        ValueError: for all other errors: the file is damaged or of another kind.
     """
     try:
         yield
     except ImportError:
         raise
     except Exception as error:
-        told = " ".join(str(error).split())
-        if str(path) in told and isinstance(error, (ValueError, OSError)):
+        reason = " ".join(str(error).split())
+        if str(path) in reason and isinstance(error, (ValueError, OSError)):
             raise
         if not isinstance(error, (ValueError, OSError)):
-            told = f"{type(error).__name__}: {told}"
+            reason = f"{type(error).__name__}: {reason}"
         kind = OSError if isinstance(error, OSError) else ValueError
-        raise kind(f"{path} cannot be read, it is damaged or of another kind: {told:.500}") from error
+        raise kind(f"{path} cannot be read, it is damaged or of another kind: {reason:.500}") from error
 
 
 def write_together(index: Path, content: Mapping[str, Any], files: Mapping[str, Callable[[Path], Any]]) -> None:
-    """Write files, and an index of JSON that holds their digests.
+    """Write a set of files and its index.
 
     Args:
-        index: the path of the index; its folder is that of all files, and is made where it is missing.
-        content: of the index.
-        files: {name: writes to the path that it is given, of the same suffix}.
+        index: the path of the index. All files are in its folder, which is made if it does not exist.
+        content: of the index, without the digests.
+        files: {name: function that writes the file to the path that it gets, which has the suffix of the name}.
     """
     index.parent.mkdir(parents=True, exist_ok=True)
     finish(index)
@@ -119,13 +119,13 @@ def write_together(index: Path, content: Mapping[str, Any], files: Mapping[str, 
 
 
 def read_together(index: Path) -> dict[str, Any]:
-    """The content of an index, once all files that it tells have been found to be those that were written with it.
+    """The content of an index, without the digests, after a check that its files were written with it.
 
-    An index without digests is taken as it is: an older version has written it.
+    An index without digests, of an older version, needs no check.
 
     Raises:
-        FileNotFoundError: if there is none.
-        ValueError: if it is no JSON object, or if a file is missing or another.
+        FileNotFoundError: if there is no index.
+        ValueError: if it is no JSON object, or if a file is missing or has another digest.
     """
     finish(index)
     content = _read_index(index)
@@ -159,12 +159,12 @@ def _read_index(index: Path) -> dict[str, Any]:
     digests = content.get(DIGESTS, {})
     names = digests if isinstance(digests, dict) else {"": None}
     if any(Path(name).name != name or not name or not isinstance(digest, str) for name, digest in names.items()):
-        raise ValueError(f"{index} must tell the digests of files beside it, got {digests!r:.80}")
+        raise ValueError(f"{index} must hold the digests of files in its folder, got {digests!r:.80}")
     return content
 
 
 def finish(index: Path) -> None:
-    """Rename new files that are complete, if a kill has come between."""
+    """Finish the renaming of a complete new set that a kill has interrupted."""
     new = _partial(index)
     if not new.is_file():
         return
@@ -174,14 +174,14 @@ def finish(index: Path) -> None:
         new.unlink()
         return
     for name in names:
-        with contextlib.suppress(FileNotFoundError):  # it has been renamed before
+        with contextlib.suppress(FileNotFoundError):  # it was renamed before the kill
             os.replace(_partial(index.with_name(name)), index.with_name(name))
     os.replace(new, index)
 
 
 @contextlib.contextmanager
 def _naming(path: Path) -> Iterator[None]:
-    """Name the file in errors of the disk that do not."""
+    """Name the file in an OSError that names none."""
     try:
         yield
     except OSError as error:
@@ -191,12 +191,12 @@ def _naming(path: Path) -> Iterator[None]:
 
 
 def _partial(path: Path) -> Path:
-    """The other name of a file, of the same suffix, in the same folder."""
+    """The temporary name of a file: same folder, same suffix."""
     return path.with_name(f".new-{path.name}")
 
 
 def _settle_on_disk(path: Path) -> None:
-    """Wait until a file is on the disk: its name must not come before it."""
+    """Wait until the content of a file is on the disk, before it gets its name."""
     with path.open("rb") as file:
         os.fsync(file.fileno())
 
@@ -207,12 +207,12 @@ def _digest(path: Path) -> str:
 
 
 def as_first_spelled(value: Any) -> Any:
-    """A value in JSON form, in the spelling of the first folders: what identities are compared and hashed by."""
+    """A value in JSON form in the oldest of `SPELLINGS`: folders of all versions compare and hash identities in it."""
     return respelled(json.loads(json.dumps(value, default=json_form)), SPELLINGS[0])
 
 
 def json_form(value: Any) -> Any:
-    """What stands for a Python object in a JSON file."""
+    """The JSON form of a Python object, for `json.dumps(default=...)`."""
     if hasattr(value, "tolist"):
         return value.tolist()
     return value.to_dict() if hasattr(value, "to_dict") else repr(value)

@@ -1,4 +1,4 @@
-"""Packages that the light core does without, asked for where they are needed."""
+"""Optional packages, imported where they are needed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def require(module: str, purpose: str, extra: str = "evaluation") -> Any:
     """The module of this name.
 
     Raises:
-        ImportError: telling which extra brings it, where it is not installed.
+        ImportError: if it is not installed; the message names the extra that installs it.
     """
     try:
         return importlib.import_module(module)

@@ -85,8 +85,8 @@ def losses(envs: PureExplorationVectorEnv, agent: Any, root: int, episodes: NDAr
     """What an agent loses in each slot's episode, (N,): 1 minus the return, which is the reward less the pulls' price.
 
     Where the environment is `expectable`, the loss is expected given all samples; where it is `drawable`, it is that on
-    instances drawn given all samples. Where a certificate alone ends the episodes the loss are the pulls: how often an
-    answer may be wrong is delta's to say.
+    instances drawn given all samples. Where only a certificate ends the episodes, the loss is the number of pulls, as
+    delta bounds the probability of a wrong answer.
 
     Args:
         envs: with actions="arm", autoreset DISABLED, and observations in the form that the agent reads.

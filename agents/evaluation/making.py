@@ -26,7 +26,7 @@ def fill(
     part: tuple[int, int] | None = None,
     ending: Ending | None = None,
     progress: bool | None = None,
-    told: Mapping[str, object],
+    facts: Mapping[str, object],
 ) -> None:
     """Make the blocks that a store lacks: those of `part` (i, n), or all, until `ending` has enough of them.
 
@@ -52,7 +52,7 @@ def fill(
         run = functools.partial(play, runs, span, seed, store.form)
         wanted = lambda span=span: not all(map(store.has, span))  # others may have made all of them meanwhile
         calls.append(Call(run, all(plan.compiled for plan in runs), wanted))
-    with store.calls.at_work(told) as others, closing(bar), ThreadPoolExecutor(1) as keeper:
+    with store.calls.at_work(facts) as others, closing(bar), ThreadPoolExecutor(1) as keeper:
         if others and ending is None:  # who has begun with the first block
             calls.reverse()
         kept = keeper.submit(lambda: None)

@@ -1,12 +1,12 @@
 """Instances drawn from the posterior of the means, given all samples of an episode.
 
-The true means of an episode and draws from their posterior have the same distribution given the samples. So the mean
-loss of an answer on some draws has the same expectation as its loss on the true instance, under any policy. It has far
-less noise. The evolution of an index uses this where `drawable`.
+Given the samples, draws from the posterior have the same distribution as the true means. So the mean loss of an answer
+on some draws (1 less its score) has the same expectation as its loss on the true means, under any policy, with far less
+noise. The training of `evolved` uses this where `drawable`.
 
-Each coordinate of each arm is drawn on its own: means are uniform on intervals, as `expected_loss` has them, and the
-posterior within them is a histogram of CELLS cells on the part of the intervals that lies within WIDE standard errors
-of the empirical mean.
+Each coordinate of each arm is drawn independently. The prior of a mean is uniform on one or two intervals, or on
+finitely many values. The posterior is a histogram: each interval has CELLS cells of the same width, on its part within
+WIDE standard errors of the empirical mean.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from bandit_envs.kernels import jit
 
 Floats = NDArray[np.float64]
 CELLS, WIDE = 48, 6.0
-FAR = -600.0  # the log mass of an interval that the samples lie far away from
+FAR = -600.0  # the log width of a cell where no part of an interval is within WIDE standard errors
 DRAWS = 16  # instances for each episode
-CHUNK = 2000  # episodes whose draws are held at a time
+CHUNK = 2000  # episodes that are drawn for at a time
 
 
 def drawable(envs: PureExplorationVectorEnv) -> bool:
-    """Whether instances of an environment can be drawn given the samples: Bernoulli or Gaussian arms of a `Sampler`."""
+    """Whether `drawn_losses` takes an environment: Bernoulli or Gaussian arms of a `Sampler`, the score as reward."""
     source = envs.setting.source
     scored = envs.setting.reward == "score" and envs.task.pull == "arm"
     known = type(source) is Sampler and source.distribution in ("bernoulli", "gaussian")  # subclasses draw otherwise
@@ -35,7 +35,7 @@ def drawable(envs: PureExplorationVectorEnv) -> bool:
 
 
 def pieces(sampler: Sampler) -> list[tuple[float, float]]:
-    """The intervals over which the means are uniform, all of the same probability; values are intervals of length 0."""
+    """The intervals (low, high) of the prior, of equal probability; a single value is an interval of length 0."""
     [(kind, values)] = sampler.to_dict()["sampler"]["mean"].items()
     if kind == "uniform":
         low, high = values
@@ -48,7 +48,7 @@ def pieces(sampler: Sampler) -> list[tuple[float, float]]:
 
 @jit
 def _draw(n, mean, variance, low, high, u, out):
-    """Draws (E, M, K) from the posterior of means; n, mean: (E, K); variance: of a sample, 0 for Bernoulli arms."""
+    """Fill out (E, M, K) with draws, by inversion at u (E, M, K); n pulls, mean: (E, K); variance: 0 for Bernoulli."""
     P = len(low)
     start, width, mass = np.empty(P), np.empty(P), np.empty(P * CELLS)
     for e in range(n.shape[0]):
@@ -58,12 +58,12 @@ def _draw(n, mean, variance, low, high, u, out):
             reach = WIDE * math.sqrt(v / max(N, 1e-9))
             for p in range(P):
                 begin, end = max(low[p], m - reach), min(high[p], m + reach)
-                if begin > end:  # all of it lies far away: its nearer end
+                if begin > end:  # the interval is beyond reach: take its nearer end
                     begin = end = low[p] if low[p] > m else high[p]
                 start[p], width[p] = begin, (end - begin) / CELLS
             best = -math.inf
             for p in range(P):
-                size = 0.0  # the logarithm of a cell's width, where the interval has one
+                size = 0.0  # log width of a cell; of single values all have the same mass
                 if high[p] > low[p]:
                     size = math.log(width[p]) if width[p] > 0.0 else FAR
                 for c in range(CELLS):
@@ -82,22 +82,16 @@ def _draw(n, mean, variance, low, high, u, out):
                 mass[i] = total
             for j in range(u.shape[1]):
                 wanted = u[e, j, k] * total
-                a, b = 0, len(mass) - 1
-                while a < b:
-                    middle = (a + b) // 2
-                    if mass[middle] < wanted:
-                        a = middle + 1
-                    else:
-                        b = middle
+                a = min(np.searchsorted(mass, wanted), len(mass) - 1)  # the cell
                 before = mass[a - 1] if a > 0 else 0.0
                 share = (wanted - before) / max(mass[a] - before, 1e-300)
                 out[e, j, k] = start[a // CELLS] + (a % CELLS + share) * width[a // CELLS]
 
 
 def posterior_means(sampler: Sampler, pulls: NDArray[np.int64], mean: Floats, u: Floats) -> Floats:
-    """Draws (E, M, K) or (E, M, K, D) of the means of episodes, by uniform numbers u (E, M, K * D).
+    """Draws from the posterior, (E, M, K) or (E, M, K, D), by uniform numbers u (E, M, K * D).
 
-    Of pulls (E, K) and means (E, K) or (E, K, D), of any value for arms never pulled. The prior is `drawable`.
+    pulls: (E, K). mean: empirical means, (E, K) or (E, K, D); any number for an arm never pulled.
     """
     E, K = pulls.shape
     D = mean.size // (E * K)
@@ -108,9 +102,9 @@ def posterior_means(sampler: Sampler, pulls: NDArray[np.int64], mean: Floats, u:
 
 
 def drawn_losses(envs: PureExplorationVectorEnv, root: int, episodes: NDArray[np.int64]) -> Floats:
-    """What the plug-in answers of an environment that is `drawable` lose on average on DRAWS instances, (N,).
+    """Losses of the plug-in answers in all N slots, (N,), each the mean over DRAWS instances; for `drawable` ones.
 
-    The slots stand at the ends of episodes. The same episode draws by the same numbers, whatever its samples.
+    Every slot is at the end of its episode. Slots of the same episode draw by the same uniform numbers.
     """
     numbers, which = np.unique(episodes, return_inverse=True)
     random = np.random.default_rng([root, int(numbers[0])])

@@ -114,7 +114,7 @@ _lines: _Lines | None = None  # those of the command or the call that runs
 
 
 @contextlib.contextmanager
-def told_in_lines(progress: bool | None) -> Iterator[None]:
+def reported_in_lines(progress: bool | None) -> Iterator[None]:
     """Meanwhile print a plain line now and then, if progress is asked for and standard error is no terminal.
 
     Within another such block nothing is printed twice.
@@ -142,7 +142,7 @@ def now_at(place: str) -> None:
 class Progress:
     """Pulls, or episodes ended, of all agents out of all, with the time left; shown where it takes beyond `PATIENCE`.
 
-    Where standard error is no terminal, there is no bar, and `told_in_lines` reports how far the run is.
+    Where standard error is no terminal, there is no bar, and `reported_in_lines` reports how far the run is.
     `show=None`: if it is a terminal.
     """
 

@@ -1,8 +1,8 @@
 """`evaluate`: from its arguments to an evaluation.
 
-1. Each agent is made with its environment, and becomes a `Plan` at each budget, after all checks that can be made.
-2. The plans are cut into blocks of consecutive episodes.
-3. The blocks are made, and kept in memory or in a folder; `precision` may end that early.
+1. All arguments are checked, and each agent with its environment; each becomes a `Plan`, one for each budget or delta.
+2. The episodes of the plans are cut into blocks of consecutive episodes.
+3. The blocks are run, and kept in memory or in a folder. With `precision` this may end early.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .identity import identity_of, packages
 from .making import fill
 from .plan import error_probabilities, keywords, plans_of, pull_numbers
 from .precision import Ending, precision_of
-from .progress import compilation_noted, shown, told_in_lines
+from .progress import compilation_noted, reported_in_lines, shown
 from .result import Evaluation
 
 
@@ -53,48 +53,48 @@ def evaluate(
         agents: a name ("lsa", "apt(tolerance=0.05)", "module:Class(alpha=2)", the path of a saved model, "model.zip"),
             a class of agents, a function that makes an agent from a task, an `Agent`, an SB3 model, a list of these, or
             a dict {label: one of these}. An `Agent` is made anew, with its parameters, for each environment.
-        env_id: a registered environment, e.g. "bandit_envs/Threshold-v0", or the name of its problem: "Threshold"; or
-            "module:Class", a problem of one's own.
+        env_id: a registered environment, e.g. "bandit_envs/Threshold-v0"; the name of its problem, "Threshold"; or a
+            problem of one's own, "module:Class".
         episodes: how many, from episode 0 of root `seed` on.
-        at: numbers of pulls at which the answer is scored too, at the last decision with no more pulls than that; an
-            episode that ended before counts with its final answer. None: one row per episode, at its end.
-        budgets: one run per budget, in place of `at`; agents of this package and shapes of `agents` that do not use the
-            budget and pull one at a time make one run at the largest, scored at each: the same rows.
+        at: numbers of pulls. Each episode has a row for each of them: its answer at the last decision with at most so
+            many pulls, or its final answer if it ended before. None: one row per episode, at its end.
+        budgets: one run per budget, in place of `at`. An agent that does not use the budget and pulls one arm at a time
+            makes a single run at the largest budget, scored at each: the rows are the same.
         deltas: one run per delta, in place of `at`, `budgets` and the `delta` of `env_kwargs`, for agents that stop by
-            themselves: the rows of separate calls, with a column `delta`, the smallest last.
-        env_kwargs: keyword arguments of the environment; those that a learner was trained with will do. Of them
-            `observation`, `stop` and `ranked` are for models of which neither their own environment nor their card
-            gives them, and `reward="gain"` changes nothing: all are scored by their final answers. Left out are
-            `actions`, `render_mode`, and how a vector environment is made.
+            themselves. The rows are those of separate calls, with a column `delta`, the smallest last.
+        env_kwargs: keyword arguments of the environment, also those that a learner was trained with. `observation`,
+            `stop` and `ranked` are read only for a model without its own environment and without a card, the JSON file
+            beside a saved model. `reward="gain"` changes nothing: final answers are scored. Ignored are `actions`,
+            `render_mode` and keywords of a vector environment.
         batch: episodes side by side; by default as many as memory allows, at most 4096. Results do not depend on it.
         jobs: how many blocks of episodes run at the same time, -1 for as many as there are cores: in threads for agents
             that play whole episodes in compiled code, else in processes. Inside `joblib.parallel_config(backend=...)`
-            they run where that says, "dask" or "ray". Results do not depend on it.
-        out: a folder, or an address as "s3://bucket/folder", in which blocks of episodes are kept while it runs: those
-            of some 30 million pulls at once. Another call with the same `out` makes only the blocks that are missing;
+            that backend runs them, "dask" or "ray". Results do not depend on it.
+        out: a folder, or an address such as "s3://bucket/folder". Blocks of episodes are written to it during the run,
+            at least every 30 million pulls or so. Another call with the same `out` makes only the missing blocks;
             `agents.results` opens the folder. None: all rows are kept in memory.
-        shard: "2/8", or (2, 8), makes only the second of eight parts of the blocks, for `out`; "slurm" takes both
-            numbers from a job array of SLURM. What is returned can be read once all parts are there.
-        rows: "none" keeps counts, sums and histograms of the episodes only, from which `summary`, `compare`, `plot` and
-            `pulls` come, in memory that does not grow with their number; see `agents.evaluation.moments`.
-        precision: end before `episodes`, once all agents have it: half of the width of the 95 % interval of the error
-            rate; {metric: half of a width}; or "verdict", one on delta. Intervals then allow for having looked more
-            than once. It is decided on the first blocks of episodes alone, so that `jobs` changes nothing.
-        deterministic: models of SB3 take their most probable action; False: they draw from their distribution of
-            actions, by numbers that depend on `seed`, the episode and the number of the decision alone. Handcrafted
-            agents decide as they always do.
-        progress: report on standard error how far runs are that take long, by a bar, or where it is no terminal by a
-            line each half minute; and say there when kernels must be compiled first. None: if it is a terminal.
-        trust: load saved models that others than this package have written, too: their makers may run any code.
+        shard: "2/8", or (2, 8), makes only the second of eight parts of the blocks, and needs `out`; "slurm" takes both
+            numbers from a job array of SLURM. The evaluation that is returned can be read once all parts are done.
+        rows: "none" keeps only counts, sums and histograms of the episodes, in memory that does not grow with their
+            number. `summary`, `compare`, `plot` and `pulls` still work; see `agents.evaluation.moments`.
+        precision: end before `episodes`, once every agent is known as exactly as this says: half the width of the 95 %
+            interval of the error rate; {metric: half a width}; or "verdict", until each has a verdict on delta.
+            Intervals then allow for repeated looks. Only blocks in their order count, so `jobs` changes nothing.
+        deterministic: SB3 models take their most probable action. False: they sample from their distribution of
+            actions, by numbers that depend only on `seed`, the episode and the number of the decision. It changes
+            nothing for the other agents.
+        progress: report the progress of long runs, and compilation, on standard error: by a bar on a terminal, else by
+            a line each half minute. None: only if it is a terminal.
+        trust: also load saved models that this package has not written. Their files can run any code.
 
     Warns:
-        UserWarning: where a model was trained on another task than it plays here, by what `env_kwargs` do not say.
-        RuntimeWarning: where all episodes were not enough for the precision, saying what is lacking.
+        UserWarning: if a model plays another task than it was trained on, unless `env_kwargs` say so.
+        RuntimeWarning: if the precision is not reached in all episodes; the message says what is lacking.
 
     Raises:
         ValueError: naming the value and what is allowed. All agents are checked before the first one runs.
-        FileNotFoundError: for a saved model that is not there.
-        gymnasium.error.Error: for an id, with its namespace, that nobody has registered.
+        FileNotFoundError: for a saved model that does not exist.
+        gymnasium.error.Error: for an id with a namespace that is not registered.
     """
     episodes, seed = integer("episodes", episodes, 1, EPISODES_LIMIT), root_number(seed)
     jobs = jobs_number(jobs)
@@ -106,7 +106,7 @@ def evaluate(
     progress = None if progress is None else flag("progress", progress)
     deterministic, trust = flag("deterministic", deterministic), flag("trust", trust)
     kwargs = keywords(env_kwargs)
-    named, env_id = env_id, environment_id(env_id)
+    given_id, env_id = env_id, environment_id(env_id)
     checks, horizons = pull_numbers("at", at), pull_numbers("budgets", budgets)
     allowed = error_probabilities(deltas)
     sweeps = {"at": checks, "budgets": horizons, "deltas": allowed}
@@ -114,12 +114,12 @@ def evaluate(
         raise ValueError(f"give one of at=, budgets= and deltas=, got {' and '.join(given)}")
     if allowed is not None and kwargs.get("delta") is not None:
         raise ValueError(f"give delta={kwargs['delta']!r} in env_kwargs or deltas={allowed}, not both")
-    with compilation_noted(shown(progress)), told_in_lines(progress):
+    with compilation_noted(shown(progress)), reported_in_lines(progress):
         recipes = recipes_of(agents, trust)
         how: dict[str, Any] = {"checks": checks, "horizons": horizons, "deltas": allowed, "batch": batch}
         plans = plans_of(recipes, env_id, kwargs, episodes=episodes, deterministic=deterministic, **how)
         settings = {
-            "env_id": named if ":" in named else env_id,  # by which another process finds it
+            "env_id": given_id if ":" in given_id else env_id,  # so that another process finds it
             "env_kwargs": kwargs,
             "episodes": episodes,
             "seed": seed,
@@ -143,8 +143,8 @@ def evaluate(
         else:
             store = storage.claimed(out, empty_runs, groups, episodes, identity_of(plans, settings), settings)
         ending = None if wanted is None else Ending(wanted, store.blocks)
-        told = {"versions": settings["versions"], "jobs": jobs, "shard": part}
-        fill(store, plans, seed=seed, jobs=jobs, part=part, ending=ending, progress=progress, told=told)
+        facts = {"versions": settings["versions"], "jobs": jobs, "shard": part}
+        fill(store, plans, seed=seed, jobs=jobs, part=part, ending=ending, progress=progress, facts=facts)
         runs = store.runs()
         if ending is not None:
             settings |= {"episodes": runs[0].episodes, "look": ending.look}

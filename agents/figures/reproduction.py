@@ -13,7 +13,7 @@ from bandit_envs.kernels import EPISODES_LIMIT, flag, integer, root_number, unkn
 from ..core.files import REPRODUCTION, SETTINGS, read_json, try_out, write_alone, write_together
 from ..core.optional import pandas
 from ..evaluation.plots import check_path, save
-from ..evaluation.progress import now_at, told_in_lines
+from ..evaluation.progress import now_at, reported_in_lines
 from ..evaluation.storage import WriteError
 from . import pages
 from .catalogue import PAPERS, named
@@ -224,7 +224,7 @@ def _run(
     before = store.made
     results: dict[str, Result] = {}
     skipped: dict[str, str] = {}
-    with told_in_lines(how.progress):
+    with reported_in_lines(how.progress):
         for i, panel in enumerate(chosen):
             now_at(f"panel {i + 1} of {len(chosen)}, {panel.title}")
             try:

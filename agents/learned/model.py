@@ -24,7 +24,7 @@ from bandit_envs import FEATURES, Task
 from bandit_envs.kernels import flag
 
 from ..core.agent import task_of
-from ..core.files import find_folder, finish, write_together
+from ..core.files import finish, require_folder, write_together
 from ..core.forms import forms_of
 from ..models.formats import FORMAT, check_format, read_card, train_again
 from .plain import (
@@ -158,7 +158,7 @@ class Trained:
                 f"{self!r} is a network without the algorithm that trained it, and no model of Stable-Baselines3: "
                 "pickle keeps it, and agents.learned.weights.store writes its weights"
             )
-        find_folder(card)
+        require_folder(card)
         setattr(self.model, FORMAT_NAME, FORMAT)
         setattr(self.model, NETWORK_NAME, network_json(self.model.policy_kwargs))
         write_together(card, self.card, {model.name: lambda path: self.model.save(path, exclude=_PASSING)})

@@ -53,7 +53,7 @@ class SySRs(SuccessiveRejects):
     name, source = "sysrs", "Lyu, Nejma, Wegel, Yang & Dorner, ICML 2026"
     solves = ("BestArm",)  # type: ignore[assignment]
     needs = "a table, the budget"
-    ready_for: ClassVar[tuple[str, ...]] = ()  # no problem with any arms
+    ready_for: ClassVar[tuple[str, ...]] = ()  # no problem: it needs arms of a table
 
     def __init__(self, task: Any) -> None:
         super().__init__(task)

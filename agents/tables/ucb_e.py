@@ -1,16 +1,16 @@
 """UCB-E on a table: Zhou et al., "On Speeding Up Language Model Evaluation", ICLR 2025. Anytime, fixed budget.
 
-symbols     n_i items on which arm i has been graded, m_i its mean over these, N items, a the constant, 1 there
+symbols     N items; n_i the number on which arm i has been graded; m_i its mean over these; a constant, 1 in the paper
 
 U1  Bound      inf where n_i = 0; -inf where n_i = N; else m_i + sqrt(a / n_i).
 U2  Arm        the one with the largest bound, ties to the first.
-U3  Items      the next `batch` items that the arm has not been graded on, at most as many as are left.
+U3  Items      the next `batch` items that the arm has not been graded on, or all of them if there are fewer.
 U4  End        when the budget is spent.
 U5  Recommend  the arm with the largest m_i.
 
-departures  D1 the items come in the environment's order, the same for all arms; there each arm has an order of its own
-            D2 one item at a time; there 32, which is `batch=32`
-            D3 once all arms are complete it goes on with the first of them, which shows nothing new
+departures  D1 the environment orders the items, the same for all arms; in the paper each arm has its own order
+            D2 one item at a time; in the paper 32, which is `batch=32`
+            D3 once every arm has all N grades, it pulls the first arm until the budget is spent: nothing changes
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from ..core.index_policy import IndexPolicy, IndexState
 
 
 class UCBE(IndexPolicy):
-    """UCB-E on the columns of a table: the largest mean plus sqrt(a / n), until the budget, >= K, is spent.
+    """UCB-E on the columns of a table: pull the arm with the largest m + sqrt(a / n). It needs a budget >= K.
 
     Args:
-        a: the constant, >= 0. batch: pulls at a time; more than one need actions="full".
+        a: the constant, >= 0. batch: items at a time, >= 1; more than one needs actions="full".
     """
 
     name, source = "ucb-e", "Zhou et al., ICLR 2025"
     solves = ("BestArm",)
     needs = "a table, the budget"
-    ready_for: ClassVar[tuple[str, ...]] = ()  # no problem with any arms
+    ready_for: ClassVar[tuple[str, ...]] = ()  # no problem: it needs arms of a table
 
     def __init__(self, task: Any, a: float = 1.0, batch: int = 1) -> None:
         super().__init__(task)
@@ -50,7 +50,7 @@ class UCBE(IndexPolicy):
         return self.value(T, D)
 
     def value(self, T: Floats, x: Floats) -> Floats:
-        return np.where(T >= self.N, np.inf, -(x + np.sqrt(self.a / T)))  # U1
+        return np.where(T >= self.N, np.inf, -(x + np.sqrt(self.a / T)))  # U1, negated: the least index is pulled
 
     def choose(self, observation: Observation, state: IndexState) -> Any:
         arms = super().choose(observation, state)

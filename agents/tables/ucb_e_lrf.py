@@ -78,7 +78,7 @@ class UCBELRF(Agent):
     name, source = "ucb-e-lrf", "Zhou et al., ICLR 2025"
     solves, anytime = ("BestArm",), False
     needs = "a table, the budget"
-    ready_for: ClassVar[tuple[str, ...]] = ()  # no problem with any arms
+    ready_for: ClassVar[tuple[str, ...]] = ()  # no problem: it needs arms of a table
 
     def __init__(
         self,

@@ -1,21 +1,21 @@
 """ADAPT (pi_4) and the policies pi_1, pi_2, pi_3 that lead to it: Kalyanakrishnan & Stone, ICML 2010, section 4.
 
-symbols     High the m arms with the largest empirical means (m is the problem's k), Low the rest; d_i a bound on the
-            probability that arm i is on the wrong side of the cutoff c; delta^c = 1 - prod(1 - d_i); W the range of a
-            sample (2 sigma; 6 sigma for Gaussian arms, as in the paper); R the range in the empirical Bernstein bound
-            d_i, c and delta^c are computed in bandit_envs/problems/certificates.py
+symbols     n arms; High the m with the largest empirical means (m is the problem's k), Low the rest; N_i pulls of arm
+            i; c a cutoff between High and Low; d_i a bound on the probability that arm i lies on the wrong side of c;
+            delta^c = 1 - prod(1 - d_i); W the range of a sample (2 sigma; 6 sigma for Gaussian arms, as in the paper);
+            R the range in the empirical Bernstein bound. See bandit_envs/problems/certificates.py for d_i, c, delta^c
 answer      High, the plug-in answer
 departures  D1 pi_1 and pi_2 pull each arm once first, pi_3 and pi_4 twice, for a variance
             D2 ties go to the lowest arm
             D3 cap: no arm is pulled more often than DIRECT would, ceil(2 W^2 ln(n/delta) / epsilon^2) times (the paper:
-               "a worst case bound can be easily enforced"); it stops where only capped arms are left
-            D4 with a budget none stops because of delta; pi_1 and pi_2 stop where no arm is left to pull
-            D5 c divides its interval by standard errors, as in the paper's experiments; cutoff="best" takes c*, which
-               minimises Hoeffding's delta^c, for pi_4 too
-            D6 a d_i below e^-60 of the largest counts as 0 where pi_3 and pi_4 draw an arm
+               "a worst case bound can be easily enforced"). It stops where all arms that it would pull are capped
+            D4 with a budget delta does not stop pi_3 and pi_4; pi_1 and pi_2 still stop when no arm is left to pull
+            D5 c is placed by the standard errors of the two arms beside it, as in the paper's experiments;
+               cutoff="best" takes c*, which minimises Hoeffding's delta^c, for pi_4 too
+            D6 pi_3 and pi_4 never draw an arm whose d_i is below e^-60 times the largest, unless arms are capped
 
-The promise of pi_3 and pi_4 is nominal: delta^c is looked at after every pull without a union over time, and the
-smaller of two bounds is taken without a union over the two.
+The delta of pi_3 and pi_4 is nominal: they compare delta^c with it after every pull without a union bound over time,
+and pi_4 takes the smaller of two bounds without a union bound over the two.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import math
 from typing import Any
 
 from bandit_envs.kernels import choice, flag, integer, number
-from bandit_envs.problems import Deviation, Samples, deviations
+from bandit_envs.problems import CUTOFFS, Deviation, Samples, deviations
 
 from ..core.algorithm import per_episode, pull, scratch, setting
 from ..core.confidence import LEAST, MOST, delta_of, tolerance_of, width_of
@@ -32,22 +32,21 @@ from .draws import draw, draw_evenly, uniform
 from .selection import TopKAgent, rank
 
 UNLIMITED = 2**62  # pulls that no arm reaches
-CUTOFFS = ("standard-error", "best")  # as in `TopK.certificate`
-NEGLIGIBLE = 60.0  # a bound below exp(-60) times another changes no draw
+NEGLIGIBLE = 60.0  # an arm whose d_i is exp(-60) times the largest is never drawn
 
 
 def direct_pulls(n: int, epsilon: float, delta: float, W: float) -> int:
-    """Pulls of each arm that make all widths at delta/n at most epsilon/2: ceil(2 W^2 ln(n/delta) / epsilon^2)."""
+    """The pulls that make an arm's bound at d_i = delta/n at most epsilon/2: ceil(2 W^2 ln(n/delta) / epsilon^2)."""
     if epsilon < LEAST:
         return UNLIMITED
     return math.ceil(min(2.0 * W**2 / epsilon**2 * math.log(n / delta), UNLIMITED))
 
 
 class _Policy(TopKAgent):
-    """What the four policies share."""
+    """The base of the four policies."""
 
     source, promises = "Kalyanakrishnan & Stone, ICML 2010, section 4", ("aggregate", "each")
-    cap = setting(int)  # most pulls of an arm; pi_1: those that make its bounds at most epsilon / 2 wide
+    cap = setting(int)  # most pulls of an arm, D3; in pi_1, the pulls at which it is no longer chosen
     seed = setting(int)
 
     def __init__(self, task: Any, delta: float | None, cap: bool, width: float | None, seed: int) -> None:
@@ -65,18 +64,18 @@ class _Policy(TopKAgent):
 
 
 class _Even(_Policy):
-    """What pi_1 and pi_2 share: they pull any of some chosen arms, until there are none."""
+    """The base of pi_1 and pi_2: after every pull they choose a set of arms; they stop when it is empty."""
 
     needs, reads = "delta", ("seed",)
     chosen = scratch(bool)
-    n = per_episode(int)  # how many are chosen
+    n = per_episode(int)  # number of chosen arms
 
     def stops(ep, own):
-        """The stopping rule: no arm is left."""
+        """The stopping rule: no arm is chosen."""
         return ep.now.n == 0
 
     def sample(ep, own):
-        """The sampling rule: pull one of the chosen arms, drawn evenly."""
+        """The sampling rule: pull a chosen arm, each with the same probability."""
         pull(ep, draw_evenly(own.chosen, ep.now.n, uniform(ep, own)))
 
 
@@ -86,7 +85,7 @@ class Pi1(_Even):
     name = "pi1"
 
     def observe(ep, own):
-        """Choose the arms whose bounds at d_i = delta / n are wider than epsilon / 2."""
+        """Choose the arms with fewer pulls than `direct_pulls`: their bounds are wider than epsilon / 2."""
         n = 0
         for i in range(len(ep.pulls)):
             own.chosen[i] = ep.pulls[i] < own.cap
@@ -99,7 +98,9 @@ class Pi1(_Even):
 
 
 class Pi2(_Even):
-    """pi_2: a random arm among those whose bounds at delta / n collide with the other side, until none does.
+    """pi_2: a random arm among those that collide at d_i = delta / n, until none does.
+
+    An arm of High collides if LB + epsilon < max UB over Low; an arm of Low if UB > min LB + epsilon over High.
 
     Args:
         cap: pull no arm more often than DIRECT would.
@@ -109,7 +110,7 @@ class Pi2(_Even):
     epsilon, factor = setting(float), setting(float)  # the widths at d_i = delta / n are sqrt(factor / N_i)
 
     def observe(ep, own):
-        """Choose the arms that collide at d_i = delta / n."""
+        """Choose the arms that collide."""
         rank(ep, own)
         bound, lowest, highest, n = own.work, math.inf, -math.inf, 0
         for i in range(len(bound)):  # LB + epsilon in High, UB in Low
@@ -137,8 +138,8 @@ class Pi3(_Policy):
     """pi_3: an arm drawn with probability proportional to d_i by Hoeffding's bound, until delta^c <= delta.
 
     Args:
-        delta: None takes the task's; needed only to stop, and for the cap. cap: as for `pi2`.
-        cutoff: c by "standard-error", as in the paper's experiments, or the "best", c* = argmin delta^c.
+        delta: needed to stop, and for the cap; None takes the task's. cap: as for `pi2`.
+        cutoff: "standard-error", as in the paper's experiments, or "best": c* = argmin delta^c.
     """
 
     name, needs, reads, passes = "pi3", "delta or budget", ("variance", "seed"), 2  # D1
@@ -148,10 +149,10 @@ class Pi3(_Policy):
     total = per_episode(float)
 
     def observe(ep, own):
-        """The d_i of the arms below the cap, else 0, and their sum; that is 0 where delta^c <= delta."""
+        """Compute d_i, 0 for capped arms, and their sum; the sum is 0 where delta^c <= delta."""
         rank(ep, own)
         seen, total = Samples(ep.pulls, ep.mean, ep.variance), 0.0
-        if not own.delta >= deviations(seen, own.inside, own.bound, own.d):
+        if deviations(seen, own.inside, own.bound, own.d) > own.delta:
             for i in range(len(own.d)):
                 if ep.pulls[i] >= own.cap:  # D3
                     own.d[i] = 0.0
@@ -159,8 +160,8 @@ class Pi3(_Policy):
         ep.now.total = total
 
     def stops(ep, own):
-        """The stopping rule: delta^c <= delta."""
-        return not ep.now.total > 0.0
+        """The stopping rule: delta^c <= delta, or all arms that are not capped have d_i = 0."""
+        return ep.now.total == 0.0
 
     def sample(ep, own):
         """The sampling rule: pull arm i with a probability proportional to d_i."""
@@ -179,7 +180,7 @@ class Pi3(_Policy):
         level = self.stopping_level(delta)
         self.delta = -1.0 if level is None or self.budgeted else level  # D4
         best = choice("cutoff", cutoff, CUTOFFS) == "best"
-        reach = NEGLIGIBLE if self.cap == UNLIMITED else math.inf  # D6
+        reach = NEGLIGIBLE if self.cap == UNLIMITED else math.inf  # D6: the largest d_i may be of a capped arm
         self.bound = Deviation(self.epsilon, self.W, self.W, False, best, reach)
         self.own_bounds = {"bounds": "hoeffding", "cutoff": cutoff}
 
@@ -190,11 +191,11 @@ class Pi3(_Policy):
 
 
 class Adapt(Pi3):
-    """ADAPT, pi_4: pi_3 with the tightest of Hoeffding's and the empirical Bernstein bound.
+    """ADAPT, pi_4: pi_3 with the smaller of Hoeffding's and the empirical Bernstein bound.
 
     Args:
-        delta, cap, cutoff: as for `pi3`; the "best" c is where Hoeffding's delta^c is least.
-        bernstein_range: the range in the empirical Bernstein bound; None takes the width. A smaller one is no bound.
+        delta, cap, cutoff: as for `pi3`; "best" minimises delta^c by Hoeffding's bounds alone.
+        bernstein_range: R; None takes the width, W. With a smaller range the bound does not hold.
     """
 
     name = "adapt"
@@ -210,9 +211,7 @@ class Adapt(Pi3):
         bernstein_range: float | None = None,
     ) -> None:
         super().__init__(task, delta, cap, width, seed, cutoff)
-        R = self.W
-        self.own_bounds = {"bounds": "tightest", "cutoff": cutoff}
-        if bernstein_range is not None:
-            R = number("bernstein_range", bernstein_range, LEAST, MOST)
-            self.own_bounds = {**self.own_bounds, "bernstein_range": R}
+        R = self.W if bernstein_range is None else number("bernstein_range", bernstein_range, LEAST, MOST)
+        given = {} if bernstein_range is None else {"bernstein_range": R}
+        self.own_bounds = {"bounds": "tightest", "cutoff": cutoff, **given}
         self.bound = self.bound._replace(R=R, tightest=True)

@@ -31,8 +31,8 @@ def _check(name: str, found: Any) -> None:
 
 def _sampler(kind: type[Sampler], problem: str = "") -> NamedInstance:
     """The row of a sampler."""
-    parameters = ", ".join(inspect.signature(kind).parameters)
-    return NamedInstance(kind, problem, f"fresh arms in each episode; parameters {parameters}")
+    first, _, _ = (inspect.getdoc(kind) or "").partition(".\n")
+    return NamedInstance(kind, problem, f"{first}; parameters {', '.join(inspect.signature(kind).parameters)}")
 
 
 class _Instances(Registry[NamedInstance]):

@@ -65,10 +65,10 @@ class AllGood(SetProblem):
         multiplicative: measure epsilon and slack as fractions of the best mean, which must be positive.
         slack: arms this much worse than epsilon may be answered, >= 0.
 
-    An answer is correct when it holds all good arms and none that is worse than epsilon + slack. The score is F1. The
-    plug-in answer takes in the arms that are up to slack / 2 worse than epsilon, so that an arm is at least so far from
-    being answered wrongly as slack / 2, whatever its mean. Fractions beyond the whole count as the whole there, as no
-    certificate says that a mean of 0 is above 0: of slack, 1 - epsilon at most counts.
+    An answer is correct if it holds all good arms and none that is worse than epsilon + slack. The score is F1. The
+    plug-in answer holds the arms that are up to slack / 2 worse than epsilon: it is right wherever the errors of the
+    empirical margins stay below slack / 2. With `multiplicative`, it takes at most 1 - epsilon for slack, as epsilon
+    and slack together are then at most the whole of the best mean.
     """
 
     name, asks = "AllGood", "all arms nearly as good as the best"

@@ -1,17 +1,17 @@
 """The nominal confidence delta^c of a policy's own answer: Kalyanakrishnan & Stone, ICML 2010, section 4.
 
-symbols     High the m arms with the largest empirical means, Low the rest; (m) the worst of High, (m+1) the best of
-            Low; c a cutoff between m_(m+1) and m_(m) + epsilon; d_i a bound on the probability that the mean of arm i
-            lies on the wrong side of c (minus epsilon, in High); W the range of a sample, sd_i^2 its variance with
-            divisor t; R the range in the empirical Bernstein bound, W unless somebody says otherwise
-departures  D1 c divides its interval by the standard errors of (m+1) and (m), as in the paper's experiments; a standard
-               error takes the variance with divisor t - 1; the midpoint where both are 0. The paper's c*, which it does
-               not run, can be had instead: the c at which delta^c is smallest by Hoeffding's bounds, by which alone
-               the search is easy, whichever bounds are taken there
-            D2 the smaller of two bounds per arm, without a union over the two, and no union over time: delta^c is the
-               paper's nominal figure
+`TopK.certificate` returns it. It is not the certificate that ends an episode: see bandit_envs/stopping.
 
-An exponent is -ln of a bound: exponents of all arms are cheap, and only those that count are turned into bounds.
+symbols     High the m arms with the largest empirical means, Low the rest; (m) the worst arm of High, (m+1) the best of
+            Low; c a cutoff between the mean of (m+1) and epsilon above that of (m); d_i a bound on the probability that
+            the mean of arm i lies on the wrong side of c (of c - epsilon, in High); t pulls of an arm; W the range of a
+            sample, sd^2 the variance of an arm's samples with divisor t; R the range in the empirical Bernstein bound
+departures  D1 c divides its interval by the standard errors of (m+1) and (m), as in the paper's experiments. They take
+               the variance with divisor t - 1. Where both are 0, c is the midpoint. The paper's c*, which it does not
+               run, is the other choice: it minimises delta^c by Hoeffding's bounds, also where the d_i are Bernstein's
+            D2 no union bound over the two bounds of an arm, of which the smaller is taken, and none over time
+
+Code works with exponents, -ln d_i, as only the exponents that are not negligible need an exponential.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _HALVINGS = 32  # of the interval in which c* is looked for: delta^c is flat the
 
 @fleeting
 class Samples(NamedTuple):
-    """What the samples of an episode, or of a batch of them, have shown of each arm."""
+    """Statistics of each arm of an episode, or of a batch of episodes."""
 
     pulls: NDArray[np.int64]  # (K,), or (E, K)
     mean: NDArray[np.float64]
@@ -42,19 +42,19 @@ class Samples(NamedTuple):
 
 
 class Deviation(NamedTuple):
-    """How the d_i are bounded."""
+    """Which bounds give the d_i."""
 
     epsilon: float
     W: float  # range of a sample
     R: float  # the range in the empirical Bernstein bound
-    tightest: bool  # by the smaller of Hoeffding's and the empirical Bernstein bound; else by Hoeffding's
-    best: bool  # at the cutoff c*; else at the one by standard errors
-    reach: float  # bounds smaller than exp(-reach) times the largest are set to 0; 60: no double shows the difference
+    tightest: bool  # the smaller of Hoeffding's and the empirical Bernstein bound; else Hoeffding's
+    best: bool  # the cutoff c*; else the cutoff by standard errors
+    reach: float  # a d_i below exp(-reach) times the largest becomes 0; at 60 their sum is the same in doubles
 
 
 @inlined
 def hoeffding(g, t, W):
-    """-ln of the bound exp(-2 t g^2 / W^2) on a mean of t samples that is off by g >= 0 on one side."""
+    """-ln of exp(-2 t g^2 / W^2), which bounds the probability that a mean of t samples is g >= 0 too high (or low)."""
     return 2.0 * t * (g / W) * (g / W)
 
 
@@ -68,20 +68,20 @@ def bernstein(g, t, variance, R):
 
 @inlined
 def standard_error(variance, t):
-    """Of a mean of t samples with that variance (divisor t); 0 for a single one."""
+    """The standard error of a mean of t samples, from their variance (divisor t); 0 for a single sample."""
     return math.sqrt(variance / (t - 1.0)) if t > 1.0 else 0.0
 
 
 @inlined
 def cutoff(low, high, error_low, error_high):
-    """c, between the best of Low and the worst of High, closer to the one with the smaller standard error."""
+    """c, between `low` and `high`, nearer to the end with the smaller standard error."""
     both = error_low + error_high
     return low + (high - low) * (error_low / both if both > 0.0 else 0.5)
 
 
 @inlined
 def at_boundary(mean, inside):
-    """The best arm of Low, ties to the lowest, and the worst of High, ties to the highest."""
+    """(m+1) and (m): the best arm of Low, ties to the lowest number, and the worst of High, ties to the highest."""
     h = l = -1  # noqa: E741
     for i in range(len(mean)):
         m = mean[i]
@@ -95,7 +95,7 @@ def at_boundary(mean, inside):
 
 @inlined
 def cutoff_of(seen, inside, epsilon):
-    """c, between the mean of (m+1) and epsilon above that of (m)."""
+    """c by standard errors, between the mean of (m+1) and epsilon above that of (m)."""
     l, h = at_boundary(seen.mean, inside)  # noqa: E741
     error_high = standard_error(seen.variance[h], float(seen.pulls[h]))
     error_low = standard_error(seen.variance[l], float(seen.pulls[l]))
@@ -104,11 +104,12 @@ def cutoff_of(seen, inside, epsilon):
 
 @part
 def best_cutoff(seen, inside, epsilon, W):
-    """c*: the c between (m+1) and epsilon above (m) at which Hoeffding's delta^c is smallest.
+    """c*: the c that minimises Hoeffding's delta^c, between the mean of (m+1) and epsilon above that of (m).
 
-    -ln(1 - exp(-a g^2)) is convex in g > 0, and so is -ln(1 - delta^c), the sum over all arms, in c: it is smallest
-    where its slope changes sign. The slope of an arm, 2 a g / (exp(a g^2) - 1), is positive in High and negative in
-    Low; all are counted in units of exp(-least), as the largest alone may be too small for a double.
+    With a = 2 t / W^2 and the distance g > 0 of an arm from c, -ln(1 - exp(-a g^2)) is convex in g. So its sum over all
+    arms, -ln(1 - delta^c), is convex in c, and c* is where the slope changes sign; the interval is halved until there.
+    An arm's slope is 2 a g / (exp(a g^2) - 1), positive in High, negative in Low. Slopes are divided by exp(-least):
+    all may be too small for a double.
     """
     K = len(seen.mean)
     l, h = at_boundary(seen.mean, inside)  # noqa: E741
@@ -142,28 +143,26 @@ def best_cutoff(seen, inside, epsilon, W):
 
 @part
 def exponents(seen, inside, bound, x):
-    """Fill x (K,) with -ln d_i, and find the least of them."""
-    K = len(seen.mean)
+    """Fill x (K,) with -ln d_i; returns the least of them."""
+    least = math.inf
     if bound.best:
         c = best_cutoff(seen, inside, bound.epsilon, bound.W)
     else:
         c = cutoff_of(seen, inside, bound.epsilon)
-    for i in range(K):
+    for i in range(len(x)):
         g = (seen.mean[i] + bound.epsilon) - c if inside[i] else c - seen.mean[i]
         g, t = g if g > 1e-300 else 1e-300, float(seen.pulls[i])
         x[i] = hoeffding(g, t, bound.W)
         if bound.tightest:
             z = bernstein(g, t, seen.variance[i], bound.R)
             x[i] = x[i] if x[i] > z else z
-    least = x[0]
-    for i in range(K):
         least = x[i] if x[i] < least else least
     return least
 
 
 @part
 def deviations(seen, inside, bound, d):
-    """Fill d (K,) with the d_i, whose arms have all been pulled; returns delta^c = 1 - prod(1 - d_i)."""
+    """Fill d (K,) with the d_i; returns delta^c = 1 - prod(1 - d_i). Every arm must have been pulled."""
     least, D = exponents(seen, inside, bound, d), 0.0
     for i in range(len(seen.mean)):
         if d[i] > least + bound.reach:
@@ -176,9 +175,9 @@ def deviations(seen, inside, bound, d):
 
 @kernel
 def certify(seen: Samples, inside, bound: Deviation, d, out):
-    """delta^c of each episode, into out (E,); 1 where an arm has never been pulled. d: (K,), to work in."""
+    """Fill out (E,) with delta^c of each episode; 1 where an arm has never been pulled. d: (K,), scratch."""
     for e in range(len(out)):
-        begun, one = True, Samples(seen.pulls[e], seen.mean[e], seen.variance[e])
+        all_pulled, one = True, Samples(seen.pulls[e], seen.mean[e], seen.variance[e])
         for i in range(len(d)):
-            begun &= one.pulls[i] > 0
-        out[e] = deviations(one, inside[e], bound, d) if begun else 1.0
+            all_pulled &= one.pulls[i] > 0
+        out[e] = deviations(one, inside[e], bound, d) if all_pulled else 1.0

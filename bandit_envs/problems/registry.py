@@ -1,4 +1,4 @@
-"""The registry of problems, by their names."""
+"""The registry of problems by name."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .feasible import Feasible
 from .threshold import Threshold
 from .top_k import BestArm, TopK
 
-# Keywords of the environments, single and vector, which no problem can have for a parameter.
+# Keywords of the single and the vector environment. A parameter of a problem must have another name.
 RESERVED = {
     *("problem", "instance", "budget", "delta", "max_pulls", "pull_cost", "reward", "actions", "observation"),
     *("shuffle_arms", "pull", "stop", "ranked", "render_mode", "num_envs", "autoreset_mode", "copy"),
@@ -26,7 +26,7 @@ RESERVED = {
 
 
 def _check(name: str, kind: object) -> None:
-    """Refuse what is no problem."""
+    """Raise a ValueError if `kind` is not a complete class of problems."""
     if not isinstance(kind, type) or not issubclass(kind, Problem):
         raise ValueError(f"the problem {name!r} must be a subclass of bandit_envs.Problem, got {kind!r:.200}")
     if missing := sorted(kind.__abstractmethods__):
@@ -45,65 +45,65 @@ def _check(name: str, kind: object) -> None:
     metrics = kind.metric_types
     if not isinstance(metrics, Mapping) or not all(isinstance(metric, str) for metric in metrics):
         raise ValueError(f"{kind.__name__}.metric_types must be {{metric: NumPy type}}, got {metrics!r:.200}")
-    for metric, of in metrics.items():
+    for metric, dtype in metrics.items():
         try:
-            known = of is not None and np.dtype(of).kind in "biuf"
+            known = dtype is not None and np.dtype(dtype).kind in "biuf"
         except TypeError:
             known = False
         if not known:
             where = f"{kind.__name__}.metric_types[{metric!r}]"
-            raise ValueError(f"{where} must be a NumPy type of numbers, got {of!r:.200}")
+            raise ValueError(f"{where} must be a NumPy type of numbers, got {dtype!r:.200}")
     integer(f"{kind.__name__}.version", kind.version, 0, 10**6)
     if kind.version and name in PROBLEMS.installed:
         raise ValueError(f"{kind.__name__}.version must be 0 for a problem of an installed package, got {kind.version}")
 
 
 def _bare(name: str) -> str:
-    """A name without capitals, hyphens, underscores and the version at its end: "topk" for "top-k" and "TopK-v0"."""
+    """A name in small letters, without hyphens, underscores and version: "topk" for "top-k" and "TopK-v0"."""
     stem = re.sub(r"[-_]?v\d+$", "", name.lower())
     return stem.replace("-", "").replace("_", "")
 
 
 def _refused(name: str) -> str | None:
-    """Why a word can be no name of a problem: it is a short form of one of this package's."""
-    ours = next((own for own in _OURS if name != own and _bare(name) == _bare(own)), None)
-    return None if ours is None else f"must differ from {ours!r} in more than capitals, hyphens and a version"
+    """Why a name cannot be registered: it is a spelling of a name of this package. None if it can."""
+    same = next((own for own in _OURS if name != own and _bare(name) == _bare(own)), None)
+    return None if same is None else f"must differ from {same!r} in more than capitals, hyphens and a version"
 
 
 _OURS = {kind.name: kind for kind in (Threshold, AllGood, TopK, Feasible, BestArm)}
 
 
-class _Kept(str):
-    """The name of a problem that remembers its class; in every other way, and in another process, it is the text."""
+class _BoundName(str):
+    """The name of a problem with its class, `kind`. Otherwise a string; a pickle holds the plain string."""
 
     kind: type[Problem]
     __slots__ = ("kind",)
 
-    def __copy__(self) -> _Kept:
+    def __copy__(self) -> _BoundName:
         return self
 
-    def __deepcopy__(self, memo: object) -> _Kept:
+    def __deepcopy__(self, memo: object) -> _BoundName:
         return self
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         return str, (str(self),)
 
 
-def kept(name: str) -> str:
-    """The name, which `PROBLEMS.find` takes for the class that it stands for now, whatever is registered later."""
+def bound_name(name: str) -> str:
+    """The name, bound to its present class: `PROBLEMS.find` returns this class, whatever is registered later."""
     kind = PROBLEMS.find(name)
-    if ours(kind) or isinstance(name, _Kept):
+    if ours(kind) or isinstance(name, _BoundName):
         return name
-    found = _Kept(name)
-    found.kind = kind
-    return found
+    bound = _BoundName(name)
+    bound.kind = kind
+    return bound
 
 
 class _Problems(Registry[type[Problem]]):
-    """The problems by name; see `kept` for names that stand for one class for ever."""
+    """The problems by name. A name of `bound_name` stays with its class."""
 
     def find(self, name: str) -> type[Problem]:
-        return name.kind if isinstance(name, _Kept) else super().find(name)
+        return name.kind if isinstance(name, _BoundName) else super().find(name)
 
 
 PROBLEMS: Registry[type[Problem]] = _Problems("problem", "bandit_envs.problems", _check, _OURS, refused=_refused)

@@ -21,7 +21,7 @@ from ..stopping.asking import paired_certifier
 from . import own
 from .base import Problem
 from .lookahead import Lookahead
-from .registry import PROBLEMS, kept
+from .registry import PROBLEMS, bound_name
 
 __all__ = ["Task"]
 
@@ -86,7 +86,7 @@ class Task(Distributed):
             return None if value is None else check(name, value, *ends, **open_ends)
 
         apart = self.distribution in INDEPENDENT  # what is said comes first
-        object.__setattr__(self, "problem", kept(self.problem))
+        object.__setattr__(self, "problem", bound_name(self.problem))
         problem, most = self.make_problem(), PULLS_LIMIT - 1
         checked = {
             "parameters": problem.settings,

@@ -15,7 +15,7 @@ from refusals import table
 import agents
 import bandit_envs
 from agents.benchmarking import run
-from agents.benchmarking.scores import interquartile_mean, profile, replicates, score, within
+from agents.benchmarking.scores import interquartile_mean, percentile_interval, profile, replicates, score
 from agents.cli import main
 from bandit_envs import BenchmarkTask, benchmark_tasks
 
@@ -98,7 +98,7 @@ def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
     """Of 95 % intervals of 400 samples, fewer than 355 hold the truth with probability below 1e-5."""
     rng, held = np.random.default_rng(0), 0
     for seed in range(400):
-        low, high = within(replicates(BUDGET, rng.normal(0.85, 0.2, 60), seed))
+        low, high = percentile_interval(replicates(BUDGET, rng.normal(0.85, 0.2, 60), seed))
         held += low <= 0.5 <= high
     assert held >= 355
     assert held < 400

@@ -20,7 +20,7 @@ import numpy as np
 
 import agents
 from agents.benchmarking.run import Cell
-from agents.benchmarking.scores import shown
+from agents.benchmarking.scores import with_interval
 from agents.registry import recipes_of
 from bandit_envs import benchmark_tasks
 
@@ -97,7 +97,7 @@ def page(result: agents.Benchmark) -> str:
     for name, columns in tables.items():
         lines += [f"**{name}**", "", "| " + " | ".join(["agent", *columns]) + " |", "|---" * (1 + len(columns)) + "|"]
         for _, row in summary.sort_values([*columns.values()], ascending=False).iterrows():
-            scores = [shown(row, column) for column in columns.values()]
+            scores = [with_interval(row, column) for column in columns.values()]
             if any(scores):
                 lines.append("| " + " | ".join([f"`{row['agent']}`", *scores]) + " |")
         lines.append("")

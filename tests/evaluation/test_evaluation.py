@@ -580,7 +580,7 @@ class Sleepy(Agent):
         return np.zeros(len(observation["pulls"]), np.int64)
 
 
-def test_where_there_is_no_terminal_progress_is_told_in_lines(
+def test_where_there_is_no_terminal_progress_is_reported_in_lines(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Defect: runs of minutes told nothing where standard error was a file. There is one clock for all agents."""

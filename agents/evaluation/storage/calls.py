@@ -34,8 +34,8 @@ class Calls:
         self._own: dict[str, Any] = {"pulls": [0] * runs, "seconds": [0.0] * runs}
 
     @contextlib.contextmanager
-    def at_work(self, told: Mapping[str, object]) -> Iterator[bool]:
-        """Around the making of blocks; yields whether others make some at the same time. `told`: of this call."""
+    def at_work(self, facts: Mapping[str, object]) -> Iterator[bool]:
+        """A context for making blocks; yields whether other calls make some too. `facts`: of this call."""
         if self.place is None:
             yield False
             return
@@ -43,7 +43,7 @@ class Calls:
         host, began = socket.gethostname(), _stamp()
         self._name = f"{CALLS}/{began}-{host}-{os.getpid()}-{uuid.uuid4().hex[:6]}.json"
         of_now = {"command": sys.argv, "machine": platform.platform(), "host": host, "began": began, "ended": None}
-        self._own = {**told, **of_now, **self._own}
+        self._own = {**facts, **of_now, **self._own}
         self._write(self.place)
         try:
             yield others
@@ -65,7 +65,7 @@ class Calls:
 
     def _write(self, place: Place) -> None:
         self._written = time.monotonic()
-        place.write(self._name, (json.dumps(self._own, indent=1, default=json_form) + "\n").encode(), settled=False)
+        place.write(self._name, (json.dumps(self._own, indent=1, default=json_form) + "\n").encode(), durable=False)
 
     def alive(self) -> None:
         """Write the note again, if the last one is some time ago."""

@@ -1,4 +1,4 @@
-"""Local and remote folders. In them, a file has its name only once it is complete."""
+"""Local and remote folders. A file gets its name there once it is complete."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 from ...core.optional import require
 
-OBJECTS = ("s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "memory")  # of which a file is seen once it is complete
+OBJECTS = ("s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "memory")  # these show a file once it is complete
 
 
 class WriteError(OSError):
@@ -20,7 +20,7 @@ class WriteError(OSError):
 
 
 def place_of(address: str | Path) -> Place:
-    """The folder that an address stands for: a path, or an address of a file system as s3://bucket/folder."""
+    """The folder at an address: a path, or a URL of a file system such as s3://bucket/folder."""
     text = os.fspath(address)
     if "\0" in text:
         raise ValueError(f"out must be a folder, or the address of one, got {text!r:.200}")
@@ -38,22 +38,22 @@ def place_of(address: str | Path) -> Place:
         except (ValueError, OSError) as error:
             raise ValueError(f"out must be a folder, or the address of one, got {text!r}: {error}") from None
         system = fs.PyFileSystem(fs.FSSpecHandler(found))
-    return Place(text.rstrip("/"), system, root.rstrip("/"), whole=protocol in OBJECTS)
+    return Place(text.rstrip("/"), system, root.rstrip("/"), atomic=protocol in OBJECTS)
 
 
 @dataclass(frozen=True)
 class Place:
-    """A folder of a file system, by pyarrow.
+    """A folder.
 
     Attributes:
-        address: as the user has given it. system: of pyarrow. root: the path in it.
-        whole: whether the system shows a file only once it is complete. local: whether it is of this machine.
+        address: as the user has given it. system: the file system, of pyarrow. root: the path of the folder in it.
+        atomic: the system shows a file once it is complete. local: the file system is that of this machine.
     """
 
     address: str
     system: Any
     root: str
-    whole: bool = False
+    atomic: bool = False
     local: bool = False
 
     def __str__(self) -> str:
@@ -63,7 +63,7 @@ class Place:
         return f"{self.root}/{name}" if name else self.root
 
     def names(self, folder: str = "") -> dict[str, float]:
-        """The files of a folder inside, and when each was written last."""
+        """The files of a folder in this one, {name: when it was last written, in seconds}."""
         fs = require("pyarrow.fs", "a folder of results")
         with contextlib.suppress(NotADirectoryError):
             found = self.system.get_file_info(fs.FileSelector(self._path(folder), allow_not_found=True))
@@ -71,7 +71,7 @@ class Place:
         return {}
 
     def has(self, name: str) -> bool:
-        """Whether there is a file of this name."""
+        """Whether a file of this name exists."""
         return bool(self.system.get_file_info(self._path(name)).is_file)
 
     def open(self, name: str) -> Any:
@@ -84,33 +84,33 @@ class Place:
             content: bytes = stream.read()
         return content
 
-    def write(self, name: str, content: bytes, new: bool = False, settled: bool = True) -> bool:
-        """Write a file, whole or not at all, whoever writes it at the same time; returns whether it was written.
+    def write(self, name: str, content: bytes, new: bool = False, durable: bool = True) -> bool:
+        """Write a file completely or not at all; several processes may write it at once. Returns whether this one did.
 
         Args:
-            name: of the file. content: all of it. new: leave a file that is there already.
-            settled: wait until it is on the disk, so that a power cut leaves it whole, too.
+            name: the name of the file. content: all of it. new: do not replace a file that exists.
+            durable: wait until a local file is on the disk, so that it survives a power cut.
         """
         if new and not self.local and self.has(name):
             return False
         path = self._path(name)
-        partial = path if self.whole else f"{path}.{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}.part"
+        partial = path if self.atomic else f"{path}.{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}.part"
         try:
             self.system.create_dir(path.rpartition("/")[0], recursive=True)
             with self.system.open_output_stream(partial, compression=None) as stream:
                 stream.write(content)
-            if self.local and settled:
+            if self.local and durable:
                 with open(partial, "rb") as file:
                     os.fsync(file.fileno())
             if self.local and new:
                 try:
-                    os.link(partial, path)  # of two calls at the same time one is the first
+                    os.link(partial, path)  # fails if another process was first
                     return True
                 except FileExistsError:
                     return False
-                except OSError:  # a file system that has no links
+                except OSError:  # the file system has no links
                     pass
-            if not self.whole:
+            if not self.atomic:
                 self.system.move(partial, path)
         except OSError as error:
             blocking = next((one for one in Path(path).parents if one.is_file()), None) if self.local else None
@@ -123,7 +123,7 @@ class Place:
         return True
 
     def remove(self, name: str) -> None:
-        """Remove a file, if it is there."""
+        """Remove a file, if it exists."""
         try:
             self.system.delete_file(self._path(name))
         except FileNotFoundError:
@@ -132,12 +132,12 @@ class Place:
             raise WriteError(f"cannot remove {self.address}/{name}: {error}") from error
 
     def tidy(self, folder: str) -> None:
-        """Remove what calls of this machine that have been killed left of files that they were writing."""
+        """Remove incomplete files of processes on this machine that were killed."""
         for name in self.names(folder) if self.local else ():
-            _, ours, rest = name.partition(f".{socket.gethostname()}-")
+            _, mark, rest = name.partition(f".{socket.gethostname()}-")
             process = rest.partition("-")[0]
-            if ours and name.endswith(".part") and process.isdecimal() and not _alive(int(process)):
-                with contextlib.suppress(OSError):  # a folder that is only read
+            if mark and name.endswith(".part") and process.isdecimal() and not _alive(int(process)):
+                with contextlib.suppress(OSError):  # the folder is read-only
                     self.remove(f"{folder}/{name}")
 
 
