@@ -55,17 +55,17 @@ def forms_of(agent: Any, env_kwargs: Mapping[str, Any] | None = None) -> Forms:
         return Forms("full", agent.observation)
     model = getattr(agent, "model", agent)  # of Stable-Baselines3, which an agent that has learned holds
     card, (seen, stop) = (getattr(agent, "card", None) or {}).get("env_kwargs"), _by_spaces(model)
-    told: Mapping[str, Any] | None = card
+    given: Mapping[str, Any] | None = card
     with contextlib.suppress(Exception):  # of environments that are no longer there, or of others than this package
         setting = asked(model.get_env(), "setting")
         task = setting.task
-        told = {"stop": task.can_stop, "ranked": setting.ranked, "observation": task.observation}
-    if told is None:
+        given = {"stop": task.can_stop, "ranked": setting.ranked, "observation": task.observation}
+    if given is None:
         known = {"stop": stop, "observation": seen}
-        told = {**(env_kwargs or {}), **{name: one for name, one in known.items() if one is not None}}
-    observation = getattr(agent, "observation", None) or told.get("observation") or seen or "features"
-    stop = flag("stop", told.get("stop", stop is not False))
-    return Forms("arm", str(observation), stop, flag("ranked", told.get("ranked", False)))
+        given = {**(env_kwargs or {}), **{name: one for name, one in known.items() if one is not None}}
+    observation = getattr(agent, "observation", None) or given.get("observation") or seen or "features"
+    stop = flag("stop", given.get("stop", stop is not False))
+    return Forms("arm", str(observation), stop, flag("ranked", given.get("ranked", False)))
 
 
 def warn_of_ranks(agent: Any, env_kwargs: Mapping[str, Any]) -> None:
