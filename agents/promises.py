@@ -54,22 +54,26 @@ def _published(*who: str, level: str, samples: str = SCALED, void: str = "`sigma
     return Promise(who, level, samples, OWN_RULE, FIXED, void)
 
 
+VOID = """What voids every certificate:
+
+- `sigma`, the range, the arms, the threshold or delta are chosen by the same results.
+- Results are undone, or not reported, because of their values.
+- Open questions are undone, or asked again, because they are slow, where values decide how slow.
+- Open questions are undone because of the results that wait behind them.
+- Results are late because of their values, with `order='arrival'` or without a question (`paired` allows that)."""
+
 CERTIFICATES = (
     _certificate(
         "`gaussian`",
         f"sub-Gaussian of scale `sigma` around their mean; {IN_TIME}. Half the range of bounded samples is such a "
         "scale; a standard deviation is one for Gaussian samples, not for others",
-        "`sigma`, arms, threshold or delta chosen by the same results; results undone, or not reported, because of "
-        "their values: all must be decided before; open questions undone, asked again or tried again because their "
-        "results are slow, where values decide how slow, or because of results that wait behind them; with "
-        "`order='arrival'`, or reported without having been asked "
-        "for: results that are late because of their values",
+        "`sigma` too small",
     ),
     _certificate(
         "`gaussian`, Feasible",
         "the same of each coordinate. Coordinates that may depend on each other (rows of data, several numbers of one "
-        "measurement in a session) are certified as such: a direction `a` has the scale `sigma |a|_1`; independent "
-        "ones have `sigma |a|_2`",
+        "measurement in a session) are certified as such: a direction has the scale `sigma` times its 1-norm; where "
+        "they are independent, times its 2-norm",
         "`independent=True` of coordinates that are not",
     ),
     _certificate(
@@ -110,10 +114,10 @@ AGENTS = (
     ),
     _published(
         "racing",
-        level=f"{WRONG}, up to its planned number of rounds",
+        level=f"{WRONG}, up to round `rounds`, by default 1",
         samples=f"in a range of width `width`; {IN_TIME}. Gaussian samples have none, and `width` = 6 `sigma` stands "
         "for it",
-        void="`beyond=True`, after the planned rounds",
+        void="`beyond=True` (the default), after these rounds",
     ),
     _published(
         *("direct", "incremental", "halving", "median-elimination", "adaptive-top-k", "improved-top-k"),
@@ -122,7 +126,7 @@ AGENTS = (
     ),
     _published(
         *("adapt", "pi1", "pi2", "pi3"),
-        level="nominal: `delta_c` is looked at after every pull, without a union over time",
+        level="nothing: `delta_c` holds at one time, and is compared with delta after each pull",
         samples="in a range of width `width`; Gaussian samples have none, and 6 `sigma` stands for it",
         void="",
     ),
@@ -134,8 +138,8 @@ HEADS = ("who", "the answer is", "samples", "rule of pulls", "arms", "void by")
 
 
 def page() -> str:
-    """Both tables, in Markdown."""
-    parts = []
+    """What voids every certificate, and both tables, in Markdown."""
+    parts = [VOID]
     for title, rows in (("certificate", CERTIFICATES), ("agents", AGENTS)):
         heads = (title, *HEADS[1:])
         lines = [f"| {' | '.join(heads)} |", "|" + "---|" * len(heads)]

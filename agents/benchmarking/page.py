@@ -18,15 +18,15 @@ from .scores import profile, with_interval
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-FEW = 8  # agents that are points in a figure, each with its interval
-EXTREMES = 5  # tasks on which an agent does best, and worst, that the page names
+FEW = 8  # so many agents at most are drawn as points with intervals
+EXTREMES = 5  # so many best and worst tasks of an agent stand on the page
 
 
 def draw(result: Any, path: str | Path | None = None) -> Figure:
     """Scores with intervals, over all tasks and by group, and performance profiles. `path`: of a file to write.
 
-    More than `FEW` agents are rows of shades in place of points. Profiles are of the agents that take all tasks; where
-    there are none, of all agents on the tasks that all of them take.
+    More than `FEW` agents are rows of a heat map in place of points. Profiles are of the agents that have scores on all
+    tasks; where there are none, of all agents, on the tasks on which all of them have scores.
     """
     require("matplotlib", "a figure")
     from matplotlib.figure import Figure
@@ -66,7 +66,7 @@ def draw(result: Any, path: str | Path | None = None) -> Figure:
 
 
 def _profiles(result: Any, levels: Any) -> tuple[dict[str, Any], int]:
-    """The profiles that are drawn, and on how many tasks."""
+    """The share of tasks above each level, of the agents that are drawn, and the number of tasks."""
     cells = {agent: np.array([cell.score for cell in own]) for agent, own in result.cells.items()}
     whole = {agent: own for agent, own in cells.items() if not np.isnan(own).any()} or cells
     common = ~np.isnan(list(whole.values())).any(axis=0)
@@ -118,7 +118,7 @@ def _summary(result: Any) -> str:
 
 
 def _extremes(result: Any) -> str:
-    """Where each agent wins and loses."""
+    """The tasks with the highest and the lowest scores of each agent."""
     rows = []
     for agent, cells in result.cells.items():
         ordered = sorted((cell for cell in cells if not math.isnan(cell.score)), key=lambda cell: cell.score)
@@ -129,7 +129,7 @@ def _extremes(result: Any) -> str:
 
 
 def _cells(result: Any) -> str:
-    """Scores by task, and below the notes."""
+    """The scores by task, and below the notes, such as why a score is missing."""
     rows = []
     for place, task in enumerate(result.tasks):
         scores = [_score(result.cells[agent][place].row) for agent in result.agents]

@@ -1,12 +1,13 @@
-"""Paired elimination: ask all candidates that still count the same questions, until one answer is certified.
+"""Paired elimination: pull the active arms on the same rows, until the answer is certified.
 
 source      this package, after Even-Dar, Mannor & Mansour, JMLR 2006 (successive elimination), with the certificate of
             Waudby-Smith & Ramdas, NeurIPS 2020 (sampling without replacement), of pairs; see docs/tables.md
-symbols     K columns and N rows of a table; the n-th pull of every arm is its score in the n-th row, in random order
+symbols     K columns and N rows of a table; the n-th pull of every arm is its score in the n-th row, in random order;
+            an arm is active until the certificate settles whether it is in the answer, or out
 
-P1  Sample     pull the arm with the fewest pulls among those that still count, ties to the lowest.
-P2  Stop       when the answer is certified at delta; at the latest when these have been pulled in all rows.
-P3  Recommend  what is certified; before, what the rows say in which all these have been seen.
+P1  Sample     pull the active arm with the fewest pulls, ties to the lowest.
+P2  Stop       when the answer is certified at delta; at the latest when the active arms have been pulled in all rows.
+P3  Recommend  the certified answer; before, the answer by the rows in which all active arms have been pulled.
 """
 
 from __future__ import annotations
@@ -34,9 +35,7 @@ PROBLEMS_OF_TABLES = Problems(
 
 
 class PairedElimination(Algorithm):
-    """Ask all candidates that still count the same questions, and stop when the answer is certified at delta.
-
-    With a budget it goes on until that is spent.
+    """Pull the active arms on the same rows until the answer is certified at delta; with a budget, until it is spent.
 
     Raises:
         ValueError: for arms that are no columns of one table (`from_table(.., shared=True)`).
@@ -51,7 +50,7 @@ class PairedElimination(Algorithm):
     parts: ClassVar[dict[str, tuple[Any, str]]] = {"certificate": (Certificate, "batch.certificate")}
 
     def begin(ep, own):
-        """Nothing has been seen of the rows."""
+        """No row has been pulled."""
         begin_anew(ep.certificate, ep.e)
 
     def sample(ep, own):
@@ -72,11 +71,11 @@ class PairedElimination(Algorithm):
 
     @functools.cached_property
     def certifier(self) -> Certifier:
-        """What says whether an answer is certified."""
+        """The rule by which an answer is certified."""
         return self.task.certifier().decider(self.delta)
 
     def __getstate__(self) -> dict[str, Any]:
-        """What copies and pickles keep: the routine is looked up anew."""
+        """What copies and pickles keep: all but the routine, which each process makes itself."""
         return {name: value for name, value in super().__getstate__().items() if name != "certifier"}
 
     def initial_state(self, observation: Observation) -> Any:

@@ -1,4 +1,4 @@
-"""`Forms`: the forms of actions and observations that an agent takes part in; a model is played as it was trained."""
+"""`Forms`: the forms of actions and observations in which an agent plays; a model plays as it was trained."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from bandit_envs.kernels import flag
 
 from .agent import Agent
 
-OF_ARMS = ("K", "D", "distribution", "support", "sigma")  # what the keyword `instance` says of a task
+OF_ARMS = ("K", "D", "distribution", "support", "sigma")  # attributes of a task that the keyword `instance` decides
 
 
 class Forms(NamedTuple):
-    """The forms that an agent takes part in: keywords of environments, with actions="full" of an `Agent` alone."""
+    """The forms in which an agent plays, as keywords of environments; actions="full" is for an `Agent` alone."""
 
     actions: str
     observation: str
@@ -33,7 +33,7 @@ class Forms(NamedTuple):
 
 
 def asked(source: Any, name: str) -> Any:
-    """An attribute of the environment that a source is, or wraps, or the first one of several; else the source."""
+    """An attribute of the environment that a source is or wraps, or of its first one; any other source itself."""
     layers: tuple[Any, ...] = (source, getattr(source, "unwrapped", None))
     for envs in layers:
         if isinstance(envs, (PureExplorationEnv, PureExplorationVectorEnv)):
@@ -45,31 +45,31 @@ def asked(source: Any, name: str) -> Any:
 
 
 def forms_of(agent: Any, env_kwargs: Mapping[str, Any] | None = None) -> Forms:
-    """The forms that an agent, or any other object with a method `predict`, takes part in.
+    """The forms in which an agent, or any other object with a method `predict`, plays.
 
-    Those of a model are of its own environment, else of its card, else of `env_kwargs`. What these do not tell follows
-    from its spaces: `Discrete(K)` has no action that stops, a `Box` of 4 K + 1 numbers holds beliefs. What the spaces
-    tell, `env_kwargs` do not. An attribute `observation` is the form of observations that is read.
+    Those of a model come from its own environment, else from its card, else from its spaces, else from `env_kwargs`. Of
+    the spaces, `Discrete(K)` has no action that stops, and a `Box` of 4 K + 1 numbers holds beliefs. An attribute
+    `observation` overrules them all: it names the form of observations that is read.
     """
     if isinstance(agent, Agent):
         return Forms("full", agent.observation)
     model = getattr(agent, "model", agent)  # of Stable-Baselines3, which an agent that has learned holds
     card, (seen, stop) = (getattr(agent, "card", None) or {}).get("env_kwargs"), _by_spaces(model)
-    told: Mapping[str, Any] | None = card
+    given: Mapping[str, Any] | None = card
     with contextlib.suppress(Exception):  # of environments that are no longer there, or of others than this package
         setting = asked(model.get_env(), "setting")
         task = setting.task
-        told = {"stop": task.can_stop, "ranked": setting.ranked, "observation": task.observation}
-    if told is None:
+        given = {"stop": task.can_stop, "ranked": setting.ranked, "observation": task.observation}
+    if given is None:
         known = {"stop": stop, "observation": seen}
-        told = {**(env_kwargs or {}), **{name: one for name, one in known.items() if one is not None}}
-    observation = getattr(agent, "observation", None) or told.get("observation") or seen or "features"
-    stop = flag("stop", told.get("stop", stop is not False))
-    return Forms("arm", str(observation), stop, flag("ranked", told.get("ranked", False)))
+        given = {**(env_kwargs or {}), **{name: one for name, one in known.items() if one is not None}}
+    observation = getattr(agent, "observation", None) or given.get("observation") or seen or "features"
+    stop = flag("stop", given.get("stop", stop is not False))
+    return Forms("arm", str(observation), stop, flag("ranked", given.get("ranked", False)))
 
 
 def warn_of_ranks(agent: Any, env_kwargs: Mapping[str, Any]) -> None:
-    """Warn where nothing tells whether a model of Stable-Baselines3 was trained on ranked arms."""
+    """Warn where it is unknown whether a model of Stable-Baselines3 was trained on ranked arms."""
     known, model = "ranked" in env_kwargs, getattr(agent, "model", agent)
     with contextlib.suppress(Exception):
         known = known or hasattr(asked(model.get_env(), "setting"), "ranked")
@@ -85,10 +85,10 @@ def warn_of_ranks(agent: Any, env_kwargs: Mapping[str, Any]) -> None:
 
 
 def warn_of_task(name: str, agent: Any, envs: Any, env_kwargs: Mapping[str, Any]) -> None:
-    """Warn where a model was trained with other rules than it plays by, in what `env_kwargs` leave to defaults.
+    """Warn where a default, which `env_kwargs` leave as it is, differs from the rules that a model was trained with.
 
-    Those of its training are of its own environment, else on its card. A file without a card tells the budget alone,
-    and only if the model reads `remaining`.
+    These rules are of the model's own environment, else of its card. Without both, only the budget is known, and only
+    if the model reads `remaining`.
     """
     model, card = getattr(agent, "model", agent), getattr(agent, "card", None) or {}
     trained = {**card.get("env_kwargs", {}), **card.get("task", {})}
@@ -106,14 +106,14 @@ def warn_of_task(name: str, agent: Any, envs: Any, env_kwargs: Mapping[str, Any]
 
 
 def rules_of(task: Task) -> dict[str, Any]:
-    """What a model may have learned by heart of a task, by the names of its attributes and parameters; JSON-able."""
+    """The attributes and parameters of a task that a model may depend on, by their names; JSON-able."""
     rules = {one: getattr(task, one) for one in ("budget", "delta", "pull_cost", *OF_ARMS)} | dict(task.parameters)
     found: dict[str, Any] = json.loads(json.dumps(rules, default=repr))
     return found
 
 
 def _by_spaces(model: Any) -> tuple[str | None, bool | None]:
-    """The form of observations by the spaces of a model, and whether an action stops; None where they do not tell."""
+    """The form of observations by the spaces of a model, and whether an action stops; None where that is open."""
     seen, n = getattr(model, "observation_space", None), int(getattr(getattr(model, "action_space", None), "n", 0))
     if isinstance(seen, spaces.Dict):
         arms = math.prod(getattr(seen.spaces.get("pulls"), "shape", None) or (0,))

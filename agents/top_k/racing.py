@@ -1,9 +1,9 @@
 """RACING: Heidrich-Meisner & Igel, ICML 2009: Hoeffding and Bernstein races for the m best of n arms.
 
-symbols     m = k wanted, U the undecided arms (S here), Sel the selected ones (A here), Dis the discarded ones; t the
-            round, in which each arm of U is pulled once; R the number of rounds planned, W the width of the range of
-            samples; nb = sum_{k < r} u_k + (R - r + 1) u_r, r = min(t, R), u_k the size of U in round k: how many
-            intervals must hold together
+symbols     m arms are wanted (`own.k`; `own.m` holds means, or is scratch); U are the undecided arms (`own.S`), Sel the
+            selected ones (`own.A`), Dis the discarded ones; each arm of U is pulled once in a round, t counts rounds, R
+            are planned; W is the width of the range of samples; nb = sum_{k < r} u_k + (R - r + 1) u_r intervals must
+            hold together, r = min(t, R), u_k the size of U in round k
 bounds      Hoeffding: c = W sqrt(ln(2 nb / delta) / (2 t))
             Bernstein: c = sd sqrt(2 ln(3 nb / delta) / t) + 3 W ln(3 nb / delta) / t, sd with divisor t
             tightest: the smaller of the two, each at delta / 2
@@ -13,7 +13,7 @@ departures  D1 selecting ends when m arms are selected, discarding when n - m ar
             D3 beyond=True: past R it goes on with the confidence of round R, as in the comparison of Kalyanakrishnan &
                Stone, ICML 2010; the guarantee is for the first R rounds
 
-Without its state it refuses an episode that has begun; `begin_anew` makes one, by which samples seen before count.
+It refuses an episode that has begun without it; `begin_anew` makes a state in which the samples seen before count.
 """
 
 from __future__ import annotations
@@ -76,9 +76,9 @@ def surpasses(x, y, U, need):
 
 @part
 def move(x, minus_y, places, need, own):
-    """Take arms out of U, in order, at most `places`, whose x exceeds the y of at least `need` arms of U: `moved`.
+    """Take arms out of U whose x exceeds the y of at least `need` arms of U: in order, at most `places`, into `moved`.
 
-    An arm is counted out only where it exceeds the need-th smallest y of all, which the counts can only lower.
+    x must exceed `bar`, the need-th smallest y of U at first, since U only shrinks: a quick test before the count.
     """
     U, y, n = own.S, own.m, size_of(own.S)
     for i in range(len(U)):
@@ -103,7 +103,7 @@ class Racing(SetAlgorithm):
 
     Args:
         rounds: R, >= 1. beyond: go on past R with the confidence of round R, until k arms are selected; else stop at R.
-        widths: "hoeffding", "bernstein" or "tightest". width: of Gaussian arms 6 sigma, where it is None.
+        widths: the bounds, "hoeffding", "bernstein" or "tightest". width: W; None: that of the range, or 6 sigma.
     """
 
     name, source = "racing", "Heidrich-Meisner & Igel, ICML 2009"
@@ -148,7 +148,7 @@ class Racing(SetAlgorithm):
         move(own.minus_UB, own.LB, n - m - discarded, m - selected, own)
 
     def stops(ep, own):
-        """The stopping rule: m arms are selected, none is undecided, or R rounds are over."""
+        """The stopping rule: m arms are selected, none is undecided, or R rounds are over (unless `beyond`)."""
         unfinished = size_of(own.A) < own.k and size_of(own.S) > 0
         if unfinished and (own.beyond or ep.now.round < own.R):
             return False

@@ -42,17 +42,16 @@ def _scalar(x: Floats) -> Floats:
 
 
 def ends_of(arms: Any) -> tuple[float, float]:
-    """The range in which the samples of `Arms`, or of a `Task`, lie: (0, inf) stands for none that is known."""
+    """The range in which the samples of `Arms`, or of a `Task`, lie; (0, inf) where no range is known."""
     return (0.0, math.inf) if arms.support is None or arms.distribution == "gaussian" else arms.support
 
 
 class Arms(Distributed):
-    """K arms: their distributions, and what may be known of them.
+    """K arms: their distributions, and what agents may know of them.
 
-    A distribution of one's own is a subclass. It has a name, `distribution`, and the `code` of the class below that
-    reads a table of the same form; its constructor ends in a call of `fill` with that table. `to_dict` makes it
-    JSON-able, and `pack` makes it a distribution for samplers. For instance, triangular arms on [0, 1],
-    by their modes c:
+    A distribution of one's own is a subclass. It has a name, `distribution`, and the `code` of a class below whose
+    table has the same form; its constructor ends in a call of `fill` with that table. `to_dict` makes it JSON-able, and
+    `pack` makes it a distribution for samplers. For instance, triangular arms on [0, 1] with the modes c:
 
         class Triangular(Arms):
             distribution, code = "triangular", Tabulated.code
@@ -63,7 +62,7 @@ class Arms(Distributed):
                 means, variances = (1 + c[:, 0]) / 3, (1 - c[:, 0] + c[:, 0] ** 2) / 18
                 self.fill(means, variances, quantiles, support=(0.0, 1.0), sigma=0.5)
 
-    What the table holds for each arm of D coordinates, by the class whose code it is:
+    A row of the table has, for an arm of D coordinates, by the class of the code:
 
     - Bernoulli: D means.
     - Gaussian: D means, then D standard deviations.
@@ -71,10 +70,10 @@ class Arms(Distributed):
     - Categorical, for D = 1: the cumulative probabilities of the V values in `data`.
     - Resampled: the number of its first row in `data`, and how many rows it has.
     - Tabulated: Q times D quantiles, those of all coordinates at the first level, then at the second, and so on.
-    - Shared, for D = 1: its score in each of the N rows, then the mean of these.
+    - Shared, for D = 1: the score in each of the N rows of the data, then the mean of these.
 
     Attributes:
-        distribution: name of the distribution's family. code: of the kernels' distribution that reads the table.
+        distribution: name of the family of distributions. code: how the kernels read the table.
         mean_range: (lowest, highest) mean that an arm of this distribution can have.
         means: true means, (K,) or (K, D).
         variances: true variances, same shape.
@@ -104,7 +103,7 @@ class Arms(Distributed):
         support: tuple[float, float] | None,
         sigma: float,
     ) -> None:
-        """Set what there is to know of the arms; the last call of a distribution's constructor.
+        """Set all attributes of the arms; the last call of a distribution's constructor.
 
         Args:
             means: (K,) or (K, D).
@@ -163,10 +162,10 @@ class Arms(Distributed):
 
     @staticmethod
     def pack(means: Floats, spread: float) -> Floats:
-        """Parameters (..., K, P) of means (..., K, D); samplers take the distributions that define it.
+        """Parameters (..., K, P) of means (..., K, D). Samplers need it: they call it when episodes begin.
 
-        A sampler calls it whenever episodes begin, with its own `spread`; a row is what the constructor makes of an arm
-        with that mean. Support, sigma and P must be the same whatever the means.
+        `spread` is the sampler's own. A row is what the constructor makes of an arm with that mean. Support, sigma and
+        P must not depend on the means.
         """
         raise TypeError("samplers cannot have this distribution")
 
@@ -212,7 +211,7 @@ class Bernoulli(Arms):
 class Gaussian(Arms):
     """Arms with normal samples, independent over coordinates.
 
-    Agents are given one scale, the largest `sd`, as `sigma` of all arms: which arm has which is truth. Where the scales
+    Agents know one scale, the largest `sd`, as `sigma` of all arms; the scale of each arm is hidden. Where the scales
     differ much, agents take more pulls than they need; distribution="student", of `evidence` and of certificates,
     estimates the scale of each arm.
 
@@ -314,7 +313,7 @@ class Resampled(Arms):
 
     Args:
         rows: for each arm its data, (n_i,) or (n_i, D), n_i >= 1; not all the same number.
-        support: the lowest and the highest sample that are possible; None: those of the data.
+        support: the lowest and the highest possible sample; None: those of the data.
     """
 
     distribution, code = "resampled", RESAMPLED
@@ -356,8 +355,8 @@ class Tabulated(Arms):
 
     Args:
         quantiles: (K, Q), or (K, Q, D) for D independent coordinates, Q >= 2: of each arm the quantiles at the levels
-            0, 1 / (Q - 1), 2 / (Q - 1), ..., 1, none less than the one before. They are finite, so that a distribution
-            with tails must be cut off somewhere.
+            0, 1 / (Q - 1), 2 / (Q - 1), ..., 1, none less than the one before. They are finite: cut the tails of a
+            distribution off.
 
     Means and variances are those of the piecewise linear distribution itself.
     """
@@ -392,8 +391,8 @@ class Tabulated(Arms):
 class Shared(Arms):
     """Scalar arms that are the columns of one table: the n-th pull of every arm is its score in the n-th row.
 
-    The rows come in an order that is drawn anew in each episode, all orders equally likely. An arm is known exactly
-    once it has been pulled in all N rows: further pulls yield its mean.
+    Each episode draws the order of the rows, uniformly. An arm is known exactly once it has been pulled in all N rows:
+    further pulls yield its mean.
 
     Args:
         scores: (N, K), N >= 1 rows.
@@ -418,7 +417,7 @@ class Shared(Arms):
 
     @staticmethod
     def rounded(means: Any, width: float) -> Any:
-        """How much means exceed the low end of a range, to 12 digits of its width: those of equal columns are equal."""
+        """Means less the low end of a range, to 12 digits of its width, so that those of equal columns are equal."""
         return np.round(means, 12 - math.ceil(math.log10(width)))
 
     @classmethod
@@ -444,7 +443,7 @@ def _refuse(wrong: NDArray[np.bool_], values: Floats, text: str) -> None:
 
 
 def check_table(arms: Arms, table: Floats) -> None:
-    """Refuse a table (..., K, P) that the kernels cannot read for the code of these arms, and too wide a support."""
+    """Refuse a table (..., K, P) that the kernels cannot read by the code of these arms, and samples off support."""
     K, D, V, P, of = arms.K, arms.D, len(arms.data), table.shape[-1], f"{arms.distribution} arms"
     columns = {
         BERNOULLI: D,
@@ -497,7 +496,7 @@ def check_table(arms: Arms, table: Floats) -> None:
 
 
 def _check_distribution(name: str, kind: Any) -> None:
-    """Refuse what is no distribution."""
+    """Refuse a class that is no distribution, or lacks its name or code."""
     if not isinstance(kind, type) or not issubclass(kind, Arms):
         raise ValueError(f"the distribution {name!r} must be a subclass of bandit_envs.Arms, got {kind!r:.200}")
     own = getattr(kind, "distribution", None)
@@ -523,7 +522,7 @@ def register_distribution(kind: type[Arms]) -> type[Arms]:
         kind: a subclass of `Arms`; the name is its attribute `distribution`. It is returned, as by a decorator.
 
     Raises:
-        ValueError: for what is no distribution, and for a name of this package's or of an installed one.
+        ValueError: for what is no distribution, and for a name that this package or an installed one has taken.
     """
     DISTRIBUTIONS.register(getattr(kind, "distribution", None), kind)  # type: ignore[arg-type]
     return kind

@@ -1,7 +1,7 @@
 """Real data as instances. The package holds no data files: each is public, and is fetched when it is asked for.
 
-A file is looked for in the folder that the call names; else in the folder that the environment variable
-BANDIT_ENVS_DATA names; else it is downloaded once from its public address, checked, and cached.
+A call that names a folder reads the file there. Else it is read from the folder that the environment variable
+BANDIT_ENVS_DATA names; where that lacks it, it is downloaded once from its public address, verified, and cached.
 
 | loader            | data                                           | source                                     |
 |-------------------|------------------------------------------------|--------------------------------------------|
@@ -60,7 +60,7 @@ def _contest(number: int, commit: str, sha256: str | None) -> PublicFile:
 
 
 def _emotion(part: str, sha256: str) -> PublicFile:
-    """Affective text ratings of Snow et al. 2008; the two files have generic names there, so that ours are prefixed."""
+    """Ratings of Snow et al. 2008. The names of the two files are generic there; here they have a prefix."""
     commit = "8d216471071f09b9e474ee19f8d692447f982f88"
     path = f"datasets/f201_Emotion_FULL/{part}.csv"
     return PublicFile("zhydhkcws/crowd_truth_infer", commit, path, sha256, f"emotion_{part}.csv")
@@ -142,10 +142,10 @@ def _download(file: PublicFile) -> Path:
 def _read(
     path: Path, columns: Sequence[str], read: Callable[[dict[str, str]], T], beside: Sequence[str] = ()
 ) -> list[T]:
-    """What `read` makes of each row of a CSV file (UTF-8, a header line), {column: text}.
+    """What `read` returns for each row of a CSV file (UTF-8, a header line), {column: text}.
 
-    The file must have the `columns` and may have those `beside`, each once. A ValueError names the file and what is
-    wrong with its columns, or its lines that cannot be used and why, which `read` says by such errors.
+    The file must have the `columns` and may have those `beside`, each once. A ValueError names the file and the wrong
+    columns, or the lines for which `read` raises a ValueError, and its text.
     """
     found, unusable = list[T](), list[str]()
     with open(path, encoding="utf-8-sig", newline="") as stream:
@@ -211,9 +211,9 @@ class Captions:
 def captions(contest: int, folder: str | Path | None = None) -> Captions:
     """The ratings of a New Yorker caption contest, used by Mason et al., NeurIPS 2020.
 
-    Source: github.com/nextml/caption-contest-data-api, CC BY 4.0. The addresses of contests 627, 651 and 690 are known
-    (of the first two also the checksums); any other contest's file of the same format is read from a local folder.
-    Such a file (CSV, UTF-8) has a header line, a caption in each row, and the integer columns `unfunny`,
+    Source: github.com/nextml/caption-contest-data-api, CC BY 4.0. The addresses of contests 627, 651 and 690 are known,
+    and the checksums of 627 and 651. Files of other contests are read from a local folder.
+    A file (CSV, UTF-8) has a header line, a caption in each row, and the integer columns `unfunny`,
     `somewhat_funny` and `funny`. Columns `count` (their sum) and `score` (the mean rating, to 1e-6) are verified where
     present, `caption` is kept, others are ignored.
 

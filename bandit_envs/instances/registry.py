@@ -48,11 +48,11 @@ class Registry(Mapping[str, T], Generic[T]):
         kind: what the rows are, for messages: "agent".
         group: of the entry points.
         check: is called with the name and the object of a row before the object is first handed out; it raises
-            ValueError for an object that is none of the kind.
-        rows: this package's own, which nobody can replace; nor can anybody replace those of installed packages.
-        reserved: further names that nobody can take.
-        refused: returns, for a word, why it can be no name: "must not end in .zip"; None where it can.
-        before: the group of the entry points in earlier versions, which is read too.
+            ValueError for an object that is not of the kind.
+        rows: this package's own. Neither these nor those of installed packages can be replaced.
+        reserved: further names that cannot be taken.
+        refused: returns why a word cannot be a name, such as "must not end in .zip"; None where it can.
+        before: the name of the group in earlier versions, which is read too.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class Registry(Mapping[str, T], Generic[T]):
         before: str = "",
     ) -> None:
         self.kind, self.group, self._check, self._refused = kind, group, check, refused
-        self._groups = (before, group) if before else (group,)  # a later one overrules
+        self._groups = (before, group) if before else (group,)  # the later group overrides the other
         self._own, self._rows, self._reserved = frozenset(rows), dict(rows), frozenset(reserved)
         self._found: dict[str, T] = {}
 
@@ -77,21 +77,21 @@ class Registry(Mapping[str, T], Generic[T]):
         return row
 
     def origin(self, target: T | str) -> Any:
-        """What the author of a row has written, the object that an entry point would name. Here: the target itself."""
+        """The object that an entry point for this target would name. Here: the target itself."""
         return target
 
     def register(self, name: str, target: T | str) -> None:
         """Add a row. A row that was added by `register` before is replaced.
 
-        A package may register what its own entry point names.
+        A package may also register the object of its own entry point.
 
         Args:
             name: a word of letters, digits, "-", "_" and ".".
             target: the object, or "module:name".
 
         Raises:
-            ValueError: for a name that is no such word or is refused for another reason, that is one of this package's
-                own or one of an installed package, and for a target that is none of the kind.
+            ValueError: for a name that is no such word, is refused, or is taken by this package or an installed one;
+                and for a target that is not of the kind.
         """
         if not _is_word(name):
             word = "a word of letters, digits, '-', '_' and '.'"
@@ -122,14 +122,14 @@ class Registry(Mapping[str, T], Generic[T]):
 
     @cached_property
     def installed(self) -> dict[str, str]:
-        """The rows of installed packages by name, "module:name" each; without names that `register` would refuse."""
+        """The rows of installed packages, "module:name" each, without extras in brackets, by names that are free."""
         return {name: point.value.partition("[")[0].strip() for name, point in self._points.items()}
 
     @cached_property
     def _points(self) -> dict[str, EntryPoint]:
-        """The entry points of `installed`; what they name may be followed by extras of the package, in brackets."""
+        """The entry points of `installed`, by name."""
         found, taken = dict[str, EntryPoint](), self._own | self._reserved
-        for point in (point for group in self._groups for point in _points(group)):
+        for point in (point for group in self._groups for point in _points_of(group)):
             if point.name in taken or not _is_word(point.name):
                 continue
             if (why := self._refused(point.name)) is not None:
@@ -162,7 +162,7 @@ class Registry(Mapping[str, T], Generic[T]):
         return len({*self._rows, *self.installed})
 
 
-def _points(group: str) -> list[EntryPoint]:
+def _points_of(group: str) -> list[EntryPoint]:
     """The entry points of installed packages in a group. A package whose entry points cannot be read is left out."""
     try:
         return list(entry_points(group=group))
@@ -190,7 +190,7 @@ def _is_word(name: Any) -> bool:
 def _is_named_by(entry: str, target: Any) -> bool:
     """Whether an entry point, "module:name", names this target, as far as that can be known without importing it.
 
-    The module may be any of the package that defines the target, for packages hand on what their modules define.
+    Of the module only the top-level package is compared, since packages re-export what their modules define.
     """
     if isinstance(target, str):
         return target == entry

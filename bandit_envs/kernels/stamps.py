@@ -1,7 +1,7 @@
-"""`stamp_of`: a digest of a compiled function and of all that it is compiled from.
+"""`stamp_of`: a digest of a compiled function and of all that it is compiled from; a cache is valid while it is equal.
 
-That is its bytecode and its constants, and those of each compiled function that its global names lead to, in whatever
-file or package they are; of other global names the values, which Numba compiles in as constants.
+It covers the function's bytecode and constants, and those of each compiled function that it calls, in whatever file or
+package. It also covers the values of other global names, which Numba compiles in as constants.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from typing import Any
 import numpy as np
 from numba import types
 
-KNOWN = {"numpy", "numba", "llvmlite", *sys.stdlib_module_names}  # whose versions a cache is of
+KNOWN = {"numpy", "numba", "llvmlite", *sys.stdlib_module_names}  # a cache is for one version of each
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), np.generic, np.dtype)
 
 
 def stamp_of(function: Callable[..., Any]) -> str:
-    """The digest of a function, which may be called once all names that it uses are defined."""
+    """The digest of a function. Ask for it once all global names that the function uses are defined."""
     digest, waiting, seen = hashlib.blake2b(_options(), digest_size=16), [function], set[Any]()
     while waiting:
         one = waiting.pop()
         if one not in seen:
             seen.add(one)
-            text, called = _told(one)
+            text, called = _sources(one)
             digest.update(text)
             waiting += called
     return digest.hexdigest()
@@ -42,8 +42,8 @@ def _options() -> bytes:
 
 
 @functools.cache
-def _told(function: Callable[..., Any]) -> tuple[bytes, tuple[Callable[..., Any], ...]]:
-    """What a function itself is compiled from, as text; and the functions that it leads to."""
+def _sources(function: Callable[..., Any]) -> tuple[bytes, tuple[Callable[..., Any], ...]]:
+    """What a function itself is compiled from, as text; and the functions that it calls."""
     parts, called = [function.__module__ or "", function.__qualname__, repr(function.__defaults__)], list[Any]()
     names = _names(function.__code__)
     cells = [cell.cell_contents for cell in function.__closure__ or ()]
@@ -63,7 +63,7 @@ def _names(code: CodeType) -> list[str]:
 
 
 def _code(code: CodeType) -> Iterator[str]:
-    """Code as text, without the places of its lines."""
+    """Code as text, without line numbers."""
     yield code.co_code.hex()
     yield repr((code.co_names, code.co_varnames, code.co_freevars, code.co_argcount))
     for constant in code.co_consts:
@@ -80,7 +80,7 @@ def _values(value: Any, names: list[str], called: list[Any]) -> Iterator[str]:
         called.append(function)
         yield type(value).__name__ + getattr(value, "options", "")
     elif isinstance(value, ModuleType):
-        for name in names:  # each is looked up but once, so that modules that lead to each other come to an end
+        for name in names:  # each is looked up once only: modules that import each other make no endless loop
             if (one := getattr(value, name, None)) is not None:
                 yield name
                 yield from _values(one, [other for other in names if other != name], called)
@@ -94,7 +94,7 @@ def _values(value: Any, names: list[str], called: list[Any]) -> Iterator[str]:
         yield repr(getattr(value, "_fields", ()))
         for one in value:
             yield from _values(one, names, called)
-    else:  # a type; the class of a struct, or of named constants; what Numba knows by itself
+    else:  # a type, the class of a struct or of named constants, or what Numba itself provides
         yield f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', type(value).__name__)}"
         yield repr((getattr(value, "_fields", ()), {**getattr(value, "__members__", {})}))
         yield repr(value) if isinstance(value, types.Type) else ""

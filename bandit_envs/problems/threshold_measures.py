@@ -5,13 +5,13 @@ functions of the gaps; the aggregate regret is the expected number of wrong labe
 
 symbols   D_i = |mean_i - threshold| gap, K arms, T budget (pulls), x_i pulls of arm i, c > 0 constant of the exponent,
           P_c least sum of exp(-c x_i D_i^2) over real x >= 0 with sum x = T, P*_c the same over whole numbers,
-          alpha LSA's tuning constant, Lambda the level in LSA's bound, lambda_i pulls of arm i in it
+          alpha LSA's tuning constant, Lambda and lambda_i the level and the pulls of arm i that LSA's bound names
 
-An algorithm that knows the gaps errs on at most 2 P*_2(T) arms in expectation, for samples in [0, 1] (Hoeffding).
+The best allocation by known gaps errs on at most 2 P*_2(T) arms in expectation, for samples in [0, 1] (Hoeffding).
 
-An arm on the threshold, D_i = 0, is the limit D_i -> 0 of the definitions: no allocation finds its side, so that an
-optimal one gives it x_i = ((Phi + ln D_i) / D_i^2)^+ = 0 pulls, and it adds exp(0) = 1 to P_c and P*_c. A gap so small
-that c D_i^2 is below NEGLIGIBLE counts as 0: no budget makes a difference to it.
+An arm on the threshold is the limit D_i -> 0. No allocation finds its side: an optimal one gives it
+x_i = ((Phi + ln D_i) / D_i^2)^+ = 0 pulls, and it adds exp(0) = 1 to P_c and P*_c. A gap with c D_i^2 below NEGLIGIBLE
+counts as 0: no budget is enough for it.
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ def hardness(gaps: ArrayLike) -> float:
 def phi(gaps: ArrayLike, budget: float, c: float = 2.0) -> float:
     """Phi, to which c/2 x_i D_i^2 + ln(1/D_i) is equal in every arm that the optimum of P_c pulls. [section 3, eq. 9]
 
-    The largest Phi with sum_i (2/c) ((Phi + ln D_i) / D_i^2)^+ <= T; the paper prints c = 2. inf if all gaps are 0.
+    The largest Phi with sum_i (2/c) ((Phi + ln D_i) / D_i^2)^+ <= T; the paper has c = 2. inf if all gaps are 0.
 
     Args:
         gaps: shape (K,), D >= 0.
         budget: T >= 0 pulls.
         c: constant of the exponent, > 0.
     """
-    d = _told_apart(gaps, budget, c)
+    d = _checked(gaps, budget, c)
     d = d[d > 0]
     return _fill(-np.log(d), 2 / (c * d * d), budget)[0] if d.size else math.inf
 
@@ -64,16 +64,15 @@ def phi(gaps: ArrayLike, budget: float, c: float = 2.0) -> float:
 def optimal_allocation(gaps: ArrayLike, budget: float, c: float = 2.0) -> Floats:
     """Real-valued optimum of P_c: x_i = (2/c) ((Phi + ln D_i) / D_i^2)^+, (K,), sum x = T. [section 3, eq. 9]
 
-    Arms with gap 0 get 0 pulls; if all gaps are 0, every allocation is optimal and T / K each is returned.
-
-    Args as for `phi`.
+    Arms with gap 0 get 0 pulls; if all gaps are 0, every allocation is optimal and T / K each is returned. Args as for
+    `phi`.
     """
-    d = _told_apart(gaps, budget, c)
-    x, apart = np.zeros(len(d)), d > 0
-    if not apart.any():
+    d = _checked(gaps, budget, c)
+    x, positive = np.zeros(len(d)), d > 0
+    if not positive.any():
         return np.full(len(d), budget / len(d))
-    d = d[apart]
-    x[apart] = _fill(-np.log(d), 2 / (c * d * d), budget)[1]
+    d = d[positive]
+    x[positive] = _fill(-np.log(d), 2 / (c * d * d), budget)[1]
     return x
 
 
@@ -82,28 +81,28 @@ def optimal_error(gaps: ArrayLike, budget: float, c: float = 2.0) -> float:
 
     P_c(T) <= P*_c(T) <= P_c(T - K) [eq. 8]. Args as for `phi`.
     """
-    d = _told_apart(gaps, budget, c)
+    d = _checked(gaps, budget, c)
     return float(np.exp(-c * optimal_allocation(d, budget, c) * d * d).sum())
 
 
 def optimal_error_integer(gaps: ArrayLike, budget: int, c: float = 2.0) -> float:
     """P*_c(T): the least sum_i exp(-c x_i D_i^2) over whole numbers x >= 0 with sum x = T. [section 3]
 
-    Pull k + 1 of arm i takes off exp(-c k D_i^2) (1 - exp(-c D_i^2)), less and less as k grows, so that the T pulls
-    that take off most are an optimum. Those that take off e^-L or more are pulls 1 to floor(z_i) + 1 of arm i, with
-    z_i = (L + ln(1 - exp(-c D_i^2))) / (c D_i^2) >= 0. At the L where the z_i^+ sum to T - K these are at most T pulls;
-    floor(z_i) of them are taken at once, and the others, at most 2K, from a heap. Args as for `phi`, T a whole number.
+    Pull k + 1 of arm i lowers the sum by exp(-c k D_i^2) (1 - exp(-c D_i^2)), which falls with k. So the T pulls that
+    lower it most are an optimum. Those that lower it by e^-L or more are pulls 1 to floor(z_i) + 1 of arm i, with
+    z_i = (L + ln(1 - exp(-c D_i^2))) / (c D_i^2) >= 0. At the L where the z_i^+ sum to T - K these are at most T pulls:
+    floor(z_i) are taken at once, the others, at most 2K, from a heap. Args as for `phi`, T a whole number.
     """
-    d = _told_apart(gaps, budget, c)
+    d = _checked(gaps, budget, c)
     if budget != math.floor(budget):
         raise ValueError(f"budget={budget} must be a whole number >= 0")
     rates = c * d[d > 0] ** 2
     if not rates.size:
         return float(len(d))
-    first = -np.log(-np.expm1(-rates))  # -ln of what the first pull takes off
+    first = -np.log(-np.expm1(-rates))  # -ln of how much the first pull lowers the sum
     x = np.floor(_fill(first, 1 / rates, max(0, budget - len(rates)))[1])
     left = int(budget - x.sum())
-    heap = [(float(t), i) for i, t in enumerate(first + x * rates)]  # -ln of what the next pull takes off
+    heap = [(float(t), i) for i, t in enumerate(first + x * rates)]  # the same for the next pull
     heapq.heapify(heap)
     for _ in range(left):
         t, i = heap[0]
@@ -139,9 +138,8 @@ def lambda_level(gaps: ArrayLike, budget: float, alpha: float = ALPHA) -> float:
 def lambda_allocation(gaps: ArrayLike, budget: float, alpha: float = ALPHA) -> Floats:
     """lambda_i = g_i(Lambda), shape (K,), of sum T / max(40/alpha + 1, 40). [section 4, eq. 11]
 
-    It is the optimum of P_c with c = 2 alpha, at gaps max(D_i, e^-Lambda) and that budget [Lemma 11].
-
-    Args as for `lambda_level`.
+    It is the optimum of P_c with c = 2 alpha, at gaps max(D_i, e^-Lambda) and that budget [Lemma 11]. Args as for
+    `lambda_level`.
     """
     return _pulls(lambda_level(gaps, budget, alpha), _gaps(gaps), alpha)
 
@@ -149,8 +147,8 @@ def lambda_allocation(gaps: ArrayLike, budget: float, alpha: float = ALPHA) -> F
 def regret_bound(gaps: ArrayLike, budget: float, alpha: float = ALPHA) -> float:
     """Bound of LSA's aggregate regret: Y(alpha) sum_i exp(-lambda_i D_i^2 / 10), for samples in [0, 1]. [Theorem 1]
 
-    Y(alpha) = 9.3 r / (r - 1) exp((2.1 alpha - ln alpha - 0.5) / (4 alpha)) with r = 2^(1 / (8 alpha)). In expected
-    wrong labels, as printed: above K it says nothing, and beyond the floats it is inf.
+    Y(alpha) = 9.3 r / (r - 1) exp((2.1 alpha - ln alpha - 0.5) / (4 alpha)) with r = 2^(1 / (8 alpha)). A number of
+    wrong labels: above K it says nothing, and where it exceeds the floats it is inf.
 
     Args as for `lambda_level`, alpha at most 8.
     """
@@ -169,14 +167,14 @@ def regret_bound(gaps: ArrayLike, budget: float, alpha: float = ALPHA) -> float:
 def variable_confidence(a: float, b: float) -> float:
     """Bound of the probability that |m_t - mu| > sqrt((a + b ln(L/t)) / t) for some t <= L. [Lemma 19]
 
-    m_t is the mean of the first t of L independent samples in [0, 1] with mean mu. Holds for every L.
+    m_t is the mean of the first t of L independent samples in [0, 1] with mean mu. The bound does not depend on L.
 
     Args:
         a: level of the band at t = L, > 0.
         b: growth of the band towards small t, > 0.
 
     Returns:
-        2^(b/2 + 2) / (2^(b/2) - 1) e^(-a/2): one minus what the paper prints; above 1 it says nothing.
+        2^(b/2 + 2) / (2^(b/2) - 1) e^(-a/2). The paper bounds the complement. Above 1 it says nothing.
     """
     for name, value in (("a", a), ("b", b)):
         if not 0 < value < math.inf:
@@ -185,10 +183,10 @@ def variable_confidence(a: float, b: float) -> float:
 
 
 def _fill(heights: Floats, widths: Floats, volume: float) -> tuple[float, Floats]:
-    """Water of the given volume over steps of these heights and widths: its level, and what stands on each step, (K,).
+    """Water-filling of steps of these heights and widths by a volume: the level, and the water on each step, (K,).
 
-    Solves sum_i widths_i (level - heights_i)^+ = volume: exactly, from the order of the steps, and from differences of
-    heights only, so that steps of widths up to 1e290 keep their digits. Volume 0 has the level of the lowest step.
+    Solves sum_i widths_i (level - heights_i)^+ = volume in closed form, from the sorted steps. It uses differences of
+    heights only, so that widths up to 1e290 lose no digits. For volume 0 the level is the lowest step.
     """
     order = np.argsort(heights, kind="stable")
     h, w = heights[order], widths[order]
@@ -229,8 +227,8 @@ def _gaps(gaps: ArrayLike) -> Floats:
     return d
 
 
-def _told_apart(gaps: ArrayLike, budget: float, c: float) -> Floats:
-    """The gaps, with 0 for those that count as 0, after all checks."""
+def _checked(gaps: ArrayLike, budget: float, c: float) -> Floats:
+    """The gaps, checked, with c and the budget; 0 stands for those that count as 0."""
     d = _gaps(gaps)
     if not 0 < c < math.inf:
         raise ValueError(f"c={c} must be positive and finite")

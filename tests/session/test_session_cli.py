@@ -313,7 +313,7 @@ def test_a_wrong_row_leaves_nothing_of_a_table(capsys: Any) -> None:
 
 
 def test_the_transcript_of_the_first_steps_is_what_is_printed(capsys: Any) -> None:
-    assert replayed((DOCS / "start.md").read_text(), capsys) == 6
+    assert replayed((DOCS / "start.md").read_text(), capsys) == 5
 
 
 def replayed(page: str, capsys: Any) -> int:
