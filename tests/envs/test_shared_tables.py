@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import math
+import pickle
 import warnings
 from typing import Any
 
@@ -15,6 +17,7 @@ from scipy import stats
 
 import agents
 import bandit_envs
+from agents.certified.evidence import Evidence
 from bandit_envs import Shared, Task, from_table
 from bandit_envs.kernels import orders, root_key
 
@@ -117,6 +120,39 @@ def test_batches_jobs_and_summed_rows_give_the_same(name):
     for column in ("error_rate", "aggregate_regret", "total_pulls"):
         assert len({float(table[column].iloc[0]) for table in tables[:3]}) == 1
         assert float(tables[3][column].iloc[0]) == pytest.approx(float(tables[0][column].iloc[0]), rel=1e-12)
+
+
+CALLED = set[str]()
+
+
+def noted(method: str) -> Any:
+    """The method of `Evidence` of this name, whose calls are noted."""
+
+    def own(self: Any, *given: Any) -> Any:
+        CALLED.add(method)
+        return getattr(Evidence, method)(self, *given)
+
+    return own
+
+
+class Own(Evidence):
+    """As evidence, by methods of its own."""
+
+    name = "own"
+    initial_state, choose, played, recommend = map(noted, ("initial_state", "choose", "played", "recommend"))
+
+
+def test_methods_of_ones_own_certified_class_are_called_on_tables_and_copies_keep_the_certifier():
+    CALLED.clear()
+    kwargs = {"instance": INSTANCE, "delta": 0.1}
+    own, ours = (agents.evaluate({"a": one}, "BestArm", episodes=20, env_kwargs=kwargs) for one in (Own, "evidence"))
+    assert own.pulls.equals(ours.pulls)
+    agent, seen = Own(gym.make(BEST, **kwargs)), gym.make(BEST, **kwargs).reset(seed=0)[0]
+    _, state = agent.predict(seen)
+    for copied in (copy.copy(agent), copy.deepcopy(agent), pickle.loads(pickle.dumps(agent))):
+        assert copied.certifier.numbers.tolist() == agent.certifier.numbers.tolist()
+        assert copied.predict(seen, copy.deepcopy(state))[0] == agent.predict(seen, copy.deepcopy(state))[0]
+    assert {"initial_state", "choose", "played", "recommend"} == CALLED
 
 
 @pytest.mark.parametrize("observation", ["statistics", "features", "history"])
