@@ -10,6 +10,7 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Iterator
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -668,7 +669,7 @@ def test_states_of_any_type_are_told_apart_as_far_as_possible() -> None:
                 agent.predict(observation, wrong)
 
 
-@pytest.mark.parametrize("first", [np.nan, "x", 1j])
+@pytest.mark.parametrize("first", [np.nan, "x", 1j, 10**400, Fraction(1, 2), np.array(3.0)], ids=range(6))
 def test_the_index_of_arms_never_pulled_is_a_number(first: Any) -> None:
     class Odd(LSA):
         name = "odd"
@@ -680,8 +681,10 @@ def test_the_index_of_arms_never_pulled_is_a_number(first: Any) -> None:
             super().__init__(task)
             self.first = first
 
-    Odd.first = first
+    Odd.first = True  # a number, too
     env = gym.make(THRESHOLD, **TAO)
+    Odd(env)
+    Odd.first = first
     with refused("first", "odd"):
         Odd(env)
     with refused("first", "odd"):
