@@ -9,12 +9,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from bandit_envs import AllGood, Problem, TopK
+from bandit_envs import AllGood, Problem, Simulation, TopK
 from bandit_envs.kernels import call_routine, choice, number, part, view
+from bandit_envs.simulation import Quiet
 from bandit_envs.stopping import BOUNDED, Certifier
 
 from ..core import stopping
-from ..core.agent import FLOAT, INT, Observation, Problems, unfit
+from ..core.agent import FLOAT, INT, Bools, Ints, Observation, Problems, unfit
 from ..core.algorithm import Algorithm, per_episode, struct_of
 from ..core.confidence import certified_scale_of, delta_of
 from ..core.stopping import for_many, moments_of, next_look
@@ -213,9 +214,22 @@ class CertifiedAlgorithm(Algorithm):
         if boundary != "mixture":
             raise ValueError(f"{self.name}: columns of a table are certified by boundary='mixture', got {boundary!r}")
         self.distribution, self._nominal = self.task.certified_distribution(distribution), False
-        self._elimination = made = PairedElimination(self.task, self.delta)
-        played = ("initial_state", "choose", "played", "recommend", "certifier")
-        vars(self).update({name: getattr(made, name) for name in played})
+        self._elimination = PairedElimination(self.task, self.delta)
+
+    @property
+    def _player(self) -> Any:
+        """What plays: `PairedElimination` on a table, else this algorithm."""
+        return self._elimination if self.task.items else super()
+
+    def choose(self, observation: Observation, state: Any) -> Any:
+        return self._player.choose(observation, state)
+
+    def played(self, simulation: Simulation, quiet: Quiet, observation: Observation, state: Any) -> Any:
+        return self._player.played(simulation, quiet, observation, state)
+
+    def recommend(self, observation: Observation, state: Any = None, slots: Ints | None = None) -> Bools:
+        answer: Bools = self._player.recommend(observation, state, slots)
+        return answer
 
     def idle(self) -> dict[str, str]:
         found = dict[str, str]()
@@ -238,6 +252,8 @@ class CertifiedAlgorithm(Algorithm):
     @functools.cached_property
     def certifier(self) -> Certifier:
         """What says whether an answer is certified."""
+        if self.task.items:
+            return self._elimination.certifier
         made = self.problem.certifier(self.task.K, self.task.D, **self._options)
         return made.doubting(self._options["sigma"], self.task.known_sigma)
 
@@ -284,7 +300,9 @@ class CertifiedAlgorithm(Algorithm):
         return Sides(ALL_GOOD, distribution, 0, a, b, floor, c, d, bottom, keep, shift, v, into, out)
 
     def initial_state(self, observation: Observation) -> Any:
-        state, K = super().initial_state(observation), self.task.K
+        state, K = self._player.initial_state(observation), self.task.K
+        if self.task.items:
+            return state
         E, inside, out = len(state.now), np.full(1 + K, -1, np.int8), np.zeros(7 + 3 * K)
         alone, whole = (np.zeros(certifier.scratch) for certifier in (self._alone, self.certifier))
         state.own["certified"] = {  # the fields of a `Book`; what an `Alone` and a `Certificate` are to work in

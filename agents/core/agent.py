@@ -439,7 +439,9 @@ class Agent(Spelled, ABC):
         if not isinstance(error, OF_INPUT):
             raise error
         try:
-            batch = checked(self.name, self.task, fitted(self.name, self.task, observation)[0])
+            batch = checked(self.name, self.task, observation)
+            if not len(batch["remaining"]):
+                raise ValueError(f"{self.name} reads observations of at least one episode, got none")
             if slots is not None:
                 self._check_slots(slots, len(batch["remaining"]))
         except (ValueError, TypeError) as wrong:
@@ -522,7 +524,8 @@ class Agent(Spelled, ABC):
             pass
         batch, single = fitted(self.name, self.task, observation)
         names = [*shapes_of(self.task, 1)]
-        vars(self)["_known"] = [batch[name].shape[single:] for name in names], single, operator.itemgetter(*names)
+        if batch.keys() >= {*names}:
+            vars(self)["_known"] = [batch[name].shape[single:] for name in names], single, operator.itemgetter(*names)
         return batch, single
 
     def play(self, simulation: Simulation, quiet: Quiet, observation: Observation, state: Any) -> tuple[Any, Any]:

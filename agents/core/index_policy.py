@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bandit_envs import Simulation
-from bandit_envs.kernels import errors_of, jit, number, numbers
+from bandit_envs.kernels import errors_of, jit, numbers
 from bandit_envs.problems import Measure
 from bandit_envs.simulation import Playing, Quiet
 
@@ -28,6 +28,7 @@ from .agent import FLOAT, INT, LOCAL_PROBLEMS, Agent, Floats, Ints, Observation,
 from .coordinates import CoordinateState, judge
 from .index_kernels import (
     NO_NUMBER,
+    NUMBERS,
     UNPLAYED,
     WIDTH,
     ArmRule,
@@ -147,9 +148,13 @@ class IndexPolicy(Agent):
 
     def _check_index(self) -> None:
         """Refuse an index of arms never pulled that is none, and margins of single arms where there are none."""
-        name = f"first, the index of {self.name} for arms never pulled,"
-        if self.first not in (-math.inf, math.inf):
-            number(name, self.first)
+        try:
+            found = isinstance(self.first, NUMBERS) and not math.isnan(self.first)
+        except OverflowError:
+            found = False
+        if not found:
+            name = f"first, the index of {self.name} for arms never pulled,"
+            raise ValueError(f"{name} must be a number, got {self.first!r:.200}")
         if type(self).value is IndexPolicy.value and not self.problem.local:
             raise ValueError(
                 f"{self.name} judges each arm by a margin of its own, and {self.task.problem} has none: index(T, D) "

@@ -45,34 +45,35 @@ def shapes_of(task: Task, E: int) -> dict[str, tuple[int, ...]]:
     return {part: (E, *shapes.get(part, (1,))) for part in parts}
 
 
-def fitted(name: str, task: Task, observation: Any) -> tuple[Observation, bool]:
+def fitted(name: str, task: Task, observation: Any, whole: bool = False) -> tuple[Observation, bool]:
     """An observation as arrays of the right shapes with a leading episode axis, and whether it had none.
 
     Raises:
-        ValueError: for another type, and for a part that is missing or has no numbers, or another shape.
+        ValueError: for another type, and for a part that has no numbers, or another shape. For parts that are missing
+            where all must be there, `whole`, and for the first part and scores, which kernels read without a look.
     """
-    (first, one), *_ = shapes_of(task, 1).items()
+    shapes = shapes_of(task, 1)
+    (first, one), *_ = shapes.items()
     of = "statistics" if task.observation == "statistics" else "a history"
     if not isinstance(observation, Mapping):
         raise ValueError(f"{name} reads a dict of {of}, got {type(observation).__name__}")
-    if missing := [part for part in shapes_of(task, 1) if part not in observation]:
+    missing = [part for part in shapes if part not in observation]
+    if missing and (whole or {first, "scores"} & {*missing}):
         raise ValueError(f"{name} reads a dict of {of}, got a dict without {', '.join(missing)}")
-    known = shapes_of(task, 1).keys()
-    batch = {part: as_array(part, value) if part in known else np.asarray(value) for part, value in observation.items()}
+    batch = {part: as_array(part, value) if part in shapes else value for part, value in observation.items()}
     if single := batch[first].ndim < len(one):
-        batch = {part: array[None] for part, array in batch.items()}
+        batch = {part: np.asarray(array)[None] for part, array in batch.items()}
     E = len(batch[first])
     for part, shape in shapes_of(task, E).items():
-        if batch[part].shape != shape:
+        if part in batch and batch[part].shape != shape:
             wanted = f"({', '.join(map(str, shape))}) for {E} episodes and {task.K} arms"
             raise ValueError(f"{name}: {part} must have the shape {wanted}, got {batch[part].shape}")
     return batch, single
 
 
-def checked(name: str, task: Task, found: Observation) -> Observation:
-    """A batch that is `fitted`, with the values that an environment could have shown."""
-    if not len(found["remaining"]):
-        raise ValueError(f"{name} reads observations of at least one episode, got none")
+def checked(name: str, task: Task, observation: Any) -> Observation:
+    """A batch with all its parts, see `fitted`, and the values that an environment could have shown."""
+    found, _ = fitted(name, task, observation, whole=True)
     if task.observation == "statistics":
         pulls, told, by = found["pulls"], "mean", found["mean"]
         if pulls.size and not 0 <= pulls.min() <= pulls.max() <= MOST_PULLS:

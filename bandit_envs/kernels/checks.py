@@ -86,7 +86,10 @@ def integers(name: str, value: Any, shape: tuple[int, ...]) -> NDArray[np.int64]
     """`value` as int64 of the given shape."""
     if type(value) is np.ndarray and value.dtype is _INT64 and value.shape == shape and value.flags.carray:
         return value
-    found = as_array(value)
+    try:
+        found = np.asarray(value)
+    except (TypeError, ValueError):  # ragged
+        raise ValueError(f"{name} must be integers of shape {shape}, got {value!r:.200}") from None
     if found.shape != shape:
         raise ValueError(f"{name} must have shape {shape}, got {found.shape}: {value!r:.200}")
     if found.dtype != np.int64:

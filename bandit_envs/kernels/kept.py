@@ -82,11 +82,11 @@ def compiling(function: Callable[..., Any]) -> Iterator[None]:
     No garbage is collected: the compiler makes millions of objects, of which few are garbage before it ends.
     """
     _LOGGER.info("compiling %s.%s", function.__module__, function.__qualname__)
-    watching, collects = list(WATCHERS), gc.isenabled()
-    gc.disable()
+    watching, thresholds = list(WATCHERS), gc.get_threshold()
     for one in watching:
         one.begins(function.__qualname__)
     try:
+        gc.set_threshold(0)  # and not gc.disable(), which another thread may call meanwhile for good
         yield
     except Exception as error:
         if isinstance(error, (NUMBA.errors.NumbaError, NUMBA.errors.UnsupportedBytecodeError)):
@@ -95,8 +95,7 @@ def compiling(function: Callable[..., Any]) -> Iterator[None]:
             vars(error).update(function=blamed, summary=_summary(error, blamed))
         raise
     finally:
-        if collects:
-            gc.enable()
+        gc.set_threshold(*thresholds)
         for one in watching:
             one.ends()
 

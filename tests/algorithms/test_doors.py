@@ -10,6 +10,7 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Iterator
+from fractions import Fraction
 from typing import Any
 
 import gymnasium as gym
@@ -527,6 +528,50 @@ def test_a_state_belongs_to_one_algorithm_and_task(name: str, problem: str) -> N
         for again in (copy.deepcopy(own_state), pickle.loads(pickle.dumps(own_state))):
             assert equal.predict(observation, again)[0] == action
     agent.for_task(dataclasses.replace(agent.task, budget=500)).predict(observation, own_state)
+
+
+@pytest.mark.parametrize("name", ["uniform", "apt"])
+def test_parts_that_are_not_read_may_be_missing_and_values_are_looked_at_in_every_first_call(name: str) -> None:
+    env = gym.make_vec(THRESHOLD, num_envs=2, actions="full", **TAO)
+    observation, agent = env.reset(seed=0)[0], agents.make(name, env)
+    observation = {part: np.array(array) for part, array in observation.items()}
+    seen = {part: observation[part] for part in ("pulls", "mean")}
+    answer = agent.recommend(observation)
+    assert (agent.recommend(seen) == answer).all()
+    assert (agent.recommend({part: array[0] for part, array in seen.items()}) == answer[0]).all()
+    arms, state = agent.predict(observation)  # from now on the shapes are known
+    parts = {part: array for part, array in observation.items() if part != "total"}
+    assert (agent.predict({**parts, "words": [[1], [1, 2]]}, state)[0]["arm"] == arms["arm"]).all()
+    with refused("without total", name):
+        agent.predict(parts)
+    for part in observation:
+        for odd in (observation[part].astype(object), observation[part].astype(bool)):
+            with refused(part, "array"):
+                agent.predict({**observation, part: odd})
+    none = {part: array[:0] for part, array in observation.items()}
+    assert agent.predict(none)[0]["answer"].shape == (0, agent.task.K)
+
+
+@pytest.mark.parametrize("first", [np.nan, "x", 1j, 10**400, Fraction(1, 2), np.array(3.0)], ids=range(6))
+def test_the_index_of_arms_never_pulled_is_a_number(first: Any) -> None:
+    class Odd(LSA):
+        name = "odd"
+
+    class Later(LSA):
+        name = "odd"
+
+        def __init__(self, task: Any) -> None:
+            super().__init__(task)
+            self.first = first
+
+    Odd.first = True  # a number, too
+    env = gym.make(THRESHOLD, **TAO)
+    Odd(env)
+    Odd.first = first
+    with refused("first", "odd"):
+        Odd(env)
+    with refused("first", "odd"):
+        Later(env).predict(env.reset(seed=0)[0])
 
 
 @episode_kernel

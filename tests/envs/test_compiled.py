@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import json
 import os
 import shutil
@@ -18,6 +20,8 @@ from rollouts import simulator
 
 import bandit_envs
 from bandit_envs import Bernoulli
+from bandit_envs.kernels import kept
+from bandit_envs.kernels.kept import compiling
 
 PACKAGE = Path(bandit_envs.__file__).parent
 SUPPORT = Path(__file__).parents[1] / "support"
@@ -134,6 +138,39 @@ def edit(path: Path, old: str, new: str) -> None:
     text = path.read_text()
     assert text.count(old) == 1
     path.write_text(text.replace(old, new))
+
+
+class Broken:
+    """A watcher that fails."""
+
+    def begins(self, name: str) -> None:
+        raise OSError(name)
+
+    def ends(self) -> None:
+        """Nothing."""
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_garbage_is_collected_as_before_once_a_function_is_compiled(
+    enabled: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also after errors, and as another thread has it that enables or disables it meanwhile."""
+    before, thresholds = gc.isenabled(), gc.get_threshold()
+    switch = {True: gc.enable, False: gc.disable}
+    try:
+        for meanwhile in (enabled, not enabled):
+            switch[enabled]()
+            with contextlib.suppress(ZeroDivisionError), compiling(run), compiling(run):
+                assert gc.get_threshold()[0] == 0
+                switch[meanwhile]()
+                raise ZeroDivisionError
+            assert (gc.isenabled(), gc.get_threshold()) == (meanwhile, thresholds)
+        monkeypatch.setattr(kept, "WATCHERS", [Broken()])
+        with contextlib.suppress(OSError), compiling(run):
+            pytest.fail("the watcher has failed")
+        assert gc.get_threshold() == thresholds
+    finally:
+        switch[before]()
 
 
 # --- nowhere to write -------------------------------------------------------------------------------------------------

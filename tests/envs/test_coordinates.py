@@ -147,7 +147,7 @@ def test_agents_for_whole_arms_refuse() -> None:
         agents.make("sar", made())
     with pytest.raises(ValueError, match=r"ucbe needs a budget > K \* D = 6, got 6"):
         agents.make("ucbe", made("gaussian", budget=6))
-    with pytest.raises(ValueError, match="made for 3 arms, got pulls of shape"):
+    with pytest.raises(ValueError, match=r"pulls must have the shape \(1, 3, 2\)"):
         agents.make("apt", made()).predict(made(pull="arm").reset(seed=0)[0])
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import math
+import pickle
 from typing import Any
 
 import gymnasium as gym
@@ -12,6 +14,7 @@ import pytest
 from scipy import stats
 
 import agents
+from agents.certified.evidence import Evidence
 from bandit_envs import Shared, Task, from_table
 from bandit_envs.kernels import orders, root_key
 
@@ -97,6 +100,39 @@ def test_batches_jobs_and_summed_rows_give_the_same(name):
     for column in ("error_rate", "aggregate_regret", "total_pulls"):
         assert len({float(table[column].iloc[0]) for table in tables[:3]}) == 1
         assert float(tables[3][column].iloc[0]) == pytest.approx(float(tables[0][column].iloc[0]), rel=1e-12)
+
+
+CALLED = set[str]()
+
+
+def noted(method: str) -> Any:
+    """The method of `Evidence` of this name, whose calls are noted."""
+
+    def own(self: Any, *given: Any) -> Any:
+        CALLED.add(method)
+        return getattr(Evidence, method)(self, *given)
+
+    return own
+
+
+class Own(Evidence):
+    """As evidence, by methods of its own."""
+
+    name = "own"
+    initial_state, choose, played, recommend = map(noted, ("initial_state", "choose", "played", "recommend"))
+
+
+def test_methods_of_ones_own_certified_class_are_called_on_tables_and_copies_keep_the_certifier():
+    CALLED.clear()
+    kwargs = {"instance": INSTANCE, "delta": 0.1}
+    own, ours = (agents.evaluate({"a": one}, "BestArm", episodes=20, env_kwargs=kwargs) for one in (Own, "evidence"))
+    assert own.pulls.equals(ours.pulls)
+    agent, seen = Own(gym.make(BEST, **kwargs)), gym.make(BEST, **kwargs).reset(seed=0)[0]
+    _, state = agent.predict(seen)
+    for copied in (copy.copy(agent), copy.deepcopy(agent), pickle.loads(pickle.dumps(agent))):
+        assert copied.certifier.numbers.tolist() == agent.certifier.numbers.tolist()
+        assert copied.predict(seen, copy.deepcopy(state))[0] == agent.predict(seen, copy.deepcopy(state))[0]
+    assert {"initial_state", "choose", "played", "recommend"} == CALLED
 
 
 def test_the_task_names_the_rows_and_other_tasks_have_none():
@@ -203,10 +239,10 @@ def test_names_of_rows_are_found_and_no_row_vanishes(tmp_path):
 @pytest.mark.parametrize(
     ("scores", "text"),
     [
-        (None, "reads the scores of a table"),
-        (np.zeros((1, 4, 7)), "reads the scores of a table"),
+        (None, "without scores"),
+        (np.zeros((1, 4, 7)), r"scores must have the shape \(1, 4, 30\)"),
         (np.full((1, 4, 30), 7.0), r"scores must lie in the support \[0, 1\] of the arms, got 7"),
-        (np.zeros((1, 4, 30), complex), "numbers, got complex"),
+        (np.zeros((1, 4, 30), complex), "scores must be an array of numbers"),
     ],
 )
 def test_scores_that_no_table_shows_are_refused(name, scores, text):

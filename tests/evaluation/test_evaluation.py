@@ -74,8 +74,8 @@ class Bulk(Agent):
     def choose(self, observation: Any, state: Any) -> Any:
         return observation["pulls"].sum(axis=1) // 30 % self.task.K
 
-    def _full(self, observation: Any, arms: Any, state: Any) -> Any:
-        return super()._full(observation, arms, state) | {"times": np.full(len(arms), 30)}
+    def _full(self, observation: Any, arms: Any, times: Any, state: Any) -> Any:
+        return super()._full(observation, arms, np.full(len(arms), 30), state)
 
 
 class Model:
