@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from bandit_envs import Problem
-from bandit_envs.kernels import inlined, number, part
+from bandit_envs.kernels import inlined, number, part, view
 
 from ..core.agent import Bools, Floats, Ints, Observation, seen_means
 from ..core.algorithm import Algorithm, count_pulls, per_arm, per_episode, pull, scratch, setting
@@ -39,6 +39,12 @@ def width(ep, own):
     if own.level == 0.0:
         return math.sqrt(own.factor)
     return math.sqrt(own.factor * (math.log(own.level) + 3.0 * math.log(float(count_pulls(ep)))))
+
+
+@view
+def sees(own):
+    """J of the samples so far."""
+    return own.best if own.level > 0.0 else own.J
 
 
 @part
@@ -102,15 +108,19 @@ class UGapE(Algorithm):
     U, B, J, work = scratch(float), scratch(float), scratch(bool), scratch(float)
     best = per_arm(bool)  # the answer: J, of UGapEb the J of the least B_J so far
     least = per_episode(float)  # its B_J
+    width = per_episode(float)  # beta_i sqrt(T_i)
 
     def begin(ep, own):
         """Nothing has been seen yet."""
         ep.now.least = math.inf
 
     def observe(ep, own):
-        """Find J, and keep it: UGapEb only if its B_J is the least so far."""
-        B_J = gather(ep.pulls, ep.mean, own.k, width(ep, own), own.U, own.B, own.J, own.work)
-        if own.level > 0.0 or ep.now.least > B_J:
+        """Find J, the answer of UGapEc; UGapEb keeps it only if its B_J is the least so far."""
+        ep.now.width, J = width(ep, own), sees(own)
+        B_J = gather(ep.pulls, ep.mean, own.k, ep.now.width, own.U, own.B, J, own.work)
+        if own.level > 0.0:
+            ep.now.least = B_J
+        elif ep.now.least > B_J:
             ep.now.least = B_J
             for i in range(len(own.J)):
                 own.best[i] = own.J[i]
@@ -121,9 +131,9 @@ class UGapE(Algorithm):
 
     def sample(ep, own):
         """The sampling rule: pull l or u, whichever has the larger beta, which is the one with fewer pulls."""
-        l, u, scale, L = -1, -1, width(ep, own), 0.0  # noqa: E741
+        l, u, scale, L, J = -1, -1, ep.now.width, 0.0, sees(own)  # noqa: E741
         for i in range(len(ep.mean)):
-            if own.J[i]:
+            if J[i]:
                 low = ep.mean[i] - scale / math.sqrt(float(ep.pulls[i]))
                 if l < 0 or low < L:
                     l, L = i, low  # noqa: E741
