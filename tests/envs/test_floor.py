@@ -113,14 +113,14 @@ def test_the_list_of_internal_names_is_complete_and_short() -> None:
 
 CELLS = [  # an index, plans, bulk pulls, stopping rules, certificates, feasible arms, a tree of arms, what is learned
     "apt | Threshold bernoulli K=10 budget",
-    "uniform | Feasible polyhedron gaussian D=3 K=10 budget",
-    "lucb | TopK k=5 gaussian K=120 delta, arms",
+    "hdoc | Threshold bernoulli K=10 budget",
+    "uniform | Feasible square bernoulli K=10 budget, arms, memory dropped",
+    "lucb | BestArm bernoulli K=5 delta, arms, memory dropped",
     "sequential-halving | BestArm bernoulli K=10 budget",
-    "racing(rounds=20) | TopK k=3 bernoulli K=12 budget",
+    "racing | BestArm bernoulli K=10 budget",
     "evidence | BestArm bernoulli K=2 delta",
-    "evidence | Feasible square bernoulli K=10 budget, arms, memory dropped",
-    "look-ahead | AllGood epsilon=.25 gaussian K=10 budget, memory dropped",
-    "evolved | AllGood epsilon=.3 slack=.3 gaussian K=10 delta",
+    "median-elimination | BestArm bernoulli K=5 delta, arms, memory dropped",
+    "evolved | BestArm bernoulli K=5 delta, arms, memory dropped",
     "ugape | BestArm bernoulli K=5 delta, arms, memory dropped",
 ]
 HEADER, DIGESTS = golden.read()
