@@ -40,7 +40,7 @@ from bandit_envs.stopping import (
     pair_value,
     the_distribution,
     the_kind,
-)  # fmt: skip
+)
 
 from ..core.agent import Floats, Ints
 

@@ -22,14 +22,41 @@ from .confidence import delta_of, scale_of, width_of
 from .index_policy import IndexPolicy, IndexState
 
 __all__ = [
-    "ALL_PROBLEMS", "LOCAL_PROBLEMS", "Agent", "Algorithm", "IndexPolicy", "IndexState", "Problems", "arm_at",
-    "count_pulls", "delta_of", "parts_of", "per_arm", "per_episode", "planned", "pull", "scale_of", "scratch",
-    "seen_means", "setting", "task_of", "width_of",
-]  # fmt: skip
+    "ALL_PROBLEMS",
+    "LOCAL_PROBLEMS",
+    "Agent",
+    "Algorithm",
+    "IndexPolicy",
+    "IndexState",
+    "Problems",
+    "arm_at",
+    "count_pulls",
+    "delta_of",
+    "parts_of",
+    "per_arm",
+    "per_episode",
+    "planned",
+    "pull",
+    "scale_of",
+    "scratch",
+    "seen_means",
+    "setting",
+    "task_of",
+    "width_of",
+]
 
 EARLIER = (
-    "BulkPolicy", "PlanPolicy", "PlanState", "RoundPolicy", "RoundState", "Seen", "add", "bulk", "clear", "following",
-)  # fmt: skip
+    "BulkPolicy",
+    "PlanPolicy",
+    "PlanState",
+    "RoundPolicy",
+    "RoundState",
+    "Seen",
+    "add",
+    "bulk",
+    "clear",
+    "following",
+)
 
 
 def __getattr__(name: str) -> Any:

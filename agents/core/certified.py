@@ -48,7 +48,7 @@ from .stopping import (
     next_look,
     paired_answer,
     scratch_for,
-)  # fmt: skip
+)
 
 CERTIFICATE = "certificate"
 OPTIONS = ("boundary", "rho", "distribution", "delta", "centre")  # of `Certified`, beside the agent within

@@ -41,7 +41,7 @@ from .index_kernels import (
     put,
     rule_of_method,
     scan,
-)  # fmt: skip
+)
 from .spellings import AgentState
 from .trees import levels_of
 
