@@ -442,7 +442,7 @@ def test_what_does_not_hold_has_a_paragraph(folder: Path) -> None:
             rf"^\({re.escape(f'{folder.name}-{row.quote}')}\)=\n+(?:\(.*\)=\n+)*(.+?)\n\n", text + "\n\n", re.M | re.S
         )
         assert found is not None, f"{folder.name}-{row.quote} has no paragraph"
-        assert len(found.group(1).split()) >= 15, found.group(1)
+        assert len(found.group(1).split()) >= 25, found.group(1)
 
 
 def test_docs_are_written_by_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
