@@ -62,6 +62,10 @@ def warned(check: Callable[[], Any]) -> set[str]:
     return {re.sub(r"\x1b\[\d+m|^WARN: ", "", re.sub(r"\x1b\[\d+m", "", str(one.message))).strip() for one in caught}
 
 
+def sb3_check(env: Any) -> None:
+    pytest.importorskip("stable_baselines3.common.env_checker").check_env(env)
+
+
 # --- conformance over the catalogue -----------------------------------------------------------------------------------
 
 
@@ -69,6 +73,16 @@ def warned(check: Callable[[], Any]) -> set[str]:
 def test_gymnasium_checker(env_id: str, actions: str, observation: str) -> None:
     env = made(env_id, actions=actions, observation=observation, render_mode="ansi").unwrapped
     assert warned(lambda: check_env(env)) <= (INFINITE if observation != "features" else set())
+
+
+@catalogue
+@pytest.mark.parametrize("observation", ["features", "statistics", "history"])
+def test_stable_baselines_checker(env_id: str, observation: str) -> None:
+    settings: dict[str, Any] = {}
+    if "Feasible" in env_id and observation != "features":  # SB3 warns of means that are a matrix: scalar arms
+        settings = {"instance": "sampler", "A": [[1.0]], "b": [0.5], "budget": 50}
+    env = made(env_id, observation=observation, **settings).unwrapped
+    assert warned(lambda: sb3_check(env)) == set()
 
 
 def test_every_row_of_the_catalogue_is_registered_and_tested() -> None:
@@ -378,6 +392,36 @@ def test_arm_actions_end_with_the_plug_in_answer() -> None:
     assert "sample" not in info
 
 
+def test_a_spent_budget_ends_an_arm_episode_at_once() -> None:
+    env = made(instance=SURE, budget=4)
+    env.reset(seed=0)
+    for arm in range(3):
+        assert not env.step(arm)[2]
+    seen, reward, terminated, _, info = env.step(3)
+    assert (reward, terminated, info["correct"]) == (1.0, True, True)
+    assert info["sample"] == pytest.approx(0.9, abs=1e-7)
+    assert seen["remaining"].tolist() == [0]
+
+
+@pytest.mark.parametrize("kind", [int, np.int64, np.int32, np.uint8, np.array])
+def test_integers_of_any_kind_are_actions(kind: Any) -> None:
+    env = made(instance=SURE).unwrapped
+    env.reset(seed=0)
+    assert env.step(kind(2))[0]["pulls"].tolist() == [0, 0, 1, 0]
+    assert env.step(kind(4))[2]
+
+
+def test_full_actions_answer_when_they_stop() -> None:
+    env = made(instance=SURE, actions="full")
+    env.reset(seed=0)
+    seen, reward, terminated, _, info = env.step(full(2, 7, mask(4, 0, 1, 2), K=4))  # answer: not read
+    assert (seen["pulls"].tolist(), reward, terminated) == ([0, 0, 7, 0], 0.0, False)
+    assert info["sample"] == pytest.approx(0.6, abs=1e-7)
+    _, reward, terminated, _, info = env.step(full(4, -3, mask(4, 2, 3), K=4))  # times: not read
+    assert (reward, terminated, info["correct"], info["total_pulls"]) == (1.0, True, True, 7)
+    assert info["answer"].tolist() == answer_of(2, 3)
+
+
 @pytest.mark.parametrize("last", [0, 3, 4])
 def test_a_spent_budget_leaves_a_full_episode_open_for_its_answer(last: int) -> None:
     env = made(instance=SURE, actions="full", budget=10)
@@ -391,6 +435,65 @@ def test_a_spent_budget_leaves_a_full_episode_open_for_its_answer(last: int) -> 
     assert (reward, terminated, set(info) & {"sample"}) == (0.75, True, set())
     assert info["answer"].tolist() == answer_of(3)
     assert same(seen, before)
+
+
+def test_max_pulls_clips_and_truncates() -> None:
+    for actions, act in (("arm", lambda: 2), ("full", lambda: full(2, 9, mask(4, 0), K=4))):
+        env = made(instance=SURE, actions=actions, max_pulls=5)
+        env.reset(seed=0)
+        truncated = False
+        while not truncated:
+            seen, reward, terminated, truncated, info = env.step(act())
+            assert not terminated
+        assert seen["pulls"].tolist() == [0, 0, 5, 0]
+        assert info["answer"].tolist() == answer_of(2)  # the plug-in answer: the agent gave none
+        assert reward == 0
+        assert info["score"] == 0.75
+        assert seen["remaining"].tolist() == [-1]
+
+
+def test_top_k_answers_have_k_arms_where_they_are_read() -> None:
+    env = made("bandit_envs/TopK-v0", instance=SURE, k=2, actions="full", budget=5, shuffle_arms=False)
+    env.reset(seed=0)
+    env.step(full(0, 2, mask(4, 1), K=4))  # a wrong size is not read here
+    for bad in (mask(4), mask(4, 1), mask(4, 0, 1, 2)):
+        before = copy.deepcopy(env.unwrapped._observe())
+        with pytest.raises(ValueError, match=f"TopK holds 2 arms, got {bad.sum()}"):
+            env.step(full(4, 1, bad, K=4))
+        assert same(env.unwrapped._observe(), before)
+    env.step(full(0, 9, mask(4), K=4))
+    with pytest.raises(ValueError, match="TopK holds 2 arms, got 3"):
+        env.step(full(0, 1, mask(4, 0, 1, 2), K=4))
+    _, reward, terminated, _, info = env.step(full(0, 1, mask(4, 1, 3), K=4))
+    assert (terminated, info["misidentified"]) == (True, 1)
+    assert reward == pytest.approx((1.1 - 0.3) / (1.5 - 0.3))  # (.2 + .9 - worst) / (best - worst)
+
+
+def test_answers_are_only_read_at_the_end() -> None:
+    """Whatever their values, in whatever integer type; then they must be 0 or 1."""
+    env = made(instance=SURE, actions="full")
+    for dtype in (np.int8, np.int64, np.uint8):
+        env.reset(seed=0)
+        junk = np.full(4, 7, dtype)
+        env.unwrapped.step(full(0, 1, junk))
+        with pytest.raises(ValueError, match=r"mask of 0 and 1, got values 7 .. 7"):
+            env.unwrapped.step(full(4, 1, junk))
+    for answer in ([0, 0, 1, 1], (False, False, True, True), np.array([0, 0, 1, 1], np.int64)):
+        env.reset(seed=0)
+        assert env.unwrapped.step(full(4, 1, answer))[1] == 1
+
+
+def test_stepping_before_a_reset_or_after_the_end_is_an_error() -> None:
+    for actions, act in (("arm", 4), ("full", full(4, 1, mask(4), K=4))):
+        env = PureExplorationEnv("Threshold", instance=SURE, actions=actions)
+        with pytest.raises(ResetNeeded):
+            env.step(act)
+        env.reset()
+        assert env.step(act)[2]
+        with pytest.raises(ResetNeeded):
+            env.step(act)
+        env.reset()
+        assert env.step(act)[2]
 
 
 # --- samples ----------------------------------------------------------------------------------------------------------
@@ -414,6 +517,26 @@ def test_seeds_and_episodes() -> None:
     assert not same(made().reset()[0], made().reset()[0])  # without a seed, the system's entropy
     far, _ = env.reset(options={"episode": 2**32 - 1})
     assert not same(far, env.reset(options={"episode": 0})[0])
+
+
+def test_a_rejected_reset_changes_nothing() -> None:
+    env, twin = (made().unwrapped for _ in range(2))
+    for one in (env, twin):
+        one.reset(seed=3)
+        one.step(1)
+    for bad in (
+        {"seed": 4, "options": {"episode": -1}},
+        {"seed": -1},
+        {"seed": True},
+        {"seed": "a"},
+        {"options": [1]},
+        {"options": {"episode": 2**32}},
+        {"options": {"episode": 1.0}},
+    ):
+        with pytest.raises((ValueError, gym.error.Error)):
+            env.reset(**bad)
+    assert same(env.step(1), twin.step(1))
+    assert same(env.reset(), twin.reset())
 
 
 def test_shuffled_arms_are_a_permutation_and_the_answer_follows() -> None:
@@ -471,6 +594,27 @@ def test_the_reward_may_be_correctness() -> None:
             env.reset(seed=0)
             _, got, _, _, info = env.step(full(4, 1, answer, K=4))
             assert (got, info["score"], info["correct"]) == (paid, score, correct)
+
+
+def test_action_masks_forbid_stopping_where_nothing_asks_for_it() -> None:
+    for rules, stop in (({}, False), ({"budget": 5}, False), ({"delta": 0.1}, True), ({"pull_cost": 0.1}, True)):
+        env = made(instance=SURE, **rules)
+        masks: NDArray[np.bool_] = env.unwrapped.action_masks()
+        assert masks.dtype == np.bool_
+        assert masks.tolist() == [True] * 4 + [stop]
+
+
+def test_pictures() -> None:
+    env = made(instance="tao2019-1", render_mode="ansi")
+    assert "(ended)" in env.unwrapped.render()  # not begun
+    env.reset(seed=0)
+    env.step(7)
+    lines = env.render().splitlines()
+    assert "tao2019-1" in lines[0]
+    assert "remaining 999" in lines[0]
+    assert re.match(r" +7 +1 ", lines[2])  # arms never pulled come last
+    assert len(lines) == 2 + 10
+    assert made().unwrapped.render() is None
 
 
 def rows_of(text: str) -> tuple[list[str], list[list[str]]]:
@@ -635,6 +779,19 @@ def test_means_orders_and_samples_are_drawn_apart(instance: Any) -> None:
 
 
 # --- Gymnasium's tools around it --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("env_id", [IDS[0], "bandit_envs/Feasible-v0"])
+def test_image_of_an_episode(env_id):
+    env = made(env_id, render_mode="rgb_array")
+    env.reset(seed=0)
+    empty = env.render()
+    for arm in (0, 0, 1, 2):
+        env.step(arm)
+    image = env.render()
+    assert image.shape == (480, 640, 3)
+    assert image.dtype == np.uint8
+    assert (image != empty).any()
 
 
 def test_episodes_that_never_end_are_told() -> None:
