@@ -13,7 +13,8 @@ import pytest
 from beyond_arrays import play
 from gymnasium.error import ResetNeeded
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
-from rollouts import FORMS, agree, batch, mask, same, some_action, twins
+from gymnasium.wrappers.vector import RecordEpisodeStatistics
+from rollouts import FORMS, IDS, agree, batch, full, mask, same, some_action, twins
 
 from bandit_envs import PureExplorationEnv, PureExplorationVectorEnv, Shared
 from bandit_envs.envs.catalogue import ENVIRONMENTS
@@ -339,3 +340,107 @@ def test_pulls_of_an_arm_never_come_again():
             _, _, _, truncated, info = env.step(action)
             assert bool(np.all(truncated)) == (step == 512)
         assert int(np.ravel(info["total_pulls"])[0]) == 2**40 - 1
+
+
+@pytest.mark.parametrize("env_id", IDS)
+def test_a_slot_is_the_single_environment(env_id: str) -> None:
+    """Slot i of root s is gym.make(...).reset(seed=s + i), in a loop of one's own."""
+    native, generator = made(70, env_id), np.random.default_rng(3)
+    assert isinstance(native.unwrapped, PureExplorationVectorEnv)
+    watched = {i: gym.make(env_id) for i in (0, 63, 64, 69)}
+    seen, _ = native.reset(seed=40)
+    for i, env in watched.items():
+        assert same({name: value[i] for name, value in seen.items()}, env.reset(seed=40 + i)[0])
+    for _ in range(30):
+        action = generator.integers(0, 10, 70)
+        seen, reward, terminated, truncated, info = native.step(action)
+        for i, env in watched.items():
+            one, paid, ended, cut, extra = env.step(int(action[i]))
+            assert same({name: value[i] for name, value in seen.items()}, one)
+            assert (reward[i], terminated[i], truncated[i]) == (paid, ended, cut)
+            assert np.array_equal(info["sample"][i], extra["sample"])
+
+
+def test_without_a_seed_every_slot_has_a_root_of_its_own() -> None:
+    words = [*public(made(50)), *public(made(50)), *public(made(50), options={"episode": 3})]
+    assert len(set(words)) == 150
+    env = made(3)
+    found = public(env, seed=[None, 5, None])
+    assert found[1] == word(5, 0)
+    assert len(set(found)) == 3
+
+
+@forms
+def test_disabled_leaves_finished_slots_alone(actions: str, observation: str) -> None:
+    env = made(4, instance=THREE, budget=50, autoreset_mode=DISABLED, actions=actions, observation=observation)
+
+    def act(*arms: int) -> Any:
+        if actions == "arm":
+            return np.array(arms)
+        return {"arm": np.array(arms), "times": np.full(4, 2), "answer": np.zeros((4, 3), np.int8)}
+
+    env.reset(seed=1)
+    env.step(act(0, 1, 2, 0))
+    frozen, _, terminated, _, _ = env.step(act(1, 3, 1, 3))
+    assert terminated.tolist() == [False, True, False, True]
+    for bad in (0, 3, -7, 99):  # whatever their actions are
+        seen, reward, terminated, truncated, info = env.step(act(1, bad, 1, bad))
+        assert terminated.tolist() == [False, True, False, True]
+        assert not truncated.any()
+        assert (reward == 0).all()
+        assert info["_sample"].tolist() == [True, False, True, False]
+        assert set(info) == {"sample", "_sample"}
+        for name in frozen if observation != "features" else [slice(None)]:
+            assert (seen[name][[1, 3]] == frozen[name][[1, 3]]).all()
+            assert not (seen[name][[0, 2]] == frozen[name][[0, 2]]).all() or name in ("remaining", "public_seed")
+    before = seen
+    seen, _ = env.reset(options={"reset_mask": np.array([False, True, False, False])})
+    for name in frozen if observation != "features" else [slice(None)]:
+        assert (seen[name][[0, 2, 3]] == before[name][[0, 2, 3]]).all()
+    _, _, terminated, _, info = env.step(act(1, 1, 1, 1))
+    assert terminated.tolist() == [False, False, False, True]
+    assert info["_sample"].tolist() == [True, True, True, False]
+
+
+def test_a_first_reset_of_some_slots_leaves_the_others_ended() -> None:
+    env = made(3, autoreset_mode=DISABLED)
+    env.reset(seed=5, options={"reset_mask": np.array([True, False, False])})
+    assert env.step(np.array([0, 0, 0]))[4]["_sample"].tolist() == [True, False, False]
+    found = public(env, options={"reset_mask": np.array([False, True, True])})
+    assert found[0] == word(5, 0)
+    assert len(set(found)) == 3
+
+
+def test_infos_name_their_slots() -> None:
+    env = made(3, instance=THREE, actions="full")
+    env.reset(seed=0)
+    answers = np.array([mask(3, 1, 2), mask(3, 0), mask(3)])
+    action = {"arm": np.array([3, 0, 3]), "times": np.array([1, 4, 1]), "answer": answers}
+    seen, reward, terminated, _, info = env.step(action)
+    assert terminated.tolist() == [True, False, True]
+    assert reward.tolist() == pytest.approx([1, 0, 1 / 3])
+    for name in ("answer", "correct", "is_success", "score", "total_pulls", "misclassified", "f1"):
+        assert info[f"_{name}"].tolist() == [True, False, True]
+        assert len(info[name]) == 3
+        assert not np.any(info[name][1])
+    assert info["_sample"].tolist() == [False, True, False]
+    assert info["sample"].tolist() == pytest.approx([0, seen["mean"][1, 0], 0])
+    assert info["answer"].tolist() == [[False, True, True], [False] * 3, [False] * 3]
+    assert (info["correct"].dtype, info["total_pulls"].dtype) == (np.bool_, np.int64)
+
+
+@pytest.mark.parametrize("mode", [NEXT, SAME])
+def test_gymnasium_statistics_are_recorded(mode: AutoresetMode) -> None:
+    env = RecordEpisodeStatistics(made(2, instance=THREE, pull_cost=0.25, autoreset_mode=mode))
+    env.reset(seed=0)
+    env.step(np.array([0, 1]))
+    *_, info = env.step(np.array([3, 0]))
+    assert info["episode"]["l"].tolist() == [2, 0]
+    assert info["episode"]["r"][0] == pytest.approx(1 / 3 - 0.25)  # nothing above .5 was pulled: 1 of 3 labels right
+
+
+def test_before_a_reset() -> None:
+    for actions, action in (("arm", np.zeros(2, np.int64)), ("full", batch([full(0), full(0)]))):
+        env = PureExplorationVectorEnv(2, problem="Threshold", actions=actions)
+        with pytest.raises(ResetNeeded):
+            env.step(action)
