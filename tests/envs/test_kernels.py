@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import enum
 import pickle
 import subprocess
 import sys
+import threading
 from collections import namedtuple
 from pathlib import Path
 from types import ModuleType
@@ -292,3 +294,90 @@ def test_the_stamp_knows_values_of_every_kind() -> None:
     ]
     assert len(set(stamps)) == 5
     assert place(**names()) == stamps[0]
+
+
+def test_arrays_of_other_dimensions_are_refused() -> None:
+    called(VALUES)
+    with pytest.raises(Exception, match="index"):
+        called(VALUES[0])
+    assert called(VALUES) == WANTED
+
+
+def test_threads_play_side_by_side() -> None:
+    """Two players of one kernel, which nobody has called before, in two threads at once."""
+    player.cache_clear()
+    kwargs = {"instance": "tao2019-1", "budget": 3000}
+
+    def scores(out: list[Any]) -> None:
+        result = agents.evaluate(["hdoc"], "Threshold", episodes=20, env_kwargs=kwargs, progress=False)
+        out.append(result.episodes["score"].tolist())
+
+    found: list[Any] = []
+    threads = [threading.Thread(target=scores, args=(found,)) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    scores(found)
+    assert found[0] == found[1] == found[2]
+
+
+def test_structs_of_one_name_and_fields_that_are_called_like_arguments() -> None:
+    class P:
+        class Own(NamedTuple):
+            a: float
+            b: float
+
+    class Q:
+        class Own(NamedTuple):
+            b: float
+            a: float
+
+    def digits(e, p, q, p_a):
+        return 1000 * p.a + 100 * p.b + 10 * q.a + q.b + 0 * p_a
+
+    digits.__annotations__ = {"p": P.Own, "q": Q.Own}
+    out = np.zeros(1)
+    episode_kernel(digits)(P.Own(1.0, 2.0), Q.Own(4.0, 3.0), 7.0, out)
+    assert out.tolist() == [1234]
+
+
+def test_arrays_of_another_byte_order_are_refused() -> None:
+    out = np.zeros(2)
+    for _ in range(2):
+        assert called(VALUES) == WANTED
+        with pytest.raises(Exception, match="argument"):
+            weighed(Table(VALUES, Inner(2, 0.5, True)), 3.0, np.zeros(2, ">f8"), out)
+
+
+def test_none_is_refused_whatever_was_there_before() -> None:
+    @kernel
+    def truth(rows, yes: bool):
+        return rows[0] if yes else -1
+
+    rows = np.arange(3)
+    for _ in range(2):
+        with pytest.raises(TypeError, match="yes must be True or False, got None"):
+            truth(rows, None)
+        assert truth(rows, True) == 0
+
+
+def test_an_observation_of_other_integers_spoils_nothing() -> None:
+    env = gym.make("bandit_envs/BestArm-v0", budget=20, actions="full")
+    agent, (observation, _) = agents.make("uniform", env), env.reset(seed=0)
+    odd = observation | {"remaining": observation["remaining"].astype(np.int32)}
+    arms = [agent.predict(one)[0]["arm"] for one in (observation, odd, observation, odd)]
+    assert arms == [arms[0]] * 4
+
+
+def test_a_state_with_other_plans_is_another_state() -> None:
+    env = gym.make("bandit_envs/BestArm-v0", delta=0.1, max_pulls=1000)
+    agent: Any = agents.make("top-two", env)
+    observation, _ = env.reset(seed=1)
+    arm, state = agent.predict(observation)
+    other = dataclasses.replace(state, now=state.now.copy())
+    object.__setattr__(other, "_made_by", state._made_by)
+    before = state.now.copy()
+    observation, *_ = env.step(arm)
+    agent.predict(observation, other)
+    assert (state.now == before).all()

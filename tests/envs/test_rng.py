@@ -33,6 +33,7 @@ from scipy import stats
 
 from bandit_envs import Bernoulli, Gaussian, Uniform
 from bandit_envs.kernels import rng
+from bandit_envs.simulation.simulator import Simulator
 
 
 def twin_uniform(root: int, episode: int, arm: int, index: int, stream: int, draw: int = 0) -> float:
@@ -203,3 +204,22 @@ def test_the_variance_of_a_bulk_pull_does_not_cancel() -> None:
         observation, *_ = env.step(action)
         ones = observation["mean"][arm] - 1e8
         assert observation["variance"][arm] == pytest.approx(ones * (1 - ones), rel=1e-6)
+
+
+def test_root_seeds_of_any_size() -> None:
+    assert rng.root_key(np.int64(7)).tolist() == rng.root_key(7).tolist()
+    assert len({tuple(rng.root_key(seed).tolist()) for seed in (0, 1, 2**32, 2**32 + 1, 2**64, 2**130)}) == 6
+
+
+def test_two_roots_share_no_episode() -> None:
+    """3000 roots, 20 episodes each: 60 000 words of 63 bits, two equal with probability 60 000^2 / 2^64 = 2e-10."""
+    roots = [*range(2000), *(2**32 + i for i in range(500)), *(2**64 + i for i in range(500))]
+    keys = np.stack([rng.root_key(root) for root in roots], axis=1)
+    assert len(np.unique(keys, axis=1).T) == len(roots)
+    episodes, E = 20, len(roots)
+    seeds = set()
+    for e in range(episodes):
+        sim = Simulator(Bernoulli([0.1, 0.2]), E, budget=None, max_pulls=None, full=True, pull_cost=0.0)
+        sim.begin(np.arange(E), keys, np.full(E, e, np.uint64))
+        seeds.update(sim.public_seed[:, 0].tolist())
+    assert len(seeds) == episodes * E
