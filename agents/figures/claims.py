@@ -313,12 +313,3 @@ class Quote:
     reading: str = ""  # what is read otherwise than the paper says it, if something is
     caveat: str = ""  # what a verdict on it does not say by itself
     beside: bool = False
-
-    @classmethod
-    def readings(cls, words: str, *parts: tuple[Any, ...]) -> list[Quote]:
-        """Several quotations of the same words, (name, claims, reading) each; all but the first stand beside it.
-
-        The first may do without a reading.
-        """
-        whole = ((*part, "")[:3] for part in parts)
-        return [cls(name, words, claims, text, beside=i > 0) for i, (name, claims, text) in enumerate(whole)]

@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .claims import Claim
-from .figure import Figure, Values, alike
+from .declared import declared
 from .panels import Sweep
 
 DELTAS = (0.1, 0.01, 0.001, 0.0001)
@@ -51,48 +50,20 @@ def _against_delta(
 
 EXACT = {"criterion": "exact", "epsilon": 0.0}
 PANELS = {
-    "BestArm": [
+    "fixed-confidence-bestarm": [
         _against_delta(".5 .45 .43 .4", "BestArm", {"instance": "garivier2016-1", **EXACT}, BEST),
         _against_delta(".3 .21 .2 .19 .18", "BestArm", {"instance": "garivier2016-2", **EXACT}, BEST),
         _against_delta("Gaussian ladder, K = 10", "BestArm", {"instance": "jamieson2014-ladder", **EXACT}, BEST),
     ],
-    "TopK": [
+    "fixed-confidence-topk": [
         _against_delta("k = 3 of .5 .45 .43 .4", "TopK", {"instance": "garivier2016-1", "k": 3, **EXACT}, TOP),
         _against_delta("k = 3 of a Gaussian ladder", "TopK", {"instance": "jamieson2014-ladder", "k": 3, **EXACT}, TOP),
     ],
-    "Threshold": [_against_delta(".2 .. .8 around .5", "Threshold", {"instance": "tao2019-1"}, THRESHOLD)],
-    "AllGood": [_against_delta("diverse means, n = 25", "AllGood", {"instance": "mason2020-3a"}, ALL_GOOD)],
-}
-# Kaufmann & Kalyanakrishnan 2013: KL-LUCB needs fewer pulls than LUCB, on Bernoulli arms. Mason et al. 2020: (ST)^2
-# needs fewer than round robin. The others are ours.
-CLAIMS: dict[str, list[Claim]] = {
-    "BestArm": [
-        *(Claim(panel.title, "KL-LUCB", "LUCB") for panel in PANELS["BestArm"][:2]),
-        *(Claim(panel.title, "Evidence", other) for panel in PANELS["BestArm"] for other in ("KL-LUCB", "LUCB, lil")),
+    "fixed-confidence-threshold": [
+        _against_delta(".2 .. .8 around .5", "Threshold", {"instance": "tao2019-1"}, THRESHOLD)
     ],
-    "TopK": [Claim(panel.title, "Evidence", other) for panel in PANELS["TopK"] for other in ("KL-LUCB", "LUCB, lil")],
-    "Threshold": [Claim(panel.title, "Evidence", "HDoC") for panel in PANELS["Threshold"]],
-    "AllGood": [
-        *(Claim(panel.title, "(ST)^2", "Uniform elimination") for panel in PANELS["AllGood"]),
-        *(Claim(panel.title, "Evidence", "(ST)^2") for panel in PANELS["AllGood"]),
+    "fixed-confidence-allgood": [
+        _against_delta("diverse means, n = 25", "AllGood", {"instance": "mason2020-3a"}, ALL_GOOD)
     ],
 }
-
-FIGURES = [
-    figure
-    for problem, panels in PANELS.items()
-    for figure in alike(
-        [
-            Figure(
-                name=f"fixed-confidence-{problem.lower()}",
-                source="Stopping times, after Garivier & Kaufmann, COLT 2016, section 6",
-                panels=panels,
-                claims=CLAIMS[problem],
-                values=[
-                    Values({panel.title: list(panel.sweep)}, f"pulls / lower bound, {panel.title}", ".1f", drawn=True)
-                    for panel in panels
-                ],
-            )
-        ]
-    )
-]
+FIGURES = declared("fixed_confidence", PANELS)
