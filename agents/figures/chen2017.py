@@ -7,7 +7,6 @@ and its second ends at 267,000 pulls. Hence a line of uniform sampling, and one 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -17,38 +16,12 @@ import numpy as np
 from ..evaluation import play
 from .claims import Found, Number, ratio
 from .declared import declared
-from .panels import AnyPanel, Exact, Numbers, Panel, Sweep, bars
+from .panels import Exact, Numbers, bars
 
 ENV = "bandit_envs/TopK-v0"
-ADAPTIVE, CLUCB, OPT, POOLED = "AdaptiveTopK", "CLUCB", "OptMAI", "OptMAI, pooled means"
-PRACTICAL, UNIFORM = "AdaptiveTopK, practical", "Uniform"
-AGENTS = {
-    ADAPTIVE: "adaptive-top-k",
-    CLUCB: "clucb",
-    OPT: "opt-mai",
-    POOLED: "opt-mai(reuse=True)",
-    PRACTICAL: "adaptive-top-k(constants='practical')",
-    UNIFORM: "uniform",
-}
-LARGEST = {"two-group": 100_000, "synthetic-0.5": 40_000, "uniform": 60_000, "synthetic-6": 80_000}
-DATA = {name: range(5_000, largest + 1, 5_000) for name, largest in LARGEST.items()}  # the budgets
+LARGEST = {"two-group": 100_000, "synthetic-0.5": 40_000, "uniform": 60_000, "synthetic-6": 80_000}  # budgets
 SIZES = (100, 250, 500)
-LABEL = "failure probability"
-
-
-def _instance(data: str, K: int) -> dict[str, str]:
-    """Keyword arguments of the environment."""
-    return {"instance": f"chen2017-{data}(K={K})"}
-
-
-def _lead(title: str, sweep: Mapping[float, tuple[str, int]], label: str) -> Sweep:
-    """By how many pulls the others are ahead of OptMAI on several pairs (data, K); on the runs of the other panels."""
-    kwargs = {x: _instance(*pair) for x, pair in sweep.items()}
-    budgets = {x: list(DATA[data]) for x, (data, _) in sweep.items()}
-    ahead = "pulls ahead of OptMAI"
-    return Sweep(title, ENV, kwargs, AGENTS, 200, "error_rate", ahead, label, budgets=budgets, rival=OPT)
-
-
+AGENTS = "adaptive-top-k", "adaptive-top-k(constants='practical')"
 SPREAD, DECIDED = "largest less least pulls", "arms with as many pulls, practical"
 
 # What has no chance in it: the hardness of two-group, and how AdaptiveTopK spreads its pulls in an episode.
@@ -72,8 +45,8 @@ def _spreads(data: str, seed: int) -> Numbers:
     """Of an episode at the largest budget: by how many pulls arms differ, and the most arms that a round decides."""
     found: dict[str, float] = {}
     for K in SIZES:
-        kwargs = {**_instance(data, K), "budget": LARGEST[data]}
-        paper, ours = (play(AGENTS[label], ENV, env_kwargs=kwargs, seed=seed).pulls for label in (ADAPTIVE, PRACTICAL))
+        kwargs = {"instance": f"chen2017-{data}(K={K})", "budget": LARGEST[data]}
+        paper, ours = (play(agent, ENV, env_kwargs=kwargs, seed=seed).pulls for agent in AGENTS)
         found |= {f"{SPREAD}, K = {K}": float(np.ptp(paper))}
         found |= {f"{DECIDED}, K = {K}": float(np.unique(ours, return_counts=True)[1].max())}
     return bars(found, {"env_id": ENV})
@@ -81,7 +54,7 @@ def _spreads(data: str, seed: int) -> Numbers:
 
 def same_pulls(panel: str, K: int) -> Number:
     """AdaptiveTopK with the paper's constants is uniform sampling."""
-    return Number(panel, f"{ADAPTIVE} pulls all arms alike, K = {K}", _number(f"{SPREAD}, K = {K}"), 0, 0)
+    return Number(panel, f"AdaptiveTopK pulls all arms alike, K = {K}", _number(f"{SPREAD}, K = {K}"), 0, 0)
 
 
 def decided(panel: str, K: int) -> Number:
@@ -104,28 +77,11 @@ def _number(name: str) -> Found:
     return lambda _, result: result.number(name)
 
 
-def _panels(data: str) -> list[AnyPanel[Any]]:
-    """The three panels of a data set, and the pulls of AdaptiveTopK on it."""
-    return [
-        *(
-            Panel(f"{data}, K = {K}", ENV, _instance(data, K), list(DATA[data]), AGENTS, 200, "error_rate", LABEL)
-            for K in SIZES
-        ),
-        Exact("pulls of AdaptiveTopK", partial(_spreads, data)),
-    ]
-
-
-# The text on SYNTHETIC-p compares Figures 2 to 4, on their runs: p = .5, 1 (UNIFORM) and 6, for each K.
-EXTREMES = {0.5: "synthetic-0.5", 1.0: "uniform", 6.0: "synthetic-6"}
-AGAINST_K = _lead("advantage against K", {K: ("two-group", K) for K in SIZES}, "K")
 FIGURES = declared(
     "chen2017",
     {
-        "chen2017-figure-1": [*_panels("two-group"), AGAINST_K, Exact("hardness of two-group", _hardness)],
-        "chen2017-figure-2": _panels("synthetic-0.5"),
-        "chen2017-figure-3": _panels("uniform"),
-        "chen2017-figure-4": _panels("synthetic-6"),
-        "chen2017-extremes": [_lead(f"K = {K}", {p: (one, K) for p, one in EXTREMES.items()}, "p") for K in SIZES],
+        "hardness of two-group": Exact("hardness of two-group", _hardness),
+        **{f"pulls on {data}": Exact("pulls of AdaptiveTopK", partial(_spreads, data)) for data in LARGEST},
     },
     {"same pulls": same_pulls, "decided": decided, "t grows": t_grows, "H falls": hardness_falls},
 )

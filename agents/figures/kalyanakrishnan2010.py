@@ -10,8 +10,7 @@ Bernoulli arms, and that its experiments have kept their range is a hypothesis, 
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -25,14 +24,13 @@ from ..evaluation.plots import style
 from ..registry import make
 from .claims import Number, ratio
 from .declared import declared
-from .panels import Allocation, Exact, Numbers, Panel, Sweep, bars
+from .panels import Allocation, Exact, Numbers, Sweep, bars
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 ENV = "bandit_envs/TopK-v0"
-PI1, PI2, PI3, ADAPT = "pi1 (UNIFORM)", "pi2", "pi3", "pi4 (ADAPT)"
-POLICIES = {PI1: "pi1", PI2: "pi2", PI3: "pi3", ADAPT: "adapt"}
+POLICIES = {"pi1 (UNIFORM)": "pi1", "pi2": "pi2", "pi3": "pi3", "pi4 (ADAPT)": "adapt"}
 
 # --- Figure 1 --------------------------------------------------------------------------------------------------------
 
@@ -92,16 +90,6 @@ def _bounds(agent: str, label: str, seed: int, epsilon: float = 0.1, delta: floa
 # --- Figures 2 and 3 -------------------------------------------------------------------------------------------------
 
 INSTANCE = "kalyanakrishnan2010"
-PULLS = [1_000 * (j + 1) for j in range(30)]
-EPISODES = 1000
-
-
-def _against_pulls(title: str, agents: dict[str, str], metric: str, label: str, instance: str = INSTANCE) -> Panel:
-    return Panel(title, ENV, {"instance": instance}, PULLS, agents, EPISODES, metric, label)
-
-
-def _by_rank(title: str, agents: dict[str, str]) -> Allocation:
-    return Allocation(title, ENV, {"instance": INSTANCE}, PULLS, agents, EPISODES)
 
 
 def _schedules(seed: int) -> Numbers:
@@ -138,70 +126,6 @@ def share(panel: str, more: str, less: str, first: int, last: int) -> Number:
     return Number(panel, claim, found, np.nextafter(0, 1))  # above 0
 
 
-DELTA_C = _against_pulls("2a: delta^c", POLICIES, "delta_c", "delta^c")
-# A hypothesis: the experiments have kept the range of the Bernoulli arms of the theory in Bernstein's bound.
-RANGE_1 = _against_pulls(
-    "2a: delta^c, range 1", {PI3: "pi3", ADAPT: "adapt(bernstein_range=1)"}, "delta_c", "delta^c (Bernstein's range 1)"
-)
-MILLIONS = Exact("DIRECT and HALVING", _schedules)
-NSS = _against_pulls("2b: NSS", POLICIES, "normalised_sum", "NSS")
-BY_RANK = _by_rank("2c: pulls by rank", POLICIES)
-
-OCBA = {f"OCBA-m, n0 = {n0}": f"ocba-m(n0={n0})" for n0 in (20, 100, 500)}
-RACING = {f"RACING, R = {R}": f"racing(rounds={R})" for R in (1, 5, 20, 100, 500)}
-RACING_1 = "RACING, R = 1"
-BASE = {PI1: "pi1", ADAPT: "adapt"}
-WITH_OCBA = _against_pulls("3a: OCBA-m", BASE | OCBA, "normalised_sum", "NSS")
-WITH_RACING = _against_pulls("3b: RACING", BASE | RACING, "normalised_sum", "NSS")
-ALL_BY_RANK = _by_rank("3c: pulls by rank", {ADAPT: "adapt"} | OCBA | {RACING_1: RACING[RACING_1]})
-GAUSSIAN = _against_pulls("Gaussian arms, epsilon 0", BASE | OCBA, "normalised_sum", "NSS", f"{INSTANCE}-gaussian")
-SMALL = _against_pulls(
-    "10 arms, epsilon 0", BASE | {RACING_1: RACING[RACING_1]}, "normalised_sum", "NSS", f"{INSTANCE}-small"
-)
-
-# --- what else the text says -----------------------------------------------------------------------------------------
-
-# The paper has one draw of the means, which it does not print, and gives no number of runs for what follows.
-NONE = math.nan
-RANGE = "pi4 (ADAPT), range 1"
-
-
-def _drawn(name: str, draws: int, **kwargs: object) -> dict[float, dict[str, object]]:
-    return {float(seed): {"instance": f"{name}(seed={seed})", **kwargs} for seed in range(draws)}
-
-
-def _sweep(title: str, sweep: Mapping[float, Any], agents: dict[str, str], runs: int, shown: str, x: str) -> Sweep:
-    """`shown`: the metric and its name on the axis, as "total_pulls: pulls"."""
-    metric, label = shown.split(": ")
-    return Sweep(title, ENV, sweep, agents, runs, metric, label, x, log=metric == "total_pulls", trials=NONE)
-
-
-ENDLESS = {"budget": None, "max_pulls": 10**7}
-NS, SDS, RS = (10, 20, 50, 100), (0.125, 0.25, 0.5, 1.0, 2.0), (1, 5, 20, 100, 500)
-MISTAKES = "misidentified: misidentified arms"
-WITHIN = {float(R): {"instance": INSTANCE, "budget": None, "max_pulls": 50 * R} for R in RS}
-BY_N = {float(n): {"instance": f"{INSTANCE}(n={n})", "budget": 200 * n} for n in NS}
-BY_SD = {sd: {"instance": f"{INSTANCE}(sd={sd:g})", "budget": 10_000} for sd in SDS}
-TEN = _drawn(f"{INSTANCE}-small", 5, epsilon=0.1, **ENDLESS)
-EXACTLY = _drawn(f"{INSTANCE}-small", 10, budget=30_000)
-DRAW, RACER = "draw of the means", BASE | {RACING_1: RACING[RACING_1]}
-TIGHT = {ADAPT: "adapt", RANGE: "adapt(bernstein_range=1)"}
-
-UNTIL = _sweep(
-    "pulls until delta^c is .15, 25 draws", _drawn(INSTANCE, 25, **ENDLESS), TIGHT, 20, "total_pulls: pulls", DRAW
-)
-SAVED = _sweep("pulls until delta^c is .15, 10 arms", TEN, {PI2: "pi2", PI3: "pi3"}, 100, "total_pulls: pulls", DRAW)
-SMALL_DRAWS = _sweep(
-    "10 arms, epsilon 0, 10 draws", EXACTLY, RACER, 200, "normalised_sum: NSS after 30,000 pulls", DRAW
-)
-ARMS = _sweep("200 pulls an arm, n arms", BY_N, BASE, 500, MISTAKES, "arms n")
-SPREADS = _sweep("10,000 pulls, standard deviation", BY_SD, BASE, 500, MISTAKES, "standard deviation")
-ROUNDS = _sweep("RACING within R rounds", WITHIN, RACING, 100, "truncated: share of runs that end later", "R")
-LOW = {"OCBA-m, n0 = 5": "ocba-m(n0=5)", "OCBA-m, n0 = 100": OCBA["OCBA-m, n0 = 100"], ADAPT: "adapt"}
-AT_30000, TIMES = {"instance": INSTANCE, "budget": 30_000}, [2_000, 5_000, 10_000, 20_000, 30_000]
-FIVE = Panel("OCBA-m, n0 = 5", ENV, AT_30000, TIMES, LOW, EPISODES, "normalised_sum", "NSS", at=True)
-
-
 def over_draws(panel: str, agent: str, of: str) -> Number:
     """The median or the least over the draws of an agent's mean pulls is what the paper prints, 22,000, within 20 %."""
 
@@ -220,19 +144,11 @@ def sides(panel: str, agent: str) -> Number:
     return ratio(panel, text, above, below, 0.8, 1.25)
 
 
-SIDES = Allocation(
-    "pulls by rank at 30,000", ENV, {"instance": INSTANCE}, [30_000], {PI3: "pi3", ADAPT: "adapt"}, EPISODES
-)
-
 FIGURES = declared(
     "kalyanakrishnan2010",
     {
-        "kalyanakrishnan2010-figure-1": [
-            Exact(one, partial(_bounds, name, one), [one]) for one, name in POLICIES.items()
-        ],
-        "kalyanakrishnan2010-figure-2": [DELTA_C, NSS, BY_RANK, RANGE_1, MILLIONS],
-        "kalyanakrishnan2010-figure-3": [WITH_OCBA, WITH_RACING, ALL_BY_RANK, GAUSSIAN, SMALL],
-        "kalyanakrishnan2010-further": [UNTIL, SAVED, SMALL_DRAWS, ARMS, SPREADS, ROUNDS, FIVE, SIDES],
+        "DIRECT and HALVING": Exact("DIRECT and HALVING", _schedules),
+        **{label: Exact(label, partial(_bounds, name, label), [label]) for label, name in POLICIES.items()},
     },
     {
         "peaks": lambda panel, agent: peaks(panel, agent, 15, 16),

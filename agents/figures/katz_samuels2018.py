@@ -14,44 +14,9 @@ import numpy as np
 
 from .claims import Found, Number, last, ratio
 from .declared import declared
-from .panels import Exact, Numbers, Panel, bars
+from .panels import Exact, Numbers, bars
 
-UCBE = {f"MD-UCBE[{scale}]": f"md-ucbe(scale={scale})" for scale in (".1", "1", "10", "100")}
-AGENTS = {"MD-APT": "md-apt", "MD-SAR": "md-sar", "UA": "uniform", **UCBE, "LSA": "lsa"}
-
-PAPER = {
-    "1: four groups, irrelevant arms": ("katz-samuels2018-1", 2000),
-    "2: four groups": ("katz-samuels2018-2", 2000),
-    "3: linear progression": ("katz-samuels2018-3", 2000),
-    "4: simplex": ("katz-samuels2018-4", 2000),
-    "5: ordered polyhedron": ("katz-samuels2018-5", 2000),
-    "6: dose-finding": ("dose-finding", 1000),
-    "7: crowdsourcing": ("crowdsourcing", 4000),
-}
-BESIDE = {
-    "1 with tolerance 0": ("katz-samuels2018-1(tolerance=0)", 2000),
-    "3 with tolerance 0": ("katz-samuels2018-3(tolerance=0)", 2000),
-    "4 on rows of norm 1": ("katz-samuels2018-4(normalise=True)", 2000),
-    "5 on rows as written": ("katz-samuels2018-5(normalise=False)", 2000),
-    "7 with Gaussian workers": ("crowdsourcing(gaussian=True)", 4000),
-    "7, Gaussian, sd pooled by scale": ("crowdsourcing(gaussian='pooled')", 4000),
-    "7, Gaussian, sd .185": ("crowdsourcing(gaussian=.185)", 4000),
-}
-
-PANELS = [
-    Panel(
-        title,
-        "bandit_envs/Feasible-v0",
-        {"instance": name},
-        [T * (j + 1) // 10 for j in range(10)],
-        AGENTS,
-        2000,
-        "error_rate",
-        "ln(failure probability)",
-        at=True,
-    )
-    for title, (name, T) in (PAPER | BESIDE).items()
-]
+UCBE = ("MD-UCBE[.1]", "MD-UCBE[1]", "MD-UCBE[10]", "MD-UCBE[100]")
 
 
 def pulled(title: str, x: int, agent: str, arm: int, value: float, tolerance: float = 0.05) -> Number:
@@ -103,7 +68,7 @@ def _workers(seed: int) -> Numbers:
 
 FIGURES = declared(
     "katz_samuels2018",
-    {"katz-samuels2018-figures-1-7": [*PANELS, Exact("workers of the crowd", _workers)]},
+    {"workers of the crowd": Exact("workers of the crowd", _workers)},
     {
         "pulled": lambda panel, agent, arm, value: pulled(panel, 2000, agent, arm, value),
         **{test.__name__: test for test in (twice, even, sensitive, tenth)},
