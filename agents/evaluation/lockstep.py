@@ -232,12 +232,7 @@ class Lockstep:
             asked = self.envs.assess(over[cut], self.policy.recommended(observation, state, over[cut]))
             for name in asked.keys() & verdict.keys():
                 verdict[name][cut] = asked[name]
-        if len(self.checks) == 0:
-            column = np.zeros(len(over), np.int64)
-            self.result.write(self.episode[over] - self.first, column, verdict, total, cut)
-            self._count_pulls(self.episode[over], column, pulls)
-            return
-        for c in range(len(self.checks)):
+        for c in range(max(1, len(self.checks))):
             late = np.flatnonzero(self.next_check[over] <= c)
             if len(late):
                 column = np.full(len(late), c)

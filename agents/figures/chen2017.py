@@ -64,13 +64,14 @@ def decided(panel: str, K: int) -> Number:
 
 def t_grows(panel: str) -> Number:
     """The number t grows with K."""
-    return ratio(panel, "t at K = 500 is larger than at K = 100", *map(_number, ("t, K = 500", "t, K = 100")), 1.01)
+    text = "t at K = 500 is larger than at K = 100"
+    return ratio(panel, text, _number("t, K = 500"), _number("t, K = 100"), 1.01)
 
 
 def hardness_falls(panel: str) -> Number:
     """The hardness falls with K."""
-    numbers = map(_number, ("H, K = 500", "H, K = 100"))
-    return ratio(panel, "H at K = 500 is smaller than at K = 100", *numbers, most=0.99)
+    text = "H at K = 500 is smaller than at K = 100"
+    return ratio(panel, text, _number("H, K = 500"), _number("H, K = 100"), most=0.99)
 
 
 def _number(name: str) -> Found:

@@ -50,7 +50,7 @@ def declared(paper: str, made: Mapping[str, AnyPanel[Any]] | None = None, tests:
         tests: the functions that make claims of other kinds than the common ones, by name.
     """
     content = tomllib.loads(Path(__file__).with_name(f"{paper}.toml").read_text(encoding="utf-8"))
-    agents, common, apart = content.get("agents", {}), [], []
+    agents, common, apart = content.get("agents", {}), list[Figure](), list[Figure]()
     groups = content.get("groups", {}) | {name: list(labels) for name, labels in agents.items()}
     for one in content["figures"]:
         panels = [_panel(content.get("defaults", {}) | row, agents, made or {}) for row in one["panels"]]
