@@ -245,12 +245,13 @@ class Recipe:
             envs = envs_in(forms)
             try:
                 agent = self.make(envs)
+                if self._is_model:
+                    _refuse_other_observations(self.name, agent, envs)
             except BaseException:
                 envs.close()
                 raise
             if (found := forms_of(agent, env_kwargs)) == forms:
                 if self._is_model:
-                    _refuse_other_observations(self.name, agent, envs)
                     warn_of_task(self.name, agent, envs, env_kwargs)
                 return agent, envs, forms
             envs.close()

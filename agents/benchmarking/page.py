@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import html
 import io
 import math
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..core.optional import require
-from ..pictures.template import filled
+from ..pictures.template import filled, table
 from .scores import profile, with_interval
 
 if TYPE_CHECKING:
@@ -98,23 +97,15 @@ def write(result: Any, folder: str | Path) -> Path:
     return place
 
 
-def _score(row: object, name: str = "score") -> str:
-    score, _, interval = with_interval(row, name).partition(" ")
-    return f"{score} <span class=soft>{interval}</span>" if score else ""
-
-
-def _table(head: list[str], rows: list[list[str]]) -> str:
-    lines = [f"<tr>{''.join(f'<th>{html.escape(name)}</th>' for name in head)}</tr>"]
-    lines += [f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows]
-    return f"<div class=wide><table>{''.join(lines)}</table></div>"
+def _score(row: Any, name: str = "score") -> tuple[str, object]:
+    """The text of a score, and what it is sorted by."""
+    text = with_interval(row, name)
+    return text, float(row[name]) if text else ""
 
 
 def _summary(result: Any) -> str:
-    rows = [
-        [html.escape(row["agent"]), *(_score(row, name) for name in result.columns)]
-        for _, row in result.summary().iterrows()
-    ]
-    return _table(["agent", "all tasks", *(name.replace("_", ", ") for name in result.columns[1:])], rows)
+    rows = [[row["agent"], *(_score(row, name) for name in result.columns)] for _, row in result.summary().iterrows()]
+    return table(["agent", "all tasks", *(name.replace("_", ", ") for name in result.columns[1:])], rows)
 
 
 def _extremes(result: Any) -> str:
@@ -124,8 +115,8 @@ def _extremes(result: Any) -> str:
         ordered = sorted((cell for cell in cells if not math.isnan(cell.score)), key=lambda cell: cell.score)
         worst, best = ordered[:EXTREMES], ordered[-EXTREMES:][::-1]
         names = [", ".join(f"{cell.task.name} ({cell.score:.2f})" for cell in some) for some in (best, worst)]
-        rows.append([html.escape(agent), *names])
-    return _table(["agent", "best on", "worst on"], rows)
+        rows.append([agent, *names])
+    return table(["agent", "best on", "worst on"], rows)
 
 
 def _cells(result: Any) -> str:
@@ -133,13 +124,9 @@ def _cells(result: Any) -> str:
     rows = []
     for place, task in enumerate(result.tasks):
         scores = [_score(result.cells[agent][place].row) for agent in result.agents]
-        best = f"{task.best:.4g} ({html.escape(task.best_agent)})"
-        rows.append([task.name, html.escape(task.source), f"{task.uniform:.4g}", best, *scores])
-    notes = [
-        [cell.task.name, html.escape(agent), html.escape(cell.note)]
-        for agent, cells in result.cells.items()
-        for cell in cells
-        if cell.note
-    ]
-    head = ["task", "source", "uniform", "best known", *map(html.escape, result.agents)]
-    return _table(head, rows) + (_table(["task", "agent", "note"], notes) if notes else "")
+        best = f"{task.best:.4g} ({task.best_agent})", task.best
+        rows.append([task.name, task.source, (f"{task.uniform:.4g}", task.uniform), best, *scores])
+    cells = [cell for own in result.cells.values() for cell in own if cell.note]
+    notes = [[cell.task.name, cell.agent, cell.note] for cell in cells]
+    head = ["task", "source", "uniform", "best known", *result.agents]
+    return table(head, rows) + (table(["task", "agent", "note"], notes) if notes else "")

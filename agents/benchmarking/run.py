@@ -173,7 +173,7 @@ def benchmark(
         jobs: processes or threads, -1 for as many as there are cores. Results do not depend on it.
         progress: say on standard error which cell is done, and how long the rest takes. None: if it is a terminal.
         trust: as for `evaluate`.
-        ranked, stop: of models whose file does not tell how they were trained: on ranked arms, with an action that
+        ranked, stop: of models whose file does not say how they were trained: on ranked arms, with an action that
             stops. None: as the model itself says.
 
     Raises:

@@ -127,6 +127,12 @@ def _kind(problem: type[Problem], parameter: str) -> type | None:
     return next((kind for kind in WRITTEN if kind.__name__ == name), None)
 
 
+def parameters_of(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters that these options give, some of them as JSON."""
+    known = problem_options()
+    return {name: from_json(name, value) if known[name].kind is None else value for name, value in given.items()}
+
+
 def problem_options_type(taken: Iterable[str]) -> object:
     """The type of a dict of the options that problems bring; one whose name is `taken` becomes `--problem-<name>`."""
     fields: dict[str, object] = {}
@@ -147,8 +153,4 @@ class EnvironmentCommand(Command, Generic[Options]):
 
     def env_kwargs(self) -> dict[str, Any]:
         """Keyword arguments of the environment: those that were given."""
-        known = problem_options()
-        given = {
-            name: from_json(name, value) if known[name].kind is None else value for name, value in self.problem.items()
-        }
-        return self.environment.env_kwargs() | given
+        return self.environment.env_kwargs() | parameters_of(self.problem)

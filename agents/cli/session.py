@@ -22,8 +22,8 @@ from ..evaluation.report import table
 from ..session.page import serve
 from ..session.session import Ask as Asked
 from ..session.setup import FACTS, suggested, task_from_facts
-from .environment import Options, problem_options
-from .options import Command, Count, Number, Switch, Word, from_json, note, refuse_to_overwrite
+from .environment import Options, parameters_of
+from .options import Command, Count, Number, Switch, Word, note, refuse_to_overwrite
 from .session_words import TOLD, arms_of, asked, complete, print_certainty, print_state, question, tell_why, undone
 
 File = Positional[Annotated[str, arg(metavar="FILE")]]
@@ -119,11 +119,10 @@ class New(Action, Generic[Options]):
 
     def facts(self) -> dict[str, Any]:
         """The facts that the options give."""
-        known, own = problem_options(), {name: getattr(self, name) for name in FACTS if hasattr(self, name)}
+        own = {name: getattr(self, name) for name in FACTS if hasattr(self, name)}
         own |= {"binary": self.binary or None, "independent": self.independent or None, "arms": arms_of(self.arms)}
         own["items"] = arms_of(self.items, "--items")
-        given = {name: from_json(name, x) if known[name].kind is None else x for name, x in self.parameters.items()}
-        return given | {name: value for name, value in own.items() if value is not None}
+        return parameters_of(self.parameters) | {name: value for name, value in own.items() if value is not None}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Actions of learned models drawn from their policy, the same whatever the batch.
+"""Actions of learned models drawn from their policy, the same in any batch.
 
 A draw is the inversion of the distribution function of the actions at a uniform number of the episode and the decision.
 PyTorch rounds the logits of an episode differently in batches of different sizes. So where the uniform number is close

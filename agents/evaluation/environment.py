@@ -44,7 +44,7 @@ def environment_id(name: str) -> str:
     Raises:
         ValueError: for an unknown name, with the nearest ones, and for environments of another kind.
         ImportError: for a module that is not there.
-        gymnasium.error.Error: for an id with a namespace, or of a module, that nobody has registered.
+        gymnasium.error.Error: for an id with a namespace, or of a module, that is not registered.
     """
     if not isinstance(name, str):
         raise ValueError(f"env_id must be a name, one of {', '.join(PROBLEMS)} or an id, got {name!r:.200}")

@@ -28,14 +28,14 @@ class StoppedError(Exception):
 
 
 class WorkerDiedError(RuntimeError):
-    """A process that ran a task has died: somebody has killed it, or it was out of memory."""
+    """A process that ran a task has died: it was killed, or out of memory."""
 
 
 class Watch:
     """Progress and cancellation of a running task. Does nothing in a worker process.
 
     Args:
-        bar: counts what is done; None: nobody looks.
+        bar: counts what is done; None: nothing is shown.
         here: whether the task runs in the process that has made the tasks.
 
     Attributes:
@@ -115,7 +115,7 @@ def _together(tasks: Sequence[Call[T]], jobs: int, watch: Watch, lockless: bool)
     else:
         with joblib.parallel_config(backend="loky", inner_max_num_threads=1):
             parallel = joblib.Parallel(jobs, **how)
-    _tell_errors(parallel._backend)
+    _report_errors(parallel._backend)
     results = parallel(calls)
     try:
         for one in results:  # noqa: UP028 ("yield from" would close them before anything else)
@@ -123,14 +123,14 @@ def _together(tasks: Sequence[Call[T]], jobs: int, watch: Watch, lockless: bool)
     except BaseException as error:
         watch.over = True
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of results that nobody uses
+            warnings.simplefilter("ignore")  # of results that are not used
             results.close()
         if isinstance(error, BrokenProcessPool) or type(error).__name__ == "KilledWorker":  # loky's, and Dask's
             raise WorkerDiedError(f"a worker has died, killed or out of memory: {str(error)[:300]}") from error
         raise
 
 
-def _tell_errors(backend: object) -> None:
+def _report_errors(backend: object) -> None:
     """Let joblib hear of a task of Dask that is given up, its workers having died: it would wait for ever."""
     name = "submit" if hasattr(backend, "submit") else "apply_async"  # before joblib 1.5
     if type(backend).__name__ != "DaskDistributedBackend" or name in vars(backend):

@@ -1,8 +1,8 @@
 """The expected score of a plug-in answer, given the samples and the prior of the means.
 
-Where instances are drawn from a known prior, the number of misclassified arms of an episode may be replaced by
-its expectation given all samples of the episode: the mean over episodes is the same for every policy, whatever it does,
-and the noise is far less (Rao & Blackwell). The evolution of an index and the comparison of checkpoints use this.
+Where instances are drawn from a known prior, the number of misclassified arms of an episode may be replaced by its
+expectation given all samples of the episode: the mean over episodes is the same for every policy, and the noise is far
+less (Rao & Blackwell). The evolution of an index and the comparison of checkpoints use this.
 
 For n samples of a Bernoulli arm, s of them ones, a boundary b, and a mean p that was drawn from a prior F,
 
@@ -115,7 +115,7 @@ def losses(envs: PureExplorationVectorEnv, agent: Any, root: int, episodes: NDAr
         return envs.total_pulls.astype(np.float64)
     cost = envs.task.pull_cost * envs.total_pulls
     if not expectable(envs):
-        whole = drawable(envs) and not truncated.any()  # a cut episode pays nothing, whatever the answer
+        whole = drawable(envs) and not truncated.any()  # a cut episode pays nothing, with any answer
         return cost + drawn_losses(envs, root, episodes) if whole else 1.0 - returns
     source: object = envs.setting.source
     seen = np.nan_to_num(envs.means())

@@ -54,7 +54,7 @@ def described(agent: object) -> str:
     if isinstance(agent, Agent):
         given = as_first_spelled(getattr(agent, "_parameters", {}))
         given = {agent.earlier.get(name, name): value for name, value in given.items()}
-        parts += [f"{name}={_told(value)}" for name, value in sorted(given.items())]
+        parts += [f"{name}={_as_text(value)}" for name, value in sorted(given.items())]
     if not kind.__module__.startswith("agents."):
         parts.append(f"source {_digest(_source(kind).encode())}")
     if isinstance(agent, Behind):
@@ -75,7 +75,7 @@ def arms_of(envs: PureExplorationVectorEnv) -> str | None:
     return _digest(f"{arms.distribution} {arms.parameters.shape} ".encode() + content)
 
 
-def _told(value: object) -> str:
+def _as_text(value: object) -> str:
     text = json.dumps(value, default=json_form, sort_keys=True)
     return text if len(text) <= LONG else f"digest {_digest(text.encode())}"
 

@@ -34,12 +34,11 @@ def escaped(text: str) -> str:
 
 def latex(
     evaluation: Evaluated,
-    metric: str | None = None,
-    *,
-    level: float = 0.95,
-    caption: str | None = None,
-    label: str | None = None,
-    columns: Sequence[str] | None = None,
+    metric: str | None,
+    level: float,
+    columns: Sequence[str] | None,
+    caption: str | None,
+    label: str | None,
 ) -> str:
     """The table that the command line prints, or some columns of `summary()`, as LaTeX; see `Evaluation.to_latex`."""
     if columns is None:

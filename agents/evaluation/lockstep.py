@@ -54,11 +54,11 @@ def _add_rows(sums, place, rows):
 
 @dataclass(frozen=True)
 class Played:
-    """The blocks that were made, what makes their contents, and for each run pulls and seconds."""
+    """The blocks that were made, what makes their contents, and for each run its label, pulls and seconds."""
 
     blocks: Sequence[Block]
     contents: Callable[[], Sequence[object]]
-    spent: Sequence[tuple[int, float]]
+    spent: Sequence[tuple[str, int, float]]
 
 
 def play(plans: Sequence[Plan], blocks: Sequence[Block], seed: int, form: Callable[..., Any], watch: Watch) -> Played:
@@ -82,7 +82,7 @@ def play(plans: Sequence[Plan], blocks: Sequence[Block], seed: int, form: Callab
             rows = Lockstep(plan, envs, blocks[0].first, episodes, seed, blocks[0].episodes, watch).run()
         parts.append(rows)
         pulls = sum(int(part.columns["total_pulls"][:, -1].sum()) for part in rows)
-        spent.append((pulls, time.perf_counter() - started))
+        spent.append((plan.label, pulls, time.perf_counter() - started))
     contents = functools.partial(form, blocks, parts)
     if not watch.here:  # the file of a block is smaller than its rows
         contents = functools.partial(tuple, contents())
@@ -232,12 +232,7 @@ class Lockstep:
             asked = self.envs.assess(over[cut], self.policy.recommended(observation, state, over[cut]))
             for name in asked.keys() & verdict.keys():
                 verdict[name][cut] = asked[name]
-        if len(self.checks) == 0:
-            column = np.zeros(len(over), np.int64)
-            self.result.write(self.episode[over] - self.first, column, verdict, total, cut)
-            self._count_pulls(self.episode[over], column, pulls)
-            return
-        for c in range(len(self.checks)):
+        for c in range(max(1, len(self.checks))):
             late = np.flatnonzero(self.next_check[over] <= c)
             if len(late):
                 column = np.full(len(late), c)

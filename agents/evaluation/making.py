@@ -42,8 +42,8 @@ def fill(
     if not todo if ending is None else ending.decided(store):
         return
     done = set(ours) - set(todo)
-    bar = Progress(_work(plans, ours), all(plan.task.budget is not None for plan in plans), progress)
-    bar.found(_work(plans, done))
+    total, before = _work(plans, ours), _work(plans, done)
+    bar = Progress(total, before, all(plan.task.budget is not None for plan in plans), progress)
     watch = Watch(bar if bar.show else None)
     works = [replace(plan.work, slow=plan.work.slow and store.place is not None) for plan in plans]
     calls: list[Call[Played]] = []
@@ -61,7 +61,7 @@ def fill(
                 kept.result()
                 kept = keeper.submit(_keep, store, made)  # no player waits for the disk
                 if watch.bar is not None and not here:
-                    _show(made, plans, bar)
+                    _show(made, bar)
                 if ending is not None:
                     kept.result()
                     if ending.decided(store):
@@ -79,14 +79,14 @@ def _keep(store: Store, made: Played) -> None:
     """Keep what was played."""
     for block, content in zip(made.blocks, made.contents(), strict=True):
         store.put(block, content)
-    for i, (pulls, seconds) in zip(made.blocks[0].runs, made.spent, strict=True):
+    for i, (_, pulls, seconds) in zip(made.blocks[0].runs, made.spent, strict=True):
         store.calls.spend(i, pulls, seconds)
 
 
-def _show(made: Played, plans: Sequence[Plan], bar: Progress) -> None:
-    """Tell the progress of what was played in another process."""
-    for i, (pulls, _) in zip(made.blocks[0].runs, made.spent, strict=True):
-        bar.label = plans[i].label
+def _show(made: Played, bar: Progress) -> None:
+    """Count in the progress what was played in another process."""
+    for label, pulls, _ in made.spent:
+        bar.label = label
         bar.add(pulls, sum(block.episodes for block in made.blocks))
 
 

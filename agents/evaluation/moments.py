@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import statistics
-from .rows import Estimate, Run, within
+from .rows import Estimate, KeptRun, Run, within
 
 Floats = NDArray[np.float64]
 KEYS = 2**14  # bins of a histogram, at most
@@ -68,7 +68,7 @@ class Sums:
 class Histogram:
     """How often whole numbers came up, in at most `KEYS` bins of a width of a power of 2.
 
-    The width is the least at which there are no more, whatever the order in which parts are merged.
+    The width is the least at which there are no more, in any order of merging.
     """
 
     shift: int  # the width is 2^shift
@@ -235,12 +235,12 @@ class _NoRows(dict[str, NDArray[np.generic]]):
         raise ValueError("no rows were kept, as rows='none' asked for: there are summary, compare, plot and pulls")
 
 
-class SummedRun(Run):
-    """What is kept of one agent at one budget, without rows: `place` is its number in the plan."""
+class SummedRun(KeptRun):
+    """What is kept of one agent at one budget, without rows."""
 
     def __init__(self, empty: Run, place: int, store: Any) -> None:
-        self.keep(empty)
-        self.columns, self.place, self._store = _NoRows(), place, store
+        super().__init__(empty, place, store)
+        self.columns = _NoRows()
         self._kinds = {name: values.dtype for name, values in empty.columns.items()}
 
     @functools.cached_property
@@ -265,11 +265,6 @@ class SummedRun(Run):
     @property
     def total(self) -> float:
         return self.mean("total_pulls", -1) * self.episodes
-
-    @property
-    def seconds(self) -> float:  # type: ignore[override]
-        """Of one core, that all pulls take; NaN where nothing is known."""
-        return self.total * float(self._store.calls.pace(self.place))
 
     def _number(self, metric: str) -> int:
         return self.moments.names.index(metric)

@@ -65,7 +65,7 @@ class Plan:
         """What the size of blocks depends on."""
         stops = getattr(self.policy, "stops", True) if self.task.budget is not None else True
         pulls = None if stops and self.task.delta is not None else self.task.budget
-        grain = GRAIN if plays(self.policy, 1, self.forms.ranked) else SLOW_GRAIN  # whatever the slots of a batch
+        grain = GRAIN if plays(self.policy, 1, self.forms.ranked) else SLOW_GRAIN  # for any size of a batch
         return Work(pulls, len(self.checks or [None]), most_pulls(self.task), slow=not self.compiled, grain=grain)
 
     @property
@@ -155,7 +155,7 @@ def _decide_once(plan: Plan, envs: PureExplorationVectorEnv) -> None:
 
 
 def make_envs(env_id: str, slots: int, forms: Forms, kwargs: Mapping[str, object]) -> PureExplorationVectorEnv:
-    """An environment whose slots are restarted one by one; observations are not copied. Gains score nobody."""
+    """An environment whose slots are restarted one by one; observations are not copied. Gains are not scored."""
     reward = kwargs.get("reward", "score")
     envs: Any = gym.make_vec(
         env_id,

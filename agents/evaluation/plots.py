@@ -182,7 +182,7 @@ def _shown(one: Series, log: bool) -> tuple[Floats, NDArray[np.bool_]]:
     return np.where(seen, one.mean, one.floor), ~seen & np.isfinite(one.floor)
 
 
-def _tell_floors(ax: Axes, series: Sequence[Series], log: bool) -> None:
+def _write_floors(ax: Axes, series: Sequence[Series], log: bool) -> None:
     """Write "0 of n" beside the axis of values wherever means of 0 are drawn."""
     for one in series:
         value, floored = _shown(one, log)
@@ -241,7 +241,7 @@ def _draw_lines(ax: Axes, series: Sequence[Series], log: bool) -> None:
         if floored.any():
             hollow: dict[str, Any] = {"facecolors": "white", "edgecolors": look["color"], "zorder": above + 1}
             ax.scatter(x[floored], value[floored], s=30, marker=look["marker"], **hollow)
-    _tell_floors(ax, series, log)
+    _write_floors(ax, series, log)
     ax.set_ylim(bottom, top)
     xs = np.concatenate([one.x for one in series if one.x is not None])
     if xs.max() >= WIDE * xs.min():

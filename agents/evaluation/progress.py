@@ -70,7 +70,7 @@ def compilation_noted(show: bool) -> Iterator[None]:
         yield
         return
     note, level, propagate = _Note(), logger.level, logger.propagate
-    if not logger.isEnabledFor(logging.INFO):  # nobody else has asked for these messages, and nobody else gets them
+    if not logger.isEnabledFor(logging.INFO):  # no other has asked for these messages, and no other gets them
         logger.setLevel(logging.INFO)
         logger.propagate = False
     logger.addHandler(note)
@@ -143,24 +143,20 @@ class Progress:
     """Pulls, or episodes ended, of all agents out of all, with the time left; shown where it takes beyond `PATIENCE`.
 
     Where standard error is no terminal, there is no bar, and `reported_in_lines` reports how far the run is.
-    `show=None`: if it is a terminal.
+    `before`: of the total, what was there already; it does not count for the time left. `show=None`: if it is a
+    terminal.
     """
 
-    def __init__(self, total: int, by_pulls: bool, show: bool | None) -> None:
+    def __init__(self, total: int, before: int, by_pulls: bool, show: bool | None) -> None:
         self.show = shown(show)
         self.label, self.started = "", time.perf_counter()
         self.total, self.by_pulls = total, by_pulls
-        self.done = self.before = 0
+        self.done = self.before = before
         self.updated, self.lock = self.started, Lock()
         self.bar: Any = None
         self.lines = _lines
         if self.lines is not None:
             self.lines.bar = self
-
-    def found(self, count: int) -> None:
-        """Count what has been done earlier, which does not count for the time left."""
-        self.before += count
-        self.done += count
 
     def text(self) -> str:
         """How far all agents are, in words, with the time left, and which of them runs."""

@@ -186,7 +186,7 @@ def differences(
 ) -> Columns:
     """The paired differences of all other agents to one of them, at the last row of each; without rows for one agent.
 
-    The reference is the first, unless one is named, whatever its result: one chosen by it would look better than it is.
+    The reference is the first, unless one is named: one that is chosen by its result would look better than it is.
     """
     first = evaluation.agents[0] if reference is None else reference
     metric = main_metric(evaluation.runs) if metric is None else metric

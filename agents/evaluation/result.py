@@ -305,7 +305,7 @@ class Evaluation:
         """
         from .latex import latex
 
-        return latex(self, metric, level=level, caption=caption, label=label, columns=columns)
+        return latex(self, metric, level, columns, caption, label)
 
     def save(self, folder: str | Path) -> Path:
         """Write episodes.parquet, pulls.parquet, summary.csv and settings.json into `folder`; returns it.

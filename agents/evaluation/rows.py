@@ -108,10 +108,6 @@ class Run:
         made.seconds = made.total * pace
         return made
 
-    def keep(self, empty: Run) -> None:
-        """Take all of another run but its rows, and what follows from them."""
-        vars(self).update({name: x for name, x in vars(empty).items() if name not in ("columns", "pulls", "seconds")})
-
     def write(
         self,
         episode: NDArray[np.int64],
@@ -208,6 +204,19 @@ class Run:
             "task": json.loads(self.task.to_json()),
             **{name: None if array is None else array.tolist() for name, array in numbers.items()},
         }
+
+
+class KeptRun(Run):
+    """What a store keeps of a run, read when it is asked for: all of `empty`, and the rows of number `place`."""
+
+    def __init__(self, empty: Run, place: int, store: Any) -> None:
+        vars(self).update({name: x for name, x in vars(empty).items() if name not in ("columns", "pulls", "seconds")})
+        self.place, self._store = place, store
+
+    @property
+    def seconds(self) -> float:  # type: ignore[override]
+        """Of one core, that all pulls take, by the notes of all calls; NaN where they have none."""
+        return self.total * float(self._store.calls.pace(self.place))
 
 
 class Evaluated(Protocol):

@@ -125,7 +125,7 @@ def _played(policy: Any, envs: Any, root: int, number: int, checks: NDArray[np.i
         if plays(policy, ranked=envs.setting.ranked):
             limit = checks[len(answers)] if len(answers) < len(checks) else NEVER
             if before + 1 >= len(arms):
-                arms, samples = _lengthened(arms, 2 * len(arms)), _lengthened(samples, 2 * len(samples))
+                arms, samples = np.resize(arms, 2 * len(arms)), np.resize(samples, 2 * len(samples))
             quiet = Quiet(np.array([min(limit, most - 1, len(arms) - 1)]), STEPS)
             simulation = envs.simulation._replace(arms=arms, samples=samples)
             action, state = policy.play(simulation, quiet, observation, state)
@@ -142,7 +142,7 @@ def _played(policy: Any, envs: Any, root: int, number: int, checks: NDArray[np.i
         observation, _, terminated, truncated, info = envs.step(action)
         after, begins, over = int(envs.total_pulls[0]), np.zeros(1, np.bool_), "answer" in info
         if after > len(arms):
-            arms, samples = _lengthened(arms, 2 * after), _lengthened(samples, 2 * after * width)
+            arms, samples = np.resize(arms, 2 * after), np.resize(samples, 2 * after * width)
         arms[before:after] = arm[0]
         samples[before * width : after * width] = np.tile(info["sample"][0], after - before) if after > before else 0
     final, verdict = info["answer"][0], {name: info[name][0] for name in ("correct", "score")}
@@ -191,10 +191,3 @@ def _seen(envs: Any) -> tuple[NDArray[np.generic], ...]:
     shape = envs.true_means()[0].shape
     mean, variance = (one.reshape(shape) for one in (envs.simulation.mean, envs.simulation.variance))
     return envs.pulls[0].copy(), mean.copy(), variance.copy()
-
-
-def _lengthened(array: NDArray[np.generic], length: int) -> NDArray[Any]:
-    """The array, with free places behind it."""
-    longer = np.empty(max(length, len(array)), array.dtype)
-    longer[: len(array)] = array
-    return longer

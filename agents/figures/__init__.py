@@ -1,4 +1,4 @@
-"""The figures of the papers: one short declaration each."""
+"""The figures of the papers: a file of data for each paper, and what its module computes."""
 
 from .catalogue import FIGURES, PAPERS, named
 from .claims import AnyClaim, Claim, Growth, Level, Number, Quote, printed

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from bandit_envs.kernels import unknown
 
-from . import chen2017, fixed_confidence, kalyanakrishnan2010, katz_samuels2018, mason2020, tao2019
+from . import chen2017, kalyanakrishnan2010, katz_samuels2018, mason2020, tao2019
+from .declared import declared
 from .figure import Figure
 
 PAPERS: dict[str, Sequence[Figure]] = {
@@ -15,7 +16,7 @@ PAPERS: dict[str, Sequence[Figure]] = {
     "kalyanakrishnan2010": kalyanakrishnan2010.FIGURES,
     "mason2020": mason2020.FIGURES,
     "katz-samuels2018": katz_samuels2018.FIGURES,
-    "fixed-confidence": fixed_confidence.FIGURES,
+    "fixed-confidence": declared("fixed_confidence"),
 }
 FIGURES: dict[str, Figure] = {figure.name: figure for figures in PAPERS.values() for figure in figures}
 

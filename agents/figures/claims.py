@@ -246,7 +246,7 @@ class Number(AnyClaim):
     """A number without an interval lies in [least, most]: one that the paper prints, or one of the pulls."""
 
     panel: str
-    told: str  # the claim in words
+    words: str  # the claim itself
     found: Found
     least: float = -INF
     most: float = INF
@@ -254,7 +254,7 @@ class Number(AnyClaim):
 
     @property
     def text(self) -> str:
-        return self.told
+        return self.words
 
     @property
     def widened(self) -> bool:
@@ -282,7 +282,7 @@ def printed(panel: str, name: str, value: float, or_more: bool = False, toleranc
 
 
 def ratio(
-    panel: str, told: str, over: Found, under: Found, least: float = 0.0, most: float = INF, x: float = NAN
+    panel: str, words: str, over: Found, under: Found, least: float = 0.0, most: float = INF, x: float = NAN
 ) -> Number:
     """Of two numbers that are found in a panel, the one over the other lies in [least, most]; infinite over 0."""
 
@@ -290,7 +290,7 @@ def ratio(
         one, other = float(over(panel, result)), float(under(panel, result))
         return one / other if other else INF
 
-    return Number(panel, told, found, least, most, x)
+    return Number(panel, words, found, least, most, x)
 
 
 def last(of: Callable[..., float], *agents: str) -> Found:
@@ -313,12 +313,3 @@ class Quote:
     reading: str = ""  # what is read otherwise than the paper says it, if something is
     caveat: str = ""  # what a verdict on it does not say by itself
     beside: bool = False
-
-    @classmethod
-    def readings(cls, words: str, *parts: tuple[Any, ...]) -> list[Quote]:
-        """Several quotations of the same words, (name, claims, reading) each; all but the first stand beside it.
-
-        The first may do without a reading.
-        """
-        whole = ((*part, "")[:3] for part in parts)
-        return [cls(name, words, claims, text, beside=i > 0) for i, (name, claims, text) in enumerate(whole)]

@@ -93,13 +93,13 @@ def claims_text(figure: Figure, table: pd.DataFrame) -> str:
         for one in claims:
             counts = " / ".join(map(str, counts_of(one)))
             lines.append(_row((f"{one.panel}: {one.claim}", counts, str(one.verdict), span(one))))
-    text, m = _episodes_told(table), compared(figure, table)
+    text, m = _episodes_text(table), compared(figure, table)
     together = f"; {m} intervals, widened so that all of them hold together at 95 %" if m > 1 else ""
     lines += ["", f"{text[0].upper()}{text[1:]}{together}.", ""]
     return "\n".join(lines)
 
 
-def _episodes_told(table: pd.DataFrame) -> str:
+def _episodes_text(table: pd.DataFrame) -> str:
     """How many episodes there are, of how many trials of the paper."""
     pairs = table[["episodes", "trials"]].dropna(subset=["episodes"]).drop_duplicates()
     parts = [
@@ -268,7 +268,7 @@ def check_docs(docs: Path) -> Path:
 
 
 def update_overview(docs: Path) -> Path:
-    """Write the overview anew, of all figures whose verdicts the documentation holds; returns its path."""
+    """Write the overview of all figures whose verdicts the documentation holds; returns its path."""
     known = [figure.name for figures in PAPERS.values() for figure in figures]
     files = {name: docs / "figures" / name / "verdicts.csv" for name in known}
     tables = {name: read_table(file) for name, file in files.items() if file.is_file()}

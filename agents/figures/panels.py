@@ -331,7 +331,7 @@ Result = Evaluation | Swept | Numbers
 
 @dataclass(frozen=True)
 class Exact(AnyPanel[Numbers]):
-    """Numbers without chance: of a schedule, of a file, of a single episode, whatever number of episodes is wanted."""
+    """Numbers without chance: of a schedule, of a file, of a single episode, for any number of episodes."""
 
     title: str
     find: Callable[[int], Numbers]  # given the root seed

@@ -50,7 +50,7 @@ class Store:
         try:
             found = run(out=out)
         except storage.RefusedError as error:
-            warnings.warn(f"a stored evaluation is damaged, and is run anew: {error}", RuntimeWarning, stacklevel=3)
+            warnings.warn(f"a stored evaluation is damaged, and is run again: {error}", RuntimeWarning, stacklevel=3)
             storage.clear(out)
             before, found = 0, run(out=out)
         self.made += storage.calls(out) > before

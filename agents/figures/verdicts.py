@@ -2,7 +2,7 @@
 
 One principle for all kinds of claims: every claim has an interval at every point, and with m of them in a figure, each
 is widened from the level 1 - a to the level 1 - a / m, so that all m hold together with probability 1 - a (Bonferroni,
-whatever depends on what). A verdict is decided where the wide interval decides it. An interval is widened as the normal
+for dependent ones too). A verdict is decided where the wide interval decides it. An interval is widened as the normal
 one is: its limits move away from the estimate by the ratio of the normal quantiles. The verdict by the interval alone
 is kept beside it. What tests several sentences is counted once; numbers without chance, and a paper's own tests, are
 not counted. Where a paper's test finds what the paper says is not there, with a p-value that one of m tests may well

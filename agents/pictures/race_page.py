@@ -1,7 +1,7 @@
 """A race: several agents in the same episode, on one page of HTML with a slider over the pulls.
 
 The page takes nothing from elsewhere and holds all that it shows. Its frames are thinned so that the file stays below
-2 MB, whatever the number of arms and agents; of many arms it shows columns, each of several arms that are neighbours in
+2 MB for any number of arms and agents; of many arms it shows columns, each of several arms that are neighbours in
 the order of the true means.
 """
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import html
 import io
 import json
-import math
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,7 @@ from ..figures import FIGURES
 from ..figures.pages import POINTS, by_quote, counts_of, quoted, read_table, span, values_table
 from ..figures.reproduction import KEPT
 from ..figures.verdicts import VERDICTS
-from .template import check_page, filled
+from .template import check_page, filled, table
 
 NAME = "report.html"  # of the page in the folder
 MOST_ROWS = 400  # of a table
@@ -130,7 +129,7 @@ def _of_reproduction(folder: Path, kept: Mapping[str, Any]) -> tuple[str, str, l
     for quote, row, found in by_quote(figure, verdicts):
         verdict = f'<span class="verdict" data-verdict="{row.verdict}">{row.verdict}</span>'
         rows = [[one.panel, one.claim, *counts_of(one), one.verdict, (span(one), one.least)] for one in found]
-        claims.append(f"<h3>{html.escape(quoted(quote))} {verdict}</h3>{_table(head, rows)}")
+        claims.append(f"<h3>{html.escape(quoted(quote))} {verdict}</h3>{table(head, rows)}")
     if claims:
         parts.append(_part("Claims", *claims))
     if figure.values:
@@ -148,7 +147,7 @@ def _values(head: list[str], rows: list[list[str]]) -> str:
     """A table of the values of a figure, without the columns of panels that were not run."""
     kept = [i for i in range(1, len(head)) if any(row[i] for row in rows)]
     cells = [[row[0], *((row[i], _leading(row[i])) for i in kept)] for row in rows]
-    return _table([head[0], *(head[i] for i in kept)], cells)
+    return table([head[0], *(head[i] for i in kept)], cells)
 
 
 # --- HTML -------------------------------------------------------------------------------------------------------------
@@ -167,18 +166,6 @@ def _code(text: str) -> str:
     return f"<pre><code>{html.escape(text)}</code></pre>"
 
 
-def _cell(value: object) -> tuple[str, object]:
-    """A value of a table: its text, and what it is sorted by; a pair is both."""
-    if isinstance(value, tuple):
-        return value
-    value = value.item() if hasattr(value, "item") else value
-    if value is None or str(value) in ("nan", "NaT", "<NA>"):
-        return "", ""
-    if isinstance(value, float):
-        return (f"{value:,.0f}" if abs(value) >= 1e5 else f"{value:.6g}"), value
-    return (f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)), value
-
-
 def _leading(text: str) -> float | str:
     """The number that a text begins with, or the text itself."""
     found = re.match(r"[\[<\s]*([+-]?[\d.,]+(?:e[+-]?\d+)?)", text)
@@ -189,36 +176,13 @@ def _columns(shown: Columns) -> str:
     """A table of texts; what begins with a number is sorted by it."""
     notes = "".join(f'<p class="soft">{html.escape(note)}.</p>' for note in shown.notes)
     rows = [[(text, _leading(text) if i in shown.right else text) for i, text in enumerate(row)] for row in shown.rows]
-    return _table(shown.head, rows, right=shown.right) + notes
+    return table(shown.head, rows, right=shown.right) + notes
 
 
 def _all(numbers: Any, title: str) -> str:
     """The first rows of a data frame, folded."""
     rows = list(numbers.head(MOST_ROWS).itertuples(index=False, name=None))
-    return _folded(title, _table([str(name) for name in numbers.columns], rows, kind="sortable numbers"))
-
-
-def _table(
-    head: Sequence[str], rows: Sequence[Sequence[object]], right: Sequence[int] | None = None, kind: str = "sortable"
-) -> str:
-    """A table that is sorted by a click on the head of a column, where scripts run.
-
-    A value may be a pair of a text and what it is sorted by. right=None: columns with numbers are flush right.
-    """
-    pairs = [[_cell(cell) for cell in row] for row in rows]
-    numeric = {i for row in pairs for i, (_, key) in enumerate(row) if isinstance(key, (int, float))}
-    sides = [' class="right"' if i in (numeric if right is None else right) else "" for i in range(len(head))]
-
-    def cell(text: str, key: object, side: str) -> str:
-        value = repr(key) if isinstance(key, float) and math.isfinite(key) else str(key)
-        return f'<td{side} data-value="{html.escape(value)}">{html.escape(text)}</td>'
-
-    heads = "".join(f'<th scope="col"{side}>{html.escape(name)}</th>' for name, side in zip(head, sides, strict=True))
-    body = ("".join(cell(*pair, side) for pair, side in zip(row, sides, strict=True)) for row in pairs)
-    lines = "\n".join(f"<tr>{cells}</tr>" for cells in body)
-    return (
-        f'<div class="wide"><table class="{kind}"><thead><tr>{heads}</tr></thead>\n<tbody>{lines}</tbody></table></div>'
-    )
+    return _folded(title, table([str(name) for name in numbers.columns], rows, kind="sortable numbers"))
 
 
 def _svg(figure: Any, name: str) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import html
 import json
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ..core.files import try_out, write_alone
@@ -46,3 +48,38 @@ def filled(name: str, parts: Mapping[str, str], path: Path | None) -> str:
 def json_text(data: object) -> str:
     """JSON that can stand inside an element of HTML."""
     return json.dumps(data, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
+
+
+def table(
+    head: Sequence[str], rows: Sequence[Sequence[object]], right: Sequence[int] | None = None, kind: str = "sortable"
+) -> str:
+    """A table that is sorted by a click on the head of a column, where scripts run.
+
+    A value may be a pair of a text and what it is sorted by. right=None: columns with numbers are flush right.
+    """
+    pairs = [[_cell(cell) for cell in row] for row in rows]
+    numeric = {i for row in pairs for i, (_, key) in enumerate(row) if isinstance(key, (int, float))}
+    sides = [' class="right"' if i in (numeric if right is None else right) else "" for i in range(len(head))]
+
+    def cell(text: str, key: object, side: str) -> str:
+        value = repr(key) if isinstance(key, float) and math.isfinite(key) else str(key)
+        return f'<td{side} data-value="{html.escape(value)}">{html.escape(text)}</td>'
+
+    heads = "".join(f'<th scope="col"{side}>{html.escape(name)}</th>' for name, side in zip(head, sides, strict=True))
+    body = ("".join(cell(*pair, side) for pair, side in zip(row, sides, strict=True)) for row in pairs)
+    lines = "\n".join(f"<tr>{cells}</tr>" for cells in body)
+    return (
+        f'<div class="wide"><table class="{kind}"><thead><tr>{heads}</tr></thead>\n<tbody>{lines}</tbody></table></div>'
+    )
+
+
+def _cell(value: object) -> tuple[str, object]:
+    """A value of a table: its text, and what it is sorted by; a pair is both."""
+    if isinstance(value, tuple):
+        return value
+    value = value.item() if hasattr(value, "item") else value
+    if value is None or str(value) in ("nan", "NaT", "<NA>"):
+        return "", ""
+    if isinstance(value, float):
+        return (f"{value:,.0f}" if abs(value) >= 1e5 else f"{value:.6g}"), value
+    return (f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)), value

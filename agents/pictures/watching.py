@@ -139,7 +139,7 @@ def lines(shown: Film, i: int, width: int, color: bool, most: int = 20) -> list[
 
 
 def _move(shown: Film, speed: float, color: bool, out: IO[str]) -> None:
-    """Show the frames one after another in the same place; whatever happens, the cursor is there in the end."""
+    """Show the frames one after another in the same place; the cursor is there in the end, also after an error."""
     try:
         out.write(HIDE + HOME + END_OF_SCREEN)
         for i in range(len(shown.views)):

@@ -40,7 +40,7 @@ def test_a_damaged_block_is_reported_and_redone(tmp_path: Path, rows: str) -> No
         else:
             content[RANDOM.integers(len(content))] ^= 1 << RANDOM.integers(8)
         path.write_bytes(content)
-        with pytest.warns(RuntimeWarning, match=f"{name} is damaged.*made anew"):
+        with pytest.warns(RuntimeWarning, match=f"{name} is damaged.*made again"):
             again = evaluate("lsa", out=tmp_path, rows=rows)
         assert_frame_equal(again.pulls, whole.pulls, check_exact=True)
         assert files(tmp_path, inside) == before
@@ -48,7 +48,7 @@ def test_a_damaged_block_is_reported_and_redone(tmp_path: Path, rows: str) -> No
     shutil.copy(tmp_path / inside / stranger[0], tmp_path / inside / stranger[1])
     with pytest.raises(ValueError, match=f"{stranger[1]} is damaged.*it holds {stranger[0]}"):
         agents.results(tmp_path).summary()
-    with pytest.warns(RuntimeWarning, match="made anew"):
+    with pytest.warns(RuntimeWarning, match="made again"):
         evaluate("lsa", out=tmp_path, rows=rows)
     assert files(tmp_path, inside) == before
 

@@ -1,6 +1,7 @@
 """Figures of papers: panels, claims and verdicts on data whose outcome is known."""
 
 import copy
+import itertools
 import math
 import re
 from dataclasses import replace
@@ -279,6 +280,21 @@ def test_every_claim_is_of_a_panel_and_its_agents() -> None:
             if isinstance(claim, Number) and not isinstance(panel, Exact):
                 names = {re.split(r"[\[(,:]", agent)[0].strip() for agent in panel.agents}
                 assert any(name in claim.text for name in names), claim.text
+
+
+def test_rows_of_a_papers_file_stand_for_panels_and_claims() -> None:
+    """Of several lists the first is the outer loop; a group stands for its members, and "none" for None."""
+    tao, further = (figures.FIGURES[name] for name in ("tao2019-figure-1", "kalyanakrishnan2010-further"))
+    apts = ["APT(0)", "APT(.025)", "APT(.05)", "APT(.1)"]
+    pairs = itertools.product(["Setup 1", "Setup 2", "Setup 3"], apts, ["UCBE(-1)", "UCBE(0)", "UCBE(4)"])
+    assert tao.quotes[0].claims == list(itertools.starmap(Claim, pairs))
+    panels: dict[str, Any] = {panel.title: panel for panel in (*tao.panels, *further.panels)}
+    assert list(panels["Setup 1"].agents.items())[:2] == [("LSA", "lsa"), ("APT(0)", "apt(tolerance=0)")]
+    draws = panels["pulls until delta^c is .15, 25 draws"].sweep
+    assert list(draws) == [float(seed) for seed in range(25)]
+    assert draws[3.0] == {"instance": "kalyanakrishnan2010(seed=3)", "budget": None, "max_pulls": 10**7}
+    (mean,) = (p for p in figures.FIGURES["kalyanakrishnan2010-figure-2"].panels if p.title == "2b: NSS")
+    assert mean.budgets == list(range(1000, 30_001, 1000))
 
 
 def test_a_claim_about_a_part_of_the_points() -> None:

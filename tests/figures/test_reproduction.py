@@ -147,7 +147,7 @@ def test_what_differs_is_kept_apart(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "told"), [("episodes.parquet/*", "is damaged.*made anew"), ("settings.json", "damaged, and is run anew")]
+    ("name", "told"), [("episodes.parquet/*", "is damaged.*made again"), ("settings.json", "damaged, and is run again")]
 )
 def test_what_is_damaged_is_told_and_run_anew(tmp_path: Path, name: str, told: str) -> None:
     first = run(tmp_path / "out")

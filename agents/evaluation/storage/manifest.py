@@ -173,7 +173,7 @@ def calls(address: str | Path) -> int:
 
 
 def clear(address: str | Path) -> None:
-    """Remove an evaluation from a folder, of whatever form, and nothing else."""
+    """Remove an evaluation of any form from a folder, and nothing else."""
     place = place_of(address)
     place.remove(SETTINGS)
     if not place.has(BLOCKS):

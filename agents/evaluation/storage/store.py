@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ..blocks import Block, Group, cut
 from ..moments import Moments, SummedRun
-from ..rows import Run
+from ..rows import KeptRun, Run
 from .block_files import check_seal, moments_as_bytes, moments_from, moments_of, name_of, rows_as_bytes, rows_from
 from .calls import Calls
 from .places import Place
@@ -94,7 +94,7 @@ class Store:
         try:
             self.check(block)
         except ValueError as error:
-            warnings.warn(f"{error}: made anew", RuntimeWarning, stacklevel=4)
+            warnings.warn(f"{error}: made again", RuntimeWarning, stacklevel=4)
             self.discard(block)
             return True
         return False
@@ -142,7 +142,7 @@ class Store:
         except Exception as error:
             said = " ".join(str(error).split()) + " is missing" * isinstance(error, KeyError)
             raise ValueError(
-                f"{self.place}/{self._file(block)} is damaged, and is made anew where evaluate is called again with "
+                f"{self.place}/{self._file(block)} is damaged, and is made again where evaluate is called again with "
                 f"the same out: {said:.300}"
             ) from error
 
@@ -223,38 +223,28 @@ class Store:
         return made
 
 
-class _Columns(Mapping[str, NDArray[np.generic]]):
+class _Columns(dict[str, NDArray[np.generic]]):
     """The columns of a run, (episodes, C) each, read when they are first asked for."""
 
-    def __init__(self, names: Sequence[str], read: Callable[[str], NDArray[np.generic]]) -> None:
-        self._names, self._read, self._kept = names, read, dict[str, NDArray[np.generic]]()
+    def __init__(self, read: Callable[[str], NDArray[np.generic]]) -> None:
+        self._read = read
 
-    def __getitem__(self, name: str) -> NDArray[np.generic]:
-        if name not in self._names:
-            raise KeyError(name)
-        if name not in self._kept:
-            self._kept[name] = self._read(name)
-        return self._kept[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
-
-    def __len__(self) -> int:
-        return len(self._names)
+    def __missing__(self, name: str) -> NDArray[np.generic]:
+        self[name] = self._read(name)
+        return self[name]
 
 
-class StoredRun(Run):
+class StoredRun(KeptRun):
     """The rows of one agent at one budget in the blocks of a folder, of which a column is read when it is asked for."""
 
     def __init__(self, empty: Run, place: int, store: Store) -> None:
-        self.keep(empty)
-        self._place, self._store = place, store
+        super().__init__(empty, place, store)
         self._blocks = [block for block in store.blocks if place in block.runs]
-        self.columns = _Columns(list(empty.columns), self._column)  # type: ignore[assignment]
+        self.columns = _Columns(self._column)
 
     def _parts(self, *columns: str) -> list[Run]:
         """These columns of each block."""
-        return [self._store.part(block, list(columns))[block.runs.index(self._place)] for block in self._blocks]
+        return [self._store.part(block, list(columns))[block.runs.index(self.place)] for block in self._blocks]
 
     def _column(self, name: str) -> NDArray[np.generic]:
         return np.ascontiguousarray(np.concatenate([part.columns[name] for part in self._parts(name)]))
@@ -267,8 +257,3 @@ class StoredRun(Run):
     def pulls(self) -> NDArray[np.float64]:  # type: ignore[override]
         sums: NDArray[np.float64] = np.sum([part.pulls for part in self._parts()], axis=0)
         return sums
-
-    @property
-    def seconds(self) -> float:  # type: ignore[override]
-        """Of one core, that all pulls take, by the notes of all calls; NaN where they have none."""
-        return self.total * self._store.calls.pace(self._place)

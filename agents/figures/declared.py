@@ -1,0 +1,113 @@
+"""Figures as their papers' files declare them: PAPER.toml beside this module holds all that is data.
+
+A file has the `figures` of a paper. Each has a name, a source, the name of its `transform`, `panels`, `quotes`, and
+`values`, the tables of numbers for its page. With `own_styles` it shares no styles with the others, as their agents are
+too many together.
+
+A panel holds the arguments of its `kind`, without one those of `Panel`, beside the `defaults` of the file; or `made`
+names one that the paper's module makes. Its agents are tables of `agents`, one after another, or its own. What TOML has
+no form for is written so: numbers at the same distance as {from, to, by}, a dict by numbers as a list of pairs, and in
+`env_kwargs` None as "none".
+
+A quotation has the paper's words, and claims that test them; without words its claims are ours, each by itself. A claim
+holds the arguments of its kind: with `better` it is a `Claim`, with `low` a `Growth`, with `name` it is `printed`, with
+`test` what the function of this name in the paper's module makes, else a `Level`. A list stands for several claims, one
+for each value; of several lists the first is the outer loop. "*name" stands for a list of `groups`, or the labels of
+`agents`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .claims import AnyClaim, Claim, Growth, Level, Number, Quote, printed
+from .figure import Figure, Values, alike
+from .panels import Allocation, AnyPanel, Panel, Sweep, Transform, log_rates, unchanged
+
+Agents = Mapping[str, Mapping[str, str]]  # tables of {label: name}, by their names
+Groups = Mapping[str, list[str]]
+Tests = Mapping[str, Callable[..., Number]]
+PANELS: dict[str, type[Panel] | type[Sweep]] = {"Panel": Panel, "Sweep": Sweep, "Allocation": Allocation}
+KINDS: dict[str, Callable[..., AnyClaim]] = {"better": Claim, "low": Growth, "name": printed}  # by what they alone have
+TRANSFORMS: dict[str, Transform] = {
+    "unchanged": unchanged,
+    "log_rates": log_rates,
+    "log_per_arm": lambda mean, K: np.log(mean / K),
+}
+
+
+def declared(paper: str, made: Mapping[str, AnyPanel[Any]] | None = None, tests: Tests | None = None) -> list[Figure]:
+    """The figures of a paper.
+
+    Args:
+        paper: the name of its file. made: the panels that are no data, by name.
+        tests: the functions that make claims of other kinds than the common ones, by name.
+    """
+    content = tomllib.loads(Path(__file__).with_name(f"{paper}.toml").read_text(encoding="utf-8"))
+    agents, common, apart = content.get("agents", {}), list[Figure](), list[Figure]()
+    groups = content.get("groups", {}) | {name: list(labels) for name, labels in agents.items()}
+    for one in content["figures"]:
+        panels = [_panel(content.get("defaults", {}) | row, agents, made or {}) for row in one["panels"]]
+        claims: list[Quote | AnyClaim] = []
+        for quote in one.get("quotes", ()):
+            tested = [claim for row in quote.pop("claims") for claim in _claims(row, groups, tests or {})]
+            claims += [Quote(claims=tested, **quote)] if quote else tested
+        values = [_values(row, groups) for row in one.get("values", ())]
+        transform = TRANSFORMS[one.get("transform", "unchanged")]
+        figure = Figure(one["name"], one["source"], panels, claims, transform, values=values)
+        (apart if one.get("own_styles") else common).append(figure)
+    return [*alike(common), *(figure for one in apart for figure in alike([one]))]
+
+
+def _panel(row: dict[str, Any], agents: Agents, made: Mapping[str, AnyPanel[Any]]) -> AnyPanel[Any]:
+    """The panel that a row stands for."""
+    if "made" in row:
+        return made[row["made"]]
+    if isinstance(row["agents"], list):
+        row["agents"] = {label: name for table in row["agents"] for label, name in agents[table].items()}
+    kind = PANELS[row.pop("kind", "Panel")]
+    if kind is Sweep:
+        row["sweep"] = {x: _arguments(given) for x, given in row["sweep"]}
+        row["budgets"] = {x: _budgets(given) for x, given in row["budgets"]} if "budgets" in row else None
+    else:
+        row["env_kwargs"], row["budgets"] = _arguments(row["env_kwargs"]), _budgets(row["budgets"])
+    return kind(**row)
+
+
+def _arguments(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Keyword arguments of an environment."""
+    return {name: None if value == "none" else value for name, value in given.items()}
+
+
+def _budgets(given: Any) -> list[int]:
+    """Numbers of pulls."""
+    return list(range(given["from"], given["to"] + 1, given["by"])) if isinstance(given, dict) else given
+
+
+def _claims(row: Mapping[str, Any], groups: Groups, tests: Tests) -> Iterator[AnyClaim]:
+    """The claims that a row stands for."""
+    for values in itertools.product(*(_several(value, groups) for value in row.values())):
+        given = dict(zip(row, values, strict=True))
+        test = given.pop("test", None)
+        kind = tests[test] if test else next((kind for name, kind in KINDS.items() if name in given), Level)
+        yield kind(**given)
+
+
+def _values(row: Mapping[str, Any], groups: Groups) -> Values:
+    """A table of numbers: `at` {panel: points}, or some `panels` with the same `points`."""
+    rest = {name: row[name] for name in ("head", "form", "drawn") if name in row}
+    at = row["at"] if "at" in row else dict.fromkeys(_several(row["panels"], groups), row["points"])
+    return Values(at, agents=_several(row.get("agents", []), groups), **rest)
+
+
+def _several(value: Any, groups: Groups) -> list[Any]:
+    """What a value stands for: a group, the members of a list, or itself."""
+    if isinstance(value, str) and value.startswith("*"):
+        return groups[value[1:]]
+    return value if isinstance(value, list) else [value]
