@@ -8,7 +8,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
-from plays import Twin, as_twins, right_when_begun_anew, seen
+from plays import Twin, as_twins, right_when_begun_anew, sampler, seen
 from twins_elimination import best_arm, east, fareast, uniform_elimination
 
 import agents
@@ -43,15 +43,7 @@ def twin_of(agent: Any) -> Twin:
 
 def noisy(distribution: str = "gaussian", arms: int = 5, spread: float = 0.1, **mean: Any) -> dict[str, Any]:
     """A sampler of instances with large gaps."""
-    given = {"spread": spread} if distribution == "gaussian" else {}
-    return {
-        "sampler": {
-            "distribution": distribution,
-            "arms": arms,
-            "mean": mean or {"choice": [0.1, 0.45, 0.85, 1.0]},
-            **given,
-        }
-    }
+    return sampler(distribution, arms, spread, mean or {"choice": [0.1, 0.45, 0.85, 1.0]})
 
 
 def task(**changes: Any) -> Task:

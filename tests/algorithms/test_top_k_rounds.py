@@ -8,7 +8,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
-from plays import Twin, as_twins, record, replay, right_when_begun_anew, seen, singly
+from plays import Twin, as_twins, record, replay, right_when_begun_anew, sampler, seen, singly
 from refusals import refused
 from twins_top_k_rounds import adaptive_top_k, adaptive_top_k_budget, direct, halving, improved_top_k, incremental
 from twins_top_k_rounds import opt_mai as opt_mai_twin
@@ -27,28 +27,14 @@ from bandit_envs.simulation.simulator import Simulator
 TOP_K = "bandit_envs/TopK-v0"
 BEST_ARM = "bandit_envs/BestArm-v0"
 CONFIDENCE = [
-    "direct",
-    "incremental",
-    "halving",
-    "adaptive-top-k",
-    "adaptive-top-k(constants='practical')",
-    "improved-top-k",
-    "improved-top-k(reuse=True)",
-    "racing",
-    "racing(rounds=50, beyond=False, widths='bernstein')",
+    *("direct", "incremental", "halving", "adaptive-top-k", "adaptive-top-k(constants='practical')"),
+    *("improved-top-k", "improved-top-k(reuse=True)"),
+    *("racing", "racing(rounds=50, beyond=False, widths='bernstein')"),
 ]
 BUDGET = [
-    "adaptive-top-k",
-    "adaptive-top-k(constants='practical')",
-    "opt-mai",
-    "opt-mai(reuse=True)",
-    "racing(widths='hoeffding')",
+    *("adaptive-top-k", "adaptive-top-k(constants='practical')"),
+    *("opt-mai", "opt-mai(reuse=True)", "racing(widths='hoeffding')"),
 ]
-
-
-def sampler(distribution: str = "gaussian", arms: int = 6, spread: float = 0.2, **mean: Any) -> dict[str, Any]:
-    given = {} if distribution == "bernoulli" else {"spread": spread}
-    return {"sampler": {"distribution": distribution, "arms": arms, "mean": mean or {"uniform": [0.0, 1.0]}, **given}}
 
 
 def twin_of(agent: Any) -> Twin:
@@ -181,9 +167,8 @@ def test_twins_of_racing(widths: str, rounds: int) -> None:
 
 @pytest.mark.parametrize("name", CONFIDENCE)
 def test_arm_form_repeats_arms(name: str) -> None:
-    agent, plays = record(
-        name, TOP_K, 4, instance=sampler(arms=4, spread=0.02), k=2, epsilon=0.2, actions="arm", max_pulls=4000
-    )
+    rules = {"instance": sampler(arms=4, spread=0.02), "k": 2, "epsilon": 0.2, "max_pulls": 4000}
+    agent, plays = record(name, TOP_K, 4, actions="arm", **rules)
     assert any(answer is not None for *_, answer in plays) or name == "incremental"
     for pulls, samples, answer in plays:
         asked, own = replay(singly(twin_of(agent)), samples)
@@ -205,18 +190,13 @@ def test_met_in_the_middle(name: str) -> None:
 
 
 def test_a_budget_of_adaptive_top_k_is_spent_to_the_end() -> None:
+    def rows(budget: int, arms: Any) -> Any:
+        rules = {"budget": budget, "delta": 0.1, "instance": Instance(arms)}
+        return agents.evaluate("adaptive-top-k", TOP_K, episodes=20, env_kwargs=rules).episodes
+
     for budget in (3, 100, 999, 5000):
-        rows = agents.evaluate(
-            "adaptive-top-k",
-            TOP_K,
-            episodes=20,
-            env_kwargs={"budget": budget, "delta": 0.1, "instance": {"distribution": "bernoulli", "mean": [0.5] * 9}},
-        ).episodes
-        assert (rows["total_pulls"] == budget).all()
-    easy = Instance(Gaussian(np.arange(6.0), 0.1))
-    early = agents.evaluate(
-        "adaptive-top-k", TOP_K, episodes=20, env_kwargs={"budget": 999, "instance": easy, "delta": 0.1}
-    ).episodes
+        assert (rows(budget, Bernoulli([0.5] * 9))["total_pulls"] == budget).all()
+    early = rows(999, Gaussian(np.arange(6.0), 0.1))
     assert (early["total_pulls"] < 999).all()
     assert early["correct"].all()
 

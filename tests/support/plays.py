@@ -9,9 +9,30 @@ import gymnasium as gym
 import numpy as np
 
 import agents
+from bandit_envs import Bernoulli, Categorical, Gaussian, Instance, Uniform
 
 Twin = Generator["tuple[int, int]", float, "set[int]"]  # yields (arm, times), is sent the average of these samples
 Play = tuple[list[tuple[int, int]], list[float], "set[int] | None"]
+
+
+def sampler(
+    distribution: str = "gaussian", arms: int = 6, spread: float = 0.2, mean: Any = None, **more: Any
+) -> dict[str, Any]:
+    """A sampler of instances; means are uniform on [0, 1], if nothing else is asked for."""
+    given = {} if distribution == "bernoulli" else {"spread": spread}
+    means = {"mean": mean or {"uniform": [0.0, 1.0]}}
+    return {"sampler": {"distribution": distribution, "arms": arms, **means, **given, **more}}
+
+
+def random_arms(g: np.random.Generator, means: Any, spreads: Sequence[float], uniform: bool = True) -> Instance:
+    """Arms of some distribution with these means, of a spread that is one of these."""
+    kinds = ["gaussian", "bernoulli", "categorical", "uniform"][: 4 if uniform else 3]
+    kind, spread = g.choice(kinds, p=[0.4, 0.3, 0.15, 0.15] if uniform else [0.6, 0.2, 0.2]), float(g.choice(spreads))
+    if kind == "bernoulli":
+        return Instance(Bernoulli(means))
+    if kind == "categorical":
+        return Instance(Categorical([1.0, 2.0, 3.0], g.integers(1, 9, (len(means), 3))))
+    return Instance(Gaussian(means, spread) if kind == "gaussian" else Uniform(means, 3 * spread))
 
 
 def seen(

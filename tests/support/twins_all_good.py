@@ -1,7 +1,7 @@
 """Literal twins of (ST)^2, its rivals and LUCB1: the papers' pseudo-code, as plainly as possible.
 
-A twin yields the arm it pulls, is sent the sample, and returns its answer, a set of arms; `play` and `follow` let an
-agent and a twin play the same episode, which may be cut short.
+A twin yields the arm it pulls, is sent the sample, and returns its answer, a set of arms; `as_twin` lets an agent and a
+twin play the same episode, which may be cut short.
 """
 
 from __future__ import annotations
@@ -219,3 +219,15 @@ def play(env: Any, agent: Any, observation: Any) -> tuple[list[int], set[int] | 
         arms.append(action["arm"])
         if truncated:
             return arms, None
+
+
+def as_twin(
+    env: Any, agent: Any, twin_of: Callable[[int], Twin], seed: int, episode: int, spent: Any = None
+) -> tuple[list[int], set[int] | None]:
+    """The agent pulls what its twin pulls, which is made of the public seed, and answers the same: these."""
+    start: dict[str, Any] = {"seed": seed, "options": {"episode": episode}}
+    observation, _ = env.reset(**start)
+    mine = play(env, agent, observation)
+    env.reset(**start)
+    assert mine == follow(env, twin_of(int(observation["public_seed"][0])), spent), (agent, episode, agent.task)
+    return mine
