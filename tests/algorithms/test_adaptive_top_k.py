@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from plays import random_arms, seen
 from refusals import refused
-from rollouts import forgetful
 from scipy import stats
 from twins_all_good import as_twin
 from twins_top_k import Seen, adapt, clucb, drawer, kl_lucb, lil_ucb, ocba_m, pi1, pi2, running_bound
@@ -425,15 +424,6 @@ def test_top_1_is_best_arm(name: str) -> None:
 
 
 # --- the contract ----------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", [*(name for name in NAMES if name != "kl-lucb"), "lil-ucb"])
-def test_a_run_goes_on_without_its_state(name: str) -> None:
-    """The same arms, as all that a decision needs is in the statistics (KL-LUCB: but for the half of a pair)."""
-    rules: Case = {"instance": {"distribution": "gaussian", "mean": [1.0, 0.9, 0.2, 0.0, 0.5], "sd": 0.2}, "delta": 0.1}
-    env_id, rules = (BEST_ARM, rules) if name == "lil-ucb" else (TOP_K, rules | {"k": 2, "epsilon": 0.1})
-    envs = gym.make_vec(env_id, 2, actions="full", budget=100, **rules)
-    forgetful(envs, agents.make(name, envs), 130)
 
 
 def test_which_need_delta() -> None:

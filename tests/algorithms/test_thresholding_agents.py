@@ -13,12 +13,11 @@ import pytest
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from plays import seen
 from refusals import refused
-from rollouts import forgetful
 from scipy import stats
 from twins import TWINS, as_twin, by_betaincc, by_fractions, follow, opt_kg, play
 
 import agents
-from agents.core.index_policy import SCAN, IndexPolicy
+from agents.core.index_policy import SCAN
 from agents.evolved.formula import START
 from agents.registry import AGENTS, ALIASES, LEARNED
 from agents.thresholding.opt_kg import log_gain
@@ -27,7 +26,6 @@ from bandit_envs import Bernoulli, Categorical, Gaussian, Instance, Task
 THRESHOLD = "bandit_envs/Threshold-v0"
 FEASIBLE = "bandit_envs/Feasible-v0"
 NAMES = sorted(TWINS)
-INDEX = [name for name in NAMES if issubclass(AGENTS[name], IndexPolicy)]
 
 Case = dict[str, Any]
 
@@ -297,7 +295,7 @@ def test_feasible_agents_are_their_twins(name: str, K: int) -> None:
         compare(name, env, quadrant, {"a": 0.5} if name == "ucbe" else {}, 10, episode)
 
 
-# --- predict: the contract -------------------------------------------------------------------------------------------
+# --- every loop -------------------------------------------------------------------------------------------------------
 
 K, T, N = 5, 60, 4
 PAPER: dict[str, Any] = {
@@ -310,16 +308,6 @@ PAPER: dict[str, Any] = {
 def vector(actions: str = "full", slots: int = N, **kwargs: Any) -> Any:
     return gym.make_vec(THRESHOLD, num_envs=slots, actions=actions, **PAPER | kwargs)
 
-
-@pytest.mark.parametrize("name", INDEX)
-@pytest.mark.parametrize("arms", [5, SCAN + 12])
-def test_state_is_rebuilt_from_the_observation(name: str, arms: int) -> None:
-    """Without its state, at any time, an index policy goes on as with it."""
-    envs = vector(instance={"sampler": {"arms": arms}}, budget=4 * arms)
-    forgetful(envs, agents.make(name, envs, **needs(name)), 9 * arms)  # over two ends and fresh starts
-
-
-# --- every loop ------------------------------------------------------------------------------------------------------
 
 ROOTS, EPISODES = (11, 12, 13), 3
 Played = dict[int, tuple[list[int], list[bool]]]  # public seed -> pulls, answer

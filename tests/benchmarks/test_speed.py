@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from race import Race, clock
 
 import agents
-from bandit_envs.kernels import rng
 from bandit_envs.simulation import Quiet
 
 THRESHOLD = "bandit_envs/Threshold-v0"
@@ -51,20 +50,6 @@ def numpy_apt(N: int, T: int, generator: np.random.Generator) -> Bools:
         pulls[at], total[at] = n, s
         flat[at] = np.sqrt(n) * np.abs(s / n - 0.5)
     answer: Bools = (total / pulls).reshape(N, K) >= 0.5
-    return answer
-
-
-def plain_numpy_apt(N: int, T: int, generator: np.random.Generator) -> Bools:
-    """Batched APT in NumPy as one writes it down: the index of Algorithm 1 over the whole table, then the argmin."""
-    pulls, total, row = np.zeros((N, K)), np.zeros((N, K)), np.arange(N)
-    for t in range(T):
-        if t < K:
-            arm = np.full(N, t)
-        else:
-            arm = (np.sqrt(pulls) * np.abs(total / pulls - 0.5)).argmin(axis=1)
-        total[row, arm] += generator.random(N) < MEANS[arm]
-        pulls[row, arm] += 1
-    answer: Bools = total / pulls >= 0.5
     return answer
 
 
@@ -104,7 +89,6 @@ def play(envs: Any, agent: Any) -> Bools:
 
 REFERENCES: dict[str, tuple[Callable[..., Bools], float, str]] = {
     "numpy": (numpy_apt, 3.3, "batched NumPy, tuned"),
-    "plain-numpy": (plain_numpy_apt, 3.3, "batched NumPy, plain"),
     "numba": (lambda N, T, g: fused_apt(N, T, g, MEANS), 0.6, "a fused Numba loop"),
 }
 
@@ -261,33 +245,6 @@ def test_run_in_bulk(race: Race, name: str, distribution: str) -> None:
     wide = 3e-2 if name == "halving" else 3e-3
     scale = 2.0 if distribution == "gaussian" else 1.0  # sd 1: a range of 2
     race(lambda: run(wide * scale, 5e8), lambda: run(30 * wide * scale, 3e4), against="a run of about 10^6", rounds=5)
-
-
-# --- f. for orientation ---------------------------------------------------------------------------------------------
-
-
-@numba.njit(error_model="numpy")
-def draw(index: Any, arm: Any, episode: Any, key: Any, means: Any, out: Any) -> Any:
-    """One Bernoulli sample of each episode, and nothing else."""
-    for e in range(len(out)):
-        w0, w1, _, _ = rng.philox(index[e], arm[e], episode[e], np.uint64(0), key[0, e], key[1, e])
-        out[e] = rng.to_uniform(w0, w1)
-    for e in range(len(out)):
-        out[e] = 1.0 if out[e] < means[arm[e]] else 0.0
-
-
-@speed(group="f. step, times as long as its samples alone")
-@pytest.mark.parametrize("N", [1024, 4096])
-def test_samples_alone(race: Race, N: int) -> None:
-    actions = np.random.default_rng(0).integers(0, K, (200, N))
-    word, key, out = np.arange(N, dtype=np.uint64), np.zeros((2, N), np.uint64), np.empty(N)
-    arm = actions[0].astype(np.uint64)
-
-    def samples() -> None:
-        for _ in range(200):
-            draw(word, arm, word, key, MEANS, out)
-
-    race(stepper(vector(N, budget=10**6), actions), samples, against="Philox4x32-10 and the distribution")
 
 
 # --- adaptive agents for the k best ----------------------------------------------------------------------------------

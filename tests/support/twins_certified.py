@@ -11,33 +11,17 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
 
+from derivations import arm, pair, term
 from scipy.optimize import brentq
 from twins_all_good import Arms, Twin, good
 
-RHOS, SHARES = (3.0, 30.0, 300.0, 3000.0, 30000.0), (0.15, 0.2, 0.3, 0.2, 0.15)
 VALUE = itemgetter(0)
-
-
-def scale(N: float) -> tuple[float, float]:
-    """The rho of the mixture whose least pulled arm has N, and its weight."""
-    r = next((r for r in range(4) if 40 * RHOS[r] >= N), 4)
-    return RHOS[r], SHARES[r]
 
 
 def one_arm(N: float, d: float) -> float:
     """The value of moving an arm of N pulls by the divergence d."""
-    rho, share = scale(N)
-    c = d * N * N / (N + rho)
-    return c + math.log(share) + math.log(1 + math.erf(math.sqrt(c))) - 0.5 * math.log(1 + N / rho)
-
-
-def two_arms(N: float, M: float, d: float) -> float:
-    """The value of moving two arms until a gap of divergence d is closed."""
-    rho, share = scale(min(N, M))
-    s, t = (N + rho) / N**2, (M + rho) / M**2
-    c, e = d * s / (s + t) ** 2, d * t / (s + t) ** 2
-    sides = max(3.6 * c / (c + 0.15) * e / (e + 0.15), 0.1)
-    return c + e + math.log(share) + math.log(sides) - 0.5 * math.log((1 + N / rho) * (1 + M / rho))
+    rho, share = term(N)
+    return float(math.log(share) + arm(N, math.sqrt(2 * d), 1.0, rho))
 
 
 @dataclass
@@ -96,7 +80,7 @@ class Game:
         """Value, the arms and the divergences of a pair, arm i being lowered."""
         cost, down, up = self.pair(m, w, i, j, epsilon)
         d = max(m[i] - m[j] + epsilon, 0.0) ** 2 / (2.0 * self.sigma**2)
-        return (two_arms(w[i], w[j], d) if needs else cost - p[i] - p[j]) - need, i, j, down, up
+        return (pair(w[i], w[j], math.sqrt(2 * d)) if needs else cost - p[i] - p[j]) - need, i, j, down, up
 
     def certificate(self, arms: Arms) -> tuple[float, int, int]:
         """The statistic of the alternative that is excluded least, and its arms."""
