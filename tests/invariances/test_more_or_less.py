@@ -62,7 +62,6 @@ def test_decisions_in_other_units(problem: str) -> None:
     assert names - asked <= {"opt-kg", "dp-index", "ppo"}
     if problem == "Threshold":  # constants that have a unit
         assert not same("lsa", problem, 64.0, f"lsa(alpha={1.35 * 64.0**2})", budget=60)
-        assert not same("evidence(sigma=1.0)", problem, 64.0, delta=0.1, max_pulls=400)
         assert not same("look-ahead", problem, 1.0, place=8.0, budget=60)
 
 

@@ -13,8 +13,10 @@ import numpy as np
 import pytest
 from pandas.testing import assert_frame_equal
 from refusals import refused
+from rollouts import forgetful
 
 import agents
+from agents import testing
 from agents.core import ALL_PROBLEMS, Agent
 from agents.core.certified import Certified, Featured, certified
 from agents.evaluation import lockstep, plan
@@ -91,29 +93,15 @@ def test_every_agent_certified(problem: str, name: str, monkeypatch: pytest.Monk
     assert whole.agents == [f"{name}{CERTIFIED}"]
 
 
+@pytest.mark.parametrize("check", ["evaluate", "order_of_the_batch", "pickles", "single_is_batch"])
 @pytest.mark.parametrize("name", ["lsa", "uniform"])
-def test_a_plain_loop_stops_where_evaluate_does(name: str) -> None:
+def test_a_plain_loop_stops_where_evaluate_does(name: str, check: str) -> None:
+    """In batches too, and with copies of the agent and its state; or without a state, if that is lost."""
     kwargs = SETTINGS["Threshold"] | {"delta": 0.1, "max_pulls": 900}
-    told = agents.evaluate(name + CERTIFIED, "Threshold", episodes=3, env_kwargs=kwargs, progress=False).episodes
-    for actions in ("arm", "full"):
-        env = gym.make("bandit_envs/Threshold-v0", actions=actions, **kwargs)
-        agent = agents.make(name, env, stop="certificate")
-        for episode in range(3):
-            state, over = None, False
-            observation, _ = env.reset(seed=0, options={"episode": episode})
-            while not over:
-                # A state that is lost makes no difference to agents that go on from the statistics.
-                lost = episode == 1 and int(observation["pulls"].sum()) % 5 == 0
-                action, state = agent.predict(observation, None if lost else state)
-                if episode == 2:
-                    agent, state = pickle.loads(pickle.dumps((agent, state)))
-                    agent, state = copy.deepcopy((agent, state))
-                observation, _, terminated, truncated, info = env.step(action)
-                over = terminated or truncated
-            assert info["total_pulls"] == told["total_pulls"][episode]
-            level = agent.problem.certified_level(observation["pulls"], observation["mean"], distribution="bernoulli")
-            assert level <= 0.1
-            assert (info["answer"] == agent.recommend(observation)).all()
+    env = gym.make("bandit_envs/Threshold-v0", **kwargs)
+    testing._run(name + CERTIFIED, getattr(testing, f"check_{check}"), env)
+    envs = gym.make_vec("bandit_envs/Threshold-v0", 3, actions="full", **kwargs)
+    forgetful(envs, agents.make(name + CERTIFIED, envs), 400)
 
 
 @pytest.mark.parametrize("option", [{"distribution": "student"}, {"boundary": "kaufmann-koolen"}, {"rho": 3.0}])
@@ -131,36 +119,30 @@ def test_copies_and_pickles_judge_by_the_same_certificate(option: dict[str, Any]
 @pytest.mark.parametrize("boundary", ["mixture", "kaufmann-koolen"])
 def test_it_stops_at_the_first_look_at_which_the_level_is_delta(boundary: str) -> None:
     env = gym.make("bandit_envs/Threshold-v0", actions="arm", **SETTINGS["Threshold"], delta=0.1, max_pulls=2000)
-    agent = agents.make("uniform", env, stop="certificate", boundary=boundary)
-    looks, t = set(), 4
-    while t < 3000:
-        looks.add(t)
-        t += max(1, t // 200)
-    (observation, _), state, t = env.reset(seed=1), None, 0
-    while True:
-        level = agent.problem.certified_level(
-            observation["pulls"], observation["mean"], distribution="bernoulli", boundary=boundary
-        )
+    agent, options = agents.make("uniform", env, stop="certificate", boundary=boundary), {"distribution": "bernoulli"}
+    (observation, _), state, arm, look = env.reset(seed=1), None, 0, 4
+    for t in range(2000):
+        level = agent.problem.certified_level(observation["pulls"], observation["mean"], boundary=boundary, **options)
         arm, state = agent.predict(observation, state)
-        assert (arm == 4) == (t in looks and level <= 0.1)
+        assert (arm == 4) == (t == look and level <= 0.1)
         if arm == 4:
             break
+        look += max(1, t // 200) if t == look else 0
         observation, *_ = env.step(arm)
-        t += 1
+    assert arm == 4
 
 
 def test_an_agent_that_stops_too_soon_goes_on_until_its_answer_is_certified() -> None:
     kwargs = SETTINGS["BestArm"] | {"delta": 0.1, "max_pulls": 10**6}
-    certain, told = (
-        agents.evaluate(f"{name}stop='certificate')", "BestArm", episodes=20, env_kwargs=kwargs, progress=False)
-        for name in ("lucb(delta=0.9, ", "uniform(")
+    certain, told, at_once = (
+        agents.evaluate([agent], "BestArm", episodes=20, env_kwargs=kwargs).episodes
+        for agent in ("lucb(delta=0.9, stop='certificate')", "uniform(stop='certificate')", hasty)
     )
-    assert not certain.episodes["truncated"].any()
-    assert certain.episodes["total_pulls"].mean() < told.episodes["total_pulls"].mean()
-    at_once = agents.evaluate({"hasty": hasty}, "BestArm", episodes=20, env_kwargs=kwargs, progress=False)
-    assert not at_once.episodes["truncated"].any()
-    assert at_once.episodes["correct"].all()
-    assert at_once.episodes["total_pulls"].mean() < 2 * told.episodes["total_pulls"].mean()
+    assert not certain["truncated"].any()
+    assert certain["total_pulls"].mean() < told["total_pulls"].mean()
+    assert not at_once["truncated"].any()
+    assert at_once["correct"].all()
+    assert at_once["total_pulls"].mean() < 2 * told["total_pulls"].mean()
 
 
 class Hasty(Agent):
@@ -224,10 +206,10 @@ def test_for_another_task_and_as_an_object() -> None:
     agent = agents.make("lsa(alpha=2)", env, stop="certificate", rho=20.0)
     one = agents.make("uniform(stop='certificate')", env)
     assert repr(agents.make(one, env)) == repr(one)  # certified once
-    named = agents.evaluate(
-        "lsa(alpha=2, stop='certificate', rho=20.0)", "Threshold", episodes=4, env_kwargs=kwargs, progress=False
+    named, made = (
+        agents.evaluate(several, "Threshold", episodes=4, env_kwargs=kwargs)
+        for several in ("lsa(alpha=2, stop='certificate', rho=20.0)", [agent, "lsa(alpha=2)"])
     )
-    made = agents.evaluate([agent, "lsa(alpha=2)"], "Threshold", episodes=4, env_kwargs=kwargs, progress=False)
     assert made.agents == ["lsa(stop='certificate')", "lsa(alpha=2)"]
     assert_frame_equal(rows(made)[:4], rows(named), atol=0)
     other = agent.for_task(agent.task.replace(delta=0.01))
@@ -239,10 +221,8 @@ def test_for_another_task_and_as_an_object() -> None:
     with refused("state", "None"):
         apt.predict(observation, agent.predict(observation)[1])
     # An oracle is told the truth of each environment, certified or not.
-    oracle = agents.make(
-        "lucb", gym.make("bandit_envs/AllGood-v0", actions="full", **SETTINGS["AllGood"], delta=0.1), stop="certificate"
-    )
-    assert oracle.told == {"k"}
+    known = gym.make("bandit_envs/AllGood-v0", actions="full", **SETTINGS["AllGood"], delta=0.1)
+    assert agents.make("lucb", known, stop="certificate").told == {"k"}
     with refused("oracle"):
         agents.make("lucb", gym.make("bandit_envs/AllGood-v0", delta=0.1), stop="certificate")
 

@@ -5,20 +5,20 @@ False-alarm level of the statistical tests: 1e-6 each. The expectations over all
 
 from __future__ import annotations
 
-import copy
 import itertools
 import math
-import pickle
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 import pytest
 import twins_paired as twins
+from rollouts import forgetful
 from scipy import stats
 from twins_paired import HONEST, Kept, Mutant, Null
 
 import agents
+from agents import testing
 from bandit_envs import AllGood, BestArm, Feasible, Instance, Shared, Task, Threshold, TopK
 from bandit_envs.kernels import jit
 from bandit_envs.stopping import Certifier, nearest_alternative, paired
@@ -550,50 +550,26 @@ def test_200_columns() -> None:
 
 FORMS = ["paired-elimination", "random(stop='certificate')", "uniform(stop='certificate')", "ucb(stop='certificate')"]
 TABLE = marks(np.random.default_rng(5), 25, 4)
-RULES: dict[str, Any] = {"instance": Instance(Shared(TABLE), "marks"), "delta": 0.1, "max_pulls": 300}
+RULES: dict[str, Any] = {"instance": Instance(Shared(TABLE), "marks"), "delta": 0.1, "max_pulls": 300, "epsilon": 0.02}
 
 
-def ends(agent: str, **options: Any) -> list[tuple[int, bool]]:
-    rows = agents.evaluate(
-        agent, "BestArm", episodes=12, env_kwargs={"epsilon": 0.02, **RULES}, progress=False, **options
-    ).episodes
-    return list(zip(rows["total_pulls"], rows["correct"], strict=True))
-
-
-def by_hand(name: str, vector: bool, forget: float = 0.0, pickled: bool = False) -> list[tuple[int, bool]]:
-    """The same episodes, decision by decision; the state is lost, or pickled, on the way."""
-    found, g = [], np.random.default_rng(0)
-    kwargs: dict[str, Any] = {"epsilon": 0.02, "actions": "full", **RULES}
-    for first in (0,) if vector else range(12):
-        env: Any = gym.make_vec("bandit_envs/BestArm-v0", 12, autoreset_mode="Disabled", **kwargs) if vector else None
-        env = env or gym.make("bandit_envs/BestArm-v0", **kwargs)
-        agent, state = agents.make(name, env), None
-        seen, _ = env.reset(seed=0, options={"episode": np.arange(12) if vector else first})
-        live, rows = np.ones(12 if vector else 1, bool), [(0, False)] * (12 if vector else 1)
-        while live.any():
-            state = None if g.random() < forget else state
-            agent, state = pickle.loads(pickle.dumps((agent, state))) if pickled else (agent, copy.copy(state))
-            action, state = agent.predict(seen, state)
-            before = np.atleast_2d(seen["pulls"]).sum(axis=1)
-            seen, _, terminated, truncated, info = env.step(action)
-            right, ended = np.atleast_1d(info.get("correct", False)), np.atleast_1d(terminated | truncated)
-            for e in np.flatnonzero(live & ended):
-                pulls = int(np.atleast_2d(seen["pulls"]).sum(axis=1)[e])
-                rows[e] = max(pulls, int(before[e])), bool(right[e])
-            live &= ~ended
-        found += rows
-    return found
+@pytest.mark.parametrize("check", ["evaluate", "order_of_the_batch", "pickles", "single_is_batch"])
+@pytest.mark.parametrize("agent", FORMS)
+def test_an_episode_is_the_same_in_every_form(agent: str, check: str) -> None:
+    """Batches, compiled play and `predict`, alone and side by side, a state that is pickled on the way."""
+    testing._run(agent, getattr(testing, f"check_{check}"), gym.make("bandit_envs/BestArm-v0", **RULES))
 
 
 @pytest.mark.parametrize("agent", FORMS)
-def test_an_episode_is_the_same_in_every_form(agent: str) -> None:
-    """Batches, threads, compiled play and `predict`, alone and side by side, a state lost or pickled on the way."""
-    told = ends(agent)
-    assert ends(agent, batch=5) == ends(agent, batch=1) == ends(agent, jobs=2) == told
-    assert by_hand(agent, vector=True) == by_hand(agent, vector=False) == told
-    assert by_hand(agent, vector=True, pickled=True) == told
-    if agents.make(agent, task_of(BestArm(0.02), TABLE)).resumes:
-        assert by_hand(agent, vector=True, forget=0.3) == told
+def test_an_episode_is_the_same_in_threads_and_where_its_state_is_lost(agent: str) -> None:
+    one, two = (
+        agents.evaluate(agent, "BestArm", episodes=12, env_kwargs=RULES, jobs=n).episodes[["total_pulls", "correct"]]
+        for n in (1, 2)
+    )
+    assert one.equals(two)
+    envs = gym.make_vec("bandit_envs/BestArm-v0", 4, actions="full", **RULES)
+    if (made := agents.make(agent, envs)).resumes:
+        forgetful(envs, made, 320)
 
 
 # --- bad calls --------------------------------------------------------------------------------------------------------

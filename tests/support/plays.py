@@ -48,29 +48,36 @@ def seen(
     return statistics | {"remaining": np.array([remaining]), "public_seed": np.array([public])}
 
 
-def record(name: str, env_id: str, episodes: int, seed: int = 0, **kwargs: Any) -> tuple[Any, list[Play]]:
+def record(name: str, env_id: str, episodes: int, **kwargs: Any) -> tuple[Any, list[Play]]:
     """Let the agent play these episodes side by side: its pulls, their averages, and its answer (None: cut off)."""
+    agent, plays, _ = watched(name, env_id, episodes, **kwargs)
+    return agent, plays
+
+
+def watched(
+    name: str, env_id: str, episodes: int, seed: int = 0, at_the_end: bool = False, **kwargs: Any
+) -> tuple[Any, list[Play], Any]:
+    """The same, with the last observation; `at_the_end`: the answer is that of a spent budget, too."""
     kwargs = {"delta": 0.1, "actions": "full"} | kwargs
-    envs: Any = gym.make_vec(env_id, episodes, autoreset_mode="Disabled", copy=False, **kwargs)
+    envs: Any = gym.make_vec(env_id, episodes, autoreset_mode="Disabled", **kwargs)
     agent, state, full = agents.make(name, envs), None, kwargs["actions"] == "full"
     observation, _ = envs.reset(seed=seed, options={"episode": np.arange(episodes)})
-    pulls: list[list[tuple[int, int]]] = [[] for _ in range(episodes)]
-    samples: list[list[float]] = [[] for _ in range(episodes)]
-    answers: list[set[int] | None] = [None] * episodes
+    plays: list[Any] = [[[], [], None] for _ in range(episodes)]
     live = np.ones(episodes, np.bool_)
     while live.any():
         action, state = agent.predict(observation, state)
         arm, times = (action["arm"], action["times"]) if full else (action, np.ones(episodes, np.int64))
         asked = list(zip(arm.tolist(), times.tolist(), strict=True))
+        spent = (observation["remaining"][:, 0] == 0) & at_the_end
         observation, _, terminated, truncated, info = envs.step(action)
         for e in np.flatnonzero(live):
-            if asked[e][0] == agent.task.K:
-                answers[e] = set(np.flatnonzero(info["answer"][e]).tolist())
-            else:
-                pulls[e].append(asked[e])
-                samples[e].append(float(info["sample"][e]))
+            if asked[e][0] < agent.task.K and not spent[e]:
+                plays[e][0].append(asked[e])
+                plays[e][1].append(float(info["sample"][e]))
+            if asked[e][0] == agent.task.K or terminated[e] and at_the_end:
+                plays[e][2] = set(np.flatnonzero(info["answer"][e]).tolist())
         live &= ~(terminated | truncated)
-    return agent, list(zip(pulls, samples, answers, strict=True))
+    return agent, [tuple(play) for play in plays], observation
 
 
 def replay(twin: Twin, samples: list[float]) -> tuple[list[tuple[int, int]], set[int] | None]:
