@@ -41,8 +41,6 @@ def lost(problem: Any, means: Any) -> Any:
     raise KeyError("lost")
 
 
-# --- names ------------------------------------------------------------------------------------------------------------
-
 UNKNOWN = ["", "lsa\0", "\ud800", "LSA", "opt_kg", "a" * 10_000]
 INSIDE = ["alpha", "=1", "alpha=*[1]", "*[]", "**{'alpha': 1}", "alpha=lambda: 1", "alpha:=1", "alpha=print"]
 INSIDE += ["alpha={[]: 1}", "alpha=\0", "\ud800=1", "alpha=" + "9" * 5000, "alpha=" + "[" * 300 + "]" * 300]
@@ -114,8 +112,6 @@ test_parameters = table(
     }
 )
 
-# --- the registry -----------------------------------------------------------------------------------------------------
-
 
 def register(name: Any, target: Any) -> Any:
     return lambda: agents.register(name, target)
@@ -136,9 +132,6 @@ test_register = table(
 
 def test_nothing_of_it_is_registered() -> None:
     assert "mine" not in AGENTS
-
-
-# --- training and progress --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("value", ["no", 1, 2.5, np.int64(1)])

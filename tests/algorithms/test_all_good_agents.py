@@ -19,18 +19,12 @@ ALL_GOOD, TOP_K, BEST_ARM = (f"bandit_envs/{name}-v0" for name in ("AllGood", "T
 Case = dict[str, Any]
 
 
-# --- by hand ---------------------------------------------------------------------------------------------------------
-
-
 def test_oracles_know_the_truth() -> None:
     arms = {"distribution": "gaussian", "mean": [0.0, 1.0, 1.2, 0.9]}
     env, share = (gym.make(ALL_GOOD, instance=arms, epsilon=0.25, budget=50, multiplicative=m) for m in (False, True))
     assert agents.make("apt-oracle", env).threshold == pytest.approx(0.95)
     assert agents.make("lucb", env, delta=0.1).k == 2
     assert agents.make("apt-oracle", share).threshold == pytest.approx(0.9)
-
-
-# --- twins -----------------------------------------------------------------------------------------------------------
 
 
 SIZES = [(2, 3), (3, 11), (11, 25), (25, 61)]
@@ -144,8 +138,6 @@ def test_lucb_answers_high_at_the_end_of_a_budget() -> None:
         assert len(mine[0]) == budget  # it does not stop, however large epsilon
 
 
-# --- the contract ----------------------------------------------------------------------------------------------------
-
 RULES: Case = {"instance": {"distribution": "gaussian", "mean": [1.0, 0.9, 0.2, 0.0, 0.5], "sd": 0.1}, "epsilon": 0.25}
 
 
@@ -163,9 +155,6 @@ def test_lucb_keeps_its_round_without_its_state() -> None:
             assert again["arm"] in state.todo[0, 0, :2]
             assert other.now["t"].tolist() == state.now["t"].tolist()
         observation, *_ = env.step(action)
-
-
-# --- refusals --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["st2", "two-step", "ucb", "lucb"])

@@ -30,9 +30,6 @@ def task(problem: str = "BestArm", K: int = 3, **more: Any) -> Task:
     return Task(problem, K=K, **plain | more)
 
 
-# --- by hand ---------------------------------------------------------------------------------------------------------
-
-
 def test_how_often_an_arm_is_pulled_in_a_row_by_hand() -> None:
     """sqrt(N) / 2 times; of pairs of many arms (K / 128)^2 times, but not more often than it has been pulled."""
 
@@ -68,9 +65,6 @@ def test_an_arm_that_rounding_alone_leaves_out_has_an_alternative() -> None:
     assert 1 / keep * low >= best
     agent = agents.make("evidence", task("AllGood", actions="arm", parameters={"epsilon": 0.2, "multiplicative": True}))
     assert agent.predict(seen([50, 50, 50], [best, low, 0.1], 1.0))[0] < 3
-
-
-# --- twins -----------------------------------------------------------------------------------------------------------
 
 
 def games(problem: str, count: int, seed: int) -> Any:
@@ -118,9 +112,6 @@ def test_track_and_stop_is_its_twin(problem: str) -> None:
     check(problem, "track-and-stop", lambda game, word: track_and_stop(game, problem == "AllGood"))
     check(problem, "track-and-stop(tracking='D')", lambda game, word: track_and_stop(game, False), 8, seed=2)
     check(problem, "track-and-stop(tracking='C')", lambda game, word: track_and_stop(game, True), 8, seed=1)
-
-
-# --- the closest alternative, and optimal proportions ----------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -193,9 +184,6 @@ def test_steps_come_to_the_optimal_proportions(problem: Any) -> None:
     best = problem.characteristic_time(means)
     pulls = np.rint(state.own["w"][0] * 1e9).astype(np.int64)
     assert float(problem.evidence(pulls, means)) / 1e9 * best >= 0.98
-
-
-# --- contract --------------------------------------------------------------------------------------------------------
 
 
 def test_distribution_by_default() -> None:

@@ -28,9 +28,6 @@ def still(means: list[float], **rules: Any) -> Case:
     return {"instance": {"distribution": "gaussian", "mean": means, "sd": 1e-9}, "shuffle_arms": False, **rules}
 
 
-# --- by hand ---------------------------------------------------------------------------------------------------------
-
-
 def test_schedule_of_sequential_halving() -> None:
     # n = 8: 3 rounds of 33.3: 33 // 8 = 4, 33 // 4 = 8, 33 // 2 = 16; n = 5: 100 / 15, 100 / 9, 100 / 6
     assert schedule(8, 100) == [(8, 4), (4, 8), (2, 16)]
@@ -56,9 +53,6 @@ def test_complexity_of_ugape_by_hand() -> None:
     assert complexity(TopK(2, 0.4, "each"), means) == pytest.approx(1 / 0.45**2 + 2 / 0.16 + 1 / 0.55**2)
     assert complexity(TopK(2, 0.1, "aggregate"), means) == pytest.approx(4 * (1 / 0.25 + 2 / 0.09 + 1 / 0.49))
     assert complexity(BestArm(), np.array([0.5, 0.5])) == math.inf
-
-
-# --- twins -----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("distribution", ["gaussian", "bernoulli"])
@@ -109,9 +103,6 @@ def test_hdoc_needs_the_same_pulls_by_every_rule() -> None:
     found = agents.evaluate([f"hdoc(sampling={s!r})" for s in SAMPLING], THRESHOLD, episodes=20, env_kwargs=rules)
     rows = found.episodes.groupby("agent")["total_pulls"].apply(list)
     assert rows.iloc[0] == rows.iloc[1] == rows.iloc[2]
-
-
-# --- error probabilities ---------------------------------------------------------------------------------------------
 
 
 def test_what_ugape_promises_of_each_arm_it_does_not_promise_of_the_set() -> None:

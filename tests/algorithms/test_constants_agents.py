@@ -63,9 +63,6 @@ def stops_at(agent: Any, width: Callable[[int], float], less: float = EPSILON) -
     assert gap_at_the_stop(agent, of_two) == pytest.approx(width(PULLS[0]) + width(PULLS[1]) - less, rel=1e-9)
 
 
-# --- where they stop --------------------------------------------------------------------------------------------------
-
-
 def test_lucb() -> None:
     t = (sum(PULLS) - K) // 2 + 1
     stops_at(agents.make("lucb", task()), lambda N: 2 * SIGMA * math.sqrt(math.log(5 / 4 * K * t**4 / DELTA) / (2 * N)))
@@ -214,9 +211,6 @@ def test_agents_stop_where_the_certificate_or_a_nominal_threshold_says_so(name: 
     assert gap_at_the_stop(agent, of_two, [33, 33, 33]) == pytest.approx(wanted, rel=1e-9)
 
 
-# --- how often they pull ----------------------------------------------------------------------------------------------
-
-
 def test_median_elimination() -> None:
     """Its accuracies sum to epsilon and its failures to delta, and Hoeffding's inequality needs no more samples."""
     epsilon, delta = 0.4, DELTA
@@ -272,8 +266,6 @@ def test_adaptive_and_improved_top_k() -> None:
         assert agent.margin[1:4] == pytest.approx([2 * SIGMA * 2 * 2.0**-r for r in (1, 2, 3)])
         assert agent.tolerance == pytest.approx(epsilon * (7 / 8 if name == "improved-top-k" else 1))
 
-
-# --- what the union of their bounds may miss --------------------------------------------------------------------------
 
 ROUNDS = np.arange(1.0, 200_001.0)
 

@@ -53,9 +53,6 @@ def task(**changes: Any) -> Task:
     return base.replace(**changes)
 
 
-# --- by hand ---------------------------------------------------------------------------------------------------------
-
-
 def test_constant_of_median_elimination() -> None:
     assert width_constant(task(support=(0.0, 1.0), sigma=0.5), None) == 4  # as printed
     assert width_constant(task(support=(0.0, 1.0), sigma=0.5), 0.5) == 2  # 8 / 4
@@ -69,9 +66,6 @@ def test_pulls_of_the_bad_filter() -> None:
     assert bad_filter_pulls(1, 10, 0.1, sigma=0.5) == math.ceil(236.09 / 4)
     assert [bad_filter_pulls(r, 10, 0.1, 1.0, 4.0) for r in (1, 2)] == [119, 561]  # half of them
     assert bad_filter_pulls(30, 10, 0.1) == bad_filter_pulls(1, 10, 0.1, sigma=1e9) == PULLS_LIMIT  # never reached
-
-
-# --- the twins -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -106,9 +100,6 @@ def test_twins_where_the_bad_filter_acts(multiplicative: bool, slack: float) -> 
     assert sum(pulls[-1][1] > 1 for pulls, *_ in plays) >= 2  # the bad filter, in bulk, had the last word
 
 
-# --- episodes --------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("name", [*NAMES, FAREASTS[1]])
 def test_met_in_the_middle(name: str) -> None:
     env_id, kwargs = (BEST_ARM, {"epsilon": 0.5}) if name == NAMES[3] else (ALL_GOOD, MODES["additive"])
@@ -139,9 +130,6 @@ def test_a_bulk_pull_ends_with_the_budget() -> None:
     action, state = agent.predict(observation, state)
     assert action["answer"].tolist() == [1, 0, 0, 0, 0]  # arm 0 is the only one seen
     assert env.step(action)[2]
-
-
-# --- error probabilities ---------------------------------------------------------------------------------------------
 
 
 def test_bad_filter_of_fareast() -> None:

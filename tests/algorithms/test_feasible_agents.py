@@ -18,7 +18,6 @@ from bandit_envs import Bernoulli, Gaussian, Instance
 from bandit_envs.instances.polyhedra import cube
 
 THRESHOLD, FEASIBLE = "bandit_envs/Threshold-v0", "bandit_envs/Feasible-v0"
-# --- MD-SAR by hand ---------------------------------------------------------------------------------------------------
 
 
 def test_phase_ends() -> None:
@@ -39,9 +38,6 @@ def test_phases_never_exceed_the_budget(K: int) -> None:
         n = phase_ends(K, T)
         assert sum(n[1:]) + n[-1] <= T  # the arm dropped after phase k has n_k pulls, the last one n_{K-1}
         assert list(n) == sorted(n)
-
-
-# --- MD-SAR against its twin ------------------------------------------------------------------------------------------
 
 
 def random_case(g: np.random.Generator) -> dict[str, Any]:
@@ -116,9 +112,6 @@ def test_sar_met_in_the_middle_begins_anew() -> None:
         observation, _, over, _, info = env.step(action)
     assert arms[:5] == [0, 1, 2, 3, 4]
     assert info["total_pulls"] == 100
-
-
-# --- the paper --------------------------------------------------------------------------------------------------------
 
 
 def pulls_of(name: str, episodes: int, **kwargs: Any) -> NDArray[np.int64]:

@@ -38,9 +38,6 @@ def record(name: str, episodes: int, **kwargs: Any) -> tuple[Any, list[Play], An
     return watched(name, BEST, episodes, at_the_end=True, **{"delta": None} | kwargs)
 
 
-# --- by hand ---------------------------------------------------------------------------------------------------------
-
-
 def test_schedule_by_hand() -> None:
     # Lbar = 1/2 + 1/2 + 1/3 + 1/4 = 19/12, (20 - 4) / Lbar = 10.1: a quarter, a third, a half of it, rounded up
     assert schedule(4, 100, 20) == (0, 3, 4, 6)  # 3 + 4 + 6 + 6 = 19 <= 20
@@ -124,9 +121,6 @@ def test_a_table_of_low_rank_is_completed(rank: int) -> None:
         assert np.abs(alternated(x, w, g.uniform(size=(4, 12, 1)), 1e-3, 300) - x).max() > 0.05
 
 
-# --- literal twins ---------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("marks", [False, True])
 def test_twins(marks: bool) -> None:
     """150 random tables for each agent: the same pulls and the same answers."""
@@ -161,8 +155,6 @@ def test_twin_of_ucb_e_lrf(parameters: str) -> None:
         assert (asked, said) == (pulls, answer)
 
 
-# --- error probabilities ---------------------------------------------------------------------------------------------
-
 HARD = drawn(20, 40, ability=-3.0, spread=5.0) | {"budget": 300}
 LIMITS = {400: 24, 200: 16}  # binom.isf(1e-6, n, .02)
 
@@ -181,9 +173,6 @@ def test_best_columns_are_found(name: str, episodes: int) -> None:
     limit = LIMITS[episodes]
     assert limit == stats.binom.isf(1e-6, episodes, 0.02)
     assert errors(name, episodes) <= limit < errors("uniform", episodes)  # the limit has teeth
-
-
-# --- conformance, resuming, bad calls ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

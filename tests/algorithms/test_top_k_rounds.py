@@ -59,9 +59,6 @@ def twin_of(agent: Any) -> Twin:
     return {"direct": direct, "halving": halving}[agent.name](n, k, eps, delta, W)
 
 
-# --- by hand ---------------------------------------------------------------------------------------------------------
-
-
 def test_practical_constants_by_hand() -> None:
     """Six arms that never vary, k = 2, W = 1 (sigma 1/2): margins 1.1 / sqrt(8) = .3889, .275, .1945, .1375, .0972.
 
@@ -135,9 +132,6 @@ def test_smallest() -> None:
             assert found == np.sort(values).tolist()
 
 
-# --- the twins -------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(("distribution", "k", "arms"), [("gaussian", 2, 7), ("bernoulli", 3, 5), ("uniform", 1, 4)])
 @pytest.mark.parametrize("name", CONFIDENCE)
 def test_twins_at_a_confidence_level(name: str, distribution: str, k: int, arms: int) -> None:
@@ -176,9 +170,6 @@ def test_arm_form_repeats_arms(name: str) -> None:
         assert (own is None) == (answer is None)
 
 
-# --- episodes --------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("name", [*CONFIDENCE, *BUDGET[2:]])
 def test_met_in_the_middle(name: str) -> None:
     arms = Instance(Gaussian(np.array([0.0, 1.0, 0.3, 0.1, 1.2, 0.0]), 0.05))
@@ -211,9 +202,6 @@ def test_unfinished_answers_hold_what_is_accepted() -> None:
     assert agent.recommend(now).tolist() == [[True, False, True, False]]  # without state: the plug-in answer
 
 
-# --- reductions ------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("name", [*CONFIDENCE, *BUDGET[1:3]])
 def test_with_k_1_top_k_is_best_arm(name: str) -> None:
     rules = {"instance": sampler("bernoulli", 6), "epsilon": 0.2, "delta": 0.2}
@@ -227,9 +215,6 @@ def test_with_k_1_the_algorithms_of_2010_are_median_elimination() -> None:
     printed, scaled = (record(f"median-elimination{form}", BEST_ARM, 30, **rules)[1] for form in ("", "(sigma=0.5)"))
     assert record("incremental", BEST_ARM, 30, **rules)[1] == printed  # the constant 4 as printed
     assert record("halving", BEST_ARM, 30, **rules)[1] == scaled  # which needs half of it
-
-
-# --- speed -----------------------------------------------------------------------------------------------------------
 
 
 class Single(Exception):
@@ -252,9 +237,6 @@ def test_a_billion_samples_take_few_pulls(name: str, distribution: str, monkeypa
     assert (rows["total_pulls"] > 10**9).all()
     assert rows["correct"].all()
     assert len(steps) <= 40 * 12 + 2
-
-
-# --- settings ---------------------------------------------------------------------------------------------------------
 
 
 def test_widths_of_other_distributions() -> None:

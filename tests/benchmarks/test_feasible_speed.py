@@ -17,8 +17,6 @@ from bandit_envs.kernels.geometry import Polyhedron
 speed = functools.partial(pytest.mark.benchmark, timer=clock)
 FEASIBLE, THRESHOLD = "bandit_envs/Feasible-v0", "bandit_envs/Threshold-v0"
 
-# --- g. MD-APT through agents.evaluate --------------------------------------------------------------------------------
-
 
 def evaluation(env_id: str, **kwargs: Any) -> Callable[[], Any]:
     """2000 pulls in each of 1000 episodes."""
@@ -38,9 +36,6 @@ def test_md_apt(race: Race, instance: int, target: float) -> None:
         at_most=target,
         rounds=5,
     )
-
-
-# --- h. projections ---------------------------------------------------------------------------------------------------
 
 
 @speed(group="h. a projection, times as long as that of DAQP")

@@ -227,26 +227,6 @@ def test_bulk_pull(race: Race, distribution: str) -> None:
     race(lambda: run(10**6), lambda: run(10), against="a bulk pull of 10", at_most=limit)
 
 
-@speed(group="e. a run of 10^9 samples on 1000 arms, times as long as one of 10^6")
-@pytest.mark.parametrize("distribution", ["bernoulli", "gaussian", "categorical"])
-@pytest.mark.parametrize("name", ["direct", "halving", "adaptive-top-k"])
-def test_run_in_bulk(race: Race, name: str, distribution: str) -> None:
-    p = np.repeat([0.8, 0.5, 0.2], [30, 170, 800])
-    mean, ratings = p.tolist(), np.stack([0.9 - p, 0 * p + 0.2, p - 0.1], axis=1).tolist()
-    arms = {"categorical": {"distribution": distribution, "values": [0, 0.5, 1], "probabilities": ratings}}.get(
-        distribution, {"distribution": distribution, "mean": mean}
-    )
-
-    def run(epsilon: float, least: float) -> None:
-        rules = {"instance": arms, "k": 100, "epsilon": epsilon, "delta": 0.1}
-        rows = agents.evaluate(name, "bandit_envs/TopK-v0", episodes=64, env_kwargs=rules, progress=False).episodes
-        assert rows["total_pulls"].min() > least
-
-    wide = 3e-2 if name == "halving" else 3e-3
-    scale = 2.0 if distribution == "gaussian" else 1.0  # sd 1: a range of 2
-    race(lambda: run(wide * scale, 5e8), lambda: run(30 * wide * scale, 3e4), against="a run of about 10^6", rounds=5)
-
-
 # --- adaptive agents for the k best ----------------------------------------------------------------------------------
 
 TOP_K = "bandit_envs/TopK-v0"
@@ -276,21 +256,6 @@ def pulls_for(agent: str, arms: int, T: int, N: int = 200) -> Callable[[], None]
 
     run()
     return run
-
-
-@speed(group="g. adaptive top-k, K = 50, times as fast as asked (3 or 0.5 million pulls a second)")
-@pytest.mark.parametrize(
-    ("name", "rate"), [("lucb", 3e6), ("clucb", 3e6), ("ocba-m", 5e5), ("pi3", 5e5), ("adapt", 5e5)]
-)
-def test_adaptive_rates(race: Race, name: str, rate: float) -> None:
-    N, T = 1000, 300
-
-    def wait() -> None:
-        until = clock() + N * T / rate
-        while clock() < until:
-            pass
-
-    race(pulls_for(name, 50, T, N), wait, against=f"{rate / 1e6:g} million pulls a second", at_least=1.0, rounds=3)
 
 
 @speed(group="h. adaptive top-k, times as long per pull as at K = 50")

@@ -97,9 +97,6 @@ def test_the_range_of_a_session_decides_nothing(problem: str) -> None:
         assert found == [*decided, pytest.approx(level, abs=1e-4)]
 
 
-# --- no wrong certificate ---------------------------------------------------------------------------------------------
-
-
 def wrong(low: float, width: float) -> int:
     """Certified wrong answers on arms at an end of their range, or of two values that are next to each other."""
     high, x, count = low + width, low + 0.375 * width, 0
@@ -173,9 +170,6 @@ def test_ranges_too_narrow_for_their_place_are_refused(ends: tuple[float, float]
     ):
         with pytest.raises(ValueError, match="1024 times the distance"):
             made()
-
-
-# --- answers that can never be certified ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -40,9 +40,6 @@ def number_of(value: float, problem: Any, *seen: Any, **options: Any) -> float:
     return math.exp(value - value_of(problem, *seen, **options))
 
 
-# --- how many ---------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(("K", "k"), [(2, 1), (3, 1), (3, 2), (4, 2), pytest.param(5, 2, marks=pytest.mark.slow)])
 def test_the_pairs_of_top_k_are_as_many_as_wrong_answers_need(K: int, k: int) -> None:
     """K - 1 if epsilon is 0, else k (K - k): no fewer do for all means, and so many do for each."""
@@ -149,9 +146,6 @@ def test_an_arm_that_lacks_pulls_is_reported_as_one_that_must_be_pulled() -> Non
         assert lacking[0] in out[2 : 2 + n]
 
 
-# --- sets of arms -----------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(("K", "k"), [(4, 2), (6, 2), (6, 4), (7, 3)])
 def test_sets_of_all_sizes_share_delta(K: int, k: int) -> None:
     """Sets of s arms are C(k, s) C(K - k, s), by enumeration, and what each pays for sums to delta."""
@@ -172,9 +166,6 @@ def test_sets_of_all_sizes_share_delta(K: int, k: int) -> None:
     means = np.repeat([0.0035, 0.0], [k, K - k])
     by_pairs = number_of(pair(10**6, 10**6, 0.0045), TopK(k, 0.001), [10**6] * K, means)
     assert by_pairs == pytest.approx(n * k * (K - k), rel=1e-9)
-
-
-# --- the thresholds of Kaufmann & Koolen ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("arms", [1, 2, 3, 8])

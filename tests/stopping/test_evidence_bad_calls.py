@@ -77,9 +77,6 @@ test_bounds = table(
 )
 
 
-# --- certified agents -------------------------------------------------------------------------------------------------
-
-
 def task(problem: str = "BestArm", **more: Any) -> Task:
     kwargs: dict[str, Any] = {"delta": 0.1, "distribution": "gaussian", "support": None, "sigma": 1.0} | more
     return Task(problem, kwargs.pop("parameters", {}), K=3, **kwargs)

@@ -83,9 +83,6 @@ def test_limits_have_teeth(name: str, where: str, criterion: str) -> None:
     assert wrong > most(200, 0.1)
 
 
-# --- all good arms ---------------------------------------------------------------------------------------------------
-
-
 def test_who_stops_on_all_good() -> None:
     """LUCB does on other problems; here it is an oracle that runs on."""
     wanted = {"st2", "two-step", "fareast", "east", "uniform-elimination", "lucb", "evidence", "track-and-stop"}
@@ -106,9 +103,6 @@ def test_errors_on_all_good_are_at_most_delta(name: str, form: str) -> None:
 def test_limits_on_all_good_have_teeth(name: str, form: str) -> None:
     """Widths a sixth of what they should be."""
     assert of_all_good(name, form, 0.1, 400)[0] > most(400, 0.1)
-
-
-# --- verdicts --------------------------------------------------------------------------------------------------------
 
 
 def test_verdicts_by_hand() -> None:
