@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from plays import random_arms
 from refusals import refused
-from twins_all_good import Arms, apt_oracle, as_twin, lucb, st2, two_step, ucb
+from twins_all_good import apt_oracle, as_twin, lucb, st2, two_step, ucb
+from twins_top_k import Seen
 
 import agents
 from bandit_envs import Gaussian, Instance
@@ -130,7 +131,7 @@ def test_lucb_is_its_twin() -> None:
 def test_lucb_answers_high_at_the_end_of_a_budget() -> None:
     for g, episode, case in cases(10, 12):
         K = case["instance"].K
-        k, budget, what = int(g.integers(1, K)), int(g.integers(K, 3 * K)), Arms(K)
+        k, budget, what = int(g.integers(1, K)), int(g.integers(K, 3 * K)), Seen(K)
         env: Any = gym.make(TOP_K, instance=case["instance"], k=k, epsilon=1.0, budget=budget, actions="full").unwrapped
         twin = lucb(K, k, 1.0, 0.1, env.task.sigma, stops=False, arms=what)
         high = lambda m=what.m, k=k: set(sorted(range(len(m)), key=lambda i: (-m[i], i))[:k])
