@@ -194,37 +194,7 @@ def test_single_environment(race: Race) -> None:
     )
 
 
-# --- e. pulling in bulk ---------------------------------------------------------------------------------------------
 
-_g = np.random.default_rng(0)
-DISTRIBUTIONS: dict[str, dict[str, Any]] = {
-    "bernoulli": {"distribution": "bernoulli", "mean": MEANS.tolist()},
-    "gaussian": {"distribution": "gaussian", "mean": MEANS.tolist()},
-    "categorical": {
-        "distribution": "categorical",
-        "values": [0, 0.5, 1],
-        "probabilities": _g.integers(1, 9, (K, 3)).tolist(),
-    },
-    "resampled-10-rows": {"distribution": "resampled", "rows": _g.random((K, 10)).tolist()},
-    "resampled-40-rows": {"distribution": "resampled", "rows": _g.random((K, 40)).tolist()},
-}
-
-
-@speed(group="e. a bulk pull of 10^6, times as long as one of 10")
-@pytest.mark.parametrize("distribution", DISTRIBUTIONS)
-def test_bulk_pull(race: Race, distribution: str) -> None:
-    N = 512
-    envs = vector(N, instance=DISTRIBUTIONS[distribution], budget=2**39, actions="full")
-    arms, answer = np.random.default_rng(0).integers(0, K, N), np.zeros((N, K), np.int8)
-
-    def run(times: int) -> None:
-        action = {"arm": arms, "times": np.full(N, times), "answer": answer}
-        for _ in range(20):
-            envs.step(action)
-
-    # Ten samples of forty rows are drawn one by one, 10^6 row by row: the cost is bounded by the number of rows.
-    limit = None if distribution == "resampled-40-rows" else 1.5
-    race(lambda: run(10**6), lambda: run(10), against="a bulk pull of 10", at_most=limit)
 
 
 # --- adaptive agents for the k best ----------------------------------------------------------------------------------

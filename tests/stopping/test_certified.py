@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import copy
-import functools
 import math
 import pickle
 from typing import Any
 
+import certified_agents
 import gymnasium as gym
 import numpy as np
 import pytest
+from certified_agents import CERTIFIED, SETTINGS, bernoulli, gaussian, rows
 from pandas.testing import assert_frame_equal
 from refusals import refused
 from rollouts import forgetful
@@ -19,78 +20,18 @@ import agents
 from agents import testing
 from agents.core import ALL_PROBLEMS, Agent
 from agents.core.certified import Certified, Featured, certified
-from agents.evaluation import lockstep, plan
 from agents.evaluation.report import summary
-from bandit_envs import PROBLEMS, AllGood, BestArm, Threshold, TopK
+from bandit_envs import AllGood, BestArm, Threshold, TopK
 from bandit_envs.kernels import jit
 from bandit_envs.stopping import nearest_alternative
 
-
-def bernoulli(*means: float) -> dict[str, Any]:
-    return {"distribution": "bernoulli", "mean": list(means)}
-
-
-def gaussian(*means: Any, sd: float = 1.0) -> dict[str, Any]:
-    return {"distribution": "gaussian", "mean": list(means), "sd": sd}
+# Played by indices, networks, plans, in turn; and one that stops by a certificate of its own.
+QUICK = [("Threshold", "lsa"), ("Threshold", "ppo"), ("TopK", "lucb"), ("AllGood", "uniform"), ("BestArm", "evidence")]
 
 
-HALF_PLANES = {"A": [[-1.0, 0.0], [0.0, 1.0]], "b": [-0.5, 0.5]}
-SETTINGS: dict[str, dict[str, Any]] = {  # with an answer that some hundred pulls certify
-    "Threshold": {"instance": bernoulli(0.1, 0.3, 0.75, 0.9)},
-    "Feasible": {"instance": gaussian([0.9, 0.1], [0.1, 0.2], [0.2, 0.9], sd=0.3), **HALF_PLANES},
-    "AllGood": {"instance": bernoulli(0.1, 0.3, 0.88, 0.9), "epsilon": 0.3},
-    "TopK": {"instance": bernoulli(0.1, 0.3, 0.7, 0.9), "k": 2, "epsilon": 0.1, "criterion": "each"},
-    "BestArm": {"instance": bernoulli(0.1, 0.3, 0.5, 0.9), "epsilon": 0.1},
-}
-CERTIFIED = "(stop='certificate')"
-# Agents that need a budget, or whose stored models do; those whose stored models need a price; and those that are not
-# certified by then.
-BUDGET = {"evolved", "ppo", "ucbe", "sar", "opt-mai", "successive-rejects", "sequential-halving"}
-PRICED = {("AllGood", "evolved")}
-LATE = {"fareast", "incremental", "halving", "median-elimination", "direct", "ucb", "adaptive-top-k", "improved-top-k"}
-LATE |= {"two-step", "ppo"}
-
-
-def rows(result: Any) -> Any:
-    return result.episodes.drop(columns=["agent"])
-
-
-def ends_of(problem: str, name: str) -> dict[str, Any]:
-    """How the episodes of an agent end at last."""
-    if (problem, name) in PRICED:
-        return {"delta": 0.1, "max_pulls": 900, "pull_cost": 1e-4}
-    if name == "ppo":
-        return {"delta": 0.1, "budget": 200}
-    return {"delta": 0.1} | ({"budget": 900} if name in BUDGET else {"max_pulls": 900})
-
-
-# --- decisions --------------------------------------------------------------------------------------------------------
-
-QUICK = {  # played by indices, networks, plans, in turn; and one that stops by a certificate of its own
-    *[("Threshold", "lsa"), ("Threshold", "ppo"), ("TopK", "lucb"), ("AllGood", "uniform"), ("BestArm", "evidence")]
-}
-CASES = [(problem, name) for problem in PROBLEMS if problem in SETTINGS for name in agents.names(problem)]
-
-
-@pytest.mark.parametrize(
-    ("problem", "name"), [case if case in QUICK else pytest.param(*case, marks=pytest.mark.slow) for case in CASES]
-)
-def test_every_agent_certified(problem: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same episodes in compiled code, by `predict`, and in batches of any size; and the answer is the plug-in."""
-    kwargs = SETTINGS[problem] | ends_of(problem, name)
-    evaluate = functools.partial(
-        agents.evaluate, f"{name}{CERTIFIED}", problem, episodes=3, env_kwargs=kwargs, progress=False
-    )
-    whole, checked = evaluate(), evaluate(at=[7, 60])
-    assert_frame_equal(rows(evaluate(batch=2)), rows(whole), atol=0)
-    for module in (lockstep, plan):
-        monkeypatch.setattr(module, "plays", lambda *_: False)
-    assert_frame_equal(rows(evaluate(batch=2)), rows(whole), atol=0)
-    assert_frame_equal(rows(evaluate(at=[7, 60])), rows(checked), atol=0)  # no pull is made beyond a checkpoint
-    if name not in LATE:
-        assert (whole.episodes["total_pulls"] < 900).all()  # all have been certified
-        assert whole.episodes["correct"].all()
-    assert whole.agents == [f"{name}{CERTIFIED}"]
+@pytest.mark.parametrize(("problem", "name"), QUICK)
+def test_every_agent_certified(problem: str, name: str) -> None:
+    certified_agents.check(problem, name)
 
 
 @pytest.mark.parametrize("check", ["evaluate", "order_of_the_batch", "pickles", "single_is_batch"])
