@@ -9,6 +9,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from plays import episode_of
 from scipy import stats
 from twins_feasible import sar
 
@@ -57,15 +58,12 @@ def random_case(g: np.random.Generator) -> dict[str, Any]:
 def test_sar_is_its_twin(actions: str) -> None:
     """The same pulls and the same answer on 40 random instances, in bulk and one by one."""
     g = np.random.default_rng(1)
-    for episode in range(40):
+    for number in range(40):
         env: Any = gym.make(FEASIBLE, actions=actions, **random_case(g)).unwrapped
         K, T, full = env.task.K, env.task.budget, actions == "full"
-        start: dict[str, Any] = {"seed": 2, "options": {"episode": episode}}
-        agent, (observation, _), state, mine, over = agents.make("sar", env), env.reset(**start), None, [], False
-        while not over:
-            action, state = agent.predict(observation, state)
-            mine.append((action["arm"], int(action["times"])) if full else action)
-            observation, _, over, _, info = env.step(action)
+        start: dict[str, Any] = {"seed": 2, "options": {"episode": number}}
+        actions, info = episode_of(env, agents.make("sar", env), number, 2)
+        mine = [(action["arm"], int(action["times"])) if full else action for action in actions]
         theirs: list[Any] = []
         observation, _ = env.reset(**start)
         twin = sar(K, T, env.problem.arm_margin)
@@ -79,9 +77,9 @@ def test_sar_is_its_twin(actions: str) -> None:
                 arm, times = twin.send(observation["mean"][arm])
         except StopIteration as stop:
             answer = stop.value
-        assert mine[: len(theirs)] == theirs, episode
+        assert mine[: len(theirs)] == theirs, number
         assert mine[len(theirs) :] in ([], [(K, 1)] if full else [K], [(0, 1)])  # stops, or answers a spent budget
-        assert set(np.flatnonzero(info["answer"]).tolist()) == answer, episode
+        assert set(np.flatnonzero(info["answer"]).tolist()) == answer, number
 
 
 def test_sar_on_a_half_line_is_thresholding() -> None:

@@ -12,6 +12,7 @@ import gymnasium as gym
 import numpy as np
 import pandas as pd
 import pytest
+from plays import episode_of
 from test_doors import planning
 
 import agents
@@ -373,17 +374,9 @@ def test_a_class_defines_the_hook_once() -> None:
     type("Own", (Free,), {"remember": hook, "initial_state": hook})  # as a class has them that is made anew
 
 
-def alone(agent: Any, limits: Any, seed: int, episode: int) -> list[int]:
+def alone(agent: Any, limits: Any, seed: int, number: int) -> list[int]:
     """The arms that an agent pulls in an episode by itself."""
-    env: Any = gym.make(BEST, **limits)
-    observation, _ = env.reset(seed=seed, options={"episode": episode})
-    state, over, arms = None, False, []
-    while not over:
-        arm, state = agent.predict(observation, state)
-        observation, _, terminated, truncated, _ = env.step(arm)
-        over = terminated or truncated
-        arms.append(arm)
-    return arms
+    return episode_of(gym.make(BEST, **limits), agent, number, seed)[0]
 
 
 @pytest.mark.parametrize("kind", COUNTING)

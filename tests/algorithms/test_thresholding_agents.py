@@ -11,7 +11,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.vector import SyncVectorEnv
-from plays import seen
+from plays import episode_of, seen
 from refusals import refused
 from scipy import stats
 from twins import TWINS, as_twin, by_betaincc, by_fractions, follow, opt_kg, play
@@ -376,16 +376,6 @@ def test_regret_of_lsa() -> None:
 # --- static allocation by the true margins ----------------------------------------------------------------------------
 
 
-def pulled_by(agent: Any, env: Any) -> list[int]:
-    """Its pulls in episode 0."""
-    (observation, _), state, arms, over = env.reset(seed=0), None, [], False
-    while not over:
-        action, state = agent.predict(observation, state)
-        arms.append(int(action))
-        observation, _, over, _, _ = env.step(action)
-    return arms
-
-
 @pytest.mark.parametrize(
     ("name", "problem"), [("static", "Threshold"), ("static", "Feasible"), ("offline", "Threshold")]
 )
@@ -414,7 +404,7 @@ def test_it_is_its_twin_and_keeps_the_proportions(name: str, problem: str) -> No
         for _ in range(rules["budget"]):
             wanted.append(int((counts * gaps**2 + start).argmin()))
             counts[wanted[-1]] += 1
-        pulls = pulled_by(agents.make(name, env), env)
+        pulls = episode_of(env, agents.make(name, env))[0]
         assert pulls == wanted
         if name == "static":
             share, before = gaps**-2.0, np.arange(len(pulls))[:, None]
@@ -455,7 +445,7 @@ def test_offline_errs_as_often_as_the_binomial_distribution_says() -> None:
     def expected(name: str) -> tuple[float, float]:
         """Mean and variance of the number of errors, if the arms were pulled as this agent does."""
         env = gym.make(THRESHOLD, instance="tao2019-1", budget=T)
-        n = np.bincount(pulled_by(agents.make(name, env), env), minlength=10)
+        n = np.bincount(episode_of(env, agents.make(name, env))[0], minlength=10)
         below = stats.binom.cdf(np.ceil(n / 2) - 1, n, means)  # the empirical mean is below 1/2
         error = np.where(n == 0, means >= 0.5, np.where(means >= 0.5, below, 1 - below))
         return float(error.sum()), float((error * (1 - error)).sum())

@@ -194,9 +194,6 @@ def test_single_environment(race: Race) -> None:
     )
 
 
-
-
-
 # --- adaptive agents for the k best ----------------------------------------------------------------------------------
 
 TOP_K = "bandit_envs/TopK-v0"

@@ -7,6 +7,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
+from plays import episode_of
 
 import agents
 
@@ -23,15 +24,8 @@ RULES: dict[str, dict[str, Any]] = {
 
 def single(agent: str, env: Any, first: int = 0) -> list[float]:
     """Full actions in a single environment, an episode after the other."""
-    scores, policy = [], agents.make(agent, env)
-    for episode in range(first, first + N):
-        (seen, _), state, over = env.reset(seed=0, options={"episode": episode}), None, False
-        while not over:
-            action, state = policy.predict(seen, state)
-            seen, _, terminated, truncated, info = env.step(action)
-            over = terminated or truncated
-        scores.append(info["score"])
-    return scores
+    policy = agents.make(agent, env)
+    return [episode_of(env, policy, number)[1]["score"] for number in range(first, first + N)]
 
 
 def by_sb3(agent: str, envs: Any) -> list[float]:

@@ -48,6 +48,17 @@ def seen(
     return statistics | {"remaining": np.array([remaining]), "public_seed": np.array([public])}
 
 
+def episode_of(env: Any, agent: Any, number: int = 0, seed: int = 0) -> tuple[list[Any], Any]:
+    """The actions of an agent in an episode of a single environment, and the last information."""
+    (observation, _), state, actions, over = env.reset(seed=seed, options={"episode": number}), None, list[Any](), False
+    while not over:
+        action, state = agent.predict(observation, state)
+        actions.append(action)
+        observation, _, terminated, truncated, info = env.step(action)
+        over = terminated or truncated
+    return actions, info
+
+
 def record(name: str, env_id: str, episodes: int, **kwargs: Any) -> tuple[Any, list[Play]]:
     """Let the agent play these episodes side by side: its pulls, their averages, and its answer (None: cut off)."""
     agent, plays, _ = watched(name, env_id, episodes, **kwargs)

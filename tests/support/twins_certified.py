@@ -127,8 +127,7 @@ def held(N: int) -> int:
 def evidence(game: Game) -> Twin:
     """R1 to R4."""
     arms, look, kept = Seen(game.K), 0, 0
-    for i in range(game.K):
-        arms.add(i, (yield i))
+    yield from arms.first(1)
     while True:
         value, i, j, down, up = min(game.alternatives(arms.m, [float(N) for N in arms.N], []), key=VALUE)
         few, t = lacking(arms.N), sum(arms.N)
@@ -150,8 +149,7 @@ def evidence(game: Game) -> Twin:
 def top_two(game: Game, tci: bool, beta: float | None, draw: Callable[[int], float]) -> Twin:
     """EB-TC or EB-TCI; beta None: information-directed. draw: the n-th random number."""
     arms, look = Seen(game.K), 0
-    for i in range(game.K):
-        arms.add(i, (yield i))
+    yield from arms.first(1)
     draws = game.K
     while True:
         t = sum(arms.N)
@@ -190,8 +188,7 @@ def track_and_stop(game: Game, cumulative: bool) -> Twin:
     """BestArm, Threshold and pairs of arms."""
     K = game.K
     arms, look, due, steps = Seen(K), 0, 0, 0
-    for i in range(K):
-        arms.add(i, (yield i))
+    yield from arms.first(1)
     W, sums, w = [1.0] * K, [1.0] * K, [1.0 / K] * K
     while True:
         t = sum(arms.N)
