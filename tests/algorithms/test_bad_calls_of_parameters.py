@@ -25,6 +25,12 @@ pi3(bernstein_range=1)                         | TopK | pi3 bernstein_range
 pi1(delta=0)                                   | TopK | delta 0
 pi2(width=0)                                   | TopK | width 0
 pi2(cap=3)                                     | TopK | cap True False 3
+pi1, pi2, adapt(cap=True)                      | TopK budget=100 delta=None | NAME delta
+pi3, adapt, clucb, kl-lucb                     | TopK delta=None | NAME delta
+st2, two-step, ucb                             | AllGood budget=50 delta=None | NAME delta
+lucb(k=1)                                      | AllGood budget=50 delta=None | lucb delta
+apt-oracle                                     | AllGood | apt-oracle threshold=
+lucb                                           | AllGood | lucb AllGood k=
 adapt(cap=True)                                | TopK epsilon=0.0 | cap=True epsilon
 adapt(seed=-1)                                 | TopK | seed 4294967295 -1
 ocba-m(n0=1)                                   | TopK | n0 2 1
@@ -112,7 +118,7 @@ def made(name: str, where: str, words: str) -> tuple[Any, ...]:
     parameters = task.parameters | ({"epsilon": given.pop("epsilon")} if "epsilon" in given else {})
     return (
         lambda: agents.make(name, task.replace(parameters=parameters, **given)),
-        *words.replace("NAME", name).split(),
+        *words.replace("NAME", name.partition("(")[0]).split(),
     )
 
 

@@ -202,10 +202,14 @@ def test_unfinished_answers_hold_what_is_accepted() -> None:
     assert agent.recommend(now).tolist() == [[True, False, True, False]]  # without state: the plug-in answer
 
 
-@pytest.mark.parametrize("name", [*CONFIDENCE, *BUDGET[1:3]])
+ADAPTIVE = ["lucb", "pi1", "pi2", "pi3", "adapt", "ocba-m", "clucb", "kl-lucb"]
+
+
+@pytest.mark.parametrize("name", [*CONFIDENCE, *BUDGET[1:3], *ADAPTIVE])
 def test_with_k_1_top_k_is_best_arm(name: str) -> None:
     rules = {"instance": sampler("bernoulli", 6), "epsilon": 0.2, "delta": 0.2}
     rules |= {"budget": 900} if name in BUDGET else {"max_pulls": 500} if "racing" in name else {}
+    rules |= {"budget": 300} if name in ADAPTIVE else {}
     one, other = (record(name, env_id, 10, **rules, **k)[1] for env_id, k in ((TOP_K, {"k": 1}), (BEST_ARM, {})))
     assert one == other
 
