@@ -530,7 +530,8 @@ def test_200_columns() -> None:
 
 FORMS = ["paired-elimination", "random(stop='certificate')", "uniform(stop='certificate')", "ucb(stop='certificate')"]
 TABLE = marks(np.random.default_rng(5), 25, 4)
-RULES: dict[str, Any] = {"instance": Instance(Shared(TABLE), "marks"), "delta": 0.1, "max_pulls": 300, "epsilon": 0.02}
+ROWS = {"distribution": "shared", "scores": TABLE.tolist(), "support": [0.0, 1.0]}
+RULES: dict[str, Any] = {"instance": ROWS, "delta": 0.1, "max_pulls": 300, "epsilon": 0.02}
 
 
 @pytest.mark.parametrize("check", ["evaluate", "order_of_the_batch", "pickles", "single_is_batch"])
