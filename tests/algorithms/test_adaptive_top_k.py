@@ -25,7 +25,6 @@ from bandit_envs.problems.certificates import bernstein, cutoff, hoeffding
 
 TOP_K, BEST_ARM = "bandit_envs/TopK-v0", "bandit_envs/BestArm-v0"
 POLICIES = ["pi1", "pi2", "pi3", "adapt"]
-NAMES = [*POLICIES, "ocba-m", "clucb", "kl-lucb"]
 
 Case = dict[str, Any]
 

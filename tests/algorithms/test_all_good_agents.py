@@ -138,11 +138,8 @@ def test_lucb_answers_high_at_the_end_of_a_budget() -> None:
         assert len(mine[0]) == budget  # it does not stop, however large epsilon
 
 
-RULES: Case = {"instance": {"distribution": "gaussian", "mean": [1.0, 0.9, 0.2, 0.0, 0.5], "sd": 0.1}, "epsilon": 0.25}
-
-
 def test_lucb_keeps_its_round_without_its_state() -> None:
-    wide = RULES["instance"] | {"sd": 1.0}
+    wide = {"distribution": "gaussian", "mean": [1.0, 0.9, 0.2, 0.0, 0.5], "sd": 1.0}
     env: Any = gym.make(TOP_K, k=2, instance=wide, delta=0.1, max_pulls=300, actions="full").unwrapped
     agent = agents.make("lucb", env)
     observation, _ = env.reset(seed=3)

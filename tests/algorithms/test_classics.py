@@ -23,18 +23,14 @@ SAMPLING = ("hdoc", "lucb-g", "apt-g")
 Case = dict[str, Any]
 
 
-def still(means: list[float], **rules: Any) -> Case:
-    """Arms that hardly vary."""
-    return {"instance": {"distribution": "gaussian", "mean": means, "sd": 1e-9}, "shuffle_arms": False, **rules}
-
-
 def test_schedule_of_sequential_halving() -> None:
     # n = 8: 3 rounds of 33.3: 33 // 8 = 4, 33 // 4 = 8, 33 // 2 = 16; n = 5: 100 / 15, 100 / 9, 100 / 6
     assert schedule(8, 100) == [(8, 4), (4, 8), (2, 16)]
     assert schedule(5, 100) == [(5, 6), (3, 11), (2, 16)]
     assert schedule(2, 7) == [(2, 3)]
     means = [0.1, 0.9, 0.5, 0.4, 0.8]
-    _, [(pulls, _, answer)] = record("sequential-halving", BEST_ARM, 1, **still(means, budget=100))
+    arms = {"distribution": "gaussian", "mean": means, "sd": 1e-9}  # they hardly vary
+    _, [(pulls, _, answer)] = record("sequential-halving", BEST_ARM, 1, instance=arms, shuffle_arms=False, budget=100)
     assert pulls == [*((i, 6) for i in range(5)), *((i, 11) for i in (1, 2, 4)), *((i, 16) for i in (1, 4))]
     assert answer == {1}
 

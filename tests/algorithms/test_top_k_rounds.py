@@ -221,10 +221,6 @@ def test_with_k_1_the_algorithms_of_2010_are_median_elimination() -> None:
     assert record("halving", BEST_ARM, 30, **rules)[1] == scaled  # which needs half of it
 
 
-class Single(Exception):
-    """A pull of one sample, where bulk is asked for."""
-
-
 @pytest.mark.parametrize("name", ["direct", "halving", "adaptive-top-k"])
 @pytest.mark.parametrize("distribution", ["bernoulli", "gaussian", "categorical"])
 def test_a_billion_samples_take_few_pulls(name: str, distribution: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -104,18 +104,14 @@ def test_no_samples_of_these_moments_win_less(seed: int) -> None:
     grid = np.union1d(np.linspace(0, 1, 401), x)
     moments = np.array([grid**p for p in range(5)])
     told = np.array([(x**p).mean() for p in range(5)])
-    nodes = _nodes(one)
+    n = _nodes_of(*one[:5])
+    nodes = [(n.a, n.p), (n.b, n.q), (0.0, 1.0 - n.p - n.q)]
     for f in (0.9, 0.4, 0.1):
         gain = np.log1p(f * (grid / c - 1))
         worst = linprog(gain, A_eq=moments, b_eq=told, method="highs").fun
         by_nodes = sum(p * math.log1p(f * (a / c - 1)) for a, p in nodes)
         assert by_nodes <= worst + 1e-6
         assert by_nodes >= worst - 1e-3  # and no worse than need be
-
-
-def _nodes(one: betting.Bounded) -> list[tuple[float, float]]:
-    n = _nodes_of(*one[:5])
-    return [(n.a, n.p), (n.b, n.q), (0.0, 1.0 - n.p - n.q)]
 
 
 @jit
