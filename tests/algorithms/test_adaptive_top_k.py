@@ -11,7 +11,6 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from plays import random_arms, seen
-from scipy import stats
 from twins_all_good import as_twin
 from twins_top_k import Seen, adapt, clucb, drawer, kl_lucb, lil_ucb, ocba_m, pi1, pi2, running_bound
 
@@ -383,31 +382,6 @@ def test_lil_ucb_is_its_twin() -> None:
         twin, most = lambda what, _, rule=rule: lil_ucb(what, *rule), lambda what: {what.N.index(max(what.N))}
         ended += compare(env, agents.make("lil-ucb", env, constants=constants), twin, 25, episode, most)[0]
     assert ended >= 8
-
-
-# --- delta -----------------------------------------------------------------------------------------------------------
-
-EPISODES, DELTA = 400, 0.1
-LIMIT = int(stats.binom.isf(1e-6, EPISODES, DELTA))  # 71: a rate of delta exceeds it once in 10^6 runs
-
-
-@pytest.mark.slow
-def test_the_promise_of_adapt_is_nominal() -> None:
-    """Two arms 1e-9 apart and epsilon 0: whatever stops tosses a coin, and a rule that holds at all times never stops.
-
-    delta^c falls to delta where the difference of the means is 3.45 of its standard errors, 2 sqrt(ln(1 / .0513)),
-    which happens sooner or later (law of the iterated logarithm): the promise is nominal. But that bound is loose
-    (Hoeffding's, for each arm by itself), and within 20,000 pulls few episodes stop: 6 of 400 wrongly, below delta.
-    """
-    rules: Case = {"epsilon": 0.0, "criterion": "exact", "delta": DELTA, "max_pulls": 20_000}
-    rules["instance"] = {"distribution": "bernoulli", "mean": [0.5, 0.5 - 1e-9]}
-    table = agents.evaluate(["pi3", "adapt", "clucb"], BEST_ARM, episodes=EPISODES, env_kwargs=rules).episodes
-    table = table[~table["truncated"]]
-    assert set(table["agent"]) == {"pi3", "adapt"}
-    assert ((~table["correct"]).groupby(table["agent"]).sum() <= LIMIT).all()
-
-
-# --- the contract ----------------------------------------------------------------------------------------------------
 
 
 def test_which_need_delta() -> None:

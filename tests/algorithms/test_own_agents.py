@@ -298,12 +298,21 @@ COUNTING = (Free, Plans, Bulks)
 UNLIMITED: dict[str, Any] = {"instance": f"sampler(arms={K})", "delta": 0.1, "max_pulls": 100}
 
 
+SHORT = UNLIMITED | {"max_pulls": 9, "epsilon": 0.2}
+OURS = ("improved-top-k", "racing", "adapt", "kl-lucb", "track-and-stop", "random")
+
+
 @pytest.mark.parametrize("mode", ["NextStep", "SameStep"])
-@pytest.mark.parametrize("stop", [None, "certificate"])
-@pytest.mark.parametrize("kind", COUNTING)
-def test_state_of_ones_own_begins_anew_with_each_episode(kind: Any, stop: Any, mode: str) -> None:
+@pytest.mark.parametrize(
+    ("kind", "told", "limits"),
+    [
+        *((kind, {}, UNLIMITED) for kind in COUNTING),
+        *((kind, {"stop": "certificate"}, SHORT) for kind in COUNTING),
+        *((name, {}, SHORT) for name in OURS),
+    ],
+)
+def test_state_begins_anew_with_each_episode(kind: Any, told: Any, limits: Any, mode: str) -> None:
     """Defect: counts of one's own went on in the next episode of a slot."""
-    told, limits = ({}, UNLIMITED) if stop is None else ({"stop": stop}, UNLIMITED | {"max_pulls": 9})
     envs = gym.make_vec(BEST, SLOTS, autoreset_mode=mode, **limits)
     agent = agents.make(kind, envs, **told)
     observation, _ = envs.reset(seed=5)

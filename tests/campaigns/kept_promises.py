@@ -71,7 +71,23 @@ def of_all_good(name: str, form: str, delta: float, episodes: int) -> tuple[int,
     return counted(name, "AllGood", episodes, instance=NEAR, delta=delta, max_pulls=200_000, **FORMS[form])
 
 
+def adapt_is_nominal(episodes: int = 400, delta: float = 0.1) -> None:
+    """Two arms 1e-9 apart and epsilon 0: whatever stops tosses a coin, and a rule that holds at all times never stops.
+
+    delta^c falls to delta where the difference of the means is 3.45 of its standard errors, 2 sqrt(ln(1 / .0513)),
+    which happens sooner or later (law of the iterated logarithm): the promise is nominal. But that bound is loose
+    (Hoeffding's, for each arm by itself), and within 20,000 pulls few episodes stop: 6 of 400 wrongly, below delta.
+    """
+    rules: dict[str, Any] = {"epsilon": 0.0, "criterion": "exact", "delta": delta, "max_pulls": 20_000}
+    rules["instance"] = {"distribution": "bernoulli", "mean": [0.5, 0.5 - 1e-9]}
+    for name, may_stop in (("pi3", True), ("adapt", True), ("clucb", False)):
+        wrong, stopped = counted(name, "BestArm", episodes, **rules)
+        assert wrong <= most(episodes, delta), name
+        assert (stopped > 0) == may_stop, name
+
+
 if __name__ == "__main__":
+    adapt_is_nominal()
     for row in itertools.product(STOPPING, INSTANCES, CRITERIA, DELTAS):
         wrong = errors(*row, 2000)
         assert wrong is None or wrong <= most(2000, row[-1]), (row, wrong)
