@@ -62,8 +62,8 @@ def test_sar_is_its_twin(actions: str) -> None:
         env: Any = gym.make(FEASIBLE, actions=actions, **random_case(g)).unwrapped
         K, T, full = env.task.K, env.task.budget, actions == "full"
         start: dict[str, Any] = {"seed": 2, "options": {"episode": number}}
-        actions, info = episode_of(env, agents.make("sar", env), number, 2)
-        mine = [(action["arm"], int(action["times"])) if full else action for action in actions]
+        asked, info = episode_of(env, agents.make("sar", env), number, 2)
+        mine = [(action["arm"], int(action["times"])) if full else action for action in asked]
         theirs: list[Any] = []
         observation, _ = env.reset(**start)
         twin = sar(K, T, env.problem.arm_margin)
