@@ -34,9 +34,6 @@ def vector(N: int, **kwargs: Any) -> Any:
     return envs
 
 
-# --- a. APT: predict and step, whole episodes of 1000 pulls, K = 10 ---------------------------------------------------
-
-
 def numpy_apt(N: int, T: int, generator: np.random.Generator) -> Bools:
     """Batched APT in NumPy as quick as we can write it: flat offsets, only the index of the arm just pulled changes."""
     pulls, total = np.zeros(N * K), np.zeros(N * K)
@@ -107,9 +104,6 @@ def test_apt(race: Race, reference: str, N: int) -> None:
     race(lambda: play(envs, agent), lambda: other(N, T, generator), against=words, at_least=target, rounds=7)
 
 
-# --- b. the vector environment alone --------------------------------------------------------------------------------
-
-
 def stepper(envs: Any, actions: NDArray[np.int64]) -> Callable[[], None]:
     """A run of steps with given actions."""
 
@@ -139,9 +133,6 @@ def test_short_episodes(race: Race, N: int, budget: int) -> None:
     race(ours, theirs, against="episodes that do not end", at_most=2.0)
 
 
-# --- c. many arms ---------------------------------------------------------------------------------------------------
-
-
 @speed(group="c. LSA, K = 10,000, cost of a pull, times that of K = 10")
 @pytest.mark.parametrize("N", [64, 256, 1000])
 def test_many_arms(race: Race, N: int) -> None:
@@ -162,9 +153,6 @@ def test_many_arms(race: Race, N: int) -> None:
         return run
 
     race(player(10_000), player(10), against="K = 10", at_most=8.0)
-
-
-# --- d. the single environment --------------------------------------------------------------------------------------
 
 
 @speed(group="d. single environment through gym.make, times as fast")
@@ -193,8 +181,6 @@ def test_single_environment(race: Race) -> None:
         prepare=lambda: cart.reset(seed=0),
     )
 
-
-# --- adaptive agents for the k best ----------------------------------------------------------------------------------
 
 TOP_K = "bandit_envs/TopK-v0"
 ADAPTIVE = ["lucb", "clucb", "kl-lucb", "pi1", "pi2", "pi3", "adapt", "ocba-m"]
@@ -233,8 +219,6 @@ def test_adaptive_growth(race: Race, name: str, arms: int) -> None:
     ours, reference = pulls_for(name, arms, 200), pulls_for(name, 50, 200)
     race(ours, reference, against="the same with 50 arms", at_most=arms / 50, rounds=5)
 
-
-# --- whole episodes in compiled code ----------------------------------------------------------------------------------
 
 TAO, SMALL_TOP_K = {"instance": "tao2019-1", "budget": 10**9}, {"epsilon": 0.05, "delta": 0.1, "k": 4}
 WHOLE = [  # agent, environment, its keywords, episodes, pulls of each, how many times as fast

@@ -123,9 +123,6 @@ def test_what_is_pulled_once_the_agent_within_has_stopped() -> None:
     assert 20 < rare < 300
 
 
-# --- doors ------------------------------------------------------------------------------------------------------------
-
-
 def test_options() -> None:
     kwargs = SETTINGS["Threshold"] | {"max_pulls": 900}
     env, without = (
@@ -231,9 +228,6 @@ def test_arms_that_are_pulled_once_are_decided_on_too() -> None:
     quick = certifier.decider(0.1)
     ask(quick.address, pulls, mean, variance, inside, quick.numbers, np.zeros(quick.scratch), told)
     assert told[0] == math.inf
-
-
-# --- looks ------------------------------------------------------------------------------------------------------------
 
 
 @jit
