@@ -20,7 +20,7 @@ from twins_paired import HONEST, Kept, Mutant, Null
 
 import agents
 from agents import testing
-from bandit_envs import AllGood, BestArm, Feasible, Instance, Shared, Task, Threshold, TopK
+from bandit_envs import AllGood, BestArm, Feasible, Shared, Task, Threshold, TopK
 from bandit_envs.kernels import jit
 from bandit_envs.stopping import Certifier, nearest_alternative, paired
 from bandit_envs.stopping.boundaries import COMMON
