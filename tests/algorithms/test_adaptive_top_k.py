@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -9,24 +10,20 @@ from typing import Any, NamedTuple
 import gymnasium as gym
 import numpy as np
 import pytest
-from plays import seen
-from refusals import refused
-from rollouts import forgetful
-from scipy import stats
-from twins_all_good import play
-from twins_top_k import Seen, adapt, clucb, drawer, follow, kl_lucb, lil_ucb, ocba_m, pi1, pi2, running_bound
+from plays import random_arms, seen
+from twins_all_good import as_twin
+from twins_top_k import Seen, adapt, clucb, drawer, kl_lucb, lil_ucb, ocba_m, pi1, pi2, running_bound
 
 import agents
 from agents.top_k.adapt import direct_pulls
 from agents.top_k.draws import draw, draw_evenly
 from agents.top_k.kl_lucb import kl, kl_upper
 from agents.top_k.selection import TopKAgent, gather, rank
-from bandit_envs import Bernoulli, Categorical, Gaussian, Instance, Task, TopK, Uniform
+from bandit_envs import Bernoulli, Categorical, Instance, Task, TopK
 from bandit_envs.problems.certificates import bernstein, cutoff, hoeffding
 
 TOP_K, BEST_ARM = "bandit_envs/TopK-v0", "bandit_envs/BestArm-v0"
 POLICIES = ["pi1", "pi2", "pi3", "adapt"]
-NAMES = [*POLICIES, "ocba-m", "clucb", "kl-lucb"]
 
 Case = dict[str, Any]
 
@@ -161,13 +158,8 @@ TWINS_HOW: list[Case] = [{"tightest": True}, {"tightest": False}, {"tightest": T
 
 def test_delta_c_is_a_column_for_every_policy() -> None:
     rules: Case = {"instance": {"distribution": "bernoulli", "mean": [0.9, 0.8, 0.3, 0.1]}, "k": 2, "epsilon": 0.1}
-    done = agents.evaluate(
-        ["uniform", "random", "ocba-m(n0=5)", "clucb"],
-        TOP_K,
-        episodes=10,
-        at=[3, 40, 200],
-        env_kwargs=rules | {"budget": 200},
-    )
+    names = ["uniform", "random", "ocba-m(n0=5)", "clucb"]
+    done = agents.evaluate(names, TOP_K, episodes=10, at=[3, 40, 200], env_kwargs=rules | {"budget": 200})
     table = done.summary().set_index(["agent", "at"])["delta_c"]
     assert (done.episodes["delta_c"].between(0, 1)).all()
     assert table["uniform", 3] == 1.0  # an arm has not been pulled yet
@@ -254,19 +246,13 @@ def test_kl_by_hand() -> None:
 
 
 def arms_of(g: np.random.Generator, K: int, easy: bool) -> Instance:
-    """Random arms of some distribution, spread out where a few hundred pulls must separate them, and ties."""
+    """Random arms, spread out where a few hundred pulls must separate them, and ties."""
     means = g.permutation(np.arange(K) / K) if easy else g.choice([g.random(K), g.integers(0, 4, K) / 3])
-    kind = g.choice(["gaussian", "bernoulli", "categorical", "uniform"], p=[0.4, 0.3, 0.15, 0.15])
-    if kind == "bernoulli":
-        return Instance(Bernoulli(means))
-    if kind == "categorical":
-        return Instance(Categorical([1.0, 2.0, 3.0], g.integers(1, 9, (K, 3))))
-    spread = float(g.choice([0.02, 0.1, 0.3]))
-    return Instance(Gaussian(means, spread) if kind == "gaussian" else Uniform(means, 3 * spread))
+    return random_arms(g, means, [0.02, 0.1, 0.3])
 
 
-def cases(seed: int, episodes: int, problem: str = TOP_K) -> Iterator[tuple[np.random.Generator, Any, int, Any]]:
-    """Random environments: K 2 .. 40, with delta or with a budget; each is reset before its use."""
+def cases(seed: int, episodes: int, problem: str = TOP_K) -> Iterator[tuple[np.random.Generator, Any, int]]:
+    """Random environments: K 2 .. 40, with delta or with a budget."""
     g = np.random.default_rng(seed)
     for episode in range(episodes):
         easy = bool(g.random() < 0.5)
@@ -277,33 +263,59 @@ def cases(seed: int, episodes: int, problem: str = TOP_K) -> Iterator[tuple[np.r
         pulls = int(K + g.integers(30, 60 + 3 * K))
         rules |= {"budget": pulls} if g.random() < 0.3 else {"max_pulls": 2 * pulls}
         env: Any = gym.make(problem, actions="full", delta=float(g.choice([0.3, 0.1, 0.01])), **rules).unwrapped
-        yield g, env, episode, env.reset(seed=seed, options={"episode": episode})[0]
+        yield g, env, episode
 
 
-def compare(env: Any, agent: Any, twin: Any, what: Seen, observation: Any, seed: int, episode: int) -> bool:
-    """Whether the episode was not cut short; the agent must pull what the twin pulls, and answer what it answers."""
-    k = env.problem.k
-    mine = play(env, agent, observation)
-    env.reset(seed=seed, options={"episode": episode})
-    assert mine == follow(env, twin, what, k), (agent.name, episode, env.setting.source)
-    return mine[1] is not None and env.task.budget is None
+def compare(env: Any, agent: Any, twin_of: Any, seed: int, episode: int, spent: Any = None) -> tuple[bool, Seen]:
+    """The agent does what its twin does, which is made of what it has seen and of a word; whether it stopped by itself.
+
+    spent: the answer at the end of a budget, by what the twin has seen; None: the k largest means.
+    """
+    what = Seen(env.task.K)
+    answer = lambda: spent(what) if spent else set(what.ranked()[: env.problem.k])
+    mine = as_twin(env, agent, lambda word: twin_of(what, word), seed, episode, answer)
+    return mine[1] is not None and env.task.budget is None, what
+
+
+def policy(
+    name: str,
+    own: int,
+    task: Task,
+    k: int,
+    epsilon: float,
+    W: float,
+    cap: float,
+    R: Any,
+    best: bool,
+    what: Seen,
+    word: int,
+) -> Any:
+    """The twin of a policy."""
+    draw = drawer(word, own)
+    if name == "pi1":
+        return pi1(what, k, epsilon, task.delta, W, draw)
+    if name == "pi2":
+        return pi2(what, k, epsilon, task.delta, W, draw, cap)
+    delta = task.delta if task.budget is None else -1.0
+    return adapt(what, k, epsilon, delta, W, draw, name == "adapt", cap, R, best)
 
 
 @pytest.mark.parametrize(
     ("name", "cutoff", "ranged"),
     [
         *((name, "standard-error", False) for name in POLICIES),
-        ("adapt", "standard-error", True),
-        ("adapt", "best", True),
-        ("pi3", "best", False),
+        *[("adapt", "standard-error", True), ("adapt", "best", True), ("pi3", "best", False)],
     ],
 )
 @pytest.mark.parametrize("episodes", [25, pytest.param(400, marks=pytest.mark.slow)])
 def test_policies_are_their_twins(name: str, cutoff: str, ranged: bool, episodes: int) -> None:
     """The same arms and the same answer on random instances, with other widths, ranges, cutoffs, caps and seeds."""
     ended = capped = 0
-    for g, env, episode, observation in cases(21, episodes):
-        task, epsilon = env.task, 0.0 if env.problem.criterion == "exact" else env.problem.epsilon
+    for g, env, episode in cases(21, episodes):
+        task, k = env.task, env.problem.k
+        epsilon = 0.0 if env.problem.criterion == "exact" else env.problem.epsilon
+        if name == "pi1" and epsilon == 0:
+            continue  # it would never stop
         R, cap, own = None, math.inf, int(g.integers(3))
         W = task.width * float(g.choice([1.0, 0.5] if cutoff == "best" else [1.0, 0.25]))
         given: Case = {"width": W, "seed": own} | ({} if cutoff == "standard-error" else {"cutoff": cutoff})
@@ -313,19 +325,9 @@ def test_policies_are_their_twins(name: str, cutoff: str, ranged: bool, episodes
             cap = math.ceil(2 * W**2 * math.log(task.K / task.delta) / epsilon**2)
         if ranged:
             given["bernstein_range"] = R = W * float(g.choice([0.1, 0.3, 1.5]))
-        draw, what = drawer(int(observation["public_seed"][0]), own), Seen(task.K)
-        rule = (what, env.problem.k, epsilon)
-        delta = task.delta if task.budget is None else -1.0
-        if name == "pi1":
-            twin = pi1(*rule, task.delta, W, draw) if epsilon > 0 else None
-        elif name == "pi2":
-            twin = pi2(*rule, task.delta, W, draw, cap)
-        else:
-            twin = adapt(*rule, delta, W, draw, name == "adapt", cap, R, cutoff == "best")
-        if twin is None:  # it would never stop
-            continue
-        ended += compare(env, agents.make(name, env, **given), twin, what, observation, 21, episode)
-        capped += max(what.N) == cap
+        twin = functools.partial(policy, name, own, task, k, epsilon, W, cap, R, cutoff == "best")
+        stopped, what = compare(env, agents.make(name, env, **given), twin, 21, episode)
+        ended, capped = ended + stopped, capped + (max(what.N) == cap)
     assert ended >= 2
     assert name == "pi1" or cutoff == "best" or capped >= 1
 
@@ -333,128 +335,53 @@ def test_policies_are_their_twins(name: str, cutoff: str, ranged: bool, episodes
 @pytest.mark.parametrize("Delta", [1, 7])
 def test_ocba_m_is_its_twin(Delta: int) -> None:
     """The same arms on 40 random instances for each form."""
-    for g, env, episode, observation in cases(22 + Delta, 40):
+    for g, env, episode in cases(22 + Delta, 40):
         n0, own = int(g.integers(2, 5)), int(g.integers(3))
-        what = Seen(env.task.K)
-        twin = ocba_m(what, env.problem.k, n0, Delta, drawer(int(observation["public_seed"][0]), own))
-        agent = agents.make("ocba-m", env, n0=n0, Delta=Delta, seed=own)
-        compare(env, agent, twin, what, observation, 22 + Delta, episode)
+        twin = lambda what, word, k=env.problem.k, n0=n0, own=own: ocba_m(what, k, n0, Delta, drawer(word, own))
+        compare(env, agents.make("ocba-m", env, n0=n0, Delta=Delta, seed=own), twin, 22 + Delta, episode)
 
 
 def test_clucb_is_its_twin() -> None:
     """The same arms and the same answer on 80 random instances, and with many arms."""
     ended = early = 0
-    for _, env, episode, observation in cases(23, 80):
+    for _, env, episode in cases(23, 80):
         task, p = env.task, env.problem
         weight = {"aggregate": p.k, "each": 1, "exact": 0}[p.criterion]
         tolerance = weight * p.epsilon if task.budget is None else -math.inf
-        what = Seen(task.K)
-        twin = clucb(what, p.k, tolerance, task.delta, task.sigma)
-        ended += compare(env, agents.make("clucb", env), twin, what, observation, 23, episode)
-        early += task.budget is not None and what.t < task.budget
+        twin = lambda what, _, rule=(p.k, tolerance, task.delta, task.sigma): clucb(what, *rule)
+        stopped, what = compare(env, agents.make("clucb", env), twin, 23, episode)
+        ended, early = ended + stopped, early + (task.budget is not None and what.t < task.budget)
     assert ended >= 10
     assert early >= 1
     many = Instance(Bernoulli(np.random.default_rng(1).random(333)))
     env = gym.make(TOP_K, actions="full", instance=many, k=111, budget=500, delta=0.1).unwrapped
-    what, observation = Seen(333), env.reset(seed=1, options={"episode": 0})[0]
-    compare(env, agents.make("clucb", env), clucb(what, 111, -math.inf, 0.1, 0.5), what, observation, 1, 0)
+    compare(env, agents.make("clucb", env), lambda what, _: clucb(what, 111, -math.inf, 0.1, 0.5), 1, 0)
 
 
 @pytest.mark.parametrize("threshold", ["2013", "lil"])
 @pytest.mark.parametrize("episodes", [16, pytest.param(200, marks=pytest.mark.slow)])
 def test_kl_lucb_is_its_twin(threshold: str, episodes: int) -> None:
     """The same arms and the same answer on random instances for each threshold."""
-    ended = 0
-    seed = 24 + len(threshold)
-    for _, env, episode, observation in cases(seed, episodes):
+    ended, seed = 0, 24 + len(threshold)
+    for _, env, episode in cases(seed, episodes):
         task, p = env.task, env.problem
-        what = Seen(task.K)
-        epsilon = 0.0 if p.criterion == "exact" else p.epsilon
-        epsilon = epsilon if task.budget is None else -math.inf
-        twin = kl_lucb(what, p.k, epsilon, task.delta, task.support, task.sigma, threshold == "lil")
-        ended += compare(env, agents.make("kl-lucb", env, threshold=threshold), twin, what, observation, seed, episode)
+        epsilon = -math.inf if task.budget is not None else 0.0 if p.criterion == "exact" else p.epsilon
+        rule = p.k, epsilon, task.delta, task.support, task.sigma, threshold == "lil"
+        twin = lambda what, _, rule=rule: kl_lucb(what, *rule)
+        ended += compare(env, agents.make("kl-lucb", env, threshold=threshold), twin, seed, episode)[0]
     assert ended >= 2
 
 
 def test_lil_ucb_is_its_twin() -> None:
-    """The same arms and the same answer on 60 random instances."""
+    """The same arms and the same answer on 60 random instances; the arm with most pulls where a budget ends."""
     ended = 0
-    for g, env, episode, observation in cases(25, 60, BEST_ARM):
+    for g, env, episode in cases(25, 60, BEST_ARM):
         task, constants = env.task, str(g.choice(["theory", "heuristic"]))
         e, b, lam = (0.01, 1, 9) if constants == "theory" else (0, 0.5, 1 + 10 / task.K)
-        what = Seen(task.K)
-        twin = lil_ucb(what, task.delta, task.sigma, e, b, lam if task.budget is None else math.inf)
-        mine = play(env, agents.make("lil-ucb", env, constants=constants), observation)
-        env.reset(seed=25, options={"episode": episode})
-        theirs = follow(env, twin, what, 1)
-        assert mine[0] == theirs[0], (episode, env.setting.source)
-        if task.budget is not None:
-            assert mine[1] == {min(range(task.K), key=lambda i: (-what.N[i], i))}
-        else:
-            assert mine[1] == theirs[1]
-        ended += mine[1] is not None and task.budget is None
+        rule = task.delta, task.sigma, e, b, lam if task.budget is None else math.inf
+        twin, most = lambda what, _, rule=rule: lil_ucb(what, *rule), lambda what: {what.N.index(max(what.N))}
+        ended += compare(env, agents.make("lil-ucb", env, constants=constants), twin, 25, episode, most)[0]
     assert ended >= 8
-
-
-# --- delta -----------------------------------------------------------------------------------------------------------
-
-EPISODES, DELTA = 400, 0.1
-LIMIT = int(stats.binom.isf(1e-6, EPISODES, DELTA))  # 71: a rate of delta exceeds it once in 10^6 runs
-
-
-@pytest.mark.slow
-def test_the_promise_of_adapt_is_nominal() -> None:
-    """Two arms 1e-9 apart and epsilon 0: whatever stops tosses a coin, and a rule that holds at all times never stops.
-
-    delta^c falls to delta where the difference of the means is 3.45 of its standard errors, 2 sqrt(ln(1 / .0513)),
-    which happens sooner or later (law of the iterated logarithm): the promise is nominal. But that bound is loose
-    (Hoeffding's, for each arm by itself), and within 20,000 pulls few episodes stop: 6 of 400 wrongly, below delta.
-    """
-    rules: Case = {
-        "instance": {"distribution": "bernoulli", "mean": [0.5, 0.5 - 1e-9]},
-        "epsilon": 0.0,
-        "criterion": "exact",
-        "delta": DELTA,
-        "max_pulls": 20_000,
-    }
-    stopped, wrong = {}, {}
-    for name in ("pi3", "adapt", "clucb"):
-        table = agents.evaluate(name, BEST_ARM, episodes=EPISODES, env_kwargs=rules).episodes
-        stopped[name] = int((~table["truncated"]).sum())
-        wrong[name] = int((~table["correct"] & ~table["truncated"]).sum())
-    assert stopped["clucb"] == 0
-    for name in ("pi3", "adapt"):
-        assert stopped[name] > 0
-        assert wrong[name] <= LIMIT
-
-
-# --- reductions ------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", ["lucb", *NAMES])
-def test_top_1_is_best_arm(name: str) -> None:
-    rules: Case = {
-        "instance": {"sampler": {"distribution": "bernoulli", "arms": 6}},
-        "budget": 300,
-        "delta": 0.1,
-        "epsilon": 0.2,
-    }
-    one = agents.evaluate(name, TOP_K, episodes=10, env_kwargs=rules | {"k": 1})
-    best = agents.evaluate(name, BEST_ARM, episodes=10, env_kwargs=rules)
-    assert one.pulls["pulls"].tolist() == best.pulls["pulls"].tolist()
-    assert one.episodes["score"].tolist() == best.episodes["score"].tolist()
-
-
-# --- the contract ----------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", [*(name for name in NAMES if name != "kl-lucb"), "lil-ucb"])
-def test_a_run_goes_on_without_its_state(name: str) -> None:
-    """The same arms, as all that a decision needs is in the statistics (KL-LUCB: but for the half of a pair)."""
-    rules: Case = {"instance": {"distribution": "gaussian", "mean": [1.0, 0.9, 0.2, 0.0, 0.5], "sd": 0.2}, "delta": 0.1}
-    env_id, rules = (BEST_ARM, rules) if name == "lil-ucb" else (TOP_K, rules | {"k": 2, "epsilon": 0.1})
-    envs = gym.make_vec(env_id, 2, actions="full", budget=100, **rules)
-    forgetful(envs, agents.make(name, envs), 130)
 
 
 def test_which_need_delta() -> None:
@@ -463,12 +390,4 @@ def test_which_need_delta() -> None:
     for name in ("pi3", "adapt", "ocba-m"):
         agents.make(name, free)
     for name in ("lucb", "clucb", "kl-lucb"):
-        fixed = agents.make(name, free)
-        named = agents.make(name, task(), delta=0.01)
-        assert fixed.level == named.level
-    for name in ("pi1", "pi2", "adapt(cap=True)"):
-        with refused(name.split("(")[0], "delta"):
-            agents.make(name, free)
-    for name in ("pi3", "adapt", "clucb", "kl-lucb"):
-        with refused(name, "delta"):
-            agents.make(name, task(delta=None))
+        assert agents.make(name, free).level == agents.make(name, task(), delta=0.01).level

@@ -41,8 +41,6 @@ def lost(problem: Any, means: Any) -> Any:
     raise KeyError("lost")
 
 
-# --- names ------------------------------------------------------------------------------------------------------------
-
 UNKNOWN = ["", "lsa\0", "\ud800", "LSA", "opt_kg", "a" * 10_000]
 INSIDE = ["alpha", "=1", "alpha=*[1]", "*[]", "**{'alpha': 1}", "alpha=lambda: 1", "alpha:=1", "alpha=print"]
 INSIDE += ["alpha={[]: 1}", "alpha=\0", "\ud800=1", "alpha=" + "9" * 5000, "alpha=" + "[" * 300 + "]" * 300]
@@ -59,21 +57,16 @@ def test_odd_texts_are_refused(text: str) -> None:
 
 NO_AGENT: list[Any] = [3, None, object(), b"lsa", np.zeros(3), ("lsa",)]
 
+ABSTRACT = {"choose": agents.Agent, "index": agents.IndexPolicy, "rule": agents.PlanPolicy, "look": agents.RoundPolicy}
 test_what_is_no_agent = table(
     {f"{type(odd).__name__}, make": (make(odd), "name", "predict") for odd in NO_AGENT}
+    | {f"an abstract class, {kind.__name__}": (evaluate(kind), "define", name) for name, kind in ABSTRACT.items()}
     | {
         "an abstract class by its place": (make("agents:Agent"), "define", "choose"),
         "no class": (make("math:pi"), "math:pi"),
         "a function of a number": (evaluate(lambda task: 3), "<lambda>", "predict", 3),
         "a function of a class": (evaluate(lambda task: LSA), "LSA", "predict"),
         "a function of nothing": (evaluate(lambda: 3), "<lambda>", "task"),
-        **{
-            f"an abstract class, {kind.__name__}": (evaluate(kind), "define", method)
-            for kind, method in [
-                *[(agents.Agent, "choose"), (agents.IndexPolicy, "index")],
-                *[(agents.PlanPolicy, "rule"), (agents.RoundPolicy, "look")],
-            ]
-        },
         "a class without a name": (evaluate(Nameless), "Nameless", "'name'"),
         "made by hand": (lambda: Nameless(gym.make(THRESHOLD)), TypeError, "Nameless", "'name'"),
         "problems in a text": (evaluate(own(solves="Threshold")), "solves", "'odd'"),
@@ -82,63 +75,49 @@ test_what_is_no_agent = table(
     }
 )
 
+ENDS = {"delta": 0.1, "max_pulls": 10}
+NO_ORACLES: Any = ("H",), {"H": 3}, {3: len}, None, "H"
+TOO_LITTLE = {
+    "recommend": "recommend",
+    "choose": "choose",
+    "initial_state": "initial_state",
+    "remember": "initial_state",
+}
+
 test_parameters = table(
     {
         "by hand": (lambda: LSA(gym.make(THRESHOLD), beta=2), TypeError, "beta"),
         "the task, twice": (lambda: LSA(gym.make(THRESHOLD), alpha=1, task=3), TypeError, "task"),
-        "k of another problem": (
-            make("lucb(k=3)", "bandit_envs/BestArm-v0", told={"delta": 0.1, "max_pulls": 10}),
-            *("BestArm", 1, "k=3"),
-        ),
+        "k of another problem": (make("lucb(k=3)", "bandit_envs/BestArm-v0", told=ENDS), "BestArm", 1, "k=3"),
         "trust": (evaluate("lsa", trust="x"), "trust", True, False),
-        **{
-            f"{name} of an environment": (evaluate("lsa", env_kwargs={name: None}), f"'{name}'")
-            for name in ("id", "wrappers", "vector_kwargs")
-        },
-        **{
-            f"oracles {oracles!r}": (evaluate(own(oracles=oracles)), "oracles", "'odd'")
-            for oracles in (("H",), {"H": 3}, {3: len}, None, "H")
-        },
         "an oracle that fails": (evaluate(own(oracles={"H": lost})), "'H'", "'odd'", "KeyError"),
-        **{
-            f"{method} takes too little": (
-                evaluate(own(**{method: lambda self, o: None})),
-                *("odd", method, "observation"),
-            )
-            for method in ("recommend", "choose")
-        },
-        **{
-            f"{hook} takes too little": (evaluate(own(**{hook: lambda self: None})), "initial_state", "observation")
-            for hook in ("initial_state", "remember")
-        },
+    }
+    | {
+        f"{name}=": (evaluate("lsa", env_kwargs={name: None}), f"'{name}'")
+        for name in ("id", "wrappers", "vector_kwargs")
+    }
+    | {f"oracles {oracles!r}": (evaluate(own(oracles=oracles)), "oracles", "'odd'") for oracles in NO_ORACLES}
+    | {
+        f"{hook} takes too little": (evaluate(own(**{hook: lambda self: None})), named, "observation")
+        for hook, named in TOO_LITTLE.items()
     }
 )
-
-# --- the registry -----------------------------------------------------------------------------------------------------
 
 
 def register(name: Any, target: Any) -> Any:
     return lambda: agents.register(name, target)
 
 
+NO_WORDS, NO_PLACES = ("my agent", "", "a:b", 3), ("here", ":", "a:", ":A")
 test_register = table(
-    {
-        "an alias": (register("md-apt", More), "'md-apt'", "'apt'"),
-        **{f"no word, {odd!r}": (register(odd, More), "letters", "digits") for odd in ("my agent", "", "a:b", 3)},
-        "a number": (register("mine", 3), "'mine'", 3),
-        **{
-            f"no place, {odd}": (register("mine", odd), "'module:name'", f"'{odd}'")
-            for odd in ("here", ":", "a:", ":A")
-        },
-    }
+    {"an alias": (register("md-apt", More), "'md-apt'", "'apt'"), "a number": (register("mine", 3), "'mine'", 3)}
+    | {f"no word, {odd!r}": (register(odd, More), "letters", "digits") for odd in NO_WORDS}
+    | {f"no place, {odd}": (register("mine", odd), "'module:name'", f"'{odd}'") for odd in NO_PLACES}
 )
 
 
 def test_nothing_of_it_is_registered() -> None:
     assert "mine" not in AGENTS
-
-
-# --- training and progress --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("value", ["no", 1, 2.5, np.int64(1)])

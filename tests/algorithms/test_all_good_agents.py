@@ -8,83 +8,45 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
-from refusals import refused
-from twins_all_good import Arms, apt_oracle, follow, lucb, play, st2, two_step, ucb
+from plays import random_arms
+from twins_all_good import apt_oracle, as_twin, lucb, st2, two_step, ucb
+from twins_top_k import Seen
 
 import agents
-from bandit_envs import Bernoulli, Categorical, Gaussian, Instance, Task
+from bandit_envs import Gaussian, Instance
 
 ALL_GOOD, TOP_K, BEST_ARM = (f"bandit_envs/{name}-v0" for name in ("AllGood", "TopK", "BestArm"))
 Case = dict[str, Any]
 
 
-def task(**changes: Any) -> Task:
-    """All good arms of 3 Gaussian arms of scale 1, with epsilon 1/2 and delta 1/10."""
-    parameters = {"epsilon": 0.5, "multiplicative": False, "slack": 0.0}
-    plain = Task("AllGood", parameters, K=3, distribution="gaussian", sigma=1.0, delta=0.1, max_pulls=1000)
-    return plain.replace(**changes)
-
-
-# --- by hand ---------------------------------------------------------------------------------------------------------
-
-
 def test_oracles_know_the_truth() -> None:
-    env = gym.make(
-        ALL_GOOD, instance={"distribution": "gaussian", "mean": [0.0, 1.0, 1.2, 0.9]}, epsilon=0.25, budget=50
-    )
+    arms = {"distribution": "gaussian", "mean": [0.0, 1.0, 1.2, 0.9]}
+    env, share = (gym.make(ALL_GOOD, instance=arms, epsilon=0.25, budget=50, multiplicative=m) for m in (False, True))
     assert agents.make("apt-oracle", env).threshold == pytest.approx(0.95)
     assert agents.make("lucb", env, delta=0.1).k == 2
-    share = gym.make(
-        ALL_GOOD,
-        instance={"distribution": "gaussian", "mean": [0.0, 1.0, 1.2, 0.9]},
-        epsilon=0.25,
-        budget=50,
-        multiplicative=True,
-    )
     assert agents.make("apt-oracle", share).threshold == pytest.approx(0.9)
-
-
-# --- twins -----------------------------------------------------------------------------------------------------------
-
-
-def arms_of(g: np.random.Generator, K: int) -> Instance:
-    """Random arms of some distribution: easy ones, that a run of a few hundred pulls may tell apart, and ties."""
-    means = g.choice([g.random(K), g.integers(0, 4, K) / 3])
-    kind = g.choice(["gaussian", "bernoulli", "categorical"], p=[0.6, 0.2, 0.2])
-    if kind == "bernoulli":
-        return Instance(Bernoulli(means))
-    if kind == "categorical":
-        return Instance(Categorical([1.0, 2.0, 3.0], g.integers(1, 9, (K, 3))))
-    return Instance(Gaussian(means, float(g.choice([0.02, 0.1, 0.3, 1.0]))))
 
 
 SIZES = [(2, 3), (3, 11), (11, 25), (25, 61)]
 
 
-def cases(seed: int) -> Iterator[tuple[np.random.Generator, Case]]:
-    """Random environments of all good arms without end: K 2 .. 60, both forms, with and without slack."""
-    g = np.random.default_rng(seed)
-    while True:
+def cases(seed: int, count: int) -> Iterator[tuple[np.random.Generator, int, Case]]:
+    """Random environments of all good arms: K 2 .. 60, both forms, with and without slack; with their numbers."""
+    g, episode = np.random.default_rng(seed), 0
+    while episode < count:
         K = int(g.integers(*SIZES[g.integers(4)]))
-        instance, multiplicative = arms_of(g, K), bool(g.random() < 0.5)
+        # Easy ones, that a run of a few hundred pulls may tell apart, and ties.
+        means = g.choice([g.random(K), g.integers(0, 4, K) / 3])
+        instance, multiplicative = random_arms(g, means, [0.02, 0.1, 0.3, 1.0], uniform=False), bool(g.random() < 0.5)
         if multiplicative and g.random() < 0.4:  # the best mean is positive, but seldom looks it early on
             instance = Instance(Gaussian(g.uniform(-0.3, 0.05, K).clip(max=0.04) + 0.05 * (np.arange(K) == 0), 1.0))
         if multiplicative and instance.arms.means.max() <= 0:
             continue
-        high = 0.9 if multiplicative else 0.6
-        slack = float(g.choice([0.0, g.uniform(0, 0.3)]))
-        epsilon, delta = float(g.uniform(0.05, high)), float(g.choice([0.1, 0.01]))
-        yield (
-            g,
-            {
-                "instance": instance,
-                "epsilon": epsilon,
-                "multiplicative": multiplicative,
-                "slack": slack,
-                "delta": delta,
-                "max_pulls": int(K + g.integers(400)),
-            },
-        )
+        case: Case = {"instance": instance, "multiplicative": multiplicative, "max_pulls": int(K + g.integers(400))}
+        case["slack"] = float(g.choice([0.0, g.uniform(0, 0.3)]))
+        case["epsilon"] = float(g.uniform(0.05, 0.9 if multiplicative else 0.6))
+        yield g, episode, case | {"delta": float(g.choice([0.1, 0.01]))}
+        episode += 1
 
 
 def given_by(case: Case, *keys: str) -> Case:
@@ -97,18 +59,17 @@ def given_by(case: Case, *keys: str) -> Case:
 def test_what_stops_is_its_twin(name: str, of: Any, factors: list[float]) -> None:
     """The same arms and the same answer on 60 random instances."""
     stopped = below = crossed = second = 0
-    for episode, (g, case) in zip(range(60), cases(seed=1), strict=False):
+    for g, episode, case in cases(1, 60):
         env: Any = gym.make(ALL_GOOD, actions="full", **case).unwrapped
-        given: Case = {"c": float(g.choice(factors)), "bounds": str(g.choice(["current", "running"]))}
-        mine = play(env, agents.make(name, env, **given), env.reset(seed=2, options={"episode": episode})[0])
-        env.reset(seed=2, options={"episode": episode})
-        settings = given_by(case, "epsilon", "multiplicative", "slack", "delta")
-        twin = of(env.task.K, **settings, c=given["c"], sigma=env.task.sigma, running=given["bounds"] == "running")
-        assert mine == follow(env, twin), (episode, case, given)
-        stopped += mine[1] is not None
+        c, bounds = float(g.choice(factors)), str(g.choice(["current", "running"]))
+        given = given_by(case, "epsilon", "multiplicative", "slack", "delta")
+        twin = of(env.task.K, **given, c=c, sigma=env.task.sigma, running=bounds == "running")
+        agent = agents.make(name, env, c=c, bounds=bounds)
+        arms, answer = as_twin(env, agent, lambda _, twin=twin: twin, 2, episode)
+        stopped += answer is not None
         below += case["multiplicative"] and case["instance"].arms.means.max() < 0.1
-        crossed += case["slack"] > 0 and mine[1] is not None
-        second += mine[1] is not None and len(mine[0]) % 2 != env.task.K % 2  # a round of three pulls: step 2
+        crossed += case["slack"] > 0 and answer is not None
+        second += answer is not None and len(arms) % 2 != env.task.K % 2  # a round of three pulls: step 2
     assert stopped >= 8
     assert below >= 5
     assert crossed >= 3
@@ -117,23 +78,17 @@ def test_what_stops_is_its_twin(name: str, of: Any, factors: list[float]) -> Non
 
 @pytest.mark.parametrize("K", [65, 600])
 def test_st2_is_its_twin_in_trees_of_every_depth(K: int) -> None:
-    g = np.random.default_rng(K)
-    for episode in range(2):
-        slack, bounds = (0.0, "current") if episode else (0.1, "running")
-        instance = Instance(Gaussian(g.random(K), 0.3))
-        env: Any = gym.make(
-            ALL_GOOD, instance=instance, epsilon=0.2, slack=slack, delta=0.1, max_pulls=K + 300, actions="full"
-        ).unwrapped
-        mine = play(env, agents.make("st2", env, bounds=bounds), env.reset(seed=3, options={"episode": episode})[0])
-        env.reset(seed=3, options={"episode": episode})
+    g, rules = np.random.default_rng(K), {"epsilon": 0.2, "delta": 0.1, "max_pulls": K + 300, "actions": "full"}
+    for episode, (slack, bounds) in enumerate([(0.1, "running"), (0.0, "current")]):
+        env: Any = gym.make(ALL_GOOD, instance=Instance(Gaussian(g.random(K), 0.3)), slack=slack, **rules).unwrapped
         twin = st2(K, 0.2, False, slack, 0.1, c=4.0, sigma=0.3, running=bounds == "running")
-        assert mine == follow(env, twin)
+        as_twin(env, agents.make("st2", env, bounds=bounds), lambda _, twin=twin: twin, 3, episode)
 
 
 @pytest.mark.parametrize("name", ["ucb", "apt-oracle"])
 def test_what_spends_a_budget_is_its_twin(name: str) -> None:
     """The same arms and the same answer on 60 random instances."""
-    for episode, (g, case) in zip(range(60), cases(seed=4), strict=False):
+    for g, episode, case in cases(4, 60):
         K, budget = case["instance"].K, int(g.integers(1, 4 * case["instance"].K + 60))
         rules = given_by(case, "instance", "epsilon", "multiplicative") | {"budget": budget}
         env: Any = gym.make(ALL_GOOD, actions="full", **rules).unwrapped
@@ -146,66 +101,45 @@ def test_what_spends_a_budget_is_its_twin(name: str) -> None:
             right = (1 - case["epsilon"]) * best if case["multiplicative"] else best - case["epsilon"]
             assert agent.threshold == pytest.approx(right, rel=1e-12, abs=1e-15)
             twin = apt_oracle(K, budget, agent.threshold)
-        mine = play(env, agent, env.reset(seed=5, options={"episode": episode})[0])
-        env.reset(seed=5, options={"episode": episode})
-        assert mine == follow(env, twin), (episode, case, budget)
+        as_twin(env, agent, lambda _, twin=twin: twin, 5, episode)
 
 
 def test_lucb_is_its_twin() -> None:
     """The same arms and the same answer on 60 random instances of each problem it solves, with both widths."""
     stopped = 0
-    for episode, (g, case) in zip(range(60), cases(seed=8), strict=False):
+    for g, episode, case in cases(8, 60):
         K, widths = case["instance"].K, str(g.choice(["hoeffding", "lil"]))
         problem = str(g.choice([TOP_K, TOP_K, BEST_ARM, ALL_GOOD]))
-        rules: Case = {"instance": case["instance"], "max_pulls": case["max_pulls"], "delta": case["delta"]}
-        epsilon = float(g.choice([0.0, 0.1, 0.4]))
-        k = 1
+        k, epsilon = int(g.integers(1, K)) if problem == TOP_K else 1, float(g.choice([0.0, 0.1, 0.4]))
+        rules = given_by(case, "instance", "max_pulls", "delta")
+        rules["epsilon"] = case["epsilon"] if problem == ALL_GOOD else epsilon
         if problem == TOP_K:
-            k = int(g.integers(1, K))
-            rules |= {"k": k, "epsilon": epsilon, "criterion": str(g.choice(["each", "aggregate"]))}
-        elif problem == BEST_ARM:
-            rules |= {"epsilon": epsilon}
-        else:
-            rules |= {"epsilon": case["epsilon"]}
+            rules |= {"k": k, "criterion": str(g.choice(["each", "aggregate"]))}
         env: Any = gym.make(problem, actions="full", **rules).unwrapped
-        given: Case = {"widths": widths}
         if problem == ALL_GOOD:
             k = int(env.problem.right_answer(env.instance.arms.means).sum())
             if k == K:  # no arm to leave out
                 continue
-        agent = agents.make("lucb", env, **given)
+        agent, c = agents.make("lucb", env, widths=widths), 2.08 if widths == "lil" else None
         assert agent.k == k
-        mine = play(env, agent, env.reset(seed=9, options={"episode": episode})[0])
-        env.reset(seed=9, options={"episode": episode})
-        twin = lucb(
-            K, k, epsilon, case["delta"], env.task.sigma, stops=problem != ALL_GOOD, c=2.08 if widths == "lil" else None
-        )
-        assert mine == follow(env, twin), (episode, rules, widths)
-        stopped += mine[1] is not None
+        twin = lucb(K, k, epsilon, case["delta"], env.task.sigma, stops=problem != ALL_GOOD, c=c)
+        stopped += as_twin(env, agent, lambda _, twin=twin: twin, 9, episode)[1] is not None
     assert stopped >= 6
 
 
 def test_lucb_answers_high_at_the_end_of_a_budget() -> None:
-    for episode, (g, case) in zip(range(12), cases(seed=10), strict=False):
+    for g, episode, case in cases(10, 12):
         K = case["instance"].K
-        k, budget = int(g.integers(1, K)), int(g.integers(K, 3 * K))
+        k, budget, what = int(g.integers(1, K)), int(g.integers(K, 3 * K)), Seen(K)
         env: Any = gym.make(TOP_K, instance=case["instance"], k=k, epsilon=1.0, budget=budget, actions="full").unwrapped
-        mine = play(env, agents.make("lucb", env, delta=0.1), env.reset(seed=episode)[0])
-        assert len(mine[0]) == budget  # it does not stop, however large epsilon
-        env.reset(seed=episode)
-        what = Arms(K)
         twin = lucb(K, k, 1.0, 0.1, env.task.sigma, stops=False, arms=what)
         high = lambda m=what.m, k=k: set(sorted(range(len(m)), key=lambda i: (-m[i], i))[:k])
-        assert mine == follow(env, twin, high)
-
-
-# --- the contract ----------------------------------------------------------------------------------------------------
-
-RULES: Case = {"instance": {"distribution": "gaussian", "mean": [1.0, 0.9, 0.2, 0.0, 0.5], "sd": 0.1}, "epsilon": 0.25}
+        mine = as_twin(env, agents.make("lucb", env, delta=0.1), lambda _, twin=twin: twin, episode, 0, high)
+        assert len(mine[0]) == budget  # it does not stop, however large epsilon
 
 
 def test_lucb_keeps_its_round_without_its_state() -> None:
-    wide = RULES["instance"] | {"sd": 1.0}
+    wide = {"distribution": "gaussian", "mean": [1.0, 0.9, 0.2, 0.0, 0.5], "sd": 1.0}
     env: Any = gym.make(TOP_K, k=2, instance=wide, delta=0.1, max_pulls=300, actions="full").unwrapped
     agent = agents.make("lucb", env)
     observation, _ = env.reset(seed=3)
@@ -220,22 +154,7 @@ def test_lucb_keeps_its_round_without_its_state() -> None:
         observation, *_ = env.step(action)
 
 
-# --- refusals --------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", ["st2", "two-step", "ucb", "lucb"])
-def test_no_delta(name: str) -> None:
-    env = gym.make(ALL_GOOD, **RULES, budget=50)
-    with refused(name, "delta"):
-        agents.make(name, env)
-    assert agents.make(name, env, delta=0.2) is not None
-
-
-def test_oracles_without_truth() -> None:
+def test_oracles_may_be_told_the_truth() -> None:
     drawn = gym.make(ALL_GOOD, instance={"sampler": {"distribution": "gaussian", "arms": 5}}, delta=0.1, max_pulls=9)
-    with refused("apt-oracle", "threshold="):
-        agents.make("apt-oracle", drawn)
-    with refused("lucb", "AllGood", "k="):
-        agents.make("lucb", drawn)
     assert agents.make("apt-oracle", drawn, threshold=0.4).threshold == 0.4
     assert agents.make("lucb", drawn, k=2).k == 2

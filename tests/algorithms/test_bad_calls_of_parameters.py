@@ -17,7 +17,7 @@ TASKS: dict[str, Task] = {
     "AllGood": Task("AllGood", {"epsilon": 0.5, "multiplicative": False, "slack": 0.0}, K=3, delta=0.1),
     "Threshold": Task("Threshold", {"threshold": 0.5, "tolerance": 0.0}, K=3, budget=10, delta=0.1),
 }
-# Agent | task, and its changes | what the message names. 1e999 is infinite.
+# Agents | task, and its changes | what the message names, of which NAME is the agent. 1e999 is infinite.
 MADE = """
 adapt(bernstein_range=0)                       | TopK | bernstein_range 1e-100 0
 pi3(cutoff='middle')                           | TopK | cutoff standard-error best middle
@@ -25,6 +25,12 @@ pi3(bernstein_range=1)                         | TopK | pi3 bernstein_range
 pi1(delta=0)                                   | TopK | delta 0
 pi2(width=0)                                   | TopK | width 0
 pi2(cap=3)                                     | TopK | cap True False 3
+pi1, pi2, adapt(cap=True)                      | TopK budget=100 delta=None | NAME delta
+pi3, adapt, clucb, kl-lucb                     | TopK delta=None | NAME delta
+st2, two-step, ucb                             | AllGood budget=50 delta=None | NAME delta
+lucb(k=1)                                      | AllGood budget=50 delta=None | lucb delta
+apt-oracle                                     | AllGood | apt-oracle threshold=
+lucb                                           | AllGood | lucb AllGood k=
 adapt(cap=True)                                | TopK epsilon=0.0 | cap=True epsilon
 adapt(seed=-1)                                 | TopK | seed 4294967295 -1
 ocba-m(n0=1)                                   | TopK | n0 2 1
@@ -33,20 +39,13 @@ kl-lucb(threshold='2017')                      | TopK | threshold 2013 lil 2017
 lil-ucb(constants='best')                      | BestArm | constants theory heuristic best
 lil-ucb                                        | TopK | lil-ucb BestArm TopK
 adapt                                          | Threshold | adapt TopK BestArm Threshold
-direct                                         | TopK delta=None | direct delta
-halving                                        | TopK delta=None | halving delta
-adaptive-top-k                                 | TopK delta=None | adaptive-top-k delta
+direct, halving, adaptive-top-k                | TopK delta=None | NAME delta
 incremental(delta=1)                           | TopK | delta 1
 adaptive-top-k(constants='best')               | TopK | constants theory practical best
 adaptive-top-k(constants='practical',delta=.1) | TopK | practical delta 0.1
 adaptive-top-k(sigma=0)                        | TopK | sigma 0
-direct                                         | TopK epsilon=0.0 | direct epsilon TopK
-incremental                                    | TopK epsilon=0.0 | incremental epsilon TopK
-halving                                        | TopK epsilon=0.0 | halving epsilon TopK
-improved-top-k                                 | TopK epsilon=0.0 | improved-top-k epsilon TopK
-direct                                         | TopK epsilon=1e-9 | direct 1e-09 pulls
-incremental                                    | TopK epsilon=1e-9 | incremental 1e-09 pulls
-halving                                        | TopK epsilon=1e-9 | halving 1e-09 pulls
+direct, incremental, halving, improved-top-k   | TopK epsilon=0.0 | NAME epsilon TopK
+direct, incremental, halving                   | TopK epsilon=1e-9 | NAME 1e-09 pulls
 improved-top-k                                 | TopK epsilon=1e-9 | improved-top-k 5e-10 pulls
 improved-top-k(reuse=1)                        | TopK | reuse True False 1
 opt-mai                                        | TopK | opt-mai budget
@@ -68,27 +67,20 @@ ugape(scale=-1,H=3)                            | BestArm | scale -1
 ugape                                          | BestArm budget=None | ugape delta
 hdoc(sampling='apt')                           | Threshold | sampling hdoc lucb-g apt-g apt
 hdoc                                           | Threshold delta=None budget=None max_pulls=99 | hdoc delta
-st2(delta=0)                                   | AllGood | delta 0
-st2(c=0)                                       | AllGood | c 0
+st2(delta=0), fareast(delta=0)                 | AllGood | delta 0
+st2(c=0), east(c=0), fareast(c=0)              | AllGood | c 0
 ucb(c=1e999)                                   | AllGood | c inf
-east(c=0)                                      | AllGood | c 0
-fareast(c=0)                                   | AllGood | c 0
-st2(sigma=-1)                                  | AllGood | sigma -1
-east(sigma=-1)                                 | AllGood | sigma -1
-fareast(sigma=-1)                              | AllGood | sigma -1
+st2(sigma=-1), east(sigma=-1), fareast(sigma=-1) | AllGood | sigma -1
 st2(bounds='best')                             | AllGood | bounds current running best
 ucb(bounds=None)                               | AllGood | bounds current running None
 apt-oracle(threshold=1e999)                    | AllGood | threshold inf
 lucb(k=0)                                      | AllGood | k 2 0
 lucb(k=1,widths='wide')                        | AllGood | widths hoeffding lil wide
 lucb(k=1,epsilon=-1)                           | AllGood | epsilon -1
-east                                           | AllGood delta=None | east delta
-uniform-elimination                            | AllGood delta=None | uniform-elimination delta
-fareast                                        | AllGood delta=None | fareast delta
+east, uniform-elimination, fareast             | AllGood delta=None | NAME delta
 fareast(finder='lucb1')                        | AllGood | finder lucb1
 fareast(kappa=1)                               | AllGood | kappa 1
 fareast(tau=0)                                 | AllGood | tau 0
-fareast(delta=0)                               | AllGood | delta 0
 median-elimination                             | BestArm delta=0.1 | median-elimination epsilon
 st2                                            | Threshold | st2 AllGood Threshold
 ucb                                            | Threshold | ucb AllGood BestArm Threshold
@@ -119,16 +111,21 @@ look-ahead                                     | Threshold budget=None | look-ah
 """
 
 
-def made(line: str) -> tuple[Any, ...]:
-    name, where, words = (part.strip() for part in line.split("|"))
+def made(name: str, where: str, words: str) -> tuple[Any, ...]:
     problem, *changes = where.split()
     given = {key: ast.literal_eval(value) for key, value in (change.split("=") for change in changes)}
     task = TASKS[problem]
     parameters = task.parameters | ({"epsilon": given.pop("epsilon")} if "epsilon" in given else {})
-    return (lambda: agents.make(name, task.replace(parameters=parameters, **given)), *words.split())
+    return (
+        lambda: agents.make(name, task.replace(parameters=parameters, **given)),
+        *words.replace("NAME", name.partition("(")[0]).split(),
+    )
 
 
-test_parameters = table({line: made(line) for line in MADE.strip().splitlines()})
+ROWS = [[part.strip() for part in line.split("|")] for line in MADE.strip().splitlines()]
+test_parameters = table(
+    {f"{name} | {where}": made(name, where, words) for names, where, words in ROWS for name in names.split(", ")}
+)
 
 BERNOULLI: dict[str, Any] = {"instance": {"distribution": "bernoulli", "mean": [0.9, 0.2, 0.6]}, "budget": 30}
 EQUAL = {"instance": {"distribution": "bernoulli", "mean": [0.5, 0.5]}, "budget": 30}

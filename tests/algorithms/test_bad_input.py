@@ -10,29 +10,12 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
+import odd_calls
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from odd_calls import (
-    CHECKED,
-    ENVS,
-    HUGE,
-    NEEDS,
-    ONCE,
-    RIGHT,
-    SOME,
-    THREE,
-    attempt,
-    begun,
-    calls,
-    junk,
-    odd_parameters,
-    parts,
-    slotted,
-    state,
-    steps,
-    survives,
-)
+from odd_calls import HUGE, RIGHT, SOME, attempt, begun, junk, slotted, state
+from plays import seen
 from refusals import refused, table
 from rollouts import batch, full, mask, same
 
@@ -56,7 +39,9 @@ def instance(form: Any) -> Any:
     return PureExplorationEnv("Threshold", instance=form)
 
 
-test_instance_names = table(
+BAD_MEANS: Any = [0.5, None], ["0.5", "0.6"], [0.5, HUGE], [[0.5], [0.5, 0.6]]
+
+test_instances = table(
     rows(
         instance,
         [
@@ -78,22 +63,11 @@ test_instance_names = table(
             ("sampler(mean={'uniform': [0, 1], 'choice': [1]})", "mean"),
             ("sampler(mean={'uniform': ['0', '1']})", "uniform", "'0'"),
             ("tao2019-1(number=2)", "tao2019-1", "'number'"),
-        ],
-    )
-)
-
-test_instance_forms = table(
-    rows(
-        instance,
-        [
             ({}, "'distribution'", None),
             ({"distribution": "cauchy", "mean": [0, 1]}, "'distribution'", "'cauchy'"),
             ({"distribution": "bernoulli"}, "bernoulli", "'mean'"),
             ({"distribution": "bernoulli", "means": [0, 1]}, "bernoulli", "'means'"),
-            *[
-                ({"distribution": "bernoulli", "mean": bad}, "mean")
-                for bad in ([0.5, None], ["0.5", "0.6"], [0.5, HUGE], [[0.5], [0.5, 0.6]])
-            ],
+            *[({"distribution": "bernoulli", "mean": bad}, "mean") for bad in BAD_MEANS],
             ({"distribution": "resampled", "rows": {}}, "rows", 2),
             ({"sampler": 3}, "'sampler'", 3),
             ({"sampler": {"arms": "3"}}, "arms", "'3'"),
@@ -108,6 +82,14 @@ def env(given: tuple[Any, dict[str, Any]]) -> Any:
     return PureExplorationEnv(given[0], **given[1])
 
 
+def settings_of(problem: str, name: str, values: Any, *words: Any) -> list[tuple[Any, ...]]:
+    """Rows of a keyword that has bad values."""
+    return [((problem, {name: bad}), name, *words) for bad in values]
+
+
+NEGATIVE, LARGEST = {"distribution": "gaussian", "mean": [-1, 0]}, 1099511627775
+NO_SHARES = "sampler(distribution='gaussian', mean={'normal': [5, 1]})", "sampler(mean={'choice': [0, 1]})"
+
 test_settings = table(
     rows(
         env,
@@ -116,17 +98,11 @@ test_settings = table(
             (("topk", {}), "'TopK'"),
             ((None, {}), "problem", None),
             ((["TopK"], {}), "problem"),
-            *[
-                (("Threshold", {"budget": bad}), "budget", 1, 1099511627775)
-                for bad in (0, 2.0, "10", True, 2**40, HUGE, [10], np.nan)
-            ],
-            *[(("Threshold", {"delta": bad}), "delta", 0, 1) for bad in (0, 1, np.nan, "0.1", True, HUGE, [0.1], 1j)],
-            *[(("Threshold", {"max_pulls": bad}), "max_pulls", 1, 1099511627775) for bad in (0, 1.5, "9")],
-            *[
-                (("Threshold", {"pull_cost": bad}), "pull_cost", 0, "1e+100")
-                for bad in (-0.1, 1e308, np.inf, None, "0")
-            ],
-            *[(("Threshold", {"shuffle_arms": bad}), "shuffle_arms", True, False) for bad in (1, "yes")],
+            *settings_of("Threshold", "budget", (0, 2.0, "10", True, 2**40, HUGE, [10], np.nan), 1, LARGEST),
+            *settings_of("Threshold", "delta", (0, 1, np.nan, "0.1", True, HUGE, [0.1], 1j), 0, 1),
+            *settings_of("Threshold", "max_pulls", (0, 1.5, "9"), 1, LARGEST),
+            *settings_of("Threshold", "pull_cost", (-0.1, 1e308, np.inf, None, "0"), 0, "1e+100"),
+            *settings_of("Threshold", "shuffle_arms", (1, "yes"), True, False),
             (("Threshold", {"reward": "f1"}), "reward", "'score'", "'correct'", "'gain'", "'f1'"),
             (("Threshold", {"actions": None}), "actions", "'arm'", "'full'", None),
             (("Threshold", {"observation": ["features"]}), "observation", "'history'", "'belief'"),
@@ -139,16 +115,9 @@ test_settings = table(
             (("AllGood", {"epsilon": 1, "multiplicative": True}), "epsilon", 0, 1),
             (("AllGood", {"slack": "0"}), "slack", "'0'"),
             (("AllGood", {"multiplicative": 1}), "multiplicative", True, False),
-            (
-                ("AllGood", {"multiplicative": True, "instance": {"distribution": "gaussian", "mean": [-1, 0]}}),
-                "mean",
-                0,
-            ),
-            *[
-                (("AllGood", {"multiplicative": True, "instance": f"sampler({bad})"}), "mean", "every")
-                for bad in ("distribution='gaussian', mean={'normal': [5, 1]}", "mean={'choice': [0, 1]}")
-            ],
-            *[(("TopK", {"k": bad}), "k", 1) for bad in (0, 10, 2.0, "2", HUGE)],
+            (("AllGood", {"multiplicative": True, "instance": NEGATIVE}), "mean", 0),
+            *[(("AllGood", {"multiplicative": True, "instance": bad}), "mean", "every") for bad in NO_SHARES],
+            *settings_of("TopK", "k", (0, 10, 2.0, "2", HUGE), 1),
             (("TopK", {"k": 2, "instance": "sampler(arms=2)"}), "k", "[1, 1]", 2),
             (("TopK", {"epsilon": -0.1}), "epsilon", "inf", -0.1),
             (("TopK", {"criterion": "all"}), "criterion", "'each'", "'all'"),
@@ -208,6 +177,7 @@ def rejected(given: tuple[Any, ...]) -> None:
 
 
 RAGGED = [0, [1]]
+NO_MASKS: Any = [True, False], np.array([1, 0]), np.ones(3, bool)
 ACTION = full(1, 1, K=3)
 BOTH = {"arm": np.array([0, 1]), "times": np.array([1, 2]), "answer": np.zeros((2, 3), np.int8)}
 PARTS: list[tuple[Any, ...]] = [  # changed parts of a full action, of one episode or of two; what is named
@@ -245,26 +215,23 @@ test_actions = table(
 )
 
 
-@pytest.mark.parametrize(
-    ("rules", "words"),
-    [
-        *[({"seed": bad}, ["seed", repr(bad)]) for bad in (-1, 1.0, "1", True)],
-        ({"seed": [1]}, ["slot", 2, 1]),
-        *[({"seed": [1, bad]}, [repr(bad)]) for bad in (-2, "a", 1.5, [2])],
-        ({"options": 3}, ["options", 3]),
-        ({"options": {"episode": -1}}, [0, 4294967295, -1]),
-        ({"options": {"episode": [0, 2**32]}}, [4294967295, 2**32]),
-        ({"options": {"episode": [0, 1, 2]}}, ["(2,)", "(3,)"]),
-        *[({"options": {"episode": bad}}, ["episode"]) for bad in ([0.0, 1.0], "0", RAGGED, True)],
-        *[
-            ({"options": {"reset_mask": bad}}, ["reset_mask", "bool", "(2,)"])
-            for bad in ([True, False], np.array([1, 0]), np.ones(3, bool))
-        ],
-        ({"options": {"reset_mask": np.zeros(2, bool)}}, ["slot"]),
-        ({"seed": [1, -2], "options": {"reset_mask": SOME}}, [-2]),
-        ({"seed": 5, "options": {"episode": [-1, 0]}}, [-1]),
-    ],
-)
+ODD_RESETS: list[tuple[Any, ...]] = [
+    *[({"seed": bad}, "seed", repr(bad)) for bad in (-1, 1.0, "1", True)],
+    ({"seed": [1]}, "slot", 2, 1),
+    *[({"seed": [1, bad]}, repr(bad)) for bad in (-2, "a", 1.5, [2])],
+    ({"options": 3}, "options", 3),
+    ({"options": {"episode": -1}}, 0, 4294967295, -1),
+    ({"options": {"episode": [0, 2**32]}}, 4294967295, 2**32),
+    ({"options": {"episode": [0, 1, 2]}}, "(2,)", "(3,)"),
+    *[({"options": {"episode": bad}}, "episode") for bad in ([0.0, 1.0], "0", RAGGED, True)],
+    *[({"options": {"reset_mask": bad}}, "reset_mask", "bool", "(2,)") for bad in NO_MASKS],
+    ({"options": {"reset_mask": np.zeros(2, bool)}}, "slot"),
+    ({"seed": [1, -2], "options": {"reset_mask": SOME}}, -2),
+    ({"seed": 5, "options": {"episode": [-1, 0]}}, -1),
+]
+
+
+@pytest.mark.parametrize(("rules", "words"), [(rules, words) for rules, *words in ODD_RESETS])
 def test_vector_resets(rules: dict[str, Any], words: list[Any]) -> None:
     env = begun(slots=2)
     before = state(env)
@@ -284,10 +251,10 @@ def test_vector_resets(rules: dict[str, Any], words: list[Any]) -> None:
 broken = settings(deadline=None, derandomize=True, max_examples=100, suppress_health_check=[HealthCheck.too_slow])
 
 
-@given(calls())
+@given(odd_calls.calls())
 @broken
 def test_the_constructor_survives_anything(call: tuple[str, dict[str, Any]]) -> None:
-    survives(call)
+    odd_calls.survives(call)
 
 
 def test_these_calls_are_right() -> None:
@@ -299,34 +266,28 @@ def test_these_calls_are_right() -> None:
 @broken
 def test_whatever_is_made_refuses_junk_by_name(call: Any, thing: Any, random: Any) -> None:
     kwargs = RIGHT[call]
-    name = random.choice(CHECKED.get(call.__name__, [*kwargs]))
+    name = random.choice(odd_calls.CHECKED.get(call.__name__, [*kwargs]))
     if callable(thing) and call is find:
         return  # a function is a source of instances, and does what it does
     _, error = attempt(call, **kwargs | {name: thing})
-    assert (
-        error is None
-        or type(error) is ValueError
-        or (call == Task.from_json and isinstance(error, (ValueError, TypeError)))
-    )
+    also = (ValueError, TypeError) if call == Task.from_json else ()
+    assert error is None or type(error) is ValueError or isinstance(error, also)
     assert error is None or len(str(error)) > 10
 
 
-@given(st.sampled_from([*ENVS]), st.one_of(slotted, parts))
+@given(st.sampled_from([*odd_calls.ENVS]), st.one_of(slotted, odd_calls.parts))
 @broken
 def test_steps_survive_anything(form: tuple[str, int | None], action: Any) -> None:
-    steps(form, action)
+    odd_calls.steps(form, action)
 
 
-@given(
-    st.sampled_from([*ENVS]),
-    st.one_of(junk, st.just(3)),
-    st.one_of(
-        junk, st.fixed_dictionaries({}, optional={"episode": slotted, "reset_mask": st.one_of(junk, st.just(SOME))})
-    ),
-)
+masks = st.fixed_dictionaries({}, optional={"episode": slotted, "reset_mask": st.one_of(junk, st.just(SOME))})
+
+
+@given(st.sampled_from([*odd_calls.ENVS]), st.one_of(junk, st.just(3)), st.one_of(junk, masks))
 @broken
 def test_resets_survive_anything(form: tuple[str, int | None], seed: Any, options: Any) -> None:
-    env = ENVS[form]
+    env = odd_calls.ENVS[form]
     before = state(env)
     _, error = attempt(env.reset, seed=seed, options=options)
     if error is not None:
@@ -338,24 +299,19 @@ def test_resets_survive_anything(form: tuple[str, int | None], seed: Any, option
 # --- agents -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("name", "problem", "parameter"), ONCE, ids=["-".join(row) for row in ONCE])
+@pytest.mark.parametrize(
+    ("name", "problem", "parameter"), odd_calls.ONCE, ids=["-".join(row) for row in odd_calls.ONCE]
+)
 def test_odd_parameters_of_agents(
     name: str, problem: str, parameter: str, monkeypatch: pytest.MonkeyPatch, recwarn: Any
 ) -> None:
     monkeypatch.setattr("agents.thresholding.dp_index.HORIZON", 40)
-    odd_parameters(name, problem, parameter)
+    odd_calls.odd_parameters(name, problem, parameter)
     idle = rf"{name}: .* has no effect|ocba-m begins with n0=|fareast: its first rounds are long"
     assert not [said for said in recwarn.list if not re.search(idle, str(said.message))]
 
 
-SEEN: dict[str, Any] = {
-    "pulls": np.array([2, 1, 0]),
-    "total": np.array([1.0, 1.0, 0.0]),
-    "mean": np.array([0.5, 1.0, 0.0]),
-    "variance": np.array([0.25, 0.0, 0.0]),
-    "remaining": np.array([7]),
-    "public_seed": np.array([5]),
-}
+SEEN: dict[str, Any] = seen([2, 1, 0], [0.5, 1.0, 0.0], [0.25, 0.0, 0.0], remaining=7, public=5)
 
 
 @pytest.mark.parametrize("single", [True, False], ids=["single", "batch"])
@@ -364,7 +320,7 @@ def test_observations_of_lists_are_read(single: bool) -> None:
     arrays = SEEN if single else {name: np.stack([value, value]) for name, value in SEEN.items()}
     lists = {name: value.tolist() for name, value in arrays.items()}
     for name in ("lsa", "sar", "opt-kg", "ucbe", "uniform", "evidence"):
-        agent = agents.make(name, env, **NEEDS.get(name, {}))
+        agent = agents.make(name, env, **odd_calls.NEEDS.get(name, {}))
         assert agent.begin_anew(lists) is not None
         if not agent.resumes:
             continue
@@ -382,21 +338,19 @@ def predict(given: tuple[dict[str, Any], int]) -> None:
     agents.make("lsa", gym.make("bandit_envs/Threshold-v0", instance="sampler(arms=3)", budget=10)).predict(seen | part)
 
 
+ROUND = np.array([2.0, 1, 0])
+NO_PULLS: Any = [2.0, 1.0, 0.0], "2", "1", "0", [True] * 3, None, [[2, 1], [0]], ROUND, [2, HUGE, 0]
+NO_MEANS: Any = "x", None, [0.5, None, 0], {}, [[1], [1, 2]]
+
 test_observations_that_no_environment_gives = table(
     rows(
         predict,
         [
-            *[
-                (({"pulls": bad}, 0), "pulls", "integer")
-                for bad in (
-                    [2.0, 1.0, 0.0],
-                    *("210", [True] * 3, None, [[2, 1], [0]], np.array([2.0, 1, 0]), [2, HUGE, 0]),
-                )
-            ],
+            *[(({"pulls": bad}, 0), "pulls", "integer") for bad in NO_PULLS],
             (({"pulls": [2, -1, 0]}, 0), "pulls", 0, -1),
             (({"pulls": [2, 1]}, 0), "pulls", 3, "(1, 2)"),
             (({"pulls": 3}, 0), 3, "arms"),
-            *[(({"mean": bad}, 0), "mean", "numbers") for bad in ("x", None, [0.5, None, 0], {}, [[1], [1, 2]])],
+            *[(({"mean": bad}, 0), "mean", "numbers") for bad in NO_MEANS],
             *[(({"mean": [bad, 1.0, 0.0]}, 0), "mean", "support", 0, 1, bad) for bad in (7.0, -0.1, math.nan)],
             (({"mean": [0.5, 1.0]}, 0), "mean", "(1, 3)", "(1, 2)"),
             (({"total": [0.5]}, 0), "total", "shape"),
@@ -404,10 +358,9 @@ test_observations_that_no_environment_gives = table(
             (({"remaining": 7}, 0), "remaining", "(1, 1)", "(1,)"),
             (({"remaining": [7.5]}, 0), "remaining", "integer"),
             (({"public_seed": [1, 2]}, 0), "public_seed", "shape"),
-            *[
-                (({"remaining": bad}, 2), "remaining", "(2, 1)", str(bad.shape))
-                for bad in (np.array(7), np.array([[7]]), np.array([7, 7]))
-            ],
+            (({"remaining": np.array(7)}, 2), "remaining", "(2, 1)", "()"),
+            (({"remaining": np.array([[7]])}, 2), "remaining", "(2, 1)", "(1, 1)"),
+            (({"remaining": np.array([7, 7])}, 2), "remaining", "(2, 1)", "(2,)"),
         ],
     )
 )
@@ -416,7 +369,7 @@ test_observations_that_no_environment_gives = table(
 def test_means_of_arms_never_pulled_and_of_unbounded_arms_may_be_anything() -> None:
     predict(({"mean": [0.5, 1.0, 7.0]}, 0))
     predict(({"mean": [0.5, np.nextafter(1.0, 2.0), 0.0]}, 0))
-    wide = gym.make("bandit_envs/Threshold-v0", instance=THREE, budget=10)
+    wide = gym.make("bandit_envs/Threshold-v0", instance=odd_calls.THREE, budget=10)
     agents.make("lsa", wide).predict(SEEN | {"mean": [0.5, 1e9, 0.0]})
 
 

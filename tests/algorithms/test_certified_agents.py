@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 from types import SimpleNamespace
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 import pytest
-from twins_all_good import follow, play
+from plays import seen
+from twins_all_good import as_twin
 from twins_certified import Game, best_arm_proportions, evidence, top_two, track_and_stop
 from twins_top_k import drawer
 
@@ -24,29 +26,8 @@ ALL = ["BestArm", "TopK", "AllGood", "Threshold"]
 
 
 def task(problem: str = "BestArm", K: int = 3, **more: Any) -> Task:
-    kwargs: dict[str, Any] = {
-        "parameters": {},
-        "delta": 0.1,
-        "distribution": "gaussian",
-        "support": None,
-        "sigma": 1.0,
-    } | more
-    return Task(problem, K=K, **kwargs)
-
-
-def seen(pulls: list[int], mean: list[float], variance: float = 1.0) -> dict[str, Any]:
-    N, m = np.array(pulls), np.array(mean)
-    return {
-        "pulls": N,
-        "mean": m,
-        "total": N * m,
-        "variance": np.full(len(N), variance),
-        "remaining": np.array([-1]),
-        "public_seed": np.array([7]),
-    }
-
-
-# --- by hand ---------------------------------------------------------------------------------------------------------
+    plain: dict[str, Any] = {"parameters": {}, "delta": 0.1, "distribution": "gaussian", "support": None, "sigma": 1.0}
+    return Task(problem, K=K, **plain | more)
 
 
 def test_how_often_an_arm_is_pulled_in_a_row_by_hand() -> None:
@@ -68,13 +49,13 @@ def test_evidence_by_hand() -> None:
     agent = agents.make("evidence", task(actions="arm"))
     # Pairs (0, 1) and (0, 2): gaps 1 and .5 at equal pulls, so that arm 2 is cheaper; of the pair, both as often
     # pulled, the lower arm.
-    assert agent.predict(seen([50, 50, 50], [1.0, 0.0, 0.5]))[0] == 0
-    assert agent.predict(seen([51, 50, 50], [1.0, 0.0, 0.5]))[0] == 2
-    assert agent.predict(seen([100, 5, 100], [1.0, 0.0, 0.5]))[0] == 1  # 5 < sqrt(205) - 3/2
+    assert agent.predict(seen([50, 50, 50], [1.0, 0.0, 0.5], 1.0))[0] == 0
+    assert agent.predict(seen([51, 50, 50], [1.0, 0.0, 0.5], 1.0))[0] == 2
+    assert agent.predict(seen([100, 5, 100], [1.0, 0.0, 0.5], 1.0))[0] == 1  # 5 < sqrt(205) - 3/2
     # Arm 1: gap 10 and 10^4 pulls each: 5000 * 100 / 2 is far above ln(2 / .1) + ln(1 + 10^4 / 300) + ln(1 / .3).
-    assert agent.predict(seen([10**4] * 3, [10.0, 0.0, 0.0]))[0] == 3
+    assert agent.predict(seen([10**4] * 3, [10.0, 0.0, 0.0], 1.0))[0] == 3
     with_budget = agents.make("evidence", task(actions="arm", delta=None, budget=10**6))
-    assert with_budget.predict(seen([10**4] * 3, [10.0, 0.0, 0.0]) | {"remaining": np.array([10**5])})[0] < 3
+    assert with_budget.predict(seen([10**4] * 3, [10.0, 0.0, 0.0], 1.0, remaining=10**5))[0] < 3
 
 
 def test_an_arm_that_rounding_alone_leaves_out_has_an_alternative() -> None:
@@ -83,10 +64,7 @@ def test_an_arm_that_rounding_alone_leaves_out_has_an_alternative() -> None:
     assert low < keep * best
     assert 1 / keep * low >= best
     agent = agents.make("evidence", task("AllGood", actions="arm", parameters={"epsilon": 0.2, "multiplicative": True}))
-    assert agent.predict(seen([50, 50, 50], [best, low, 0.1]))[0] < 3
-
-
-# --- twins -----------------------------------------------------------------------------------------------------------
+    assert agent.predict(seen([50, 50, 50], [best, low, 0.1], 1.0))[0] < 3
 
 
 def games(problem: str, count: int, seed: int) -> Any:
@@ -95,7 +73,6 @@ def games(problem: str, count: int, seed: int) -> Any:
     for episode in range(count):
         K, delta, sigma = int(g.integers(2, 8)), float(g.choice([0.05, 0.3])), float(g.choice([0.2, 1.0]))
         means, epsilon = g.normal(size=K), float(g.choice([0.0, 0.3]))
-        kwargs: dict[str, Any] = {"instance": Instance(Gaussian(means, [sigma] * K), "random"), "delta": delta}
         rules: dict[str, Any] = {"epsilon": epsilon}
         if problem == "TopK":
             rules |= {"k": int(g.integers(1, K)), "criterion": "each"}
@@ -103,7 +80,8 @@ def games(problem: str, count: int, seed: int) -> Any:
             rules, epsilon = {"threshold": 0.1}, 0.0
         elif problem == "AllGood":
             rules["epsilon"] = epsilon = epsilon + 0.1
-        env: Any = gym.make(f"bandit_envs/{problem}-v0", actions="full", max_pulls=400, **kwargs, **rules).unwrapped
+        rules |= {"instance": Instance(Gaussian(means, [sigma] * K), "random"), "delta": delta, "max_pulls": 400}
+        env: Any = gym.make(f"bandit_envs/{problem}-v0", actions="full", **rules).unwrapped
         k = {"BestArm": 1, "TopK": rules.get("k", 0)}.get(problem, 0)
         yield episode, env, Game(K, env.task.sigma, delta, k, epsilon, rules.get("threshold"))
 
@@ -111,13 +89,8 @@ def games(problem: str, count: int, seed: int) -> Any:
 def check(problem: str, name: str, make_twin: Any, count: int = 16, seed: int = 0) -> None:
     stopped = 0
     for episode, env, game in games(problem, count, seed):
-        observation = env.reset(seed=3, options={"episode": episode})[0]
-        twin = make_twin(game, int(observation["public_seed"][0]))
-        mine = play(env, agents.make(name, env), observation)
-        env.reset(seed=3, options={"episode": episode})
-        theirs = follow(env, twin)
-        assert mine == theirs, (episode, game)
-        stopped += mine[1] is not None
+        twin = functools.partial(make_twin, game)
+        stopped += as_twin(env, agents.make(name, env), twin, 3, episode)[1] is not None
     assert stopped >= count // 8
 
 
@@ -141,9 +114,6 @@ def test_track_and_stop_is_its_twin(problem: str) -> None:
     check(problem, "track-and-stop(tracking='C')", lambda game, word: track_and_stop(game, True), 8, seed=1)
 
 
-# --- the closest alternative, and optimal proportions ----------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("problem", "distribution"),
     [
@@ -156,11 +126,9 @@ def test_rows_tell_the_certificate(problem: str, distribution: str) -> None:
 
     For AllGood it is never less: it looks at one arm for each that is left out, the certificate perhaps at all.
     """
-    more = {"TopK": {"k": 3, "epsilon": 0.05}, "BestArm": {"epsilon": 0.0}, "AllGood": {"epsilon": 0.2}}.get(
-        problem, {}
-    )
+    problems = {"TopK": {"k": 3, "epsilon": 0.05}, "BestArm": {"epsilon": 0.0}, "AllGood": {"epsilon": 0.2}}
     arms = {"instance": {"sampler": {"distribution": "gaussian" if distribution == "student" else "bernoulli"}}}
-    env: Any = gym.make(f"bandit_envs/{problem}-v0", delta=1e-90, **arms, **more).unwrapped
+    env: Any = gym.make(f"bandit_envs/{problem}-v0", delta=1e-90, **arms, **problems.get(problem, {})).unwrapped
     agent, state, looks = agents.make(f"evidence(distribution='{distribution}')", env), None, 0
     observation = env.reset(seed=1)[0]
     for t in range(300):
@@ -218,42 +186,29 @@ def test_steps_come_to_the_optimal_proportions(problem: Any) -> None:
     assert float(problem.evidence(pulls, means)) / 1e9 * best >= 0.98
 
 
-# --- contract --------------------------------------------------------------------------------------------------------
-
-
 def test_distribution_by_default() -> None:
-    assert agents.make("evidence", task()).distribution == "gaussian"
-    assert (
-        agents.make("evidence", task(distribution="bernoulli", support=(0.0, 1.0), sigma=0.5)).distribution
-        == "bernoulli"
-    )
-    assert (
-        agents.make("evidence", task(distribution="uniform", support=(0.0, 2.0), sigma=1.0)).distribution == "bounded"
-    )
+    for arms, wanted in (
+        ({}, "gaussian"),
+        ({"distribution": "bernoulli", "support": (0.0, 1.0), "sigma": 0.5}, "bernoulli"),
+        ({"distribution": "uniform", "support": (0.0, 2.0)}, "bounded"),
+    ):
+        assert agents.make("evidence", task(**arms)).distribution == wanted
 
 
 @pytest.mark.parametrize("tracking", ["C", "D"])
 def test_variances_that_are_not_known_yet(tracking: str) -> None:
     """After one pull each: rows without a best pair once led to writes outside of the arrays, and C-tracking to NaN."""
-    rules = {
-        "instance": {"distribution": "gaussian", "mean": [0.9, 0.2, 0.8], "sd": 0.3},
-        "epsilon": 0.25,
-        "delta": 0.1,
-    }
+    arms = {"distribution": "gaussian", "mean": [0.9, 0.2, 0.8], "sd": 0.3}
+    rules = {"instance": arms, "epsilon": 0.25, "delta": 0.1, "max_pulls": 3000}
     agent = f"track-and-stop(distribution='student', tracking={tracking!r})"
-    found = agents.evaluate(agent, "bandit_envs/AllGood-v0", episodes=20, env_kwargs=rules | {"max_pulls": 3000})
+    found = agents.evaluate(agent, "bandit_envs/AllGood-v0", episodes=20, env_kwargs=rules)
     assert not found.episodes["truncated"].any()
     assert found.episodes["correct"].all()
 
 
 def test_samples_that_are_all_one() -> None:
     """The pair of two arms of mean 1 has evidence, so that an epsilon is enough to stop."""
-    rules = {
-        "instance": {"distribution": "bernoulli", "mean": [1.0, 1.0, 0.1]},
-        "epsilon": 0.1,
-        "delta": 0.1,
-        "max_pulls": 5000,
-    }
+    rules = {"instance": {"distribution": "bernoulli", "mean": [1.0, 1.0, 0.1]}, "epsilon": 0.1, "delta": 0.1}
     names = ["evidence", "track-and-stop", "top-two"]
-    found = agents.evaluate(names, "bandit_envs/BestArm-v0", episodes=10, env_kwargs=rules)
+    found = agents.evaluate(names, "bandit_envs/BestArm-v0", episodes=10, env_kwargs=rules | {"max_pulls": 5000})
     assert found.summary()["total_pulls"].max() < 400

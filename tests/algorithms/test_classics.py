@@ -8,10 +8,10 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
-from plays import as_twins, record
-from twins_all_good import follow, play
+from plays import as_twins, record, sampler
+from twins_all_good import as_twin
 from twins_classics import hdoc, sar, sequential_halving, successive_rejects, ugape
-from twins_top_k import Seen, Twin
+from twins_top_k import Seen
 
 import agents
 from agents.top_k.sequential_halving import schedule
@@ -23,26 +23,14 @@ SAMPLING = ("hdoc", "lucb-g", "apt-g")
 Case = dict[str, Any]
 
 
-def still(means: list[float], **rules: Any) -> Case:
-    """Arms that hardly vary."""
-    return {"instance": {"distribution": "gaussian", "mean": means, "sd": 1e-9}, "shuffle_arms": False, **rules}
-
-
-def sampler(distribution: str, arms: int, spread: float = 0.3) -> Case:
-    given = {} if distribution == "bernoulli" else {"spread": spread}
-    return {"sampler": {"distribution": distribution, "arms": arms, "mean": {"uniform": [0.0, 1.0]}, **given}}
-
-
-# --- by hand ---------------------------------------------------------------------------------------------------------
-
-
 def test_schedule_of_sequential_halving() -> None:
     # n = 8: 3 rounds of 33.3: 33 // 8 = 4, 33 // 4 = 8, 33 // 2 = 16; n = 5: 100 / 15, 100 / 9, 100 / 6
     assert schedule(8, 100) == [(8, 4), (4, 8), (2, 16)]
     assert schedule(5, 100) == [(5, 6), (3, 11), (2, 16)]
     assert schedule(2, 7) == [(2, 3)]
     means = [0.1, 0.9, 0.5, 0.4, 0.8]
-    _, [(pulls, _, answer)] = record("sequential-halving", BEST_ARM, 1, **still(means, budget=100))
+    arms = {"distribution": "gaussian", "mean": means, "sd": 1e-9}  # they hardly vary
+    _, [(pulls, _, answer)] = record("sequential-halving", BEST_ARM, 1, instance=arms, shuffle_arms=False, budget=100)
     assert pulls == [*((i, 6) for i in range(5)), *((i, 11) for i in (1, 2, 4)), *((i, 16) for i in (1, 4))]
     assert answer == {1}
 
@@ -63,9 +51,6 @@ def test_complexity_of_ugape_by_hand() -> None:
     assert complexity(BestArm(), np.array([0.5, 0.5])) == math.inf
 
 
-# --- twins -----------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("distribution", ["gaussian", "bernoulli"])
 @pytest.mark.parametrize("n", [2, 3, 7, 12])
 def test_rejects_and_halving_are_their_twins(distribution: str, n: int) -> None:
@@ -79,34 +64,19 @@ def test_rejects_and_halving_are_their_twins(distribution: str, n: int) -> None:
             as_twins(twin, f"sequential-halving(reuse={reuse})", BEST_ARM, 12, **rules)
 
 
-def compare(env: Any, agent: Any, twin: Twin, seed: int, episode: int) -> bool:
-    """The agent and its twin pull the same arms, and answer the same; whether they did before `max_pulls`."""
-    observation = env.reset(seed=seed, options={"episode": episode})[0]
-    arms, answer = play(env, agent, observation)
-    env.reset(seed=seed, options={"episode": episode})
-    assert (arms, answer) == follow(env, twin)
-    return answer is not None
-
-
 @pytest.mark.parametrize("distribution", ["gaussian", "bernoulli"])
 @pytest.mark.parametrize(("n", "k"), [(2, 1), (5, 1), (5, 3), (9, 4), (6, 5)])
 def test_ugape_is_its_twin(distribution: str, n: int, k: int) -> None:
-    ended = 0
-    rules: Case = {
-        "instance": sampler(distribution, n, 0.1),
-        "k": k,
-        "epsilon": 0.6,
-        "criterion": "each",
-        "actions": "full",
-    }
-    for budget in (None, 150):
-        limits: Case = {"delta": 0.2, "max_pulls": 1500} if budget is None else {"budget": budget}
-        env: Any = gym.make(TOP_K, **rules, **limits).unwrapped
-        b, a = 2 * env.task.sigma, 1.7
-        agent = agents.make("ugape", env, **({} if budget is None else {"a": a}))
+    ended, a = 0, 1.7
+    rules: Case = {"instance": sampler(distribution, n, 0.1), "k": k, "epsilon": 0.6, "criterion": "each"}
+    for limits, given, how in (
+        ({"delta": 0.2, "max_pulls": 1500}, {}, (0.2, None, None)),
+        ({"budget": 150}, {"a": a}, (None, a, 150)),
+    ):
+        env: Any = gym.make(TOP_K, actions="full", **rules, **limits).unwrapped
+        agent, rule = agents.make("ugape", env, **given), (k, 0.6, 2 * env.task.sigma, *how)
         for e in range(6):
-            args = (0.2, None) if budget is None else (None, a)
-            ended += compare(env, agent, ugape(Seen(n), k, 0.6, b, *args, T=budget), 5, e)
+            ended += as_twin(env, agent, lambda _, rule=rule: ugape(Seen(n), *rule), 5, e)[1] is not None
     assert ended >= 7
 
 
@@ -115,17 +85,11 @@ def test_ugape_is_its_twin(distribution: str, n: int, k: int) -> None:
 def test_hdoc_is_its_twin(distribution: str, sampling: str) -> None:
     ended = 0
     for tolerance in (0.0, 0.1):
-        rules: Case = {
-            "instance": sampler(distribution, 4, 0.1),
-            "tolerance": tolerance,
-            "delta": 0.2,
-            "max_pulls": 600,
-        }
-        env: Any = gym.make(THRESHOLD, actions="full", threshold=0.5, **rules).unwrapped
-        agent = agents.make("hdoc", env, sampling=sampling)
+        rules: Case = {"instance": sampler(distribution, 4, 0.1), "tolerance": tolerance, "max_pulls": 600}
+        env: Any = gym.make(THRESHOLD, actions="full", threshold=0.5, delta=0.2, **rules).unwrapped
+        agent, rule = agents.make("hdoc", env, sampling=sampling), (0.5, tolerance, 0.2, 2 * env.task.sigma, sampling)
         for e in range(10):
-            twin = hdoc(Seen(4), 0.5, tolerance, 0.2, 2 * env.task.sigma, sampling)
-            ended += compare(env, agent, twin, 6, e)
+            ended += as_twin(env, agent, lambda _, rule=rule: hdoc(Seen(4), *rule), 6, e)[1] is not None
     assert ended >= 4
 
 
@@ -137,34 +101,23 @@ def test_hdoc_needs_the_same_pulls_by_every_rule() -> None:
     assert rows.iloc[0] == rows.iloc[1] == rows.iloc[2]
 
 
-# --- error probabilities ---------------------------------------------------------------------------------------------
-
-
 def test_what_ugape_promises_of_each_arm_it_does_not_promise_of_the_set() -> None:
     """k = 2: arm 0 is best, but little known; 1 and 2 are nearly as good as the second best: "each" is content.
 
-    B_1 = U_2 - L_1 and B_2 = U_1 - L_2 do not see how large U_0 is: the criterion "aggregate" takes epsilon 0.
+    B_1 = U_2 - L_1 and B_2 = U_1 - L_2 do not see how large U_0 is: the criterion "aggregate" takes epsilon 0. Of a
+    single arm it is the same.
     """
-
-    def told(criterion: str) -> float:
-        return float(
-            agents.make("ugape", Task("TopK", {"k": 2, "epsilon": 0.1, "criterion": criterion}, K=3, delta=0.1)).epsilon
-        )
-
-    assert [told(criterion) for criterion in ("each", "aggregate", "exact")] == [0.1, 0.0, 0.0]
-    best = Task("BestArm", {"epsilon": 0.1, "criterion": "aggregate"}, K=3, delta=0.1)
-    assert agents.make("ugape", best).epsilon == 0.1  # of a single arm it is the same
+    rows = [("TopK", "each", 0.1), ("TopK", "aggregate", 0.0), ("TopK", "exact", 0.0), ("BestArm", "aggregate", 0.1)]
+    for problem, criterion, wanted in rows:
+        asked = {"epsilon": 0.1, "criterion": criterion} | ({"k": 2} if problem == "TopK" else {})
+        assert agents.make("ugape", Task(problem, asked, K=3, delta=0.1)).epsilon == wanted
 
 
 def test_budget_agents_beat_uniform() -> None:
     """300 pulls of eight arms: fewer errors in 2000 episodes, by 4 standard errors (false alarms: 3e-5)."""
-    rules: Case = {
-        "instance": {"distribution": "bernoulli", "mean": [0.2, 0.5, 0.3, 0.2, 0.1, 0.25, 0.15, 0.4]},
-        "budget": 300,
-        "shuffle_arms": False,
-    }
+    arms = {"distribution": "bernoulli", "mean": [0.2, 0.5, 0.3, 0.2, 0.1, 0.25, 0.15, 0.4]}
+    rules: Case = {"instance": arms, "budget": 300, "shuffle_arms": False}
     names = ["uniform", "successive-rejects", "sequential-halving", "ugape(scale=16)"]
-    table = agents.evaluate(names, BEST_ARM, episodes=2000, env_kwargs=rules).summary().set_index("agent")
-    e = table["error_rate"]
+    e = agents.evaluate(names, BEST_ARM, episodes=2000, env_kwargs=rules).summary().set_index("agent")["error_rate"]
     for name in names[1:]:
         assert e["uniform"] - e[name] > 4 * math.sqrt((e["uniform"] + e[name]) / 2000), name

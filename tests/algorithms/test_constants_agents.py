@@ -33,16 +33,9 @@ TOO_SMALL = 1.5
 
 
 def task(problem: str = "BestArm", **more: Any) -> Task:
-    given: dict[str, Any] = {
-        "parameters": {},
-        "delta": DELTA,
-        "distribution": "gaussian",
-        "support": None,
-        "sigma": SIGMA,
-    }
-    if problem == "BestArm":
-        given["parameters"] = {"epsilon": EPSILON}
-    return Task(problem, K=K, actions="arm", **given | more)
+    plain: dict[str, Any] = {"delta": DELTA, "distribution": "gaussian", "support": None, "sigma": SIGMA}
+    plain["parameters"] = {"epsilon": EPSILON} if problem == "BestArm" else {}
+    return Task(problem, K=K, actions="arm", **plain | more)
 
 
 def gap_at_the_stop(agent: Any, means: Callable[[float], list[float]], pulls: list[int] = PULLS) -> float:
@@ -65,27 +58,28 @@ def of_two(gap: float) -> list[float]:
     return [gap, 0.0, -30.0]
 
 
-# --- where they stop --------------------------------------------------------------------------------------------------
+def stops_at(agent: Any, width: Callable[[int], float], less: float = EPSILON) -> None:
+    """Where the gap of two arms is the sum of their widths, functions of their pulls, less a tolerance."""
+    assert gap_at_the_stop(agent, of_two) == pytest.approx(width(PULLS[0]) + width(PULLS[1]) - less, rel=1e-9)
 
 
 def test_lucb() -> None:
     t = (sum(PULLS) - K) // 2 + 1
-    widths = [2 * SIGMA * math.sqrt(math.log(5 / 4 * K * t**4 / DELTA) / (2 * N)) for N in PULLS[:2]]
-    assert gap_at_the_stop(agents.make("lucb", task()), of_two) == pytest.approx(sum(widths) - EPSILON, rel=1e-9)
+    stops_at(agents.make("lucb", task()), lambda N: 2 * SIGMA * math.sqrt(math.log(5 / 4 * K * t**4 / DELTA) / (2 * N)))
     lil = agents.make("lucb", task(), widths="lil", c=3.0)
-    widths = [SIGMA * math.sqrt(3.0 * math.log(math.log2(2 * N) * K / DELTA) / N) for N in PULLS[:2]]
-    assert gap_at_the_stop(lil, of_two) == pytest.approx(sum(widths) - EPSILON, rel=1e-9)
+    stops_at(lil, lambda N: SIGMA * math.sqrt(3.0 * math.log(math.log2(2 * N) * K / DELTA) / N))
     assert agents.make("lucb", task(), widths="lil").factor == pytest.approx(2.08 * SIGMA**2)
 
 
 @pytest.mark.parametrize("threshold", ["2013", "lil"])
 def test_kl_lucb(threshold: str) -> None:
-    t = (sum(PULLS) - K) // 2 + 1
-    x = math.log(405.5 * K * t**1.1 / DELTA)
-    beta = [x + math.log(x)] * 2
-    if threshold == "lil":
-        beta = [math.log(2 * math.log2(2 * N) * d / DELTA) for N, d in zip(PULLS, (K - 1, 1), strict=False)]
-    widths = [SIGMA * math.sqrt(2 * b / N) for b, N in zip(beta, PULLS, strict=False)]
+    def betas(pulls: list[int]) -> list[float]:
+        if threshold == "lil":
+            return [math.log(2 * math.log2(2 * N) * d / DELTA) for N, d in zip(pulls, (K - 1, 1), strict=False)]
+        x = math.log(405.5 * K * ((sum(pulls) - K) // 2 + 1) ** 1.1 / DELTA)
+        return [x + math.log(x)] * 2
+
+    widths = [SIGMA * math.sqrt(2 * b / N) for b, N in zip(betas(PULLS), PULLS, strict=False)]
     agent = agents.make("kl-lucb", task(), threshold=threshold)
     assert gap_at_the_stop(agent, of_two) == pytest.approx(sum(widths) - EPSILON, rel=1e-7)
 
@@ -93,11 +87,7 @@ def test_kl_lucb(threshold: str) -> None:
         return float(special.rel_entr(p, q) + special.rel_entr(1 - p, 1 - q))
 
     pulls = [N * 20 for N in PULLS]
-    t = (sum(pulls) - K) // 2 + 1
-    x = math.log(405.5 * K * t**1.1 / DELTA)
-    beta = [x + math.log(x)] * 2
-    if threshold == "lil":
-        beta = [math.log(2 * math.log2(2 * N) * d / DELTA) for N, d in zip(pulls, (K - 1, 1), strict=False)]
+    beta = betas(pulls)
     upper = optimize.brentq(lambda q: pulls[1] * kl(0.3, q) - beta[1], 0.3, 1 - 1e-12)
     wanted = optimize.brentq(lambda p: pulls[0] * kl(p, upper - EPSILON) - beta[0], upper - EPSILON, 1 - 1e-12)
     binary = agents.make("kl-lucb", task(distribution="bernoulli", support=(0.0, 1.0), sigma=0.5), threshold=threshold)
@@ -106,20 +96,18 @@ def test_kl_lucb(threshold: str) -> None:
 
 
 def test_clucb() -> None:
-    t = sum(PULLS)
-    widths = [SIGMA * math.sqrt(2 * math.log(4 * K * t**3 / DELTA) / N) for N in PULLS[:2]]
-    assert gap_at_the_stop(agents.make("clucb", task()), of_two) == pytest.approx(sum(widths) - EPSILON, rel=1e-9)
+    width = lambda N: SIGMA * math.sqrt(2 * math.log(4 * K * sum(PULLS) ** 3 / DELTA) / N)
+    stops_at(agents.make("clucb", task()), width)
     for criterion, weight in (("aggregate", 2), ("each", 1), ("exact", 0)):
         given = task("TopK", parameters={"k": 2, "epsilon": EPSILON, "criterion": criterion})
         found = gap_at_the_stop(agents.make("clucb", given), lambda gap: [30.0, gap, 0.0], [PULLS[2], *PULLS[:2]])
-        assert found == pytest.approx(sum(widths) - weight * EPSILON, rel=1e-9)
+        assert found == pytest.approx(width(PULLS[0]) + width(PULLS[1]) - weight * EPSILON, rel=1e-9)
 
 
 def test_ugape() -> None:
-    t = sum(PULLS)  # the paper's t - 1
-    widths = [2 * SIGMA * math.sqrt(0.5 * math.log(4 * K * t**3 / DELTA) / N) for N in PULLS[:2]]
-    assert gap_at_the_stop(agents.make("ugape", task()), of_two) == pytest.approx(sum(widths) - EPSILON, rel=1e-9)
-    # With a budget its width is sqrt((n - K) / (4 H N)), or sqrt(a b^2 / N).
+    """By delta, t is the paper's t - 1; with a budget the width is sqrt((n - K) / (4 H N)), or sqrt(a b^2 / N)."""
+    confidence = 0.5 * math.log(4 * K * sum(PULLS) ** 3 / DELTA)
+    stops_at(agents.make("ugape", task()), lambda N: 2 * SIGMA * math.sqrt(confidence / N))
     by_budget = agents.make("ugape", task(budget=500, delta=None), H=20.0, scale=3.0)
     assert by_budget.factor == pytest.approx(3.0 * (500 - K) / (4 * 20.0))
     assert agents.make("ugape", task(budget=500, delta=None), a=5.0).factor == pytest.approx(5 * 4 * SIGMA**2)
@@ -140,13 +128,11 @@ def test_hdoc(sampling: str) -> None:
 def test_agents_for_all_good_arms(name: str, share: int) -> None:
     """An arm is bad where its upper bound lies below the lower bound of the best one, less epsilon."""
     pulls = [PULLS[0]] * 3 if name in ("east", "uniform-elimination") else PULLS
-    agent = agents.make(name, task("AllGood", parameters={"epsilon": 8.0}))
-    widths = [SIGMA * math.sqrt(4 * math.log(math.log2(2 * N) * share * K / DELTA) / N) for N in pulls[:2]]
-    found = gap_at_the_stop(agent, lambda gap: [0.0, -8.0 - gap, -40.0], pulls)
-    assert found == pytest.approx(sum(widths), rel=1e-9)
-    other = agents.make(name, task("AllGood", parameters={"epsilon": 8.0}), c=2.0)
-    found = gap_at_the_stop(other, lambda gap: [0.0, -8.0 - gap, -40.0], pulls)
-    assert found == pytest.approx(sum(widths) / math.sqrt(2), rel=1e-9)
+    widths = [SIGMA * math.sqrt(math.log(math.log2(2 * N) * share * K / DELTA) / N) for N in pulls[:2]]
+    for given, c in (({}, 4.0), ({"c": 2.0}, 2.0)):
+        agent = agents.make(name, task("AllGood", parameters={"epsilon": 8.0}), **given)
+        found = gap_at_the_stop(agent, lambda gap: [0.0, -8.0 - gap, -40.0], pulls)
+        assert found == pytest.approx(math.sqrt(c) * sum(widths), rel=1e-9)
 
 
 def test_fareast() -> None:
@@ -210,25 +196,19 @@ def test_racing(widths: str) -> None:
     assert half_width(7.0, s, 40.0, own) == pytest.approx(W * WIDTHS[widths](7, s / W, math.log(40 / DELTA)))
 
 
-@pytest.mark.parametrize("name", ["evidence", "top-two", "track-and-stop"])
-def test_nominal_thresholds(name: str) -> None:
-    pulls, t = [33, 33, 33], 99
-    agent = agents.make(name, task(parameters={"epsilon": 0.0}), boundary="nominal")
-    wanted = math.sqrt(2 * SIGMA**2 * (2 / 33) * math.log((1 + math.log(t)) / DELTA))
-    assert gap_at_the_stop(agent, of_two, pulls) == pytest.approx(wanted, rel=1e-9)
+CERTIFIED = ["evidence", "top-two", "track-and-stop", "uniform(stop='certificate')", "lucb(stop='certificate')"]
 
 
 @pytest.mark.parametrize(
-    "name", ["evidence", "top-two", "track-and-stop", "uniform(stop='certificate')", "lucb(stop='certificate')"]
+    ("name", "boundary"), [*((name, "nominal") for name in CERTIFIED[:3]), *((name, "mixture") for name in CERTIFIED)]
 )
-def test_agents_stop_where_the_certificate_says_so(name: str) -> None:
-    need = math.log((K - 1) / DELTA)
-    wanted = optimize.brentq(lambda gap: pair(33, 33, gap, SIGMA) - need, 0.1, 5)
-    agent = agents.make(name, task(parameters={"epsilon": 0.0}))
+def test_agents_stop_where_the_certificate_or_a_nominal_threshold_says_so(name: str, boundary: str) -> None:
+    wanted = math.sqrt(2 * SIGMA**2 * (2 / 33) * math.log((1 + math.log(99)) / DELTA))
+    if boundary == "mixture":
+        need = math.log((K - 1) / DELTA)
+        wanted = optimize.brentq(lambda gap: pair(33, 33, gap, SIGMA) - need, 0.1, 5)
+    agent = agents.make(name, task(parameters={"epsilon": 0.0}), boundary=boundary)
     assert gap_at_the_stop(agent, of_two, [33, 33, 33]) == pytest.approx(wanted, rel=1e-9)
-
-
-# --- how often they pull ----------------------------------------------------------------------------------------------
 
 
 def test_median_elimination() -> None:
@@ -286,8 +266,6 @@ def test_adaptive_and_improved_top_k() -> None:
         assert agent.margin[1:4] == pytest.approx([2 * SIGMA * 2 * 2.0**-r for r in (1, 2, 3)])
         assert agent.tolerance == pytest.approx(epsilon * (7 / 8 if name == "improved-top-k" else 1))
 
-
-# --- what the union of their bounds may miss --------------------------------------------------------------------------
 
 ROUNDS = np.arange(1.0, 200_001.0)
 

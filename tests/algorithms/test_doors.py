@@ -222,11 +222,6 @@ def test_a_registered_agent_has_a_name_like_all_others(registry: Any) -> None:
     assert type(agents.make("my-lsa", env)) is Uniform
 
 
-class Half(LSA):
-    name = "half"
-    index = LSA.__mro__[1].index  # abstract again
-
-
 def test_an_installed_agent_that_cannot_be_imported_harms_no_other(registry: Any) -> None:
     registry.installed = {"theirs": "test_doors:Mine", "broken": "no_such_module:Thing"}
     with pytest.warns(RuntimeWarning, match="the agent 'broken' is left out: .*no_such_module"):
@@ -268,9 +263,8 @@ def test_every_form_of_an_agent_decides_as_its_name(form: Any, label: str, name:
 
 def test_make_takes_parameters_beside_a_class() -> None:
     env = gym.make(THRESHOLD, **TAO)
-    assert agents.make(Mine, env, alpha=2).alpha == 2.0
-    assert agents.make("test_doors:Mine(alpha=3)", env, alpha=2).alpha == 2.0
-    assert agents.make(functools.partial(Mine, alpha=3), env, alpha=2).alpha == 2.0
+    for who in (Mine, "test_doors:Mine(alpha=3)", functools.partial(Mine, alpha=3)):
+        assert agents.make(who, env, alpha=2).alpha == 2.0
     assert agents.make(UCBE, env).a == agents.make("ucbe", env).a  # the environment tells an oracle what it needs
     more = agents.make(More, env, alpha=2, shift=1, scale=3)
     assert (more.alpha, more.shift, more.scale) == (2.0, 1, 3)
@@ -335,24 +329,19 @@ def test_an_agent_keeps_its_parameters_by_name() -> None:
 
 
 def test_an_oracle_that_is_made_anew_learns_the_truth_of_the_instance_that_it_meets() -> None:
-    """Defect: an oracle made on one instance kept the hardness of that one on another."""
-    there = TAO | {
-        "instance": {"distribution": "bernoulli", "mean": [0.1, 0.2, 0.3, 0.4, 0.45, 0.55, 0.6, 0.7, 0.8, 0.9]}
-    }
-    env = gym.make(THRESHOLD, **TAO)
-    assert_frame_equal(
-        rows(evaluate(agents.make("ucbe", env), env_kwargs=there)), rows(evaluate("ucbe", env_kwargs=there)), atol=0
-    )
-    own = agents.make("ucbe(H=50)", env)  # a choice of the user is kept
-    assert_frame_equal(rows(evaluate(own, env_kwargs=there)), rows(evaluate("ucbe(H=50)", env_kwargs=there)), atol=0)
+    """Defect: an oracle made on one instance kept the hardness of that one on another; a choice of the user is kept."""
+    means = [0.1, 0.2, 0.3, 0.4, 0.45, 0.55, 0.6, 0.7, 0.8, 0.9]
+    there = TAO | {"instance": {"distribution": "bernoulli", "mean": means}}
+    for name in ("ucbe", "ucbe(H=50)"):
+        made = agents.make(name, gym.make(THRESHOLD, **TAO))
+        assert_frame_equal(rows(evaluate(made, env_kwargs=there)), rows(evaluate(name, env_kwargs=there)), atol=0)
 
 
 def test_what_an_agent_is_not_made_anew_for() -> None:
     task = gym.make(THRESHOLD, **TAO).unwrapped.task
     agent = LSA(task)
     others: dict[str, Any] = {"K": 4, "distribution": "gaussian", "sigma": 2.0, "support": None}
-    others["parameters"] = {"threshold": 0.3, "tolerance": 0}
-    for name, value in others.items():
+    for name, value in (others | {"parameters": {"threshold": 0.3, "tolerance": 0}}).items():
         with refused("lsa", name):
             agent.for_task(task.replace(**{name: value}))
     with refused("lsa", "'Threshold'", "'TopK'", "parameters"):
@@ -391,29 +380,25 @@ def own(**methods: Any) -> type[agents.Agent]:
     return type("Odd", (Odd,), {"__module__": __name__, **methods})
 
 
-def many(observation: Any) -> int:
-    return len(observation["pulls"])
-
-
-CHOICES: list[tuple[Any, tuple[Any, ...]]] = [  # what choose returns, and what is said of it; nothing: it is right
-    (lambda self, o, state: None, ("arms", "(1,)", "()", None)),
-    (lambda self, o, state: np.zeros(many(o)), ("arms", "float64")),
-    (lambda self, o, state: np.zeros((many(o), 2), int), ("arms", "(1,)", "(1, 2)")),
-    (lambda self, o, state: np.zeros(many(o) + 1, int), ("arms", "(1,)", "(2,)")),
-    (lambda self, o, state: [[0], [0, 1]], ("arms", "integers")),
-    (lambda self, o, state: {"arms": np.zeros(many(o), int)}, ("chooses", "arms")),
-    (lambda self, o, state: ([0] * many(o), 2), ("numbers of pulls",)),
-    (lambda self, o, state: ([0] * many(o), [1.5] * many(o)), ("numbers of pulls", "float64")),
-    (lambda self, o, state: [0] * many(o), ()),
-    (lambda self, o, state: np.zeros(2 * many(o), np.int64)[::2], ()),
-    (lambda self, o, state: (np.zeros(many(o), np.uint8), np.ones(many(o), np.int32)), ()),
-    (lambda self, o, state: (np.zeros(many(o), np.int64), None), ()),
+CHOICES: list[tuple[Any, tuple[Any, ...]]] = [  # what choose returns of n episodes, what is said of it; nothing: right
+    (lambda n: None, ("arms", "(1,)", "()", None)),
+    (lambda n: np.zeros(n), ("arms", "float64")),
+    (lambda n: np.zeros((n, 2), int), ("arms", "(1,)", "(1, 2)")),
+    (lambda n: np.zeros(n + 1, int), ("arms", "(1,)", "(2,)")),
+    (lambda n: [[0], [0, 1]], ("arms", "integers")),
+    (lambda n: {"arms": np.zeros(n, int)}, ("chooses", "arms")),
+    (lambda n: ([0] * n, 2), ("numbers of pulls",)),
+    (lambda n: ([0] * n, [1.5] * n), ("numbers of pulls", "float64")),
+    (lambda n: [0] * n, ()),
+    (lambda n: np.zeros(2 * n, np.int64)[::2], ()),
+    (lambda n: (np.zeros(n, np.uint8), np.ones(n, np.int32)), ()),
+    (lambda n: (np.zeros(n, np.int64), None), ()),
 ]
 
 
 @pytest.mark.parametrize(("choose", "said"), CHOICES, ids=range(len(CHOICES)))
 def test_what_an_agent_chooses_is_checked(choose: Any, said: tuple[Any, ...]) -> None:
-    kind = own(choose=choose)
+    kind = own(choose=lambda self, observation, state: choose(len(observation["pulls"])))
     for actions in ("full", "arm"):
         env = gym.make(THRESHOLD, actions=actions, **TAO)
         observation, _ = env.reset(seed=0)
@@ -433,22 +418,22 @@ def test_what_an_agent_chooses_is_checked(choose: Any, said: tuple[Any, ...]) ->
             evaluate(kind, at=[7, 30])
 
 
-ANSWERS: list[tuple[Any, bool]] = [  # what recommend returns, and whether it is right
-    (lambda self, o, state=None, slots=None: np.ones((len(slots), 10)), False),
-    (lambda self, o, state=None, slots=None: np.full((len(slots), 10), 256), False),
-    (lambda self, o, state=None, slots=None: np.full((len(slots), 10), -1), False),
-    (lambda self, o, state=None, slots=None: np.ones(10, np.bool_), False),
-    (lambda self, o, state=None, slots=None: np.ones((len(slots), 9), np.bool_), False),
-    (lambda self, o, state=None, slots=None: None, False),
-    (lambda self, o, state=None, slots=None: np.ones((len(slots), 10), np.bool_), True),
-    (lambda self, o, state=None, slots=None: [[1] * 10] * len(slots), True),
+ANSWERS: list[tuple[Any, bool]] = [  # what recommend returns of n episodes, and whether it is right
+    (lambda n: np.ones((n, 10)), False),
+    (lambda n: np.full((n, 10), 256), False),
+    (lambda n: np.full((n, 10), -1), False),
+    (lambda n: np.ones(10, np.bool_), False),
+    (lambda n: np.ones((n, 9), np.bool_), False),
+    (lambda n: None, False),
+    (lambda n: np.ones((n, 10), np.bool_), True),
+    (lambda n: [[1] * 10] * n, True),
 ]
 
 
 @pytest.mark.parametrize(("recommend", "right"), ANSWERS, ids=range(len(ANSWERS)))
 def test_what_an_agent_recommends_is_checked(recommend: Any, right: bool) -> None:
     """Defect: answers that are no masks were cut to integers."""
-    kind = own(recommend=recommend)
+    kind = own(recommend=lambda self, observation, state=None, slots=None: recommend(len(slots)))
     env = gym.make(THRESHOLD, actions="full", **TAO)
     observation, _ = env.reset(seed=0)
     over = observation | {"remaining": np.zeros(1, np.int64)}
@@ -480,19 +465,13 @@ def test_what_an_agent_recommends_is_checked(recommend: Any, right: bool) -> Non
 )
 def test_the_index_of_a_class_of_ones_own_is_checked(index: Any, said: list[str] | None, K: int) -> None:
     """Kernels read it without a look: what is too short was read beyond its end, and NaN was never found in a tree."""
-
-    class Odd(agents.IndexPolicy):
-        name = "odd"
-
-    Odd.index = index  # type: ignore[method-assign]
-    Odd.__abstractmethods__ = frozenset()  # type: ignore[attr-defined]
+    odd = type("Odd", (agents.IndexPolicy,), {"__module__": __name__, "name": "odd", "index": index})
     settings = {"instance": {"sampler": {"arms": K}}, "budget": 3 * K}
     if said is None:
-        pulls = evaluate(Odd, env_kwargs=settings).pulls["pulls"]
-        assert (pulls == 3).all()
+        assert (evaluate(odd, env_kwargs=settings).pulls["pulls"] == 3).all()
     else:
         with refused("index", "odd", *said):
-            evaluate(Odd, env_kwargs=settings)
+            evaluate(odd, env_kwargs=settings)
 
 
 def decisions(name: Any, K: int, problem: str = "Threshold", **settings: Any) -> tuple[Any, Any, Any]:
@@ -512,17 +491,15 @@ def test_a_state_belongs_to_one_algorithm_and_task(name: str, problem: str) -> N
     agent, observation, own_state = decisions(name, 7, problem)
     other = "opt-kg" if name == "lsa" else "lsa" if problem == "Threshold" else "uniform"
     wrong = [decisions(other, 7, problem)[2]]
+    wrong += [True, 2, 0, np.int64(1), "x"] if name == "uniform" else [1, "x", [], {}, object()]
     if name != "uniform":
-        wrong += [decisions(name, 30, problem)[2], 1, "x", [], {}, object()]
-    else:
-        wrong += [True, 2, 0, np.int64(1), "x"]
+        wrong.append(many := decisions(name, 30, problem)[2])
+        with refused("K=7", "K=30"):
+            agent.predict(observation, many)
     for state in wrong:
         for again in (state, copy.deepcopy(state), pickle.loads(pickle.dumps(state))):
             with refused("state", "None", name):
                 agent.predict(observation, again)
-    if name != "uniform":
-        with refused("K=7", "K=30"):
-            agent.predict(observation, wrong[1])
     action, _ = agent.predict(observation, copy.deepcopy(own_state))
     for equal in (agent, pickle.loads(pickle.dumps(agent)), copy.deepcopy(agent)):
         for again in (copy.deepcopy(own_state), pickle.loads(pickle.dumps(own_state))):
@@ -557,21 +534,15 @@ def test_the_index_of_arms_never_pulled_is_a_number(first: Any) -> None:
     class Odd(LSA):
         name = "odd"
 
-    class Later(LSA):
-        name = "odd"
-
-        def __init__(self, task: Any) -> None:
-            super().__init__(task)
-            self.first = first
-
-    Odd.first = True  # a number, too
     env = gym.make(THRESHOLD, **TAO)
-    Odd(env)
+    Odd.first = True  # a number, too
+    later: Any = Odd(env)
+    later.first = first
+    with refused("first", "odd"):
+        later.predict(env.reset(seed=0)[0])
     Odd.first = first
     with refused("first", "odd"):
         Odd(env)
-    with refused("first", "odd"):
-        Later(env).predict(env.reset(seed=0)[0])
 
 
 @episode_kernel
@@ -699,30 +670,23 @@ def test_constructors_by_which_no_agent_can_be_made_anew() -> None:
     assert type(agents.make(Wanting, env, level=3)) is Wanting
 
 
-def test_functions_that_fail_name_the_agent(registry: Any) -> None:
-    def keyless(task: Any) -> Any:
-        return {}["lost words"]
+def fail(error: BaseException) -> Any:
+    raise error
 
-    def leaving(task: Any) -> Any:
-        sys.exit("enough")
 
-    def refusing(task: Any) -> Any:
-        return LSA(task, alpha=-1)
+@pytest.mark.parametrize("error", [KeyError("lost words"), SystemExit("enough"), ValueError("alpha")])
+def test_functions_that_fail_name_the_agent(registry: Any, error: BaseException) -> None:
+    agents.register("my-agent", lambda task: fail(error))
+    for call in (lambda: agents.make("my-agent", gym.make(THRESHOLD)), lambda: evaluate(["lsa", "my-agent"])):
+        with pytest.raises(ValueError, match=f"my-agent.*{error.args[0]}") as caught:
+            call()
+        assert caught.value.__cause__ is error
 
+
+def test_files_that_a_function_does_not_find_are_missing() -> None:
     def absent(task: Any) -> Any:
         return open("/no/such/file")
 
-    env = gym.make(THRESHOLD)
-    for function, said, cause in (
-        (keyless, "lost words", KeyError),
-        (leaving, "enough", SystemExit),
-        (refusing, "alpha", ValueError),
-    ):
-        agents.register(f"my-{function.__name__}", function)
-        for call in (lambda name: agents.make(name, env), lambda name: evaluate(["lsa", name])):
-            with pytest.raises(ValueError, match=f"my-{function.__name__}.*{said}") as caught:
-                call(f"my-{function.__name__}")
-            assert isinstance(caught.value.__cause__, cause)
     with pytest.raises(FileNotFoundError) as missing:
-        agents.make(absent, env)
+        agents.make(absent, gym.make(THRESHOLD))
     assert missing.value.__notes__ == ["It was raised by the agent 'absent'."]

@@ -9,7 +9,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from bounds import relaxed
-from twins import by_fractions, by_index, dp_indices, follow, play
+from twins import as_twin, by_fractions, by_index, dp_indices
 
 import agents
 from agents.thresholding.dp_index import BAND, Table, index_table
@@ -71,11 +71,10 @@ def test_agent_is_its_exact_twin() -> None:
             return float(exact[a, b])
         return least * 1e-6 * float(min(above(a, b), 1 - above(a, b))) / (a + b - 1)  # D3
 
+    env = gym.make(THRESHOLD, instance=f"sampler(arms={K})", budget=budget, actions="full").unwrapped
+    agent = agents.make("dp-index", env)
     for episode in range(60):
-        env = gym.make(THRESHOLD, instance=f"sampler(arms={K})", budget=budget, actions="full").unwrapped
-        mine = play(env, agents.make("dp-index", env), env.reset(seed=6, options={"episode": episode})[0])
-        env.reset(seed=6, options={"episode": episode})
-        assert mine == follow(env, by_index(K, budget, index)), episode
+        as_twin(env, agent, lambda _: by_index(K, budget, index), 6, episode)
 
 
 def test_states_beyond_the_horizon_come_last() -> None:

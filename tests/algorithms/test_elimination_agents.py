@@ -8,7 +8,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
-from plays import Twin, as_twins, right_when_begun_anew, seen
+from plays import Twin, as_twins, right_when_begun_anew, sampler, seen
 from twins_elimination import best_arm, east, fareast, uniform_elimination
 
 import agents
@@ -43,15 +43,7 @@ def twin_of(agent: Any) -> Twin:
 
 def noisy(distribution: str = "gaussian", arms: int = 5, spread: float = 0.1, **mean: Any) -> dict[str, Any]:
     """A sampler of instances with large gaps."""
-    given = {"spread": spread} if distribution == "gaussian" else {}
-    return {
-        "sampler": {
-            "distribution": distribution,
-            "arms": arms,
-            "mean": mean or {"choice": [0.1, 0.45, 0.85, 1.0]},
-            **given,
-        }
-    }
+    return sampler(distribution, arms, spread, mean or {"choice": [0.1, 0.45, 0.85, 1.0]})
 
 
 def task(**changes: Any) -> Task:
@@ -59,9 +51,6 @@ def task(**changes: Any) -> Task:
     parameters = {"epsilon": 0.5, "multiplicative": False, "slack": 0.0}
     base = Task("AllGood", parameters, K=3, delta=0.1, distribution="gaussian", support=None, sigma=1.0)
     return base.replace(**changes)
-
-
-# --- by hand ---------------------------------------------------------------------------------------------------------
 
 
 def test_constant_of_median_elimination() -> None:
@@ -77,9 +66,6 @@ def test_pulls_of_the_bad_filter() -> None:
     assert bad_filter_pulls(1, 10, 0.1, sigma=0.5) == math.ceil(236.09 / 4)
     assert [bad_filter_pulls(r, 10, 0.1, 1.0, 4.0) for r in (1, 2)] == [119, 561]  # half of them
     assert bad_filter_pulls(30, 10, 0.1) == bad_filter_pulls(1, 10, 0.1, sigma=1e9) == PULLS_LIMIT  # never reached
-
-
-# --- the twins -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -114,9 +100,6 @@ def test_twins_where_the_bad_filter_acts(multiplicative: bool, slack: float) -> 
     assert sum(pulls[-1][1] > 1 for pulls, *_ in plays) >= 2  # the bad filter, in bulk, had the last word
 
 
-# --- episodes --------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("name", [*NAMES, FAREASTS[1]])
 def test_met_in_the_middle(name: str) -> None:
     env_id, kwargs = (BEST_ARM, {"epsilon": 0.5}) if name == NAMES[3] else (ALL_GOOD, MODES["additive"])
@@ -147,9 +130,6 @@ def test_a_bulk_pull_ends_with_the_budget() -> None:
     action, state = agent.predict(observation, state)
     assert action["answer"].tolist() == [1, 0, 0, 0, 0]  # arm 0 is the only one seen
     assert env.step(action)[2]
-
-
-# --- error probabilities ---------------------------------------------------------------------------------------------
 
 
 def test_bad_filter_of_fareast() -> None:

@@ -12,6 +12,8 @@ import gymnasium as gym
 import numpy as np
 import pandas as pd
 import pytest
+from plays import episode_of
+from test_doors import planning
 
 import agents
 from agents.certified import CertifiedPolicy, sampling_rule
@@ -95,16 +97,6 @@ def python_alone(e: int, seen: Seen, plans: Any) -> Any:
         return 0
 
 
-def planning(kernel: Any) -> type[agents.PlanPolicy]:
-    class Odd(agents.PlanPolicy):
-        name, solves = "odd", ALL_PROBLEMS
-
-        def rule(self, seen: Any, observation: Any, state: Any, out: Any) -> Any:
-            return kernel, (*seen, state.plans, out)
-
-    return Odd
-
-
 def line_of(text: str) -> int:
     """The line of this file that holds this text for the first time."""
     return next(i for i, line in enumerate(Path(__file__).read_text().splitlines(), 1) if text in line)
@@ -154,19 +146,19 @@ def test_a_routine_of_a_problem_that_cannot_be_compiled_is_named() -> None:
 # --- keys ------------------------------------------------------------------------------------------------------------
 
 
-class Looking(agents.Agent):
-    name, solves = "looking", ALL_PROBLEMS
-
-    def choose(self, observation: Any, state: Any) -> Any:
-        return np.zeros(len(observation["pull"]), np.int64)
-
-
-class Recommending(agents.Agent):
-    name, solves = "recommending", ALL_PROBLEMS
+class Pulling(agents.Agent):
+    name, solves = "pulling", ALL_PROBLEMS
 
     def choose(self, observation: Any, state: Any) -> Any:
         return np.zeros(len(observation["pulls"]), np.int64)
 
+
+class Looking(Pulling):
+    def choose(self, observation: Any, state: Any) -> Any:
+        return np.zeros(len(observation["pull"]), np.int64)
+
+
+class Recommending(Pulling):
     def recommend(self, observation: Any, state: Any = None, slots: Any = None) -> Any:
         return observation["means"] > 0
 
@@ -182,12 +174,7 @@ def test_a_key_that_the_observation_does_not_have(kind: Any, key: str) -> None:
 
 @pytest.mark.parametrize("keys", [("arm",), ("arms", "times", "answer")])
 def test_the_checks_find_a_predict_that_returns_other_parts_of_an_action(keys: tuple[str, ...]) -> None:
-    class Own(agents.Agent):
-        name, solves = "own", ALL_PROBLEMS
-
-        def choose(self, observation: Any, state: Any) -> Any:
-            return np.zeros(len(observation["pulls"]), np.int64)
-
+    class Own(Pulling):
         def predict(self, observation: Any, state: Any = None, *rest: Any, **more: Any) -> Any:
             action, state = super().predict(observation, state, *rest, **more)
             right = not np.asarray(observation["pulls"]).any()
@@ -311,23 +298,32 @@ COUNTING = (Free, Plans, Bulks)
 UNLIMITED: dict[str, Any] = {"instance": f"sampler(arms={K})", "delta": 0.1, "max_pulls": 100}
 
 
-@pytest.mark.parametrize("stop", [None, "certificate"])
-@pytest.mark.parametrize("kind", COUNTING)
-def test_state_of_ones_own_begins_anew_with_each_episode(kind: Any, stop: Any) -> None:
+SHORT = UNLIMITED | {"max_pulls": 9, "epsilon": 0.2}
+OURS = ("improved-top-k", "racing", "adapt", "kl-lucb", "track-and-stop", "random")
+
+
+@pytest.mark.parametrize("mode", ["NextStep", "SameStep"])
+@pytest.mark.parametrize(
+    ("kind", "told", "limits"),
+    [
+        *((kind, {}, UNLIMITED) for kind in COUNTING),
+        *((kind, {"stop": "certificate"}, SHORT) for kind in COUNTING),
+        *((name, {}, SHORT) for name in OURS),
+    ],
+)
+def test_state_begins_anew_with_each_episode(kind: Any, told: Any, limits: Any, mode: str) -> None:
     """Defect: counts of one's own went on in the next episode of a slot."""
-    told = {} if stop is None else {"stop": stop}
-    limits = UNLIMITED | ({} if stop is None else {"max_pulls": 9})
-    envs = gym.make_vec(BEST, SLOTS, **limits)
+    envs = gym.make_vec(BEST, SLOTS, autoreset_mode=mode, **limits)
     agent = agents.make(kind, envs, **told)
     observation, _ = envs.reset(seed=5)
     state, over, played = None, np.zeros(SLOTS, np.bool_), [[[]] for _ in range(SLOTS)]
     for _ in range(60):
         action, state = agent.predict(observation, state)
         for e in range(SLOTS):
-            if not over[e]:
-                played[e][-1].append(int(action[e]))
-            else:  # the action is not read
+            if over[e]:
                 played[e].append([])
+            if not over[e] or mode == "SameStep":  # else the action is not read
+                played[e][-1].append(int(action[e]))
         observation, _, terminated, truncated, _ = envs.step(action)
         over = terminated | truncated
     for e, episodes in enumerate(played):
@@ -387,27 +383,16 @@ def test_a_class_defines_the_hook_once() -> None:
     type("Own", (Free,), {"remember": hook, "initial_state": hook})  # as a class has them that is made anew
 
 
-def alone(agent: Any, limits: Any, seed: int, episode: int) -> list[int]:
+def alone(agent: Any, limits: Any, seed: int, number: int) -> list[int]:
     """The arms that an agent pulls in an episode by itself."""
-    env: Any = gym.make(BEST, **limits)
-    observation, _ = env.reset(seed=seed, options={"episode": episode})
-    state, over, arms = None, False, []
-    while not over:
-        arm, state = agent.predict(observation, state)
-        observation, _, terminated, truncated, _ = env.step(arm)
-        over = terminated or truncated
-        arms.append(arm)
-    return arms
+    return episode_of(gym.make(BEST, **limits), agent, number, seed)[0]
 
 
 @pytest.mark.parametrize("kind", COUNTING)
 def test_evaluations_of_few_slots_are_those_of_many(kind: Any) -> None:
     """In compiled play too, where the slots of a batch take one episode after another."""
-    few, many = (
-        agents.evaluate(kind, BEST, episodes=16, batch=batch, env_kwargs=UNLIMITED, progress=False).episodes
-        for batch in (2, 16)
-    )
-    pd.testing.assert_frame_equal(few, many, check_exact=True)
+    few, many = (agents.evaluate(kind, BEST, episodes=16, batch=n, env_kwargs=UNLIMITED) for n in (2, 16))
+    pd.testing.assert_frame_equal(few.episodes, many.episodes, check_exact=True)
 
 
 # --- sampling rules ---------------------------------------------------------------------------------------------------
@@ -466,6 +451,18 @@ class Rarest(Forgets):
     name, sampling = "rarest", rarest
 
 
+def looped(agent: Any, envs: Any, steps: int = 12) -> tuple[Any, Any]:
+    """So many steps by `predict`; the observation and the state after them."""
+    observation, state = envs.reset(seed=0)[0], None
+    for _ in range(steps):
+        action, state = agent.predict(observation, state)
+        observation = envs.step(action)[0]
+    return observation, state
+
+
+LIMITS = {"delta": 0.1, "max_pulls": 99}
+
+
 class Anything(CertifiedPolicy):
     name, source, sampling = "anything", "an example", plans_anything
 
@@ -495,63 +492,45 @@ class Bare(Forgets):
 @pytest.mark.parametrize(("arm", "times"), [(-1, 1), (10, 1), (0, 0), (3, -5)])
 def test_arms_that_there_are_not_and_no_pulls_are_refused_before_they_are_read(arm: int, times: int) -> None:
     kind = functools.partial(Anything, arm=arm, times=times)
-    envs = gym.make_vec("bandit_envs/BestArm-v0", num_envs=2, delta=0.1, max_pulls=99)
-    agent, state, observation = kind(envs), None, envs.reset(seed=0)[0]
+    envs = gym.make_vec(BEST, num_envs=2, **LIMITS)
+    agent = kind(envs)
+    observation, state = looped(agent, envs, 10)
     told = rf"anything has planned {times} pulls of arm {arm}: arms are 0 .. 9"
-    for _ in range(10):
-        action, state = agent.predict(observation, state)
-        observation = envs.step(action)[0]
     for _ in range(3):
         with pytest.raises(ValueError, match=told):
             agent.predict(observation, state)
     with pytest.raises(ValueError, match=told):
-        agents.evaluate([kind], "BestArm", episodes=3, env_kwargs={"delta": 0.1, "max_pulls": 99}, progress=False)
+        agents.evaluate([kind], BEST, episodes=3, env_kwargs=LIMITS)
 
 
 @pytest.mark.parametrize(
-    ("kind", "plays", "named"),
+    ("kind", "named"),
     [
-        (
-            Half,
-            True,
-            r"plans_half \(.*an arm, or how often it is pulled, is a float; at `add\(ep.plan, own.least \* 0.5\)`",
-        ),
-        (Forgets, True, "forgets has planned no pull"),
-        (Wrong, True, "given.least .*0.5"),
-        (Bare, False, "Bare.*sampling"),
+        (Half, r"plans_half \(.*an arm, or how often it is pulled, is a float; at `add\(ep.plan, own.least \* 0.5\)`"),
+        (Forgets, "forgets has planned no pull"),
+        (Wrong, "given.least .*0.5"),
     ],
 )
-def test_faults_of_sampling_rules_are_named(kind: Any, plays: bool, named: str) -> None:
-    kwargs = {"delta": 0.1, "max_pulls": 99}
-
-    def evaluated() -> None:
-        agents.evaluate([kind], "BestArm", episodes=3, env_kwargs=kwargs, progress=False)
-
-    def looped() -> None:
-        env = gym.make("bandit_envs/BestArm-v0", **kwargs)
-        agent, observation, state = agents.make(kind, env), env.reset(seed=0)[0], None
-        for _ in range(12):
-            arm, state = agent.predict(observation, state)
-            observation, *_ = env.step(arm)
-
+def test_faults_of_sampling_rules_are_named(kind: Any, named: str) -> None:
     with pytest.raises((ValueError, TypeError), match=named):
-        (evaluated if plays else looped)()
+        agents.evaluate([kind], BEST, episodes=3, env_kwargs=LIMITS)
 
 
 def test_an_own_rule_is_uniform_sampling_with_a_certificate() -> None:
     """As `uniform(stop='certificate')`, which pulls in turn too, but for the looks: both stop about as late."""
     kwargs = {"instance": {"distribution": "bernoulli", "mean": [0.8, 0.4, 0.3]}, "delta": 0.1, "max_pulls": 10**5}
-    rows = agents.evaluate(
-        [Rarest, "uniform(stop='certificate')"], "BestArm", episodes=60, env_kwargs=kwargs, progress=False
-    ).summary()
+    rows = agents.evaluate([Rarest, "uniform(stop='certificate')"], BEST, episodes=60, env_kwargs=kwargs).summary()
     own, uniform = rows["total_pulls"]
     assert 0.8 < own / uniform < 1.25
     assert (rows["error_rate"] < 0.2).all()
 
 
-def test_a_struct_is_needed() -> None:
+def test_a_struct_and_a_rule_are_needed() -> None:
     with pytest.raises(TypeError, match="sampling_rule takes the class of a struct"):
         sampling_rule(lambda ep, own: None)
+    env = gym.make(BEST, **LIMITS)
+    with pytest.raises((ValueError, TypeError), match="Bare.*sampling"):
+        looped(agents.make(Bare, env), env)
 
 
 # --- the forms of before ----------------------------------------------------------------------------------------------

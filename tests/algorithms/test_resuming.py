@@ -1,63 +1,19 @@
-"""Agents whose state is thrown away now and then: they play on as well as before, or say what is to be kept."""
+"""Agents whose state is thrown away now and then, see `resuming`; and those that decide the same without it."""
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 import pytest
+import resuming
+from rollouts import forgetful
 
 import agents
+from agents.core.index_policy import SCAN
 
-ARMS = {"distribution": "bernoulli", "mean": [0.2, 0.3, 0.4, 0.6, 0.7, 0.8]}
-SETTINGS: dict[str, dict[str, Any]] = {
-    "Threshold": {"instance": "tao2019-1", "budget": 100},
-    "AllGood": {"instance": "mason2020-3a(n=10)", "delta": 0.1, "max_pulls": 150},
-    "TopK": {"instance": ARMS, "k": 3, "epsilon": 0.1, "delta": 0.2, "budget": 150},
-    "BestArm": {"instance": ARMS, "epsilon": 0.1, "delta": 0.2, "max_pulls": 150},
-    "Feasible": {"instance": "katz-samuels2018-1", "budget": 100},
-}
-NEEDS = {"ucbe": "ucbe(a=2)", "lucb": "lucb(k=4)", "apt-oracle": "apt-oracle(threshold=0.5)"}
-CASES = [(problem, name) for problem in SETTINGS for name in agents.names(problem) if name != "ppo"]
-ONCE = list({name: (problem, name) for problem, name in CASES}.values())  # each agent on one of its problems
-LIMIT = 4.5  # standard errors: a false alarm in 300,000, and there are some 120 comparisons
-
-
-def right(problem: str, name: str, episodes: int, every: int | None) -> tuple[float, float]:
-    """Of an agent that loses its state after so many steps (None: never): shares, of right answers, of the top arm.
-
-    Raises:
-        ValueError: as the agent does.
-    """
-    envs: Any = gym.make_vec(
-        f"bandit_envs/{problem}-v0",
-        episodes,
-        actions="full",
-        copy=False,
-        autoreset_mode="Disabled",
-        **SETTINGS[problem],
-    )
-    agent = made(problem, name, envs)
-    observation, _ = envs.reset(seed=1, options={"episode": np.arange(episodes)})
-    state, over, correct, step = None, np.zeros(episodes, np.bool_), np.zeros(episodes), 0
-    while not over.all():
-        if every is not None and step % every == 0:
-            state = None
-        action, state = agent.predict(observation, state)
-        observation, _, terminated, truncated, info = envs.step(action)
-        step += 1
-        if "answer" in info:
-            now = info["_answer"]
-            correct[now] = info["correct"][now]
-            cut = np.flatnonzero(truncated & ~over)
-            if len(cut):
-                answers = agent.recommend(observation, state, cut)
-                correct[cut] = envs.assess(cut, answers)["correct"]
-            over |= terminated | truncated
-    pulls = observation["pulls"].reshape(episodes, -1)
-    return float(correct.mean()), float((pulls.max(axis=1) / pulls.sum(axis=1)).mean())
+ONCE = list({name: (problem, name) for problem, name in resuming.CASES}.values())  # each agent on one of its problems
 
 
 class Stuck(agents.Agent):
@@ -73,39 +29,38 @@ class Stuck(agents.Agent):
         return np.full(len(observation["pulls"]), (len(state) - 2) % self.task.K)
 
 
-def made(problem: str, name: Any, envs: Any) -> Any:
-    for one in (name, NEEDS.get(name, name)):
-        try:
-            return agents.make(one, envs)
-        except ValueError as error:
-            reason = error
-    pytest.skip(f"{name} on {problem}: {reason}")
-
-
 @pytest.mark.parametrize(
     ("problem", "name", "episodes", "lengths"),
     [
         *[(*case, 80, (3,)) for case in ONCE],
         *[("AllGood", name, 40, (7, 1)) for name in ("track-and-stop", "track-and-stop(tracking='D')", "top-two")],
         pytest.param("AllGood", Stuck, 40, (1,), marks=pytest.mark.xfail(raises=AssertionError, strict=True)),
-        *[pytest.param(*case, 2000, (1, 7, 100), marks=pytest.mark.slow) for case in CASES],
     ],
 )
 def test_an_agent_plays_on_or_says_what_is_to_be_kept(
     problem: str, name: str, episodes: int, lengths: tuple[int, ...]
 ) -> None:
-    """Of 80 episodes: where nine of ten answers are right, fewer than seven of ten are found with a chance of 1/2.
+    try:
+        resuming.check(problem, name, episodes, lengths)
+    except resuming.Missing as error:
+        pytest.skip(str(error))
 
-    And at least half of what the other arms had is left to them.
-    """
-    whole, most = right(problem, name, episodes, None)
-    spread = math.sqrt(2 * max(whole * (1 - whole), 1 / episodes) / episodes)
-    for every in lengths:
-        try:
-            found, share = right(problem, name, episodes, every)
-        except ValueError as error:
-            if "hand predict the state" in str(error):
-                return
-            raise
-        assert found >= whole - LIMIT * spread, f"{found} of the answers are right, {whole} without a loss"
-        assert share <= 0.5 * (1 + most), f"an arm has {share} of the pulls, {most} without a loss"
+
+FIVE = {"distribution": "gaussian", "mean": [1.0, 0.9, 0.2, 0.0, 0.5], "sd": 0.2}
+BEST = {"instance": FIVE, "delta": 0.1, "budget": 100}
+FORGETFUL: list[tuple[str, str, dict[str, Any]]] = [
+    *[  # index policies, in a scan and in a tree
+        (name, "Threshold", {"instance": {"sampler": {"arms": arms}}, "budget": 4 * arms})
+        for name in ("apt", "dp-index", "evolved", "lsa", "opt-kg", "ucbe(H=100)")
+        for arms in (5, SCAN + 12)
+    ],
+    *[(name, "TopK", BEST | {"k": 2, "epsilon": 0.1}) for name in ("pi1", "pi2", "pi3", "adapt", "ocba-m", "clucb")],
+    ("lil-ucb", "BestArm", BEST),
+]
+
+
+@pytest.mark.parametrize(("name", "problem", "rules"), FORGETFUL)
+def test_all_that_a_decision_needs_is_in_the_statistics(name: str, problem: str, rules: dict[str, Any]) -> None:
+    """The same arms without the state as with it, over two ends and fresh starts."""
+    envs = gym.make_vec(f"bandit_envs/{problem}-v0", 4, actions="full", **rules)
+    forgetful(envs, agents.make(name, envs), 2 * rules["budget"] + 2)

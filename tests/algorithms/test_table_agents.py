@@ -7,8 +7,9 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
-from plays import Play, replay, right_when_begun_anew
+from plays import Play, replay, right_when_begun_anew, watched
 from refusals import table
+from rollouts import forgetful
 from scipy import stats
 from twins_tables import sysrs, ucb_e, ucb_e_lrf
 
@@ -33,32 +34,8 @@ def drawn(K: int, N: int, marks: bool = True, **more: Any) -> dict[str, Any]:
 
 
 def record(name: str, episodes: int, **kwargs: Any) -> tuple[Any, list[Play], Any]:
-    """Let the agent play episodes 0, 1, .. side by side: its pulls, their averages, its answers; and the statistics.
-
-    Unlike `plays.record` it is for agents that answer once the budget is spent.
-    """
-    kwargs = {"actions": "full"} | kwargs
-    envs: Any = gym.make_vec(BEST, episodes, autoreset_mode="Disabled", **kwargs)
-    agent, state, full = agents.make(name, envs), None, kwargs["actions"] == "full"
-    observation, _ = envs.reset(seed=0, options={"episode": np.arange(episodes)})
-    plays: list[Any] = [([], [], set[int]()) for _ in range(episodes)]
-    live = np.ones(episodes, np.bool_)
-    while live.any():
-        action, state = agent.predict(observation, state)
-        arm, times = (action["arm"], action["times"]) if full else (action, np.ones(episodes, np.int64))
-        spent = observation["remaining"][:, 0] == 0
-        observation, _, terminated, truncated, info = envs.step(action)
-        for e in np.flatnonzero(live):
-            if not spent[e] and arm[e] < agent.task.K:
-                plays[e][0].append((int(arm[e]), int(times[e])))
-                plays[e][1].append(float(info["sample"][e]))
-            if terminated[e]:
-                plays[e][2].update(np.flatnonzero(info["answer"][e]).tolist())
-        live &= ~(terminated | truncated)
-    return agent, plays, observation
-
-
-# --- by hand ---------------------------------------------------------------------------------------------------------
+    """What the agent does in episodes of BestArm, and the last observation; it answers once the budget is spent."""
+    return watched(name, BEST, episodes, at_the_end=True, **{"delta": None} | kwargs)
 
 
 def test_schedule_by_hand() -> None:
@@ -144,9 +121,6 @@ def test_a_table_of_low_rank_is_completed(rank: int) -> None:
         assert np.abs(alternated(x, w, g.uniform(size=(4, 12, 1)), 1e-3, 300) - x).max() > 0.05
 
 
-# --- literal twins ---------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("marks", [False, True])
 def test_twins(marks: bool) -> None:
     """150 random tables for each agent: the same pulls and the same answers."""
@@ -181,8 +155,6 @@ def test_twin_of_ucb_e_lrf(parameters: str) -> None:
         assert (asked, said) == (pulls, answer)
 
 
-# --- error probabilities ---------------------------------------------------------------------------------------------
-
 HARD = drawn(20, 40, ability=-3.0, spread=5.0) | {"budget": 300}
 LIMITS = {400: 24, 200: 16}  # binom.isf(1e-6, n, .02)
 
@@ -198,16 +170,9 @@ def errors(name: str, episodes: int) -> int:
 )
 def test_best_columns_are_found(name: str, episodes: int) -> None:
     """37 % of the cells, where uniform sampling errs in 18 % of episodes: errors in 2 % at most; false alarm 1e-6."""
-    assert LIMITS[episodes] == stats.binom.isf(1e-6, episodes, 0.02)
-    assert errors(name, episodes) <= LIMITS[episodes]
-
-
-@pytest.mark.parametrize("episodes", [200, 400])
-def test_the_limit_has_teeth(episodes: int) -> None:
-    assert errors("uniform", episodes) > LIMITS[episodes]
-
-
-# --- conformance, resuming, bad calls ---------------------------------------------------------------------------------
+    limit = LIMITS[episodes]
+    assert limit == stats.binom.isf(1e-6, episodes, 0.02)
+    assert errors(name, episodes) <= limit < errors("uniform", episodes)  # the limit has teeth
 
 
 @pytest.mark.parametrize(
@@ -237,13 +202,7 @@ def test_begun_anew() -> None:
 @pytest.mark.parametrize("name", ["ucb-e(batch=3)", "ucb-e-lrf(batch=3, ensemble=4)"])
 def test_ucb_e_goes_on_without_its_state(name: str) -> None:
     envs: Any = gym.make_vec(BEST, 6, actions="full", budget=40, **drawn(4, 12))
-    agent, state = agents.make(name, envs), None
-    observation, _ = envs.reset(seed=2)
-    for _ in range(10):
-        action, state = agent.predict(observation, state)
-        again, _ = agent.predict(observation)
-        assert all(np.array_equal(action[part], again[part]) for part in action)
-        observation, *_ = envs.step(action)
+    forgetful(envs, agents.make(name, envs), 10)
 
 
 def test_recommendations_of_one_episode_and_of_some() -> None:

@@ -10,15 +10,14 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
-from gymnasium.vector import AutoresetMode, SyncVectorEnv
-from plays import seen
+from gymnasium.vector import SyncVectorEnv
+from plays import episode_of, seen
 from refusals import refused
-from rollouts import forgetful
 from scipy import stats
-from twins import TWINS, by_betaincc, by_fractions, follow, opt_kg, play
+from twins import TWINS, as_twin, by_betaincc, by_fractions, follow, opt_kg, play
 
 import agents
-from agents.core.index_policy import SCAN, IndexPolicy
+from agents.core.index_policy import SCAN
 from agents.evolved.formula import START
 from agents.registry import AGENTS, ALIASES, LEARNED
 from agents.thresholding.opt_kg import log_gain
@@ -27,7 +26,6 @@ from bandit_envs import Bernoulli, Categorical, Gaussian, Instance, Task
 THRESHOLD = "bandit_envs/Threshold-v0"
 FEASIBLE = "bandit_envs/Feasible-v0"
 NAMES = sorted(TWINS)
-INDEX = [name for name in NAMES if issubclass(AGENTS[name], IndexPolicy)]
 
 Case = dict[str, Any]
 
@@ -50,8 +48,8 @@ def make(name: str, source: Any = None, **parameters: Any) -> Any:
 # --- the catalogue ---------------------------------------------------------------------------------------------------
 
 
-# Their twins are not among TWINS.
-APART = (
+# Their twins are in test_feasible_agents, below, test_classics, test_certified_agents and test_paired.
+APART = {
     "sar",
     "static",
     "offline",
@@ -61,20 +59,13 @@ APART = (
     "top-two",
     "paired-elimination",
     "look-ahead",
-)
+}
 
 
 def test_every_thresholding_agent_has_a_twin() -> None:
-    rows = [
-        name for name, kind in AGENTS.items() if "Threshold" in kind.solves and name not in (*APART, *LEARNED)
-    ]  # test_feasible_agents, below, test_classics, test_certified_agents, test_saved_models
-    assert sorted(rows) == NAMES
-    assert len(rows) == len(COMPARED) == 8
-    assert sorted(COMPARED) == NAMES
-    for name, kind in AGENTS.items():
-        assert kind.name == name
-        assert kind.source
-        assert kind.solves
+    rows = sorted(name for name, kind in AGENTS.items() if "Threshold" in kind.solves)
+    assert [name for name in rows if name not in {*APART, *LEARNED}] == NAMES == sorted(COMPARED)
+    assert all(kind.name == name and kind.source and kind.solves for name, kind in AGENTS.items())
 
 
 # --- by hand ---------------------------------------------------------------------------------------------------------
@@ -159,11 +150,6 @@ def test_uniform_goes_round_without_a_budget() -> None:
 # --- against the twins -----------------------------------------------------------------------------------------------
 
 
-def core(env: Any) -> Any:
-    """The environment itself, under its wrappers."""
-    return env.unwrapped
-
-
 def cases(seed: int, distribution: str | None = None, K: int | None = None) -> Iterator[Case]:
     """Random thresholding environments without end: some distributions, samplers, K 2 .. 60, budgets from 1 on."""
     g = np.random.default_rng(seed)
@@ -187,58 +173,64 @@ def cases(seed: int, distribution: str | None = None, K: int | None = None) -> I
         yield {"instance": instance, "budget": budget, "threshold": threshold, "tolerance": tolerance}
 
 
-def no_parameters(env: Any, g: np.random.Generator) -> dict[str, Any]:
-    return {}
-
-
-def ucbe_parameters(env: Any, g: np.random.Generator) -> dict[str, Any]:
+def ucbe_parameters(env: Any, g: np.random.Generator) -> Case:
     """Of the twin: a = 4^b (T - K) / H, the truth known; on samplers H is given."""
-    core = env.unwrapped
-    b, K, T = int(g.choice([-1, 0, 4])), core.task.K, core.task.budget
-    if core.instance is None or T <= K or (core.instance.arms.means == core.task.parameters["threshold"]).any():
+    b, K, T, instance = int(g.choice([-1, 0, 4])), env.task.K, env.task.budget, env.instance
+    if instance is None or T <= K or (gaps := np.abs(env.problem.margin(instance.arms.means))).min() == 0:
         return {"a": float(g.uniform(0.01, 10))}
-    gaps = np.abs(core.instance.arms.means - core.task.parameters["threshold"])
     return {"a": 4.0**b * (T - K) / float((gaps**-2.0).sum()), "b": b}
 
 
-COMPARED: dict[str, Callable[[Any, np.random.Generator], dict[str, Any]]] = {
-    "uniform": no_parameters,
+COMPARED: dict[str, Callable[[Any, np.random.Generator], Case]] = {
+    "uniform": lambda env, g: {},
     "random": lambda env, g: {"seed": int(g.integers(0, 9))},
-    "lsa": lambda env, g: {"alpha": float(g.choice([1.35, 0.5]))},
-    "apt": lambda env, g: {"tolerance": float(g.choice([0, 0.025, 0.1]))},
+    "lsa": lambda env, g: [{}, {"alpha": 0.5}][g.integers(2)],
+    "apt": lambda env, g: [{}, {"tolerance": 0.0}, {"tolerance": 0.025}, {"tolerance": 0.1}][g.integers(4)],
     "ucbe": ucbe_parameters,
     "opt-kg": lambda env, g: {"prior": [(1.0, 1.0), (0.5, 0.5), (2.0, 1.0), (0.1, 0.7), (1.1, 2.3)][g.integers(5)]},
-    "dp-index": no_parameters,
+    "dp-index": lambda env, g: {},
     "evolved": lambda env, g: {"parameters": (np.array(START) + 0.2 * g.standard_normal(len(START))).tolist()},
 }
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name not in ("opt-kg", "dp-index")])
-@pytest.mark.parametrize("episodes", [50, pytest.param(300, marks=pytest.mark.slow)])
-def test_agent_is_its_twin(name: str, episodes: int) -> None:
-    """The same arms and the same answer on random instances."""
+def of_twin(name: str, env: Any, given: Case, word: int) -> Case:
+    """Parameters of the twin, with what the agent reads from its task and its episode."""
+    task = env.task
+    if name == "lsa":  # alpha is of samples in [0, 1]
+        return {"alpha": given.get("alpha", 1.35) / (2 * task.sigma) ** 2}
+    if name == "apt":  # by default the problem's
+        return {"tolerance": env.problem.tolerance, **given}
+    if name == "evolved":
+        return {"sigma": task.sigma, "centre": task.centre if task.distribution == "bernoulli" else None, **given}
+    return {"a": given["a"]} if name == "ucbe" else given | ({"public_seed": word} if name == "random" else {})
+
+
+def compare(name: str, env: Any, margin: Any, given: Case, seed: int, episode: int) -> None:
+    """The same arms and the same answer as the twin."""
+    agent = agents.make(name, env, **{key: x for key, x in given.items() if key != "a" or "b" not in given})
+    K, budget = env.task.K, env.task.budget
+    as_twin(env, agent, lambda word: TWINS[name](K, budget, margin, **of_twin(name, env, given, word)), seed, episode)
+
+
+@pytest.mark.parametrize(
+    ("name", "episodes", "K"),
+    [
+        *[(name, 50, None) for name in NAMES if name not in ("opt-kg", "dp-index")],
+        *[(name, 2, K) for name in ("lsa", "apt", "ucbe") for K in (SCAN, SCAN + 1, 257)],  # trees of every depth
+        *[
+            pytest.param(name, 300, None, marks=pytest.mark.slow)
+            for name in NAMES
+            if name not in ("opt-kg", "dp-index")
+        ],
+    ],
+)
+def test_agent_is_its_twin(name: str, episodes: int, K: int | None) -> None:
     g, scanned = np.random.default_rng(1), 0
-    for episode, case in zip(range(episodes), cases(seed=2), strict=False):
-        env = core(gym.make(THRESHOLD, actions="full", **case))
-        K, budget = env.task.K, env.task.budget
-        scanned += K <= SCAN
-        given = COMPARED[name](env, g)
-        of_agent = {key: value for key, value in given.items() if key != "a" or "b" not in given}
-        agent = agents.make(name, env, **of_agent)
-        of_twin = {key: value for key, value in given.items() if key != "b"}
-        observation, _ = env.reset(seed=3, options={"episode": episode})
-        if name == "lsa":  # alpha is of samples in [0, 1]
-            of_twin["alpha"] /= (2 * env.task.sigma) ** 2
-        if name == "random":
-            of_twin["public_seed"] = int(observation["public_seed"][0])
-        if name == "evolved":
-            of_twin["sigma"] = env.task.sigma
-            of_twin["centre"] = case["threshold"] if env.task.distribution == "bernoulli" else None
-        mine = play(env, agent, observation)
-        env.reset(seed=3, options={"episode": episode})
-        twin = TWINS[name](K, budget, case["threshold"].__rsub__, **of_twin)
-        assert mine == follow(env, twin), (episode, case, given)
-    assert 0.4 * episodes < scanned < 0.95 * episodes  # both forms of the argmin
+    for episode, case in zip(range(episodes), cases(seed=K or 2, K=K), strict=False):
+        env: Any = gym.make(THRESHOLD, actions="full", **case | ({} if K is None else {"budget": 3 * K})).unwrapped
+        scanned += env.task.K <= SCAN
+        compare(name, env, case["threshold"].__rsub__, COMPARED[name](env, g), 3, episode)
+    assert K is not None or 0.4 * episodes < scanned < 0.95 * episodes  # both forms of the argmin
 
 
 def test_opt_kg_is_its_twin() -> None:
@@ -248,8 +240,9 @@ def test_opt_kg_is_its_twin() -> None:
     order; it stops there. Exact arithmetic goes on, to gains far below what floating point can tell in 1 - I(a, b).
     """
     g, pulls, compared = np.random.default_rng(1), 0, 0
+    env: Any
     for episode, case in zip(range(60), cases(seed=4, distribution="bernoulli"), strict=False):
-        env = core(gym.make(THRESHOLD, actions="full", **case))
+        env = gym.make(THRESHOLD, actions="full", **case).unwrapped
         given = COMPARED["opt-kg"](env, g)
         agent = agents.make("opt-kg", env, **given)
         mine, answer = play(env, agent, env.reset(seed=5, options={"episode": episode})[0])
@@ -263,27 +256,9 @@ def test_opt_kg_is_its_twin() -> None:
     for threshold in (Fraction(1, 2), Fraction(3, 10)):
         for episode, p in enumerate(([0.02, 0.97], [0.45, 0.55, 0.5], [0.05] * 3 + [0.95] * 3, [0.5] * 8)):
             rules = {"instance": Instance(Bernoulli(p)), "budget": 20 * len(p), "threshold": float(threshold)}
-            env = core(gym.make(THRESHOLD, actions="full", **rules))
-            mine = play(env, agents.make("opt-kg", env), env.reset(seed=6, options={"episode": episode})[0])
-            env.reset(seed=6, options={"episode": episode})
-            assert mine == follow(env, opt_kg(len(p), 20 * len(p), by_fractions(threshold))), (episode, p)
-
-
-@pytest.mark.parametrize("name", ["lsa", "apt", "ucbe"])
-@pytest.mark.parametrize("K", [SCAN, SCAN + 1, 257])
-def test_agent_is_its_twin_in_trees_of_every_depth(name: str, K: int) -> None:
-    for episode, case in zip(range(2), cases(seed=K, K=K), strict=False):
-        env = core(gym.make(THRESHOLD, actions="full", **case | {"budget": 3 * K}))
-        given = {"a": 3.0} if name == "ucbe" else {}
-        observation, _ = env.reset(seed=7, options={"episode": episode})
-        mine = play(env, agents.make(name, env, **given), observation)
-        if name == "apt":  # by default the problem's
-            given = {"tolerance": case["tolerance"]}
-        if name == "lsa":
-            given = {"alpha": 1.35 / (2 * env.task.sigma) ** 2}
-        env.reset(seed=7, options={"episode": episode})
-        twin = TWINS[name](K, 3 * K, case["threshold"].__rsub__, **given)
-        assert mine == follow(env, twin)
+            env = gym.make(THRESHOLD, actions="full", **rules).unwrapped
+            twin = opt_kg(len(p), 20 * len(p), by_fractions(threshold))
+            as_twin(env, agents.make("opt-kg", env), lambda _, twin=twin: twin, 6, episode)
 
 
 # --- feasible arms ---------------------------------------------------------------------------------------------------
@@ -292,15 +267,14 @@ def test_agent_is_its_twin_in_trees_of_every_depth(name: str, K: int) -> None:
 @pytest.mark.parametrize("name", ["uniform", "random", "lsa", "apt", "ucbe"])
 def test_feasible_on_a_half_line_is_thresholding(name: str) -> None:
     """{x : -x <= -theta} in one dimension: the same pulls and answers on 15 random instances."""
-    given = {"a": 2.0} if name == "ucbe" else {}
     for episode, case in zip(range(15), cases(seed=8), strict=False):
-        threshold = case["threshold"]
-        line = {key: value for key, value in case.items() if key != "threshold"} | {"A": [[-1.0]], "b": [-threshold]}
+        line = {key: value for key, value in case.items() if key != "threshold"}
+        line |= {"A": [[-1.0]], "b": [-case["threshold"]]}
         results = []
         for env_id, kwargs in ((THRESHOLD, case), (FEASIBLE, line)):
-            env = core(gym.make(env_id, actions="full", **kwargs))
-            observation, _ = env.reset(seed=9, options={"episode": episode})
-            results.append(play(env, agents.make(name, env, **given), observation))
+            env: Any = gym.make(env_id, actions="full", **kwargs).unwrapped
+            agent = agents.make(name, env, **({"a": 2.0} if name == "ucbe" else {}))
+            results.append(play(env, agent, env.reset(seed=9, options={"episode": episode})[0]))
         assert results[0] == results[1], (episode, case)
 
 
@@ -314,163 +288,32 @@ def quadrant(x: Any) -> float:
 @pytest.mark.parametrize("K", [3, 20, 60])
 def test_feasible_agents_are_their_twins(name: str, K: int) -> None:
     """Two-dimensional Gaussian arms, whose indices have no ties."""
-    g = np.random.default_rng(K)
+    g, rules = np.random.default_rng(K), {"A": [[-1.0, 0.0], [0.0, 1.0]], "b": [-0.4, 0.5], "actions": "full"}
     for episode in range(4):
-        budget = int(g.integers(1, 6 * K))
-        instance = Instance(Gaussian(g.normal(0.45, 0.3, (K, 2)), 0.5))
-        env = core(
-            gym.make(
-                FEASIBLE, instance=instance, A=[[-1.0, 0.0], [0.0, 1.0]], b=[-0.4, 0.5], budget=budget, actions="full"
-            )
-        )
-        given: dict[str, Any] = {"a": 0.5} if name == "ucbe" else {}
-        observation, _ = env.reset(seed=10, options={"episode": episode})
-        mine = play(env, agents.make(name, env, **given), observation)
-        if name == "random":
-            given["public_seed"] = int(observation["public_seed"][0])
-        env.reset(seed=10, options={"episode": episode})
-        assert mine == follow(env, TWINS[name](K, budget, quadrant, **given))
-
-
-# --- predict: the contract -------------------------------------------------------------------------------------------
-
-K, T, N = 5, 60, 4
-PAPER: dict[str, Any] = {
-    "instance": {"distribution": "bernoulli", "mean": [0.2, 0.35, 0.45, 0.55, 0.8]},
-    "threshold": 0.5,
-    "budget": T,
-}
-
-
-def vector(actions: str = "full", slots: int = N, **kwargs: Any) -> Any:
-    return gym.make_vec(THRESHOLD, num_envs=slots, actions=actions, **PAPER | kwargs)
-
-
-@pytest.mark.parametrize("name", INDEX)
-@pytest.mark.parametrize("arms", [5, SCAN + 12])
-def test_state_is_rebuilt_from_the_observation(name: str, arms: int) -> None:
-    """Without its state, at any time, an index policy goes on as with it."""
-    envs = vector(instance={"sampler": {"arms": arms}}, budget=4 * arms)
-    forgetful(envs, agents.make(name, envs, **needs(name)), 9 * arms)  # over two ends and fresh starts
-
-
-# --- every loop ------------------------------------------------------------------------------------------------------
-
-ROOTS, EPISODES = (11, 12, 13), 3
-Played = dict[int, tuple[list[int], list[bool]]]  # public seed -> pulls, answer
-
-
-def ended(played: Played, observation: Any, answer: Any) -> None:
-    """Write down an episode that has just ended."""
-    word = int(observation["public_seed"][0])
-    row = observation["pulls"].tolist(), np.asarray(answer).astype(bool).tolist()
-    assert played.setdefault(word, row) == row
-
-
-GAPS: dict[str, Any] = {
-    "instance": {"distribution": "gaussian", "mean": [1.0, 0.9, 0.2, 0.0, 0.5], "sd": 0.1},
-    "delta": 0.1,
-}
-PLAYED: dict[str, tuple[str, dict[str, Any]]] = {  # one of each kind; some end by themselves, one by one
-    "lsa": (THRESHOLD, PAPER),
-    "random": (THRESHOLD, PAPER),
-    "opt-kg": (THRESHOLD, PAPER),
-    "st2": ("bandit_envs/AllGood-v0", GAPS | {"epsilon": 0.25, "max_pulls": 400}),
-    "ucb": ("bandit_envs/AllGood-v0", GAPS | {"epsilon": 0.25, "budget": 80}),
-    "adapt": ("bandit_envs/TopK-v0", GAPS | {"k": 2, "epsilon": 0.2, "max_pulls": 400}),
-    "kl-lucb": ("bandit_envs/TopK-v0", GAPS | {"k": 2, "epsilon": 0.2, "max_pulls": 400}),
-    "improved-top-k": ("bandit_envs/TopK-v0", GAPS | {"k": 2, "epsilon": 0.2}),
-    "east": ("bandit_envs/AllGood-v0", GAPS | {"epsilon": 0.25, "max_pulls": 400}),
-}
-
-
-def slots_of(name: str, **kwargs: Any) -> Any:
-    env_id, rules = PLAYED[name]
-    return gym.make_vec(env_id, num_envs=3, **rules | {"actions": "full"} | kwargs)
-
-
-def plain_loop(name: str) -> Played:
-    """A Gymnasium loop over single environments."""
-    played: Played = {}
-    env_id, rules = PLAYED[name]
-    for root in ROOTS:
-        env = gym.make(env_id, actions="full", **rules)
-        agent = agents.make(name, env)
-        for e in range(EPISODES):
-            observation, _ = env.reset(seed=root if e == 0 else None)
-            state, over = None, False
-            while not over:
-                action, state = agent.predict(observation, state)
-                observation, _, terminated, truncated, info = env.step(action)
-                over = terminated or truncated
-            ended(played, observation, info["answer"])
-    return played
-
-
-def vector_loop(name: str, envs: Any, mask: bool = False) -> Played:
-    """NEXT_STEP: the usual loop, with the usual (too early) `episode_start`; SAME_STEP: the end is in the info.
-
-    DISABLED: ended slots wait until all have ended; mask: they are restarted one by one.
-    """
-    played: Played = {}
-    agent, waiting = agents.make(name, envs), envs.metadata["autoreset_mode"] == AutoresetMode.DISABLED
-    observation, _ = envs.reset(seed=ROOTS[0])
-    state, start, over = None, np.ones(len(ROOTS), np.bool_), np.zeros(len(ROOTS), np.bool_)
-    while len(played) < len(ROOTS) * EPISODES:
-        action, state = agent.predict(observation, state, start)
-        observation, _, terminated, truncated, info = envs.step(action)
-        start = terminated | truncated
-        for i in np.flatnonzero(start & ~over):
-            if "final_obs" in info:
-                ended(played, info["final_obs"][i], info["final_info"]["answer"][i])
-            else:
-                ended(played, {key: value[i] for key, value in observation.items()}, info["answer"][i])
-        over = start if waiting else over
-        if over.any() and (over.all() or mask):
-            observation, _ = envs.reset(options={"reset_mask": over.copy()})
-            over = np.zeros(len(ROOTS), np.bool_)
-    return played
-
-
-def agree(one: Played, other: Played) -> bool:
-    """Of the episodes in both, which are not the same ones where slots end by themselves."""
-    common = one.keys() & other.keys()
-    return len(common) >= 5 and [one[word] for word in common] == [other[word] for word in common]
-
-
-@pytest.mark.parametrize("name", PLAYED)
-def test_the_same_decisions_in_every_loop(name: str) -> None:
-    expected = plain_loop(name)
-    assert len(expected) == len(ROOTS) * EPISODES
-    assert agree(vector_loop(name, slots_of(name)), expected)
-    assert agree(vector_loop(name, slots_of(name, autoreset_mode=AutoresetMode.SAME_STEP)), expected)
-    waiting = slots_of(name, autoreset_mode=AutoresetMode.DISABLED, copy=False)
-    assert agree(vector_loop(name, waiting), expected)
-    assert agree(vector_loop(name, waiting, mask=True), expected)
-    if name == "lsa":
-        single = SyncVectorEnv([lambda: gym.make(THRESHOLD, actions="full", **PAPER)] * 3)
-        assert vector_loop(name, single) == expected
+        budget, instance = int(g.integers(1, 6 * K)), Instance(Gaussian(g.normal(0.45, 0.3, (K, 2)), 0.5))
+        env: Any = gym.make(FEASIBLE, instance=instance, budget=budget, **rules).unwrapped
+        compare(name, env, quadrant, {"a": 0.5} if name == "ucbe" else {}, 10, episode)
 
 
 # --- make ------------------------------------------------------------------------------------------------------------
 
 
+PAPER: dict[str, Any] = {"instance": {"distribution": "bernoulli", "mean": [0.2, 0.35, 0.45, 0.55, 0.8]}, "budget": 60}
+
+
+def vector(actions: str = "full", **kwargs: Any) -> Any:
+    return gym.make_vec(THRESHOLD, num_envs=4, actions=actions, **PAPER | kwargs)
+
+
 @pytest.mark.parametrize("name", ["lsa", "ucbe"])
 def test_make_from_every_source(name: str) -> None:
     env, envs = gym.make(THRESHOLD, **PAPER), vector("arm")
-    wrapped = gym.wrappers.RecordEpisodeStatistics(env)
-    sources = [
-        env,
-        env.unwrapped,
-        wrapped,
-        envs,
-        gym.wrappers.vector.RecordEpisodeStatistics(envs),
-        SyncVectorEnv([lambda: gym.make(THRESHOLD, **PAPER)] * 2),
-    ]
-    made = [agents.make(name, source) for source in sources]
-    assert all(agent.task == core(env).task for agent in made)
+    wrapped = gym.wrappers.RecordEpisodeStatistics(env), gym.wrappers.vector.RecordEpisodeStatistics(envs)
+    single = SyncVectorEnv([lambda: gym.make(THRESHOLD, **PAPER)] * 2)
+    made = [agents.make(name, source) for source in (env, env.unwrapped, envs, *wrapped, single)]
+    assert all(agent.task == made[0].task == made[1].task for agent in made)
     assert all(vars(agent).get("a") == vars(made[0]).get("a") for agent in made)
-    assert type(agents.make(name, core(env).task, **needs(name))) is AGENTS[name]
+    assert type(agents.make(name, made[0].task, **needs(name))) is AGENTS[name]
 
 
 def test_make_from_sb3() -> None:
@@ -500,16 +343,9 @@ def test_oracles() -> None:
             make("ucbe", source)
         assert make("ucbe", source, H=10.0, b=1).a > 0
     assert make("ucbe", vector(budget=3), a=1.0).a == 1.0
-    shuffled, straight = vector(shuffle_arms=True), vector()
-    assert make("ucbe", shuffled).a == make("ucbe", straight).a
-    feasible = gym.make(
-        FEASIBLE,
-        instance={"distribution": "gaussian", "mean": [[0.0, 1.0], [2.0, 0.0]]},
-        A=[[1.0, 0.0]],
-        b=[1.0],
-        tolerance=0.5,
-        budget=20,
-    )
+    assert make("ucbe", vector(shuffle_arms=True)).a == make("ucbe", vector()).a
+    plane = {"distribution": "gaussian", "mean": [[0.0, 1.0], [2.0, 0.0]]}
+    feasible = gym.make(FEASIBLE, instance=plane, A=[[1.0, 0.0]], b=[1.0], tolerance=0.5, budget=20)
     # margins 1 and -1, the tolerance added: H = 2 / 1.5^2 = 8/9; a = 18 / (8/9), MD form with 25/36
     assert make("md-ucbe", feasible, scale=1).a == pytest.approx(25 / 36 * 18 * 9 / 8)
 
@@ -540,16 +376,6 @@ def test_regret_of_lsa() -> None:
 # --- static allocation by the true margins ----------------------------------------------------------------------------
 
 
-def pulled_by(agent: Any, env: Any) -> tuple[list[int], dict[str, Any]]:
-    """Its pulls in episode 0, and the information at the end."""
-    (observation, info), state, arms, over = env.reset(seed=0), None, [], False
-    while not over:
-        action, state = agent.predict(observation, state)
-        arms.append(int(action))
-        observation, _, over, _, info = env.step(action)
-    return arms, info
-
-
 @pytest.mark.parametrize(
     ("name", "problem"), [("static", "Threshold"), ("static", "Feasible"), ("offline", "Threshold")]
 )
@@ -578,7 +404,7 @@ def test_it_is_its_twin_and_keeps_the_proportions(name: str, problem: str) -> No
         for _ in range(rules["budget"]):
             wanted.append(int((counts * gaps**2 + start).argmin()))
             counts[wanted[-1]] += 1
-        pulls, _ = pulled_by(agents.make(name, env), env)
+        pulls = episode_of(env, agents.make(name, env))[0]
         assert pulls == wanted
         if name == "static":
             share, before = gaps**-2.0, np.arange(len(pulls))[:, None]
@@ -619,7 +445,7 @@ def test_offline_errs_as_often_as_the_binomial_distribution_says() -> None:
     def expected(name: str) -> tuple[float, float]:
         """Mean and variance of the number of errors, if the arms were pulled as this agent does."""
         env = gym.make(THRESHOLD, instance="tao2019-1", budget=T)
-        n = np.bincount(pulled_by(agents.make(name, env), env)[0], minlength=10)
+        n = np.bincount(episode_of(env, agents.make(name, env))[0], minlength=10)
         below = stats.binom.cdf(np.ceil(n / 2) - 1, n, means)  # the empirical mean is below 1/2
         error = np.where(n == 0, means >= 0.5, np.where(means >= 0.5, below, 1 - below))
         return float(error.sum()), float((error * (1 - error)).sum())

@@ -8,7 +8,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
-from plays import Twin, as_twins, record, replay, right_when_begun_anew, seen, singly
+from plays import Twin, as_twins, record, replay, right_when_begun_anew, sampler, seen, singly, watched
 from refusals import refused
 from twins_top_k_rounds import adaptive_top_k, adaptive_top_k_budget, direct, halving, improved_top_k, incremental
 from twins_top_k_rounds import opt_mai as opt_mai_twin
@@ -27,28 +27,14 @@ from bandit_envs.simulation.simulator import Simulator
 TOP_K = "bandit_envs/TopK-v0"
 BEST_ARM = "bandit_envs/BestArm-v0"
 CONFIDENCE = [
-    "direct",
-    "incremental",
-    "halving",
-    "adaptive-top-k",
-    "adaptive-top-k(constants='practical')",
-    "improved-top-k",
-    "improved-top-k(reuse=True)",
-    "racing",
-    "racing(rounds=50, beyond=False, widths='bernstein')",
+    *("direct", "incremental", "halving", "adaptive-top-k", "adaptive-top-k(constants='practical')"),
+    *("improved-top-k", "improved-top-k(reuse=True)"),
+    *("racing", "racing(rounds=50, beyond=False, widths='bernstein')"),
 ]
 BUDGET = [
-    "adaptive-top-k",
-    "adaptive-top-k(constants='practical')",
-    "opt-mai",
-    "opt-mai(reuse=True)",
-    "racing(widths='hoeffding')",
+    *("adaptive-top-k", "adaptive-top-k(constants='practical')"),
+    *("opt-mai", "opt-mai(reuse=True)", "racing(widths='hoeffding')"),
 ]
-
-
-def sampler(distribution: str = "gaussian", arms: int = 6, spread: float = 0.2, **mean: Any) -> dict[str, Any]:
-    given = {} if distribution == "bernoulli" else {"spread": spread}
-    return {"sampler": {"distribution": distribution, "arms": arms, "mean": mean or {"uniform": [0.0, 1.0]}, **given}}
 
 
 def twin_of(agent: Any) -> Twin:
@@ -71,9 +57,6 @@ def twin_of(agent: Any) -> Twin:
     if agent.name == "adaptive-top-k":
         return adaptive_top_k(n, k, eps, delta, W, agent.reuse)
     return {"direct": direct, "halving": halving}[agent.name](n, k, eps, delta, W)
-
-
-# --- by hand ---------------------------------------------------------------------------------------------------------
 
 
 def test_practical_constants_by_hand() -> None:
@@ -149,9 +132,6 @@ def test_smallest() -> None:
             assert found == np.sort(values).tolist()
 
 
-# --- the twins -------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(("distribution", "k", "arms"), [("gaussian", 2, 7), ("bernoulli", 3, 5), ("uniform", 1, 4)])
 @pytest.mark.parametrize("name", CONFIDENCE)
 def test_twins_at_a_confidence_level(name: str, distribution: str, k: int, arms: int) -> None:
@@ -181,17 +161,13 @@ def test_twins_of_racing(widths: str, rounds: int) -> None:
 
 @pytest.mark.parametrize("name", CONFIDENCE)
 def test_arm_form_repeats_arms(name: str) -> None:
-    agent, plays = record(
-        name, TOP_K, 4, instance=sampler(arms=4, spread=0.02), k=2, epsilon=0.2, actions="arm", max_pulls=4000
-    )
+    rules = {"instance": sampler(arms=4, spread=0.02), "k": 2, "epsilon": 0.2, "max_pulls": 4000}
+    agent, plays = record(name, TOP_K, 4, actions="arm", **rules)
     assert any(answer is not None for *_, answer in plays) or name == "incremental"
     for pulls, samples, answer in plays:
         asked, own = replay(singly(twin_of(agent)), samples)
         assert asked == pulls
         assert (own is None) == (answer is None)
-
-
-# --- episodes --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", [*CONFIDENCE, *BUDGET[2:]])
@@ -205,18 +181,13 @@ def test_met_in_the_middle(name: str) -> None:
 
 
 def test_a_budget_of_adaptive_top_k_is_spent_to_the_end() -> None:
+    def rows(budget: int, arms: Any) -> Any:
+        rules = {"budget": budget, "delta": 0.1, "instance": Instance(arms)}
+        return agents.evaluate("adaptive-top-k", TOP_K, episodes=20, env_kwargs=rules).episodes
+
     for budget in (3, 100, 999, 5000):
-        rows = agents.evaluate(
-            "adaptive-top-k",
-            TOP_K,
-            episodes=20,
-            env_kwargs={"budget": budget, "delta": 0.1, "instance": {"distribution": "bernoulli", "mean": [0.5] * 9}},
-        ).episodes
-        assert (rows["total_pulls"] == budget).all()
-    easy = Instance(Gaussian(np.arange(6.0), 0.1))
-    early = agents.evaluate(
-        "adaptive-top-k", TOP_K, episodes=20, env_kwargs={"budget": 999, "instance": easy, "delta": 0.1}
-    ).episodes
+        assert (rows(budget, Bernoulli([0.5] * 9))["total_pulls"] == budget).all()
+    early = rows(999, Gaussian(np.arange(6.0), 0.1))
     assert (early["total_pulls"] < 999).all()
     assert early["correct"].all()
 
@@ -231,14 +202,18 @@ def test_unfinished_answers_hold_what_is_accepted() -> None:
     assert agent.recommend(now).tolist() == [[True, False, True, False]]  # without state: the plug-in answer
 
 
-# --- reductions ------------------------------------------------------------------------------------------------------
+ADAPTIVE = ["lucb", "pi1", "pi2", "pi3", "adapt", "ocba-m", "clucb", "kl-lucb"]
 
 
-@pytest.mark.parametrize("name", [*CONFIDENCE, *BUDGET[1:3]])
+@pytest.mark.parametrize("name", [*CONFIDENCE, *BUDGET[1:3], *ADAPTIVE])
 def test_with_k_1_top_k_is_best_arm(name: str) -> None:
     rules = {"instance": sampler("bernoulli", 6), "epsilon": 0.2, "delta": 0.2}
     rules |= {"budget": 900} if name in BUDGET else {"max_pulls": 500} if "racing" in name else {}
-    one, other = (record(name, env_id, 10, **rules, **k)[1] for env_id, k in ((TOP_K, {"k": 1}), (BEST_ARM, {})))
+    rules |= {"budget": 300} if name in ADAPTIVE else {}
+    one, other = (
+        watched(name, env_id, 10, at_the_end=name in ADAPTIVE, **rules, **k)[1]
+        for env_id, k in ((TOP_K, {"k": 1}), (BEST_ARM, {}))
+    )
     assert one == other
 
 
@@ -247,13 +222,6 @@ def test_with_k_1_the_algorithms_of_2010_are_median_elimination() -> None:
     printed, scaled = (record(f"median-elimination{form}", BEST_ARM, 30, **rules)[1] for form in ("", "(sigma=0.5)"))
     assert record("incremental", BEST_ARM, 30, **rules)[1] == printed  # the constant 4 as printed
     assert record("halving", BEST_ARM, 30, **rules)[1] == scaled  # which needs half of it
-
-
-# --- speed -----------------------------------------------------------------------------------------------------------
-
-
-class Single(Exception):
-    """A pull of one sample, where bulk is asked for."""
 
 
 @pytest.mark.parametrize("name", ["direct", "halving", "adaptive-top-k"])
@@ -272,9 +240,6 @@ def test_a_billion_samples_take_few_pulls(name: str, distribution: str, monkeypa
     assert (rows["total_pulls"] > 10**9).all()
     assert rows["correct"].all()
     assert len(steps) <= 40 * 12 + 2
-
-
-# --- settings ---------------------------------------------------------------------------------------------------------
 
 
 def test_widths_of_other_distributions() -> None:

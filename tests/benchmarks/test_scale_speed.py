@@ -31,11 +31,6 @@ def running(folder: Path | None = None, episodes: int = EPISODES, **how: Any) ->
     return run
 
 
-@pytest.mark.benchmark(timer=clock)
-def test_a_folder(race: Race, tmp_path: Path) -> None:
-    race(running(tmp_path), running(), against="rows in memory, processor time", rounds=9)
-
-
 @pytest.mark.benchmark(timer=time.perf_counter)
 def test_a_folder_by_the_clock(race: Race, tmp_path: Path) -> None:
     """Blocks are written while the next ones are played."""

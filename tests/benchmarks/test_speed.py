@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from race import Race, clock
 
 import agents
-from bandit_envs.kernels import rng
 from bandit_envs.simulation import Quiet
 
 THRESHOLD = "bandit_envs/Threshold-v0"
@@ -35,9 +34,6 @@ def vector(N: int, **kwargs: Any) -> Any:
     return envs
 
 
-# --- a. APT: predict and step, whole episodes of 1000 pulls, K = 10 ---------------------------------------------------
-
-
 def numpy_apt(N: int, T: int, generator: np.random.Generator) -> Bools:
     """Batched APT in NumPy as quick as we can write it: flat offsets, only the index of the arm just pulled changes."""
     pulls, total = np.zeros(N * K), np.zeros(N * K)
@@ -51,20 +47,6 @@ def numpy_apt(N: int, T: int, generator: np.random.Generator) -> Bools:
         pulls[at], total[at] = n, s
         flat[at] = np.sqrt(n) * np.abs(s / n - 0.5)
     answer: Bools = (total / pulls).reshape(N, K) >= 0.5
-    return answer
-
-
-def plain_numpy_apt(N: int, T: int, generator: np.random.Generator) -> Bools:
-    """Batched APT in NumPy as one writes it down: the index of Algorithm 1 over the whole table, then the argmin."""
-    pulls, total, row = np.zeros((N, K)), np.zeros((N, K)), np.arange(N)
-    for t in range(T):
-        if t < K:
-            arm = np.full(N, t)
-        else:
-            arm = (np.sqrt(pulls) * np.abs(total / pulls - 0.5)).argmin(axis=1)
-        total[row, arm] += generator.random(N) < MEANS[arm]
-        pulls[row, arm] += 1
-    answer: Bools = total / pulls >= 0.5
     return answer
 
 
@@ -104,7 +86,6 @@ def play(envs: Any, agent: Any) -> Bools:
 
 REFERENCES: dict[str, tuple[Callable[..., Bools], float, str]] = {
     "numpy": (numpy_apt, 3.3, "batched NumPy, tuned"),
-    "plain-numpy": (plain_numpy_apt, 3.3, "batched NumPy, plain"),
     "numba": (lambda N, T, g: fused_apt(N, T, g, MEANS), 0.6, "a fused Numba loop"),
 }
 
@@ -121,9 +102,6 @@ def test_apt(race: Race, reference: str, N: int) -> None:
     wrong = [(answer != right).sum(axis=1).mean() for answer in (play(envs, agent), other(N, T, generator))]
     assert abs(wrong[0] - wrong[1]) < 6 * np.sqrt(2 * 0.1 / N)  # they do the same job: wrong arms, variance about .1
     race(lambda: play(envs, agent), lambda: other(N, T, generator), against=words, at_least=target, rounds=7)
-
-
-# --- b. the vector environment alone --------------------------------------------------------------------------------
 
 
 def stepper(envs: Any, actions: NDArray[np.int64]) -> Callable[[], None]:
@@ -155,9 +133,6 @@ def test_short_episodes(race: Race, N: int, budget: int) -> None:
     race(ours, theirs, against="episodes that do not end", at_most=2.0)
 
 
-# --- c. many arms ---------------------------------------------------------------------------------------------------
-
-
 @speed(group="c. LSA, K = 10,000, cost of a pull, times that of K = 10")
 @pytest.mark.parametrize("N", [64, 256, 1000])
 def test_many_arms(race: Race, N: int) -> None:
@@ -178,9 +153,6 @@ def test_many_arms(race: Race, N: int) -> None:
         return run
 
     race(player(10_000), player(10), against="K = 10", at_most=8.0)
-
-
-# --- d. the single environment --------------------------------------------------------------------------------------
 
 
 @speed(group="d. single environment through gym.make, times as fast")
@@ -209,88 +181,6 @@ def test_single_environment(race: Race) -> None:
         prepare=lambda: cart.reset(seed=0),
     )
 
-
-# --- e. pulling in bulk ---------------------------------------------------------------------------------------------
-
-_g = np.random.default_rng(0)
-DISTRIBUTIONS: dict[str, dict[str, Any]] = {
-    "bernoulli": {"distribution": "bernoulli", "mean": MEANS.tolist()},
-    "gaussian": {"distribution": "gaussian", "mean": MEANS.tolist()},
-    "categorical": {
-        "distribution": "categorical",
-        "values": [0, 0.5, 1],
-        "probabilities": _g.integers(1, 9, (K, 3)).tolist(),
-    },
-    "resampled-10-rows": {"distribution": "resampled", "rows": _g.random((K, 10)).tolist()},
-    "resampled-40-rows": {"distribution": "resampled", "rows": _g.random((K, 40)).tolist()},
-}
-
-
-@speed(group="e. a bulk pull of 10^6, times as long as one of 10")
-@pytest.mark.parametrize("distribution", DISTRIBUTIONS)
-def test_bulk_pull(race: Race, distribution: str) -> None:
-    N = 512
-    envs = vector(N, instance=DISTRIBUTIONS[distribution], budget=2**39, actions="full")
-    arms, answer = np.random.default_rng(0).integers(0, K, N), np.zeros((N, K), np.int8)
-
-    def run(times: int) -> None:
-        action = {"arm": arms, "times": np.full(N, times), "answer": answer}
-        for _ in range(20):
-            envs.step(action)
-
-    # Ten samples of forty rows are drawn one by one, 10^6 row by row: the cost is bounded by the number of rows.
-    limit = None if distribution == "resampled-40-rows" else 1.5
-    race(lambda: run(10**6), lambda: run(10), against="a bulk pull of 10", at_most=limit)
-
-
-@speed(group="e. a run of 10^9 samples on 1000 arms, times as long as one of 10^6")
-@pytest.mark.parametrize("distribution", ["bernoulli", "gaussian", "categorical"])
-@pytest.mark.parametrize("name", ["direct", "halving", "adaptive-top-k"])
-def test_run_in_bulk(race: Race, name: str, distribution: str) -> None:
-    p = np.repeat([0.8, 0.5, 0.2], [30, 170, 800])
-    mean, ratings = p.tolist(), np.stack([0.9 - p, 0 * p + 0.2, p - 0.1], axis=1).tolist()
-    arms = {"categorical": {"distribution": distribution, "values": [0, 0.5, 1], "probabilities": ratings}}.get(
-        distribution, {"distribution": distribution, "mean": mean}
-    )
-
-    def run(epsilon: float, least: float) -> None:
-        rules = {"instance": arms, "k": 100, "epsilon": epsilon, "delta": 0.1}
-        rows = agents.evaluate(name, "bandit_envs/TopK-v0", episodes=64, env_kwargs=rules, progress=False).episodes
-        assert rows["total_pulls"].min() > least
-
-    wide = 3e-2 if name == "halving" else 3e-3
-    scale = 2.0 if distribution == "gaussian" else 1.0  # sd 1: a range of 2
-    race(lambda: run(wide * scale, 5e8), lambda: run(30 * wide * scale, 3e4), against="a run of about 10^6", rounds=5)
-
-
-# --- f. for orientation ---------------------------------------------------------------------------------------------
-
-
-@numba.njit(error_model="numpy")
-def draw(index: Any, arm: Any, episode: Any, key: Any, means: Any, out: Any) -> Any:
-    """One Bernoulli sample of each episode, and nothing else."""
-    for e in range(len(out)):
-        w0, w1, _, _ = rng.philox(index[e], arm[e], episode[e], np.uint64(0), key[0, e], key[1, e])
-        out[e] = rng.to_uniform(w0, w1)
-    for e in range(len(out)):
-        out[e] = 1.0 if out[e] < means[arm[e]] else 0.0
-
-
-@speed(group="f. step, times as long as its samples alone")
-@pytest.mark.parametrize("N", [1024, 4096])
-def test_samples_alone(race: Race, N: int) -> None:
-    actions = np.random.default_rng(0).integers(0, K, (200, N))
-    word, key, out = np.arange(N, dtype=np.uint64), np.zeros((2, N), np.uint64), np.empty(N)
-    arm = actions[0].astype(np.uint64)
-
-    def samples() -> None:
-        for _ in range(200):
-            draw(word, arm, word, key, MEANS, out)
-
-    race(stepper(vector(N, budget=10**6), actions), samples, against="Philox4x32-10 and the distribution")
-
-
-# --- adaptive agents for the k best ----------------------------------------------------------------------------------
 
 TOP_K = "bandit_envs/TopK-v0"
 ADAPTIVE = ["lucb", "clucb", "kl-lucb", "pi1", "pi2", "pi3", "adapt", "ocba-m"]
@@ -321,21 +211,6 @@ def pulls_for(agent: str, arms: int, T: int, N: int = 200) -> Callable[[], None]
     return run
 
 
-@speed(group="g. adaptive top-k, K = 50, times as fast as asked (3 or 0.5 million pulls a second)")
-@pytest.mark.parametrize(
-    ("name", "rate"), [("lucb", 3e6), ("clucb", 3e6), ("ocba-m", 5e5), ("pi3", 5e5), ("adapt", 5e5)]
-)
-def test_adaptive_rates(race: Race, name: str, rate: float) -> None:
-    N, T = 1000, 300
-
-    def wait() -> None:
-        until = clock() + N * T / rate
-        while clock() < until:
-            pass
-
-    race(pulls_for(name, 50, T, N), wait, against=f"{rate / 1e6:g} million pulls a second", at_least=1.0, rounds=3)
-
-
 @speed(group="h. adaptive top-k, times as long per pull as at K = 50")
 @pytest.mark.parametrize("arms", [200, 1000])
 @pytest.mark.parametrize("name", ADAPTIVE)
@@ -344,8 +219,6 @@ def test_adaptive_growth(race: Race, name: str, arms: int) -> None:
     ours, reference = pulls_for(name, arms, 200), pulls_for(name, 50, 200)
     race(ours, reference, against="the same with 50 arms", at_most=arms / 50, rounds=5)
 
-
-# --- whole episodes in compiled code ----------------------------------------------------------------------------------
 
 TAO, SMALL_TOP_K = {"instance": "tao2019-1", "budget": 10**9}, {"epsilon": 0.05, "delta": 0.1, "k": 4}
 WHOLE = [  # agent, environment, its keywords, episodes, pulls of each, how many times as fast

@@ -26,10 +26,8 @@ FACTS = {"problem": "BestArm", "arms": ["A", "B"], "items": 300, "range": (0, 1)
 
 def lived(facts: dict[str, Any]) -> Any:
     """A session with all that may happen in one."""
-    local, shared = (
-        facts["problem"] in ("Threshold", "Feasible"),
-        "paired-elimination" if "delta" in facts else "uniform",
-    )
+    local = facts["problem"] in ("Threshold", "Feasible")
+    shared = "paired-elimination" if "delta" in facts else "uniform"
     agent = shared if "items" in facts else "lsa" if local else "evidence"
     one, D = agents.Session(agent, facts, store="sqlite://", public_seed=5), facts.get("dimensions", 1)
     random = np.random.default_rng(1)
@@ -45,13 +43,9 @@ def lived(facts: dict[str, Any]) -> Any:
     one.undo()
     if not facts.get("items"):
         one.add_arm("late, too")
-        one.tell_table(
-            pandas.DataFrame(
-                {"name": [one.names[0]] * 3, **{f"value_{d}": [0.0, 1.0, 1.0] for d in range(D)}}
-                if D > 1
-                else {"name": [one.names[0]] * 3, "value": [0.0, 1.0, 1.0]}
-            )
-        )
+        columns = ["value"] if D == 1 else [f"value_{d}" for d in range(D)]
+        rows = {"name": [one.names[0]] * 3, **dict.fromkeys(columns, [0.0, 1.0, 1.0])}
+        one.tell_table(pandas.DataFrame(rows))
         one.withdraw_arm(one.names[1])
         one.tell_all([("late, too", value()), (one.names[2], value())])
     ask = one.ask(1, "zoe")[0]
@@ -162,13 +156,8 @@ def test_intervals_agree_with_the_verdict_and_hold_at_any_time(items: int | None
 
 @pytest.mark.parametrize("problem", ["BestArm", "TopK", "AllGood"])
 def test_ties_with_the_answer_are_named(problem: str) -> None:
-    facts = {
-        "problem": problem,
-        "arms": list("ABCD"),
-        "binary": True,
-        "budget": 8,
-        "k": 1 if problem == "TopK" else None,
-    }
+    facts = {"problem": problem, "arms": list("ABCD"), "binary": True, "budget": 8}
+    facts |= {"k": 1} if problem == "TopK" else {}
     one = agents.Session("uniform", facts, store="sqlite://", public_seed=1)
     one.tell_all([(arm, 1.0) for arm in "ABCDABCD"])
     assert one.tied == ([] if problem == "AllGood" else [1, 2, 3])
@@ -196,11 +185,8 @@ def test_a_history_that_was_put_together_by_hand_is_imported_whole_or_refused(tm
 
 @pytest.mark.filterwarnings("ignore")
 def test_results_that_do_not_vary_exclude_nothing_of_student() -> None:
-    one = agents.Session(
-        "evidence(distribution='student')",
-        {"problem": "BestArm", "arms": 3, "sigma": 1, "delta": 0.05},
-        store="sqlite://",
-    )
+    facts = {"problem": "BestArm", "arms": 3, "sigma": 1, "delta": 0.05}
+    one = agents.Session("evidence(distribution='student')", facts, store="sqlite://")
     one.tell_all([(arm, float(arm)) for arm in range(3) for _ in range(20)])
     assert one.certificate == 0
     assert np.isinf(one.arms()[["low", "high"]].to_numpy()).all()

@@ -278,14 +278,11 @@ def test_an_error_names_the_problem(changes: dict[str, Any], said: str) -> None:
 def test_a_certificate_of_ones_own_is_not_told_the_options_of_others() -> None:
     sure = {"certificate_names": ("sure",), "certificate": lambda self, *seen, width: {"sure": seen[0].sum(axis=-1)}}
     odd(**sure)
-    envs: Any = gym.make_vec(
-        "bandit_envs/Odd-v0", 2, instance={"distribution": "bernoulli", "mean": [0.1, 0.6]}
-    ).unwrapped
+    two = {"distribution": "bernoulli", "mean": [0.1, 0.6]}
+    envs: Any = gym.make_vec("bandit_envs/Odd-v0", 2, instance=two).unwrapped
     envs.reset(seed=0)
     assert envs.certify(np.arange(2), bounds="hoeffding")["sure"].tolist() == [0, 0]
-    ours: Any = gym.make_vec(
-        "bandit_envs/TopK-v0", 2, instance={"distribution": "bernoulli", "mean": [0.1, 0.6]}, k=1
-    ).unwrapped
+    ours: Any = gym.make_vec("bandit_envs/TopK-v0", 2, instance=two, k=1).unwrapped
     with pytest.raises(ValueError, match="bounds must be one of"):
         ours.certify(np.arange(2), bounds="narrow")
 
@@ -429,21 +426,12 @@ class Crooked(Sampler):
         return {"short": means[:, 1:], "nan": means * np.nan, "right": means}[self.how], table
 
 
-def test_the_means_that_a_sampler_of_ones_own_draws_are_checked() -> None:
+@pytest.mark.parametrize(("how", "said"), [("short", r"shape \(1, 4\), got shape \(1, 3\)"), ("nan", "finite")])
+def test_the_means_that_a_sampler_of_ones_own_draws_are_checked(how: str, said: str) -> None:
     gym.make("bandit_envs/Threshold-v0", instance=Crooked("right")).reset(seed=0)
-    for how, said in (("short", r"shape \(1, 4\), got shape \(1, 3\)"), ("nan", "finite")):
-        env = gym.make("bandit_envs/Threshold-v0", instance=Crooked(how))
-        with pytest.raises(ValueError, match=f"means that the sampler 'crooked' .* must be .*{said}"):
-            env.reset(seed=0)
-
-
-def test_a_distribution_of_ones_own_that_fails_is_named() -> None:
-    for distribution, said in (
-        (f"{HERE}:Keyless", f"the distribution '{HERE}:Keyless' fails: KeyError: 'mean'"),
-        (f"{HERE}:Refusing", f"the distribution '{HERE}:Refusing': too few"),
-    ):
-        with pytest.raises(ValueError, match=said):
-            gym.make("bandit_envs/Threshold-v0", instance={"distribution": distribution, "mean": 1})
+    env = gym.make("bandit_envs/Threshold-v0", instance=Crooked(how))
+    with pytest.raises(ValueError, match=f"means that the sampler 'crooked' .* must be .*{said}"):
+        env.reset(seed=0)
 
 
 class Keyless(Gaussian):
@@ -458,6 +446,14 @@ class Refusing(Gaussian):
 
     def __init__(self, mean: Any) -> None:
         raise ValueError("too few")
+
+
+@pytest.mark.parametrize(
+    ("name", "said"), [("Keyless", "'{}:Keyless' fails: KeyError: 'mean'"), ("Refusing", "'{}:Refusing': too few")]
+)
+def test_a_distribution_of_ones_own_that_fails_is_named(name: str, said: str) -> None:
+    with pytest.raises(ValueError, match=f"the distribution {said.format(HERE)}"):
+        gym.make("bandit_envs/Threshold-v0", instance={"distribution": f"{HERE}:{name}", "mean": 1})
 
 
 # --- installed packages: what an entry point may name; tests/package/test_stranger.py installs one -------------------
@@ -487,7 +483,7 @@ def test_what_entry_points_name_is_checked(monkeypatch: pytest.MonkeyPatch) -> N
 def half_routine(pulls: Any, mean: Any, K: Any, numbers: Any, out: Any) -> None:
     m, told = carray(mean, K), carray(out, K)
     for k in range(K):
-        told[k] = carray(numbers, 1)[0] * abs(m[k] - 0.5)
+        told[k] = abs(m[k] - 0.5)
 
 
 def right_routine(pulls: Any, mean: Any, K: Any, numbers: Any, out: Any) -> None:
@@ -509,9 +505,6 @@ class Outside(SetProblem):
 class WrongOutside(Outside):
     name, routine = "WrongOutside", half_routine
 
-    def distance_routine(self) -> Measure:
-        return Measure.of(half_routine, 1.0)
-
 
 class Shifted(Threshold):
     name = "Shifted"
@@ -521,9 +514,9 @@ class Shifted(Threshold):
 
 
 def test_routines_and_boundaries_are_compared_with_margins() -> None:
-    env = PureExplorationEnv("test_own_problems:Outside", instance="sampler(arms=6)", budget=40)
-    assert agents.make("apt", env).plays
+    rules: dict[str, Any] = {"instance": "sampler(arms=6)", "budget": 40}
+    assert agents.make("apt", PureExplorationEnv(f"{HERE}:Outside", **rules)).plays
     with pytest.raises(ValueError, match="'WrongOutside' must have a distance_routine that gives what arm_margin does"):
-        PureExplorationEnv("test_own_problems:WrongOutside", instance="sampler(arms=6)", budget=40)
+        PureExplorationEnv(f"{HERE}:WrongOutside", **rules)
     with pytest.raises(ValueError, match="'Shifted' has boundary = 0.5, from which margins must count"):
-        PureExplorationEnv("test_own_problems:Shifted", instance="sampler(arms=6)", budget=40)
+        PureExplorationEnv(f"{HERE}:Shifted", **rules)

@@ -105,17 +105,9 @@ SETS = [  # problem, answer, misclassified, precision, recall, f1, correct; the 
 def test_sets_are_scored_by_hand(
     problem: Problem, answer: Any, wrong: int, precision: float, recall: float, f1: float
 ) -> None:
+    measures = {"misclassified": wrong, "precision": precision, "recall": recall, "f1": f1}
     score = f1 if problem.name == "AllGood" else 1 - wrong / 4
-    assert verdict(problem, answer, MEANS) == pytest.approx(
-        {
-            "correct": wrong == 0,
-            "score": score,
-            "misclassified": wrong,
-            "precision": precision,
-            "recall": recall,
-            "f1": f1,
-        }
-    )
+    assert verdict(problem, answer, MEANS) == pytest.approx({"correct": wrong == 0, "score": score} | measures)
 
 
 @pytest.mark.parametrize("kind", ["Threshold", "Feasible"])
@@ -155,20 +147,11 @@ def test_slack_allows_arms_a_little_worse() -> None:
 )
 def test_top_k_is_scored_by_hand(answer: Any, regret: float, normalised: float, misidentified: int, low: float) -> None:
     means = [1.0, 2.0, 4.0, 8.0]
+    measures = {"aggregate_regret": regret, "normalised_sum": normalised, "misidentified": misidentified}
     for criterion, need in (("aggregate", regret), ("each", 4 - low), ("exact", np.inf if misidentified else 0)):
-        for epsilon in (0.0, need * (1 - 1e-9), need):
-            if not np.isfinite(epsilon):
-                continue
+        for epsilon in (0.0, need * (1 - 1e-9), need) if np.isfinite(need) else (0.0,):
             found = verdict(TopK(2, epsilon, criterion), answer, means)
-            assert found == pytest.approx(
-                {
-                    "correct": epsilon >= need,
-                    "score": normalised,
-                    "aggregate_regret": regret,
-                    "normalised_sum": normalised,
-                    "misidentified": misidentified,
-                }
-            )
+            assert found == pytest.approx({"correct": epsilon >= need, "score": normalised} | measures)
 
 
 def test_top_k_ties_are_all_right() -> None:
@@ -272,21 +255,21 @@ def distances(problem: Problem, *means: Any) -> list[list[float]]:
     return problem.distances(np.ones(mean.shape[:2], np.int64), mean).tolist()
 
 
-def test_distances_of_the_k_best() -> None:
-    # The two best are 0 and 2; the best of the others is 4 with .65, the worst of the two .7.
-    found = distances(TopK(2), [0.9, 0.2, 0.7, 0.4, 0.65], [0.65, 0.9, 0.2, 0.7, 0.4])
-    assert found[0] == pytest.approx([0.25, -0.5, 0.05, -0.3, -0.05])
-    assert found[1] == pytest.approx([-0.05, 0.25, -0.5, 0.05, -0.3])
-
-
-def test_distances_of_all_good_arms() -> None:
-    # The boundary is .7: plain margins .3, .15, -.2, -.6. The best arm moves it: down by .2 it meets arm 2, up by .15
-    # arm 1. Arm 1 would have to rise by .15 to be the best, and .15 further to push itself out: its own margin is less.
-    assert distances(AllGood(0.3), [1.0, 0.85, 0.5, 0.1])[0] == pytest.approx([0.15, 0.15, -0.2, -0.6])
-    # Arm 1 may be the best: .01 to the top and .05 until the boundary meets arm 2.
-    assert distances(AllGood(0.3), [1.0, 0.99, 0.75, 0.1])[0] == pytest.approx([0.05, 0.06, 0.05, -0.6])
-    # The boundary is .5 of the best mean: a quarter for the best one, as plain margins are for the others.
-    assert distances(AllGood(0.5, True), [1.0, 0.75, 0.25, 0.0])[0] == pytest.approx([0.25, 0.25, -0.25, -0.5])
+def test_distances_by_hand() -> None:
+    for problem, means, wanted in (
+        # The two best are 0 and 2; the best of the others is 4 with .65, the worst of the two .7.
+        (TopK(2), [0.9, 0.2, 0.7, 0.4, 0.65], [0.25, -0.5, 0.05, -0.3, -0.05]),
+        (TopK(2), [0.65, 0.9, 0.2, 0.7, 0.4], [-0.05, 0.25, -0.5, 0.05, -0.3]),
+        # The boundary is .7: plain margins .3, .15, -.2, -.6. The best arm moves it: down by .2 it meets arm 2, up by
+        # .15 arm 1. Arm 1 would have to rise by .15 to be the best, and .15 further to push itself out: its own margin
+        # is less.
+        (AllGood(0.3), [1.0, 0.85, 0.5, 0.1], [0.15, 0.15, -0.2, -0.6]),
+        # Arm 1 may be the best: .01 to the top and .05 until the boundary meets arm 2.
+        (AllGood(0.3), [1.0, 0.99, 0.75, 0.1], [0.05, 0.06, 0.05, -0.6]),
+        # The boundary is .5 of the best mean: a quarter for the best one, as plain margins are for the others.
+        (AllGood(0.5, True), [1.0, 0.75, 0.25, 0.0], [0.25, 0.25, -0.25, -0.5]),
+    ):
+        assert distances(problem, means)[0] == pytest.approx(wanted)
 
 
 @pytest.mark.parametrize(("problem", "shape"), ALL)
@@ -294,15 +277,11 @@ def test_distances_go_with_the_plug_in_answer(problem: Problem, shape: tuple[int
     mean = np.random.default_rng(3).random((40, *shape))
     pulls = np.ones(mean.shape[:2], np.int64)
     pulls[::4, 2] = 0
-    found = problem.distances(pulls, mean)
+    found, known = problem.distances(pulls, mean), pulls.all(axis=1)
     assert (found[::4] == 0).all()  # an arm never pulled leaves the answer open
-    known = pulls.all(axis=1)
     assert ((found >= 0) == problem.plug_in(mean))[known].all()
-    by = (
-        AllGood(problem.epsilon + problem.slack / 2, problem.multiplicative)
-        if isinstance(problem, AllGood)
-        else problem
-    )
+    good = isinstance(problem, AllGood)
+    by = AllGood(problem.epsilon + problem.slack / 2, problem.multiplicative) if good else problem
     assert (np.abs(found) <= np.abs(by.margin(mean)) + 1e-12)[known].all()
     kept = np.full(pulls.shape, 7.0)
     assert problem.distances(pulls, mean, kept) is kept
@@ -335,21 +314,17 @@ def test_the_answer_changes_no_sooner_than_a_mean_moves_by_its_distance(problem:
 def test_what_it_declares_is_so(problem: Problem, shape: tuple[int, ...]) -> None:
     means = np.random.default_rng(5).random((50, *shape))
     verdicts = problem.verdict(problem.plug_in(means[::-1]), problem.truth(means))
-    for name, kind in problem.metric_types.items():
-        assert verdicts[name].dtype == kind, name
-    sizes = problem.plug_in(means).sum(axis=1)
-    assert problem.answer_size is None or set(sizes) == {problem.answer_size}
-    if problem.boundary is not None:
-        assert (problem.plug_in(means) == (means >= problem.boundary)).all()
-    if problem.scores_arms:
-        assert (verdicts["score"] == 1 - verdicts["misclassified"] / shape[0]).all()
-    alone = [problem.arm_margin(means[:, k]) for k in range(shape[0])] if problem.local else None
-    if alone is None:
+    assert all(verdicts[name].dtype == kind for name, kind in problem.metric_types.items())
+    assert problem.answer_size is None or set(problem.plug_in(means).sum(axis=1)) == {problem.answer_size}
+    assert problem.boundary is None or (problem.plug_in(means) == (means >= problem.boundary)).all()
+    assert not problem.scores_arms or (verdicts["score"] == 1 - verdicts["misclassified"] / shape[0]).all()
+    if problem.local:
+        alone = [problem.arm_margin(means[:, k]) for k in range(shape[0])]
+        assert (np.stack(alone, axis=1) == problem.margin(means)).all()
+    else:
         other = means.copy()
         other[:, 1:] += 0.3
         assert (problem.margin(other)[:, 0] != problem.margin(means)[:, 0]).any()
-    else:
-        assert (np.stack(alone, axis=1) == problem.margin(means)).all()
 
 
 NAMES = "|".join(PROBLEMS)
@@ -383,14 +358,14 @@ def test_whose_score_is_the_share_of_arms_that_are_classified_correctly() -> Non
 
 
 def test_nobody_else_knows_a_problem_by_its_name() -> None:
-    found = []
-    for top in ("bandit_envs", "agents"):
-        for path in sorted((Path(__file__).parents[2] / top).rglob("*.py")):
-            if path.parent.name in ("problems", "figures") or path.name == "papers.py":
-                continue
-            for line in path.read_text().splitlines():
-                if any(re.search(pattern, line) for pattern in KNOWLEDGE):
-                    found.append(f"{path.name}: {line.strip()}")
+    root = Path(__file__).parents[2]
+    found = [
+        f"{path.name}: {line.strip()}"
+        for path in (*root.glob("bandit_envs/**/*.py"), *root.glob("agents/**/*.py"))
+        if path.parent.name not in ("problems", "figures") and path.name != "papers.py"
+        for line in path.read_text().splitlines()
+        if any(re.search(pattern, line) for pattern in KNOWLEDGE)
+    ]
     assert found == []
 
 
@@ -455,24 +430,20 @@ def test_hardness_of_top_k_by_its_definition(means: list[float], eighth: int, da
 
 def test_instances_of_chen_et_al() -> None:
     """R14.10: p = 1 is uniform; a quarter of the way to the boundary 1 - 2/8 by hand; p = 6 is closest to it."""
-    small = {
-        name: find(f"chen2017-{name}(n=8, K=2)").arms.means for name in ("uniform", "synthetic-0.5", "synthetic-6")
-    }
-    assert small["uniform"].tolist() == [7 / 8, 6 / 8, 5 / 8, 4 / 8, 3 / 8, 2 / 8, 1 / 8, 0]
-    assert small["synthetic-6"][[0, 1, 7]] == pytest.approx([3 / 4 + 1 / 4 / 64, 3 / 4, 0])
-    assert small["synthetic-6"][4] == pytest.approx(3 / 4 * (1 - 1 / 64))  # the third of six arms
-    assert small["synthetic-0.5"][[0, 4]] == pytest.approx([3 / 4 + 1 / 4 / 2**0.5, 3 / 4 * (1 - 2**-0.5)])
-    for name in ("two-group", "uniform", "synthetic-0.5", "synthetic-6"):
-        for K in (100, 250, 500):
-            instance = find(f"chen2017-{name}(K={K})")
-            assert instance.K == 1000
-            assert (np.diff(instance.arms.means) <= 0).all()
-            assert TopK(K).right_answer(instance.arms.means)[:K].all()
-            assert instance.defaults == {  # type: ignore[union-attr]
-                "TopK": {"k": K, "epsilon": 0.01, "criterion": "aggregate", "delta": 0.01, "shuffle_arms": True},
-                "BestArm": {"shuffle_arms": True},
-                "": {"shuffle_arms": False},
-            }
+    names = ("uniform", "synthetic-0.5", "synthetic-6")
+    uniform, half, six = (find(f"chen2017-{name}(n=8, K=2)").arms.means for name in names)
+    assert uniform.tolist() == [7 / 8, 6 / 8, 5 / 8, 4 / 8, 3 / 8, 2 / 8, 1 / 8, 0]
+    assert six[[0, 1, 7]] == pytest.approx([3 / 4 + 1 / 4 / 64, 3 / 4, 0])
+    assert six[4] == pytest.approx(3 / 4 * (1 - 1 / 64))  # the third of six arms
+    assert half[[0, 4]] == pytest.approx([3 / 4 + 1 / 4 / 2**0.5, 3 / 4 * (1 - 2**-0.5)])
+    for name, K in itertools.product(("two-group", *names), (100, 250, 500)):
+        instance: Any = find(f"chen2017-{name}(K={K})")
+        assert instance.K == 1000
+        assert (np.diff(instance.arms.means) <= 0).all()
+        assert TopK(K).right_answer(instance.arms.means)[:K].all()
+        top = {"k": K, "epsilon": 0.01, "criterion": "aggregate", "delta": 0.01, "shuffle_arms": True}
+        rest = {"BestArm": {"shuffle_arms": True}, "": {"shuffle_arms": False}}
+        assert instance.defaults == {"TopK": top, **rest}
     assert find("chen2017-two-group").arms.means[[99, 100]].tolist() == [0.7, 0.3]
 
 
@@ -540,12 +511,10 @@ def test_bound_of_fareast_by_hand() -> None:
     assert problem.fareast_bound(means, 0.1) == pytest.approx(first * 3.6888795 + second, rel=1e-7)
     assert problem.fareast_bound(means, 0.1, c3=2, c4=3) == pytest.approx(2 * first * 3.6888795 + 3 * second, rel=1e-7)
     # n - 1 arms at 1, one at 0, epsilon .99: beta = .01, so that the second term is n / .0001
-    line = {n: AllGood(0.99).fareast_bound([1.0] * (n - 1) + [0.0], 0.01) for n in (20, 200)}
-    assert [round(AllGood(0.99).hardness([1.0] * (n - 1) + [0.0])["H_fareast"]) for n in (20, 200)] == [
-        200_000,
-        2_000_000,
-    ]
-    assert line[200] - line[20] > 1_800_000
+    few, many = ([1.0] * (n - 1) + [0.0] for n in (20, 200))
+    wide = AllGood(0.99)
+    assert [round(wide.hardness(line)["H_fareast"]) for line in (few, many)] == [200_000, 2_000_000]
+    assert wide.fareast_bound(many, 0.01) - wide.fareast_bound(few, 0.01) > 1_800_000
 
 
 # --- forms and bad input ----------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
@@ -118,20 +119,20 @@ OF_LAMBDA = (tm.lambda_level, tm.lambda_allocation, tm.regret_bound)
 GAPS = {"shape (0,)": [], "shape ()": 0.1, "shape (1, 1)": [[0.1]], "-0.2": [0.1, -0.2], "nan": [math.nan]}
 RANGES: dict[str, tuple[Any, ...]] = {"inf": (lambda: tm.hardness([0.1, math.inf]), "inf")}
 RANGES |= {f"hardness {word}": (lambda gaps=gaps: tm.hardness(gaps), word) for word, gaps in GAPS.items()}
-for f in (*OF_P, *OF_LAMBDA):
-    RANGES |= {f"{f.__name__} gaps": (lambda f=f: f([0.1, -0.2], 1000), -0.2)}
+BOTH: list[tuple[Any, ...]] = [([0.1, -0.2], 1000, {}, -0.2)]  # gaps, budget, more, what is named
+CALLS = {f: list(BOTH) for f in (*OF_P, *OF_LAMBDA)}
 for f in OF_P:
-    for budget in (-1, math.nan, math.inf):
-        RANGES |= {f"{f.__name__} budget {budget}": (lambda f=f, budget=budget: f([0.1], budget), f"budget={budget}")}
-    for c in (0, math.inf):
-        RANGES |= {f"{f.__name__} c {c}": (lambda f=f, c=c: f([0.1], 10, c), f"c={c}")}
+    CALLS[f] += [([0.1], budget, {}, f"budget={budget}") for budget in (-1, math.nan, math.inf)]
+    CALLS[f] += [([0.1], 10, {"c": c}, f"c={c}") for c in (0, math.inf)]
 for f in OF_LAMBDA:
-    for budget in (79.9, math.nan):
-        RANGES |= {f"{f.__name__} {budget}": (lambda f=f, budget=budget: f([0.1, 0.2], budget), f"budget={budget}", 80)}
-    for alpha in (0, math.nan):
-        RANGES |= {f"{f.__name__} alpha {alpha}": (lambda f=f, alpha=alpha: f([0.1], 1000, alpha), f"alpha={alpha}")}
-    RANGES |= {f"{f.__name__} half": (lambda f=f: f([0.1, 0.2], 161, 0.5), "budget=161", 162)}
-    RANGES |= {f"{f.__name__} 1.5": (lambda f=f: f([0.1, 1.5], 1000), 1.5)}
+    CALLS[f] += [([0.1, 0.2], budget, {}, f"budget={budget}", 80) for budget in (79.9, math.nan)]
+    CALLS[f] += [([0.1], 1000, {"alpha": alpha}, f"alpha={alpha}") for alpha in (0, math.nan)]
+    CALLS[f] += [([0.1, 0.2], 161, {"alpha": 0.5}, "budget=161", 162), ([0.1, 1.5], 1000, {}, 1.5)]
+RANGES |= {
+    f"{f.__name__} {gaps} {budget} {more}": (functools.partial(f, gaps, budget, **more), *words)
+    for f, rows in CALLS.items()
+    for gaps, budget, more, *words in rows
+}
 test_threshold_measures = table(
     RANGES
     | {

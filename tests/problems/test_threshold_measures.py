@@ -97,6 +97,16 @@ def test_equal_gaps_share_the_budget() -> None:
     assert optimal_error_integer(gaps, 1002) == pytest.approx(3 * math.exp(-4) + 2 * math.exp(-4.02))
 
 
+def test_the_ends() -> None:
+    """One arm takes all; no budget leaves every arm open; an error below the floats is zero."""
+    assert optimal_allocation([0.2], 50) == pytest.approx([50])
+    assert optimal_error([0.2], 50) == optimal_error_integer([0.2], 50) == pytest.approx(math.exp(-4))
+    assert optimal_allocation(SETUP_1, 0).tolist() == [0] * 10
+    assert optimal_error(SETUP_1, 0) == optimal_error_integer(SETUP_1, 0) == 10
+    assert phi(SETUP_1, 0) == pytest.approx(-math.log(0.3))  # the largest x that spends nothing
+    assert optimal_error([0.5, 0.4], 10**6) == optimal_error_integer([0.5, 0.4], 10**6) == 0
+
+
 def test_the_easy_arm_comes_first() -> None:
     # Gaps e^-1 and e^-2: the second arm enters at Phi = 2, where the first has (2 - 1) / e^-2 = e^2 pulls.
     gaps = [math.exp(-2), math.exp(-1)]
@@ -106,17 +116,6 @@ def test_the_easy_arm_comes_first() -> None:
     # Beyond, Phi = 2 + y with y (e^2 + e^4) further pulls; y = 1 here.
     assert phi(gaps, math.e**2 + math.e**2 + math.e**4) == pytest.approx(3)
     assert optimal_allocation(gaps, 2 * math.e**2 + math.e**4) == pytest.approx([math.e**4, 2 * math.e**2])
-
-
-def test_no_budget_leaves_every_arm_open() -> None:
-    assert optimal_allocation(SETUP_1, 0).tolist() == [0] * 10
-    assert optimal_error(SETUP_1, 0) == optimal_error_integer(SETUP_1, 0) == 10
-    assert phi(SETUP_1, 0) == pytest.approx(-math.log(0.3))  # the largest x that spends nothing
-
-
-def test_one_arm_takes_all() -> None:
-    assert optimal_allocation([0.2], 50) == pytest.approx([50])
-    assert optimal_error([0.2], 50) == optimal_error_integer([0.2], 50) == pytest.approx(math.exp(-4))
 
 
 def test_setup_1_of_the_paper() -> None:
@@ -141,15 +140,10 @@ def test_an_arm_on_the_threshold_gets_nothing_and_counts_one() -> None:
 
 
 def test_it_is_the_limit_of_small_gaps() -> None:
-    exact = [0.3, 0.0, 0.1]
+    measures = optimal_allocation, optimal_error, optimal_error_integer, lambda_level, lambda_allocation, regret_bound
     for small in (1e-5, 1e-8, 1e-100, 1e-160, 1e-320):
-        near = [0.3, small, 0.1]
-        assert optimal_allocation(near, 500) == pytest.approx(optimal_allocation(exact, 500))
-        assert optimal_error(near, 500) == pytest.approx(optimal_error(exact, 500))
-        assert optimal_error_integer(near, 500) == pytest.approx(optimal_error_integer(exact, 500))
-        assert lambda_level(near, 500) == pytest.approx(lambda_level(exact, 500))
-        assert lambda_allocation(near, 500) == pytest.approx(lambda_allocation(exact, 500))
-        assert regret_bound(near, 500) == pytest.approx(regret_bound(exact, 500))
+        for measure in measures:
+            assert measure([0.3, small, 0.1], 500) == pytest.approx(measure([0.3, 0.0, 0.1], 500))
 
 
 def test_nothing_but_arms_on_the_threshold() -> None:
@@ -236,10 +230,6 @@ def test_many_arms_and_a_large_budget_keep_only_a_few_pulls_for_the_heap(monkeyp
     assert 0 < len(steps) <= 2 * 2000
 
 
-def test_an_error_below_the_floats_is_zero() -> None:
-    assert optimal_error([0.5, 0.4], 10**6) == optimal_error_integer([0.5, 0.4], 10**6) == 0
-
-
 # LSA's bound ----------------------------------------------------------------------------------------------------------
 
 bound_gaps = st.lists(st.floats(1e-3, 1) | st.sampled_from([0.0, 0.1, 1.0]), min_size=1, max_size=12)
@@ -248,37 +238,26 @@ bound_alpha = st.sampled_from([0.05, 0.5, 1.0, 1.35, 8.0])
 
 @given(bound_gaps, bound_alpha, st.floats(1, 1e5))
 @quick
-def test_level_is_the_plain_one(gaps: list[float], alpha: float, factor: float) -> None:
-    budget = factor * 1.0001 * max(40 / alpha + 1, 40) * len(gaps)
-    level = lambda_level(gaps, budget, alpha)
-    assert level == pytest.approx(plain_level(gaps, budget, alpha), rel=1e-9)
-    assert lambda_allocation(gaps, budget, alpha).sum() == pytest.approx(budget / max(40 / alpha + 1, 40), rel=1e-9)
-
-
-@given(bound_gaps, bound_alpha, st.floats(1, 1e5))
-@quick
-def test_lambda_is_an_optimum_of_p_2_alpha(gaps: list[float], alpha: float, factor: float) -> None:
+def test_level_is_the_plain_one_and_lambda_an_optimum_of_p_2_alpha(
+    gaps: list[float], alpha: float, factor: float
+) -> None:
     """Below equation 11: at gaps max(D, e^-Lambda), budget T / max(40/alpha + 1, 40) and c = 2 alpha."""
     budget = factor * 1.0001 * max(40 / alpha + 1, 40) * len(gaps)
-    cut = np.maximum(gaps, math.exp(-lambda_level(gaps, budget, alpha)))
-    share = budget / max(40 / alpha + 1, 40)
-    assert lambda_allocation(gaps, budget, alpha) == pytest.approx(
-        optimal_allocation(cut, share, 2 * alpha), rel=1e-6, abs=1e-9 * share
-    )
-    level = lambda_level(gaps, budget, alpha)
+    share, level = budget / max(40 / alpha + 1, 40), lambda_level(gaps, budget, alpha)
+    assert level == pytest.approx(plain_level(gaps, budget, alpha), rel=1e-9)
+    found, cut = lambda_allocation(gaps, budget, alpha), np.maximum(gaps, math.exp(-level))
+    assert found.sum() == pytest.approx(share, rel=1e-9)
+    assert found == pytest.approx(optimal_allocation(cut, share, 2 * alpha), rel=1e-6, abs=1e-9 * share)
     assert phi(cut, share, 2 * alpha) == pytest.approx(level + alpha, rel=1e-9)  # what makes g_i the optimum
 
 
-def test_arms_well_told_take_the_linear_branch() -> None:
+def test_levels_by_hand() -> None:
+    assert lambda_level([0.3, 0.2], 80) == pytest.approx(0, abs=1e-15)  # where it starts
+    assert lambda_allocation([0.3, 0.2], 80) == pytest.approx([1, 1])
     # Gaps 1 and 0.1, alpha = 1, T = 41 (3 + e^4): x = 2 gives (2 + 0 + 1) / 1 = 3 for the first, e^4 for the second.
     budget = 41 * (3 + math.e**4)
     assert lambda_level([1, 0.1], budget, alpha=1) == pytest.approx(2)
     assert lambda_allocation([1, 0.1], budget, alpha=1) == pytest.approx([3, math.e**4])
-
-
-def test_level_starts_at_zero() -> None:
-    assert lambda_level([0.3, 0.2], 80) == pytest.approx(0, abs=1e-15)
-    assert lambda_allocation([0.3, 0.2], 80) == pytest.approx([1, 1])
 
 
 def test_regret_bound_by_hand() -> None:
@@ -324,17 +303,10 @@ A, B, LENGTH, REPEATS = 8.0, 4.0, 100, 2000
 FAILURES_LIMIT = 261  # scipy.stats.binom.isf(1e-6, n=2000, p=variable_confidence(8, 4)), which is 0.0977
 
 
-def failures(a: float, b: float) -> int:
-    """How many of the fair coins leave the band."""
+def test_variable_confidence_holds_for_fair_coins() -> None:
+    """How many of the coins leave the band; one of a quarter of the width is left by more."""
     t = np.arange(1, LENGTH + 1)
     means = np.random.default_rng(0).integers(0, 2, (REPEATS, LENGTH)).cumsum(axis=1) / t
-    return int((np.abs(means - 0.5) > np.sqrt((a + b * np.log(LENGTH / t)) / t)).any(axis=1).sum())
-
-
-def test_variable_confidence_holds_for_fair_coins() -> None:
-    assert stats.binom.isf(1e-6, REPEATS, variable_confidence(A, B)) == FAILURES_LIMIT
-    assert failures(A, B) <= FAILURES_LIMIT
-
-
-def test_limit_of_failures_has_teeth() -> None:
-    assert failures(A / 16, B / 16) > FAILURES_LIMIT
+    widths = (np.sqrt(share * (A + B * np.log(LENGTH / t)) / t) for share in (1, 1 / 16))
+    held, narrow = (int((np.abs(means - 0.5) > width).any(axis=1).sum()) for width in widths)
+    assert held <= stats.binom.isf(1e-6, REPEATS, variable_confidence(A, B)) == FAILURES_LIMIT < narrow

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from refusals import table
 from scipy import stats
 from scipy.optimize import linprog, minimize_scalar
 
@@ -29,9 +30,8 @@ NUMBERS = common("bounded", support=(0.0, 1.0))
 def seen(x: Any) -> betting.Bounded:
     """What samples (N,) in [0, 1] have shown."""
     x = np.asarray(x, np.float64)
-    d = x - x.mean()
-    moments = (float(v) for v in (x.mean(), (d**2).mean(), (d**3).mean(), (d**4).mean()))
-    return betting.Bounded(float(len(x)), *moments, len(x) * 2.0**-53)
+    moments = (float(((x - x.mean()) ** k).mean()) for k in (2, 3, 4))
+    return betting.Bounded(float(len(x)), float(x.mean()), *moments, len(x) * 2.0**-53)
 
 
 @jit
@@ -104,18 +104,14 @@ def test_no_samples_of_these_moments_win_less(seed: int) -> None:
     grid = np.union1d(np.linspace(0, 1, 401), x)
     moments = np.array([grid**p for p in range(5)])
     told = np.array([(x**p).mean() for p in range(5)])
-    nodes = _nodes(one)
+    n = _nodes_of(*one[:5])
+    nodes = [(n.a, n.p), (n.b, n.q), (0.0, 1.0 - n.p - n.q)]
     for f in (0.9, 0.4, 0.1):
         gain = np.log1p(f * (grid / c - 1))
         worst = linprog(gain, A_eq=moments, b_eq=told, method="highs").fun
         by_nodes = sum(p * math.log1p(f * (a / c - 1)) for a, p in nodes)
         assert by_nodes <= worst + 1e-6
         assert by_nodes >= worst - 1e-3  # and no worse than need be
-
-
-def _nodes(one: betting.Bounded) -> list[tuple[float, float]]:
-    n = _nodes_of(*one[:5])
-    return [(n.a, n.p), (n.b, n.q), (0.0, 1.0 - n.p - n.q)]
 
 
 @jit
@@ -222,21 +218,17 @@ def test_a_decision_is_what_the_level_says(problem: Any) -> None:
     g = np.random.default_rng(0)
     for low, high in ((0.0, 1.0), (1.0, 10.0)):
         arms = {"distribution": "tabulated", "support": (low, high), "sigma": (high - low) / 2}
-        task = Task(problem.name, _in(problem, low, high), 5, **arms, delta=0.1)
-        certifier = task.certifier()
+        certifier = Task(problem.name, _in(problem, low, high), 5, **arms, delta=0.1).certifier()
         decider, decided = certifier.decider(0.1), 0
         for _ in range(60):
-            x = [
-                low + (high - low) * g.beta(8 * m, 8 * (1 - m), int(g.integers(20, 500)))
-                for m in g.uniform(0.1, 0.9, 5)
-            ]
+            means = g.uniform(0.1, 0.9, 5)
+            x = [low + (high - low) * g.beta(8 * m, 8 * (1 - m), int(g.integers(20, 500))) for m in means]
             T, m = np.array([[len(one) for one in x]]), np.array([[one.mean() for one in x]])
-            d = [one - one.mean() for one in x]
-            v, h = np.array([[(e**2).mean() for e in d]]), np.array([[[(e**3).mean(), (e**4).mean()] for e in d]])
-            inside = np.full((1, 5), -1, np.int8)
-            level = certifier.levels(T, m, v, inside.copy(), h)[0]
+            v, *h = (np.array([[((one - one.mean()) ** k).mean() for one in x]]) for k in (2, 3, 4))
+            inside, higher = np.full((1, 5), -1, np.int8), np.stack(h, axis=-1)
+            level = certifier.levels(T, m, v, inside.copy(), higher)[0]
             out, scratch = np.zeros(2 + 3 * 5), np.zeros(decider.scratch)
-            decide(decider.address, T[0], m[0], with_moments(v, h)[0], inside[0], decider.numbers, scratch, out)
+            decide(decider.address, T[0], m[0], with_moments(v, higher)[0], inside[0], decider.numbers, scratch, out)
             if not 0.0999 < level < 0.1001:  # searches end within 1e-6 of the least
                 assert (out[0] > 0) == (level <= 0.1)
             decided += level <= 0.1
@@ -246,41 +238,34 @@ def test_a_decision_is_what_the_level_says(problem: Any) -> None:
 def _in(problem: Any, low: float, high: float) -> dict[str, Any]:
     """Settings of a problem on [0, 1], on another range."""
     found = dict(problem.settings)
-    if found.get("multiplicative"):
-        return found
-    for name in ("epsilon", "tolerance", "slack"):
-        if name in found:
-            found[name] *= high - low
-    if "threshold" in found:
-        found["threshold"] = low + (high - low) * found["threshold"]
+    if not found.get("multiplicative"):
+        found |= {name: found[name] * (high - low) for name in ("epsilon", "tolerance", "slack") if name in found}
+        found |= {"threshold": low + (high - low) * found["threshold"]} if "threshold" in found else {}
     return found
 
 
 # --- moments ----------------------------------------------------------------------------------------------------------
 
-ARMS = {
-    "categorical": {
-        "distribution": "categorical",
-        "values": [0, 0.2, 0.7, 1],
-        "probabilities": [[3, 1, 4, 2], [1, 1, 1, 1]],
-    },
-    "tabulated": {"distribution": "tabulated", "quantiles": [[0, 0.1, 0.9], [0.2, 0.3, 1.0]]},
-    "resampled": {"distribution": "resampled", "rows": [[0.1, 0.5, 0.6, 0.9], [0.0, 0.0, 1.0]]},
+ARMS: dict[str, dict[str, Any]] = {
+    "categorical": {"values": [0, 0.2, 0.7, 1], "probabilities": [[3, 1, 4, 2], [1, 1, 1, 1]]},
+    "tabulated": {"quantiles": [[0, 0.1, 0.9], [0.2, 0.3, 1.0]]},
+    "resampled": {"rows": [[0.1, 0.5, 0.6, 0.9], [0.0, 0.0, 1.0]]},
 }
 
 
-@pytest.mark.parametrize("arms", list(ARMS.values()), ids=list(ARMS))
-def test_moments_are_those_of_the_samples(arms: Any) -> None:
+@pytest.mark.parametrize("name", ARMS)
+def test_moments_are_those_of_the_samples(name: str) -> None:
     """Single pulls, in the environment; the history of the same episode has the samples."""
-    kwargs: dict[str, Any] = {"instance": arms, "delta": 0.1, "max_pulls": 200, "actions": "full"}
-    env = gym.make("bandit_envs/BestArm-v0", **kwargs)
-    past = gym.make("bandit_envs/BestArm-v0", **kwargs, observation="history")
+    kwargs: dict[str, Any] = {"instance": {"distribution": name, **ARMS[name]}, "delta": 0.1, "max_pulls": 200}
+    env, past = (
+        gym.make("bandit_envs/BestArm-v0", actions="full", observation=form, **kwargs)
+        for form in ("statistics", "history")
+    )
     env.reset(seed=3)
     past.reset(seed=3)
     for t in range(60):
         action = {"arm": t % 3 % 2, "times": 1, "answer": np.zeros(2, np.int8)}
-        shown, *_ = env.step(action)
-        samples, *_ = past.step(action)
+        shown, samples = env.step(action)[0], past.step(action)[0]
     for arm in range(2):
         x = samples["samples"][:60][samples["arms"][:60] == arm]
         d = x - x.mean()
@@ -288,24 +273,22 @@ def test_moments_are_those_of_the_samples(arms: Any) -> None:
     assert env.observation_space.contains(shown)
 
 
-@pytest.mark.parametrize("arms", list(ARMS.values()), ids=list(ARMS))
-def test_bulk_pulls_have_the_moments_of_their_samples(arms: Any) -> None:
+@pytest.mark.parametrize("name", ARMS)
+def test_bulk_pulls_have_the_moments_of_their_samples(name: str) -> None:
     """A bulk pull of 200,000 has the arm's own moments, nearly; bulk pulls on top of pulls add up."""
+    arms = {"distribution": name, **ARMS[name]}
     env = gym.make("bandit_envs/BestArm-v0", instance=arms, delta=0.1, max_pulls=10**7, actions="full")
     env.reset(seed=0)
     for times in (1, 7, 200_000, 3, 1000):
         shown, *_ = env.step({"arm": 0, "times": times, "answer": np.zeros(2, np.int8)})
-    third, fourth = shown["moments"][0]
-    m, v = float(shown["mean"][0]), float(shown["variance"][0])
-    if "values" in arms:
-        values, p = np.array(arms["values"]), np.array(arms["probabilities"][0]) / sum(arms["probabilities"][0])
-    elif "rows" in arms:
-        values, p = np.array(arms["rows"][0]), np.full(len(arms["rows"][0]), 1 / len(arms["rows"][0]))
-    else:
-        u = (np.arange(10**5) + 0.5) / 10**5
-        values, p = np.interp(u, [0, 0.5, 1], arms["quantiles"][0]), np.full(10**5, 1e-5)
-    d = values - (mean := float(values @ p))
-    assert (m, v, third, fourth) == pytest.approx((mean, *(float(p @ d**k) for k in (2, 3, 4))), abs=2e-3)
+    found = shown["mean"][0], shown["variance"][0], *shown["moments"][0]
+    values = arms.get("values") or arms.get("rows", [None])[0]
+    if values is None:
+        values = np.interp((np.arange(10**5) + 0.5) / 10**5, [0, 0.5, 1], arms["quantiles"][0])
+    p = np.array(arms["probabilities"][0] if "values" in arms else np.ones(len(values)), float)
+    mean = float(np.average(values, weights=p))
+    wanted = mean, *(float(np.average((np.array(values) - mean) ** k, weights=p)) for k in (2, 3, 4))
+    assert found == pytest.approx(wanted, abs=2e-3)
 
 
 def test_only_tasks_whose_certificate_is_by_bets_keep_moments() -> None:
@@ -328,45 +311,48 @@ HOSTILE = {
 }
 
 
+def errors(agent: str, arms: Any, delta: float, episodes: int) -> int:
+    kwargs = {"instance": arms, "delta": delta, "max_pulls": 2000}
+    rows = agents.evaluate(agent, "BestArm", episodes=episodes, env_kwargs=kwargs).episodes
+    return int((~rows["truncated"] & ~rows["correct"]).sum())
+
+
 @pytest.mark.parametrize("agent", ["evidence", "uniform(stop='certificate')"])
-@pytest.mark.parametrize("name", list(HOSTILE))
+@pytest.mark.parametrize("name", HOSTILE)
 def test_errors_are_at_most_delta(agent: str, name: str) -> None:
-    delta, n = 0.3, 2000
-    result = agents.evaluate(
-        agent, "BestArm", episodes=n, env_kwargs={"instance": HOSTILE[name], "delta": delta, "max_pulls": 2000}
-    )
-    cut, correct = (result.episodes[name].to_numpy(bool) for name in ("truncated", "correct"))
-    assert (~cut & ~correct).sum() <= stats.binom.isf(1e-6, n, delta)
+    assert errors(agent, HOSTILE[name], 0.3, 2000) <= stats.binom.isf(1e-6, 2000, 0.3)
 
 
 def test_a_plug_in_variance_is_seen_to_err() -> None:
     """It weighs by the empirical variance: it breaks delta where the rare sample decides."""
-    delta, n = 0.1, 1000
     rare = {"distribution": "categorical", "values": [0, 0.005, 1], "probabilities": [[0, 1, 0], [99, 0, 1]]}
-    kwargs = {"instance": rare, "delta": delta, "max_pulls": 2000}
-    result = agents.evaluate(
-        "evidence(distribution='bounded', boundary='nominal')", "BestArm", episodes=n, env_kwargs=kwargs
-    )
-    assert (~result.episodes.correct.to_numpy(bool)).sum() > stats.binom.isf(1e-6, n, delta)
+    agent = "evidence(distribution='bounded', boundary='nominal')"
+    assert errors(agent, rare, 0.1, 1000) > stats.binom.isf(1e-6, 1000, 0.1)
 
 
-def test_bad_calls_name_the_value() -> None:
-    with pytest.raises(ValueError, match="support"):
-        BestArm().certifier(3, distribution="bounded", support=(2.0, 1.0))
-    with pytest.raises(ValueError, match=r"boundary='kaufmann-koolen'.*got distribution='bounded'"):
-        BestArm().certifier(3, distribution="bounded", boundary="kaufmann-koolen")
-    with pytest.raises(ValueError, match="moments must have the shape"):
-        BestArm().certified_level([5, 5], [0.5, 0.4], variance=[0.1, 0.1], moments=[0.0, 0.0], distribution="bounded")
-    with pytest.raises(ValueError, match="distribution"):
-        BestArm().evidence([5, 5], [0.5, 0.4], variance=[0.1, 0.1], distribution="bounded")
-    with pytest.raises(ValueError, match="single coordinates"):
-        Feasible([[1.0, 1.0]], [1.0]).certifier(3, 2, distribution="bounded")
-    with pytest.raises(ValueError, match=r"support \[0, 0.1\], got 0.5"):
-        level(BestArm(), [5, 5], [0.05, 0.5], support=(0.0, 0.1))
-    with pytest.raises(ValueError, match=r"moments must be finite.*got -1"):
-        level(BestArm(), [5, 5], [0.05, 0.5], moments=[[0.0, -1.0], [0.0, 0.0]])
-    with pytest.raises(ValueError, match="needs variance="):
-        BestArm().certified_level([5, 5], [0.5, 0.4], distribution="bounded")
+SHOWN: dict[str, Any] = {"variance": [0.1, 0.1], "distribution": "bounded"}
+test_bad_calls = table(
+    {
+        "support": (lambda: BestArm().certifier(3, distribution="bounded", support=(2.0, 1.0)), "support"),
+        "boundary": (
+            lambda: BestArm().certifier(3, distribution="bounded", boundary="kaufmann-koolen"),
+            *("boundary='kaufmann-koolen'", "distribution='bounded'"),
+        ),
+        "moments": (lambda: level(BestArm(), [5, 5], [0.5, 0.4], moments=[0.0, 0.0]), "moments", "shape"),
+        "evidence": (lambda: BestArm().evidence([5, 5], [0.5, 0.4], **SHOWN), "distribution"),
+        "rows": (
+            lambda: Feasible([[1.0, 1.0]], [1.0]).certifier(3, 2, distribution="bounded"),
+            "single",
+            "coordinates",
+        ),
+        "a mean": (lambda: level(BestArm(), [5, 5], [0.05, 0.5], support=(0.0, 0.1)), "support", "[0, 0.1]", 0.5),
+        "negative": (
+            lambda: level(BestArm(), [5, 5], [0.05, 0.5], moments=[[0.0, -1.0], [0.0, 0.0]]),
+            *("moments", "finite", -1),
+        ),
+        "no variance": (lambda: BestArm().certified_level([5, 5], [0.5, 0.4], distribution="bounded"), "variance="),
+    }
+)
 
 
 def test_moments_of_another_shape_are_refused() -> None:

@@ -3,117 +3,46 @@
 from __future__ import annotations
 
 import copy
-import functools
 import math
 import pickle
 from typing import Any
 
+import certified_agents
 import gymnasium as gym
 import numpy as np
 import pytest
+from certified_agents import CERTIFIED, SETTINGS, bernoulli, gaussian, rows
 from pandas.testing import assert_frame_equal
 from refusals import refused
+from rollouts import forgetful
 
 import agents
+from agents import testing
 from agents.core import ALL_PROBLEMS, Agent
 from agents.core.certified import Certified, Featured, certified
-from agents.evaluation import lockstep, plan
 from agents.evaluation.report import summary
-from bandit_envs import PROBLEMS, AllGood, BestArm, Threshold, TopK
+from bandit_envs import AllGood, BestArm, Threshold, TopK
 from bandit_envs.kernels import jit
 from bandit_envs.stopping import nearest_alternative
 
-
-def bernoulli(*means: float) -> dict[str, Any]:
-    return {"distribution": "bernoulli", "mean": list(means)}
-
-
-def gaussian(*means: Any, sd: float = 1.0) -> dict[str, Any]:
-    return {"distribution": "gaussian", "mean": list(means), "sd": sd}
+# Played by indices, networks, plans, in turn; and one that stops by a certificate of its own.
+QUICK = [("Threshold", "lsa"), ("Threshold", "ppo"), ("TopK", "lucb"), ("AllGood", "uniform"), ("BestArm", "evidence")]
 
 
-HALF_PLANES = {"A": [[-1.0, 0.0], [0.0, 1.0]], "b": [-0.5, 0.5]}
-SETTINGS: dict[str, dict[str, Any]] = {  # with an answer that some hundred pulls certify
-    "Threshold": {"instance": bernoulli(0.1, 0.3, 0.75, 0.9)},
-    "Feasible": {"instance": gaussian([0.9, 0.1], [0.1, 0.2], [0.2, 0.9], sd=0.3), **HALF_PLANES},
-    "AllGood": {"instance": bernoulli(0.1, 0.3, 0.88, 0.9), "epsilon": 0.3},
-    "TopK": {"instance": bernoulli(0.1, 0.3, 0.7, 0.9), "k": 2, "epsilon": 0.1, "criterion": "each"},
-    "BestArm": {"instance": bernoulli(0.1, 0.3, 0.5, 0.9), "epsilon": 0.1},
-}
-CERTIFIED = "(stop='certificate')"
-# Agents that need a budget, or whose stored models do; those whose stored models need a price; and those that are not
-# certified by then.
-BUDGET = {"evolved", "ppo", "ucbe", "sar", "opt-mai", "successive-rejects", "sequential-halving"}
-PRICED = {("AllGood", "evolved")}
-LATE = {"fareast", "incremental", "halving", "median-elimination", "direct", "ucb", "adaptive-top-k", "improved-top-k"}
-LATE |= {"two-step", "ppo"}
+@pytest.mark.parametrize(("problem", "name"), QUICK)
+def test_every_agent_certified(problem: str, name: str) -> None:
+    certified_agents.check(problem, name)
 
 
-def rows(result: Any) -> Any:
-    return result.episodes.drop(columns=["agent"])
-
-
-def ends_of(problem: str, name: str) -> dict[str, Any]:
-    """How the episodes of an agent end at last."""
-    if (problem, name) in PRICED:
-        return {"delta": 0.1, "max_pulls": 900, "pull_cost": 1e-4}
-    if name == "ppo":
-        return {"delta": 0.1, "budget": 200}
-    return {"delta": 0.1} | ({"budget": 900} if name in BUDGET else {"max_pulls": 900})
-
-
-# --- decisions --------------------------------------------------------------------------------------------------------
-
-QUICK = {  # played by indices, networks, plans, in turn; and one that stops by a certificate of its own
-    *[("Threshold", "lsa"), ("Threshold", "ppo"), ("TopK", "lucb"), ("AllGood", "uniform"), ("BestArm", "evidence")]
-}
-CASES = [(problem, name) for problem in PROBLEMS if problem in SETTINGS for name in agents.names(problem)]
-
-
-@pytest.mark.parametrize(
-    ("problem", "name"), [case if case in QUICK else pytest.param(*case, marks=pytest.mark.slow) for case in CASES]
-)
-def test_every_agent_certified(problem: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same episodes in compiled code, by `predict`, and in batches of any size; and the answer is the plug-in."""
-    kwargs = SETTINGS[problem] | ends_of(problem, name)
-    evaluate = functools.partial(
-        agents.evaluate, f"{name}{CERTIFIED}", problem, episodes=3, env_kwargs=kwargs, progress=False
-    )
-    whole, checked = evaluate(), evaluate(at=[7, 60])
-    assert_frame_equal(rows(evaluate(batch=2)), rows(whole), atol=0)
-    for module in (lockstep, plan):
-        monkeypatch.setattr(module, "plays", lambda *_: False)
-    assert_frame_equal(rows(evaluate(batch=2)), rows(whole), atol=0)
-    assert_frame_equal(rows(evaluate(at=[7, 60])), rows(checked), atol=0)  # no pull is made beyond a checkpoint
-    if name not in LATE:
-        assert (whole.episodes["total_pulls"] < 900).all()  # all have been certified
-        assert whole.episodes["correct"].all()
-    assert whole.agents == [f"{name}{CERTIFIED}"]
-
-
+@pytest.mark.parametrize("check", ["evaluate", "order_of_the_batch", "pickles", "single_is_batch"])
 @pytest.mark.parametrize("name", ["lsa", "uniform"])
-def test_a_plain_loop_stops_where_evaluate_does(name: str) -> None:
+def test_a_plain_loop_stops_where_evaluate_does(name: str, check: str) -> None:
+    """In batches too, and with copies of the agent and its state; or without a state, if that is lost."""
     kwargs = SETTINGS["Threshold"] | {"delta": 0.1, "max_pulls": 900}
-    told = agents.evaluate(name + CERTIFIED, "Threshold", episodes=3, env_kwargs=kwargs, progress=False).episodes
-    for actions in ("arm", "full"):
-        env = gym.make("bandit_envs/Threshold-v0", actions=actions, **kwargs)
-        agent = agents.make(name, env, stop="certificate")
-        for episode in range(3):
-            state, over = None, False
-            observation, _ = env.reset(seed=0, options={"episode": episode})
-            while not over:
-                # A state that is lost makes no difference to agents that go on from the statistics.
-                lost = episode == 1 and int(observation["pulls"].sum()) % 5 == 0
-                action, state = agent.predict(observation, None if lost else state)
-                if episode == 2:
-                    agent, state = pickle.loads(pickle.dumps((agent, state)))
-                    agent, state = copy.deepcopy((agent, state))
-                observation, _, terminated, truncated, info = env.step(action)
-                over = terminated or truncated
-            assert info["total_pulls"] == told["total_pulls"][episode]
-            level = agent.problem.certified_level(observation["pulls"], observation["mean"], distribution="bernoulli")
-            assert level <= 0.1
-            assert (info["answer"] == agent.recommend(observation)).all()
+    env = gym.make("bandit_envs/Threshold-v0", **kwargs)
+    testing._run(name + CERTIFIED, getattr(testing, f"check_{check}"), env)
+    envs = gym.make_vec("bandit_envs/Threshold-v0", 3, actions="full", **kwargs)
+    forgetful(envs, agents.make(name + CERTIFIED, envs), 400)
 
 
 @pytest.mark.parametrize("option", [{"distribution": "student"}, {"boundary": "kaufmann-koolen"}, {"rho": 3.0}])
@@ -131,36 +60,30 @@ def test_copies_and_pickles_judge_by_the_same_certificate(option: dict[str, Any]
 @pytest.mark.parametrize("boundary", ["mixture", "kaufmann-koolen"])
 def test_it_stops_at_the_first_look_at_which_the_level_is_delta(boundary: str) -> None:
     env = gym.make("bandit_envs/Threshold-v0", actions="arm", **SETTINGS["Threshold"], delta=0.1, max_pulls=2000)
-    agent = agents.make("uniform", env, stop="certificate", boundary=boundary)
-    looks, t = set(), 4
-    while t < 3000:
-        looks.add(t)
-        t += max(1, t // 200)
-    (observation, _), state, t = env.reset(seed=1), None, 0
-    while True:
-        level = agent.problem.certified_level(
-            observation["pulls"], observation["mean"], distribution="bernoulli", boundary=boundary
-        )
+    agent, options = agents.make("uniform", env, stop="certificate", boundary=boundary), {"distribution": "bernoulli"}
+    (observation, _), state, arm, look = env.reset(seed=1), None, 0, 4
+    for t in range(2000):
+        level = agent.problem.certified_level(observation["pulls"], observation["mean"], boundary=boundary, **options)
         arm, state = agent.predict(observation, state)
-        assert (arm == 4) == (t in looks and level <= 0.1)
+        assert (arm == 4) == (t == look and level <= 0.1)
         if arm == 4:
             break
+        look += max(1, t // 200) if t == look else 0
         observation, *_ = env.step(arm)
-        t += 1
+    assert arm == 4
 
 
 def test_an_agent_that_stops_too_soon_goes_on_until_its_answer_is_certified() -> None:
     kwargs = SETTINGS["BestArm"] | {"delta": 0.1, "max_pulls": 10**6}
-    certain, told = (
-        agents.evaluate(f"{name}stop='certificate')", "BestArm", episodes=20, env_kwargs=kwargs, progress=False)
-        for name in ("lucb(delta=0.9, ", "uniform(")
+    certain, told, at_once = (
+        agents.evaluate([agent], "BestArm", episodes=20, env_kwargs=kwargs).episodes
+        for agent in ("lucb(delta=0.9, stop='certificate')", "uniform(stop='certificate')", hasty)
     )
-    assert not certain.episodes["truncated"].any()
-    assert certain.episodes["total_pulls"].mean() < told.episodes["total_pulls"].mean()
-    at_once = agents.evaluate({"hasty": hasty}, "BestArm", episodes=20, env_kwargs=kwargs, progress=False)
-    assert not at_once.episodes["truncated"].any()
-    assert at_once.episodes["correct"].all()
-    assert at_once.episodes["total_pulls"].mean() < 2 * told.episodes["total_pulls"].mean()
+    assert not certain["truncated"].any()
+    assert certain["total_pulls"].mean() < told["total_pulls"].mean()
+    assert not at_once["truncated"].any()
+    assert at_once["correct"].all()
+    assert at_once["total_pulls"].mean() < 2 * told["total_pulls"].mean()
 
 
 class Hasty(Agent):
@@ -200,9 +123,6 @@ def test_what_is_pulled_once_the_agent_within_has_stopped() -> None:
     assert 20 < rare < 300
 
 
-# --- doors ------------------------------------------------------------------------------------------------------------
-
-
 def test_options() -> None:
     kwargs = SETTINGS["Threshold"] | {"max_pulls": 900}
     env, without = (
@@ -224,10 +144,10 @@ def test_for_another_task_and_as_an_object() -> None:
     agent = agents.make("lsa(alpha=2)", env, stop="certificate", rho=20.0)
     one = agents.make("uniform(stop='certificate')", env)
     assert repr(agents.make(one, env)) == repr(one)  # certified once
-    named = agents.evaluate(
-        "lsa(alpha=2, stop='certificate', rho=20.0)", "Threshold", episodes=4, env_kwargs=kwargs, progress=False
+    named, made = (
+        agents.evaluate(several, "Threshold", episodes=4, env_kwargs=kwargs)
+        for several in ("lsa(alpha=2, stop='certificate', rho=20.0)", [agent, "lsa(alpha=2)"])
     )
-    made = agents.evaluate([agent, "lsa(alpha=2)"], "Threshold", episodes=4, env_kwargs=kwargs, progress=False)
     assert made.agents == ["lsa(stop='certificate')", "lsa(alpha=2)"]
     assert_frame_equal(rows(made)[:4], rows(named), atol=0)
     other = agent.for_task(agent.task.replace(delta=0.01))
@@ -239,10 +159,8 @@ def test_for_another_task_and_as_an_object() -> None:
     with refused("state", "None"):
         apt.predict(observation, agent.predict(observation)[1])
     # An oracle is told the truth of each environment, certified or not.
-    oracle = agents.make(
-        "lucb", gym.make("bandit_envs/AllGood-v0", actions="full", **SETTINGS["AllGood"], delta=0.1), stop="certificate"
-    )
-    assert oracle.told == {"k"}
+    known = gym.make("bandit_envs/AllGood-v0", actions="full", **SETTINGS["AllGood"], delta=0.1)
+    assert agents.make("lucb", known, stop="certificate").told == {"k"}
     with refused("oracle"):
         agents.make("lucb", gym.make("bandit_envs/AllGood-v0", delta=0.1), stop="certificate")
 
@@ -310,9 +228,6 @@ def test_arms_that_are_pulled_once_are_decided_on_too() -> None:
     quick = certifier.decider(0.1)
     ask(quick.address, pulls, mean, variance, inside, quick.numbers, np.zeros(quick.scratch), told)
     assert told[0] == math.inf
-
-
-# --- looks ------------------------------------------------------------------------------------------------------------
 
 
 @jit

@@ -6,19 +6,10 @@ import itertools
 import math
 from typing import Any
 
+import derivations
 import numpy as np
 import pytest
-from derivations import (
-    can_be_wrong,
-    false_claims,
-    fewest_pairs,
-    kaufmann_exponential,
-    kaufmann_gaussian,
-    means_of,
-    pair,
-    spent,
-    swaps,
-)
+from derivations import means_of, pair, swaps
 
 from bandit_envs import AllGood, BestArm, Feasible, Threshold, TopK
 from bandit_envs.stopping import arm_penalty, common, enough
@@ -40,14 +31,11 @@ def number_of(value: float, problem: Any, *seen: Any, **options: Any) -> float:
     return math.exp(value - value_of(problem, *seen, **options))
 
 
-# --- how many ---------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(("K", "k"), [(2, 1), (3, 1), (3, 2), (4, 2), pytest.param(5, 2, marks=pytest.mark.slow)])
 def test_the_pairs_of_top_k_are_as_many_as_wrong_answers_need(K: int, k: int) -> None:
     """K - 1 if epsilon is 0, else k (K - k): no fewer do for all means, and so many do for each."""
     for epsilon, number in ((0, K - 1), (1, k * (K - k))):
-        assert max(fewest_pairs(mu, k, epsilon) for mu in means_of(K, K)) == number
+        assert max(derivations.fewest_pairs(mu, k, epsilon) for mu in means_of(K, K)) == number
         for criterion in ("aggregate", "each", "exact"):
             wanted = K - 1 if criterion == "exact" else number
             gap = 1.0 if criterion == "exact" else 1.0 + epsilon * (k if criterion == "aggregate" else 1)
@@ -90,11 +78,11 @@ def test_the_claims_of_all_good_share_delta(K: int, slack: int) -> None:
     """Whoever makes none of the false claims that the truth names is never wrong; their shares sum to 1 at most."""
     numbers = 2 * (K - 1), 2 * K * (K - 1), 4 * (K - 1)
     for mu in means_of(K, 4):
-        claims = false_claims(mu, 1)
-        assert not can_be_wrong(mu, 1, slack, claims)
-        assert spent(claims, numbers) <= 1
+        claims = derivations.false_claims(mu, 1)
+        assert not derivations.can_be_wrong(mu, 1, slack, claims)
+        assert derivations.spent(claims, numbers) <= 1
     # No kind of claim can be left out, or none of them would be needed.
-    assert can_be_wrong((2,) + (0,) * (K - 1), 1, slack=0, refuted=set())
+    assert derivations.can_be_wrong((2,) + (0,) * (K - 1), 1, slack=0, refuted=set())
 
 
 @pytest.mark.parametrize("multiplicative", [False, True])
@@ -149,9 +137,6 @@ def test_an_arm_that_lacks_pulls_is_reported_as_one_that_must_be_pulled() -> Non
         assert lacking[0] in out[2 : 2 + n]
 
 
-# --- sets of arms -----------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(("K", "k"), [(4, 2), (6, 2), (6, 4), (7, 3)])
 def test_sets_of_all_sizes_share_delta(K: int, k: int) -> None:
     """Sets of s arms are C(k, s) C(K - k, s), by enumeration, and what each pays for sums to delta."""
@@ -174,12 +159,10 @@ def test_sets_of_all_sizes_share_delta(K: int, k: int) -> None:
     assert by_pairs == pytest.approx(n * k * (K - k), rel=1e-9)
 
 
-# --- the thresholds of Kaufmann & Koolen ------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("arms", [1, 2, 3, 8])
 @pytest.mark.parametrize(
-    ("distribution", "price"), [("gaussian", kaufmann_gaussian), ("bernoulli", kaufmann_exponential)]
+    ("distribution", "price"),
+    [("gaussian", derivations.kaufmann_gaussian), ("bernoulli", derivations.kaufmann_exponential)],
 )
 def test_levels_are_the_inverse_of_their_functions(distribution: str, price: Any, arms: int) -> None:
     """At small x and large: T has two forms, which meet where the inverse function is 1.5636, at x = 0.61."""
@@ -207,13 +190,16 @@ def test_a_certificate_by_their_threshold(distribution: str) -> None:
     middle = (N * m[0] + M * m[1]) / (N + M)
     if distribution == "gaussian":
         cost = (m[0] - m[1]) ** 2 / (2 * 0.25 * (1 / N + 1 / M))
-        penalties, price = 2 * math.log(4 + math.log(N)) + 2 * math.log(4 + math.log(M)), kaufmann_gaussian
+        penalties, price = 2 * math.log(4 + math.log(N)) + 2 * math.log(4 + math.log(M)), derivations.kaufmann_gaussian
     else:
         cost = sum(
             n * (p * math.log(p / middle) + (1 - p) * math.log((1 - p) / (1 - middle)))
             for n, p in zip((N, M), m, strict=True)
         )
-        penalties, price = 3 * math.log(1 + math.log(N)) + 3 * math.log(1 + math.log(M)), kaufmann_exponential
+        penalties, price = (
+            3 * math.log(1 + math.log(N)) + 3 * math.log(1 + math.log(M)),
+            derivations.kaufmann_exponential,
+        )
     seen = [N, M, M, M], [*m, 0.1, 0.1]
     value = value_of(BestArm(), *seen, distribution=distribution, sigma=0.5, boundary="kaufmann-koolen")
     assert price(value + math.log(3), 2) == pytest.approx(cost - penalties, rel=1e-5)

@@ -26,12 +26,8 @@ def test_identical_coordinates_are_one_scalar_arm(D: int) -> None:
     row, threshold = np.full((1, D), D**-0.5), 0.5
     many, one = be.Feasible(-row, [-threshold * D**0.5]), be.Threshold(threshold)
     for pulls, mean in (([40, 90], [0.8, 0.3]), ([3, 3000], [0.99, 0.51])):
-        points = np.repeat(np.array(mean)[:, None], D, axis=1)
-        wanted = one.certified_level(pulls, mean, sigma=0.5)
-        answer = one.plug_in(mean)
-        assert many.certified_level(pulls, points, answer, sigma=0.5, dependent=True) == pytest.approx(
-            wanted, rel=1e-12
-        )
+        points, wanted = np.repeat(np.array(mean)[:, None], D, axis=1), one.certified_level(pulls, mean, sigma=0.5)
+        assert level(many, pulls, points, one.plug_in(mean), sigma=0.5) == pytest.approx(wanted, rel=1e-12)
 
 
 class Sums(be.SetProblem):
@@ -133,19 +129,12 @@ REPORTED = {
 NAMES = ["evidence", "md-apt(stop='certificate')", "uniform(stop='certificate')"]
 
 
-def wrong(names: list[str], episodes: int, delta: float, **settings: Any) -> dict[str, int]:
-    """Episodes that an agent has ended itself with a wrong answer."""
-    result = agents.evaluate(
-        names, "Feasible", episodes=episodes, env_kwargs={"max_pulls": 3000, "delta": delta, **settings}
-    )
-    rows = result.episodes
-    return {name: int((~rows.correct & ~rows.truncated & (rows.agent == name)).sum()) for name in names}
-
-
 def test_dependent_coordinates_keep_delta() -> None:
     """150 episodes each at delta .1: 34 wrong ones have probability 1e-5; before, 138, 139 and 86 of 300 were seen."""
-    found = wrong(NAMES, 150, 0.1, **REPORTED)
-    assert max(found.values()) <= 33, found
+    kwargs = {"max_pulls": 3000, "delta": 0.1, **REPORTED}
+    rows = agents.evaluate(NAMES, "Feasible", episodes=150, env_kwargs=kwargs).episodes
+    wrong = rows[~rows.correct & ~rows.truncated].groupby("agent").size()
+    assert (wrong <= 33).all(), wrong
 
 
 class Rows(be.Resampled):
@@ -184,14 +173,12 @@ def test_who_says_what_of_dependence() -> None:
 def test_a_smaller_scale_counts_in_evaluations_too() -> None:
     """`sigma` of an agent on samples in [0, 1] changed nothing; a smaller one makes it certain sooner."""
     rows = [np.array([0.5, 0.6, 0.7]), np.array([0.3, 0.4, 0.5])]
-    result = agents.evaluate(
-        ["evidence(distribution='bernoulli')", "evidence(sigma=0.2)"],
-        "BestArm",
-        episodes=50,
-        env_kwargs={"instance": be.Resampled([*rows, rows[1]]), "delta": 0.05, "max_pulls": 3000},
+    names = ["evidence(distribution='bernoulli')", "evidence(sigma=0.2)"]
+    kwargs = {"instance": be.Resampled([*rows, rows[1]]), "delta": 0.05, "max_pulls": 3000}
+    pulls = (
+        agents.evaluate(names, "BestArm", episodes=50, env_kwargs=kwargs).summary().set_index("agent")["total_pulls"]
     )
-    pulls = result.summary().set_index("agent")["total_pulls"]
-    assert pulls["evidence(sigma=0.2)"] < 0.6 * pulls["evidence(distribution='bernoulli')"]
+    assert pulls[names[1]] < 0.6 * pulls[names[0]]
 
 
 @pytest.mark.parametrize(

@@ -41,9 +41,6 @@ def test_the_weights_of_a_mixture_sum_to_one() -> None:
     assert (boundaries.KAPPA, boundaries.SHAPE, boundaries.HOME) == (0.01, 0.5, 0.9)
 
 
-# --- one Gaussian arm -------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(("N", "rho"), [*((N, None) for N in PULLS), (17, 7.0), (12_001, 7.0)])
 def test_the_value_of_an_arm_is_its_mixture(N: int, rho: float | None) -> None:
     """Against an integral over alternatives, half of a normal distribution on the side to which the arm misleads."""
@@ -89,9 +86,6 @@ def test_all_terms_together_average_to_one_at_most() -> None:
         assert (found <= whole + 1e-12).all()
 
 
-# --- arms of several dimensions ---------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(("N", "D"), [(1, 2), (121, 3), (20_000, 5)])
 def test_an_arm_of_several_dimensions_averages_to_its_weight(N: int, D: int) -> None:
     """An arm is left out though it lies in the only point of a polyhedron: exp(value) integrates to the weight."""
@@ -128,9 +122,6 @@ def test_dependent_coordinates_average_to_one_at_most(rows: int, inside: int) ->
     if rows == 1:  # as if coordinates were independent, it would be too much by far
         found = values_of(problem, N, mean, inside, sigma=sigma)
         assert integrate.simpson(np.exp(found - z * z / 2) / math.sqrt(2 * math.pi), x=z) > 2
-
-
-# --- two Gaussian arms ------------------------------------------------------------------------------------------------
 
 
 def log_mixture(y: Any) -> Any:
@@ -172,9 +163,6 @@ def test_pairs_average_to_less_than_one(N: int, M: int) -> None:
     density = np.where(misleads, np.exp(found - (one**2 + other**2) / 2), 0.0) / (2 * math.pi)
     average = integrate.simpson(integrate.simpson(density, x=z), x=z)
     assert 0 < average <= term(N)[1]
-
-
-# --- Bernoulli arms ---------------------------------------------------------------------------------------------------
 
 
 def bernoulli_arm(N: int, hits: Any, mu: float) -> tuple[Any, Any]:
@@ -219,9 +207,6 @@ def test_two_equal_bernoulli_arms(N: int, M: int, mu: float) -> None:
         sides = pair(N, M, h / N - k / M, sigma=0.5)
         wanted = max(math.log(LIKELIHOOD) + exact, math.log(1 - LIKELIHOOD) + sides)
         assert found[i] == pytest.approx(wanted, rel=1e-8)
-
-
-# --- Gaussian arms of unknown variance --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("N", "mu", "scale"), [(2, 0.0, 1.0), (10, 1.5, 0.4), (200, 0.0, 1.0)])

@@ -97,9 +97,8 @@ def test_the_evidence_is_that_of_brute_force(distribution: str) -> None:
         for i in range(1, 4):
             edge = y - 0.05 if answer[i] else y + 0.05
             x = np.minimum(mean[i], edge) if answer[i] else np.maximum(mean[i], edge)
-            cost = pulls[0] * divergence(distribution, mean[0], y, scale[0]) + pulls[i] * divergence(
-                distribution, mean[i], x, scale[i]
-            )
+            moved = ((0, y), (i, x))
+            cost = sum(pulls[n] * divergence(distribution, mean[n], at, scale[n]) for n, at in moved)
             wanted = min(wanted, float(cost.min()))
         found = problem.evidence(pulls, mean, answer, distribution=distribution, sigma=0.7, variance=v)
         assert found == pytest.approx(max(wanted, 0.0), rel=1e-6, abs=1e-6)
@@ -151,9 +150,7 @@ def test_the_best_proportions_are_not_known() -> None:
 def test_a_routine_that_cannot_be_compiled_is_named() -> None:
     """Defect: where results have the level of a certificate beside them, pages of Numba's own words."""
 
-    def odd(
-        pulls: Any, mean: Any, variance: Any, inside: Any, K: Any, numbers: Any, size: Any, scratch: Any, out: Any
-    ) -> None:
+    def odd(pulls, mean, variance, inside, K, numbers, size, scratch, out):
         carray(out, 2)[0] = carray(mean, K)["x"]
 
     class Odd(BetterThanControl):

@@ -5,21 +5,22 @@ False-alarm level of the statistical tests: 1e-6 each. The expectations over all
 
 from __future__ import annotations
 
-import copy
 import itertools
 import math
-import pickle
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 import pytest
 import twins_paired as twins
+from refusals import table
+from rollouts import forgetful
 from scipy import stats
 from twins_paired import HONEST, Kept, Mutant, Null
 
 import agents
-from bandit_envs import AllGood, BestArm, Feasible, Instance, Shared, Task, Threshold, TopK
+from agents import testing
+from bandit_envs import AllGood, BestArm, Feasible, Shared, Task, Threshold, TopK
 from bandit_envs.kernels import jit
 from bandit_envs.stopping import Certifier, nearest_alternative, paired
 from bandit_envs.stopping.boundaries import COMMON
@@ -286,17 +287,22 @@ EXACT = [
 ]
 
 
+def never_grows(problem: Any, tables: Any, **support: Any) -> set[str]:
+    """No capital grows on average where its null holds, on tables with their deltas; the kinds of capitals."""
+    seen = set()
+    for x, delta in tables:
+        for key, value in largest_expectations(problem, x, delta, **support).items():
+            assert value <= 1 + ROUNDED, (key, value, x.tolist())
+            seen.add(key)
+    return seen
+
+
 @pytest.mark.parametrize(("problem", "gap", "kinds"), EXACT, ids=lambda one: repr(one) if hasattr(one, "name") else "")
 def test_no_capital_grows_on_average_where_its_null_holds(problem: Any, gap: float, kinds: set[str]) -> None:
     """After any number of rows, and at the end of the search: over all orders of tables, 4 or 6 rows, exactly."""
-    seen = set()
-    for seed in range(24):
-        N, delta = (6 if seed % 2 and gap != 0.25 else 4), (0.2, 0.9, 1e-9)[seed % 3]
-        x = tight(seed, N, 3, gap)
-        for key, value in largest_expectations(problem, x, delta).items():
-            assert value <= 1 + ROUNDED, (key, value, x.tolist())
-            seen.add(key)
-    assert seen >= kinds
+    rows = [6 if seed % 2 and gap != 0.25 else 4 for seed in range(24)]
+    tables = [(tight(seed, N, 3, gap), (0.2, 0.9, 1e-9)[seed % 3]) for seed, N in enumerate(rows)]
+    assert never_grows(problem, tables) >= kinds
 
 
 @pytest.mark.parametrize(
@@ -305,21 +311,15 @@ def test_no_capital_grows_on_average_where_its_null_holds(problem: Any, gap: flo
 @pytest.mark.parametrize("support", [(-1.0, 2.0), (-0.25, 1.0), (-8.0, 0.75)])
 def test_scores_below_0_and_ranges_that_are_too_wide(problem: Any, support: Any) -> None:
     """The share of the best that multiplicative AllGood asks for is one of the scores as they are."""
-    seen = set()
-    for seed in range(20):
-        x = np.random.default_rng(seed).integers(-2, 7, (5, 3)) / 8
-        if x.mean(axis=0).max() > 0:
-            for key, value in largest_expectations(problem, x, 0.3, support=support).items():
-                assert value <= 1 + ROUNDED, (key, value, x.tolist())
-                seen.add(key)
-    assert "enough" in seen
+    tables = [np.random.default_rng(seed).integers(-2, 7, (5, 3)) / 8 for seed in range(20)]
+    tables = [(x, 0.3) for x in tables if x.mean(axis=0).max() > 0]
+    assert "enough" in never_grows(problem, tables, support=support)
 
 
 def test_a_bet_on_an_arm_that_cannot_catch_up() -> None:
     """TopK: arm i is behind j by more than the rows that are left, and both still count; m is cut off at 1 then."""
     x = np.array([[0.0, 0, 1, 1], [1, 1, 0, 0], [1, 0, 1, 0]])
-    problem = TopK(2, 1 / 3, "each")
-    assert largest_expectations(problem, x, 0.2)["enough"] <= 1 + ROUNDED
+    assert "enough" in never_grows(TopK(2, 1 / 3, "each"), [(x, 0.2)])
 
 
 # --- scores that could not be made ------------------------------------------------------------------------------------
@@ -339,13 +339,9 @@ FAILING = [BestArm(), BestArm(0.25), TopK(2, 0.125, "each"), Threshold(0.5), Thr
 @pytest.mark.filterwarnings("ignore:Mean of empty slice")
 def test_no_capital_grows_where_scores_could_not_be_made(problem: Any) -> None:
     """Nulls are of the rows that both could score; tables of 5 rows, over all orders, exactly."""
-    seen, g = set(), np.random.default_rng(0)
-    for trial in range(60):
-        x = failing(g.choice([0, 8, g.integers(1, 8)], (5, 3)) / 8, trial % 3, g)
-        for key, value in largest_expectations(problem, x, (0.2, 0.9, 1e-9)[trial % 3]).items():
-            assert value <= 1 + ROUNDED, (key, value, x.tolist())
-            seen.add(key)
-    assert len(seen) == 2
+    g = np.random.default_rng(0)
+    tables = [failing(g.choice([0, 8, g.integers(1, 8)], (5, 3)) / 8, trial % 3, g) for trial in range(60)]
+    assert len(never_grows(problem, zip(tables, [0.2, 0.9, 1e-9] * 20, strict=True))) == 2
 
 
 def wrong_by_pairs(problem: Any, answer: Any, x: Any) -> bool:
@@ -515,22 +511,6 @@ def test_a_table_that_is_used_up_is_certified_and_right(problem: Any, agent: str
             assert (rows["total_pulls"] <= np.size(x)).all(), name
 
 
-@pytest.mark.parametrize("problem", [BestArm(2.0), TopK(2, 1.0), AllGood(1.3), Threshold(12.0, 3.0)], ids=repr)
-def test_any_other_range_is_the_unit_range(problem: Any) -> None:
-    """Scores and tolerances from -10 to 30: all is scaled."""
-    g, x = np.random.default_rng(3), marks(np.random.default_rng(2), 30, 4)
-    small: dict[str, Any] = dict(problem.settings)
-    for name in ("epsilon", "slack", "tolerance"):
-        small |= {name: small[name] / 40} if name in small else {}
-    small |= {"threshold": (small["threshold"] + 10) / 40} if "threshold" in small else {}
-    tables = x[np.argsort(g.random((20, 30)), axis=1)]
-    found, inside, _ = kept(task_of(type(problem)(**small), x, 0.1).certifier(), tables)
-    wide, answers, _ = kept(task_of(problem, 40 * x - 10, 0.1, support=(-10.0, 30.0)).certifier(), 40 * tables - 10)
-    assert (answers == inside).all()
-    for name in {"rows", "over", "level", "counts", "better", "against"} & set(found):
-        assert np.minimum(wide[name], 1e200) == pytest.approx(np.minimum(found[name], 1e200), rel=1e-6)
-
-
 def test_an_answer_of_k_arms_has_k_arms_even_where_the_bets_go_round_in_circles() -> None:
     """At a large delta arm 0 is better than 1, that better than 2, and that better than 0: an error, and an answer."""
     x = np.array([np.roll(np.arange(4), row) for row in range(20)]) / 3
@@ -550,72 +530,53 @@ def test_200_columns() -> None:
 
 FORMS = ["paired-elimination", "random(stop='certificate')", "uniform(stop='certificate')", "ucb(stop='certificate')"]
 TABLE = marks(np.random.default_rng(5), 25, 4)
-RULES: dict[str, Any] = {"instance": Instance(Shared(TABLE), "marks"), "delta": 0.1, "max_pulls": 300}
+ROWS = {"distribution": "shared", "scores": TABLE.tolist(), "support": [0.0, 1.0]}
+RULES: dict[str, Any] = {"instance": ROWS, "delta": 0.1, "max_pulls": 300, "epsilon": 0.02}
 
 
-def ends(agent: str, **options: Any) -> list[tuple[int, bool]]:
-    rows = agents.evaluate(
-        agent, "BestArm", episodes=12, env_kwargs={"epsilon": 0.02, **RULES}, progress=False, **options
-    ).episodes
-    return list(zip(rows["total_pulls"], rows["correct"], strict=True))
-
-
-def by_hand(name: str, vector: bool, forget: float = 0.0, pickled: bool = False) -> list[tuple[int, bool]]:
-    """The same episodes, decision by decision; the state is lost, or pickled, on the way."""
-    found, g = [], np.random.default_rng(0)
-    kwargs: dict[str, Any] = {"epsilon": 0.02, "actions": "full", **RULES}
-    for first in (0,) if vector else range(12):
-        env: Any = gym.make_vec("bandit_envs/BestArm-v0", 12, autoreset_mode="Disabled", **kwargs) if vector else None
-        env = env or gym.make("bandit_envs/BestArm-v0", **kwargs)
-        agent, state = agents.make(name, env), None
-        seen, _ = env.reset(seed=0, options={"episode": np.arange(12) if vector else first})
-        live, rows = np.ones(12 if vector else 1, bool), [(0, False)] * (12 if vector else 1)
-        while live.any():
-            state = None if g.random() < forget else state
-            agent, state = pickle.loads(pickle.dumps((agent, state))) if pickled else (agent, copy.copy(state))
-            action, state = agent.predict(seen, state)
-            before = np.atleast_2d(seen["pulls"]).sum(axis=1)
-            seen, _, terminated, truncated, info = env.step(action)
-            right, ended = np.atleast_1d(info.get("correct", False)), np.atleast_1d(terminated | truncated)
-            for e in np.flatnonzero(live & ended):
-                pulls = int(np.atleast_2d(seen["pulls"]).sum(axis=1)[e])
-                rows[e] = max(pulls, int(before[e])), bool(right[e])
-            live &= ~ended
-        found += rows
-    return found
+@pytest.mark.parametrize("check", ["evaluate", "order_of_the_batch", "pickles", "single_is_batch"])
+@pytest.mark.parametrize("agent", FORMS)
+def test_an_episode_is_the_same_in_every_form(agent: str, check: str) -> None:
+    """Batches, compiled play and `predict`, alone and side by side, a state that is pickled on the way."""
+    testing._run(agent, getattr(testing, f"check_{check}"), gym.make("bandit_envs/BestArm-v0", **RULES))
 
 
 @pytest.mark.parametrize("agent", FORMS)
-def test_an_episode_is_the_same_in_every_form(agent: str) -> None:
-    """Batches, threads, compiled play and `predict`, alone and side by side, a state lost or pickled on the way."""
-    told = ends(agent)
-    assert ends(agent, batch=5) == ends(agent, batch=1) == ends(agent, jobs=2) == told
-    assert by_hand(agent, vector=True) == by_hand(agent, vector=False) == told
-    assert by_hand(agent, vector=True, pickled=True) == told
-    if agents.make(agent, task_of(BestArm(0.02), TABLE)).resumes:
-        assert by_hand(agent, vector=True, forget=0.3) == told
+def test_an_episode_is_the_same_in_threads_and_where_its_state_is_lost(agent: str) -> None:
+    one, two = (
+        agents.evaluate(agent, "BestArm", episodes=12, env_kwargs=RULES, jobs=n).episodes[["total_pulls", "correct"]]
+        for n in (1, 2)
+    )
+    assert one.equals(two)
+    envs = gym.make_vec("bandit_envs/BestArm-v0", 4, actions="full", **RULES)
+    if (made := agents.make(agent, envs)).resumes:
+        forgetful(envs, made, 320)
 
+
+OTHER, CERTIFIED = ("bounded", "gaussian", "bernoulli"), "stop='certificate'"
 
 # --- bad calls --------------------------------------------------------------------------------------------------------
 
 
-def test_bad_calls_name_the_value() -> None:
-    x = np.full((5, 3), 0.5)
-    task = task_of(BestArm(), x)
-    for name in ("bounded", "gaussian", "bernoulli"):
-        with pytest.raises(ValueError, match=rf"distribution.*paired.*{name}"):
-            task.certifier(distribution=name)
-        with pytest.raises(ValueError, match=rf"distribution.*paired.*{name}"):
-            agents.make(f"uniform(stop='certificate', distribution={name!r})", task)
-    with pytest.raises(ValueError, match=r"Threshold, TopK and AllGood.*'Feasible'"):
-        task_of(Feasible([[1.0]], [0.5]), x).certifier()
-    with pytest.raises(ValueError, match=r"epsilon \+ slack < 1"):
-        task_of(AllGood(0.6, True, slack=0.4), x).certifier()
-    with pytest.raises(ValueError, match="columns of one table"):
-        agents.make("paired-elimination", Task("BestArm", {}, 3, delta=0.1))
-    for agent in ("paired-elimination", "uniform(stop='certificate')"):
-        with pytest.raises(ValueError, match="delta"):
-            agents.make(f"{agent[:-1]}, delta=0)" if "(" in agent else f"{agent}(delta=0)", task)
+def certifying(problem: Any, **options: Any) -> Any:
+    return lambda: task_of(problem, np.full((5, 3), 0.5)).certifier(**options)
+
+
+def making(agent: str, task: Any = None) -> Any:
+    return lambda: agents.make(agent, task or task_of(BestArm(), np.full((5, 3), 0.5)))
+
+
+test_bad_calls = table(
+    {f"{one}": (certifying(BestArm(), distribution=one), "distribution", "paired", one) for one in OTHER}
+    | {f"{one}, agent": (making(f"uniform({CERTIFIED}, distribution={one!r})"), "paired", one) for one in OTHER}
+    | {
+        "another problem": (certifying(Feasible([[1.0]], [0.5])), "Threshold", "TopK", "AllGood", "'Feasible'"),
+        "all is allowed": (certifying(AllGood(0.6, True, slack=0.4)), "epsilon + slack < 1"),
+        "no table": (making("paired-elimination", Task("BestArm", {}, 3, delta=0.1)), "columns", "table"),
+        "delta of an agent": (making("paired-elimination(delta=0)"), "delta"),
+        "delta of a certificate": (making(f"uniform({CERTIFIED}, delta=0)"), "delta"),
+    }
+)
 
 
 def test_every_agent_that_knows_certificates_takes_a_table() -> None:

@@ -1,42 +1,21 @@
-"""What agents that stop by themselves promise: each criterion of TopK and BestArm is obeyed, or refused by its name.
-
-On AllGood there is one criterion, with the slack in both forms.
-
-False-alarm rate: an agent that errs at a rate of exactly delta breaks its limit with probability 1e-6.
-"""
+"""What agents that stop by themselves promise, see `kept_promises`: who does, tolerances, errors, verdicts."""
 
 from __future__ import annotations
 
-import itertools
 from typing import Any
 
 import pytest
-from scipy import stats
+from kept_promises import ALL_GOOD, CRITERIA, FORMS, OF_TABLES, STOPPING, errors, most, of_all_good
 
 import agents
 from agents import promises
+from agents.core.confidence import tolerance_of
 from agents.evaluation.statistics import verdict
 from agents.registry import AGENTS
 from bandit_envs import Task
 from bandit_envs.stopping.distributions import CODES
 
-TOP_K, BEST_ARM = "bandit_envs/TopK-v0", "bandit_envs/BestArm-v0"
-CRITERIA = ("aggregate", "each", "exact")
-
-# Instances on which what is right by one criterion is wrong by another, with k and epsilon.
-INSTANCES: dict[str, tuple[list[float], int, float]] = {
-    "two close arms": ([0.5, 0.48], 1, 0.5),  # only "exact" tells them apart
-    "two arms apart": ([0.4, 0.6], 1, 0.15),  # every criterion does
-    "one worse arm among good ones": ([0.9, 0.9, 0.9, 0.7, 0.5, 0.5, 0.5, 0.5], 4, 0.15),  # wrong by "each" alone
-    "one better arm among equals": ([0.95, 0.5, 0.5, 0.45, 0.4, 0.4], 3, 0.12),  # without it, wrong by "aggregate"
-}
-
-# Stopping on TopK or BestArm, as they are. The fixed-budget ones among them make no promise.
-STOPPING = [name for name, row in AGENTS.items() if getattr(row, "promises", ()) and name != "paired-elimination"]
-
-
 CERTIFIED = {"evidence", "track-and-stop", "top-two"}
-OF_TABLES = {"paired-elimination"}  # whose errors test_paired counts
 
 
 def test_who_promises() -> None:
@@ -61,7 +40,6 @@ def test_every_agent_that_stops_stands_in_one_row_of_the_table_of_promises() -> 
 
 def test_tolerances() -> None:
     """By hand: the problem's epsilon, epsilon / k where the aggregate alone is promised, 0 for the exact set."""
-    from agents.core.confidence import tolerance_of
 
     def told(name: str, criterion: str) -> float:
         task = Task("TopK", {"k": 4, "epsilon": 0.2, "criterion": criterion}, K=10, delta=0.1, max_pulls=10)
@@ -75,48 +53,19 @@ def test_tolerances() -> None:
             told(name, "exact")
 
 
-def errors(name: str, where: str, criterion: str, delta: float, episodes: int, most: int = 20_000) -> int | None:
-    """Wrong answers by stopping; None where the pair is refused, which names the criterion."""
-    mean, k, epsilon = INSTANCES[where]
-    best = "TopK" not in AGENTS[name.partition("(")[0]].solves
-    kwargs: dict[str, Any] = {
-        "instance": {"distribution": "bernoulli", "mean": mean},
-        "epsilon": epsilon,
-        "delta": delta,
-    }
-    kwargs |= {"criterion": criterion, "max_pulls": most} | ({} if best else {"k": k})
-    try:
-        rows = agents.evaluate(name, BEST_ARM if best else TOP_K, episodes=episodes, env_kwargs=kwargs).episodes
-    except ValueError as error:
-        if "criterion" not in str(error):
-            raise
-        return None
-    return int((~rows["correct"] & ~rows["truncated"]).sum())
-
-
 MATTERS = [  # each criterion where it is the one that matters
-    *[
-        ("two close arms", "exact"),
-        ("one worse arm among good ones", "each"),
-        ("one better arm among equals", "aggregate"),
-    ]
+    ("two close arms", "exact"),
+    ("one worse arm among good ones", "each"),
+    ("one better arm among equals", "aggregate"),
 ]
-LONG = itertools.product(STOPPING, INSTANCES, CRITERIA, [0.1, 0.3], [2000], [20_000])
 
 
-@pytest.mark.parametrize(
-    ("name", "where", "criterion", "delta", "episodes", "most"),
-    [
-        *[(name, *row, 0.3, 60, 600) for name in STOPPING for row in MATTERS],
-        *[pytest.param(*row, marks=pytest.mark.slow) for row in LONG],
-    ],
-)
-def test_errors_are_at_most_delta(
-    name: str, where: str, criterion: str, delta: float, episodes: int, most: int
-) -> None:
+@pytest.mark.parametrize(("where", "criterion"), MATTERS)
+@pytest.mark.parametrize("name", STOPPING)
+def test_errors_are_at_most_delta(name: str, where: str, criterion: str) -> None:
     """Of 60 answers at most 36 are wrong."""
-    wrong = errors(name, where, criterion, delta, episodes, most)
-    assert wrong is None or wrong <= stats.binom.isf(1e-6, episodes, delta)
+    wrong = errors(name, where, criterion, 0.3, 60, 600)
+    assert wrong is None or wrong <= most(60, 0.3)
 
 
 @pytest.mark.parametrize(
@@ -131,31 +80,7 @@ def test_errors_are_at_most_delta(
 def test_limits_have_teeth(name: str, where: str, criterion: str) -> None:
     wrong = errors(name, where, criterion, 0.1, 200)
     assert wrong is not None
-    assert wrong > stats.binom.isf(1e-6, 200, 0.1)
-
-
-# --- all good arms ---------------------------------------------------------------------------------------------------
-
-# Without slack two means are .1 from the boundary; with slack one lies in it. The best arm is unique.
-NEAR = {"distribution": "gaussian", "mean": [1.0, 0.6, 0.4, 0.85], "sd": 0.25}
-FORMS: dict[str, dict[str, Any]] = {
-    "additive": {"epsilon": 0.5},
-    "multiplicative": {"epsilon": 0.5, "multiplicative": True},
-    "slack": {"epsilon": 0.35, "slack": 0.15},
-    "multiplicative slack": {"epsilon": 0.35, "slack": 0.15, "multiplicative": True},
-}
-ALL_GOOD = [
-    name
-    for name, row in AGENTS.items()
-    if getattr(row, "stops", False) and "AllGood" in row.solves and name not in OF_TABLES
-]
-
-
-def check_all_good(name: str, form: str, delta: float, episodes: int, most: int) -> tuple[int, int]:
-    """Wrong answers by stopping, and how many answers there were."""
-    kwargs = {"instance": NEAR, "delta": delta, "max_pulls": most, **FORMS[form]}
-    rows = agents.evaluate(name, "bandit_envs/AllGood-v0", episodes=episodes, env_kwargs=kwargs).episodes
-    return int((~rows["correct"] & ~rows["truncated"]).sum()), int((~rows["truncated"]).sum())
+    assert wrong > most(200, 0.1)
 
 
 def test_who_stops_on_all_good() -> None:
@@ -165,26 +90,19 @@ def test_who_stops_on_all_good() -> None:
     assert set(ALL_GOOD) == wanted
 
 
-@pytest.mark.parametrize(
-    ("episodes", "delta"),
-    [(60, 0.3), *[pytest.param(2000, delta, marks=pytest.mark.slow) for delta in (0.1, 0.3)]],
-)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("name", [name for name in ALL_GOOD if name != "lucb"])
-def test_errors_on_all_good_are_at_most_delta(name: str, form: str, episodes: int, delta: float) -> None:
-    wrong, stopped = check_all_good(name, form, delta, episodes, 200_000)
-    assert wrong <= stats.binom.isf(1e-6, episodes, delta)
-    assert stopped == episodes or delta < 0.3
+def test_errors_on_all_good_are_at_most_delta(name: str, form: str) -> None:
+    wrong, stopped = of_all_good(name, form, 0.3, 60)
+    assert wrong <= most(60, 0.3)
+    assert stopped == 60
 
 
 @pytest.mark.parametrize("name", ["st2(c=0.1)", "two-step(c=0.1)", "east(c=0.1)", "uniform-elimination(c=0.1)"])
 @pytest.mark.parametrize("form", ["additive", "multiplicative"])
 def test_limits_on_all_good_have_teeth(name: str, form: str) -> None:
     """Widths a sixth of what they should be."""
-    assert check_all_good(name, form, 0.1, 400, 200_000)[0] > stats.binom.isf(1e-6, 400, 0.1)
-
-
-# --- verdicts --------------------------------------------------------------------------------------------------------
+    assert of_all_good(name, form, 0.1, 400)[0] > most(400, 0.1)
 
 
 def test_verdicts_by_hand() -> None:
@@ -210,8 +128,8 @@ def test_verdicts_by_hand() -> None:
 def test_verdicts_are_about_runs_that_stopped(name: str, more: dict[str, Any], wanted: str) -> None:
     instance = {"distribution": "bernoulli", "mean": [0.6, 0.5, 0.5, 0.5]}
     kwargs: dict[str, Any] = {"instance": instance, "k": 1, "epsilon": 0.05, "delta": 0.1, **more}
-    found = agents.evaluate(name, TOP_K, episodes=100, env_kwargs=kwargs)
+    found = agents.evaluate(name, "TopK", episodes=100, env_kwargs=kwargs)
     assert found.summary()["verdict"].tolist() == [wanted]
     if wanted == "met":  # at a checkpoint that no episode has left behind, none has stopped
-        found = agents.evaluate(name, TOP_K, episodes=100, at=[10, 10**6], env_kwargs=kwargs)
+        found = agents.evaluate(name, "TopK", episodes=100, at=[10, 10**6], env_kwargs=kwargs)
         assert found.summary()["verdict"].tolist() == ["none stopped", "met"]

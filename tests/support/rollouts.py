@@ -89,7 +89,7 @@ def forgetful(envs: Any, agent: Any, steps: int) -> None:
         action, kept = agent.predict(observation, kept)
         again, lost = agent.predict(observation, None if g.random() < 0.3 else lost)
         live = observation["remaining"][:, 0] > 0
-        assert action["arm"][live].tolist() == again["arm"][live].tolist()
+        assert all(action[part][live].tolist() == again[part][live].tolist() for part in ("arm", "times"))
         assert action["answer"].tolist() == again["answer"].tolist()
         observation, *_ = envs.step(action)
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 from scipy import special
+from twins_all_good import as_twin as as_twin
 from twins_all_good import follow as follow
 from twins_all_good import play as play
 

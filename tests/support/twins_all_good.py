@@ -1,7 +1,7 @@
 """Literal twins of (ST)^2, its rivals and LUCB1: the papers' pseudo-code, as plainly as possible.
 
-A twin yields the arm it pulls, is sent the sample, and returns its answer, a set of arms; `play` and `follow` let an
-agent and a twin play the same episode, which may be cut short.
+A twin yields the arm it pulls, is sent the sample, and returns its answer, a set of arms; `as_twin` lets an agent and a
+twin play the same episode, which may be cut short.
 """
 
 from __future__ import annotations
@@ -11,21 +11,10 @@ from collections.abc import Callable, Generator
 from typing import Any
 
 import numpy as np
+from twins_top_k import Seen
 
 Twin = Generator[int, float, "set[int]"]
 INF = math.inf
-
-
-class Arms:
-    """What has been seen of K arms: pulls T, means m."""
-
-    def __init__(self, K: int) -> None:
-        self.T, self.total, self.m = [0] * K, [0.0] * K, [0.0] * K
-
-    def add(self, i: int, sample: float) -> None:
-        self.T[i] += 1
-        self.total[i] += sample
-        self.m[i] = self.total[i] / self.T[i]
 
 
 def lil(T: int, n: int, delta: float, c: float, sigma: float) -> float:
@@ -33,7 +22,7 @@ def lil(T: int, n: int, delta: float, c: float, sigma: float) -> float:
     return math.sqrt(c * sigma**2 * math.log(math.log2(2 * T) * n / delta) / T)
 
 
-class Bounds(Arms):
+class Bounds(Seen):
     """Also bounds of width C_{delta/n}(T), of now or the best so far."""
 
     def __init__(self, K: int, delta: float, c: float, sigma: float, running: bool) -> None:
@@ -43,7 +32,7 @@ class Bounds(Arms):
 
     def look(self, pulled: list[int]) -> None:
         for i in pulled:
-            low, high = self.m[i] - self.width(self.T[i]), self.m[i] + self.width(self.T[i])
+            low, high = self.m[i] - self.width(self.N[i]), self.m[i] + self.width(self.N[i])
             self.low[i] = max(self.low[i], low) if self.running else low
             self.high[i] = min(self.high[i], high) if self.running else high
 
@@ -131,25 +120,25 @@ def ucb(
     K: int, budget: int, epsilon: float, multiplicative: bool, delta: float, c: float, sigma: float, running: bool
 ) -> Twin:
     """Argmax of the upper bound; answers the arms with m > max m - epsilon, or m > (1 - epsilon) max m."""
-    arms, high = Arms(K), [INF] * K
+    arms, high = Seen(K), [INF] * K
     for _ in range(budget):
         i = first(list(range(K)), [-u for u in high])
         arms.add(i, (yield i))
-        bound = arms.m[i] + lil(arms.T[i], K, delta, c, sigma)
+        bound = arms.m[i] + lil(arms.N[i], K, delta, c, sigma)
         high[i] = min(high[i], bound) if running else bound
-    best = max(arms.m[i] for i in range(K) if arms.T[i])
+    best = max(arms.m[i] for i in range(K) if arms.N[i])
     boundary = min((1 - epsilon) * best, best) if multiplicative else best - epsilon
-    return {i for i in range(K) if arms.T[i] and arms.m[i] > boundary}
+    return {i for i in range(K) if arms.N[i] and arms.m[i] > boundary}
 
 
 def apt_oracle(K: int, budget: int, threshold: float) -> Twin:
     """Locatelli et al. 2016 with tolerance 0 at the true threshold; answers the arms with m > threshold."""
-    arms = Arms(K)
+    arms = Seen(K)
     for t in range(budget):
-        index = [math.sqrt(arms.T[i]) * abs(arms.m[i] - threshold) for i in range(K)]
+        index = [math.sqrt(arms.N[i]) * abs(arms.m[i] - threshold) for i in range(K)]
         i = t if t < K else first(list(range(K)), index)
         arms.add(i, (yield i))
-    return {i for i in range(K) if arms.T[i] and arms.m[i] > threshold}
+    return {i for i in range(K) if arms.N[i] and arms.m[i] > threshold}
 
 
 def lucb(
@@ -160,20 +149,20 @@ def lucb(
     sigma: float,
     stops: bool,
     c: float | None = None,
-    arms: Arms | None = None,
+    arms: Seen | None = None,
 ) -> Twin:
     """Kalyanakrishnan et al. 2012; with c: the widths and running bounds of Mason et al. 2020."""
-    arms, low, high = arms or Arms(K), [-INF] * K, [INF] * K
+    arms, low, high = arms or Seen(K), [-INF] * K, [INF] * K
     every, t = list(range(K)), 1
     for i in every:
         arms.add(i, (yield i))
     while True:
         for i in every:
             if c is None:
-                C = 2 * sigma * math.sqrt(math.log(1.25 * K * t**4 / delta) / (2 * arms.T[i]))
+                C = 2 * sigma * math.sqrt(math.log(1.25 * K * t**4 / delta) / (2 * arms.N[i]))
                 low[i], high[i] = arms.m[i] - C, arms.m[i] + C
             else:
-                C = lil(arms.T[i], K, delta, c, sigma)
+                C = lil(arms.N[i], K, delta, c, sigma)
                 low[i], high[i] = max(low[i], arms.m[i] - C), min(high[i], arms.m[i] + C)
         order = sorted(every, key=lambda i: (-arms.m[i], i))
         h, challenger = first(order[:k], low), first(order[k:], [-u for u in high])
@@ -219,3 +208,15 @@ def play(env: Any, agent: Any, observation: Any) -> tuple[list[int], set[int] | 
         arms.append(action["arm"])
         if truncated:
             return arms, None
+
+
+def as_twin(
+    env: Any, agent: Any, twin_of: Callable[[int], Twin], seed: int, episode: int, spent: Any = None
+) -> tuple[list[int], set[int] | None]:
+    """The agent pulls what its twin pulls, which is made of the public seed, and answers the same: these."""
+    start: dict[str, Any] = {"seed": seed, "options": {"episode": episode}}
+    observation, _ = env.reset(**start)
+    mine = play(env, agent, observation)
+    env.reset(**start)
+    assert mine == follow(env, twin_of(int(observation["public_seed"][0])), spent), (agent, episode, agent.task)
+    return mine

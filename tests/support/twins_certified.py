@@ -11,33 +11,18 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
 
+from derivations import arm, pair, term
 from scipy.optimize import brentq
-from twins_all_good import Arms, Twin, good
+from twins_all_good import Twin, good
+from twins_top_k import Seen
 
-RHOS, SHARES = (3.0, 30.0, 300.0, 3000.0, 30000.0), (0.15, 0.2, 0.3, 0.2, 0.15)
 VALUE = itemgetter(0)
-
-
-def scale(N: float) -> tuple[float, float]:
-    """The rho of the mixture whose least pulled arm has N, and its weight."""
-    r = next((r for r in range(4) if 40 * RHOS[r] >= N), 4)
-    return RHOS[r], SHARES[r]
 
 
 def one_arm(N: float, d: float) -> float:
     """The value of moving an arm of N pulls by the divergence d."""
-    rho, share = scale(N)
-    c = d * N * N / (N + rho)
-    return c + math.log(share) + math.log(1 + math.erf(math.sqrt(c))) - 0.5 * math.log(1 + N / rho)
-
-
-def two_arms(N: float, M: float, d: float) -> float:
-    """The value of moving two arms until a gap of divergence d is closed."""
-    rho, share = scale(min(N, M))
-    s, t = (N + rho) / N**2, (M + rho) / M**2
-    c, e = d * s / (s + t) ** 2, d * t / (s + t) ** 2
-    sides = max(3.6 * c / (c + 0.15) * e / (e + 0.15), 0.1)
-    return c + e + math.log(share) + math.log(sides) - 0.5 * math.log((1 + N / rho) * (1 + M / rho))
+    rho, share = term(N)
+    return float(math.log(share) + arm(N, math.sqrt(2 * d), 1.0, rho))
 
 
 @dataclass
@@ -96,11 +81,11 @@ class Game:
         """Value, the arms and the divergences of a pair, arm i being lowered."""
         cost, down, up = self.pair(m, w, i, j, epsilon)
         d = max(m[i] - m[j] + epsilon, 0.0) ** 2 / (2.0 * self.sigma**2)
-        return (two_arms(w[i], w[j], d) if needs else cost - p[i] - p[j]) - need, i, j, down, up
+        return (pair(w[i], w[j], math.sqrt(2 * d)) if needs else cost - p[i] - p[j]) - need, i, j, down, up
 
-    def certificate(self, arms: Arms) -> tuple[float, int, int]:
+    def certificate(self, arms: Seen) -> tuple[float, int, int]:
         """The statistic of the alternative that is excluded least, and its arms."""
-        m, w, K = arms.m, [float(N) for N in arms.T], self.K
+        m, w, K = arms.m, [float(N) for N in arms.N], self.K
         if self.theta is not None or self.k:
             value, i, j, *_ = min(self.alternatives(m, w, []), key=VALUE)
             return value, i, j
@@ -124,7 +109,7 @@ class Game:
             found.append(max(one, min(each, key=VALUE), key=VALUE))
         return min(found, key=VALUE)
 
-    def certified(self, arms: Arms) -> bool:
+    def certified(self, arms: Seen) -> bool:
         return self.certificate(arms)[0] >= 0.0
 
 
@@ -141,12 +126,11 @@ def held(N: int) -> int:
 
 def evidence(game: Game) -> Twin:
     """R1 to R4."""
-    arms, look, kept = Arms(game.K), 0, 0
-    for i in range(game.K):
-        arms.add(i, (yield i))
+    arms, look, kept = Seen(game.K), 0, 0
+    yield from arms.first(1)
     while True:
-        value, i, j, down, up = min(game.alternatives(arms.m, [float(N) for N in arms.T], []), key=VALUE)
-        few, t = lacking(arms.T), sum(arms.T)
+        value, i, j, down, up = min(game.alternatives(arms.m, [float(N) for N in arms.N], []), key=VALUE)
+        few, t = lacking(arms.N), sum(arms.N)
         if value > 0.0:
             if t >= look:
                 look = t + max(1, t // 200)
@@ -154,30 +138,29 @@ def evidence(game: Game) -> Twin:
                 if level >= 0.0:
                     return game.answer(arms.m)
             i, j = kept
-            i = i if arms.T[i] <= arms.T[j] else j
-        elif i != j and (up > down * (1 + 1e-9) or (down <= up * (1 + 1e-9) and (arms.T[j], j) < (arms.T[i], i))):
+            i = i if arms.N[i] <= arms.N[j] else j
+        elif i != j and (up > down * (1 + 1e-9) or (down <= up * (1 + 1e-9) and (arms.N[j], j) < (arms.N[i], i))):
             i = j
         i = i if few is None else few
-        for _ in range(held(arms.T[i])):
+        for _ in range(held(arms.N[i])):
             arms.add(i, (yield i))
 
 
 def top_two(game: Game, tci: bool, beta: float | None, draw: Callable[[int], float]) -> Twin:
     """EB-TC or EB-TCI; beta None: information-directed. draw: the n-th random number."""
-    arms, look = Arms(game.K), 0
-    for i in range(game.K):
-        arms.add(i, (yield i))
+    arms, look = Seen(game.K), 0
+    yield from arms.first(1)
     draws = game.K
     while True:
-        t = sum(arms.T)
+        t = sum(arms.N)
         if t >= look:
             look = t + max(1, t // 200)
             if game.certified(arms):
                 return game.answer(arms.m)
-        w = [float(N) for N in arms.T]
-        p = [-math.log(N) if tci else 0.0 for N in arms.T]
+        w = [float(N) for N in arms.N]
+        p = [-math.log(N) if tci else 0.0 for N in arms.N]
         _, i, j, down, up = min(game.alternatives(arms.m, w, p, needs=False), key=VALUE)
-        times = held(min(arms.T[i], arms.T[j]))
+        times = held(min(arms.N[i], arms.N[j]))
         firsts = times
         if i != j:
             share = beta
@@ -204,12 +187,11 @@ def best_arm_proportions(m: list[float], sigma: float, epsilon: float) -> list[f
 def track_and_stop(game: Game, cumulative: bool) -> Twin:
     """BestArm, Threshold and pairs of arms."""
     K = game.K
-    arms, look, due, steps = Arms(K), 0, 0, 0
-    for i in range(K):
-        arms.add(i, (yield i))
+    arms, look, due, steps = Seen(K), 0, 0, 0
+    yield from arms.first(1)
     W, sums, w = [1.0] * K, [1.0] * K, [1.0 / K] * K
     while True:
-        t = sum(arms.T)
+        t = sum(arms.N)
         if t >= look:
             look = t + max(1, t // 200)
             if game.certified(arms):
@@ -229,19 +211,19 @@ def track_and_stop(game: Game, cumulative: bool) -> Twin:
             W[i] += share * mass
             W[j] += (1.0 - share) * mass
             w = [one / sum(W) for one in W]
-        few = lacking(arms.T)
+        few = lacking(arms.N)
         epsilon = 0.5 / math.sqrt(K * K + t)
         above = sum(max(one - epsilon, 0.0) for one in w)
         forced = [epsilon + max(x - epsilon, 0.0) * (1.0 - K * epsilon) / above for x in w]
         if cumulative:
-            lag: list[Any] = [s + x - N for s, x, N in zip(sums, forced, arms.T, strict=True)]
+            lag: list[Any] = [s + x - N for s, x, N in zip(sums, forced, arms.N, strict=True)]
         else:
-            lag = [t * x - N for x, N in zip(w, arms.T, strict=True)]
+            lag = [t * x - N for x, N in zip(w, arms.N, strict=True)]
         i = 0
         for a in range(K):
             i = a if lag[a] > lag[i] + 1e-9 else i
         i = i if cumulative or few is None else few
-        times = held(arms.T[i])
+        times = held(arms.N[i])
         sums = [s + times * x for s, x in zip(sums, forced, strict=True)]
         for _ in range(times):
             arms.add(i, (yield i))

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Generator
-from typing import Any
 
 import numpy as np
-import twins_all_good
 
 from bandit_envs.kernels.rng import agent_uniforms
 
@@ -253,11 +251,3 @@ def lil_ucb(seen: Seen, delta: float, sigma: float, e: float, b: float, lam: flo
         i = min(seen.every, key=lambda i: (-bound[i], i))
         seen.add(i, (yield i))
     return {min(seen.every, key=lambda i: (-seen.N[i], i))} if ends else set()
-
-
-# --- episodes --------------------------------------------------------------------------------------------------------
-
-
-def follow(env: Any, twin: Twin, seen: Seen, k: int) -> tuple[list[int], set[int] | None]:
-    """The arms that the twin pulls in the episode that has begun, and its answer; None where max_pulls cut it short."""
-    return twins_all_good.follow(env, twin, lambda: set(seen.ranked()[:k]))
