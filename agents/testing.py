@@ -27,7 +27,7 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.vector import AutoresetMode
 
-from bandit_envs import PROBLEMS, Task
+from bandit_envs import PROBLEMS, Instance, Task
 
 from .core.agent import Agent
 from .core.optional import require
@@ -128,7 +128,9 @@ def _task_of(env_id: str, observation: str, kwargs: str) -> Any:
 def made(case: Case, env: object = None) -> Any:
     """The agent, without warnings of parameters that have no effect; an oracle is given the truth by an environment."""
     if env is None:
-        env = case.envs(1) if "mean" in case.kwargs.get("instance", ()) else case.task
+        instance = case.kwargs.get("instance")
+        has_truth = isinstance(instance, Instance) or (isinstance(instance, Mapping) and "mean" in instance)
+        env = case.envs(1) if has_truth else case.task
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return make(case.agent, env)

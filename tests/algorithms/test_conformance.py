@@ -14,7 +14,7 @@ from test_broken_agents import Fair
 import agents
 from agents.registry import LEARNED
 from agents.testing import cases_of, check_agent, parametrize_with_checks
-from bandit_envs import PROBLEMS, Bernoulli, SetProblem
+from bandit_envs import PROBLEMS, Bernoulli, Instance, SetProblem
 from bandit_envs.testing import check_distribution, check_problem
 
 ODD: list[Any] = [5, "", float("nan"), [], {}]
@@ -66,6 +66,7 @@ def test_distributions(arms: Any) -> None:
 def test_a_sound_agent_passes() -> None:
     check_agent(Fair, gym.make("bandit_envs/TopK-v0", instance="sampler(arms=5)", delta=0.1, max_pulls=60))
     check_agent("lsa", gym.make("bandit_envs/Threshold-v0", budget=80, threshold=0.4))
+    check_agent("uniform", gym.make("bandit_envs/BestArm-v0", instance=Instance(Bernoulli([0.2, 0.5])), budget=20))
 
 
 def test_what_cannot_be_checked() -> None:
