@@ -29,16 +29,15 @@ from ..core.files import try_out
 from ..core.forms import rules_of
 from ..evaluation.environment import environment_id
 from ..evaluation.identity import packages
+from ..evaluation.plots import COLOURS, LINES, save
 from ..evaluation.progress import compilation_noted, shown
 from ..models.formats import FORMAT
-from .checkpoints import Checkpoints
-from .clock import Clock, FallingRate
+from .algorithms import Plan
+from .checkpoints import Checkpoints, Clock, FallingRate
 from .comparison import hold_out, report
-from .curve import draw_curve
 from .environment import PULLS_PER_ARM
 from .model import Trained, load, one_thread, paths_of
 from .plain import check_finite
-from .plan import Plan
 
 
 def train(
@@ -155,7 +154,7 @@ def train(
     trained = Trained(model, _card(plan, chosen, result, callback.clock))
     if out is not None:
         path = trained.save(out)
-        draw_curve(trained.card, path.with_suffix(".png"))
+        _draw_curve(trained.card, path.with_suffix(".png"))
         if interrupted is not None:
             raise KeyboardInterrupt(f"{path} holds the best checkpoint so far, resume={path} goes on") from interrupted
     return trained
@@ -193,3 +192,22 @@ def _card(plan: Plan, chosen: Mapping[str, object], result: object, clock: Clock
         "seconds": round(clock.seconds(), 1),
         "cpu_seconds": round(clock.processor_seconds(), 1),
     }
+
+
+def _draw_curve(card: Mapping[str, Any], path: Path) -> None:
+    """Draw the mean return of each checkpoint on the held-out episodes, beside reference agents on other episodes."""
+    from matplotlib.figure import Figure
+
+    rows, result = card["checkpoints"], card["result"]["agents"]
+    figure = Figure(figsize=(7.2, 4.2), layout="constrained")
+    axes = figure.add_subplot()
+    steps = [row["steps"] for row in rows]
+    axes.plot(steps, [row["return"] for row in rows], marker="o", color=COLOURS[0], label=card["algorithm"])
+    (kept,) = {row["return"] for row in rows if row["steps"] == card["kept"]}
+    axes.plot([card["kept"]], [kept], "o", markersize=11, fillstyle="none", color=COLOURS[0], label="kept")
+    others = [name for name in result if name not in (card["algorithm"], "untrained")]
+    for i, name in enumerate(others, 1):
+        axes.axhline(result[name]["return"], color=COLOURS[i], linestyle=LINES[i], label=name)
+    axes.set(xlabel="pulls trained for", ylabel="mean return on held-out episodes")
+    axes.legend()
+    save(figure, path)

@@ -24,8 +24,7 @@ import agents
 from agents.core.compile_time import CompileTime
 from agents.evaluation.expected_loss import losses
 from agents.evaluation.statistics import latest_of_the_best
-from agents.learned.checkpoints import Checkpoints
-from agents.learned.clock import Clock, FallingRate
+from agents.learned.checkpoints import Checkpoints, Clock, FallingRate
 from agents.learned.comparison import advice
 
 
