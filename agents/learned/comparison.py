@@ -134,12 +134,8 @@ def report(environment: TrainingEnvironment, agent: Any, start: object, episodes
     for name in others:
         for metric, values in columns[agent.name].items():
             paired = paired_difference(values, columns[name][metric])
-            differences[name][metric] = {
-                "difference": paired.difference,
-                "low": paired.low,
-                "high": paired.high,
-                "p": paired.p_value,
-            }
+            row = {"difference": paired.difference, "low": paired.low, "high": paired.high, "p": paired.p_value}
+            differences[name][metric] = row
     made = {"episodes": episodes, "root": root, "max_pulls": environment.task.max_pulls}
     return made | {"agents": rows, "differences": differences}
 

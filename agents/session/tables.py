@@ -15,20 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bandit_envs import stopping
 from bandit_envs.instances import TRUE, Happening, Measurements, number_in
-from bandit_envs.stopping import (
-    BOUNDED,
-    COMMON,
-    D_AT,
-    DISTRIBUTION,
-    DOUBT,
-    PRIOR,
-    VARIANCE,
-    arm_intervals,
-    column_intervals,
-    common,
-    with_moments,
-)  # fmt: skip
 
 from ..core.optional import pandas
 from .fold import KINDS, State, sample_of
@@ -104,25 +92,25 @@ def _ends(state: State) -> Any:
     level = delta * (run.share.ratio or 1.0) / (len(state.active) * task.D)
     if task.items:
         scores = (seen.scores[there] - low) / (high - low)
-        found[there, 0] = low + (high - low) * column_intervals(scores, seen.pulls[there], level)
+        found[there, 0] = low + (high - low) * stopping.column_intervals(scores, seen.pulls[there], level)
         known = there & (seen.pulls >= task.items)
         found[known] = state.statistics.mean[known, :, None]
     elif there.any():
         plain = "gaussian" if task.support is None or task.distribution == "gaussian" else "bounded"
-        numbers = common(plain, task.sigma, support=task.support or (0.0, 1.0))
-        numbers = (numbers if certifier is None else certifier.numbers)[:COMMON].copy()
-        numbers[D_AT], active = 1, state.statistics.at(state.active)
+        numbers = stopping.common(plain, task.sigma, support=task.support or (0.0, 1.0))
+        numbers = (numbers if certifier is None else certifier.numbers)[: stopping.COMMON].copy()
+        numbers[stopping.D_AT], active = 1, state.statistics.at(state.active)
         trial = None if certifier is None else certifier.trial(active.pulls, active.variance)
-        if trial is not None and (trial.refuted or trial.waits and numbers[DOUBT] < math.inf):
-            numbers[[VARIANCE, PRIOR]] *= min(numbers[DOUBT], 1e200)
+        if trial is not None and (trial.refuted or trial.waits and numbers[stopping.DOUBT] < math.inf):
+            numbers[[stopping.VARIANCE, stopping.PRIOR]] *= min(numbers[stopping.DOUBT], 1e200)
         pulls, mean, variance = np.repeat(seen.scored[there], task.D), seen.mean[there], seen.variance[there].ravel()
-        if numbers[DISTRIBUTION] == BOUNDED:
-            variance = with_moments(variance[None], seen.moments[there].reshape(1, -1, 2))[0]
-        found[there] = arm_intervals(numbers, pulls, mean.ravel(), variance, level).reshape(-1, task.D, 2)
+        if numbers[stopping.DISTRIBUTION] == stopping.BOUNDED:
+            variance = stopping.with_moments(variance[None], seen.moments[there].reshape(1, -1, 2))[0]
+        found[there] = stopping.arm_intervals(numbers, pulls, mean.ravel(), variance, level).reshape(-1, task.D, 2)
         found = found if task.distribution == "gaussian" else found.clip(low, high)
     is_threshold = certifier is not None and certifier.kind in ("threshold", "threshold-paired")
     if certifier is not None and is_threshold and (state.certificate or 0.0) >= 1.0 - delta:
-        (fall, rise), answer = certifier.numbers[COMMON : COMMON + 2], state.answer()
+        (fall, rise), answer = certifier.numbers[stopping.COMMON : stopping.COMMON + 2], state.answer()
         found[answer, 0, 0] = found[answer, 0, 0].clip(fall)
         found[~answer, 0, 1] = found[~answer, 0, 1].clip(None, rise)
     return found
