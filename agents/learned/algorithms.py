@@ -3,34 +3,39 @@
 from __future__ import annotations
 
 import inspect
+import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-from stable_baselines3 import A2C, DQN, PPO
 
+from bandit_envs.instances.registry import imported
 from bandit_envs.kernels import integer, number, root_number, unknown
 
 from ..core.optional import require
 from ..evaluation.environment import environment_id
 from .environment import TrainingEnvironment, training_environment
-from .policy import Equivariant, EquivariantPolicy
+from .policy import Equivariant
 
 
 @dataclass(frozen=True)
 class Algorithm:
-    """An algorithm of SB3 or sb3-contrib.
+    """An algorithm of SB3 or sb3-contrib, as `algorithms.toml` has it."""
 
-    `classes` returns its class and its policy; sb3-contrib is imported then. `defaults` are hyperparameters that differ
-    from SB3's own, `believing` those that differ from these with beliefs.
-    """
-
-    classes: Callable[[], tuple[Any, object]]
+    kind: str
+    policy: str
+    num_envs: int
     defaults: Mapping[str, object]
-    believing: Mapping[str, object] = field(default_factory=dict)
-    num_envs: int = 64
+    believing: Mapping[str, object]
+
+    def classes(self) -> tuple[Any, Any]:
+        """Its class, and its policy or SB3's name of it; sb3-contrib is imported now."""
+        module, _, name = self.kind.partition(":")
+        kind = getattr(require(module, name, "training"), name)
+        return kind, imported(self.policy) if ":" in self.policy else self.policy
 
     def hyperparameters(self) -> list[str]:
         """Names of the hyperparameters that SB3's class takes."""
@@ -72,17 +77,6 @@ class Algorithm:
         return isinstance(policy, type) and issubclass(policy, Equivariant)
 
 
-def _maskable_ppo() -> tuple[object, object]:
-    contrib = require("sb3_contrib", "MaskablePPO", "training")
-    from .maskable import MaskableEquivariantPolicy
-
-    return contrib.MaskablePPO, MaskableEquivariantPolicy
-
-
-def _recurrent_ppo() -> tuple[object, object]:
-    return require("sb3_contrib", "RecurrentPPO", "training").RecurrentPPO, "MlpLstmPolicy"
-
-
 # The check of each hyperparameter. SB3 trains on what is outside them, and says nothing.
 _COUNT, _SHARE = partial(integer, low=1, high=2**31), partial(number, low=0, high=1)
 _WEIGHT, _ABOVE = partial(number, low=0), partial(number, low=0, above=True)
@@ -101,28 +95,8 @@ OPTIONAL = ("clip_range_vf", "target_kl")
 # Of `policy_kwargs`, of the equivariant policy.
 NETWORK = ("hidden", "optimizer_class", "optimizer_kwargs", "ortho_init")
 HIDDEN, PARTS = 16, 8  # width of the layers of the equivariant policy, and the number of minibatches of a rollout
-_COMMON = {"gamma": 0.97, "gae_lambda": 0.95, "ent_coef": 0.01, "learning_rate": 1e-3}
-_PPO = _COMMON | {"n_steps": 32, "n_epochs": 2}
-# With gains for rewards, no discount. A rollout of PPO is 128 episodes of a budget of 100, which suits a minute of
-# training. Longer trainings end higher with 256, whose advantages have less noise.
-_GAINS = {"gamma": 1.0, "gae_lambda": 0.8, "ent_coef": 1e-3, "learning_rate": 2e-3}
-_PPO_GAINS = {"gamma": 1.0, "gae_lambda": 0.95, "ent_coef": 0.0, "learning_rate": 4e-3, "n_steps": 100, "n_epochs": 3}
-ALGORITHMS: dict[str, Algorithm] = {
-    "ppo": Algorithm(lambda: (PPO, EquivariantPolicy), _PPO, _PPO_GAINS, num_envs=128),
-    "a2c": Algorithm(
-        lambda: (A2C, EquivariantPolicy),
-        _COMMON | {"n_steps": 16, "use_rms_prop": False, "normalize_advantage": True},
-        _GAINS,
-    ),
-    "maskable-ppo": Algorithm(_maskable_ppo, _PPO, _PPO_GAINS, num_envs=128),
-    "recurrent-ppo": Algorithm(_recurrent_ppo, _COMMON | {"n_steps": 64, "n_epochs": 4}, _GAINS, num_envs=32),
-    "dqn": Algorithm(
-        lambda: (DQN, "MlpPolicy"),
-        {"gamma": 0.97, "learning_rate": 1e-3, "buffer_size": 200_000, "batch_size": 256, "learning_starts": 10_000},
-        {"gamma": 0.99},
-        num_envs=16,
-    ),
-}
+_TABLE = tomllib.loads(Path(__file__).with_name("algorithms.toml").read_text(encoding="utf-8"))
+ALGORITHMS = {name: Algorithm(**row) for name, row in _TABLE.items()}
 STEPS = 1_000_000  # of a training where neither steps nor seconds are given: about a minute on one core
 
 

@@ -8,9 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from bandit_envs import PROBLEMS, Task
 from bandit_envs.kernels import number
 
@@ -41,23 +38,6 @@ def card_path(name: str, task: Task) -> Path:
     return next((path for path in own if path.is_file()), last)
 
 
-def _setting(task: Task) -> str:
-    """What limits the pulls of a task, in words."""
-    if task.budget is not None:
-        return "with a budget"
-    if task.pull_cost > 0:
-        return "with a price of pulls and no budget"
-    return "with neither a budget nor a delta" if task.delta is None else "with a delta and no budget"
-
-
-def _described(name: str, stem: str) -> str:
-    """What a stored model is for, in words, of the name of its card, as "topk-budget"."""
-    problem, _, end = stem.rpartition("-")
-    prices = "a price of pulls" if name == "evolved" else "a price of pulls or a delta"
-    words = {"budget": "a budget", "cost": prices}[end]
-    return f"{({kind.lower(): kind for kind in PROBLEMS}).get(problem, problem)} with {words}"
-
-
 def stored_card(name: str, task: Task) -> dict[str, Any]:
     """The card of the stored model."""
     path = card_path(name, task)
@@ -65,11 +45,9 @@ def stored_card(name: str, task: Task) -> dict[str, Any]:
         kind = PROBLEMS.find(task.problem)
         own = f"{kind.__module__}:{kind.__qualname__}"  # the command can import it by this, whether registered or not
         problem = kind.name if own.startswith("bandit_envs.") else own
-        there = sorted(one.stem.removeprefix(f"{name}-") for one in FOLDER.glob(f"{name}-*.json"))
-        known = ", ".join(_described(name, one) for one in there) or "nothing"
+        known = ", ".join(sorted(one.stem for one in FOLDER.glob(f"{name}-*.json"))) or "nothing"
         raise ValueError(
-            f"{name} has no stored model for {kind.name} {_setting(task)}, only for {known}; "
-            f"{_instead(name, problem, task)}"
+            f"{name} has no stored model {path.stem} for {kind.name}, only {known}; {_instead(name, problem, task)}"
         )
     return read_card(path)
 
@@ -85,13 +63,6 @@ def _instead(name: str, problem: str, task: Task) -> str:
     command = f"bandit-envs train {problem} --algorithm evolved --{limit} {value:g} --out evolved"
     less = "" if name == "evolved" else f"; where both have been trained, it has lost less than {name}"
     return f"make one: {command}, which makes the agent evolved.json{less}"
-
-
-def stored_weights(name: str, task: Task) -> tuple[dict[str, Any], dict[str, NDArray[np.float32]]]:
-    """The card of the stored network, and its weights by name: numbers only, no pickles."""
-    card, path = stored_card(name, task), card_path(name, task).with_suffix(".npz")
-    with reading(path), path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-        return card, dict(archive)
 
 
 def parameters_on(card: Mapping[str, Any]) -> dict[str, float]:

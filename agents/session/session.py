@@ -43,13 +43,6 @@ class Ask(_Ask):
 
     item: int | str | None = None
 
-    @classmethod
-    def of(cls, number: int, arm: int, who: str | None, item: int | str | None) -> Self:
-        """A question with an item."""
-        made = cls(number, arm, who)
-        made.item = item
-        return made
-
 
 class Question(int):
     """What to measure next: its arm, also as `arm`; of a table, `item`, the row; `number` of the event that asked."""
@@ -408,11 +401,11 @@ class Session:
     def pending(self) -> list[Ask]:
         """The questions that wait for their results, in order."""
         with self._now() as state:
-            row = state.row_asked
-            return [
-                Ask.of(number, arm, who, state.item(row[number]) if number in row else None)
-                for number, (arm, who) in state.asks.items()
-            ]
+            found = [Ask(number, arm, who) for number, (arm, who) in state.asks.items()]
+            for one in found:
+                if one.number in state.row_asked:
+                    one.item = state.item(state.row_asked[one.number])
+            return found
 
     @property
     def owed(self) -> list[dict[str, Any]]:
