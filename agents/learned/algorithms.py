@@ -103,8 +103,7 @@ STEPS = 1_000_000  # of a training where neither steps nor seconds are given: ab
 class Plan:
     """The arguments of `train`, all checked before a training begins, and what follows from them.
 
-    `given`: the hyperparameters. `before`: the root that a model which goes on has learned on, else 0. `roots`: see
-    `roots_of`. `settings`: all that SB3's class gets.
+    `given`: the hyperparameters. `before`: the root that a model which goes on has learned on, else 0.
     """
 
     def __init__(

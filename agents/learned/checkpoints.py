@@ -83,11 +83,7 @@ class FallingRate:
 
 
 class Checkpoints(BaseCallback):
-    """Evaluates checkpoints during SB3's `learn`, and ends it when its time is over.
-
-    `checkpoints` is how many, the one at the end included. `show` prints lines on standard error, none over another.
-    `rows` are what the card says of each checkpoint so far.
-    """
+    """Evaluates checkpoints during SB3's `learn`, and ends it when its time is over; `rows` are those on the card."""
 
     def __init__(self, held_out: HeldOut, clock: Clock, checkpoints: int, show: bool) -> None:
         super().__init__()

@@ -106,12 +106,9 @@ def hold_out(environment: TrainingEnvironment, episodes: int, root: int) -> Held
 
 
 def report(environment: TrainingEnvironment, agent: Any, start: object, episodes: int, root: int) -> dict[str, object]:
-    """Compare a learned agent with its `start` and the reference agents, on the first episodes of a root.
+    """What a card says of a learned agent, its `start` and the reference agents, on the first episodes of a root.
 
-    It is JSON-able: `episodes`, `root`, `max_pulls`, `agents` (of each the mean return, pulls, error rate and rate of
-    episodes that were cut, and the score and the problem's first metric with 95 % intervals), `differences` (to each of
-    the others, the paired differences of score and metric with intervals and p-values). Where a pull has a price, both
-    have `net_return` too, the return less that price.
+    Where a pull has a price, there is `net_return` too, the return less that price.
     """
     others = {UNTRAINED: start, **{name: name for name in reference_agents(environment.task)}}
     result, returns = _evaluated(environment, {agent.name: agent, **others}, episodes, root)

@@ -25,10 +25,11 @@ from stable_baselines3.common.save_util import load_from_zip_file
 from stable_baselines3.common.sb2_compat.rmsprop_tf_like import RMSpropTFLike
 
 from bandit_envs import FEATURES
+from bandit_envs.instances.registry import imported
 from bandit_envs.kernels import integer
 
 from ..core.optional import require
-from .policy import EquivariantPolicy, box_of, form_of
+from .policy import box_of, form_of
 
 FORMAT_NAME = "bandit_envs_format"  # the attribute of a saved model that holds the number of the format
 NETWORK_NAME = "bandit_envs_network"  # that which holds its policy_kwargs as JSON, classes by their names
@@ -43,7 +44,7 @@ MARKS: dict[str, type[BaseAlgorithm]] = {"clip_range": PPO, "exploration_fractio
 # Of sb3-contrib's classes, which have `clip_range` too, the module of the policy has this word in its name.
 CONTRIB = {"maskable": "MaskablePPO", "recurrent": "RecurrentPPO"}
 # The policies that are read as plain weights, by the modules of their classes: of this package, and of others.
-OURS = ("agents.learned.policy", "agents.learned.maskable")
+OURS = {"agents.learned.policy": "EquivariantPolicy", "agents.learned.maskable": "MaskableEquivariantPolicy"}
 NAMED = {
     "stable_baselines3.common.policies": "MlpPolicy",
     "stable_baselines3.dqn.policies": "MlpPolicy",
@@ -112,11 +113,7 @@ class Archive:
         return box_of(arms, believes), spaces.Discrete(arms + stop)
 
     def model(self, arms: int | None = None) -> Any:
-        """The model, made by SB3's own loader, to which no pickle is left; `arms` are for equivariant policies.
-
-        Raises:
-            NotPlainError: if weights hold anything but numbers. Others, if the file is damaged.
-        """
+        """The model, by SB3's own loader, to which no pickle is left; NotPlainError where weights are not plain."""
         box, actions = self.spaces(arms)
         weights = self._weights()
         check_finite(weights)
@@ -138,12 +135,10 @@ class Archive:
         return found | {"_last_original_obs": self.data.get("_last_original_obs")}  # not None behind `VecNormalize`
 
     def _policy(self) -> object:
-        """The class of the policy, or SB3's name of it."""
-        if self.module == "agents.learned.maskable":
-            from .maskable import MaskableEquivariantPolicy
-
-            return MaskableEquivariantPolicy
-        return EquivariantPolicy if self.module in OURS else NAMED[self.module]
+        """The class of the policy."""
+        if self.module in OURS:
+            return imported(f"{self.module}:{OURS[self.module]}")
+        return self.kind.policy_aliases[NAMED[self.module]]
 
     def _weights(self) -> Any:
         """The weights of the policy, which must hold tensors and numbers, no objects, as all weights in the file."""

@@ -29,10 +29,7 @@ def stored_for(name: str) -> Problems:
 
 
 def card_path(name: str, task: Task) -> Path:
-    """Where the card of the stored model is, if there is one; what limits the pulls counts: a budget or a price.
-
-    A network for tasks with a price serves those with a delta.
-    """
+    """Where the card of the stored model is, if there is one; that for a price of pulls serves tasks with a delta."""
     end = "budget" if task.budget is not None else "cost"
     *own, last = (FOLDER / f"{name}-{one}-{end}.json" for one in _serving(PROBLEMS.find(task.problem)))
     return next((path for path in own if path.is_file()), last)
@@ -66,11 +63,7 @@ def _instead(name: str, problem: str, task: Task) -> str:
 
 
 def parameters_on(card: Mapping[str, Any]) -> dict[str, float]:
-    """The parameters of `evolved` on a card, by name.
-
-    Raises:
-        ValueError, KeyError: if they are not there, or are no numbers.
-    """
+    """The parameters of `evolved` on a card, by name; a ValueError or KeyError if they are not there, or no numbers."""
     key = "parameters" if "parameters" in card else "genes"  # that of earlier versions
     pairs = zip(card["names"], card[key], strict=True)
     return {name: number(f"the parameter {name!r:.80}", parameter) for name, parameter in pairs}

@@ -282,10 +282,7 @@ def counted() -> Iterator[Interrupts]:
 
 
 class Caller:
-    """Calls a function in threads, or awaits it on an event loop of its own, and again where that fails.
-
-    A thread that hangs does not keep the interpreter from ending.
-    """
+    """Calls a function in threads, or awaits it on an event loop of its own, and again where that fails."""
 
     def __init__(self, measure: Callable[..., Any], retries: int, timeout: float | None) -> None:
         self.measure, self.retries, self.timeout = measure, retries, timeout

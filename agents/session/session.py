@@ -142,11 +142,7 @@ class Session:
             return at(state)
 
     def _append(self, events: Callable[[State], Sequence[Event]]) -> list[Event]:
-        """Add events to the log and to the state; no other process writes meanwhile. Returns them with their numbers.
-
-        What the state does not take is not recorded: a session that has been written can be read. `events` makes the
-        events by the state as of now. Where it raises, nothing is added.
-        """
+        """Add what `events` makes of the state of now to log and state, or nothing; returns it with its numbers."""
         added = list[Event]()
         with self._lock:
             try:
@@ -266,11 +262,7 @@ class Session:
         again: bool = False,
         history: Measurements | None = None,
     ) -> int:
-        """Record rows of a place for errors, an arm, a value, and the item or None.
-
-        `table`: where they stand, for the history; `again`: they may have been recorded from there before. `history`
-        of a session is recorded in place of rows.
-        """
+        """Record rows (a place for errors, an arm, a value, an item or None) of a `table`, or a `history`."""
         who, text, count = _person(who), None if table is None else tables.read_from(table), 0
 
         def events(state: State) -> list[Event]:

@@ -124,10 +124,7 @@ def read_from(table: str | Path) -> str:
 
 
 def refuse_repeated(state: State, table: str, new: Sequence[Event]) -> None:
-    """Refuse the new results of a table that begins as an earlier one did, or as the session itself.
-
-    Results that were undone, all of them, may come again; and so may fewer than `FEW`.
-    """
+    """Refuse the new results of a table that begins as an earlier one did, or as the session, but for undone ones."""
     for before in [[event for event in state.told if event.number not in state.undone], *_tables(state)]:
         count = min(len(before), len(new))
         alike = all(one[1:4] == other[1:4] for one, other in zip(before, new, strict=False))  # kind, arm and value
@@ -143,9 +140,7 @@ def refuse_repeated(state: State, table: str, new: Sequence[Event]) -> None:
 def replayed(state: State, found: Measurements, who: str | None) -> tuple[list[Event], list[Event]]:
     """The events of a session's history, which come after the events of this session, and the results among them.
 
-    They keep their people and times, and refer to each other by negative numbers. Arms, cells and questions that are
-    here already are left out, and so are undone rows without the event that undoes them. A remark at the end says where
-    they are from.
+    They refer to each other by negative numbers. Arms, cells and questions that are here already are left out.
     """
     ahead, made, undoing, seen = copy.copy(state), dict[int, Event](), set[int](), set[int]()
     ahead.names, ahead.number, ahead.withdrawn = list(state.names), dict(state.number), set(state.withdrawn)

@@ -58,11 +58,7 @@ def limits_of(views: list[View], support: Limits | None) -> Limits:
 
 
 def draw(figure: Figure, viewer: Viewer, view: View, title: str, limits: Limits | None = None) -> None:
-    """Draw a view into an empty figure of 6.4 by 4.8, or in the place of another one of the same viewer.
-
-    The axes and their ticks are kept, as making them takes longer than all the rest. The axis of values has the limits
-    of this view, if no others are given.
-    """
+    """Draw a view into an empty figure of 6.4 by 4.8, or in the place of another one, whose axes and ticks are kept."""
     top, bottom = figure.axes or [figure.add_axes(place) for place in (FLAT if viewer.plane is None else PLANE)]
     for part in [*figure.texts, *(part for ax in (top, bottom) for part in _drawn(ax))]:
         part.remove()

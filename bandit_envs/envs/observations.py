@@ -66,10 +66,9 @@ class Scales(NamedTuple):
 
 @kernel
 def _features(pulls, margin, variance, remaining, scales: Scales, known, out):
-    """Fill out (E, K, F) with the features of `FEATURES`, all in [-1, 1]; see `FeatureTable`.
+    """Fill out (E, K, F) with the features of `FEATURES`, all in [-1, 1], of arms that are no longer as in `known`.
 
-    `known` (E, K, 3), -1 at first, holds the pulls and margins at which the features in `out` were computed, and what
-    follows from the pulls: most arms have not changed since the last step.
+    `known` (E, K, 3), -1 at first: the pulls and margins at which they were computed, and what follows from the pulls.
     """
     E, K = pulls.shape
     (sigma, scale, theta, tolerance), D = scales, variance.shape[1] // K

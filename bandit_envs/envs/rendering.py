@@ -13,16 +13,9 @@ BAR = 20  # length of the longest bar
 
 
 def text(setting: Setting, pulls: NDArray[np.int64], mean: NDArray[np.float64], remaining: int, over: bool) -> str:
-    """A table of the arms in decreasing order of their margins, those never pulled last.
+    """A table of the arms in decreasing order of their margins, of many arms the 20 that matter most.
 
-    Of many arms it shows the 20 that matter most, and says how many it leaves out: by turns the next best arm of the
-    plug-in answer, the next arm nearest to the boundary, and the next most pulled arm.
-
-    Args:
-        setting: of the environment.
-        pulls: (K,), of coordinates (K, D). mean: (K,) or (K, D).
-        remaining: pulls that are left; -1: there is no budget.
-        over: the episode has ended.
+    `pulls` (K,) or (K, D), `mean` (K,) or (K, D); `remaining`: -1 without a budget; `over`: the episode has ended.
     """
     seen = mean.copy()
     seen[pulls == 0] = np.nan

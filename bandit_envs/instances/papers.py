@@ -77,9 +77,9 @@ def _katz_cube(experiment: int, /, tolerance: float | None = None) -> Instance:
 
 
 def _katz_simplex(normalise: bool = False) -> Instance:
-    """Experiment 4, on {x >= 0, sum x <= 2}, as written: with rows of norm 1 its good arms would be irrelevant at .1.
+    """Experiment 4, on {x >= 0, sum x <= 2}, as written; `normalise=True`: rows of norm 1, tolerance .1 / sqrt(5).
 
-    `normalise=True`: rows of norm 1, and the tolerance .1 / sqrt(5).
+    With rows of norm 1 and the tolerance .1 its good arms would be irrelevant.
     """
     normalise = flag("normalise", normalise)
     arms = _groups((5, 0.2), (5, 1.85 * 0.2), (5, 2.25 * 0.2), (5, 1.95 * 0.2))

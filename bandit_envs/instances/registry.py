@@ -188,10 +188,7 @@ def _is_word(name: Any) -> bool:
 
 
 def _is_named_by(entry: str, target: Any) -> bool:
-    """Whether an entry point, "module:name", names this target, as far as that can be known without importing it.
-
-    Of the module only the top-level package is compared, since packages re-export what their modules define.
-    """
+    """Whether "module:name" names this target, as far as its top-level package says without importing it."""
     if isinstance(target, str):
         return target == entry
     module, _, name = entry.partition(":")
