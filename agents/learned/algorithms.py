@@ -1,8 +1,9 @@
-"""The algorithms that `train` offers, classes of SB3 with hyperparameters of our own, and the `Plan` of a training."""
+"""What a training is made of: SB3's algorithms with hyperparameters of our own, its environment, and its `Plan`."""
 
 from __future__ import annotations
 
 import inspect
+import math
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -10,15 +11,21 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 
+from bandit_envs import Task
 from bandit_envs.instances.registry import imported
 from bandit_envs.kernels import integer, number, root_number, unknown
 
 from ..core.optional import require
 from ..evaluation.environment import environment_id
-from .environment import TrainingEnvironment, training_environment
+from ..evaluation.expected_loss import expectable
 from .policy import Equivariant
+from .vec_env import NativeVecEnv, make_vec_env
+
+PULLS_PER_ARM = 100  # an episode that nothing else ends is cut after so many pulls per arm
+FORMS = ("observation", "reward", "stop", "ranked")  # keywords of an environment that a training may choose itself
 
 
 @dataclass(frozen=True)
@@ -98,12 +105,70 @@ HIDDEN, PARTS = 16, 8  # width of the layers of the equivariant policy, and the 
 _TABLE = tomllib.loads(Path(__file__).with_name("algorithms.toml").read_text(encoding="utf-8"))
 ALGORITHMS = {name: Algorithm(**row) for name, row in _TABLE.items()}
 STEPS = 1_000_000  # of a training where neither steps nor seconds are given: about a minute on one core
+LIMITS = {"num_envs": (1, 2**31), "pulls_per_action": (1, 2**31), "checkpoints": (1, 10**6), "held_out": (2, 10**9)}
+
+
+@dataclass(frozen=True)
+class TrainingEnvironment:
+    """The environment of a training, as data: what makes it, and what is known of it."""
+
+    env_id: str
+    kwargs: Mapping[str, object]  # of `gym.make_vec`, without `actions` and `forms`
+    forms: Mapping[str, object]  # the keywords `FORMS` while the policy learns
+    pulls_per_action: int  # how often each action is repeated then
+    task: Task
+    reward: str  # what the end of an episode pays, "score" or "correct"
+    expectable: bool  # whether the score can be replaced by its expectation given all samples
+    capped: bool = False  # whether `kwargs` name a `max_pulls` that the user has not given
+
+    def vec_env(self, num_envs: int) -> NativeVecEnv:
+        """So many episodes side by side, as a vector environment of SB3; gains are times the horizon."""
+        scale = self.task.scale if self.forms["reward"] == "gain" else 1.0
+        how: dict[str, Any] = {"pulls_per_action": self.pulls_per_action, "reward_scale": scale}
+        return make_vec_env(self.env_id, num_envs, **self.kwargs, **self.forms, **how)
+
+
+def _forms(task: Task, kwargs: Mapping[str, Any], ranked: bool) -> dict[str, object]:
+    """The forms of a training: those that are given, else beliefs, gains and no stop, where these are defined."""
+    try:
+        believed = task.pull == "arm" and not math.isnan(task.lookahead("observation='belief'").horizon)
+    except ValueError:  # a problem without a look-ahead potential
+        believed = False
+    observation = kwargs.get("observation", "belief" if believed else "features")
+    reward = kwargs.get("reward", "gain" if believed and observation == "belief" else "score")
+    stop = kwargs.get("stop", task.delta is not None or task.pull_cost > 0 or task.budget is None)
+    ranked = kwargs.get("ranked", ranked and believed)
+    return {"observation": observation, "reward": reward, "stop": stop, "ranked": ranked}
+
+
+def training_environment(
+    env_id: str, given: Mapping[str, Any], pulls_per_action: int, ranked: bool = False
+) -> TrainingEnvironment:
+    """What is known of an environment, read off a single episode of it.
+
+    Without a budget nothing makes an agent stop that has not learned it yet, nor a reference agent that never does:
+    such episodes are cut, at `max_pulls` or else after `PULLS_PER_ARM` pulls per arm.
+    """
+    if "actions" in given:
+        raise ValueError("train chooses 'actions' itself; take it out of env_kwargs")
+    kwargs = {name: value for name, value in given.items() if name not in FORMS}
+    pays = "correct" if given.get("reward") == "correct" else "score"
+    one: Any = gym.make(env_id, disable_env_checker=True, reward=pays, **kwargs).unwrapped
+    capped = one.task.budget is None and one.task.max_pulls is None
+    if capped:
+        kwargs |= {"max_pulls": PULLS_PER_ARM * one.task.stop}
+        one = gym.make(env_id, disable_env_checker=True, reward=pays, **kwargs).unwrapped
+    forms = _forms(one.task, given, ranked)
+    vec = make_vec_env(env_id, 1, pulls_per_action=pulls_per_action, **{**kwargs, **forms})
+    vec.close()
+    return TrainingEnvironment(env_id, kwargs, forms, pulls_per_action, vec.envs.task, pays, expectable(one), capped)
 
 
 class Plan:
     """The arguments of `train`, all checked before a training begins, and what follows from them.
 
-    `given`: the hyperparameters. `before`: the root that a model which goes on has learned on, else 0.
+    `given`: the hyperparameters. `own`: the arguments that stand beside them on the card. `before`: the root that a
+    model which goes on has learned on, else 0.
     """
 
     def __init__(
@@ -112,14 +177,9 @@ class Plan:
         env_id: str,
         env_kwargs: Mapping[str, Any],
         given: Mapping[str, object],
-        *,
-        steps: int | None,
-        seconds: float | None,
+        own: Mapping[str, Any],
+        limits: tuple[int | None, float | None],
         seed: int,
-        num_envs: int | None,
-        pulls_per_action: int,
-        checkpoints: int,
-        held_out: int,
         before: int = 0,
     ) -> None:
         if algorithm not in ALGORITHMS:
@@ -128,21 +188,16 @@ class Plan:
         if not isinstance(env_kwargs, Mapping):
             raise ValueError(f"env_kwargs must be a dict of keywords of the environment, got {env_kwargs!r:.200}")
         self.row.check(algorithm, given)
-        self.env_kwargs, self.given, self.seed, self.pulls_per_action = env_kwargs, given, seed, pulls_per_action
-        steps = STEPS if steps is None and seconds is None else steps
+        self.env_kwargs, self.given, self.seed = env_kwargs, given, seed
+        steps, seconds = (STEPS, None) if limits == (None, None) else limits
         self.steps = None if steps is None else integer("steps", steps, 1, 2**53)
         self.seconds = None if seconds is None else number("seconds", seconds, 0, above=True)
-        self.num_envs = self.row.num_envs if num_envs is None else integer("num_envs", num_envs, 1, 2**31)
-        self.checkpoints = integer("checkpoints", checkpoints, 1, 10**6)
-        self.held_out = integer("held_out", held_out, 2, 10**9)
-        self.roots = roots_of(seed, before)
-        self.environment = training_environment(self.env_id, env_kwargs, pulls_per_action, not self.row.equivariant)
-        self.settings: dict[str, Any] = self.row.settings(self.environment, self.num_envs, given)
-
-    @property
-    def own(self) -> dict[str, int]:
-        """The arguments of `train` that stand beside SB3's hyperparameters in the card, by name."""
-        return {name: getattr(self, name) for name in ("num_envs", "pulls_per_action", "checkpoints", "held_out")}
+        self.own = {**own, "num_envs": self.row.num_envs if own["num_envs"] is None else own["num_envs"]}
+        for name, (low, high) in LIMITS.items():
+            self.own[name] = integer(name, self.own[name], low, high)
+        self.roots, times = roots_of(seed, before), self.own["pulls_per_action"]
+        self.environment = training_environment(self.env_id, env_kwargs, times, not self.row.equivariant)
+        self.settings: dict[str, Any] = self.row.settings(self.environment, self.own["num_envs"], given)
 
     @property
     def call(self) -> str:

@@ -97,8 +97,6 @@ class Checkpoints(BaseCallback):
         self.averaged = 0  # how many weights are in the mean
         self.printed = self.printed_share = -math.inf  # when the last line was printed, and the share of the run
 
-    # --- what SB3 calls -----------------------------------------------------------------------------------------------
-
     def _on_training_start(self) -> None:
         self.held_out.returns(Trained(self.model), 2)  # compiles what there is to compile
         self._average()
@@ -128,8 +126,6 @@ class Checkpoints(BaseCallback):
             if limit is None or self.clock.evaluation_seconds < 0.05 * limit:  # else the checkpoint at the end must do
                 self._evaluate()
             self.mean, self.averaged = {}, 0
-
-    # --- checkpoints --------------------------------------------------------------------------------------------------
 
     def _average(self) -> None:
         """Take the weights as they are into the mean."""

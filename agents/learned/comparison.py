@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from ..evaluation.expected_loss import losses
 from ..evaluation.plan import make_envs
 from ..evaluation.statistics import bootstrap_mean, paired_difference
 from ..registry import make
-from .environment import TrainingEnvironment
+from .algorithms import TrainingEnvironment
 from .model import Repeated
 
 Floats = NDArray[np.float64]
@@ -75,14 +74,13 @@ def _returns(
     return returns
 
 
-@dataclass(frozen=True, eq=False)
 class HeldOut:
-    """The first episodes of a root, on which checkpoints are compared, and the returns of reference agents on them."""
+    """The first episodes of a root, on which checkpoints are compared; the reference agents play them first."""
 
-    environment: TrainingEnvironment
-    episodes: int
-    root: int
-    references: Mapping[str, Floats]
+    def __init__(self, environment: TrainingEnvironment, episodes: int, root: int) -> None:
+        self.environment, self.episodes, self.root = environment, episodes, root
+        agents = {name: name for name in reference_agents(environment.task)}
+        self.references = _returns(environment, agents, episodes, root) if agents else {}
 
     def returns(self, agent: Any, episodes: int | None = None) -> Floats:
         """The returns of a learned agent, (episodes,); None: on all held-out episodes."""
@@ -96,13 +94,6 @@ class HeldOut:
             return 1.0
         loss = float(1 - list(self.references.values())[-1].mean())
         return loss if loss > 0 else 1.0
-
-
-def hold_out(environment: TrainingEnvironment, episodes: int, root: int) -> HeldOut:
-    """Let the reference agents play the episodes on which checkpoints will be compared."""
-    names = reference_agents(environment.task)
-    references = _returns(environment, {name: name for name in names}, episodes, root) if names else {}
-    return HeldOut(environment, episodes, root, references)
 
 
 def report(environment: TrainingEnvironment, agent: Any, start: object, episodes: int, root: int) -> dict[str, object]:

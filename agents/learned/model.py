@@ -26,7 +26,7 @@ from bandit_envs.kernels import flag
 from ..core.agent import task_of
 from ..core.files import finish, require_folder, write_together
 from ..core.forms import forms_of
-from ..models.formats import FORMAT, check_format, read_card, train_again
+from ..models.cards import FORMAT, check_format, read_card, train_again
 from . import plain
 from .plain import FORMAT_NAME, Archive, NotPlainError, OtherVersionError
 from .policy import Equivariant

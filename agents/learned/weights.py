@@ -17,8 +17,7 @@ from bandit_envs import Task
 
 from ..core.files import reading, write_together
 from ..core.forms import forms_of
-from ..models.cards import card_path, stored_card
-from ..models.formats import FORMAT
+from ..models.cards import FORMAT, card_path, stored_card
 from .model import Trained
 from .plain import check_finite, check_network
 from .policy import Equivariant, EquivariantPolicy, box_of

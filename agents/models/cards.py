@@ -1,4 +1,4 @@
-"""The models that come with the package: for each kind of task a card, and beside it the weights of a network."""
+"""Models that are saved, with a card each, and those that come with the package, for each kind of task."""
 
 from __future__ import annotations
 
@@ -12,10 +12,21 @@ from bandit_envs import PROBLEMS, Task
 from bandit_envs.kernels import number
 
 from ..core.agent import Problems, by_certificate, task_of
-from ..core.files import reading
-from .formats import read_card
+from ..core.files import read_together, reading
 
 FOLDER, LOADER = Path(__file__).parent, "agents.learned.weights"  # the module that makes agents of networks
+
+# Raise this number when a model saved before could not be read any more, or would decide otherwise: when classes that
+# its file names move, when the network changes, or the features that it reads. Files without a number are of format 1.
+FORMAT = 1
+
+# What is read of a card, where it is there: its name, its type, and the type in words.
+ENTRIES: dict[str, tuple[Any, str]] = {
+    "call": (str, "text"),
+    "network": (dict, "an object"),
+    "env_kwargs": ((dict, type(None)), "an object"),
+    **dict.fromkeys(("features", "names", "genes", "parameters"), (list, "a list")),
+}
 
 
 def _serving(kind: Any) -> list[str]:
@@ -60,6 +71,35 @@ def _instead(name: str, problem: str, task: Task) -> str:
     command = f"bandit-envs train {problem} --algorithm evolved --{limit} {value:g} --out evolved"
     less = "" if name == "evolved" else f"; where both have been trained, it has lost less than {name}"
     return f"make one: {command}, which makes the agent evolved.json{less}"
+
+
+def train_again(card: Mapping[str, object]) -> str:
+    """What to do about a model that cannot be read, in words; `card` is its card, or empty."""
+    return f"train it again: {card['call']}" if "call" in card else "train it again"
+
+
+def read_card(path: Path) -> dict[str, Any]:
+    """The card of a model, once the model beside it has been found to be the one that was written with it.
+
+    Raises:
+        FileNotFoundError: if there is none.
+        ValueError: if it is no card, if the model is another, or if it is of another format.
+    """
+    card = read_together(path)
+    for name, (kind, wanted) in ENTRIES.items():
+        if name in card and not isinstance(card[name], kind):
+            raise ValueError(f"{path} is no card of a model: its {name} must be {wanted}, got {card[name]!r:.80}")
+    features = card.get("features", [])
+    if not all(isinstance(one, str) for one in features):
+        raise ValueError(f"{path} is no card of a model: its features must be words, got {features!r:.80}")
+    check_format(path, card.get("format"), card)
+    return card
+
+
+def check_format(file: object, found: object, card: Mapping[str, object]) -> None:
+    """Refuse a file, described by its card, whose format is of another number; None: it has none."""
+    if (1 if found is None else found) != FORMAT:
+        raise ValueError(f"{file} has format {found!s:.80}; this version reads format {FORMAT}: {train_again(card)}")
 
 
 def parameters_on(card: Mapping[str, Any]) -> dict[str, float]:

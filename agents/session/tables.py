@@ -38,13 +38,15 @@ def history_table(state: State, events: Sequence[Event]) -> DataFrame:
     values = np.array([np.full(D, np.nan) if one is None else np.atleast_1d(one)[:D] for one in shown])
     values = values.reshape(len(events), D).astype(np.float64)  # a row without a score has None
     rows = [None if event.value is None or not tabled else int(np.atleast_1d(event.value)[-1]) for event in events]
+    numbered = state.setup.items is None
+    items = pd.array(rows, dtype="Int64") if numbered else [None if row is None else state.item(row) for row in rows]
     columns: dict[str, object] = {
         "event": np.array([event.number for event in events], np.int64),
         "at": pd.to_datetime([event.at for event in events], utc=True),
         "kind": [event.kind for event in events],
         "arm": pd.array(arms, dtype="Int64"),
         "name": [None if arm is None else state.names[arm] for arm in arms],
-        **({"item": _items(state, rows)} if tabled else {}),
+        **({"item": items} if tabled else {}),
         **{"value" if D == 1 else f"value_{d}": values[:, d] for d in range(D)},
         "about": pd.array([event.about for event in events], dtype="Int64"),
         "who": [event.who for event in events],
@@ -53,13 +55,6 @@ def history_table(state: State, events: Sequence[Event]) -> DataFrame:
     }
     table: DataFrame = pd.DataFrame(columns)
     return table
-
-
-def _items(state: State, rows: Sequence[int | None]) -> object:
-    """A column of the rows of a table, by their names or numbers."""
-    if state.setup.items is None:
-        return pandas().array(rows, dtype="Int64")
-    return [None if row is None else state.item(row) for row in rows]
 
 
 def arms_table(state: State) -> DataFrame:

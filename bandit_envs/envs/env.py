@@ -14,9 +14,8 @@ from ..kernels import rng
 from ..simulation.simulator import PULLED
 from .drawing import Window, image
 from .episodes import Array, Environment, Episodes, Info, read_options
-from .rendering import text
 from .setting import resolve
-from .views import Viewer
+from .views import Viewer, text
 
 OPTIONS = ("episode",)  # of `reset`
 MODES = ("human", "ansi", "rgb_array")  # of `render`
@@ -174,7 +173,7 @@ class PureExplorationEnv(Environment, gym.Env[Any, Any]):
         return batch
 
     def _observe(self) -> Any:
-        """A copy of what the agent sees; what a human sees is drawn anew."""
+        """A copy of what the agent sees; what a human sees is drawn again."""
         if self.render_mode == "human":
             self.render()
         if not self._plain:

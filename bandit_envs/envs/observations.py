@@ -95,7 +95,7 @@ def _features(pulls, margin, variance, remaining, scales: Scales, known, out):
 
 
 class FeatureTable:
-    """The features of E episodes of a task, computed anew for the arms that have changed since they were asked for."""
+    """The features of E episodes of a task, computed again where an arm has changed since they were asked for."""
 
     def __init__(self, task: Task, problem: Problem, count: int) -> None:
         self.task, self.problem = task, problem

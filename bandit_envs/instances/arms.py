@@ -525,7 +525,7 @@ register_law = register_distribution  # the old name
 def from_dict(form: Form) -> Arms:
     """Arms from their JSON form, e.g. {"distribution": "gaussian", "mean": [0, 1], "sd": 0.5}.
 
-    The distribution may also be "module:Class", a subclass of `Arms` that nobody has registered.
+    The distribution may also be "module:Class", a subclass of `Arms` that is not registered.
     """
     parameters = spelled(form)
     distribution = parameters.pop("distribution", None)

@@ -32,9 +32,6 @@ VARIABLE = "BANDIT_ENVS_DATA"
 T = TypeVar("T")
 
 
-# --- files ---------------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class PublicFile:
     """A file of a public GitHub repository, at a fixed commit."""
@@ -134,8 +131,6 @@ def _read(
     return found
 
 
-# --- captions ------------------------------------------------------------------------------------------------------
-
 RATINGS = ("unfunny", "somewhat_funny", "funny")  # the columns that count the ratings 1, 2, 3
 
 
@@ -205,8 +200,6 @@ def _ratings(row: dict[str, str]) -> tuple[list[int], str | None]:
     return counts, row.get("caption")
 
 
-# --- kinase inhibitors -----------------------------------------------------------------------------------------------
-
 PKIS2 = "pkis2_matrix_1um.csv"
 
 
@@ -232,8 +225,6 @@ def inhibitors(kinase: str = "ACVRL1", folder: str | Path | None = None) -> NDAr
     activity: NDArray[np.float64] = -np.log1p(-np.where(x == 100, 99.9, x) / 100)
     return activity
 
-
-# --- crowd workers ---------------------------------------------------------------------------------------------------
 
 SCALES = 7  # of a headline, 100 headlines each: question q = 1 .. 700 is of scale (q - 1) // 100
 HEADLINES = 100

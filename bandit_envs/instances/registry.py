@@ -42,7 +42,7 @@ def imported(target: str) -> Any:
 class Registry(Mapping[str, T], Generic[T]):
     """Rows by name, in the order in which they were added; those of installed packages come last.
 
-    As a mapping it has the names only. `find` also takes "module:name", for what nobody has registered.
+    As a mapping it has the names only. `find` also takes "module:name", for what is not registered.
 
     Args:
         kind: what the rows are, for messages: "agent".
