@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import sys
 import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -40,7 +41,7 @@ class Clock:
     def __init__(self, steps: int | None, seconds: float | None, began: float, compiling: CompileTime) -> None:
         self.steps, self.limit, self._compiling = steps, seconds, compiling
         self.steps_taken, self.evaluation_seconds, self._most = 0, 0.0, 0.0
-        self._began, self._processor_began = began, time.process_time()
+        self._began, self.processor_began = began, time.process_time()
         self._before: float | None = None  # seconds that were over when the learning began, but for compiling
 
     def begin(self) -> None:
@@ -51,9 +52,12 @@ class Clock:
         """Wall time so far."""
         return time.perf_counter() - self._began
 
-    def processor_seconds(self) -> float:
-        """Processor time so far."""
-        return time.process_time() - self._processor_began
+    def falling(self, start: float) -> Callable[[float], float]:
+        """A learning rate that falls linearly with the share of the training that is over, to `FLOOR` times its start.
+
+        SB3's argument is not used: it knows of steps only, and of one stage only.
+        """
+        return lambda _: start * max(1.0 - self.share(), FLOOR)
 
     def share(self) -> float:
         """The share of the training that is over, from 0 to about 1."""
@@ -69,17 +73,6 @@ class Clock:
         # reference agents.
         learning = max(self.limit - self._before - 5.5 * self.evaluation_seconds, self.limit / 2)
         return min(1.0, (self.seconds() - self._compiling.seconds - self._before) / learning)
-
-
-class FallingRate:
-    """A learning rate that falls linearly with the share of the training that is over, to `FLOOR` times its start."""
-
-    def __init__(self, start: float, clock: Clock) -> None:
-        self.start, self.clock = start, clock
-
-    def __call__(self, progress_remaining: float) -> float:
-        """The learning rate. SB3's argument is not used: it knows of steps only, and of one stage only."""
-        return self.start * max(1.0 - self.clock.share(), FLOOR)
 
 
 class Checkpoints(BaseCallback):

@@ -33,7 +33,7 @@ from ..evaluation.plots import COLOURS, LINES, save
 from ..evaluation.progress import compilation_noted, shown
 from ..models.cards import FORMAT
 from .algorithms import PULLS_PER_ARM, Plan
-from .checkpoints import Checkpoints, Clock, FallingRate
+from .checkpoints import Checkpoints, Clock
 from .comparison import HeldOut, report
 from .model import Trained, load, one_thread, paths_of
 from .plain import check_finite
@@ -155,7 +155,7 @@ def _new_model(plan: Plan, clock: Clock) -> Any:
     """SB3's model with fresh weights, on its environment."""
     kind, policy = plan.row.classes()
     rate = plan.settings["learning_rate"]
-    falling = rate if callable(rate) else FallingRate(float(rate), clock)
+    falling = rate if callable(rate) else clock.falling(float(rate))
     envs = plan.environment.vec_env(plan.own["num_envs"])
     seed = plan.roots["learning"] % 2**32
     model = kind(policy, envs, seed=seed, device="cpu", **{**plan.settings, "learning_rate": falling})
@@ -181,7 +181,7 @@ def _card(plan: Plan, chosen: Mapping[str, object], result: object, clock: Clock
         "result": result,
         "versions": packages(torch, stable_baselines3),
         "seconds": round(clock.seconds(), 1),
-        "cpu_seconds": round(clock.processor_seconds(), 1),
+        "cpu_seconds": round(time.process_time() - clock.processor_began, 1),
     }
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -117,23 +116,14 @@ def stored_parameters(task: Task, names: Sequence[str]) -> list[float]:
     return [parameters.get(name, 0.0) for name in names]
 
 
-@dataclass(frozen=True)
 class Network:
     """A learned agent whose networks come with the package: called with a task or an environment, it makes the agent.
 
-    PyTorch is imported when an agent is made.
-
-    Attributes:
-        name, source: as of an `Agent`.
+    PyTorch is imported when an agent is made. The attributes are as of an `Agent`.
     """
 
-    name: str
-    source: str
-
-    observation: ClassVar[str] = "belief"
-    anytime: ClassVar[bool] = False
-    needs: ClassVar[str] = "the budget"
-    coordinates: ClassVar[bool] = False
+    name, source = "ppo", "this package: a network for each arm, trained by PPO on random instances"
+    observation, anytime, needs, coordinates = "belief", False, "the budget", False
     oracles: ClassVar[dict[str, object]] = {}
 
     @property
@@ -152,4 +142,4 @@ class Network:
         return importlib.import_module(LOADER).load_stored(self.name, task)
 
 
-PPO = Network("ppo", "this package: a network for each arm, trained by PPO on random instances")
+PPO = Network()

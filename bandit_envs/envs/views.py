@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..kernels.geometry import Polyhedron
 from ..problems import Problem
 from ..problems.task import Task
+from .setting import Setting
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]

@@ -2,12 +2,6 @@
 
 A call that names a folder reads the file there. Else it is read from the folder that the environment variable
 BANDIT_ENVS_DATA names; where that lacks it, it is downloaded once from its public address, verified, and cached.
-
-| loader            | data                                           | source                                     |
-|-------------------|------------------------------------------------|--------------------------------------------|
-| captions(contest) | ratings 1, 2, 3 of New Yorker contest captions | github.com/nextml/caption-contest-data-api |
-| inhibitors(kinase)| activity of compounds against a kinase         | PKIS2, Drewry et al., PLoS ONE 2017        |
-| emotions()        | deviations of crowd workers from experts       | Snow et al., EMNLP 2008                    |
 """
 
 from __future__ import annotations
@@ -245,20 +239,21 @@ def emotions(folder: str | Path | None = None) -> list[NDArray[np.float64]]:
         ValueError: also for a worker who did not rate a headline on all scales.
     """
     truth = {q: value for q, value, _ in _ratings_of("emotion_truth.csv", ("question", "truth"), folder)}
-    given: dict[str, dict[int, float]] = {}
+    given: dict[str, NDArray[np.float64]] = {}
     for q, value, who in _ratings_of("emotion_answer.csv", ("question", "answer", "worker"), folder):
-        ratings = given.setdefault(who, {})
-        if q in ratings or q not in truth:
-            what = "is answered twice by" if q in ratings else "has no truth, but an answer of"
+        off = given.setdefault(who, np.full((SCALES, HEADLINES), np.nan))
+        place = divmod(q - 1, HEADLINES)
+        if q not in truth or not np.isnan(off[place]):
+            what = "has no truth, but an answer of" if q not in truth else "is answered twice by"
             raise ValueError(f"emotion_answer.csv: question {q} {what} worker {who}")
-        ratings[q] = abs(value - truth[q]) / WIDTHS[(q - 1) // HEADLINES]
+        off[place] = abs(value - truth[q]) / WIDTHS[place[0]]
     tables = []
-    for worker, ratings in sorted(given.items()):
-        headlines = sorted({(q - 1) % HEADLINES for q in ratings})
-        if len(ratings) != SCALES * len(headlines):
+    for worker, off in sorted(given.items()):
+        rated = ~np.isnan(off)
+        if (rated.any(axis=0) & ~rated.all(axis=0)).any():
             some = f"rated a headline on some scales only, not on all {SCALES}"
             raise ValueError(f"emotion_answer.csv: worker {worker} {some}")
-        tables.append(np.array([[ratings[s * HEADLINES + h + 1] for s in range(SCALES)] for h in headlines]))
+        tables.append(off[:, rated[0]].T.copy())
     return tables
 
 

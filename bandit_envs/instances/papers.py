@@ -123,11 +123,6 @@ def _crowdsourcing(gaussian: bool | float | str = False, folder: str | None = No
     return _feasible(arms, "crowdsourcing", polyhedra.at_most(data.means.mean(axis=0)), 4000, tolerance=0.02)
 
 
-def _two_group(n: int, K: int) -> Floats:
-    """K means at .7, the others at .3."""
-    return np.where(np.arange(n) < K, 0.7, 0.3)
-
-
 def _even(n: int, K: int) -> Floats:
     """Means 1 - i/n, i = 1 .. n."""
     return np.arange(n - 1, -1, -1) / n
@@ -147,7 +142,7 @@ def _synthetic(p: float) -> Callable[[int, int], Floats]:
 
 
 PROFILES: dict[str, Callable[[int, int], Floats]] = {
-    "two-group": _two_group,
+    "two-group": lambda n, K: np.where(np.arange(n) < K, 0.7, 0.3),
     "uniform": _even,
     "synthetic-0.5": _synthetic(0.5),
     "synthetic-6": _synthetic(6),
