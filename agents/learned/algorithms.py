@@ -124,8 +124,8 @@ class TrainingEnvironment:
     def vec_env(self, num_envs: int) -> NativeVecEnv:
         """So many episodes side by side, as a vector environment of SB3; gains are times the horizon."""
         scale = self.task.scale if self.forms["reward"] == "gain" else 1.0
-        how: dict[str, Any] = {"pulls_per_action": self.pulls_per_action, "reward_scale": scale}
-        return make_vec_env(self.env_id, num_envs, **self.kwargs, **self.forms, **how)
+        how: dict[str, Any] = {**self.kwargs, **self.forms, "reward_scale": scale}
+        return make_vec_env(self.env_id, num_envs, pulls_per_action=self.pulls_per_action, **how)
 
 
 def _forms(task: Task, kwargs: Mapping[str, Any], ranked: bool) -> dict[str, object]:

@@ -11,6 +11,7 @@ from numpy import int64
 from numpy.typing import NDArray
 
 from ..kernels import rng
+from ..kernels.checks import as_array
 from ..simulation.simulator import PULLED
 from .drawing import Window, image
 from .episodes import Array, Environment, Episodes, Info, read_options
@@ -163,14 +164,7 @@ class PureExplorationEnv(Environment, gym.Env[Any, Any]):
         """A full action with an axis of length 1 in front."""
         if not isinstance(action, dict):
             return action
-        batch = dict(action)
-        for name, value in action.items():
-            if name in ("arm", "times", "answer"):
-                try:
-                    batch[name] = np.asarray(value)[None]
-                except (TypeError, ValueError):
-                    raise ValueError(f"{name} must be a plain array of integers, got {value!r:.200}") from None
-        return batch
+        return {name: as_array(value)[None] for name, value in action.items()}
 
     def _observe(self) -> Any:
         """A copy of what the agent sees; what a human sees is drawn again."""

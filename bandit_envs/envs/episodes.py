@@ -279,8 +279,9 @@ class Episodes:
             raise ValueError(f"a full action is a dict of arm, times and answer, got {_shown(action)}") from None
         shape = self.once.shape
         arms, times = integers("arm", arms, shape), integers("times", times, shape)
-        if type(answers) is not np.ndarray or answers.shape != self._answers_shape or answers.dtype.kind not in "biu":
-            answers = self._read_answers(answers)
+        given, answers = answers, as_array(answers)
+        if answers.shape != self._answers_shape or answers.dtype.kind not in "biu":
+            raise ValueError(f"an answer is a mask of 0 and 1 of shape {self._answers_shape}, got {given!r:.200}")
         count = self._advance(arms, times, answers_checked=False)
         if count != UNCHECKED:
             return count, None
@@ -309,13 +310,6 @@ class Episodes:
         """A step of single pulls of the arms that this array (E,) holds when it is called; they are not checked."""
         pull = self.simulator.bind(arms, self.once)
         return pull if self._advance == self.simulator.advance else functools.partial(self._more, arms, pull)
-
-    def _read_answers(self, value: Any) -> Array:
-        """Answers as an array (E, K), from any other form in which an action may hold them."""
-        answers = as_array(value)
-        if answers.shape != self._answers_shape or answers.dtype.kind not in "biu":
-            raise ValueError(f"an answer is a mask of 0 and 1 of shape {self._answers_shape}, got {value!r:.200}")
-        return answers
 
     @staticmethod
     def need_reset() -> ResetNeeded:
