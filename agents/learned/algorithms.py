@@ -84,25 +84,16 @@ class Algorithm:
         return isinstance(policy, type) and issubclass(policy, Equivariant)
 
 
-# The check of each hyperparameter. SB3 trains on what is outside them, and says nothing.
-_COUNT, _SHARE = partial(integer, low=1, high=2**31), partial(number, low=0, high=1)
-_WEIGHT, _ABOVE = partial(number, low=0), partial(number, low=0, above=True)
+_TABLE = tomllib.loads(Path(__file__).with_name("algorithms.toml").read_text(encoding="utf-8"))
 RANGES: dict[str, Callable[[str, object], float]] = {
-    **dict.fromkeys(("n_steps", "n_epochs", "batch_size", "buffer_size", "train_freq"), _COUNT),
-    **dict.fromkeys(("gamma", "gae_lambda", "tau", "exploration_fraction"), _SHARE),
-    **dict.fromkeys(("exploration_initial_eps", "exploration_final_eps"), _SHARE),
-    **dict.fromkeys(("ent_coef", "vf_coef"), _WEIGHT),
-    **dict.fromkeys(("max_grad_norm", "clip_range", "clip_range_vf", "target_kl", "learning_rate"), _ABOVE),
-    "rms_prop_eps": _ABOVE,
-    "target_update_interval": _COUNT,
-    "learning_starts": partial(integer, low=0, high=2**53),
-    "gradient_steps": partial(integer, low=-1, high=2**31),
+    name: partial(integer if row["whole"] else number, **row["range"])
+    for row in _TABLE.pop("checks")
+    for name in row["of"]
 }
 OPTIONAL = ("clip_range_vf", "target_kl")
 # Of `policy_kwargs`, of the equivariant policy.
 NETWORK = ("hidden", "optimizer_class", "optimizer_kwargs", "ortho_init")
 HIDDEN, PARTS = 16, 8  # width of the layers of the equivariant policy, and the number of minibatches of a rollout
-_TABLE = tomllib.loads(Path(__file__).with_name("algorithms.toml").read_text(encoding="utf-8"))
 ALGORITHMS = {name: Algorithm(**row) for name, row in _TABLE.items()}
 STEPS = 1_000_000  # of a training where neither steps nor seconds are given: about a minute on one core
 LIMITS = {"num_envs": (1, 2**31), "pulls_per_action": (1, 2**31), "checkpoints": (1, 10**6), "held_out": (2, 10**9)}

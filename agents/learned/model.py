@@ -169,9 +169,7 @@ class Repeated:
         self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = True
     ) -> tuple[NDArray[np.int64], object]:
         """The next arms (E,), for the array that the agent reads; and the state: arms (E,), pulls left of each (E,)."""
-        arms, left = (
-            (np.zeros(len(observation), np.int64), np.zeros(len(observation), np.int64)) if state is None else state
-        )
+        arms, left = np.zeros((2, len(observation)), np.int64) if state is None else state
         if episode_start is not None:
             left[episode_start] = 0
         if (new := np.flatnonzero(left == 0)).size:

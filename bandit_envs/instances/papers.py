@@ -191,17 +191,13 @@ def _banners(arms: int = 20) -> Sampler:
     return made
 
 
-def _fixed(name: str, arms: dict[str, Any], defaults: dict[str, dict[str, Any]], /) -> Instance:
-    """An instance that is data."""
-    return _instance(from_dict(arms), name, defaults)
-
-
 def _named(name: str, row: dict[str, Any]) -> NamedInstance:
     """What a row of `papers.toml` stands for."""
-    if "arms" in row:
-        build: Callable[..., Any] = partial(_fixed, name, row["arms"], row["defaults"])
-    else:
-        build = partial(globals()[f"_{row['make']}"], *row.get("given", ()))
+
+    def fixed() -> Instance:
+        return _instance(from_dict(row["arms"]), name, row["defaults"])
+
+    build = fixed if "arms" in row else partial(globals()[f"_{row['make']}"], *row.get("given", ()))
     return NamedInstance(build, row["problem"], row["source"], row.get("data", False))
 
 
