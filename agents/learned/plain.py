@@ -119,7 +119,9 @@ class Archive:
         check_finite(weights)
         if type(envs := self.data.get("n_envs", 1)) is not int or envs < 1:
             raise ValueError(f"n_envs must be an integer >= 1, got {envs!r:.80}")
-        objects = self._objects() | {"observation_space": box, "action_space": actions, "policy_class": self._policy()}
+        own = OURS.get(self.module)
+        policy = imported(f"{self.module}:{own}") if own else self.kind.policy_aliases[NAMED[self.module]]
+        objects = self._objects() | {"observation_space": box, "action_space": actions, "policy_class": policy}
         if (network := self.data.get(NETWORK_NAME) or self.data.get("policy_kwargs")) is not None:
             objects["policy_kwargs"] = check_network(network, weights)
         return self.kind.load(self.path, device="cpu", custom_objects=objects)
@@ -133,12 +135,6 @@ class Archive:
                 constant = re.fullmatch(r"ConstantSchedule\(val=([-+.0-9e]+)\)", str(value.get("value_schedule")))
                 found[name] = float(constant[1]) if constant else getattr(arguments.get(name), "default", None)
         return found | {"_last_original_obs": self.data.get("_last_original_obs")}  # not None behind `VecNormalize`
-
-    def _policy(self) -> object:
-        """The class of the policy."""
-        if self.module in OURS:
-            return imported(f"{self.module}:{OURS[self.module]}")
-        return self.kind.policy_aliases[NAMED[self.module]]
 
     def _weights(self) -> Any:
         """The weights of the policy, which must hold tensors and numbers, no objects, as all weights in the file."""

@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from ..kernels.checks import install_hint
+from ..kernels.checks import require
 from .views import View, Viewer, outline
 
 if TYPE_CHECKING:
@@ -33,16 +33,6 @@ PAUSE = 0.001  # seconds in which the window shows what was drawn
 
 _CANVASES: WeakKeyDictionary[Viewer, Any] = WeakKeyDictionary()  # with the last picture of each viewer
 Limits = tuple[float, float]
-
-
-def _package(name: str, purpose: str) -> Any:
-    """A module of Matplotlib."""
-    import importlib
-
-    try:
-        return importlib.import_module(name)
-    except ImportError:
-        raise ImportError(f"{purpose} needs matplotlib: {install_hint()}") from None
 
 
 def limits_of(views: list[View], support: Limits | None) -> Limits:
@@ -181,8 +171,8 @@ def image(viewer: Viewer, view: View, title: str, limits: Limits | None = None) 
     """The picture of a view as an array (480, 640, 3); see `draw`."""
     canvas = _CANVASES.get(viewer)
     if canvas is None:
-        agg = _package("matplotlib.backends.backend_agg", "an image of an episode")
-        figure = _package("matplotlib.figure", "an image of an episode").Figure(figsize=SIZE, dpi=DPI)
+        agg = require("matplotlib.backends.backend_agg", "an image of an episode")
+        figure = require("matplotlib.figure", "an image of an episode").Figure(figsize=SIZE, dpi=DPI)
         canvas = _CANVASES[viewer] = agg.FigureCanvasAgg(figure)
     draw(canvas.figure, viewer, view, title, limits)
     canvas.draw()
@@ -193,8 +183,8 @@ class Window:
     """A window in which the picture moves. Without a display there is a note, and nothing is shown."""
 
     def __init__(self) -> None:
-        self._plt = _package("matplotlib.pyplot", "render_mode='human'")
-        backends = _package("matplotlib.backends", "render_mode='human'")
+        self._plt = require("matplotlib.pyplot", "render_mode='human'")
+        backends = require("matplotlib.backends", "render_mode='human'")
         used = self._plt.get_backend()
         if used.lower() in backends.backend_registry.list_builtin(backends.BackendFilter.NON_INTERACTIVE):
             print(

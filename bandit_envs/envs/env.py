@@ -128,7 +128,9 @@ class PureExplorationEnv(Environment, gym.Env[Any, Any]):
             raise self._core.need_reset()
         sim = self._core.simulator
         if self._full:
-            ended, answers = self._core.advance(self._batch(action))
+            if isinstance(action, dict):
+                action = {name: as_array(value)[None] for name, value in action.items()}
+            ended, answers = self._core.advance(action)
             paid = sim.reward.item(0)
         else:
             answers = None
@@ -159,12 +161,6 @@ class PureExplorationEnv(Environment, gym.Env[Any, Any]):
     def _ranks(self) -> Info:
         """The entry of the info for the order in which arms have just been shown."""
         return {"order": self._core.order[0].copy()} if self._is_ranked else {}
-
-    def _batch(self, action: Any) -> Any:
-        """A full action with an axis of length 1 in front."""
-        if not isinstance(action, dict):
-            return action
-        return {name: as_array(value)[None] for name, value in action.items()}
 
     def _observe(self) -> Any:
         """A copy of what the agent sees; what a human sees is drawn again."""

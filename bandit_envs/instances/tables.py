@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..kernels.checks import choice, flag, install_hint, integer, number
+from ..kernels.checks import choice, flag, integer, number, require
 
 MISSING = ("", "na", "n/a", "nan", "none", "null")  # cells that are empty, whatever their case
 TRUTHS = {"true": 1.0, "false": 0.0}  # as frames of right and wrong are written
@@ -321,7 +321,10 @@ def _read(table: Any, sep: str) -> Table:
             read = f"pandas.read_json({of!r}{JSON[ending]})"
             how = f"python -c \"import pandas; {read}.to_csv('table.csv', index=False)\""
             raise ValueError(f"{of}: JSON and JSON Lines are not read; hand over {read}, or make it a CSV file: {how}")
-        return _read_frame(of, _parquet(of)) if ending in (".parquet", ".pq") else read_csv(of, sep)
+        if ending not in (".parquet", ".pq"):
+            return read_csv(of, sep)
+        pandas, _ = (require(name, "a Parquet file of measurements") for name in ("pandas", "pyarrow"))
+        return _read_frame(of, pandas.read_parquet(of))
     if (frame := _frame(table)) is not None:
         return _read_frame("the table", frame)
     masked: Any = np.ma.asarray(table)
@@ -369,14 +372,6 @@ def read_csv(path: str, sep: str = ",") -> Table:
         except (csv.Error, ValueError) as error:
             raise ValueError(f"{path}, line {max(reader.line_num, 1)}: {error}") from None
     return Table(path, head, places, rows)
-
-
-def _parquet(path: str) -> Any:
-    try:
-        reader: Any = importlib.import_module("pandas")
-        return reader.read_parquet(path)
-    except ImportError as error:
-        raise ImportError(f"a Parquet file of measurements needs pandas and pyarrow: {install_hint()}") from error
 
 
 def _frame(table: Any) -> Any:
