@@ -137,8 +137,7 @@ def training_environment(
 ) -> TrainingEnvironment:
     """What is known of an environment, read off a single episode of it.
 
-    Without a budget nothing makes an agent stop that has not learned it yet, nor a reference agent that never does:
-    such episodes are cut, at `max_pulls` or else after `PULLS_PER_ARM` pulls per arm.
+    What nothing else ends is cut after `PULLS_PER_ARM` pulls per arm: neither a beginner nor every rival stops.
     """
     if "actions" in given:
         raise ValueError("train chooses 'actions' itself; take it out of env_kwargs")

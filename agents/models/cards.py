@@ -78,12 +78,7 @@ def train_again(card: Mapping[str, object]) -> str:
 
 
 def read_card(path: Path) -> dict[str, Any]:
-    """The card of a model, once the model beside it has been found to be the one that was written with it.
-
-    Raises:
-        FileNotFoundError: if there is none.
-        ValueError: if it is no card, if the model is another, or if it is of another format.
-    """
+    """The card of a model; a ValueError where it is none, or of another format, or the model beside it is another."""
     card = read_together(path)
     for name, (kind, wanted) in ENTRIES.items():
         if name in card and not isinstance(card[name], kind):
@@ -132,11 +127,7 @@ class Network:
         return stored_for(self.name)
 
     def __call__(self, task: object) -> object:
-        """The agent for a task or an environment.
-
-        Raises:
-            ValueError: if no network is stored for it, saying how to train one. ImportError: without PyTorch.
-        """
+        """The agent for a task or an environment; a ValueError says how to train one where no network is stored."""
         task = task_of(task)
         stored_card(self.name, task)  # a clear error comes before the import of PyTorch
         return importlib.import_module(LOADER).load_stored(self.name, task)

@@ -112,13 +112,7 @@ class FeatureTable:
         variance: NDArray[np.float64],
         remaining: NDArray[np.int64],
     ) -> NDArray[np.float32]:
-        """The observation (E, stop * F), a live view.
-
-        Args:
-            pulls: (E, stop).
-            seen: (E, K) or (E, K, D), the empirical means, NaN for arms never pulled.
-            variance: (E, K) or (E, K, D). remaining: (E, 1).
-        """
+        """The observation (E, stop * F), a live view; `seen`: the means (E, K, ..), NaN for arms never pulled."""
         E, each = len(pulls), self.task.stop // self.task.K  # a row for each coordinate, where they are pulled
         margin, spread = np.repeat(self.problem.margin(seen), each, axis=1), np.ascontiguousarray(variance)
         _features(pulls, margin, spread.reshape(E, -1), remaining, Scales(*self._scales), self._known, self._matrix)

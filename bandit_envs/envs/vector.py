@@ -208,8 +208,7 @@ class PureExplorationVectorEnv(Environment, VectorEnv[Any, Any, Any]):
     def _final(self, ended: NDArray[np.intp], over: NDArray[np.bool_], info: Info) -> Info:
         """The info of a step in SAME_STEP, as Gymnasium's SyncVectorEnv gives it, of the info in the other modes.
 
-        It is that of the slots that go on, `final_obs` (an array of one observation per slot in `ended` (n,), None
-        elsewhere) and `final_info` (that of these slots), each with its mask. `over` (N,): whether a slot has ended.
+        The entries `final_obs` and `final_info` are of the slots `ended` (n,), marked by `over` (N,); all others go on.
         """
         before = self._core.order.copy()  # of the slots that go on, as they were shown
         last = self._core.observe(copy=False)

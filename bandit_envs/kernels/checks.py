@@ -22,11 +22,7 @@ def install_hint(extra: str = "evaluation") -> str:
 
 
 def require(module: str, purpose: str, extra: str = "evaluation") -> Any:
-    """The module of this name.
-
-    Raises:
-        ImportError: if it is not installed; the message names the extra that installs it.
-    """
+    """The module of this name; where it is not installed, an ImportError names the extra that installs it."""
     try:
         return importlib.import_module(module)
     except ImportError:
