@@ -15,7 +15,6 @@ import gymnasium as gym
 import numpy as np
 
 from bandit_envs import Task
-from bandit_envs.instances.registry import imported
 from bandit_envs.kernels import integer, number, root_number, unknown
 
 from ..core.optional import require
@@ -40,9 +39,10 @@ class Algorithm:
 
     def classes(self) -> tuple[Any, Any]:
         """Its class, and its policy or SB3's name of it; sb3-contrib is imported now."""
-        module, _, name = self.kind.partition(":")
-        kind = getattr(require(module, name, "training"), name)
-        return kind, imported(self.policy) if ":" in self.policy else self.policy
+        found = []
+        for module, _, name in (self.kind.partition(":"), self.policy.partition(":")):
+            found.append(getattr(require(module, name, "training"), name) if name else module)
+        return found[0], found[1]
 
     def hyperparameters(self) -> list[str]:
         """Names of the hyperparameters that SB3's class takes."""

@@ -25,7 +25,6 @@ from stable_baselines3.common.save_util import load_from_zip_file
 from stable_baselines3.common.sb2_compat.rmsprop_tf_like import RMSpropTFLike
 
 from bandit_envs import FEATURES
-from bandit_envs.instances.registry import imported
 from bandit_envs.kernels import integer
 
 from ..core.optional import require
@@ -120,7 +119,7 @@ class Archive:
         if type(envs := self.data.get("n_envs", 1)) is not int or envs < 1:
             raise ValueError(f"n_envs must be an integer >= 1, got {envs!r:.80}")
         own = OURS.get(self.module)
-        policy = imported(f"{self.module}:{own}") if own else self.kind.policy_aliases[NAMED[self.module]]
+        policy = getattr(require(self.module, own), own) if own else self.kind.policy_aliases[NAMED[self.module]]
         objects = self._objects() | {"observation_space": box, "action_space": actions, "policy_class": policy}
         if (network := self.data.get(NETWORK_NAME) or self.data.get("policy_kwargs")) is not None:
             objects["policy_kwargs"] = check_network(network, weights)
