@@ -304,7 +304,7 @@ class Caller:
         return self
 
     def submit(self, *given: object) -> Future[Any]:
-        """Measure in a thread of its own."""
+        """Measure in a thread of its own, which does not keep the interpreter from ending where it hangs."""
         task = Future[Any]()
         threading.Thread(target=self._into, args=(task, self, given), name="measure", daemon=True).start()
         return task
