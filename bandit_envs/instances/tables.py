@@ -323,7 +323,7 @@ def _read(table: Any, sep: str) -> Table:
             raise ValueError(f"{of}: JSON and JSON Lines are not read; hand over {read}, or make it a CSV file: {how}")
         if ending not in (".parquet", ".pq"):
             return read_csv(of, sep)
-        pandas, _ = (require(name, "a Parquet file of measurements") for name in ("pandas", "pyarrow"))
+        pandas, _ = (require(name, "a Parquet file, read by pandas and pyarrow,") for name in ("pandas", "pyarrow"))
         return _read_frame(of, pandas.read_parquet(of))
     if (frame := _frame(table)) is not None:
         return _read_frame("the table", frame)
