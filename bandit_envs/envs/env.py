@@ -73,6 +73,10 @@ class PureExplorationEnv(Environment, gym.Env[Any, Any]):
             pictures need matplotlib.
         **parameters: the problem's own, e.g. `threshold`, `epsilon`, `k`.
 
+    Attributes:
+        task: what an agent may know. problem: what is asked: scores, margins, hardness.
+        instance: the true one where it is the same in every episode (for oracles and reports), else None.
+
     Raises:
         ValueError: naming the value and what is allowed. TypeError: for an unknown keyword.
     """
