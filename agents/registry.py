@@ -343,8 +343,7 @@ class Recipe:
 
 def _evolved(path: str) -> Callable[[Any], Any]:
     """A function that makes `evolved` with the parameters on the card that `evolve` has written."""
-    from .models.cards import parameters_on  # late, for `import agents` loads no model
-    from .models.formats import read_card
+    from .models.cards import parameters_on, read_card  # late, for `import agents` loads no model
 
     kind = AGENTS["evolved"]
     if not Path(path).is_file():

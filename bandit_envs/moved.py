@@ -13,7 +13,7 @@ from typing import Any
 
 PACKAGES = ("envs", "kernels", "problems", "simulation", "stopping")  # names of theirs stood in `bandit_envs`
 FILES = {
-    "envs": "observations history views setting drawing episodes rendering env vector catalogue",
+    "envs": "observations history views setting drawing episodes env vector catalogue",
     "instances": "registry arms tables datasets polyhedra prompts papers lookup",
     "kernels": "checks naming stamps compiled routines rng geometry belief",
     "problems": "task lookahead",
@@ -25,6 +25,7 @@ STOPPING = """
 """
 MODULES = {
     "evidence": "stopping",
+    "rendering": "envs.views",
     **{f"evidence.{name}": f"stopping.{name}" for name in STOPPING.split()},
     "evidence.laws": "stopping.distributions",
     "evidence.game_ways": "stopping.game_alternatives",

@@ -2,23 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
-from bandit_envs.kernels import install_hint
+from bandit_envs.kernels import require
 
-
-def require(module: str, purpose: str, extra: str = "evaluation") -> Any:
-    """The module of this name.
-
-    Raises:
-        ImportError: if it is not installed; the message names the extra that installs it.
-    """
-    try:
-        return importlib.import_module(module)
-    except ImportError:
-        top = module.partition(".")[0]
-        raise ImportError(f"{purpose} needs {top}: {install_hint(extra)}") from None
+__all__ = ["pandas", "require"]
 
 
 def pandas() -> Any:

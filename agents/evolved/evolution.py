@@ -34,7 +34,7 @@ from ..evaluation.execution import jobs_number
 from ..evaluation.identity import packages
 from ..evaluation.progress import compilation_noted, shown
 from ..evaluation.statistics import latest_of_the_best, normal_mean
-from ..models.formats import FORMAT
+from ..models.cards import FORMAT
 from .agent import Evolved as Tuned
 from .candidates import CommonEpisodes
 from .search import MirroredSearch

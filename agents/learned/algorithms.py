@@ -1,34 +1,48 @@
-"""The algorithms that `train` offers: classes of Stable-Baselines3, with hyperparameters that differ from its own."""
+"""What a training is made of: SB3's algorithms with hyperparameters of our own, its environment, and its `Plan`."""
 
 from __future__ import annotations
 
 import inspect
+import math
+import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
-from stable_baselines3 import A2C, DQN, PPO
+import gymnasium as gym
+import numpy as np
 
-from bandit_envs.kernels import integer, number, unknown
+from bandit_envs import Task
+from bandit_envs.kernels import integer, number, root_number, unknown
 
 from ..core.optional import require
-from .environment import TrainingEnvironment
-from .policy import Equivariant, EquivariantPolicy
+from ..evaluation.environment import environment_id
+from ..evaluation.expected_loss import expectable
+from .policy import Equivariant
+from .vec_env import NativeVecEnv, make_vec_env
+
+PULLS_PER_ARM = 100  # an episode that nothing else ends is cut after so many pulls per arm
+FORMS = ("observation", "reward", "stop", "ranked")  # keywords of an environment that a training may choose itself
 
 
 @dataclass(frozen=True)
 class Algorithm:
-    """An algorithm of SB3 or sb3-contrib.
+    """An algorithm of SB3 or sb3-contrib, as `algorithms.toml` has it."""
 
-    `classes` returns its class and its policy; sb3-contrib is imported then. `defaults` are hyperparameters that differ
-    from SB3's own, `believing` those that differ from these with beliefs.
-    """
-
-    classes: Callable[[], tuple[Any, object]]
+    kind: str
+    policy: str
+    num_envs: int
     defaults: Mapping[str, object]
-    believing: Mapping[str, object] = field(default_factory=dict)
-    num_envs: int = 64
+    believing: Mapping[str, object]
+
+    def classes(self) -> tuple[Any, Any]:
+        """Its class, and its policy or SB3's name of it; sb3-contrib is imported now."""
+        found = []
+        for module, _, name in (self.kind.partition(":"), self.policy.partition(":")):
+            found.append(getattr(require(module, name, "training"), name) if name else module)
+        return found[0], found[1]
 
     def hyperparameters(self) -> list[str]:
         """Names of the hyperparameters that SB3's class takes."""
@@ -70,54 +84,122 @@ class Algorithm:
         return isinstance(policy, type) and issubclass(policy, Equivariant)
 
 
-def _maskable_ppo() -> tuple[object, object]:
-    contrib = require("sb3_contrib", "MaskablePPO", "training")
-    from .maskable import MaskableEquivariantPolicy
-
-    return contrib.MaskablePPO, MaskableEquivariantPolicy
-
-
-def _recurrent_ppo() -> tuple[object, object]:
-    return require("sb3_contrib", "RecurrentPPO", "training").RecurrentPPO, "MlpLstmPolicy"
-
-
-# The check of each hyperparameter. SB3 trains on what is outside them, and says nothing.
-_COUNT, _SHARE = partial(integer, low=1, high=2**31), partial(number, low=0, high=1)
-_WEIGHT, _ABOVE = partial(number, low=0), partial(number, low=0, above=True)
+_TABLE = tomllib.loads(Path(__file__).with_name("algorithms.toml").read_text(encoding="utf-8"))
 RANGES: dict[str, Callable[[str, object], float]] = {
-    **dict.fromkeys(("n_steps", "n_epochs", "batch_size", "buffer_size", "train_freq"), _COUNT),
-    **dict.fromkeys(("gamma", "gae_lambda", "tau", "exploration_fraction"), _SHARE),
-    **dict.fromkeys(("exploration_initial_eps", "exploration_final_eps"), _SHARE),
-    **dict.fromkeys(("ent_coef", "vf_coef"), _WEIGHT),
-    **dict.fromkeys(("max_grad_norm", "clip_range", "clip_range_vf", "target_kl", "learning_rate"), _ABOVE),
-    "rms_prop_eps": _ABOVE,
-    "target_update_interval": _COUNT,
-    "learning_starts": partial(integer, low=0, high=2**53),
-    "gradient_steps": partial(integer, low=-1, high=2**31),
+    name: partial(integer if row["whole"] else number, **row["range"])
+    for row in _TABLE.pop("checks")
+    for name in row["of"]
 }
 OPTIONAL = ("clip_range_vf", "target_kl")
 # Of `policy_kwargs`, of the equivariant policy.
 NETWORK = ("hidden", "optimizer_class", "optimizer_kwargs", "ortho_init")
 HIDDEN, PARTS = 16, 8  # width of the layers of the equivariant policy, and the number of minibatches of a rollout
-_COMMON = {"gamma": 0.97, "gae_lambda": 0.95, "ent_coef": 0.01, "learning_rate": 1e-3}
-_PPO = _COMMON | {"n_steps": 32, "n_epochs": 2}
-# With gains for rewards, no discount. A rollout of PPO is 128 episodes of a budget of 100, which suits a minute of
-# training. Longer trainings end higher with 256, whose advantages have less noise.
-_GAINS = {"gamma": 1.0, "gae_lambda": 0.8, "ent_coef": 1e-3, "learning_rate": 2e-3}
-_PPO_GAINS = {"gamma": 1.0, "gae_lambda": 0.95, "ent_coef": 0.0, "learning_rate": 4e-3, "n_steps": 100, "n_epochs": 3}
-ALGORITHMS: dict[str, Algorithm] = {
-    "ppo": Algorithm(lambda: (PPO, EquivariantPolicy), _PPO, _PPO_GAINS, num_envs=128),
-    "a2c": Algorithm(
-        lambda: (A2C, EquivariantPolicy),
-        _COMMON | {"n_steps": 16, "use_rms_prop": False, "normalize_advantage": True},
-        _GAINS,
-    ),
-    "maskable-ppo": Algorithm(_maskable_ppo, _PPO, _PPO_GAINS, num_envs=128),
-    "recurrent-ppo": Algorithm(_recurrent_ppo, _COMMON | {"n_steps": 64, "n_epochs": 4}, _GAINS, num_envs=32),
-    "dqn": Algorithm(
-        lambda: (DQN, "MlpPolicy"),
-        {"gamma": 0.97, "learning_rate": 1e-3, "buffer_size": 200_000, "batch_size": 256, "learning_starts": 10_000},
-        {"gamma": 0.99},
-        num_envs=16,
-    ),
-}
+ALGORITHMS = {name: Algorithm(**row) for name, row in _TABLE.items()}
+STEPS = 1_000_000  # of a training where neither steps nor seconds are given: about a minute on one core
+LIMITS = {"num_envs": (1, 2**31), "pulls_per_action": (1, 2**31), "checkpoints": (1, 10**6), "held_out": (2, 10**9)}
+
+
+@dataclass(frozen=True)
+class TrainingEnvironment:
+    """The environment of a training, as data: what makes it, and what is known of it."""
+
+    env_id: str
+    kwargs: Mapping[str, object]  # of `gym.make_vec`, without `actions` and `forms`
+    forms: Mapping[str, object]  # the keywords `FORMS` while the policy learns
+    pulls_per_action: int  # how often each action is repeated then
+    task: Task
+    reward: str  # what the end of an episode pays, "score" or "correct"
+    expectable: bool  # whether the score can be replaced by its expectation given all samples
+    capped: bool = False  # whether `kwargs` name a `max_pulls` that the user has not given
+
+    def vec_env(self, num_envs: int) -> NativeVecEnv:
+        """So many episodes side by side, as a vector environment of SB3; gains are times the horizon."""
+        scale = self.task.scale if self.forms["reward"] == "gain" else 1.0
+        how: dict[str, Any] = {**self.kwargs, **self.forms, "reward_scale": scale}
+        return make_vec_env(self.env_id, num_envs, pulls_per_action=self.pulls_per_action, **how)
+
+
+def _forms(task: Task, kwargs: Mapping[str, Any], ranked: bool) -> dict[str, object]:
+    """The forms of a training: those that are given, else beliefs, gains and no stop, where these are defined."""
+    try:
+        believed = task.pull == "arm" and not math.isnan(task.lookahead("observation='belief'").horizon)
+    except ValueError:  # a problem without a look-ahead potential
+        believed = False
+    observation = kwargs.get("observation", "belief" if believed else "features")
+    reward = kwargs.get("reward", "gain" if believed and observation == "belief" else "score")
+    stop = kwargs.get("stop", task.delta is not None or task.pull_cost > 0 or task.budget is None)
+    ranked = kwargs.get("ranked", ranked and believed)
+    return {"observation": observation, "reward": reward, "stop": stop, "ranked": ranked}
+
+
+def training_environment(
+    env_id: str, given: Mapping[str, Any], pulls_per_action: int, ranked: bool = False
+) -> TrainingEnvironment:
+    """What is known of an environment, read off a single episode of it.
+
+    What nothing else ends is cut after `PULLS_PER_ARM` pulls per arm: neither a beginner nor every rival stops.
+    """
+    if "actions" in given:
+        raise ValueError("train chooses 'actions' itself; take it out of env_kwargs")
+    kwargs = {name: value for name, value in given.items() if name not in FORMS}
+    pays = "correct" if given.get("reward") == "correct" else "score"
+    one: Any = gym.make(env_id, disable_env_checker=True, reward=pays, **kwargs).unwrapped
+    capped = one.task.budget is None and one.task.max_pulls is None
+    if capped:
+        kwargs |= {"max_pulls": PULLS_PER_ARM * one.task.stop}
+        one = gym.make(env_id, disable_env_checker=True, reward=pays, **kwargs).unwrapped
+    forms = _forms(one.task, given, ranked)
+    vec = make_vec_env(env_id, 1, pulls_per_action=pulls_per_action, **{**kwargs, **forms})
+    vec.close()
+    return TrainingEnvironment(env_id, kwargs, forms, pulls_per_action, vec.envs.task, pays, expectable(one), capped)
+
+
+class Plan:
+    """The arguments of `train`, all checked before a training begins, and what follows from them.
+
+    `given`: the hyperparameters. `own`: the arguments that stand beside them on the card. `before`: the root that a
+    model which goes on has learned on, else 0.
+    """
+
+    def __init__(
+        self,
+        algorithm: str,
+        env_id: str,
+        env_kwargs: Mapping[str, Any],
+        given: Mapping[str, object],
+        own: Mapping[str, Any],
+        limits: tuple[int | None, float | None],
+        seed: int,
+        before: int = 0,
+    ) -> None:
+        if algorithm not in ALGORITHMS:
+            raise unknown("algorithm", str(algorithm), [*ALGORITHMS, "evolved, by agents.evolve"])
+        self.algorithm, self.row, self.env_id = algorithm, ALGORITHMS[algorithm], environment_id(env_id)
+        if not isinstance(env_kwargs, Mapping):
+            raise ValueError(f"env_kwargs must be a dict of keywords of the environment, got {env_kwargs!r:.200}")
+        self.row.check(algorithm, given)
+        self.env_kwargs, self.given, self.seed = env_kwargs, given, seed
+        steps, seconds = (STEPS, None) if limits == (None, None) else limits
+        self.steps = None if steps is None else integer("steps", steps, 1, 2**53)
+        self.seconds = None if seconds is None else number("seconds", seconds, 0, above=True)
+        self.own = {**own, "num_envs": self.row.num_envs if own["num_envs"] is None else own["num_envs"]}
+        for name, (low, high) in LIMITS.items():
+            self.own[name] = integer(name, self.own[name], low, high)
+        self.roots, times = roots_of(seed, before), self.own["pulls_per_action"]
+        self.environment = training_environment(self.env_id, env_kwargs, times, not self.row.equivariant)
+        self.settings: dict[str, Any] = self.row.settings(self.environment, self.own["num_envs"], given)
+
+    @property
+    def call(self) -> str:
+        """The call of `train` that leads to the same model, as text."""
+        first = {"steps": self.steps, "seconds": self.seconds, "seed": self.seed, "env_kwargs": self.env_kwargs or None}
+        arguments = {**first, **self.own, **self.given}
+        listed = ", ".join(f"{name}={value!r}" for name, value in arguments.items() if value is not None)
+        return f"agents.train({self.algorithm!r}, {self.env_id!r}, {listed})"
+
+
+def roots_of(seed: int, before: int = 0) -> dict[str, int]:
+    """The root seeds, of 63 bits, of the episodes to learn on, to choose a checkpoint by, and to judge it by."""
+    entropy = [root_number(seed), before] if before else root_number(seed)
+    words = np.random.SeedSequence(entropy).generate_state(6, np.uint64)[3:] >> np.uint64(1)
+    return dict(zip(("learning", "choosing", "judging"), map(int, words), strict=True))

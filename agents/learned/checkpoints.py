@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import sys
 import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,22 +19,64 @@ import torch
 from numpy.typing import NDArray
 from stable_baselines3.common.callbacks import BaseCallback
 
+from ..core.compile_time import CompileTime
 from ..evaluation.statistics import latest_of_the_best
-from .clock import Clock
 from .comparison import HeldOut
 from .model import Trained
 
 PRINT_EVERY = 10.0  # seconds between two lines that say how far the run is, at least
 PRINT_SHARE = 0.05  # share of the run between two such lines, at least, so that a long run has no endless list of them
 EARLIEST = 0.4  # share of the run before which there is no checkpoint, and no weights enter a mean
+FLOOR = 0.02  # the learning rate falls to this share of its first value, and no further
+
+
+class Clock:
+    """How much of a training is over: by its steps or by its wall time, whichever is further.
+
+    `steps` are actions, `seconds` the wall time of the whole call but for compiling, of which at least half is for
+    learning; either may be None. `began`: by `time.perf_counter()`. `Checkpoints` sets `steps_taken`, and
+    `evaluation_seconds` of one checkpoint, for which time is kept back at the end.
+    """
+
+    def __init__(self, steps: int | None, seconds: float | None, began: float, compiling: CompileTime) -> None:
+        self.steps, self.limit, self._compiling = steps, seconds, compiling
+        self.steps_taken, self.evaluation_seconds, self._most = 0, 0.0, 0.0
+        self._began, self.processor_began = began, time.process_time()
+        self._before: float | None = None  # seconds that were over when the learning began, but for compiling
+
+    def begin(self) -> None:
+        """Say that the learning begins."""
+        self._before = self.seconds() - self._compiling.seconds
+
+    def seconds(self) -> float:
+        """Wall time so far."""
+        return time.perf_counter() - self._began
+
+    def falling(self, start: float) -> Callable[[float], float]:
+        """A learning rate that falls linearly with the share of the training that is over, to `FLOOR` times its start.
+
+        SB3's argument is not used: it knows of steps only, and of one stage only.
+        """
+        return lambda _: start * max(1.0 - self.share(), FLOOR)
+
+    def share(self) -> float:
+        """The share of the training that is over, from 0 to about 1."""
+        by_steps = 0.0 if self.steps is None else self.steps_taken / self.steps
+        self._most = max(by_steps, self.time_share(), self._most)  # time that went into compiling is given back
+        return self._most
+
+    def time_share(self) -> float:
+        """The share of the time for learning that has passed, at most 1; 0 where time is not limited."""
+        if self.limit is None or self._before is None:
+            return 0.0
+        # Kept back are a last checkpoint, and the report on twice as many episodes, with the untrained start and the
+        # reference agents.
+        learning = max(self.limit - self._before - 5.5 * self.evaluation_seconds, self.limit / 2)
+        return min(1.0, (self.seconds() - self._compiling.seconds - self._before) / learning)
 
 
 class Checkpoints(BaseCallback):
-    """Evaluates checkpoints during SB3's `learn`, and ends it when its time is over.
-
-    `checkpoints` is how many, the one at the end included. `show` prints lines on standard error, none over another.
-    `rows` are what the card says of each checkpoint so far.
-    """
+    """Evaluates checkpoints during SB3's `learn`, and ends it when its time is over; `rows` are those on the card."""
 
     def __init__(self, held_out: HeldOut, clock: Clock, checkpoints: int, show: bool) -> None:
         super().__init__()
@@ -45,12 +88,7 @@ class Checkpoints(BaseCallback):
         self.weights: list[dict[str, torch.Tensor]] = []  # of each checkpoint
         self.mean: dict[str, torch.Tensor] = {}  # of the weights since the last checkpoint was due
         self.averaged = 0  # how many weights are in the mean
-        self.printed, self.printed_share = (
-            -math.inf,
-            -math.inf,
-        )  # when the last line was printed, and the share of the run
-
-    # --- what SB3 calls -----------------------------------------------------------------------------------------------
+        self.printed = self.printed_share = -math.inf  # when the last line was printed, and the share of the run
 
     def _on_training_start(self) -> None:
         self.held_out.returns(Trained(self.model), 2)  # compiles what there is to compile
@@ -82,8 +120,6 @@ class Checkpoints(BaseCallback):
                 self._evaluate()
             self.mean, self.averaged = {}, 0
 
-    # --- checkpoints --------------------------------------------------------------------------------------------------
-
     def _average(self) -> None:
         """Take the weights as they are into the mean."""
         self.averaged += 1
@@ -102,14 +138,8 @@ class Checkpoints(BaseCallback):
         self.clock.evaluation_seconds, self.changed = time.perf_counter() - began, False
         mean = float(returns.mean())
         loss = (1 - mean) / self.held_out.unit
-        self.rows.append(
-            {
-                "steps": self.num_timesteps,
-                "seconds": round(self.clock.seconds(), 1),
-                "return": mean,
-                "loss_over_reference": round(loss, 5),
-            }
-        )
+        row = {"steps": self.num_timesteps, "seconds": round(self.clock.seconds(), 1), "return": mean}
+        self.rows.append(row | {"loss_over_reference": round(loss, 5)})
         self.values.append(returns)
         self.weights.append(self.mean)
         references = self.held_out.references

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from ..evaluation.expected_loss import losses
 from ..evaluation.plan import make_envs
 from ..evaluation.statistics import bootstrap_mean, paired_difference
 from ..registry import make
-from .environment import TrainingEnvironment
+from .algorithms import TrainingEnvironment
 from .model import Repeated
 
 Floats = NDArray[np.float64]
@@ -75,14 +74,13 @@ def _returns(
     return returns
 
 
-@dataclass(frozen=True, eq=False)
 class HeldOut:
-    """The first episodes of a root, on which checkpoints are compared, and the returns of reference agents on them."""
+    """The first episodes of a root, on which checkpoints are compared; the reference agents play them first."""
 
-    environment: TrainingEnvironment
-    episodes: int
-    root: int
-    references: Mapping[str, Floats]
+    def __init__(self, environment: TrainingEnvironment, episodes: int, root: int) -> None:
+        self.environment, self.episodes, self.root = environment, episodes, root
+        agents = {name: name for name in reference_agents(environment.task)}
+        self.references = _returns(environment, agents, episodes, root) if agents else {}
 
     def returns(self, agent: Any, episodes: int | None = None) -> Floats:
         """The returns of a learned agent, (episodes,); None: on all held-out episodes."""
@@ -98,20 +96,10 @@ class HeldOut:
         return loss if loss > 0 else 1.0
 
 
-def hold_out(environment: TrainingEnvironment, episodes: int, root: int) -> HeldOut:
-    """Let the reference agents play the episodes on which checkpoints will be compared."""
-    names = reference_agents(environment.task)
-    references = _returns(environment, {name: name for name in names}, episodes, root) if names else {}
-    return HeldOut(environment, episodes, root, references)
-
-
 def report(environment: TrainingEnvironment, agent: Any, start: object, episodes: int, root: int) -> dict[str, object]:
-    """Compare a learned agent with its `start` and the reference agents, on the first episodes of a root.
+    """What a card says of a learned agent, its `start` and the reference agents, on the first episodes of a root.
 
-    It is JSON-able: `episodes`, `root`, `max_pulls`, `agents` (of each the mean return, pulls, error rate and rate of
-    episodes that were cut, and the score and the problem's first metric with 95 % intervals), `differences` (to each of
-    the others, the paired differences of score and metric with intervals and p-values). Where a pull has a price, both
-    have `net_return` too, the return less that price.
+    Where a pull has a price, there is `net_return` too, the return less that price.
     """
     others = {UNTRAINED: start, **{name: name for name in reference_agents(environment.task)}}
     result, returns = _evaluated(environment, {agent.name: agent, **others}, episodes, root)
@@ -134,12 +122,8 @@ def report(environment: TrainingEnvironment, agent: Any, start: object, episodes
     for name in others:
         for metric, values in columns[agent.name].items():
             paired = paired_difference(values, columns[name][metric])
-            differences[name][metric] = {
-                "difference": paired.difference,
-                "low": paired.low,
-                "high": paired.high,
-                "p": paired.p_value,
-            }
+            row = {"difference": paired.difference, "low": paired.low, "high": paired.high, "p": paired.p_value}
+            differences[name][metric] = row
     made = {"episodes": episodes, "root": root, "max_pulls": environment.task.max_pulls}
     return made | {"agents": rows, "differences": differences}
 

@@ -26,18 +26,9 @@ from bandit_envs.kernels import flag
 from ..core.agent import task_of
 from ..core.files import finish, require_folder, write_together
 from ..core.forms import forms_of
-from ..models.formats import FORMAT, check_format, read_card, train_again
-from .plain import (
-    CONTRIB,
-    FORMAT_NAME,
-    MARKS,
-    NETWORK_NAME,
-    OURS,
-    Archive,
-    NotPlainError,
-    OtherVersionError,
-    network_json,
-)
+from ..models.cards import FORMAT, check_format, read_card, train_again
+from . import plain
+from .plain import FORMAT_NAME, Archive, NotPlainError, OtherVersionError
 from .policy import Equivariant
 
 # Attributes that belong to a run, not to the model.
@@ -160,7 +151,7 @@ class Trained:
             )
         require_folder(card)
         setattr(self.model, FORMAT_NAME, FORMAT)
-        setattr(self.model, NETWORK_NAME, network_json(self.model.policy_kwargs))
+        setattr(self.model, plain.NETWORK_NAME, plain.network_json(self.model.policy_kwargs))
         write_together(card, self.card, {model.name: lambda path: self.model.save(path, exclude=_PASSING)})
         return model
 
@@ -178,9 +169,7 @@ class Repeated:
         self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = True
     ) -> tuple[NDArray[np.int64], object]:
         """The next arms (E,), for the array that the agent reads; and the state: arms (E,), pulls left of each (E,)."""
-        arms, left = (
-            (np.zeros(len(observation), np.int64), np.zeros(len(observation), np.int64)) if state is None else state
-        )
+        arms, left = np.zeros((2, len(observation)), np.int64) if state is None else state
         if episode_start is not None:
             left[episode_start] = 0
         if (new := np.flatnonzero(left == 0)).size:
@@ -231,7 +220,7 @@ def load(path: str | Path, env_or_task: object = None, *, trust: bool = False) -
             raise OtherVersionError(f"it reads the features {', '.join(card['features'])}")
         if archive.kind is None:
             raise ValueError("nothing in it names its class")
-        known = card or FORMAT_NAME in archive.data or archive.module in OURS
+        known = card or FORMAT_NAME in archive.data or archive.module in plain.OURS
         foreign = archive.not_plain() if known else "this package has not written it"
         if foreign and not trust:
             raise NotPlainError(foreign)
@@ -301,6 +290,6 @@ def _named(file: Path, card: Mapping[str, object]) -> Iterator[None]:
             said = f"was saved by another version of this package, or of one that it needs ({text:.500}): "
             said += train_again(card)
         else:
-            known = ", ".join([*(kind.__name__ for kind in MARKS.values()), *CONTRIB.values()])
+            known = ", ".join([*(kind.__name__ for kind in plain.MARKS.values()), *plain.CONTRIB.values()])
             said = f"holds no model of Stable-Baselines3 ({known}): {text:.500}"
         raise ValueError(f"{file} {said}") from error

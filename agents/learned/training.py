@@ -2,7 +2,7 @@
 
 1. `Plan` holds what the arguments decide: the environment, SB3's class with its hyperparameters, and root seeds for the
    episodes to learn on, to choose by and to judge by.
-2. `hold_out` lets the reference agents play the episodes on which checkpoints will be compared.
+2. `HeldOut` lets the reference agents play the episodes on which checkpoints will be compared.
 3. SB3's `learn` runs on a `NativeVecEnv`, with the callback `Checkpoints`.
 4. The weights of the chosen checkpoint go into the model, and `report` compares it with its untrained start and the
    reference agents on fresh episodes.
@@ -29,16 +29,14 @@ from ..core.files import try_out
 from ..core.forms import rules_of
 from ..evaluation.environment import environment_id
 from ..evaluation.identity import packages
+from ..evaluation.plots import COLOURS, LINES, save
 from ..evaluation.progress import compilation_noted, shown
-from ..models.formats import FORMAT
-from .checkpoints import Checkpoints
-from .clock import Clock, FallingRate
-from .comparison import hold_out, report
-from .curve import draw_curve
-from .environment import PULLS_PER_ARM
+from ..models.cards import FORMAT
+from .algorithms import PULLS_PER_ARM, Plan
+from .checkpoints import Checkpoints, Clock
+from .comparison import HeldOut, report
 from .model import Trained, load, one_thread, paths_of
 from .plain import check_finite
-from .plan import Plan
 
 
 def train(
@@ -104,20 +102,10 @@ def train(
             raise ValueError(f"{resume} is of {found[0]} on {found[1]}: it cannot go on by {asked[0]} on {asked[1]}")
         env_kwargs = {**former.card["env_kwargs"], **(env_kwargs or {})}
         hyperparameters = {"policy_kwargs": former.card["hyperparameters"].get("policy_kwargs"), **hyperparameters}
-    plan = Plan(
-        algorithm,
-        env_id,
-        {} if env_kwargs is None else env_kwargs,
-        hyperparameters,
-        steps=steps,
-        seconds=seconds,
-        seed=seed,
-        num_envs=num_envs,
-        pulls_per_action=pulls_per_action,
-        checkpoints=checkpoints,
-        held_out=held_out,
-        before=0 if former is None else former.card["roots"]["learning"],
-    )
+    own = {"num_envs": num_envs, "pulls_per_action": pulls_per_action, "checkpoints": checkpoints, "held_out": held_out}
+    before = 0 if former is None else former.card["roots"]["learning"]
+    env_kwargs = {} if env_kwargs is None else env_kwargs
+    plan = Plan(algorithm, env_id, env_kwargs, hyperparameters, own, (steps, seconds), seed, before)
     for path in () if out is None else paths_of(out):
         try_out(path)
     show = shown(progress)
@@ -127,8 +115,8 @@ def train(
         print(f"note: nothing but the agents themselves ends an episode: {text}", file=sys.stderr)
     with one_thread(), compilation_noted(show), CompileTime() as compiling:
         clock = Clock(plan.steps, plan.seconds, began, compiling)
-        episodes = hold_out(plan.environment, plan.held_out, plan.roots["choosing"])
-        callback = Checkpoints(episodes, clock, plan.checkpoints, show)
+        episodes = HeldOut(plan.environment, plan.own["held_out"], plan.roots["choosing"])
+        callback = Checkpoints(episodes, clock, plan.own["checkpoints"], show)
         model = _new_model(plan, clock)
         if former is not None:
             model.set_parameters(former.model.get_parameters(), device="cpu")
@@ -149,13 +137,15 @@ def train(
             text = f"the training has diverged, {error}: nothing is written; try a smaller learning_rate"
             raise ValueError(f"{text}, got {rate!r:.80}") from error
         chosen = callback.keep_best()
-        result = report(plan.environment, Trained(model), Trained(start), 2 * plan.held_out, plan.roots["judging"])
+        result = report(
+            plan.environment, Trained(model), Trained(start), 2 * plan.own["held_out"], plan.roots["judging"]
+        )
     # The falling one would be pickled with its clock.
     model.learning_rate, model.lr_schedule = rate, FloatSchedule(rate)
     trained = Trained(model, _card(plan, chosen, result, callback.clock))
     if out is not None:
         path = trained.save(out)
-        draw_curve(trained.card, path.with_suffix(".png"))
+        _draw_curve(trained.card, path.with_suffix(".png"))
         if interrupted is not None:
             raise KeyboardInterrupt(f"{path} holds the best checkpoint so far, resume={path} goes on") from interrupted
     return trained
@@ -165,7 +155,7 @@ def _new_model(plan: Plan, clock: Clock) -> Any:
     """SB3's model with fresh weights, on its environment."""
     kind, policy = plan.row.classes()
     rate = plan.settings["learning_rate"]
-    falling = rate if callable(rate) else FallingRate(float(rate), clock)
+    falling = rate if callable(rate) else clock.falling(float(rate))
     envs = plan.environment.vec_env(plan.own["num_envs"])
     seed = plan.roots["learning"] % 2**32
     model = kind(policy, envs, seed=seed, device="cpu", **{**plan.settings, "learning_rate": falling})
@@ -191,5 +181,24 @@ def _card(plan: Plan, chosen: Mapping[str, object], result: object, clock: Clock
         "result": result,
         "versions": packages(torch, stable_baselines3),
         "seconds": round(clock.seconds(), 1),
-        "cpu_seconds": round(clock.processor_seconds(), 1),
+        "cpu_seconds": round(time.process_time() - clock.processor_began, 1),
     }
+
+
+def _draw_curve(card: Mapping[str, Any], path: Path) -> None:
+    """Draw the mean return of each checkpoint on the held-out episodes, beside reference agents on other episodes."""
+    from matplotlib.figure import Figure
+
+    rows, result = card["checkpoints"], card["result"]["agents"]
+    figure = Figure(figsize=(7.2, 4.2), layout="constrained")
+    axes = figure.add_subplot()
+    steps = [row["steps"] for row in rows]
+    axes.plot(steps, [row["return"] for row in rows], marker="o", color=COLOURS[0], label=card["algorithm"])
+    (kept,) = {row["return"] for row in rows if row["steps"] == card["kept"]}
+    axes.plot([card["kept"]], [kept], "o", markersize=11, fillstyle="none", color=COLOURS[0], label="kept")
+    others = [name for name in result if name not in (card["algorithm"], "untrained")]
+    for i, name in enumerate(others, 1):
+        axes.axhline(result[name]["return"], color=COLOURS[i], linestyle=LINES[i], label=name)
+    axes.set(xlabel="pulls trained for", ylabel="mean return on held-out episodes")
+    axes.legend()
+    save(figure, path)

@@ -67,8 +67,6 @@ class NativeVecEnv(VecEnv):
         """The number of the episode that each slot plays, (N,)."""
         return self._number.copy()
 
-    # --- SB3's VecEnv -------------------------------------------------------------------------------------------------
-
     def seed(self, seed: int | None = None) -> Sequence[int | None]:
         """Set the root of all slots from the next reset on, with episode 0; None: a fresh one. Returns (N,) roots."""
         self._root = fresh_root() if seed is None else root_number(seed)

@@ -17,8 +17,7 @@ from bandit_envs import Task
 
 from ..core.files import reading, write_together
 from ..core.forms import forms_of
-from ..models.cards import card_path, stored_weights
-from ..models.formats import FORMAT
+from ..models.cards import FORMAT, card_path, stored_card
 from .model import Trained
 from .plain import check_finite, check_network
 from .policy import Equivariant, EquivariantPolicy, box_of
@@ -39,10 +38,9 @@ class PolicyOnly:
 
 def load_stored(name: str, task: Task) -> Trained:
     """The network of this name that comes with the package for a task; it runs on any number of arms."""
-    card, weights = stored_weights(name, task)
-    path = card_path(name, task)
-    with reading(path.with_suffix(".npz")):
-        check_finite(weights)
+    card, path = stored_card(name, task), card_path(name, task)
+    with reading(file := path.with_suffix(".npz")), np.load(file, allow_pickle=False) as archive:
+        check_finite(weights := dict(archive))
     with reading(path):
         network = check_network(card["network"], weights)
         forms = forms_of(None, card["env_kwargs"])

@@ -1,24 +1,31 @@
-"""The models that come with the package: for each kind of task a card, and beside it the weights of a network."""
+"""Models that are saved, with a card each, and those that come with the package, for each kind of task."""
 
 from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
-
-import numpy as np
-from numpy.typing import NDArray
 
 from bandit_envs import PROBLEMS, Task
 from bandit_envs.kernels import number
 
 from ..core.agent import Problems, by_certificate, task_of
-from ..core.files import reading
-from .formats import read_card
+from ..core.files import read_together, reading
 
 FOLDER, LOADER = Path(__file__).parent, "agents.learned.weights"  # the module that makes agents of networks
+
+# Raise this number when a model saved before could not be read any more, or would decide otherwise: when classes that
+# its file names move, when the network changes, or the features that it reads. Files without a number are of format 1.
+FORMAT = 1
+
+# What is read of a card, where it is there: its name, its type, and the type in words.
+ENTRIES: dict[str, tuple[Any, str]] = {
+    "call": (str, "text"),
+    "network": (dict, "an object"),
+    "env_kwargs": ((dict, type(None)), "an object"),
+    **dict.fromkeys(("features", "names", "genes", "parameters"), (list, "a list")),
+}
 
 
 def _serving(kind: Any) -> list[str]:
@@ -32,30 +39,10 @@ def stored_for(name: str) -> Problems:
 
 
 def card_path(name: str, task: Task) -> Path:
-    """Where the card of the stored model is, if there is one; what limits the pulls counts: a budget or a price.
-
-    A network for tasks with a price serves those with a delta.
-    """
+    """Where the card of the stored model is, if there is one; that for a price of pulls serves tasks with a delta."""
     end = "budget" if task.budget is not None else "cost"
     *own, last = (FOLDER / f"{name}-{one}-{end}.json" for one in _serving(PROBLEMS.find(task.problem)))
     return next((path for path in own if path.is_file()), last)
-
-
-def _setting(task: Task) -> str:
-    """What limits the pulls of a task, in words."""
-    if task.budget is not None:
-        return "with a budget"
-    if task.pull_cost > 0:
-        return "with a price of pulls and no budget"
-    return "with neither a budget nor a delta" if task.delta is None else "with a delta and no budget"
-
-
-def _described(name: str, stem: str) -> str:
-    """What a stored model is for, in words, of the name of its card, as "topk-budget"."""
-    problem, _, end = stem.rpartition("-")
-    prices = "a price of pulls" if name == "evolved" else "a price of pulls or a delta"
-    words = {"budget": "a budget", "cost": prices}[end]
-    return f"{({kind.lower(): kind for kind in PROBLEMS}).get(problem, problem)} with {words}"
 
 
 def stored_card(name: str, task: Task) -> dict[str, Any]:
@@ -65,11 +52,9 @@ def stored_card(name: str, task: Task) -> dict[str, Any]:
         kind = PROBLEMS.find(task.problem)
         own = f"{kind.__module__}:{kind.__qualname__}"  # the command can import it by this, whether registered or not
         problem = kind.name if own.startswith("bandit_envs.") else own
-        there = sorted(one.stem.removeprefix(f"{name}-") for one in FOLDER.glob(f"{name}-*.json"))
-        known = ", ".join(_described(name, one) for one in there) or "nothing"
+        known = ", ".join(sorted(one.stem for one in FOLDER.glob(f"{name}-*.json"))) or "nothing"
         raise ValueError(
-            f"{name} has no stored model for {kind.name} {_setting(task)}, only for {known}; "
-            f"{_instead(name, problem, task)}"
+            f"{name} has no stored model {path.stem} for {kind.name}, only {known}; {_instead(name, problem, task)}"
         )
     return read_card(path)
 
@@ -87,19 +72,32 @@ def _instead(name: str, problem: str, task: Task) -> str:
     return f"make one: {command}, which makes the agent evolved.json{less}"
 
 
-def stored_weights(name: str, task: Task) -> tuple[dict[str, Any], dict[str, NDArray[np.float32]]]:
-    """The card of the stored network, and its weights by name: numbers only, no pickles."""
-    card, path = stored_card(name, task), card_path(name, task).with_suffix(".npz")
-    with reading(path), path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-        return card, dict(archive)
+def train_again(card: Mapping[str, object]) -> str:
+    """What to do about a model that cannot be read, in words; `card` is its card, or empty."""
+    return f"train it again: {card['call']}" if "call" in card else "train it again"
+
+
+def read_card(path: Path) -> dict[str, Any]:
+    """The card of a model; a ValueError where it is none, or of another format, or the model beside it is another."""
+    card = read_together(path)
+    for name, (kind, wanted) in ENTRIES.items():
+        if name in card and not isinstance(card[name], kind):
+            raise ValueError(f"{path} is no card of a model: its {name} must be {wanted}, got {card[name]!r:.80}")
+    features = card.get("features", [])
+    if not all(isinstance(one, str) for one in features):
+        raise ValueError(f"{path} is no card of a model: its features must be words, got {features!r:.80}")
+    check_format(path, card.get("format"), card)
+    return card
+
+
+def check_format(file: object, found: object, card: Mapping[str, object]) -> None:
+    """Refuse a file, described by its card, whose format is of another number; None: it has none."""
+    if (1 if found is None else found) != FORMAT:
+        raise ValueError(f"{file} has format {found!s:.80}; this version reads format {FORMAT}: {train_again(card)}")
 
 
 def parameters_on(card: Mapping[str, Any]) -> dict[str, float]:
-    """The parameters of `evolved` on a card, by name.
-
-    Raises:
-        ValueError, KeyError: if they are not there, or are no numbers.
-    """
+    """The parameters of `evolved` on a card, by name; a ValueError or KeyError if they are not there, or no numbers."""
     key = "parameters" if "parameters" in card else "genes"  # that of earlier versions
     pairs = zip(card["names"], card[key], strict=True)
     return {name: number(f"the parameter {name!r:.80}", parameter) for name, parameter in pairs}
@@ -113,23 +111,14 @@ def stored_parameters(task: Task, names: Sequence[str]) -> list[float]:
     return [parameters.get(name, 0.0) for name in names]
 
 
-@dataclass(frozen=True)
 class Network:
     """A learned agent whose networks come with the package: called with a task or an environment, it makes the agent.
 
-    PyTorch is imported when an agent is made.
-
-    Attributes:
-        name, source: as of an `Agent`.
+    PyTorch is imported when an agent is made. The attributes are as of an `Agent`.
     """
 
-    name: str
-    source: str
-
-    observation: ClassVar[str] = "belief"
-    anytime: ClassVar[bool] = False
-    needs: ClassVar[str] = "the budget"
-    coordinates: ClassVar[bool] = False
+    name, source = "ppo", "this package: a network for each arm, trained by PPO on random instances"
+    observation, anytime, needs, coordinates = "belief", False, "the budget", False
     oracles: ClassVar[dict[str, object]] = {}
 
     @property
@@ -138,14 +127,10 @@ class Network:
         return stored_for(self.name)
 
     def __call__(self, task: object) -> object:
-        """The agent for a task or an environment.
-
-        Raises:
-            ValueError: if no network is stored for it, saying how to train one. ImportError: without PyTorch.
-        """
+        """The agent for a task or an environment; a ValueError says how to train one where no network is stored."""
         task = task_of(task)
         stored_card(self.name, task)  # a clear error comes before the import of PyTorch
         return importlib.import_module(LOADER).load_stored(self.name, task)
 
 
-PPO = Network("ppo", "this package: a network for each arm, trained by PPO on random instances")
+PPO = Network()

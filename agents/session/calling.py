@@ -113,7 +113,7 @@ def measured(
         held = {one.number for one in [*running.values(), *(one for one, _ in [*came, *lost])]}
         return [one for one in _open(session, who, me, first) if one.number not in held]
 
-    with Caller(measure, workers, retries, timeout) as call, Interrupts().counted() as stop:
+    with Caller(measure, workers, retries, timeout) as call, counted() as stop:
         LIVING.add(me)
         try:
             while stop.count < LEAVE:
@@ -263,25 +263,23 @@ class Interrupts:
 
     count, last, said = 0, 0, False
 
-    @contextlib.contextmanager
-    def counted(self) -> Iterator[Interrupts]:
-        """Count them, in the main thread of a program without handlers of its own; from the third on they interrupt."""
 
-        def count(sign: int, _: object) -> None:
-            self.count, self.last = self.count + 1, sign
-            if self.count > LEAVE:
-                raise KeyboardInterrupt
+@contextlib.contextmanager
+def counted() -> Iterator[Interrupts]:
+    """Count them, in the main thread of a program without handlers of its own; from the third on they interrupt."""
+    found = Interrupts()
 
-        usual = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
-        in_main = threading.current_thread() is threading.main_thread()
-        before = {sign: kept for sign, kept in usual.items() if in_main and signal.getsignal(sign) == kept}
-        for sign in before:
-            signal.signal(sign, count)
-        try:
-            yield self
-        finally:
-            for sign, kept in before.items():
-                signal.signal(sign, kept)
+    def count(sign: int, _: object) -> None:
+        found.count, found.last = found.count + 1, sign
+        if found.count > LEAVE:
+            raise KeyboardInterrupt
+
+    with contextlib.ExitStack() as stack:
+        for sign, usual in {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}.items():
+            if threading.current_thread() is threading.main_thread() and signal.getsignal(sign) == usual:
+                stack.callback(signal.signal, sign, usual)
+                signal.signal(sign, count)
+        yield found
 
 
 class Caller:
@@ -297,20 +295,18 @@ class Caller:
         called = type(measure).__call__  # of an object that can be called
         self.awaited = inspect.iscoroutinefunction(measure) or inspect.iscoroutinefunction(called)
         self.stopped = threading.Event()
-        self.ready, self.thread = threading.Event(), threading.Thread(target=self._serve, name="measure", daemon=True)
-        self.loop: Any = None
+        self.runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)
+        self.thread = threading.Thread(target=self._serve, name="measure", daemon=True)
 
     def _serve(self) -> None:
         """Run the event loop until it is stopped; tasks that are left are cancelled."""
-        with asyncio.Runner() as runner:
-            self.loop = runner.get_loop()
-            self.ready.set()
+        with self.runner:
             self.loop.run_forever()
 
     def __enter__(self) -> Caller:
         if self.awaited:
+            self.loop = self.runner.get_loop()
             self.thread.start()
-            self.ready.wait()
         return self
 
     def submit(self, *given: object) -> Future[Any]:

@@ -122,11 +122,7 @@ def about_failures(state: State) -> list[str]:
 
 
 def needs_no_results(task: Task) -> bool:
-    """Whether one answer is right for all means tried, from end to end of the range, as where a tolerance is as wide.
-
-    Before measurements arms are alike, so that the answers of all arms, of none, or of the first k are tried, on means
-    of two levels: the range in equal steps, and the ends of a polyhedron.
-    """
+    """Whether one answer, of all arms, none or the first k, is right for all means of two levels that are tried."""
     problem, K = task.make_problem(), task.K
     if task.D > 1 or task.support is None or K > MANY or not type(problem).__module__.startswith("bandit_envs."):
         return False
@@ -147,10 +143,9 @@ def needs_no_results(task: Task) -> bool:
 
 
 def smallest_difference(task: Task, pulls: int, delta: float) -> float | None:
-    """How far two arms, or an arm and the threshold, must be apart to be certified with so many pulls of each arm.
+    """How far two arms, or an arm and the threshold, must be apart to be certified with so many pulls each, at best.
 
-    The means are the easiest, around the threshold or the middle of the range, and results do not vary. It is inf
-    where the range leaves none, and None for problems of other kinds than these two.
+    It is inf where the range leaves none, and None for problems of other kinds than these two.
     """
     problem, certifier = task.make_problem(), task.level_certifier()
     size, boundary = problem.answer_size, problem.boundary

@@ -388,10 +388,7 @@ class State:
         return found
 
     def row(self, arm: int, item: object, who: str | None, taken: Collection[int] = ()) -> int:
-        """The row of a table that a result of this arm is of, by its number or name.
-
-        None: the row of the oldest question about the arm that no other result has `taken`, of this person first.
-        """
+        """The row of a result of this arm, by its number or name; None: that of the oldest question not yet `taken`."""
         items, N, name = self.setup.items, self.setup.task.items or 0, self.names[arm]
         if item is None:
             about = self.ask_answered_by(arm, who, taken)

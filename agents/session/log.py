@@ -207,10 +207,7 @@ class Log:
 
     @contextlib.contextmanager
     def _used(self) -> Iterator[None]:
-        """Turn errors of the database into a ValueError that names it.
-
-        A file that was deleted or replaced while it is open would lose the results: a FileNotFoundError.
-        """
+        """Turn errors of the database into a ValueError; refuse a file that was deleted or replaced meanwhile."""
         if self._path is not None:
             try:
                 found = self._path.stat()
@@ -226,10 +223,9 @@ class Log:
             raise ValueError(f"{self.address} cannot be read or written: {error.orig or error}") from error
 
     def append(self, connection: Connection, events: Sequence[Event], after: int) -> list[Event]:
-        """Add events, after the event `after`, and return them with their numbers and the time.
+        """Add events, after the event `after`, and return them with their numbers, and the time where they have none.
 
-        They are of now where they have no time. Those of an import have negative numbers, by which later ones refer to
-        them.
+        Those of an import have negative numbers, by which later ones refer to them.
         """
         if not events:
             return []

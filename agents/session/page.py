@@ -112,10 +112,7 @@ def _plain(value: object) -> object:
 
 
 async def news(session: Session, gone: Callable[[], Any], pause: float = PAUSE) -> AsyncIterator[str]:
-    """Server-sent events: the number of the last event, whenever there is a new one, until the store is lost.
-
-    `gone`: awaited, says whether the listener has left. `pause`: seconds between two looks.
-    """
+    """Server-sent events: the number of the last event, whenever there is a new one, until the listener is `gone`."""
     known, quiet = -1, 0
     while not await gone():
         try:

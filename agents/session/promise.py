@@ -41,10 +41,7 @@ class Share(NamedTuple):
 
 
 def share_of(task: Task, first: int, active: NDArray[np.int64], changed: bool, ever: int, reserve: float) -> Share:
-    """The share of delta of the arms of now, whose numbers are `active`, (K,); the head of this file has the proof.
-
-    There were `first` arms at the beginning, and `ever` in all; `changed`: arms have been added or withdrawn.
-    """
+    """The share of delta of the `active` arms (K,), of `ever` many, `first` at the beginning: the head proves it."""
     later, K = np.sort(active[active >= first]) - first + 1.0, len(active)
     after = reserve or 1.0
     shares = after / (later * (later + 1.0))

@@ -206,8 +206,7 @@ class Run:
     def decide(self) -> None:
         """Have the agent say which arm it wants, if it has not and there is budget for it.
 
-        A pull of an arm that is known from all rows of its table shows its mean; an agent that makes only such pulls is
-        over.
+        A pull of an arm whose rows are all known shows its mean; an agent that makes only such pulls is over.
         """
         for _ in range(MOST_KNOWN):
             self._decide()

@@ -43,13 +43,6 @@ class Ask(_Ask):
 
     item: int | str | None = None
 
-    @classmethod
-    def of(cls, number: int, arm: int, who: str | None, item: int | str | None) -> Self:
-        """A question with an item."""
-        made = cls(number, arm, who)
-        made.item = item
-        return made
-
 
 class Question(int):
     """What to measure next: its arm, also as `arm`; of a table, `item`, the row; `number` of the event that asked."""
@@ -149,11 +142,7 @@ class Session:
             return at(state)
 
     def _append(self, events: Callable[[State], Sequence[Event]]) -> list[Event]:
-        """Add events to the log and to the state; no other process writes meanwhile. Returns them with their numbers.
-
-        What the state does not take is not recorded: a session that has been written can be read. `events` makes the
-        events by the state as of now. Where it raises, nothing is added.
-        """
+        """Add what `events` makes of the state of now to log and state, or nothing; returns it with its numbers."""
         added = list[Event]()
         with self._lock:
             try:
@@ -273,11 +262,7 @@ class Session:
         again: bool = False,
         history: Measurements | None = None,
     ) -> int:
-        """Record rows of a place for errors, an arm, a value, and the item or None.
-
-        `table`: where they stand, for the history; `again`: they may have been recorded from there before. `history`
-        of a session is recorded in place of rows.
-        """
+        """Record rows (a place for errors, an arm, a value, an item or None) of a `table`, or a `history`."""
         who, text, count = _person(who), None if table is None else tables.read_from(table), 0
 
         def events(state: State) -> list[Event]:
@@ -408,11 +393,11 @@ class Session:
     def pending(self) -> list[Ask]:
         """The questions that wait for their results, in order."""
         with self._now() as state:
-            row = state.row_asked
-            return [
-                Ask.of(number, arm, who, state.item(row[number]) if number in row else None)
-                for number, (arm, who) in state.asks.items()
-            ]
+            found = [Ask(number, arm, who) for number, (arm, who) in state.asks.items()]
+            for one in found:
+                if one.number in state.row_asked:
+                    one.item = state.item(state.row_asked[one.number])
+            return found
 
     @property
     def owed(self) -> list[dict[str, Any]]:

@@ -166,12 +166,7 @@ class Setup:
 
     @classmethod
     def from_facts(cls, facts: Mapping[str, Any], agent: Any = None, trust: bool = False) -> Setup:
-        """The facts as a store has them, that is, as `facts` has returned them.
-
-        Raises:
-            ValueError: for facts that are damaged or of another version, where the agent is missing, and without the
-                trust needed.
-        """
+        """The facts as `facts` has returned them; a ValueError says what is damaged, or that trust is needed."""
         order = facts.get("order", "arrival")  # stores of before have none
         if FORMATS.get(str(order)) != facts.get("format"):
             text = f"the format {facts.get('format')!r:.80} with the order {order!r:.80}"
@@ -234,10 +229,7 @@ class Setup:
             )
 
     def made_for(self, K: int, spent: int, ratio: float = 1.0) -> tuple[Any, Task, float | None]:
-        """The agent for K arms, the task as it takes it, and the delta of the session: the agent's own, or the task's.
-
-        So many measurements were `spent` on earlier arms. The agent is given `ratio` of delta, see `promise.Share`.
-        """
+        """The agent for K arms after `spent` pulls of others, with `ratio` of delta; its task; the session's delta."""
         limits = {"budget": self.task.budget, "max_pulls": self.task.max_pulls}
         left = {name: max(limit - spent, 1) for name, limit in limits.items() if limit is not None}
         delta = self.task.delta

@@ -15,20 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bandit_envs import stopping
 from bandit_envs.instances import TRUE, Happening, Measurements, number_in
-from bandit_envs.stopping import (
-    BOUNDED,
-    COMMON,
-    D_AT,
-    DISTRIBUTION,
-    DOUBT,
-    PRIOR,
-    VARIANCE,
-    arm_intervals,
-    column_intervals,
-    common,
-    with_moments,
-)  # fmt: skip
 
 from ..core.optional import pandas
 from .fold import KINDS, State, sample_of
@@ -50,13 +38,15 @@ def history_table(state: State, events: Sequence[Event]) -> DataFrame:
     values = np.array([np.full(D, np.nan) if one is None else np.atleast_1d(one)[:D] for one in shown])
     values = values.reshape(len(events), D).astype(np.float64)  # a row without a score has None
     rows = [None if event.value is None or not tabled else int(np.atleast_1d(event.value)[-1]) for event in events]
+    numbered = state.setup.items is None
+    items = pd.array(rows, dtype="Int64") if numbered else [None if row is None else state.item(row) for row in rows]
     columns: dict[str, object] = {
         "event": np.array([event.number for event in events], np.int64),
         "at": pd.to_datetime([event.at for event in events], utc=True),
         "kind": [event.kind for event in events],
         "arm": pd.array(arms, dtype="Int64"),
         "name": [None if arm is None else state.names[arm] for arm in arms],
-        **({"item": _items(state, rows)} if tabled else {}),
+        **({"item": items} if tabled else {}),
         **{"value" if D == 1 else f"value_{d}": values[:, d] for d in range(D)},
         "about": pd.array([event.about for event in events], dtype="Int64"),
         "who": [event.who for event in events],
@@ -65,13 +55,6 @@ def history_table(state: State, events: Sequence[Event]) -> DataFrame:
     }
     table: DataFrame = pd.DataFrame(columns)
     return table
-
-
-def _items(state: State, rows: Sequence[int | None]) -> object:
-    """A column of the rows of a table, by their names or numbers."""
-    if state.setup.items is None:
-        return pandas().array(rows, dtype="Int64")
-    return [None if row is None else state.item(row) for row in rows]
 
 
 def arms_table(state: State) -> DataFrame:
@@ -104,25 +87,25 @@ def _ends(state: State) -> Any:
     level = delta * (run.share.ratio or 1.0) / (len(state.active) * task.D)
     if task.items:
         scores = (seen.scores[there] - low) / (high - low)
-        found[there, 0] = low + (high - low) * column_intervals(scores, seen.pulls[there], level)
+        found[there, 0] = low + (high - low) * stopping.column_intervals(scores, seen.pulls[there], level)
         known = there & (seen.pulls >= task.items)
         found[known] = state.statistics.mean[known, :, None]
     elif there.any():
         plain = "gaussian" if task.support is None or task.distribution == "gaussian" else "bounded"
-        numbers = common(plain, task.sigma, support=task.support or (0.0, 1.0))
-        numbers = (numbers if certifier is None else certifier.numbers)[:COMMON].copy()
-        numbers[D_AT], active = 1, state.statistics.at(state.active)
+        numbers = stopping.common(plain, task.sigma, support=task.support or (0.0, 1.0))
+        numbers = (numbers if certifier is None else certifier.numbers)[: stopping.COMMON].copy()
+        numbers[stopping.D_AT], active = 1, state.statistics.at(state.active)
         trial = None if certifier is None else certifier.trial(active.pulls, active.variance)
-        if trial is not None and (trial.refuted or trial.waits and numbers[DOUBT] < math.inf):
-            numbers[[VARIANCE, PRIOR]] *= min(numbers[DOUBT], 1e200)
+        if trial is not None and (trial.refuted or trial.waits and numbers[stopping.DOUBT] < math.inf):
+            numbers[[stopping.VARIANCE, stopping.PRIOR]] *= min(numbers[stopping.DOUBT], 1e200)
         pulls, mean, variance = np.repeat(seen.scored[there], task.D), seen.mean[there], seen.variance[there].ravel()
-        if numbers[DISTRIBUTION] == BOUNDED:
-            variance = with_moments(variance[None], seen.moments[there].reshape(1, -1, 2))[0]
-        found[there] = arm_intervals(numbers, pulls, mean.ravel(), variance, level).reshape(-1, task.D, 2)
+        if numbers[stopping.DISTRIBUTION] == stopping.BOUNDED:
+            variance = stopping.with_moments(variance[None], seen.moments[there].reshape(1, -1, 2))[0]
+        found[there] = stopping.arm_intervals(numbers, pulls, mean.ravel(), variance, level).reshape(-1, task.D, 2)
         found = found if task.distribution == "gaussian" else found.clip(low, high)
     is_threshold = certifier is not None and certifier.kind in ("threshold", "threshold-paired")
     if certifier is not None and is_threshold and (state.certificate or 0.0) >= 1.0 - delta:
-        (fall, rise), answer = certifier.numbers[COMMON : COMMON + 2], state.answer()
+        (fall, rise), answer = certifier.numbers[stopping.COMMON : stopping.COMMON + 2], state.answer()
         found[answer, 0, 0] = found[answer, 0, 0].clip(fall)
         found[~answer, 0, 1] = found[~answer, 0, 1].clip(None, rise)
     return found
@@ -136,10 +119,7 @@ def read_from(table: str | Path) -> str:
 
 
 def refuse_repeated(state: State, table: str, new: Sequence[Event]) -> None:
-    """Refuse the new results of a table that begins as an earlier one did, or as the session itself.
-
-    Results that were undone, all of them, may come again; and so may fewer than `FEW`.
-    """
+    """Refuse the new results of a table that begins as an earlier one did, or as the session, but for undone ones."""
     for before in [[event for event in state.told if event.number not in state.undone], *_tables(state)]:
         count = min(len(before), len(new))
         alike = all(one[1:4] == other[1:4] for one, other in zip(before, new, strict=False))  # kind, arm and value
@@ -155,9 +135,7 @@ def refuse_repeated(state: State, table: str, new: Sequence[Event]) -> None:
 def replayed(state: State, found: Measurements, who: str | None) -> tuple[list[Event], list[Event]]:
     """The events of a session's history, which come after the events of this session, and the results among them.
 
-    They keep their people and times, and refer to each other by negative numbers. Arms, cells and questions that are
-    here already are left out, and so are undone rows without the event that undoes them. A remark at the end says where
-    they are from.
+    They refer to each other by negative numbers. Arms, cells and questions that are here already are left out.
     """
     ahead, made, undoing, seen = copy.copy(state), dict[int, Event](), set[int](), set[int]()
     ahead.names, ahead.number, ahead.withdrawn = list(state.names), dict(state.number), set(state.withdrawn)

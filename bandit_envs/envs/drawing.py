@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from ..kernels.checks import install_hint
+from ..kernels.checks import require
 from .views import View, Viewer, outline
 
 if TYPE_CHECKING:
@@ -35,16 +35,6 @@ _CANVASES: WeakKeyDictionary[Viewer, Any] = WeakKeyDictionary()  # with the last
 Limits = tuple[float, float]
 
 
-def _package(name: str, purpose: str) -> Any:
-    """A module of Matplotlib."""
-    import importlib
-
-    try:
-        return importlib.import_module(name)
-    except ImportError:
-        raise ImportError(f"{purpose} needs matplotlib: {install_hint()}") from None
-
-
 def limits_of(views: list[View], support: Limits | None) -> Limits:
     """Limits of the axis of values that show all of some views; intervals are cut where samples cannot lie."""
     ends = [np.concatenate([view.value - view.reach, view.value + view.reach]) for view in views]
@@ -58,11 +48,7 @@ def limits_of(views: list[View], support: Limits | None) -> Limits:
 
 
 def draw(figure: Figure, viewer: Viewer, view: View, title: str, limits: Limits | None = None) -> None:
-    """Draw a view into an empty figure of 6.4 by 4.8, or in the place of another one of the same viewer.
-
-    The axes and their ticks are kept, as making them takes longer than all the rest. The axis of values has the limits
-    of this view, if no others are given.
-    """
+    """Draw a view into an empty figure of 6.4 by 4.8, or in the place of another one, whose axes and ticks are kept."""
     top, bottom = figure.axes or [figure.add_axes(place) for place in (FLAT if viewer.plane is None else PLANE)]
     for part in [*figure.texts, *(part for ax in (top, bottom) for part in _drawn(ax))]:
         part.remove()
@@ -185,8 +171,8 @@ def image(viewer: Viewer, view: View, title: str, limits: Limits | None = None) 
     """The picture of a view as an array (480, 640, 3); see `draw`."""
     canvas = _CANVASES.get(viewer)
     if canvas is None:
-        agg = _package("matplotlib.backends.backend_agg", "an image of an episode")
-        figure = _package("matplotlib.figure", "an image of an episode").Figure(figsize=SIZE, dpi=DPI)
+        agg = require("matplotlib.backends.backend_agg", "an image of an episode")
+        figure = require("matplotlib.figure", "an image of an episode").Figure(figsize=SIZE, dpi=DPI)
         canvas = _CANVASES[viewer] = agg.FigureCanvasAgg(figure)
     draw(canvas.figure, viewer, view, title, limits)
     canvas.draw()
@@ -197,8 +183,8 @@ class Window:
     """A window in which the picture moves. Without a display there is a note, and nothing is shown."""
 
     def __init__(self) -> None:
-        self._plt = _package("matplotlib.pyplot", "render_mode='human'")
-        backends = _package("matplotlib.backends", "render_mode='human'")
+        self._plt = require("matplotlib.pyplot", "render_mode='human'")
+        backends = require("matplotlib.backends", "render_mode='human'")
         used = self._plt.get_backend()
         if used.lower() in backends.backend_registry.list_builtin(backends.BackendFilter.NON_INTERACTIVE):
             print(

@@ -181,10 +181,7 @@ class Episodes:
             mine[...] = theirs
 
     def observe(self, copy: bool) -> Any:
-        """The observations of all slots: a dict of arrays, features (E, K F) or beliefs; live views unless `copy`.
-
-        Where arms are ranked, in an order that holds until the next call.
-        """
+        """The observations of all slots: a dict of arrays, features (E, K F) or beliefs; live views unless `copy`."""
         sim, task = self.simulator, self.setting.task
         seen: Any = None
         if self._features is not None:
@@ -207,11 +204,7 @@ class Episodes:
         return out
 
     def check_answers(self, arms: NDArray[np.int64], answers: Array) -> None:
-        """Check the answers of the slots that stop with this action: masks, of a size that the problem allows.
-
-        Raises:
-            ValueError: naming the value; no episode has then been touched.
-        """
+        """Check the answers of the slots that stop with this action: masks, of a size that the problem allows."""
         status = self.simulator.status
         given = answers[(status == SPENT) | ((arms == self.stop) & (status != ENDED))]
         if not 0 <= given.min() <= given.max() <= 1:
@@ -232,10 +225,9 @@ class Episodes:
         return self.problem.plug_in(self.seen(rows))
 
     def finish(self, rows: NDArray[np.int64], answers: Array | None) -> dict[str, Array]:
-        """Score the slots `rows` (n,) that have just ended, and add the scores to the simulator's rewards.
+        """Score the slots `rows` (n,) that have just ended, pay for it, and return the info of the end.
 
-        Answers (E, K) are read for slots that answered by themselves; None: plug-in answers. Returns the info of the
-        end: `answer` (n, K), and (n,) each: correct, is_success, score, total_pulls, metrics, `level` with a delta.
+        Answers (E, K) are read for slots that answered by themselves; None: plug-in answers.
         """
         sim = self.simulator
         given = None if answers is None else answers[rows] != 0
@@ -253,18 +245,12 @@ class Episodes:
 
     @functools.cached_property
     def certifier(self) -> Certifier | None:
-        """The certifier of the level at the end of episodes: where the task names a delta, the default one.
-
-        Who runs an agent with a certificate of its own sets another one here.
-        """
+        """The certifier of the level at the end of episodes: the default one with a delta, or one that was set here."""
         task = self.setting.task
         return task.level_certifier() if task.delta is not None else None
 
     def level(self, rows: NDArray[np.int64], answers: NDArray[np.bool_] | None = None) -> NDArray[np.float64]:
-        """The smallest delta at which the plug-in answers of slots (n,) are certified; 1 where no `certifier` is.
-
-        Of columns of a table it is that of `answers` (n, K), as certificates are of others than the plug-in ones there.
-        """
+        """The smallest delta at which plug-in answers, or `answers` of columns, are certified (n,), at most 1."""
         if self.certifier is None:
             return np.ones(len(rows))
         sim, inside = self.simulator, np.full((len(rows), self.K), -1, np.int8)
@@ -281,11 +267,7 @@ class Episodes:
         return mask
 
     def advance(self, action: Any) -> tuple[int, Any]:
-        """One step of all slots by an action, or a batch of them: how many ended, and the answers (E, K) or None.
-
-        Raises:
-            ValueError: for an action of wrong type, shape or range; no episode has then been touched.
-        """
+        """One step of all slots by an action, or a batch of them: how many ended, and the answers (E, K) or None."""
         if not self.full:
             arms = self.plain_arms(action, self.once.shape)
             if self.setting.ranked and self._lookahead is not None:
@@ -297,8 +279,9 @@ class Episodes:
             raise ValueError(f"a full action is a dict of arm, times and answer, got {_shown(action)}") from None
         shape = self.once.shape
         arms, times = integers("arm", arms, shape), integers("times", times, shape)
-        if type(answers) is not np.ndarray or answers.shape != self._answers_shape or answers.dtype.kind not in "biu":
-            answers = self._read_answers(answers)
+        given, answers = answers, as_array(answers)
+        if answers.shape != self._answers_shape or answers.dtype.kind not in "biu":
+            raise ValueError(f"an answer is a mask of 0 and 1 of shape {self._answers_shape}, got {given!r:.200}")
         count = self._advance(arms, times, answers_checked=False)
         if count != UNCHECKED:
             return count, None
@@ -328,13 +311,6 @@ class Episodes:
         pull = self.simulator.bind(arms, self.once)
         return pull if self._advance == self.simulator.advance else functools.partial(self._more, arms, pull)
 
-    def _read_answers(self, value: Any) -> Array:
-        """Answers as an array (E, K), from any other form in which an action may hold them."""
-        answers = as_array(value)
-        if answers.shape != self._answers_shape or answers.dtype.kind not in "biu":
-            raise ValueError(f"an answer is a mask of 0 and 1 of shape {self._answers_shape}, got {value!r:.200}")
-        return answers
-
     @staticmethod
     def need_reset() -> ResetNeeded:
         """The error for a step of an episode that has ended or not begun."""
@@ -349,6 +325,9 @@ class Environment(ABC):
     """
 
     setting: Setting
+    task: Task  # what an agent may know
+    problem: Problem  # what is asked: scores, margins, hardness
+    instance: Instance | None  # the true one where it is the same in every episode (for oracles and reports), else None
     bound: ClassVar[tuple[str, ...]]
     _core: Episodes
     _spec: Any = None
@@ -356,19 +335,14 @@ class Environment(ABC):
 
     def _open(self, count: int) -> None:
         """Make the slots, in which no episode has begun."""
+        self.task, self.problem, self.instance = self.setting.task, self.setting.problem, self.setting.fixed
         self._key, self._episode = np.zeros((2, count), np.uint64), np.full(count, -1, np.int64)
         self._bind()
 
     def _start(self, rows: Array, seeds: Sequence[int | None] | None, numbers: Any = None) -> None:
-        """Start episodes in the slots `rows` (n,).
+        """Start episodes in the slots `rows` (n,), of new roots where `seeds` (E,) has some; `numbers` (n,): which.
 
-        Args:
-            rows: the slots.
-            seeds: (E,), their new roots; None: each goes on with its own, before the first reset a fresh one.
-            numbers: (n,), of the episodes; None: 0 of a new root, else the next one.
-
-        Raises:
-            ValueError: for numbers beyond those of a root; nothing has then changed.
+        None: 0 of a new root, else the next one.
         """
         given = {} if seeds is None else {int(i): root for i in rows if (root := seeds[i]) is not None}
         if numbers is None:
@@ -420,18 +394,3 @@ class Environment(ABC):
         vars(self).update(state)
         self._bind()
         self._core.restore(episodes)
-
-    @property
-    def task(self) -> Task:
-        """What an agent may know."""
-        return self.setting.task
-
-    @property
-    def problem(self) -> Problem:
-        """What is asked: scores, margins, hardness."""
-        return self.setting.problem
-
-    @property
-    def instance(self) -> Instance | None:
-        """The true instance where it is the same in every episode (for oracles and reports), else None."""
-        return self.setting.fixed

@@ -121,11 +121,7 @@ class History:
         _record(simulator.arrays, chosen, self._log)
 
     def append(self, arm: int, sample: Floats) -> None:
-        """Write down a single pull of a history that stands alone, E = 1; beyond its end, nothing is written.
-
-        Args:
-            arm: the arm. sample: (D,).
-        """
+        """Write down a single pull, with its sample (D,), of a history that stands alone; beyond its end, nothing."""
         i = self._made[0, 0]
         if i < self.arms.shape[1]:
             self.arms[0, i], self.times[0, i], self._samples[0, i] = arm, 1, sample

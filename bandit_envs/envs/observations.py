@@ -66,10 +66,9 @@ class Scales(NamedTuple):
 
 @kernel
 def _features(pulls, margin, variance, remaining, scales: Scales, known, out):
-    """Fill out (E, K, F) with the features of `FEATURES`, all in [-1, 1]; see `FeatureTable`.
+    """Fill out (E, K, F) with the features of `FEATURES`, all in [-1, 1], of arms that are no longer as in `known`.
 
-    `known` (E, K, 3), -1 at first, holds the pulls and margins at which the features in `out` were computed, and what
-    follows from the pulls: most arms have not changed since the last step.
+    `known` (E, K, 3), -1 at first: the pulls and margins at which they were computed, and what follows from the pulls.
     """
     E, K = pulls.shape
     (sigma, scale, theta, tolerance), D = scales, variance.shape[1] // K
@@ -96,7 +95,7 @@ def _features(pulls, margin, variance, remaining, scales: Scales, known, out):
 
 
 class FeatureTable:
-    """The features of E episodes of a task, computed anew for the arms that have changed since they were asked for."""
+    """The features of E episodes of a task, computed again where an arm has changed since they were asked for."""
 
     def __init__(self, task: Task, problem: Problem, count: int) -> None:
         self.task, self.problem = task, problem
@@ -113,13 +112,7 @@ class FeatureTable:
         variance: NDArray[np.float64],
         remaining: NDArray[np.int64],
     ) -> NDArray[np.float32]:
-        """The observation (E, stop * F), a live view.
-
-        Args:
-            pulls: (E, stop).
-            seen: (E, K) or (E, K, D), the empirical means, NaN for arms never pulled.
-            variance: (E, K) or (E, K, D). remaining: (E, 1).
-        """
+        """The observation (E, stop * F), a live view; `seen`: the means (E, K, ..), NaN for arms never pulled."""
         E, each = len(pulls), self.task.stop // self.task.K  # a row for each coordinate, where they are pulled
         margin, spread = np.repeat(self.problem.margin(seen), each, axis=1), np.ascontiguousarray(variance)
         _features(pulls, margin, spread.reshape(E, -1), remaining, Scales(*self._scales), self._known, self._matrix)

@@ -147,7 +147,7 @@ def _check_beliefs(task: Task, reward: str, ranked: bool) -> None:
         if one == "reward='gain'" and math.isnan(look.horizon):
             raise ValueError(f"{one} needs a budget or max_pulls, got neither: gains are up to a horizon")
         if one == "ranked=True" and task.observation == "history":
-            raise ValueError(f"{one} ranks arms anew at each step, which observation='history' cannot show")
+            raise ValueError(f"{one} ranks arms again at each step, which observation='history' cannot show")
     if task.observation == "belief":
         task.lookahead("observation='belief'")
 

@@ -22,15 +22,6 @@ from .setting import resolve
 OPTIONS = ("episode", "reset_mask")  # of `reset`
 
 
-def _autoreset(mode: Any) -> AutoresetMode:
-    """`autoreset_mode`, checked."""
-    for one in AutoresetMode:
-        if mode is one or isinstance(mode, str) and mode == one.value:
-            return one
-    names = ", ".join(f"{one.name} ({one.value!r})" for one in AutoresetMode)
-    raise ValueError(f"autoreset_mode must be an AutoresetMode: {names}; got {mode!r:.200}")
-
-
 class PureExplorationVectorEnv(Environment, VectorEnv[Any, Any, Any]):
     """The native vector form of `PureExplorationEnv`: slot i gives bit for bit what a single environment would.
 
@@ -63,7 +54,11 @@ class PureExplorationVectorEnv(Environment, VectorEnv[Any, Any, Any]):
         if max_episode_steps is not None:
             raise ValueError(f"use max_pulls to cap an episode, not max_episode_steps={max_episode_steps!r}")
         self.num_envs, self.render_mode = integer("num_envs", num_envs, 1, 2**31), None
-        self.autoreset_mode = _autoreset(autoreset_mode)
+        try:
+            self.autoreset_mode = AutoresetMode(autoreset_mode)
+        except ValueError:
+            names = ", ".join(f"{one.name} ({one.value!r})" for one in AutoresetMode)
+            raise ValueError(f"autoreset_mode must be an AutoresetMode: {names}; got {autoreset_mode!r:.200}") from None
         self.metadata = {**self.metadata, "autoreset_mode": self.autoreset_mode}
         self.copy = flag("copy", copy)
         self.setting = resolve(problem, **settings)
@@ -213,8 +208,7 @@ class PureExplorationVectorEnv(Environment, VectorEnv[Any, Any, Any]):
     def _final(self, ended: NDArray[np.intp], over: NDArray[np.bool_], info: Info) -> Info:
         """The info of a step in SAME_STEP, as Gymnasium's SyncVectorEnv gives it, of the info in the other modes.
 
-        It is that of the slots that go on, `final_obs` (an array of one observation per slot in `ended` (n,), None
-        elsewhere) and `final_info` (that of these slots), each with its mask. `over` (N,): whether a slot has ended.
+        The entries `final_obs` and `final_info` are of the slots `ended` (n,), marked by `over` (N,); all others go on.
         """
         before = self._core.order.copy()  # of the slots that go on, as they were shown
         last = self._core.observe(copy=False)

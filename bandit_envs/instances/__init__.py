@@ -20,9 +20,8 @@ from .datasets import Captions, captions
 from .instance import Instance, Sampler, from_table
 from .lookup import INSTANCES, register_instance
 from .polyhedra import Polyhedra
-from .prompts import PromptSelection
+from .prompts import PromptSelection, ScoreTables
 from .registry import Registry
-from .score_tables import ScoreTables
 from .tables import TRUE, Happening, Measurement, Measurements, measurements, number_in
 
 __all__ = [

@@ -7,7 +7,7 @@ gives a distribution of one's own a name.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -92,6 +92,7 @@ class Arms(Distributed):
     parameters: Floats
     data: Floats
     items: int | None = None  # of a shared table, its number of rows N
+    _given: Mapping[str, Floats] | None = None  # by the constructor's arguments
 
     def fill(
         self,
@@ -176,7 +177,9 @@ class Arms(Distributed):
 
     def to_dict(self) -> Form:
         """The JSON form, which `from_dict` reads."""
-        raise TypeError(f"{type(self).__name__} has no JSON form")
+        if self._given is None:
+            raise TypeError(f"{type(self).__name__} has no JSON form")
+        return {"distribution": self.distribution} | {name: value.tolist() for name, value in self._given.items()}
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(K={self.K}, D={self.D})"
@@ -194,6 +197,7 @@ class Bernoulli(Arms):
     def __init__(self, mean: ArrayLike) -> None:
         p = _scalar(_finite("mean", mean, (1, 2)))
         _refuse((p < 0) | (p > 1), p, "a Bernoulli mean lies in [0, 1]")
+        self._given = {"mean": p}
         self.fill(p, p * (1 - p), p, support=(0.0, 1.0), sigma=0.5)
 
     @classmethod
@@ -203,9 +207,6 @@ class Bernoulli(Arms):
     @staticmethod
     def pack(means: Floats, spread: float) -> Floats:
         return means
-
-    def to_dict(self) -> Form:
-        return {"distribution": self.distribution, "mean": self.means.tolist()}
 
 
 class Gaussian(Arms):
@@ -224,15 +225,12 @@ class Gaussian(Arms):
 
     def __init__(self, mean: ArrayLike, sd: ArrayLike = 1.0) -> None:
         m, s, table = _means_and_spread(mean, "sd", sd)
-        self._sd = s
+        self._given = {"mean": m, "sd": s}
         self.fill(m, s**2, table, support=None, sigma=s.max())
 
     @staticmethod
     def pack(means: Floats, spread: float) -> Floats:
         return np.concatenate([means, np.full_like(means, spread)], axis=-1)
-
-    def to_dict(self) -> Form:
-        return {"distribution": self.distribution, "mean": self.means.tolist(), "sd": self._sd.tolist()}
 
 
 class Uniform(Arms):
@@ -249,15 +247,12 @@ class Uniform(Arms):
 
     def __init__(self, mean: ArrayLike, width: ArrayLike = 1.0) -> None:
         m, w, table = _means_and_spread(mean, "width", width, 0.5)
-        self._width = w
+        self._given = {"mean": m, "width": w}
         self.fill(m, w**2 / 12, table, support=None, sigma=w.max() / 2)
 
     @staticmethod
     def pack(means: Floats, spread: float) -> Floats:
         return np.concatenate([means - spread / 2, np.full_like(means, spread)], axis=-1)
-
-    def to_dict(self) -> Form:
-        return {"distribution": self.distribution, "mean": self.means.tolist(), "width": self._width.tolist()}
 
 
 def _means_and_spread(
@@ -299,13 +294,9 @@ class Categorical(Arms):
         p = weights / total[:, None]
         cumulative = np.cumsum(p, axis=1)
         cumulative[:, -1] = 2.0  # the last value takes whatever rounding left
-        self._weights = weights
+        self._given = {"values": v, "probabilities": weights}
         variance = np.maximum(p @ (v - v[0]) ** 2 - (mean - v[0]) ** 2, 0.0)
         self.fill(mean, variance, cumulative, v, support=(float(v[0]), float(v[-1])), sigma=(v[-1] - v[0]) / 2)
-
-    def to_dict(self) -> Form:
-        values, weights = self.data[:, 0].tolist(), self._weights.tolist()
-        return {"distribution": self.distribution, "values": values, "probabilities": weights}
 
 
 class Resampled(Arms):
@@ -534,7 +525,7 @@ register_law = register_distribution  # the old name
 def from_dict(form: Form) -> Arms:
     """Arms from their JSON form, e.g. {"distribution": "gaussian", "mean": [0, 1], "sd": 0.5}.
 
-    The distribution may also be "module:Class", a subclass of `Arms` that nobody has registered.
+    The distribution may also be "module:Class", a subclass of `Arms` that is not registered.
     """
     parameters = spelled(form)
     distribution = parameters.pop("distribution", None)

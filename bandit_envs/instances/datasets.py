@@ -2,19 +2,13 @@
 
 A call that names a folder reads the file there. Else it is read from the folder that the environment variable
 BANDIT_ENVS_DATA names; where that lacks it, it is downloaded once from its public address, verified, and cached.
-
-| loader            | data                                           | source                                     |
-|-------------------|------------------------------------------------|--------------------------------------------|
-| captions(contest) | ratings 1, 2, 3 of New Yorker contest captions | github.com/nextml/caption-contest-data-api |
-| inhibitors(kinase)| activity of compounds against a kinase         | PKIS2, Drewry et al., PLoS ONE 2017        |
-| emotions()        | deviations of crowd workers from experts       | Snow et al., EMNLP 2008                    |
 """
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import os
+import tomllib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,12 +20,10 @@ from numpy.typing import NDArray
 from ..kernels.checks import install_hint, integer, number
 from ..kernels.naming import unknown
 from .arms import Categorical
+from .tables import read_csv
 
 VARIABLE = "BANDIT_ENVS_DATA"
 T = TypeVar("T")
-
-
-# --- files ---------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -41,7 +33,7 @@ class PublicFile:
     repository: str  # "owner/name"
     commit: str  # 40 hexadecimal digits
     path: str  # of the file in the repository
-    sha256: str | None  # of its bytes, 64 hexadecimal digits; None where only the commit vouches for the file
+    sha256: str | None = None  # of its bytes, 64 hexadecimal digits; None where only the commit vouches for the file
     alias: str = ""  # the file's name here, if it is not the last part of `path`
 
     @property
@@ -54,39 +46,10 @@ class PublicFile:
         return f"https://raw.githubusercontent.com/{self.repository}/{self.commit}/{self.path}"
 
 
-def _contest(number: int, commit: str, sha256: str | None) -> PublicFile:
-    """Ratings of a New Yorker caption contest, CC BY 4.0."""
-    return PublicFile("nextml/caption-contest-data-api", commit, f"contests/summaries/{_captions_file(number)}", sha256)
-
-
-def _emotion(part: str, sha256: str) -> PublicFile:
-    """Ratings of Snow et al. 2008. The names of the two files are generic there; here they have a prefix."""
-    commit = "8d216471071f09b9e474ee19f8d692447f982f88"
-    path = f"datasets/f201_Emotion_FULL/{part}.csv"
-    return PublicFile("zhydhkcws/crowd_truth_infer", commit, path, sha256, f"emotion_{part}.csv")
-
-
-def _captions_file(contest: int) -> str:
-    return f"{contest}_summary_KLUCB.csv"
-
-
-_CONTESTS = "d48a24e2e7c36d5851011f1e72bddc7fb1082851"
-
 FILES: dict[str, PublicFile] = {
     file.name: file
-    for file in (
-        _contest(627, _CONTESTS, "ebbf0beceae23c14feea3f750e55a9f786e7ffb6526f1a74cc2a74c5ff9c6230"),
-        _contest(651, _CONTESTS, "ae30885832640311b3f3d762e287a8dc5661fcb8fd7cb273fed6354bd278d1d0"),
-        _contest(690, "cf18a606cae60f56dc4ad9a90db52455cc752e78", None),
-        PublicFile(
-            "blakemas/all_epsilon",
-            "4e21340061d869ebbbddce6376d032076dbabdb3",
-            "drug_discovery/pkis2_matrix_1um.csv",
-            "e03dbcafbdd771575737866f556fce0420e299cc57556917a145861585254f16",
-        ),
-        _emotion("answer", "8a33684760a7fc51980ddc2d19d157f9d0197bcc3611cc4a2c8cdb65fdaf1d1b"),
-        _emotion("truth", "0fdfa983818a3524ba572c7eb7a3fd6b314844105ae9449b630425faa3176be4"),
-    )
+    for row in tomllib.loads(Path(__file__).with_name("datasets.toml").read_text(encoding="utf-8"))["file"]
+    for file in [PublicFile(**row)]
 }
 
 
@@ -142,43 +105,25 @@ def _download(file: PublicFile) -> Path:
 def _read(
     path: Path, columns: Sequence[str], read: Callable[[dict[str, str]], T], beside: Sequence[str] = ()
 ) -> list[T]:
-    """What `read` returns for each row of a CSV file (UTF-8, a header line), {column: text}.
+    """What `read` returns for each row of a CSV file, {column: text}; it names the lines for which that fails.
 
-    The file must have the `columns` and may have those `beside`, each once. A ValueError names the file and the wrong
-    columns, or the lines for which `read` raises a ValueError, and its text.
+    The file must have the `columns` and may have those `beside`, each once.
     """
-    found, unusable = list[T](), list[str]()
-    with open(path, encoding="utf-8-sig", newline="") as stream:
-        reader = csv.reader(stream, strict=True)
+    table, found, unusable = read_csv(str(path)), list[T](), list[str]()
+    if missing := [name for name in columns if name not in table.columns]:
+        raise ValueError(f"{path}: columns {missing} are missing, found {table.columns}")
+    if twice := sorted({name for name in (*columns, *beside) if table.columns.count(name) > 1}):
+        raise ValueError(f"{path}: columns {twice} are there more than once, found {table.columns}")
+    for place, fields in zip(table.places, table.rows, strict=True):
         try:
-            header = next(reader, [])
-            if twice := sorted({name for name in (*columns, *beside) if header.count(name) > 1}):
-                raise ValueError(f"columns {twice} are there more than once, found {header}")
-            if missing := [name for name in columns if name not in header]:
-                raise ValueError(f"columns {missing} are missing, found {header}" if header else "no header line")
-            line = reader.line_num + 1  # where a row begins: a text may span lines
-            for fields in reader:
-                if fields:
-                    try:
-                        if len(fields) != len(header):
-                            raise ValueError(f"it has {len(fields)} fields, the header has {len(header)}")
-                        found.append(read(dict(zip(header, fields, strict=True))))
-                    except ValueError as error:
-                        unusable.append(f"line {line}: {error}")
-                line = reader.line_num + 1
-        except (csv.Error, UnicodeDecodeError) as error:
-            raise ValueError(f"{path}, after line {reader.line_num}: {error}") from None
+            found.append(read(dict(zip(table.columns, fields, strict=True))))
         except ValueError as error:
-            raise ValueError(f"{path}: {error}") from None
+            unusable.append(f"{place}: {error}")
     if unusable:
         more = f"; and {len(unusable) - 3} more" if len(unusable) > 3 else ""
         raise ValueError(f"{path} has rows that cannot be used: {'; '.join(unusable[:3])}{more}")
-    if not found:
-        raise ValueError(f"{path} has a header but no rows")
     return found
 
-
-# --- captions ------------------------------------------------------------------------------------------------------
 
 RATINGS = ("unfunny", "somewhat_funny", "funny")  # the columns that count the ratings 1, 2, 3
 
@@ -229,7 +174,7 @@ def captions(contest: int, folder: str | Path | None = None) -> Captions:
             kept. ImportError: when a download needs pooch and it is not installed.
     """
     contest = integer("contest", contest, 1, 10**6)
-    rows = _read(_fetch(_captions_file(contest), folder), RATINGS, _ratings, ("count", "score", "caption"))
+    rows = _read(_fetch(f"{contest}_summary_KLUCB.csv", folder), RATINGS, _ratings, ("count", "score", "caption"))
     table = np.array([counts for counts, _ in rows], np.int64)
     table.setflags(write=False)
     return Captions(table, tuple(text for _, text in rows if text is not None), contest)
@@ -249,8 +194,6 @@ def _ratings(row: dict[str, str]) -> tuple[list[int], str | None]:
     return counts, row.get("caption")
 
 
-# --- kinase inhibitors -----------------------------------------------------------------------------------------------
-
 PKIS2 = "pkis2_matrix_1um.csv"
 
 
@@ -268,8 +211,7 @@ def inhibitors(kinase: str = "ACVRL1", folder: str | Path | None = None) -> NDAr
         ValueError: also for an unknown kinase (with the nearest ones), and entries that are no percentages.
     """
     path = _fetch(PKIS2, folder)
-    with open(path, encoding="utf-8-sig", newline="") as stream:
-        kinases = next(csv.reader(stream), [])[1:]
+    kinases = read_csv(str(path)).columns[1:]
     if kinase not in kinases:
         raise unknown("kinase", str(kinase), kinases)
     values = _read(path, [kinase], lambda row: number(f"the inhibition of {kinase}", float(row[kinase]), 0, 100))
@@ -277,8 +219,6 @@ def inhibitors(kinase: str = "ACVRL1", folder: str | Path | None = None) -> NDAr
     activity: NDArray[np.float64] = -np.log1p(-np.where(x == 100, 99.9, x) / 100)
     return activity
 
-
-# --- crowd workers ---------------------------------------------------------------------------------------------------
 
 SCALES = 7  # of a headline, 100 headlines each: question q = 1 .. 700 is of scale (q - 1) // 100
 HEADLINES = 100
@@ -299,20 +239,21 @@ def emotions(folder: str | Path | None = None) -> list[NDArray[np.float64]]:
         ValueError: also for a worker who did not rate a headline on all scales.
     """
     truth = {q: value for q, value, _ in _ratings_of("emotion_truth.csv", ("question", "truth"), folder)}
-    given: dict[str, dict[int, float]] = {}
+    given: dict[str, NDArray[np.float64]] = {}
     for q, value, who in _ratings_of("emotion_answer.csv", ("question", "answer", "worker"), folder):
-        ratings = given.setdefault(who, {})
-        if q in ratings or q not in truth:
-            what = "is answered twice by" if q in ratings else "has no truth, but an answer of"
+        off = given.setdefault(who, np.full((SCALES, HEADLINES), np.nan))
+        place = divmod(q - 1, HEADLINES)
+        if q not in truth or not np.isnan(off[place]):
+            what = "has no truth, but an answer of" if q not in truth else "is answered twice by"
             raise ValueError(f"emotion_answer.csv: question {q} {what} worker {who}")
-        ratings[q] = abs(value - truth[q]) / WIDTHS[(q - 1) // HEADLINES]
+        off[place] = abs(value - truth[q]) / WIDTHS[place[0]]
     tables = []
-    for worker, ratings in sorted(given.items()):
-        headlines = sorted({(q - 1) % HEADLINES for q in ratings})
-        if len(ratings) != SCALES * len(headlines):
+    for worker, off in sorted(given.items()):
+        rated = ~np.isnan(off)
+        if (rated.any(axis=0) & ~rated.all(axis=0)).any():
             some = f"rated a headline on some scales only, not on all {SCALES}"
             raise ValueError(f"emotion_answer.csv: worker {worker} {some}")
-        tables.append(np.array([[ratings[s * HEADLINES + h + 1] for s in range(SCALES)] for h in headlines]))
+        tables.append(off[:, rated[0]].T.copy())
     return tables
 
 

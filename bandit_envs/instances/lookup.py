@@ -15,9 +15,8 @@ from .arms import Arms, from_dict
 from .instance import Instance, NamedInstance, Sampler, from_table
 from .papers import PAPERS
 from .polyhedra import Polyhedra
-from .prompts import PromptSelection
+from .prompts import PromptSelection, ScoreTables
 from .registry import Registry
-from .score_tables import ScoreTables
 
 DEEPEST = 16  # instances that are being made, each by the function of the one before
 _BEING_MADE: ContextVar[tuple[str, ...]] = ContextVar("names of instances that are being made", default=())

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
+import tomllib
 from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,14 +15,10 @@ from numpy.typing import ArrayLike, NDArray
 from ..kernels import rng
 from ..kernels.checks import flag, integer, number
 from . import datasets, polyhedra
-from .arms import Arms, Bernoulli, Categorical, Gaussian, Resampled, Uniform
+from .arms import Arms, Bernoulli, Categorical, Gaussian, Resampled, Uniform, from_dict
 from .instance import Instance, NamedInstance, Sampler
 
 Floats = NDArray[np.float64]
-
-_CHEN = "Chen, Chen, Zhang & Zhou, ICML 2017, section 3"
-_STONE = "Kalyanakrishnan & Stone, ICML 2010, section 5"
-_TAO = "Tao, Blanco, Peng & Zhou, NeurIPS 2019, section 5"
 
 
 def _instance(arms: Arms, name: str, defaults: dict[str, dict[str, Any]]) -> Instance:
@@ -27,28 +26,12 @@ def _instance(arms: Arms, name: str, defaults: dict[str, dict[str, Any]]) -> Ins
     return Instance(arms, name, {"": {"shuffle_arms": False}} | defaults)
 
 
-def _tao(number: int) -> Callable[[], Instance]:
-    """The three set-ups of Tao et al. 2019; the budgets are the largest of Figure 1."""
-    step = np.arange(4) * 5
-    means, budget = {
-        1: (np.concatenate([20 + step, [45, 55], 65 + step]) / 100, 1_000),
-        2: ((405 + 10 * np.arange(20)) / 1000, 40_000),
-        3: (np.repeat([0.45, 0.505], 5), 100_000),
-    }[number]
-    defaults = {"Threshold": {"threshold": 0.5, "budget": budget}}
-    return lambda: _instance(Bernoulli(means), f"tao2019-{number}", defaults)
-
-
-def _captions(contest: int) -> Callable[..., Instance]:
+def _captions(contest: int, /, folder: str | None = None, every: int = 1) -> Instance:
     """The captions of a contest, which Mason et al. 2020 rate."""
-
-    def build(folder: str | None = None, every: int = 1) -> Instance:
-        defaults = {"AllGood": {"epsilon": 0.1, "multiplicative": True, "delta": 0.1}}
-        counts = datasets.captions(contest, folder).counts[:: integer("every", every, 1)]
-        name = f"captions-{contest}" + (f"(every={every})" if every > 1 else "")
-        return _instance(Categorical([1, 2, 3], counts), name, defaults)
-
-    return build
+    defaults = {"AllGood": {"epsilon": 0.1, "multiplicative": True, "delta": 0.1}}
+    counts = datasets.captions(contest, folder).counts[:: integer("every", every, 1)]
+    name = f"captions-{contest}" + (f"(every={every})" if every > 1 else "")
+    return _instance(Categorical([1, 2, 3], counts), name, defaults)
 
 
 def _mason_3a(n: int = 25) -> Instance:
@@ -69,9 +52,6 @@ def _kinase(folder: str | None = None) -> Instance:
     return _instance(Gaussian(datasets.inhibitors("ACVRL1", folder)), "kinase-acvrl1", defaults)
 
 
-_KATZ = "Katz-Samuels & Scott, ICML 2018"
-
-
 def _feasible(arms: Arms, name: str, rows: polyhedra.Rows, budget: int, **more: Any) -> Instance:
     """Arms, and the polyhedron that they are judged by."""
     return _instance(arms, name, {"Feasible": {"A": rows[0], "b": rows[1], "budget": budget, **more}})
@@ -82,8 +62,8 @@ def _groups(*groups: tuple[int, ArrayLike]) -> Gaussian:
     return Gaussian(np.concatenate([np.tile(np.broadcast_to(mean, 5), (n, 1)) for n, mean in groups]), 0.5)
 
 
-def _katz(experiment: int, tolerance: float) -> Callable[..., Instance]:
-    """Experiments 1 to 3, on the cube [0, 1]^5."""
+def _katz_cube(experiment: int, /, tolerance: float | None = None) -> Instance:
+    """Experiments 1 to 3, on the cube [0, 1]^5. The tolerance is .075, in experiment 2 it is 0."""
     steps = [0.05 * i for i in range(4)]
     arms = {
         1: _groups((2, 0.8), (2, 0.9), (2, 1.1), (2, 1.2), (1, 0.975), (1, 1.025), (10, 0.3)),
@@ -92,17 +72,14 @@ def _katz(experiment: int, tolerance: float) -> Callable[..., Instance]:
             *((1, 0.75 + s) for s in steps), (1, 0.975), (1, 1.025), *((1, 1.25 - s) for s in steps), (10, 1.15)
         ),
     }[experiment]
-
-    def build(tolerance: float = tolerance) -> Instance:
-        return _feasible(arms, f"katz-samuels2018-{experiment}", polyhedra.cube(5), 2000, tolerance=tolerance)
-
-    return build
+    tolerance = (0.0 if experiment == 2 else 0.075) if tolerance is None else tolerance
+    return _feasible(arms, f"katz-samuels2018-{experiment}", polyhedra.cube(5), 2000, tolerance=tolerance)
 
 
 def _katz_simplex(normalise: bool = False) -> Instance:
-    """Experiment 4, on {x >= 0, sum x <= 2}, as written: with rows of norm 1 its good arms would be irrelevant at .1.
+    """Experiment 4, on {x >= 0, sum x <= 2}, as written; `normalise=True`: rows of norm 1, tolerance .1 / sqrt(5).
 
-    `normalise=True`: rows of norm 1, and the tolerance .1 / sqrt(5).
+    With rows of norm 1 and the tolerance .1 its good arms would be irrelevant.
     """
     normalise = flag("normalise", normalise)
     arms = _groups((5, 0.2), (5, 1.85 * 0.2), (5, 2.25 * 0.2), (5, 1.95 * 0.2))
@@ -128,12 +105,6 @@ def _katz_ordered(normalise: bool = True) -> Instance:
     return _feasible(arms, "katz-samuels2018-5", rows, 2000, tolerance=0.1, normalise=normalise)
 
 
-def _dose_finding() -> Instance:
-    """Section 7.2: 25, 75, 150, 300 mg of secukinumab, placebo; effective in at least .4, adverse in at most .5."""
-    means = [[0.34, 0.519], [0.469, 0.612], [0.465, 0.465], [0.537, 0.61], [0.36, 0.58]]
-    return _feasible(Bernoulli(means), "dose-finding", ([[-1.0, 0.0], [0.0, 1.0]], [-0.4, 0.5]), 1000, tolerance=0.0)
-
-
 def _crowdsourcing(gaussian: bool | float | str = False, folder: str | None = None) -> Instance:
     """Section 7.3: workers at most as far from the experts as the average worker, on each of 7 scales.
 
@@ -150,28 +121,6 @@ def _crowdsourcing(gaussian: bool | float | str = False, folder: str | None = No
     elif flag("gaussian", gaussian):
         arms = Gaussian(data.means, np.sqrt(data.variances))
     return _feasible(arms, "crowdsourcing", polyhedra.at_most(data.means.mean(axis=0)), 4000, tolerance=0.02)
-
-
-def _chen(name: str, profile: Callable[[int, int], Floats]) -> Callable[..., Instance]:
-    """An instance of Chen et al. 2017: n Bernoulli arms, the best first, of which K are wanted.
-
-    Ties go to the lowest arm, and so, in this order, to the better one: the arms are shuffled.
-    """
-
-    def build(n: int = 1000, K: int = 100) -> Instance:
-        n = integer("n", n, 2, rng.ARMS_LIMIT)
-        K = integer("K", K, 1, n - 1)
-        shuffled: dict[str, Any] = {"shuffle_arms": True}
-        wanted = {"k": K, "epsilon": 0.01, "criterion": "aggregate", "delta": 0.01}
-        defaults = {"TopK": wanted | shuffled, "BestArm": shuffled}
-        return _instance(Bernoulli(profile(n, K)), f"chen2017-{name}(n={n}, K={K})", defaults)
-
-    return build
-
-
-def _two_group(n: int, K: int) -> Floats:
-    """K means at .7, the others at .3."""
-    return np.where(np.arange(n) < K, 0.7, 0.3)
 
 
 def _even(n: int, K: int) -> Floats:
@@ -192,32 +141,38 @@ def _synthetic(p: float) -> Callable[[int, int], Floats]:
     return profile
 
 
-def _stone(name: str, n: int, k: int, epsilon: float, kind: type[Gaussian | Uniform]) -> tuple[Any, ...]:
-    """The row of n arms with means drawn once from U[0, 1] and standard deviation `sd`, of which k / n are wanted."""
-    printed = n
-
-    def build(seed: int = 0, n: int = n, sd: float = 1.0) -> Instance:
-        n, sd, word = integer("n", n, 4, rng.ARMS_LIMIT), number("sd", sd, 0, above=True), np.zeros(1, np.uint64)
-        u = rng.uniforms(rng.root_key(rng.root_number(seed))[:, None], word, n, stream=rng.INSTANCE)
-        arms = kind(u[0, :, 0], sd if kind is Gaussian else sd * np.sqrt(12.0))
-        defaults = {"TopK": {"k": n * k // printed, "epsilon": epsilon, "criterion": "each", "delta": 0.15}}
-        others = f", n={n}" * (n != printed) + f", sd={sd:g}" * (sd != 1)
-        return _instance(arms, f"kalyanakrishnan2010{name}(seed={seed}{others})", defaults)
-
-    arms = f"{n} {'Gaussian' if kind is Gaussian else 'uniform'} arms"
-    return build, "TopK", f"{_STONE}: {arms}, k = {k}"
+PROFILES: dict[str, Callable[[int, int], Floats]] = {
+    "two-group": lambda n, K: np.where(np.arange(n) < K, 0.7, 0.3),
+    "uniform": _even,
+    "synthetic-0.5": _synthetic(0.5),
+    "synthetic-6": _synthetic(6),
+}
 
 
-_GARIVIER = "Garivier & Kaufmann, COLT 2016, section 6"
-_JAMIESON = "Jamieson, Malloy, Nowak & Bubeck, COLT 2014, section 4"
+def _chen(profile: str, /, n: int = 1000, K: int = 100) -> Instance:
+    """An instance of Chen et al. 2017: n Bernoulli arms, the best first, of which K are wanted.
+
+    Ties go to the lowest arm, and so, in this order, to the better one: the arms are shuffled.
+    """
+    n = integer("n", n, 2, rng.ARMS_LIMIT)
+    K = integer("K", K, 1, n - 1)
+    shuffled: dict[str, Any] = {"shuffle_arms": True}
+    wanted = {"k": K, "epsilon": 0.01, "criterion": "aggregate", "delta": 0.01}
+    defaults = {"TopK": wanted | shuffled, "BestArm": shuffled}
+    return _instance(Bernoulli(PROFILES[profile](n, K)), f"chen2017-{profile}(n={n}, K={K})", defaults)
 
 
-def _garivier(number: int) -> Callable[[], Instance]:
-    """The two instances of the table of Garivier & Kaufmann 2016; delta is left to the user."""
-    means = {1: [0.5, 0.45, 0.43, 0.4], 2: [0.3, 0.21, 0.2, 0.19, 0.18]}[number]
-    shuffled = {"shuffle_arms": True}
-    defaults: dict[str, dict[str, Any]] = {"BestArm": {"criterion": "exact"} | shuffled, "TopK": {"k": 2} | shuffled}
-    return lambda: _instance(Bernoulli(means), f"garivier2016-{number}", defaults)
+def _stone(
+    name: str, printed: int, k: int, epsilon: float, /, seed: int = 0, n: int | None = None, sd: float = 1.0
+) -> Instance:
+    """Arms, `printed` many, with means drawn once from U[0, 1] and standard deviation `sd`, of which k are wanted."""
+    n = printed if n is None else integer("n", n, 4, rng.ARMS_LIMIT)
+    sd, word = number("sd", sd, 0, above=True), np.zeros(1, np.uint64)
+    u = rng.uniforms(rng.root_key(rng.root_number(seed))[:, None], word, n, stream=rng.INSTANCE)
+    arms = Gaussian(u[0, :, 0], sd) if name == "-gaussian" else Uniform(u[0, :, 0], sd * np.sqrt(12.0))
+    defaults = {"TopK": {"k": n * k // printed, "epsilon": epsilon, "criterion": "each", "delta": 0.15}}
+    others = f", n={n}" * (n != printed) + f", sd={sd:g}" * (sd != 1)
+    return _instance(arms, f"kalyanakrishnan2010{name}(seed={seed}{others})", defaults)
 
 
 def _ladder(K: int = 10, alpha: float = 0.3, sd: float = 0.5) -> Instance:
@@ -236,33 +191,15 @@ def _banners(arms: int = 20) -> Sampler:
     return made
 
 
-# What makes it, the problem that it was made for, where it comes from, and whether it reads a file.
-_ROWS: dict[str, tuple[Any, ...]] = {
-    "banners": (_banners, "Threshold", "fresh banners in each episode, click rates uniform on [0, .1]; parameter arms"),
-    "tao2019-1": (_tao(1), "Threshold", f"{_TAO}, set-up 1: arithmetic progression I, 10 arms"),
-    "tao2019-2": (_tao(2), "Threshold", f"{_TAO}, set-up 2: arithmetic progression II, 20 arms"),
-    "tao2019-3": (_tao(3), "Threshold", f"{_TAO}, set-up 3: two groups, 10 arms"),
-    "mason2020-3a": (_mason_3a, "AllGood", "Mason et al., NeurIPS 2020, Figure 3 left: n Gaussian arms"),
-    "mason2020-3b": (_mason_3b, "AllGood", "Mason et al., NeurIPS 2020, Figure 3 right: n Gaussian arms"),
-    "captions-651": (_captions(651), "AllGood", "Mason et al., NeurIPS 2020: caption contest 651, 9250 arms", True),
-    "captions-627": (_captions(627), "AllGood", "Mason et al., NeurIPS 2020: caption contest 627, 6509 arms", True),
-    "kinase-acvrl1": (_kinase, "AllGood", "Mason et al., NeurIPS 2020: inhibitors of ACVRL1, 189 arms", True),
-    "katz-samuels2018-1": (_katz(1, 0.075), "Feasible", f"{_KATZ}, experiment 1: four groups, irrelevant arms, cube"),
-    "katz-samuels2018-2": (_katz(2, 0.0), "Feasible", f"{_KATZ}, experiment 2: four groups, cube"),
-    "katz-samuels2018-3": (_katz(3, 0.075), "Feasible", f"{_KATZ}, experiment 3: linear progression, cube"),
-    "katz-samuels2018-4": (_katz_simplex, "Feasible", f"{_KATZ}, experiment 4: four groups, simplex"),
-    "katz-samuels2018-5": (_katz_ordered, "Feasible", f"{_KATZ}, experiment 5: ordered polyhedron"),
-    "dose-finding": (_dose_finding, "Feasible", f"{_KATZ}, section 7.2: doses of secukinumab, 5 arms"),
-    "crowdsourcing": (_crowdsourcing, "Feasible", f"{_KATZ}, section 7.3: 38 workers, 7 scales", True),
-    "chen2017-two-group": (_chen("two-group", _two_group), "TopK", f"{_CHEN}: K arms at .7, the rest at .3"),
-    "chen2017-uniform": (_chen("uniform", _even), "TopK", f"{_CHEN}: means 1 - i/n"),
-    "chen2017-synthetic-0.5": (_chen("synthetic-0.5", _synthetic(0.5)), "TopK", f"{_CHEN}: far from the boundary"),
-    "chen2017-synthetic-6": (_chen("synthetic-6", _synthetic(6)), "TopK", f"{_CHEN}: means close to the boundary"),
-    "kalyanakrishnan2010": _stone("", 50, 15, 0.1, Uniform),
-    "kalyanakrishnan2010-small": _stone("-small", 10, 3, 0.0, Uniform),
-    "kalyanakrishnan2010-gaussian": _stone("-gaussian", 50, 15, 0.0, Gaussian),
-    "garivier2016-1": (_garivier(1), "BestArm", f"{_GARIVIER}: Bernoulli .5 .45 .43 .4"),
-    "garivier2016-2": (_garivier(2), "BestArm", f"{_GARIVIER}: Bernoulli .3 .21 .2 .19 .18"),
-    "jamieson2014-ladder": (_ladder, "BestArm", f"{_JAMIESON}: K Gaussian arms with means 1 - (i / (K - 1))^alpha"),
-}
-PAPERS = {name: NamedInstance(*row) for name, row in _ROWS.items()}
+def _named(name: str, row: dict[str, Any]) -> NamedInstance:
+    """What a row of `papers.toml` stands for."""
+
+    def fixed() -> Instance:
+        return _instance(from_dict(row["arms"]), name, row["defaults"])
+
+    build = fixed if "arms" in row else partial(globals()[f"_{row['make']}"], *row.get("given", ()))
+    return NamedInstance(build, row["problem"], row["source"], row.get("data", False))
+
+
+_TABLE = tomllib.loads(Path(__file__).with_name("papers.toml").read_text(encoding="utf-8"))
+PAPERS = {name: _named(name, row) for name, row in _TABLE.items()}

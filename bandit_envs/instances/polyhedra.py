@@ -44,14 +44,7 @@ def at_most(ends: ArrayLike) -> Rows:
 
 
 def random_polyhedron(D: int, M: int, seed: int, centre: float = 0.0, radius: float = 1.0) -> Rows:
-    """The intersection of M half-spaces with random normals.
-
-    Args:
-        D, M: dimensions and half-spaces.
-        seed: which of the random polyhedra.
-        centre: the hyperplanes are 1/2 to 1 `radius` away from the point (centre, .., centre).
-        radius: see there.
-    """
+    """The intersection of M half-spaces with random normals, 1/2 to 1 `radius` away from (centre, .., centre)."""
     generator = np.random.default_rng(np.random.SeedSequence((seed, D, M)))
     A = generator.normal(size=(M, D))
     A /= np.linalg.norm(A, axis=1, keepdims=True)

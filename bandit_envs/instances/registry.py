@@ -42,7 +42,7 @@ def imported(target: str) -> Any:
 class Registry(Mapping[str, T], Generic[T]):
     """Rows by name, in the order in which they were added; those of installed packages come last.
 
-    As a mapping it has the names only. `find` also takes "module:name", for what nobody has registered.
+    As a mapping it has the names only. `find` also takes "module:name", for what is not registered.
 
     Args:
         kind: what the rows are, for messages: "agent".
@@ -188,10 +188,7 @@ def _is_word(name: Any) -> bool:
 
 
 def _is_named_by(entry: str, target: Any) -> bool:
-    """Whether an entry point, "module:name", names this target, as far as that can be known without importing it.
-
-    Of the module only the top-level package is compared, since packages re-export what their modules define.
-    """
+    """Whether "module:name" names this target, as far as its top-level package says without importing it."""
     if isinstance(target, str):
         return target == entry
     module, _, name = entry.partition(":")

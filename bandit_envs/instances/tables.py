@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..kernels.checks import choice, flag, install_hint, integer, number
+from ..kernels.checks import choice, flag, integer, number, require
 
 MISSING = ("", "na", "n/a", "nan", "none", "null")  # cells that are empty, whatever their case
 TRUTHS = {"true": 1.0, "false": 0.0}  # as frames of right and wrong are written
@@ -78,7 +78,9 @@ class Measurements:
     events: tuple[Happening, ...] = ()
 
 
-class _Table(NamedTuple):
+class Table(NamedTuple):
+    """The cells of a table, and their heads."""
+
     of: str
     columns: list[str]
     places: list[str]  # of the rows, for errors
@@ -247,7 +249,7 @@ def shared_scores(found: Measurements, missing: float | None = None) -> NDArray[
     return shared
 
 
-def _long(table: _Table, arm: int, values: list[int], item: int | None) -> Measurements:
+def _long(table: Table, arm: int, values: list[int], item: int | None) -> Measurements:
     undone = table.columns.index(UNDONE) if UNDONE in table.columns else None
     found: list[Measurement] = []
     for i, row in enumerate(table.rows):
@@ -264,7 +266,7 @@ def _long(table: _Table, arm: int, values: list[int], item: int | None) -> Measu
     return Measurements(table.of, list(dict.fromkeys(one.arm for one in found)), found)
 
 
-def _events(table: _Table, values: list[int]) -> tuple[Happening, ...]:
+def _events(table: Table, values: list[int]) -> tuple[Happening, ...]:
     found = []
     for i, row in enumerate(table.rows):
         empty = [one is None or type(one).__name__ in ("NAType", "NaTType") or one != one for one in row]
@@ -275,7 +277,7 @@ def _events(table: _Table, values: list[int]) -> tuple[Happening, ...]:
     return tuple(found)
 
 
-def _wide(table: _Table, index: str | int | None) -> Measurements:
+def _wide(table: Table, index: str | int | None) -> Measurements:
     heads = table.columns
     if index is None and heads and heads[0].lower() in INDEXES:
         index = 0
@@ -310,7 +312,7 @@ def _label(cell: object) -> str:
     return "" if text.lower() in MISSING or text == "<NA>" else text
 
 
-def _read(table: Any, sep: str) -> _Table:
+def _read(table: Any, sep: str) -> Table:
     if isinstance(table, (str, Path)):
         of = str(table)
         if "://" not in of and not Path(of).is_file():
@@ -319,7 +321,10 @@ def _read(table: Any, sep: str) -> _Table:
             read = f"pandas.read_json({of!r}{JSON[ending]})"
             how = f"python -c \"import pandas; {read}.to_csv('table.csv', index=False)\""
             raise ValueError(f"{of}: JSON and JSON Lines are not read; hand over {read}, or make it a CSV file: {how}")
-        return _read_frame(of, _parquet(of)) if ending in (".parquet", ".pq") else _read_csv(of, sep)
+        if ending not in (".parquet", ".pq"):
+            return read_csv(of, sep)
+        pandas, _ = (require(name, "a Parquet file, read by pandas and pyarrow,") for name in ("pandas", "pyarrow"))
+        return _read_frame(of, pandas.read_parquet(of))
     if (frame := _frame(table)) is not None:
         return _read_frame("the table", frame)
     masked: Any = np.ma.asarray(table)
@@ -332,10 +337,11 @@ def _read(table: Any, sep: str) -> _Table:
         )
     numbers = masked.astype(np.float64).filled(math.nan)
     heads = [f"arm {j}" for j in range(numbers.shape[1])]
-    return _Table("the table", heads, [f"row {i}" for i in range(len(numbers))], numbers.tolist())
+    return Table("the table", heads, [f"row {i}" for i in range(len(numbers))], numbers.tolist())
 
 
-def _read_csv(path: str, sep: str) -> _Table:
+def read_csv(path: str, sep: str = ",") -> Table:
+    """The cells of a CSV file (UTF-8) as text, under the heads in its first line."""
     with open(path, encoding="utf-8-sig", newline="") as stream:
         reader = csv.reader(stream, strict=True, delimiter=sep)
         places, rows = list[str](), list[list[Any]]()
@@ -365,15 +371,7 @@ def _read_csv(path: str, sep: str) -> _Table:
             raise ValueError(f"{path} is no text in UTF-8: save it as CSV UTF-8 ({error})") from None
         except (csv.Error, ValueError) as error:
             raise ValueError(f"{path}, line {max(reader.line_num, 1)}: {error}") from None
-    return _Table(path, head, places, rows)
-
-
-def _parquet(path: str) -> Any:
-    try:
-        reader: Any = importlib.import_module("pandas")
-        return reader.read_parquet(path)
-    except ImportError as error:
-        raise ImportError(f"a Parquet file of measurements needs pandas and pyarrow: {install_hint()}") from error
+    return Table(path, head, places, rows)
 
 
 def _frame(table: Any) -> Any:
@@ -387,6 +385,6 @@ def _frame(table: Any) -> Any:
     return table if hasattr(table, "index") and hasattr(table, "columns") else None
 
 
-def _read_frame(of: str, frame: Any) -> _Table:
+def _read_frame(of: str, frame: Any) -> Table:
     heads, places = [str(one).strip() for one in frame.columns], [f"row {one}" for one in frame.index]
-    return _Table(of, heads, places, frame.to_numpy(dtype=object).tolist(), [_label(one) for one in frame.index])
+    return Table(of, heads, places, frame.to_numpy(dtype=object).tolist(), [_label(one) for one in frame.index])

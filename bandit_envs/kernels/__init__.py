@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .belief import beta_below
-from .checks import choice, errors_of, flag, install_hint, integer, integers, interval, mask, number, numbers
+from .checks import choice, errors_of, flag, install_hint, integer, integers, interval, mask, number, numbers, require
 from .compiled import inlined, jit, lean, part, view
 from .geometry import Polyhedron
 from .kept import WATCHERS
@@ -27,6 +27,6 @@ __all__ = [
     "agent_uniforms", "assemble", "beta_below", "call_routine", "carray", "certain", "choice",
     "episode_kernel", "errors_of",
     "flag", "fleeting", "inlined", "install_hint", "integer", "integers", "interval", "jit", "kernel", "lean",
-    "mask", "normal_quantiles", "number", "numbers", "orders", "parse_call", "part", "pointer", "respelled",
+    "mask", "normal_quantiles", "number", "numbers", "orders", "parse_call", "part", "pointer", "require", "respelled",
     "root_key", "root_number", "routine", "slot_kernel", "spelled", "unknown", "view",
 ]  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import math
 import operator
@@ -18,6 +19,15 @@ from .spellings import spelled
 def install_hint(extra: str = "evaluation") -> str:
     """How to install what an extra brings: this package is on no index, a checkout of it is installed."""
     return f'in a checkout of bandit-envs, pip install ".[{extra}]"'
+
+
+def require(module: str, purpose: str, extra: str = "evaluation") -> Any:
+    """The module of this name; where it is not installed, an ImportError names the extra that installs it."""
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        top = module.partition(".")[0]
+        raise ImportError(f"{purpose} needs {top}: {install_hint(extra)}") from None
 
 
 NARROWEST = 1024  # floating-point numbers in a range, about

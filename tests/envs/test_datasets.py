@@ -122,15 +122,15 @@ def test_what_is_written_is_read(tmp_path_factory: pytest.TempPathFactory, rows:
 
 
 BAD_FILES = {
-    "empty": ("", "no header line"),
-    "blank": ("\n\n", "no header line"),
-    "header only": (HEADER + "\n", "no rows"),
+    "empty": ("", "it is empty"),
+    "blank": ("\n\n", "it is empty"),
+    "header only": (HEADER + "\n", "and no row"),
     "wrong columns": ("rank,funny\n1,2\n", r"\['unfunny', 'somewhat_funny'\] are missing, found \['rank', 'funny'\]"),
     "twice": ("rank,unfunny,funny,somewhat_funny,funny\n1,2,3,4,5\n", r"columns \['funny'\] are there more than once"),
     "two captions": (GOOD.replace("rank,", "caption,", 1), r"columns \['caption'\] are there more than once"),
-    "short row": (GOOD + "4,1,0\n", "line 6: it has 3 fields, the header has 7"),
-    "long row": (GOOD + "4,1,0,1,2,2.0,Yes, but\n", "line 6: it has 8 fields"),
-    "open quote": (GOOD + '4,1,0,1,2,2.0,"Yes, b', "after line 6: unexpected end of data"),
+    "short row": (GOOD + "4,1,0\n", "line 6: it has 3 cells, the first line has 7"),
+    "long row": (GOOD + "4,1,0,1,2,2.0,Yes, but\n", "line 6: it has 8 cells"),
+    "open quote": (GOOD + '4,1,0,1,2,2.0,"Yes, b', "line 6: unexpected end of data"),
     "endless quote": (GOOD + '4,1,0,1,2,2.0,"' + "Yes, but\n" * 20_000, "field larger than field limit"),
     "no integer": (GOOD.replace("2,1,1,2,4", "2,x,1,2,4"), "line 4: .*'x'"),
     "fraction": (GOOD.replace("2,1,1,2,4", "2,1.0,1,2,4"), r"line 4: .*'1\.0'"),
@@ -141,7 +141,7 @@ BAD_FILES = {
     "wrong score": (GOOD.replace("1.75", "1.750002"), "line 4: score is 1.750002, .* is 1.75"),
     "score is nan": (GOOD.replace("1.75", "nan"), "line 4: score is nan"),
     "score is text": (GOOD.replace("1.75", "high"), "line 4: .*'high'"),
-    "many": (GOOD + "4,1\n" * 9, "line 6: .*; line 7: .*; line 8: .*; and 6 more$"),
+    "many": (GOOD + "4,1,0,1,1,2.0,No\n" * 9, "line 6: .*; line 7: .*; line 8: .*; and 6 more$"),
 }
 
 

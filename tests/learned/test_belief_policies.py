@@ -14,7 +14,7 @@ from stable_baselines3 import A2C, DQN, PPO
 
 import agents
 from agents.learned import ArmExtractor, EquivariantPolicy, make_vec_env
-from agents.learned.clock import Clock
+from agents.learned.checkpoints import Clock
 from agents.learned.comparison import advice
 from agents.learned.maskable import MaskableEquivariantPolicy
 

@@ -24,8 +24,7 @@ import agents
 from agents.core.compile_time import CompileTime
 from agents.evaluation.expected_loss import losses
 from agents.evaluation.statistics import latest_of_the_best
-from agents.learned.checkpoints import Checkpoints
-from agents.learned.clock import Clock, FallingRate
+from agents.learned.checkpoints import Checkpoints, Clock
 from agents.learned.comparison import advice
 
 
@@ -179,7 +178,7 @@ def test_the_learning_rate_falls_with_the_share_of_the_run():
     assert later.share() == 0.0  # the learning has not begun
     later._before = 0.0
     assert later.share() == pytest.approx(0.6, abs=0.05)
-    assert FallingRate(2.0, later)(1.0) == pytest.approx(0.8, abs=0.1)
+    assert later.falling(2.0)(1.0) == pytest.approx(0.8, abs=0.1)
     later.evaluation_seconds = 10.0  # so that only half of the time is for learning
     assert later.time_share() == 1.0
-    assert FallingRate(2.0, later)(1.0) == pytest.approx(0.04)
+    assert later.falling(2.0)(1.0) == pytest.approx(0.04)

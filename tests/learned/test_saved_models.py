@@ -24,10 +24,9 @@ from stable_baselines3 import PPO
 import agents
 from agents.evolved.evolution import evolve
 from agents.learned import EquivariantPolicy, Trained, make_vec_env
-from agents.learned.environment import FORMS
+from agents.learned.algorithms import FORMS
 from agents.learned.weights import store
-from agents.models.cards import FOLDER, card_path
-from agents.models.formats import FORMAT
+from agents.models.cards import FOLDER, FORMAT, card_path
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ from learning import FOUR, THRESHOLD, TINY, observations, weights
 import agents
 from agents.core.compile_time import CompileTime
 from agents.learned.algorithms import ALGORITHMS
-from agents.learned.clock import Clock
+from agents.learned.checkpoints import Clock
 from agents.learned.comparison import reference_agents
 from agents.learned.vec_env import make_vec_env
 from bandit_envs import FEATURES, PROBLEMS, Problem, SetProblem, register_problem

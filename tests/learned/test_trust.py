@@ -131,7 +131,7 @@ def test_a_model_of_ours_runs_nothing(place, ours, trace, tmp_path):
     path.write_bytes(ours)
     expected = agents.load(path).predict(x)[0]
     path.write_bytes(with_mine(ours, place, trace))
-    if place in ("policy_kwargs", "policy.pth", "policy.optimizer.pth"):
+    if place in ("policy_kwargs", "policy.pth", "policy.optimizer.pth", "pytorch_variables.pth"):
         with pytest.raises(ValueError, match=NEEDS_TRUST):
             agents.load(path)
     else:

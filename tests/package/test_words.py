@@ -77,7 +77,6 @@ GENES_KEPT = {
     "agents/evolved/agent.py": ("genes: ", '"genes"', "def genes("),
     "agents/evolved/parameters.py": ("genes",),
     "agents/models/cards.py": ('"genes"',),
-    "agents/models/formats.py": ('"genes"',),
 }
 PACKAGES = ("bandit_envs", "agents")
 FOLDERS = Path(__file__).parents[1] / "evaluation" / "folders" / "47cb50b"
