@@ -272,19 +272,6 @@ def test_a_model_is_played_as_it_was_trained(tmp_path: Path) -> None:
     assert stored.value == alive.value
 
 
-@pytest.mark.slow
-def test_a_sample_of_the_committed_table_is_played_again() -> None:
-    """Three cells: the value of each, to a thousandth of its own interval."""
-    pandas = pytest.importorskip("pandas")
-    frame = pandas.read_csv(Path(agents.__file__).parent / "benchmarking" / "v1.csv")
-    quick = {task.name: task for task in benchmark_tasks("quick")}
-    cells = frame[frame["task"].isin(quick) & ~frame["agent"].isin(["ppo", "look-ahead", "racing", "lil-ucb"])]
-    for _, row in cells.sample(3, random_state=46).iterrows():
-        [recipe] = run.recipes_of(row["agent"]).values()
-        cell = run._cell(quick[row["task"]], row["agent"], recipe, None, 1, False, {})
-        assert cell.value == pytest.approx(row["value"], rel=1e-3), (row["task"], row["agent"])
-
-
 def test_the_command_writes_tables_and_a_page(
     tiny: tuple[BenchmarkTask, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

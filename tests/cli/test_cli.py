@@ -573,17 +573,6 @@ def test_command_lines_that_cannot_be_read(capsys: Output, line: str) -> None:
     assert err
 
 
-@pytest.mark.slow  # from an empty cache; `test_evaluation` has a quick one
-def test_the_command_line_says_once_that_kernels_are_compiled(tmp_path: Path) -> None:
-    """Defect: the first use was silent for many seconds. A second one has nothing to compile, and says nothing."""
-    line = [sys.executable, "-m", "agents", "evaluate", "Threshold", "--agents", "uniform", "--episodes", "3"]
-    for wanted, more in ((COMPILING, []), ("", []), ("", ["--seed", "1"])):
-        known = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
-        done = subprocess.run([*line, *more], capture_output=True, text=True, env=known)
-        assert (done.returncode, done.stderr.count(COMPILING)) == (0, len(wanted) > 0)
-        assert told(done.stderr) == ""
-
-
 def test_version(capsys: Output) -> None:
     assert run(capsys, "--version") == (f"bandit-envs {bandit_envs.__version__}\n", "")
 

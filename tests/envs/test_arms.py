@@ -6,8 +6,6 @@ seeds new; moments are compared in the normal approximation of 20 000 samples.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 from distributions import (
@@ -15,7 +13,6 @@ from distributions import (
     LEVEL,
     PAIRS,
     TIMES,
-    Floats,
     N,
     check_bulk,
     check_moments,
@@ -29,7 +26,7 @@ from distributions import (
 from rollouts import simulator
 from scipy import stats
 
-from bandit_envs import Arms, Bernoulli, Categorical, Gaussian, Resampled, Tabulated, Uniform, register_distribution
+from bandit_envs import Arms, Bernoulli, Categorical, Gaussian, Resampled, Tabulated, Uniform
 
 both = pytest.mark.parametrize("distribution", DISTRIBUTIONS.values(), ids=DISTRIBUTIONS.keys())
 
@@ -182,45 +179,3 @@ def test_arms_of_one_dimension_are_scalar_arms() -> None:
         assert wide.D == 1
         assert wide.to_dict() == flat.to_dict()
         assert wide.parameters.tolist() == flat.parameters.tolist()
-
-
-# --- distributions of one's own
-# ------------------------------------------------------------------------------------------------
-
-
-class Triangular(Arms):
-    """The example of the docstring of `Arms`."""
-
-    distribution, code = "triangular", Tabulated.code
-
-    def __init__(self, mode: Any) -> None:
-        c, u = np.asarray(mode, float)[:, None], np.linspace(0, 1, 513)
-        quantiles = np.where(u < c, np.sqrt(u * c), 1 - np.sqrt((1 - u) * (1 - c)))
-        means, variances = (1 + c[:, 0]) / 3, (1 - c[:, 0] + c[:, 0] ** 2) / 18
-        self._mode = c[:, 0]
-        self.fill(means, variances, quantiles, support=(0.0, 1.0), sigma=0.5)
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"distribution": self.distribution, "mode": self._mode.tolist()}
-
-
-class Shifted(Arms):
-    """Gaussian arms of one's own that samplers can have, with half the spread asked for."""
-
-    distribution, code = "shifted", Gaussian.code
-
-    def __init__(self, mean: Any, spread: float = 1.0) -> None:
-        m = np.asarray(mean, float)
-        table = self.pack(m.reshape(len(m), -1), spread)
-        self.fill(m, (spread / 2) ** 2, table, support=None, sigma=spread / 2)
-
-    @staticmethod
-    def pack(means: Floats, spread: float) -> Floats:
-        return np.concatenate([means, np.full_like(means, spread / 2)], axis=-1)
-
-
-@pytest.fixture
-def registered() -> None:
-    """The classes above are registered."""
-    for kind in (Triangular, Shifted):
-        assert register_distribution(kind) is kind

@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import random
-import signal
-import subprocess
-import sys
 import threading
 import time
 from collections import Counter
@@ -18,13 +14,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from grading import score
+from grading import check_kills, score
 
 import agents
 from bandit_envs import from_table
 
 pytest.importorskip("sqlalchemy")
-GRADER = Path(__file__).parents[1] / "support" / "grading.py"
 
 FACTS: dict[str, Any] = {"problem": "BestArm", "arms": ["a", "b", "c", "d"], "range": (0, 1), "delta": 0.1}
 N = 40
@@ -381,34 +376,7 @@ def test_cells_that_there_are_not_or_that_are_known_are_refused(tmp_path):
 
 
 def test_a_run_that_is_killed_goes_on_where_it_was(tmp_path):
-    """By hand it was killed ten times, with 12 candidates and 500 items."""
-    arms, items, kills = (int(one) for one in os.environ.get("GRADING", "5 60 2").split())
-    store, log = tmp_path / "killed.db", tmp_path / "log"
-    command = [sys.executable, *map(str, (GRADER, store, log, arms, items, 20))]
-    for _ in range(kills):
-        before = log.stat().st_size if log.exists() else 0
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-        deadline = time.monotonic() + 120
-        while process.poll() is None and time.monotonic() < deadline:
-            if log.exists() and log.stat().st_size > before + 150:
-                break
-            time.sleep(0.01)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
-    assert done.stdout.startswith("done True"), done.stderr[-2000:]
-    graded = Counter(log.read_text().split("\n"))
-    with agents.Session(store=store) as one:
-        told = one.history().loc[lambda rows: rows["kind"] == "told"]
-        asked = one.history().loc[lambda rows: rows["kind"] == "asked"]
-        assert not told.duplicated(["arm", "item"]).any()
-        assert not asked.duplicated(["arm", "item"]).any()
-        assert all(row.value == score(int(row.arm), int(row.item)) for row in told.itertuples())
-        lost = sum(graded.values()) - 1 - len(told)  # graded when it was killed, and not recorded yet: at most 20 each
-        assert 0 <= lost <= 20 * kills
-        means = [np.mean([score(arm, item) for item in range(items)]) for arm in range(arms)]
-        assert means[int(np.flatnonzero(one.answer())[0])] >= max(means) - 0.01
-        assert one.certificate >= 0.95
+    check_kills(tmp_path, arms=5, items=60, kills=2)
 
 
 # --- what strangers found ---------------------------------------------------------------------------------------------
