@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import functools
-import json
 import pickle
 import re
 import warnings
@@ -14,12 +13,12 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
-from gymnasium.envs.registration import EnvSpec
+from environments import RULES, check_copies, check_same, lawful
 from gymnasium.error import ResetNeeded
 from gymnasium.utils.env_checker import check_env
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
-from rollouts import FORMS, IDS, full, mask, rollout, same, some_action
+from rollouts import FORMS, IDS, full, mask, rollout, same
 from scipy import stats
 
 from bandit_envs import Bernoulli, Instance, PureExplorationEnv, Task
@@ -31,23 +30,12 @@ INFINITE = {  # what Gymnasium's checker says of boxes without finite bounds: tr
     "A Box observation space minimum value is -infinity. This is probably too low.",
     "A Box observation space maximum value is infinity. This is probably too high.",
 }
-END = {"answer", "correct", "is_success", "score", "total_pulls"}
-METRICS = {
-    "Threshold": {"misclassified", "precision", "recall", "f1"},
-    "AllGood": {"misclassified", "precision", "recall", "f1"},
-    "Feasible": {"misclassified", "precision", "recall", "f1"},
-    "TopK": {"aggregate_regret", "normalised_sum", "misidentified"},
-    "BestArm": {"aggregate_regret", "normalised_sum", "misidentified"},
-}
 SURE = {"distribution": "gaussian", "mean": [0.1, 0.2, 0.6, 0.9], "sd": 1e-9}  # one pull tells the mean
 
 catalogue = pytest.mark.parametrize("env_id", IDS)
 # Each problem in both forms of actions and in two or three of observations, each form for two problems or more.
 KEPT = [(env_id, *form) for i, env_id in enumerate(IDS) for j, form in enumerate(FORMS) if (j + i) % 6 in (0, 4)]
-CELLS = [
-    pytest.param(*cell, marks=[] if cell in KEPT else pytest.mark.slow)
-    for cell in ((env_id, *form) for env_id in IDS for form in FORMS)
-]
+forms = pytest.mark.parametrize(("env_id", "actions", "observation"), KEPT)
 
 
 def made(env_id: str = "bandit_envs/Threshold-v0", **settings: Any) -> Any:
@@ -69,7 +57,7 @@ def sb3_check(env: Any) -> None:
 # --- conformance over the catalogue -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("env_id", "actions", "observation"), CELLS)
+@forms
 def test_gymnasium_checker(env_id: str, actions: str, observation: str) -> None:
     env = made(env_id, actions=actions, observation=observation, render_mode="ansi").unwrapped
     assert warned(lambda: check_env(env)) <= (INFINITE if observation != "features" else set())
@@ -119,54 +107,7 @@ class Talkative(PureExplorationEnv):
         return seen, reward, False, terminated or truncated, info | {"means": self._core.means[0]}
 
 
-def lawful(env: Any, steps: int = 300, seed: int = 3) -> None:
-    """Assert what holds at every step of every environment."""
-    task, metrics = env.unwrapped.task, METRICS[env.unwrapped.task.problem]
-    generator = np.random.default_rng(seed)
-    seen, info = env.reset(seed=seed)
-    assert info == {}
-    spent = episodes = 0
-    for _ in range(steps):
-        assert env.observation_space.contains(seen)
-        action = some_action(task, generator)
-        assert env.action_space.contains(action)
-        arm, times = (action, 1) if task.actions == "arm" else (action["arm"], int(action["times"]))
-        stops = arm == task.K or (task.actions == "full" and spent == task.budget)
-        spent += 0 if stops else min(times, *(x - spent for x in (task.budget, task.max_pulls) if x is not None))
-        seen, reward, terminated, truncated, info = env.step(action)
-        assert (type(reward), type(terminated), type(truncated)) == (float, bool, bool)
-        assert terminated == (stops or (task.actions == "arm" and spent == task.budget))
-        assert truncated == (not terminated and spent == task.max_pulls != task.budget)
-        over = END | metrics if terminated or truncated else set()
-        assert set(info) == over | (set() if stops else {"sample"})
-        if task.observation != "features":
-            assert seen["pulls" if task.observation == "statistics" else "times"].sum() == spent
-            assert seen["remaining"][0] == (-1 if task.budget is None else task.budget - spent)
-        else:
-            assert np.abs(seen).max() <= 1
-        if over:
-            episodes += 1
-            assert info["total_pulls"] == spent
-            assert info["is_success"] == info["correct"]
-            assert info["answer"].dtype == np.bool_
-            assert info["answer"].shape == (task.K,)
-            assert reward == (0.0 if truncated else info["score"])
-            assert 0 <= info["score"] <= 1
-            with pytest.raises(ResetNeeded):
-                env.unwrapped.step(0)
-            spent = 0
-            seen, info = env.reset()
-            assert info == {}
-        else:
-            assert reward == 0
-    assert env.observation_space.contains(seen)
-    assert episodes >= 3
-
-
-RULES = [{"budget": 20}, {"max_pulls": 15}, {"budget": 15, "max_pulls": 15}, {"budget": 25, "max_pulls": 10}]
-
-
-@pytest.mark.parametrize(("env_id", "actions", "observation"), CELLS)
+@forms
 def test_every_step_is_lawful(env_id: str, actions: str, observation: str) -> None:
     for rules in RULES:
         lawful(made(env_id, actions=actions, observation=observation, **rules), 70)
@@ -178,12 +119,10 @@ def test_the_lawfulness_test_has_teeth(wrong: type[PureExplorationEnv]) -> None:
         lawful(wrong("Threshold", budget=40))
 
 
-@pytest.mark.parametrize(("env_id", "actions", "observation"), CELLS)
-def test_twin_environments_do_the_same(env_id: str, actions: str, observation: str) -> None:
-    settings = {"actions": actions, "observation": observation, "budget": 30, "shuffle_arms": True}
-    one, other = made(env_id, **settings), made(env_id, **settings)
-    assert not same(rollout(one, 20, seed=5), rollout(other, 20, seed=6))
-    assert same(rollout(one, 60, seed=5), rollout(other, 60, seed=5))  # whatever went before
+@forms
+def test_environments_do_the_same_and_so_do_their_copies(env_id: str, actions: str, observation: str) -> None:
+    check_same(env_id, actions, observation)
+    check_copies(env_id, actions, observation)
 
 
 def test_the_twin_test_has_teeth() -> None:
@@ -193,24 +132,6 @@ def test_the_twin_test_has_teeth() -> None:
     assert not same({"x": np.zeros(2)}, {"x": np.zeros(2, np.float32)})
     assert not same((1, 2.0), (1, 2))
     assert not same([np.array([np.nan, 0.0])], [np.array([np.nan, 1.0])])
-
-
-@pytest.mark.parametrize(("env_id", "actions", "observation"), CELLS)
-def test_specs_and_environments_are_copied(env_id: str, actions: str, observation: str) -> None:
-    env = made(env_id, actions=actions, observation=observation, budget=30, shuffle_arms=True)
-    text = env.spec.to_json()
-    for spec in (EnvSpec.from_json(json.dumps(json.loads(text))), pickle.loads(pickle.dumps(env.spec))):
-        assert same(rollout(spec.make(), 10, seed=2), rollout(env, 10, seed=2))
-    rollout(env, 47, seed=4, stop=0.0)
-    for twin in (pickle.loads(pickle.dumps(env)), copy.deepcopy(env)):  # in the middle of an episode: both go on alike
-        original = copy.deepcopy(env)
-        before = original.unwrapped._observe()
-        assert same(rollout(twin, 40, seed=None, choices=1), rollout(original, 40, seed=None, choices=1))
-        assert twin.unwrapped.task == env.unwrapped.task
-        assert same(env.unwrapped._observe(), before)  # copies share nothing
-    fresh = pickle.loads(pickle.dumps(made(env_id)))
-    with pytest.raises(ResetNeeded):
-        fresh.unwrapped.step(0)
 
 
 @catalogue

@@ -9,19 +9,12 @@ import numpy as np
 import pytest
 from refusals import table
 from scipy import stats
+from score_tables import DATA, STATED, draw, measured
 
 from bandit_envs import ScoreTables, Shared
 from bandit_envs.instances import lookup
-from bandit_envs.kernels.rng import root_key
 
 BEST = "bandit_envs/BestArm-v0"
-
-
-def draw(sampler: ScoreTables, episodes: Any, seed: int = 1) -> tuple[Any, Any]:
-    """Means (E, K) and scores (E, K, N) of these episodes."""
-    number = np.array(episodes, np.uint64)
-    means, parameters = sampler.draw(np.repeat(root_key(seed)[:, None], len(number), axis=1), number)
-    return means, parameters
 
 
 @pytest.mark.parametrize("marks", [False, True])
@@ -87,23 +80,6 @@ def test_right_and_wrong_has_the_probability_of_its_logit() -> None:
     assert stats.binomtest(int(ones), 160_000, p + 0.01).pvalue < 1e-6
 
 
-# Of the docstring: mean, sd of column means, shares of columns, rows and within, correlation; and their sd over tables.
-STATED = {
-    True: ([0.122, 0.170, 0.343, 0.219, 0.437, 0.366], [0.023, 0.027, 0.062, 0.035, 0.036, 0.034]),
-    False: ([0.132, 0.202, 0.363, 0.173, 0.464, 0.319], [0.027, 0.030, 0.058, 0.029, 0.038, 0.043]),
-}
-DATA = {True: [0.128, 0.179, 0.366, 0.201, 0.433, 0.361], False: [0.137, 0.213, 0.385, 0.164, 0.452, 0.311]}
-
-
-def statistics(x: Any) -> list[float]:
-    """The statistics of a table (N, K)."""
-    total, columns, rows = x.var(), x.mean(axis=0).var() / x.var(), x.mean(axis=1).var() / x.var()
-    varied = x[:, x.std(axis=0) > 0]
-    k = varied.shape[1]
-    correlation = (np.corrcoef(varied.T).sum() - k) / (k * (k - 1))
-    return [x.mean(), np.sqrt(columns * total), columns, rows, 1 - columns - rows, correlation]
-
-
 @pytest.mark.parametrize("marks", [False, True])
 def test_statistics_of_the_defaults(marks: bool) -> None:
     """Means of 20 tables lie within 6 standard errors of those stated, which are means of 40: a false alarm in 1e-7.
@@ -114,8 +90,7 @@ def test_statistics_of_the_defaults(marks: bool) -> None:
     limit = 6 * sd * np.sqrt(1 / 20 + 1 / 40) + 0.0005  # and what the docstring rounds off
 
     def off(sampler: ScoreTables) -> Any:
-        tables = draw(sampler, range(20), seed=7)[1][..., :-1]
-        return np.abs(np.mean([statistics(one.T) for one in tables], axis=0) - stated) > limit
+        return np.abs(measured(sampler, 20).mean(axis=0) - stated) > limit
 
     sampler = ScoreTables(58, 805, marks)
     assert not off(sampler).any()

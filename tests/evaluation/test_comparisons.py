@@ -34,20 +34,6 @@ def test_holm_by_hand() -> None:
             holm(wrong)
 
 
-def false_alarms(correct: bool) -> int:
-    """How many of 2000 families of 6 dependent tests of what is true reject any at .05."""
-    generator = np.random.default_rng(0)
-    shared, own = generator.normal(size=(2000, 1)), generator.normal(size=(2000, 6))
-    p = 2 * stats.norm.sf(np.abs(0.5**0.5 * (shared + own)))
-    return int(sum((holm(row) if correct else row).min() < 0.05 for row in p))
-
-
-def test_holm_keeps_the_level_of_a_family() -> None:
-    """148 or more of 2000 have probability 1e-6 at .05; without the correction some 400 are expected."""
-    most = stats.binom.isf(1e-6, 2000, 0.05)
-    assert false_alarms(True) <= most < false_alarms(False)
-
-
 def test_all_pairs_are_compared() -> None:
     found = evaluation()
     table = found.compare(metric="total_pulls")
