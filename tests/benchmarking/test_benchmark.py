@@ -108,8 +108,6 @@ def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
 
 
 class Own(agents.Agent):
-    """Pulls the arm with the fewest pulls."""
-
     name = "own"
     solves = agents.core.ALL_PROBLEMS
 
@@ -125,8 +123,6 @@ class Endless(Own):
 
 
 class Wrong(Own):
-    """Answers the opposite at once."""
-
     name = "wrong"
     solves = ("Threshold",)
     stops = True
@@ -149,8 +145,6 @@ class Shapeless(Own):
 
 
 class Raising(Own):
-    """Raises an error of its own."""
-
     name = "raising"
 
     def choose(self, observation: Any, state: Any) -> Any:

@@ -31,8 +31,7 @@ from bandit_envs import Arms, Bernoulli, Categorical, Gaussian, Resampled, Tabul
 both = pytest.mark.parametrize("distribution", DISTRIBUTIONS.values(), ids=DISTRIBUTIONS.keys())
 
 
-# --- what a distribution's parameters mean
-# -------------------------------------------------------------------------------------
+# --- what a distribution's parameters mean ----------------------------------------------------------------------------
 
 
 def test_moments_and_scales_by_hand() -> None:
@@ -53,9 +52,8 @@ def test_moments_and_scales_by_hand() -> None:
     assert distribution.means.tolist() == [2, 2]
     np.testing.assert_allclose(distribution.variances, [4, 2])  # ((1 - 2)^2 + (1 - 2)^2 + (4 - 2)^2) / 3
     assert (distribution.support, distribution.sigma) == ((0, 4), 2)
-    distribution = Tabulated(
-        [[0, 2, 8], [1, 1, 4]]
-    )  # half the mass uniform on [0, 2], half on [2, 8]; half at 1, half on [1, 4]
+    # Half the mass uniform on [0, 2], half on [2, 8]; half at 1, half on [1, 4].
+    distribution = Tabulated([[0, 2, 8], [1, 1, 4]])
     assert distribution.means.tolist() == [(1 + 5) / 2, (1 + 2.5) / 2]
     second = [(4 / 3 + (512 - 8) / 18) / 2, (1 + (64 - 1) / 9) / 2]  # of x^2 on [a, b]: (b^3 - a^3) / 3 (b - a)
     np.testing.assert_allclose(distribution.variances, [second[0] - 9, second[1] - 1.75**2])
@@ -86,13 +84,10 @@ def test_tabulated_samples_have_the_distribution_of_the_table() -> None:
             u = np.interp(pulled(distribution, arm).sample, distribution.parameters[arm], levels)
             jumps = (np.diff(distribution.parameters[arm]) == 0).any()  # there equal samples have many levels
             assert jumps or stats.kstest(u, "uniform").pvalue >= LEVEL / 7
-    a, b = 2.0, 5.0
-    beta = stats.beta(a, b)
-    np.testing.assert_allclose(
-        DISTRIBUTIONS["tabulated, beta"].means[1], beta.mean(), rtol=2e-3
-    )  # the error of 257 quantiles
-    assert stats.kstest(pulled(DISTRIBUTIONS["tabulated, beta"], 1).sample, beta.cdf).pvalue >= LEVEL / 7
-    assert stats.kstest(pulled(DISTRIBUTIONS["tabulated, beta"], 2).sample, beta.cdf).pvalue < LEVEL  # it can fail
+    beta, made = stats.beta(2.0, 5.0), DISTRIBUTIONS["tabulated, beta"]
+    np.testing.assert_allclose(made.means[1], beta.mean(), rtol=2e-3)  # the error of 257 quantiles
+    assert stats.kstest(pulled(made, 1).sample, beta.cdf).pvalue >= LEVEL / 7
+    assert stats.kstest(pulled(made, 2).sample, beta.cdf).pvalue < LEVEL  # it can fail
 
 
 @pytest.mark.parametrize("name", ["bernoulli 2-D", "gaussian 3-D", "uniform 4-D", "tabulated 3-D"])
@@ -119,10 +114,8 @@ def test_a_bulk_pull_has_the_distribution_of_single_pulls(distribution: Arms) ->
 @both
 def test_the_bulk_test_has_teeth(distribution: Arms) -> None:
     """Twins: a third of the pulls left out; the true variance instead of a random one; another pull's variance."""
-    single, limit = (
-        tables(distribution, pulled(distribution, 0, TIMES, root=1, size=N // 4), 0),
-        distribution_tested(distribution),
-    )
+    limit = distribution_tested(distribution)
+    single = tables(distribution, pulled(distribution, 0, TIMES, root=1, size=N // 4), 0)
     sim, other, fewer = (
         pulled(distribution, 0, times, bulk=True, root=root, size=N // 4)
         for times, root in ((TIMES, 2), (TIMES, 3), (TIMES - 8, 2))

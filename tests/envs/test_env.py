@@ -14,14 +14,15 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from environments import RULES, check_copies, check_same, lawful
+from features import check_posterior, check_tail
 from gymnasium.error import ResetNeeded
 from gymnasium.utils.env_checker import check_env
+from instances import APART, SAMPLERS, SURE, check_apart, check_means, check_order
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
-from rollouts import FORMS, IDS, full, mask, rollout, same
-from scipy import stats
+from rollouts import FORMS, IDS, batch, full, mask, rollout, same
 
-from bandit_envs import Bernoulli, Instance, PureExplorationEnv, Task
+from bandit_envs import Bernoulli, Instance, PureExplorationEnv, PureExplorationVectorEnv, Task
 from bandit_envs.envs import Viewer, drawing, rendering
 from bandit_envs.envs.catalogue import ENVIRONMENTS, NAMESPACE
 from bandit_envs.envs.observations import FEATURES
@@ -30,7 +31,6 @@ INFINITE = {  # what Gymnasium's checker says of boxes without finite bounds: tr
     "A Box observation space minimum value is -infinity. This is probably too low.",
     "A Box observation space maximum value is infinity. This is probably too high.",
 }
-SURE = {"distribution": "gaussian", "mean": [0.1, 0.2, 0.6, 0.9], "sd": 1e-9}  # one pull tells the mean
 
 catalogue = pytest.mark.parametrize("env_id", IDS)
 # Each problem in both forms of actions and in two or three of observations, each form for two problems or more.
@@ -181,52 +181,12 @@ def test_features_by_hand() -> None:
 
 @pytest.mark.parametrize(("threshold", "tolerance"), [(0.5, 0.0), (0.3, 0.05), (0.9, 0.2), (0.001, 0.0), (1.0, 0.0)])
 def test_the_error_of_a_bernoulli_arm_is_its_posterior(threshold: float, tolerance: float) -> None:
-    """The mass of Beta(1 + ones, 1 + zeros) on the other side of the threshold, beyond the tolerance; by SciPy."""
-    envs = gym.make_vec(
-        "bandit_envs/Threshold-v0",
-        40,
-        instance="sampler(arms=6)",
-        observation="features",
-        actions="full",
-        threshold=threshold,
-        tolerance=tolerance,
-    )
-    envs.reset(seed=0)
-    counts = np.random.default_rng(0).integers(1, 40, (6, 40)) ** 2
-    answer, sim = np.zeros((40, 6), np.int8), envs.unwrapped._sim
-    for arm in range(5):  # the last is never pulled
-        seen = envs.step({"arm": np.full(40, arm), "times": counts[arm], "answer": answer})[0]
-    ones, zeros = sim.total, sim.pulls - sim.total
-    distribution = stats.beta(1 + ones, 1 + zeros)
-    inside = (ones >= threshold * sim.pulls) & (sim.pulls > 0)
-    expected = np.where(inside, distribution.cdf(threshold - tolerance), distribution.sf(threshold + tolerance))
-    found = seen.reshape(40, 6, len(FEATURES))[..., FEATURES.index("error")]
-    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-12)
+    check_posterior(threshold, tolerance)
 
 
 @pytest.mark.parametrize("problem", ["Threshold", "Feasible"])
 def test_the_error_of_other_arms_is_the_normal_tail_beyond_the_tolerance(problem: str) -> None:
-    """Phi(-(d + tolerance) / s), s^2 the empirical variance with a sample of the prior, by n + 1; SciPy's."""
-    distribution = {"distribution": "gaussian", "mean": [0.1, 0.5, 0.9], "sd": 2.0}
-    rule: dict[str, Any] = {"threshold": 0.4}
-    if problem == "Feasible":
-        distribution, rule = {**distribution, "mean": [[0.1], [0.5], [0.9]]}, {"A": [[-1.0]], "b": [-0.4]}
-    errors = {}
-    for tolerance in (0.0, 0.3):
-        env = gym.make_vec(
-            f"bandit_envs/{problem}-v0", 1, instance=distribution, observation="features", tolerance=tolerance, **rule
-        )
-        env.reset(seed=3)
-        for arm in (0, 1, 1, 1, 1):
-            seen = env.step(np.array([arm]))[0]
-        errors[tolerance] = seen.reshape(3, len(FEATURES))[:, FEATURES.index("error")]
-        sim = env.unwrapped._sim  # type: ignore[attr-defined]
-        n, mean = sim.pulls.ravel()[:2], sim.mean.ravel()[:2]
-        scale = np.sqrt((n * sim.variance.ravel()[:2] + 4.0) / (n * (n + 1)))  # the prior is worth one sample
-        expected = stats.norm.sf((np.abs(mean - 0.4) + tolerance) / scale)
-        np.testing.assert_allclose(errors[tolerance][:2], expected, rtol=1e-6)
-        assert errors[tolerance][2] == 0.5
-    assert (errors[0.3][:2] < errors[0.0][:2]).all()
+    check_tail(problem)
 
 
 @pytest.mark.parametrize(
@@ -406,15 +366,14 @@ def test_answers_are_only_read_at_the_end() -> None:
 
 def test_stepping_before_a_reset_or_after_the_end_is_an_error() -> None:
     for actions, act in (("arm", 4), ("full", full(4, 1, mask(4), K=4))):
+        with pytest.raises(ResetNeeded):
+            PureExplorationVectorEnv(2, problem="Threshold", actions=actions).step(batch([act, act]))
         env = PureExplorationEnv("Threshold", instance=SURE, actions=actions)
-        with pytest.raises(ResetNeeded):
-            env.step(act)
-        env.reset()
-        assert env.step(act)[2]
-        with pytest.raises(ResetNeeded):
-            env.step(act)
-        env.reset()
-        assert env.step(act)[2]
+        for _ in range(2):
+            with pytest.raises(ResetNeeded):
+                env.step(act)
+            env.reset()
+            assert env.step(act)[2]
 
 
 # --- samples ----------------------------------------------------------------------------------------------------------
@@ -445,15 +404,9 @@ def test_a_rejected_reset_changes_nothing() -> None:
     for one in (env, twin):
         one.reset(seed=3)
         one.step(1)
-    for bad in (
-        {"seed": 4, "options": {"episode": -1}},
-        {"seed": -1},
-        {"seed": True},
-        {"seed": "a"},
-        {"options": [1]},
-        {"options": {"episode": 2**32}},
-        {"options": {"episode": 1.0}},
-    ):
+    episodes = [{"options": {"episode": bad}} for bad in (2**32, 1.0)]
+    seeds = [{"seed": bad} for bad in (-1, True, "a")]
+    for bad in ({"seed": 4, "options": {"episode": -1}}, {"options": [1]}, *seeds, *episodes):
         with pytest.raises((ValueError, gym.error.Error)):
             env.reset(**bad)
     assert same(env.step(1), twin.step(1))
@@ -475,15 +428,19 @@ def test_shuffled_arms_are_a_permutation_and_the_answer_follows() -> None:
 
 
 def test_every_arm_is_shuffled_to_every_place_equally_often() -> None:
-    """6000 episodes: chi-square of 4 x 4 counts about 1500, of 9 degrees of freedom, at level 1e-6."""
-    envs = gym.make_vec("bandit_envs/Threshold-v0", 6000, instance=SURE, shuffle_arms=True)
-    envs.reset(seed=0, options={"episode": np.arange(6000)})
-    counts = np.zeros((4, 4))
-    for place in range(4):
-        *_, info = envs.step(np.full(6000, place))
-        which = np.abs(info["sample"][:, None] - SURE["mean"]).argmin(axis=1)
-        counts[place] = np.bincount(which, minlength=4)
-    assert ((counts - 1500) ** 2 / 1500).sum() < stats.chi2.isf(1e-6, 9)
+    check_order(6000)
+
+
+@pytest.mark.parametrize(("distribution", "mean", "low", "high"), SAMPLERS)
+def test_samplers_draw_their_means_from_the_distribution_asked_for(
+    distribution: str, mean: Any, low: float, high: float
+) -> None:
+    check_means(distribution, mean, low, high, 2000)
+
+
+@pytest.mark.parametrize("instance", APART)
+def test_means_orders_and_samples_are_drawn_apart(instance: Any) -> None:
+    check_apart(instance, 5000)
 
 
 # --- rewards, masks, pictures -----------------------------------------------------------------------------------------
@@ -523,6 +480,8 @@ def test_action_masks_forbid_stopping_where_nothing_asks_for_it() -> None:
         masks: NDArray[np.bool_] = env.unwrapped.action_masks()
         assert masks.dtype == np.bool_
         assert masks.tolist() == [True] * 4 + [stop]
+        many = gym.make_vec("bandit_envs/Threshold-v0", 3, instance=SURE, **rules)
+        assert many.unwrapped.action_masks().tolist() == [masks.tolist()] * 3  # type: ignore[attr-defined]
 
 
 def test_pictures() -> None:
@@ -649,56 +608,6 @@ def test_instances_whose_order_tells_the_best_are_shuffled(problem: str) -> None
     assert (means(own, shuffle_arms=True) == shuffled).all()
 
 
-@pytest.mark.parametrize(
-    ("distribution", "mean", "low", "high"),
-    [
-        ("bernoulli", {"uniform": [0.2, 0.4]}, 0.2, 0.4),
-        ("gaussian", {"normal": [3.0, 0.5]}, -np.inf, np.inf),
-        ("uniform", {"choice": [1.0, 2.0, 5.0]}, 1.0, 5.0),
-    ],
-)
-def test_samplers_draw_their_means_from_the_distribution_asked_for(
-    distribution: str, mean: Any, low: float, high: float
-) -> None:
-    """2000 episodes of 5 arms, by one bulk pull each: means against SciPy, KS or chi-square at level 1e-6."""
-    envs = gym.make_vec(
-        "bandit_envs/Threshold-v0", 2000, instance={"sampler": {"distribution": distribution, "arms": 5, "mean": mean}}
-    )
-    envs.reset(seed=3)
-    means = envs.unwrapped._core.means
-    assert means.shape == (2000, 5)
-    assert low <= means.min() <= means.max() <= high
-    kind, values = next(iter(mean.items()))
-    if kind == "choice":
-        assert stats.chisquare([(means == value).sum() for value in values]).pvalue > 1e-6
-    else:
-        right = stats.uniform(low, high - low) if kind == "uniform" else stats.norm(*values)
-        assert stats.kstest(means.reshape(-1), right.cdf).pvalue > 1e-6
-        assert stats.kstest(means.reshape(-1) * 1.1, right.cdf).pvalue < 1e-6  # it can fail
-        assert abs(stats.spearmanr(means[:, 0], means[:, 1]).statistic) * np.sqrt(1999) < stats.norm.isf(5e-7)
-
-
-@pytest.mark.parametrize(
-    "instance", ["sampler(distribution='uniform', arms=4)", {"distribution": "uniform", "mean": [0.0, 10, 20, 30]}]
-)
-def test_means_orders_and_samples_are_drawn_apart(instance: Any) -> None:
-    """No rank correlation of an arm's mean with what its first pull adds to it, or with the public word; 5000 episodes.
-
-    The means are those that a sampler draws, or a fixed set in random order. Normal limits at level 1e-6 / 8 each.
-    """
-    E = 5000
-    envs = gym.make_vec("bandit_envs/Threshold-v0", E, instance=instance, shuffle_arms=True)
-    seen, _ = envs.reset(seed=0, options={"episode": np.arange(E)})
-    means, public = envs.unwrapped._core.means, seen["public_seed"][:, 0]
-    limit = stats.norm.isf(1e-6 / 16) / np.sqrt(E - 1)
-    for arm in range(4):
-        added = envs.step(np.full(E, arm))[4]["sample"] - means[:, arm]
-        assert 0.2 < added.std() < 0.4  # uniform of width 1: 0.29
-        for other in (added, public):
-            assert abs(stats.spearmanr(means[:, arm], other).statistic) < limit
-    assert abs(stats.spearmanr(means[:, 0], means[:, 0] + 5 * added).statistic) > limit  # it can fail
-
-
 # --- Gymnasium's tools around it --------------------------------------------------------------------------------------
 
 
@@ -706,12 +615,8 @@ def test_means_orders_and_samples_are_drawn_apart(instance: Any) -> None:
 def test_image_of_an_episode(env_id):
     env = made(env_id, render_mode="rgb_array")
     env.reset(seed=0)
-    empty = env.render()
-    for arm in (0, 0, 1, 2):
-        env.step(arm)
-    image = env.render()
-    assert image.shape == (480, 640, 3)
-    assert image.dtype == np.uint8
+    empty, _, image = env.render(), env.step(0), env.render()
+    assert (image.shape, image.dtype) == ((480, 640, 3), np.uint8)
     assert (image != empty).any()
 
 

@@ -8,8 +8,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from refusals import table
-from scipy import stats
-from score_tables import DATA, STATED, draw, measured
+from score_tables import DATA, STATED, check_log_normal, check_normal, check_right_and_wrong, draw, measured
 
 from bandit_envs import ScoreTables, Shared
 from bandit_envs.instances import lookup
@@ -49,35 +48,9 @@ def test_shapes_and_means(marks: bool) -> None:
     assert sampler.positive == marks
 
 
-def test_abilities_difficulties_and_noise_are_normal() -> None:
-    """Each alone in the logits, 1600 of them: Kolmogorov-Smirnov at 1e-6; 2.2 in place of the spread 1.5 is noticed."""
-    alone = {"ability": 0.5, "spread": 1e-9, "difficulty": 0.0, "discrimination": 0.0, "noise": 0.0}
-    for name, picked in (("spread", np.s_[:, :, 0]), ("difficulty", np.s_[:, 0, :]), ("noise", np.s_[:, ::4, ::10])):
-        scores = draw(ScoreTables(40, 40, True, **(alone | {name: 1.5})), range(40))[1][..., :-1]
-        logits = np.log(scores / (1 - scores)) - 0.5
-        assert stats.kstest(logits[picked].ravel() / 1.5, "norm").pvalue > 1e-6
-        assert stats.kstest(logits[picked].ravel() / 2.2, "norm").pvalue < 1e-6
-        if name != "noise":  # what is the same for all rows of a candidate, or for all candidates in a row
-            assert np.abs(np.diff(logits, axis=2 if name == "spread" else 1)).max() < 1e-7
-
-
-def test_discriminations_are_log_normal() -> None:
-    """The logits of two candidates differ by s_n (a_1 - a_2): over rows their logarithm has the spread of log s_n."""
-    sampler = ScoreTables(2, 2000, True, 0.0, 1.0, 0.0, 0.5, 0.0)
-    scores = draw(sampler, [3])[1][0, :, :-1]
-    a, b = np.log(scores / (1 - scores))
-    log_s = np.log(np.abs(a - b))
-    log_s -= log_s.mean()
-    assert stats.kstest(log_s / 0.5, "norm").pvalue > 1e-6
-    assert stats.kstest(log_s / 0.65, "norm").pvalue < 1e-6
-
-
-def test_right_and_wrong_has_the_probability_of_its_logit() -> None:
-    """All candidates and rows alike: 160,000 scores of which each is 1 with 1 / (1 + e), two-sided at 1e-6."""
-    ones = draw(ScoreTables(40, 100, False, -1.0, 1e-9, 0.0, 0.0), range(40))[1][..., :-1].sum()
-    p = 1 / (1 + np.e)
-    assert stats.binomtest(int(ones), 160_000, p).pvalue > 1e-6
-    assert stats.binomtest(int(ones), 160_000, p + 0.01).pvalue < 1e-6
+@pytest.mark.parametrize("check", [check_normal, check_log_normal, check_right_and_wrong])
+def test_what_is_drawn_has_its_distribution(check: Any) -> None:
+    check()
 
 
 @pytest.mark.parametrize("marks", [False, True])

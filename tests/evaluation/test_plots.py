@@ -147,12 +147,8 @@ def test_the_distance_of_colours_has_teeth() -> None:
 
 
 def test_an_agent_has_one_style_in_all_figures_of_a_paper() -> None:
-    apart = {
-        "tao2019": 2,
-        "kalyanakrishnan2010": 2,
-        "mason2020": 2,
-        "fixed-confidence": 4,
-    }  # groups of figures, which have too many agents together
+    # Groups of figures, which have too many agents together.
+    apart = {"tao2019": 2, "kalyanakrishnan2010": 2, "mason2020": 2, "fixed-confidence": 4}
     for paper, of_a_paper in PAPERS.items():
         orders = {tuple(figure.order) for figure in of_a_paper}
         assert len(orders) == apart.get(paper, 1)

@@ -10,7 +10,20 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
-from evolution import DRAWN, MEANS, NET, NET_VALUES, THRESHOLD, VALUES, check_drawn, check_expected, check_network
+from evolution import (
+    DRAWN,
+    FIVE,
+    MEANS,
+    NET,
+    NET_VALUES,
+    PLANE,
+    THRESHOLD,
+    VALUES,
+    check_drawn,
+    check_expected,
+    check_network,
+)
+from instances import check_around
 from refusals import refused
 
 import agents
@@ -26,7 +39,6 @@ from agents.evolved.space import search_space, starting_point
 from agents.models.cards import FOLDER, card_path
 from bandit_envs import PROBLEMS, SetProblem, register_problem
 from bandit_envs.instances.instance import Sampler
-from bandit_envs.kernels import rng
 
 
 def test_the_index_by_hand() -> None:
@@ -46,9 +58,8 @@ def test_the_starting_point_is_lsa() -> None:
     parameters, start, scales = starting_point(False)
     kwargs = {"instance": "tao2019-1", "budget": 200, "threshold": 0.4321}  # no ties, which rounding would break
     env = gym.make(THRESHOLD, actions="full", **kwargs)
-    result = agents.evaluate(
-        {"evolved": Evolved(env, parameters), "lsa": "lsa"}, THRESHOLD, episodes=100, env_kwargs=kwargs
-    )
+    both = {"evolved": Evolved(env, parameters), "lsa": "lsa"}
+    result = agents.evaluate(both, THRESHOLD, episodes=100, env_kwargs=kwargs)
     one, other = (run.pulls for run in result.runs)
     assert np.array_equal(one, other)
     assert len(parameters) == len(start) == len(scales)
@@ -135,16 +146,9 @@ def test_it_stops_where_a_pull_costs_more_than_it_brings() -> None:
     parameters = starting_point(True)[0]
     pulls = {}
     for cost in (0.01, 0.001):
-        kwargs = {
-            "instance": {"sampler": {"distribution": "gaussian", "arms": 5}},
-            "epsilon": 0.3,
-            "pull_cost": cost,
-            "max_pulls": 5000,
-        }
+        kwargs = {"instance": FIVE, "epsilon": 0.3, "pull_cost": cost, "max_pulls": 5000}
         env = gym.make("bandit_envs/AllGood-v0", actions="full", **kwargs)
-        result = agents.evaluate(
-            {"evolved": Evolved(env, parameters)}, "bandit_envs/AllGood-v0", episodes=50, env_kwargs=kwargs
-        )
+        result = agents.evaluate({"evolved": Evolved(env, parameters)}, "AllGood", episodes=50, env_kwargs=kwargs)
         pulls[cost] = result.episodes["total_pulls"].mean()
         assert not result.episodes["truncated"].any()
     assert 5 <= pulls[0.01] < pulls[0.001]
@@ -160,15 +164,8 @@ def test_candidates_side_by_side_play_as_each_alone(env_id: str) -> None:
     assert not np.array_equal(both[0], both[1])
 
 
-TINY: dict[str, Any] = {
-    "generations": 4,
-    "population": 6,
-    "every": 2,
-    "episodes": 60,
-    "progress": False,
-    "network": False,
-    "env_kwargs": {"instance": "sampler(arms=4)", "budget": 30},
-}
+TINY: dict[str, Any] = {"generations": 4, "population": 6, "every": 2, "episodes": 60, "progress": False}
+TINY |= {"network": False, "env_kwargs": {"instance": "sampler(arms=4)", "budget": 30}}
 
 
 def test_one_seed_one_index(tmp_path: Any) -> None:
@@ -223,13 +220,7 @@ def test_the_chance_of_an_error_by_hand() -> None:
 
 
 def test_means_around_a_centre() -> None:
-    sampler = Sampler(arms=8, mean={"around": [0.5, 0.1, 0.3]})
-    means, _ = sampler.draw(np.repeat(rng.root_key(0)[:, None], 4000, 1), np.arange(4000, dtype=np.uint64))
-    far = np.abs(means - 0.5)
-    assert 0.1 <= far.min() < 0.1001
-    assert 0.2999 < far.max() <= 0.3
-    assert abs((means > 0.5).mean() - 0.5) < 5 * 0.5 / math.sqrt(means.size)
-    assert abs(far.mean() - 0.2) < 5 * 0.2 / math.sqrt(12 * means.size)
+    check_around(4000)
 
 
 @pytest.mark.parametrize("kwargs", [{"budget": 50}, {"budget": None, "pull_cost": 1e-3}])
@@ -258,23 +249,18 @@ class AboveAverage(SetProblem):
         pass
 
     def margin(self, means: Any) -> Any:
-        x = (
-            np.asarray(means, float).reshape(*np.shape(means)[:2], -1)[..., 0]
-            if np.ndim(means) > 2
-            else np.array(means)
-        )
+        x = np.asarray(means, float)
+        x = x[..., 0] if x.ndim > 2 else x
         return x - np.nanmean(x, axis=-1, keepdims=True)
 
 
 @pytest.mark.parametrize(
-    "instance", ["sampler(arms=5)", {"sampler": {"distribution": "gaussian", "arms": 5, "dimensions": 2}}]
+    ("kind", "instance"),
+    [(Apart, "sampler(arms=5)"), (Apart, FIVE), (AboveAverage, "sampler(arms=5)"), (AboveAverage, PLANE)],
 )
-@pytest.mark.parametrize("kind", [Apart, AboveAverage])
 @pytest.mark.filterwarnings("ignore:Mean of empty slice")
 def test_it_plays_problems_of_ones_own(kind: Any, instance: Any) -> None:
     """The arms are those of the formula, from the problem's own margins."""
-    if kind is Apart and instance != "sampler(arms=5)":
-        instance = {"sampler": {"distribution": "gaussian", "arms": 5}}
     register_problem(kind)
     env = gym.make(f"bandit_envs/{kind.name}-v0", budget=60, instance=instance, actions="full")
     agent, problem = agents.make("evolved", env, parameters=LSA), env.unwrapped.problem
@@ -346,23 +332,12 @@ def test_what_was_evolved_before_an_interrupt_is_kept(tmp_path: Path, monkeypatc
 
 def test_the_path_of_a_card_is_an_agent(tmp_path):
     """Defect: parameters that were evolved on a problem of one's own could be used in Python only."""
-    parameters, _ = pair = agents.evolve(
-        "Threshold",
-        generations=1,
-        population=4,
-        episodes=20,
-        env_kwargs={"instance": "sampler(arms=4)", "budget": 12},
-        progress=False,
-        out=tmp_path / "mine",
-    )
+    task: dict[str, Any] = {"env_kwargs": {"instance": "sampler(arms=4)", "budget": 12}, "progress": False}
+    tiny: dict[str, Any] = {"generations": 1, "population": 4, "episodes": 20, "out": tmp_path / "mine"}
+    parameters, _ = pair = agents.evolve("Threshold", **tiny, **task)
     path = str(tmp_path / "mine.json")
-    result = agents.evaluate(
-        {"path": path, "pair": pair, "parameters": lambda task: agents.make("evolved", task, parameters=parameters)},
-        "Threshold",
-        episodes=20,
-        env_kwargs={"instance": "sampler(arms=4)", "budget": 12},
-        progress=False,
-    )
+    three = {"path": path, "pair": pair, "parameters": lambda own: agents.make("evolved", own, parameters=parameters)}
+    result = agents.evaluate(three, "Threshold", episodes=20, **task)
     for one in ("path", "pair"):
         assert result.column(one, "score").tolist() == result.column("parameters", "score").tolist()
     assert agents.evaluate(pair, "Threshold", episodes=2, env_kwargs={"budget": 12}).agents == ["evolved"]

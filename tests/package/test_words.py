@@ -32,7 +32,6 @@ FOLDERS = Path(__file__).parents[1] / "evaluation" / "folders" / "47cb50b"
 
 
 def task(**given: Any) -> Task:
-    """A task with Gaussian arms."""
     return Task("BestArm", **TASK, **given)
 
 

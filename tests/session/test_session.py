@@ -98,9 +98,8 @@ def test_an_agent_that_goes_by_rounds_makes_the_same_pulls_whatever_the_order(na
 @pytest.mark.parametrize(("name", "problem"), [("lsa", "Threshold"), ("lucb", "TopK"), ("st2", "AllGood")])
 def test_an_agent_that_resumes_uses_every_result_at_once(name: str, problem: str) -> None:
     rules = {"epsilon": 0.5, "delta": 0.3} | ({"k": 1} if problem == "TopK" else {})
-    facts = {"problem": problem, "arms": 3, "binary": True, "budget": 900} | (
-        rules if problem != "Threshold" else {"threshold": 0.5}
-    )
+    rules = {"threshold": 0.5} if problem == "Threshold" else rules
+    facts = {"problem": problem, "arms": 3, "binary": True, "budget": 900} | rules
     notes = Notes(Setup.of(name, facts, None, 0))
     for _ in range(30):
         for arm, value in ((0, 1), (1, 0), (2, 0)):
@@ -134,11 +133,8 @@ def test_the_certificate_is_that_of_the_statistics(tmp_path: Path) -> None:
         for arm, sample in (("a", value), ("b", 1 - value)):
             session.tell(arm, sample)
     problem = session.task.make_problem()
-    told = {
-        "variance": [0.09, 0.09],
-        "moments": [[-0.072, 0.0657], [0.072, 0.0657]],
-    }  # p q, p q (q - p), p q (1 - 3 p q)
-    wanted = problem.certified_level([10, 10], [0.9, 0.1], **told)
+    moments = [[-0.072, 0.0657], [0.072, 0.0657]]  # p q (q - p), p q (1 - 3 p q); the variance is p q
+    wanted = problem.certified_level([10, 10], [0.9, 0.1], variance=[0.09, 0.09], moments=moments)
     assert session.certificate == pytest.approx(1 - wanted)
     assert 0 < session.certificate < 1
     session.undo()
@@ -321,12 +317,8 @@ class Own(agents.Agent):
 
 def test_certified_agents_are_opened_again(tmp_path: Path) -> None:
     facts = {**FACTS, "budget": None, "delta": 0.1}
-    texts = [
-        "lsa(stop='certificate')",
-        "lsa(alpha=2, stop='certificate', distribution='bernoulli', rho=10)",
-        "evidence",
-        "hdoc(stop=None)",
-    ]
+    texts = ["lsa(stop='certificate')", "lsa(alpha=2, stop='certificate', distribution='bernoulli', rho=10)"]
+    texts += ["evidence", "hdoc(stop=None)"]
     task = agents.Session(texts[0], facts, store=tmp_path / "task.db").task
     given = [*texts, agents.make(texts[1], task)]
     for i, agent in enumerate(given):
@@ -337,10 +329,8 @@ def test_certified_agents_are_opened_again(tmp_path: Path) -> None:
         again = agents.Session(store=store)
         assert repr(again.agent) == repr(first.agent)
         assert again.agent.name == first.agent.name
-        assert (
-            getattr(again.agent, "agent", again.agent).parameters
-            == getattr(first.agent, "agent", first.agent).parameters
-        )
+        one, other = (getattr(session.agent, "agent", session.agent) for session in (again, first))
+        assert one.parameters == other.parameters
         assert again.label == first.label
         assert len(again) == 3
         assert again.next() == first.next()
@@ -366,13 +356,8 @@ def test_agents_of_modules_are_opened_again(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_oracles_that_stop_by_a_certificate_keep_their_truth(tmp_path: Path) -> None:
-    env = gym.make(
-        "bandit_envs/AllGood-v0",
-        instance={"distribution": "bernoulli", "mean": MEAN},
-        shuffle_arms=False,
-        delta=0.1,
-        epsilon=0.5,
-    )
+    given = {"instance": {"distribution": "bernoulli", "mean": MEAN}, "shuffle_arms": False, "delta": 0.1}
+    env = gym.make("bandit_envs/AllGood-v0", epsilon=0.5, **given)
     made = agents.Session("apt-oracle(stop='certificate')", env, store=tmp_path / "a.db")
     again = agents.Session(store=tmp_path / "a.db")
     assert again.agent.agent.parameters

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from disks import sql
 from grading import check_kills, score
 
 import agents
@@ -63,22 +64,16 @@ def test_a_row_that_is_called_by_a_number_is_found_by_its_name(tmp_path):
     with session(tmp_path, items=["3", "1", "2"]) as one:
         one.tell_table(pd.DataFrame({"a": [0.25, 0.5], "b": [0.75, 1.0]}, index=[1.0, 2.0]))
         told = one.history().query("kind == 'told'").sort_values(["arm", "item"])
-        assert told[["arm", "item", "value"]].values.tolist() == [
-            [0, "1", 0.25],
-            [0, "2", 0.5],
-            [1, "1", 0.75],
-            [1, "2", 1],
-        ]
+        cells = [[0, "1", 0.25], [0, "2", 0.5], [1, "1", 0.75], [1, "2", 1]]
+        assert told[["arm", "item", "value"]].values.tolist() == cells
 
 
 def test_results_in_any_order_lead_to_the_same_state(tmp_path):
     shuffled = random.Random(1)
     with (
         session(tmp_path) as one,
-        agents.Session("paired-elimination", {**FACTS, "items": N}, store=tmp_path / "two.db", public_seed=5) as two,
-        agents.Session(
-            "paired-elimination", {**FACTS, "items": N}, store=tmp_path / "three.db", public_seed=5
-        ) as three,
+        agents.Session("paired-elimination", {**FACTS, "items": N}, store="sqlite://", public_seed=5) as two,
+        agents.Session("paired-elimination", {**FACTS, "items": N}, store="sqlite://", public_seed=5) as three,
     ):
         assert len({tuple(x.item for x in s.ask(16)) for s in (two, three)}) == 1
         assert one.ask(16)[0].item is not None
@@ -519,22 +514,18 @@ def test_the_answer_of_now_rests_on_all_cells_as_long_as_rows_are_few(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("column", "value", "text"),
+    ("value", "text"),
     [
-        ("vector", "[0.5]", "needs a score and a row"),
-        ("vector", "[0.5, 1.5]", "is of the row 1.5"),
-        ("vector", "[0.5, 40]", "is of the row 40"),
-        ("vector", "[0.5, true]", "is of the row True"),
+        ("[0.5]", "needs a score and a row"),
+        ("[0.5, 1.5]", "is of the row 1.5"),
+        ("[0.5, 40]", "is of the row 40"),
+        ("[0.5, true]", "is of the row True"),
     ],
 )
-def test_damaged_cells_are_named(tmp_path, column, value, text):
-    import sqlite3
-
+def test_damaged_cells_are_named(tmp_path, value, text):
     with session(tmp_path) as one:
         one.tell("a", 0.5, item=3)
-    with sqlite3.connect(tmp_path / "0.db") as store:
-        store.execute(f"update event set {column} = ? where kind = 'told'", (value,))
-    store.close()
+    sql(tmp_path / "0.db", f"update event set vector = '{value}' where kind = 'told'")
     with pytest.raises(ValueError, match=text):
         agents.Session(store=tmp_path / "0.db")
 
