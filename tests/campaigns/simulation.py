@@ -11,11 +11,14 @@ from typing import Any
 import numpy as np
 from rollouts import simulator
 
-from bandit_envs import Uniform
+from bandit_envs import Arms, Bernoulli, Gaussian, Uniform
 from bandit_envs.kernels import rng
 from bandit_envs.simulation.simulator import ENDED, LIVE, PULLED, SKIPPED, SPENT, STOPPED
 
 ROOT = 11
+
+
+ALONE: list[Arms] = [Bernoulli([0.2, 0.5, 0.7]), Gaussian([[0.0, 1.0, 2.0]] * 3)]
 
 
 class Twin:
@@ -108,7 +111,25 @@ def check_twin(rules: str, bulk: bool, D: int, E: int, steps: int) -> None:
             np.testing.assert_allclose(ours[e].reshape(K, D), theirs, rtol=1e-11, atol=1e-13)
 
 
+def check_neighbours(distribution: Arms, steps: int) -> None:
+    """Batches of 1, 63, 64, 65 and 200 hold the same episodes, at any place."""
+    generator = np.random.default_rng(4)
+    arms = generator.integers(0, 3, (steps, 200))
+    times = np.where(generator.random((steps, 200)) < 0.2, 7, 1)
+    whole = simulator(distribution, 200)
+    for t in range(steps):
+        whole.advance(arms[t], times[t])
+    for first, E in ((0, 1), (150, 1), (1, 63), (0, 64), (70, 65)):
+        part = simulator(distribution, E, first=first)
+        for t in range(steps):
+            part.advance(arms[t, first : first + E].copy(), times[t, first : first + E].copy())
+        for name in ("pulls", "total", "mean", "variance", "public_seed"):
+            assert (getattr(part, name) == getattr(whole, name)[first : first + E]).all()
+
+
 def main() -> None:
+    for distribution in ALONE:
+        check_neighbours(distribution, 1000)
     for rules, bulk, D, E in itertools.product(RULES, (False, True), (1, 3), (9, 70)):
         check_twin(rules, bulk, D, E, 2000)
 

@@ -107,7 +107,7 @@ DISTRIBUTIONS = {
 }
 
 
-@pytest.mark.parametrize(("distribution", "shuffle"), zip(DISTRIBUTIONS, [True, False] * 3, strict=True))
+@pytest.mark.parametrize(("distribution", "shuffle"), [*zip(DISTRIBUTIONS, [True, False] * 3, strict=True)])
 def test_distributions(distribution: str, shuffle: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     arms = DISTRIBUTIONS[distribution]
     for env, names, kwargs in (

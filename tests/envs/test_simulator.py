@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from refusals import refused
 from rollouts import simulator
-from simulation import RULES, check_twin
+from simulation import ALONE, RULES, check_neighbours, check_twin
 
 from bandit_envs import Arms, Bernoulli, Gaussian
 from bandit_envs.simulation.simulator import MOST_TIMES, SKIPPED
@@ -45,21 +45,9 @@ def test_the_variance_survives_a_large_mean() -> None:
     np.testing.assert_allclose(sim.variance[:, 0], plain.variance[:, 0], rtol=1e-6)
 
 
-@pytest.mark.parametrize("distribution", [Bernoulli([0.2, 0.5, 0.7]), Gaussian([[0.0, 1.0, 2.0]] * 3)])
+@pytest.mark.parametrize("distribution", ALONE)
 def test_an_episode_does_not_depend_on_its_neighbours(distribution: Arms) -> None:
-    """Batches of 1, 63, 64, 65 and 200 hold the same episodes, at any place."""
-    generator = np.random.default_rng(4)
-    arms = generator.integers(0, 3, (40, 200))
-    times = np.where(generator.random((40, 200)) < 0.2, 7, 1)
-    whole = simulator(distribution, 200)
-    for t in range(40):
-        whole.advance(arms[t], times[t])
-    for first, E in ((0, 1), (150, 1), (1, 63), (0, 64), (70, 65)):
-        part = simulator(distribution, E, first=first)
-        for t in range(40):
-            part.advance(arms[t, first : first + E].copy(), times[t, first : first + E].copy())
-        for name in ("pulls", "total", "mean", "variance", "public_seed"):
-            assert (getattr(part, name) == getattr(whole, name)[first : first + E]).all()
+    check_neighbours(distribution, 40)
 
 
 BAD = [(-1, 1, -1), (4, 1, 4), (2**62, 1, 2**62), (0, 0, 0), (1, -5, -5), (2, MOST_TIMES + 1, MOST_TIMES + 1)]
