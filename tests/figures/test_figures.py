@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_datasets import GOOD
+from contests import GOOD
 
 from agents import figures
 from agents.cli import main

@@ -95,9 +95,8 @@ def view_of(K: int, D: int = 1) -> tuple[Viewer, Any]:
     """Arms of which a tenth have not been pulled."""
     rng = np.random.default_rng(K)
     shape = (K,) if D == 1 else (K, D)
-    viewer = Viewer(Task("Threshold", {"threshold": 0.5}, K, D))
-    if D == 2:
-        viewer = Viewer(Task("Feasible", {"A": [[1.0, 1.0]], "b": [1.0]}, K, D))
+    scalar, plane = ("Threshold", {"threshold": 0.5}), ("Feasible", {"A": [[1.0, 1.0]], "b": [1.0]})
+    viewer = Viewer(Task(*(scalar if D == 1 else plane), K, D))
     pulls = np.where(rng.random(K) < 0.1, 0, rng.integers(1, 90, K))
     return viewer, viewer.view(pulls, rng.random(shape), rng.random(shape) / 4)
 
