@@ -94,10 +94,12 @@ def test_the_report_tells_what_the_training_began_with(tiny):
 
 
 def test_compiling_takes_none_of_the_time_of_a_training():
+    place = {"__name__": "here"}  # of which no cache has a kernel
+    exec("def one(x): return x + 1\ndef two(x): return x + 2", place)
     with CompileTime() as compiling:
-        jit(lambda x: x + 1)(1)
+        jit(place["one"])(1)
         spent = compiling.seconds
-    jit(lambda x: x + 2)(1)
+    jit(place["two"])(1)
     assert compiling.seconds == spent > 0
     clock, without = (Clock(None, 100.0, time.perf_counter() - 50.0, one) for one in (compiling, CompileTime()))
     clock._before = without._before = 0.0  # the learning began with the call
