@@ -108,8 +108,6 @@ def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
 
 
 class Own(agents.Agent):
-    """Pulls the arm with the fewest pulls."""
-
     name = "own"
     solves = agents.core.ALL_PROBLEMS
 
@@ -125,8 +123,6 @@ class Endless(Own):
 
 
 class Wrong(Own):
-    """Answers the opposite at once."""
-
     name = "wrong"
     solves = ("Threshold",)
     stops = True
@@ -149,8 +145,6 @@ class Shapeless(Own):
 
 
 class Raising(Own):
-    """Raises an error of its own."""
-
     name = "raising"
 
     def choose(self, observation: Any, state: Any) -> Any:
@@ -270,19 +264,6 @@ def test_a_model_is_played_as_it_was_trained(tmp_path: Path) -> None:
     file = str(tmp_path / "model.zip")
     [stored] = agents.benchmark({"m": file}, tasks[:1], trust=True, ranked=True, stop=False).cells["m"]
     assert stored.value == alive.value
-
-
-@pytest.mark.slow
-def test_a_sample_of_the_committed_table_is_played_again() -> None:
-    """Three cells: the value of each, to a thousandth of its own interval."""
-    pandas = pytest.importorskip("pandas")
-    frame = pandas.read_csv(Path(agents.__file__).parent / "benchmarking" / "v1.csv")
-    quick = {task.name: task for task in benchmark_tasks("quick")}
-    cells = frame[frame["task"].isin(quick) & ~frame["agent"].isin(["ppo", "look-ahead", "racing", "lil-ucb"])]
-    for _, row in cells.sample(3, random_state=46).iterrows():
-        [recipe] = run.recipes_of(row["agent"]).values()
-        cell = run._cell(quick[row["task"]], row["agent"], recipe, None, 1, False, {})
-        assert cell.value == pytest.approx(row["value"], rel=1e-3), (row["task"], row["agent"])
 
 
 def test_the_command_writes_tables_and_a_page(

@@ -3,6 +3,7 @@
     python tests/campaigns/benchmark_table.py --out DIR               the table; goes on where it was
     python tests/campaigns/benchmark_table.py --out DIR --references  uniform and the best of each task, before it
     python tests/campaigns/benchmark_table.py --stale                 agents whose code has changed since
+    python tests/campaigns/benchmark_table.py --check 3               so many cells are played again
 
 References are written once for each version of the tasks: never for tasks that have been released.
 """
@@ -17,8 +18,10 @@ import importlib.util
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 import agents
+from agents.benchmarking import run
 from agents.benchmarking.run import Cell
 from agents.benchmarking.scores import with_interval
 from agents.registry import recipes_of
@@ -120,13 +123,28 @@ def played(out: Path, jobs: int) -> agents.Benchmark:
     return whole
 
 
+def check(cells: int) -> None:
+    """Play cells of the table that are drawn at random: each has its value, to a thousandth."""
+    frame = pd.read_csv(TABLE)
+    quick = {task.name: task for task in benchmark_tasks("quick")}
+    played = frame[frame["task"].isin(quick) & ~frame["agent"].isin(["ppo", "look-ahead", "racing", "lil-ucb"])]
+    for _, row in played.sample(cells, random_state=46).iterrows():
+        [recipe] = recipes_of(row["agent"]).values()
+        cell = run._cell(quick[row["task"]], row["agent"], recipe, None, 1, False, {})
+        assert np.isclose(cell.value, row["value"], rtol=1e-3, atol=0), (row["task"], row["agent"])
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, help="folder of the episodes")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--references", action="store_true", help="write them")
     parser.add_argument("--stale", action="store_true", help="name the agents whose code has changed since")
+    parser.add_argument("--check", type=int, metavar="CELLS", help="play some cells of the table again")
     given = parser.parse_args()
+    if given.check:
+        check(given.check)
+        return
     if given.stale:
         with TABLE.open(newline="") as file:
             codes = {row["agent"]: row["code"] for row in csv.DictReader(file)}

@@ -21,6 +21,7 @@ from agents.core.trees import (
     grown_lower_inside,
     grown_upper_outside,
     is_inside,
+    levels_of,
     lower,
     max_estimate,
     max_lower,
@@ -177,11 +178,34 @@ def check_best(K: int, ties: bool) -> None:
         assert moved > 0 or k in (0, K) or K < 4
 
 
+def check_growth(K: int, trials: int) -> None:
+    """Extremes under growth, as a scan finds them, ties to the lowest arm; the tree holds the bounds before it."""
+    g = np.random.default_rng(K)
+    for trial in range(trials):
+        tree = Tree(Forest.of(1, K).nodes, np.uint64(0), levels_of(K))
+        coarse = trial % 2 == 0  # many ties
+        m = g.integers(0, 4, K) / 4 if coarse else g.random(K)
+        spread = 1 / np.sqrt(g.integers(1, 4 if coarse else 400, K))
+        inside = g.random(K) < g.choice([0.1, 0.5, 0.9])
+        growth = float(g.choice([0.0, 0.01, 0.5, 4.0]))
+        for i in range(K):
+            _put(tree, i, m[i], m[i] - spread[i], m[i] + spread[i], bool(inside[i]))
+            _spread(tree, i, spread[i])
+        build(tree)
+        (h, low), (rival, high) = _grown(tree, growth)
+        lows = np.where(inside, -(m - spread) + growth * spread, -np.inf)
+        highs = np.where(inside, -np.inf, m + spread + growth * spread)
+        for found, values in (((h, low), lows), ((rival, high), highs)):
+            expected = (int(np.argmax(values)), values.max()) if values.max() > -np.inf else (-1, -np.inf)
+            assert found == expected
+
+
 def main() -> None:
     for K in (7, 16, 63, 64, 200, 3000):
         for ties in (True, False):
             check_boundary(K, ties)
             check_best(K, ties)
+        check_growth(K, 1000)
 
 
 if __name__ == "__main__":

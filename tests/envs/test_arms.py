@@ -6,8 +6,6 @@ seeds new; moments are compared in the normal approximation of 20 000 samples.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 from distributions import (
@@ -15,7 +13,6 @@ from distributions import (
     LEVEL,
     PAIRS,
     TIMES,
-    Floats,
     N,
     check_bulk,
     check_moments,
@@ -29,13 +26,12 @@ from distributions import (
 from rollouts import simulator
 from scipy import stats
 
-from bandit_envs import Arms, Bernoulli, Categorical, Gaussian, Resampled, Tabulated, Uniform, register_distribution
+from bandit_envs import Arms, Bernoulli, Categorical, Gaussian, Resampled, Tabulated, Uniform
 
 both = pytest.mark.parametrize("distribution", DISTRIBUTIONS.values(), ids=DISTRIBUTIONS.keys())
 
 
-# --- what a distribution's parameters mean
-# -------------------------------------------------------------------------------------
+# --- what a distribution's parameters mean ----------------------------------------------------------------------------
 
 
 def test_moments_and_scales_by_hand() -> None:
@@ -56,9 +52,8 @@ def test_moments_and_scales_by_hand() -> None:
     assert distribution.means.tolist() == [2, 2]
     np.testing.assert_allclose(distribution.variances, [4, 2])  # ((1 - 2)^2 + (1 - 2)^2 + (4 - 2)^2) / 3
     assert (distribution.support, distribution.sigma) == ((0, 4), 2)
-    distribution = Tabulated(
-        [[0, 2, 8], [1, 1, 4]]
-    )  # half the mass uniform on [0, 2], half on [2, 8]; half at 1, half on [1, 4]
+    # Half the mass uniform on [0, 2], half on [2, 8]; half at 1, half on [1, 4].
+    distribution = Tabulated([[0, 2, 8], [1, 1, 4]])
     assert distribution.means.tolist() == [(1 + 5) / 2, (1 + 2.5) / 2]
     second = [(4 / 3 + (512 - 8) / 18) / 2, (1 + (64 - 1) / 9) / 2]  # of x^2 on [a, b]: (b^3 - a^3) / 3 (b - a)
     np.testing.assert_allclose(distribution.variances, [second[0] - 9, second[1] - 1.75**2])
@@ -89,13 +84,10 @@ def test_tabulated_samples_have_the_distribution_of_the_table() -> None:
             u = np.interp(pulled(distribution, arm).sample, distribution.parameters[arm], levels)
             jumps = (np.diff(distribution.parameters[arm]) == 0).any()  # there equal samples have many levels
             assert jumps or stats.kstest(u, "uniform").pvalue >= LEVEL / 7
-    a, b = 2.0, 5.0
-    beta = stats.beta(a, b)
-    np.testing.assert_allclose(
-        DISTRIBUTIONS["tabulated, beta"].means[1], beta.mean(), rtol=2e-3
-    )  # the error of 257 quantiles
-    assert stats.kstest(pulled(DISTRIBUTIONS["tabulated, beta"], 1).sample, beta.cdf).pvalue >= LEVEL / 7
-    assert stats.kstest(pulled(DISTRIBUTIONS["tabulated, beta"], 2).sample, beta.cdf).pvalue < LEVEL  # it can fail
+    beta, made = stats.beta(2.0, 5.0), DISTRIBUTIONS["tabulated, beta"]
+    np.testing.assert_allclose(made.means[1], beta.mean(), rtol=2e-3)  # the error of 257 quantiles
+    assert stats.kstest(pulled(made, 1).sample, beta.cdf).pvalue >= LEVEL / 7
+    assert stats.kstest(pulled(made, 2).sample, beta.cdf).pvalue < LEVEL  # it can fail
 
 
 @pytest.mark.parametrize("name", ["bernoulli 2-D", "gaussian 3-D", "uniform 4-D", "tabulated 3-D"])
@@ -122,10 +114,8 @@ def test_a_bulk_pull_has_the_distribution_of_single_pulls(distribution: Arms) ->
 @both
 def test_the_bulk_test_has_teeth(distribution: Arms) -> None:
     """Twins: a third of the pulls left out; the true variance instead of a random one; another pull's variance."""
-    single, limit = (
-        tables(distribution, pulled(distribution, 0, TIMES, root=1, size=N // 4), 0),
-        distribution_tested(distribution),
-    )
+    limit = distribution_tested(distribution)
+    single = tables(distribution, pulled(distribution, 0, TIMES, root=1, size=N // 4), 0)
     sim, other, fewer = (
         pulled(distribution, 0, times, bulk=True, root=root, size=N // 4)
         for times, root in ((TIMES, 2), (TIMES, 3), (TIMES - 8, 2))
@@ -182,45 +172,3 @@ def test_arms_of_one_dimension_are_scalar_arms() -> None:
         assert wide.D == 1
         assert wide.to_dict() == flat.to_dict()
         assert wide.parameters.tolist() == flat.parameters.tolist()
-
-
-# --- distributions of one's own
-# ------------------------------------------------------------------------------------------------
-
-
-class Triangular(Arms):
-    """The example of the docstring of `Arms`."""
-
-    distribution, code = "triangular", Tabulated.code
-
-    def __init__(self, mode: Any) -> None:
-        c, u = np.asarray(mode, float)[:, None], np.linspace(0, 1, 513)
-        quantiles = np.where(u < c, np.sqrt(u * c), 1 - np.sqrt((1 - u) * (1 - c)))
-        means, variances = (1 + c[:, 0]) / 3, (1 - c[:, 0] + c[:, 0] ** 2) / 18
-        self._mode = c[:, 0]
-        self.fill(means, variances, quantiles, support=(0.0, 1.0), sigma=0.5)
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"distribution": self.distribution, "mode": self._mode.tolist()}
-
-
-class Shifted(Arms):
-    """Gaussian arms of one's own that samplers can have, with half the spread asked for."""
-
-    distribution, code = "shifted", Gaussian.code
-
-    def __init__(self, mean: Any, spread: float = 1.0) -> None:
-        m = np.asarray(mean, float)
-        table = self.pack(m.reshape(len(m), -1), spread)
-        self.fill(m, (spread / 2) ** 2, table, support=None, sigma=spread / 2)
-
-    @staticmethod
-    def pack(means: Floats, spread: float) -> Floats:
-        return np.concatenate([means, np.full_like(means, spread / 2)], axis=-1)
-
-
-@pytest.fixture
-def registered() -> None:
-    """The classes above are registered."""
-    for kind in (Triangular, Shifted):
-        assert register_distribution(kind) is kind

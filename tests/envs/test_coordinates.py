@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 import pytest
-from rollouts import FORMS, agree, forgetful, twins
+from coordinates import RULES, SHAPES, check_twins
+from environments import agree, twins
+from rollouts import FORMS, forgetful
 from scipy import stats
-from twins import follow, play
-from twins_feasible import by_coordinate
 
 import agents
 from agents.core.coordinates import judge
 from agents.core.index_policy import SCAN
 from agents.registry import AGENTS
-from bandit_envs import Bernoulli, Gaussian, Instance, Resampled, Task, Uniform
+from bandit_envs import Bernoulli, Gaussian, Resampled, Task, Uniform
 from bandit_envs.instances.polyhedra import cube
 from bandit_envs.kernels.geometry import Polyhedron
 
@@ -168,50 +167,10 @@ def test_judging_an_arm_by_hand() -> None:
     assert turn.tolist() == [1, 0, 0, 0, 0]
 
 
-SHAPES: dict[str, tuple[Any, Any, Callable[[Any], Any]]] = {
-    "quadrant": ([[-1.0, 0.0], [0.0, 1.0]], [-0.4, 0.5], lambda x: [max(x[0], 0.4), min(x[1], 0.5)]),
-    # uneven, so that no two coordinates gain the same but for rounding
-    "half-plane": (
-        [[0.6, 0.8]],
-        [0.7],
-        lambda x: [z - a * (0.6 * x[0] + 0.8 * x[1] - 0.7) for z, a in zip(x, (0.6, 0.8), strict=True)],
-    ),
-    "cube": (*cube(3), lambda x: [min(max(z, 0.0), 1.0) for z in x]),
-}
-RULES: dict[str, Callable[[float, float], float]] = {
-    "apt(tolerance=0.05)": lambda T, D: T**0.5 * (abs(D) + 0.05),
-    "ucbe(a=0.5)": lambda T, D: abs(D) - (0.5 / T) ** 0.5,
-    "lsa": lambda T, D: 1.35 * T * D * D + 0.5 * np.log(T),
-}
-
-
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("name", RULES)
 def test_policies_are_their_twins(name: str, shape: str) -> None:
-    """The same coordinates and answer on random Gaussian instances, with a scan and with a tree over the arms."""
-    (A, b, project), g = SHAPES[shape], np.random.default_rng(1)
-    D = len(A[0])
-    for episode in range(6):
-        K = int(g.integers(2, 9)) if episode < 5 else SCAN + 4
-        budget = int(g.integers(1, 12 * K * D)) if episode < 5 else K * D + 20
-        instance = Instance(Gaussian(g.normal(0.5, 0.4, (K, D)), 0.5))
-        env = made(instance, A=A, b=b, budget=budget, actions="full", normalise=bool(episode % 2))
-        start = {"seed": 4, "options": {"episode": episode}}
-        mine = play(env, agents.make(name, env), env.reset(**start)[0])
-        env.reset(**start)
-        P = env.problem.polyhedron
-        twin = by_coordinate(K, D, budget, P.A.tolist(), P.b.tolist(), project, RULES[name])
-        assert mine == follow(env, flat(twin, D)), (episode, K, budget)
-
-
-def flat(twin: Any, D: int) -> Any:
-    """The twin with actions arm * D + coordinate."""
-    try:
-        i, d = next(twin)
-        while True:
-            i, d = twin.send((yield i * D + d))
-    except StopIteration as stop:
-        return stop.value
+    check_twins(name, shape, 6)
 
 
 @pytest.mark.parametrize("name", ["apt", "lsa"])

@@ -9,14 +9,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from contests import GOOD, HEADER
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bandit_envs.instances import datasets
 from bandit_envs.instances.datasets import FILES, PublicFile, captions, local_folder
 
-HEADER = "rank,funny,somewhat_funny,unfunny,count,score,caption"
-GOOD = HEADER + '\n1,1,0,1,2,2.0,"Yes, but ""why""\nnow?"\n2,1,1,2,4,1.75,No.\n3,0,0,5,5,1.0,Where?\n'
 GOOD_COUNTS = [[1, 0, 1], [2, 1, 1], [5, 0, 0]]
 
 
@@ -237,11 +236,7 @@ def test_a_download_is_cached(server: Server) -> None:
         assert captions(900).counts.tolist() == GOOD_COUNTS
     assert server.asked == 1
     assert server.cached == [server.file.name]
-
-
-def test_an_altered_cached_file_is_fetched_again(server: Server) -> None:
-    captions(900)
-    write(server.cache, GOOD.replace("No.", "Na."))
+    write(server.cache, GOOD.replace("No.", "Na."))  # an altered file is fetched again
     assert captions(900).captions[1] == "No."
     assert server.asked == 2
 

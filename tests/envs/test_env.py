@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import functools
-import json
 import pickle
 import re
 import warnings
@@ -14,15 +13,16 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
-from gymnasium.envs.registration import EnvSpec
+from environments import RULES, check_copies, check_same, lawful
+from features import check_posterior, check_tail
 from gymnasium.error import ResetNeeded
 from gymnasium.utils.env_checker import check_env
+from instances import APART, SAMPLERS, SURE, check_apart, check_means, check_order
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
-from rollouts import FORMS, IDS, full, mask, rollout, same, some_action
-from scipy import stats
+from rollouts import FORMS, IDS, batch, full, mask, rollout, same
 
-from bandit_envs import Bernoulli, Instance, PureExplorationEnv, Task
+from bandit_envs import Bernoulli, Instance, PureExplorationEnv, PureExplorationVectorEnv, Task
 from bandit_envs.envs import Viewer, drawing, views
 from bandit_envs.envs.catalogue import ENVIRONMENTS, NAMESPACE
 from bandit_envs.envs.observations import FEATURES
@@ -31,23 +31,11 @@ INFINITE = {  # what Gymnasium's checker says of boxes without finite bounds: tr
     "A Box observation space minimum value is -infinity. This is probably too low.",
     "A Box observation space maximum value is infinity. This is probably too high.",
 }
-END = {"answer", "correct", "is_success", "score", "total_pulls"}
-METRICS = {
-    "Threshold": {"misclassified", "precision", "recall", "f1"},
-    "AllGood": {"misclassified", "precision", "recall", "f1"},
-    "Feasible": {"misclassified", "precision", "recall", "f1"},
-    "TopK": {"aggregate_regret", "normalised_sum", "misidentified"},
-    "BestArm": {"aggregate_regret", "normalised_sum", "misidentified"},
-}
-SURE = {"distribution": "gaussian", "mean": [0.1, 0.2, 0.6, 0.9], "sd": 1e-9}  # one pull tells the mean
 
 catalogue = pytest.mark.parametrize("env_id", IDS)
 # Each problem in both forms of actions and in two or three of observations, each form for two problems or more.
 KEPT = [(env_id, *form) for i, env_id in enumerate(IDS) for j, form in enumerate(FORMS) if (j + i) % 6 in (0, 4)]
-CELLS = [
-    pytest.param(*cell, marks=[] if cell in KEPT else pytest.mark.slow)
-    for cell in ((env_id, *form) for env_id in IDS for form in FORMS)
-]
+forms = pytest.mark.parametrize(("env_id", "actions", "observation"), KEPT)
 
 
 def made(env_id: str = "bandit_envs/Threshold-v0", **settings: Any) -> Any:
@@ -69,7 +57,7 @@ def sb3_check(env: Any) -> None:
 # --- conformance over the catalogue -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("env_id", "actions", "observation"), CELLS)
+@forms
 def test_gymnasium_checker(env_id: str, actions: str, observation: str) -> None:
     env = made(env_id, actions=actions, observation=observation, render_mode="ansi").unwrapped
     assert warned(lambda: check_env(env)) <= (INFINITE if observation != "features" else set())
@@ -119,54 +107,7 @@ class Talkative(PureExplorationEnv):
         return seen, reward, False, terminated or truncated, info | {"means": self._core.means[0]}
 
 
-def lawful(env: Any, steps: int = 300, seed: int = 3) -> None:
-    """Assert what holds at every step of every environment."""
-    task, metrics = env.unwrapped.task, METRICS[env.unwrapped.task.problem]
-    generator = np.random.default_rng(seed)
-    seen, info = env.reset(seed=seed)
-    assert info == {}
-    spent = episodes = 0
-    for _ in range(steps):
-        assert env.observation_space.contains(seen)
-        action = some_action(task, generator)
-        assert env.action_space.contains(action)
-        arm, times = (action, 1) if task.actions == "arm" else (action["arm"], int(action["times"]))
-        stops = arm == task.K or (task.actions == "full" and spent == task.budget)
-        spent += 0 if stops else min(times, *(x - spent for x in (task.budget, task.max_pulls) if x is not None))
-        seen, reward, terminated, truncated, info = env.step(action)
-        assert (type(reward), type(terminated), type(truncated)) == (float, bool, bool)
-        assert terminated == (stops or (task.actions == "arm" and spent == task.budget))
-        assert truncated == (not terminated and spent == task.max_pulls != task.budget)
-        over = END | metrics if terminated or truncated else set()
-        assert set(info) == over | (set() if stops else {"sample"})
-        if task.observation != "features":
-            assert seen["pulls" if task.observation == "statistics" else "times"].sum() == spent
-            assert seen["remaining"][0] == (-1 if task.budget is None else task.budget - spent)
-        else:
-            assert np.abs(seen).max() <= 1
-        if over:
-            episodes += 1
-            assert info["total_pulls"] == spent
-            assert info["is_success"] == info["correct"]
-            assert info["answer"].dtype == np.bool_
-            assert info["answer"].shape == (task.K,)
-            assert reward == (0.0 if truncated else info["score"])
-            assert 0 <= info["score"] <= 1
-            with pytest.raises(ResetNeeded):
-                env.unwrapped.step(0)
-            spent = 0
-            seen, info = env.reset()
-            assert info == {}
-        else:
-            assert reward == 0
-    assert env.observation_space.contains(seen)
-    assert episodes >= 3
-
-
-RULES = [{"budget": 20}, {"max_pulls": 15}, {"budget": 15, "max_pulls": 15}, {"budget": 25, "max_pulls": 10}]
-
-
-@pytest.mark.parametrize(("env_id", "actions", "observation"), CELLS)
+@forms
 def test_every_step_is_lawful(env_id: str, actions: str, observation: str) -> None:
     for rules in RULES:
         lawful(made(env_id, actions=actions, observation=observation, **rules), 70)
@@ -178,12 +119,10 @@ def test_the_lawfulness_test_has_teeth(wrong: type[PureExplorationEnv]) -> None:
         lawful(wrong("Threshold", budget=40))
 
 
-@pytest.mark.parametrize(("env_id", "actions", "observation"), CELLS)
-def test_twin_environments_do_the_same(env_id: str, actions: str, observation: str) -> None:
-    settings = {"actions": actions, "observation": observation, "budget": 30, "shuffle_arms": True}
-    one, other = made(env_id, **settings), made(env_id, **settings)
-    assert not same(rollout(one, 20, seed=5), rollout(other, 20, seed=6))
-    assert same(rollout(one, 60, seed=5), rollout(other, 60, seed=5))  # whatever went before
+@forms
+def test_environments_do_the_same_and_so_do_their_copies(env_id: str, actions: str, observation: str) -> None:
+    check_same(env_id, actions, observation)
+    check_copies(env_id, actions, observation)
 
 
 def test_the_twin_test_has_teeth() -> None:
@@ -193,24 +132,6 @@ def test_the_twin_test_has_teeth() -> None:
     assert not same({"x": np.zeros(2)}, {"x": np.zeros(2, np.float32)})
     assert not same((1, 2.0), (1, 2))
     assert not same([np.array([np.nan, 0.0])], [np.array([np.nan, 1.0])])
-
-
-@pytest.mark.parametrize(("env_id", "actions", "observation"), CELLS)
-def test_specs_and_environments_are_copied(env_id: str, actions: str, observation: str) -> None:
-    env = made(env_id, actions=actions, observation=observation, budget=30, shuffle_arms=True)
-    text = env.spec.to_json()
-    for spec in (EnvSpec.from_json(json.dumps(json.loads(text))), pickle.loads(pickle.dumps(env.spec))):
-        assert same(rollout(spec.make(), 10, seed=2), rollout(env, 10, seed=2))
-    rollout(env, 47, seed=4, stop=0.0)
-    for twin in (pickle.loads(pickle.dumps(env)), copy.deepcopy(env)):  # in the middle of an episode: both go on alike
-        original = copy.deepcopy(env)
-        before = original.unwrapped._observe()
-        assert same(rollout(twin, 40, seed=None, choices=1), rollout(original, 40, seed=None, choices=1))
-        assert twin.unwrapped.task == env.unwrapped.task
-        assert same(env.unwrapped._observe(), before)  # copies share nothing
-    fresh = pickle.loads(pickle.dumps(made(env_id)))
-    with pytest.raises(ResetNeeded):
-        fresh.unwrapped.step(0)
 
 
 @catalogue
@@ -260,52 +181,12 @@ def test_features_by_hand() -> None:
 
 @pytest.mark.parametrize(("threshold", "tolerance"), [(0.5, 0.0), (0.3, 0.05), (0.9, 0.2), (0.001, 0.0), (1.0, 0.0)])
 def test_the_error_of_a_bernoulli_arm_is_its_posterior(threshold: float, tolerance: float) -> None:
-    """The mass of Beta(1 + ones, 1 + zeros) on the other side of the threshold, beyond the tolerance; by SciPy."""
-    envs = gym.make_vec(
-        "bandit_envs/Threshold-v0",
-        40,
-        instance="sampler(arms=6)",
-        observation="features",
-        actions="full",
-        threshold=threshold,
-        tolerance=tolerance,
-    )
-    envs.reset(seed=0)
-    counts = np.random.default_rng(0).integers(1, 40, (6, 40)) ** 2
-    answer, sim = np.zeros((40, 6), np.int8), envs.unwrapped._sim
-    for arm in range(5):  # the last is never pulled
-        seen = envs.step({"arm": np.full(40, arm), "times": counts[arm], "answer": answer})[0]
-    ones, zeros = sim.total, sim.pulls - sim.total
-    distribution = stats.beta(1 + ones, 1 + zeros)
-    inside = (ones >= threshold * sim.pulls) & (sim.pulls > 0)
-    expected = np.where(inside, distribution.cdf(threshold - tolerance), distribution.sf(threshold + tolerance))
-    found = seen.reshape(40, 6, len(FEATURES))[..., FEATURES.index("error")]
-    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-12)
+    check_posterior(threshold, tolerance)
 
 
 @pytest.mark.parametrize("problem", ["Threshold", "Feasible"])
 def test_the_error_of_other_arms_is_the_normal_tail_beyond_the_tolerance(problem: str) -> None:
-    """Phi(-(d + tolerance) / s), s^2 the empirical variance with a sample of the prior, by n + 1; SciPy's."""
-    distribution = {"distribution": "gaussian", "mean": [0.1, 0.5, 0.9], "sd": 2.0}
-    rule: dict[str, Any] = {"threshold": 0.4}
-    if problem == "Feasible":
-        distribution, rule = {**distribution, "mean": [[0.1], [0.5], [0.9]]}, {"A": [[-1.0]], "b": [-0.4]}
-    errors = {}
-    for tolerance in (0.0, 0.3):
-        env = gym.make_vec(
-            f"bandit_envs/{problem}-v0", 1, instance=distribution, observation="features", tolerance=tolerance, **rule
-        )
-        env.reset(seed=3)
-        for arm in (0, 1, 1, 1, 1):
-            seen = env.step(np.array([arm]))[0]
-        errors[tolerance] = seen.reshape(3, len(FEATURES))[:, FEATURES.index("error")]
-        sim = env.unwrapped._sim  # type: ignore[attr-defined]
-        n, mean = sim.pulls.ravel()[:2], sim.mean.ravel()[:2]
-        scale = np.sqrt((n * sim.variance.ravel()[:2] + 4.0) / (n * (n + 1)))  # the prior is worth one sample
-        expected = stats.norm.sf((np.abs(mean - 0.4) + tolerance) / scale)
-        np.testing.assert_allclose(errors[tolerance][:2], expected, rtol=1e-6)
-        assert errors[tolerance][2] == 0.5
-    assert (errors[0.3][:2] < errors[0.0][:2]).all()
+    check_tail(problem)
 
 
 @pytest.mark.parametrize(
@@ -485,15 +366,14 @@ def test_answers_are_only_read_at_the_end() -> None:
 
 def test_stepping_before_a_reset_or_after_the_end_is_an_error() -> None:
     for actions, act in (("arm", 4), ("full", full(4, 1, mask(4), K=4))):
+        with pytest.raises(ResetNeeded):
+            PureExplorationVectorEnv(2, problem="Threshold", actions=actions).step(batch([act, act]))
         env = PureExplorationEnv("Threshold", instance=SURE, actions=actions)
-        with pytest.raises(ResetNeeded):
-            env.step(act)
-        env.reset()
-        assert env.step(act)[2]
-        with pytest.raises(ResetNeeded):
-            env.step(act)
-        env.reset()
-        assert env.step(act)[2]
+        for _ in range(2):
+            with pytest.raises(ResetNeeded):
+                env.step(act)
+            env.reset()
+            assert env.step(act)[2]
 
 
 # --- samples ----------------------------------------------------------------------------------------------------------
@@ -524,15 +404,9 @@ def test_a_rejected_reset_changes_nothing() -> None:
     for one in (env, twin):
         one.reset(seed=3)
         one.step(1)
-    for bad in (
-        {"seed": 4, "options": {"episode": -1}},
-        {"seed": -1},
-        {"seed": True},
-        {"seed": "a"},
-        {"options": [1]},
-        {"options": {"episode": 2**32}},
-        {"options": {"episode": 1.0}},
-    ):
+    episodes = [{"options": {"episode": bad}} for bad in (2**32, 1.0)]
+    seeds = [{"seed": bad} for bad in (-1, True, "a")]
+    for bad in ({"seed": 4, "options": {"episode": -1}}, {"options": [1]}, *seeds, *episodes):
         with pytest.raises((ValueError, gym.error.Error)):
             env.reset(**bad)
     assert same(env.step(1), twin.step(1))
@@ -554,15 +428,19 @@ def test_shuffled_arms_are_a_permutation_and_the_answer_follows() -> None:
 
 
 def test_every_arm_is_shuffled_to_every_place_equally_often() -> None:
-    """6000 episodes: chi-square of 4 x 4 counts about 1500, of 9 degrees of freedom, at level 1e-6."""
-    envs = gym.make_vec("bandit_envs/Threshold-v0", 6000, instance=SURE, shuffle_arms=True)
-    envs.reset(seed=0, options={"episode": np.arange(6000)})
-    counts = np.zeros((4, 4))
-    for place in range(4):
-        *_, info = envs.step(np.full(6000, place))
-        which = np.abs(info["sample"][:, None] - SURE["mean"]).argmin(axis=1)
-        counts[place] = np.bincount(which, minlength=4)
-    assert ((counts - 1500) ** 2 / 1500).sum() < stats.chi2.isf(1e-6, 9)
+    check_order(6000)
+
+
+@pytest.mark.parametrize(("distribution", "mean", "low", "high"), SAMPLERS)
+def test_samplers_draw_their_means_from_the_distribution_asked_for(
+    distribution: str, mean: Any, low: float, high: float
+) -> None:
+    check_means(distribution, mean, low, high, 2000)
+
+
+@pytest.mark.parametrize("instance", APART)
+def test_means_orders_and_samples_are_drawn_apart(instance: Any) -> None:
+    check_apart(instance, 5000)
 
 
 # --- rewards, masks, pictures -----------------------------------------------------------------------------------------
@@ -602,6 +480,8 @@ def test_action_masks_forbid_stopping_where_nothing_asks_for_it() -> None:
         masks: NDArray[np.bool_] = env.unwrapped.action_masks()
         assert masks.dtype == np.bool_
         assert masks.tolist() == [True] * 4 + [stop]
+        many = gym.make_vec("bandit_envs/Threshold-v0", 3, instance=SURE, **rules)
+        assert many.unwrapped.action_masks().tolist() == [masks.tolist()] * 3  # type: ignore[attr-defined]
 
 
 def test_pictures() -> None:
@@ -728,56 +608,6 @@ def test_instances_whose_order_tells_the_best_are_shuffled(problem: str) -> None
     assert (means(own, shuffle_arms=True) == shuffled).all()
 
 
-@pytest.mark.parametrize(
-    ("distribution", "mean", "low", "high"),
-    [
-        ("bernoulli", {"uniform": [0.2, 0.4]}, 0.2, 0.4),
-        ("gaussian", {"normal": [3.0, 0.5]}, -np.inf, np.inf),
-        ("uniform", {"choice": [1.0, 2.0, 5.0]}, 1.0, 5.0),
-    ],
-)
-def test_samplers_draw_their_means_from_the_distribution_asked_for(
-    distribution: str, mean: Any, low: float, high: float
-) -> None:
-    """2000 episodes of 5 arms, by one bulk pull each: means against SciPy, KS or chi-square at level 1e-6."""
-    envs = gym.make_vec(
-        "bandit_envs/Threshold-v0", 2000, instance={"sampler": {"distribution": distribution, "arms": 5, "mean": mean}}
-    )
-    envs.reset(seed=3)
-    means = envs.unwrapped._core.means
-    assert means.shape == (2000, 5)
-    assert low <= means.min() <= means.max() <= high
-    kind, values = next(iter(mean.items()))
-    if kind == "choice":
-        assert stats.chisquare([(means == value).sum() for value in values]).pvalue > 1e-6
-    else:
-        right = stats.uniform(low, high - low) if kind == "uniform" else stats.norm(*values)
-        assert stats.kstest(means.reshape(-1), right.cdf).pvalue > 1e-6
-        assert stats.kstest(means.reshape(-1) * 1.1, right.cdf).pvalue < 1e-6  # it can fail
-        assert abs(stats.spearmanr(means[:, 0], means[:, 1]).statistic) * np.sqrt(1999) < stats.norm.isf(5e-7)
-
-
-@pytest.mark.parametrize(
-    "instance", ["sampler(distribution='uniform', arms=4)", {"distribution": "uniform", "mean": [0.0, 10, 20, 30]}]
-)
-def test_means_orders_and_samples_are_drawn_apart(instance: Any) -> None:
-    """No rank correlation of an arm's mean with what its first pull adds to it, or with the public word; 5000 episodes.
-
-    The means are those that a sampler draws, or a fixed set in random order. Normal limits at level 1e-6 / 8 each.
-    """
-    E = 5000
-    envs = gym.make_vec("bandit_envs/Threshold-v0", E, instance=instance, shuffle_arms=True)
-    seen, _ = envs.reset(seed=0, options={"episode": np.arange(E)})
-    means, public = envs.unwrapped._core.means, seen["public_seed"][:, 0]
-    limit = stats.norm.isf(1e-6 / 16) / np.sqrt(E - 1)
-    for arm in range(4):
-        added = envs.step(np.full(E, arm))[4]["sample"] - means[:, arm]
-        assert 0.2 < added.std() < 0.4  # uniform of width 1: 0.29
-        for other in (added, public):
-            assert abs(stats.spearmanr(means[:, arm], other).statistic) < limit
-    assert abs(stats.spearmanr(means[:, 0], means[:, 0] + 5 * added).statistic) > limit  # it can fail
-
-
 # --- Gymnasium's tools around it --------------------------------------------------------------------------------------
 
 
@@ -785,12 +615,8 @@ def test_means_orders_and_samples_are_drawn_apart(instance: Any) -> None:
 def test_image_of_an_episode(env_id):
     env = made(env_id, render_mode="rgb_array")
     env.reset(seed=0)
-    empty = env.render()
-    for arm in (0, 0, 1, 2):
-        env.step(arm)
-    image = env.render()
-    assert image.shape == (480, 640, 3)
-    assert image.dtype == np.uint8
+    empty, _, image = env.render(), env.step(0), env.render()
+    assert (image.shape, image.dtype) == ((480, 640, 3), np.uint8)
     assert (image != empty).any()
 
 

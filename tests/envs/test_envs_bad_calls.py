@@ -36,6 +36,7 @@ from bandit_envs.kernels.geometry import Polyhedron
 
 HUGE, INF, NAN = 10**400, np.inf, np.nan
 WRONG: Any = None  # of a type that no annotation allows
+ZERO_ONE = {"distribution": "gaussian", "mean": [0, 1]}
 
 NUMBERS: dict[str, tuple[Any, ...]] = {
     "None": (None, None),
@@ -68,11 +69,7 @@ test_arms = table(
         "no distribution": (lambda: arms.from_dict({"mean": [0, 1]}), "'distribution'", "'bernoulli'", None),
         "another distribution": (lambda: arms.from_dict({"distribution": "poisson"}), "'distribution'", "'poisson'"),
         "no mean": (lambda: arms.from_dict({"distribution": "gaussian"}), "gaussian", "'mean'"),
-        "another's": (
-            lambda: arms.from_dict({"distribution": "gaussian", "mean": [0, 1], "width": 2}),
-            "'width'",
-            "sd",
-        ),
+        "another's": (lambda: arms.from_dict(ZERO_ONE | {"width": 2}), "'width'", "sd"),
         "another's alone": (lambda: arms.from_dict({"distribution": "gaussian", "width": 2}), "'width'"),
         "no module": (lambda: arms.from_dict({"distribution": "no_such:Distribution"}), "'no_such:Distribution'"),
         "no Arms": (
@@ -85,10 +82,7 @@ test_arms = table(
         "no class": (lambda: register_distribution(WRONG), "distribution"),
         "no name": (lambda: register_distribution(type("Own", (Arms,), {"code": 0})), "distribution"),
         "no code": (lambda: register_distribution(type("Own", (Arms,), {"distribution": "own"})), "Own.code"),
-        "ours": (
-            lambda: register_distribution(type("Own", (Arms,), {"distribution": "gaussian", "code": 1})),
-            "'gaussian'",
-        ),
+        "ours": (lambda: register_distribution(type("Own", (Arms,), ZERO_ONE | {"code": 1})), "'gaussian'"),
         "names": (lambda: Instance(Bernoulli([0.1, 0.2]), arm_names=("a", "b", "c")), "arm_names", 2, 3),
         "names in a list": (lambda: Instance(Bernoulli([0.1, 0.2]), arm_names=WRONG or ["a"]), "arm_names"),
         "a root": (lambda: rng.root_key(-1), -1),
@@ -185,9 +179,8 @@ def test_a_distribution_for_samplers_that_goes_wrong_is_named(title: str) -> Non
     changes, words = ODD_DISTRIBUTIONS[title]
     register_distribution(type("Odd", (Gaussian,), {"distribution": "odd-law", **changes}))
     with refused("'odd-law'", *words):
-        gym.make_vec("bandit_envs/TopK-v0", 40, instance="sampler(distribution='odd-law')", k=2, budget=40).reset(
-            seed=0
-        )
+        envs = gym.make_vec("bandit_envs/TopK-v0", 40, instance="sampler(distribution='odd-law')", k=2, budget=40)
+        envs.reset(seed=0)
 
 
 SLAB = np.array([[1.0, 2.0], [-1.0, -2.0]])
@@ -224,6 +217,8 @@ def step(action: Any, **settings: Any) -> Any:
 
 
 PLANE = {"problem": "Feasible", "pull": "coordinate"}
+ALWAYS = {"Threshold": {"shuffle_arms": "always"}}
+MANY = gym.make_vec("bandit_envs/Threshold-v0", 2)
 THREE = {"instance": {"distribution": "gaussian", "mean": [0.0, 0.5, 1.0], "sd": 0.5}}
 test_environments = table(
     {
@@ -245,17 +240,11 @@ test_environments = table(
         "such a task": (lambda: Task("BestArm", {}, K=3, delta=0.1, observation="history"), "budget", "max_pulls"),
         "a long history": (lambda: env(observation="history", budget=10**9, **THREE), "1,000,000,000"),
         "an option": (lambda: env().reset(seed=0, options={"epsiode": 7}), "'epsiode'", "'episode'"),
-        "a mask": (
-            lambda: gym.make_vec("bandit_envs/Threshold-v0", 2).reset(seed=0, options={"mask": [True, False]}),
-            "'mask'",
-        ),
-        "the last episode": (
-            lambda: [one := env(), one.reset(options={"episode": 2**32 - 1}, seed=0), one.reset()],
-            2**32 - 1,
-        ),
+        "a mask": (lambda: MANY.reset(seed=0, options={"mask": [True, False]}), "'mask'"),
         "shuffle_arms": (
-            lambda: env(instance=Instance(Bernoulli([0.2, 0.3]), "own", {"Threshold": {"shuffle_arms": "always"}})),
-            *("shuffle_arms", "'always'"),
+            lambda: env(instance=Instance(Bernoulli([0.2, 0.3]), "own", ALWAYS)),
+            "shuffle_arms",
+            "'always'",
         ),
         "rows": (lambda: lookup.find("polyhedra(rows=0)"), "rows", 0),
         "dimensions": (lambda: lookup.find("polyhedra(dimensions=1)"), "dimensions", 1),

@@ -9,14 +9,12 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
-from scipy import stats
+from instances import check_polyhedra
 
 from bandit_envs import Polyhedra
 from bandit_envs.instances.datasets import emotions
 from bandit_envs.instances.lookup import find
 from bandit_envs.instances.polyhedra import at_most, cube, ordered, random_polyhedron, simplex
-from bandit_envs.kernels import rng
-from bandit_envs.kernels.geometry import Polyhedron
 
 FEASIBLE = "bandit_envs/Feasible-v0"
 
@@ -141,37 +139,15 @@ def test_random_polyhedra(D: int, M: int, centre: float, radius: float) -> None:
     assert random_polyhedron(D, M, 3, centre, radius) == (A, b) != random_polyhedron(D, M, 4, centre, radius)
 
 
-def drawn(sampler: Polyhedra, episodes: int, root: int = 0) -> Any:
-    """Means (E, K, D)."""
-    key = np.repeat(rng.root_key(root)[:, None], episodes, axis=1)
-    return sampler.draw(key, np.arange(episodes, dtype=np.uint64))[0]
-
-
 @pytest.mark.parametrize("distribution", ["gaussian", "bernoulli", "uniform"])
 def test_arms_lie_on_both_sides_of_the_boundary(distribution: str) -> None:
-    """Inside with probability 1/2 where the boundary is bounded: a count within the 1e-6 tails of the binomial."""
-    sampler = Polyhedra(distribution, arms=8, dimensions=2, rows=30, reach=0.2)
-    rows, means = sampler.defaults["Feasible"], drawn(sampler, 500)
-    P = Polyhedron(rows["A"], rows["b"])
-    inside = int(P.contains(means).sum())
-    assert stats.binom.ppf(5e-7, 4000, 0.5) <= inside <= stats.binom.isf(5e-7, 4000, 0.5)
-    assert (
-        np.abs(P.margin(means)) <= 0.2 * (1.0 if distribution != "bernoulli" else 0.3)
-    ).all()  # reach times the radius
-    assert distribution != "bernoulli" or ((means >= 0) & (means <= 1)).all()
-    assert (drawn(sampler, 500) == means).all()
-    assert (drawn(sampler, 7) == means[:7]).all()
-    assert not (drawn(sampler, 7, root=1) == means[:7]).any()
-    assert (np.sort(np.unique(means)) == np.unique(drawn(Polyhedra(distribution, 8, 2, 30, 0, 0.2), 500))).all()
+    check_polyhedra(distribution, 500)
 
 
 def test_polyhedra_as_an_instance() -> None:
     """It brings its polyhedron and a budget, in all forms; a given polyhedron overrides."""
-    forms = [
-        "polyhedra(dimensions=4, seed=2)",
-        {"polyhedra": {"dimensions": 4, "seed": 2}},
-        Polyhedra(dimensions=4, seed=2),
-    ]
+    given: dict[str, Any] = {"dimensions": 4, "seed": 2}
+    forms = ["polyhedra(dimensions=4, seed=2)", {"polyhedra": given}, Polyhedra(**given)]
     tasks = [gym.make(FEASIBLE, instance=form).unwrapped.task for form in forms]  # type: ignore[attr-defined]
     assert tasks[0] == tasks[1] == tasks[2]
     assert (tasks[0].K, tasks[0].D, tasks[0].budget, len(tasks[0].parameters["b"])) == (10, 4, 200, 8)

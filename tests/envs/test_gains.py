@@ -7,8 +7,9 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
+from environments import agree, twins
 from refusals import refused
-from rollouts import agree, same, twins
+from rollouts import same
 from test_vector import DISABLED, NEXT, SAME
 
 from bandit_envs import PureExplorationEnv, PureExplorationVectorEnv

@@ -165,19 +165,9 @@ RUNS: list[dict[str, Any]] = [{"budget": 30}, {"delta": 0.1, "max_pulls": 10}, {
 
 @pytest.mark.parametrize("rules", RUNS)
 def test_an_agent_that_reads_histories_is_evaluated_like_one_that_reads_statistics(rules: dict[str, Any]) -> None:
-    found = agents.evaluate(
-        {"statistics": ByTurns, "history": Reader, "state": Growing},
-        BEST,
-        episodes=70,
-        seed=3,
-        at=[5, 10],
-        env_kwargs=rules,
-        batch=64,
-        progress=False,
-    )
-    rows = {
-        label: table.drop(columns="agent").reset_index(drop=True) for label, table in found.episodes.groupby("agent")
-    }
+    readers = {"statistics": ByTurns, "history": Reader, "state": Growing}
+    found = agents.evaluate(readers, BEST, episodes=70, seed=3, at=[5, 10], env_kwargs=rules, batch=64).episodes
+    rows = {label: table.drop(columns="agent").reset_index(drop=True) for label, table in found.groupby("agent")}
     assert len(rows["history"]) == 140
     assert rows["history"].equals(rows["statistics"])
 
@@ -197,20 +187,12 @@ class Lazy(agents.IndexPolicy):
         return T
 
 
+SURE: Any = gym.make(BEST, delta=0.1)
 test_what_reads_histories_says_so = table(
     {
-        "statistics for a reader": (
-            lambda: agents.make(Reader, gym.make(BEST, budget=9)),
-            *("reader", "'history'", "'statistics'"),
-        ),
-        "a certificate": (
-            lambda: agents.make(Reader, gym.make(BEST, delta=0.1), stop="certificate"),
-            *("'certificate'", "reader"),
-        ),
-        "Certified": (
-            lambda: Certified(gym.make(BEST, delta=0.1), Reader(made(delta=0.1, max_pulls=9))),
-            *("'certificate'", "reader"),
-        ),
+        "statistics": (lambda: agents.make(Reader, gym.make(BEST, budget=9)), "reader", "'history'", "'statistics'"),
+        "a certificate": (lambda: agents.make(Reader, SURE, stop="certificate"), "'certificate'", "reader"),
+        "Certified": (lambda: Certified(SURE, Reader(made(delta=0.1, max_pulls=9))), "'certificate'", "reader"),
         "another form": (lambda: Pixels(gym.make(BEST, budget=9)), "observation", "pixels"),
         "no choose": (lambda: Lazy(made("Threshold", budget=9)), "lazy", "'history'", "choose", TypeError),
     }

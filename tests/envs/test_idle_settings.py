@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import gymnasium as gym
@@ -26,13 +27,9 @@ def test_a_tolerance_by_the_exact_criterion() -> None:
         gym.make("bandit_envs/BestArm-v0", instance="garivier2016-2", epsilon=0.05, delta=0.1)
     with pytest.warns(UserWarning, match="TopK: epsilon=0.05 has no effect"):
         gym.make_vec("bandit_envs/TopK-v0", 2, epsilon=0.05, criterion="exact", budget=50)
+    kwargs = {"instance": "garivier2016-2", "epsilon": 0.05, "delta": 0.1, "max_pulls": 100}
     with pytest.warns(UserWarning, match="epsilon=0.05 has no effect"):
-        agents.evaluate(
-            "evidence",
-            "BestArm",
-            episodes=1,
-            env_kwargs={"instance": "garivier2016-2", "epsilon": 0.05, "delta": 0.1, "max_pulls": 100},
-        )
+        agents.evaluate("evidence", "BestArm", episodes=1, env_kwargs=kwargs)
 
 
 def test_a_tolerance_that_counts_or_that_an_instance_brings_is_no_matter() -> None:
@@ -51,12 +48,9 @@ def test_a_tolerance_that_counts_or_that_an_instance_brings_is_no_matter() -> No
 def test_the_spread_of_a_sampler_of_bernoulli_arms() -> None:
     with pytest.warns(UserWarning, match=r"spread=0.3 of the sampler has no effect, as Bernoulli arms have none"):
         gym.make("bandit_envs/Threshold-v0", instance="sampler(arms=4, spread=0.3)", budget=50)
-    for instance in (
-        {"sampler": {"distribution": "gaussian", "spread": 0.3}},
-        {"sampler": {"spread": 1.0}},
-        "polyhedra",
-    ):
-        gym.make("bandit_envs/Feasible-v0" if instance == "polyhedra" else "bandit_envs/TopK-v0", instance=instance)
+    gym.make("bandit_envs/Feasible-v0", instance="polyhedra")
+    for sampler in ({"distribution": "gaussian", "spread": 0.3}, {"spread": 1.0}):
+        gym.make("bandit_envs/TopK-v0", instance={"sampler": sampler})
 
 
 # --- of agents -------------------------------------------------------------------------------------------------------
@@ -116,16 +110,20 @@ PROBLEMS: dict[str, dict[str, Any]] = {
 }
 
 
-def played(agent: str, problem: str, kwargs: dict[str, Any]) -> tuple[Any, list[str]]:
-    """What it pulls and answers in a few episodes, and what was warned of."""
+def warned(call: Callable[[], Any]) -> tuple[Any, list[str]]:
+    """What a call returns, and what is warned of."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        found = agents.evaluate(
-            agent, problem, episodes=8, seed=5, env_kwargs=kwargs | PROBLEMS[problem], progress=False
-        )
-    rows = found.episodes
-    shown = rows["total_pulls"].tolist(), rows["score"].tolist(), found.pulls["pulls"].round(9).tolist()
-    return shown, [str(one.message) for one in caught]
+        found = call()
+    return found, [str(one.message) for one in caught]
+
+
+def played(agent: str, problem: str, kwargs: dict[str, Any]) -> tuple[Any, list[str]]:
+    """What it pulls and answers in a few episodes, and what was warned of."""
+    kwargs = kwargs | PROBLEMS[problem]
+    found, said = warned(lambda: agents.evaluate(agent, problem, episodes=8, seed=5, env_kwargs=kwargs))
+    rows = found.episodes[["total_pulls", "score"]].to_numpy().tolist()
+    return (rows, found.pulls["pulls"].round(9).tolist()), said
 
 
 def with_parameter(agent: str, parameter: str) -> str:
@@ -134,10 +132,8 @@ def with_parameter(agent: str, parameter: str) -> str:
 
 def told(agent: str, problem: str, kwargs: dict[str, Any]) -> list[str]:
     """What is warned of when an agent is made."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        agents.make(agent, gym.make(f"bandit_envs/{problem}-v0", **kwargs | PROBLEMS[problem]))
-    return [str(one.message) for one in caught]
+    env_id, kwargs = f"bandit_envs/{problem}-v0", kwargs | PROBLEMS[problem]
+    return warned(lambda: agents.make(agent, gym.make(env_id, **kwargs)))[1]
 
 
 @pytest.mark.parametrize(("agent", "parameter", "problem", "kwargs"), [*IDLE, *HEARD])

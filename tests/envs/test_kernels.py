@@ -8,8 +8,8 @@ import enum
 import pickle
 import subprocess
 import sys
-import threading
 from collections import namedtuple
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -31,23 +31,17 @@ ROOT = Path(agents.__file__).parents[1]
 
 
 class Inner(NamedTuple):
-    """Numbers of each type."""
-
     whole: int
     real: float
     yes: bool
 
 
 class Table(NamedTuple):
-    """A table, and a struct within the struct."""
-
     values: Any  # (E, K)
     inner: Inner
 
 
 class Only(NamedTuple):
-    """A struct of a single field."""
-
     values: Any  # (E,)
 
 
@@ -63,7 +57,6 @@ def weighed(e, table: Table, factor: float, out2):
 
 @kernel
 def first(only: Only, rows):
-    """The value of the first row."""
     return only.values[rows[0]]
 
 
@@ -288,19 +281,10 @@ def test_the_stamp_knows_values_of_every_kind() -> None:
         struct: Any = namedtuple("Set", S)  # type: ignore[misc]
         return {"pk": pk, "S": struct(2.0, 5.0), "Color": enum.IntEnum("Color", {"RED": red}), "I": kind}
 
-    stamps = [
-        place(**names(**changed))
-        for changed in ({}, {"X": 2}, {"S": ("b", "a")}, {"red": 2}, {"kind": types.int8})  # type: ignore[arg-type]
-    ]
+    changes: list[dict[str, Any]] = [{}, {"X": 2}, {"S": ("b", "a")}, {"red": 2}, {"kind": types.int8}]
+    stamps = [place(**names(**changed)) for changed in changes]
     assert len(set(stamps)) == 5
     assert place(**names()) == stamps[0]
-
-
-def test_arrays_of_other_dimensions_are_refused() -> None:
-    called(VALUES)
-    with pytest.raises(Exception, match="index"):
-        called(VALUES[0])
-    assert called(VALUES) == WANTED
 
 
 def test_threads_play_side_by_side() -> None:
@@ -308,18 +292,12 @@ def test_threads_play_side_by_side() -> None:
     player.cache_clear()
     kwargs = {"instance": "tao2019-1", "budget": 3000}
 
-    def scores(out: list[Any]) -> None:
-        result = agents.evaluate(["hdoc"], "Threshold", episodes=20, env_kwargs=kwargs, progress=False)
-        out.append(result.episodes["score"].tolist())
+    def scores() -> Any:
+        return agents.evaluate("hdoc", "Threshold", episodes=20, env_kwargs=kwargs).episodes["score"].tolist()
 
-    found: list[Any] = []
-    threads = [threading.Thread(target=scores, args=(found,)) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    scores(found)
-    assert found[0] == found[1] == found[2]
+    with ThreadPoolExecutor(2) as pool:
+        found = [one.result() for one in [pool.submit(scores) for _ in range(2)]]
+    assert found == [scores()] * 2
 
 
 def test_structs_of_one_name_and_fields_that_are_called_like_arguments() -> None:
@@ -342,12 +320,13 @@ def test_structs_of_one_name_and_fields_that_are_called_like_arguments() -> None
     assert out.tolist() == [1234]
 
 
-def test_arrays_of_another_byte_order_are_refused() -> None:
-    out = np.zeros(2)
+def test_arrays_of_another_byte_order_or_of_other_dimensions_are_refused() -> None:
     for _ in range(2):
         assert called(VALUES) == WANTED
         with pytest.raises(Exception, match="argument"):
-            weighed(Table(VALUES, Inner(2, 0.5, True)), 3.0, np.zeros(2, ">f8"), out)
+            weighed(Table(VALUES, Inner(2, 0.5, True)), 3.0, np.zeros(2, ">f8"), np.zeros(2))
+        with pytest.raises(Exception, match="index"):
+            called(VALUES[0])
 
 
 def test_none_is_refused_whatever_was_there_before() -> None:

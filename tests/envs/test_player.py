@@ -11,6 +11,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
+from scale import equal
 
 import agents
 from agents import Agent, Evaluation, IndexPolicy, evaluate
@@ -21,6 +22,7 @@ from agents.evaluation import trace as tracing
 from bandit_envs import Feasible, TopK, register_problem
 from bandit_envs.kernels import geometry
 from bandit_envs.simulation import Quiet
+from bandit_envs.simulation.playing import pull
 
 THRESHOLD, ALL_GOOD, TOP_K, FEASIBLE = (
     f"bandit_envs/{name}-v0" for name in ("Threshold", "AllGood", "TopK", "Feasible")
@@ -52,15 +54,6 @@ def lockstep(monkeypatch: pytest.MonkeyPatch, *arguments: Any, **keywords: Any) 
         return evaluate(*arguments, **keywords)
 
 
-def same(one: Evaluation, two: Evaluation) -> None:
-    """Whether two evaluations hold the same rows and pulls."""
-    for mine, other in zip(one.runs, two.runs, strict=True):
-        assert mine.columns.keys() == other.columns.keys()
-        for name in mine.columns:
-            np.testing.assert_array_equal(mine.columns[name], other.columns[name], err_msg=name)
-        np.testing.assert_array_equal(mine.pulls, other.pulls)
-
-
 @pytest.mark.parametrize(("name", "env", "kwargs"), PLAYERS, ids=[f"{row[0]}-{i}" for i, row in enumerate(PLAYERS)])
 def test_episodes_are_those_of_lockstep(name: str, env: str, kwargs: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     instance = {} if "instance" in kwargs else {"instance": {"sampler": SMALL}}
@@ -68,7 +61,7 @@ def test_episodes_are_those_of_lockstep(name: str, env: str, kwargs: Any, monkey
     assert agents.make(name, gym.make(env, actions="full", **kwargs)).plays
     more = {"at": [3, 50, 333, 10**7], "batch": 3}  # whole batches, and a part of one
     wanted = lockstep(monkeypatch, name, env, episodes=5, seed=3, env_kwargs=kwargs, **more)
-    same(evaluate(name, env, episodes=5, seed=3, env_kwargs=kwargs, **more), wanted)
+    equal(evaluate(name, env, episodes=5, seed=3, env_kwargs=kwargs, **more), wanted)
     assert wanted.runs[0].columns["total_pulls"].max() > 50
 
 
@@ -92,9 +85,8 @@ def test_distances_of_ones_own_are_not_passed_over() -> None:
     parameters = agents.make("evolved", gym.make(TOP_K, actions="full", **kwargs)).candidates[0].tolist()
     made, pulls = {}, {}
     for name in ("TopK", "SameTopK", "FartherTopK"):
-        made[name] = agents.make(
-            "evolved", gym.make(f"bandit_envs/{name}-v0", actions="full", **kwargs), parameters=parameters
-        )
+        env = gym.make(f"bandit_envs/{name}-v0", actions="full", **kwargs)
+        made[name] = agents.make("evolved", env, parameters=parameters)
         pulls[name] = evaluate(made[name], name, episodes=9, env_kwargs=kwargs).runs[0].pulls
     assert [agent.plays for agent in made.values()] == [True, True, False]
     np.testing.assert_array_equal(pulls["TopK"], pulls["SameTopK"])
@@ -103,26 +95,19 @@ def test_distances_of_ones_own_are_not_passed_over() -> None:
     assert pickle.loads(pickle.dumps(made["TopK"])).plays
 
 
+WEIGHTS = [[1, 2, 3], [3, 1, 1], [1, 1, 1]]
+QUANTILES = [[0.0, 0.1, 0.4, 1.0], [0.2, 0.3, 0.4, 0.9], [0.0, 0.5, 0.6, 0.7]]
 DISTRIBUTIONS = {
     "bernoulli": {"distribution": "bernoulli", "mean": [0.1, 0.45, 0.6, 0.9]},
     "gaussian": {"distribution": "gaussian", "mean": [0.1, 0.45, 0.6, 0.9], "sd": [0.5, 1.0, 2.0, 0.1]},
     "uniform": {"distribution": "uniform", "mean": [0.1, 0.45, 0.6, 0.9], "width": 1.5},
-    "categorical": {
-        "distribution": "categorical",
-        "values": [0, 0.3, 1],
-        "probabilities": [[1, 2, 3], [3, 1, 1], [1, 1, 1]],
-    },
+    "categorical": {"distribution": "categorical", "values": [0, 0.3, 1], "probabilities": WEIGHTS},
     "resampled": {"distribution": "resampled", "rows": [[0.1, 0.2, 0.9], [0.5], [0.3, 0.8, 0.7, 0.1]]},
-    "tabulated": {
-        "distribution": "tabulated",
-        "quantiles": [[0.0, 0.1, 0.4, 1.0], [0.2, 0.3, 0.4, 0.9], [0.0, 0.5, 0.6, 0.7]],
-    },
+    "tabulated": {"distribution": "tabulated", "quantiles": QUANTILES},
 }
 
 
-@pytest.mark.parametrize(
-    ("distribution", "shuffle"), [(distribution, i % 2 == 0) for i, distribution in enumerate(DISTRIBUTIONS)]
-)
+@pytest.mark.parametrize(("distribution", "shuffle"), [*zip(DISTRIBUTIONS, [True, False] * 3, strict=True)])
 def test_distributions(distribution: str, shuffle: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     arms = DISTRIBUTIONS[distribution]
     for env, names, kwargs in (
@@ -132,7 +117,7 @@ def test_distributions(distribution: str, shuffle: bool, monkeypatch: pytest.Mon
         own = kwargs | {"instance": arms, "shuffle_arms": shuffle}
         episodes = 3 if env == ALL_GOOD else 66  # each on its own; 64 side by side and the rest
         wanted = lockstep(monkeypatch, names, env, episodes=episodes, at=[20, 90], env_kwargs=own)
-        same(evaluate(names, env, episodes=episodes, at=[20, 90], env_kwargs=own), wanted)
+        equal(evaluate(names, env, episodes=episodes, at=[20, 90], env_kwargs=own), wanted)
 
 
 @pytest.mark.parametrize("episodes", [1, 7])
@@ -145,7 +130,7 @@ def test_margins_that_kernels_leave_undecided(episodes: int, monkeypatch: pytest
         patch.setattr(geometry.Polyhedron, "margin", lambda own, x: (asked.append(len(x)), margin(own, x))[1])
         played = evaluate("apt", FEASIBLE, episodes=episodes, at=[30, 60], env_kwargs=kwargs)
     assert len(asked) > 40  # of 60 pulls of each episode
-    same(played, lockstep(monkeypatch, "apt", FEASIBLE, episodes=episodes, at=[30, 60], env_kwargs=kwargs))
+    equal(played, lockstep(monkeypatch, "apt", FEASIBLE, episodes=episodes, at=[30, 60], env_kwargs=kwargs))
 
 
 def test_margins_of_ones_own_are_obeyed() -> None:
@@ -175,20 +160,12 @@ def test_many_episodes_with_measured_margins_step_side_by_side(monkeypatch: pyte
 @pytest.mark.parametrize("coordinates", [1, 2, 3])
 def test_arms_of_several_dimensions(coordinates: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Round-based algorithms pull them in bulk, and uniformly; the kernels pull their coordinates as `advance` does."""
-    rng = np.random.default_rng(0)
-    mean = rng.random((4, coordinates))
-    for distribution in (
-        {"distribution": "gaussian", "mean": mean.tolist()},
-        {"distribution": "bernoulli", "mean": mean.tolist()},
-    ):
-        box = {"A": np.eye(coordinates).tolist(), "b": [0.5] * coordinates}
-        env = gym.make_vec(
-            "bandit_envs/Feasible-v0", 2, instance=distribution, actions="full", budget=1000, copy=False, **box
-        )
+    mean = np.random.default_rng(0).random((4, coordinates)).tolist()
+    box = {"A": np.eye(coordinates).tolist(), "b": [0.5] * coordinates, "budget": 1000}
+    for distribution in ("gaussian", "bernoulli"):
+        instance = {"distribution": distribution, "mean": mean}
+        envs: Any = gym.make_vec(FEASIBLE, 2, instance=instance, actions="full", copy=False, **box)
         pulls = [(0, 1, 1), (1, 3, 1), (0, 1, 5), (1, 0, 40), (0, 1, 1), (1, 2, 1)]
-        from bandit_envs.simulation.playing import pull
-
-        envs: Any = env
         states = []
         with pytest.raises(ValueError, match="routine of bulk pulls is not loaded"):
             pull(envs.simulation, np.uint64(0), 1, 5)
@@ -206,9 +183,7 @@ def test_arms_of_several_dimensions(coordinates: int, monkeypatch: pytest.Monkey
                 envs.total_pulls[1 - e] = envs.pulls[1 - e].sum()
             states.append({name: array.copy() for name, array in envs._core._live.items()})
         for name in states[0]:
-            np.testing.assert_array_equal(
-                states[0][name], states[1][name], err_msg=f"{distribution['distribution']} {name}"
-            )
+            np.testing.assert_array_equal(states[0][name], states[1][name], err_msg=f"{distribution} {name}")
 
 
 @pytest.mark.parametrize("jobs", [2, pytest.param(3, marks=pytest.mark.slow)])
@@ -216,11 +191,9 @@ def test_jobs(jobs: int) -> None:
     names, kwargs = ["apt", "evolved"], {"budget": 60, "instance": {"sampler": SMALL}}
     for more in ({}, {"at": [10, 40], "batch": 50}):
         wanted = evaluate(names, THRESHOLD, episodes=301, seed=2, env_kwargs=kwargs, **more)
-        same(evaluate(names, THRESHOLD, episodes=301, seed=2, env_kwargs=kwargs, jobs=jobs, **more), wanted)
-    same(
-        evaluate("st2", ALL_GOOD, episodes=2, env_kwargs={"delta": 0.2, "epsilon": 0.5}, jobs=jobs),
-        evaluate("st2", ALL_GOOD, episodes=2, env_kwargs={"delta": 0.2, "epsilon": 0.5}),
-    )
+        equal(evaluate(names, THRESHOLD, episodes=301, seed=2, env_kwargs=kwargs, jobs=jobs, **more), wanted)
+    how: dict[str, Any] = {"episodes": 2, "env_kwargs": {"delta": 0.2, "epsilon": 0.5}}
+    equal(evaluate("st2", ALL_GOOD, jobs=jobs, **how), evaluate("st2", ALL_GOOD, **how))
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
@@ -295,7 +268,7 @@ def test_which_rules_are_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     for kind, compiled in ((Root, True), *((kind, False) for kind in kinds)):
         assert kind(env).plays is compiled, kind
         kwargs: Any = {"episodes": 5, "env_kwargs": {"budget": 100, "instance": {"sampler": SMALL}}}
-        same(evaluate(kind, THRESHOLD, **kwargs), lockstep(monkeypatch, kind, THRESHOLD, **kwargs))
+        equal(evaluate(kind, THRESHOLD, **kwargs), lockstep(monkeypatch, kind, THRESHOLD, **kwargs))
 
 
 def test_an_error_that_an_index_raises_is_told() -> None:

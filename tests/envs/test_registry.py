@@ -98,10 +98,8 @@ def test_registering() -> None:
             numbers.register(name, 1)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="half must be whole, got 0.5"):
         numbers.register("half", 0.5)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="'text' must be an object or 'module:name', got 'sys'"):
-        numbers.register("text", "sys")
-    for text in (":", "sys:", ":maxsize", " : ", "sys:path:x"):
-        with pytest.raises(ValueError, match="'text' must be an object or 'module:name', got"):
+    for text in ("sys", ":", "sys:", ":maxsize", " : ", "sys:path:x"):
+        with pytest.raises(ValueError, match=f"'text' must be an object or 'module:name', got '{text}'"):
             numbers.register("text", text)
     assert numbers["one"] == 1
     assert "half" not in numbers
@@ -162,9 +160,8 @@ def test_entry_points_that_fail_name_their_package(packages: Any) -> None:
         ("leaving", SystemExit, "SystemExit: enough"),
         ("stopping", BaseException, "Stop: now"),
     ):
-        with pytest.raises(
-            ValueError, match=f"the entry point '{name}' of the package '{name}' in {GROUP}: .*{said}"
-        ) as e:
+        said = f"the entry point '{name}' of the package '{name}' in {GROUP}: .*{said}"
+        with pytest.raises(ValueError, match=said) as e:
             numbers.find(name)
         cause = e.value.__cause__
         assert cause is not None

@@ -144,16 +144,9 @@ def test_the_tests_of_independence_have_teeth() -> None:
 
 def test_normal_quantile() -> None:
     """Against SciPy's at u + 2^-54, taken in the lower tail where that sum is exact."""
-    u = np.concatenate(
-        [
-            np.arange(1, 2**12) / 2**12,
-            2.0 ** -np.arange(1, 54),
-            1 - 2.0 ** -np.arange(1, 54),
-            [0.0, 0.075, 0.925],
-            np.arange(9) * 2.0**-53,
-            0.5 + np.arange(-4, 5) * 2.0**-53,
-        ]
-    )
+    powers, least = 2.0 ** -np.arange(1, 54), 2.0**-53
+    ends = [0.0, 0.075, 0.925], np.arange(9) * least, 0.5 + np.arange(-4, 5) * least
+    u = np.concatenate([np.arange(1, 2**12) / 2**12, powers, 1 - powers, *ends])
     tail = np.where(u < 0.5, u + 2.0**-54, (1 - u) - 2.0**-54)
     expected = np.where(u < 0.5, 1, -1) * stats.norm.ppf(tail)
     np.testing.assert_allclose(rng.normal_quantiles(u), expected, rtol=4e-15, atol=3e-16)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import itertools
 import math
 import pickle
 from typing import Any
@@ -11,14 +10,13 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
-from scipy import stats
+from instances import check_long_order, check_orders
 
 import agents
 from agents.certified.evidence import Evidence
 from bandit_envs import Shared, Task, from_table
 from bandit_envs.kernels import orders, root_key
 
-ALARM = 1e-6  # false-alarm rate of each statistical test
 GENERATOR = np.random.default_rng(5)
 SCORES = GENERATOR.random((30, 4)).round(3)
 INSTANCE = from_table(SCORES, shared=True)
@@ -36,23 +34,11 @@ def rolled(env: Any, seed: int, arms: list[int], episode: int = 0) -> list[dict[
 
 @pytest.mark.parametrize("N", [1, 2, 3, 4, 5])
 def test_all_orders_are_equally_likely(N):
-    E = 40_000
-    key = np.repeat(root_key(N)[:, None], E, axis=1)
-    found = orders(key, np.arange(E, dtype=np.uint64), N)
-    every = {one: i for i, one in enumerate(itertools.permutations(range(N)))}
-    counts = np.bincount([every[tuple(one)] for one in found.tolist()], minlength=len(every))
-    assert len(counts) == 1 or stats.chisquare(counts).pvalue > ALARM
+    check_orders(N, 40_000)
 
 
 def test_each_place_of_a_long_order_is_uniform_and_independent_of_its_neighbour():
-    E, N = 20_000, 300
-    key = np.repeat(root_key(1)[:, None], E, axis=1)
-    found = orders(key, np.arange(E, dtype=np.uint64), N)
-    assert (np.sort(found[:50], axis=1) == np.arange(N)).all()
-    for place in (0, 1, 150, N - 2, N - 1):
-        assert stats.chisquare(np.bincount(found[:, place], minlength=N)).pvalue > ALARM / 6
-    halves = np.histogram2d(found[:, 7] % 2, found[:, 8] // 150, bins=2)[0]
-    assert stats.chi2_contingency(halves).pvalue > ALARM / 6
+    check_long_order(20_000)
 
 
 # --- the environment --------------------------------------------------------------------------------------------------

@@ -11,11 +11,11 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
+from instances import check_accuracies
 from refusals import refused
-from scipy import stats
 
 from agents.cli import main
-from bandit_envs import Bernoulli, Gaussian, Instance, PromptSelection, Resampled, from_table, measurements
+from bandit_envs import Bernoulli, Gaussian, Instance, Resampled, from_table, measurements
 from bandit_envs.instances import lookup
 
 BEST, TOP = "bandit_envs/BestArm-v0", "bandit_envs/TopK-v0"
@@ -229,18 +229,7 @@ def test_other_separators_files_and_frames(tmp_path: Path, capsys: Any) -> None:
 
 
 def test_logits_of_accuracies_are_normal() -> None:
-    """100 episodes of 50 candidates: Kolmogorov-Smirnov at 1e-6; another spread is noticed."""
-    from bandit_envs.kernels.rng import root_key, root_number
-
-    distribution = PromptSelection(50, 0.3, 0.8)
-    key = np.repeat(root_key(root_number(1))[:, None], 100, axis=1)
-    means, table = distribution.draw(key, np.arange(100, dtype=np.uint64))
-    assert means.shape == (100, 50)
-    assert table.shape == (100, 50, 1)
-    z = (np.log(means / (1 - means)) - math.log(0.3 / 0.7)).ravel()
-    assert stats.kstest(z / 0.8, "norm").pvalue > 1e-6
-    assert stats.kstest(z / 1.0, "norm").pvalue < 1e-6
-    assert distribution.positive
+    check_accuracies(100)
 
 
 def test_the_sampler_by_name() -> None:

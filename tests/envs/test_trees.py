@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from forests import Pair, _extremes, _grown, _leaf, _put, _spread, begin, check_best, check_boundary
+from forests import Pair, _extremes, _leaf, begin, check_best, check_boundary, check_growth
 
 from agents.core.trees import (
     Forest,
-    Tree,
     argmax_upper,
     argmax_upper_outside,
     argmin_lower_inside,
@@ -76,22 +75,4 @@ def test_the_check_has_teeth() -> None:
 
 @pytest.mark.parametrize("K", [2, 8, 9, 64, 65, 300, 600])
 def test_extremes_under_growth(K: int) -> None:
-    """As a scan finds them, ties to the lowest arm; the tree itself holds the bounds before the growth."""
-    g = np.random.default_rng(K)
-    for trial in range(40):
-        tree = Tree(Forest.of(1, K).nodes, np.uint64(0), levels_of(K))
-        coarse = trial % 2 == 0  # many ties
-        m = g.integers(0, 4, K) / 4 if coarse else g.random(K)
-        spread = 1 / np.sqrt(g.integers(1, 4 if coarse else 400, K))
-        inside = g.random(K) < g.choice([0.1, 0.5, 0.9])
-        growth = float(g.choice([0.0, 0.01, 0.5, 4.0]))
-        for i in range(K):
-            _put(tree, i, m[i], m[i] - spread[i], m[i] + spread[i], bool(inside[i]))
-            _spread(tree, i, spread[i])
-        build(tree)
-        (h, low), (rival, high) = _grown(tree, growth)
-        lows = np.where(inside, -(m - spread) + growth * spread, -np.inf)
-        highs = np.where(inside, -np.inf, m + spread + growth * spread)
-        for found, values in (((h, low), lows), ((rival, high), highs)):
-            expected = (int(np.argmax(values)), values.max()) if values.max() > -np.inf else (-1, -np.inf)
-            assert found == expected
+    check_growth(K, 40)

@@ -18,10 +18,12 @@ import pytest
 from gymnasium import spaces
 from pandas.testing import assert_frame_equal
 from refusals import refused
+from scale import equal
 
 import agents
 from agents.core.agent import Agent
 from agents.evaluation import lockstep, plan, progress, statistics
+from agents.evaluation.environment import environment_id
 from agents.evaluation.lockstep import Lockstep
 from agents.evaluation.result import Evaluation
 from bandit_envs import AllGood, Bernoulli, Gaussian, Instance, Threshold, Uniform
@@ -40,12 +42,6 @@ ROWS = ["agent", "budget", "at", "episode", "total_pulls", "correct", "score", "
 
 def evaluate(names: Any, env_id: str = THRESHOLD, episodes: int = 20, **arguments: Any) -> Evaluation:
     return agents.evaluate(names, env_id, episodes=episodes, **({"env_kwargs": TAO, "progress": False} | arguments))
-
-
-def equal(a: Evaluation, b: Evaluation) -> None:
-    """Every row and every count, bit for bit."""
-    assert_frame_equal(a.episodes, b.episodes, check_exact=True)
-    assert_frame_equal(a.pulls, b.pulls, check_exact=True)
 
 
 def part(rows: pd.DataFrame, **values: Any) -> pd.DataFrame:
@@ -382,6 +378,8 @@ def test_environments_may_be_named_by_their_problem(monkeypatch: pytest.MonkeyPa
         assert_frame_equal(result.episodes, wanted.episodes, atol=0)
         known = name if ":" in name else "bandit_envs/Loud-v2" if "Loud" in name else THRESHOLD
         assert result.settings["env_id"] == known  # another process finds a problem of one's own by its module
+    for name in ("TopK", "topk", "top-k", "top_k"):
+        assert environment_id(name) == "bandit_envs/TopK-v0"
     del gym.registry["bandit_envs/Loud-v2"]
     for name, said in (("Treshold", "did you mean 'Threshold'"), ("", "Known: AllGood"), ("Threshold-v7", "")):
         with pytest.raises(ValueError, match=f"unknown environment '{name}'.*{said}"):
@@ -411,30 +409,10 @@ def test_all_agents_are_checked_before_the_first_one_runs(monkeypatch: pytest.Mo
 def test_summary_is_what_the_rows_say() -> None:
     result = evaluate(["lsa", "uniform"], at=[20, 60], episodes=200)
     table = result.summary(level=0.9)
-    expected = [
-        "agent",
-        "budget",
-        "at",
-        "episodes",
-        "total_pulls",
-        "total_pulls_low",
-        "total_pulls_high",
-        "total_pulls_50",
-        "total_pulls_95",
-        "total_pulls_99",
-        "error_rate",
-        "error_low",
-        "error_high",
-        "score",
-        "score_low",
-        "score_high",
-        "truncated",
-        "lower_bound_ratio",
-        *METRICS,
-        "pulls_per_second",
-        "deterministic",
-    ]
-    assert list(table.columns) == expected
+    expected = """agent budget at episodes total_pulls total_pulls_low total_pulls_high total_pulls_50 total_pulls_95
+        total_pulls_99 error_rate error_low error_high score score_low score_high truncated lower_bound_ratio
+        misclassified precision recall f1 pulls_per_second deterministic"""
+    assert list(table.columns) == expected.split()
     assert len(table) == 4
     for _, row in table.iterrows():
         rows = part(result.episodes, agent=row["agent"], at=row["at"])
@@ -568,11 +546,12 @@ def test_progress_is_shown_where_asked_for(capsys: pytest.CaptureFixture[str], m
         shown = evaluate("uniform", env_kwargs=TAO | {"budget": 600}, episodes=30, progress=True)
     assert "uniform" in capsys.readouterr().err
     equal(quiet, shown)
+    monkeypatch.undo()
+    evaluate("uniform", episodes=5, progress=True)  # what is quick says nothing
+    assert capsys.readouterr().err == ""
 
 
 class Sleepy(Agent):
-    """Pulls one arm, slowly."""
-
     name, solves = "sleepy", ("Threshold",)
 
     def choose(self, observation: Any, state: Any) -> Any:
@@ -599,11 +578,6 @@ def test_where_there_is_no_terminal_progress_is_reported_in_lines(
     )
     assert {line.partition(":")[0] for line in lines} >= {"one", "two"}
     assert progress._lines is None
-
-
-def test_what_is_quick_tells_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    evaluate("uniform", episodes=5, progress=True)
-    assert capsys.readouterr().err == ""
 
 
 class Compiling(Agent):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import sys
 import threading
 import time
@@ -12,6 +10,7 @@ from typing import Any
 
 import joblib
 import pytest
+from dask_kills import deadly
 from scale import evaluate, reference, same
 
 import agents
@@ -88,18 +87,11 @@ def test_progress_counts_the_work_of_other_processes(
     assert counted == [(400 * 60, 400 * 60)] * 2
 
 
-def _deadly() -> Any:
-    def dies(watch: Watch) -> None:  # in here it is pickled by its code, as a worker cannot import this file
-        os.kill(os.getpid(), signal.SIGKILL)
-
-    return dies
-
-
 def test_a_process_that_dies_ends_the_call_which_tells_how_to_go_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(WorkerDiedError, match="a worker has died, killed or out of memory"):
-        list(outcomes([Call(_deadly()), Call(_deadly())], 2, Watch()))
+        list(outcomes([Call(deadly()), Call(deadly())], 2, Watch()))
 
     def fails(*_: Any) -> Any:
         raise WorkerDiedError("a worker has died")
@@ -110,46 +102,6 @@ def test_a_process_that_dies_ends_the_call_which_tells_how_to_go_on(
         with pytest.raises(WorkerDiedError, match=r"has died; 0 of \d+ blocks are kept in .* the same call goes on"):
             evaluate("lsa", out=tmp_path)
     same(evaluate("lsa", out=tmp_path), evaluate("lsa"))
-
-
-@pytest.mark.slow
-def test_a_task_that_kills_every_worker_of_dask_ends_the_call() -> None:
-    distributed = pytest.importorskip("distributed", reason="Dask is not installed")
-    how: dict[str, Any] = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": None}
-    with (
-        distributed.LocalCluster(host="127.0.0.1", silence_logs=50, **how) as cluster,
-        distributed.Client(cluster),
-        joblib.parallel_config(backend="dask"),
-        pytest.raises(WorkerDiedError, match="a worker has died, killed or out of memory"),
-    ):
-        list(outcomes([Call(_deadly()), Call(_deadly())], 2, Watch()))
-
-
-@pytest.mark.slow
-def test_dask_with_a_worker_that_is_killed(tmp_path: Path) -> None:
-    distributed = pytest.importorskip("distributed", reason="Dask is not installed")
-    how: dict[str, Any] = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": None}
-    with (
-        distributed.LocalCluster(host="127.0.0.1", silence_logs=50, **how) as cluster,
-        distributed.Client(cluster) as client,
-    ):
-        client.wait_for_workers(2)
-        victim = next(iter(client.run(os.getpid).values()))
-        killed = []
-
-        def kill() -> None:
-            while len(list(tmp_path.glob("episodes.parquet/*.parquet"))) < 2:
-                time.sleep(0.01)
-            os.kill(victim, signal.SIGKILL)
-            killed.append(victim)
-
-        other = threading.Thread(target=kill, daemon=True)
-        other.start()
-        with joblib.parallel_config(backend="dask"):
-            result = evaluate(at=[20, 60], jobs=-1, out=tmp_path)
-        other.join(10)
-        assert killed == [victim]
-        same(result, reference())
 
 
 def test_candidates_of_an_evolution_play_on_all_cores() -> None:

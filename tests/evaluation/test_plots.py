@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from colours import SEEN_BY, lab
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.text import Text
@@ -131,30 +132,6 @@ def test_styles_of_many_agents_differ() -> None:
     assert len({style["marker"] for style in map(plots.style, range(9))}) == 9
 
 
-# Machado, Oliveira & Fernandes (2009): what linear red, green and blue are to a reader who lacks one kind of cone.
-SEEN_BY = {
-    "all cones": np.eye(3),
-    "no red ones": np.array(
-        [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]]
-    ),
-    "no green ones": np.array(
-        [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]]
-    ),
-    "no blue ones": np.array(
-        [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.303900]]
-    ),
-}
-
-
-def lab(colour: str, seen: Any) -> Any:
-    """The coordinates of a colour in CIELAB, in which distances are those that are perceived."""
-    part = np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)]) / 255
-    linear = np.clip(seen @ np.where(part <= 0.04045, part / 12.92, ((part + 0.055) / 1.055) ** 2.4), 0, 1)
-    to_xyz = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]])
-    x, y, z = (np.cbrt(v) if v > 0.008856 else 7.787 * v + 16 / 116 for v in to_xyz @ linear / [0.9505, 1, 1.089])
-    return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
-
-
 @pytest.mark.parametrize("who", SEEN_BY)
 def test_colours_are_told_apart_by_everybody(who: str) -> None:
     """A distance of 15 is several times what can be told apart side by side; grey and green once were at 10."""
@@ -170,12 +147,8 @@ def test_the_distance_of_colours_has_teeth() -> None:
 
 
 def test_an_agent_has_one_style_in_all_figures_of_a_paper() -> None:
-    apart = {
-        "tao2019": 2,
-        "kalyanakrishnan2010": 2,
-        "mason2020": 2,
-        "fixed-confidence": 4,
-    }  # groups of figures, which have too many agents together
+    # Groups of figures, which have too many agents together.
+    apart = {"tao2019": 2, "kalyanakrishnan2010": 2, "mason2020": 2, "fixed-confidence": 4}
     for paper, of_a_paper in PAPERS.items():
         orders = {tuple(figure.order) for figure in of_a_paper}
         assert len(orders) == apart.get(paper, 1)

@@ -118,9 +118,8 @@ def test_another_configuration_is_refused(tmp_path: Path) -> None:
     assert files(out) == before
     (foreign := tmp_path / "foreign").mkdir()
     (foreign / "settings.json").write_text('{"a": 1}')
-    with pytest.raises(
-        ValueError, match="foreign holds settings.json, but not that of an evaluation.*give another out"
-    ):
+    said = "foreign holds settings.json, but not that of an evaluation.*give another out"
+    with pytest.raises(ValueError, match=said):
         evaluate("lsa", episodes=5, out=foreign)
     assert [path.read_text() for path in foreign.iterdir()] == ['{"a": 1}']
 

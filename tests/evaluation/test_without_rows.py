@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from pandas.testing import assert_frame_equal
-from scale import evaluate
+from scale import TAO, evaluate
 
 import agents
 from agents.evaluation.moments import Histogram, Sums
@@ -17,21 +17,12 @@ from agents.evaluation.moments import Histogram, Sums
 RANDOM = np.random.default_rng(17)
 
 
+GROUPS = {"instance": "mason2020-3a(n=10)", "delta": 0.1, "max_pulls": 3000}
 KINDS: dict[str, tuple[list[str], dict[str, Any]]] = {
     "budget": (["lsa", "random"], {"env_id": "Threshold", "at": [20, 60], "episodes": 10_200}),
     "budgets": (["lsa", "ucbe"], {"env_id": "Threshold", "budgets": [20, 60], "episodes": 400}),
-    "stopping": (
-        ["st2", "uniform-elimination"],
-        {
-            "env_id": "AllGood",
-            "episodes": 150,
-            "env_kwargs": {"instance": "mason2020-3a(n=10)", "delta": 0.1, "max_pulls": 3000},
-        },
-    ),
-    "best arm": (
-        ["uniform", "random"],
-        {"env_id": "BestArm", "env_kwargs": {"instance": "tao2019-1", "budget": 30}, "episodes": 400},
-    ),
+    "stopping": (["st2", "uniform-elimination"], {"env_id": "AllGood", "env_kwargs": GROUPS, "episodes": 150}),
+    "best arm": (["uniform", "random"], {"env_id": "BestArm", "env_kwargs": TAO | {"budget": 30}, "episodes": 400}),
 }
 
 

@@ -10,6 +10,20 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
+from evolution import (
+    DRAWN,
+    FIVE,
+    MEANS,
+    NET,
+    NET_VALUES,
+    PLANE,
+    THRESHOLD,
+    VALUES,
+    check_drawn,
+    check_expected,
+    check_network,
+)
+from instances import check_around
 from refusals import refused
 
 import agents
@@ -25,10 +39,6 @@ from agents.evolved.space import search_space, starting_point
 from agents.models.cards import FOLDER, card_path
 from bandit_envs import PROBLEMS, SetProblem, register_problem
 from bandit_envs.instances.instance import Sampler
-from bandit_envs.kernels import rng
-
-THRESHOLD = "bandit_envs/Threshold-v0"
-VALUES = (0.6, 0.5, 0.5, 5.0, 0.3, 0.2, 0.1, 0.5, 0.4, 1.0, -1.0, 0.5, 0.2, 0.0, 0.0, 0.0, 0.0, 0.0)
 
 
 def test_the_index_by_hand() -> None:
@@ -48,9 +58,8 @@ def test_the_starting_point_is_lsa() -> None:
     parameters, start, scales = starting_point(False)
     kwargs = {"instance": "tao2019-1", "budget": 200, "threshold": 0.4321}  # no ties, which rounding would break
     env = gym.make(THRESHOLD, actions="full", **kwargs)
-    result = agents.evaluate(
-        {"evolved": Evolved(env, parameters), "lsa": "lsa"}, THRESHOLD, episodes=100, env_kwargs=kwargs
-    )
+    both = {"evolved": Evolved(env, parameters), "lsa": "lsa"}
+    result = agents.evaluate(both, THRESHOLD, episodes=100, env_kwargs=kwargs)
     one, other = (run.pulls for run in result.runs)
     assert np.array_equal(one, other)
     assert len(parameters) == len(start) == len(scales)
@@ -58,10 +67,6 @@ def test_the_starting_point_is_lsa() -> None:
 
 
 # --- the network ------------------------------------------------------------------------------------------------------
-
-GENERATOR = np.random.default_rng(3)
-NET = GENERATOR.standard_normal((LAYERS, HIDDEN)) * 0.7
-NET_VALUES = [*VALUES, *NET.ravel().tolist()]
 
 
 def test_a_network_with_nothing_to_add_is_the_index() -> None:
@@ -90,64 +95,9 @@ def test_the_correction_by_hand() -> None:
     assert more == pytest.approx([0.25 * x / (1 + abs(x))], rel=1e-12)
 
 
-def network_twin(
-    pulls: np.ndarray, mean: np.ndarray, distances: np.ndarray, T: int, local: bool, parameters: Any = VALUES
-) -> int:
-    """The arm with the least corrected index, Bernoulli arms, as the heads of `formula` and `network` tell it."""
-    K, fair = len(pulls), math.log(T / len(pulls))
-    alpha, beta, rho, kappa, gamma, delta, eta, mu, c, p, q, r, s = parameters[:13]
-    nu = kappa * math.exp(mu * (fair - math.log(100)))
-    w, index = [], []
-    for n, m, distance in zip(pulls.tolist(), mean.tolist(), distances.tolist(), strict=True):
-        d, side = abs(distance) * n / (n + nu), 1 if distance >= 0 else -1
-        near, shrunk = min(max(m - distance, 0.001), 0.999), min(max(m - distance + side * d, 0), 1)
-        kl = sum(a * math.log(a / b) for a, b in ((shrunk, near), (1 - shrunk, 1 - near)) if a > 0)
-        w.append(2 * n * d * d + rho * (n * max(kl, 0) - 2 * n * d * d))
-        x = p * math.log(1 + w[-1]) + q * math.log(n) + r * (math.log(n) - fair) + s
-        index.append(
-            alpha * w[-1]
-            + (beta + eta * (fair - math.log(100))) * math.log(n)
-            + gamma * (math.log(n * w[-1] + delta + 0.001) - math.log(n))
-            + c * x / (1 + abs(x))
-        )
-    share = [(math.log(n) - fair) / 2 for n in pulls]
-    sides = {s: [k for k in range(K) if (distances[k] >= 0) == (s == 1)] for s in (1, -1)}
-    border = {s: min(arms, key=lambda k: abs(distances[k]), default=None) for s, arms in sides.items()}
-    leader = int(np.argmax(mean))
-    for k in range(K):
-        n, m, side = pulls[k], (pulls[k] * mean[k] + 0.5) / (pulls[k] + 1), 1 if distances[k] >= 0 else -1
-        inputs = [math.log(1 + w[k]) / 3, w[k] / (1 + w[k]), share[k], math.log(4 * m * (1 - m)) / 2]
-        inputs += [0.0 if local else float(k == leader), 1.0, side, (fair - math.log(100)) / 2]
-        if not local:
-            inputs += [0.5 - pulls.sum() / T, sum(1 / (1 + v) for v in w) / K]
-            inputs += [0.0 if one is None else share[one] for one in (border[-side], border[side], leader)]
-        x = np.array(inputs) @ NET[: len(inputs)]
-        index[k] += float((NET[-1] * x / (1 + abs(x))).sum())
-    return int(np.argmin(index))
-
-
 @pytest.mark.parametrize("env_id", [THRESHOLD, "bandit_envs/TopK-v0", "bandit_envs/AllGood-v0"])
 def test_the_network_is_its_twin(env_id: str) -> None:
-    """The same arms on 8 random instances; mirror images, between which rounding decides, are not asked for."""
-    for episode in range(8):
-        K = 4 + episode % 5
-        env = gym.make(env_id, actions="full", instance=f"sampler(arms={K})", budget=15 * K)
-        agent, problem = Evolved(env, NET_VALUES), env.unwrapped.problem  # type: ignore[attr-defined]
-        observation, _ = env.reset(seed=4, options={"episode": episode})
-        state, over = None, False
-        while not over:
-            action, state = agent.predict(observation, state)
-            pulls, mean = observation["pulls"], observation["mean"]
-            if observation["remaining"][0] > 0 and (pulls == 0).any():
-                assert action["arm"] == (pulls == 0).argmax()
-            elif observation["remaining"][0] > 0:
-                distances = problem.distances(pulls[None], mean[None])[0]
-                wanted = network_twin(pulls, mean, distances, 15 * K, problem.local)
-                alike = (pulls[wanted] == pulls[action["arm"]]) and abs(distances[wanted]) == pytest.approx(
-                    abs(distances[action["arm"]])
-                )
-                assert action["arm"] == wanted or alike
-            observation, _, over, _, _ = env.step(action)
+    check_network(env_id, 8)
 
 
 def test_one_seed_one_network(tmp_path: Any) -> None:
@@ -179,32 +129,14 @@ def test_mirrored_search_finds_the_least() -> None:
     assert np.linalg.norm(search.mean - least) < 0.5
 
 
-CORNER = {"A": [[-1.0, 0.0], [0.0, 1.0]], "b": [-0.5, 0.5]}
+@pytest.mark.parametrize("problem", DRAWN)
+def test_drawn_losses_are_those_that_happen(problem: str) -> None:
+    check_drawn(problem, 2000)
 
 
-@pytest.mark.parametrize(
-    ("env_id", "kwargs"),
-    [
-        ("TopK", {"instance": "sampler(arms=6)", "k": 2, "budget": 60}),
-        (
-            "Feasible",
-            {"instance": {"sampler": {"distribution": "gaussian", "arms": 4, "dimensions": 2}}, "budget": 40} | CORNER,
-        ),
-        (
-            "AllGood",
-            {"instance": {"sampler": {"distribution": "gaussian", "arms": 5}}, "pull_cost": 0.01, "max_pulls": 9000},
-        ),
-    ],
-)
-def test_drawn_losses_are_those_that_happen(env_id: str, kwargs: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """2,000 episodes; |z| > 5 happens by chance with probability 6e-7."""
-    parameters = [*LSA, *((0.0, 0.5) if env_id == "AllGood" else ())]
-    drawn = CommonEpisodes(f"bandit_envs/{env_id}-v0", kwargs, 2000).losses([parameters], 3, 0)[0]
-    monkeypatch.setattr("agents.evaluation.expected_loss.drawable", lambda _: False)
-    happened = CommonEpisodes(f"bandit_envs/{env_id}-v0", kwargs, 2000).losses([parameters], 3, 0)[0]
-    difference = drawn - happened
-    assert abs(difference.mean()) < 5 * difference.std() / math.sqrt(len(difference))
-    assert drawn.std() < happened.std()
+@pytest.mark.parametrize("mean", MEANS)
+def test_expected_losses_are_those_that_happen(mean: Any) -> None:
+    check_expected(mean, 4000)
 
 
 # --- stopping, and the evolution --------------------------------------------------------------------------------------
@@ -214,16 +146,9 @@ def test_it_stops_where_a_pull_costs_more_than_it_brings() -> None:
     parameters = starting_point(True)[0]
     pulls = {}
     for cost in (0.01, 0.001):
-        kwargs = {
-            "instance": {"sampler": {"distribution": "gaussian", "arms": 5}},
-            "epsilon": 0.3,
-            "pull_cost": cost,
-            "max_pulls": 5000,
-        }
+        kwargs = {"instance": FIVE, "epsilon": 0.3, "pull_cost": cost, "max_pulls": 5000}
         env = gym.make("bandit_envs/AllGood-v0", actions="full", **kwargs)
-        result = agents.evaluate(
-            {"evolved": Evolved(env, parameters)}, "bandit_envs/AllGood-v0", episodes=50, env_kwargs=kwargs
-        )
+        result = agents.evaluate({"evolved": Evolved(env, parameters)}, "AllGood", episodes=50, env_kwargs=kwargs)
         pulls[cost] = result.episodes["total_pulls"].mean()
         assert not result.episodes["truncated"].any()
     assert 5 <= pulls[0.01] < pulls[0.001]
@@ -239,15 +164,8 @@ def test_candidates_side_by_side_play_as_each_alone(env_id: str) -> None:
     assert not np.array_equal(both[0], both[1])
 
 
-TINY: dict[str, Any] = {
-    "generations": 4,
-    "population": 6,
-    "every": 2,
-    "episodes": 60,
-    "progress": False,
-    "network": False,
-    "env_kwargs": {"instance": "sampler(arms=4)", "budget": 30},
-}
+TINY: dict[str, Any] = {"generations": 4, "population": 6, "every": 2, "episodes": 60, "progress": False}
+TINY |= {"network": False, "env_kwargs": {"instance": "sampler(arms=4)", "budget": 30}}
 
 
 def test_one_seed_one_index(tmp_path: Any) -> None:
@@ -293,20 +211,6 @@ def test_evolution_finds_what_is_better() -> None:
     assert mine < 1.02 * lsa
 
 
-def test_expected_losses_are_those_that_happen(monkeypatch: pytest.MonkeyPatch) -> None:
-    """4,000 episodes; |z| > 5 happens by chance with probability 6e-7."""
-    for mean in ({"uniform": [0.3, 0.6]}, {"around": [0.5, 0.05, 0.2]}, {"choice": [0.3, 0.55]}):
-        kwargs = {"instance": {"sampler": {"arms": 4, "mean": mean}}, "budget": 40}
-        expected = CommonEpisodes(THRESHOLD, kwargs, 4000).losses([LSA], 3, 0)[0]
-        with monkeypatch.context() as patch:
-            for name in ("expectable", "drawable"):
-                patch.setattr(f"agents.evaluation.expected_loss.{name}", lambda _: False)
-            happened = CommonEpisodes(THRESHOLD, kwargs, 4000).losses([LSA], 3, 0)[0]
-        difference = expected - happened
-        assert abs(difference.mean()) < 5 * difference.std() / math.sqrt(len(difference)), mean
-        assert expected.std() < 0.85 * happened.std()
-
-
 def test_the_chance_of_an_error_by_hand() -> None:
     """Two means: after two ones in three samples the odds of .3 to .6 are .3^2 .7 to .6^2 .4; none leaves even odds."""
     two = Sampler(arms=2, mean={"choice": [0.3, 0.6]})
@@ -316,13 +220,7 @@ def test_the_chance_of_an_error_by_hand() -> None:
 
 
 def test_means_around_a_centre() -> None:
-    sampler = Sampler(arms=8, mean={"around": [0.5, 0.1, 0.3]})
-    means, _ = sampler.draw(np.repeat(rng.root_key(0)[:, None], 4000, 1), np.arange(4000, dtype=np.uint64))
-    far = np.abs(means - 0.5)
-    assert 0.1 <= far.min() < 0.1001
-    assert 0.2999 < far.max() <= 0.3
-    assert abs((means > 0.5).mean() - 0.5) < 5 * 0.5 / math.sqrt(means.size)
-    assert abs(far.mean() - 0.2) < 5 * 0.2 / math.sqrt(12 * means.size)
+    check_around(4000)
 
 
 @pytest.mark.parametrize("kwargs", [{"budget": 50}, {"budget": None, "pull_cost": 1e-3}])
@@ -351,23 +249,18 @@ class AboveAverage(SetProblem):
         pass
 
     def margin(self, means: Any) -> Any:
-        x = (
-            np.asarray(means, float).reshape(*np.shape(means)[:2], -1)[..., 0]
-            if np.ndim(means) > 2
-            else np.array(means)
-        )
+        x = np.asarray(means, float)
+        x = x[..., 0] if x.ndim > 2 else x
         return x - np.nanmean(x, axis=-1, keepdims=True)
 
 
 @pytest.mark.parametrize(
-    "instance", ["sampler(arms=5)", {"sampler": {"distribution": "gaussian", "arms": 5, "dimensions": 2}}]
+    ("kind", "instance"),
+    [(Apart, "sampler(arms=5)"), (Apart, FIVE), (AboveAverage, "sampler(arms=5)"), (AboveAverage, PLANE)],
 )
-@pytest.mark.parametrize("kind", [Apart, AboveAverage])
 @pytest.mark.filterwarnings("ignore:Mean of empty slice")
 def test_it_plays_problems_of_ones_own(kind: Any, instance: Any) -> None:
     """The arms are those of the formula, from the problem's own margins."""
-    if kind is Apart and instance != "sampler(arms=5)":
-        instance = {"sampler": {"distribution": "gaussian", "arms": 5}}
     register_problem(kind)
     env = gym.make(f"bandit_envs/{kind.name}-v0", budget=60, instance=instance, actions="full")
     agent, problem = agents.make("evolved", env, parameters=LSA), env.unwrapped.problem
@@ -439,23 +332,12 @@ def test_what_was_evolved_before_an_interrupt_is_kept(tmp_path: Path, monkeypatc
 
 def test_the_path_of_a_card_is_an_agent(tmp_path):
     """Defect: parameters that were evolved on a problem of one's own could be used in Python only."""
-    parameters, _ = pair = agents.evolve(
-        "Threshold",
-        generations=1,
-        population=4,
-        episodes=20,
-        env_kwargs={"instance": "sampler(arms=4)", "budget": 12},
-        progress=False,
-        out=tmp_path / "mine",
-    )
+    task: dict[str, Any] = {"env_kwargs": {"instance": "sampler(arms=4)", "budget": 12}, "progress": False}
+    tiny: dict[str, Any] = {"generations": 1, "population": 4, "episodes": 20, "out": tmp_path / "mine"}
+    parameters, _ = pair = agents.evolve("Threshold", **tiny, **task)
     path = str(tmp_path / "mine.json")
-    result = agents.evaluate(
-        {"path": path, "pair": pair, "parameters": lambda task: agents.make("evolved", task, parameters=parameters)},
-        "Threshold",
-        episodes=20,
-        env_kwargs={"instance": "sampler(arms=4)", "budget": 12},
-        progress=False,
-    )
+    three = {"path": path, "pair": pair, "parameters": lambda own: agents.make("evolved", own, parameters=parameters)}
+    result = agents.evaluate(three, "Threshold", episodes=20, **task)
     for one in ("path", "pair"):
         assert result.column(one, "score").tolist() == result.column("parameters", "score").tolist()
     assert agents.evaluate(pair, "Threshold", episodes=2, env_kwargs={"budget": 12}).agents == ["evolved"]

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_datasets import GOOD
+from contests import GOOD
 
 from agents import figures
 from agents.cli import main
@@ -103,24 +103,12 @@ def test_growth_with_chance_is_open_where_its_interval_straddles() -> None:
 def test_leads_of_known_areas(tmp_path: Path) -> None:
     """The lead is the area between the curves, and an agent has no lead over itself."""
     kwargs = {x: {"instance": {"distribution": "bernoulli", "mean": [0.5 - x, 0.5 + x]}} for x in (0.05, 0.1, 0.4)}
-    panel = Sweep(
-        "led",
-        ENV,
-        kwargs,
-        {"good": "lsa", "poor": "random", "same": "lsa"},
-        300,
-        "error_rate",
-        "lead",
-        "gap",
-        budgets=dict.fromkeys(kwargs, (10, 20, 30)),
-        rival="poor",
-    )
+    entrants, more = {"good": "lsa", "poor": "random", "same": "lsa"}, dict.fromkeys(kwargs, (10, 20, 30))
+    panel = Sweep("led", ENV, kwargs, entrants, 300, "error_rate", "lead", "gap", budgets=more, rival="poor")
     claims = [Claim("led", "good", "poor", than=0.4), Claim("led", "good", "same", than=0.1)]
     rows = verdicts(panel, *claims)
-    assert (
-        rows["claim"].tolist()
-        == ["good leads poor by more than at 0.4"] * 2 + ["good leads same by more than at 0.1"] * 2
-    )
+    leads = [f"good leads {rival} by more than at {middle}" for rival, middle in (("poor", 0.4), ("same", 0.1))]
+    assert rows["claim"].tolist() == [leads[0]] * 2 + [leads[1]] * 2
     assert rows["x"].tolist() == [0.05, 0.1, 0.05, 0.4]
     result = panel.run(Conduct(300, progress=False))
     rate = {
@@ -217,15 +205,8 @@ def test_a_sweep_is_drawn_and_saved(tmp_path: Path) -> None:
         [e.summary()["misclassified"].iloc[1] for e in swept.evaluations.values()]
     )
     result.save(tmp_path / "out")
-    assert {path.name for path in (tmp_path / "out").iterdir()} == {
-        "claims.md",
-        "figure.png",
-        "figure.svg",
-        "points.csv",
-        "settings.json",
-        "values.md",
-        "verdicts.csv",
-    }
+    made = "claims.md figure.png figure.svg points.csv settings.json values.md verdicts.csv"
+    assert {path.name for path in (tmp_path / "out").iterdir()} == set(made.split())
 
 
 def test_ratings_of_a_contest_by_hand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

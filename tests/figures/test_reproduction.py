@@ -42,9 +42,8 @@ AGENTS = {"good": "lsa", "poor": "uniform"}
 DOCS = Path(__file__).parents[2] / "docs"
 PANEL = Panel("p", ENV, {"instance": "tao2019-1"}, [50, 200], AGENTS, 60, "misclassified", "regret")
 SCORE = replace(PANEL, title="score of the same runs", metric="score")
-SWEEP = Sweep(
-    "s", ENV, {x: {"instance": "tao2019-1", "budget": x} for x in (60, 90)}, AGENTS, 60, "misclassified", "regret", "T"
-)
+SWEPT: Any = {x: {"instance": "tao2019-1", "budget": x} for x in (60, 90)}
+SWEEP = Sweep("s", ENV, SWEPT, AGENTS, 60, "misclassified", "regret", "T")
 QUOTES = [
     Quote("better", "good is better", [Claim("p", "good", "poor"), Claim("s", "good", "poor")]),
     Quote("worse", "it is worse", [Claim("p", "good", "poor", larger=True)], "at every point"),
@@ -119,9 +118,7 @@ def test_a_run_that_was_killed_within_an_evaluation_goes_on_by_blocks(
         with pytest.raises(KeyboardInterrupt, match="5 of .* blocks are kept in .*evaluations.*the same call goes on"):
             run(tmp_path / "out", figure)
     made: list[int] = []
-    monkeypatch.setattr(
-        Store, "put", lambda self, block, content: (made.append(block.number), put(self, block, content))
-    )
+    monkeypatch.setattr(Store, "put", lambda own, block, *rest: (made.append(block.number), put(own, block, *rest)))
     again = run(tmp_path / "out", figure, jobs=2)
     assert again.made == 1
     assert made
@@ -253,12 +250,10 @@ def test_a_verdict_that_does_not_outlast_the_correction() -> None:
     assert one["verdict"] == one["alone"] == "yes"
     assert one["high_together"] == pytest.approx(one["high"])
     close = Level("p", "good", one["high"] + 1e-6, 50)
-    verdicts = {
-        m: run(figure=Figure("f", "here", [PANEL], [close, Level("p", "poor", 99, 50)][:m])).verdicts.iloc[0]
-        for m in (1, 2)
-    }
-    assert [verdicts[m]["alone"] for m in (1, 2)] == ["yes", "yes"]
-    assert [verdicts[m]["verdict"] for m in (1, 2)] == ["yes", "open"]
+    both = [close, Level("p", "poor", 99, 50)]
+    verdicts = [run(figure=Figure("f", "here", [PANEL], both[:m])).verdicts.iloc[0] for m in (1, 2)]
+    assert [one["alone"] for one in verdicts] == ["yes", "yes"]
+    assert [one["verdict"] for one in verdicts] == ["yes", "open"]
 
 
 def test_what_is_tested_twice_is_counted_once() -> None:

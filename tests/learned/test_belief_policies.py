@@ -74,22 +74,17 @@ def test_algorithms_learn_from_beliefs(algorithm: str) -> None:
 
 
 def test_what_a_training_chooses_itself(tmp_path: Path) -> None:
-    kwargs = {"k": 2, "budget": 30}
-    trained = agents.train(
-        "ppo", "TopK", steps=256, n_steps=16, num_envs=8, held_out=10, env_kwargs=kwargs, out=tmp_path / "ppo"
-    )
+    kwargs, own = {"k": 2, "budget": 30}, {"steps": 256, "n_steps": 16, "num_envs": 8, "held_out": 10}
+    trained = agents.train("ppo", "TopK", **own, env_kwargs=kwargs, out=tmp_path / "ppo")
     chosen = {"observation": "belief", "reward": "gain", "stop": False, "ranked": False}
     assert trained.card["env_kwargs"] == kwargs | chosen
     assert trained.card["hyperparameters"]["gamma"] == 1.0
     assert trained.card["checkpoints"][0]["steps"] == 0
     assert (tmp_path / "ppo.png").stat().st_size > 5000
-    with_delta = agents.train(
-        "ppo", "TopK", steps=64, num_envs=4, n_steps=8, held_out=4, env_kwargs={"k": 2, "delta": 0.1, "max_pulls": 40}
-    )
+    short = {"steps": 64, "num_envs": 4, "n_steps": 8, "held_out": 4}
+    with_delta = agents.train("ppo", "TopK", **short, env_kwargs={"k": 2, "delta": 0.1, "max_pulls": 40})
     assert with_delta.card["env_kwargs"]["stop"] is True
-    features = agents.train(
-        "ppo", "TopK", steps=64, num_envs=4, n_steps=8, held_out=4, env_kwargs={**kwargs, "observation": "features"}
-    )
+    features = agents.train("ppo", "TopK", **short, env_kwargs={**kwargs, "observation": "features"})
     assert features.card["env_kwargs"]["reward"] == "score"
     with pytest.raises(ValueError, match="train chooses 'actions' itself"):
         agents.train("ppo", "TopK", steps=300, env_kwargs={**kwargs, "actions": "full"})
@@ -98,9 +93,8 @@ def test_what_a_training_chooses_itself(tmp_path: Path) -> None:
 def test_the_start_is_kept_where_nothing_is_better() -> None:
     """With a learning rate that ruins the network."""
     kwargs = {"k": 2, "budget": 60, "stop": False}
-    trained = agents.train(
-        "ppo", "TopK", steps=512, num_envs=8, n_steps=16, learning_rate=3.0, held_out=300, env_kwargs=kwargs
-    )
+    own = {"steps": 512, "num_envs": 8, "n_steps": 16, "learning_rate": 3.0, "held_out": 300}
+    trained = agents.train("ppo", "TopK", **own, env_kwargs=kwargs)
     rows = trained.card["checkpoints"]
     assert trained.card["kept"] == 0
     assert rows[0]["return"] > max(row["return"] for row in rows[1:])

@@ -48,13 +48,9 @@ def learned(kind: Any = PPO, env: Any = None, **given: Any) -> Any:
     """A model after a short training, whose logits are spread so that its actions vary."""
     env = make_vec_env(ID, 4, **given) if env is None else env
     short = {"n_steps": 16, "batch_size": 32, "n_epochs": 1} if kind is PPO else {"learning_starts": 20}
-    model = kind(
-        "MlpPolicy" if given.get("observation") != "statistics" else "MultiInputPolicy",
-        env,
-        seed=3 if given.get("observation") == "features" else 1,
-        device="cpu",
-        **short,
-    )
+    policy = "MlpPolicy" if given.get("observation") != "statistics" else "MultiInputPolicy"
+    seed = 3 if given.get("observation") == "features" else 1
+    model = kind(policy, env, seed=seed, device="cpu", **short)
     model.learn(200)
     if kind is PPO:
         with torch.no_grad():
@@ -216,10 +212,8 @@ def test_a_saved_model_is_played_by_its_card(saved: tuple[Path, Any], tmp_path: 
 
 def test_the_command_line_plays_it_so_too(saved: tuple[Path, Any], tmp_path: Path) -> None:
     path, (_, wanted, _) = saved
-    line = (
-        f"evaluate Threshold --instance sampler(arms=4) --budget 20 --episodes {EPISODES} --seed 3 --agents {path} lsa"
-    )
-    assert main([*line.split(), "--out", str(tmp_path / "out")]) == 0
+    line = f"evaluate Threshold --instance sampler(arms=4) --budget 20 --episodes {EPISODES} --seed 3 --agents"
+    assert main([*line.split(), str(path), "lsa", "--out", str(tmp_path / "out")]) == 0
     rows = agents.results(tmp_path / "out").episodes
     assert np.array_equal(rows[rows["agent"] == str(path)]["score"].to_numpy(), wanted)
 

@@ -19,12 +19,6 @@ from agents.learned.policy import ArmNetwork, box_of
 from bandit_envs import FEATURES
 
 
-@pytest.fixture(scope="module")
-def ten() -> PPO:
-    """An untrained policy for 10 arms."""
-    return untrained(make_vec_env(THRESHOLD, 4, observation="features"))
-
-
 def test_logits_by_hand():
     """Two arms with one number each, 1 and 3, at time 2; width 1, all weights 1 but for biases of 0.
 

@@ -48,13 +48,9 @@ def test_calibrations_repeat_and_levels_tell_when_to_stop(rivals: Any, monkeypat
     readers = rivals.icpe.train(3, 0, 6)
     levels = rivals.icpe.calibrated(3, 0, readers)
     assert levels == rivals.icpe.calibrated(3, 0, readers)
-    found = agents.evaluate(
-        functools.partial(rivals.icpe.ICPE, readers=readers, level=-1e9),
-        "BestArm",
-        episodes=20,
-        env_kwargs={"instance": rivals.icpe.Ahead(3), "delta": 0.1, "max_pulls": 36},
-        progress=False,
-    )
+    kind = functools.partial(rivals.icpe.ICPE, readers=readers, level=-1e9)
+    kwargs = {"instance": rivals.icpe.Ahead(3), "delta": 0.1, "max_pulls": 36}
+    found = agents.evaluate(kind, "BestArm", episodes=20, env_kwargs=kwargs)
     assert found.episodes["total_pulls"].tolist() == [0] * 20
 
 
@@ -102,15 +98,7 @@ def test_a_history_read_in_turn_is_the_history_read_at_once(rivals: Any, kind: s
 def test_episodes_do_not_depend_on_their_slots(rivals: Any) -> None:
     """Slots that are given one episode after another forget the last one."""
     kind = functools.partial(rivals.dpt.DPT, readers=[rivals.dpt.train(0, 4)])
-    scores = []
-    for batch in (7, 40):
-        found = agents.evaluate(
-            kind,
-            "BestArm",
-            episodes=40,
-            env_kwargs={"instance": rivals.dpt.PRIOR, "budget": 12},
-            batch=batch,
-            progress=False,
-        )
-        scores.append(found.episodes["score"].to_numpy())
+    kwargs = {"instance": rivals.dpt.PRIOR, "budget": 12}
+    runs = [agents.evaluate(kind, "BestArm", episodes=40, env_kwargs=kwargs, batch=batch) for batch in (7, 40)]
+    scores = [found.episodes["score"].to_numpy() for found in runs]
     assert np.mean(scores[0] == scores[1]) > 0.9  # but for ties that rounding decides

@@ -18,7 +18,7 @@ import pytest
 pytest.importorskip("stable_baselines3")
 
 import torch
-from learning import FOUR, THRESHOLD, TINY, observations, untrained
+from learning import FOUR, THRESHOLD, observations
 from stable_baselines3 import PPO
 
 import agents
@@ -27,18 +27,6 @@ from agents.learned import EquivariantPolicy, Trained, make_vec_env
 from agents.learned.algorithms import FORMS
 from agents.learned.weights import store
 from agents.models.cards import FOLDER, FORMAT, card_path
-
-
-@pytest.fixture(scope="module")
-def ten() -> PPO:
-    """An untrained policy for 10 arms."""
-    return untrained(make_vec_env(THRESHOLD, 4, observation="features"))
-
-
-@pytest.fixture(scope="module")
-def tiny() -> Trained:
-    """A policy after a short training."""
-    return agents.train(**TINY)
 
 
 def test_sb3_saves_and_loads_the_policy(ten, tmp_path):
@@ -88,10 +76,8 @@ def test_files_that_are_no_models(tmp_path, ten):
     statistics.save(tmp_path / "statistics")
     with pytest.raises(ValueError, match="trained on other observations"):
         agents.load(tmp_path / "statistics", trust=True)
-    plain = PPO(
-        "MlpPolicy", make_vec_env(THRESHOLD, 2, observation="features", **FOUR), n_steps=8, batch_size=8, device="cpu"
-    )
-    plain.save(tmp_path / "plain")
+    envs = make_vec_env(THRESHOLD, 2, observation="features", **FOUR)
+    PPO("MlpPolicy", envs, n_steps=8, batch_size=8, device="cpu").save(tmp_path / "plain")
     with pytest.raises(ValueError, match="for 4 arms, which cannot run on 10"):
         agents.load(tmp_path / "plain", gym.make(THRESHOLD), trust=True)
     assert agents.load(tmp_path / "plain", gym.make(THRESHOLD, **FOUR), trust=True).name == "ppo"
@@ -198,9 +184,8 @@ def test_models_of_another_network_are_refused(ten, tmp_path):
         for name, old in files.items():
             archive.writestr(name, content.getvalue() if name == "policy.pth" else old)
     changed(path, lambda data: None)
-    with pytest.raises(
-        ValueError, match=r"another version .*mlp_extractor\.arm\.bias.*: train it again: agents\.train\(\)"
-    ):
+    said = r"another version .*mlp_extractor\.arm\.bias.*: train it again: agents\.train\(\)"
+    with pytest.raises(ValueError, match=said):
         agents.load(path)
 
 

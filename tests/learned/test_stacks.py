@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import sys
 from importlib.util import find_spec
@@ -35,9 +36,8 @@ def native(mode: AutoresetMode | str, **kwargs: Any) -> Any:
 
 
 def sync(mode: AutoresetMode | str, **kwargs: Any) -> SyncVectorEnv:
-    return SyncVectorEnv(
-        [lambda: PureExplorationEnv("Threshold", **KWARGS | kwargs)] * SLOTS, autoreset_mode=AutoresetMode(mode)
-    )
+    one = functools.partial(PureExplorationEnv, "Threshold", **KWARGS | kwargs)
+    return SyncVectorEnv([one] * SLOTS, autoreset_mode=AutoresetMode(mode))
 
 
 # --- TorchRL ----------------------------------------------------------------------------------------------------------

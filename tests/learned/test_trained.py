@@ -11,18 +11,12 @@ import pytest
 
 pytest.importorskip("stable_baselines3")
 
-from learning import FOUR, THRESHOLD, TINY
+from learning import FOUR, THRESHOLD
 from stable_baselines3.common.evaluation import evaluate_policy
 
 import agents
-from agents.learned import Trained, make_vec_env
+from agents.learned import make_vec_env
 from agents.learned.model import Repeated
-
-
-@pytest.fixture(scope="module")
-def tiny() -> Trained:
-    """A policy after a short training."""
-    return agents.train(**TINY)
 
 
 def test_decisions_are_the_same_in_every_loop(tiny):

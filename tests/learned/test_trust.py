@@ -87,23 +87,11 @@ def with_mine(content: bytes, place: str, trace: Path) -> bytes:
     return made.getvalue()
 
 
-PLACES = [
-    "policy_class",
-    "observation_space",
-    "action_space",
-    "lr_schedule",
-    "clip_range",
-    "rollout_buffer_class",
-    "policy_kwargs",
-    "_last_obs",
-    "anything",
-    "policy.pth",
-    "policy.optimizer.pth",
-    "pytorch_variables.pth",
-]
+PLACES = """policy_class observation_space action_space lr_schedule clip_range rollout_buffer_class policy_kwargs
+    _last_obs anything policy.pth policy.optimizer.pth pytorch_variables.pth"""
 
 
-@pytest.mark.parametrize("place", ["", *PLACES[::4]])
+@pytest.mark.parametrize("place", ["", *PLACES.split()[::4]])
 def test_a_foreign_model_is_refused_and_nothing_runs(place, foreign, trace, tmp_path, capsys):
     path = tmp_path / "model.zip"
     path.write_bytes(with_mine(foreign, place, trace))
@@ -124,7 +112,7 @@ def test_a_foreign_model_is_refused_and_nothing_runs(place, foreign, trace, tmp_
     assert not trace.exists()
 
 
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("place", PLACES.split())
 def test_a_model_of_ours_runs_nothing(place, ours, trace, tmp_path):
     """It is read as plain weights, with the right decisions, or refused where the weights themselves are not plain."""
     path, x = tmp_path / "model.zip", observations(4)

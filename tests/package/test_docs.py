@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import importlib.util
 import itertools
-import json
 import re
 import runpy
 import subprocess
@@ -13,8 +11,8 @@ import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
-import numpy as np
 import pytest
+from model_digests import STORED, digest_of
 from pages import write_files
 from processes import with_path
 from words_of_pages import long_lines, maker, sentences
@@ -124,7 +122,6 @@ def test_tables_name_what_exists():
     assert set(re.findall(r"^\| \[?`([\w-]+)`", agents, re.MULTILINE)) == {*AGENTS, *LEARNED}
 
 
-STORED = ROOT / "agents" / "models"
 TABLE = re.compile(
     r"^(?:\|.*\n)+|^```\{include\} (?:which-agent|learned-results|model-selection/budget).*\n```\n", re.MULTILINE
 )
@@ -132,25 +129,9 @@ STAMP = re.compile(r"<!-- models: (.*) -->")
 PLAYED = ["learned-results.md", "model-selection.md", "which-agent.md"]
 
 
-def digest_of(name: str) -> str:
-    """Eight digits that stand for how a stored model decides, of its card and weights.
-
-    Args:
-        name: of its card.
-    """
-    card = json.loads((STORED / f"{name}.json").read_text())
-    found = hashlib.sha256(json.dumps([card.get(one) for one in ("names", "genes", "network", "features")]).encode())
-    weights = STORED / f"{name}.npz"
-    if weights.is_file():
-        with np.load(weights) as archive:
-            for array in sorted(archive):
-                found.update(array.encode() + archive[array].tobytes())
-    return found.hexdigest()[:8]
-
-
 @pytest.mark.parametrize("page", PLAYED)
 def test_tables_of_learned_agents_are_of_the_models_that_are_stored(page):
-    """If this fails: make the table anew by the command above it, and then write the digests that are expected here.
+    """If this fails: make the table again by the command above it, then write what `model_digests.py` prints below it.
 
     A table that tells nothing of a stored model says so: `<!-- models: none -->`.
     """
@@ -197,17 +178,9 @@ def test_the_index_lists_every_page():
     others = [path.read_text() for path in sorted(docs.glob("*.md")) if path.stem != "index"]
     inner = [tree for text in others for tree in TREE.findall(text)]
     listed = [page for _, pages in trees + inner for page in pages.split()]
-    included = (
-        "figures/claims.md",
-        "figures/sentences.md",
-        "figures/*/*.md",
-        "front/*.md",
-        "learned-results/*.md",
-        "model-selection/*.md",
-        "which-agent/*.md",
-        "benchmark/*.md",
-    )
-    parts = {path for pattern in included for path in docs.glob(pattern)}
+    included = "figures/claims.md figures/sentences.md figures/*/*.md front/*.md"
+    included += " learned-results/*.md model-selection/*.md which-agent/*.md benchmark/*.md"
+    parts = {path for pattern in included.split() for path in docs.glob(pattern)}
     pages = {str(path.relative_to(docs).with_suffix("")) for path in {*docs.rglob("*.md")} - parts} - {"index"}
     assert sorted(listed) == sorted(pages)  # each of them once
     assert max(len(pages.split()) for _, pages in trees + inner) <= 12
@@ -216,7 +189,6 @@ def test_the_index_lists_every_page():
 
 @pytest.fixture(scope="module")
 def conf():
-    """What docs/conf.py defines."""
     for package in ("docutils", "latex2mathml"):  # the first comes with Sphinx, in the extra `docs`
         pytest.importorskip(package)
     return runpy.run_path(str(ROOT / "docs" / "conf.py"))

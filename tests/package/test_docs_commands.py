@@ -1,41 +1,19 @@
-"""Every command on the pages runs as printed: within a minute on two cores, unless its page says beforehand how long.
-
-The default run takes each command with few episodes, or a second of training, and figures not at all; `-m slow` takes
-them as printed. A command
-that takes longer than a minute says so, in a comment or in the paragraph before it: "about 20 minutes on two cores".
-Such a one is only read and checked here, but for those of at most `LONGEST` minutes, which `-m slow` runs too.
-Commands after the entry points of an installed package need it to be there: tests/test_stranger.py runs them.
-"""
+"""Every command on the pages runs, with few episodes, or a second of training, and figures not at all."""
 
 from __future__ import annotations
 
 import re
-import shlex
-import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from page_commands import ALL, MINUTE, OWN, PAGES, ROOT, Line, check_only, commands
 from pages import write_files
-from processes import with_path
 
 import agents.cli.parsing as cli
-from agents import figures
 
-ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", ROOT / ".github" / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
-BLOCK = re.compile(
-    r"^```(?:bash|console|sh|shell|text)\n(.*?)^```|(?<=\n\n)((?:^ {4}[^\n]*\n)+)", re.MULTILINE | re.DOTALL
-)
-PROGRAMS = ("bandit-envs", "python", "python3", "pip", "pytest", "pre-commit")
-ACTIVATE = ". .venv/bin/activate"
-STATED = re.compile(r"about (\d+|an?) (second|minute|hour)s?")
-SECONDS = {"second": 1, "minute": 60, "hour": 3600}
-MINUTE, LONGEST = 60, 10
 # What makes a command quick; the commands themselves are those of the pages.
 FEW = ["--episodes", "2"]
 FRAMES = ["--frames", "3"]
@@ -43,61 +21,6 @@ TRAIN = ["--seconds", "1", "--hyperparameters", "held_out=50", "checkpoints=1"]
 EVOLVE = ["--steps", "1", "--hyperparameters", "held_out=1", "episodes=10", "population=4"]
 QUICK = {"evaluate": FEW, "train": TRAIN, "race": FRAMES, "watch": FRAMES}
 QUICK |= {"benchmark": [], "list": [], "plot": [], "report": [], "--version": [], "session": []}
-
-
-@dataclass(frozen=True)
-class Line:
-    """A command of a page.
-
-    Attributes:
-        words: as a shell reads them, the program without its folder first. stated: seconds that it takes by the text
-            just before it, if that says so. installed: whether it comes after the entry points of a package.
-    """
-
-    words: tuple[str, ...]
-    stated: int | None
-    installed: bool
-
-    @property
-    def text(self) -> str:
-        return shlex.join(self.words)
-
-
-def stated(text: str) -> int | None:
-    """Seconds that a comment or a paragraph says something takes."""
-    found = STATED.findall(" ".join(text.split()))
-    return max((int(n) if n.isdigit() else 1) * SECONDS[unit] for n, unit in found) if found else None
-
-
-def commands(page: str) -> Iterator[Line]:
-    """The commands of a page, one after another."""
-    for block in BLOCK.finditer(page):
-        fenced, body = block[1] is not None, block[1] or re.sub("^ {4}", "", block[2], flags=re.MULTILINE)
-        before = page[: block.start()].rstrip().rpartition("\n\n")[2]
-        told, session = stated(before), "\n$ " in f"\n{body}"
-        for line in body.replace("\\\n", " ").splitlines():
-            if session and not line.startswith("$ "):
-                continue  # what a command prints
-            line = line.removeprefix("$ ")
-            code, _, comment = line.partition("# ") if "# " in line else (line, "", "")
-            if not code.strip():
-                told = stated(comment) or told
-                continue
-            for one in re.split(r"&&", code):
-                name = Path(one.split()[0]).name
-                if name in PROGRAMS:
-                    words = (name, *shlex.split(one)[1:])
-                    yield Line(words, stated(comment) or told, "```toml" in page[: block.start()])
-                elif fenced and one.strip() != ACTIVATE:
-                    raise AssertionError(f"no command that this test knows: {one!r}")
-
-
-ALL = {page: list(commands(page.read_text())) for page in PAGES}
-OWN = {
-    page: [line for line in lines if line.words[0] == "bandit-envs" and not line.installed]
-    for page, lines in ALL.items()
-}
-OWN = {page: lines for page, lines in OWN.items() if lines}
 
 
 def test_commands_are_found() -> None:
@@ -143,19 +66,6 @@ def needs(line: Line, request: pytest.FixtureRequest) -> None:
         pytest.importorskip("stable_baselines3")
 
 
-def check_only(line: Line) -> None:
-    """Read a command that takes long, and look whether what it names is there."""
-    command: Any = cli.parse(line.words[1:])
-    if line.words[1] == "train":
-        assert command.algorithm == "evolved"  # the others are made quick, see TRAIN
-        return
-    assert line.words[1] == "reproduce", f"{line.text}: nothing here checks it without running it"
-    if command.figure in figures.PAPERS:
-        return
-    figure = figures.FIGURES[command.figure]
-    assert set(command.panels or []) <= {panel.title for panel in figure.panels}
-
-
 def shorter(line: Line) -> list[str]:
     """What cuts the episodes of a command, which itself comes before it."""
     long = {"--budget": 2000, "--max-pulls": 2000}
@@ -193,19 +103,3 @@ def test_a_command_that_fails_is_found(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.chdir(tmp_path)
     (line,) = commands("\n\n    bandit-envs evaluate TopK --agents clucb --budgets 5 --at 5\n")
     assert cli.main(line.words[1:]) == 2
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("page", OWN, ids=lambda page: page.stem)
-def test_commands_run_as_printed(page: Path, tmp_path: Path, request: Any) -> None:
-    write_files(page, tmp_path)
-    environment = with_path(ROOT)
-    for line in OWN[page]:
-        needs(line, request)
-        most = line.stated or MINUTE
-        if most > LONGEST * 60:
-            check_only(line)
-            continue
-        words = [sys.executable, "-m", "agents", *line.words[1:]]
-        done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=1.5 * most)
-        assert done.returncode == 0, (line.text, done.stderr)

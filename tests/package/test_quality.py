@@ -40,16 +40,10 @@ def test_distribution_holds_every_package():
 def test_the_oldest_versions_are_those_that_the_project_allows():
     """Of the packages that the tests run on; not of the tools that judge the source."""
     optional = PROJECT["project"]["optional-dependencies"]
+    rows = [row for name in ("evaluation", "cluster", "training", "session", "tests") for row in optional[name]]
     allowed = dict(
         re.match(r"([\w-]+)>=([\d.]+)", row).groups()
-        for row in [
-            *PROJECT["project"]["dependencies"],
-            *optional["evaluation"],
-            *optional["cluster"],
-            *optional["training"],
-            *optional["session"],
-            *optional["tests"],
-        ]
+        for row in PROJECT["project"]["dependencies"] + rows
         if not row.startswith(("bandit-envs", "mypy", "pandas-stubs", "ruff", "scipy-stubs"))
     )
     pinned = dict(re.findall(r"^([\w-]+)==([\d.]+)$", (ROOT / ".ci" / "oldest.txt").read_text(), re.MULTILINE))
@@ -76,8 +70,6 @@ def test_every_public_method_is_documented() -> None:
                         bare += [f"{module.name}.{name}.{method}" for method in undocumented(kind)]
     assert bare == []
 
-
-def test_a_method_without_docstring_is_found() -> None:
     class Bare:
         def speak(self) -> None: ...
 
@@ -105,14 +97,8 @@ def test_no_message_has_an_article_before_a_name_that_may_begin_with_a_vowel() -
         if (texts := articles(path.read_text()))
     }
     assert found == {}
-
-
-def test_an_article_before_a_name_is_found() -> None:
-    assert articles('f"the name of a {kind}"; f"the {kind} a"; f"extra {kind}"; f"an {one} or a {two}"') == [
-        "the name of a ",
-        "an ",
-        " or a ",
-    ]
+    wrong = 'f"the name of a {kind}"; f"the {kind} a"; f"extra {kind}"; f"an {one} or a {two}"'
+    assert articles(wrong) == ["the name of a ", "an ", " or a "]
 
 
 LOOSE = ("allclose", "isclose", "assert_frame_equal", "assert_series_equal")  # of NumPy, torch and pandas: 1e-8
@@ -133,15 +119,8 @@ def loose(source: str) -> list[int]:
 def test_no_absolute_tolerance_is_hidden() -> None:
     found = {str(path): lines for path in (ROOT / "tests").rglob("*.py") if (lines := loose(path.read_text()))}
     assert found == {}
-
-
-def test_hidden_absolute_tolerances_are_found() -> None:
-    assert loose(
-        "np.allclose(a, b)\nmath.isclose(a, b)\nnp.allclose(a, b, atol=0)\nassert_frame_equal(a, b, rtol=1)"
-    ) == [
-        1,
-        4,
-    ]
+    wrong = "np.allclose(a, b)\nmath.isclose(a, b)\nnp.allclose(a, b, atol=0)\nassert_frame_equal(a, b, rtol=1)"
+    assert loose(wrong) == [1, 4]
 
 
 def test_small_numbers_differ_from_zero_and_from_each_other() -> None:

@@ -4,6 +4,7 @@ import json
 import pickle
 import re
 import shutil
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -26,64 +27,11 @@ BOTH = ("law", "distribution")
 TASK: dict[str, Any] = {"parameters": {}, "K": 3, "delta": 0.1, "support": None, "sigma": 1.0}
 both = pytest.mark.parametrize("word", BOTH)
 ROOT = Path(__file__).parents[2]
-WORD = re.compile(r"(?i)(?<![a-z])laws?(?![a-z])(?! of (large numbers|the iterated logarithm))")
-# Where the packages must name the old spelling.
-KEPT = {
-    "bandit_envs/__init__.py": ("register_law",),
-    "bandit_envs/instances/__init__.py": ("register_law",),
-    "bandit_envs/instances/arms.py": ("register_law", '"bandit_envs.laws"'),
-    "bandit_envs/kernels/spellings.py": ("law",),
-    "bandit_envs/moved.py": ('"evidence.laws"', '"LAWS"'),
-    "agents/cli/list.py": ('"laws"',),
-}
-# Old names, and the same for the ordinary words.
-ROOM = re.compile(r"(?i)(?<![a-z])rooms?(?![a-z])")
-KEPT_ROOM = {
-    "bandit_envs/stopping/__init__.py": ("LEVELS_ROOM",),
-    "bandit_envs/stopping/certifier.py": ("room: int = 0", "`room`", "scratch + room", "def room(self)"),
-}
-WAY = re.compile(
-    r"(?i)(?<![a-z])(?<!either )(?<!other )(?<!on the )(?<!along the )(?<!shortest )(?<!two )(?<!in a )ways?(?![a-z])"
-)
-KEPT_WAY = {
-    "agents/testing.py": ("ways: str", "{ways}", "for way in"),
-    "bandit_envs/moved.py": ('"evidence.game_ways"', '"nearest_way"'),
-    "bandit_envs/stopping/__init__.py": ("nearest_way",),
-    "bandit_envs/stopping/certifier.py": ("def ways(self",),
-}
-# Words of the package `agents` alone: the memory of an agent is its state, the genes of `evolved` are its parameters.
-MEMORY, GENES = re.compile(r"(?i)memor|remember"), re.compile(r"(?i)(?<![a-z])(genes?|habits?)(?![a-z])")
-MEMORY_KEPT = {  # the old spellings, and the memory of the machine
-    "agents/core/__init__.py": ("`RoundMemory`", '"Memory"'),
-    "agents/core/agent.py": ("remember = initial_state",),
-    "agents/core/spellings.py": ("`remember`", '"remember"', "`RoundMemory`", '"Memory"'),
-    "agents/core/index_kernels.py": ("the same memory", "in memory"),
-    "agents/benchmarking/run.py": ("in memory",),
-    "agents/figures/store.py": ("in memory",),
-    "agents/evaluation/execution.py": ("out of memory",),
-    "agents/evaluation/lockstep.py": ("bounded memory",),
-    "agents/evaluation/moments.py": ("little memory",),
-    "agents/evaluation/plan.py": ("MEMORY",),
-    "agents/evaluation/run.py": ("in memory", "as memory allows"),
-    "agents/evaluation/statistics.py": ("the memory of a resampling", "Memory is that of"),
-    "agents/evaluation/storage/__init__.py": ("in memory",),
-    "agents/evaluation/storage/calls.py": ("in memory",),
-    "agents/evaluation/storage/store.py": ("in memory", "None: memory"),
-    "agents/evaluation/storage/places.py": ('"memory"',),
-    "agents/session/log.py": ('":memory:"', '"sqlite:///:memory:"'),  # as SQLite calls it
-    "agents/session/session.py": ('":memory:"',),
-}
-GENES_KEPT = {
-    "agents/evolved/agent.py": ("genes: ", '"genes"', "def genes("),
-    "agents/evolved/parameters.py": ("genes",),
-    "agents/models/cards.py": ('"genes"',),
-}
-PACKAGES = ("bandit_envs", "agents")
+WORDS = tomllib.loads((Path(__file__).parent / "words.toml").read_text())
 FOLDERS = Path(__file__).parents[1] / "evaluation" / "folders" / "47cb50b"
 
 
 def task(**given: Any) -> Task:
-    """A task with Gaussian arms."""
     return Task("BestArm", **TASK, **given)
 
 
@@ -272,20 +220,11 @@ def test_sessions_go_on_in_both_spellings(word: str, tmp_path: Path) -> None:
         assert len(session.history()) == 3
 
 
-@pytest.mark.parametrize(
-    ("word", "kept", "tops"),
-    [
-        (WORD, KEPT, PACKAGES),
-        (ROOM, KEPT_ROOM, PACKAGES),
-        (WAY, KEPT_WAY, PACKAGES),
-        (MEMORY, MEMORY_KEPT, PACKAGES[1:]),
-        (GENES, GENES_KEPT, PACKAGES[1:]),
-    ],
-    ids=["law", "room", "way", "memory", "genes"],
-)
-def test_the_packages_have_the_words_of_today(word: Any, kept: dict[str, tuple[str, ...]], tops: Any) -> None:
+@pytest.mark.parametrize("name", WORDS)
+def test_the_packages_have_the_words_of_today(name: str) -> None:
+    word, kept = re.compile(WORDS[name]["pattern"]), WORDS[name]["kept"]
     found: dict[str, list[str]] = {}
-    for path in (path for top in tops for path in (ROOT / top).rglob("*.py")):
+    for path in (path for top in WORDS[name]["packages"] for path in (ROOT / top).rglob("*.py")):
         if lines := [line for line in path.read_text().splitlines() if word.search(line)]:
             found[path.relative_to(ROOT).as_posix()] = lines
     assert found.keys() == kept.keys()

@@ -65,9 +65,8 @@ def test_a_race_is_the_episode_that_is_evaluated(race: str) -> None:
 
 def test_frames_hold_the_statistics_of_the_samples(race: str) -> None:
     data, (low, high) = data_of(race), data_of(race)["limits"]
-    traces = [
-        agents.play(agent, "Threshold", env_kwargs=TAO, seed=3, episode=1, at=[50, 200]) for agent in RACERS.values()
-    ]
+    how: dict[str, Any] = {"env_kwargs": TAO, "seed": 3, "episode": 1, "at": [50, 200]}
+    traces = [agents.play(agent, "Threshold", **how) for agent in RACERS.values()]
     step = (high - low) / MISSING
     truth = low + (high - low) * numbers(data["truth"], "u2", 10) / (MISSING - 1)
     assert np.allclose(truth, traces[0].means, atol=step)
@@ -141,10 +140,8 @@ def test_pages_load_nothing_and_labels_are_text(race: str, tmp_path: Path) -> No
 
 def test_the_end_of_a_race_is_told_without_its_script(race: str) -> None:
     rows = re.findall(r'<tr><th scope="row">(.*?)</th><td>(.*?)</td><td>(.*?)</td><td>(.*?)</td>', race)
-    final = [
-        (one["label"], f"{one['end']}", f"{one['inside'][-1]}", f"{one['score'][-1]:.4f}")
-        for one in data_of(race)["agents"]
-    ]
+    racers = data_of(race)["agents"]
+    final = [(a["label"], f"{a['end']}", f"{a['inside'][-1]}", f"{a['score'][-1]:.4f}") for a in racers]
     assert [tuple(map(html.unescape, row)) for row in rows] == final
 
 
@@ -280,9 +277,8 @@ def test_latex_is_escaped_and_has_the_numbers_of_the_summary(tmp_path: Path) -> 
         assert line.startswith({"a_b & 50 %": r"a\_b \& 50 \% &", "[x]": "{[}x{]} &"}[row["agent"]])
         assert f"{row['score']:.4f} {{[}}{row['score_low']:.4f}, {row['score_high']:.4f}{{]}}" in line
     assert result.to_latex().splitlines()[0].startswith(r"\begin{tabular}")
-    assert escaped("\\~^<>|{}$") == (
-        r"\textbackslash{}\textasciitilde{}\textasciicircum{}\textless{}\textgreater{}\textbar{}\{\}\$"
-    )
+    signs = r"\textbackslash{}\textasciitilde{}\textasciicircum{}\textless{}\textgreater{}\textbar{}\{\}\$"
+    assert escaped("\\~^<>|{}$") == signs
     program = shutil.which("pdflatex")
     if program is None:
         pytest.skip("no LaTeX: the table was not set")
@@ -292,13 +288,11 @@ def test_latex_is_escaped_and_has_the_numbers_of_the_summary(tmp_path: Path) -> 
     assert done.returncode == 0, done.stdout
 
 
-@pytest.mark.parametrize(
-    ("size", "width", "points", "at"),
-    [("column", 3.3, 8, [50, 100, 200]), ("page", 6.8, 9, None), ("screen", 7.2, 10, [50, 200])],
-)
-def test_figures_fit_and_hold_their_fonts(
-    size: str, width: float, points: int, at: list[int] | None, tmp_path: Path
-) -> None:
+SIZES = [("column", 3.3, 8, [50, 100, 200]), ("page", 6.8, 9, None), ("screen", 7.2, 10, [50, 200])]
+
+
+@pytest.mark.parametrize(("size", "width", "points", "at"), SIZES)
+def test_figures_fit_and_hold_their_fonts(size: str, width: float, points: int, at: Any, tmp_path: Path) -> None:
     result = agents.evaluate(["lsa", "uniform"], "Threshold", episodes=30, at=at, env_kwargs=TAO)
     figure = result.plot("misclassified", path=tmp_path / "a.pdf", size=size)
     assert figure.get_figwidth() == width

@@ -95,10 +95,8 @@ def view_of(K: int, D: int = 1) -> tuple[Viewer, Any]:
     """Arms of which a tenth have not been pulled."""
     rng = np.random.default_rng(K)
     shape = (K,) if D == 1 else (K, D)
-    problem: tuple[str, dict[str, Any]] = ("Threshold", {"threshold": 0.5})
-    if D == 2:
-        problem = "Feasible", {"A": [[1.0, 1.0]], "b": [1.0]}
-    viewer = Viewer(Task(*problem, K, D))
+    scalar, plane = ("Threshold", {"threshold": 0.5}), ("Feasible", {"A": [[1.0, 1.0]], "b": [1.0]})
+    viewer = Viewer(Task(*(scalar if D == 1 else plane), K, D))
     pulls = np.where(rng.random(K) < 0.1, 0, rng.integers(1, 90, K))
     return viewer, viewer.view(pulls, rng.random(shape), rng.random(shape) / 4)
 
@@ -109,12 +107,8 @@ def test_pictures_show_all_arms(K: int, D: int) -> None:
     figure = Figure(figsize=drawing.SIZE)
     drawing.draw(figure, viewer, view, "title")
     top, bottom = figure.axes
-    (points,) = [
-        part
-        for part in top.collections
-        if len(part.get_offsets()) == (view.pulls > 0).sum() and part.get_offsets().any()
-    ]
-    shown = np.asarray(points.get_offsets())
+    places = [np.asarray(part.get_offsets()) for part in top.collections]
+    (shown,) = [one for one in places if len(one) == (view.pulls > 0).sum() and one.any()]
     seen = np.sort(view.value[view.pulls > 0]) if D == 1 else np.sort(view.points[view.pulls > 0], axis=0)
     assert np.allclose(np.sort(shown[:, 1]) if D == 1 else np.sort(shown, axis=0), seen, atol=0)
     assert len(bottom.patches) <= drawing.BARS
@@ -203,9 +197,8 @@ def test_without_a_display_a_note_tells_what_to_do(monkeypatch: pytest.MonkeyPat
 def test_gymnasium_records_films(tmp_path: Path) -> None:
     pytest.importorskip("moviepy")
     env = gym.make("bandit_envs/Threshold-v0", budget=4, render_mode="rgb_array")
-    film = gym.wrappers.RecordVideo(
-        env, str(tmp_path / "films"), episode_trigger=lambda episode: True, disable_logger=True
-    )
+    how: dict[str, Any] = {"episode_trigger": lambda episode: True, "disable_logger": True}
+    film = gym.wrappers.RecordVideo(env, str(tmp_path / "films"), **how)
     film.reset(seed=0)
     for arm in range(4):
         film.step(arm)
@@ -282,9 +275,8 @@ def test_a_pipe_gets_plain_lines() -> None:
     watch("lsa", "Threshold", env_kwargs=TAO, frames=4, out=out)
     text = out.getvalue().splitlines()
     assert "\x1b" not in out.getvalue()
-    assert [line.partition(" pulls")[0] for line in text[:5]] == [
-        f"lsa on Threshold: {n} of 200" for n in (0, 50, 100, 150, 200)
-    ]
+    heads = [f"lsa on Threshold: {n} of 200" for n in (0, 50, 100, 150, 200)]
+    assert [line.partition(" pulls")[0] for line in text[:5]] == heads
     assert text[4].endswith("ended")
     assert sum(re.match(r" +\d [* ] ", line) is not None for line in text) == 10
 

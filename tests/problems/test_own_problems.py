@@ -10,8 +10,8 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
+from environments import agree, twins
 from refusals import refused
-from rollouts import agree, twins
 
 import agents
 from bandit_envs import (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 import time
 import warnings
@@ -14,100 +13,19 @@ import numpy as np
 import pytest
 
 import agents
-from agents.session.fold import State, fold
-from agents.session.log import ASKED, TOLD, Event
 from agents.session.setup import Setup
 from bandit_envs import PROBLEMS
 
 pytest.importorskip("sqlalchemy")
-
-MEAN = [0.95, 0.05, 0.9, 0.1, 0.85]
-FACTS = {"problem": "Threshold", "threshold": 0.5, "arms": ["a", "b", "c"], "range": (0, 1), "budget": 12}
-# What an agent needs that differs from the environment that the others get, so that its episode is neither trivial nor
-# long.
-RULES: dict[str, dict[str, Any]] = {
-    "Threshold": {"budget": 60},
-    "Feasible": {"budget": 60, "A": [[1.0], [-1.0]], "b": [0.7, -0.2]},
-    "AllGood": {"budget": 400, "delta": 0.3, "epsilon": 0.5},
-    "TopK": {"budget": 400, "delta": 0.3, "k": 2, "epsilon": 0.5},
-    "BestArm": {"budget": 400, "delta": 0.3, "epsilon": 0.5},
-}
-LONGER = {"east": 850, "st2": 850}  # they end by themselves before
-OF_TABLES = {"paired-elimination", "sysrs", "ucb-e", "ucb-e-lrf"}  # see test_session_tables
-ALL = [(name, problem) for problem in RULES for name in agents.names(problem)]
+from sessions import ALL, FACTS, MEAN, OF_TABLES, RULES, Notes, check_replay, episode, killed, results
 
 
-def episode(name: str, problem: str, **rules: Any) -> tuple[Any, Any, int]:
-    """An episode by `agents.play`, the environment, and the public seed."""
-    given = {"instance": {"distribution": "bernoulli", "mean": MEAN}, "shuffle_arms": False, **RULES[problem], **rules}
-    given["budget"] = LONGER.get(name, given["budget"])
-    if name in ("ppo", "evolved"):
-        learned = {"budget": None, "max_pulls": 60, "pull_cost": 0.001} if problem == "AllGood" else {"budget": 60}
-        given |= {**learned, "delta": None}
-    trace = agents.play(name, f"bandit_envs/{problem}-v0", env_kwargs=given, seed=3)
-    env = gym.make(f"bandit_envs/{problem}-v0", **given)
-    observation, _ = env.reset(seed=3)
-    return trace, env, int(observation["public_seed"][0])
-
-
-def results(trace: Any) -> list[tuple[int, float]]:
-    """The results of an episode with 0 and 1, one by one: of a bulk pull the ones come first."""
-    found: list[tuple[int, float]] = []
-    arms, samples = trace.arms.tolist(), trace.samples.tolist()
-    start = 0
-    for t in range(1, len(arms) + 1):
-        if t == len(arms) or arms[t] != arms[start] or samples[t] != samples[start]:
-            ones = round(samples[start] * (t - start))
-            found += [(arms[start], 1.0)] * ones + [(arms[start], 0.0)] * (t - start - ones)
-            start = t
-    return found
-
-
-class Notes:
-    """A state and its events, numbered as a store would number them, without one."""
-
-    def __init__(self, setup: Setup) -> None:
-        self.state, self.setup = State(setup), setup
-        self.events: list[Event] = []
-
-    def add(self, kind: str, arm: int, value: Any = None, about: int | None = None, number: int = 0) -> None:
-        self.events.append(Event(number or len(self.events) + 1, kind, arm, value, about))
-        self.state = self.state.after(self.events[-1:])
-
-    def ask(self, n: int = 1) -> list[int]:
-        arms = self.state.wanted(n)
-        for arm in arms:
-            self.add(ASKED, arm)
-        return arms
-
-    def tell(self, arm: int, value: Any) -> None:
-        self.add(TOLD, arm, value, self.state.ask_answered_by(arm, None))
-
-
-# By default each agent on one problem, the first that it solves.
-FIRST = {name: problem for name, problem in reversed(ALL)}
-EACH = [pair if FIRST[pair[0]] == pair[1] else pytest.param(*pair, marks=pytest.mark.slow) for pair in ALL]
-
-
-@pytest.mark.parametrize(("name", "problem"), EACH)
+# Each agent on the first problem that it solves.
+@pytest.mark.parametrize(("name", "problem"), {name: (name, problem) for name, problem in reversed(ALL)}.values())
 def test_a_session_makes_the_pulls_of_a_simulated_episode(name: str, problem: str) -> None:
     if name == "ppo":
         pytest.importorskip("stable_baselines3")
-    trace, env, seed = episode(name, problem)
-    notes = Notes(Setup.of(name, env, None, seed))
-    told = results(trace)
-    assert len(told) == len(trace.arms) > len(MEAN)
-    for t, (arm, value) in enumerate(told):
-        if t in (0, 1, 4, len(told) // 2):  # to be asked for the answer, or what comes next, alters nothing
-            assert notes.state.answer().shape == (len(MEAN),)
-            assert notes.state.wanted(3)[0] == arm
-        assert notes.ask() == [arm], t
-        notes.tell(arm, value)
-        if t in (3, len(told) // 2):  # as if it had been closed and opened again
-            notes.state = fold(notes.setup, notes.events)
-    assert notes.ask() == []
-    assert notes.state.run.over
-    assert notes.state.answer().tolist() == trace.answer.tolist()
+    check_replay(name, problem)
 
 
 def test_every_agent_is_replayed() -> None:
@@ -180,9 +98,8 @@ def test_an_agent_that_goes_by_rounds_makes_the_same_pulls_whatever_the_order(na
 @pytest.mark.parametrize(("name", "problem"), [("lsa", "Threshold"), ("lucb", "TopK"), ("st2", "AllGood")])
 def test_an_agent_that_resumes_uses_every_result_at_once(name: str, problem: str) -> None:
     rules = {"epsilon": 0.5, "delta": 0.3} | ({"k": 1} if problem == "TopK" else {})
-    facts = {"problem": problem, "arms": 3, "binary": True, "budget": 900} | (
-        rules if problem != "Threshold" else {"threshold": 0.5}
-    )
+    rules = {"threshold": 0.5} if problem == "Threshold" else rules
+    facts = {"problem": problem, "arms": 3, "binary": True, "budget": 900} | rules
     notes = Notes(Setup.of(name, facts, None, 0))
     for _ in range(30):
         for arm, value in ((0, 1), (1, 0), (2, 0)):
@@ -216,11 +133,8 @@ def test_the_certificate_is_that_of_the_statistics(tmp_path: Path) -> None:
         for arm, sample in (("a", value), ("b", 1 - value)):
             session.tell(arm, sample)
     problem = session.task.make_problem()
-    told = {
-        "variance": [0.09, 0.09],
-        "moments": [[-0.072, 0.0657], [0.072, 0.0657]],
-    }  # p q, p q (q - p), p q (1 - 3 p q)
-    wanted = problem.certified_level([10, 10], [0.9, 0.1], **told)
+    moments = [[-0.072, 0.0657], [0.072, 0.0657]]  # p q (q - p), p q (1 - 3 p q); the variance is p q
+    wanted = problem.certified_level([10, 10], [0.9, 0.1], variance=[0.09, 0.09], moments=moments)
     assert session.certificate == pytest.approx(1 - wanted)
     assert 0 < session.certificate < 1
     session.undo()
@@ -403,12 +317,8 @@ class Own(agents.Agent):
 
 def test_certified_agents_are_opened_again(tmp_path: Path) -> None:
     facts = {**FACTS, "budget": None, "delta": 0.1}
-    texts = [
-        "lsa(stop='certificate')",
-        "lsa(alpha=2, stop='certificate', distribution='bernoulli', rho=10)",
-        "evidence",
-        "hdoc(stop=None)",
-    ]
+    texts = ["lsa(stop='certificate')", "lsa(alpha=2, stop='certificate', distribution='bernoulli', rho=10)"]
+    texts += ["evidence", "hdoc(stop=None)"]
     task = agents.Session(texts[0], facts, store=tmp_path / "task.db").task
     given = [*texts, agents.make(texts[1], task)]
     for i, agent in enumerate(given):
@@ -419,10 +329,8 @@ def test_certified_agents_are_opened_again(tmp_path: Path) -> None:
         again = agents.Session(store=store)
         assert repr(again.agent) == repr(first.agent)
         assert again.agent.name == first.agent.name
-        assert (
-            getattr(again.agent, "agent", again.agent).parameters
-            == getattr(first.agent, "agent", first.agent).parameters
-        )
+        one, other = (getattr(session.agent, "agent", session.agent) for session in (again, first))
+        assert one.parameters == other.parameters
         assert again.label == first.label
         assert len(again) == 3
         assert again.next() == first.next()
@@ -448,13 +356,8 @@ def test_agents_of_modules_are_opened_again(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_oracles_that_stop_by_a_certificate_keep_their_truth(tmp_path: Path) -> None:
-    env = gym.make(
-        "bandit_envs/AllGood-v0",
-        instance={"distribution": "bernoulli", "mean": MEAN},
-        shuffle_arms=False,
-        delta=0.1,
-        epsilon=0.5,
-    )
+    given = {"instance": {"distribution": "bernoulli", "mean": MEAN}, "shuffle_arms": False, "delta": 0.1}
+    env = gym.make("bandit_envs/AllGood-v0", epsilon=0.5, **given)
     made = agents.Session("apt-oracle(stop='certificate')", env, store=tmp_path / "a.db")
     again = agents.Session(store=tmp_path / "a.db")
     assert again.agent.agent.parameters
@@ -475,143 +378,11 @@ def test_several_dimensions(tmp_path: Path) -> None:
     assert agents.Session(store=tmp_path / "a.db").arms().equals(session.arms())
 
 
-# --- the state is a function of the events ----------------------------------------------------------------------------
-
-KINDS = [("lsa", "Threshold"), ("sar", "Threshold"), ("lucb", "TopK"), ("st2", "AllGood"), ("halving", "TopK")]
-SOME = [pair if pair in KINDS else pytest.param(*pair, marks=pytest.mark.slow) for pair in ALL]
-
-
-@pytest.mark.parametrize(("name", "problem"), SOME)
-def test_the_state_is_a_function_of_the_events(name: str, problem: str) -> None:
-    """Random questions, results, foreign results, undoings, arms that come and go: read again, it is the same."""
-    if name == "ppo":
-        pytest.importorskip("stable_baselines3")
-    rules = {"budget": 200} if name in ("ppo", "evolved") else RULES[problem]
-    facts = {"problem": problem, "arms": 5, "binary": True, "threshold": 0.5} | RULES[problem] | rules
-    known = ("problem", "arms", "binary", "budget", "delta", "max_pulls", *PROBLEMS[problem].parameters)
-    facts = {fact: value for fact, value in facts.items() if fact in known}
-    if name in ("ppo", "evolved"):
-        facts.pop("delta", None)
-    task = Setup.of("uniform", facts, None, 0).task
-    if name == "evolved" and problem == "AllGood":
-        task = task.replace(budget=None, max_pulls=200, pull_cost=0.001)
-    try:
-        session = agents.Session(name, task, store="sqlite://")
-    except ValueError as error:
-        if "known only for a fixed instance" not in str(error):
-            raise
-        pytest.skip("the truth that it is told is of an instance")
-    generator = np.random.default_rng(5)
-    for turn in range(40):
-        kind = generator.choice(["ask", "tell", "foreign", "undo", "undo ask", "add", "withdraw"], p=PROBABLE)
-        active, pending = session.active.tolist(), session.pending
-        if kind == "ask":
-            session.ask(int(generator.integers(1, 4)))
-        elif kind == "tell" and pending:
-            ask = pending[int(generator.integers(len(pending)))]
-            session.tell(ask.arm, int(generator.random() < 0.2 + 0.15 * ask.arm))
-        elif kind == "foreign":
-            session.tell(int(generator.choice(active)), 1)
-        elif kind == "undo" and len(session):
-            events = session.history().query("kind == 'told' and not undone")["event"].tolist()
-            session.undo(events[-int(generator.integers(1, min(len(events), 6) + 1))])
-        elif kind == "undo ask" and pending:
-            session.undo(pending[0].number)
-        elif kind == "add" and len(session.names) < 7:
-            session.add_arm()
-        elif kind == "withdraw" and len(active) > 4:
-            session.withdraw_arm(int(generator.choice(active)))
-        if turn % 3 == 0 or turn > 36:
-            fresh, live = session._folded(), session._state
-            assert fresh.wanted(2) == live.wanted(2)
-            assert fresh.answer().tolist() == live.answer().tolist()
-            assert fresh.asks == live.asks
-            assert fresh.events == live.events
-            assert fresh.run.seen.total.tolist() == live.run.seen.total.tolist()
-            assert (fresh.run.over, fresh.run.told) == (live.run.over, live.run.told)
-    assert len(session) > 5
-    session.close()
-
-
-PROBABLE = [0.3, 0.35, 0.1, 0.1, 0.05, 0.05, 0.05]
-
-
 # --- several processes, and kills -------------------------------------------------------------------------------------
-
-# Asks and tells for ever; after each call it writes a line that says what was returned, or told.
-RATER = """
-import sys
-import agents
-
-session, who = agents.Session(store=sys.argv[1]), sys.argv[2]
-while True:
-    arms = session.ask(1, who=who) or [ask.arm for ask in session.pending if ask.who == who]
-    for arm in arms[:1]:
-        with open(sys.argv[3], "a") as journal:
-            journal.write(f"asked {arm}\\n")
-        value = ((arm + 1) * 7919 + len(session)) % 1000 / 1000
-        session.tell(arm, value, who=who)
-        with open(sys.argv[3], "a") as journal:
-            journal.write(f"told {arm} {value}\\n")
-"""
-
-
-def rater(place: Path, who: str, journal: Path) -> Any:
-    return subprocess.Popen([sys.executable, "-c", RATER, str(place), who, str(journal)])
-
-
-def killed(tmp_path: Path, store: Any, kills: int, workers: int, name: str = "lsa") -> None:
-    """Let raters work, kill them at random, and look whether what they were told was kept, and asked once."""
-    facts = {**FACTS, "budget": 100_000, "arms": 5}
-    with agents.Session(name, facts, store=store) as session:
-        notes = Notes(session._setup)
-    generator, journals, done = np.random.default_rng(0), [], 0
-    while done < kills:
-        journals += [tmp_path / f"journal-{done}-{worker}" for worker in range(workers)]
-        running = [rater(store, f"rater {worker}", journals[worker - workers]) for worker in range(workers)]
-        for worker, process in enumerate(running):
-            patience = time.monotonic() + 120
-            while not journals[worker - workers].is_file():  # it is there after the first question
-                assert process.poll() is None
-                assert time.monotonic() < patience
-                time.sleep(0.01)
-        time.sleep(float(generator.random()) * 0.4)
-        for process in running:
-            process.kill()
-            process.wait()
-            done += 1
-    said = [line.split() for journal in journals for line in journal.read_text().splitlines()]
-    told = sorted((int(line[1]), float(line[2])) for line in said if line[0] == "told")
-    with agents.Session(store=store) as session:
-        history = session.history()
-    kept = sorted(zip(*history.query("kind == 'told'")[["arm", "value"]].to_numpy().T.tolist(), strict=True))
-    assert len(told) > kills
-    rest = list(kept)
-    for one in told:  # all that was told is there
-        rest.remove(one)
-    assert len(rest) <= kills  # and what was recorded when the kill came between the record and the journal
-    asks = history.query("kind == 'asked'")
-    answered = history.query("kind == 'told'")["about"]
-    assert answered.notna().all()
-    assert answered.is_unique  # no question was answered twice
-    assert len(asks) - len(answered) <= kills  # and asked without an answer only by who was killed
-    assert history["event"].is_monotonic_increasing
-    # A single session that is told the same in the same order asks the same.
-    for event in history.itertuples():
-        if event.kind == "asked":
-            assert notes.state.wanted(1) == [event.arm]
-            notes.add(ASKED, event.arm, number=event.event)
-        else:
-            notes.add(TOLD, event.arm, event.value, int(event.about), event.event)
 
 
 def test_kills_lose_nothing(tmp_path: Path) -> None:
     killed(tmp_path, tmp_path / "a.db", kills=2, workers=2)
-
-
-@pytest.mark.slow
-def test_a_hundred_kills_lose_nothing(tmp_path: Path) -> None:
-    killed(tmp_path, tmp_path / "a.db", kills=102, workers=3)
 
 
 @pytest.fixture(scope="module")

@@ -46,10 +46,8 @@ def test_an_experiment_on_the_command_line(capsys: Any) -> None:
     assert run(capsys, "tell a.db b 0.25")[0] == ["1 measurement, 11 left; answer: no arm"]
     assert run(capsys, "tell a.db 0 1 --who ann")[0] == ["2 measurements, 10 left; answer: a"]
     Path("old.csv").write_text("who,name,value\nann,b,0.3\nann,c,\nbob,c,0.75\n")
-    assert run(capsys, "import a.db old.csv")[0] == [
-        "2 results from old.csv" + COUNTS,
-        "4 measurements, 8 left; answer: a, c",
-    ]
+    done = ["2 results from old.csv" + COUNTS, "4 measurements, 8 left; answer: a, c"]
+    assert run(capsys, "import a.db old.csv")[0] == done
     out, _ = run(capsys, "show a.db")
     told = "all arms with mean at least a threshold: threshold 0.5, tolerance 0.0 · measurements from 0 to 1 · "
     assert out[:2] == [told + "budget 12", ""]
@@ -188,19 +186,11 @@ def test_the_history_is_printed_or_written_where_nothing_is(capsys: Any) -> None
 
 
 def test_all_facts_are_asked_for(capsys: Any) -> None:
-    typed = iter(
-        ["Treshold", "TopK", "2", "x, y, x2", "0 1 2", "0 10", "", "0.1"]  # wrong ones are asked for again
-    )
+    typed = iter(["Treshold", "TopK", "2", "x, y, x2", "0 1 2", "0 10", "", "0.1"])  # wrong ones are asked for again
     facts: dict[str, Any] = {}
     complete(facts, lambda question: next(typed))
-    assert facts == {
-        "problem": "TopK",
-        "k": 2,
-        "arms": ["x", "y", "x2"],
-        "range": (0.0, 10.0),
-        "budget": None,
-        "delta": 0.1,
-    }
+    ends = {"budget": None, "delta": 0.1}
+    assert facts == {"problem": "TopK", "k": 2, "arms": ["x", "y", "x2"], "range": (0.0, 10.0)} | ends
     task, names = task_from_facts(facts)
     assert (task.parameters["k"], task.delta, names) == (2, 0.1, ["x", "y", "x2"])
     assert next(typed, None) is None
@@ -304,9 +294,8 @@ def test_tables_with_other_separators(text: str, told: str, capsys: Any) -> None
 def test_a_wrong_row_leaves_nothing_of_a_table(capsys: Any) -> None:
     run(capsys, NEW)
     Path("old.csv").write_text("name,value\nb,0.3\nc,3\n")
-    assert (
-        "old.csv, line 3: a measurement must be a number in [0, 1], got 3.0" in run(capsys, "import a.db old.csv", 2)[1]
-    )
+    told = run(capsys, "import a.db old.csv", 2)[1]
+    assert "old.csv, line 3: a measurement must be a number in [0, 1], got 3.0" in told
     with agents.Session(store="a.db") as session:
         assert len(session) == 0
         assert np.isnan(session.arms()["mean"]).all()

@@ -200,9 +200,7 @@ def test_what_is_rolled_back_is_no_damage(tmp_path: Path) -> None:
         assert agents.Session(store=place).version == session.version == 11
 
 
-def test_what_is_undone_while_a_session_is_opened_does_not_count(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_undone_while_a_session_opens_does_not_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another process undoes a result after the events have been read."""
     read, late = Log.events, [True]
     with agents.Session("uniform", FACTS, store=tmp_path / "a.db") as one:
@@ -227,16 +225,13 @@ def test_stores_that_do_not_count_are_read_and_written(tmp_path: Path) -> None:
     place = tmp_path / "a.db"
     with agents.Session("uniform", FACTS, store=place) as session:
         eventful(session)
-    with contextlib.closing(sqlite3.connect(place)) as connection:  # what such a version writes
-        connection.execute("update session set writes = writes + 1")
-        connection.execute("insert into event (at, kind, text) select at, 'note', 'x' from event limit 1")
-        connection.commit()
-        with agents.Session(store=place) as session:
-            session.note("y")
+    note = "insert into event (at, kind, text) select at, 'note', 'x' from event limit 1"
+    sql(place, "update session set writes = writes + 1", note)  # what such a version writes
+    with agents.Session(store=place) as session:
+        session.note("y")
+    with contextlib.closing(sqlite3.connect(place)) as connection:
         assert connection.execute("select events, writes - counted from session").fetchone() == (12, 0)
-        connection.execute("alter table session drop column events")
-        connection.execute("alter table session drop column counted")
-        connection.commit()
+    sql(place, *(f"alter table session drop column {name}" for name in ("events", "counted")))
     with agents.Session(store=place) as one, agents.Session("uniform", FACTS, store=place) as other:
         one.tell("a", 1)
         other.tell("b", 1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from pathlib import Path
 from typing import Any
 
@@ -13,21 +12,10 @@ import agents
 from agents.session.doubts import needs_no_results, smallest_difference
 from agents.session.promise import Share, share_of
 from agents.session.setup import task_from_facts
-from bandit_envs import PROBLEMS, Problem, Task
+from bandit_envs import PROBLEMS, Problem
 
 pytest.importorskip("sqlalchemy")
-
-RULES: dict[str, dict[str, Any]] = {
-    "Threshold": {"threshold": 0.5},
-    "Feasible": {"A": [[1.0]], "b": [0.5]},
-    "BestArm": {},
-    "TopK": {"k": 2, "criterion": "each", "epsilon": 0.1},
-    "AllGood": {"epsilon": 0.1},
-}
-
-
-def task_of(problem: str, arms: int) -> Task:
-    return task_from_facts({"problem": problem, "arms": arms, "binary": True, "delta": 0.1, **RULES[problem]})[0]
+from shares import RULES, check_shares, task_of
 
 
 def test_a_session_whose_arms_stay_has_all_of_delta() -> None:
@@ -37,39 +25,10 @@ def test_a_session_whose_arms_stay_has_all_of_delta() -> None:
         assert share_of(task, 5, arms, False, 5, 0.25) == Share(0.75, 0)
 
 
-@pytest.mark.parametrize("problem", list(RULES))
+@pytest.mark.parametrize("problem", RULES)
 @pytest.mark.parametrize("reserve", [0.0, 0.3])
 def test_no_more_than_delta_is_spent_on_all_that_can_be_wrong(problem: str, reserve: float) -> None:
-    """Each arm, or pair of arms, errs at its largest share of any time with its own probability; they sum to delta.
-
-    10 courses of 60 changes each. What a certificate gives an arm is 1 / K of the agent's delta, and a pair of arms
-    1 / (K - 1) at most: `test_a_pair_has_no_more_than_its_share` counts them for each problem.
-    """
-    generator, local = np.random.default_rng(0), PROBLEMS[problem].local
-    for _ in range(10):
-        first = int(generator.integers(2 + (problem == "TopK"), 7))
-        task, active, ever, changed = task_of(problem, first), list(range(first)), first, False
-        spent: dict[Any, float] = {}
-        for _ in range(60):
-            K, share = len(active), share_of(task, first, np.array(active), changed, ever, reserve)
-            assert 0 < share.ratio <= 1
-            assert share.owed == int(reserve == 0 and (ever > first if local else changed))
-            if local:
-                each, alternatives = share.ratio / K, [(arm,) for arm in active]
-            elif changed:
-                each, alternatives = share.ratio / (K - 1), list(itertools.combinations(sorted(active), 2))
-            else:  # one supermartingale for each of the pairs that the truth names, which are all that count together
-                each, alternatives = share.ratio, [("first",)]
-            for alternative in alternatives:
-                spent[alternative] = max(spent.get(alternative, 0.0), each)
-            if generator.random() < 0.5 or K <= 3:
-                active, ever = [*active, ever], ever + 1
-            else:
-                active.remove(int(generator.choice(active)))
-            changed = True
-        total = sum(spent.values())
-        assert total <= 1 + (reserve == 0) + 1e-9  # delta, or, where nothing was kept, delta that is owed besides
-        assert total > 0.35
+    check_shares(problem, reserve, 10)
 
 
 @pytest.mark.parametrize("problem", ["BestArm", "TopK", "AllGood"])
@@ -213,10 +172,8 @@ def test_a_smaller_scale_counts_whatever_the_range() -> None:
     needed = []
     for scale in (1.0, 10.0):
         facts = {"problem": "BestArm", "arms": 2, "range": (0, scale), "sigma": 0.15 * scale, "delta": 0.05}
-        session, generator = (
-            agents.Session("evidence", facts, store="sqlite://", public_seed=0),
-            np.random.default_rng(0),
-        )
+        session = agents.Session("evidence", facts, store="sqlite://", public_seed=0)
+        generator = np.random.default_rng(0)
         while not session.done:
             for arm in session.ask():
                 session.tell(arm, scale * float(np.clip(generator.normal((0.6, 0.45)[arm], 0.15), 0, 1)))
@@ -243,9 +200,7 @@ def test_rounded_samples_void_the_certificate_of_unknown_variances(name: str) ->
     facts = {"problem": "BestArm", "arms": 2, "sigma": 1.0, "delta": 0.1}
     session = agents.Session(name, facts, store="sqlite://", public_seed=0)
     session.tell_all([(0, 1.25), (1, 1.25), (0, 1.5)])
-    with pytest.warns(
-        UserWarning, match=r"distribution='student' counts on Gaussian samples, which never repeat: \[1.25\]"
-    ):
+    with pytest.warns(UserWarning, match=r"'student' counts on Gaussian samples, which never repeat: \[1.25\]"):
         session.tell(0, 1.25)
     other = agents.Session("evidence", facts, store="sqlite://", public_seed=0)
     other.tell_all([(0, 1.25), (0, 1.25)])

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from numpy.typing import NDArray
 
-from bandit_envs import Arms, PureExplorationEnv, PureExplorationVectorEnv, Task
+from bandit_envs import Arms, Task
 from bandit_envs.envs.catalogue import ENVIRONMENTS
 from bandit_envs.kernels import rng
 from bandit_envs.simulation.simulator import Simulator
@@ -92,29 +91,3 @@ def forgetful(envs: Any, agent: Any, steps: int) -> None:
         assert all(action[part][live].tolist() == again[part][live].tolist() for part in ("arm", "times"))
         assert action["answer"].tolist() == again["answer"].tolist()
         observation, *_ = envs.step(action)
-
-
-def twins(
-    problem: str, N: int, mode: AutoresetMode = AutoresetMode.NEXT_STEP, **settings: Any
-) -> tuple[SyncVectorEnv, Any]:
-    """A SyncVectorEnv of single environments, and the native form."""
-    settings = ENVIRONMENTS[problem].defaults | settings if "instance" not in settings else settings
-    sync = SyncVectorEnv([lambda: PureExplorationEnv(problem, **settings)] * N, autoreset_mode=mode)
-    return sync, PureExplorationVectorEnv(N, problem=problem, autoreset_mode=mode, **settings)
-
-
-def agree(sync: Any, native: Any, steps: int, seed: Any = 7, stop: float = 0.05) -> tuple[int, int]:
-    """Assert that both return the same, bit for bit, at every step; how many episodes ended, and were truncated."""
-    generator, ended, cut = np.random.default_rng(1), 0, 0
-    assert same(sync.reset(seed=seed), native.reset(seed=seed))
-    for _ in range(steps):
-        action = batch([some_action(native.task, generator, stop) for _ in range(native.num_envs)])
-        one, other = sync.step(action), native.step(action)
-        assert same(one, other)
-        over = one[2] | one[3]
-        ended, cut = ended + int(over.sum()), cut + int(one[3].sum())
-        if native.autoreset_mode == AutoresetMode.DISABLED and over.any():
-            given = {"reset_mask": over}
-            assert same(sync.reset(options={"reset_mask": over}), native.reset(options=given))
-            assert given == {"reset_mask": over}
-    return ended, cut

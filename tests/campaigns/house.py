@@ -1,0 +1,208 @@
+"""The order of the house: who imports whom, read from the source without running it.
+
+    python tests/campaigns/house.py     each room and the rooms that it imports, circles, and arrows upward
+
+A room is a folder of a package, or a file at its top; an arrow is an import from another room. Imports inside
+functions and those for type checkers count as well.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+
+# The rooms of each package, each list from the ground upward. A room may import from rooms of lower lines; those of one
+# line do not know each other.
+ORDER: dict[str, list[str]] = {
+    "bandit_envs": [
+        "kernels moved",
+        "instances stopping",
+        "problems",
+        "simulation",
+        "envs",
+        "testing",
+        "__init__",
+    ],
+    "agents": [
+        "core",
+        "thresholding top_k baselines look_ahead models certified",
+        "all_good tables earlier",
+        "evolved.network",
+        "evolved.formula",
+        "evolved.coupled",
+        "evolved.parameters",
+        "evolved.agent",
+        "registry",
+        "evaluation session",
+        "evolved.candidates evolved.search evolved.space",
+        "evolved.evolution evolved.__init__ learned figures",
+        "pictures promises testing",
+        "benchmarking",
+        "__init__",
+        "cli",
+        "__main__",
+    ],
+}
+
+
+@dataclass
+class Tree:
+    """The files of some packages and their imports.
+
+    Attributes:
+        imports: {module: {module of the tree that it imports}}.
+        names: {(module, other module): names that it takes from it}; attributes of a module taken as a whole count.
+    """
+
+    imports: dict[str, set[str]] = field(default_factory=dict)
+    names: dict[tuple[str, str], set[str]] = field(default_factory=dict)
+
+
+def read(root: Path, packages: Sequence[str]) -> Tree:
+    """The tree of the packages below a folder; packages are modules of their own, "agents.figures.__init__"."""
+    files = {}
+    for package in packages:
+        for path in sorted((root / package).rglob("*.py")):
+            files[".".join(path.relative_to(root).with_suffix("").parts)] = path
+    tree = Tree({module: set() for module in files})
+    for module, path in files.items():
+        for target, names in _imports(module, ast.parse(path.read_text()), files):
+            tree.imports[module].add(target)
+            tree.names.setdefault((module, target), set()).update(names)
+    return tree
+
+
+def _imports(module: str, code: ast.Module, files: Mapping[str, Path]) -> Iterator[tuple[str, set[str]]]:
+    """What a file takes: (module of the tree, names)."""
+
+    def file_of(dotted: str) -> str | None:
+        return next((name for name in (dotted, f"{dotted}.__init__") if name in files), None)
+
+    whole: dict[str, str] = {}  # local name -> module
+    for node in ast.walk(code):
+        if isinstance(node, ast.Import):
+            for one in node.names:
+                if target := file_of(one.name):
+                    whole[one.asname or one.name] = target
+                    yield target, set()
+        elif isinstance(node, ast.ImportFrom):
+            base = module.split(".")[: -node.level] if node.level else []
+            dotted = ".".join([*base, *([node.module] if node.module else [])])
+            for one in node.names:
+                if target := file_of(f"{dotted}.{one.name}"):
+                    whole[one.asname or one.name] = target
+                    yield target, {one.name} if one.name.startswith("_") else set()
+                elif target := file_of(dotted):
+                    yield target, {one.name}
+    for node in ast.walk(code):
+        if isinstance(node, ast.Attribute) and (target := whole.get(ast.unparse(node.value))):
+            yield target, {node.attr}
+
+
+def circles(graph: Mapping[str, Iterable[str]]) -> list[list[str]]:
+    """The sets of nodes that reach each other, and nodes that import themselves. [Tarjan 1972]"""
+    found: list[list[str]] = []
+    index: dict[str, int] = {}
+    low: dict[str, int] = {}
+    stack: list[str] = []
+
+    def visit(node: str) -> None:
+        index[node] = low[node] = len(index)
+        stack.append(node)
+        for other in sorted(graph[node]):
+            if other not in index:
+                visit(other)
+                low[node] = min(low[node], low[other])
+            elif other in stack:
+                low[node] = min(low[node], index[other])
+        if low[node] == index[node]:
+            group = stack[stack.index(node) :]
+            del stack[stack.index(node) :]
+            if len(group) > 1 or node in graph[node]:
+                found.append(sorted(group))
+
+    for node in graph:
+        if node not in index:
+            visit(node)
+    return sorted(found)
+
+
+def room(module: str, order: Mapping[str, Sequence[str]]) -> str:
+    """The room of a module: "agents.figures" for "agents.figures.claims".
+
+    Where the order names a file of a folder, that file is a room of its own.
+    """
+    package, *rest = module.split(".")
+    named = {name for line in order[package] for name in line.split()}
+    for parts in (rest, rest[:1]):
+        if ".".join(parts) in named:
+            return ".".join([package, *parts])
+    return ".".join([package, *rest[:1]])
+
+
+def arrows(tree: Tree, order: Mapping[str, Sequence[str]]) -> dict[str, set[str]]:
+    """{room: the other rooms that it imports}."""
+    graph: dict[str, set[str]] = {}
+    for module, targets in tree.imports.items():
+        here = room(module, order)
+        graph.setdefault(here, set()).update({room(target, order) for target in targets} - {here})
+    return graph
+
+
+def upward(tree: Tree, order: Mapping[str, Sequence[str]]) -> list[str]:
+    """What the order forbids, in words: imports, files without a place in it, and places without a file."""
+    packages = list(order)
+    level = {
+        f"{package}.{name}": (packages.index(package), height)
+        for package, lines in order.items()
+        for height, line in enumerate(lines)
+        for name in line.split()
+    }
+    rooms = {module: room(module, order) for module in tree.imports}
+    found = [f"{name} is in the order and not in the tree" for name in level if name not in rooms.values()]
+    found += [f"{module} has no place in the order" for module in tree.imports if rooms[module] not in level]
+    for module, targets in tree.imports.items():
+        for target in sorted(targets):
+            mine, theirs = rooms[module], rooms[target]
+            if mine != theirs and {mine, theirs} <= level.keys() and level[theirs] >= level[mine]:
+                found.append(f"{module} imports {target}")
+    return found
+
+
+def private(tree: Tree) -> list[str]:
+    """Private names that another file takes."""
+    return [
+        f"{module} takes {name} of {target}"
+        for (module, target), names in sorted(tree.names.items())
+        for name in sorted(names)
+        if module != target and name.startswith("_") and not name.startswith("__")
+    ]
+
+
+def behind_the_faces(tree: Tree, package: str, faces: Mapping[str, Iterable[str]]) -> list[str]:
+    """What a package takes from another one that is in none of its faces, {module: its public names}."""
+    found, others = [], {face.partition(".")[0] for face in faces}
+    for (module, target), names in sorted(tree.names.items()):
+        if module.partition(".")[0] == package and target.partition(".")[0] in others:
+            if target not in faces:
+                found.append(f"{module} imports {target}")
+            else:
+                found += [f"{module} takes {name} of {target}" for name in sorted(names - {*faces[target]})]
+    return found
+
+
+def main() -> None:
+    tree = read(ROOT, list(ORDER))
+    for name, others in arrows(tree, ORDER).items():
+        print(name, "<-", *sorted(others))
+    print("circles:", circles(tree.imports))
+    print("upward:", upward(tree, ORDER))
+
+
+if __name__ == "__main__":
+    main()

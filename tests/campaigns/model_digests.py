@@ -1,0 +1,35 @@
+"""Digests of the stored models, which the comments below the tables of learned agents name.
+
+python tests/campaigns/model_digests.py     each model and its digest
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+import numpy as np
+
+STORED = Path(__file__).parents[2] / "agents" / "models"
+
+
+def digest_of(name: str) -> str:
+    """Eight digits that stand for how a stored model decides, of its card and weights.
+
+    Args:
+        name: of its card.
+    """
+    card = json.loads((STORED / f"{name}.json").read_text())
+    found = hashlib.sha256(json.dumps([card.get(one) for one in ("names", "genes", "network", "features")]).encode())
+    weights = STORED / f"{name}.npz"
+    if weights.is_file():
+        with np.load(weights) as archive:
+            for array in sorted(archive):
+                found.update(array.encode() + archive[array].tobytes())
+    return found.hexdigest()[:8]
+
+
+if __name__ == "__main__":
+    for path in sorted(STORED.glob("*.json")):
+        print(path.stem, digest_of(path.stem))
