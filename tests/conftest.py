@@ -38,6 +38,11 @@ def data_folder() -> Path:
     return folder
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The test that takes longest comes first, so that no process is left with it at the end."""
+    items.sort(key=lambda item: item.name != "test_plain_mode_plays_ten_golden_cells")
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
     """Skip what needs PyTorch where it is not installed; everywhere else the missing import is a failure."""

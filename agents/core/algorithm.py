@@ -30,7 +30,18 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from bandit_envs import Simulation
-from bandit_envs.kernels import Kernel, certain, episode_kernel, flag, fleeting, inlined, integer, number, view
+from bandit_envs.kernels import (
+    Kernel,
+    certain,
+    episode_kernel,
+    flag,
+    fleeting,
+    inlined,
+    integer,
+    last_fields,
+    number,
+    view,
+)
 from bandit_envs.simulation import MOST_TIMES, Playing, Quiet, player
 
 from .agent import FLOAT, INT, Agent, Bools, Ints, Observation, unfit
@@ -43,8 +54,10 @@ NO_ARM, NO_PULL, OVERFULL = 1, 2, 3  # what is wrong with a plan: an arm that th
 # over the arms while those last (`beginning`). `made`: pulls of that arm. `last`: the arm chosen last. `resumed`: the
 # state was made in the middle of the episode, and no plan has been begun since.
 PLAN = np.dtype(
-    [(one, np.int64) for one in ("size", "place", "made", "last", "beginning", "resumed", "stopped", "wrong")]
+    [(one, np.int64) for one in ("size", "place", "made", "last", "beginning", "resumed", "stopped", "wrong")],
+    align=True,
 )
+plan_of: Any = last_fields(PLAN)  # of the record of an episode: of one type in all classes, so that one code is for all
 ROWS = {  # of what an algorithm may read, how an episode is given it
     **{name: f"shown.{name}[e]" for name in ("pulls", "mean", "total", "variance", "moments")},
     "seed": "shown.public_seed[e, 0]",
@@ -155,65 +168,64 @@ def count_pulls(ep):
 
 
 @inlined
-def clear(ep):
+def clear(plan):
     """Plan nothing; the first passes over the arms are over."""
-    plan = ep.now  # the records of two classes are no types of one function: Numba takes the one for the other
     plan.size = plan.place = plan.made = plan.beginning = 0
 
 
 @inlined
-def check(ep):
+def check(plan, arms, times, pulls):
     """Empty a plan with an arm that there is not, or that is to be pulled less than once; `place` tells which."""
-    plan, K = ep.now, len(ep.pulls)
+    K = len(pulls)
     for j in range(plan.size):
-        if not 0 <= ep.arms[np.uint64(j)] < K or ep.times[np.uint64(j)] < 1:
+        if not 0 <= arms[np.uint64(j)] < K or times[np.uint64(j)] < 1:
             plan.wrong, plan.place = NO_ARM, j
     plan.size = 0 if plan.wrong == NO_ARM else plan.size
 
 
 @inlined
-def watch(ep):
+def watch(plan, pulls):
     """Notice where a new episode has begun: the arm chosen last has no pulls."""
-    if ep.pulls[min(np.uint64(ep.now.last), np.uint64(len(ep.pulls) - 1))] == 0:
-        clear(ep)
-        ep.now.beginning, ep.now.resumed, ep.now.stopped = 1, 0, 0
+    if pulls[min(np.uint64(plan.last), np.uint64(len(pulls) - 1))] == 0:
+        clear(plan)
+        plan.beginning, plan.resumed, plan.stopped = 1, 0, 0
 
 
 @inlined
-def in_passes(ep, passes):
+def in_passes(plan, pulls, passes):
     """The next arm of the first passes over all arms; -1 where they are over."""
-    plan, K = ep.now, len(ep.pulls)
-    while plan.place < passes * K and ep.pulls[np.uint64(plan.place % K)] > plan.place // K:
+    K = len(pulls)
+    while plan.place < passes * K and pulls[np.uint64(plan.place % K)] > plan.place // K:
         plan.place += 1
     return plan.place % K if plan.place < passes * K else np.int64(-1)
 
 
 @inlined
-def rarest_first(ep):
+def rarest_first(plan, arms, times, pulls):
     """Which arms of the plan have been pulled is lost: begin with the one that has least."""
-    plan, arms, times, first = ep.now, ep.arms, ep.times, np.uint64(0)
+    first = np.uint64(0)
     least: Any = first
     for j in range(np.uint64(1), np.uint64(plan.size)):
-        least = j if ep.pulls[np.uint64(arms[j])] < ep.pulls[np.uint64(arms[least])] else least
+        least = j if pulls[np.uint64(arms[j])] < pulls[np.uint64(arms[least])] else least
     arms[first], arms[least] = arms[least], arms[first]
     times[first], times[least] = times[least], times[first]
     plan.resumed = 0
 
 
 @inlined
-def following(ep, passes):
+def following(plan, arms, times, pulls, passes):
     """The next arm, of the first passes over all arms or of the plan; -1 where the plan is over, K after the end."""
-    plan, arm = ep.now, np.int64(-1)
+    arm = np.int64(-1)
     if plan.stopped:
-        return np.int64(len(ep.pulls))
+        return np.int64(len(pulls))
     if plan.beginning:
-        arm = in_passes(ep, passes)
+        arm = in_passes(plan, pulls, passes)
     elif plan.place < plan.size:
         if plan.resumed:
-            rarest_first(ep)
-        arm = ep.arms[np.uint64(plan.place)]
+            rarest_first(plan, arms, times, pulls)
+        arm = arms[np.uint64(plan.place)]
         plan.made += 1
-        if plan.made >= ep.times[np.uint64(plan.place)]:
+        if plan.made >= times[np.uint64(plan.place)]:
             plan.place += 1
             plan.made = 0
     plan.last = arm if arm >= 0 else plan.last
@@ -221,39 +233,23 @@ def following(ep, passes):
 
 
 @inlined
-def following_in_bulk(ep, passes, e, times):
+def following_in_bulk(plan, arms, times, pulls, passes, e, at_once):
     """The same, where an arm is pulled many times at once; fills in how often."""
-    plan, times.out[e] = ep.now, 1
+    at_once.out[e] = 1
     if plan.stopped:
-        return np.int64(len(ep.pulls))
+        return np.int64(len(pulls))
     if plan.beginning or plan.place >= plan.size:
-        arm = in_passes(ep, passes) if plan.beginning else np.int64(-1)
+        arm = in_passes(plan, pulls, passes) if plan.beginning else np.int64(-1)
         plan.last = arm if arm >= 0 else plan.last
         return arm
     place = np.uint64(plan.place)
-    arm, pulls = ep.arms[place], min(ep.times[place] - plan.made, times.most)
-    plan.made += pulls
-    if plan.made >= ep.times[place]:
+    arm, many = arms[place], min(times[place] - plan.made, at_once.most)
+    plan.made += many
+    if plan.made >= times[place]:
         plan.place += 1
         plan.made = 0
-    plan.last, times.out[e] = arm, pulls
+    plan.last, at_once.out[e] = arm, many
     return arm
-
-
-@inlined
-def nothing(ep, own):
-    """What `begin` and `observe` are where an algorithm has none."""
-
-
-@inlined
-def never(ep, own):
-    """The stopping rule of an algorithm that runs on, unless it plans nothing."""
-    return False
-
-
-@inlined
-def unprepared(ep):
-    """What comes before `begin` and `observe`, for algorithms that certify."""
 
 
 # --- its compiled form ------------------------------------------------------------------------------------------------
@@ -261,25 +257,26 @@ def unprepared(ep):
 _NEXT_ARM = """def next_arm(e, shown: Shown, batch: Batch{times}):
     ep = Episode({episode})
     own = {own}
-    watch(ep)
-    arm = following(ep, {passes}{bulk})
+    plan = plan_of(ep.now)
+    watch(plan, ep.pulls)
+    arm = following(plan, ep.arms, ep.times, ep.pulls, {passes}{bulk})
     if arm < 0:
-        begins = ep.now.beginning != 0
+        begins = plan.beginning != 0
         if begins:{blank}
-        prepare(ep)
+        {prepare}
         if begins:
-            begin(ep, own)
+            {begin}
         if {passes} > 0 or not begins:
-            observe(ep, own)
-        clear(ep)
-        if batch.stopping and stops(ep, own):
-            ep.now.stopped = 1
+            {observe}
+        clear(plan)
+        if {stops}:
+            plan.stopped = 1
         else:
             sample(ep, own)
-            check(ep)
-            if ep.now.size == 0:
-                ep.now.stopped = 1{unplanned}
-        arm = following(ep, {passes}{bulk})
+            check(plan, ep.arms, ep.times, ep.pulls)
+            if plan.size == 0:
+                plan.stopped = 1{unplanned}
+        arm = following(plan, ep.arms, ep.times, ep.pulls, {passes}{bulk})
     return arm
 """
 
@@ -367,14 +364,14 @@ class Form:
         names = ["e", "shown", "pulls", "mean", *kind.reads, "now", "arms", "times", *kind.parts]
         expressions = {"per_arm": "batch.{0}[e]", "part": "{0}_of(batch.{0}, e)"}
         own = ", ".join(expressions.get(one.role, "batch.{0}").format(name) for name, one in self.own)
-        rules = dict(zip(RULES, (nothing, nothing, never, None), strict=True))
-        rules |= {name: inlined(one) for name, one in self.rules.items()}
-        place = rules | {f"{name}_of": one.row for name, one in self.own if one.role == "part"}
+        rules = {name: inlined(one) for name, one in self.rules.items()}
+        place: dict[str, Any] = rules | {f"{name}_of": one.row for name, one in self.own if one.role == "part"}
         place |= {"Shown": self.Shown, "Batch": self.Batch, "Times": Times, "__name__": rule.__module__}
         place["Episode"] = self._struct("Episode", dict.fromkeys(names, Any))
         place["Own"] = self._struct("Own", dict.fromkeys([name for name, _ in self.own] or ["none"], Any))
         place["following"] = following_in_bulk if kind.bulk else following
-        place |= {"clear": clear, "check": check, "watch": watch, "prepare": kind.prepare, "NO_PULL": NO_PULL}
+        place |= {"plan_of": plan_of, "clear": clear, "check": check, "watch": watch, "NO_PULL": NO_PULL}
+        place["prepare"] = kind.prepare
         source = _NEXT_ARM.format(
             times=", times: Times" * kind.bulk,
             bulk=", e, times" * kind.bulk,
@@ -382,7 +379,11 @@ class Form:
             episode=", ".join(rows),
             own=f"Own({own or 0})",
             blank="".join(f"\n            {line}" for line in self._blank()),
-            unplanned="\n                ep.now.wrong = ep.now.wrong or NO_PULL" * kind.must_plan,
+            prepare="prepare(ep)" if kind.prepare else "pass",
+            begin="begin(ep, own)" if "begin" in rules else "pass",
+            observe="observe(ep, own)" if "observe" in rules else "pass",
+            stops="batch.stopping and stops(ep, own)" if "stops" in rules else "False",
+            unplanned="\n                plan.wrong = plan.wrong or NO_PULL" * kind.must_plan,
         )
         exec(compile(source, rule.__code__.co_filename, "exec"), place)
         function: Any = place["next_arm"]
@@ -497,9 +498,9 @@ class Algorithm(Agent, metaclass=_Declared):
     bulk: ClassVar[bool] = False
     passes: ClassVar[int | str] = 1
     # Of algorithms that certify: what a `Batch` has beside fields, {name: (its type, the row of an episode)}; what is
-    # done before `begin`; whether a sampling rule must plan.
+    # done before `begin`, if anything; whether a sampling rule must plan.
     parts: ClassVar[dict[str, tuple[Any, str]]] = {}
-    prepare: ClassVar[Any] = unprepared
+    prepare: ClassVar[Any] = None
     must_plan: ClassVar[bool] = False
     taken: ClassVar[frozenset[str]] = frozenset()  # names that fields cannot have
 

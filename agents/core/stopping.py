@@ -17,6 +17,7 @@ from .agent import Bools, Floats, Ints, Observation
 
 LOOKS = 200  # between two looks, the pulls grow by 1 / LOOKS ..
 MANY = 128  # .. or by (K / MANY)^2, as a look takes O(K); or by 1
+MANY_SQUARED = MANY * MANY
 
 
 @fleeting
@@ -45,7 +46,7 @@ class Certificate(NamedTuple):
 @inlined
 def for_many(K):
     """How many pulls a step of O(K) is worth: of few arms none."""
-    return K * K // MANY**2
+    return K * K // MANY_SQUARED
 
 
 @inlined

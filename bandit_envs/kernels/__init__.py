@@ -18,7 +18,7 @@ from .rng import (
     root_key,
     root_number,
 )
-from .routines import call_routine, carray, pointer, routine
+from .routines import call_routine, carray, last_fields, pointer, routine
 from .spellings import SPELLINGS, Spelled, respelled, spelled
 from .structs import Kernel, assemble, certain, episode_kernel, fleeting, kernel, slot_kernel
 
@@ -26,7 +26,8 @@ __all__ = [
     "EPISODES_LIMIT", "Kernel", "PULLS_LIMIT", "Polyhedron", "SPELLINGS", "Spelled", "WATCHERS", "agent_uniform",
     "agent_uniforms", "assemble", "beta_below", "call_routine", "carray", "certain", "choice",
     "episode_kernel", "errors_of",
-    "flag", "fleeting", "inlined", "install_hint", "integer", "integers", "interval", "jit", "kernel", "lean",
-    "mask", "normal_quantiles", "number", "numbers", "orders", "parse_call", "part", "pointer", "require", "respelled",
+    "flag", "fleeting", "inlined", "install_hint", "integer", "integers", "interval", "jit", "kernel", "last_fields",
+    "lean", "mask", "normal_quantiles", "number", "numbers", "orders", "parse_call", "part", "pointer", "require",
+    "respelled",
     "root_key", "root_number", "routine", "slot_kernel", "spelled", "unknown", "view",
 ]  # fmt: skip

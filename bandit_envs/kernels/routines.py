@@ -79,3 +79,19 @@ def pointer(typing: Any, address: Any) -> Any:
         return builder.inttoptr(values[0], ir.IntType(8).as_pointer())
 
     return types.voidptr(address), generate
+
+
+def last_fields(dtype: Any) -> Any:
+    """A function for compiled code: the last fields of a record, which are those of this dtype, as one of their own."""
+    kind, first = NUMBA.from_dtype(dtype), dtype.names[0]
+
+    @intrinsic
+    def last_fields_of(typing: Any, record: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            byte, place = ir.IntType(8), ir.Constant(ir.IntType(64), record.offset(first))
+            begin = builder.gep(builder.bitcast(values[0], byte.as_pointer()), [place])
+            return builder.bitcast(begin, ir.ArrayType(byte, kind.size).as_pointer())
+
+        return kind(record), generate
+
+    return last_fields_of

@@ -10,6 +10,7 @@ import shutil
 import stat
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -215,6 +216,49 @@ def test_without_any_place_kernels_are_compiled_in_every_process(tmp_path: Path,
     assert place.is_file() or not any(place.iterdir())
 
 
+FORKED = """
+import json, os, sys, traceback, warnings
+from compilations import Compilations
+import bandit_envs
+sys.dont_write_bytecode = True  # sources change within a second
+warnings.filterwarnings("ignore", ".*multi-threaded, use of fork", DeprecationWarning)
+while line := sys.stdin.readline():
+    reads, writes = os.pipe()
+    if not (child := os.fork()):
+        os.dup2(writes, 1)
+        try:
+            exec(json.loads(line), {"__name__": "__main__"})
+            sys.stdout.flush()
+            os._exit(0)
+        except BaseException:
+            traceback.print_exc()
+            os._exit(1)
+    os.close(writes)
+    said = open(reads).read()
+    print(json.dumps([os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), said]), flush=True)
+"""
+
+
+@pytest.fixture
+def forked(tmp_path: Path) -> Iterator[Callable[..., str]]:
+    """Runs code in processes whose cache is `tmp_path / "mine"`, forks of one that has imported the package alone."""
+    variables = {**with_path(copied(tmp_path).parent, SUPPORT), "NUMBA_CACHE_DIR": str(tmp_path / "mine")}
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen([sys.executable, "-W", "error", "-c", FORKED], env=variables, cwd=tmp_path, **pipes) as one:
+        assert one.stdin is not None
+        assert one.stdout is not None
+        to, back = one.stdin, one.stdout
+
+        def said(code: str, ends: int = 0) -> str:
+            print(json.dumps(code), file=to, flush=True)
+            ended, text = json.loads(back.readline())
+            assert ended == ends
+            return str(text).strip()
+
+        yield said
+        to.close()
+
+
 SMALL = """
 from typing import NamedTuple
 from bandit_envs.kernels import lean
@@ -266,18 +310,19 @@ def damaged(content: bytes, kind: int, random: np.random.Generator) -> bytes:
     return bytes(spoiled[: (None, None, place, 0)[kind]])
 
 
-def test_damaged_caches_and_those_of_types_that_are_gone_are_written_again(tmp_path: Path) -> None:
+def test_damaged_caches_and_those_of_types_that_are_gone_are_written_again(
+    tmp_path: Path, forked: Callable[..., str]
+) -> None:
     """The same numbers come out, and the next process finds what it needs. The caches are where a variable says.
 
     An edited line compiles what depends on it, in another file too, and nothing else. Files of an older stamp go. The
     pickles of damaged files may still load; without the checksum another kernel is taken for this one.
     """
-    package, module, place = copied(tmp_path), tmp_path / "small.py", tmp_path / "mine"
+    module, place = tmp_path / "small.py", tmp_path / "mine"
     (tmp_path / "agents").mkdir()
 
     def found(kind: str, before: str = "") -> list[float]:
-        said = run(before + USE.format(kind=kind), package=package, NUMBA_CACHE_DIR=str(place))
-        return [float(one) for one in said.split()]
+        return [float(one) for one in forked(before + USE.format(kind=kind)).split()]
 
     def files(name: str) -> list[Path]:
         return sorted(place.rglob(f"{name}.*"))
@@ -322,22 +367,17 @@ print(small.halved(3.0), *[os.listdir(kept.folder_of(small.halved.py_func))])
 """
 
 
-def test_a_full_disk_and_a_process_that_is_killed_leave_nothing_half_written(tmp_path: Path) -> None:
-    package, place = copied(tmp_path), tmp_path / "mine"
+def test_a_full_disk_and_a_process_that_is_killed_leave_nothing_half_written(
+    tmp_path: Path, forked: Callable[..., str]
+) -> None:
     (tmp_path / "parts.py").write_text(PARTS)
     (tmp_path / "small.py").write_text(SMALL)
     full = FAILING.format(how="raise OSError('no space left on device')")
-    assert run(full, package=package, NUMBA_CACHE_DIR=str(place)) == "1.5 []"
-    killed = subprocess.run(
-        [sys.executable, "-c", FAILING.format(how="os._exit(9)")],
-        env={**with_path(tmp_path, SUPPORT), "NUMBA_CACHE_DIR": str(place)},
-        cwd=tmp_path,
-        check=False,
-    )
-    assert killed.returncode == 9
+    assert forked(full) == "1.5 []"
+    assert forked(FAILING.format(how="os._exit(9)"), 9) == ""
     use = USE.format(kind="Pair")
-    assert run(use, package=package, NUMBA_CACHE_DIR=str(place)).split()[:4] == ["6.0", "1.5", "6.0", "9.0"]
-    assert run(use, package=package, NUMBA_CACHE_DIR=str(place)).split()[4:] == ["1"] * 4
+    assert forked(use).split()[:4] == ["6.0", "1.5", "6.0", "9.0"]
+    assert forked(use).split()[4:] == ["1"] * 4
 
 
 DYNAMIC = """
@@ -353,12 +393,9 @@ print(by_address(0.0))
 """
 
 
-def test_code_with_addresses_of_a_process_is_not_kept(tmp_path: Path) -> None:
-    package, place = copied(tmp_path), tmp_path / "mine"
+def test_code_with_addresses_of_a_process_is_not_kept(tmp_path: Path, forked: Callable[..., str]) -> None:
     (tmp_path / "dynamic.py").write_text(DYNAMIC)
     for _ in range(2):
-        said = run(
-            "import dynamic; print(*dynamic.counted.of('by_address'))", package=package, NUMBA_CACHE_DIR=str(place)
-        )
+        said = forked("import dynamic; print(*dynamic.counted.of('by_address'))")
         assert said.split() == ["1.0", "0", "1"]
-    assert not list(place.rglob("dynamic*"))
+    assert not list((tmp_path / "mine").rglob("dynamic*"))

@@ -111,17 +111,17 @@ def test_the_list_of_internal_names_is_complete_and_short() -> None:
 
 # --- plain mode -------------------------------------------------------------------------------------------------------
 
-CELLS = [  # an index, plans, bulk pulls, stopping rules, certificates, feasible arms, a tree of arms, what is learned
+CELLS = [  # indices, turns, draws, plans, bulk pulls, feasible arms, a stopping rule, a tree of arms, what is learned
     "apt | Threshold bernoulli K=10 budget",
+    "ucbe | Threshold bernoulli K=10 budget",
+    "uniform | Threshold bernoulli K=10 budget",
+    "random | BestArm bernoulli K=10 budget",
     "hdoc | Threshold bernoulli K=10 budget",
-    "uniform | Feasible square bernoulli K=10 budget, arms, memory dropped",
-    "lucb | BestArm bernoulli K=5 delta, arms, memory dropped",
     "sequential-halving | BestArm bernoulli K=10 budget",
     "racing | BestArm bernoulli K=10 budget",
-    "evidence | BestArm bernoulli K=2 delta",
-    "median-elimination | BestArm bernoulli K=5 delta, arms, memory dropped",
+    "uniform | Feasible square bernoulli K=10 budget, arms, memory dropped",
+    "lucb | BestArm bernoulli K=5 delta, arms, memory dropped",
     "evolved | BestArm bernoulli K=5 delta, arms, memory dropped",
-    "ugape | BestArm bernoulli K=5 delta, arms, memory dropped",
 ]
 HEADER, DIGESTS = golden.read()
 PLAYED = """
@@ -188,10 +188,8 @@ def test_a_numba_that_lacks_a_name_is_used_plainly(module: str, owner: str, name
 
 
 def test_a_numba_of_another_version_is_used_plainly() -> None:
-    place = Path(__file__).parent / "__pycache__" / "other_numba"  # whose caches that version does not read
-    before = "import numba; numba.__version__ = '0.99.1'"
-    found, said = played(CELLS[:1], before, NUMBA_CACHE_DIR=str(place))
-    assert found == ["True", *recorded(CELLS[:1])]
+    found, said = played([], "import numba; numba.__version__ = '0.99.1'")
+    assert found == ["True"]
     assert said.count("RuntimeWarning") == 1
     for words in ("0.99.1", TESTED[0], TESTED[-1], "same results", "slower first use", "BANDIT_ENVS_PLAIN=1"):
         assert words in said
