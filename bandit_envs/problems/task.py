@@ -194,10 +194,10 @@ class Task(Distributed):
 
         Args:
             distribution: "paired" for the columns of a table, and nothing else there; "gaussian" with a sub-Gaussian
-                scale; "bernoulli", for samples in [0, 1]; "student", for
-                Gaussian arms of unknown variances; "bounded", for samples in a known range; None: "bounded" or, of
-                samples known to be 0 or 1, "bernoulli", where a range is known, nobody claims a smaller scale than that
-                of the range, and the problem has it; else "gaussian".
+                scale; "bernoulli", for samples in [0, 1]; "student", for Gaussian arms of unknown variances; "bounded",
+                for samples in a known range; None: "bounded" or, of samples known to be 0 or 1, "bernoulli", where a
+                range is known, no smaller scale than that of the range is claimed, and the problem has it; else
+                "gaussian".
             exact: None is never "bounded", which has no exact evidence: "bernoulli" where samples lie in [0, 1].
 
         Raises:

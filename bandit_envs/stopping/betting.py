@@ -1,21 +1,16 @@
-r"""Evidence against a mean, of samples in a known range of which nothing else is known: betting, by four moments.
+"""Evidence against a mean, of samples in a known range of which nothing else is known: betting, by four moments.
 
-Scale the range to [0, 1]. While the mean is at most c, a gambler who bets the share f of his capital that samples are
-larger has the capital prod (1 + f (x_n / c - 1)), a nonnegative supermartingale under any rule of pulls. So is a
-mixture over f, fixed beforehand. [Waudby-Smith & Ramdas, JRSS B 2024, section 4] Against "at least c": of 1 - x.
+docs/certificates-theory.md has the theory (Waudby-Smith & Ramdas, JRSS B 2024, section 4). The range is scaled to
+[0, 1]. The capital against a mean of at most c is prod (1 + f (x_n / c - 1)), f the share that is bet; against "at
+least c": of 1 - x.
 
-nodes     ln(1 + f (x / c - 1)) has derivatives in x of alternating sign. So of all samples with the same N, mean,
-          variance, third and fourth central moment, the capital is least, for every f and c at once, where they lie on
-          three points: 0 and two others, those of Gauss and Radau's quadrature. (Where moments beyond the variance are
-          unknown: on two, 0 and m + v / m.) That is exact for samples that are 0 or 1. So four sums are all that is
-          kept of an arm, in whatever order or bulk it is pulled, and the capital is known for every c.
+nodes     The capital is least, of all samples with the same moments, where they lie on three points: 0 and two others,
+          those of Gauss and Radau's quadrature. (Where higher moments are unknown: on two, 0 and m + v / m.)
 bets      f of `BETS`, with the weights `SHARES`. Of the sum, `WINDOW` bets are taken, those that suit the number of
           samples: terms are positive, so that the others may be left out.
-pairs     The product of two capitals is a supermartingale for the true means. An alternative lets these be any with
-          mu_i <= a mu_j + b: the least product counts. Arms often call for about the same bet, so that the weights of
-          two bets k and l fall as `ALIKE`^|k - l|; `ONE` of the weight is for bets on one of the arms alone, `NONE_AT`
-          for none, so that what a true mean costs is bounded. As f is a share, each logarithm is convex in c, and the
-          mixture in mu_j: tangents bound it from below, so that the search may end at any time.
+pairs     The weights of two bets k and l fall as `ALIKE`^|k - l|; `ONE` of the weight is for bets on one of the arms
+          alone, `NONE_AT` for none, so that what a true mean costs is bounded. The logarithm of the mixture is convex
+          in mu_j: tangents bound it from below, so that the search may end at any time.
 """
 
 from __future__ import annotations

@@ -239,7 +239,7 @@ def level_of(value: Floats) -> Floats:
 def with_moments(variance: Floats, moments: Floats | None) -> Floats:
     """Variances (E, K) or (E, K, D) with third and fourth central moments (..., 2) behind them: (E, 3 K D).
 
-    Moments that nobody knows (None) are NaN: less is certified then.
+    Moments that are not known (None) are NaN: less is certified then.
     """
     rows = len(variance), math.prod(variance.shape[1:])
     higher = np.full((*variance.shape, 2), math.nan) if moments is None else moments.reshape(*variance.shape, 2)
