@@ -448,25 +448,20 @@ def _share(sides, book, arm):
 
 
 @part
-def alternative_of(sides, book, lowered, raised, move):
-    """The cheapest `Move` of a pair of arms, an `Alternative`."""
-    if not move.a > 0.0:
-        return Alternative(lowered, lowered, math.inf, math.inf)
-    i, j, distribution = _arm(sides, book, lowered), _arm(sides, book, raised), the_distribution(sides.distribution)
-    _, y = pair_cost(distribution, i, j, move)
-    down = divergence(distribution, i.mean, i.scale, min(i.mean, move.a * y + move.b)) if i.weight > 0.0 else math.inf
-    up = divergence(distribution, j.mean, j.scale, y) if j.weight > 0.0 else math.inf
-    return Alternative(lowered, raised, down, up)
-
-
-@part
 def moved(sides, book, i, j):
-    """The alternative of arms i and j: i is wrong beside j, in the answer or left out."""
-    if the_kind(sides.kind) == LOCAL:
-        return Alternative(i, i, math.inf, math.inf)
-    if the_kind(sides.kind) != ALL_GOOD or book.inside[i]:
-        return alternative_of(sides, book, i, j, _inward(sides))
-    return alternative_of(sides, book, j, i, _outward(sides))
+    """The `Alternative` of arms i and j, by their cheapest `Move`: i is wrong beside j, in the answer or left out."""
+    is_in = the_kind(sides.kind) != ALL_GOOD or book.inside[i] != 0
+    (low, high), move = (i, j) if is_in else (j, i), _inward(sides) if is_in else _outward(sides)
+    if the_kind(sides.kind) == LOCAL or not move.a > 0.0:
+        return Alternative(low, low, math.inf, math.inf)
+    lower, raised, distribution = _arm(sides, book, low), _arm(sides, book, high), the_distribution(sides.distribution)
+    _, y = pair_cost(distribution, lower, raised, move)
+    down = up = math.inf
+    if lower.weight > 0.0:
+        down = divergence(distribution, lower.mean, lower.scale, min(lower.mean, move.a * y + move.b))
+    if raised.weight > 0.0:
+        up = divergence(distribution, raised.mean, raised.scale, y)
+    return Alternative(low, high, down, up)
 
 
 @part

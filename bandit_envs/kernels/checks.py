@@ -120,10 +120,7 @@ def mask(name: str, value: Any, shape: tuple[int, ...]) -> NDArray[np.bool_]:
 
 
 def ours(thing: object) -> bool:
-    """Whether a class or a function, or the class of any other object, comes with this package.
-
-    What comes from elsewhere is checked where it is used.
-    """
+    """Whether a class or a function, or the class of any other object, comes with this package, and needs no checks."""
     return str(getattr(thing, "__module__", "")).startswith("bandit_envs.")
 
 

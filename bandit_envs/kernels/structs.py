@@ -300,13 +300,9 @@ def assemble(
 ) -> Callable[..., None]:
     """The source of a kernel around a function, which the body calls `one`, as a function that can be compiled.
 
-    Args:
-        function: what is called; it is inlined.
-        name: what the kernel is called, after the function.
-        arguments: {argument of the kernel, by `places_of`: its annotation}. Structs whose classes the cache on disk
-            cannot name, those of a script and of functions, are handed over field by field, and put together inside.
-        body: what the kernel does, indented lines.
-        **beside: what else the body may name.
+    Of {argument, by `places_of`: its annotation}. Structs whose classes the cache on disk cannot name, those of a
+    script and of functions, are handed over field by field, and put together inside. The body, indented lines, may name
+    what is `beside`.
     """
     order, built, kinds = list[str](), "", dict[Any, str]()
 
@@ -344,12 +340,9 @@ def _digest(function: Callable[..., Any]) -> str:
     """A few letters that distinguish functions of one name in one file."""
     function = getattr(function, "made_of", function)
     code = function.__code__
-    cells = [_cell(cell) for cell in function.__closure__ or ()]
-    content = (
-        code.co_code
-        + repr([one for one in code.co_consts if not hasattr(one, "co_code")] + [*code.co_names] + cells).encode()
-    )
-    return hashlib.blake2b(content, digest_size=4).hexdigest()
+    constants = [one for one in code.co_consts if not hasattr(one, "co_code")]
+    text = repr([*constants, *code.co_names, *map(_cell, function.__closure__ or ())])
+    return hashlib.blake2b(code.co_code + text.encode(), digest_size=4).hexdigest()
 
 
 def kernel(function: Callable[..., Any] | None = None, *, nogil: bool = False, arrays: bool = False) -> Any:

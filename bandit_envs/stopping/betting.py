@@ -89,10 +89,7 @@ def bounded_at(numbers, mean, scratch, i):
 
 @inlined
 def adapted(most, N, variance):
-    """The variance by which an arm of N pulls is weighed: as if six pulls at the ends of the range came on top.
-
-    most: the largest variance in the range.
-    """
+    """The variance of an arm of N pulls as if six, of the largest variance of the range, came on top: its weight."""
     return variance + 6.0 * most / (N + 6.0)
 
 
@@ -192,13 +189,9 @@ def product(up, down, c, d, work):
 
 @part
 def bet_pair(numbers, lower, raised, a, b, floor, needed, work):
-    """The evidence against mu_i <= a mu_j + b and mu_j >= floor, from below; a > 0.
+    """The evidence against mu_i <= a mu_j + b and mu_j >= floor, from below, of arms i and j, two `Bounded`; a > 0.
 
-    Args:
-        lower, raised: of arms i and j, `Bounded`.
-        a, b, floor: as of `pair_cost`.
-        needed: it is enough to know whether the evidence reaches this; -inf: its value is wanted.
-        work: `BETS_SCRATCH` floats.
+    `needed`: it is enough to know whether the evidence reaches this; -inf: its value is wanted.
     """
     low_mean, width = numbers[LOW_AT], numbers[WIDTH_AT]
     b, floor = (b + (a - 1.0) * low_mean) / width, (floor - low_mean) / width

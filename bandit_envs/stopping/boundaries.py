@@ -136,6 +136,13 @@ def _zeta(s):
     return found - s * (s + 1.0) * (s + 2.0) / 720.0 * n ** (-s - 3.0)
 
 
+@inlined
+def _excess(y, share):
+    """l y - g(l)."""
+    found = share * y - 2.0 * share * (1.0 - math.log(4.0 * share))
+    return found - math.log(_zeta(2.0 * share)) + 0.5 * math.log1p(-share)
+
+
 @part
 def _gaussian_level(y):
     """The largest x with C(x) <= y: max over l in (1/2, 1) of l y - g(l), by golden section: g is convex."""
@@ -143,9 +150,7 @@ def _gaussian_level(y):
     best = -math.inf
     for _ in range(60):
         one, other = high - ratio * (high - low), low + ratio * (high - low)
-        f = one * y - 2.0 * one * (1.0 - math.log(4.0 * one)) - math.log(_zeta(2.0 * one)) + 0.5 * math.log1p(-one)
-        h = other * y - 2.0 * other * (1.0 - math.log(4.0 * other))
-        h += -math.log(_zeta(2.0 * other)) + 0.5 * math.log1p(-other)
+        f, h = _excess(y, one), _excess(y, other)
         best = max(best, f, h)
         if f < h:
             low = one
@@ -203,11 +208,7 @@ def range_of(numbers: Any) -> tuple[float, float]:
 
 
 def wanted(numbers: Any, x: float, arms: int) -> float:
-    """What the cost less its penalties of an alternative of so many arms must reach for `enough` to give x.
-
-    Args:
-        numbers: of the distribution and the boundary. x: > 0. arms: of the alternative.
-    """
+    """What the cost less its penalties of an alternative of so many arms must reach for `enough` to give x > 0."""
     low, high = x, x
     if numbers[BOUNDARY] != KAUFMANN:
         return x

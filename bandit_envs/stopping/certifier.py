@@ -218,16 +218,9 @@ class Certifier(NamedTuple):
         """The old name of `alternatives`."""
         return self.alternatives(*arguments, **keywords)
 
-    def levels(
-        self,
-        pulls: NDArray[np.int64],
-        mean: Floats,
-        variance: Floats,
-        inside: NDArray[np.int8],
-        moments: Floats | None = None,
-    ) -> Floats:
+    def levels(self, *arguments: Any, **keywords: Any) -> Floats:
         """The smallest delta at which answers are certified, (E,), in [0, 1]; arguments as of `alternatives`."""
-        return level_of(self.alternatives(pulls, mean, variance, inside, moments)[:, 0])
+        return level_of(self.alternatives(*arguments, **keywords)[:, 0])
 
 
 def level_of(value: Floats) -> Floats:

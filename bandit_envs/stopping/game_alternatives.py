@@ -59,8 +59,7 @@ class Distribution:
 def _roots(rise: Callable[[Floats], tuple[Floats, Floats]], low: Floats, high: Floats, x: Floats) -> Floats:
     """Where functions that rise on [low, high] change their signs, or the end where they do not; high may be inf.
 
-    Args:
-        rise: returns the functions and their derivatives at x (n,). x: where to start.
+    `rise` returns the functions and their derivatives at x (n,); x: where to start.
     """
     low, high = low.copy(), high.copy()
     middle = np.where(np.isinf(high), low + 1, 0.5 * (low + high))
@@ -195,7 +194,7 @@ class _Levels(_Wide):
         low, high, rows = self.low[some], self.high[some], np.arange(len(some))
 
         def moved(x: Floats) -> tuple[Floats, NDArray[np.bool_], tuple[Floats, ...], Floats, Floats]:
-            """Where the others go, (n, 1), which of them move, and what `slopes` gives: of the arms i, of the others."""
+            """Where the others go, (n, 1), which of them move; and slopes: of the arms i, and of the others, (n, K)."""
             y = (c * x + self.d)[:, None]
             moving = (others > 0) & (self.side * (m - y) > 0)
             first, second = (np.where(moving, others * found, 0.0) for found in distribution.slopes(m[None], y))
@@ -403,11 +402,7 @@ class Sets:
         return float(self.values.min()) if len(self.values) else math.inf
 
     def exactly(self, w: Floats, most: float) -> tuple[float, bool]:
-        """As a call, where the bound is too low: by branch and bound, for sets that cost less than `most`.
-
-        Returns:
-            The bound, and whether it is known that no sets cost less.
-        """
+        """As a call, by branch and bound, for sets that cost less than `most`; and whether the bound is certain."""
         if self.each:
             return float(self.values.min()), True
         gap, K = self.k * self.epsilon, len(self.means)

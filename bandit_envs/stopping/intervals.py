@@ -104,9 +104,7 @@ def _ends_of_columns(scores, pulls, need, capitals, found):
 def arm_intervals(numbers: Floats, pulls: NDArray[np.int64], mean: Floats, variance: Floats, level: float) -> Floats:
     """The ends of the intervals of scalar arms, (K, 2), each wrong at any time with probability `level` at most.
 
-    Args:
-        numbers: of a distribution and a boundary, as `common` makes them. pulls, mean: (K,), at least one pull.
-        variance: (K,), of bounded samples (3 K,), see `with_moments`.
+    Of the numbers of `common`, pulls, mean (K,), at least one pull, and variance (K,), or (3 K,) by `with_moments`.
     """
     found = np.empty((len(pulls), 2))
     _ends_of_arms(numbers, pulls, mean, variance, -math.log(level), np.zeros(5 * len(pulls) + BETS_SCRATCH), found)

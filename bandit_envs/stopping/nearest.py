@@ -236,10 +236,7 @@ def top_k_nearest(given):
 
 @part
 def nearest_pair(numbers, mean, scratch, inside, epsilon, first):
-    """The least value by which an arm in the answer, 1, is worse than one left out, 0, by more than epsilon; both arms.
-
-    Arms in the answer are looked at from the first one on; the search ends at a pair that is not excluded.
-    """
+    """The least value of an arm in the answer, 1, being worse than one left out, 0, by more than epsilon; both arms."""
     K, needed, least, lowered, raised = len(mean), numbers[NEEDED], math.inf, 0, 0
     for n in range(K):
         i = after(first, n, K)

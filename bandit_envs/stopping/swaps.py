@@ -149,8 +149,7 @@ def _best_dual(sets, s):
 def _search(sets, k, work, most, steps):
     """The sets of least cost, by branch and bound: their cost, or `most` if none costs less; their tilt, steps left.
 
-    It is given up after so many steps; none are left then. work: 6 K floats, the first 3 K those of `sets_in`; the sets
-    are left in work[4 K : 5 K].
+    work: 6 K floats, the first 3 K those of `sets_in`; the sets are left in work[4 K : 5 K].
     """
     K, best, where, forced, term, chosen = len(sets.mean), most, 0.0, sets.forced, sets.term, sets.chosen
     order, least, before = work[3 * K : 4 * K], work[4 * K : 5 * K], work[5 * K :]
