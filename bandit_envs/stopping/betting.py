@@ -117,17 +117,10 @@ def nodes_of(N, m, v, third, fourth):
 
 
 @inlined
-def larger(arm):
-    """The nodes for bets that samples are larger."""
-    m = arm.mean - arm.margin
-    return nodes_of(arm.N, m, arm.variance, arm.third, arm.fourth)
-
-
-@inlined
-def smaller(arm):
-    """The nodes for bets that 1 - x is larger."""
-    m = 1.0 - arm.mean - arm.margin
-    return nodes_of(arm.N, m, arm.variance, -arm.third, arm.fourth)
+def bets_on(arm, larger):
+    """The nodes for bets that samples x are larger, or else that 1 - x is."""
+    m, third = (arm.mean, arm.third) if larger else (1.0 - arm.mean, -arm.third)
+    return nodes_of(arm.N, m - arm.margin, arm.variance, third, arm.fourth)
 
 
 @inlined
@@ -157,7 +150,7 @@ def bet_arm(numbers, arm, mu, work):
     c = max(c, NEAR)
     if not (arm.N > 0.0 and c < own):
         return 0.0
-    nodes = larger(arm) if falls else smaller(arm)
+    nodes = bets_on(arm, falls)
     logs, slopes, total = work[:WINDOW], work[WINDOW : 2 * WINDOW], 0.0
     top = capitals(nodes, c, logs, slopes)
     for k in range(WINDOW):
@@ -201,7 +194,7 @@ def bet_pair(numbers, lower, raised, a, b, floor, needed, work):
     high = max(min((1.0 - b) / a, 1.0), low)  # from there on mu_i is at the end of the range, and mu_j costs more
     if not (lower.N > 0.0 and raised.N > 0.0):
         return 0.0
-    up, down, low, high = larger(lower), smaller(raised), low + NEAR, high - NEAR
+    up, down, low, high = bets_on(lower, True), bets_on(raised, False), low + NEAR, high - NEAR
     left = right = bottom = -math.inf  # the values at x_left and x_right, their slopes; the best bound from below
     x_left, x_right, fall, climb = low, high, 0.0, 0.0
     s, t = (lower.variance + 1.0 / (lower.N + 4.0)) / lower.N, (raised.variance + 1.0 / (raised.N + 4.0)) / raised.N

@@ -178,7 +178,7 @@ def solve(kind: str, numbers: Floats, distribution: str, v: float, means: Floats
     kinds, back, counts = np.unique(np.stack([means, inside]), axis=1, return_inverse=True, return_counts=True)
     back = back.reshape(-1)
     if kind in ("each", "swaps"):
-        search: Any = Sets(kind, numbers, CODES[distribution], v, means, inside, back, kinds[0])
+        search: Any = Sets(kind, numbers, CODES[distribution], v, means, inside, back)
         alternatives: list[Any] = [search.alternatives]
     else:
         search = None

@@ -25,6 +25,7 @@ from .swaps import Goal, swaps_below, swaps_bound
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
 STEPS = 100  # of a root finder
 EXCHANGES = 2  # of one arm each, in a set that has been found: so many sets beside it
 SEARCHED = 2000  # sets of arms that are looked at in a search for the nearest ones
@@ -272,7 +273,7 @@ class _Halves(_Wide):
 
 
 def listed(
-    kind: str, numbers: Floats, distribution: Distribution, means: Floats, inside: NDArray[np.bool_], counts: Ints
+    kind: str, numbers: Floats, distribution: Distribution, means: Floats, inside: Bools, counts: Ints
 ) -> list[Any]:
     """All alternatives of a kind that can be listed; means, inside and counts are those of merged arms."""
     I, O = np.flatnonzero(inside).tolist(), np.flatnonzero(~inside).tolist()  # noqa: E741
@@ -347,18 +348,10 @@ class Sets:
     """The searches for alternatives by sets of arms, "each" and "swaps": the nearest ones at w become known."""
 
     def __init__(
-        self,
-        kind: str,
-        numbers: Floats,
-        distribution: int,
-        v: float,
-        means: Floats,
-        inside: NDArray[np.bool_],
-        back: Ints,
-        merged: Floats,
+        self, kind: str, numbers: Floats, distribution: int, v: float, means: Floats, inside: Bools, back: Ints
     ) -> None:
-        K, one = len(means), Distribution(distribution, v)
-        self.distribution, self.means, self.back, self.G = distribution, means, back, len(merged)
+        K, one, (_, firsts) = len(means), Distribution(distribution, v), np.unique(back, return_index=True)
+        self.distribution, self.means, self.back, self.G, merged = distribution, means, back, len(firsts), means[firsts]
         self.inside, self.k, self.epsilon = inside.astype(np.int8), int(numbers[0]), float(numbers[1])
         self.scratch, self.work, self.each = np.zeros(5 * K), np.zeros(6 * K + LEVELS_SCRATCH), kind == "each"
         self.scratch[4 * K :] = v
@@ -369,7 +362,6 @@ class Sets:
             return
         self.alternatives = _Levels(one, merged, 1.0, self.epsilon, raised=False)
         asked, ends = list[int](), list[tuple[float, float]]()
-        _, firsts = np.unique(back, return_index=True)
         for i in sorted(int(i) for i in firsts if inside[i]):
             low = float(np.sort(np.delete(means, i))[-self.k]) - self.epsilon
             high = float(means[i])

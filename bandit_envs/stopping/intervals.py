@@ -31,12 +31,13 @@ STEPS = 40  # halvings of an interval, or doublings
 def _ends_of_arms(numbers, pulls, mean, variance, need, scratch, found):
     """Fill found (K, 2) with the ends of the intervals of scalar arms."""
     refresh(numbers, pulls, mean, variance, scratch, 0, len(pulls))
+    is_bounded = distribution_of(numbers) == BOUNDED
+    low, width = (numbers[CENTRE], numbers[PRIOR]) if is_bounded else (0.0, 1.0)
     for i in range(len(pulls)):
         for side in range(2):
             sign, near, step = 2.0 * side - 1.0, mean[i], 1.0
-            if distribution_of(numbers) == BOUNDED or distribution_of(numbers) == BERNOULLI:
-                low = numbers[CENTRE] if distribution_of(numbers) == BOUNDED else 0.0
-                end = low + side * (numbers[PRIOR] if distribution_of(numbers) == BOUNDED else 1.0)
+            if is_bounded or distribution_of(numbers) == BERNOULLI:
+                end = low + side * width
                 if enough(numbers, moved_to(numbers, mean, scratch, i, end), 1.0) < need:
                     found[i, side] = end
                     continue
