@@ -17,11 +17,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..kernels.compiled import jit
 from .boundaries import LEVELS_SCRATCH
 from .distributions import GAUSSIAN
 from .levels import EACH, Search, level, others_at
-from .swaps import Goal, swaps_below, swaps_bound
+from .swaps import best_dual, dual, search, sets_in
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -76,7 +75,7 @@ def _roots(rise: Callable[[Floats], tuple[Floats, Floats]], low: Floats, high: F
             middle = np.where(np.isinf(high), 2 * x + 1e-300, 0.5 * (low + high))
             good = (low <= after) & (after <= high) & np.isfinite(after) & ((step % 8 != 7) | np.isinf(high))
             after = np.where(good, after, middle)
-            moved = np.abs(after - x) > 1e-15 * np.abs(after)
+            moved = np.abs(after - x) > 1e-13 * np.abs(after)
             x, free = np.where(free, after, x), free & moved
             if not free.any():
                 break
@@ -309,30 +308,6 @@ def listed(
     return [_Pairs(distribution, means, pairs), levels]
 
 
-class Asked(NamedTuple):
-    """What is asked of arms, and the results."""
-
-    arms: Ints  # (n,)
-    ends: Floats  # (n, 2)
-    sets: Floats  # (n, K)
-    costs: Floats  # (n, K) what it costs to raise each arm so far
-    values: Floats  # (n,)
-
-
-@jit
-def _each_sets(distribution, k, epsilon, mean, scratch, asked, work):
-    """For each arm that is asked for: what it costs to lower it to the best x, and the set of k that is raised."""
-    K = len(mean)
-    u, kept, stack = work[:K], work[K : 2 * K], work[2 * K : 2 * K + LEVELS_SCRATCH]
-    for n in range(len(asked.arms)):
-        i, low, high = asked.arms[n], asked.ends[n, 0], asked.ends[n, 1]
-        search = Search(distribution, EACH, k, 1.0, epsilon, mean, scratch, u, kept)
-        asked.values[n], x = level(search, i, low, high, np.inf, stack)
-        others_at(search, i, x + epsilon)
-        for a in range(K):
-            asked.sets[n, a], asked.costs[n, a] = kept[a], u[a] if a != i else np.inf
-
-
 def _exchanged(chosen: Floats, costs: Floats) -> Floats:
     """The sets (n, K) in which one chosen arm is exchanged for another one: those that cost least beside it."""
     old, new = np.flatnonzero(chosen > 0), np.flatnonzero((chosen == 0) & np.isfinite(costs))
@@ -353,54 +328,55 @@ class Sets:
         K, one, (_, firsts) = len(means), Distribution(distribution, v), np.unique(back, return_index=True)
         self.distribution, self.means, self.back, self.G, merged = distribution, means, back, len(firsts), means[firsts]
         self.inside, self.k, self.epsilon = inside.astype(np.int8), int(numbers[0]), float(numbers[1])
-        self.scratch, self.work, self.each = np.zeros(5 * K), np.zeros(6 * K + LEVELS_SCRATCH), kind == "each"
-        self.scratch[4 * K :] = v
-        if not self.each:
-            self.alternatives: Any = _Halves(one, merged, self.k * self.epsilon)
-            n = min(self.k, K - self.k)
-            self.sets, self.values = np.empty((3 * n, K)), np.empty(n)
+        self.scratch, self.work, self.values = np.zeros(5 * K), np.zeros(6 * K + LEVELS_SCRATCH), list[float]()
+        self.scratch[4 * K :], self.asked, self.swaps = v, list[tuple[int, float, float]](), None
+        if kind != "each":
+            gap = self.k * self.epsilon
+            self.alternatives: Any = _Halves(one, merged, gap)
+            self.swaps = sets_in.py_func(distribution, gap, means, self.scratch, self.inside, self.work)
             return
         self.alternatives = _Levels(one, merged, 1.0, self.epsilon, raised=False)
-        asked, ends = list[int](), list[tuple[float, float]]()
+        arms = means, self.scratch, self.work[:K], self.work[K : 2 * K]
+        self.search = Search(distribution, EACH, self.k, 1.0, self.epsilon, *arms)
         for i in sorted(int(i) for i in firsts if inside[i]):
             low = float(np.sort(np.delete(means, i))[-self.k]) - self.epsilon
             high = float(means[i])
             if distribution != GAUSSIAN:
                 low, high = max(low, 0.0), min(high, 1.0 - self.epsilon)
             if distribution == GAUSSIAN or high >= 0:
-                asked.append(i)
-                ends.append((min(low, high), high))
-        self.asked, self.ends = np.array(asked, np.int64), np.array(ends).reshape(-1, 2)
-        self.sets, self.costs = np.empty((2, len(asked), K))
-        self.values = np.empty(len(asked))
+                self.asked.append((i, min(low, high), high))
 
     def __call__(self, w: Floats) -> float:
         """A bound from below of the values of all alternatives at w, of merged arms; the nearest become known."""
-        K, distribution = len(self.means), self.distribution
+        K, self.values = len(self.means), []
         self.scratch[2 * K : 3 * K] = w[self.back]
-        if self.each:
-            asked = Asked(self.asked, self.ends, self.sets, self.costs, self.values)
-            _each_sets(distribution, self.k, self.epsilon, self.means, self.scratch, asked, self.work)
-            for i, ends, chosen, costs in zip(self.asked, self.ends, self.sets, self.costs, strict=True):
-                for others in (chosen, *_exchanged(chosen, costs)):
-                    self.alternatives.add(int(self.back[i]), np.bincount(self.back, others, self.G), *ends.tolist())
-        else:
-            goal = Goal(distribution, self.k, self.k * self.epsilon)
-            swaps_bound(goal, self.means, self.scratch, self.inside, self.work, self.sets, self.values)
-            side = np.where(self.inside != 0, -1.0, 1.0)
-            for chosen in self.sets:
-                if (chosen > 0).any():
-                    self.alternatives.add(np.bincount(self.back, chosen * side, self.G))
-        return float(self.values.min()) if len(self.values) else math.inf
+        for i, low, high in self.asked:
+            value, x = level(self.search, i, low, high, math.inf, self.work[2 * K :])
+            others_at(self.search, i, x + self.epsilon)
+            self.values.append(value)
+            chosen, costs = self.search.chosen.copy(), self.search.u.copy()  # of raising each arm so far
+            costs[i] = math.inf
+            for others in (chosen, *_exchanged(chosen, costs)):
+                self.alternatives.add(int(self.back[i]), np.bincount(self.back, others, self.G), low, high)
+        for s in range(1, min(self.k, K - self.k) + 1) if self.swaps is not None else ():
+            self.swaps.forced[:] = 0.0
+            value, tilt = best_dual(self.swaps, s)
+            self.values.append(value)
+            for shift in (-1e-7, 0.0, 1e-7) if tilt > 0 else ():  # where the sets change, those before and after it
+                dual(self.swaps, s, tilt * (1.0 + shift))
+                self._add(self.swaps.chosen)
+        return min(self.values, default=math.inf)
+
+    def _add(self, chosen: Floats) -> None:
+        """Let the sets of the chosen arms (K,) become known."""
+        self.alternatives.add(np.bincount(self.back, chosen * np.where(self.inside != 0, -1.0, 1.0), self.G))
 
     def exactly(self, w: Floats, most: float) -> tuple[float, bool]:
         """As a call, by branch and bound, for sets that cost less than `most`; and whether the bound is certain."""
-        if self.each:
-            return float(self.values.min()), True
-        gap, K = self.k * self.epsilon, len(self.means)
-        given = self.means, self.scratch, self.inside, self.work, most, SEARCHED
-        found, whole = swaps_below(Goal(self.distribution, self.k, gap), *given)
-        chosen = self.work[4 * K : 5 * K]
+        K, least = len(self.means), min(self.values, default=math.inf)
+        if self.swaps is None:
+            return least, True
+        found, _, left = search(self.swaps, self.k, self.work, most, SEARCHED)
         if found < most:
-            self.alternatives.add(np.bincount(self.back, chosen * np.where(self.inside != 0, -1.0, 1.0), self.G))
-        return (float(found), True) if whole else (float(self.values.min()), False)
+            self._add(self.work[4 * K : 5 * K])
+        return (found, True) if left > 0 else (least, False)

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..kernels.compiled import jit, part, view
+from ..kernels.compiled import part, view
 from .boundaries import BOUNDARY, COMMON, MIXTURE, NONE, RHO_AT, distribution_of, enough
 from .distributions import BERNOULLI, GAUSSIAN, Move
 from .nearest import level, nearest_pair, report_pair, top_k_nearest
@@ -55,7 +55,7 @@ def _term(distribution, w, m, v, tilt):
     return found
 
 
-class Sets(NamedTuple):
+class Swaps(NamedTuple):
     """What sets are looked for among: arms (K,), and what is found."""
 
     distribution: int
@@ -70,13 +70,13 @@ class Sets(NamedTuple):
 
 @view
 def sets_in(distribution, gap, mean, scratch, inside, work):
-    """`Sets` that are looked for in 3 K floats of work."""
+    """`Swaps` that are looked for in 3 K floats of work."""
     K = len(mean)
-    return Sets(distribution, gap, mean, scratch, inside, work[2 * K : 3 * K], work[:K], work[K : 2 * K])
+    return Swaps(distribution, gap, mean, scratch, inside, work[2 * K : 3 * K], work[:K], work[K : 2 * K])
 
 
 @part
-def _dual(sets, s, tilt):
+def dual(sets, s, tilt):
     """The bound of sets of size s at tilt, and its slope in tilt."""
     distribution, gap, mean, scratch, inside, forced, term, chosen = sets
     K = len(mean)
@@ -112,16 +112,16 @@ def _dual(sets, s, tilt):
 
 
 @part
-def _best_dual(sets, s):
+def best_dual(sets, s):
     """The largest bound over tilt >= 0, and its tilt, by halvings: the bound is concave."""
     if sets.distribution == BERNOULLI and sets.gap >= s:
         return math.inf, 0.0
     low, high, where = 0.0, 1.0, 0.0
-    best, rise = _dual(sets, s, 0.0)
+    best, rise = dual(sets, s, 0.0)
     if best == math.inf or rise <= 0.0:
         return best, where
     for _ in range(1000):
-        value, rise = _dual(sets, s, high)
+        value, rise = dual(sets, s, high)
         if value > best:
             best, where = value, high
         if rise <= 0.0:
@@ -131,7 +131,7 @@ def _best_dual(sets, s):
         tilt = 0.5 * (low + high)
         if not low < tilt < high:
             break
-        value, rise = _dual(sets, s, tilt)
+        value, rise = dual(sets, s, tilt)
         if value > best:
             best, where = value, tilt
         if rise > 0.0:
@@ -141,12 +141,12 @@ def _best_dual(sets, s):
         if high - low < 1e-15 * high:
             break
     where = 0.5 * (low + high)  # where the slope is 0: near it the value hardly changes
-    _dual(sets, s, where)
+    dual(sets, s, where)
     return best, where
 
 
 @part
-def _search(sets, k, work, most, steps):
+def search(sets, k, work, most, steps):
     """The sets of least cost, by branch and bound: their cost, or `most` if none costs less; their tilt, steps left.
 
     work: 6 K floats, the first 3 K those of `sets_in`; the sets are left in work[4 K : 5 K].
@@ -160,7 +160,7 @@ def _search(sets, k, work, most, steps):
         while steps > 0:
             if entering:
                 steps -= 1
-                bound, _ = _best_dual(sets, s)
+                bound, _ = best_dual(sets, s)
                 entering = bound < best * (1.0 - CLOSE)
             if entering:
                 branch = -1
@@ -172,7 +172,7 @@ def _search(sets, k, work, most, steps):
                     before[a] = forced[a]
                 for a in range(K):
                     forced[a] = 1.0 if term[a] > 0.0 else -1.0
-                value, tilt = _best_dual(sets, s)
+                value, tilt = best_dual(sets, s)
                 for a in range(K):
                     forced[a] = before[a]
                 if value < best:
@@ -201,25 +201,9 @@ def swaps_exactly(given):
     K, distribution, k = len(pulls), distribution_of(numbers), np.int64(numbers[COMMON])
     work = scratch[5 * K :]
     sets = sets_in(distribution, k * numbers[COMMON + 1], mean, scratch, inside, work)
-    best, where, _ = _search(sets, k, work, math.inf, 2**62)
+    best, where, _ = search(sets, k, work, math.inf, 2**62)
     out[0] = max(best, 0.0) if best < math.inf else best
     _report(sets, where, work[4 * K :], out)
-
-
-class Goal(NamedTuple):
-    """Of which arms, how many are chosen, and by how much the sum of the others must be larger."""
-
-    distribution: int
-    k: int
-    gap: float
-
-
-@jit
-def swaps_below(goal, mean, scratch, inside, work, most, steps):
-    """The least cost of sets, or `most` if none costs less, and whether so many steps were enough; see `_search`."""
-    sets = sets_in(goal.distribution, goal.gap, mean, scratch, inside, work)
-    best, _, left = _search(sets, goal.k, work, most, steps)
-    return best, left > 0
 
 
 @part
@@ -250,7 +234,7 @@ def swaps_level(given):
     sets.forced[:] = 0.0
     cheapest[:K] = 0.0
     for s in range(2, n + 1):
-        value, tilt = _best_dual(sets, s)
+        value, tilt = best_dual(sets, s)
         if numbers[BOUNDARY] != NONE:
             value = enough(numbers, value, 2.0 * s) - share - _log_choose(k, s) - _log_choose(K - k, s)
         if value < least:
@@ -267,23 +251,6 @@ def swaps_level(given):
         if size == 1:
             report_pair(out, distribution, mean, scratch, i, j, Move(1.0, -gap, -math.inf))
         out[0] = least
-
-
-@jit
-def swaps_bound(goal, mean, scratch, inside, work, found, values):
-    """For each number s of swaps: a bound from below of what sets of size s cost, and sets that come close to it.
-
-    work: 3 K floats. values (n,), found (3 n, K): to be filled; sets of 0 alone are none.
-    """
-    K, n, sets = len(mean), len(values), sets_in(goal.distribution, goal.gap, mean, scratch, inside, work)
-    sets.forced[:] = 0.0
-    for s in range(1, n + 1):
-        values[s - 1], tilt = _best_dual(sets, s)
-        for side in range(3):  # where the sets change, those before and those after it
-            if tilt > 0.0:
-                _dual(sets, s, tilt * (1.0 + (side - 1) * 1e-7))
-            for a in range(K):
-                found[3 * (s - 1) + side, a] = sets.chosen[a] if tilt > 0.0 else 0.0
 
 
 @part
