@@ -521,6 +521,26 @@ class Problem(Spelled, ABC):
         return math.nan
 
 
+@jit
+def _count(answer, truth, stride, K, must_in, must_out, misclassified, ratios):
+    """Per answer: how many arms are misclassified, and precision, recall, F1."""
+    K, stride = np.uint64(K), np.uint64(stride)
+    for row in range(len(misclassified)):
+        i = np.uint64(row)
+        wrong = hits = size = right = 0
+        for k in range(K):
+            margin, taken = truth[i * stride + k], answer[i * K + k] != 0
+            inside = margin >= 0.0
+            right += inside
+            size += taken
+            hits += inside & taken
+            wrong += (inside & (not taken) & (margin >= must_in)) | (taken & (not inside) & (-margin > must_out))
+        misclassified[i] = wrong
+        ratios[0, i] = hits / size if size else 1.0
+        ratios[1, i] = hits / right if right else 1.0
+        ratios[2, i] = 2.0 * hits / (size + right) if size + right else 1.0
+
+
 class SetProblem(Problem):
     """A problem whose right answer is the set of arms with margin >= 0.
 
@@ -537,20 +557,21 @@ class SetProblem(Problem):
         return self.tolerance, self.tolerance
 
     def verdict(self, answer: ArrayLike, truth: Floats) -> Arrays:
-        taken, K = np.asarray(answer) != 0, truth.shape[-1]
-        if taken.shape[-1:] != (K,):
-            raise ValueError(f"an answer is a mask of {K} arms, got shape {taken.shape}")
-        inside, (must_in, must_out) = truth >= 0, self.bands
-        wrong = inside & ~taken & (truth >= must_in) | taken & ~inside & (-truth > must_out)
-        misclassified, hits, size, right = (
-            np.count_nonzero(arms, axis=-1) for arms in (wrong, inside & taken, taken, inside)
-        )
-        precision, recall, f1 = (
-            np.where(of > 0, found / np.maximum(of, 1), 1.0)
-            for found, of in ((hits, size), (hits, right), (2.0 * hits, size + right))
-        )
+        mask, K = np.asarray(answer), truth.shape[-1]
+        if mask.shape[-1:] != (K,):
+            raise ValueError(f"an answer is a mask of {K} arms, got shape {mask.shape}")
+        lead, shared = np.broadcast_shapes(mask.shape[:-1], truth.shape[:-1]), truth.size == K
+        if mask.shape[:-1] != lead:
+            mask = np.broadcast_to(mask, (*lead, K))
+        if not shared and truth.shape[:-1] != lead:
+            truth = np.broadcast_to(truth, (*lead, K))
+        misclassified, ratios = np.empty(lead, np.int64), np.empty((3, *lead))
+        flat = mask.view(np.int8) if mask.dtype == np.bool_ and mask.flags.carray else np.array(mask, np.int8)
+        margins, stride = np.array(truth, np.float64, order="C").reshape(-1), 0 if shared else K
+        found = misclassified.reshape(-1), ratios.reshape(3, -1)
+        _count(flat.reshape(-1), margins, stride, K, *self.bands, *found)
         verdict = {"correct": misclassified == 0, "misclassified": misclassified}
-        verdict |= {"precision": precision, "recall": recall, "f1": f1}
+        verdict |= {"precision": ratios[0], "recall": ratios[1], "f1": ratios[2]}
         return verdict | {"score": self._score(verdict, K)}
 
     def _score(self, verdict: Arrays, K: int) -> Floats:
