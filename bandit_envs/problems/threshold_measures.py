@@ -113,7 +113,7 @@ def lambda_level(gaps: ArrayLike, budget: float, alpha: float = ALPHA) -> float:
         alpha: LSA's tuning constant, > 0.
     """
     d, alpha = _gaps(gaps), number("alpha", alpha, 0, above=True)
-    number("the largest gap", d.max(), 0, 1)
+    number("the largest gap", float(d.max()), 0, 1)
     number("budget", budget, _pulls_per_unit(alpha) * len(d))
     target = budget / _pulls_per_unit(alpha)
     low = float(_inverse(target / len(d), d, alpha).min())  # no g_i is above target / K: the sum is at most the target

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from .boundaries import LEVELS_SCRATCH
 from .distributions import GAUSSIAN
 from .levels import EACH, Search, level, others_at
-from .swaps import best_dual, dual, search, sets_in
+from .swaps import Swaps, best_dual, dual, search
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -329,11 +329,13 @@ class Sets:
         self.distribution, self.means, self.back, self.G, merged = distribution, means, back, len(firsts), means[firsts]
         self.inside, self.k, self.epsilon = inside.astype(np.int8), int(numbers[0]), float(numbers[1])
         self.scratch, self.work, self.values = np.zeros(5 * K), np.zeros(6 * K + LEVELS_SCRATCH), list[float]()
-        self.scratch[4 * K :], self.asked, self.swaps = v, list[tuple[int, float, float]](), None
+        self.swaps: Any = None
+        self.scratch[4 * K :], self.asked = v, list[tuple[int, float, float]]()
         if kind != "each":
             gap = self.k * self.epsilon
             self.alternatives: Any = _Halves(one, merged, gap)
-            self.swaps = sets_in.py_func(distribution, gap, means, self.scratch, self.inside, self.work)
+            work = self.work[2 * K : 3 * K], self.work[:K], self.work[K : 2 * K]
+            self.swaps = Swaps(distribution, gap, means, self.scratch, self.inside, *work)
             return
         self.alternatives = _Levels(one, merged, 1.0, self.epsilon, raised=False)
         arms = means, self.scratch, self.work[:K], self.work[K : 2 * K]

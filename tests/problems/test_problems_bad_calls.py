@@ -122,22 +122,22 @@ for f in (*OF_P, *OF_LAMBDA):
     RANGES |= {f"{f.__name__} gaps": (lambda f=f: f([0.1, -0.2], 1000), -0.2)}
 for f in OF_P:
     for budget in (-1, math.nan, math.inf):
-        RANGES |= {f"{f.__name__} budget {budget}": (lambda f=f, budget=budget: f([0.1], budget), f"budget={budget}")}
+        RANGES |= {f"{f.__name__} budget {budget}": (lambda f=f, budget=budget: f([0.1], budget), "budget", budget)}
     for c in (0, math.inf):
-        RANGES |= {f"{f.__name__} c {c}": (lambda f=f, c=c: f([0.1], 10, c), f"c={c}")}
+        RANGES |= {f"{f.__name__} c {c}": (lambda f=f, c=c: f([0.1], 10, c), "c", c)}
 for f in OF_LAMBDA:
     for budget in (79.9, math.nan):
-        RANGES |= {f"{f.__name__} {budget}": (lambda f=f, budget=budget: f([0.1, 0.2], budget), f"budget={budget}", 80)}
+        RANGES |= {f"{f.__name__} {budget}": (lambda f=f, budget=budget: f([0.1, 0.2], budget), "budget", budget, 80)}
     for alpha in (0, math.nan):
-        RANGES |= {f"{f.__name__} alpha {alpha}": (lambda f=f, alpha=alpha: f([0.1], 1000, alpha), f"alpha={alpha}")}
-    RANGES |= {f"{f.__name__} half": (lambda f=f: f([0.1, 0.2], 161, 0.5), "budget=161", 162)}
+        RANGES |= {f"{f.__name__} alpha {alpha}": (lambda f=f, alpha=alpha: f([0.1], 1000, alpha), "alpha", alpha)}
+    RANGES |= {f"{f.__name__} half": (lambda f=f: f([0.1, 0.2], 161, 0.5), "budget", 161, 162)}
     RANGES |= {f"{f.__name__} 1.5": (lambda f=f: f([0.1, 1.5], 1000), 1.5)}
 test_threshold_measures = table(
     RANGES
     | {
-        "a part of a pull": (lambda: tm.optimal_error_integer([0.1], 10.5), "budget=10.5"),  # type: ignore[arg-type]
-        "a": (lambda: tm.variable_confidence(0, 1), "a=0"),
-        "b": (lambda: tm.variable_confidence(1, -1), "b=-1"),
+        "a part of a pull": (lambda: tm.optimal_error_integer([0.1], 10.5), "budget", 10.5),  # type: ignore[arg-type]
+        "a": (lambda: tm.variable_confidence(0, 1), "a", 0),
+        "b": (lambda: tm.variable_confidence(1, -1), "b", -1),
     }
 )
 
