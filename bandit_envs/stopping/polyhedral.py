@@ -4,7 +4,7 @@ An arm left out is good where its margin is at least the tolerance: in the polyh
 the tolerance. An arm in the answer is bad where it lies further than the tolerance from the polyhedron.
 
 GAUSSIAN   Left out: the distance is that of a projection, the mixture that of D dimensions. In the answer: the shortest
-           way out leads through the nearest face, and the mixture is that of one dimension, with a side.
+           path out leads through the nearest face, and the mixture is that of one dimension, with a side.
 DEPENDENT  Gaussian (sub-Gaussian) of scale sigma in each coordinate, which may depend on each other: a direction a has
            the scale sigma |a|_1 (docs/certificates-theory.md). In the answer: at least min over rows of slack / |a|_1,
            plus tolerance / sqrt(D), scales away. Left out: the mixture, 1 / M each, of the rows that are violated.

@@ -33,8 +33,16 @@ class Trial(NamedTuple):
     refuted: bool  # they vary too much for it
     repeats: int  # repeated results so far
     fewest: int  # results of an arm
-    each: int = EACH  # how many results are needed of each arm
-    every: int = REPEATS  # how many repeated results are needed in all
+
+    @property
+    def each(self) -> int:
+        """How many results are needed of each arm."""
+        return EACH
+
+    @property
+    def every(self) -> int:
+        """How many repeated results are needed in all."""
+        return REPEATS
 
     @property
     def waits(self) -> bool:
