@@ -295,13 +295,7 @@ def check_json(instance: object) -> None:
         raise AssertionError(f"the form {arms.to_dict()!r:.200} means other arms: {again.means}, and not {arms.means}")
 
 
-DISTRIBUTION_CHECKS: tuple[Callable[[object], None], ...] = (
-    check_moments,
-    check_support,
-    check_bulk_pulls,
-    check_independence,
-    check_json,
-)
+DISTRIBUTION_CHECKS = check_moments, check_support, check_bulk_pulls, check_independence, check_json
 
 
 def check_distribution(instance: object) -> None:

@@ -9,12 +9,11 @@ symbols   TOP_K      i in the answer, lowered to j's mean + b, for the j outside
           LOCAL      i by itself, moved across its boundary: a certifier of one arm gives the statistic
 statistic what the move is worth, by `pair_value`, less what it must exceed: a certified answer has all above 0
 
-A pull of arm a changes its row, which is computed anew, and one pair of each other row. Where that pair was the row's
+A pull of arm a changes its row, which is computed again, and one pair of each other row. Where that pair was the row's
 own, and is no longer certain to be, the row is `stale`: its statistic is a bound from below, and the row is computed
-anew only if it comes to be the least of all. So what `cheapest` finds is exact. And of a row or a column only those
-pairs are computed of which bounds (`bandit_envs.stopping.pair_bounds`) do not tell that they change nothing: few of
-1000. Arms that have shown the same, as many have in the beginning, share what is found for one of them. Where an arm is
-only to weigh more (`grow`), no statistic falls.
+again only if it comes to be the least of all. So what `cheapest` finds is exact. Of a row or a column only those pairs
+are computed that bounds (`pair_bounds`) leave open: few of 1000. Arms that have shown the same share what is found for
+one of them. Where an arm is only to weigh more (`grow`), no statistic falls.
 """
 
 from __future__ import annotations
@@ -110,15 +109,10 @@ class Alternative(NamedTuple):
 
 
 @view
-def _weight(sides, book, i):
-    """The weight of arm i; 0 as long as its variance is unknown."""
-    return book.weight[i] if the_distribution(sides.distribution) != STUDENT or book.scale[i] > 0.0 else 0.0
-
-
-@view
 def _arm(sides, book, i):
-    """Arm i, an `Arm`."""
-    return Arm(book.mean[i], _weight(sides, book, i), book.scale[i], book.penalty[i])
+    """Arm i, an `Arm`, of weight 0 as long as its variance is unknown."""
+    known = the_distribution(sides.distribution) != STUDENT or book.scale[i] > 0.0
+    return Arm(book.mean[i], book.weight[i] if known else 0.0, book.scale[i], book.penalty[i])
 
 
 @view
@@ -160,17 +154,20 @@ def _pair(sides, book, i, j):
 
 
 @part
-def _below(sides, book, i, is_lowered):
-    """Fill in bounds from below of the pairs of arm i, in the answer, and all others, or the other way round."""
-    arms = Arms(book.mean, book.weight, book.penalty)
-    pair_bounds(book.numbers, arms, np.int64(i), is_lowered, _inward(sides), sides.need_in, False, book.bound)
+def _bounds(sides, book, i, is_lowered, is_in, is_above):
+    """Fill in bounds of the pairs of arm i and all others, by which arms in the answer or left out are wrong."""
+    arms, need = Arms(book.mean, book.weight, book.penalty), sides.need_in if is_in else sides.need_out
+    move = _inward(sides) if is_in else _outward(sides)
+    pair_bounds(book.numbers, arms, np.int64(i), is_lowered, move, need, is_above, book.bound)
 
 
 @part
-def _aside(sides, book, i, is_lowered, is_above):
-    """Fill in bounds of the pairs of arm i, left out, and all others, or the other way round."""
-    arms = Arms(book.mean, book.weight, book.penalty)
-    pair_bounds(book.numbers, arms, np.int64(i), is_lowered, _outward(sides), sides.need_out, is_above, book.bound)
+def _least(book):
+    """The least value of all rows."""
+    least = math.inf
+    for other in range(len(book.value)):
+        least = min(least, book.value[np.uint64(other)])
+    return least
 
 
 @view
@@ -182,49 +179,36 @@ def _alike(book, i, j):
 
 @view
 def _repeats(book, other):
-    """Whether an arm before this one has shown the same, and is kept: in a row, its pair is worth the same.
-
-    If not, this one is kept.
-    """
+    """Whether an arm before this one has shown the same, so that its pair is worth as much; else this one is kept."""
     j = np.uint64(other)
     place = np.uint64(np.int64(1009.0 * book.mean[j] + 31.0 * book.weight[j]) & (TWINS - 1))
     which = book.twins[place]
-    if 0 <= which < other:
-        k = np.uint64(which)
-        if _alike(book, j, k):
-            return True
+    if 0 <= which < other and _alike(book, j, np.uint64(which)):
+        return True
     book.twins[place] = other
     return False
 
 
 @part
 def row(sides, book, arm):
-    """Compute the row of an arm anew: only the pairs whose bounds do not tell that they are not what is looked for.
+    """Compute the row of an arm again: only the pairs that bounds leave open, of arms that are alike only the first.
 
-    The pair that was the row's own comes first, as it hardly changes, and then the one of the best bound. Of arms that
-    have shown the same, as many have in the beginning, only the first is looked at.
+    The pair that was the row's own comes first, as it hardly changes, and then the one of the best bound.
     """
     K, bound, inside, i, old = len(book.mean), book.bound, book.inside, np.uint64(arm), book.partner[arm]
     book.stale[i], is_in = EXACT, inside[arm] != 0
     if not is_in and the_kind(sides.kind) != ALL_GOOD:
         book.value[i], book.partner[i] = math.inf, -1
         return
-    if is_in:
-        _below(sides, book, arm, True)
-    else:
-        _aside(sides, book, arm, False, True)
+    _bounds(sides, book, arm, is_in, is_in, not is_in)
     if old == arm or (old >= 0 and the_kind(sides.kind) != ALL_GOOD and inside[old]):
         old = -1
     first: Any = np.int64(-1)
     least, sign = math.inf, 1.0 if is_in else -1.0  # left out, the largest value counts
     for other in range(K):
         j = np.uint64(other)
-        if (
-            sign * bound[j] < least
-            and other != arm
-            and other != old
-            and (the_kind(sides.kind) == ALL_GOOD or not inside[j])
-        ):
+        counts = other not in (arm, old) and (the_kind(sides.kind) == ALL_GOOD or not inside[j])
+        if counts and sign * bound[j] < least:
             first, least = other, sign * bound[j]
     which: Any = np.int64(-1)
     best, second = math.inf, first
@@ -247,15 +231,10 @@ def row(sides, book, arm):
 
 @part
 def column(sides, book, arm):
-    """Arm `arm` has changed, or changed sides: bring its pair in all other rows up to date.
-
-    Rows that stay above the least one get a bound, and what is to be looked at should they come to be the least.
-    """
-    a, bound, least = np.uint64(arm), book.bound, math.inf
-    for other in range(len(book.value)):
-        least = min(least, book.value[np.uint64(other)])
+    """Arm `arm` has changed, or changed sides: bring its pair in all other rows up to date, by bounds if these do."""
+    a, bound, least = np.uint64(arm), book.bound, _least(book)
     if the_kind(sides.kind) == ALL_GOOD or not book.inside[a]:
-        _below(sides, book, arm, False)
+        _bounds(sides, book, arm, False, True, False)
     last, value = -1, 0.0
     for other in range(len(book.mean)):
         i = np.uint64(other)
@@ -283,7 +262,7 @@ def column(sides, book, arm):
     if the_kind(sides.kind) != ALL_GOOD:
         return
     if _beside(sides, book, arm, least):
-        _aside(sides, book, arm, True, False)
+        _bounds(sides, book, arm, True, False, False)
         for other in range(len(book.mean)):
             i = np.uint64(other)
             if book.partner[i] == arm and not book.inside[i]:
@@ -293,12 +272,9 @@ def column(sides, book, arm):
 
 @part
 def _beside(sides, book, arm, least):
-    """Arm `arm` has changed: bring its pair with each arm that ALL_GOOD leaves out up to date, but where it is the own.
-
-    Returns whether it is for any.
-    """
+    """Arm `arm` has changed: bring its pair with each arm left out up to date; whether it is the own one of any."""
     a, bound, touched, last, value = np.uint64(arm), book.bound, False, -1, 0.0
-    _aside(sides, book, arm, True, True)
+    _bounds(sides, book, arm, True, False, True)
     for other in range(len(book.mean)):
         i = np.uint64(other)
         if i == a or book.inside[i]:
@@ -373,9 +349,7 @@ def tell(sides, book, arm, m, weight, penalty, v):
 @part
 def grow(sides, book, arm, weight):
     """Let an arm weigh more, where there are no penalties: no pair becomes cheaper, so that all values stay bounds."""
-    a, least = np.uint64(arm), math.inf
-    for other in range(len(book.value)):
-        least = min(least, book.value[np.uint64(other)])
+    a, least = np.uint64(arm), _least(book)
     put(sides, book, arm, book.mean[a], weight, 0.0, book.scale[a])
     if book.value[a] > NO_BETTER:
         book.stale[a] = STALE if book.inside[a] else UNSEEN
@@ -406,7 +380,7 @@ def mark_largest(values, k, marks):
 
 @part
 def fill(sides, book):
-    """Compute the plug-in answer and all rows anew, of arms that have been `put`."""
+    """Compute the plug-in answer and all rows, of arms that have been `put`."""
     K, mean, inside = len(book.mean), book.mean, book.inside
     if the_kind(sides.kind) == TOP_K:
         mark_largest(mean, sides.k, inside)
@@ -474,33 +448,25 @@ def _share(sides, book, arm):
 
 
 @part
-def alternative_of(sides, book, lowered, raised, move):
-    """The cheapest `Move` of a pair of arms, an `Alternative`."""
-    if not move.a > 0.0:
-        return Alternative(lowered, lowered, math.inf, math.inf)
-    i, j, distribution = _arm(sides, book, lowered), _arm(sides, book, raised), the_distribution(sides.distribution)
-    _, y = pair_cost(distribution, i, j, move)
-    down = divergence(distribution, i.mean, i.scale, min(i.mean, move.a * y + move.b)) if i.weight > 0.0 else math.inf
-    up = divergence(distribution, j.mean, j.scale, y) if j.weight > 0.0 else math.inf
-    return Alternative(lowered, raised, down, up)
-
-
-@part
 def moved(sides, book, i, j):
-    """The alternative of arms i and j: i is wrong beside j, in the answer or left out."""
-    if the_kind(sides.kind) == LOCAL:
-        return Alternative(i, i, math.inf, math.inf)
-    if the_kind(sides.kind) != ALL_GOOD or book.inside[i]:
-        return alternative_of(sides, book, i, j, _inward(sides))
-    return alternative_of(sides, book, j, i, _outward(sides))
+    """The `Alternative` of arms i and j, by their cheapest `Move`: i is wrong beside j, in the answer or left out."""
+    is_in = the_kind(sides.kind) != ALL_GOOD or book.inside[i] != 0
+    (low, high), move = (i, j) if is_in else (j, i), _inward(sides) if is_in else _outward(sides)
+    if the_kind(sides.kind) == LOCAL or not move.a > 0.0:
+        return Alternative(low, low, math.inf, math.inf)
+    lower, raised, distribution = _arm(sides, book, low), _arm(sides, book, high), the_distribution(sides.distribution)
+    _, y = pair_cost(distribution, lower, raised, move)
+    down = up = math.inf
+    if lower.weight > 0.0:
+        down = divergence(distribution, lower.mean, lower.scale, min(lower.mean, move.a * y + move.b))
+    if raised.weight > 0.0:
+        up = divergence(distribution, raised.mean, raised.scale, y)
+    return Alternative(low, high, down, up)
 
 
 @part
 def tell_alone(book, arm, pulls, mean, spread, alone, need):
-    """LOCAL: ask the certifier of one arm for the statistic of its alternative; `scale` gets the divergence.
-
-    Of pulls (1,), mean (D,) and spread, see `spread_of`. `need`: what the value must exceed.
-    """
+    """LOCAL: ask the certifier of one arm, of pulls (1,), for its value beyond `need`; `scale` gets the divergence."""
     alone.inside[0] = -1
     nearest_alternative(alone.address, pulls, mean, spread, alone.inside, alone.numbers, alone.scratch, alone.out)
     book.value[arm], book.scale[arm], book.stale[arm] = alone.out[0] - need, alone.out[3], 0

@@ -106,7 +106,7 @@ def integers(name: str, value: Any, shape: tuple[int, ...]) -> NDArray[np.int64]
         if found.dtype.kind not in "iu" or found.dtype == np.uint64 and found.size and found.max() > 2**63 - 1:
             raise ValueError(f"{name} must be integers, got {found.dtype}: {value!r:.200}")
         found = found.astype(np.int64)
-    # Kernels are compiled anew for each kind of array, so that all are made of one kind.
+    # Kernels are compiled once more for each kind of array, so that all are made of one kind.
     return found if found.flags.carray else np.require(found, requirements=["C", "W"]).reshape(shape)
 
 
@@ -130,10 +130,7 @@ def mask(name: str, value: Any, shape: tuple[int, ...]) -> NDArray[np.bool_]:
 
 
 def ours(thing: object) -> bool:
-    """Whether a class or a function, or the class of any other object, comes with this package.
-
-    What comes from elsewhere is checked where it is used.
-    """
+    """Whether a class or a function, or the class of any other object, comes with this package, and needs no checks."""
     return str(getattr(thing, "__module__", "")).startswith("bandit_envs.")
 
 

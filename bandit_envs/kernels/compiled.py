@@ -34,18 +34,13 @@ _LOCK = threading.RLock()
 def jit(function: F, nogil: bool = False) -> F:
     """Compile `function` at its first call, with NumPy's rules for division, and keep the result on disk.
 
-    Args:
-        function: what is to be compiled. nogil: whether other threads may run meanwhile.
+    `nogil`: whether other threads may run meanwhile.
     """
     return cast(F, _for_python(function, nogil=nogil, **floor.KERNEL))
 
 
 def lean(function: F, nogil: bool = False) -> F:
-    """`jit` for kernels that make no arrays: they count no references, so that structures of arrays cost nothing.
-
-    Args:
-        function: what is to be compiled. nogil: whether other threads may run meanwhile.
-    """
+    """`jit` for kernels that make no arrays: they count no references, so that structures of arrays cost nothing."""
     return cast(F, _for_python(function, nogil=nogil, **floor.LEAN))
 
 

@@ -70,7 +70,7 @@ def _found(name: str) -> Any:
 
 
 def _is_plain(found: dict[str, Any]) -> bool:
-    """Whether Numba is used in the documented manner alone; where nobody has asked for that, a warning says why."""
+    """Whether Numba is used in the documented manner alone; where that was not asked for, a warning says why."""
     asked, version = os.environ.get("BANDIT_ENVS_PLAIN", ""), str(NUMBA.__version__)
     if asked not in ("", "0", "1"):
         raise ValueError(f"BANDIT_ENVS_PLAIN must be 1 (plain mode), or 0 or empty (not), got {asked!r}")

@@ -41,25 +41,17 @@ INSTALLED = {"site-packages", "dist-packages"}  # where pip would leave a `__pyc
 NAMELESS = r" at 0x|<locals>|__main__\."  # in types: what no other process can name
 
 # What to do about errors of Numba whose own text says little: a mark of each in that text, and the advice.
-_ADVICE = (
-    (
-        r"operator\.or_|built-in function or_",
-        "an arm, or how often it is pulled, is a float",
-    ),
-    (
-        "Unsupported array index type float",
-        "an index is a float: a name that holds integers in one place, and floats or unsigned integers in another, "
-        "holds floats",
-    ),
-    (
-        r"Function\(<built-in function (arange|array|empty|full|ones|zeros)|_ol_array_allocate|array_expr",
-        "a function of one episode makes no arrays: declare them (scratch), or hand them over as arguments",
-    ),
-    (r"Untyped global name '\w+': Cannot determine Numba type of <class 'function'", "a helper is to be marked @part"),
-    (r"Unknown attribute '(desk|desks)' of type Episode", "this is of algorithms with certified=True"),
-    (r"Unknown attribute '\w+' of type Own", "a field is to be declared; own has settings and arrays, ep.now numbers"),
-    (r"Unknown attribute '\w+' of type Episode", "an episode has pulls, mean, now, and what `reads` names"),
-)
+_ADVICE = {
+    r"operator\.or_|built-in function or_": "an arm, or how often it is pulled, is a float",
+    "Unsupported array index type float": "an index is a float: a name that holds integers in one place, and floats or "
+    "unsigned integers in another, holds floats",
+    r"Function\(<built-in function (arange|array|empty|full|ones|zeros)|_ol_array_allocate|array_expr": "a function of "
+    "one episode makes no arrays: declare them (scratch), or hand them over as arguments",
+    r"Untyped global name '\w+': Cannot determine Numba type of <class 'function'": "a helper is to be marked @part",
+    r"Unknown attribute '(desk|desks)' of type Episode": "this is of algorithms with certified=True",
+    r"Unknown attribute '\w+' of type Own": "a field is to be declared; own has settings and arrays, ep.now numbers",
+    r"Unknown attribute '\w+' of type Episode": "an episode has pulls, mean, now, and what `reads` names",
+}
 
 
 class Watcher(Protocol):
@@ -107,7 +99,7 @@ def _summary(error: Exception, function: Callable[..., Any]) -> str:
     lines = [line for line in lines if not line.startswith("Failed in ")] or lines or [type(error).__name__]
     said = " ".join(lines[: 2 if lines[0].endswith(":") else 1])
     said = re.sub(r"(of type \w+)\(.*", r"\1", said)  # without all fields of a struct
-    said += next((f"; {advice}" for sign, advice in _ADVICE if re.search(sign, text)), "")
+    said += next((f"; {advice}" for sign, advice in _ADVICE.items() if re.search(sign, text)), "")
     code = function.__code__
     first, last = code.co_firstlineno, max(line or 0 for _, _, line in code.co_lines())
     place = getattr(error, "loc", None)

@@ -1,7 +1,7 @@
 """Routines: compiled functions that kernels are handed as arguments, by their address.
 
-A kernel that calls a function contains it, and is compiled anew for each such function. A kernel that takes the address
-of a routine is compiled once for all routines, and a routine once for all kernels.
+A kernel that calls a function contains it, and is compiled once more for each. A kernel that takes the address of a
+routine is compiled once for all routines, and a routine once for all kernels.
 """
 
 from __future__ import annotations

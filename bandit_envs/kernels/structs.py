@@ -29,13 +29,12 @@ Struct = TypeVar("Struct", bound=type[Any])
 LARGE = 2**20  # bytes of an argument that is known by sight, at most
 _NAMED: dict[Any, str] = {float: "a number", int: "an integer", bool: "True or False"}
 ENTRIES = 256  # so many forms are remembered
-LEARNING = 64  # so often what is looked at may be another object, until a guard leaves out what always is
 
 
 class Kernel:
     """A compiled function of structs, arrays and numbers.
 
-    It is compiled anew for arrays of another type, number of dimensions or order, and for those that are read-only.
+    It is compiled for each type, number of dimensions and order of arrays, and once more for those that are read-only.
     Numbers are cast to their declared types, to `int` only integers. In the place of a struct its fields may stand.
 
     Args:
@@ -61,7 +60,7 @@ class Kernel:
         self.kinds = [kind for _, kind in kinds]
         self._apart = apart and any(map(_is_apart, self.kinds))
         self._entries: dict[tuple[Any, ...], Callable[..., Any]] = {}
-        self._call, self._changing = self._slow_call, dict[Any, set[int]]()
+        self._call = self._slow_call
         # As a call; but `out`, and structs that are `certain`, which the caller has made, are not looked at.
         self.quick: Callable[..., Any] = self._slow_quick
         self._lock = threading.Lock()
@@ -99,10 +98,7 @@ class Kernel:
         """The machine code for such arguments, behind a guard, which hands others to `slow`; and without it."""
         forms = tuple(map(form_of, given))
         entry = self._entries.get(forms) or self._found(given, forms)
-        before = self._changing.get((forms, not certain)) or None
-        guarded, changing = _guarded(entry, slow, given, [name == "out" for name in certain], before)
-        self._changing[forms, not certain] = before or changing
-        return guarded, entry
+        return _guarded(entry, slow, given, [name == "out" for name in certain]), entry
 
     def _found(self, given: tuple[Any, ...], forms: tuple[Any, ...]) -> Callable[..., Any]:
         """The machine code for arguments of types that are new: compiled, or read from the disk."""
@@ -112,7 +108,7 @@ class Kernel:
         handed = self._handed(given, True)
         with self._lock:
             if len(self._entries) >= ENTRIES:
-                self._entries, self._changing = {}, {}
+                self._entries = {}
             found = machine_code(self.compiled, handed)
             entry = (lambda *whole: found(*self._handed(whole, PLAIN))) if self._apart or PLAIN else found
             self._entries[forms] = entry
@@ -140,47 +136,23 @@ class Kernel:
 
 
 def _remade(make: Callable[..., Any], function: bytes) -> Any:
-    """A kernel that was pickled, made anew."""
+    """A kernel that was pickled."""
     return make(pickle.loads(function))
 
 
 def _guarded(
-    entry: Callable[..., Any],
-    slow: Callable[..., Any],
-    given: tuple[Any, ...],
-    made: list[bool],
-    before: set[int] | None,
-) -> tuple[Callable[..., Any], set[int]]:
-    """What hands arguments like these to machine code; and the places of what is another object at each call.
+    entry: Callable[..., Any], slow: Callable[..., Any], given: tuple[Any, ...], made: list[bool]
+) -> Callable[..., Any]:
+    """What hands arguments like these to machine code, and all others to `slow`.
 
-    Each array is looked at, and each type, but what was there at the last call and structs that are `certain`.
-
-    Args:
-        entry: the machine code. slow: takes all other arguments.
-        given: the arguments. made: of each whether the caller has made it, and it is certain; empty: nothing is.
-        before: None; or of an earlier guard of such arguments the places of what is another object at each call.
+    Each array is looked at, and each type, but structs of the last call and those that are `certain`. `made`: of each
+    argument whether the caller has made it, and it is certain; empty: nothing is.
     """
-    known, sights, left, changing = list[Any](), list[Any](), LEARNING, set[int]()
-
-    def kept(one: Any) -> Any:
-        return one if sum(array.nbytes for array in arrays_of(one)) <= LARGE else None
+    known, sights = list[Any](), list[Any]()
 
     def keep(i: int, one: Any) -> bool:
-        nonlocal left
-        left -= 1
-        if left > 0 or before is not None:
-            sights[i] = kept(one)
-            return True
-        fitting = i not in changing  # in a whole call it shows what is always another
-        changing.add(i)
-        return fitting
-
-    def by_sight(place: str, one: Any, text: str) -> str:
-        i = len(sights)
-        sights.append(kept(one))
-        if before and i in before and isinstance(one, np.ndarray):
-            return text
-        return f"({place} is sights[{i}] or {text} and keep({i}, {place}))"
+        sights[i] = one if sum(array.nbytes for array in arrays_of(one)) <= LARGE else None
+        return True
 
     def look(place: str, one: Any) -> str:
         name = f"k{len(known)}"
@@ -190,10 +162,15 @@ def _guarded(
                 return "True"
             fields = (look(f"{place}[{i}]", field) for i, field in enumerate(one))
             text = " and ".join([f"type({place}) is {name}", *fields])
-            return text if hasattr(type(one), "_is_fleeting") else by_sight(place, one, text)
+            if hasattr(type(one), "_is_fleeting"):
+                return text
+            i = len(sights)
+            sights.append(None)
+            keep(i, one)
+            return f"({place} is sights[{i}] or {text} and keep({i}, {place}))"
         if isinstance(one, np.ndarray) and one.flags.carray:  # in one piece, aligned, and writeable
             known[-1] = one.dtype
-            return by_sight(place, one, f"(x := {place}).dtype is {name} and x.ndim == {one.ndim} and x.flags.carray")
+            return f"(x := {place}).dtype is {name} and x.ndim == {one.ndim} and x.flags.carray"
         if isinstance(one, (bool, int, float, np.generic)):
             return f"type({place}) is {name}"
         known[-1] = form_of(one)
@@ -201,7 +178,8 @@ def _guarded(
 
     certain = made or [False] * len(given)
     text = " and ".join(look(f"g{i}", one) for i, one in enumerate(given) if not certain[i])
-    return _source(text or "True", len(given), len(known))(entry, slow, form_of, keep, sights, *known), changing
+    made_of = _source(text or "True", len(given), len(known))
+    return made_of(entry, slow, form_of, keep, sights, *known)  # type: ignore[no-any-return]
 
 
 @functools.lru_cache(4 * ENTRIES)
@@ -322,13 +300,9 @@ def assemble(
 ) -> Callable[..., None]:
     """The source of a kernel around a function, which the body calls `one`, as a function that can be compiled.
 
-    Args:
-        function: what is called; it is inlined.
-        name: what the kernel is called, after the function.
-        arguments: {argument of the kernel, by `places_of`: its annotation}. Structs whose classes the cache on disk
-            cannot name, those of a script and of functions, are handed over field by field, and put together inside.
-        body: what the kernel does, indented lines.
-        **beside: what else the body may name.
+    Of {argument, by `places_of`: its annotation}. Structs whose classes the cache on disk cannot name, those of a
+    script and of functions, are handed over field by field, and put together inside. The body, indented lines, may name
+    what is `beside`.
     """
     order, built, kinds = list[str](), "", dict[Any, str]()
 
@@ -366,12 +340,9 @@ def _digest(function: Callable[..., Any]) -> str:
     """A few letters that distinguish functions of one name in one file."""
     function = getattr(function, "made_of", function)
     code = function.__code__
-    cells = [_cell(cell) for cell in function.__closure__ or ()]
-    content = (
-        code.co_code
-        + repr([one for one in code.co_consts if not hasattr(one, "co_code")] + [*code.co_names] + cells).encode()
-    )
-    return hashlib.blake2b(content, digest_size=4).hexdigest()
+    constants = [one for one in code.co_consts if not hasattr(one, "co_code")]
+    text = repr([*constants, *code.co_names, *map(_cell, function.__closure__ or ())])
+    return hashlib.blake2b(code.co_code + text.encode(), digest_size=4).hexdigest()
 
 
 def kernel(function: Callable[..., Any] | None = None, *, nogil: bool = False, arrays: bool = False) -> Any:

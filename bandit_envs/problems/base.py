@@ -301,7 +301,7 @@ class Problem(Spelled, ABC):
         return routine in vars(next(kind for kind in cls.__mro__ if {routine, *others} & vars(kind).keys()))
 
     def __getstate__(self) -> dict[str, object]:
-        """What copies and pickles keep: the routine is looked up anew."""
+        """What copies and pickles keep: the routine is looked up again."""
         return {name: value for name, value in vars(self).items() if name != "measure"}
 
     def _arms_of(self, distribution: str | None, sigma: float | None) -> tuple[str, float]:
@@ -513,7 +513,7 @@ class Problem(Spelled, ABC):
         return least * self.characteristic_time(means, distribution=distribution, sigma=sigma) if least > 0 else 0.0
 
     def quick_bound(self, K: int) -> bool:
-        """Whether `lower_bound` of K arms takes about a second at most, but for what AllGood compiles at first use."""
+        """Whether `lower_bound` of K arms takes about a second at most."""
         return self.local or K <= 50
 
     def paper_lower_bound(self, means: ArrayLike, delta: float) -> float:

@@ -20,17 +20,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..kernels.checks import integer, number
 
-__all__ = [
-    "gaussian_norm",
-    "hardness",
-    "hardness_2",
-    "log_lower_bound",
-    "log_minimax_bound",
-    "log_upper_bound_apt",
-    "log_upper_bound_sar",
-    "log_upper_bound_ucbe",
-]
-
 Floats = NDArray[np.float64]
 
 

@@ -1,13 +1,7 @@
 """The look-ahead potential: the score that is expected at the end if the rest of the pulls went to all arms equally.
 
-Of a state after t of T pulls, with R = (T - t) / K more pulls of each arm to come,
-
-    phi(R) = E[score of the answer after R more pulls of each arm | samples so far],
-
-under the prior of `bandit_envs.kernels.belief`; phi(0) is the expected score of the answer now. The gain of a pull is
-E[phi_{t+1} | samples so far, arm] - phi_t, the expectation over the next sample. Where the prior is that of the
-instances, samples are 0 or 1, and phi(0) is exact, the gains of an episode have the same expectation as its score less
-phi of its first state (the tower property), whatever the policy; else the gain is a heuristic.
+docs/potential.md says what phi and the gains are, and of what they are exact. R = (T - t) / K is how many more pulls of
+each arm are to come after t of T; phi(R) is the expected score after them, phi(0) that of the answer now.
 
 symbols     r = R / (R + n), the share of the variance that R pulls resolve; d distance of a mean from its boundary, s
             its sd, z = d / s; G(z, r) the chance that an arm is classified right once the share r is resolved
@@ -19,9 +13,8 @@ TOP_K       (TopK, BestArm) phi = expected mean of the k largest future means m'
             expectation of the score's range (the k best less the k worst). With N(x) the number of m'_i > x and any c,
             sum of the k largest = k c + sum (m'_i - c)^+ - int_c^inf (N - k)^+ dx - int_-inf^c (k - N)^+ dx;
             E (k - N)^+ by the Poisson-binomial recursion on 16 Gauss-Legendre points on either side of c, the middle
-            between the k-th mean and the next. One more pull is a larger share. (Two outcomes of a sample, with a
-            normal distribution after each, together make no normal distribution, and that difference is larger than the
-            gain: BestArm learned so ends behind uniform.) At the end, R = 0, it is one of two outcomes.
+            between the k-th mean and the next. One more pull is a larger share: two outcomes of a sample, with a normal
+            distribution after each, make no normal one. At the end, R = 0, it is one of two outcomes.
 ALL_GOOD    p_i = P(mean_i is good), phi = 1 - sum (1 - G(z_i, r_i)) / (2 sum p), Phi(z_i) = p_i; phi(0), the F1 of the
             best answer: max over j of 2 (sum of the j largest p) / (j + sum p). Mean x is good while all others are
             below h(x); p_i on 25 Gauss-Legendre points of Beta distributions with counts up to LIMIT, else on 25 cells
@@ -271,7 +264,7 @@ def _exceeds(model, scratch, i, R, pulled, q):
 
 @inlined
 def _set_points(model, scratch):
-    """Set the points x; how many places of the answer are open to the arms that may be on either side of them."""
+    """Set the points x, and layers of no arm; how many places of the answer are open to arms on either side of them."""
     c, above, below = scratch.state[0], scratch.state[1], scratch.state[2]
     for g in range(POINTS):
         scratch.points[0, g] = c + above * model.legendre[2, g]
@@ -279,6 +272,8 @@ def _set_points(model, scratch):
     rest = model.potential.k
     for i in range(len(scratch.n)):
         rest -= scratch.span[0, i] >= c + above
+    for j in range(rest):
+        scratch.layers[j] = 1.0 if j == 0 else 0.0
     return rest
 
 
@@ -300,12 +295,8 @@ def _top(model, scratch, R, arm):
     K, k = len(scratch.n), model.potential.k
     c, above, below = scratch.state[0], scratch.state[1], scratch.state[2]
     q, many, layers, points = scratch.points[1], scratch.points[2], scratch.layers, 2 * POINTS
-    rest = _set_points(model, scratch)
-    for g in range(points):
-        many[g] = 0.0
-        for j in range(rest):
-            layers[j, g] = 1.0 if j == 0 else 0.0
-    total = k * c
+    rest, total = _set_points(model, scratch), k * c
+    many[:] = 0.0
     for i in range(K):
         if scratch.span[0, i] >= c + above:
             total += scratch.m[i] - c
@@ -343,9 +334,6 @@ def _top_gains(model, scratch, R, out):
             out[i] = (_part_above(model.normal, d, s) - max(d, 0.0)) / (k * model.scale)
         return
     rest = _set_points(model, scratch)
-    for g in range(points):
-        for j in range(rest):
-            layers[j, g] = 1.0 if j == 0 else 0.0
     for i in range(K):
         out[i] = 0.0
         if scratch.span[0, i] >= c + above or scratch.span[1, i] <= c - below:
@@ -356,16 +344,13 @@ def _top_gains(model, scratch, R, out):
             for g in range(points):
                 scratch.prefix[i, j, g] = layers[j, g]
         _one_more(layers, chance, rest)
-    for g in range(points):
-        for j in range(rest):
-            layers[j, g] = 1.0  # now P(j or fewer of the arms after this one are above)
+    layers[:rest] = 1.0  # now P(j or fewer of the arms after this one are above)
     for i in range(K - 1, -1, -1):
         if scratch.span[0, i] >= c + above or scratch.span[1, i] <= c - below:
             continue
         chance = scratch.chances[i]
         out[i] += _exceeds(model, scratch, i, R + 1.0, False, q)
-        for g in range(points):
-            fewer[g] = 0.0
+        fewer[:] = 0.0
         for j in range(rest):
             for g in range(points):
                 fewer[g] += scratch.prefix[i, j, g] * layers[rest - 1 - j, g]
@@ -473,8 +458,7 @@ def _open_distributions(model, scratch):
 def _good(model, scratch, R, arm):
     """phi(R) by the distributions of the arms; that of the trial in place of an arm's own (-1: of none)."""
     K, before, p = len(scratch.n), scratch.before, scratch.p
-    for g in range(CELLS):
-        before[0, g] = before[K, g] = 1.0
+    before[0] = before[K] = 1.0
     for i in range(K - 1):
         row = scratch.rows[K if i == arm else i]
         for g in range(CELLS):
@@ -536,10 +520,7 @@ def _read(model, scratch, pulls, total):
 
 @part
 def _expected(model, scratch, R, arm):
-    """phi(R) of the state that was read; of an arm that is not -1, E phi(R) over its next sample.
-
-    It is called for -1 first, which sets the points and distributions that the others need.
-    """
+    """phi(R) of the state that was read, which comes first; of an arm that is not -1, E phi(R) over its next sample."""
     kind, K = model.potential.kind, len(scratch.n)
     if kind == LOCAL:
         D, found = model.potential.A.shape[1], 0.0 if arm < 0 else _arm_after(model, scratch, arm, R)
@@ -710,23 +691,19 @@ class Lookahead:
         prior, total = prior_of(task.support, task.centre, task.sigma), task.budget or task.max_pulls
         self._unit = unit(task.support, task.sigma)
         self.K, self.D, self.horizon = K, D, math.nan if total is None else float(total)
-        kind, (normal, owen) = potential.kind, _tables()
-        # Kernels are compiled anew for read-only arrays, and for those of other layouts.
+        # Kernels are compiled once more for read-only arrays, and for those of other layouts.
         potential = potential._replace(A=np.array(potential.A, np.float64), b=np.array(potential.b, np.float64))
-        scale = _expected_range(prior, K, k) if kind == TOP_K else 1.0
-        distributions = prior if kind == ALL_GOOD else Prior(NORMAL, 0.0, 1.0)
+        scale = _expected_range(prior, K, k) if potential.kind == TOP_K else 1.0
+        distributions = prior if potential.kind == ALL_GOOD else Prior(NORMAL, 0.0, 1.0)
         beta, points = _beta_table(distributions, potential.epsilon, potential.multiplicative)
         nodes, weights = np.polynomial.hermite_e.hermegauss(NODES)
         u, weight = _unit_points(POINTS)
-        legendre = np.stack([u, weight, u * u, 2 * u * weight])
-        hermite = np.stack([nodes, weights / weights.sum()])
-        self._model = LookaheadModel(
-            potential, prior, self.horizon, scale, normal, owen, legendre, hermite, beta, points
-        )
+        tables = *_tables(), np.stack([u, weight, u * u, 2 * u * weight]), np.stack([nodes, weights / weights.sum()])
+        self._model = LookaheadModel(potential, prior, self.horizon, scale, *tables, beta, points)
         self._scratch = self.parts()[1]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Copies and pickles are made anew: tables stay where they are."""
+        """Copies and pickles are made again: tables stay where they are."""
         return Lookahead, self._given
 
     def parts(self) -> tuple[LookaheadModel, LookaheadScratch]:

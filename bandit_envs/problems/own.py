@@ -94,10 +94,7 @@ def _check_measures(problem: Problem, means: Floats) -> None:
 
 
 def _check_local(problem: Problem, means: Floats, margins: Floats) -> None:
-    """Refuse a problem that calls itself local where margins (n, K) depend on other arms.
-
-    Each of a few arms must have the same margin alone and among arms that all are like it.
-    """
+    """Refuse a problem that calls itself local where the margin of an arm is another alone, or among arms like it."""
     K, rule = means.shape[1], "must not say local = True: the margin of an arm depends on the other arms"
     single = means.reshape(-1, *means.shape[2:])
     alone = _defined(problem, "arm_margin", (len(single),), single, "iuf")

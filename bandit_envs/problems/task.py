@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import inspect
 import json
 import math
 import sys
@@ -13,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from ..kernels.checks import LARGEST, choice, errors_of, flag, integer, interval, number
+from ..kernels.checks import LARGEST, called, choice, flag, integer, interval, number
 from ..kernels.rng import ARMS_LIMIT, PULLS_LIMIT
 from ..kernels.spellings import Distributed, both_spellings, spelled
 from ..stopping import RHO, Certifier
@@ -22,8 +21,6 @@ from . import own
 from .base import Problem
 from .lookahead import Lookahead
 from .registry import PROBLEMS, bound_name
-
-__all__ = ["Task"]
 
 MOST_ITEMS = 2**24  # rows of a table
 LEVEL = 0.05  # of certificates of tables, which depend on it, where nothing is said
@@ -147,14 +144,7 @@ class Task(Distributed):
         kind = PROBLEMS.find(self.problem)
         if not isinstance(self.parameters, Mapping):
             raise ValueError(f"parameters must be a dict, got {self.parameters!r:.200}")
-        if surplus := [name for name in self.parameters if name not in kind.parameters]:
-            takes = ", ".join(kind.parameters) or "none"
-            raise ValueError(f"{kind.name} takes the parameters {takes}, got {surplus[0]!r:.200}")
-        wanted = [p.name for p in inspect.signature(kind).parameters.values() if p.default is p.empty]
-        if missing := [name for name in wanted if name not in self.parameters]:
-            raise ValueError(f"{kind.name} needs {' and '.join(missing)}")
-        with errors_of(f"the problem {kind.name!r}", kind):
-            problem = kind(**self.parameters)
+        problem: Problem = called(f"the problem {kind.name!r}", kind, self.parameters)
         object.__setattr__(problem, "_task", self)  # by which evidence and bounds count on these arms
         return problem
 
@@ -194,10 +184,10 @@ class Task(Distributed):
 
         Args:
             distribution: "paired" for the columns of a table, and nothing else there; "gaussian" with a sub-Gaussian
-                scale; "bernoulli", for samples in [0, 1]; "student", for
-                Gaussian arms of unknown variances; "bounded", for samples in a known range; None: "bounded" or, of
-                samples known to be 0 or 1, "bernoulli", where a range is known, nobody claims a smaller scale than that
-                of the range, and the problem has it; else "gaussian".
+                scale; "bernoulli", for samples in [0, 1]; "student", for Gaussian arms of unknown variances; "bounded",
+                for samples in a known range; None: "bounded" or, of samples known to be 0 or 1, "bernoulli", where a
+                range is known, no smaller scale than that of the range is claimed, and the problem has it; else
+                "gaussian".
             exact: None is never "bounded", which has no exact evidence: "bernoulli" where samples lie in [0, 1].
 
         Raises:
@@ -322,16 +312,10 @@ class Task(Distributed):
         form = json.loads(text)
         if not isinstance(form, dict):
             raise ValueError(f"a task in JSON form is an object, got {text!r:.200}")
-        form = spelled(form)
-        known = {field.name: field.default is dataclasses.MISSING for field in dataclasses.fields(cls)}
-        if lost := [name for name, needed in known.items() if needed and name not in form]:
-            raise ValueError(f"a task in JSON form needs {lost[0]!r}, got {', '.join(form) or 'nothing'}")
-        if surplus := [name for name in form if name not in known]:
-            raise ValueError(f"a task in JSON form has no {surplus[0]!r:.80}: it may come from a newer version")
         module, colon, _ = str(form.get("problem")).partition(":")
         if colon and module.strip() not in sys.modules and not flag("trust", trust):
             raise ValueError(
                 f"the problem {form['problem']!r:.200} names a module, and importing it runs its code: import it "
                 "first, or say trust=True if you trust its maker"
             )
-        return cls(**form)
+        return called("a task in JSON form, of this or a newer version", cls, form)  # type: ignore[no-any-return]

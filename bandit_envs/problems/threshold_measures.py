@@ -22,17 +22,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = [
-    "hardness",
-    "lambda_allocation",
-    "lambda_level",
-    "optimal_allocation",
-    "optimal_error",
-    "optimal_error_integer",
-    "phi",
-    "regret_bound",
-    "variable_confidence",
-]
+from ..kernels.checks import number
 
 Floats = NDArray[np.float64]
 
@@ -95,7 +85,7 @@ def optimal_error_integer(gaps: ArrayLike, budget: int, c: float = 2.0) -> float
     """
     d = _checked(gaps, budget, c)
     if budget != math.floor(budget):
-        raise ValueError(f"budget={budget} must be a whole number >= 0")
+        raise ValueError(f"budget must be a whole number >= 0, got {budget}")
     rates = c * d[d > 0] ** 2
     if not rates.size:
         return float(len(d))
@@ -122,8 +112,9 @@ def lambda_level(gaps: ArrayLike, budget: float, alpha: float = ALPHA) -> float:
         budget: T pulls, at least max(40/alpha + 1, 40) K, where Lambda = 0.
         alpha: LSA's tuning constant, > 0.
     """
-    d = _gaps(gaps)
-    _check_scale(d, budget, alpha)
+    d, alpha = _gaps(gaps), number("alpha", alpha, 0, above=True)
+    number("the largest gap", float(d.max()), 0, 1)
+    number("budget", budget, _pulls_per_unit(alpha) * len(d))
     target = budget / _pulls_per_unit(alpha)
     low = float(_inverse(target / len(d), d, alpha).min())  # no g_i is above target / K: the sum is at most the target
     high = float(_inverse(target, d, alpha).min())  # one g_i is the target
@@ -152,9 +143,7 @@ def regret_bound(gaps: ArrayLike, budget: float, alpha: float = ALPHA) -> float:
 
     Args as for `lambda_level`, alpha at most 8.
     """
-    if not 0 < alpha <= 8:
-        raise ValueError(f"alpha={alpha} must be in (0, 8]")
-    d = _gaps(gaps)
+    d, alpha = _gaps(gaps), number("alpha", alpha, 0, 8, above=True)
     log_y = (
         math.log(9.3)
         - math.log(-math.expm1(-math.log(2) / (8 * alpha)))
@@ -176,9 +165,7 @@ def variable_confidence(a: float, b: float) -> float:
     Returns:
         2^(b/2 + 2) / (2^(b/2) - 1) e^(-a/2). The paper bounds the complement. Above 1 it says nothing.
     """
-    for name, value in (("a", a), ("b", b)):
-        if not 0 < value < math.inf:
-            raise ValueError(f"{name}={value} must be positive and finite")
+    a, b = number("a", a, 0, above=True), number("b", b, 0, above=True)
     return -4 / math.expm1(-b / 2 * math.log(2)) * math.exp(-a / 2)
 
 
@@ -229,19 +216,6 @@ def _gaps(gaps: ArrayLike) -> Floats:
 
 def _checked(gaps: ArrayLike, budget: float, c: float) -> Floats:
     """The gaps, checked, with c and the budget; 0 stands for those that count as 0."""
-    d = _gaps(gaps)
-    if not 0 < c < math.inf:
-        raise ValueError(f"c={c} must be positive and finite")
-    if not 0 <= budget < math.inf:
-        raise ValueError(f"budget={budget} must be finite and >= 0")
+    d, c = _gaps(gaps), number("c", c, 0, above=True)
+    number("budget", budget, 0)
     return np.where(c * d * d >= NEGLIGIBLE, d, 0.0)
-
-
-def _check_scale(d: Floats, budget: float, alpha: float) -> None:
-    if d.max() > 1:
-        raise ValueError(f"gaps hold {d.max()}: at most 1 is possible for samples in [0, 1]")
-    if not 0 < alpha < math.inf:
-        raise ValueError(f"alpha={alpha} must be positive and finite")
-    least = _pulls_per_unit(alpha) * len(d)
-    if not least <= budget < math.inf:
-        raise ValueError(f"budget={budget} must be finite and at least max(40/alpha + 1, 40) K = {least:g}")

@@ -90,8 +90,7 @@ def pull(sim, e, arm, times):
     """Pull an arm of episode e so many times, which neither ends the episode nor is beyond its budget.
 
     Raises:
-        ValueError: where it is pulled more than once and the routine for that has
-            not been loaded by `Simulator.advance`.
+        ValueError: for bulk pulls, as long as `Simulator.advance` has not loaded the routine for them.
     """
     if times > 1:
         _pull_many(sim, e, np.uint64(arm), times)

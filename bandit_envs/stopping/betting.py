@@ -1,21 +1,16 @@
-r"""Evidence against a mean, of samples in a known range of which nothing else is known: betting, by four moments.
+"""Evidence against a mean, of samples in a known range of which nothing else is known: betting, by four moments.
 
-Scale the range to [0, 1]. While the mean is at most c, a gambler who bets the share f of his capital that samples are
-larger has the capital prod (1 + f (x_n / c - 1)), a nonnegative supermartingale under any rule of pulls. So is a
-mixture over f, fixed beforehand. [Waudby-Smith & Ramdas, JRSS B 2024, section 4] Against "at least c": of 1 - x.
+docs/certificates-theory.md has the theory (Waudby-Smith & Ramdas, JRSS B 2024, section 4). The range is scaled to
+[0, 1]. The capital against a mean of at most c is prod (1 + f (x_n / c - 1)), f the share that is bet; against "at
+least c": of 1 - x.
 
-nodes     ln(1 + f (x / c - 1)) has derivatives in x of alternating sign. So of all samples with the same N, mean,
-          variance, third and fourth central moment, the capital is least, for every f and c at once, where they lie on
-          three points: 0 and two others, those of Gauss and Radau's quadrature. (Where moments beyond the variance are
-          unknown: on two, 0 and m + v / m.) That is exact for samples that are 0 or 1. So four sums are all that is
-          kept of an arm, in whatever order or bulk it is pulled, and the capital is known for every c.
+nodes     The capital is least, of all samples with the same moments, where they lie on three points: 0 and two others,
+          those of Gauss and Radau's quadrature. (Where higher moments are unknown: on two, 0 and m + v / m.)
 bets      f of `BETS`, with the weights `SHARES`. Of the sum, `WINDOW` bets are taken, those that suit the number of
           samples: terms are positive, so that the others may be left out.
-pairs     The product of two capitals is a supermartingale for the true means. An alternative lets these be any with
-          mu_i <= a mu_j + b: the least product counts. Arms often call for about the same bet, so that the weights of
-          two bets k and l fall as `ALIKE`^|k - l|; `ONE` of the weight is for bets on one of the arms alone, `NONE_AT`
-          for none, so that what a true mean costs is bounded. As f is a share, each logarithm is convex in c, and the
-          mixture in mu_j: tangents bound it from below, so that the search may end at any time.
+pairs     The weights of two bets k and l fall as `ALIKE`^|k - l|; `ONE` of the weight is for bets on one of the arms
+          alone, `NONE_AT` for none, so that what a true mean costs is bounded. The logarithm of the mixture is convex
+          in mu_j: tangents bound it from below, so that the search may end at any time.
 """
 
 from __future__ import annotations
@@ -94,10 +89,7 @@ def bounded_at(numbers, mean, scratch, i):
 
 @inlined
 def adapted(most, N, variance):
-    """The variance by which an arm of N pulls is weighed: as if six pulls at the ends of the range came on top.
-
-    most: the largest variance in the range.
-    """
+    """The variance of an arm of N pulls as if six, of the largest variance of the range, came on top: its weight."""
     return variance + 6.0 * most / (N + 6.0)
 
 
@@ -125,17 +117,10 @@ def nodes_of(N, m, v, third, fourth):
 
 
 @inlined
-def larger(arm):
-    """The nodes for bets that samples are larger."""
-    m = arm.mean - arm.margin
-    return nodes_of(arm.N, m, arm.variance, arm.third, arm.fourth)
-
-
-@inlined
-def smaller(arm):
-    """The nodes for bets that 1 - x is larger."""
-    m = 1.0 - arm.mean - arm.margin
-    return nodes_of(arm.N, m, arm.variance, -arm.third, arm.fourth)
+def bets_on(arm, larger):
+    """The nodes for bets that samples x are larger, or else that 1 - x is."""
+    m, third = (arm.mean, arm.third) if larger else (1.0 - arm.mean, -arm.third)
+    return nodes_of(arm.N, m - arm.margin, arm.variance, third, arm.fourth)
 
 
 @inlined
@@ -165,7 +150,7 @@ def bet_arm(numbers, arm, mu, work):
     c = max(c, NEAR)
     if not (arm.N > 0.0 and c < own):
         return 0.0
-    nodes = larger(arm) if falls else smaller(arm)
+    nodes = bets_on(arm, falls)
     logs, slopes, total = work[:WINDOW], work[WINDOW : 2 * WINDOW], 0.0
     top = capitals(nodes, c, logs, slopes)
     for k in range(WINDOW):
@@ -197,13 +182,9 @@ def product(up, down, c, d, work):
 
 @part
 def bet_pair(numbers, lower, raised, a, b, floor, needed, work):
-    """The evidence against mu_i <= a mu_j + b and mu_j >= floor, from below; a > 0.
+    """The evidence against mu_i <= a mu_j + b and mu_j >= floor, from below, of arms i and j, two `Bounded`; a > 0.
 
-    Args:
-        lower, raised: of arms i and j, `Bounded`.
-        a, b, floor: as of `pair_cost`.
-        needed: it is enough to know whether the evidence reaches this; -inf: its value is wanted.
-        work: `BETS_SCRATCH` floats.
+    `needed`: it is enough to know whether the evidence reaches this; -inf: its value is wanted.
     """
     low_mean, width = numbers[LOW_AT], numbers[WIDTH_AT]
     b, floor = (b + (a - 1.0) * low_mean) / width, (floor - low_mean) / width
@@ -213,7 +194,7 @@ def bet_pair(numbers, lower, raised, a, b, floor, needed, work):
     high = max(min((1.0 - b) / a, 1.0), low)  # from there on mu_i is at the end of the range, and mu_j costs more
     if not (lower.N > 0.0 and raised.N > 0.0):
         return 0.0
-    up, down, low, high = larger(lower), smaller(raised), low + NEAR, high - NEAR
+    up, down, low, high = bets_on(lower, True), bets_on(raised, False), low + NEAR, high - NEAR
     left = right = bottom = -math.inf  # the values at x_left and x_right, their slopes; the best bound from below
     x_left, x_right, fall, climb = low, high, 0.0, 0.0
     s, t = (lower.variance + 1.0 / (lower.N + 4.0)) / lower.N, (raised.variance + 1.0 / (raised.N + 4.0)) / raised.N

@@ -1,23 +1,18 @@
-"""Boundaries of stopping rules. They hold at all times at once, under any sampling rule.
+"""Boundaries of stopping rules: they hold at all times at once, under any sampling rule (docs/certificates-theory.md).
 
 An alternative to the answer moves a fixed set S of arms. It is excluded at level delta where
     sum over S of N_a d(m_a, mu_a) - sum over S of penalty_a > ln(number of alternatives / delta)
-for all means mu that it may lead to. Then, with probability 1 - delta, an answer is right at whatever time all
-alternatives to it are excluded.
+for all means mu that it may lead to.
 
 NONE       penalty 0: the evidence itself.
-MIXTURE    Gaussian (sub-Gaussian): no penalty arm by arm; `values` has the statistic.
-           Bernoulli: penalty -ln B(N m + 1, N (1 - m) + 1) - N h(m), h the entropy: the mixture over all
-           means, Beta(1, 1), against the likelihood of mu. For samples in [0, 1] that are not 0 or 1, the likelihood
-           ratio is no larger on average (an exponential lies below its chord), so that it is valid for them too.
-           Student: penalty ln(largest likelihood / mixture), the mixture over normal-inverse-gamma priors of mean and
-           variance: of the unit 2^i sigma and of a reach 2^j times as far around the centre, for all whole i and
-           j >= 0, with fixed weights. The member that the samples choose, times its weight, is less than the mixture:
-           a far centre, and another unit, cost a logarithm, and no validity. Numerator a proper mixture, denominator
-           the largest likelihood over all variances: an e-process among all that has been seen (Wasserman, Ramdas &
-           Balakrishnan, PNAS 2020). The t-test's mixture, with the flat prior of the scale, is a martingale only among
-           what is scale-invariant: a rule of pulls that looks at the scale of the samples (and all do) may break it.
-           Bounded: no penalty; `betting` has the statistic.
+MIXTURE    Gaussian (sub-Gaussian) and bounded: no penalty arm by arm; `values` and `betting` have the statistic.
+           Bernoulli: penalty -ln B(N m + 1, N (1 - m) + 1) - N h(m), h the entropy: the mixture over all means,
+           Beta(1, 1), against the likelihood of mu. For samples in [0, 1] that are not 0 or 1, the likelihood ratio is
+           no larger on average (an exponential lies below its chord), so that it is valid for them too.
+           Student: penalty ln(largest likelihood / mixture), over normal-inverse-gamma priors of the unit 2^i sigma and
+           of a reach 2^j times as far around the centre, of which the samples choose one member. Numerator a proper
+           mixture, denominator the largest likelihood over all variances: an e-process among all that has been seen
+           (Wasserman, Ramdas & Balakrishnan, PNAS 2020).
 KAUFMANN   Gaussian: penalty 2 ln(4 + ln N), and |S| C(x / |S|) in place of x = ln(n / delta), n alternatives, with
            C(x) = min over l in (1/2, 1) of (g(l) + x) / l, g(l) = 2 l - 2 l ln(4 l) + ln zeta(2 l) - 1/2 ln(1 - l).
            Bernoulli: 3 ln(1 + ln N), and T in place of C. (Kaufmann & Koolen, JMLR 2021, sections 4 and 5.)
@@ -114,8 +109,8 @@ def weighed(numbers, pulls, mean, variance, i, D=1):
 def refresh(numbers, pulls, mean, variance, scratch, start, end):
     """Bring weights, penalties and scales of the arms from `start` on in the scratch up to date.
 
-    Only arms whose statistics have changed are computed anew; a new scratch is all 0. Of BOUNDED arms it holds the
-    fourth and third moments, from 0 and from 3 K on.
+    Only arms whose statistics have changed are computed; a new scratch is all 0. Of BOUNDED arms it holds the fourth
+    and third moments, from 0 and from 3 K on.
     """
     K, distribution, D = len(pulls), distribution_of(numbers), np.int64(numbers[D_AT])
     if distribution == BOUNDED:
@@ -141,6 +136,13 @@ def _zeta(s):
     return found - s * (s + 1.0) * (s + 2.0) / 720.0 * n ** (-s - 3.0)
 
 
+@inlined
+def _excess(y, share):
+    """l y - g(l)."""
+    found = share * y - 2.0 * share * (1.0 - math.log(4.0 * share))
+    return found - math.log(_zeta(2.0 * share)) + 0.5 * math.log1p(-share)
+
+
 @part
 def _gaussian_level(y):
     """The largest x with C(x) <= y: max over l in (1/2, 1) of l y - g(l), by golden section: g is convex."""
@@ -148,9 +150,7 @@ def _gaussian_level(y):
     best = -math.inf
     for _ in range(60):
         one, other = high - ratio * (high - low), low + ratio * (high - low)
-        f = one * y - 2.0 * one * (1.0 - math.log(4.0 * one)) - math.log(_zeta(2.0 * one)) + 0.5 * math.log1p(-one)
-        h = other * y - 2.0 * other * (1.0 - math.log(4.0 * other))
-        h += -math.log(_zeta(2.0 * other)) + 0.5 * math.log1p(-other)
+        f, h = _excess(y, one), _excess(y, other)
         best = max(best, f, h)
         if f < h:
             low = one
@@ -208,11 +208,7 @@ def range_of(numbers: Any) -> tuple[float, float]:
 
 
 def wanted(numbers: Any, x: float, arms: int) -> float:
-    """What the cost less its penalties of an alternative of so many arms must reach for `enough` to give x.
-
-    Args:
-        numbers: of the distribution and the boundary. x: > 0. arms: of the alternative.
-    """
+    """What the cost less its penalties of an alternative of so many arms must reach for `enough` to give x > 0."""
     low, high = x, x
     if numbers[BOUNDARY] != KAUFMANN:
         return x

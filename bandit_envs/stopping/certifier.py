@@ -39,17 +39,6 @@ def _routine_of(kind: str | Callable[..., None], distribution: int) -> Any:
         return routine(made, "int64*", floats, floats, "int8*", "int64", floats, "int64", floats, floats)
 
 
-class _Later(NamedTuple):
-    """A routine that is compiled when its address is asked for: numbers alone need none."""
-
-    kind: str | Callable[..., None]
-    distribution: int
-
-    @property
-    def address(self) -> int:
-        return int(_routine_of(self.kind, self.distribution).address)
-
-
 @view
 def with_known_scale(numbers, scratch):
     """The numbers with the known scale, at the end of the scratch, which forgets what it holds of the other one."""
@@ -107,7 +96,7 @@ class Certifier(NamedTuple):
     `Problem.certifier` makes it. It is to be kept for as long as its address is in use.
     """
 
-    routine: Any
+    routine: Callable[[], Any]  # it is compiled when its address is asked for: numbers alone need none
     numbers: Floats  # what it is given of the distribution, the boundary and the problem
     scratch: int  # how many floats it needs to work in
     K: int
@@ -132,7 +121,8 @@ class Certifier(NamedTuple):
         D = int(common[D_AT])
         # Bets are worked out behind it, and what `with_moments` gives is at its end.
         moments = BETS_SCRATCH + 3 * K * D if common[DISTRIBUTION] == BOUNDED else 0
-        return cls(_Later(kind, int(common[DISTRIBUTION])), given, 5 * K + scratch + room + moments, K, D, name)
+        made = functools.partial(_routine_of, kind, int(common[DISTRIBUTION]))
+        return cls(made, given, 5 * K + scratch + room + moments, K, D, name)
 
     @property
     def room(self) -> int:
@@ -142,7 +132,7 @@ class Certifier(NamedTuple):
     @property
     def address(self) -> int:
         """Of the routine, for `nearest_alternative`."""
-        return int(self.routine.address)
+        return int(self.routine().address)
 
     def doubting(self, sigma: float, known: float) -> Certifier:
         """One that counts on its scale sigma as long as results bear it out (see `scale`), else on the known one.
@@ -218,16 +208,9 @@ class Certifier(NamedTuple):
         """The old name of `alternatives`."""
         return self.alternatives(*arguments, **keywords)
 
-    def levels(
-        self,
-        pulls: NDArray[np.int64],
-        mean: Floats,
-        variance: Floats,
-        inside: NDArray[np.int8],
-        moments: Floats | None = None,
-    ) -> Floats:
+    def levels(self, *arguments: Any, **keywords: Any) -> Floats:
         """The smallest delta at which answers are certified, (E,), in [0, 1]; arguments as of `alternatives`."""
-        return level_of(self.alternatives(pulls, mean, variance, inside, moments)[:, 0])
+        return level_of(self.alternatives(*arguments, **keywords)[:, 0])
 
 
 def level_of(value: Floats) -> Floats:
@@ -239,7 +222,7 @@ def level_of(value: Floats) -> Floats:
 def with_moments(variance: Floats, moments: Floats | None) -> Floats:
     """Variances (E, K) or (E, K, D) with third and fourth central moments (..., 2) behind them: (E, 3 K D).
 
-    Moments that nobody knows (None) are NaN: less is certified then.
+    Moments that are not known (None) are NaN: less is certified then.
     """
     rows = len(variance), math.prod(variance.shape[1:])
     higher = np.full((*variance.shape, 2), math.nan) if moments is None else moments.reshape(*variance.shape, 2)

@@ -139,17 +139,10 @@ def _student_pair(m, w, v, g, x, u, low, high):
         first = min(max((-c2 - root) / (3.0 * c3), bottom), top)
         last = min(max((-c2 + root) / (3.0 * c3), bottom), top)
     best, least = bottom, math.inf
-    for piece in range(5):
-        # The roots in the three pieces in which the polynomial is monotone, and the ends.
-        if piece == 3:
-            t = bottom
-        elif piece == 4:
-            t = top
-        else:
-            left = bottom if piece == 0 else first if piece == 1 else last
-            right = first if piece == 0 else last if piece == 1 else top
-            if not left < right:
-                continue
+    # The roots in the three pieces in which the polynomial is monotone, and the ends.
+    for start, end in ((bottom, first), (first, last), (last, top), (bottom, bottom), (top, top)):
+        left, right, t = start, end, start
+        if left < right:
             at_left = ((c3 * left + c2) * left + c1) * left + c0
             at_right = ((c3 * right + c2) * right + c1) * right + c0
             if (at_left > 0.0) == (at_right > 0.0):

@@ -100,11 +100,7 @@ class _Barrier:
         return float((total / self.counts).max()) / whole if whole > 0 else math.inf
 
     def centre(self, w: Floats, t: float, rate: float, scale: float) -> tuple[Floats, float, float, bool]:
-        """The point on the central path, by Newton's method.
-
-        Returns:
-            w, t, a bound from above of the value of the game, and whether the path was reached.
-        """
+        """w, t on the central path, by Newton's method, a bound from above of the value, and whether it was reached."""
         K, most, reached = self.K, math.inf, False
         for _ in range(50):
             H, slope, rows, last = np.diag(-1 / w**2), 1 / w, np.zeros(K), 0.0
@@ -182,7 +178,7 @@ def solve(kind: str, numbers: Floats, distribution: str, v: float, means: Floats
     kinds, back, counts = np.unique(np.stack([means, inside]), axis=1, return_inverse=True, return_counts=True)
     back = back.reshape(-1)
     if kind in ("each", "swaps"):
-        search: Any = Sets(kind, numbers, CODES[distribution], v, means, inside, back, kinds[0])
+        search: Any = Sets(kind, numbers, CODES[distribution], v, means, inside, back)
         alternatives: list[Any] = [search.alternatives]
     else:
         search = None

@@ -17,14 +17,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..kernels.compiled import inlined, jit
 from .boundaries import LEVELS_SCRATCH
-from .distributions import BERNOULLI, GAUSSIAN, curvature, divergence, slope
+from .distributions import GAUSSIAN
 from .levels import EACH, Search, level, others_at
-from .swaps import Goal, swaps_below, swaps_bound
+from .swaps import Swaps, best_dual, dual, search
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
 STEPS = 100  # of a root finder
 EXCHANGES = 2  # of one arm each, in a set that has been found: so many sets beside it
 SEARCHED = 2000  # sets of arms that are looked at in a search for the nearest ones
@@ -59,8 +59,7 @@ class Distribution:
 def _roots(rise: Callable[[Floats], tuple[Floats, Floats]], low: Floats, high: Floats, x: Floats) -> Floats:
     """Where functions that rise on [low, high] change their signs, or the end where they do not; high may be inf.
 
-    Args:
-        rise: returns the functions and their derivatives at x (n,). x: where to start.
+    `rise` returns the functions and their derivatives at x (n,); x: where to start.
     """
     low, high = low.copy(), high.copy()
     middle = np.where(np.isinf(high), low + 1, 0.5 * (low + high))
@@ -76,11 +75,11 @@ def _roots(rise: Callable[[Floats], tuple[Floats, Floats]], low: Floats, high: F
             middle = np.where(np.isinf(high), 2 * x + 1e-300, 0.5 * (low + high))
             good = (low <= after) & (after <= high) & np.isfinite(after) & ((step % 8 != 7) | np.isinf(high))
             after = np.where(good, after, middle)
-            still = free & (np.abs(after - x) > 1e-15 * np.abs(after))
-            x = after
-            if not still.any():
+            moved = np.abs(after - x) > 1e-13 * np.abs(after)
+            x, free = np.where(free, after, x), free & moved
+            if not free.any():
                 break
-    return np.where(free, x, ends)
+    return np.where(np.isnan(ends), x, ends)
 
 
 class Measured(NamedTuple):
@@ -166,87 +165,6 @@ class _Wide:
         return total
 
 
-class Line(NamedTuple):
-    """The others go to c x + d; `side`: 1 where arms are raised, -1 where they are lowered."""
-
-    side: float
-    c: float
-    d: float
-
-
-class Row(NamedTuple):
-    """An alternative of `_Levels`."""
-
-    distribution: int
-    v: float
-    line: Line
-    means: Floats
-    w: Floats
-    i: int
-    others: Floats
-
-
-@inlined
-def _rise(row, x):
-    """First and second derivative in x of the cost of a `Row`."""
-    distribution, v, (side, c, d), means, w, i, others = row
-    first, second = w[i] * slope(distribution, means[i], v, x), w[i] * curvature(distribution, means[i], v, x)
-    y = c * x + d
-    for a in range(len(means)):
-        if others[a] > 0.0 and side * (means[a] - y) > 0.0:
-            first += c * others[a] * w[a] * slope(distribution, means[a], v, y)
-            second += c * c * others[a] * w[a] * curvature(distribution, means[a], v, y)
-    return first, second
-
-
-@inlined
-def _level_root(row, low, high, x):
-    """Where in [low, high] the cost of a `Row` is least; x: where to start, or NaN. See `_roots`."""
-    if not low < high or _rise(row, low)[0] >= 0.0:
-        return low
-    if _rise(row, high)[0] <= 0.0:
-        return high
-    x = x if low < x < high else 0.5 * (low + high)
-    for step in range(STEPS):
-        first, second = _rise(row, x)
-        low, high = (x if first <= 0.0 else low), (x if first >= 0.0 else high)
-        after = x - first / second
-        if not low <= after <= high or step % 8 == 7:
-            after = 0.5 * (low + high)
-        if not abs(after - x) > 1e-15 * abs(after):
-            return after
-        x = after
-    return x
-
-
-class Moves(NamedTuple):
-    """Moves of one arm each, and of others in return."""
-
-    arm: Ints  # (n,)
-    others: Floats  # (n, K)
-    low: Floats  # (n,)
-    high: Floats
-    x: Floats
-
-
-@jit
-def _measure_levels(distribution, v, line, means, w, moves, G, C):
-    """The results of `_Levels.at`: xs (n,), the best x, where to start before; gradients G and C (n, K), 0 before."""
-    (side, c, d), lows, highs, xs = line, moves.low, moves.high, moves.x
-    for n in range(len(xs)):
-        i, others = moves.arm[n], moves.others[n]
-        row = Row(distribution, v, line, means, w, i, others)
-        x = _level_root(row, lows[n], highs[n], xs[n])
-        xs[n], y = x, c * x + d
-        G[n, i], C[n, i] = divergence(distribution, means[i], v, x), slope(distribution, means[i], v, x)
-        for a in range(len(means)):
-            if others[a] > 0.0 and side * (means[a] - y) > 0.0:
-                G[n, a] += others[a] * divergence(distribution, means[a], v, y)
-                C[n, a] += c * others[a] * slope(distribution, means[a], v, y)
-        _, bend = _rise(row, x)
-        C[n] = C[n] / math.sqrt(bend) if lows[n] < x < highs[n] and bend > 0.0 else 0.0 * w
-
-
 class _Levels(_Wide):
     """Arm i goes to x in [low, high], raised or lowered; so many of the others go the other way, to c x + d."""
 
@@ -261,7 +179,7 @@ class _Levels(_Wide):
 
     def add(self, i: int, others: Floats, low: float, high: float) -> bool:
         """One more; whether it is new. others (K,): how many arms of each kind."""
-        key = bytes([*i.to_bytes(4, "little")]) + others.tobytes()
+        key = i.to_bytes(4, "little") + others.tobytes()
         if key in self.known:
             return False
         self.known.add(key)
@@ -272,12 +190,28 @@ class _Levels(_Wide):
 
     def at(self, w: Floats, some: Ints) -> Measured:
         """G and C are (n, K)."""
-        distribution, means, x = self.distribution, self.means, self.x[some]
-        G, C = np.zeros((2, len(some), len(means)))
-        moves = Moves(self.i[some], self.others[some], self.low[some], self.high[some], x)
-        kind = GAUSSIAN if distribution.gaussian else BERNOULLI
-        _measure_levels(kind, distribution.v, Line(self.side, self.c, self.d), means, w, moves, G, C)
-        self.x[some] = x
+        i, others, m, c, distribution = self.i[some], self.others[some], self.means, self.c, self.distribution
+        low, high, rows = self.low[some], self.high[some], np.arange(len(some))
+
+        def moved(x: Floats) -> tuple[Floats, NDArray[np.bool_], tuple[Floats, ...], Floats, Floats]:
+            """Where the others go, (n, 1), which of them move; and slopes: of the arms i, and of the others, (n, K)."""
+            y = (c * x + self.d)[:, None]
+            moving = (others > 0) & (self.side * (m - y) > 0)
+            first, second = (np.where(moving, others * found, 0.0) for found in distribution.slopes(m[None], y))
+            return y, moving, distribution.slopes(m[i], x), first, second
+
+        def rise(x: Floats) -> tuple[Floats, Floats]:
+            _, _, (f, s), F, S = moved(x)
+            return w[i] * f + c * (F @ w), w[i] * s + c * c * (S @ w)
+
+        x = self.x[some] = _roots(rise, low, high, self.x[some])
+        with np.errstate(all="ignore"):
+            y, moving, (f, s), F, S = moved(x)
+            G, C = np.where(moving, others * distribution.divergence(m[None], y), 0.0), c * F
+            G[rows, i] += distribution.divergence(m[i], x)
+            C[rows, i] += f
+            bend = w[i] * s + c * c * (S @ w)
+            C = np.where(((low < x) & (x < high) & (bend > 0))[:, None], C / np.sqrt(bend)[:, None], 0.0)
         return Measured(G @ w, G, C, None, -1.0)
 
 
@@ -338,7 +272,7 @@ class _Halves(_Wide):
 
 
 def listed(
-    kind: str, numbers: Floats, distribution: Distribution, means: Floats, inside: NDArray[np.bool_], counts: Ints
+    kind: str, numbers: Floats, distribution: Distribution, means: Floats, inside: Bools, counts: Ints
 ) -> list[Any]:
     """All alternatives of a kind that can be listed; means, inside and counts are those of merged arms."""
     I, O = np.flatnonzero(inside).tolist(), np.flatnonzero(~inside).tolist()  # noqa: E741
@@ -374,30 +308,6 @@ def listed(
     return [_Pairs(distribution, means, pairs), levels]
 
 
-class Asked(NamedTuple):
-    """What is asked of arms, and the results."""
-
-    arms: Ints  # (n,)
-    ends: Floats  # (n, 2)
-    sets: Floats  # (n, K)
-    costs: Floats  # (n, K) what it costs to raise each arm so far
-    values: Floats  # (n,)
-
-
-@jit
-def _each_sets(distribution, k, epsilon, mean, scratch, asked, work):
-    """For each arm that is asked for: what it costs to lower it to the best x, and the set of k that is raised."""
-    K = len(mean)
-    u, kept, stack = work[:K], work[K : 2 * K], work[2 * K : 2 * K + LEVELS_SCRATCH]
-    for n in range(len(asked.arms)):
-        i, low, high = asked.arms[n], asked.ends[n, 0], asked.ends[n, 1]
-        search = Search(distribution, EACH, k, 1.0, epsilon, mean, scratch, u, kept)
-        asked.values[n], x = level(search, i, low, high, np.inf, stack)
-        others_at(search, i, x + epsilon)
-        for a in range(K):
-            asked.sets[n, a], asked.costs[n, a] = kept[a], u[a] if a != i else np.inf
-
-
 def _exchanged(chosen: Floats, costs: Floats) -> Floats:
     """The sets (n, K) in which one chosen arm is exchanged for another one: those that cost least beside it."""
     old, new = np.flatnonzero(chosen > 0), np.flatnonzero((chosen == 0) & np.isfinite(costs))
@@ -413,72 +323,62 @@ class Sets:
     """The searches for alternatives by sets of arms, "each" and "swaps": the nearest ones at w become known."""
 
     def __init__(
-        self,
-        kind: str,
-        numbers: Floats,
-        distribution: int,
-        v: float,
-        means: Floats,
-        inside: NDArray[np.bool_],
-        back: Ints,
-        merged: Floats,
+        self, kind: str, numbers: Floats, distribution: int, v: float, means: Floats, inside: Bools, back: Ints
     ) -> None:
-        K, one = len(means), Distribution(distribution, v)
-        self.distribution, self.means, self.back, self.G = distribution, means, back, len(merged)
+        K, one, (_, firsts) = len(means), Distribution(distribution, v), np.unique(back, return_index=True)
+        self.distribution, self.means, self.back, self.G, merged = distribution, means, back, len(firsts), means[firsts]
         self.inside, self.k, self.epsilon = inside.astype(np.int8), int(numbers[0]), float(numbers[1])
-        self.scratch, self.work, self.each = np.zeros(5 * K), np.zeros(6 * K + LEVELS_SCRATCH), kind == "each"
-        self.scratch[4 * K :] = v
-        if not self.each:
-            self.alternatives: Any = _Halves(one, merged, self.k * self.epsilon)
-            n = min(self.k, K - self.k)
-            self.sets, self.values = np.empty((3 * n, K)), np.empty(n)
+        self.scratch, self.work, self.values = np.zeros(5 * K), np.zeros(6 * K + LEVELS_SCRATCH), list[float]()
+        self.swaps: Any = None
+        self.scratch[4 * K :], self.asked = v, list[tuple[int, float, float]]()
+        if kind != "each":
+            gap = self.k * self.epsilon
+            self.alternatives: Any = _Halves(one, merged, gap)
+            work = self.work[2 * K : 3 * K], self.work[:K], self.work[K : 2 * K]
+            self.swaps = Swaps(distribution, gap, means, self.scratch, self.inside, *work)
             return
         self.alternatives = _Levels(one, merged, 1.0, self.epsilon, raised=False)
-        asked, ends = list[int](), list[tuple[float, float]]()
-        _, firsts = np.unique(back, return_index=True)
+        arms = means, self.scratch, self.work[:K], self.work[K : 2 * K]
+        self.search = Search(distribution, EACH, self.k, 1.0, self.epsilon, *arms)
         for i in sorted(int(i) for i in firsts if inside[i]):
             low = float(np.sort(np.delete(means, i))[-self.k]) - self.epsilon
             high = float(means[i])
             if distribution != GAUSSIAN:
                 low, high = max(low, 0.0), min(high, 1.0 - self.epsilon)
             if distribution == GAUSSIAN or high >= 0:
-                asked.append(i)
-                ends.append((min(low, high), high))
-        self.asked, self.ends = np.array(asked, np.int64), np.array(ends).reshape(-1, 2)
-        self.sets, self.costs = np.empty((2, len(asked), K))
-        self.values = np.empty(len(asked))
+                self.asked.append((i, min(low, high), high))
 
     def __call__(self, w: Floats) -> float:
         """A bound from below of the values of all alternatives at w, of merged arms; the nearest become known."""
-        K, distribution = len(self.means), self.distribution
+        K, self.values = len(self.means), []
         self.scratch[2 * K : 3 * K] = w[self.back]
-        if self.each:
-            asked = Asked(self.asked, self.ends, self.sets, self.costs, self.values)
-            _each_sets(distribution, self.k, self.epsilon, self.means, self.scratch, asked, self.work)
-            for i, ends, chosen, costs in zip(self.asked, self.ends, self.sets, self.costs, strict=True):
-                for others in (chosen, *_exchanged(chosen, costs)):
-                    self.alternatives.add(int(self.back[i]), np.bincount(self.back, others, self.G), *ends.tolist())
-        else:
-            goal = Goal(distribution, self.k, self.k * self.epsilon)
-            swaps_bound(goal, self.means, self.scratch, self.inside, self.work, self.sets, self.values)
-            side = np.where(self.inside != 0, -1.0, 1.0)
-            for chosen in self.sets:
-                if (chosen > 0).any():
-                    self.alternatives.add(np.bincount(self.back, chosen * side, self.G))
-        return float(self.values.min()) if len(self.values) else math.inf
+        for i, low, high in self.asked:
+            value, x = level(self.search, i, low, high, math.inf, self.work[2 * K :])
+            others_at(self.search, i, x + self.epsilon)
+            self.values.append(value)
+            chosen, costs = self.search.chosen.copy(), self.search.u.copy()  # of raising each arm so far
+            costs[i] = math.inf
+            for others in (chosen, *_exchanged(chosen, costs)):
+                self.alternatives.add(int(self.back[i]), np.bincount(self.back, others, self.G), low, high)
+        for s in range(1, min(self.k, K - self.k) + 1) if self.swaps is not None else ():
+            self.swaps.forced[:] = 0.0
+            value, tilt = best_dual(self.swaps, s)
+            self.values.append(value)
+            for shift in (-1e-7, 0.0, 1e-7) if tilt > 0 else ():  # where the sets change, those before and after it
+                dual(self.swaps, s, tilt * (1.0 + shift))
+                self._add(self.swaps.chosen)
+        return min(self.values, default=math.inf)
+
+    def _add(self, chosen: Floats) -> None:
+        """Let the sets of the chosen arms (K,) become known."""
+        self.alternatives.add(np.bincount(self.back, chosen * np.where(self.inside != 0, -1.0, 1.0), self.G))
 
     def exactly(self, w: Floats, most: float) -> tuple[float, bool]:
-        """As a call, where the bound is too low: by branch and bound, for sets that cost less than `most`.
-
-        Returns:
-            The bound, and whether it is known that no sets cost less.
-        """
-        if self.each:
-            return float(self.values.min()), True
-        gap, K = self.k * self.epsilon, len(self.means)
-        given = self.means, self.scratch, self.inside, self.work, most, SEARCHED
-        found, whole = swaps_below(Goal(self.distribution, self.k, gap), *given)
-        chosen = self.work[4 * K : 5 * K]
+        """As a call, by branch and bound, for sets that cost less than `most`; and whether the bound is certain."""
+        K, least = len(self.means), min(self.values, default=math.inf)
+        if self.swaps is None:
+            return least, True
+        found, _, left = search(self.swaps, self.k, self.work, most, SEARCHED)
         if found < most:
-            self.alternatives.add(np.bincount(self.back, chosen * np.where(self.inside != 0, -1.0, 1.0), self.G))
-        return (float(found), True) if whole else (float(self.values.min()), False)
+            self._add(self.work[4 * K : 5 * K])
+        return (found, True) if left > 0 else (least, False)

@@ -31,12 +31,13 @@ STEPS = 40  # halvings of an interval, or doublings
 def _ends_of_arms(numbers, pulls, mean, variance, need, scratch, found):
     """Fill found (K, 2) with the ends of the intervals of scalar arms."""
     refresh(numbers, pulls, mean, variance, scratch, 0, len(pulls))
+    is_bounded = distribution_of(numbers) == BOUNDED
+    low, width = (numbers[CENTRE], numbers[PRIOR]) if is_bounded else (0.0, 1.0)
     for i in range(len(pulls)):
         for side in range(2):
             sign, near, step = 2.0 * side - 1.0, mean[i], 1.0
-            if distribution_of(numbers) == BOUNDED or distribution_of(numbers) == BERNOULLI:
-                low = numbers[CENTRE] if distribution_of(numbers) == BOUNDED else 0.0
-                end = low + side * (numbers[PRIOR] if distribution_of(numbers) == BOUNDED else 1.0)
+            if is_bounded or distribution_of(numbers) == BERNOULLI:
+                end = low + side * width
                 if enough(numbers, moved_to(numbers, mean, scratch, i, end), 1.0) < need:
                     found[i, side] = end
                     continue
@@ -104,9 +105,7 @@ def _ends_of_columns(scores, pulls, need, capitals, found):
 def arm_intervals(numbers: Floats, pulls: NDArray[np.int64], mean: Floats, variance: Floats, level: float) -> Floats:
     """The ends of the intervals of scalar arms, (K, 2), each wrong at any time with probability `level` at most.
 
-    Args:
-        numbers: of a distribution and a boundary, as `common` makes them. pulls, mean: (K,), at least one pull.
-        variance: (K,), of bounded samples (3 K,), see `with_moments`.
+    Of the numbers of `common`, pulls, mean (K,), at least one pull, and variance (K,), or (3 K,) by `with_moments`.
     """
     found = np.empty((len(pulls), 2))
     _ends_of_arms(numbers, pulls, mean, variance, -math.log(level), np.zeros(5 * len(pulls) + BETS_SCRATCH), found)

@@ -11,7 +11,7 @@ import numpy as np
 from ..kernels.compiled import part
 from ..kernels.routines import call_routine, carray
 from .boundaries import COMMON, D_AT, Given, weighed
-from .levels import each_exactly, left_out_exactly
+from .levels import all_good_exactly, each_exactly
 from .nearest import all_good_nearest, threshold_nearest, top_k_nearest
 from .paired import all_good_paired, threshold_paired, top_k_paired
 from .polyhedral import polyhedral_nearest
@@ -32,34 +32,6 @@ def unpacked(nearest: Any) -> Callable[..., None]:
 
     routine.__qualname__ = f"{nearest.py_func.__qualname__}.routine"
     return routine
-
-
-@part
-def each(given):
-    """The criterion "each" of TopK, exactly; what it starts from is the answer of `top_k_nearest`."""
-    top_k_nearest(given)
-    each_exactly(given)
-
-
-@part
-def swaps(given):
-    """The criterion "aggregate" of TopK, likewise."""
-    top_k_nearest(given)
-    swaps_exactly(given)
-
-
-@part
-def sets(given):
-    """The same by sets of any size."""
-    top_k_nearest(given)
-    swaps_level(given)
-
-
-@part
-def all_good_exactly(given):
-    """AllGood: `all_good_nearest` of the arms in the answer, and `left_out_exactly` of the others."""
-    all_good_nearest(given, True)
-    left_out_exactly(given)
 
 
 @part
@@ -89,9 +61,9 @@ KINDS = {
     "threshold": threshold_nearest,
     "top-k": top_k_nearest,
     "all-good": all_good_nearest,
-    "each": each,
-    "swaps": swaps,
-    "sets": sets,
+    "each": each_exactly,
+    "swaps": swaps_exactly,
+    "sets": swaps_level,
     "all-good-exactly": all_good_exactly,
     "polyhedron": polyhedral_nearest,
     "margins": margins,

@@ -24,6 +24,7 @@ import numpy as np
 from ..kernels.compiled import part
 from .boundaries import COMMON, LEVELS_SCRATCH, distribution_of
 from .distributions import BERNOULLI, STUDENT, arm_cost, curvature, slope
+from .nearest import all_good_nearest, arm_at, report, top_k_nearest
 
 LEFT_OUT, EACH = range(2)
 DEPTH = LEVELS_SCRATCH // 2  # intervals that wait
@@ -72,16 +73,14 @@ def others_at(search, i, y):
 def _set_holds(search, i, low, high):
     """Whether the arms chosen at `high`, where the costs are u, are the cheapest ones on all of [low, high].
 
-    Where they cost inf, as Bernoulli arms do at 1, so may others, which cost less just below. `low` is the k-th largest
-    mean or more, so that at most k arms cost nothing there, ties aside: where one of them is left out, a chosen one
-    costs more.
+    At most k arms cost nothing at `low`, the k-th largest mean or more: one that is left out must cost more there.
     """
     distribution, _, _, _, _, mean, scratch, u, chosen = search
     K, largest, least = len(mean), -math.inf, math.inf
     for a in range(K):
         if a == i:
             continue
-        if chosen[a] > 0.0 and u[a] == math.inf:
+        if chosen[a] > 0.0 and u[a] == math.inf:  # as Bernoulli arms do at 1: others may cost less just below
             return False
         at_low = arm_cost(distribution, scratch[2 * K + a], mean[a], scratch[4 * K + a], low) if mean[a] < low else 0.0
         if chosen[a] > 0.0:
@@ -123,6 +122,14 @@ def _slopes(search, i, x):
 
 
 @part
+def _own_at(search, i, x):
+    """The cost of arm i at x, which it is raised or lowered to."""
+    K, m = len(search.mean), search.mean[i]
+    move = m < x if search.mode == LEFT_OUT else m > x
+    return arm_cost(search.distribution, search.scratch[2 * K + i], m, search.scratch[4 * K + i], x) if move else 0.0
+
+
+@part
 def _solve(search, i, low, high):
     """The x in [low, high] where the cost with the chosen arms, which is convex there, is least."""
     x = 0.5 * (low + high)
@@ -145,12 +152,9 @@ def _solve(search, i, low, high):
 
 @part
 def level(search, i, low, high, most, stack):
-    """The least cost over x in [low, high], finite, and its x; any number >= most, where it is no less than that.
+    """The least cost of a `Search` over x in [low, high], finite, and its x; any number >= most where it is no less.
 
-    Args:
-        search: a `Search`. i: the arm.
-        most: costs of at least this are of no interest.
-        stack: LEVELS_SCRATCH, to work in.
+    `stack`: LEVELS_SCRATCH floats, to work in.
     """
     distribution, mode, _, c, d, mean, scratch, _, chosen = search
     K = len(mean)
@@ -158,17 +162,14 @@ def level(search, i, low, high, most, stack):
     best, where, waiting = most, low, 1
     stack[0], stack[1] = low, high
     for end in (low, high):
-        own = arm_cost(distribution, w, m, v, end) if (m < end if mode == LEFT_OUT else m > end) else 0.0
-        value = own + others_at(search, i, c * end + d)
+        value = _own_at(search, i, end) + others_at(search, i, c * end + d)
         if value < best:
             best, where = value, end
     while waiting > 0:
         waiting -= 1
         left, right = stack[2 * waiting], stack[2 * waiting + 1]
         near, far = (left, right) if mode == LEFT_OUT else (right, left)  # where i itself costs least, and most
-        own = arm_cost(distribution, w, m, v, near) if (m < near if mode == LEFT_OUT else m > near) else 0.0
-        others = c * (right if mode == LEFT_OUT else left) + d
-        bound = own + others_at(search, i, others)
+        bound = _own_at(search, i, near) + others_at(search, i, c * far + d)
         if bound >= best * (1.0 - CLOSE) or not left < right:
             continue
         convex = True
@@ -182,12 +183,8 @@ def level(search, i, low, high, most, stack):
                     bend = _least_curvature(mean[a], scratch[4 * K + a], c * left + d, c * right + d, mode == LEFT_OUT)
                     total += c * c * (scratch[2 * K + a] * bend if scratch[2 * K + a] > 0.0 else 0.0)
             convex = total >= 0.0
-        if convex:
-            x = _solve(search, i, left, right)
-        else:
-            x = 0.5 * (left + right)
-        own = arm_cost(distribution, w, m, v, x) if (m < x if mode == LEFT_OUT else m > x) else 0.0
-        value = own + others_at(search, i, c * x + d)
+        x = _solve(search, i, left, right) if convex else 0.5 * (left + right)
+        value = _own_at(search, i, x) + others_at(search, i, c * x + d)
         if value < best:
             best, where = value, x
         if not convex and left < x < right and waiting + 2 <= DEPTH:
@@ -199,7 +196,8 @@ def level(search, i, low, high, most, stack):
 
 @part
 def each_exactly(given):
-    """The evidence for TopK with the criterion "each"; numbers: distribution, k and epsilon of `TopK.certifier`."""
+    """The evidence for TopK with the criterion "each"; numbers: those of `top_k_nearest`, which fills in the answer."""
+    top_k_nearest(given)
     numbers, pulls, mean, _, scratch, inside, out = given
     K, distribution, k, epsilon = len(pulls), distribution_of(numbers), np.int64(numbers[COMMON]), numbers[COMMON + 1]
     work = scratch[5 * K :]
@@ -218,9 +216,7 @@ def each_exactly(given):
             low, high = max(low, 0.0), min(high, 1.0 - epsilon)
             if high < 0.0:
                 continue
-        if low >= high:
-            low = high
-        value, x = level(search, i, low, high, best, stack)
+        value, x = level(search, i, min(low, high), high, best, stack)
         if value < best:
             best, arm, where = value, i, x
     out[0] = best
@@ -230,8 +226,9 @@ def each_exactly(given):
 
 
 @part
-def left_out_exactly(given):
-    """The evidence against the arms that an answer of AllGood leaves out; `out` is changed where it is less."""
+def all_good_exactly(given):
+    """The evidence for AllGood: `all_good_nearest` of the arms in the answer, and the search of those left out."""
+    all_good_nearest(given, True)
     numbers, pulls, mean, _, scratch, inside, out = given
     K, distribution = len(pulls), distribution_of(numbers)
     work = scratch[5 * K :]
@@ -269,10 +266,7 @@ def _report(search, i, x, out):
             mu = min(mean[a], y) if mode == LEFT_OUT else max(mean[a], y)
         else:
             continue
-        w = scratch[2 * K + a]
-        if a == i or mu != mean[a] or w <= 0.0:
-            out[2 + n] = a
-            out[2 + K + n] = arm_cost(distribution, 1.0, mean[a], scratch[4 * K + a], mu) if w > 0.0 else math.inf
-            out[2 + 2 * K + n] = mu
+        if a == i or mu != mean[a] or scratch[2 * K + a] <= 0.0:
+            report(out, K, n, distribution, a, arm_at(mean, scratch, a), mu)
             n += 1
     out[1] = n

@@ -5,20 +5,8 @@ a fixed set of arms S can be moved into. Its statistic is the cost of the cheape
 the logarithm of the number of alternatives: exp(-statistic) is the level at which it is excluded. With the boundary
 NONE all of these are 0, and the statistic is the evidence.
 
-Number of alternatives. For true means mu, a wrong answer has an alternative whose arms can be named from mu alone:
-
-TopK        an answer A that is not the truly best k, B, with ties by index, holds an i outside B and misses a j of B.
-            If A is wrong, some such i and j have mu_i < mu_j - epsilon: k (K - k) pairs, B being fixed. The same pairs
-            prove the criterion "aggregate": sum over B \ A less sum over A \ B is then at most k epsilon.
-            epsilon = 0: K - 1 pairs are enough, those with b, the last of B. If A holds an i outside B but not b, its
-            pair with b is one of K - k; if it holds b but misses a j of B, the pair of b with j is one of k - 1.
-AllGood     s is the truly best arm, which is fixed. i is in A though bad: it is more than epsilon + slack below s:
-            K - 1 pairs. i is left out though good, and excluded by one arm or by all. One: it is within epsilon of each
-            arm, so that a single j that is clearly better excludes it: any of K (K - 1) pairs; half of delta is theirs.
-            All: each arm is clearly better than i, or is not the best, being worse than the best arm of the sample;
-            then i and s, or s and that arm, are a pair that is wrong: K - 1 pairs, in two directions. The other half of
-            delta is theirs and that of arms in A: with s, a good arm may err in both directions, a bad one in one.
-Threshold   each arm by itself, K alternatives; Feasible too.
+docs/certificates-theory.md counts the alternatives. The pairs of TopK prove the criterion "aggregate" too: the sum of
+the truly best k less that of the answer is at most k epsilon.
 
 What is reported (`out`, 2 + 3 K floats): the statistic; the number n of arms that the closest alternative moves; in
 out[2 ..] the arms, in out[2 + K ..] the divergence of each, which is the derivative of the evidence by its pulls, in
@@ -142,29 +130,21 @@ def threshold_nearest(given, is_ready=False):
     numbers, pulls, mean, variance, scratch, inside, out = given
     K, distribution, needed = len(pulls), distribution_of(numbers), numbers[NEEDED]
     fall, rise, theta = numbers[COMMON], numbers[COMMON + 1], numbers[COMMON + 2]
-    decides, first = needed > -math.inf, 0
-    if decides:
-        first = int(out[1])
-        refresh(numbers, pulls, mean, variance, scratch, first, first + 1)
-        mu = min(mean[first], fall) if pulls[first] > 0 and mean[first] >= theta else max(mean[first], rise)
-        if moved_to(numbers, mean, scratch, first, mu) < needed:
-            decided(out, pulls, True, first, first)
-            return
-    if not is_ready:
-        refresh(numbers, pulls, mean, variance, scratch, 0, K)
-    if inside[0] < 0:
-        for i in range(K):
+    decides, is_asked, least, found = needed > -math.inf, inside[0] >= 0, math.inf, 0
+    first = int(out[1]) if decides else 0
+    for n in range(K):
+        i = after(first, n, K)
+        if not is_ready:
+            refresh(numbers, pulls, mean, variance, scratch, i, i + 1)
+        if not is_asked:
             inside[i] = pulls[i] > 0 and mean[i] >= theta
-    least, found = math.inf, 0
-    for start, end in ((first, K), (0, first)):
-        for i in range(start, end):
-            mu = min(mean[i], fall) if inside[i] else max(mean[i], rise)
-            value = moved_to(numbers, mean, scratch, i, mu)
-            if value < least:
-                least, found = value, i
-                if value < needed:
-                    decided(out, pulls, True, i, i)
-                    return
+        mu = min(mean[i], fall) if inside[i] else max(mean[i], rise)
+        value = moved_to(numbers, mean, scratch, i, mu)
+        if value < least:
+            least, found = value, i
+            if value < needed:
+                decided(out, pulls, True, i, i)
+                return
     if decides:
         decided(out, pulls, False, first, first)
         return
@@ -256,10 +236,7 @@ def top_k_nearest(given):
 
 @part
 def nearest_pair(numbers, mean, scratch, inside, epsilon, first):
-    """The least value by which an arm in the answer, 1, is worse than one left out, 0, by more than epsilon; both arms.
-
-    Arms in the answer are looked at from the first one on; the search ends at a pair that is not excluded.
-    """
+    """The least value of an arm in the answer, 1, being worse than one left out, 0, by more than epsilon; both arms."""
     K, needed, least, lowered, raised = len(mean), numbers[NEEDED], math.inf, 0, 0
     for n in range(K):
         i = after(first, n, K)
@@ -376,8 +353,7 @@ def best_of(pulls, mean):
 def by_one(numbers, pulls, mean, variance, scratch, i, best):
     """The value of arm i being left out by one arm: the largest over arms j that are clearly better; and that arm.
 
-    Where it only is to be decided, the search begins with the best arm and ends at the first value that is enough. A
-    pair costs no more than to move one of its arms alone; so most are decided without the cheapest move of both.
+    A pair costs no more than to move one of its arms alone; so most are decided without the cheapest move of both.
     """
     K, distribution, needed = len(mean), distribution_of(numbers), numbers[NEEDED + 1]
     move, m = half_space(numbers), mean[i]
@@ -390,19 +366,19 @@ def by_one(numbers, pulls, mean, variance, scratch, i, best):
         if quick and far >= move.floor and alone < short:
             return most, better
         quick = quick and m >= move.floor
-    for start, end in ((first, first + 1), (first + 1, K), (0, first)):
+    for n in range(K):
+        j = after(first, n, K)
+        if j == i or not mean[j] > low:
+            continue
         if decides:
-            refresh(numbers, pulls, mean, variance, scratch, start, end)
-        for j in range(start, end):
-            if j == i or not mean[j] > low:
-                continue
-            if quick and arm_cost(distribution, scratch[2 * K + j], mean[j], scratch[4 * K + j], low) < short:
-                continue
-            value = paired(numbers, mean, scratch, j, i, move, needed)
-            if value > most:
-                most, better = value, j
-                if decides and value >= needed:
-                    return most, better
+            refresh(numbers, pulls, mean, variance, scratch, j, j + 1)
+        if quick and arm_cost(distribution, scratch[2 * K + j], mean[j], scratch[4 * K + j], low) < short:
+            continue
+        value = paired(numbers, mean, scratch, j, i, move, needed)
+        if value > most:
+            most, better = value, j
+            if decides and value >= needed:
+                return most, better
     return most, better
 
 
@@ -410,28 +386,23 @@ def by_one(numbers, pulls, mean, variance, scratch, i, best):
 def by_all(numbers, pulls, mean, variance, scratch, i, best, enough_already):
     """The value of arm i being left out by all arms: the least over arms j, each clearly better than i or not the best.
 
-    Args:
-        best: the best arm of the sample, which comes first where it only is to be decided.
-        enough_already: no more than this is of interest: arms below it are not looked at further.
-
-    Returns:
-        The value, the arm j, and whether it is rather clearly better than i, or rather not the best.
+    Beside it the arm j, and whether it is rather clearly better than i, or rather not the best. The search ends at a
+    value of `enough_already` or less.
     """
     K, needed, none, move = len(mean), numbers[NEEDED + 2], -math.inf, half_space(numbers)
     decides, which, is_pair = needed > none, best, True
     least, first = (needed, best) if decides else (math.inf, 0)
-    for start, end in ((first, first + 1), (first + 1, K), (0, first)):
+    for n in range(K):
+        j = after(first, n, K)
         if decides:
-            refresh(numbers, pulls, mean, variance, scratch, start, end)
-        for j in range(start, end):
-            if j != i:
-                better = paired(numbers, mean, scratch, j, i, move, needed)
-                if better < least:
-                    other = paired(numbers, mean, scratch, best, j, Move(1.0, 0.0, none), needed) if j != best else none
-                    if max(better, other) < least:
-                        least, which, is_pair = max(better, other), j, better >= other
-                        if least <= enough_already:
-                            return least, which, is_pair
+            refresh(numbers, pulls, mean, variance, scratch, j, j + 1)
+        better = paired(numbers, mean, scratch, j, i, move, needed) if j != i else math.inf
+        if better < least:
+            other = paired(numbers, mean, scratch, best, j, Move(1.0, 0.0, none), needed) if j != best else none
+            if max(better, other) < least:
+                least, which, is_pair = max(better, other), j, better >= other
+                if least <= enough_already:
+                    return least, which, is_pair
     return least, which, is_pair
 
 

@@ -1,7 +1,7 @@
 """Certificates of the columns of a table, whose N rows all arms meet in one random order, without replacement.
 
-The statistic goes row by row, over the arms that still count: a row is taken in once all of them have shown it. So
-which arms are looked at in a row is decided by the rows before it, whatever rule has chosen the pulls.
+docs/tables.md says what is certified, also where scores could not be made (NaN). The statistic goes row by row: a row
+is taken in once all arms that still count have shown it.
 
 A pair (i, j) is judged by D_n = p u_i - q u_j in the n-th row, u the scores, scaled to [0, 1]. Where the mean of D over
 the table is -e at most, its mean in the n-th row, given those before, is at most
@@ -9,49 +9,25 @@ the table is -e at most, its mean in the n-th row, given those before, is at mos
     m_n = (-N e - S_{n-1}) / (N - n + 1),    S the sum of D so far,
 
 and the capital prod (1 + l_n (D_n - m_n)), 0 <= l_n < 1 / (q + m_n), is a supermartingale (Waudby-Smith & Ramdas,
-NeurIPS 2020, section 3): it ever reaches x with probability 1 / x at most. Where the rows that are left cannot make up
-for the lead, no table has such a mean, and the capital is inf.
+NeurIPS 2020, section 3). Where the rows that are left cannot make up for the lead, the capital is inf.
 
 A bet is predictable: l = h / (v + h^2), h what the rows before have D exceed m by, and v how much scores differ in a
-row. The bets of one process may be on several i, one in each row, if the null says the same of all of them.
+row. The bets of one process may be on several i, one in each row, if the null says the same of all of them. To end with
+a tolerance h must hope for some e more than the rows say. So the capitals of BestArm and TopK are sums, one product for
+each hope, begun at weights that sum up to 1; what e = epsilon adds is multiplied hope by hope.
 
-To end with a tolerance h must hope for some e more than the rows say, but large bets lose where gaps are small. So the
-capitals of BestArm and TopK are sums of products, one for each hope, begun at weights that sum up to 1: where each is a
-supermartingale, so is the sum. It is a mixture of products: what e = epsilon adds is multiplied hope by hope.
-
-BestArm    The null "b is the best" says so of all i, with e = 0: the bets against b are on the leader in each row,
-           and none where b leads. An arm is out for good when the capital against it is 1 / delta; never because
-           another is within epsilon of it: errors of epsilon would add up along a chain. It ends when the
-           leader c is at most epsilon worse than each arm b that is left: when the same bets, with e = epsilon in the
-           rows in which they were on c, have made 1 / delta. Where b is the best, both products of a hope are at most
-           that of these bets with e = epsilon for all i that are worse by more than epsilon, and e = 0 for the others.
-           So both sums are at most one sum, a supermartingale: one event covers dropping and ending.
+BestArm    The bets against b are on the leader in each row, with e = 0. An arm is out for good when the capital against
+           it is 1 / delta. It ends when, against each b that is left, the same bets with e = epsilon in the rows in
+           which they were on the present leader have made 1 / delta. Where b is the best, both products of a hope are
+           at most that of these bets with e = epsilon for all i that are worse by more than epsilon, and e = 0 for the
+           others. So one event covers dropping and ending.
 TopK       k > 1. An arm is out for good when so many are better (e = 0) that it cannot be among the best, and in when
-           it is better than so many. It ends when each of the k that rank first is at most epsilon worse
-           than each of the others that still count. Of the right k arms and the others there are k (K - k) pairs: each
-           one's capital must be k (K - k) / delta. The bets are the same for both e, hope by hope.
+           it is better than so many. It ends when each of the k that rank first is at most epsilon worse than each of
+           the others that still count. Each of the k (K - k) pairs must make k (K - k) / delta.
 AllGood    An arm is not the best when the bets on the leader against it (e = 0) have made 2 / delta. One is bad when
            bets that the leader is better by more than epsilon have made 2 K / delta, and good when bets that it is not
            much worse have, against each that may be the best.
 Threshold  Each arm by itself: above the threshold, or below it, when such bets have made K / delta.
-
-When the table is used up, means are known, and the answer is right.
-
-Scores that could not be made are NaN, and count as pulls; which cells they are belongs to the table. A pair's null is
-then of the M rows in which both have a score, S and n are of these rows so far, and other rows leave its capital as it
-is. M is unknown: of the R rows that are left R' = M - n <= R have both. Given the rows before, and that the next has
-both, the mean of its D is at most (-M e - S) / R' = -e - (S + n e) / R'. Where S + n e >= 0 that is largest for R' = R;
-where it is less than 0, R' may be 1, and nothing is bet. (One bet serves both e: BestArm and TopK bet where S >= 0.) A
-lead is certain where R rows cannot make up for it. Without NaN n + R is N. With probability 1 - delta, then,
-
-BestArm    if an arm is at least as good as each other one over the rows that both could score, the answer is within
-           epsilon of it over the rows that both could score: that arm is b in the proof above.
-TopK       if k arms are, so compared, each at least as good as all others, no arm in the answer is worse by more than
-           epsilon than one of these that is left out.
-Threshold  is right of the means over the rows that an arm could score.
-AllGood    says nothing, as who beats the best may lose to it: from the first NaN on its evidence is 0.
-
-Of arms that are out nothing is said on later rows. Pairs without a common row, and cycles, are never certified.
 """
 
 from __future__ import annotations

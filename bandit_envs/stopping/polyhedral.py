@@ -3,20 +3,15 @@
 An arm left out is good where its margin is at least the tolerance: in the polyhedron whose rows are moved inwards by
 the tolerance. An arm in the answer is bad where it lies further than the tolerance from the polyhedron.
 
-GAUSSIAN   Left out: the distance is that of a projection. In the answer: the shortest way out leads straight through
-           the nearest face, for the points within the tolerance of a convex set are bounded by its own faces, moved
-           outwards. The direction in which a bad mean lies beyond the polyhedron is fixed by the truth, so that the
-           mixture is that of one dimension, with a side; of an arm left out it is that of D dimensions.
+GAUSSIAN   Left out: the distance is that of a projection, the mixture that of D dimensions. In the answer: the shortest
+           path out leads through the nearest face, and the mixture is that of one dimension, with a side.
 DEPENDENT  Gaussian (sub-Gaussian) of scale sigma in each coordinate, which may depend on each other: a direction a has
-           the scale sigma |a|_1. In the answer: the outer normal u of the smallest polyhedron that the bad mean is
-           outside of is fixed by the truth, |u|_2 = 1, and a sum of rows with weights >= 0, so that the mean is at
-           least min over rows of slack / |a|_1, plus tolerance / |u|_1 >= tolerance / sqrt(D), scales away. Left out:
-           the truth meets all rows, each of which has 1 / M of one supermartingale: the mixture of those violated.
+           the scale sigma |a|_1 (docs/certificates-theory.md). In the answer: at least min over rows of slack / |a|_1,
+           plus tolerance / sqrt(D), scales away. Left out: the mixture, 1 / M each, of the rows that are violated.
 BERNOULLI  Coordinates are independent. Left out: `cost_of_entering`. In the answer: the cheapest row to cross.
-STUDENT    Coordinates are independent. A row a is crossed at 1/2 ln(1 + s^2 / sum of a^2 v), s its slack, which is a
-           bound from below in more than one dimension: a product of 1 + z^2 / v is no less than 1 + their sum. Left
-           out: the row that costs most.
-
+STUDENT    Coordinates are independent. A row a is crossed at 1/2 ln(1 + s^2 / sum of a^2 v), s its slack, a bound from
+           below in more than one dimension: a product of 1 + z^2 / v is no less than 1 + their sum. Left out: the row
+           that costs most.
 BOUNDED    Rows of one coordinate each; coordinates may depend on each other. In the answer: the row that is crossed
            with the least evidence. Left out: the mixture, 1 / M each, of the rows that are violated.
 
@@ -41,26 +36,30 @@ from .values import arm_value
 
 
 @part
+def _slack(x, rows, b, j):
+    """b - a'x of row j."""
+    slack = b[j]
+    for d in range(len(x)):
+        slack -= rows[d, j] * x[d]
+    return slack
+
+
+@part
 def _depth(x, rows, b, unit):
     """The distance of a point in a polyhedron from its nearest face."""
-    D, M = rows.shape
     least = math.inf
-    for j in range(M):
-        slack = b[j]
-        for d in range(D):
-            slack -= rows[d, j] * x[d]
-        least = min(least, slack * unit[j])
+    for j in range(len(b)):
+        least = min(least, _slack(x, rows, b, j) * unit[j])
     return least
 
 
 @part
 def _scales(x, rows, b, j):
     """How many scales of its direction, each |a|_1 for sigma = 1, a point lies inside row j; negative: beyond it."""
-    slack, norm = b[j], 0.0
+    norm = 0.0
     for d in range(len(x)):
-        slack -= rows[d, j] * x[d]
         norm += abs(rows[d, j])
-    return slack / norm
+    return _slack(x, rows, b, j) / norm
 
 
 @part
@@ -78,7 +77,7 @@ def _dependent_inside(x, rows, b, margin, tolerance):
 @part
 def _dependent_left_out(numbers, N, v, p, x, rows, b):
     """The value of an arm left out, coordinates being dependent, and how many scales away the costliest row is."""
-    most, far, total = 0.0, 0.0, 0.0
+    far = total = 0.0
     for j in range(len(b)):
         far = max(far, -_scales(x, rows, b, j))
     most = arm_value(numbers, N, 0.0, v, p, far)
@@ -92,12 +91,11 @@ def _dependent_left_out(numbers, N, v, p, x, rows, b):
 
 
 @part
-def _student_row(x, v, row, b):
-    """The cost of crossing a row."""
-    slack, scale = b, 0.0
+def _student_row(x, v, rows, b, j):
+    """The cost of crossing row j."""
+    slack, scale = _slack(x, rows, b, j), 0.0
     for d in range(len(x)):
-        slack -= row[d] * x[d]
-        scale += row[d] * row[d] * v[d]
+        scale += rows[d, j] * rows[d, j] * v[d]
     return 0.5 * math.log1p(slack * slack / scale)
 
 
@@ -109,7 +107,7 @@ def _leaving(distribution, x, v, rows, b, scratch):
         if distribution == BERNOULLI:
             least = min(least, cost_of_entering(x, rows, b, -1.0, j, j + 1, scratch))
         else:
-            least = min(least, _student_row(x, v, rows[:, j], b[j]))
+            least = min(least, _student_row(x, v, rows, b, j))
     return least
 
 
@@ -120,11 +118,8 @@ def _entering(distribution, x, v, rows, b, scratch):
         return cost_of_entering(x, rows, b, 1.0, 0, len(b), scratch)
     most = 0.0
     for j in range(len(b)):
-        slack = b[j]
-        for d in range(len(x)):
-            slack -= rows[d, j] * x[d]
-        if slack < 0.0:
-            most = max(most, _student_row(x, v, rows[:, j], b[j]))
+        if _slack(x, rows, b, j) < 0.0:
+            most = max(most, _student_row(x, v, rows, b, j))
     return most
 
 
@@ -145,11 +140,11 @@ def _by_bets(given, i, rows, b, is_in, work):
     D, M, size = rows.shape[0], rows.shape[1], len(mean)
     least, most, total = math.inf, -math.inf, 0.0
     for j in range(M):
-        o = i * D
+        one = 0
         for d in range(D):
-            o = i * D + d if rows[d, j] != 0.0 else o
-        wall = b[j] / rows[o - i * D, j]
-        beyond = (mean[o] > wall) == (rows[o - i * D, j] > 0.0) and mean[o] != wall
+            one = d if rows[d, j] != 0.0 else one
+        o, wall = i * D + one, b[j] / rows[one, j]
+        beyond = (mean[o] > wall) == (rows[one, j] > 0.0) and mean[o] != wall
         if beyond == is_in:
             least = 0.0
             continue
@@ -186,8 +181,8 @@ def polyhedral_nearest(given):
         if plug_in:
             inside[i] = pulls[i] > 0 and margin >= 0.0
         some = inside[i] or numbers[COMMON + 1] != 0.0
+        w, scale, p = scratch[2 * K + i], scratch[4 * K + i], scratch[3 * K + i]
         if distribution == GAUSSIAN and numbers[DEPENDENT] != 0.0:
-            w, scale, p = scratch[2 * K + i], scratch[4 * K + i], scratch[3 * K + i]
             if inside[i]:
                 distance = _dependent_inside(x, rows, b, margin, tolerance)
                 value = arm_value(numbers, w, 0.0, scale, p, distance)
@@ -204,10 +199,7 @@ def polyhedral_nearest(given):
                 distance = 0.0 if inner == UNDECIDED else max(-inner, 0.0)
             else:
                 distance = math.inf
-            dimensions = 1.0 if inside[i] else numbers[D_AT]
-            value = arm_value(
-                numbers, scratch[2 * K + i], 0.0, scratch[4 * K + i], scratch[3 * K + i], distance, dimensions
-            )
+            value = arm_value(numbers, w, 0.0, scale, p, distance, 1.0 if inside[i] else numbers[D_AT])
         elif distribution == BOUNDED:
             wall, ends_at = (rows, b) if inside[i] else (few, ends)
             distance = math.inf if not some else 0.0

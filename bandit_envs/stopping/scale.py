@@ -7,8 +7,7 @@ empirical variance v has N v <= sum of (X_i - mu)^2. So
 is no larger than a supermartingale begun at 1, whatever rule pulls. So are products over arms, and means over u, over
 arms and over coordinates. By Ville's inequality their mean ever reaches 1 / ALPHA with probability ALPHA at most.
 
-The test is necessary and not sufficient: Bernoulli(.01) has the standard deviation .0995 and the sub-Gaussian scale
-.327. Nor can it refute anything before results are repeated. So a claim counts once every arm has `EACH` results, and
+The test is necessary and not sufficient (docs/certificates.md). A claim counts once every arm has `EACH` results, and
 `REPEATS` results, those beyond the first of each arm, are repeated.
 """
 

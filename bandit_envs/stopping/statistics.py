@@ -46,13 +46,9 @@ def _check_range(means: Floats, distribution: str) -> None:
 
 
 def statistics(pulls: ArrayLike, mean: ArrayLike, variance: ArrayLike | None, distribution: str) -> Statistics:
-    """Check statistics with any batch axes.
+    """Check statistics with any batch axes: pulls (..., K), mean and variance (..., K) or (..., K, D).
 
-    Args:
-        pulls: (..., K), counts.
-        mean: (..., K) or (..., K, D), empirical; it may be NaN for arms never pulled.
-        variance: as mean; None where the distribution needs none.
-        distribution: "gaussian", "bernoulli", "student" or "bounded".
+    Means may be NaN for arms never pulled; the variance is None where the distribution needs none.
     """
     m, T = _real("mean", mean), np.asarray(pulls)
     D = m.shape[-1] if m.ndim == T.ndim + 1 else 1

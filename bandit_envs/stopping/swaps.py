@@ -6,11 +6,9 @@ over s arms of each. For given sets, the least cost of a move there is the maxim
 concave in t. The least over all sets of size s, for one t, takes the s smallest terms of each sum: a bound from below,
 as the best sets may change with t. Where it is not the cost of sets, branch and bound decides: arm by arm, in or out.
 
-For certificates the bound is enough: each size s has 1/n of delta, n = min(k, K - k), which its sets share equally;
-penalties are taken off arm by arm, those of one Gaussian mixture. The number of sets is C(k, s) C(K - k, s), the truly
-best k being fixed. Sets of size 1 are pairs, and have the supermartingales of `nearest_pair`: the certificate by pairs
-alone, of which each is worse by more than epsilon, rests on the same ones. So whichever of the two certificates is
-better may be taken, and their union is delta.
+For certificates the bound is enough: each size s has 1/n of delta, n = min(k, K - k), which its C(k, s) C(K - k, s)
+sets share equally; penalties are taken off arm by arm, those of one Gaussian mixture. Sets of size 1 have the
+supermartingales of `nearest_pair`, so that the better one of the certificates by sets and by pairs may be taken.
 """
 
 from __future__ import annotations
@@ -20,10 +18,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..kernels.compiled import jit, part, view
+from ..kernels.compiled import part, view
 from .boundaries import BOUNDARY, COMMON, MIXTURE, NONE, RHO_AT, distribution_of, enough
 from .distributions import BERNOULLI, GAUSSIAN, Move
-from .nearest import level, nearest_pair, report_pair
+from .nearest import level, nearest_pair, report_pair, top_k_nearest
 
 CLOSE = 1e-13  # relative error of the least cost
 RHO_OF_SETS = 300.0  # pulls of an arm at which the Gaussian mixture of sets is sharpest
@@ -36,16 +34,9 @@ def moved(distribution, w, m, v, tilt):
         return m - tilt * v / w
     if tilt == 0.0:
         return m
-    if tilt < 0.0:
-        return 1.0 - _lowered(w, 1.0 - m, -tilt)
-    return _lowered(w, m, tilt)
-
-
-@part
-def _lowered(w, m, tilt):
-    """As `moved`, of a Bernoulli arm, tilt > 0."""
-    both = w + tilt
-    return 2.0 * w * m / (both + math.sqrt(max(both * both - 4.0 * tilt * w * m, 0.0)))
+    start, both = m if tilt > 0.0 else 1.0 - m, w + abs(tilt)
+    mu = 2.0 * w * start / (both + math.sqrt(max(both * both - 4.0 * abs(tilt) * w * start, 0.0)))
+    return mu if tilt > 0.0 else 1.0 - mu
 
 
 @part
@@ -64,7 +55,7 @@ def _term(distribution, w, m, v, tilt):
     return found
 
 
-class Sets(NamedTuple):
+class Swaps(NamedTuple):
     """What sets are looked for among: arms (K,), and what is found."""
 
     distribution: int
@@ -79,13 +70,13 @@ class Sets(NamedTuple):
 
 @view
 def sets_in(distribution, gap, mean, scratch, inside, work):
-    """`Sets` that are looked for in 3 K floats of work."""
+    """`Swaps` that are looked for in 3 K floats of work."""
     K = len(mean)
-    return Sets(distribution, gap, mean, scratch, inside, work[2 * K : 3 * K], work[:K], work[K : 2 * K])
+    return Swaps(distribution, gap, mean, scratch, inside, work[2 * K : 3 * K], work[:K], work[K : 2 * K])
 
 
 @part
-def _dual(sets, s, tilt):
+def dual(sets, s, tilt):
     """The bound of sets of size s at tilt, and its slope in tilt."""
     distribution, gap, mean, scratch, inside, forced, term, chosen = sets
     K = len(mean)
@@ -121,19 +112,16 @@ def _dual(sets, s, tilt):
 
 
 @part
-def _best_dual(sets, s):
+def best_dual(sets, s):
     """The largest bound over tilt >= 0, and its tilt, by halvings: the bound is concave."""
     if sets.distribution == BERNOULLI and sets.gap >= s:
         return math.inf, 0.0
-    low, high = 0.0, 1.0
-    best, rise = _dual(sets, s, 0.0)
-    if best == math.inf:
-        return best, 0.0
-    where = 0.0
-    if rise <= 0.0:
+    low, high, where = 0.0, 1.0, 0.0
+    best, rise = dual(sets, s, 0.0)
+    if best == math.inf or rise <= 0.0:
         return best, where
     for _ in range(1000):
-        value, rise = _dual(sets, s, high)
+        value, rise = dual(sets, s, high)
         if value > best:
             best, where = value, high
         if rise <= 0.0:
@@ -143,7 +131,7 @@ def _best_dual(sets, s):
         tilt = 0.5 * (low + high)
         if not low < tilt < high:
             break
-        value, rise = _dual(sets, s, tilt)
+        value, rise = dual(sets, s, tilt)
         if value > best:
             best, where = value, tilt
         if rise > 0.0:
@@ -153,29 +141,26 @@ def _best_dual(sets, s):
         if high - low < 1e-15 * high:
             break
     where = 0.5 * (low + high)  # where the slope is 0: near it the value hardly changes
-    _dual(sets, s, where)
+    dual(sets, s, where)
     return best, where
 
 
 @part
-def _search(sets, k, work, most, steps):
+def search(sets, k, work, most, steps):
     """The sets of least cost, by branch and bound: their cost, or `most` if none costs less; their tilt, steps left.
 
-    It is given up after so many steps; none are left then. work: 6 K floats, the first 3 K those of `sets_in`; the sets
-    are left in work[4 K : 5 K].
+    work: 6 K floats, the first 3 K those of `sets_in`; the sets are left in work[4 K : 5 K].
     """
     K, best, where, forced, term, chosen = len(sets.mean), most, 0.0, sets.forced, sets.term, sets.chosen
     order, least, before = work[3 * K : 4 * K], work[4 * K : 5 * K], work[5 * K :]
-    for a in range(K):
-        least[a] = 0.0
+    least[:] = 0.0
     for s in range(1, min(k, K - k) + 1):
         depth, entering = 0, True
-        for a in range(K):
-            forced[a] = 0.0
+        forced[:] = 0.0
         while steps > 0:
             if entering:
                 steps -= 1
-                bound, _ = _best_dual(sets, s)
+                bound, _ = best_dual(sets, s)
                 entering = bound < best * (1.0 - CLOSE)
             if entering:
                 branch = -1
@@ -187,7 +172,7 @@ def _search(sets, k, work, most, steps):
                     before[a] = forced[a]
                 for a in range(K):
                     forced[a] = 1.0 if term[a] > 0.0 else -1.0
-                value, tilt = _best_dual(sets, s)
+                value, tilt = best_dual(sets, s)
                 for a in range(K):
                     forced[a] = before[a]
                 if value < best:
@@ -210,30 +195,15 @@ def _search(sets, k, work, most, steps):
 
 @part
 def swaps_exactly(given):
-    """The evidence for TopK with the criterion "aggregate"; numbers: those of `TopK.certifier`."""
+    """The evidence for TopK with the criterion "aggregate"; numbers: those of `top_k_nearest`."""
+    top_k_nearest(given)
     numbers, pulls, mean, _, scratch, inside, out = given
     K, distribution, k = len(pulls), distribution_of(numbers), np.int64(numbers[COMMON])
     work = scratch[5 * K :]
     sets = sets_in(distribution, k * numbers[COMMON + 1], mean, scratch, inside, work)
-    best, where, _ = _search(sets, k, work, math.inf, 2**62)
+    best, where, _ = search(sets, k, work, math.inf, 2**62)
     out[0] = max(best, 0.0) if best < math.inf else best
     _report(sets, where, work[4 * K :], out)
-
-
-class Goal(NamedTuple):
-    """Of which arms, how many are chosen, and by how much the sum of the others must be larger."""
-
-    distribution: int
-    k: int
-    gap: float
-
-
-@jit
-def swaps_below(goal, mean, scratch, inside, work, most, steps):
-    """The least cost of sets, or `most` if none costs less, and whether so many steps were enough; see `_search`."""
-    sets = sets_in(goal.distribution, goal.gap, mean, scratch, inside, work)
-    best, _, left = _search(sets, goal.k, work, most, steps)
-    return best, left > 0
 
 
 @part
@@ -248,7 +218,8 @@ def shrink(numbers, pulls, scratch, is_shrunk):
 
 @part
 def swaps_level(given):
-    """The value of the certificate by sets of any size; `out` holds that by pairs, and is changed where it is less."""
+    """The value of the certificate by sets of any size, or by pairs, where that is more."""
+    top_k_nearest(given)
     numbers, pulls, mean, _, scratch, inside, out = given
     K, distribution, k = len(pulls), distribution_of(numbers), np.int64(numbers[COMMON])
     work = scratch[5 * K :]
@@ -260,14 +231,12 @@ def swaps_level(given):
     if one_mixture:
         shrink(numbers, pulls, scratch, True)
     sets, cheapest = sets_in(distribution, gap, mean, scratch, inside, work), work[4 * K :]
-    for a in range(K):
-        sets.forced[a] = cheapest[a] = 0.0
+    sets.forced[:] = 0.0
+    cheapest[:K] = 0.0
     for s in range(2, n + 1):
-        value, tilt = _best_dual(sets, s)
-        counted = numbers[BOUNDARY] != NONE
-        value = (
-            enough(numbers, value, 2.0 * s) - share - _log_choose(k, s) - _log_choose(K - k, s) if counted else value
-        )
+        value, tilt = best_dual(sets, s)
+        if numbers[BOUNDARY] != NONE:
+            value = enough(numbers, value, 2.0 * s) - share - _log_choose(k, s) - _log_choose(K - k, s)
         if value < least:
             least, where, size = value, tilt, s
             for a in range(K):
@@ -278,28 +247,10 @@ def swaps_level(given):
         _report(sets, where, cheapest, out)
     if one_mixture:
         shrink(numbers, pulls, scratch, False)
-    if better and size == 1:
-        report_pair(out, distribution, mean, scratch, i, j, Move(1.0, -gap, -math.inf))
     if better:
+        if size == 1:
+            report_pair(out, distribution, mean, scratch, i, j, Move(1.0, -gap, -math.inf))
         out[0] = least
-
-
-@jit
-def swaps_bound(goal, mean, scratch, inside, work, found, values):
-    """For each number s of swaps: a bound from below of what sets of size s cost, and sets that come close to it.
-
-    work: 3 K floats. values (n,), found (3 n, K): to be filled; sets of 0 alone are none.
-    """
-    K, n, sets = len(mean), len(values), sets_in(goal.distribution, goal.gap, mean, scratch, inside, work)
-    for a in range(K):
-        sets.forced[a] = 0.0
-    for s in range(1, n + 1):
-        values[s - 1], tilt = _best_dual(sets, s)
-        for side in range(3):  # where the sets change, those before and those after it
-            if tilt > 0.0:
-                _dual(sets, s, tilt * (1.0 + (side - 1) * 1e-7))
-            for a in range(K):
-                found[3 * (s - 1) + side, a] = sets.chosen[a] if tilt > 0.0 else 0.0
 
 
 @part
@@ -315,11 +266,10 @@ def _report(sets, tilt, chosen, out):
     for a in range(K):
         if chosen[a] > 0.0:
             w, m, v, side = scratch[2 * K + a], mean[a], scratch[4 * K + a], tilt if inside[a] else -tilt
-            mu = moved(distribution, w, m, v, side) if w > 0.0 else m
-            out[2 + n] = a
-            rate = math.inf
+            rate, mu = math.inf, m
             if w > 0.0:
+                mu = moved(distribution, w, m, v, side)
                 rate = max(_term(distribution, 1.0, m, v, side / w) - side / w * mu, 0.0)
-            out[2 + K + n], out[2 + 2 * K + n] = rate, mu
+            out[2 + n], out[2 + K + n], out[2 + 2 * K + n] = a, rate, mu
             n += 1
     out[1] = n

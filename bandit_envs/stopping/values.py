@@ -1,19 +1,12 @@
 """The statistic of an alternative: the logarithm of the evidence beyond the boundary, before alternatives are counted.
 
-Most boundaries take a penalty off the cost for each arm of the alternative. Those of Gaussian (sub-Gaussian) arms do
-better, with one mixture of likelihood ratios for the whole alternative (docs/certificates-theory.md has the proof):
+Most boundaries take a penalty off the cost for each arm of the alternative. Gaussian (sub-Gaussian) arms have one
+mixture of likelihood ratios for the whole alternative (docs/certificates-theory.md has the proof): of the scales rho of
+`RHOS`, with the weights `SHARES`, of which the pulls choose one; with it an arm weighs N^2 / (N + rho), and costs
+1/2 ln(1 + N / rho). Its factors for sides are 1 + erf(sqrt(c)) of one arm, c the cost of the move, and of a pair
+4 c / (c + q) d / (d + q), c and d its two shares of the cost, q = `SOFT`; `BOTH` of the weight has both sides.
 
-scales    The alternative of each arm lies N(mu, sigma^2 / rho) around the true mean, and rho is that of `RHOS` with
-          weight `SHARES`: the same for all its arms, so that its price is paid once. Of the sum over rho, one
-          term is taken, whichever the pulls suggest; a term is never more than the sum. With that rho an arm weighs
-          N^2 / (N + rho), and the mixture costs 1/2 ln(1 + N / rho).
-sides     An alternative lowers or raises an arm, and half of the normal distribution will do. One arm: the
-          mixture is (1 + erf(sqrt(c))) times as much, c the cost of the move. A pair: 4 c / (c + q) d / (d + q) at
-          least, c and d its two shares of the cost, q = `SOFT`. Where one of them hardly moves, the distribution with
-          both sides is better: it has `BOTH` of the weight.
-
-Bernoulli arms are sub-Gaussian with sigma = 1/2 too, which is sharper for means near 1/2: the mixture over all means
-and that of sub-Gaussian arms share the weight, as `LIKELIHOOD` says.
+Bernoulli arms are sub-Gaussian with sigma = 1/2 too: both mixtures share the weight, as `LIKELIHOOD` says.
 """
 
 from __future__ import annotations

@@ -122,12 +122,12 @@ RANGES |= {f"hardness {word}": (lambda gaps=gaps: tm.hardness(gaps), word) for w
 BOTH: list[tuple[Any, ...]] = [([0.1, -0.2], 1000, {}, -0.2)]  # gaps, budget, more, what is named
 CALLS = {f: list(BOTH) for f in (*OF_P, *OF_LAMBDA)}
 for f in OF_P:
-    CALLS[f] += [([0.1], budget, {}, f"budget={budget}") for budget in (-1, math.nan, math.inf)]
-    CALLS[f] += [([0.1], 10, {"c": c}, f"c={c}") for c in (0, math.inf)]
+    CALLS[f] += [([0.1], budget, {}, "budget", budget) for budget in (-1, math.nan, math.inf)]
+    CALLS[f] += [([0.1], 10, {"c": c}, "c", c) for c in (0, math.inf)]
 for f in OF_LAMBDA:
-    CALLS[f] += [([0.1, 0.2], budget, {}, f"budget={budget}", 80) for budget in (79.9, math.nan)]
-    CALLS[f] += [([0.1], 1000, {"alpha": alpha}, f"alpha={alpha}") for alpha in (0, math.nan)]
-    CALLS[f] += [([0.1, 0.2], 161, {"alpha": 0.5}, "budget=161", 162), ([0.1, 1.5], 1000, {}, 1.5)]
+    CALLS[f] += [([0.1, 0.2], budget, {}, "budget", budget, 80) for budget in (79.9, math.nan)]
+    CALLS[f] += [([0.1], 1000, {"alpha": alpha}, "alpha", alpha) for alpha in (0, math.nan)]
+    CALLS[f] += [([0.1, 0.2], 161, {"alpha": 0.5}, "budget", 161, 162), ([0.1, 1.5], 1000, {}, 1.5)]
 RANGES |= {
     f"{f.__name__} {gaps} {budget} {more}": (functools.partial(f, gaps, budget, **more), *words)
     for f, rows in CALLS.items()
@@ -136,9 +136,9 @@ RANGES |= {
 test_threshold_measures = table(
     RANGES
     | {
-        "a part of a pull": (lambda: tm.optimal_error_integer([0.1], 10.5), "budget=10.5"),  # type: ignore[arg-type]
-        "a": (lambda: tm.variable_confidence(0, 1), "a=0"),
-        "b": (lambda: tm.variable_confidence(1, -1), "b=-1"),
+        "a part of a pull": (lambda: tm.optimal_error_integer([0.1], 10.5), "budget", 10.5),  # type: ignore[arg-type]
+        "a": (lambda: tm.variable_confidence(0, 1), "a", 0),
+        "b": (lambda: tm.variable_confidence(1, -1), "b", -1),
     }
 )
 
