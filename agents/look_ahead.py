@@ -69,9 +69,7 @@ class LookAhead(Agent):
         if math.isnan(self.lookahead.horizon):
             raise ValueError("look-ahead needs a budget, or else max_pulls, for its horizon; the task has neither")
 
-    @property
-    def plays(self) -> bool:
-        return True
+    plays = True
 
     def choose(self, observation: Observation, state: object) -> Ints:
         pulls = np.ascontiguousarray(observation["pulls"], np.int64)

@@ -1,12 +1,13 @@
 """The agents: one registry of names, from which `make`, documentation, tests and `bandit-envs list` derive.
 
-A row is text, "module:name", so that an algorithm is imported when it is first asked for.
+They stand in `agents.json` as text, "module:name", so that an algorithm is imported when it is first asked for.
 """
 
 from __future__ import annotations
 
 import functools
 import importlib
+import json
 import warnings
 from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager, nullcontext
@@ -19,9 +20,9 @@ from gymnasium import spaces
 from bandit_envs import PROBLEMS, Registry, Task
 from bandit_envs.kernels import choice, errors_of, flag, parse_call, spelled, unknown
 
-from .core.agent import Agent, task_of
+from .core.agent import Agent, asked, task_of
 from .core.certified import CERTIFICATE, OPTIONS, certified
-from .core.forms import Forms, asked, forms_of, warn_of_ranks, warn_of_task
+from .core.forms import Forms, forms_of, warn_of_ranks, warn_of_task
 from .core.parameters import check_values, misfit, taken
 from .core.wrapped import Behind, behind, wrappers_of
 
@@ -61,56 +62,7 @@ AGENTS: Registry[Any] = Registry(
     "agent",
     "bandit_envs.agents",
     _check,
-    {
-        "uniform": "agents.baselines:Uniform",
-        "random": "agents.baselines:Random",
-        "lsa": "agents.thresholding.lsa:LSA",
-        "apt": "agents.thresholding.apt:APT",
-        "ucbe": "agents.thresholding.ucbe:UCBE",
-        "sar": "agents.thresholding.sar:SAR",
-        "static": "agents.thresholding.static:Static",
-        "offline": "agents.thresholding.offline:Offline",
-        "opt-kg": "agents.thresholding.opt_kg:OptKG",
-        "dp-index": "agents.thresholding.dp_index:DPIndex",
-        "hdoc": "agents.thresholding.hdoc:HDoC",
-        "st2": "agents.all_good.st2:ST2",
-        "two-step": "agents.all_good.two_step:TwoStep",
-        "fareast": "agents.all_good.fareast:Fareast",
-        "east": "agents.all_good.elimination:East",
-        "uniform-elimination": "agents.all_good.elimination:UniformElimination",
-        "ucb": "agents.all_good.oracles:UCB",
-        "apt-oracle": "agents.all_good.oracles:APTOracle",
-        "lucb": "agents.top_k.lucb:LUCB",
-        "median-elimination": "agents.top_k.median_elimination:MedianElimination",
-        "direct": "agents.top_k.direct:Direct",
-        "incremental": "agents.top_k.incremental:Incremental",
-        "halving": "agents.top_k.halving:Halving",
-        "adaptive-top-k": "agents.top_k.adaptive_top_k:AdaptiveTopK",
-        "improved-top-k": "agents.top_k.improved_top_k:ImprovedTopK",
-        "opt-mai": "agents.top_k.opt_mai:OptMAI",
-        "racing": "agents.top_k.racing:Racing",
-        "pi1": "agents.top_k.adapt:Pi1",
-        "pi2": "agents.top_k.adapt:Pi2",
-        "pi3": "agents.top_k.adapt:Pi3",
-        "adapt": "agents.top_k.adapt:Adapt",
-        "ocba-m": "agents.top_k.ocba_m:OCBAm",
-        "clucb": "agents.top_k.clucb:CLUCB",
-        "kl-lucb": "agents.top_k.kl_lucb:KLLUCB",
-        "lil-ucb": "agents.top_k.lil_ucb:LilUCB",
-        "ugape": "agents.top_k.ugape:UGapE",
-        "successive-rejects": "agents.top_k.successive_rejects:SuccessiveRejects",
-        "sequential-halving": "agents.top_k.sequential_halving:SequentialHalving",
-        "evidence": "agents.certified.evidence:Evidence",
-        "track-and-stop": "agents.certified.track_and_stop:TrackAndStop",
-        "top-two": "agents.certified.top_two:TopTwo",
-        "paired-elimination": "agents.certified.paired_elimination:PairedElimination",
-        "sysrs": "agents.tables.sysrs:SySRs",
-        "ucb-e": "agents.tables.ucb_e:UCBE",
-        "ucb-e-lrf": "agents.tables.ucb_e_lrf:UCBELRF",
-        "look-ahead": "agents.look_ahead:LookAhead",
-        "evolved": "agents.evolved.agent:Evolved",
-        "ppo": "agents.models.cards:PPO",
-    },
+    json.loads((Path(__file__).parent / "agents.json").read_text()),
     reserved=ALIASES,
     refused=lambda name: (
         "must not end in '.zip' or '.json', as paths of saved models do" if name.endswith(FILES) else None

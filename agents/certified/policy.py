@@ -18,9 +18,9 @@ from ..core import stopping
 from ..core.agent import FLOAT, INT, Bools, Ints, Observation, Problems, unfit
 from ..core.algorithm import Algorithm, per_episode, struct_of
 from ..core.confidence import certified_scale_of, delta_of
-from ..core.stopping import for_many, moments_of, next_look
-from .alternatives import ALL_GOOD, LOCAL, MEANS, PULLS, TOP_K, TWINS, Alternative, Sides
-from .desk import DESK, asked, routine_of
+from ..core.stopping import Certificate, for_many, moments_of, next_look
+from .alternatives import ALL_GOOD, LOCAL, MEANS, PULLS, TOP_K, TWINS, Alone, Alternative, Sides
+from .desk import DESK, Table, routine_of
 from .paired_elimination import PairedElimination
 
 BOUNDARIES = ("mixture", "kaufmann-koolen", "nominal")
@@ -47,7 +47,7 @@ CERTIFIED_PROBLEMS = Problems(
 @view
 def ask(ep, address):
     """Call a routine of the desk."""
-    call_routine(address, ep.desks, ep.pulls, ep.mean, ep.variance, ep.moments)
+    call_routine(address, ep.desks, ep.desk.table, ep.pulls, ep.mean, ep.variance, ep.moments)
 
 
 @part
@@ -317,23 +317,18 @@ class CertifiedAlgorithm(Algorithm):
         return state
 
     def batch_parts(self, state: Any) -> tuple[tuple[Any, ...], Any]:
-        kept, desk, decider, sides = dict(state.own["certified"]), np.zeros(1, DESK), self._decider, self.sides
-        alone, whole = kept.pop("alone"), kept.pop("whole")
-        given: dict[str, Any] = sides._asdict() | dict(
-            K=self.task.K,
-            D=self.task.D,
-            weighed=self._weighed,
-            nominal=self._nominal,
-            quick=decider is not self.certifier,
-            need=math.log(1.0 / self.delta) if self.may_stop else math.inf,
-            alone=asked(self._alone, self._alone.address if sides.kind == LOCAL else 0, *alone),
-            whole=asked(decider, decider.address if self.may_stop else 0, *whole),
-        )
-        given |= {name: array.ctypes.data for name, array in kept.items()}
-        given |= {name: routine_of(name, sides.kind, sides.distribution).address for name in self._asks}
-        for name, value in given.items():
+        kept, desk, decider, sides = state.own["certified"], np.zeros(1, DESK), self._decider, self.sides
+        need, quick = math.log(1.0 / self.delta) if self.may_stop else math.inf, decider is not self.certifier
+        alone = Alone(self._alone.address if sides.kind == LOCAL else 0, self._alone.numbers, *kept["alone"])
+        scratch, inside, out = kept["whole"]
+        address = decider.address if self.may_stop else 0
+        whole = Certificate(address, decider.numbers, scratch[None], inside, out, need, self._nominal, quick)
+        table: Any = Table(*(kept[name] for name in Table._fields[:-2]), alone, whole)  # type: ignore[call-arg]
+        given = {"K": self.task.K, "D": self.task.D, "weighed": self._weighed, "need": need, "table": table.address}
+        routines = {name: routine_of(name, sides.kind, sides.distribution).address for name in self._asks}
+        for name, value in (sides._asdict() | given | routines).items():
             desk[name] = value
-        return (desk, kept["work"]), (kept, alone, whole, self._alone, decider)
+        return (desk, kept["work"]), (table, self._alone, decider)
 
     def shown(self, observation: Observation, episodes: int) -> Any:
         """What the episodes have shown, checked."""

@@ -45,18 +45,8 @@ __all__ = [
     "width_of",
 ]
 
-EARLIER = (
-    "BulkPolicy",
-    "PlanPolicy",
-    "PlanState",
-    "RoundPolicy",
-    "RoundState",
-    "Seen",
-    "add",
-    "bulk",
-    "clear",
-    "following",
-)
+EARLIER = {"BulkPolicy", "PlanPolicy", "PlanState", "RoundPolicy", "RoundState", "Seen"}  # of `agents.earlier`
+EARLIER |= {"add", "bulk", "clear", "following"}
 
 
 def __getattr__(name: str) -> Any:

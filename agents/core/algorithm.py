@@ -201,43 +201,27 @@ def rarest_first(ep):
 
 
 @inlined
-def following(ep, passes):
-    """The next arm, of the first passes over all arms or of the plan; -1 where the plan is over, K after the end."""
-    plan, arm = ep.now, np.int64(-1)
+def following(ep, passes, most, in_bulk):
+    """The next arm, of the first passes or of the plan, and how often to pull it, at most so often at once.
+
+    The arm is -1 where the plan is over, and K after the end.
+    """
+    plan, arm, pulls = ep.now, np.int64(-1), np.int64(1)
     if plan.stopped:
-        return np.int64(len(ep.pulls))
+        return np.int64(len(ep.pulls)), pulls
     if plan.beginning:
         arm = in_passes(ep, passes)
     elif plan.place < plan.size:
-        if plan.resumed:
+        if plan.resumed and not in_bulk:
             rarest_first(ep)
-        arm = ep.arms[np.uint64(plan.place)]
-        plan.made += 1
-        if plan.made >= ep.times[np.uint64(plan.place)]:
+        place = np.uint64(plan.place)
+        arm, pulls = ep.arms[place], min(ep.times[place] - plan.made, np.int64(most))
+        plan.made += pulls
+        if plan.made >= ep.times[place]:
             plan.place += 1
             plan.made = 0
     plan.last = arm if arm >= 0 else plan.last
-    return arm
-
-
-@inlined
-def following_in_bulk(ep, passes, e, times):
-    """The same, where an arm is pulled many times at once; fills in how often."""
-    plan, times.out[e] = ep.now, 1
-    if plan.stopped:
-        return np.int64(len(ep.pulls))
-    if plan.beginning or plan.place >= plan.size:
-        arm = in_passes(ep, passes) if plan.beginning else np.int64(-1)
-        plan.last = arm if arm >= 0 else plan.last
-        return arm
-    place = np.uint64(plan.place)
-    arm, pulls = ep.arms[place], min(ep.times[place] - plan.made, times.most)
-    plan.made += pulls
-    if plan.made >= ep.times[place]:
-        plan.place += 1
-        plan.made = 0
-    plan.last, times.out[e] = arm, pulls
-    return arm
+    return arm, pulls
 
 
 @inlined
@@ -262,7 +246,7 @@ _NEXT_ARM = """def next_arm(e, shown: Shown, batch: Batch{times}):
     ep = Episode({episode})
     own = {own}
     watch(ep)
-    arm = following(ep, {passes}{bulk})
+    arm, pulls = following(ep, {passes}, {most}, {bulk})
     if arm < 0:
         begins = ep.now.beginning != 0
         if begins:{blank}
@@ -279,8 +263,8 @@ _NEXT_ARM = """def next_arm(e, shown: Shown, batch: Batch{times}):
             check(ep)
             if ep.now.size == 0:
                 ep.now.stopped = 1{unplanned}
-        arm = following(ep, {passes}{bulk})
-    return arm
+        arm, pulls = following(ep, {passes}, {most}, {bulk})
+    {record}return arm
 """
 
 
@@ -373,11 +357,13 @@ class Form:
         place |= {"Shown": self.Shown, "Batch": self.Batch, "Times": Times, "__name__": rule.__module__}
         place["Episode"] = self._struct("Episode", dict.fromkeys(names, Any))
         place["Own"] = self._struct("Own", dict.fromkeys([name for name, _ in self.own] or ["none"], Any))
-        place["following"] = following_in_bulk if kind.bulk else following
-        place |= {"clear": clear, "check": check, "watch": watch, "prepare": kind.prepare, "NO_PULL": NO_PULL}
+        place |= {"following": following, "clear": clear, "check": check, "watch": watch}
+        place |= {"prepare": kind.prepare, "NO_PULL": NO_PULL}
         source = _NEXT_ARM.format(
             times=", times: Times" * kind.bulk,
-            bulk=", e, times" * kind.bulk,
+            bulk=kind.bulk,
+            most="times.most" if kind.bulk else "1",
+            record="times.out[e] = pulls\n    " * kind.bulk,
             passes=kind.passes if isinstance(kind.passes, int) else f"own.{kind.passes}",
             episode=", ".join(rows),
             own=f"Own({own or 0})",
@@ -602,30 +588,22 @@ class Algorithm(Agent, metaclass=_Declared):
         return struct_of(self.form.Shown, found)
 
     def choose(self, observation: Observation, state: Any) -> Any:
+        return self._called(self.form.kernel.quick, observation, state)
+
+    plays = True
+
+    def played(self, simulation: Simulation, quiet: Quiet, observation: Observation, state: Any) -> Any:
+        return self._called(player(self.form.kernel), observation, state, Playing(simulation, quiet))
+
+    def _called(self, kernel: Any, observation: Observation, state: Any, *playing: Playing) -> Any:
+        """What the kernel, or its player, makes of the episodes."""
         out = np.empty(len(state.now), INT)
         batch = state.bound[1] if state.bound is not None and state.bound[0] is self.settings else self.batch(state)
         if self.bulk:
             times = struct_of(Times, (np.empty(len(out), INT), 1 if self.task.actions == "arm" else MOST_TIMES))
-            self.form.kernel.quick(self.shown(observation, len(out)), batch, times, out)
+            kernel(self.shown(observation, len(out)), batch, times, out, *playing)
         else:
-            self.form.kernel.quick(self.shown(observation, len(out)), batch, out)
-        if self._brought:
-            self._refuse_plans(state)
-        return (out, times.out) if self.bulk else out
-
-    @property
-    def plays(self) -> bool:
-        return True
-
-    def played(self, simulation: Simulation, quiet: Quiet, observation: Observation, state: Any) -> Any:
-        out = np.empty(len(state.now), INT)
-        shown, batch, playing = self.shown(observation, len(out)), self.batch(state), Playing(simulation, quiet)
-        play: Any = player(self.form.kernel)
-        if self.bulk:
-            times = struct_of(Times, (np.empty(len(out), INT), 1 if self.task.actions == "arm" else MOST_TIMES))
-            play(shown, batch, times, out, playing)
-        else:
-            play(shown, batch, out, playing)
+            kernel(self.shown(observation, len(out)), batch, out, *playing)
         if self._brought:
             self._refuse_plans(state)
         return (out, times.out) if self.bulk else out

@@ -6,9 +6,10 @@ A certificate holds at all times at once, so that looking at it less often is al
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bandit_envs.kernels import fleeting, inlined, part, view
 from bandit_envs.stopping import BOUNDED, DISTRIBUTION, PAIRED, Certifier, nearest_alternative
@@ -34,8 +35,8 @@ class Certificate(NamedTuple):
 
     address: int
     numbers: Floats
-    scratch: Floats  # (1, S), or of tables (E, S), where it is what their rows have shown
-    inside: Any  # (K,) int8, the answer
+    scratch: Annotated[Floats, 2]  # (1, S), or of tables (E, S), where it is what their rows have shown
+    inside: NDArray[np.int8]  # (K,), the answer
     out: Floats  # (2 + 3 K,)
     need: float  # ln(1 / delta); inf: it does not stop
     nominal: bool  # stop where the evidence exceeds ln((1 + ln t) / delta)

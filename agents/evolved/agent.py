@@ -188,5 +188,5 @@ class EvolvedEvidence(Evidence):
 
     name = "evolved"
 
-    def made_anew(self, task: object, **parameters: Any) -> Any:
+    def made_for(self, task: object, **parameters: Any) -> Any:
         return Evolved(task, **parameters)  # an index, where no certificate ends the episodes

@@ -122,7 +122,7 @@ def _prices() -> Floats:
 
 @functools.lru_cache(maxsize=8)
 def index_table(threshold: float, prior: tuple[float, float], horizon: int) -> tuple[Table, Floats]:
-    """ln of the index of the states of a table, (S,), read-only, of the prior (a0, b0) and up to horizon >= 1 pulls."""
+    """ln of the index of the states of a table, (S,), of the prior (a0, b0) and up to horizon >= 1 pulls."""
     table = Table.of(threshold, prior, horizon)
     index = np.full(len(table.losses), np.nan)
     _indices(table, *prior, _prices(), index)
@@ -130,7 +130,6 @@ def index_table(threshold: float, prior: tuple[float, float], horizon: int) -> t
     with np.errstate(divide="ignore"):
         late = np.maximum(np.log(table.losses) - np.log(n + 1.0), NEVER) + math.log(LEAST)  # D3
         logs: Floats = np.where(np.isnan(index), late, np.log(index))
-    logs.setflags(write=False)
     return table, logs
 
 

@@ -53,10 +53,7 @@ class SAR(Algorithm):
             raise ValueError(f"sar needs a budget > K = {K}, got {budget}")
         self.pulls = np.diff(phase_ends(K, budget))
 
-    @property
-    def plays(self) -> bool:
-        """No: the problem's margins are those of NumPy."""
-        return False
+    plays = False  # the problem's margins are those of NumPy
 
     def choose(self, observation: Observation, state: Any) -> Any:
         slots = (state.now["place"] >= state.now["size"]).nonzero()[0]

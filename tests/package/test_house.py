@@ -44,7 +44,7 @@ ORDER: dict[str, list[str]] = {
         "evaluation session",
         "evolved.candidates evolved.search evolved.space",
         "evolved.evolution evolved.__init__ learned figures",
-        "pictures promises testing",
+        "pictures testing",
         "benchmarking",
         "__init__",
         "cli",
