@@ -36,8 +36,7 @@ from ..core.algorithm import parts_of, per_arm, per_episode, planned, pull, scra
 from ..core.confidence import LEAST, MOST, lil_width
 from ..core.largest import keep_largest, size_of
 from ..core.phases import whole
-from ..core.rivals import put_running, rivals
-from ..core.trees import Forest, tree_of
+from ..core.trees import Forest, put_running, rivals, tree_of
 from ..top_k.median_elimination import elimination_pulls, pulls_per_arm, width_constant
 from .elimination import GoodFilter, activate_all, all_decided, sort_out
 

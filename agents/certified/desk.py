@@ -29,15 +29,16 @@ from .alternatives import (
     Sides,
     cheapest,
     fill,
+    grow,
     moved,
     put,
     tell,
     tell_alone,
 )  # fmt: skip
-from .proportion_steps import step
 
 _FOUND = ("row", "lowered", "raised"), ("value", "down", "up")  # the closest alternative, see `Alternative`
 _LOOKED = ("first", "second", "t")  # of an episode, for `is_certified`
+FORGET = 2.0  # the weights of the proportions after n steps grow like n^FORGET
 DESK = np.dtype(
     [
         *((name, np.int64 if kind == "int" else np.float64) for name, kind in Sides.__annotations__.items()),
@@ -156,6 +157,29 @@ def compare(case):
     """Put down what it takes to move `lowered` below `raised`, two arms that the desk names."""
     desk, i, j = case.desk, case.desk.lowered, case.desk.raised
     desk.lowered, desk.raised, desk.down, desk.up = moved(desk, case.book, i, j)
+
+
+@part
+def step(sides, book, n):
+    """The n-th step: add to the weights of the two arms of the closest alternative in the proportion of w d.
+
+    At the optimum, w_a is the sum over the closest alternatives c of lambda_c w_a d_a / (sum of w d over the arms of c)
+    for some lambda (You, Qin, Wang & Yang, COLT 2023). Later steps weigh more than those of long ago.
+    """
+    mass = book.weight.sum() * FORGET / (n + len(book.weight))
+    i = cheapest(sides, book)
+    if i < 0:
+        return
+    alternative = moved(sides, book, i, book.partner[i])
+    lowered, raised = alternative.lowered, alternative.raised
+    share = 1.0
+    if lowered != raised:
+        down, up = book.weight[lowered] * alternative.down, book.weight[raised] * alternative.up
+        share = down / (down + up) if 0.0 < down + up < math.inf else 0.5
+    if share > 0.0:
+        grow(sides, book, lowered, book.weight[lowered] + share * mass)
+    if share < 1.0:
+        grow(sides, book, raised, book.weight[raised] + (1.0 - share) * mass)
 
 
 @part

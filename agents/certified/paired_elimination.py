@@ -24,8 +24,8 @@ from bandit_envs.stopping import Certifier, nearest_alternative
 
 from ..core.agent import Bools, Ints, Observation, Problems
 from ..core.algorithm import Algorithm, pull
-from ..core.columns import rows_of
 from ..core.confidence import delta_of
+from ..core.phases import rows_of
 from ..core.stopping import Certificate, begin_anew, certificate_of, moments_of, paired_answer, scratch_for
 
 PROBLEMS_OF_TABLES = Problems(

@@ -1,4 +1,4 @@
-"""The phases of algorithms that leave out one arm after the other."""
+"""What algorithms with a budget, or for tables, need: the phases in which they leave out arms, and checks."""
 
 from __future__ import annotations
 
@@ -6,7 +6,24 @@ import functools
 import math
 from typing import Any
 
+from bandit_envs import Task
 from bandit_envs.kernels import PULLS_LIMIT, jit
+
+
+def rows_of(name: str, task: Task) -> int:
+    """The number of rows N."""
+    if not task.items:
+        raise ValueError(
+            f"{name} needs arms that are the columns of one table, as from_table(.., shared=True) makes them"
+        )
+    return task.items
+
+
+def budget_for(name: str, task: Task, least: int) -> int:
+    """The budget."""
+    if task.budget is None or task.budget < least:
+        raise ValueError(f"{name} needs a budget >= {least} for K = {task.K} arms, got {task.budget}")
+    return task.budget
 
 
 @functools.lru_cache(maxsize=64)

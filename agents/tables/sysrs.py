@@ -26,8 +26,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..core.columns import rows_of
-from ..core.phases import phase_ends
+from ..core.phases import phase_ends, rows_of
 from ..top_k.successive_rejects import SuccessiveRejects
 
 
@@ -51,7 +50,7 @@ class SySRs(SuccessiveRejects):
     """Synchronized Successive Rejects: the column with the best mean of one table, within a budget > K."""
 
     name, source = "sysrs", "Lyu, Nejma, Wegel, Yang & Dorner, ICML 2026"
-    solves = ("BestArm",)  # type: ignore[assignment]
+    solves = ("BestArm",)
     needs = "a table, the budget"
     ready_for: ClassVar[tuple[str, ...]] = ()  # no problem: it needs arms of a table
 

@@ -22,8 +22,8 @@ import numpy as np
 from bandit_envs.kernels import integer, number
 
 from ..core.agent import Floats, Ints, Observation
-from ..core.columns import budget_for, rows_of
 from ..core.index_policy import IndexPolicy, IndexState
+from ..core.phases import budget_for, rows_of
 
 
 class UCBE(IndexPolicy):

@@ -32,7 +32,7 @@ from bandit_envs import agent_uniforms
 from bandit_envs.kernels import integer, normal_quantiles, number
 
 from ..core.agent import Agent, Bools, Floats, Ints, Observation
-from ..core.columns import budget_for, rows_of
+from ..core.phases import budget_for, rows_of
 
 
 def factors(w: Floats, wx: Floats, f: Floats, ridge: float) -> Floats:

@@ -30,7 +30,7 @@ from bandit_envs.kernels import beta_below, integer, jit, number
 from ..core.agent import Floats, Ints
 from ..core.index_kernels import ArmRule
 from ..core.index_policy import IndexPolicy
-from .prior import prior_of
+from .opt_kg import prior_of
 
 HORIZON = 6000  # the largest table: 1.9 million states, some two seconds
 BAND = 3.0  # only states with |s - theta n| <= BAND sqrt(n + 1) are in a table: six standard deviations, errors of 1e-9

@@ -23,10 +23,20 @@ from bandit_envs.kernels import number
 from ..core.agent import Bools, Floats, Ints, Observation
 from ..core.index_policy import IndexPolicy
 from ..core.optional import require
-from .prior import prior_of
 
 GRID = 2.0**30  # D4
 KEPT = 2**22  # pulls up to which logarithms of the Gamma function are kept
+MOST = 1e9  # of a prior: beyond it logarithms of a posterior lose their digits
+
+
+def prior_of(prior: Any) -> tuple[float, float]:
+    """The parameters (a0, b0) of a Beta prior."""
+    if not isinstance(prior, (tuple, list)) or len(prior) != 2:
+        raise ValueError(f"prior must be a pair (a, b) of numbers > 0, got {prior!r:.200}")
+    a, b = (number("prior", part, 0, above=True) for part in prior)
+    if max(a, b) > MOST:
+        raise ValueError(f"prior must be two numbers of at most {MOST:g}, got {prior!r:.200}")
+    return a, b
 
 
 def log_gain(a: Floats, b: Floats, threshold: float, log_beta: Floats | None = None) -> Floats:

@@ -31,7 +31,6 @@ class Incremental(SetAlgorithm):
     """
 
     name, source = "incremental", "Kalyanakrishnan & Stone, ICML 2010, Algorithm 2"
-    solves = ("TopK", "BestArm")
     needs = "delta"
     promises = ("aggregate", "each")
     times = setting(Ints)  # pulls of an arm in each round of Median Elimination

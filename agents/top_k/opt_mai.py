@@ -65,7 +65,7 @@ class OptMAI(SetAlgorithm):
     """
 
     name, source = "opt-mai", "Zhou, Chen & Li, ICML 2014"
-    solves, anytime = ("TopK", "BestArm"), False
+    anytime = False
     reads = ("total", "remaining")
     K = setting(int)  # arms to select
     worst = setting(bool)  # of the worst ones   D2

@@ -58,7 +58,7 @@ class SuccessiveRejects(SetAlgorithm):
 
     name = "successive-rejects"
     source = "Audibert, Bubeck & Munos, COLT 2010; Bubeck, Wang & Viswanathan, ICML 2013"
-    solves, anytime = ("TopK", "BestArm"), False
+    anytime = False
     phases = setting(Ints)  # pulls of each arm of S in phases 1 .. n - 1
 
     def __init__(self, task: Any) -> None:
