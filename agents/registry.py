@@ -23,7 +23,7 @@ from bandit_envs.kernels import choice, errors_of, flag, parse_call, spelled, un
 from .core.agent import Agent, asked, task_of
 from .core.certified import CERTIFICATE, OPTIONS, certified
 from .core.forms import Forms, forms_of, warn_of_ranks, warn_of_task
-from .core.parameters import check_values, misfit, taken
+from .core.parameters import check_values, taken
 from .core.wrapped import Behind, behind, wrappers_of
 
 ALIASES = {"md-apt": "apt", "md-ucbe": "ucbe", "md-sar": "sar"}
@@ -118,7 +118,7 @@ class Recipe:
     Attributes:
         name: of the agent, for messages. label: for tables: the text given, or the name.
         target: a subclass of `Agent`, or a function of the task; or an object with a method `predict`: an `Agent` is
-            made anew for each task, and a model plays as it is.
+            made again for each task, and a model plays as it is.
         parameters: of the target, by name. made: what `paired` returns, where it has been made already.
     """
 
@@ -224,8 +224,6 @@ class Recipe:
             takes = f"it takes {', '.join(allowed)}" if allowed else "it takes none"
             raise ValueError(f"{self.name} has no parameter {surplus[0]!r}; {takes}")
         truth = self._truth(env_or_task, task, given)
-        if wrong := misfit(maker, given | truth):
-            raise ValueError(f"{self.name} cannot be made with the task as first argument: {wrong}")
         check_values(self.name, {**getattr(self.target, "keywords", {}), **given})  # those of a `partial` too
         with self._errors():
             agent = maker(task, **given, **truth)
@@ -318,10 +316,7 @@ def _evolved(path: str) -> Callable[[Any], Any]:
 
 
 def _refuse_other_arms(name: str, agent: object, task: Task) -> None:
-    """Refuse a model that was trained with another number of arms: of actions 0 .. K - 1, maybe one to stop.
-
-    A policy with the attribute `any_arms` takes any number.
-    """
+    """Refuse a model of another number of arms, unless its policy takes any: actions 0 .. K - 1, maybe one to stop."""
     model = getattr(agent, "model", agent)  # of Stable-Baselines3, which an agent that has learned holds
     space, able = getattr(model, "action_space", None), getattr(getattr(model, "policy", None), "any_arms", False)
     if able or not isinstance(space, spaces.Discrete) or task.pull != "arm":

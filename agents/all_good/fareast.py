@@ -19,7 +19,7 @@ departures  D1 the factor 8 of tau_r, lost in print, is restored: each fresh mea
 
 Line numbers are the paper's: its text and its margin give 9 to 12 (bad filter), 16, 19, 20, 22 and 23 (good filter);
 the others follow by counting, comments included. No set B is kept: the arms outside A and G are bad, V is A without G.
-Each filter has samples of its own, told apart by the sums of samples when it begins and ends. Without its state it
+Each filter has samples of its own, kept apart by the sums of samples when it begins and ends. Without its state it
 refuses an episode that has begun; `begin_anew` makes one, and it takes fresh samples.
 """
 

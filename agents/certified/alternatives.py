@@ -9,9 +9,9 @@ symbols   TOP_K      i in the answer, lowered to j's mean + b, for the j outside
           LOCAL      i by itself, moved across its boundary: a certifier of one arm gives the statistic
 statistic what the move is worth, by `pair_value`, less what it must exceed: a certified answer has all above 0
 
-A pull of arm a changes its row, which is computed anew, and one pair of each other row. Where that pair was the row's
+A pull of arm a changes its row, which is computed again, and one pair of each other row. Where that pair was the row's
 own, and is no longer certain to be, the row is `stale`: its statistic is a bound from below, and the row is computed
-anew only if it comes to be the least of all. So what `cheapest` finds is exact. And of a row or a column only those
+again only if it comes to be the least of all. So what `cheapest` finds is exact. And of a row or a column only those
 pairs are computed of which bounds (`bandit_envs.stopping.pair_bounds`) do not tell that they change nothing: few of
 1000. Arms that have shown the same, as many have in the beginning, share what is found for one of them. Where an arm is
 only to weigh more (`grow`), no statistic falls.
@@ -183,10 +183,7 @@ def _alike(book, i, j):
 
 @view
 def _repeats(book, other):
-    """Whether an arm before this one has shown the same, and is kept: in a row, its pair is worth the same.
-
-    If not, this one is kept.
-    """
+    """Whether an arm before this one has shown the same, and is kept: its pair is worth the same; else keep this."""
     j = np.uint64(other)
     place = np.uint64(np.int64(1009.0 * book.mean[j] + 31.0 * book.weight[j]) & (TWINS - 1))
     which = book.twins[place]
@@ -200,7 +197,7 @@ def _repeats(book, other):
 
 @part
 def row(sides, book, arm):
-    """Compute the row of an arm anew: only the pairs whose bounds do not tell that they are not what is looked for.
+    """Compute the row of an arm again: only the pairs of which bounds do not show that they are not looked for.
 
     The pair that was the row's own comes first, as it hardly changes, and then the one of the best bound. Of arms that
     have shown the same, as many have in the beginning, only the first is looked at.
@@ -248,10 +245,7 @@ def row(sides, book, arm):
 
 @part
 def column(sides, book, arm):
-    """Arm `arm` has changed, or changed sides: bring its pair in all other rows up to date.
-
-    Rows that stay above the least one get a bound, and what is to be looked at should they come to be the least.
-    """
+    """Arm `arm` has changed, or changed sides: bring its pair in all other rows up to date, or bounds of it."""
     a, bound, least = np.uint64(arm), book.bound, math.inf
     for other in range(len(book.value)):
         least = min(least, book.value[np.uint64(other)])
@@ -294,10 +288,7 @@ def column(sides, book, arm):
 
 @part
 def _beside(sides, book, arm, least):
-    """Arm `arm` has changed: bring its pair with each arm that ALL_GOOD leaves out up to date, but where it is the own.
-
-    Returns whether it is for any.
-    """
+    """Bring the pair of `arm`, which has changed, with arms left out up to date; returns whether it is any's own."""
     a, bound, touched, last, value = np.uint64(arm), book.bound, False, -1, 0.0
     _aside(sides, book, arm, True, True)
     for other in range(len(book.mean)):
@@ -407,7 +398,7 @@ def mark_largest(values, k, marks):
 
 @part
 def fill(sides, book):
-    """Compute the plug-in answer and all rows anew, of arms that have been `put`."""
+    """Compute the plug-in answer and all rows again, of arms that have been `put`."""
     K, mean, inside = len(book.mean), book.mean, book.inside
     if the_kind(sides.kind) == TOP_K:
         mark_largest(mean, sides.k, inside)
@@ -498,10 +489,7 @@ def moved(sides, book, i, j):
 
 @part
 def tell_alone(book, arm, pulls, mean, spread, alone, need):
-    """LOCAL: ask the certifier of one arm for the statistic of its alternative; `scale` gets the divergence.
-
-    Of pulls (1,), mean (D,) and spread, see `spread_of`. `need`: what the value must exceed.
-    """
+    """LOCAL: the statistic of an arm's alternative, by the certifier of one arm; `scale` gets the divergence."""
     alone.inside[0] = -1
     nearest_alternative(alone.address, pulls, mean, spread, alone.inside, alone.numbers, alone.scratch, alone.out)
     book.value[arm], book.scale[arm], book.stale[arm] = alone.out[0] - need, alone.out[3], 0

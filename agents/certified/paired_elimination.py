@@ -26,7 +26,7 @@ from ..core.agent import Bools, Ints, Observation, Problems
 from ..core.algorithm import Algorithm, pull
 from ..core.confidence import delta_of
 from ..core.phases import rows_of
-from ..core.stopping import Certificate, begin_anew, certificate_of, moments_of, paired_answer, scratch_for
+from ..core.stopping import Certificate, certificate_of, forget, moments_of, paired_answer, scratch_for
 
 PROBLEMS_OF_TABLES = Problems(
     lambda kind: kind.evidence_routine in (Threshold.evidence_routine, TopK.evidence_routine, AllGood.evidence_routine),
@@ -51,7 +51,7 @@ class PairedElimination(Algorithm):
 
     def begin(ep, own):
         """No row has been pulled."""
-        begin_anew(ep.certificate, ep.e)
+        forget(ep.certificate, ep.e)
 
     def sample(ep, own):
         """The next arm, P1; none where the answer is certified, P2."""

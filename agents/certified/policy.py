@@ -26,7 +26,7 @@ from .paired_elimination import PairedElimination
 BOUNDARIES = ("mixture", "kaufmann-koolen", "nominal")
 PRICE = 4.0  # about what two mixtures over bets cost, in nats
 HELD = 0.5  # an arm of N pulls is pulled HELD sqrt(N) times in a row
-ROUTINES = ("certifier", "_decider", "_alone")  # attributes that copies look up anew
+ROUTINES = ("certifier", "_decider", "_alone")  # attributes that copies look up again
 
 
 def _tells(kind: type[Problem]) -> bool:
@@ -65,11 +65,7 @@ def is_certified(ep):
 
 @part
 def held(ep, arm, length=1.0):
-    """How often an arm is pulled before all K are looked at again: a share of its N pulls that goes to 0 as N grows.
-
-    A look at pairs takes O(K): of many arms, it is worth more pulls; with fewer than 128, nothing changes. `length`:
-    how many times as often. By bets an arm needs few pulls, and is pulled half as often.
-    """
+    """How often an arm is pulled before all K are looked at again: a share of its N pulls that goes to 0 as N grows."""
     N, K, sides = ep.pulls[arm], len(ep.pulls), ep.desk
     more = min(N, for_many(K)) if sides.kind != LOCAL else 0
     length = 0.5 * length if sides.distribution == BOUNDED else length
@@ -119,10 +115,7 @@ def closest(ep):
 
 @part
 def lacking(ep, force=1.0):
-    """The arm with the fewest pulls, where they are fewer than sqrt(t) - K / 2, or than this times `force`; else -1.
-
-    [Garivier & Kaufmann 2016]
-    """
+    """The arm with the fewest pulls, where they are fewer than `force` (sqrt(t) - K / 2); else -1."""
     return stopping.lacking(ep.pulls, ep.now, ep.now.t, force, 0.0)
 
 
@@ -277,7 +270,7 @@ class CertifiedAlgorithm(Algorithm):
         return {"boundary": boundary} if boundary is not None else {}
 
     def __getstate__(self) -> dict[str, Any]:
-        """What copies and pickles keep: routines are looked up anew."""
+        """What copies and pickles keep: routines are looked up again."""
         return {name: value for name, value in super().__getstate__().items() if name not in ROUTINES}
 
     def _sides_of(self, certifier: Certifier, alone: Certifier) -> Sides:

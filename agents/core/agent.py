@@ -413,11 +413,7 @@ class Agent(Spelled, ABC):
         return action, state
 
     def _explain(self, error: Exception, observation: Any, state: Any, slots: Any = None) -> NoReturn:
-        """Raise what is wrong with what was given, if that can be found, else the error that has come up.
-
-        Statistics are not looked at as long as all goes well, but where `state` is None: that would take too long. What
-        no input brings about, such as a time that has run out or a file that is missing, is raised as it is.
-        """
+        """Raise what is wrong with what was given, if that can be found, else the error that has come up."""
         if not isinstance(error, OF_INPUT):
             raise error
         try:
@@ -532,11 +528,7 @@ class Agent(Spelled, ABC):
         return mask(f"the answer that {self.name} recommends", answer, (len(slots), self.task.K))
 
     def _made(self, observation: Observation) -> Any:
-        """What `initial_state` makes of the observation, marked where its type allows it.
-
-        Kernels read states without a look: one of other arms, or of another algorithm, would lead them beyond arrays.
-        The mark goes along with copies and pickles.
-        """
+        """What `initial_state` makes of the observation, marked where its type allows: kernels read it unchecked."""
         state = self.initial_state(shown_to(self, "initial_state", observation))
         try:
             object.__setattr__(state, "_made_by", self._mark)

@@ -40,8 +40,8 @@ from .spellings import AgentState
 from .stopping import (
     Certifiable,
     Certificate,
-    begin_anew,
     certificate_of,
+    forget,
     is_certified,
     lacking,
     moments_of,
@@ -105,7 +105,7 @@ def begins(book, e, t, judge):
     K = judge.shown.pulls.shape[1]
     if t == 0:
         book.due, book.held, book.over, book.looked = K, -1, 0, -1
-        begin_anew(judge.certificate, e)
+        forget(judge.certificate, e)
         book.first = book.second = book.fewest = 0.0
     if stops(book, e, t, judge):
         return np.int64(K)
@@ -248,7 +248,7 @@ class Certified(Agent):
         return self.certifier.decider(self.delta)
 
     def __getstate__(self) -> dict[str, Any]:
-        """What copies and pickles keep: routines, and what is said of the agent within, are looked up anew."""
+        """What copies and pickles keep: routines, and what is said of the agent within, are looked up again."""
         left = ("certifier", "_decider", *INHERITED)
         return {name: value for name, value in vars(self).items() if name not in left}
 

@@ -73,11 +73,7 @@ def warn_of_ranks(agent: Any, env_kwargs: Mapping[str, Any]) -> None:
 
 
 def warn_of_task(name: str, agent: Any, envs: Any, env_kwargs: Mapping[str, Any]) -> None:
-    """Warn where a default, which `env_kwargs` leave as it is, differs from the rules that a model was trained with.
-
-    These rules are of the model's own environment, else of its card. Without both, only the budget is known, and only
-    if the model reads `remaining`.
-    """
+    """Warn where a default that `env_kwargs` leave as it is differs from the rules that a model was trained with."""
     model, card = getattr(agent, "model", agent), getattr(agent, "card", None) or {}
     trained = {**card.get("env_kwargs", {}), **card.get("task", {})}
     with contextlib.suppress(Exception):

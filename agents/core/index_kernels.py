@@ -62,10 +62,7 @@ class Board(NamedTuple):
 
 @inlined
 def scan(flat, uE, start, n, K, least, arm):
-    """The least index, and the lowest arm that has it, of n episodes from `start` on, into `least` and `arm` (n,).
-
-    `flat`: indices (K, E), flattened. `uE`, `start`: unsigned.
-    """
+    """The least index of each of n episodes from `start` on, and the lowest arm that has it; `flat`: (K, E)."""
     for i in range(n):
         least[i], arm[i] = flat[start + i], np.uint64(0)
     for k in range(1, K - 2, 3):  # three arms at a time: `least` and `arm` are read and written less often
@@ -151,10 +148,7 @@ def all_values(address, own, centre, T, x, v):
 
 @inlined
 def play_block(rule, board, sim, begin, n, steps):
-    """Make so many steps of the n <= 64 episodes from `begin` on, all live and at least so far from their next look.
-
-    Returns whether all indices were numbers; they are looked at only where they are doubted.
-    """
+    """Make so many steps of n <= 64 quiet episodes from `begin` on. Returns whether doubted indices were numbers."""
     K, E = board.table.shape
     flat, start, uE, n = board.table.reshape(-1), np.uint64(begin), np.uint64(E), np.uint64(n)
     work, sound = sim.work, True
@@ -179,10 +173,7 @@ def play_block(rule, board, sim, begin, n, steps):
 
 @inlined
 def look(rule, board, sim, e):
-    """Take in what the arm chosen last has shown in episode e; where it has no pulls, the episode has just begun.
-
-    Returns 0, or what stands in place of the next arm: the index of that arm is then not taken in.
-    """
+    """Take in what the arm chosen last has shown in episode e; returns 0, or what stands in place of the next arm."""
     K, D, a = np.uint64(sim.rules.K), np.uint64(sim.rules.D), np.uint64(board.last[e])
     o, scan = e * K + a, len(board.levels) == 0
     pulls = sim.pulls[o]
@@ -290,12 +281,7 @@ class ArmRule(NamedTuple):
     measure: Measure | None = None  # what finds margins, which then stand in the place of x - centre
 
     def compiled(self) -> CompiledRule:
-        """The rule, compiled.
-
-        Raises:
-            NumbaError: where Numba does not take it.
-            TypeError: where `own` has other fields.
-        """
+        """The rule, compiled; a NumbaError where Numba does not take it, a TypeError for other fields of `own`."""
         return CompiledRule(self)
 
 
@@ -311,10 +297,7 @@ class CompiledRule:
         self.rule = Rule(*self._called, *((0, np.zeros(1)) if by is None else (by.routine.address, by.numbers)))
 
     def values(self, T: Floats, x: Floats, v: Floats | None = None) -> Floats:
-        """The indices (n,) of arms with T pulls, means x and, where the rule reads them, variances v, (n,).
-
-        Where margins are measured, x are margins.
-        """
+        """The indices (n,) of arms with T pulls, means x, or margins where those are read, and variances v, (n,)."""
         out, T = np.array(x, np.float64, order="C"), np.ascontiguousarray(T, np.float64)  # read by their addresses
         all_values(*self._called, T, out, T if v is None else np.ascontiguousarray(v, np.float64))
         return out
@@ -395,10 +378,7 @@ _REFUSED: set[Any] = set()  # functions, and what they read, that Numba does not
 def compiles(
     rule: ArmRule, plain: Callable[[Floats, Floats], Floats], low: float, high: float, most: float = 1e6
 ) -> bool:
-    """Whether Numba takes a rule, and makes the same of it as NumPy, `plain`(T, x).
-
-    Tried are means from `low` to `high`, and pulls up to `most`.
-    """
+    """Whether Numba takes a rule, and makes the same of means from low to high as NumPy, `plain`(T, x)."""
     if (rule.function, type(rule.own)) in _REFUSED:
         return False
     pulls = [n for n in (1.0, 2.0, 3.0, 10.0, 317.0, 1e6) if n <= most]

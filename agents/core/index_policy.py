@@ -210,12 +210,12 @@ class IndexPolicy(Agent):
         return None if rule is None else rule.compiled()
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Set an attribute; the rule, which may read it, is looked up anew."""
+        """Set an attribute; the rule, which may read it, is looked up again."""
         vars(self).pop("compiled", None)
         super().__setattr__(name, value)
 
     def __getstate__(self) -> dict[str, Any]:
-        """What copies and pickles keep: the rule, of a class that no module holds, is looked up anew."""
+        """What copies and pickles keep: the rule, of a class that no module holds, is looked up again."""
         return {name: value for name, value in vars(self).items() if name != "compiled"}
 
     def values(self, T: Floats, x: Floats) -> Floats:

@@ -9,11 +9,7 @@ from bandit_envs.kernels import install_hint
 
 
 def require(module: str, purpose: str, extra: str = "evaluation") -> Any:
-    """The module of this name.
-
-    Raises:
-        ImportError: if it is not installed; the message names the extra that installs it.
-    """
+    """The module of this name; an ImportError names the extra that installs it."""
     try:
         return importlib.import_module(module)
     except ImportError:

@@ -56,11 +56,7 @@ def next_look(t, K):
 
 
 def moments_of(observation: Observation) -> Floats:
-    """The moments, or the scores of a table, in the observations of E episodes, as `Certifiable` has them.
-
-    Raises:
-        ValueError: naming a shape that does not go with that of the means.
-    """
+    """The moments, or the scores of a table, as `Certifiable` has them; a ValueError names another shape."""
     shape = np.shape(observation["mean"])
     if "scores" in observation:
         return np.ascontiguousarray(observation["scores"], np.float64).reshape(len(observation["scores"]), -1)
@@ -82,7 +78,7 @@ def scratch_for(certifier: Certifier, E: int) -> Floats:
 
 
 @inlined
-def begin_anew(certificate, e):
+def forget(certificate, e):
     """Forget what the rows of a table have shown: episode e begins."""
     if certificate.numbers[DISTRIBUTION] == PAIRED:
         certificate.scratch[e, 0] = 0.0

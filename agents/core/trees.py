@@ -195,10 +195,7 @@ def _crossed(tree: Tree, o, boundary):
 
 @part
 def settle(tree: Tree, boundary):
-    """Move the arms that a finite boundary has crossed to their side: inside are those with estimate >= boundary.
-
-    Visits only nodes with such arms below, each once: thousands may cross at a time while arms have few pulls.
-    """
+    """Move the arms that a finite boundary has crossed to their side: inside are those with estimate >= boundary."""
     top, level, j = len(tree.levels) - 2, len(tree.levels) - 2, np.uint64(0)
     if not _crossed(tree, tree.start + tree.levels[top] * _8, boundary):
         return

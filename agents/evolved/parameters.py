@@ -48,10 +48,7 @@ def index_start(stops: bool) -> list[float]:
 
 
 def parameter_table(task: Task, parameters: object, names: Sequence[str], wanted: int) -> NDArray[np.float64]:
-    """Parameters as numbers (P, number of names), of one candidate or more; weights are 0 where they are left out.
-
-    None: the stored ones of the task; "start": `index_start`. All but `wanted` of them are weights.
-    """
+    """Parameters (P, number of names), weights 0 where left out; None: the stored ones; "start": `index_start`."""
     if parameters is None:
         parameters = stored_parameters(task, names)
     elif isinstance(parameters, str) and parameters == "start":

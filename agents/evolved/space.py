@@ -65,10 +65,7 @@ class SearchSpace:
 
 
 def search_space(task: Task, local: bool, wanted: Sequence[str] | None) -> SearchSpace:
-    """The parameters to search for a task: `wanted`, or all with a scale.
-
-    `local`: whether the network of an arm sees that arm alone.
-    """
+    """The parameters to search: `wanted`, or all with a scale; `local`: a network sees its own arm alone."""
     stops = task.budget is None
     names = [*parameter_names(stops)[: -len(network.WEIGHTS)]]
     reference, start, scales = starting_point(stops)

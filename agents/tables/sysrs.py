@@ -32,10 +32,7 @@ from ..top_k.successive_rejects import SuccessiveRejects
 
 @functools.lru_cache(maxsize=64)
 def schedule(K: int, N: int, T: int) -> tuple[int, ...]:
-    """Items n_0 .. n_{K-1} after each phase, none above N. [S1, S2]
-
-    The arm that is dropped in phase k costs n_k cells, and the one that is left n_{K-1}.
-    """
+    """Items n_0 .. n_{K-1} after each phase, none above N; the arm dropped in phase k costs n_k cells. [S1, S2]"""
     n = list(phase_ends(K, T))
     free = K  # n_1 .. n_{free - 1} are not capped
     while any(n_k > N for n_k in n[1:free]):

@@ -60,10 +60,7 @@ def _losses(theta, a0, b0, low, start, out):
 
 @jit
 def value_of_prior(table, a0, b0, price, row, length, gain, pulls):
-    """V of the prior at this price [1]; row and length are scratch (N + 3,).
-
-    gain and pulls (S,) get, for n < N, what going on saves in each state against stopping, and its mean pulls.
-    """
+    """V of the prior at this price [1]; gain, pulls (S,) get what going on saves, and its mean pulls; else scratch."""
     low, start, losses = table
     N = len(low) - 1
     row[:], length[:] = 0.0, 0.0  # outside the band the loss is taken to be none; row[s + 1] holds s

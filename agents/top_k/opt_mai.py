@@ -41,10 +41,7 @@ def quartile_elimination(m, S, work):
 
 @part
 def accept_reject(m, S, T, K, own):
-    """Decide on a quarter of S, the arms with the largest gaps: out of S, and into T where they are of the best.   [AR]
-
-    The paper stops as soon as T is full; what else leaves S then does not matter, since the algorithm ends.
-    """
+    """Decide on a quarter of S, the largest gaps: out of S, and into T where they are of the best.   [AR]"""
     size, wanted = size_of(S), K - size_of(T)  # 0 < K' < |S|
     last, first = nth_largest(m, S, wanted, own.work), nth_largest(m, S, wanted + 1, own.work)
     for i in range(len(S)):
@@ -53,7 +50,7 @@ def accept_reject(m, S, T, K, own):
     keep_largest(m, own.best, wanted, own.work)
     for i in range(len(S)):
         S[i] &= not own.decided[i]
-        T[i] |= own.decided[i] and own.best[i]
+        T[i] |= own.decided[i] and own.best[i]  # the algorithm ends once T is full: what else leaves S does not matter
 
 
 class OptMAI(SetAlgorithm):

@@ -101,6 +101,6 @@ class TopKAgent(Algorithm):
         return self.task.budget is not None
 
     def stopping_level(self, delta: float | None) -> float | None:
-        """delta, or None where it is only needed to stop and nobody asks for that."""
+        """delta, or None where it is only needed to stop and that is not asked for."""
         needed = delta is not None or self.task.delta is not None or not self.budgeted
         return delta_of(self.name, self.task, delta) if needed else None

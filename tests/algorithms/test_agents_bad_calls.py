@@ -100,17 +100,6 @@ test_parameters = table(
             for oracles in (("H",), {"H": 3}, {3: len}, None, "H")
         },
         "an oracle that fails": (evaluate(own(oracles={"H": lost})), "'H'", "'odd'", "KeyError"),
-        **{
-            f"{method} takes too little": (
-                evaluate(own(**{method: lambda self, o: None})),
-                *("odd", method, "observation"),
-            )
-            for method in ("recommend", "choose")
-        },
-        **{
-            f"{hook} takes too little": (evaluate(own(**{hook: lambda self: None})), "initial_state", "observation")
-            for hook in ("initial_state", "remember")
-        },
     }
 )
 

@@ -42,7 +42,7 @@ ORDER: dict[str, list[str]] = {
         "evolved.agent",
         "registry",
         "evaluation session",
-        "evolved.candidates evolved.search evolved.space",
+        "evolved.search evolved.space",
         "evolved.evolution evolved.__init__ learned figures",
         "pictures testing",
         "benchmarking",
