@@ -46,7 +46,7 @@ class PairedElimination(Algorithm):
     promises = ("aggregate", "each", "exact")
     needs = "a table, delta or budget"
     ready_for: ClassVar[Collection[str]] = ()  # no problem: it needs arms of a table
-    stops, passes, reads = True, 0, ("moments",)
+    stops, passes, reads, _looked_up = True, 0, ("moments",), ("certifier",)
     parts: ClassVar[dict[str, tuple[Any, str]]] = {"certificate": (Certificate, "batch.certificate")}
 
     def begin(ep, own):
@@ -73,10 +73,6 @@ class PairedElimination(Algorithm):
     def certifier(self) -> Certifier:
         """The rule by which an answer is certified."""
         return self.task.certifier().decider(self.delta)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """What copies and pickles keep: all but the routine, which each process makes itself."""
-        return {name: value for name, value in super().__getstate__().items() if name != "certifier"}
 
     def initial_state(self, observation: Observation) -> Any:
         state = super().initial_state(observation)

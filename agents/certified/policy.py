@@ -26,7 +26,6 @@ from .paired_elimination import PairedElimination
 BOUNDARIES = ("mixture", "kaufmann-koolen", "nominal")
 PRICE = 4.0  # about what two mixtures over bets cost, in nats
 HELD = 0.5  # an arm of N pulls is pulled HELD sqrt(N) times in a row
-ROUTINES = ("certifier", "_decider", "_alone")  # attributes that copies look up again
 
 
 def _tells(kind: type[Problem]) -> bool:
@@ -155,6 +154,7 @@ class CertifiedAlgorithm(Algorithm):
     first, second, fewest = per_episode(float), per_episode(float), per_episode(float)
     _weighed: int = PULLS  # see `observe`
     _asks: tuple[str, ...] = ("observe", "find", "certify")  # the routines that its kernel calls
+    _looked_up = ("certifier", "_decider", "_alone")
     _knows_tables: ClassVar[bool] = True
     _follows: ClassVar[bool] = False  # whether it pulls an arm of the nearest alternative that a look found
     _sampling_boundary: ClassVar[str | None] = (
@@ -260,18 +260,11 @@ class CertifiedAlgorithm(Algorithm):
     def _alone(self) -> Certifier:
         """Its numbers tell the weights and penalties by which arms are chosen. LOCAL: it is that of a single arm."""
         K = 1 if self.problem.local else self.task.K
-        return self.problem.certifier(K, self.task.D, **self._options | self._chosen)
-
-    @property
-    def _chosen(self) -> dict[str, Any]:
         boundary = self._sampling_boundary
         if self.distribution == "bounded":  # pairs are weighed by variances, single arms by what they certify
             boundary = None if self.problem.local else "none"
-        return {"boundary": boundary} if boundary is not None else {}
-
-    def __getstate__(self) -> dict[str, Any]:
-        """What copies and pickles keep: routines are looked up again."""
-        return {name: value for name, value in super().__getstate__().items() if name not in ROUTINES}
+        options = self._options if boundary is None else self._options | {"boundary": boundary}
+        return self.problem.certifier(K, self.task.D, **options)
 
     def _sides_of(self, certifier: Certifier, alone: Certifier) -> Sides:
         """The kind of the alternatives, from the numbers of the certifiers."""

@@ -232,6 +232,7 @@ class Agent(Spelled, ABC):
     told: frozenset[str] = frozenset()  # the oracle's parameters that `agents.make` has filled in from an instance
     _states: ClassVar[set[type]] = set()  # the types of what `initial_state` has returned, where they bear no mark
     _brought: ClassVar[bool] = False  # whether the class is a user's own
+    _looked_up: ClassVar[tuple[str, ...]] = ()  # attributes of a class that copies and pickles do not keep
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
@@ -578,6 +579,11 @@ class Agent(Spelled, ABC):
         got = "" if mark is None else f"that of {mark:.400}: "
         said = f"state must be None or the state that predict of {self.name} has returned, of {needed}"
         raise ValueError(f"{said}; got {got}{state!r:.200}")
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What copies and pickles keep: all but what classes list as `_looked_up`, which is looked up again."""
+        left = {name for kind in type(self).__mro__ for name in vars(kind).get("_looked_up", ())}
+        return {name: value for name, value in vars(self).items() if name not in left}
 
     def __repr__(self) -> str:
         given = "".join(f", {name}={value!r:.80}" for name, value in self._parameters.items())

@@ -268,11 +268,6 @@ _NEXT_ARM = """def next_arm(e, shown: Shown, batch: Batch{times}):
 """
 
 
-def _kind_of(one: Any) -> Any:
-    """The annotation of a field of a struct."""
-    return one if one in _CASTS or hasattr(one, "_fields") else Any
-
-
 class Form:
     """What is made of the fields and functions of a class, once for it and the subclasses that declare no others."""
 
@@ -307,7 +302,9 @@ class Form:
         self.shown = [(name, INT if name in ("pulls", "public_seed", "remaining") else FLOAT) for name in names]
         batch = dict.fromkeys(["now", "todo"], Any) | {"stopping": bool}
         batch |= {name: one for name, (one, _) in self.kind.parts.items() if one}
-        batch |= {name: _kind_of(one.kind) if one.role == "setting" else Any for name, one in self.own}
+        for name, one in self.own:
+            typed = one.role == "setting" and (one.kind in _CASTS or hasattr(one.kind, "_fields"))
+            batch[name] = one.kind if typed else Any
         self.Batch = self._struct("Batch", batch)
 
     @property
@@ -488,6 +485,7 @@ class Algorithm(Agent, metaclass=_Declared):
     prepare: ClassVar[Any] = unprepared
     must_plan: ClassVar[bool] = False
     taken: ClassVar[frozenset[str]] = frozenset()  # names that fields cannot have
+    _looked_up: ClassVar[tuple[str, ...]] = ("settings", "_blank_states")
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
@@ -512,9 +510,6 @@ class Algorithm(Agent, metaclass=_Declared):
         """Set an attribute; settings, of which it may be one, are read again."""
         vars(self).pop("settings", None)
         super().__setattr__(name, value)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name not in ("settings", "_blank_states")}
 
     @property
     def may_stop(self) -> bool:
@@ -557,17 +552,13 @@ class Algorithm(Agent, metaclass=_Declared):
         """The struct of a state, for compiled code."""
         settings = self.settings
         if state.bound is None or state.bound[0] is not settings:
-            self._check_arrays(state)
+            if wrong := next(misfits(state, *self._blank_states, len(state.now)), ""):  # kernels read it unchecked
+                raise ValueError(f"state must be one that predict of {self.name} has returned, and {wrong}")
             stopping, values = settings[0], iter(settings[1:])
             own = [next(values) if one.role == "setting" else state.own[name] for name, one in self.form.own]
             parts, kept = self.batch_parts(state)
             state.bound = settings, self.form.Batch(state.now, state.todo, stopping, *parts, *own), kept
         return state.bound[1]
-
-    def _check_arrays(self, state: AlgorithmState) -> None:
-        """Refuse a state whose arrays are none that this agent makes, which compiled code reads without a look."""
-        if wrong := next(misfits(state, *self._blank_states, len(state.now)), ""):
-            raise ValueError(f"state must be one that predict of {self.name} has returned, and {wrong}")
 
     @functools.cached_property
     def _blank_states(self) -> tuple[AlgorithmState, AlgorithmState]:

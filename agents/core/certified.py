@@ -193,6 +193,7 @@ class Certified(Agent):
     """
 
     stops = True
+    _looked_up = ("certifier", "_decider", *INHERITED)
 
     def __new__(cls, *arguments: Any, **keywords: Any) -> Self:
         made = object.__new__(cls)
@@ -246,11 +247,6 @@ class Certified(Agent):
     @cached_property
     def _decider(self) -> Certifier:
         return self.certifier.decider(self.delta)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """What copies and pickles keep: routines, and what is said of the agent within, are looked up again."""
-        left = ("certifier", "_decider", *INHERITED)
-        return {name: value for name, value in vars(self).items() if name not in left}
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
         vars(self).update(state)

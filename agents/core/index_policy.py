@@ -1,9 +1,6 @@
 """Index policies: pull the arm with the smallest index, where only the arm just pulled changes its index.
 
-The algorithm is one NumPy line over the arms just pulled, one per episode; the argmin is compiled and shared. For few
-arms the indices are kept arm-major, (K, E), and scanned, arms outside and episodes inside, which LLVM vectorises. For
-many arms each episode has a tree of blocks of 16 that keeps the least index of each block, so that a pull costs a few
-blocks instead of K steps.
+The algorithm is one NumPy line over the arms just pulled, one per episode; `index_kernels` have the argmin.
 """
 
 from __future__ import annotations
@@ -138,6 +135,7 @@ class IndexPolicy(Agent):
     coordinates: ClassVar[bool] = True  # by `core.coordinates`, where arms are judged by a polyhedron
     first: float = -math.inf  # every arm is pulled once, in order
     running: bool = False  # an arm's index never falls
+    _looked_up = ("compiled",)  # of a class that no module holds
 
     def __init__(self, task: Any) -> None:
         super().__init__(task)
@@ -173,19 +171,15 @@ class IndexPolicy(Agent):
     def arm_rule(self) -> ArmRule | None:
         """The index of one arm as a function for compiled code; None where there is none, and NumPy is used.
 
-        Here: `value`, where a subclass has one, else `index`, where compiled code can tell the margin of an arm.
+        Here: `value`, where a subclass has one, else `index`, where compiled code can find the margin of an arm.
         """
         if type(self).value is not IndexPolicy.value:
             rule = None if self.task.D > 1 else rule_of_method(self, "value", 0.0)
             return self.tried(rule, self.value)
-        rule = self._by_margin(functools.partial(rule_of_method, self, "index"))
+        rule = self.by_margin(functools.partial(rule_of_method, self, "index"))
         return self.tried(rule, self.value if rule is None or rule.measure is None else self.index)
 
-    def by_margin(self, function: Any, own: Any) -> ArmRule | None:
-        """The rule of a function of the margin, see `ArmRule`; None where compiled code cannot tell the margin."""
-        return self._by_margin(functools.partial(ArmRule, function, own))
-
-    def _by_margin(self, make: Callable[[float, Measure | None], ArmRule | None]) -> ArmRule | None:
+    def by_margin(self, make: Callable[[float, Measure | None], ArmRule | None]) -> ArmRule | None:
         """A rule made of what is taken off a mean for the margin, and of the problem's routine of margins, or None."""
         problem = self.problem
         if self.task.pull == "coordinate" or not problem.local:
@@ -213,10 +207,6 @@ class IndexPolicy(Agent):
         """Set an attribute; the rule, which may read it, is looked up again."""
         vars(self).pop("compiled", None)
         super().__setattr__(name, value)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """What copies and pickles keep: the rule, of a class that no module holds, is looked up again."""
-        return {name: value for name, value in vars(self).items() if name != "compiled"}
 
     def values(self, T: Floats, x: Floats) -> Floats:
         """`value`, by compiled code where there is any."""

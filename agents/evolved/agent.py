@@ -8,6 +8,7 @@ Where a certificate alone ends the episodes, there is no index: `evolved` is `ev
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -117,7 +118,7 @@ class Evolved(IndexPolicy):
     def arm_rule(self) -> ArmRule | None:
         if self._wide or len(self.candidates) > 1:
             return None
-        return self.by_margin(arm_index, self._alone())
+        return self.by_margin(functools.partial(ArmRule, arm_index, self._alone()))
 
     @property
     def plays(self) -> bool:

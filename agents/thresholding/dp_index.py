@@ -112,17 +112,13 @@ class Table(NamedTuple):
         return cls(low, start, losses)
 
 
-def _prices() -> Floats:
-    count = math.ceil(math.log(0.5 / LEAST) / math.log(RATIO))
-    return LEAST * RATIO ** np.arange(count, -1, -1.0)
-
-
 @functools.lru_cache(maxsize=8)
 def index_table(threshold: float, prior: tuple[float, float], horizon: int) -> tuple[Table, Floats]:
     """ln of the index of the states of a table, (S,), of the prior (a0, b0) and up to horizon >= 1 pulls."""
     table = Table.of(threshold, prior, horizon)
     index = np.full(len(table.losses), np.nan)
-    _indices(table, *prior, _prices(), index)
+    count = math.ceil(math.log(0.5 / LEAST) / math.log(RATIO))
+    _indices(table, *prior, LEAST * RATIO ** np.arange(count, -1, -1.0), index)
     n = np.repeat(np.arange(horizon + 1), np.diff(table.start))
     with np.errstate(divide="ignore"):
         late = np.maximum(np.log(table.losses) - np.log(n + 1.0), NEVER) + math.log(LEAST)  # D3

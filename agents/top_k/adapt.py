@@ -176,8 +176,8 @@ class Pi3(_Policy):
         cutoff: str = "standard-error",
     ) -> None:
         super().__init__(task, delta, cap, width, seed)
-        level = self.stopping_level(delta)
-        self.delta = -1.0 if level is None or self.budgeted else level  # D4
+        level = delta_of(self.name, self.task, delta, with_budget=0.5)  # of which a budget has no use
+        self.delta = -1.0 if self.budgeted else level  # D4
         best = choice("cutoff", cutoff, CUTOFFS) == "best"
         reach = NEGLIGIBLE if self.cap == UNLIMITED else math.inf  # D6: the largest d_i may be of a capped arm
         self.bound = Deviation(self.epsilon, self.W, self.W, False, best, reach)

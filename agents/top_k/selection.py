@@ -11,7 +11,6 @@ from bandit_envs.kernels import agent_uniform, inlined, part
 from bandit_envs.problems import at_boundary
 
 from ..core.algorithm import Algorithm, count_pulls, per_arm, per_episode, planned, scratch, setting
-from ..core.confidence import delta_of
 from ..core.largest import keep_largest
 
 
@@ -99,8 +98,3 @@ class TopKAgent(Algorithm):
     def budgeted(self) -> bool:
         """Whether it spends a budget."""
         return self.task.budget is not None
-
-    def stopping_level(self, delta: float | None) -> float | None:
-        """delta, or None where it is only needed to stop and that is not asked for."""
-        needed = delta is not None or self.task.delta is not None or not self.budgeted
-        return delta_of(self.name, self.task, delta) if needed else None
