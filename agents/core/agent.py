@@ -231,6 +231,7 @@ class Agent(Spelled, ABC):
     _known: tuple[list[Any], bool, Any] = [], False, len
     told: frozenset[str] = frozenset()  # the oracle's parameters that `agents.make` has filled in from an instance
     _states: ClassVar[set[type]] = set()  # the types of what `initial_state` has returned, where they bear no mark
+    _made_by_class: ClassVar[Any] = None  # what makes an agent of this name, where that is another class
     _brought: ClassVar[bool] = False  # whether the class is a user's own
     _looked_up: ClassVar[tuple[str, ...]] = ()  # attributes of a class that copies and pickles do not keep
 
@@ -311,11 +312,7 @@ class Agent(Spelled, ABC):
         if differ:
             apart = "; ".join(f"{name} {getattr(self.task, name)!r}, not {getattr(task, name)!r}" for name in differ)
             raise ValueError(f"{self.name} was made for another task: {apart}")
-        return self.made_for(task, **self.parameters | changed)
-
-    def made_for(self, task: Task, **parameters: Any) -> Agent:
-        """An agent of this name for a task, with these parameters."""
-        return type(self)(task, **parameters)
+        return (self._made_by_class or type(self))(task, **self.parameters | changed)
 
     # --- what an algorithm is ---------------------------------------------------------------------------------------
 

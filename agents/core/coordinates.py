@@ -18,15 +18,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bandit_envs import Polyhedron
 from bandit_envs.kernels import jit
 
+from .agent import Floats, Ints
 from .spellings import AgentState
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @dataclass

@@ -21,7 +21,8 @@ from bandit_envs.kernels import assemble, by_address, call_routine, carray, inli
 from bandit_envs.problems import Measure
 from bandit_envs.simulation import BLOCK, ENDED, LIVE, Playing, block_of_pulls, open_block, pull_once, spend
 
-Floats = NDArray[np.float64]
+from .agent import Floats
+
 FEW = 8  # so many episodes, or more, are played side by side
 WIDTH = 16  # children of a node of a tree
 VARIADIC = 0x0C  # flags of code that takes *args or **kwargs

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from bandit_envs import Task
 from bandit_envs.kernels import integer, number, root_number
 
-from ..core.agent import by_certificate
+from ..core.agent import Floats, by_certificate
 from ..core.compile_time import CompileTime
 from ..core.files import try_out, write_alone
 from ..core.forms import Forms
@@ -43,7 +43,6 @@ from .agent import Evolved as Tuned
 from .search import MirroredSearch
 from .space import SearchSpace, search_space
 
-Floats = NDArray[np.float64]
 STEP = 0.7  # the first standard deviation of the candidates, in units of the scales
 FORMULA = 0.35  # share of the search that is for the index alone, where a network follows
 SPREAD, PACE = 1.0, 0.1  # of `MirroredSearch`, in units of the scales

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from bandit_envs import Task
 
+from ..core.agent import Floats
 from . import network
 from .formula import LSA
 from .parameters import index_start, parameter_names
 
-Floats = NDArray[np.float64]
 # How far the search goes at first. A parameter of scale 0 is not searched: alpha, as only the order of the indices
 # counts, and the second bend.
 SCALES = (0.0, 0.2, 0.5, 0.5, 0.2, 0.1, 0.1, 0.3, 0.5, 0.5, 0.2, 0.5, 0.8, *[0.0] * 5)

@@ -66,7 +66,7 @@ test_what_is_no_agent = table(
         "no class": (make("math:pi"), "math:pi"),
         "a function of a number": (evaluate(lambda task: 3), "<lambda>", "predict", 3),
         "a function of a class": (evaluate(lambda task: LSA), "LSA", "predict"),
-        "a function of nothing": (evaluate(lambda: 3), "<lambda>", "positional argument"),
+        "a function of nothing": (evaluate(lambda: 3), "<lambda>", "positional arguments"),
         **{
             f"an abstract class, {kind.__name__}": (evaluate(kind), "define", method)
             for kind, method in [
