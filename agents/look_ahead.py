@@ -78,8 +78,9 @@ class LookAhead(Agent):
         return self._called(largest_gain.quick, pulls, total.reshape(len(pulls), -1))
 
     def played(self, simulation: Simulation, quiet: Quiet, observation: Observation, state: object) -> Ints:
-        pulls, total = (x.reshape(len(observation["pulls"]), -1) for x in (simulation.pulls, simulation.total))
-        return self._called(player(largest_gain), pulls, total, Playing(simulation, quiet))
+        E, playing = len(observation["pulls"]), Playing(simulation, quiet)
+        pulls, total = simulation.pulls.reshape(E, -1), simulation.total.reshape(E, -1)
+        return self._called(player(largest_gain), pulls, total, playing)
 
     def _called(self, kernel: Any, pulls: Ints, total: Floats, *playing: Playing) -> Ints:
         out = np.empty(len(pulls), np.int64)

@@ -81,8 +81,6 @@ def register(name: str, target: object) -> None:
         ValueError: for a name that belongs to an agent of this package or of an installed one, and for what is no
             agent.
     """
-    if isinstance(name, str) and name in ALIASES:
-        raise ValueError(f"{name!r} is another name of the agent {ALIASES[name]!r}: choose another one")
     AGENTS.register(name, target)
 
 
@@ -324,10 +322,8 @@ def _refuse_other_arms(name: str, agent: object, task: Task) -> None:
 def _refuse_other_observations(name: str, agent: object, envs: Any) -> None:
     """Refuse a model of SB3 that reads others than its environment shows, where no wrapper is known that makes them."""
     model = getattr(agent, "model", agent)
-    policy, both = (
-        getattr(model, "policy", None),
-        (getattr(model, "observation_space", None), envs.single_observation_space),
-    )
+    policy = getattr(model, "policy", None)
+    both = getattr(model, "observation_space", None), envs.single_observation_space
     read, shown = (sorted(one) if isinstance(one, spaces.Dict) else getattr(one, "shape", None) for one in both)
     if read in (None, shown) or isinstance(agent, Behind) or getattr(policy, "any_arms", policy is None):
         return

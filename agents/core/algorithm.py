@@ -280,7 +280,8 @@ class Form:
                         raise TypeError(f"{kind.__name__} declares {name}, which a class has that it derives from")
                     self.fields[name] = value
         self.rules = {name: rule for name in RULES if (rule := self._rule(name))}
-        self.read = kind.reads, kind.bulk, kind.passes, tuple(kind.parts), kind.must_plan
+        declared = [(name, id(one)) for name, one in self.fields.items()]
+        self.key = declared, self.rules, kind.reads, kind.bulk, kind.passes, tuple(kind.parts), kind.must_plan
         numbers = [(name, one.kind) for name, one in self.fields.items() if one.role == "per_episode"]
         taken = {"form", "task", "problem", "now", "todo", "stopping", *RULES, *kind.parts, *dir(Algorithm)}
         taken |= {*kind.taken, *(name for name, _ in numbers if name in (PLAN.names or ()))}
@@ -289,11 +290,6 @@ class Form:
         # The plan comes last: records that begin alike are taken for one another by Numba.
         self.now = np.dtype([*((name, np.dtype(one)) for name, one in numbers), *PLAN.descr], align=True)
         self.numbers = [name for name, _ in numbers]
-
-    def is_as(self, other: Form) -> bool:
-        """Whether another class declares the same."""
-        fields = [[(name, id(field)) for name, field in one.fields.items()] for one in (self, other)]
-        return fields[0] == fields[1] and (self.rules, self.read) == (other.rules, other.read)
 
     def make_structs(self) -> None:
         """Make the structs that Python hands over, as attributes of the class."""
@@ -491,7 +487,7 @@ class Algorithm(Agent, metaclass=_Declared):
         super().__init_subclass__(**keywords)
         made = Form(cls)
         bases = (vars(base)["form"] for base in cls.__mro__[1:] if "form" in vars(base))
-        cls.form = next((form for form in bases if form.is_as(made)), made)
+        cls.form = next((form for form in bases if form.key == made.key), made)
         if cls.form is made:
             made.make_structs()
         own = {name: one for name, one in vars(cls).items() if isinstance(one, Field) and one.default is not REQUIRED}

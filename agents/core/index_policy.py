@@ -121,11 +121,16 @@ def _tree(table, levels, last, value, fresh, first, K):
         last[e] = min(find(table, levels, e), K - 1)  # there are only K leaves, whatever a NaN has led to
 
 
+def _by_value(self: IndexPolicy, T: Floats, D: Floats) -> Floats:
+    """The index of arms by their margins, where a class has `value` alone."""
+    return self.value(T, D + (self.problem.boundary or 0.0))
+
+
 class IndexPolicy(Agent):
     """Pull the arm with the smallest `index`; arms never pulled have the index `first`. Ties go to the lowest arm.
 
     `index` is given the margin of each arm by itself, and so the problem must be `local`; a subclass that defines
-    `value`, which is given the means, may solve others too and names them in `solves`.
+    `value` in its place, which is given the means, may solve others too and names them in `solves`.
 
     The state follows the agent's own actions: where another arm is pulled in its place, call `predict` with
     `state=None`, which builds the state from the observation.
@@ -136,6 +141,11 @@ class IndexPolicy(Agent):
     first: float = -math.inf  # every arm is pulled once, in order
     running: bool = False  # an arm's index never falls
     _looked_up = ("compiled",)  # of a class that no module holds
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        if cls.value is not IndexPolicy.value and cls.index is IndexPolicy.index:
+            cls.index = _by_value  # type: ignore[method-assign]
 
     def __init__(self, task: Any) -> None:
         super().__init__(task)

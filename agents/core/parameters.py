@@ -15,9 +15,7 @@ _Parameter = inspect.Parameter
 POSITIONAL = (_Parameter.POSITIONAL_ONLY, _Parameter.POSITIONAL_OR_KEYWORD)
 
 
-@functools.lru_cache(maxsize=256)
-def _signature(function: Callable[..., Any]) -> inspect.Signature:
-    return inspect.signature(function)
+_signature = functools.lru_cache(maxsize=256)(inspect.signature)
 
 
 def _constructors(kind: type) -> Iterator[inspect.Signature]:

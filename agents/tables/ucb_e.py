@@ -46,9 +46,6 @@ class UCBE(IndexPolicy):
         if self.batch > 1 and self.task.actions == "arm":
             raise ValueError(f"{self.name} pulls batch={batch} times at once only with actions='full'")
 
-    def index(self, T: Floats, D: Floats) -> Floats:
-        return self.value(T, D)
-
     def value(self, T: Floats, x: Floats) -> Floats:
         return np.where(T >= self.N, np.inf, -(x + np.sqrt(self.a / T)))  # U1, negated: the least index is pulled
 

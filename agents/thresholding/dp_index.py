@@ -173,8 +173,5 @@ class DPIndex(IndexPolicy):
         table = self._table
         return ArmRule(price_index, Lookup(table.low, table.start, self._logs, self.horizon, self.threshold))
 
-    def index(self, T: Floats, D: Floats) -> Floats:
-        return self.value(T, D + self.threshold)
-
     def value(self, T: Floats, x: Floats) -> Floats:
         return self.values(T, x)

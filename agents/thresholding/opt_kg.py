@@ -98,9 +98,6 @@ class OptKG(IndexPolicy):
         log_beta: Floats = self._log_gamma[0][i] + self._log_gamma[1][j] - self._log_gamma[2][n]
         return log_beta
 
-    def index(self, T: Floats, D: Floats) -> Floats:
-        return self.value(T, D + self.threshold)
-
     def value(self, T: Floats, x: Floats) -> Floats:
         hits = np.rint(T * x)
         misses = T - hits

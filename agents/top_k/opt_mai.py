@@ -21,6 +21,7 @@ from bandit_envs.kernels import flag, part
 from ..core.agent import Bools, Floats
 from ..core.algorithm import per_episode, scratch, setting
 from ..core.largest import keep_largest, nth_largest, size_of
+from ..core.phases import budget_for
 from .elimination import SetAlgorithm, activate, finish, mark, measure, pull_undecided, with_best
 
 BETA = 0.75 * math.exp(0.2)
@@ -72,8 +73,7 @@ class OptMAI(SetAlgorithm):
 
     def __init__(self, task: Any, reuse: bool = False) -> None:
         super().__init__(task)
-        if self.task.budget is None:
-            raise ValueError("opt-mai needs an environment with a budget, got budget=None")
+        budget_for(self.name, self.task, 1)
         self.reuse = flag("reuse", reuse)
         self.worst = 2 * self.k > self.task.K  # D2
         self.K = self.task.K - self.k if self.worst else self.k
