@@ -281,13 +281,13 @@ class ArmRule(NamedTuple):
     centre: float = 0.0
     measure: Measure | None = None  # what finds margins, which then stand in the place of x - centre
 
-    def compiled(self) -> CompiledRule:
-        """The rule, compiled; a NumbaError where Numba does not take it, a TypeError for other fields of `own`."""
-        return CompiledRule(self)
-
 
 class CompiledRule:
-    """A rule whose routine can be called as long as this is kept; `measured`: a problem's routine finds margins."""
+    """A rule whose routine can be called as long as this is kept; `measured`: a problem's routine finds margins.
+
+    Raises:
+        NumbaError: where Numba does not take it. TypeError: where `own` has other fields.
+    """
 
     def __init__(self, rule: ArmRule) -> None:
         own: Any = type(rule.own)
@@ -390,7 +390,7 @@ def compiles(
     except Exception:  # a user's function may raise anything; it is called again where the error can be raised
         return False
     try:
-        out = rule.compiled().values(T, x)
+        out = CompiledRule(rule).values(T, x)
     except errors.NumbaError:
         _REFUSED.add((rule.function, type(rule.own)))
         return False

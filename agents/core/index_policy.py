@@ -211,7 +211,7 @@ class IndexPolicy(Agent):
     def compiled(self) -> CompiledRule | None:
         """What `arm_rule` returns, compiled, once."""
         rule = self.arm_rule()
-        return None if rule is None else rule.compiled()
+        return None if rule is None else CompiledRule(rule)
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Set an attribute; the rule, which may read it, is looked up again."""

@@ -29,7 +29,7 @@ from ..models.cards import stored_for
 from .coupled import KEYS, MADE, Seen, Wide, least_index
 from .formula import PARAMETERS, Own, arm_index, at_budget, indices
 from .network import SHARED, WEIGHTS, nets_of
-from .parameters import parameter_names, parameter_table, read_parameters, shared_by, spelled
+from .parameters import parameter_names, parameter_table, read_parameters, spelled
 
 
 @dataclass
@@ -152,8 +152,10 @@ class Evolved(IndexPolicy):
         return out
 
     def _per_row(self, E: int) -> int:
-        """How many of E episodes in a row have the same parameters."""
-        return shared_by(len(self.candidates), E)
+        """How many of E episodes, or of their arms, in a row have the same parameters."""
+        if E % (P := len(self.candidates)):
+            raise ValueError(f"the parameters of {P} candidates need a multiple of {P} episodes, got {E}")
+        return max(E // P, 1)
 
     def _decide(self, observation: Observation, state: WideState) -> tuple[Ints, tuple[object, ...]]:
         """Scratch for the next arms (E,), and the arguments of `least_index`, which fills it."""

@@ -63,10 +63,3 @@ def parameter_table(task: Task, parameters: object, names: Sequence[str], wanted
             f"evolved takes {wanted} finite parameters here, or {every}, or 'start', got {parameters!r:.200}"
         )
     return np.pad(table, ((0, 0), (0, every - table.shape[-1])))
-
-
-def shared_by(candidates: int, E: int) -> int:
-    """How many of E episodes side by side, or of their arms, in a row have the parameters of each candidate."""
-    if E % candidates:
-        raise ValueError(f"the parameters of {candidates} candidates need a multiple of {candidates} episodes, got {E}")
-    return max(E // candidates, 1)
