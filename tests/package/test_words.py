@@ -57,7 +57,6 @@ MEMORY_KEPT = {  # the old spellings, and the memory of the machine
     "agents/core/__init__.py": ("`RoundMemory`", '"Memory"'),
     "agents/core/agent.py": ("remember = initial_state",),
     "agents/core/spellings.py": ("`remember`", '"remember"', "`RoundMemory`", '"Memory"'),
-    "agents/core/index_kernels.py": ("the same memory", "in memory"),
     "agents/benchmarking/run.py": ("in memory",),
     "agents/figures/store.py": ("in memory",),
     "agents/evaluation/execution.py": ("out of memory",),
