@@ -56,10 +56,6 @@ class Forest(NamedTuple):
         levels = levels_of(K)
         return cls(np.full(E * int(levels[-1]) * WIDTH, -_INF), levels)
 
-    def leaves(self, E: int, K: int) -> NDArray[np.float64]:
-        """The numbers of each arm, (E, K, 8): a view."""
-        return self.nodes.reshape(E, -1, WIDTH)[:, :K]
-
 
 @view
 def tree_of(forest, e):
