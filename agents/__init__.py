@@ -28,60 +28,30 @@ if TYPE_CHECKING:
     from .pictures import watch as watch
     from .session import Session as Session
 
-# Names that are imported when they are first asked for, and the modules that hold them. `train` and `load` come with
+# Modules, and the names that are imported from them when they are first asked for. `train` and `load` come with
 # PyTorch and Stable-Baselines3, `evolve` with cmaes.
 _ON_USE = {
-    "Benchmark": ".benchmarking",
-    "Session": ".session",
-    "RoundPolicy": ".earlier",
-    "PlanPolicy": ".earlier",
-    "BulkPolicy": ".earlier",
-    "Evaluation": ".evaluation",
-    "benchmark": ".benchmarking",
-    "evaluate": ".evaluation",
-    "evolve": ".evolved.evolution",
-    "load": ".learned",
-    "play": ".evaluation",
-    "race": ".pictures",
-    "report": ".pictures",
-    "results": ".evaluation",
-    "train": ".learned",
-    "watch": ".pictures",
+    ".benchmarking": ("Benchmark", "benchmark"),
+    ".earlier": ("BulkPolicy", "PlanPolicy", "RoundPolicy"),
+    ".evaluation": ("Evaluation", "evaluate", "play", "results"),
+    ".evolved.evolution": ("evolve",),
+    ".learned": ("load", "train"),
+    ".pictures": ("race", "report", "watch"),
+    ".session": ("Session",),
 }
 
-__all__ = [
-    "Agent",
-    "Algorithm",
-    "Benchmark",
-    "Evaluation",
-    "IndexPolicy",
-    "Session",
-    "benchmark",
-    "evaluate",
-    "evolve",
-    "load",
-    "make",
-    "names",
-    "per_arm",
-    "per_episode",
-    "play",
-    "pull",
-    "race",
-    "register",
-    "report",
-    "results",
-    "setting",
-    "train",
-    "watch",
-]
+__all__ = ["Agent", "Algorithm", "IndexPolicy", "make", "names", "per_arm", "per_episode", "pull", "register"]
+__all__ += ["Benchmark", "Evaluation", "Session", "benchmark", "evaluate", "evolve", "load", "play", "race", "report"]
+__all__ += ["results", "setting", "train", "watch"]
 
 
 def __getattr__(name: str) -> Any:
     """A name of the public face that is imported on use, or the module `agents.evaluation`."""
     if name == "evaluation":
         return importlib.import_module(".evaluation", __name__)
-    if name in _ON_USE:
-        return getattr(importlib.import_module(_ON_USE[name], __name__), name)
+    for module, held in _ON_USE.items():
+        if name in held:
+            return getattr(importlib.import_module(module, __name__), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -43,9 +43,7 @@ class _Stateless(Agent):
         self.kernel.quick(spent, self.task.stop, *self.beside(observation), out)
         return out
 
-    @property
-    def plays(self) -> bool:
-        return True
+    plays = True
 
     def played(self, simulation: Simulation, quiet: Quiet, observation: Observation, state: Any) -> Ints:
         out = np.empty(len(observation["pulls"]), INT)

@@ -20,6 +20,7 @@ departures  D1 the paper takes phi(0), whose gain is nearly always exactly 0 whe
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -28,7 +29,7 @@ from bandit_envs.kernels import episode_kernel
 from bandit_envs.problems import LookaheadModel, LookaheadScratch, relative_gains
 from bandit_envs.simulation import Playing, Quiet, player
 
-from .core.agent import Agent, Ints, Observation, Problems
+from .core.agent import Agent, Floats, Ints, Observation, Problems
 
 TIE = 1e-12  # D4
 
@@ -69,22 +70,19 @@ class LookAhead(Agent):
         if math.isnan(self.lookahead.horizon):
             raise ValueError("look-ahead needs a budget, or else max_pulls, for its horizon; the task has neither")
 
-    @property
-    def plays(self) -> bool:
-        return True
+    plays = True
 
     def choose(self, observation: Observation, state: object) -> Ints:
         pulls = np.ascontiguousarray(observation["pulls"], np.int64)
         total = np.ascontiguousarray(observation["total"], np.float64)
-        out = np.empty(len(pulls), np.int64)
-        model, scratch = self.lookahead.parts()
-        largest_gain.quick(pulls, total.reshape(len(pulls), -1), self.task.support is not None, model, scratch, out)
-        return out
+        return self._called(largest_gain.quick, pulls, total.reshape(len(pulls), -1))
 
     def played(self, simulation: Simulation, quiet: Quiet, observation: Observation, state: object) -> Ints:
-        out = np.empty(len(observation["pulls"]), np.int64)
-        pulls, total = simulation.pulls.reshape(len(out), -1), simulation.total.reshape(len(out), -1)
-        model, scratch = self.lookahead.parts()
-        playing = Playing(simulation, quiet)
-        player(largest_gain)(pulls, total, self.task.support is not None, model, scratch, out, playing)
+        E, playing = len(observation["pulls"]), Playing(simulation, quiet)
+        pulls, total = simulation.pulls.reshape(E, -1), simulation.total.reshape(E, -1)
+        return self._called(player(largest_gain), pulls, total, playing)
+
+    def _called(self, kernel: Any, pulls: Ints, total: Floats, *playing: Playing) -> Ints:
+        out = np.empty(len(pulls), np.int64)
+        kernel(pulls, total, self.task.support is not None, *self.lookahead.parts(), out, *playing)
         return out

@@ -19,10 +19,10 @@ from gymnasium import spaces
 from bandit_envs import PROBLEMS, Registry, Task
 from bandit_envs.kernels import choice, errors_of, flag, parse_call, spelled, unknown
 
-from .core.agent import Agent, task_of
+from .core.agent import Agent, asked, task_of
 from .core.certified import CERTIFICATE, OPTIONS, certified
-from .core.forms import Forms, asked, forms_of, warn_of_ranks, warn_of_task
-from .core.parameters import check_values, misfit, taken
+from .core.forms import Forms, forms_of, warn_of_ranks, warn_of_task
+from .core.parameters import check_values, taken
 from .core.wrapped import Behind, behind, wrappers_of
 
 ALIASES = {"md-apt": "apt", "md-ucbe": "ucbe", "md-sar": "sar"}
@@ -32,15 +32,11 @@ FILES = (".zip", ".json")  # of saved models, and of the parameters of `evolved`
 
 def _check(name: str, found: object) -> None:
     """Refuse what makes no agents."""
-    of, kind = f"the agent {name!r:.200}", isinstance(found, type) and issubclass(found, Agent)
-    solves, oracles = getattr(found, "solves", ()), getattr(found, "oracles", {})
+    of, solves, oracles = f"the agent {name!r:.200}", getattr(found, "solves", ()), getattr(found, "oracles", {})
     if missing := sorted(getattr(found, "__abstractmethods__", ())):
         raise ValueError(f"{of} must define {' and '.join(missing)}")
-    none = kind and isinstance(solves, (tuple, list, set, frozenset)) and not solves
-    if none or isinstance(solves, str) or not isinstance(solves, Collection):
+    if isinstance(solves, str) or not isinstance(solves, Collection):
         raise ValueError(f"solves of {of} must be a collection of problems' names, one at least, got {solves!r:.200}")
-    if kind and not isinstance(getattr(found, "name", None), str):
-        raise ValueError(f"the class {found.__name__} needs the attribute 'name', a word, to be an agent")  # type: ignore[attr-defined]
     if not isinstance(oracles, Mapping) or not all(isinstance(one, str) and callable(oracles[one]) for one in oracles):
         raise ValueError(
             f"oracles of {of} must be a dict of functions of the problem and the true means, got {oracles!r:.200}"
@@ -166,7 +162,7 @@ class Recipe:
     Attributes:
         name: of the agent, for messages. label: for tables: the text given, or the name.
         target: a subclass of `Agent`, or a function of the task; or an object with a method `predict`: an `Agent` is
-            made anew for each task, and a model plays as it is.
+            made again for each task, and a model plays as it is.
         parameters: of the target, by name. made: what `paired` returns, where it has been made already.
     """
 
@@ -273,8 +269,6 @@ class Recipe:
             takes = f"it takes {', '.join(allowed)}" if allowed else "it takes none"
             raise ValueError(f"{self.name} has no parameter {surplus[0]!r}; {takes}")
         truth = self._truth(env_or_task, task, given)
-        if wrong := misfit(maker, given | truth):
-            raise ValueError(f"{self.name} cannot be made with the task as first argument: {wrong}")
         check_values(self.name, {**getattr(self.target, "keywords", {}), **given})  # those of a `partial` too
         with self._errors():
             agent = maker(task, **given, **truth)
@@ -330,9 +324,6 @@ class Recipe:
             given["delta"] = options["delta"]
         recipe = replace(self, parameters=given)
         within = recipe.forms()
-        if within.observation == "history":
-            reads = f"and {self.name} reads observation='history'"
-            raise ValueError(f"stop={CERTIFICATE!r} needs an agent that reads statistics or features, {reads}")
         reader = within.actions == "arm" and within.observation != "statistics"
         agent = recipe.make(within._replace(stop=True).of(task) if reader else env_or_task)
         made = certified(task, agent, options)
@@ -366,10 +357,7 @@ def _evolved(path: str) -> Callable[[Any], Any]:
 
 
 def _refuse_other_arms(name: str, agent: object, task: Task) -> None:
-    """Refuse a model that was trained with another number of arms: of actions 0 .. K - 1, maybe one to stop.
-
-    A policy with the attribute `any_arms` takes any number.
-    """
+    """Refuse a model of another number of arms, unless its policy takes any: actions 0 .. K - 1, maybe one to stop."""
     model = getattr(agent, "model", agent)  # of Stable-Baselines3, which an agent that has learned holds
     space, able = getattr(model, "action_space", None), getattr(getattr(model, "policy", None), "any_arms", False)
     if able or not isinstance(space, spaces.Discrete) or task.pull != "arm":
@@ -384,10 +372,8 @@ def _refuse_other_arms(name: str, agent: object, task: Task) -> None:
 def _refuse_other_observations(name: str, agent: object, envs: Any) -> None:
     """Refuse a model of SB3 that reads others than its environment shows, where no wrapper is known that makes them."""
     model = getattr(agent, "model", agent)
-    policy, both = (
-        getattr(model, "policy", None),
-        (getattr(model, "observation_space", None), envs.single_observation_space),
-    )
+    policy = getattr(model, "policy", None)
+    both = getattr(model, "observation_space", None), envs.single_observation_space
     read, shown = (sorted(one) if isinstance(one, spaces.Dict) else getattr(one, "shape", None) for one in both)
     if read in (None, shown) or isinstance(agent, Behind) or getattr(policy, "any_arms", policy is None):
         return

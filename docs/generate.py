@@ -14,7 +14,6 @@ import gymnasium as gym
 from gymnasium import spaces
 
 import agents
-from agents import promises
 from agents.core import ALL_PROBLEMS, Problems
 from agents.registry import AGENTS, ALIASES, LEARNED, recipe_of
 from bandit_envs import INSTANCES, PROBLEMS, Instance
@@ -267,7 +266,7 @@ def _rows_of(page: str, start: str) -> list[str]:
 
 MADE = {  # what is written beside the pages of the environments
     "front/numbers.md": numbers,
-    "front/promises.md": promises.page,
+    "front/promises.md": (DOCS.parent / "agents" / "promises.md").read_text,
     "front/agents.md": table_of_agents,
     "front/instances.md": table_of_instances,
     "api-algorithms.md": classes,

@@ -32,8 +32,8 @@ def activate_all(ep, own):
 
 
 @inlined
-def threshold(best, gamma, own):
-    """The threshold that goes with a bound on the best mean, lowered by the slack.   D2"""
+def threshold_of(best, gamma, own):
+    """The threshold that goes with a best mean, or a bound on it, lowered by the slack.   D2"""
     return (1.0 - own.epsilon - gamma) * best if own.multiplicative else best - own.epsilon - gamma
 
 
@@ -43,7 +43,7 @@ def sort_out(ep, own, t):
     A, G, m, C, top, left = own.A, own.answer, own.m, lil_width(t, own.level, own.factor), -math.inf, 0
     for j in range(ep.now.active):
         top = max(top, m[A[j]])
-    U, L = threshold(top + C, 0.0, own), threshold(top - C, 0.0, own)  # line 17
+    U, L = threshold_of(top + C, 0.0, own), threshold_of(top - C, 0.0, own)  # line 17
     for j in range(ep.now.active):  # line 18
         i = A[j]
         if m[i] - C >= U:  # line 19
@@ -78,18 +78,15 @@ def gather(ep, own):
     ep.now.t = least if ep.now.active == len(ep.pulls) else 0
 
 
-class GoodFilter(Algorithm):
-    """What EAST, uniform elimination and FAREAST have in common: active arms, good arms, and bounds on their means."""
+class GoodArms(Algorithm):
+    """What all algorithms for all epsilon-good arms have in common: the problem, and the constants of bounds."""
 
     solves, needs = ("AllGood",), "delta"
-    bulk, reads = True, ("total",)
     shares = 1  # of delta: the bounds have one of them
 
     epsilon, gamma, multiplicative = setting(float), setting(float), setting(bool)
     level, factor = setting(float), setting(float)  # of C: delta / n and c sigma^2
-    A, active = per_arm(int), per_episode(int)  # the active arms are the first so many of A, in order
-    answer = per_arm(bool)  # G
-    m = scratch(float)
+    answer = per_arm(bool)
 
     def __init__(self, task: Any, delta: float | None = None, c: float = 4.0, sigma: float | None = None) -> None:
         super().__init__(task)
@@ -98,6 +95,14 @@ class GoodFilter(Algorithm):
         self.factor = number("c", c, 0, above=True) * self.sigma**2
         p = self.task.parameters
         self.epsilon, self.gamma, self.multiplicative = float(p["epsilon"]), float(p["slack"]), p["multiplicative"]
+
+
+class GoodFilter(GoodArms):
+    """What EAST, uniform elimination and FAREAST have in common: active arms, and good arms, which are the answer."""
+
+    bulk, reads = True, ("total",)
+    A, active = per_arm(int), per_episode(int)  # the active arms are the first so many of A, in order
+    m = scratch(float)
 
 
 class _Elimination(GoodFilter):
@@ -145,7 +150,7 @@ class UniformElimination(_Elimination):
         C, top, known = lil_width(float(ep.now.t), own.level, own.factor), -math.inf, True
         for i in range(len(own.m)):
             top = max(top, own.m[i])
-        U, L = threshold(top + C, own.gamma, own), threshold(top - C, 0.0, own)
+        U, L = threshold_of(top + C, own.gamma, own), threshold_of(top - C, 0.0, own)
         for i in range(len(own.m)):
             own.answer[i] = own.m[i] - C > U
             known &= own.answer[i] or own.m[i] + C < L

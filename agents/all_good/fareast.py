@@ -19,7 +19,7 @@ departures  D1 the factor 8 of tau_r, lost in print, is restored: each fresh mea
 
 Line numbers are the paper's: its text and its margin give 9 to 12 (bad filter), 16, 19, 20, 22 and 23 (good filter);
 the others follow by counting, comments included. No set B is kept: the arms outside A and G are bad, V is A without G.
-Each filter has samples of its own, told apart by the sums of samples when it begins and ends. Without its state it
+Each filter has samples of its own, kept apart by the sums of samples when it begins and ends. Without its state it
 refuses an episode that has begun; `begin_anew` makes one, and it takes fresh samples.
 """
 
@@ -36,8 +36,7 @@ from ..core.algorithm import parts_of, per_arm, per_episode, planned, pull, scra
 from ..core.confidence import LEAST, MOST, lil_width
 from ..core.largest import keep_largest, size_of
 from ..core.phases import whole
-from ..core.rivals import put_running, rivals
-from ..core.trees import Forest, tree_of
+from ..core.trees import Forest, put_running, rivals, tree_of
 from ..top_k.median_elimination import elimination_pulls, pulls_per_arm, width_constant
 from .elimination import GoodFilter, activate_all, all_decided, sort_out
 

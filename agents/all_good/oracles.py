@@ -46,9 +46,6 @@ class UCB(IndexPolicy):
     def value(self, T: Floats, x: Floats) -> Floats:
         return -(x + np.sqrt(self.factor * np.log(np.log2(2 * T) / self.level) / T))
 
-    def index(self, T: Floats, D: Floats) -> Floats:
-        return self.value(T, D)  # the mean itself stands for the margin
-
     def recommend(self, observation: Observation, state: Any = None, slots: Ints | None = None) -> Bools:
         if self.problem.answer_size is not None:
             return super().recommend(observation, state, slots)

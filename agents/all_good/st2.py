@@ -18,29 +18,24 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from bandit_envs.kernels import inlined, number, part
+from bandit_envs.kernels import part
 
 from ..core import trees
 from ..core.agent import Floats
-from ..core.algorithm import Algorithm, parts_of, per_arm, per_episode, planned, pull, setting
-from ..core.confidence import bounds_of, delta_of, lil_table, scale_of, tabulated
-from ..core.trees import Forest, is_inside, lower, tree_of, upper
+from ..core.algorithm import parts_of, per_episode, planned, pull, setting
+from ..core.confidence import bounds_of, lil_table, tabulated
+from ..core.trees import Forest, is_inside, lower, put_running, tree_of, upper
+from .elimination import GoodArms, threshold_of
 
 
 @part
 def measure(ep, own, i):
     """Put m_i and its bounds m_i -+ C into the tree."""
     m, C = ep.mean[i], tabulated(ep.pulls[i], own.level, own.factor, own.table)
-    low, high = m - C, m + C
-    if own.running:  # D3
-        low, high = max(low, lower(own.tree, i)), min(high, upper(own.tree, i))
-    trees.put(own.tree, i, m, low, high, is_inside(own.tree, i))
-
-
-@inlined
-def threshold_of(best, gamma, own):
-    """The threshold that goes with a best mean (or a bound on it), lowered by the slack.   D2"""
-    return (1.0 - own.epsilon - gamma) * best if own.multiplicative else best - own.epsilon - gamma
+    if own.running:
+        put_running(own.tree, i, m, C)  # D3
+    else:
+        trees.put(own.tree, i, m, m - C, m + C, is_inside(own.tree, i))
 
 
 @part
@@ -82,7 +77,7 @@ def answer_above(ep, own):
         own.answer[i] = lower(own.tree, i) > ep.now.U
 
 
-class ST2(Algorithm):
+class ST2(GoodArms):
     """(ST)^2 (Mason et al. 2020): all epsilon-good arms, none worse than epsilon + slack, with probability 1 - delta.
 
     Args:
@@ -91,29 +86,18 @@ class ST2(Algorithm):
     Until it stops, `recommend` gives the plug-in answer, as in the paper's figures; then the certified set.
     """
 
-    name, source, solves = "st2", "Mason, Jain, Tripathy & Nowak, NeurIPS 2020, Algorithm 1", ("AllGood",)
-    needs = "delta"
-    reads = ()
-    shares = 1  # of delta: the bounds have one of them
-
-    epsilon, gamma, multiplicative = setting(float), setting(float), setting(bool)
+    name, source, reads = "st2", "Mason, Jain, Tripathy & Nowak, NeurIPS 2020, Algorithm 1", ()
     running = setting(bool)  # bounds never widen again
-    level, factor = setting(float), setting(float)  # of C: delta / n and c sigma^2
     table = setting(Floats)  # C after 0, 1, ... pulls
     U = per_episode(float)
     inside, outside, top = per_episode(int), per_episode(int), per_episode(int)  # the arms of this round; -1: none
     tree = parts_of(Forest.of, tree_of)  # the bounds of the arms; those of Ghat are inside
-    answer = per_arm(bool)
 
     def __init__(
         self, task: Any, delta: float | None = None, c: float = 4.0, bounds: str = "current", sigma: float | None = None
     ) -> None:
-        super().__init__(task)
-        self.delta, p = delta_of(self.name, self.task, delta), self.task.parameters
-        self.level = self.delta / self.shares / self.task.K
-        self.factor = number("c", c, 0, above=True) * scale_of(self.task, sigma) ** 2
+        super().__init__(task, delta, c, sigma)
         self.table, self.running = lil_table(self.level, self.factor), bounds_of(bounds)
-        self.epsilon, self.gamma, self.multiplicative = float(p["epsilon"]), float(p["slack"]), p["multiplicative"]
 
     def begin(ep, own):
         """Line 1 is over: each arm has been pulled once."""

@@ -12,7 +12,7 @@ departures  D1 ties go to the lowest arm
             D2 both steps use all samples, so that the answer is wrong with probability delta / 2 rather than delta
             D3 in the multiplicative form the factor applies to mean and width, as in `st2`
 
-Where several arms are best it never stops, as no best arm can be told.
+Where several arms are best it never stops, as there is no best arm to find.
 """
 
 from __future__ import annotations

@@ -22,6 +22,7 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bandit_envs.kernels import part, view
 from bandit_envs.stopping import (
@@ -95,7 +96,7 @@ class Alone(NamedTuple):
     address: int
     numbers: Floats
     scratch: Floats
-    inside: Any  # (1,) int8
+    inside: NDArray[np.int8]  # (1,)
     out: Floats  # (5,)
 
 

@@ -1,71 +1,67 @@
 """What certified agents ask for by address: routines that look after the alternatives and the certificate.
 
-A sampling kernel calls them with the desk of its batch, a record: what an answer must hold, where arrays lie, and what
-a routine has found. So it is compiled once for all alternatives and distributions, and a routine, for one kind of
-alternatives and one distribution, once for all agents.
+A sampling kernel calls them with the desk of its batch, a record of what an answer must hold and of what a routine has
+found, and with the table beside it. So it is compiled once for all alternatives and distributions, and a routine, for
+one kind of alternatives and one distribution, once for all agents.
 """
 
 from __future__ import annotations
 
 import functools
 import math
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from bandit_envs.kernels import carray, part, pointer, routine, view
-from bandit_envs.stopping import (
-    BOUNDED,
-    STUDENT,
-    Certifier,
-    adapted,
-    arm_penalty,
-    the_distribution,
-    the_kind,
-    version,
-)  # fmt: skip
+from bandit_envs.kernels import by_address, carray, part, routine, view
+from bandit_envs.stopping import BOUNDED, STUDENT, adapted, arm_penalty, the_distribution, the_kind, version
 
-from ..core.agent import Floats
+from ..core.agent import Floats, Ints
 from ..core.stopping import Certifiable, Certificate, is_certified, spread_of
 from .alternatives import (
     BONUS,
     BOUNDARY,
     KEPT,
     LOCAL,
-    TWINS,
     Alone,
     Book,
     Sides,
     cheapest,
     fill,
+    grow,
     moved,
     put,
     tell,
     tell_alone,
 )  # fmt: skip
-from .proportion_steps import step
 
-# A certifier: its address; those of its numbers, of its scratch, of the answer and of what it reports; how many there
-# are of the first two.
-ASKED = np.dtype([(name, np.int64) for name in ("address", "numbers", "scratch", "inside", "out", "size", "floats")])
 _FOUND = ("row", "lowered", "raised"), ("value", "down", "up")  # the closest alternative, see `Alternative`
 _LOOKED = ("first", "second", "t")  # of an episode, for `is_certified`
+FORGET = 2.0  # the weights of the proportions after n steps grow like n^FORGET
 DESK = np.dtype(
     [
         *((name, np.int64 if kind == "int" else np.float64) for name, kind in Sides.__annotations__.items()),
-        *((name, np.int64) for name in ("K", "D", "moments", "weighed", "nominal", "quick")),
-        *((name, np.int64) for name in ("rows", "partners", "marks", "work", "twins")),
+        *((name, np.int64) for name in ("K", "D", "moments", "weighed", "table")),
         *((name, np.int64) for name in ("observe", "find", "compare", "step", "certify")),
         *((name, np.int64) for name in ("e", "arm", "draws", "certified", *_FOUND[0])),
         *((name, np.float64) for name in ("need", *_LOOKED, *_FOUND[1])),
-        ("alone", ASKED),
-        ("whole", ASKED),
     ],
     align=True,
 )
 
 
-at: Any = pointer
+@by_address
+class Table(NamedTuple):
+    """What lies beside the desk: the books of all episodes, and certifiers with what they work in."""
+
+    rows: Annotated[Floats, 3]  # (E, 6, K)
+    partners: Annotated[Ints, 3]  # (E, 2, K)
+    marks: Annotated[NDArray[np.int8], 3]  # (E, 2, K)
+    work: Floats
+    twins: Ints
+    alone: Alone
+    whole: Certificate
 
 
 class Case(NamedTuple):
@@ -74,22 +70,16 @@ class Case(NamedTuple):
     desk: Any
     book: Book
     shown: Certifiable  # a row of each
-    alone: Alone
-    certificate: Certificate
+    table: Any
 
 
 @view
-def opened(desk, pulls, mean, variance, moments):
+def opened(desk, table, pulls, mean, variance, moments):
     """The `Case` of the episode that the desk names."""
     d = carray(desk, 1, DESK)[0]
-    K, e, alone, whole = d.K, d.e, d.alone, d.whole
-    rows = carray(at(d.rows + 48 * K * e), (6, K), np.float64)
-    partners = carray(at(d.partners + 16 * K * e), (2, K), np.int64)
-    marks = carray(at(d.marks + 2 * K * e), (2, K), np.int8)
-    numbers = carray(at(alone.numbers), alone.size, np.float64)
-    work, twins = carray(at(d.work), K, np.float64), carray(at(d.twins), TWINS, np.int64)
+    size, rows, partners, marks = d.K * d.D, table.rows[d.e], table.partners[d.e], table.marks[d.e]
     book = Book(
-        numbers,
+        table.alone.numbers,
         rows[0],
         rows[1],
         rows[2],
@@ -100,31 +90,13 @@ def opened(desk, pulls, mean, variance, moments):
         partners[1],
         marks[0],
         marks[1],
-        work,
-        twins,
+        table.work,
+        table.twins,
     )
-    size = K * d.D
     shown = Certifiable(
-        carray(pulls, (1, K)), carray(mean, (1, size)), carray(variance, (1, size)), carray(moments, (1, d.moments))
+        carray(pulls, (1, d.K)), carray(mean, (1, size)), carray(variance, (1, size)), carray(moments, (1, d.moments))
     )
-    own = Alone(
-        alone.address,
-        numbers,
-        carray(at(alone.scratch), alone.floats, np.float64),
-        carray(at(alone.inside), 1, np.int8),
-        carray(at(alone.out), 5, np.float64),
-    )
-    certificate = Certificate(
-        whole.address,
-        carray(at(whole.numbers), whole.size, np.float64),
-        carray(at(whole.scratch), (1, whole.floats), np.float64),
-        carray(at(whole.inside), K, np.int8),
-        carray(at(whole.out), 2 + 3 * K, np.float64),
-        d.need,
-        d.nominal != 0,
-        d.quick != 0,
-    )
-    return Case(d, book, shown, own, certificate)
+    return Case(d, book, shown, table)
 
 
 @part
@@ -142,7 +114,7 @@ def measure(case, i, first):
     N = float(shown.pulls[0, i])
     bonus = math.log(N) if weighed == BONUS and N > 0.0 else 0.0
     if the_kind(sides.kind) == LOCAL:
-        alone, low, high = case.alone, i * sides.D, (i + 1) * sides.D
+        alone, low, high = case.table.alone, i * sides.D, (i + 1) * sides.D
         spread = spread_of(alone.numbers, shown, 0, low, high, alone.scratch)
         tell_alone(book, i, shown.pulls[0, i : i + 1], shown.mean[0, low:high], spread, alone, sides.need_in - bonus)
         return
@@ -188,6 +160,29 @@ def compare(case):
 
 
 @part
+def step(sides, book, n):
+    """The n-th step: add to the weights of the two arms of the closest alternative in the proportion of w d.
+
+    At the optimum, w_a is the sum over the closest alternatives c of lambda_c w_a d_a / (sum of w d over the arms of c)
+    for some lambda (You, Qin, Wang & Yang, COLT 2023). Later steps weigh more than those of long ago.
+    """
+    mass = book.weight.sum() * FORGET / (n + len(book.weight))
+    i = cheapest(sides, book)
+    if i < 0:
+        return
+    alternative = moved(sides, book, i, book.partner[i])
+    lowered, raised = alternative.lowered, alternative.raised
+    share = 1.0
+    if lowered != raised:
+        down, up = book.weight[lowered] * alternative.down, book.weight[raised] * alternative.up
+        share = down / (down + up) if 0.0 < down + up < math.inf else 0.5
+    if share > 0.0:
+        grow(sides, book, lowered, book.weight[lowered] + share * mass)
+    if share < 1.0:
+        grow(sides, book, raised, book.weight[raised] + (1.0 - share) * mass)
+
+
+@part
 def proportions(case):
     """Fill the work of the desk with proportions of pulls: after another step, or of arms by themselves."""
     desk, book, total = case.desk, case.book, 0.0
@@ -204,16 +199,10 @@ def proportions(case):
 @part
 def certify(case):
     """Put down whether the answer is certified, see `is_certified`."""
-    case.desk.certified = is_certified(case.shown, 0, case.desk.t, case.desk, case.certificate)
+    case.desk.certified = is_certified(case.shown, 0, case.desk.t, case.desk, case.table.whole)
 
 
 STEPS = {"observe": observe, "find": find, "compare": compare, "step": proportions, "certify": certify}
-
-
-def asked(certifier: Certifier, address: int, scratch: Floats, inside: Any, out: Floats) -> tuple[int, ...]:
-    """An `ASKED`."""
-    arrays = certifier.numbers, scratch, inside, out
-    return address, *(one.ctypes.data for one in arrays), len(certifier.numbers), len(scratch)
 
 
 @functools.cache
@@ -221,8 +210,8 @@ def routine_of(name: str, kind: int, distribution: int) -> Any:
     """The routine of `STEPS` for one kind of alternatives and one distribution."""
     one = version(STEPS[name], kind=kind, distribution=distribution)
 
-    def made(desk: Any, pulls: Any, mean: Any, variance: Any, moments: Any) -> None:
-        one(opened(desk, pulls, mean, variance, moments))
+    def made(desk: Any, table: Any, pulls: Any, mean: Any, variance: Any, moments: Any) -> None:
+        one(opened(desk, table, pulls, mean, variance, moments))
 
     made.__qualname__ = f"{one.py_func.__qualname__}.routine"
-    return routine(made, "voidptr", "int64*", "float64*", "float64*", "float64*")
+    return routine(made, "voidptr", Table, "int64*", "float64*", "float64*", "float64*")

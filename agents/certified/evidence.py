@@ -16,7 +16,7 @@ rule        R1 stop when the statistic of the closest alternative is positive, a
                at least min(N_i, (K / 128)^2) times
 options     `force` multiplies the sqrt(t) - K/2 of R2, `hold` the sqrt(N_i) / 2 of R5; 1 each, by default
 
-The statistic is that of the certificate. With a budget it does not stop, and delta is 0.01 where nobody names one.
+The statistic is that of the certificate. With a budget it does not stop, and delta is 0.01 where none is named.
 """
 
 from __future__ import annotations

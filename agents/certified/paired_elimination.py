@@ -24,9 +24,9 @@ from bandit_envs.stopping import Certifier, nearest_alternative
 
 from ..core.agent import Bools, Ints, Observation, Problems
 from ..core.algorithm import Algorithm, pull
-from ..core.columns import rows_of
 from ..core.confidence import delta_of
-from ..core.stopping import Certificate, begin_anew, certificate_of, moments_of, paired_answer, scratch_for
+from ..core.phases import rows_of
+from ..core.stopping import Certificate, certificate_of, forget, moments_of, paired_answer, scratch_for
 
 PROBLEMS_OF_TABLES = Problems(
     lambda kind: kind.evidence_routine in (Threshold.evidence_routine, TopK.evidence_routine, AllGood.evidence_routine),
@@ -46,12 +46,12 @@ class PairedElimination(Algorithm):
     promises = ("aggregate", "each", "exact")
     needs = "a table, delta or budget"
     ready_for: ClassVar[Collection[str]] = ()  # no problem: it needs arms of a table
-    stops, passes, reads = True, 0, ("moments",)
+    stops, passes, reads, _looked_up = True, 0, ("moments",), ("certifier",)
     parts: ClassVar[dict[str, tuple[Any, str]]] = {"certificate": (Certificate, "batch.certificate")}
 
     def begin(ep, own):
         """No row has been pulled."""
-        begin_anew(ep.certificate, ep.e)
+        forget(ep.certificate, ep.e)
 
     def sample(ep, own):
         """The next arm, P1; none where the answer is certified, P2."""
@@ -73,10 +73,6 @@ class PairedElimination(Algorithm):
     def certifier(self) -> Certifier:
         """The rule by which an answer is certified."""
         return self.task.certifier().decider(self.delta)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """What copies and pickles keep: all but the routine, which each process makes itself."""
-        return {name: value for name, value in super().__getstate__().items() if name != "certifier"}
 
     def initial_state(self, observation: Observation) -> Any:
         state = super().initial_state(observation)

@@ -18,15 +18,14 @@ from ..core import stopping
 from ..core.agent import FLOAT, INT, Bools, Ints, Observation, Problems, unfit
 from ..core.algorithm import Algorithm, per_episode, struct_of
 from ..core.confidence import certified_scale_of, delta_of
-from ..core.stopping import for_many, moments_of, next_look
-from .alternatives import ALL_GOOD, LOCAL, MEANS, PULLS, TOP_K, TWINS, Alternative, Sides
-from .desk import DESK, asked, routine_of
+from ..core.stopping import Certificate, for_many, moments_of, next_look
+from .alternatives import ALL_GOOD, LOCAL, MEANS, PULLS, TOP_K, TWINS, Alone, Alternative, Sides
+from .desk import DESK, Table, routine_of
 from .paired_elimination import PairedElimination
 
 BOUNDARIES = ("mixture", "kaufmann-koolen", "nominal")
 PRICE = 4.0  # about what two mixtures over bets cost, in nats
 HELD = 0.5  # an arm of N pulls is pulled HELD sqrt(N) times in a row
-ROUTINES = ("certifier", "_decider", "_alone")  # attributes that copies look up anew
 
 
 def _tells(kind: type[Problem]) -> bool:
@@ -47,7 +46,7 @@ CERTIFIED_PROBLEMS = Problems(
 @view
 def ask(ep, address):
     """Call a routine of the desk."""
-    call_routine(address, ep.desks, ep.pulls, ep.mean, ep.variance, ep.moments)
+    call_routine(address, ep.desks, ep.desk.table, ep.pulls, ep.mean, ep.variance, ep.moments)
 
 
 @part
@@ -65,11 +64,7 @@ def is_certified(ep):
 
 @part
 def held(ep, arm, length=1.0):
-    """How often an arm is pulled before all K are looked at again: a share of its N pulls that goes to 0 as N grows.
-
-    A look at pairs takes O(K): of many arms, it is worth more pulls; with fewer than 128, nothing changes. `length`:
-    how many times as often. By bets an arm needs few pulls, and is pulled half as often.
-    """
+    """How often an arm is pulled before all K are looked at again: a share of its N pulls that goes to 0 as N grows."""
     N, K, sides = ep.pulls[arm], len(ep.pulls), ep.desk
     more = min(N, for_many(K)) if sides.kind != LOCAL else 0
     length = 0.5 * length if sides.distribution == BOUNDED else length
@@ -119,10 +114,7 @@ def closest(ep):
 
 @part
 def lacking(ep, force=1.0):
-    """The arm with the fewest pulls, where they are fewer than sqrt(t) - K / 2, or than this times `force`; else -1.
-
-    [Garivier & Kaufmann 2016]
-    """
+    """The arm with the fewest pulls, where they are fewer than `force` (sqrt(t) - K / 2); else -1."""
     return stopping.lacking(ep.pulls, ep.now, ep.now.t, force, 0.0)
 
 
@@ -162,6 +154,7 @@ class CertifiedAlgorithm(Algorithm):
     first, second, fewest = per_episode(float), per_episode(float), per_episode(float)
     _weighed: int = PULLS  # see `observe`
     _asks: tuple[str, ...] = ("observe", "find", "certify")  # the routines that its kernel calls
+    _looked_up = ("certifier", "_decider", "_alone")
     _knows_tables: ClassVar[bool] = True
     _follows: ClassVar[bool] = False  # whether it pulls an arm of the nearest alternative that a look found
     _sampling_boundary: ClassVar[str | None] = (
@@ -267,18 +260,11 @@ class CertifiedAlgorithm(Algorithm):
     def _alone(self) -> Certifier:
         """Its numbers tell the weights and penalties by which arms are chosen. LOCAL: it is that of a single arm."""
         K = 1 if self.problem.local else self.task.K
-        return self.problem.certifier(K, self.task.D, **self._options | self._chosen)
-
-    @property
-    def _chosen(self) -> dict[str, Any]:
         boundary = self._sampling_boundary
         if self.distribution == "bounded":  # pairs are weighed by variances, single arms by what they certify
             boundary = None if self.problem.local else "none"
-        return {"boundary": boundary} if boundary is not None else {}
-
-    def __getstate__(self) -> dict[str, Any]:
-        """What copies and pickles keep: routines are looked up anew."""
-        return {name: value for name, value in super().__getstate__().items() if name not in ROUTINES}
+        options = self._options if boundary is None else self._options | {"boundary": boundary}
+        return self.problem.certifier(K, self.task.D, **options)
 
     def _sides_of(self, certifier: Certifier, alone: Certifier) -> Sides:
         """The kind of the alternatives, from the numbers of the certifiers."""
@@ -317,23 +303,18 @@ class CertifiedAlgorithm(Algorithm):
         return state
 
     def batch_parts(self, state: Any) -> tuple[tuple[Any, ...], Any]:
-        kept, desk, decider, sides = dict(state.own["certified"]), np.zeros(1, DESK), self._decider, self.sides
-        alone, whole = kept.pop("alone"), kept.pop("whole")
-        given: dict[str, Any] = sides._asdict() | dict(
-            K=self.task.K,
-            D=self.task.D,
-            weighed=self._weighed,
-            nominal=self._nominal,
-            quick=decider is not self.certifier,
-            need=math.log(1.0 / self.delta) if self.may_stop else math.inf,
-            alone=asked(self._alone, self._alone.address if sides.kind == LOCAL else 0, *alone),
-            whole=asked(decider, decider.address if self.may_stop else 0, *whole),
-        )
-        given |= {name: array.ctypes.data for name, array in kept.items()}
-        given |= {name: routine_of(name, sides.kind, sides.distribution).address for name in self._asks}
-        for name, value in given.items():
+        kept, desk, decider, sides = state.own["certified"], np.zeros(1, DESK), self._decider, self.sides
+        need, quick = math.log(1.0 / self.delta) if self.may_stop else math.inf, decider is not self.certifier
+        alone = Alone(self._alone.address if sides.kind == LOCAL else 0, self._alone.numbers, *kept["alone"])
+        scratch, inside, out = kept["whole"]
+        address = decider.address if self.may_stop else 0
+        whole = Certificate(address, decider.numbers, scratch[None], inside, out, need, self._nominal, quick)
+        table: Any = Table(*(kept[name] for name in Table._fields[:-2]), alone, whole)  # type: ignore[call-arg]
+        given = {"K": self.task.K, "D": self.task.D, "weighed": self._weighed, "need": need, "table": table.address}
+        routines = {name: routine_of(name, sides.kind, sides.distribution).address for name in self._asks}
+        for name, value in (sides._asdict() | given | routines).items():
             desk[name] = value
-        return (desk, kept["work"]), (kept, alone, whole, self._alone, decider)
+        return (desk, kept["work"]), (table, self._alone, decider)
 
     def shown(self, observation: Observation, episodes: int) -> Any:
         """What the episodes have shown, checked."""

@@ -15,11 +15,7 @@ from bandit_envs.stopping import GAUSSIAN, divergence
 
 @part
 def _ratio(G, b, m, y, x):
-    """x with g(x) = y, by Newton's method from x, and d(m_b, mu) / d(m_a, mu) there: of Bernoulli arms.
-
-    Args:
-        G: d(m_b, m_a), which g does not reach. b, m: means of the best arm and of a. y: in (0, G). x: a guess.
-    """
+    """x with g(x) = y in (0, G), by Newton's method from x, and d(m_b, mu) / d(m_a, mu) there; b, m: the means."""
     ratio = 0.0
     for _ in range(100):
         mu = (b + x * m) / (1.0 + x)

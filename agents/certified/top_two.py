@@ -29,7 +29,7 @@ departures  D1 the answer is certified by the boundaries of this package, looked
                and of more than 127 arms for at least min(N, (K / 128)^2), but on Threshold;
                chance decides of each which is pulled, and those of one arm are made together
 
-With a budget it does not stop, and delta is 0.01 where nobody names one.
+With a budget it does not stop, and delta is 0.01 where none is named.
 """
 
 from __future__ import annotations
@@ -146,10 +146,7 @@ def thompson_pair(ep, own):
 
 @view
 def pull_pair(ep, own, alternative):
-    """Pull the leader or the challenger, as chance has it: each of `times` pulls anew, those of one arm together.
-
-    The leader is pulled with probability beta, or N_i d_i / (N_i d_i + N_j d_j). [You et al. 2023]
-    """
+    """Pull leader and challenger, as chance has it: the leader by beta, or N_i d_i / (N_i d_i + N_j d_j)."""
     leader, challenger, share = alternative.lowered, alternative.raised, own.beta
     times = held(ep, leader if ep.pulls[leader] <= ep.pulls[challenger] else challenger)
     if leader == challenger:

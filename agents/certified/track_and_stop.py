@@ -11,7 +11,7 @@ departures  D1 the answer is certified by the boundaries of this package, looked
             D2 BestArm with Gaussian arms, or Bernoulli ones and epsilon = 0: w* is found exactly, after every 1/100
                more pulls
             D3 other pairs of arms (TopK, AllGood): w* is approached by a step at each choice from where the last one
-               has led (see `proportion_steps`), in place of being solved anew
+               has led (see `desk.step`), in place of being solved again
             D4 alternatives that move one arm (Threshold, Feasible, local problems): w*_a ~ 1 / d_a, exact, at each
             choice
             D5 AllGood: an arm left out is kept out by one better arm, the pair that the certificate takes as well,
@@ -25,7 +25,7 @@ departures  D1 the answer is certified by the boundaries of this package, looked
                each change (Degenne & Koolen, NeurIPS 2019, of several optimal w*)
             D10 samples in a known range: w* is that of Gaussian arms of the empirical variances, step by step
 
-With a budget it does not stop, and delta is 0.01 where nobody names one.
+With a budget it does not stop, and delta is 0.01 where none is named.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from .policy import CertifiedAlgorithm, ask, held, lacking
 from .proportions import best_arm_proportions
 
 TRACKINGS = ("D", "C")
-GROWTH = 100  # w* is solved anew when the pulls have grown by 1 / GROWTH
+GROWTH = 100  # w* is solved again when the pulls have grown by 1 / GROWTH
 TIED = 1e-9  # arms that are behind by so nearly the same tie
 
 

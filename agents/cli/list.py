@@ -6,13 +6,13 @@ import inspect
 import shutil
 from collections.abc import Collection
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Literal
 
 from tyro.conf import Positional, arg
 
 from bandit_envs import DISTRIBUTIONS, ENVIRONMENTS, INSTANCES, PROBLEMS
 
-from .. import promises
 from ..evaluation.environment import importable
 from ..evaluation.report import table
 from ..registry import AGENTS, ALIASES, recipe_of
@@ -39,7 +39,7 @@ class List(Command):
     def run(self) -> None:
         """Print the tables."""
         if self.what == "promises":
-            print(promises.page())
+            print((Path(__file__).parents[1] / "promises.md").read_text())
             return
         width = shutil.get_terminal_size((120, 24)).columns
         tables = {"environments": _environments, "instances": _instances, "distributions": _arms, "agents": _agents}

@@ -8,7 +8,6 @@ this class turns that into actions of the form that the environment takes.
 from __future__ import annotations
 
 import functools
-import inspect
 import math
 import operator
 from abc import ABC, abstractmethod
@@ -20,7 +19,7 @@ import numpy as np
 from numba import errors
 from numpy.typing import NDArray
 
-from bandit_envs import PROBLEMS, Problem, Simulation, Task
+from bandit_envs import PROBLEMS, Problem, PureExplorationEnv, PureExplorationVectorEnv, Simulation, Task
 from bandit_envs.envs import tally
 from bandit_envs.kernels import Spelled, choice, integers, jit, mask, spelled
 from bandit_envs.simulation import Quiet
@@ -43,11 +42,8 @@ UNCOMPILED = (errors.NumbaError, errors.UnsupportedBytecodeError)
 # What numbers, arrays and states that do not fit bring about: of kernels, of NumPy, and of networks.
 OF_INPUT = (TypeError, ValueError, LookupError, ArithmeticError, AttributeError, RuntimeError, *UNCOMPILED)
 
-# What an agent's task must have in common with another for which the agent is to be made anew.
+# What an agent's task must have in common with another for which the agent is made again.
 QUESTION = ("problem", "parameters", "K", "D", "distribution", "support", "sigma", "pull")
-
-# Methods that are called with all their arguments, in order.
-METHODS = ("initial_state", "choose", "recommend", "index", "value", "rule", "start", "look", "next_pulls", "played")
 
 
 class Problems(Collection[str]):
@@ -83,17 +79,23 @@ LOCAL_PROBLEMS = Problems(
 )
 
 
-def task_of(source: Any) -> Task:
-    """The task of an environment: single or vector, wrapped or not, an SB3 VecEnv, or a task itself."""
-    if isinstance(source, Task):
-        return source
-    task = getattr(getattr(source, "unwrapped", source), "task", None)
-    if isinstance(task, Task):
-        return task
+def asked(source: Any, name: str) -> Any:
+    """An attribute of the environment that a source is or wraps, or of its first one; any other source itself."""
     layers: tuple[Any, ...] = (source, getattr(source, "unwrapped", None))
     for envs in layers:
-        if hasattr(envs, "get_attr"):  # SB3's VecEnv; Gymnasium's Sync- and AsyncVectorEnv
-            return task_of(envs.get_attr("unwrapped" if hasattr(envs, "env_is_wrapped") else "task")[0])
+        if isinstance(envs, (PureExplorationEnv, PureExplorationVectorEnv)):
+            return getattr(envs, name)
+    for envs in layers:
+        if not isinstance(source, Task) and hasattr(envs, "get_attr"):  # SB3's VecEnv; Sync- and AsyncVectorEnv
+            return asked(envs.get_attr("unwrapped" if hasattr(envs, "env_is_wrapped") else name)[0], name)
+    return source
+
+
+def task_of(source: Any) -> Task:
+    """The task of an environment: single or vector, wrapped or not, an SB3 VecEnv, or a task itself."""
+    found = source if isinstance(source, Task) else getattr(getattr(source, "unwrapped", source), "task", None)
+    if isinstance(found, Task) or isinstance(found := asked(source, "task"), Task):
+        return found
     raise ValueError(f"an agent needs a task or an environment of bandit_envs, got {source!r:.200}")
 
 
@@ -128,7 +130,7 @@ def unfit(pulls: NDArray[Any], mean: NDArray[Any], episodes: int, name: str = "m
 
 @functools.lru_cache(maxsize=64)
 def _constants(E: int, K: int) -> tuple[Ints, NDArray[np.int8]]:
-    """A single pull for each of E episodes, and an answer that nobody reads."""
+    """A single pull for each of E episodes, and an answer that is not read."""
     return np.ones(E, np.int64), np.broadcast_to(np.int8(0), (E, K))
 
 
@@ -193,18 +195,18 @@ class Agent(Spelled, ABC):
         solves: names of the problems that it solves: a tuple, `ALL_PROBLEMS`, `LOCAL_PROBLEMS` (those in which an arm's
             margin depends on that arm alone), or any other `Problems`.
         anytime: whether its rule does without the budget.
-        needs: what it must be told where that is not the budget alone: "delta", say. Tables show it.
+        needs: what it must be given where that is not the budget alone: "delta", say. Tables show it.
         observation: the form of observations that it reads, "statistics" or "history".
         stops: whether it stops by itself where the task names a delta.
         coordinates: whether it can pull single coordinates of arms.
         promises: of an algorithm for the k best arms that stops by itself, criteria by which its answer is right with
             probability 1 - delta at the problem's epsilon; see `core.confidence.tolerance_of` for the others.
         resumes: whether it goes on from an observation of running episodes where its state has been lost.
-        oracles: {parameter that holds truth: function of the problem and the true means that tells it, or None}.
+        oracles: {parameter that holds truth: function of the problem and the true means that returns it, or None}.
         own_bounds: of an algorithm with running bounds of its own, options of the problem's `certificate` that make
-            it tell what the algorithm itself knows; evaluations of the agent take them.
+            it show what the algorithm itself knows; evaluations of the agent take them.
         earlier: {parameter: its name in earlier versions, by which folders of results and states know it}.
-        by_place: whether this truth is told of single arms, so that it needs arms that keep their order.
+        by_place: whether this truth is of single arms, so that it needs arms that keep their order.
 
     Raises:
         ValueError: if the algorithm does not solve the task's problem, or cannot read its observations.
@@ -229,7 +231,9 @@ class Agent(Spelled, ABC):
     _known: tuple[list[Any], bool, Any] = [], False, len
     told: frozenset[str] = frozenset()  # the oracle's parameters that `agents.make` has filled in from an instance
     _states: ClassVar[set[type]] = set()  # the types of what `initial_state` has returned, where they bear no mark
+    _made_by_class: ClassVar[Any] = None  # what makes an agent of this name, where that is another class
     _brought: ClassVar[bool] = False  # whether the class is a user's own
+    _looked_up: ClassVar[tuple[str, ...]] = ()  # attributes of a class that copies and pickles do not keep
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
@@ -259,26 +263,6 @@ class Agent(Spelled, ABC):
         choice(f"the attribute observation of {self.name}", self.observation, tuple(READ))
         if self.task.observation != self.observation:
             raise ValueError(f"{self.name} reads observation={self.observation!r}, not {self.task.observation!r}")
-        if self._brought:
-            self._check_methods()
-
-    def _check_methods(self) -> None:
-        """Refuse methods of a user's own class that do not take what they are called with."""
-        ours: Any = next(kind for kind in type(self).__mro__ if not getattr(kind, "_brought", True))
-        for name in METHODS:
-            base = getattr(ours, name, None)
-            if base is None or getattr(type(self), name) is base:
-                continue
-            arguments = list(inspect.signature(base).parameters)[1:]
-            try:
-                inspect.signature(getattr(self, name)).bind(*arguments)
-            except TypeError as error:
-                takes = ", ".join(["self", *arguments])
-                raise TypeError(f"{self.name} must define {name}({takes}): {error}") from error
-            except ValueError:  # some functions written in C have no signature
-                continue
-        if self.observation == "history" and type(self).choose is ours.choose:
-            raise TypeError(f"{self.name} reads observation='history', and must define choose(observation, state)")
 
     @functools.cached_property
     def _mark(self) -> str:
@@ -310,7 +294,7 @@ class Agent(Spelled, ABC):
                 yield f"{self.name}: {name}={value!r:.80} has no effect, {why}"
 
     def for_task(self, task: Task, **changed: Any) -> Agent:
-        """This agent, made anew with its parameters for a task that differs in the rules of an episode.
+        """This agent, made again with its parameters for a task that differs in the rules of an episode.
 
         The rules are the budget, delta, max_pulls, pull_cost, and the forms of actions and observations.
 
@@ -326,13 +310,9 @@ class Agent(Spelled, ABC):
             return self
         differ = [name for name in QUESTION if getattr(task, name) != getattr(self.task, name)]
         if differ:
-            told = "; ".join(f"{name} {getattr(self.task, name)!r}, not {getattr(task, name)!r}" for name in differ)
-            raise ValueError(f"{self.name} was made for another task: {told}")
-        return self.made_anew(task, **self.parameters | changed)
-
-    def made_anew(self, task: Task, **parameters: Any) -> Agent:
-        """An agent of this name for a task, with these parameters."""
-        return type(self)(task, **parameters)
+            apart = "; ".join(f"{name} {getattr(self.task, name)!r}, not {getattr(task, name)!r}" for name in differ)
+            raise ValueError(f"{self.name} was made for another task: {apart}")
+        return (self._made_by_class or type(self))(task, **self.parameters | changed)
 
     # --- what an algorithm is ---------------------------------------------------------------------------------------
 
@@ -431,11 +411,7 @@ class Agent(Spelled, ABC):
         return action, state
 
     def _explain(self, error: Exception, observation: Any, state: Any, slots: Any = None) -> NoReturn:
-        """Raise what is wrong with what was given, if that can be found, else the error that has come up.
-
-        Statistics are not looked at as long as all goes well, but where `state` is None: that would take too long. What
-        no input brings about, such as a time that has run out or a file that is missing, is raised as it is.
-        """
+        """Raise what is wrong with what was given, if that can be found, else the error that has come up."""
         if not isinstance(error, OF_INPUT):
             raise error
         try:
@@ -550,11 +526,7 @@ class Agent(Spelled, ABC):
         return mask(f"the answer that {self.name} recommends", answer, (len(slots), self.task.K))
 
     def _made(self, observation: Observation) -> Any:
-        """What `initial_state` makes of the observation, marked where its type allows it.
-
-        Kernels read states without a look: one of other arms, or of another algorithm, would lead them beyond arrays.
-        The mark goes along with copies and pickles.
-        """
+        """What `initial_state` makes of the observation, marked where its type allows: kernels read it unchecked."""
         state = self.initial_state(shown_to(self, "initial_state", observation))
         try:
             object.__setattr__(state, "_made_by", self._mark)
@@ -604,6 +576,11 @@ class Agent(Spelled, ABC):
         got = "" if mark is None else f"that of {mark:.400}: "
         said = f"state must be None or the state that predict of {self.name} has returned, of {needed}"
         raise ValueError(f"{said}; got {got}{state!r:.200}")
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What copies and pickles keep: all but what classes list as `_looked_up`, which is looked up again."""
+        left = {name for kind in type(self).__mro__ for name in vars(kind).get("_looked_up", ())}
+        return {name: value for name, value in vars(self).items() if name not in left}
 
     def __repr__(self) -> str:
         given = "".join(f", {name}={value!r:.80}" for name, value in self._parameters.items())

@@ -213,43 +213,27 @@ def rarest_first(plan, arms, times, pulls):
 
 
 @inlined
-def following(plan, arms, times, pulls, passes):
-    """The next arm, of the first passes over all arms or of the plan; -1 where the plan is over, K after the end."""
-    arm = np.int64(-1)
+def following(plan, arms, times, pulls, passes, most, in_bulk):
+    """The next arm, of the first passes or of the plan, and how often to pull it, at most so often at once.
+
+    The arm is -1 where the plan is over, and K after the end.
+    """
+    arm, many = np.int64(-1), np.int64(1)
     if plan.stopped:
-        return np.int64(len(pulls))
+        return np.int64(len(pulls)), many
     if plan.beginning:
         arm = in_passes(plan, pulls, passes)
     elif plan.place < plan.size:
-        if plan.resumed:
+        if plan.resumed and not in_bulk:
             rarest_first(plan, arms, times, pulls)
-        arm = arms[np.uint64(plan.place)]
-        plan.made += 1
-        if plan.made >= times[np.uint64(plan.place)]:
+        place = np.uint64(plan.place)
+        arm, many = arms[place], min(times[place] - plan.made, np.int64(most))
+        plan.made += many
+        if plan.made >= times[place]:
             plan.place += 1
             plan.made = 0
     plan.last = arm if arm >= 0 else plan.last
-    return arm
-
-
-@inlined
-def following_in_bulk(plan, arms, times, pulls, passes, e, at_once):
-    """The same, where an arm is pulled many times at once; fills in how often."""
-    at_once.out[e] = 1
-    if plan.stopped:
-        return np.int64(len(pulls))
-    if plan.beginning or plan.place >= plan.size:
-        arm = in_passes(plan, pulls, passes) if plan.beginning else np.int64(-1)
-        plan.last = arm if arm >= 0 else plan.last
-        return arm
-    place = np.uint64(plan.place)
-    arm, many = arms[place], min(times[place] - plan.made, at_once.most)
-    plan.made += many
-    if plan.made >= times[place]:
-        plan.place += 1
-        plan.made = 0
-    plan.last, at_once.out[e] = arm, many
-    return arm
+    return arm, many
 
 
 # --- its compiled form ------------------------------------------------------------------------------------------------
@@ -259,7 +243,7 @@ _NEXT_ARM = """def next_arm(e, shown: Shown, batch: Batch{times}):
     own = {own}
     plan = plan_of(ep.now)
     watch(plan, ep.pulls)
-    arm = following(plan, ep.arms, ep.times, ep.pulls, {passes}{bulk})
+    arm, many = following(plan, ep.arms, ep.times, ep.pulls, {passes}, {most}, {bulk})
     if arm < 0:
         begins = plan.beginning != 0
         if begins:{blank}
@@ -276,14 +260,9 @@ _NEXT_ARM = """def next_arm(e, shown: Shown, batch: Batch{times}):
             check(plan, ep.arms, ep.times, ep.pulls)
             if plan.size == 0:
                 plan.stopped = 1{unplanned}
-        arm = following(plan, ep.arms, ep.times, ep.pulls, {passes}{bulk})
-    return arm
+        arm, many = following(plan, ep.arms, ep.times, ep.pulls, {passes}, {most}, {bulk})
+    {record}return arm
 """
-
-
-def _kind_of(one: Any) -> Any:
-    """The annotation of a field of a struct."""
-    return one if one in _CASTS or hasattr(one, "_fields") else Any
 
 
 class Form:
@@ -298,7 +277,8 @@ class Form:
                         raise TypeError(f"{kind.__name__} declares {name}, which a class has that it derives from")
                     self.fields[name] = value
         self.rules = {name: rule for name in RULES if (rule := self._rule(name))}
-        self.read = kind.reads, kind.bulk, kind.passes, tuple(kind.parts), kind.must_plan
+        declared = [(name, id(one)) for name, one in self.fields.items()]
+        self.key = declared, self.rules, kind.reads, kind.bulk, kind.passes, tuple(kind.parts), kind.must_plan
         numbers = [(name, one.kind) for name, one in self.fields.items() if one.role == "per_episode"]
         taken = {"form", "task", "problem", "now", "todo", "stopping", *RULES, *kind.parts, *dir(Algorithm)}
         taken |= {*kind.taken, *(name for name, _ in numbers if name in (PLAN.names or ()))}
@@ -308,11 +288,6 @@ class Form:
         self.now = np.dtype([*((name, np.dtype(one)) for name, one in numbers), *PLAN.descr], align=True)
         self.numbers = [name for name, _ in numbers]
 
-    def is_as(self, other: Form) -> bool:
-        """Whether another class declares the same."""
-        fields = [[(name, id(field)) for name, field in one.fields.items()] for one in (self, other)]
-        return fields[0] == fields[1] and (self.rules, self.read) == (other.rules, other.read)
-
     def make_structs(self) -> None:
         """Make the structs that Python hands over, as attributes of the class."""
         names = ["pulls", "mean", *("public_seed" if name == "seed" else name for name in self.kind.reads)]
@@ -320,7 +295,9 @@ class Form:
         self.shown = [(name, INT if name in ("pulls", "public_seed", "remaining") else FLOAT) for name in names]
         batch = dict.fromkeys(["now", "todo"], Any) | {"stopping": bool}
         batch |= {name: one for name, (one, _) in self.kind.parts.items() if one}
-        batch |= {name: _kind_of(one.kind) if one.role == "setting" else Any for name, one in self.own}
+        for name, one in self.own:
+            typed = one.role == "setting" and (one.kind in _CASTS or hasattr(one.kind, "_fields"))
+            batch[name] = one.kind if typed else Any
         self.Batch = self._struct("Batch", batch)
 
     @property
@@ -369,12 +346,13 @@ class Form:
         place |= {"Shown": self.Shown, "Batch": self.Batch, "Times": Times, "__name__": rule.__module__}
         place["Episode"] = self._struct("Episode", dict.fromkeys(names, Any))
         place["Own"] = self._struct("Own", dict.fromkeys([name for name, _ in self.own] or ["none"], Any))
-        place["following"] = following_in_bulk if kind.bulk else following
-        place |= {"plan_of": plan_of, "clear": clear, "check": check, "watch": watch, "NO_PULL": NO_PULL}
-        place["prepare"] = kind.prepare
+        place |= {"plan_of": plan_of, "following": following, "clear": clear, "check": check, "watch": watch}
+        place |= {"prepare": kind.prepare, "NO_PULL": NO_PULL}
         source = _NEXT_ARM.format(
             times=", times: Times" * kind.bulk,
-            bulk=", e, times" * kind.bulk,
+            bulk=kind.bulk,
+            most="times.most" if kind.bulk else "1",
+            record="times.out[e] = many\n    " * kind.bulk,
             passes=kind.passes if isinstance(kind.passes, int) else f"own.{kind.passes}",
             episode=", ".join(rows),
             own=f"Own({own or 0})",
@@ -503,12 +481,13 @@ class Algorithm(Agent, metaclass=_Declared):
     prepare: ClassVar[Any] = None
     must_plan: ClassVar[bool] = False
     taken: ClassVar[frozenset[str]] = frozenset()  # names that fields cannot have
+    _looked_up: ClassVar[tuple[str, ...]] = ("settings", "_blank_states")
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
         made = Form(cls)
         bases = (vars(base)["form"] for base in cls.__mro__[1:] if "form" in vars(base))
-        cls.form = next((form for form in bases if form.is_as(made)), made)
+        cls.form = next((form for form in bases if form.key == made.key), made)
         if cls.form is made:
             made.make_structs()
         own = {name: one for name, one in vars(cls).items() if isinstance(one, Field) and one.default is not REQUIRED}
@@ -527,9 +506,6 @@ class Algorithm(Agent, metaclass=_Declared):
         """Set an attribute; settings, of which it may be one, are read again."""
         vars(self).pop("settings", None)
         super().__setattr__(name, value)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name not in ("settings", "_blank_states")}
 
     @property
     def may_stop(self) -> bool:
@@ -572,17 +548,13 @@ class Algorithm(Agent, metaclass=_Declared):
         """The struct of a state, for compiled code."""
         settings = self.settings
         if state.bound is None or state.bound[0] is not settings:
-            self._check_arrays(state)
+            if wrong := next(misfits(state, *self._blank_states, len(state.now)), ""):  # kernels read it unchecked
+                raise ValueError(f"state must be one that predict of {self.name} has returned, and {wrong}")
             stopping, values = settings[0], iter(settings[1:])
             own = [next(values) if one.role == "setting" else state.own[name] for name, one in self.form.own]
             parts, kept = self.batch_parts(state)
             state.bound = settings, self.form.Batch(state.now, state.todo, stopping, *parts, *own), kept
         return state.bound[1]
-
-    def _check_arrays(self, state: AlgorithmState) -> None:
-        """Refuse a state whose arrays are none that this agent makes, which compiled code reads without a look."""
-        if wrong := next(misfits(state, *self._blank_states, len(state.now)), ""):
-            raise ValueError(f"state must be one that predict of {self.name} has returned, and {wrong}")
 
     @functools.cached_property
     def _blank_states(self) -> tuple[AlgorithmState, AlgorithmState]:
@@ -603,30 +575,22 @@ class Algorithm(Agent, metaclass=_Declared):
         return struct_of(self.form.Shown, found)
 
     def choose(self, observation: Observation, state: Any) -> Any:
+        return self._called(self.form.kernel.quick, observation, state)
+
+    plays = True
+
+    def played(self, simulation: Simulation, quiet: Quiet, observation: Observation, state: Any) -> Any:
+        return self._called(player(self.form.kernel), observation, state, Playing(simulation, quiet))
+
+    def _called(self, kernel: Any, observation: Observation, state: Any, *playing: Playing) -> Any:
+        """What the kernel, or its player, makes of the episodes."""
         out = np.empty(len(state.now), INT)
         batch = state.bound[1] if state.bound is not None and state.bound[0] is self.settings else self.batch(state)
         if self.bulk:
             times = struct_of(Times, (np.empty(len(out), INT), 1 if self.task.actions == "arm" else MOST_TIMES))
-            self.form.kernel.quick(self.shown(observation, len(out)), batch, times, out)
+            kernel(self.shown(observation, len(out)), batch, times, out, *playing)
         else:
-            self.form.kernel.quick(self.shown(observation, len(out)), batch, out)
-        if self._brought:
-            self._refuse_plans(state)
-        return (out, times.out) if self.bulk else out
-
-    @property
-    def plays(self) -> bool:
-        return True
-
-    def played(self, simulation: Simulation, quiet: Quiet, observation: Observation, state: Any) -> Any:
-        out = np.empty(len(state.now), INT)
-        shown, batch, playing = self.shown(observation, len(out)), self.batch(state), Playing(simulation, quiet)
-        play: Any = player(self.form.kernel)
-        if self.bulk:
-            times = struct_of(Times, (np.empty(len(out), INT), 1 if self.task.actions == "arm" else MOST_TIMES))
-            play(shown, batch, times, out, playing)
-        else:
-            play(shown, batch, out, playing)
+            kernel(self.shown(observation, len(out)), batch, out, *playing)
         if self._brought:
             self._refuse_plans(state)
         return (out, times.out) if self.bulk else out

@@ -40,8 +40,8 @@ from .spellings import AgentState
 from .stopping import (
     Certifiable,
     Certificate,
-    begin_anew,
     certificate_of,
+    forget,
     is_certified,
     lacking,
     moments_of,
@@ -81,47 +81,16 @@ class Chosen(NamedTuple):
 
 
 @inlined
-def look(book, e, t, judge):
-    """Look at the certificate of episode e, of t pulls, and for an arm to pull where the agent within has stopped."""
-    book.looked, book.due = t, next_look(t, judge.shown.pulls.shape[1])
-    if is_certified(judge.shown, e, t, book, judge.certificate):
-        book.held = t
-    elif book.over and judge.certificate.numbers[DISTRIBUTION] != PAIRED:
-        rare = lacking(judge.shown.pulls[e], book, t, 1.0, 1.0)
-        book.arm = rare if rare >= 0 else book.arm
-
-
-@inlined
 def stops(book, e, t, judge):
-    """The stopping rule: whether the answer is certified; looked at where a look is due."""
+    """The stopping rule: whether the answer is certified; where a look is due, also which arm a certificate lacks."""
     if t >= book.due:
-        look(book, e, t, judge)
+        book.looked, book.due = t, next_look(t, judge.shown.pulls.shape[1])
+        if is_certified(judge.shown, e, t, book, judge.certificate):
+            book.held = t
+        elif book.over and judge.certificate.numbers[DISTRIBUTION] != PAIRED:
+            rare = lacking(judge.shown.pulls[e], book, t, 1.0, 1.0)
+            book.arm = rare if rare >= 0 else book.arm
     return book.held == t
-
-
-@inlined
-def begins(book, e, t, judge):
-    """What is decided before the agent within is asked: K to stop, an arm where it is not asked any more, else ASK."""
-    K = judge.shown.pulls.shape[1]
-    if t == 0:
-        book.due, book.held, book.over, book.looked = K, -1, 0, -1
-        begin_anew(judge.certificate, e)
-        book.first = book.second = book.fewest = 0.0
-    if stops(book, e, t, judge):
-        return np.int64(K)
-    return book.arm if book.over else np.int64(ASK)
-
-
-@inlined
-def resolved(book, e, t, arm, times, judge):
-    """Arm and times of what the agent within has chosen: where it stops, what a certificate lacks."""
-    if arm != judge.shown.pulls.shape[1]:
-        return arm, times
-    book.over = 1
-    book.due = book.due if book.looked == t else t
-    if stops(book, e, t, judge):
-        return arm, times
-    return book.arm, min(book.due - t, MOST_TIMES)
 
 
 @jit
@@ -136,12 +105,20 @@ def _totals(pulls, out):
 
 @kernel
 def _begin(books, spent, judge: Judge, out: Chosen):
-    """`begins` of all episodes whose decision `out` is ASK. Returns how many the agent within is to be asked of."""
-    asked = 0
+    """Decide, where it is to be decided, what the agent within is not asked. Returns how often it is to be asked."""
+    K, asked = judge.shown.pulls.shape[1], 0
     for e in range(len(spent)):
         if out.arms[e] == ASK:
-            out.arms[e] = begins(books[e], e, spent[e], judge)
-            out.times[e] = min(books[e].due - spent[e], MOST_TIMES)
+            t, book = spent[e], books[e]
+            if t == 0:
+                book.due, book.held, book.over, book.looked = K, -1, 0, -1
+                forget(judge.certificate, e)
+                book.first = book.second = book.fewest = 0.0
+            if stops(book, e, t, judge):
+                out.arms[e] = K
+            elif book.over:
+                out.arms[e] = book.arm
+            out.times[e] = min(book.due - t, MOST_TIMES)
             asked += out.arms[e] == ASK
     return asked
 
@@ -149,12 +126,20 @@ def _begin(books, spent, judge: Judge, out: Chosen):
 @kernel
 def _resolve(books, spent, judge: Judge, chosen: Chosen, out: Chosen):
     """Fill in what the agent within has chosen where it was asked; it may have played on to a look that is due."""
+    K = judge.shown.pulls.shape[1]
     for e in range(len(spent)):
         if out.arms[e] == ASK:
-            t, book = spent[e], books[e]
-            out.arms[e], out.times[e] = np.int64(judge.shown.pulls.shape[1]), 1
-            if not stops(book, e, t, judge):
-                out.arms[e], out.times[e] = resolved(book, e, t, chosen.arms[e], chosen.times[e], judge)
+            t, book, arm = spent[e], books[e], chosen.arms[e]
+            out.arms[e], out.times[e] = K, 1
+            if stops(book, e, t, judge):
+                continue
+            if arm != K:
+                out.arms[e], out.times[e] = arm, chosen.times[e]
+                continue
+            book.over = 1
+            book.due = book.due if book.looked == t else t
+            if not stops(book, e, t, judge):  # what a certificate lacks
+                out.arms[e], out.times[e] = book.arm, min(book.due - t, MOST_TIMES)
 
 
 @kernel
@@ -193,6 +178,7 @@ class Certified(Agent):
     """
 
     stops = True
+    _looked_up = ("certifier", "_decider", *INHERITED)
 
     def __new__(cls, *arguments: Any, **keywords: Any) -> Self:
         made = object.__new__(cls)
@@ -246,11 +232,6 @@ class Certified(Agent):
     @cached_property
     def _decider(self) -> Certifier:
         return self.certifier.decider(self.delta)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """What copies and pickles keep: routines, and what is said of the agent within, are looked up anew."""
-        left = ("certifier", "_decider", *INHERITED)
-        return {name: value for name, value in vars(self).items() if name not in left}
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
         vars(self).update(state)

@@ -9,10 +9,7 @@ from bandit_envs.kernels import WATCHERS
 
 
 class CompileTime:
-    """A context that counts the wall time for which kernels are compiled in this process.
-
-    `kernels` have begun so far; `names` are of those in work, each called by the one before.
-    """
+    """A context that counts the wall time, and the `kernels`, that are compiled in this process; `names`: just now."""
 
     def __init__(self) -> None:
         self.kernels, self.names = 0, list[str]()

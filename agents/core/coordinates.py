@@ -18,15 +18,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bandit_envs import Polyhedron
 from bandit_envs.kernels import jit
 
+from .agent import Floats, Ints
 from .spellings import AgentState
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @dataclass
@@ -82,10 +79,7 @@ def _decide(value, x, y, n, A, index, turn):
 def judge(
     rule: Callable[[Floats, Floats], Floats], P: Polyhedron, pulls: Ints, x: Floats, first: float
 ) -> tuple[Floats, Ints]:
-    """Index and coordinate to pull next, (n,) each, of pulls and means (n, D).
-
-    The index is I(T, D), `rule`, or `first` where a coordinate was never pulled.
-    """
+    """Index by `rule`, I(T, D), or `first`, and coordinate to pull next, (n,) each, of pulls and means (n, D)."""
     n = np.maximum(pulls, 1).astype(np.float64)
     A, b = np.array(P.A), np.array(P.b)  # writable, as all arrays that kernels take
     y = P.project(x)

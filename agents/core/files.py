@@ -138,11 +138,7 @@ def read_together(index: Path) -> dict[str, Any]:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """The object that a JSON file holds.
-
-    Raises:
-        OSError: if it cannot be read. ValueError: if it holds no JSON, or no object.
-    """
+    """The object that a JSON file holds; an OSError or a ValueError where there is none."""
     with reading(path):
         text = path.read_bytes()
     try:

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 from gymnasium import spaces
 
-from bandit_envs import FEATURES, PureExplorationEnv, PureExplorationVectorEnv, Task
+from bandit_envs import FEATURES, Task
 from bandit_envs.kernels import flag
 
-from .agent import Agent
+from .agent import Agent, asked
 
 OF_ARMS = ("K", "D", "distribution", "support", "sigma")  # attributes of a task that the keyword `instance` decides
 
@@ -30,18 +30,6 @@ class Forms(NamedTuple):
     def of(self, task: Task) -> Task:
         """The task in these forms; a `ValueError` where nothing would end its episodes."""
         return task.replace(actions=self.actions, observation=self.observation, can_stop=self.stop)
-
-
-def asked(source: Any, name: str) -> Any:
-    """An attribute of the environment that a source is or wraps, or of its first one; any other source itself."""
-    layers: tuple[Any, ...] = (source, getattr(source, "unwrapped", None))
-    for envs in layers:
-        if isinstance(envs, (PureExplorationEnv, PureExplorationVectorEnv)):
-            return getattr(envs, name)
-    for envs in layers:
-        if not isinstance(source, Task) and hasattr(envs, "get_attr"):
-            return asked(envs.get_attr("unwrapped" if hasattr(envs, "env_is_wrapped") else name)[0], name)
-    return source
 
 
 def forms_of(agent: Any, env_kwargs: Mapping[str, Any] | None = None) -> Forms:
@@ -85,11 +73,7 @@ def warn_of_ranks(agent: Any, env_kwargs: Mapping[str, Any]) -> None:
 
 
 def warn_of_task(name: str, agent: Any, envs: Any, env_kwargs: Mapping[str, Any]) -> None:
-    """Warn where a default, which `env_kwargs` leave as it is, differs from the rules that a model was trained with.
-
-    These rules are of the model's own environment, else of its card. Without both, only the budget is known, and only
-    if the model reads `remaining`.
-    """
+    """Warn where a default that `env_kwargs` leave as it is differs from the rules that a model was trained with."""
     model, card = getattr(agent, "model", agent), getattr(agent, "card", None) or {}
     trained = {**card.get("env_kwargs", {}), **card.get("task", {})}
     with contextlib.suppress(Exception):

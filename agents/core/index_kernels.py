@@ -11,17 +11,18 @@ import dis
 import functools
 from collections import namedtuple
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numba import errors
 from numpy.typing import NDArray
 
-from bandit_envs.kernels import assemble, call_routine, carray, inlined, jit, kernel, part, pointer, routine
+from bandit_envs.kernels import assemble, by_address, call_routine, carray, inlined, jit, kernel, part, routine
 from bandit_envs.problems import Measure
 from bandit_envs.simulation import BLOCK, ENDED, LIVE, Playing, block_of_pulls, open_block, pull_once, spend
 
-Floats = NDArray[np.float64]
+from .agent import Floats
+
 FEW = 8  # so many episodes, or more, are played side by side
 WIDTH = 16  # children of a node of a tree
 VARIADIC = 0x0C  # flags of code that takes *args or **kwargs
@@ -29,21 +30,20 @@ RAISING = ("RAISE_VARARGS", "RERAISE")  # what code does that may raise an error
 REDUCTIONS = {"all", "any", "argmax", "argmin", "cumsum", "len", "max", "mean", "median", "min", "nanmax", "nanmin"}
 REDUCTIONS |= {"prod", "size", "sort", "std", "sum", "var"}
 # In place of the next arm: an index that is no number; an episode that is still to be played, for which `Board.given`
-# must be told where a kernel leaves it so.
+# must be filled in where a kernel leaves it so.
 NO_NUMBER, UNPLAYED = -1, -2
 UNDECIDED = -np.inf  # in place of a margin, by `Problem.distance_routine`
 NUMBERS = (bool, int, float, np.bool_, np.integer, np.floating)
 
 
 class Rule(NamedTuple):
-    """A rule as kernels take it: a routine of `call_rule`, and what it is to know."""
+    """A rule as kernels take it: the addresses of a routine of `call_rule` and of what it reads, and margins."""
 
     address: int
-    words: Any  # (n,) int64
-    numbers: Any  # (n,) the same memory, read as floats
+    own: int
     centre: float  # what is taken off a mean
-    measure: int  # the address of the problem's routine of distances, which tells margins; 0: mean - centre is one
-    told: Any  # (m,) floats, what that routine is told of the problem
+    measure: int  # the address of the problem's routine of distances, which finds margins; 0: mean - centre is one
+    numbers: Any  # (m,) floats of the problem, for that routine
 
 
 class Board(NamedTuple):
@@ -55,7 +55,7 @@ class Board(NamedTuple):
     first: float  # the index of an arm never pulled
     running: bool  # an arm's index never falls
     doubted: bool  # an index may be NaN
-    given: Any  # (E,) the margin of the arm chosen last where the caller tells it, else NaN
+    given: Any  # (E,) the margin of the arm chosen last where the caller has filled it in, else NaN
 
 
 # --- scans ------------------------------------------------------------------------------------------------------------
@@ -63,10 +63,7 @@ class Board(NamedTuple):
 
 @inlined
 def scan(flat, uE, start, n, K, least, arm):
-    """The least index, and the lowest arm that has it, of n episodes from `start` on, into `least` and `arm` (n,).
-
-    `flat`: indices (K, E), flattened. `uE`, `start`: unsigned.
-    """
+    """The least index of each of n episodes from `start` on, and the lowest arm that has it; `flat`: (K, E)."""
     for i in range(n):
         least[i], arm[i] = flat[start + i], np.uint64(0)
     for k in range(1, K - 2, 3):  # three arms at a time: `least` and `arm` are read and written less often
@@ -139,23 +136,20 @@ def clear(table, levels, e, K, first):
 @inlined
 def call_rule(rule, T, x, v, n):
     """Replace the means x (n,) of arms by their indices; T, v: (n,) floats, their pulls and variances."""
-    call_routine(rule.address, rule.words, rule.numbers, rule.centre, T, x, v, n)
+    call_routine(rule.address, rule.own, rule.centre, T, x, v, n)
 
 
 @jit
-def all_values(address, words, numbers, centre, T, x, v):
+def all_values(address, own, centre, T, x, v):
     """`call_rule` for callers in Python."""
     if len(T) != len(x) or len(T) != len(v):
         raise ValueError("state must have a number of pulls and a mean for each episode")
-    call_routine(address, words, numbers, centre, T, x, v, len(T))
+    call_routine(address, own, centre, T, x, v, len(T))
 
 
 @inlined
 def play_block(rule, board, sim, begin, n, steps):
-    """Make so many steps of the n <= 64 episodes from `begin` on, all live and at least so far from their next look.
-
-    Returns whether all indices were numbers; they are looked at only where they are doubted.
-    """
+    """Make so many steps of n <= 64 quiet episodes from `begin` on. Returns whether doubted indices were numbers."""
     K, E = board.table.shape
     flat, start, uE, n = board.table.reshape(-1), np.uint64(begin), np.uint64(E), np.uint64(n)
     work, sound = sim.work, True
@@ -180,10 +174,7 @@ def play_block(rule, board, sim, begin, n, steps):
 
 @inlined
 def look(rule, board, sim, e):
-    """Take in what the arm chosen last has shown in episode e; where it has no pulls, the episode has just begun.
-
-    Returns 0, or what stands in place of the next arm: the index of that arm is then not taken in.
-    """
+    """Take in what the arm chosen last has shown in episode e; returns 0, or what stands in place of the next arm."""
     K, D, a = np.uint64(sim.rules.K), np.uint64(sim.rules.D), np.uint64(board.last[e])
     o, scan = e * K + a, len(board.levels) == 0
     pulls = sim.pulls[o]
@@ -200,7 +191,7 @@ def look(rule, board, sim, e):
         if rule.measure == 0:
             x[0] = sim.mean[o]
         elif np.isnan(board.given[e]):
-            call_routine(rule.measure, sim.pulls[o:], sim.mean[o * D :], 1, rule.told, x)
+            call_routine(rule.measure, sim.pulls[o:], sim.mean[o * D :], 1, rule.numbers, x)
             if x[0] == UNDECIDED:
                 return UNPLAYED
         else:
@@ -238,7 +229,7 @@ def play(rule: Rule, board: Board, playing: Playing, out):
     """Play every episode whose `out` is UNPLAYED, as `player` does.
 
     Where no margin is measured, all episodes are to be played: blocks side by side as far as all are quiet, then each
-    on its own. An index that is no number is told by an action NO_NUMBER; an episode whose next margin the problem's
+    on its own. An index that is no number is shown by an action NO_NUMBER; an episode whose next margin the problem's
     routine leaves undecided stays UNPLAYED.
     """
     sim, quiet = playing.sim, playing.quiet
@@ -262,9 +253,9 @@ def play(rule: Rule, board: Board, playing: Playing, out):
                 continue
             out[e] = K
             while sim.status[e] != ENDED:
-                told = look(rule, board, sim, e)
-                if told < 0:
-                    out[e] = told
+                found = look(rule, board, sim, e)
+                if found < 0:
+                    out[e] = found
                     break
                 arm = choose(board, e)
                 if left == 0 or sim.status[e] != LIVE or sim.spent[e] >= quiet.most[e]:
@@ -288,83 +279,62 @@ class ArmRule(NamedTuple):
     function: Callable[..., Any]
     own: Any  # a NamedTuple of numbers and contiguous arrays of numbers
     centre: float = 0.0
-    measure: Measure | None = None  # what tells margins, which then stand in the place of x - centre
-
-    def compiled(self) -> CompiledRule:
-        """The rule, compiled.
-
-        Raises:
-            NumbaError: where Numba does not take it.
-            TypeError: where `own` has other fields.
-        """
-        return CompiledRule(self)
+    measure: Measure | None = None  # what finds margins, which then stand in the place of x - centre
 
 
 class CompiledRule:
-    """A rule whose routine is in memory, as long as this is kept; `measured`: a problem's routine tells margins."""
+    """A rule whose routine can be called as long as this is kept; `measured`: a problem's routine finds margins.
+
+    Raises:
+        NumbaError: where Numba does not take it. TypeError: where `own` has other fields.
+    """
 
     def __init__(self, rule: ArmRule) -> None:
-        self._own, self._measure, kinds = rule.own, rule.measure, tuple(_kind(value) for value in rule.own)
         own: Any = type(rule.own)
-        self._routine = _routine(rule.function, own, kinds)
-        words = np.array([word for value in rule.own for word in _words(value)], np.int64)
-        self._told = self._routine.address, words, words.view(np.float64), rule.centre
+        struct: Any = _struct_of(own, tuple(map(_kind, rule.own)))
+        self._own, self._measure, self._routine = struct(*rule.own), rule.measure, _routine(rule.function, struct)
+        self._called = self._routine.address, self._own.address, rule.centre
         self.measured, by = rule.measure is not None, rule.measure
-        self.rule = Rule(*self._told, *((0, np.zeros(1)) if by is None else (by.routine.address, by.numbers)))
+        self.rule = Rule(*self._called, *((0, np.zeros(1)) if by is None else (by.routine.address, by.numbers)))
 
     def values(self, T: Floats, x: Floats, v: Floats | None = None) -> Floats:
-        """The indices (n,) of arms with T pulls, means x and, where the rule reads them, variances v, (n,).
-
-        Where margins are measured, x are margins.
-        """
+        """The indices (n,) of arms with T pulls, means x, or margins where those are read, and variances v, (n,)."""
         out, T = np.array(x, np.float64, order="C"), np.ascontiguousarray(T, np.float64)  # read by their addresses
-        all_values(*self._told, T, out, T if v is None else np.ascontiguousarray(v, np.float64))
+        all_values(*self._called, T, out, T if v is None else np.ascontiguousarray(v, np.float64))
         return out
 
 
-def _kind(value: Any) -> tuple[str, int]:
-    """What a field of `own` is: "bool", "int", "float", or the type of an array's elements; and its dimensions."""
+def _kind(value: Any) -> Any:
+    """The annotation of a field of `own`: a number, or a contiguous array of numbers."""
+    if isinstance(value, (bool, np.bool_)):
+        return bool
+    if isinstance(value, (int, np.integer)):
+        _ = np.int64(int(value))  # an OverflowError where it is too large
+        return int
     if isinstance(value, NUMBERS):
-        integral = isinstance(value, (int, np.integer))
-        return "bool" if isinstance(value, (bool, np.bool_)) else "int" if integral else "float", 0
-    array = type(value) is np.ndarray and value.ndim > 0 and value.flags.c_contiguous and value.dtype.isnative
+        return float
+    array = type(value) is np.ndarray and value.ndim > 0 and value.flags.carray and value.dtype.isnative
     if not array or value.dtype.kind not in "biuf":
         raise TypeError(f"a rule reads numbers and contiguous arrays of numbers, got {value!r:.200}")
-    return value.dtype.name, value.ndim
-
-
-def _words(value: Any) -> list[int]:
-    """A field of `own`, in words: a number, or the address of an array and its shape."""
-    if isinstance(value, np.ndarray):
-        return [value.ctypes.data, *value.shape]
-    if isinstance(value, (bool, np.bool_, int, np.integer)):
-        return [int(value)]
-    return np.array([value], np.float64).view(np.int64).tolist()  # type: ignore[no-any-return]
+    return Annotated[NDArray[value.dtype.type], value.ndim]
 
 
 @functools.cache
-def _routine(function: Callable[..., Any], own: type[Any], kinds: tuple[tuple[str, int], ...]) -> Any:
+def _struct_of(own: type[Any], kinds: tuple[Any, ...]) -> Any:
+    """The class of what a rule reads, for compiled code."""
+    return by_address(NamedTuple(own.__name__, list(zip(own._fields, kinds, strict=True))))  # type: ignore
+
+
+@functools.cache
+def _routine(function: Callable[..., Any], own: type[Any]) -> Any:
     """The routine of `call_rule` for such a rule."""
-    fields, at, beside = list[str](), 0, dict[str, Any]()
-    for name, dimensions in kinds:
-        if dimensions == 0:
-            fields.append({"bool": f"words[{at}] != 0", "int": f"words[{at}]", "float": f"numbers[{at}]"}[name])
-        else:
-            shape = "".join(f"words[{at + 1 + d}], " for d in range(dimensions))
-            fields.append(f"carray(pointer(words[{at}]), ({shape}), {name})")
-            beside[name] = getattr(np, name)
-        at += 1 + dimensions
     more = ", v[i]" if function.__code__.co_argcount == 4 else ""
-    body = f"""    words, numbers = carray(words, {at}), carray(numbers, {at})
-    T, x, v = carray(T, n), carray(x, n), carray(v, n)
-    own = {own.__name__}({", ".join(fields)})
+    body = f"""    T, x, v = carray(T, n), carray(x, n), carray(v, n)
     for i in range(n):
         x[i] = one(own, T[i], x[i] - centre{more})
 """
-    arguments = dict.fromkeys(("words", "numbers", "centre", "T", "x", "v", "n"))
-    beside |= {own.__name__: own, "carray": carray, "pointer": pointer}
-    made = assemble(function, "routine", arguments, body, **beside)
-    return routine(made, "int64*", "float64*", "float64", "float64*", "float64*", "float64*", "int64")
+    made = assemble(function, "routine", dict.fromkeys(("own", "centre", "T", "x", "v", "n")), body, carray=carray)
+    return routine(made, own, "float64", "float64*", "float64*", "float64*", "int64")
 
 
 @functools.cache
@@ -384,7 +354,7 @@ def rule_of_method(agent: Any, name: str, centre: float, measure: Measure | None
         agent: the agent.
         name: of the method.
         centre: what is taken off a mean to make the method's second argument.
-        measure: what tells margins, which then are that argument.
+        measure: what finds margins, which then are that argument.
     """
     method = getattr(type(agent), name)
     code = getattr(method, "__code__", None)
@@ -409,10 +379,7 @@ _REFUSED: set[Any] = set()  # functions, and what they read, that Numba does not
 def compiles(
     rule: ArmRule, plain: Callable[[Floats, Floats], Floats], low: float, high: float, most: float = 1e6
 ) -> bool:
-    """Whether Numba takes a rule, and makes the same of it as NumPy, `plain`(T, x).
-
-    Tried are means from `low` to `high`, and pulls up to `most`.
-    """
+    """Whether Numba takes a rule, and makes the same of means from low to high as NumPy, `plain`(T, x)."""
     if (rule.function, type(rule.own)) in _REFUSED:
         return False
     pulls = [n for n in (1.0, 2.0, 3.0, 10.0, 317.0, 1e6) if n <= most]
@@ -420,10 +387,10 @@ def compiles(
     try:
         with np.errstate(all="ignore"):
             value = plain(T.copy(), x.copy())
-    except Exception:  # a user's function may raise anything; it is called again where the error can be told
+    except Exception:  # a user's function may raise anything; it is called again where the error can be raised
         return False
     try:
-        out = rule.compiled().values(T, x)
+        out = CompiledRule(rule).values(T, x)
     except errors.NumbaError:
         _REFUSED.add((rule.function, type(rule.own)))
         return False

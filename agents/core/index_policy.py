@@ -1,9 +1,6 @@
 """Index policies: pull the arm with the smallest index, where only the arm just pulled changes its index.
 
-The algorithm is one NumPy line over the arms just pulled, one per episode; the argmin is compiled and shared. For few
-arms the indices are kept arm-major, (K, E), and scanned, arms outside and episodes inside, which LLVM vectorises. For
-many arms each episode has a tree of blocks of 16 that keeps the least index of each block, so that a pull costs a few
-blocks instead of K steps.
+The algorithm is one NumPy line over the arms just pulled, one per episode; `index_kernels` have the argmin.
 """
 
 from __future__ import annotations
@@ -124,11 +121,16 @@ def _tree(table, levels, last, value, fresh, first, K):
         last[e] = min(find(table, levels, e), K - 1)  # there are only K leaves, whatever a NaN has led to
 
 
+def _by_value(self: IndexPolicy, T: Floats, D: Floats) -> Floats:
+    """The index of arms by their margins, where a class has `value` alone."""
+    return self.value(T, D + (self.problem.boundary or 0.0))
+
+
 class IndexPolicy(Agent):
     """Pull the arm with the smallest `index`; arms never pulled have the index `first`. Ties go to the lowest arm.
 
     `index` is given the margin of each arm by itself, and so the problem must be `local`; a subclass that defines
-    `value`, which is given the means, may solve others too and names them in `solves`.
+    `value` in its place, which is given the means, may solve others too and names them in `solves`.
 
     The state follows the agent's own actions: where another arm is pulled in its place, call `predict` with
     `state=None`, which builds the state from the observation.
@@ -138,6 +140,12 @@ class IndexPolicy(Agent):
     coordinates: ClassVar[bool] = True  # by `core.coordinates`, where arms are judged by a polyhedron
     first: float = -math.inf  # every arm is pulled once, in order
     running: bool = False  # an arm's index never falls
+    _looked_up = ("compiled",)  # of a class that no module holds
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        if cls.value is not IndexPolicy.value and cls.index is IndexPolicy.index:
+            cls.index = _by_value  # type: ignore[method-assign]
 
     def __init__(self, task: Any) -> None:
         super().__init__(task)
@@ -173,19 +181,15 @@ class IndexPolicy(Agent):
     def arm_rule(self) -> ArmRule | None:
         """The index of one arm as a function for compiled code; None where there is none, and NumPy is used.
 
-        Here: `value`, where a subclass has one, else `index`, where compiled code can tell the margin of an arm.
+        Here: `value`, where a subclass has one, else `index`, where compiled code can find the margin of an arm.
         """
         if type(self).value is not IndexPolicy.value:
             rule = None if self.task.D > 1 else rule_of_method(self, "value", 0.0)
             return self.tried(rule, self.value)
-        rule = self._by_margin(functools.partial(rule_of_method, self, "index"))
+        rule = self.by_margin(functools.partial(rule_of_method, self, "index"))
         return self.tried(rule, self.value if rule is None or rule.measure is None else self.index)
 
-    def by_margin(self, function: Any, own: Any) -> ArmRule | None:
-        """The rule of a function of the margin, see `ArmRule`; None where compiled code cannot tell the margin."""
-        return self._by_margin(functools.partial(ArmRule, function, own))
-
-    def _by_margin(self, make: Callable[[float, Measure | None], ArmRule | None]) -> ArmRule | None:
+    def by_margin(self, make: Callable[[float, Measure | None], ArmRule | None]) -> ArmRule | None:
         """A rule made of what is taken off a mean for the margin, and of the problem's routine of margins, or None."""
         problem = self.problem
         if self.task.pull == "coordinate" or not problem.local:
@@ -207,16 +211,12 @@ class IndexPolicy(Agent):
     def compiled(self) -> CompiledRule | None:
         """What `arm_rule` returns, compiled, once."""
         rule = self.arm_rule()
-        return None if rule is None else rule.compiled()
+        return None if rule is None else CompiledRule(rule)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Set an attribute; the rule, which may read it, is looked up anew."""
+        """Set an attribute; the rule, which may read it, is looked up again."""
         vars(self).pop("compiled", None)
         super().__setattr__(name, value)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """What copies and pickles keep: the rule, of a class that no module holds, is looked up anew."""
-        return {name: value for name, value in vars(self).items() if name != "compiled"}
 
     def values(self, T: Floats, x: Floats) -> Floats:
         """`value`, by compiled code where there is any."""

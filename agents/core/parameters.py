@@ -15,9 +15,7 @@ _Parameter = inspect.Parameter
 POSITIONAL = (_Parameter.POSITIONAL_ONLY, _Parameter.POSITIONAL_OR_KEYWORD)
 
 
-@functools.lru_cache(maxsize=256)
-def _signature(function: Callable[..., Any]) -> inspect.Signature:
-    return inspect.signature(function)
+_signature = functools.lru_cache(maxsize=256)(inspect.signature)
 
 
 def _constructors(kind: type) -> Iterator[inspect.Signature]:
@@ -36,7 +34,7 @@ def given(kind: type, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -
     """What the constructor of an agent was called with, by name, but for its first argument, the task.
 
     A constructor that only hands on `*arguments` has the names of the constructor of the next base class; it must take
-    them as keywords too, `**keywords`, so that the agent can be made anew by name.
+    them as keywords too, `**keywords`, so that the agent can be made again by name.
     """
     kept: dict[str, Any] = {}  # keyword arguments of constructors that hand on the others
     handing_on: list[inspect.Signature] = []
@@ -75,7 +73,7 @@ def _is_task(value: Any) -> bool:
 
 
 def check_values(name: str, parameters: Mapping[str, Any]) -> None:
-    """Refuse iterators and generators: an agent that is made anew would find them empty."""
+    """Refuse iterators and generators: an agent that is made again would find them empty."""
     for parameter, value in parameters.items():
         if isinstance(value, Iterator):
             raise ValueError(
@@ -84,10 +82,7 @@ def check_values(name: str, parameters: Mapping[str, Any]) -> None:
 
 
 def copied(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Copies of the values, so that what happens to one agent's does not change another's.
-
-    A value that cannot be copied is handed on itself.
-    """
+    """Copies of the values, where they can be copied: what happens to one agent's does not change another's."""
     copies = {}
     for name, value in parameters.items():
         try:
@@ -97,29 +92,14 @@ def copied(parameters: Mapping[str, Any]) -> dict[str, Any]:
     return copies
 
 
-def _signatures(target: Callable[..., Any]) -> list[inspect.Signature] | None:
-    """Of the constructors of a class, its own first, or of a function; None: unknown, as of some written in C."""
-    try:
-        return list(_constructors(target)) if isinstance(target, type) else [inspect.signature(target)]
-    except (TypeError, ValueError):
-        return None
-
-
-def misfit(target: Callable[..., Any], keywords: Mapping[str, Any]) -> str | None:
-    """Why an agent's class, or a function that makes agents, cannot take a task and these keywords, or None."""
-    task = (None,) * (1 + isinstance(target, type))
-    try:
-        for signature in (_signatures(target) or ())[:1]:
-            signature.bind(*task, **keywords)
-    except TypeError as error:
-        return str(error)
-    return None
-
-
 def taken(target: Callable[..., Any]) -> list[str] | None:
     """The parameters that an agent's class, or a function that makes agents, takes beside the task; None: any."""
+    try:
+        signatures = list(_constructors(target)) if isinstance(target, type) else [inspect.signature(target)]
+    except (TypeError, ValueError):  # as of some functions written in C
+        return None
     names = list[str]()
-    for signature in _signatures(target) or ():
+    for signature in signatures:
         positional = _of_kind(signature, *POSITIONAL)[1 + isinstance(target, type) :]
         names += [*positional, *_of_kind(signature, _Parameter.KEYWORD_ONLY)]
         if not _of_kind(signature, _Parameter.VAR_KEYWORD):

@@ -1,4 +1,4 @@
-"""The phases of algorithms that leave out one arm after the other."""
+"""What algorithms with a budget, or for tables, need: the phases in which they leave out arms, and checks."""
 
 from __future__ import annotations
 
@@ -6,15 +6,29 @@ import functools
 import math
 from typing import Any
 
+from bandit_envs import Task
 from bandit_envs.kernels import PULLS_LIMIT, jit
+
+
+def rows_of(name: str, task: Task) -> int:
+    """The number of rows N."""
+    if not task.items:
+        raise ValueError(
+            f"{name} needs arms that are the columns of one table, as from_table(.., shared=True) makes them"
+        )
+    return task.items
+
+
+def budget_for(name: str, task: Task, least: int) -> int:
+    """The budget."""
+    if task.budget is None or task.budget < least:
+        raise ValueError(f"{name} needs a budget >= {least} for K = {task.K} arms, got {task.budget}")
+    return task.budget
 
 
 @functools.lru_cache(maxsize=64)
 def phase_ends(K: int, T: int) -> tuple[int, ...]:
-    """Cumulative pulls n_0 .. n_{K-1} of a surviving arm: n_k = ceil((T - K) / (logbar(K) (K + 1 - k))), exactly.
-
-    [Audibert, Bubeck & Munos 2010, section 4; Katz-Samuels & Scott 2018, Alg. 2, line 2]
-    """
+    """Pulls n_0 .. n_{K-1} of a surviving arm: n_k = ceil((T - K) / (logbar(K) (K + 1 - k))), exactly."""
     unit = math.lcm(*range(1, K + 1))
     logbar = unit // 2 + sum(unit // i for i in range(2, K + 1))  # times unit
     return (0, *(-(-(T - K) * unit // (logbar * (K + 1 - k))) for k in range(1, K)))

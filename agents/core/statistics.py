@@ -75,7 +75,7 @@ def checked(name: str, task: Task, observation: Any) -> Observation:
     """A batch with all its parts, see `fitted`, and the values that an environment could have shown."""
     found, _ = fitted(name, task, observation, whole=True)
     if task.observation == "statistics":
-        pulls, told, by = found["pulls"], "mean", found["mean"]
+        pulls, part, by = found["pulls"], "mean", found["mean"]
         if pulls.size and not 0 <= pulls.min() <= pulls.max() <= MOST_PULLS:
             odd = pulls.min() if pulls.min() < 0 else pulls.max()
             raise ValueError(f"pulls must be >= 0, and at most 2^53, got {odd}")
@@ -84,14 +84,14 @@ def checked(name: str, task: Task, observation: Any) -> Observation:
             raise ValueError(f"the pulls of an episode must sum to 2^62 at most, got {spent.max():g}")
     else:
         inside = entries_of(task, found["arms"], found["times"], found["length"])
-        pulls, told, by = np.where(inside, found["times"], 0), "samples", found["samples"]
+        pulls, part, by = np.where(inside, found["times"], 0), "samples", found["samples"]
     if task.support is not None and task.distribution != "gaussian" and pulls.size:
         low, high = task.support
         size, added = max(abs(low), abs(high)), pulls if pulls.shape == by.shape else pulls[..., None]
-        ranged: list[tuple[str, Any, Any, Any]] = [(told, by, added > 0, ROUNDING * size * (added + 8.0))]
+        ranged: list[tuple[str, Any, Any, Any]] = [(part, by, added > 0, ROUNDING * size * (added + 8.0))]
         if task.items and "scores" in found:  # NaN of a row that failed
             scored = (np.arange(task.items) < pulls[..., None]) & ~np.isnan(found["scores"])
-            ranged = [(told, by, (added > 0) & scored.any(axis=-1), ROUNDING * size * (added + 8.0))]
+            ranged = [(part, by, (added > 0) & scored.any(axis=-1), ROUNDING * size * (added + 8.0))]
             ranged.append(("scores", found["scores"], scored, ROUNDING * size * 8.0))
         for part, array, seen, reach in ranged:
             outside = seen & ~((array >= low - reach) & (array <= high + reach))

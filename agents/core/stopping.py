@@ -6,9 +6,10 @@ A certificate holds at all times at once, so that looking at it less often is al
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bandit_envs.kernels import fleeting, inlined, part, view
 from bandit_envs.stopping import BOUNDED, DISTRIBUTION, PAIRED, Certifier, nearest_alternative
@@ -35,8 +36,8 @@ class Certificate(NamedTuple):
 
     address: int
     numbers: Floats
-    scratch: Floats  # (1, S), or of tables (E, S), where it is what their rows have shown
-    inside: Any  # (K,) int8, the answer
+    scratch: Annotated[Floats, 2]  # (1, S), or of tables (E, S), where it is what their rows have shown
+    inside: NDArray[np.int8]  # (K,), the answer
     out: Floats  # (2 + 3 K,)
     need: float  # ln(1 / delta); inf: it does not stop
     nominal: bool  # stop where the evidence exceeds ln((1 + ln t) / delta)
@@ -56,11 +57,7 @@ def next_look(t, K):
 
 
 def moments_of(observation: Observation) -> Floats:
-    """The moments, or the scores of a table, in the observations of E episodes, as `Certifiable` has them.
-
-    Raises:
-        ValueError: naming a shape that does not go with that of the means.
-    """
+    """The moments, or the scores of a table, as `Certifiable` has them; a ValueError names another shape."""
     shape = np.shape(observation["mean"])
     if "scores" in observation:
         return np.ascontiguousarray(observation["scores"], np.float64).reshape(len(observation["scores"]), -1)
@@ -82,7 +79,7 @@ def scratch_for(certifier: Certifier, E: int) -> Floats:
 
 
 @inlined
-def begin_anew(certificate, e):
+def forget(certificate, e):
     """Forget what the rows of a table have shown: episode e begins."""
     if certificate.numbers[DISTRIBUTION] == PAIRED:
         certificate.scratch[e, 0] = 0.0

@@ -56,10 +56,6 @@ class Forest(NamedTuple):
         levels = levels_of(K)
         return cls(np.full(E * int(levels[-1]) * WIDTH, -_INF), levels)
 
-    def leaves(self, E: int, K: int) -> NDArray[np.float64]:
-        """The numbers of each arm, (E, K, 8): a view."""
-        return self.nodes.reshape(E, -1, WIDTH)[:, :K]
-
 
 @view
 def tree_of(forest, e):
@@ -195,10 +191,7 @@ def _crossed(tree: Tree, o, boundary):
 
 @part
 def settle(tree: Tree, boundary):
-    """Move the arms that a finite boundary has crossed to their side: inside are those with estimate >= boundary.
-
-    Visits only nodes with such arms below, each once: thousands may cross at a time while arms have few pulls.
-    """
+    """Move the arms that a finite boundary has crossed to their side: inside are those with estimate >= boundary."""
     top, level, j = len(tree.levels) - 2, len(tree.levels) - 2, np.uint64(0)
     if not _crossed(tree, tree.start + tree.levels[top] * _8, boundary):
         return
@@ -313,3 +306,56 @@ def grown_lower_inside(tree: Tree, growth):
 def grown_upper_outside(tree: Tree, growth):
     """The arm outside with the largest upper bound + growth * spread, and that; -1 if none is outside."""
     return _grown(tree, UPPER_OUT, growth)
+
+
+# --- the two arms that decide which arms are the k best ---------------------------------------------------------------
+
+# Bounds whose widths change with the number of pulls alone are put in after each pull. Where all widths grow with time,
+# m +- s / sqrt(N) with a scale s common to all arms, the tree holds those of an earlier scale, and a search by branch
+# and bound allows for what they have grown since; after .3 % all are put in again.
+MOST_GROWTH = 0.003  # of the scale, since bounds were last put into the tree
+
+
+class Rivals(NamedTuple):
+    """h, inside with the least lower bound; l, outside with the largest upper bound; -1 where there is none."""
+
+    h: int
+    l: int  # noqa: E741
+    gap: float  # U_l - L_h
+
+
+@part
+def put_running(tree, i, m, C):
+    """Put the mean m of arm i into the tree, and bounds by the width C, which never widen again."""
+    put(tree, i, m, max(m - C, lower(tree, i)), min(m + C, upper(tree, i)), is_inside(tree, i))
+
+
+@part
+def put_scaled(tree, i, m, N, scale):
+    """Put the mean m of N samples of arm i into the tree, and bounds by the width scale / sqrt(N)."""
+    spread = 1.0 / math.sqrt(float(N))
+    put(tree, i, m, m - scale * spread, m + scale * spread, is_inside(tree, i))
+    put_spread(tree, i, spread)
+
+
+@part
+def rivals(tree):
+    """The two arms that decide, by the bounds in the tree; inside are the best by estimate."""
+    settle_best(tree)
+    h, l = argmin_lower_inside(tree), argmax_upper_outside(tree)  # noqa: E741
+    return Rivals(h, l, upper(tree, l) - lower(tree, h))
+
+
+@inlined
+def scaled_rivals(ep, tree, scale):
+    """The same by bounds of this scale, which does not fall; `ep.now.scale` is the one of those in the tree."""
+    growth = scale - ep.now.scale
+    if growth > MOST_GROWTH * ep.now.scale:
+        ep.now.scale, growth = scale, 0.0
+        for i in range(len(ep.pulls)):
+            put_scaled(tree, i, ep.mean[i], ep.pulls[i], scale)
+        build(tree)
+    settle_best(tree)
+    h, low = grown_lower_inside(tree, growth)
+    l, high = grown_upper_outside(tree, growth)  # noqa: E741
+    return Rivals(h, l, high + low)

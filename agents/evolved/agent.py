@@ -8,6 +8,7 @@ Where a certificate alone ends the episodes, there is no index: `evolved` is `ev
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -28,7 +29,7 @@ from ..models.cards import stored_for
 from .coupled import KEYS, MADE, Seen, Wide, least_index
 from .formula import PARAMETERS, Own, arm_index, at_budget, indices
 from .network import SHARED, WEIGHTS, nets_of
-from .parameters import parameter_names, parameter_table, read_parameters, shared_by, spelled
+from .parameters import parameter_names, parameter_table, read_parameters, spelled
 
 
 @dataclass
@@ -117,7 +118,7 @@ class Evolved(IndexPolicy):
     def arm_rule(self) -> ArmRule | None:
         if self._wide or len(self.candidates) > 1:
             return None
-        return self.by_margin(arm_index, self._alone())
+        return self.by_margin(functools.partial(ArmRule, arm_index, self._alone()))
 
     @property
     def plays(self) -> bool:
@@ -151,8 +152,10 @@ class Evolved(IndexPolicy):
         return out
 
     def _per_row(self, E: int) -> int:
-        """How many of E episodes in a row have the same parameters."""
-        return shared_by(len(self.candidates), E)
+        """How many of E episodes, or of their arms, in a row have the same parameters."""
+        if E % (P := len(self.candidates)):
+            raise ValueError(f"the parameters of {P} candidates need a multiple of {P} episodes, got {E}")
+        return max(E // P, 1)
 
     def _decide(self, observation: Observation, state: WideState) -> tuple[Ints, tuple[object, ...]]:
         """Scratch for the next arms (E,), and the arguments of `least_index`, which fills it."""
@@ -187,6 +190,4 @@ class EvolvedEvidence(Evidence):
     """`evidence`, under the name of the agent that is asked for."""
 
     name = "evolved"
-
-    def made_anew(self, task: object, **parameters: Any) -> Any:
-        return Evolved(task, **parameters)  # an index, where no certificate ends the episodes
+    _made_by_class = Evolved  # an index, where no certificate ends the episodes

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from bandit_envs.kernels import call_routine, episode_kernel, fleeting, inlined
 
+from ..core.agent import Floats
 from .formula import evidence, formula
 from .network import HIDDEN, HUNDRED, LAYERS, OWN, SHARED, own_features
 
-Floats = NDArray[np.float64]
 KEYS = 3  # pulls, distance and mean of an arm, from which follow
 MADE = 5  # its index by the formula, and its features but for `lead`
 OWNS, SHARES = len(OWN), len(SHARED)

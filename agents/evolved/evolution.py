@@ -10,6 +10,7 @@ standard error of the paired difference worse than the best on held-out episodes
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import sys
@@ -25,27 +26,81 @@ from numpy.typing import NDArray
 from bandit_envs import Task
 from bandit_envs.kernels import integer, number, root_number
 
-from ..core.agent import by_certificate
+from ..core.agent import Floats, by_certificate
 from ..core.compile_time import CompileTime
 from ..core.files import try_out, write_alone
+from ..core.forms import Forms
 from ..core.optional import require
 from ..evaluation.environment import environment_id
-from ..evaluation.execution import jobs_number
+from ..evaluation.execution import Call, Watch, cores, jobs_number, outcomes
+from ..evaluation.expected_loss import losses
 from ..evaluation.identity import packages
+from ..evaluation.plan import make_envs
 from ..evaluation.progress import compilation_noted, shown
 from ..evaluation.statistics import latest_of_the_best, normal_mean
 from ..models.cards import FORMAT
 from .agent import Evolved as Tuned
-from .candidates import CommonEpisodes
 from .search import MirroredSearch
 from .space import SearchSpace, search_space
 
-Floats = NDArray[np.float64]
 STEP = 0.7  # the first standard deviation of the candidates, in units of the scales
 FORMULA = 0.35  # share of the search that is for the index alone, where a network follows
 SPREAD, PACE = 1.0, 0.1  # of `MirroredSearch`, in units of the scales
 SEARCHING = 0.93  # share of the seconds after which no generation begins: the last checkpoint and the report need time
 LEAST = 1e-12  # a mean loss below this is taken for it
+FORMS = Forms("arm", "statistics")
+
+
+class CommonEpisodes:
+    """The episodes of one environment of the mix on which candidates are compared; `elsewhere`: others' CPU seconds."""
+
+    def __init__(self, env_id: str, kwargs: Mapping[str, Any], episodes: int, jobs: int = 1) -> None:
+        self.env_id, self.kwargs, self.jobs, self.elsewhere = env_id, dict(kwargs), jobs, 0.0
+        self.episodes = integer("episodes", episodes, 1, 10**7)
+        self._envs = make_envs(env_id, 1, FORMS, self.kwargs)
+        self.task, self.local = self._envs.task, self._envs.problem.local
+
+    def losses(
+        self, parameters: Sequence[Sequence[float]], root: int, first: int, episodes: int | None = None
+    ) -> Floats:
+        """What each candidate loses in each episode, (P, episodes): 1 - return, expected where the prior allows it."""
+        count = self.episodes if episodes is None else episodes
+        table = np.array(parameters, np.float64)
+        if self.jobs == 1 or len(table) == 1:
+            return self._played(table, root, first, count)
+        parts = np.array_split(np.arange(len(table)), min(len(table), cores(self.jobs)))
+        calls = [
+            Call(functools.partial(_lost, self.env_id, self.kwargs, part, table[part], root, first, count))
+            for part in parts
+        ]
+        lost = np.empty((len(table), count))
+        for (part, values, seconds), here in outcomes(calls, self.jobs, Watch()):
+            lost[part] = values
+            self.elsewhere += 0.0 if here else seconds
+        return lost
+
+    def _played(self, table: Floats, root: int, first: int, count: int) -> Floats:
+        if self._envs.num_envs != len(table) * count:
+            self._envs = make_envs(self.env_id, len(table) * count, FORMS, self.kwargs)
+        player = Tuned(self._envs.task, table)  # type: ignore[arg-type]
+        numbers = np.tile(np.arange(first, first + count), len(table))
+        return losses(self._envs, player, root, numbers).reshape(len(table), count)
+
+
+def _lost(
+    env_id: str,
+    kwargs: Mapping[str, object],
+    part: NDArray[np.int64],
+    table: Floats,
+    root: int,
+    first: int,
+    count: int,
+    watch: Watch,
+) -> tuple[NDArray[np.int64], Floats, float]:
+    """What some candidates lose, played on their own: their numbers, losses and processor time."""
+    began = time.process_time()
+    lost = CommonEpisodes(env_id, kwargs, count).losses(table.tolist(), root, first)
+    return part, lost, time.process_time() - began
 
 
 @dataclass(frozen=True)
@@ -133,11 +188,7 @@ class Evolution:
         return checkpoints
 
     def report(self, parameters: Sequence[float], untrained: Sequence[float]) -> list[dict[str, object]]:
-        """How parameters do on fresh episodes: a JSON-able dict for each environment.
-
-        It holds the mean losses of these and of the untrained parameters, and of the reference (`start`); and the ratio
-        of the first to the last with its 95 % interval, NaN where the losses have no spread.
-        """
+        """How parameters do on fresh episodes: mean losses, and the ratio to the reference with its 95 % interval."""
         rows = []
         for one in self.mix:
             candidates = [[*given, *[0.0] * (len(self.space.start) - len(given))] for given in (parameters, untrained)]
@@ -224,6 +275,7 @@ def evolve(
     Raises:
         ValueError: naming the value and what is allowed. ImportError: without the package cmaes.
     """
+    given = {name: value for name, value in locals().items() if name not in ("env_id", "jobs", "out", "progress")}
     began, show = time.process_time(), shown(progress)
     cmaes = require("cmaes", "evolve", "training")
     if seconds is None and generations is None:
@@ -263,19 +315,6 @@ def evolve(
         else:
             checkpoints = evolution.search(strategy, 0, generations, end)
     kept = _best(checkpoints)
-    given = {
-        "seconds": seconds,
-        "generations": None if seconds else generations,
-        "seed": seed,
-        "population": population,
-        "env_kwargs": kwargs or None,
-        "mix": mix,
-        "episodes": episodes,
-        "held_out": held_out,
-        "every": every,
-        "searched": searched,
-        "network": None if network else False,
-    }
     listed = ", ".join(f"{name}={value!r}" for name, value in given.items() if value is not None)
     card: dict[str, Any] = {
         "format": FORMAT,

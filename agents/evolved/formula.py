@@ -33,13 +33,12 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bandit_envs.kernels import inlined, kernel
 
+from ..core.agent import Floats
 from .network import HUNDRED, own_features, single_correction
 
-Floats = NDArray[np.float64]
 PARAMETERS = (
     "alpha",
     "beta",

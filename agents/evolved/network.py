@@ -19,9 +19,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bandit_envs.kernels import inlined
+
+from ..core.agent import Floats
 
 HIDDEN = 8
 OWN = (
@@ -46,8 +47,6 @@ LAYERS = len(OWN) + len(SHARED) + 1  # the last holds `out`
 BIAS, SIDE, RICH = (len(OWN) + SHARED.index(name) for name in ("bias", "side", "rich"))
 WEIGHTS = tuple(f"{layer}_{h}" for layer in (*OWN, *SHARED, "out") for h in range(HIDDEN))  # names of all parameters
 HUNDRED = math.log(100.0)  # pulls per arm at which beta of the formula is the weight of ln n, and |kappa| is nu
-
-Floats = NDArray[np.float64]
 
 
 def nets_of(parameters: Floats) -> Floats:

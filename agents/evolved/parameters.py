@@ -48,10 +48,7 @@ def index_start(stops: bool) -> list[float]:
 
 
 def parameter_table(task: Task, parameters: object, names: Sequence[str], wanted: int) -> NDArray[np.float64]:
-    """Parameters as numbers (P, number of names), of one candidate or more; weights are 0 where they are left out.
-
-    None: the stored ones of the task; "start": `index_start`. All but `wanted` of them are weights.
-    """
+    """Parameters (P, number of names), weights 0 where left out; None: the stored ones; "start": `index_start`."""
     if parameters is None:
         parameters = stored_parameters(task, names)
     elif isinstance(parameters, str) and parameters == "start":
@@ -66,10 +63,3 @@ def parameter_table(task: Task, parameters: object, names: Sequence[str], wanted
             f"evolved takes {wanted} finite parameters here, or {every}, or 'start', got {parameters!r:.200}"
         )
     return np.pad(table, ((0, 0), (0, every - table.shape[-1])))
-
-
-def shared_by(candidates: int, E: int) -> int:
-    """How many of E episodes side by side, or of their arms, in a row have the parameters of each candidate."""
-    if E % candidates:
-        raise ValueError(f"the parameters of {candidates} candidates need a multiple of {candidates} episodes, got {E}")
-    return max(E // candidates, 1)

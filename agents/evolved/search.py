@@ -11,9 +11,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from ..core.agent import Floats
+
 SLOWING = 10.0  # generations after which the step is smaller by the root of 2
 FIRST, SECOND, TINY = 0.9, 0.98, 1e-8  # Adam: decay of both moments, and what keeps from dividing by 0
 

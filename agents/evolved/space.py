@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from bandit_envs import Task
 
+from ..core.agent import Floats
 from . import network
 from .formula import LSA
 from .parameters import index_start, parameter_names
 
-Floats = NDArray[np.float64]
 # How far the search goes at first. A parameter of scale 0 is not searched: alpha, as only the order of the indices
 # counts, and the second bend.
 SCALES = (0.0, 0.2, 0.5, 0.5, 0.2, 0.1, 0.1, 0.3, 0.5, 0.5, 0.2, 0.5, 0.8, *[0.0] * 5)
@@ -65,10 +65,7 @@ class SearchSpace:
 
 
 def search_space(task: Task, local: bool, wanted: Sequence[str] | None) -> SearchSpace:
-    """The parameters to search for a task: `wanted`, or all with a scale.
-
-    `local`: whether the network of an arm sees that arm alone.
-    """
+    """The parameters to search: `wanted`, or all with a scale; `local`: a network sees its own arm alone."""
     stops = task.budget is None
     names = [*parameter_names(stops)[: -len(network.WEIGHTS)]]
     reference, start, scales = starting_point(stops)

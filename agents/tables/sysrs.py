@@ -26,17 +26,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..core.columns import rows_of
-from ..core.phases import phase_ends
+from ..core.phases import phase_ends, rows_of
 from ..top_k.successive_rejects import SuccessiveRejects
 
 
 @functools.lru_cache(maxsize=64)
 def schedule(K: int, N: int, T: int) -> tuple[int, ...]:
-    """Items n_0 .. n_{K-1} after each phase, none above N. [S1, S2]
-
-    The arm that is dropped in phase k costs n_k cells, and the one that is left n_{K-1}.
-    """
+    """Items n_0 .. n_{K-1} after each phase, none above N; the arm dropped in phase k costs n_k cells. [S1, S2]"""
     n = list(phase_ends(K, T))
     free = K  # n_1 .. n_{free - 1} are not capped
     while any(n_k > N for n_k in n[1:free]):
@@ -51,7 +47,7 @@ class SySRs(SuccessiveRejects):
     """Synchronized Successive Rejects: the column with the best mean of one table, within a budget > K."""
 
     name, source = "sysrs", "Lyu, Nejma, Wegel, Yang & Dorner, ICML 2026"
-    solves = ("BestArm",)  # type: ignore[assignment]
+    solves = ("BestArm",)
     needs = "a table, the budget"
     ready_for: ClassVar[tuple[str, ...]] = ()  # no problem: it needs arms of a table
 

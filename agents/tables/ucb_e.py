@@ -22,8 +22,8 @@ import numpy as np
 from bandit_envs.kernels import integer, number
 
 from ..core.agent import Floats, Ints, Observation
-from ..core.columns import budget_for, rows_of
 from ..core.index_policy import IndexPolicy, IndexState
+from ..core.phases import budget_for, rows_of
 
 
 class UCBE(IndexPolicy):
@@ -45,9 +45,6 @@ class UCBE(IndexPolicy):
         budget_for(self.name, self.task, self.task.K)
         if self.batch > 1 and self.task.actions == "arm":
             raise ValueError(f"{self.name} pulls batch={batch} times at once only with actions='full'")
-
-    def index(self, T: Floats, D: Floats) -> Floats:
-        return self.value(T, D)
 
     def value(self, T: Floats, x: Floats) -> Floats:
         return np.where(T >= self.N, np.inf, -(x + np.sqrt(self.a / T)))  # U1, negated: the least index is pulled

@@ -32,7 +32,7 @@ from bandit_envs import agent_uniforms
 from bandit_envs.kernels import integer, normal_quantiles, number
 
 from ..core.agent import Agent, Bools, Floats, Ints, Observation
-from ..core.columns import budget_for, rows_of
+from ..core.phases import budget_for, rows_of
 
 
 def factors(w: Floats, wx: Floats, f: Floats, ridge: float) -> Floats:
@@ -52,11 +52,7 @@ def factors(w: Floats, wx: Floats, f: Floats, ridge: float) -> Floats:
 
 
 def alternated(x: Floats, w: Floats, u: Floats, ridge: float, sweeps: int) -> Floats:
-    """The predictions (M, K, P) of all members. [L2]
-
-    Args:
-        x: scores (K, P). w: cells that each member keeps, (M, K, P). u: where the factors of arms start, (M, K, r).
-    """
+    """The predictions (M, K, P) of scores x (K, P), of which members keep w; u (M, K, r): where arms start. [L2]"""
     wx = w * x
     for _ in range(sweeps):
         v = factors(w.swapaxes(1, 2), wx.swapaxes(1, 2), u, ridge)

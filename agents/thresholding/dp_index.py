@@ -30,7 +30,7 @@ from bandit_envs.kernels import beta_below, integer, jit, number
 from ..core.agent import Floats, Ints
 from ..core.index_kernels import ArmRule
 from ..core.index_policy import IndexPolicy
-from .prior import prior_of
+from .opt_kg import prior_of
 
 HORIZON = 6000  # the largest table: 1.9 million states, some two seconds
 BAND = 3.0  # only states with |s - theta n| <= BAND sqrt(n + 1) are in a table: six standard deviations, errors of 1e-9
@@ -60,10 +60,7 @@ def _losses(theta, a0, b0, low, start, out):
 
 @jit
 def value_of_prior(table, a0, b0, price, row, length, gain, pulls):
-    """V of the prior at this price [1]; row and length are scratch (N + 3,).
-
-    gain and pulls (S,) get, for n < N, what going on saves in each state against stopping, and its mean pulls.
-    """
+    """V of the prior at this price [1]; gain, pulls (S,) get what going on saves, and its mean pulls; else scratch."""
     low, start, losses = table
     N = len(low) - 1
     row[:], length[:] = 0.0, 0.0  # outside the band the loss is taken to be none; row[s + 1] holds s
@@ -115,22 +112,17 @@ class Table(NamedTuple):
         return cls(low, start, losses)
 
 
-def _prices() -> Floats:
-    count = math.ceil(math.log(0.5 / LEAST) / math.log(RATIO))
-    return LEAST * RATIO ** np.arange(count, -1, -1.0)
-
-
 @functools.lru_cache(maxsize=8)
 def index_table(threshold: float, prior: tuple[float, float], horizon: int) -> tuple[Table, Floats]:
-    """ln of the index of the states of a table, (S,), read-only, of the prior (a0, b0) and up to horizon >= 1 pulls."""
+    """ln of the index of the states of a table, (S,), of the prior (a0, b0) and up to horizon >= 1 pulls."""
     table = Table.of(threshold, prior, horizon)
     index = np.full(len(table.losses), np.nan)
-    _indices(table, *prior, _prices(), index)
+    count = math.ceil(math.log(0.5 / LEAST) / math.log(RATIO))
+    _indices(table, *prior, LEAST * RATIO ** np.arange(count, -1, -1.0), index)
     n = np.repeat(np.arange(horizon + 1), np.diff(table.start))
     with np.errstate(divide="ignore"):
         late = np.maximum(np.log(table.losses) - np.log(n + 1.0), NEVER) + math.log(LEAST)  # D3
         logs: Floats = np.where(np.isnan(index), late, np.log(index))
-    logs.setflags(write=False)
     return table, logs
 
 
@@ -180,9 +172,6 @@ class DPIndex(IndexPolicy):
     def arm_rule(self) -> ArmRule:
         table = self._table
         return ArmRule(price_index, Lookup(table.low, table.start, self._logs, self.horizon, self.threshold))
-
-    def index(self, T: Floats, D: Floats) -> Floats:
-        return self.value(T, D + self.threshold)
 
     def value(self, T: Floats, x: Floats) -> Floats:
         return self.values(T, x)

@@ -23,10 +23,20 @@ from bandit_envs.kernels import number
 from ..core.agent import Bools, Floats, Ints, Observation
 from ..core.index_policy import IndexPolicy
 from ..core.optional import require
-from .prior import prior_of
 
 GRID = 2.0**30  # D4
 KEPT = 2**22  # pulls up to which logarithms of the Gamma function are kept
+MOST = 1e9  # of a prior: beyond it logarithms of a posterior lose their digits
+
+
+def prior_of(prior: Any) -> tuple[float, float]:
+    """The parameters (a0, b0) of a Beta prior."""
+    if not isinstance(prior, (tuple, list)) or len(prior) != 2:
+        raise ValueError(f"prior must be a pair (a, b) of numbers > 0, got {prior!r:.200}")
+    a, b = (number("prior", part, 0, above=True) for part in prior)
+    if max(a, b) > MOST:
+        raise ValueError(f"prior must be two numbers of at most {MOST:g}, got {prior!r:.200}")
+    return a, b
 
 
 def log_gain(a: Floats, b: Floats, threshold: float, log_beta: Floats | None = None) -> Floats:
@@ -87,9 +97,6 @@ class OptKG(IndexPolicy):
             self._log_gamma = special.gammaln(np.stack([a0 + counts, b0 + counts, a0 + b0 + counts]))
         log_beta: Floats = self._log_gamma[0][i] + self._log_gamma[1][j] - self._log_gamma[2][n]
         return log_beta
-
-    def index(self, T: Floats, D: Floats) -> Floats:
-        return self.value(T, D + self.threshold)
 
     def value(self, T: Floats, x: Floats) -> Floats:
         hits = np.rint(T * x)

@@ -21,7 +21,7 @@ from bandit_envs.kernels import part
 
 from ..core.agent import LOCAL_PROBLEMS, Ints, Observation, seen_means
 from ..core.algorithm import Algorithm, per_arm, per_episode, pull, setting
-from ..core.phases import phase_ends
+from ..core.phases import budget_for, phase_ends
 
 PASSES = 64  # over Q in a phase, at most: enough for answers on the way, few enough for large budgets
 
@@ -48,15 +48,10 @@ class SAR(Algorithm):
 
     def __init__(self, task: Any) -> None:
         super().__init__(task)
-        budget, K = self.task.budget, self.task.K
-        if budget is None or budget <= K:
-            raise ValueError(f"sar needs a budget > K = {K}, got {budget}")
-        self.pulls = np.diff(phase_ends(K, budget))
+        K = self.task.K
+        self.pulls = np.diff(phase_ends(K, budget_for(self.name, self.task, K + 1)))
 
-    @property
-    def plays(self) -> bool:
-        """No: the problem's margins are those of NumPy."""
-        return False
+    plays = False  # the problem's margins are those of NumPy
 
     def choose(self, observation: Observation, state: Any) -> Any:
         slots = (state.now["place"] >= state.now["size"]).nonzero()[0]

@@ -22,7 +22,7 @@ from ..core.agent import LOCAL_PROBLEMS, Agent, Floats, Ints, Observation
 
 
 def margins_of(agent: Agent, margins: Sequence[float] | None) -> Floats:
-    """The true margins of the arms that an oracle is told, (K,)."""
+    """The true margins of the arms that an oracle is given, (K,)."""
     if margins is None:
         raise ValueError(
             f"{agent.name} is an oracle: it needs margins=, which are known only for a fixed instance whose arms come "

@@ -28,8 +28,7 @@ from bandit_envs.problems import CUTOFFS, Deviation, Samples, deviations
 
 from ..core.algorithm import per_episode, pull, scratch, setting
 from ..core.confidence import LEAST, MOST, delta_of, tolerance_of, width_of
-from .draws import draw, draw_evenly, uniform
-from .selection import TopKAgent, rank
+from .selection import TopKAgent, draw, draw_evenly, rank, uniform
 
 UNLIMITED = 2**62  # pulls that no arm reaches
 NEGLIGIBLE = 60.0  # an arm whose d_i is exp(-60) times the largest is never drawn
@@ -177,8 +176,8 @@ class Pi3(_Policy):
         cutoff: str = "standard-error",
     ) -> None:
         super().__init__(task, delta, cap, width, seed)
-        level = self.stopping_level(delta)
-        self.delta = -1.0 if level is None or self.budgeted else level  # D4
+        level = delta_of(self.name, self.task, delta, with_budget=0.5)  # of which a budget has no use
+        self.delta = -1.0 if self.budgeted else level  # D4
         best = choice("cutoff", cutoff, CUTOFFS) == "best"
         reach = NEGLIGIBLE if self.cap == UNLIMITED else math.inf  # D6: the largest d_i may be of a capped arm
         self.bound = Deviation(self.epsilon, self.W, self.W, False, best, reach)
@@ -200,18 +199,9 @@ class Adapt(Pi3):
 
     name = "adapt"
 
-    def __init__(
-        self,
-        task: Any,
-        delta: float | None = None,
-        cap: bool = False,
-        width: float | None = None,
-        seed: int = 0,
-        cutoff: str = "standard-error",
-        bernstein_range: float | None = None,
-    ) -> None:
-        super().__init__(task, delta, cap, width, seed, cutoff)
+    def __init__(self, task: Any, *arguments: Any, bernstein_range: float | None = None, **options: Any) -> None:
+        super().__init__(task, *arguments, **options)
         R = self.W if bernstein_range is None else number("bernstein_range", bernstein_range, LEAST, MOST)
         given = {} if bernstein_range is None else {"bernstein_range": R}
-        self.own_bounds = {"bounds": "tightest", "cutoff": cutoff, **given}
+        self.own_bounds = {**self.own_bounds, "bounds": "tightest", **given}
         self.bound = self.bound._replace(R=R, tightest=True)

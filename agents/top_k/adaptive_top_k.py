@@ -110,7 +110,7 @@ class AdaptiveTopK(AcceptReject):
     """
 
     name, source = "adaptive-top-k", "Chen, Chen, Zhang & Zhou, ICML 2017, Algorithm 1"
-    solves, anytime = ("TopK", "BestArm"), False
+    anytime = False
     needs = "delta or budget"
     promises = ("aggregate",)
     reads = ("total", "remaining")

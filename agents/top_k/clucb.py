@@ -7,7 +7,7 @@ answer      M, the plug-in answer
 departures  D1 the tolerance is that of the problem's criterion: k epsilon for the aggregate regret, epsilon where each
                arm counts (a set that loses at most epsilon in sum holds no worse arm), 0 for the exact set
             D2 with a budget it stops only where M' = M, as there is nothing to pull then, and delta is 0.01 where
-               nobody names one, as in Chen et al. 2017
+               none is named, as in Chen et al. 2017
             D3 ties go to the lowest arm
 
 Of several arms the one that has been pulled least has the largest radius. In w(M') - w(M) the arms of both cancel, so
@@ -19,13 +19,54 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from bandit_envs.kernels import inlined, part
+import numpy as np
 
-from ..core.algorithm import count_pulls, per_arm, per_episode, planned, pull, scratch, setting
+from bandit_envs.kernels import inlined, part, view
+
+from ..core.algorithm import count_pulls, parts_of, per_arm, per_episode, planned, pull, scratch, setting
 from ..core.confidence import delta_of, scale_of
 from ..core.largest import smallest
-from ..core.reductions import largest, padded, sum_of
 from .selection import TopKAgent, gather, rank
+
+# Reductions of rows of 4 n numbers go in four chains, as each step of a single one would wait for the last. A row that
+# is shorter is filled up with what does not count, see `padded`.
+_1, _2, _3, _4 = (np.uint64(i) for i in range(1, 5))
+
+
+@view
+def whole(x, e):
+    """The same row for all episodes."""
+    return x
+
+
+def padded(fill: float) -> Any:
+    """A row over the arms for a computation on one episode, filled up with this number."""
+    return parts_of(lambda E, K: np.full((K + 3) // 4 * 4, fill), whole)
+
+
+@inlined
+def largest(x):
+    """The largest number of a row."""
+    a, b, c, d = x[0], x[1], x[2], x[3]
+    for i in range(_4, np.uint64(len(x)), _4):
+        a = x[i] if x[i] > a else a
+        b = x[i + _1] if x[i + _1] > b else b
+        c = x[i + _2] if x[i + _2] > c else c
+        d = x[i + _3] if x[i + _3] > d else d
+    a, c = a if a > b else b, c if c > d else d
+    return a if a > c else c
+
+
+@inlined
+def sum_of(x):
+    """The sum of a row."""
+    a = b = c = d = 0.0
+    for i in range(np.uint64(0), np.uint64(len(x)), _4):
+        a += x[i]
+        b += x[i + _1]
+        c += x[i + _2]
+        d += x[i + _3]
+    return (a + b) + (c + d)
 
 
 @part

@@ -26,7 +26,6 @@ class Direct(SetAlgorithm):
     """DIRECT (Kalyanakrishnan & Stone 2010): k arms within epsilon > 0 of the k-th best at probability 1 - delta."""
 
     name, source = "direct", "Kalyanakrishnan & Stone, ICML 2010, Algorithm 1"
-    solves = ("TopK", "BestArm")
     needs = "delta"
     promises = ("aggregate", "each")
     times = setting(int)  # pulls of each arm

@@ -6,12 +6,11 @@ at the beginning of every round; one that pools the samples of all its rounds se
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
-from bandit_envs import Task
 from bandit_envs.kernels import PULLS_LIMIT, part
 
 from ..core.agent import Bools, Floats, Ints, Observation, seen_means
@@ -25,14 +24,6 @@ def with_best(m: Floats, S: Bools, A: Bools, k: int) -> Bools:
     best = np.zeros(order.shape, np.bool_)
     np.put_along_axis(best, order, np.arange(order.shape[-1]) < k - A.sum(axis=-1, keepdims=True), axis=-1)
     return A | best
-
-
-def size_of_answer(task: Task) -> int:
-    """The number of arms in every answer."""
-    size = task.make_problem().answer_size
-    if size is None:
-        raise ValueError(f"{task.problem} leaves open how many arms an answer has")
-    return size
 
 
 def affordable(name: str, epsilon: float, times: Sequence[int]) -> Ints:
@@ -92,6 +83,7 @@ class SetAlgorithm(Algorithm):
     Until it has stopped, its answer is the accepted arms and the best of the undecided ones by their empirical means.
     """
 
+    solves: ClassVar[Collection[str]] = ("TopK", "BestArm")
     bulk, passes, resumes = True, 0, False
     reads: ClassVar[tuple[str, ...]] = ("total",)
     k = setting(int)
@@ -102,7 +94,7 @@ class SetAlgorithm(Algorithm):
 
     def __init__(self, task: Any) -> None:
         super().__init__(task)
-        self.k = size_of_answer(self.task)
+        self.k = self.problem.k  # type: ignore[attr-defined]
 
     def begin(ep, own):
         """All arms are undecided."""

@@ -34,7 +34,6 @@ class Halving(SetAlgorithm):
     """HALVING (Kalyanakrishnan & Stone 2010): k arms within epsilon > 0 of the k-th best at probability 1 - delta."""
 
     name, source = "halving", "Kalyanakrishnan & Stone, ICML 2010, Algorithm 3"
-    solves = ("TopK", "BestArm")
     needs = "delta"
     promises = ("aggregate", "each")
     sizes, times = setting(Ints), setting(Ints)  # of each round: |R_l|, with k at the end, and the pulls of each arm

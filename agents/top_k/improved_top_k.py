@@ -52,7 +52,6 @@ class ImprovedTopK(AcceptReject):
 
     name = "improved-top-k"
     source = "a reconstruction after Theorem 2 of Chen, Chen, Zhang & Zhou, ICML 2017"
-    solves = ("TopK", "BestArm")
     needs = "delta"
     promises = ("aggregate",)
 

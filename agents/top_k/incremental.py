@@ -15,12 +15,7 @@ from ..core.algorithm import per_arm, pull, setting
 from ..core.confidence import delta_of, positive_tolerance_of
 from ..core.largest import keep_largest, size_of
 from .elimination import SetAlgorithm, activate, affordable, finish, mark, measure
-from .median_elimination import elimination_pulls, pulls_per_arm, width_constant
-
-
-def incremental_pulls(n: int, m: int, epsilon: float, delta: float, constant: float) -> int:
-    """Pulls of INCREMENTAL, which do not depend on the samples. [lines 2-5]"""
-    return sum(elimination_pulls(n - j, epsilon, delta / m, constant) for j in range(m))
+from .median_elimination import pulls_per_arm, width_constant
 
 
 class Incremental(SetAlgorithm):
@@ -31,7 +26,6 @@ class Incremental(SetAlgorithm):
     """
 
     name, source = "incremental", "Kalyanakrishnan & Stone, ICML 2010, Algorithm 2"
-    solves = ("TopK", "BestArm")
     needs = "delta"
     promises = ("aggregate", "each")
     times = setting(Ints)  # pulls of an arm in each round of Median Elimination

@@ -10,7 +10,7 @@ departures  D1 ties go to the lowest arm
             D3 the thresholds "lil" are ours: they have the form of the 2017 paper, not its constants
             D4 U and L of bounded samples are rounded to multiples of 1e-9 of the range: close to its ends, where they
                differ by less, they tie
-            D5 with a budget it does not stop, and delta is 0.01 where nobody names one
+            D5 with a budget it does not stop, and delta is 0.01 where none is named
 
 U and L are found by Newton's method, and only for arms that could be the extreme one: i cannot beat a bound U* with
 N_i kl(m_i, U*) > beta_i.

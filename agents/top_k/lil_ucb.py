@@ -57,9 +57,6 @@ class LilUCB(IndexPolicy):
         bound: Floats = x + (1 + b) * (1 + np.sqrt(e)) * np.sqrt(2 * self.sigma**2 * (1 + e) * inner / T)
         return -bound
 
-    def index(self, T: Floats, D: Floats) -> Floats:
-        return self.value(T, D)
-
     def initial_state(self, observation: Observation) -> State:
         state = vars(super().initial_state(observation))
         return State(**state, made=observation["pulls"].sum(axis=1))

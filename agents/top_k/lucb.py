@@ -6,7 +6,7 @@ departures  D1 ties go to the lowest arm
             D2 samples of sub-Gaussian scale sigma: W = 2 sigma
             D3 widths="lil": the widths and running bounds of the experiments of Mason et al., NeurIPS 2020; they do not
                change with t, so that a tree finds h and l in far less than n steps
-            D4 with a budget it does not stop before that is spent, and delta is 0.01 where nobody names one
+            D4 with a budget it does not stop before that is spent, and delta is 0.01 where none is named
 
 On AllGood it is the oracle of those experiments: given k, it never stops and answers High.
 """
@@ -24,8 +24,7 @@ from ..core import trees
 from ..core.agent import Bools, Floats, Ints, Observation, seen_means
 from ..core.algorithm import Algorithm, count_pulls, parts_of, per_episode, planned, pull, setting
 from ..core.confidence import TABULATED, delta_of, lil_table, scale_of, tabulated, tolerance_of
-from ..core.rivals import put_running, put_scaled, rivals, scaled_rivals
-from ..core.trees import Forest, tree_of
+from ..core.trees import Forest, put_running, put_scaled, rivals, scaled_rivals, tree_of
 from .elimination import with_best
 
 WIDTHS = ("hoeffding", "lil")

@@ -19,8 +19,7 @@ from bandit_envs.kernels import inlined, integer
 from bandit_envs.problems import at_boundary, cutoff
 
 from ..core.algorithm import count_pulls, pull, scratch, setting
-from .draws import draw, uniform
-from .selection import TopKAgent, rank
+from .selection import TopKAgent, draw, rank, uniform
 
 LEAST_VARIANCE, LEAST_DISTANCE = 1e-12, 1e-9
 

@@ -21,6 +21,7 @@ from bandit_envs.kernels import flag, part
 from ..core.agent import Bools, Floats
 from ..core.algorithm import per_episode, scratch, setting
 from ..core.largest import keep_largest, nth_largest, size_of
+from ..core.phases import budget_for
 from .elimination import SetAlgorithm, activate, finish, mark, measure, pull_undecided, with_best
 
 BETA = 0.75 * math.exp(0.2)
@@ -41,10 +42,7 @@ def quartile_elimination(m, S, work):
 
 @part
 def accept_reject(m, S, T, K, own):
-    """Decide on a quarter of S, the arms with the largest gaps: out of S, and into T where they are of the best.   [AR]
-
-    The paper stops as soon as T is full; what else leaves S then does not matter, since the algorithm ends.
-    """
+    """Decide on a quarter of S, the largest gaps: out of S, and into T where they are of the best.   [AR]"""
     size, wanted = size_of(S), K - size_of(T)  # 0 < K' < |S|
     last, first = nth_largest(m, S, wanted, own.work), nth_largest(m, S, wanted + 1, own.work)
     for i in range(len(S)):
@@ -53,7 +51,7 @@ def accept_reject(m, S, T, K, own):
     keep_largest(m, own.best, wanted, own.work)
     for i in range(len(S)):
         S[i] &= not own.decided[i]
-        T[i] |= own.decided[i] and own.best[i]
+        T[i] |= own.decided[i] and own.best[i]  # the algorithm ends once T is full: what else leaves S does not matter
 
 
 class OptMAI(SetAlgorithm):
@@ -65,7 +63,7 @@ class OptMAI(SetAlgorithm):
     """
 
     name, source = "opt-mai", "Zhou, Chen & Li, ICML 2014"
-    solves, anytime = ("TopK", "BestArm"), False
+    anytime = False
     reads = ("total", "remaining")
     K = setting(int)  # arms to select
     worst = setting(bool)  # of the worst ones   D2
@@ -75,8 +73,7 @@ class OptMAI(SetAlgorithm):
 
     def __init__(self, task: Any, reuse: bool = False) -> None:
         super().__init__(task)
-        if self.task.budget is None:
-            raise ValueError("opt-mai needs an environment with a budget, got budget=None")
+        budget_for(self.name, self.task, 1)
         self.reuse = flag("reuse", reuse)
         self.worst = 2 * self.k > self.task.K  # D2
         self.K = self.task.K - self.k if self.worst else self.k

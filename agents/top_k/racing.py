@@ -76,10 +76,7 @@ def surpasses(x, y, U, need):
 
 @part
 def move(x, minus_y, places, need, own):
-    """Take arms out of U whose x exceeds the y of at least `need` arms of U: in order, at most `places`, into `moved`.
-
-    x must exceed `bar`, the need-th smallest y of U at first, since U only shrinks: a quick test before the count.
-    """
+    """Take arms out of U into `moved` whose x exceeds the y of at least `need` arms of U: the first `places`."""
     U, y, n = own.S, own.m, size_of(own.S)
     for i in range(len(U)):
         own.moved[i], y[i] = False, -minus_y[i]

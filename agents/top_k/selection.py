@@ -1,14 +1,16 @@
-"""The set High of the k best arms, which the algorithms that adapt to every sample keep."""
+"""What the algorithms for the k best arms that adapt to every sample share: the set High, and random choices of an arm.
+
+Choices are functions of the public seed of the episode and the number of pulls so far.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
-from bandit_envs.kernels import inlined, part
+from bandit_envs.kernels import agent_uniform, inlined, part
 from bandit_envs.problems import at_boundary
 
-from ..core.algorithm import Algorithm, per_arm, per_episode, planned, scratch, setting
-from ..core.confidence import delta_of
+from ..core.algorithm import Algorithm, count_pulls, per_arm, per_episode, planned, scratch, setting
 from ..core.largest import keep_largest
 
 
@@ -44,6 +46,34 @@ def settle(ep, own):
         own.inside[h], own.inside[l] = False, True
 
 
+@inlined
+def uniform(ep, own):
+    """A uniform number in [0, 1) for the next pull; `own.seed` is the agent's own."""
+    return agent_uniform(ep.seed, count_pulls(ep), own.seed)
+
+
+@part
+def draw(weight, total, u):
+    """An arm with probability proportional to its weight (K,), by a uniform u; total > 0 is added up in order."""
+    last, partial = len(weight) - 1, 0.0
+    for i in range(last):
+        partial += weight[i]
+        if partial > u * total:
+            return i
+    return last
+
+
+@part
+def draw_evenly(chosen, size, u):
+    """One of the `size` >= 1 arms whose number in `chosen` (K,) is not 0, each as likely, by a uniform number u."""
+    last, left = len(chosen) - 1, min(int(u * size), size - 1)
+    for i in range(last):
+        left -= chosen[i] != 0.0
+        if left < 0:
+            return i
+    return last
+
+
 class TopKAgent(Algorithm):
     """An algorithm for TopK, and for BestArm as TopK with k = 1. It answers High, the k largest empirical means.
 
@@ -68,8 +98,3 @@ class TopKAgent(Algorithm):
     def budgeted(self) -> bool:
         """Whether it spends a budget."""
         return self.task.budget is not None
-
-    def stopping_level(self, delta: float | None) -> float | None:
-        """delta, or None where it is only needed to stop and nobody asks for that."""
-        needed = delta is not None or self.task.delta is not None or not self.budgeted
-        return delta_of(self.name, self.task, delta) if needed else None

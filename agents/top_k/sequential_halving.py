@@ -19,6 +19,7 @@ from bandit_envs.kernels import flag
 from ..core.agent import Ints
 from ..core.algorithm import setting
 from ..core.largest import keep_largest
+from ..core.phases import budget_for
 from .elimination import SetAlgorithm, finish, mark, measure, pull_undecided
 
 
@@ -45,10 +46,8 @@ class SequentialHalving(SetAlgorithm):
 
     def __init__(self, task: Any, reuse: bool = False) -> None:
         super().__init__(task)
-        budget, K = self.task.budget, self.task.K
-        least = K * (K - 1).bit_length()
-        if budget is None or budget < least:
-            raise ValueError(f"{self.name} needs a budget >= K ceil(log2 K) = {least}, got {budget}")
+        K = self.task.K
+        budget = budget_for(self.name, self.task, K * (K - 1).bit_length())
         self.reuse = flag("reuse", reuse)
         rounds = schedule(K, budget)
         self.sizes = np.array([size for size, _ in rounds[1:]] + [1])

@@ -23,7 +23,7 @@ from bandit_envs.kernels import part
 from ..core.agent import Ints
 from ..core.algorithm import setting
 from ..core.largest import keep_largest, nth_largest, size_of
-from ..core.phases import phase_ends
+from ..core.phases import budget_for, phase_ends
 from .elimination import SetAlgorithm, finish, measure, pull_undecided
 
 
@@ -58,15 +58,13 @@ class SuccessiveRejects(SetAlgorithm):
 
     name = "successive-rejects"
     source = "Audibert, Bubeck & Munos, COLT 2010; Bubeck, Wang & Viswanathan, ICML 2013"
-    solves, anytime = ("TopK", "BestArm"), False
+    anytime = False
     phases = setting(Ints)  # pulls of each arm of S in phases 1 .. n - 1
 
     def __init__(self, task: Any) -> None:
         super().__init__(task)
-        budget, K = self.task.budget, self.task.K
-        if budget is None or budget <= K:
-            raise ValueError(f"{self.name} needs a budget > K = {K}, got {budget}")
-        self.phases = np.diff(phase_ends(K, budget))
+        K = self.task.K
+        self.phases = np.diff(phase_ends(K, budget_for(self.name, self.task, K + 1)))
 
     def observe(ep, own):
         """A phase is over, and further ones that have no pulls."""

@@ -191,13 +191,13 @@ class UGapE(Algorithm):
         found, pulls = seen_means(observation, slots), np.asarray(observation["pulls"])
         means, pulls = np.atleast_2d(found), np.atleast_2d(pulls if slots is None else pulls[slots])
         now, whole = {"pulls": pulls, "mean": np.nan_to_num(means)}, pulls.min(axis=1) > 0
-        anew = self.initial_state(now)  # J of the samples so far is what an agent without its state sees; D4, D5
-        self.choose(now, anew)
-        answer: Bools = anew.best
+        fresh = self.initial_state(now)  # J of the samples so far is what an agent without its state sees; D4, D5
+        self.choose(now, fresh)
+        answer: Bools = fresh.best
         if not whole.all():
             answer[~whole] = self.problem.plug_in(means[~whole])
         if state is not None and self.task.budget is not None:
             rows: Any = slice(None) if slots is None else slots
-            kept = whole & (state.now["beginning"][rows] == 0) & ~(anew.now["least"] < state.now["least"][rows])
+            kept = whole & (state.now["beginning"][rows] == 0) & ~(fresh.now["least"] < state.now["least"][rows])
             answer[kept] = state.best[rows][kept]
         return answer[0] if found.ndim == 1 else answer

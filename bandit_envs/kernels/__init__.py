@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .addresses import by_address
 from .belief import beta_below
 from .checks import choice, errors_of, flag, install_hint, integer, integers, interval, mask, number, numbers, require
 from .compiled import inlined, jit, lean, part, view
@@ -24,7 +25,7 @@ from .structs import Kernel, assemble, certain, episode_kernel, fleeting, kernel
 
 __all__ = [
     "EPISODES_LIMIT", "Kernel", "PULLS_LIMIT", "Polyhedron", "SPELLINGS", "Spelled", "WATCHERS", "agent_uniform",
-    "agent_uniforms", "assemble", "beta_below", "call_routine", "carray", "certain", "choice",
+    "agent_uniforms", "assemble", "beta_below", "by_address", "call_routine", "carray", "certain", "choice",
     "episode_kernel", "errors_of",
     "flag", "fleeting", "inlined", "install_hint", "integer", "integers", "interval", "jit", "kernel", "last_fields",
     "lean", "mask", "normal_quantiles", "number", "numbers", "orders", "parse_call", "part", "pointer", "require",

@@ -6,7 +6,7 @@ import dataclasses
 from typing import Any
 
 from agents.core.agent import Agent, task_of
-from agents.thresholding.prior import prior_of
+from agents.thresholding.opt_kg import prior_of
 from bandit_envs import Task
 
 from .answers import Answers, answers_of

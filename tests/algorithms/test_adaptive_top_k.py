@@ -16,9 +16,8 @@ from twins_top_k import Seen, adapt, clucb, drawer, kl_lucb, lil_ucb, ocba_m, pi
 
 import agents
 from agents.top_k.adapt import direct_pulls
-from agents.top_k.draws import draw, draw_evenly
 from agents.top_k.kl_lucb import kl, kl_upper
-from agents.top_k.selection import TopKAgent, gather, rank
+from agents.top_k.selection import TopKAgent, draw, draw_evenly, gather, rank
 from bandit_envs import Bernoulli, Categorical, Instance, Task, TopK
 from bandit_envs.problems.certificates import bernstein, cutoff, hoeffding
 

@@ -66,7 +66,7 @@ test_what_is_no_agent = table(
         "no class": (make("math:pi"), "math:pi"),
         "a function of a number": (evaluate(lambda task: 3), "<lambda>", "predict", 3),
         "a function of a class": (evaluate(lambda task: LSA), "LSA", "predict"),
-        "a function of nothing": (evaluate(lambda: 3), "<lambda>", "task"),
+        "a function of nothing": (evaluate(lambda: 3), "<lambda>", "positional arguments"),
         "a class without a name": (evaluate(Nameless), "Nameless", "'name'"),
         "made by hand": (lambda: Nameless(gym.make(THRESHOLD)), TypeError, "Nameless", "'name'"),
         "problems in a text": (evaluate(own(solves="Threshold")), "solves", "'odd'"),
@@ -77,12 +77,6 @@ test_what_is_no_agent = table(
 
 ENDS = {"delta": 0.1, "max_pulls": 10}
 NO_ORACLES: Any = ("H",), {"H": 3}, {3: len}, None, "H"
-TOO_LITTLE = {
-    "recommend": "recommend",
-    "choose": "choose",
-    "initial_state": "initial_state",
-    "remember": "initial_state",
-}
 
 test_parameters = table(
     {
@@ -97,10 +91,6 @@ test_parameters = table(
         for name in ("id", "wrappers", "vector_kwargs")
     }
     | {f"oracles {oracles!r}": (evaluate(own(oracles=oracles)), "oracles", "'odd'") for oracles in NO_ORACLES}
-    | {
-        f"{hook} takes too little": (evaluate(own(**{hook: lambda self: None})), named, "observation")
-        for hook, named in TOO_LITTLE.items()
-    }
 )
 
 

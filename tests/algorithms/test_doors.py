@@ -665,7 +665,7 @@ def test_constructors_by_which_no_agent_can_be_made_anew() -> None:
             agents.make(Late, source, alpha=2)
         with refused("late", "task", "'task'"):
             agents.make(Late, source)
-    with refused("wanting", "task", "'level'"):
+    with refused("wanting", "'level'"):
         agents.make(Wanting, env)
     assert type(agents.make(Wanting, env, level=3)) is Wanting
 

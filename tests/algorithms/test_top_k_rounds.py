@@ -19,7 +19,7 @@ from agents.core.largest import smallest
 from agents.top_k import adaptive_top_k as adaptive
 from agents.top_k import improved_top_k as improved
 from agents.top_k import opt_mai
-from agents.top_k.incremental import incremental_pulls
+from agents.top_k.median_elimination import elimination_pulls
 from agents.top_k.racing import WIDTHS
 from bandit_envs import Bernoulli, Categorical, Gaussian, Instance, Task
 from bandit_envs.simulation.simulator import Simulator
@@ -91,7 +91,7 @@ def test_practical_constants_by_hand() -> None:
 
 def test_pulls_of_incremental() -> None:
     # Median Elimination at 1/2, 1/16: 8293 pulls of three arms, then 2338 of the two that remain
-    assert incremental_pulls(3, 2, 0.5, 1 / 8, 4) == 8293 + 2338
+    assert sum(elimination_pulls(n, 0.5, 1 / 16, 4) for n in (3, 2)) == 8293 + 2338
 
 
 def test_schedule_of_opt_mai() -> None:

@@ -31,7 +31,7 @@ ROOT = Path(__file__).parents[2]
 TABLE = ROOT / "agents" / "benchmarking" / "v1.csv"
 PAGE = ROOT / "docs" / "benchmark" / "table.md"
 REFERENCES = ROOT / "bandit_envs" / "references-v1.csv"
-SHARED = ("agents.core", "agents.evaluation", "agents.registry", "agents.promises")  # of all agents alike
+SHARED = ("agents.core", "agents.evaluation", "agents.registry")  # of all agents alike
 TOO_SLOW = {"look-ahead": ("good-", "feasible-", "-delta")}  # by parts of names of tasks: up to .4 ms a pull there
 
 

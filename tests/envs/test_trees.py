@@ -27,7 +27,6 @@ def test_levels() -> None:
     assert levels_of(9).tolist() == [0, 16, 24, 25]  # 2 blocks, 1 block, the root
     assert levels_of(65).tolist() == [0, 72, 88, 96, 97]  # 9 blocks, 2, 1, the root
     assert Forest.of(3, 9).nodes.shape == (3 * 25 * 8,)
-    assert Forest.of(3, 9).leaves(3, 9).shape == (3, 9, 8)
 
 
 def test_by_hand() -> None:

@@ -29,8 +29,7 @@ from refusals import refused
 import agents
 from agents.evaluation.expected_loss import wrong
 from agents.evolved.agent import Evolved
-from agents.evolved.candidates import CommonEpisodes
-from agents.evolved.evolution import Evolution, evolve
+from agents.evolved.evolution import CommonEpisodes, Evolution, evolve
 from agents.evolved.formula import LSA, PARAMETERS, START
 from agents.evolved.network import HIDDEN, LAYERS, OWN, SHARED, WEIGHTS
 from agents.evolved.parameters import parameter_names
