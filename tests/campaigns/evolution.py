@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from agents.evolved.agent import Evolved
-from agents.evolved.candidates import CommonEpisodes
+from agents.evolved.evolution import CommonEpisodes
 from agents.evolved.formula import LSA
 from agents.evolved.network import HIDDEN, LAYERS
 

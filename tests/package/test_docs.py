@@ -105,7 +105,8 @@ def test_nothing_is_installed_by_its_name():
 
 def test_pages_of_algorithms_name_what_is_there():
     """Every name in code in the tables that put the paper beside the code is a name of the code."""
-    source = "\n".join(path.read_text() for top in ("agents", "bandit_envs") for path in (ROOT / top).rglob("*.py"))
+    files = (path for top in ("agents", "bandit_envs") for path in (ROOT / top).rglob("*.*"))
+    source = "\n".join(path.read_text() for path in files if path.suffix in (".py", ".toml"))
     known = set(re.findall(r"\w+", source))
     for page in sorted((ROOT / "docs" / "algorithms").glob("*.md")):
         rows = "\n".join(line for line in page.read_text().splitlines() if line.startswith("|"))
