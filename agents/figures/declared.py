@@ -1,18 +1,18 @@
 """Figures as their papers' files declare them: PAPER.toml beside this module holds all that is data.
 
 A file has the `figures` of a paper. Each has a name, a source, the name of its `transform`, `panels`, `quotes`, and
-`values`, the tables of numbers for its page. With `own_styles` it shares no styles with the others, as their agents are
-too many together.
+`values`, the tables of numbers for its page. A figure with `own_styles` shares no styles with the others, as their
+agents are too many together.
 
 A panel holds the arguments of its `kind`, without one those of `Panel`, beside the `defaults` of the file; or `made`
 names one that the paper's module makes. Its agents are tables of `agents`, one after another, or its own. What TOML has
 no form for is written so: numbers at the same distance as {from, to, by}, a dict by numbers as a list of pairs, and in
 `env_kwargs` None as "none".
 
-A quotation has the paper's words, and claims that test them; without words its claims are ours, each by itself. A claim
-holds the arguments of its kind: with `better` it is a `Claim`, with `low` a `Growth`, with `name` it is `printed`, with
-`test` what the function of this name in the paper's module makes, else a `Level`. A list stands for several claims, one
-for each value; of several lists the first is the outer loop. "*name" stands for a list of `groups`, or the labels of
+A quotation holds the arguments of a `Quote`, or claims alone: then these are ours, each by itself. A claim holds the
+arguments of its kind: with `better` it is a `Claim`, with `low` a `Growth`, with `name` it is `printed`, with `test`
+what the function of this name in the paper's module makes, else a `Level`. A list stands for several claims, one for
+each value; of several lists the first is the outer loop. "*name" stands for a list of `groups`, or the labels of
 `agents`.
 """
 
