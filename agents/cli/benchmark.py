@@ -27,7 +27,7 @@ class Benchmark(Command):
     """
 
     agents: Positional[Annotated[tuple[str, ...], arg(metavar="AGENT")]]
-    """Names (see `bandit-envs list agents`), "module:Class(alpha=2)", and paths of saved models (.zip)."""
+    """Names (see `bandit-envs list agents`), "module:Class(alpha=2)", and paths of saved models (.zip, .json)."""
     set: Literal["v1", "quick"] = "v1"
     """v1: all tasks; quick: one of each group, in a minute."""
     out: Address = None

@@ -37,8 +37,8 @@ class Evaluate(EnvironmentCommand[Options]):
     env_id: Positional[Annotated[str, arg(metavar="ENVIRONMENT")]]
     """A name (see `bandit-envs list environments`), as Threshold, or module:Class."""
     agents: Words = None
-    """Names (see `bandit-envs list agents`), "module:Class(alpha=2)", and paths of saved models (.zip). Left out: all
-    that can run, but no networks."""
+    """Names (see `bandit-envs list agents`), "module:Class(alpha=2)", and paths of saved models (.zip, .json). Left
+    out: all that can run, but no networks."""
     episodes: Annotated[int, arg(metavar="N")] = 1000
     """Episodes, the same for all agents."""
     seed: Annotated[int, arg(metavar="N")] = 0

@@ -87,7 +87,7 @@ class Race(EpisodeCommand[Options]):
     """
 
     agents: Annotated[tuple[str, ...], arg(metavar="NAME [NAME ...]")]
-    """Names (see `bandit-envs list agents`), "module:Class(alpha=2)", and paths of saved models (.zip)."""
+    """Names (see `bandit-envs list agents`), "module:Class(alpha=2)", and paths of saved models (.zip, .json)."""
     out: Annotated[Path, arg(metavar="PATH")]
     """File for the page, .html."""
     title: Annotated[str | None, arg(metavar="TEXT", help_behavior_hint="")] = None

@@ -71,7 +71,7 @@ _CASTS: Mapping[Any, Callable[[str, Any], Any]] = {
     float: lambda name, value: float(value),
     bool: lambda name, value: bool(value),
 }
-_CHECKS: Mapping[Any, Callable[[str, Any], Any]] = {int: integer, float: number, bool: flag}
+_CHECKS: Mapping[Any, Callable[[str, Any], Any]] = {int: integer, float: number, bool: flag}  # of what users give
 
 
 def as_given(name: str, value: Any) -> Any:
@@ -85,7 +85,7 @@ class Field(NamedTuple):
     role: str  # "setting", "per_episode", "per_arm", "scratch", or "part"
     kind: Any  # int, float, bool, a dtype, an array's type or a struct; of a part what makes it of E and K
     default: Any = REQUIRED
-    rows: int = 0
+    rows: int = 0  # of scratch; 0: it is (K,)
     row: Any = None  # of a part, a view of its rows
 
 

@@ -63,7 +63,7 @@ class Board(NamedTuple):
 
 @inlined
 def scan(flat, uE, start, n, K, least, arm):
-    """The least index of each of n episodes from `start` on, and the lowest arm that has it; `flat`: (K, E)."""
+    """Fill in `least` and `arm` (n,): of episodes from `start` on the least index, its lowest arm; `flat`: (K, E)."""
     for i in range(n):
         least[i], arm[i] = flat[start + i], np.uint64(0)
     for k in range(1, K - 2, 3):  # three arms at a time: `least` and `arm` are read and written less often
@@ -178,7 +178,7 @@ def look(rule, board, sim, e):
     K, D, a = np.uint64(sim.rules.K), np.uint64(sim.rules.D), np.uint64(board.last[e])
     o, scan = e * K + a, len(board.levels) == 0
     pulls = sim.pulls[o]
-    if pulls == 0 and scan:
+    if pulls == 0 and scan:  # the episode has just begun
         for k in range(K):
             board.table[k, e] = board.first
     elif pulls == 0:
@@ -379,7 +379,7 @@ _REFUSED: set[Any] = set()  # functions, and what they read, that Numba does not
 def compiles(
     rule: ArmRule, plain: Callable[[Floats, Floats], Floats], low: float, high: float, most: float = 1e6
 ) -> bool:
-    """Whether Numba takes a rule, and makes the same of means from low to high as NumPy, `plain`(T, x)."""
+    """Whether Numba takes a rule, and makes the same of means low .. high, pulls to `most`, as NumPy, `plain`(T, x)."""
     if (rule.function, type(rule.own)) in _REFUSED:
         return False
     pulls = [n for n in (1.0, 2.0, 3.0, 10.0, 317.0, 1e6) if n <= most]

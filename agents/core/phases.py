@@ -11,7 +11,7 @@ from bandit_envs.kernels import PULLS_LIMIT, jit
 
 
 def rows_of(name: str, task: Task) -> int:
-    """The number of rows N."""
+    """The number of rows N of a table; for other arms a ValueError, by the agent's name."""
     if not task.items:
         raise ValueError(
             f"{name} needs arms that are the columns of one table, as from_table(.., shared=True) makes them"
@@ -20,7 +20,7 @@ def rows_of(name: str, task: Task) -> int:
 
 
 def budget_for(name: str, task: Task, least: int) -> int:
-    """The budget."""
+    """The budget, at least `least`; else a ValueError, by the agent's name."""
     if task.budget is None or task.budget < least:
         raise ValueError(f"{name} needs a budget >= {least} for K = {task.K} arms, got {task.budget}")
     return task.budget
@@ -28,7 +28,7 @@ def budget_for(name: str, task: Task, least: int) -> int:
 
 @functools.lru_cache(maxsize=64)
 def phase_ends(K: int, T: int) -> tuple[int, ...]:
-    """Pulls n_0 .. n_{K-1} of a surviving arm: n_k = ceil((T - K) / (logbar(K) (K + 1 - k))), exactly."""
+    """Pulls of a surviving arm after phases 0 .. K - 1: 0, then ceil((T - K) / (logbar(K) (K + 1 - k))), exactly."""
     unit = math.lcm(*range(1, K + 1))
     logbar = unit // 2 + sum(unit // i for i in range(2, K + 1))  # times unit
     return (0, *(-(-(T - K) * unit // (logbar * (K + 1 - k))) for k in range(1, K)))

@@ -87,7 +87,7 @@ def _share(e, seen, wide):
     left = (1.0 / (1.0 + spent) if wide.limits[0] < math.inf else 1.0 - spent) - 0.5
     if leader >= 0:
         leads[leader] = 1.0
-    for s in range(2):
+    for s in range(2):  # in the order of SHARED
         border, rival = (above, below) if s == 1 else (below, above)
         shared[s, 0], shared[s, 1], shared[s, 2] = 1.0, 2.0 * s - 1.0, 0.5 * (wide.fair - HUNDRED)
         shared[s, 3], shared[s, 4] = left, open_ / K

@@ -27,7 +27,7 @@ def _instance(arms: Arms, name: str, defaults: dict[str, dict[str, Any]]) -> Ins
 
 
 def _captions(contest: int, /, folder: str | None = None, every: int = 1) -> Instance:
-    """The captions of a contest, which Mason et al. 2020 rate."""
+    """The captions of a contest, or each `every`-th; Mason et al. 2020 look for those nearly as good as the best."""
     defaults = {"AllGood": {"epsilon": 0.1, "multiplicative": True, "delta": 0.1}}
     counts = datasets.captions(contest, folder).counts[:: integer("every", every, 1)]
     name = f"captions-{contest}" + (f"(every={every})" if every > 1 else "")
@@ -165,7 +165,7 @@ def _chen(profile: str, /, n: int = 1000, K: int = 100) -> Instance:
 def _stone(
     name: str, printed: int, k: int, epsilon: float, /, seed: int = 0, n: int | None = None, sd: float = 1.0
 ) -> Instance:
-    """Arms, `printed` many, with means drawn once from U[0, 1] and standard deviation `sd`, of which k are wanted."""
+    """n arms with means drawn once from U[0, 1] and deviation `sd`; of `printed`, the paper's number, k are wanted."""
     n = printed if n is None else integer("n", n, 4, rng.ARMS_LIMIT)
     sd, word = number("sd", sd, 0, above=True), np.zeros(1, np.uint64)
     u = rng.uniforms(rng.root_key(rng.root_number(seed))[:, None], word, n, stream=rng.INSTANCE)

@@ -53,7 +53,7 @@ def report_pair(numbers, pulls, mean, variance, i, j, a, b, value, alternatives,
     stopped by its own rule too soon.
 
     Args:
-        value: what `pair_alternative` has returned for i and j, the least of all. All others: see there.
+        value: what `pair_alternative` has returned for i and j, the least of all. All others: as of `pair_alternative`.
         alternatives: how many there are for given true means; ln of it is the price of looking at all of them.
     """
     K, distribution = len(pulls), distribution_of(numbers)

@@ -27,7 +27,7 @@ def crossing_scratch_size(D, M):
 
 @part
 def excess(x, row, b, sign, tilt, more):
-    """How far the means that minimise the sum are beyond a row, with so much more of its multiplier."""
+    """How far the means that minimise the sum, y A being `tilt`, are beyond a row with so much `more` of its y."""
     found = -sign * b
     for d in range(len(x)):
         found += sign * row[d] * moved(BERNOULLI, 1.0, x[d], 1.0, tilt[d] + more * sign * row[d])

@@ -201,7 +201,7 @@ def solve(kind: str, numbers: Floats, distribution: str, v: float, means: Floats
         gap, close = barrier.number() / rate, known * (1 - 0.1 * ACCURACY)
         new = barrier.let_in(values, t + gap)
         if bound < close and most - known <= ACCURACY * known:
-            bound, whole = search.exactly(w, close)
+            bound, whole = search.exactly(close)
             known = _least(values := barrier.values(w))
             new = barrier.let_in(values, t + gap)
             stuck += 0 if whole else 4

@@ -31,7 +31,7 @@ SEARCHED = 2000  # sets of arms that are looked at in a search for the nearest o
 
 
 class Distribution:
-    """Divergences of Gaussian or Bernoulli arms, over arrays."""
+    """Divergences of Gaussian arms, of variance v, or Bernoulli arms, over arrays."""
 
     def __init__(self, distribution: int, v: float) -> None:
         self.gaussian, self.v = distribution == GAUSSIAN, v
@@ -93,7 +93,7 @@ class Measured(NamedTuple):
 
 
 class _Pairs:
-    """Alternatives of two arms: i is lowered to a x + b, and j raised to x in [low, high]."""
+    """Alternatives of two arms, rows (i, j, a, b, low, high): i is lowered to a x + b, j raised to x in [low, high]."""
 
     def __init__(self, distribution: Distribution, means: Floats, rows: Sequence[tuple[float, ...]]) -> None:
         table = np.array(rows, np.float64).reshape(-1, 6)
@@ -105,7 +105,7 @@ class _Pairs:
         return len(self.x)
 
     def at(self, w: Floats, some: Ints) -> Measured:
-        """G and C are (n, 2): of i and j."""
+        """Those of `some`, their numbers, at proportions w (K,); G and C are (n, 2): of i and j."""
         i, j = self.i[some], self.j[some]
         a, b, low, high = (x[some] for x in (self.a, self.b, self.low, self.high))
         mi, mj, wi, wj, distribution = self.means[i], self.means[j], w[i], w[j], self.distribution
@@ -320,7 +320,10 @@ def _exchanged(chosen: Floats, costs: Floats) -> Floats:
 
 
 class Sets:
-    """The searches for alternatives by sets of arms, "each" and "swaps": the nearest ones at w become known."""
+    """The searches for alternatives by sets of arms, "each" and "swaps": the nearest ones at w become known.
+
+    numbers: k and epsilon. v: the variance. means, inside (K,): of arms as they are. back (K,): their merged arms.
+    """
 
     def __init__(
         self, kind: str, numbers: Floats, distribution: int, v: float, means: Floats, inside: Bools, back: Ints
@@ -373,8 +376,8 @@ class Sets:
         """Let the sets of the chosen arms (K,) become known."""
         self.alternatives.add(np.bincount(self.back, chosen * np.where(self.inside != 0, -1.0, 1.0), self.G))
 
-    def exactly(self, w: Floats, most: float) -> tuple[float, bool]:
-        """As a call, by branch and bound, for sets that cost less than `most`; and whether the bound is certain."""
+    def exactly(self, most: float) -> tuple[float, bool]:
+        """As the last call, by branch and bound, for sets that cost less than `most`; and whether it is certain."""
         K, least = len(self.means), min(self.values, default=math.inf)
         if self.swaps is None:
             return least, True

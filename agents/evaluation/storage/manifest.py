@@ -134,7 +134,7 @@ def _has_blocks(place: Place) -> bool:
 
 
 def root_of(identity: Mapping[str, object]) -> str:
-    """The hash of an evaluation."""
+    """The hash of an evaluation, by its identity."""
     text = json.dumps(as_first_spelled(identity), sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
