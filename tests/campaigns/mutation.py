@@ -47,19 +47,21 @@ COLUMNS = ("id", "file", "line", "change", "code", "verdict", "by", "seconds")
 BOUNDS = "test_constants.py test_mixtures.py test_limits.py test_constants_agents.py"
 EVIDENCE = [BOUNDS, "test_evidence.py test_certified.py test_own_evidence.py test_dependent.py test_scale.py"]
 CONTRACT = "test_conformance.py test_agents_bad_calls.py test_doors.py"
+GOLDEN = "test_golden.py"
 ROUNDS = "test_top_k_rounds.py test_adaptive_top_k.py test_classics.py test_elimination_agents.py"
 AREAS: dict[str, list[str]] = {  # files: their tests, quickest first; each entry is one call of pytest
     "bandit_envs/stopping/*.py": [*EVIDENCE, "test_own_problems.py", "test_certified_agents.py test_promises.py"],
     "bandit_envs/problems/certificates.py": ["test_constants_agents.py", "test_adaptive_top_k.py"],
+    "bandit_envs/problems/lookahead.py": ["test_gains.py test_lookahead.py test_look_ahead.py"],
     "bandit_envs/problems/*.py": ["tests/problems", "test_constants.py test_evidence.py"],
-    "bandit_envs/problems/lookahead.py": ["test_lookahead.py test_look_ahead.py"],
     "bandit_envs/kernels/geometry.py": ["test_geometry.py", "test_feasible_measures.py test_feasible_agents.py"],
     "bandit_envs/testing.py": ["test_conformance.py test_own_problems.py"],
     "bandit_envs/*.py": ["tests/envs", "tests/problems", "test_conformance.py"],
-    "agents/all_good/*.py": ["test_all_good_agents.py test_elimination_agents.py", CONTRACT],
+    "agents/all_good/*.py": ["test_all_good_agents.py test_elimination_agents.py", CONTRACT, GOLDEN],
     "agents/certified/*.py": [
         "test_certified_agents.py test_constants_agents.py",
         "test_certified.py test_promises.py",
+        GOLDEN,
     ],
     "agents/cli/*.py": ["tests/cli", "test_session_cli.py test_docs_commands.py", "test_pages.py test_plots.py"],
     "agents/core/*.py": [
@@ -67,6 +69,7 @@ AREAS: dict[str, list[str]] = {  # files: their tests, quickest first; each entr
         "test_certified.py test_certified_agents.py test_constants_agents.py",
         f"{ROUNDS} test_all_good_agents.py test_thresholding_agents.py test_feasible_agents.py",
         "test_agents_bad_calls.py test_own_agents.py test_coordinates.py test_doors.py test_bad_input.py",
+        GOLDEN,
     ],
     "agents/evaluation/*": ["tests/evaluation", "test_cli.py test_figures.py"],
     "agents/evolved/*.py": ["tests/evolved"],
@@ -75,8 +78,8 @@ AREAS: dict[str, list[str]] = {  # files: their tests, quickest first; each entr
     "agents/models/*.py": ["tests/learned", "tests/evolved"],
     "agents/pictures/*.py": ["tests/pictures", "test_cli.py"],
     "agents/session/*.py": ["tests/session"],
-    "agents/thresholding/*.py": ["test_thresholding_agents.py test_classics.py test_dp_index.py", CONTRACT],
-    "agents/top_k/*.py": [f"{ROUNDS} test_feasible_agents.py", CONTRACT],
+    "agents/thresholding/*.py": ["test_thresholding_agents.py test_classics.py test_dp_index.py", CONTRACT, GOLDEN],
+    "agents/top_k/*.py": [f"{ROUNDS} test_feasible_agents.py", CONTRACT, GOLDEN],
     "agents/*.py": ["test_conformance.py test_own_agents.py test_look_ahead.py", "test_doors.py test_evaluation.py"],
 }
 
