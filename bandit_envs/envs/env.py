@@ -11,7 +11,6 @@ from numpy import int64
 from numpy.typing import NDArray
 
 from ..kernels import rng
-from ..kernels.checks import as_array
 from ..simulation.simulator import PULLED
 from .drawing import Window, image
 from .episodes import Array, Environment, Episodes, Info, read_options
@@ -73,10 +72,6 @@ class PureExplorationEnv(Environment, gym.Env[Any, Any]):
             pictures need matplotlib.
         **parameters: the problem's own, e.g. `threshold`, `epsilon`, `k`.
 
-    Attributes:
-        task: what an agent may know. problem: what is asked: scores, margins, hardness.
-        instance: the true one where it is the same in every episode (for oracles and reports), else None.
-
     Raises:
         ValueError: naming the value and what is allowed. TypeError: for an unknown keyword.
     """
@@ -132,9 +127,7 @@ class PureExplorationEnv(Environment, gym.Env[Any, Any]):
             raise self._core.need_reset()
         sim = self._core.simulator
         if self._full:
-            if isinstance(action, dict):
-                action = {name: as_array(value)[None] for name, value in action.items()}
-            ended, answers = self._core.advance(action)
+            ended, answers = self._core.advance(self._batch(action))
             paid = sim.reward.item(0)
         else:
             answers = None
@@ -165,6 +158,19 @@ class PureExplorationEnv(Environment, gym.Env[Any, Any]):
     def _ranks(self) -> Info:
         """The entry of the info for the order in which arms have just been shown."""
         return {"order": self._core.order[0].copy()} if self._is_ranked else {}
+
+    def _batch(self, action: Any) -> Any:
+        """A full action with an axis of length 1 in front."""
+        if not isinstance(action, dict):
+            return action
+        batch = dict(action)
+        for name, value in action.items():
+            if name in ("arm", "times", "answer"):
+                try:
+                    batch[name] = np.asarray(value)[None]
+                except (TypeError, ValueError):
+                    raise ValueError(f"{name} must be a plain array of integers, got {value!r:.200}") from None
+        return batch
 
     def _observe(self) -> Any:
         """A copy of what the agent sees; what a human sees is drawn again."""

@@ -325,9 +325,6 @@ class Environment(ABC):
     """
 
     setting: Setting
-    task: Task  # what an agent may know
-    problem: Problem  # what is asked: scores, margins, hardness
-    instance: Instance | None  # the true one where it is the same in every episode (for oracles and reports), else None
     bound: ClassVar[tuple[str, ...]]
     _core: Episodes
     _spec: Any = None
@@ -335,7 +332,6 @@ class Environment(ABC):
 
     def _open(self, count: int) -> None:
         """Make the slots, in which no episode has begun."""
-        self.task, self.problem, self.instance = self.setting.task, self.setting.problem, self.setting.fixed
         self._key, self._episode = np.zeros((2, count), np.uint64), np.full(count, -1, np.int64)
         self._bind()
 
@@ -394,3 +390,18 @@ class Environment(ABC):
         vars(self).update(state)
         self._bind()
         self._core.restore(episodes)
+
+    @property
+    def task(self) -> Task:
+        """What an agent may know."""
+        return self.setting.task
+
+    @property
+    def problem(self) -> Problem:
+        """What is asked: scores, margins, hardness."""
+        return self.setting.problem
+
+    @property
+    def instance(self) -> Instance | None:
+        """The true instance where it is the same in every episode (for oracles and reports), else None."""
+        return self.setting.fixed

@@ -513,7 +513,7 @@ class Problem(Spelled, ABC):
         return least * self.characteristic_time(means, distribution=distribution, sigma=sigma) if least > 0 else 0.0
 
     def quick_bound(self, K: int) -> bool:
-        """Whether `lower_bound` of K arms takes about a second at most."""
+        """Whether `lower_bound` of K arms takes about a second at most, but for what AllGood compiles at first use."""
         return self.local or K <= 50
 
     def paper_lower_bound(self, means: ArrayLike, delta: float) -> float:

@@ -17,8 +17,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..kernels.compiled import inlined, jit
 from .boundaries import LEVELS_SCRATCH
-from .distributions import GAUSSIAN
+from .distributions import BERNOULLI, GAUSSIAN, curvature, divergence, slope
 from .levels import EACH, Search, level, others_at
 from .swaps import Swaps, best_dual, dual, search
 
@@ -165,6 +166,87 @@ class _Wide:
         return total
 
 
+class Line(NamedTuple):
+    """The others go to c x + d; `side`: 1 where arms are raised, -1 where they are lowered."""
+
+    side: float
+    c: float
+    d: float
+
+
+class Row(NamedTuple):
+    """An alternative of `_Levels`."""
+
+    distribution: int
+    v: float
+    line: Line
+    means: Floats
+    w: Floats
+    i: int
+    others: Floats
+
+
+@inlined
+def _rise(row, x):
+    """First and second derivative in x of the cost of a `Row`."""
+    distribution, v, (side, c, d), means, w, i, others = row
+    first, second = w[i] * slope(distribution, means[i], v, x), w[i] * curvature(distribution, means[i], v, x)
+    y = c * x + d
+    for a in range(len(means)):
+        if others[a] > 0.0 and side * (means[a] - y) > 0.0:
+            first += c * others[a] * w[a] * slope(distribution, means[a], v, y)
+            second += c * c * others[a] * w[a] * curvature(distribution, means[a], v, y)
+    return first, second
+
+
+@inlined
+def _level_root(row, low, high, x):
+    """Where in [low, high] the cost of a `Row` is least; x: where to start, or NaN. See `_roots`."""
+    if not low < high or _rise(row, low)[0] >= 0.0:
+        return low
+    if _rise(row, high)[0] <= 0.0:
+        return high
+    x = x if low < x < high else 0.5 * (low + high)
+    for step in range(STEPS):
+        first, second = _rise(row, x)
+        low, high = (x if first <= 0.0 else low), (x if first >= 0.0 else high)
+        after = x - first / second
+        if not low <= after <= high or step % 8 == 7:
+            after = 0.5 * (low + high)
+        if not abs(after - x) > 1e-15 * abs(after):
+            return after
+        x = after
+    return x
+
+
+class Moves(NamedTuple):
+    """Moves of one arm each, and of others in return."""
+
+    arm: Ints  # (n,)
+    others: Floats  # (n, K)
+    low: Floats  # (n,)
+    high: Floats
+    x: Floats
+
+
+@jit
+def _measure_levels(distribution, v, line, means, w, moves, G, C):
+    """The results of `_Levels.at`: xs (n,), the best x, where to start before; gradients G and C (n, K), 0 before."""
+    (side, c, d), lows, highs, xs = line, moves.low, moves.high, moves.x
+    for n in range(len(xs)):
+        i, others = moves.arm[n], moves.others[n]
+        row = Row(distribution, v, line, means, w, i, others)
+        x = _level_root(row, lows[n], highs[n], xs[n])
+        xs[n], y = x, c * x + d
+        G[n, i], C[n, i] = divergence(distribution, means[i], v, x), slope(distribution, means[i], v, x)
+        for a in range(len(means)):
+            if others[a] > 0.0 and side * (means[a] - y) > 0.0:
+                G[n, a] += others[a] * divergence(distribution, means[a], v, y)
+                C[n, a] += c * others[a] * slope(distribution, means[a], v, y)
+        _, bend = _rise(row, x)
+        C[n] = C[n] / math.sqrt(bend) if lows[n] < x < highs[n] and bend > 0.0 else 0.0 * w
+
+
 class _Levels(_Wide):
     """Arm i goes to x in [low, high], raised or lowered; so many of the others go the other way, to c x + d."""
 
@@ -190,28 +272,12 @@ class _Levels(_Wide):
 
     def at(self, w: Floats, some: Ints) -> Measured:
         """G and C are (n, K)."""
-        i, others, m, c, distribution = self.i[some], self.others[some], self.means, self.c, self.distribution
-        low, high, rows = self.low[some], self.high[some], np.arange(len(some))
-
-        def moved(x: Floats) -> tuple[Floats, NDArray[np.bool_], tuple[Floats, ...], Floats, Floats]:
-            """Where the others go, (n, 1), which of them move; and slopes: of the arms i, and of the others, (n, K)."""
-            y = (c * x + self.d)[:, None]
-            moving = (others > 0) & (self.side * (m - y) > 0)
-            first, second = (np.where(moving, others * found, 0.0) for found in distribution.slopes(m[None], y))
-            return y, moving, distribution.slopes(m[i], x), first, second
-
-        def rise(x: Floats) -> tuple[Floats, Floats]:
-            _, _, (f, s), F, S = moved(x)
-            return w[i] * f + c * (F @ w), w[i] * s + c * c * (S @ w)
-
-        x = self.x[some] = _roots(rise, low, high, self.x[some])
-        with np.errstate(all="ignore"):
-            y, moving, (f, s), F, S = moved(x)
-            G, C = np.where(moving, others * distribution.divergence(m[None], y), 0.0), c * F
-            G[rows, i] += distribution.divergence(m[i], x)
-            C[rows, i] += f
-            bend = w[i] * s + c * c * (S @ w)
-            C = np.where(((low < x) & (x < high) & (bend > 0))[:, None], C / np.sqrt(bend)[:, None], 0.0)
+        distribution, means, x = self.distribution, self.means, self.x[some]
+        G, C = np.zeros((2, len(some), len(means)))
+        moves = Moves(self.i[some], self.others[some], self.low[some], self.high[some], x)
+        kind = GAUSSIAN if distribution.gaussian else BERNOULLI
+        _measure_levels(kind, distribution.v, Line(self.side, self.c, self.d), means, w, moves, G, C)
+        self.x[some] = x
         return Measured(G @ w, G, C, None, -1.0)
 
 
