@@ -39,7 +39,7 @@ class List(Command):
     def run(self) -> None:
         """Print the tables."""
         if self.what == "promises":
-            print((Path(__file__).parents[1] / "promises.md").read_text())
+            print((Path(__file__).parents[1] / "promises.md").read_text(encoding="utf-8"))
             return
         width = shutil.get_terminal_size((120, 24)).columns
         tables = {"environments": _environments, "instances": _instances, "distributions": _arms, "agents": _agents}

@@ -8,6 +8,7 @@ without objects are read; classes are known by their modules.
 from __future__ import annotations
 
 import inspect
+import io
 import json
 import re
 import zipfile
@@ -21,14 +22,13 @@ import torch
 from gymnasium import spaces
 from stable_baselines3 import A2C, DQN, PPO
 from stable_baselines3.common.base_class import BaseAlgorithm
-from stable_baselines3.common.save_util import load_from_zip_file
 from stable_baselines3.common.sb2_compat.rmsprop_tf_like import RMSpropTFLike
 
 from bandit_envs import FEATURES
 from bandit_envs.kernels import integer
 
 from ..core.optional import require
-from .policy import box_of, form_of
+from .policy import EquivariantPolicy, box_of, form_of
 
 FORMAT_NAME = "bandit_envs_format"  # the attribute of a saved model that holds the number of the format
 NETWORK_NAME = "bandit_envs_network"  # that which holds its policy_kwargs as JSON, classes by their names
@@ -43,13 +43,24 @@ MARKS: dict[str, type[BaseAlgorithm]] = {"clip_range": PPO, "exploration_fractio
 # Of sb3-contrib's classes, which have `clip_range` too, the module of the policy has this word in its name.
 CONTRIB = {"maskable": "MaskablePPO", "recurrent": "RecurrentPPO"}
 # The policies that are read as plain weights, by the modules of their classes: of this package, and of others.
-OURS = {"agents.learned.policy": "EquivariantPolicy", "agents.learned.maskable": "MaskableEquivariantPolicy"}
+OURS = ("agents.learned.policy", "agents.learned.maskable")
 NAMED = {
     "stable_baselines3.common.policies": "MlpPolicy",
     "stable_baselines3.dqn.policies": "MlpPolicy",
     "sb3_contrib.common.maskable.policies": "MlpPolicy",
     "sb3_contrib.common.recurrent.policies": "MlpLstmPolicy",
 }
+# Numbers of a model that are no arguments of its class.
+COUNTERS = (
+    "num_timesteps", "_total_timesteps", "_num_timesteps_at_start", "_n_updates", "_episode_num", "_n_calls",
+    "_current_progress_remaining", "exploration_rate",
+)  # fmt: skip
+# Arguments that do not come from the file: those that are given here, where a run writes its log, and classes of
+# rollout buffers, which change how a model learns and not what it decides.
+NOT_READ = (
+    "policy", "env", "device", "tensorboard_log", "verbose", "_init_setup_model", "rollout_buffer_class",
+    "rollout_buffer_kwargs",
+)  # fmt: skip
 LOST = ("stop", "context", "steep", "decay")  # arguments of networks of earlier versions
 SIZES = ("net_arch", "lstm_hidden_size", "n_lstm_layers")  # of SB3's networks, numbers that make them large
 MOST_ARMS = 10**6
@@ -112,35 +123,66 @@ class Archive:
         return box_of(arms, believes), spaces.Discrete(arms + stop)
 
     def model(self, arms: int | None = None) -> Any:
-        """The model, by SB3's own loader, to which no pickle is left; NotPlainError where weights are not plain."""
-        box, actions = self.spaces(arms)
-        weights = self._weights()
-        check_finite(weights)
-        if type(envs := self.data.get("n_envs", 1)) is not int or envs < 1:
-            raise ValueError(f"n_envs must be an integer >= 1, got {envs!r:.80}")
-        own = OURS.get(self.module)
-        policy = getattr(require(self.module, own), own) if own else self.kind.policy_aliases[NAMED[self.module]]
-        objects = self._objects() | {"observation_space": box, "action_space": actions, "policy_class": policy}
-        if (network := self.data.get(NETWORK_NAME) or self.data.get("policy_kwargs")) is not None:
-            objects["policy_kwargs"] = check_network(network, weights)
-        return self.kind.load(self.path, device="cpu", custom_objects=objects)
+        """The model with the weights of the file; `arms` are for equivariant policies, None: as there.
 
-    def _objects(self) -> dict[str, Any]:
-        """What takes the place of each pickle: a constant schedule's number, else the default of SB3's class."""
-        arguments = inspect.signature(self.kind).parameters
-        found: dict[str, Any] = {"env": None, "device": torch.device("cpu"), "tensorboard_log": None}
-        for name, value in self.data.items():
+        Raises:
+            NotPlainError: if weights hold anything but numbers. Others, if the file is damaged.
+        """
+        kind, (box, actions) = self.kind, self.spaces(arms)
+        weights = {name: self._weights(f"{name}.pth") for name in ("policy", "policy.optimizer")}
+        check_finite(weights["policy"])
+        given = self._arguments(kind, weights["policy"])
+        model = kind(self._policy(), None, device="cpu", _init_setup_model=False, **given)
+        for name in (*COUNTERS, "n_envs"):
+            value = self.data.get(name)
+            if type(value) in (int, float):
+                setattr(model, name, value)
+        if type(model.n_envs) is not int or model.n_envs < 1:
+            raise ValueError(f"n_envs must be an integer >= 1, got {model.n_envs!r:.80}")
+        model.observation_space, model.action_space = box, actions
+        model._last_original_obs = self.data.get("_last_original_obs")  # not None behind `VecNormalize`
+        for name in (FORMAT_NAME, NETWORK_NAME):
+            if name in self.data:
+                setattr(model, name, self.data[name])
+        model._setup_model()
+        model.set_parameters(weights, exact_match=True, device="cpu")
+        return model
+
+    def _policy(self) -> object:
+        """The class of the policy, or SB3's name of it."""
+        if self.module == "agents.learned.maskable":
+            from .maskable import MaskableEquivariantPolicy
+
+            return MaskableEquivariantPolicy
+        return EquivariantPolicy if self.module in OURS else NAMED[self.module]
+
+    def _weights(self, name: str) -> object:
+        """What a file of weights holds: tensors and numbers, no objects."""
+        with zipfile.ZipFile(self.path) as archive:
+            content = archive.read(name)
+        try:
+            return torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
+        except Exception as error:
+            raise NotPlainError(f"its {name} holds more than numbers, or is damaged: {error}") from error
+
+    def _arguments(self, kind: Any, weights: Any) -> dict[str, object]:
+        """The hyperparameters in the file that are numbers, text, and dicts of such."""
+        found: dict[str, object] = {}
+        for name in inspect.signature(kind).parameters:
+            value = self.data.get(name)
+            if name in NOT_READ or value is None:
+                continue
             if isinstance(value, dict) and ":serialized:" in value:
                 constant = re.fullmatch(r"ConstantSchedule\(val=([-+.0-9e]+)\)", str(value.get("value_schedule")))
-                found[name] = float(constant[1]) if constant else getattr(arguments.get(name), "default", None)
-        return found | {"_last_original_obs": self.data.get("_last_original_obs")}  # not None behind `VecNormalize`
-
-    def _weights(self) -> Any:
-        """The weights of the policy, which must hold tensors and numbers, no objects, as all weights in the file."""
-        try:
-            return load_from_zip_file(self.path, load_data=False, device="cpu")[1]["policy"]
-        except Exception as error:
-            raise NotPlainError(f"its weights hold more than numbers, or are damaged: {error}") from error
+                if constant:
+                    found[name] = float(constant[1])
+            else:
+                found[name] = value
+        if (network := self.data.get(NETWORK_NAME)) is not None:
+            found["policy_kwargs"] = network
+        if "policy_kwargs" in found:
+            found["policy_kwargs"] = check_network(found["policy_kwargs"], weights)
+        return found
 
 
 def network_json(policy_kwargs: Any) -> dict[str, object] | None:

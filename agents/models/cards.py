@@ -45,6 +45,23 @@ def card_path(name: str, task: Task) -> Path:
     return next((path for path in own if path.is_file()), last)
 
 
+def _setting(task: Task) -> str:
+    """What limits the pulls of a task, in words."""
+    if task.budget is not None:
+        return "with a budget"
+    if task.pull_cost > 0:
+        return "with a price of pulls and no budget"
+    return "with neither a budget nor a delta" if task.delta is None else "with a delta and no budget"
+
+
+def _described(name: str, stem: str) -> str:
+    """What a stored model is for, in words, of the name of its card, as "topk-budget"."""
+    problem, _, end = stem.rpartition("-")
+    prices = "a price of pulls" if name == "evolved" else "a price of pulls or a delta"
+    words = {"budget": "a budget", "cost": prices}[end]
+    return f"{({kind.lower(): kind for kind in PROBLEMS}).get(problem, problem)} with {words}"
+
+
 def stored_card(name: str, task: Task) -> dict[str, Any]:
     """The card of the stored model."""
     path = card_path(name, task)
@@ -52,9 +69,11 @@ def stored_card(name: str, task: Task) -> dict[str, Any]:
         kind = PROBLEMS.find(task.problem)
         own = f"{kind.__module__}:{kind.__qualname__}"  # the command can import it by this, whether registered or not
         problem = kind.name if own.startswith("bandit_envs.") else own
-        known = ", ".join(sorted(one.stem for one in FOLDER.glob(f"{name}-*.json"))) or "nothing"
+        there = sorted(one.stem.removeprefix(f"{name}-") for one in FOLDER.glob(f"{name}-*.json"))
+        known = ", ".join(_described(name, one) for one in there) or "nothing"
         raise ValueError(
-            f"{name} has no stored model {path.stem} for {kind.name}, only {known}; {_instead(name, problem, task)}"
+            f"{name} has no stored model for {kind.name} {_setting(task)}, only for {known}; "
+            f"{_instead(name, problem, task)}"
         )
     return read_card(path)
 

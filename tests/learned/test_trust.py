@@ -112,6 +112,14 @@ def test_a_foreign_model_is_refused_and_nothing_runs(place, foreign, trace, tmp_
     assert not trace.exists()
 
 
+def test_a_model_of_ours_never_reaches_the_loader_of_sb3(ours, tmp_path, monkeypatch):
+    """It unpickles what it finds, and a file may change between two looks at it."""
+    (path := tmp_path / "model.zip").write_bytes(ours)
+    monkeypatch.setattr(PPO, "load", lambda *_, **__: pytest.fail("the file is unpickled"))
+    monkeypatch.setattr("stable_baselines3.common.save_util.json_to_data", lambda *_, **__: pytest.fail("unpickled"))
+    agents.load(path)
+
+
 @pytest.mark.parametrize("place", PLACES.split())
 def test_a_model_of_ours_runs_nothing(place, ours, trace, tmp_path):
     """It is read as plain weights, with the right decisions, or refused where the weights themselves are not plain."""
@@ -119,7 +127,7 @@ def test_a_model_of_ours_runs_nothing(place, ours, trace, tmp_path):
     path.write_bytes(ours)
     expected = agents.load(path).predict(x)[0]
     path.write_bytes(with_mine(ours, place, trace))
-    if place in ("policy_kwargs", "policy.pth", "policy.optimizer.pth", "pytorch_variables.pth"):
+    if place in ("policy_kwargs", "policy.pth", "policy.optimizer.pth"):
         with pytest.raises(ValueError, match=NEEDS_TRUST):
             agents.load(path)
     else:
