@@ -60,7 +60,8 @@ class Distribution:
 def _roots(rise: Callable[[Floats], tuple[Floats, Floats]], low: Floats, high: Floats, x: Floats) -> Floats:
     """Where functions that rise on [low, high] change their signs, or the end where they do not; high may be inf.
 
-    `rise` returns the functions and their derivatives at x (n,); x: where to start.
+    Args:
+        rise: returns the functions and their derivatives at x (n,). x: where to start.
     """
     low, high = low.copy(), high.copy()
     middle = np.where(np.isinf(high), low + 1, 0.5 * (low + high))
@@ -76,11 +77,11 @@ def _roots(rise: Callable[[Floats], tuple[Floats, Floats]], low: Floats, high: F
             middle = np.where(np.isinf(high), 2 * x + 1e-300, 0.5 * (low + high))
             good = (low <= after) & (after <= high) & np.isfinite(after) & ((step % 8 != 7) | np.isinf(high))
             after = np.where(good, after, middle)
-            moved = np.abs(after - x) > 1e-13 * np.abs(after)
-            x, free = np.where(free, after, x), free & moved
-            if not free.any():
+            still = free & (np.abs(after - x) > 1e-15 * np.abs(after))
+            x = after
+            if not still.any():
                 break
-    return np.where(np.isnan(ends), x, ends)
+    return np.where(free, x, ends)
 
 
 class Measured(NamedTuple):
