@@ -112,7 +112,7 @@ class Session:
             new = replace(Setup.of(agent, task, names, public_seed, trust), order="asked" if order is None else order)
         if facts is None:
             if new is None:
-                raise FileNotFoundError(f"there is no session {store}: bandit-envs session new, or an agent and a task")
+                raise FileNotFoundError(f"there is no session {store}: bandit-envs session new, or agents.Session(agent, task, store=...)")
             for sentence in doubts(new.task, State(new).run.delta):  # before anything is written
                 warnings.warn(sentence, UserWarning, stacklevel=2)
             if not self._log.create(new.facts()):
