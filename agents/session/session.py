@@ -112,7 +112,8 @@ class Session:
             new = replace(Setup.of(agent, task, names, public_seed, trust), order="asked" if order is None else order)
         if facts is None:
             if new is None:
-                raise FileNotFoundError(f"there is no session {store}: bandit-envs session new, or agents.Session(agent, task, store=...)")
+                how = "bandit-envs session new, or agents.Session(agent, task, store=...)"
+                raise FileNotFoundError(f"there is no session {store}: {how}")
             for sentence in doubts(new.task, State(new).run.delta):  # before anything is written
                 warnings.warn(sentence, UserWarning, stacklevel=2)
             if not self._log.create(new.facts()):
