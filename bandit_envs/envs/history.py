@@ -113,7 +113,7 @@ class History:
         self._log = Log(self.arms, self.times, self._samples, self._made, self.length)
 
     def clear(self, rows: Ints) -> None:
-        """Begin the histories of the episodes `rows` (n,) anew."""
+        """Begin new histories of the episodes `rows` (n,)."""
         _clear(rows, self._log)
 
     def record(self, simulator: Simulator, chosen: Ints) -> None:
