@@ -324,6 +324,9 @@ class Recipe:
             given["delta"] = options["delta"]
         recipe = replace(self, parameters=given)
         within = recipe.forms()
+        if within.observation == "history":
+            reads = f"and {self.name} reads observation='history'"
+            raise ValueError(f"stop={CERTIFICATE!r} needs an agent that reads statistics or features, {reads}")
         reader = within.actions == "arm" and within.observation != "statistics"
         agent = recipe.make(within._replace(stop=True).of(task) if reader else env_or_task)
         made = certified(task, agent, options)

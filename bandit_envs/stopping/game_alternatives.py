@@ -252,7 +252,8 @@ class _Levels(_Wide):
     """Arm i goes to x in [low, high], raised or lowered; so many of the others go the other way, to c x + d."""
 
     def __init__(self, distribution: Distribution, means: Floats, c: float, d: float, raised: bool) -> None:
-        self.distribution, self.means, self.c, self.d, self.side = distribution, means, c, d, 1.0 if raised else -1.0
+        self.distribution, self.c, self.d, self.side = distribution, c, d, 1.0 if raised else -1.0
+        self.means = np.array(means)  # writeable and in one piece, as kernels are compiled for one kind of array
         self.i, self.others = np.empty(0, np.int64), np.empty((0, len(means)))
         self.low, self.high, self.x = np.empty(0), np.empty(0), np.empty(0)
         self.known = set[bytes]()
