@@ -348,11 +348,14 @@ class Agent(Spelled, ABC):
             state: what `initial_state` has made.
             slots: only these rows of the batch.
         """
+        single = False
         if self.observation == "statistics":
-            return self.problem.plug_in(seen_means(observation, slots))
-        batch, single = self._batched(observation)
-        rows = batch if slots is None else {part: array[slots] for part, array in batch.items()}
-        answer = self.problem.plug_in(tally(self.task, rows)[1])
+            means = seen_means(observation, slots)
+        else:
+            batch, single = self._batched(observation)
+            rows = batch if slots is None else {part: array[slots] for part, array in batch.items()}
+            means = tally(self.task, rows)[1]
+        answer = self.problem.plug_in(means)
         return answer[0] if single else answer
 
     # --- what an environment, SB3 or the evaluation call --------------------------------------------------------------
@@ -418,7 +421,7 @@ class Agent(Spelled, ABC):
         if not isinstance(error, OF_INPUT):
             raise error
         try:
-            batch = checked(self.name, self.task, observation)
+            batch = self._checked(observation)
             if not len(batch["remaining"]):
                 raise ValueError(f"{self.name} reads observations of at least one episode, got none")
             if slots is not None:
@@ -488,9 +491,13 @@ class Agent(Spelled, ABC):
         """
         try:
             batch, _ = self._batched(observation)
-            return self._made(checked(self.name, self.task, batch))
+            return self._made(self._checked(batch))
         except Exception as error:
             self._explain(error, observation, None)
+
+    def _checked(self, observation: Any) -> Observation:
+        """A batch with all its parts, whose values are looked at."""
+        return checked(self.name, self.task, observation)
 
     def _batched(self, observation: Observation) -> tuple[Observation, bool]:
         """An observation with a leading episode axis, and whether it had none. All its shapes are right."""
@@ -539,7 +546,7 @@ class Agent(Spelled, ABC):
 
     def _first_state(self, observation: Observation) -> Any:
         """The state of a batch of which there is none yet, whose values are looked at."""
-        observation = checked(self.name, self.task, observation)
+        observation = self._checked(observation)
         if not self.resumes and observation["pulls" if self.observation == "statistics" else "length"].any():
             raise ValueError(
                 f"{self.name} goes on from its state, which statistics do not hold: hand predict the state that it "
@@ -571,7 +578,7 @@ class Agent(Spelled, ABC):
             known = mark is None and not type(state).__module__.startswith("agents.")
             if known and type(state) in self._states:
                 return
-            kind = type(self._made(checked(self.name, self.task, observation)))
+            kind = type(self._made(self._checked(observation)))
             if known and isinstance(state, kind):
                 self._states.add(type(state))
                 return
