@@ -177,6 +177,7 @@ def test_one_seed_one_index(tmp_path: Any) -> None:
     assert stored["parameters"] == parameters
     assert stored["names"] == list(PARAMETERS)
     assert [one["generation"] for one in card["checkpoints"]] == [0, 2, 4]
+    assert card["checkpoints"][0]["ratios"] == pytest.approx([1.0], abs=0.1)  # the search begins near the reference
     assert card["kept"] in (0, 2, 4)
     [told] = card["result"]
     assert told["low"] <= told["ratio"] <= told["high"]
