@@ -27,6 +27,7 @@ from rollouts import simulator
 from scipy import stats
 
 from bandit_envs import Arms, Bernoulli, Categorical, Gaussian, Resampled, Tabulated, Uniform
+from bandit_envs.instances.arms import from_dict
 
 both = pytest.mark.parametrize("distribution", DISTRIBUTIONS.values(), ids=DISTRIBUTIONS.keys())
 
@@ -172,3 +173,8 @@ def test_arms_of_one_dimension_are_scalar_arms() -> None:
         assert wide.D == 1
         assert wide.to_dict() == flat.to_dict()
         assert wide.parameters.tolist() == flat.parameters.tolist()
+
+
+def test_a_distribution_that_is_not_registered_is_found_in_its_module() -> None:
+    distribution = from_dict({"distribution": "bandit_envs.instances.arms:Uniform", "mean": [0, 1]})
+    assert isinstance(distribution, Uniform)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
@@ -170,6 +171,29 @@ def test_an_agent_that_reads_histories_is_evaluated_like_one_that_reads_statisti
     rows = {label: table.drop(columns="agent").reset_index(drop=True) for label, table in found.groupby("agent")}
     assert len(rows["history"]) == 140
     assert rows["history"].equals(rows["statistics"])
+
+
+def asked(kind: Any, store: Path, reopened: bool) -> list[Any]:
+    """The arms that a session asks for, and its answer."""
+    pytest.importorskip("sqlalchemy")
+    facts = {"problem": "BestArm", "arms": 3, "range": (0, 1), "budget": 8}
+    session, arms = agents.Session(kind, facts, store=str(store), public_seed=1), list[Any]()
+    for value in (0.5, 0.25, 1.0, 0.75, 0.5, 0.0, 0.125, 1.0):
+        if reopened:
+            session.close()
+            session = agents.Session(kind, store=str(store))
+        arms += session.ask()
+        session.tell(arms[-1], value)
+    answer = session.answer().tolist()
+    session.close()
+    return [*arms, *answer]
+
+
+@pytest.mark.parametrize("kind", [Reader, Growing])
+def test_a_session_goes_on_after_a_restart(kind: Any, tmp_path: Path) -> None:
+    expected = asked(ByTurns, tmp_path / "statistics.db", reopened=False)
+    assert asked(kind, tmp_path / "one.db", reopened=False) == expected
+    assert asked(kind, tmp_path / "two.db", reopened=True) == expected
 
 
 class Pixels(ByTurns):
