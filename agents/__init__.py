@@ -40,9 +40,31 @@ _ON_USE = {
     ".session": ("Session",),
 }
 
-__all__ = ["Agent", "Algorithm", "IndexPolicy", "make", "names", "per_arm", "per_episode", "pull", "register"]
-__all__ += ["Benchmark", "Evaluation", "Session", "benchmark", "evaluate", "evolve", "load", "play", "race", "report"]
-__all__ += ["results", "setting", "train", "watch"]
+__all__ = [
+    "Agent",
+    "Algorithm",
+    "Benchmark",
+    "Evaluation",
+    "IndexPolicy",
+    "Session",
+    "benchmark",
+    "evaluate",
+    "evolve",
+    "load",
+    "make",
+    "names",
+    "per_arm",
+    "per_episode",
+    "play",
+    "pull",
+    "race",
+    "register",
+    "report",
+    "results",
+    "setting",
+    "train",
+    "watch",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -21,12 +21,15 @@ from .algorithm import Algorithm, arm_at, count_pulls, parts_of, per_arm, per_ep
 from .confidence import delta_of, scale_of, width_of
 from .index_policy import IndexPolicy, IndexState
 
-__all__ = ["ALL_PROBLEMS", "Agent", "Algorithm", "IndexPolicy", "IndexState", "LOCAL_PROBLEMS", "Problems"]
-__all__ += ["arm_at", "count_pulls", "parts_of", "per_arm", "per_episode", "planned", "pull", "scratch", "setting"]
-__all__ += ["delta_of", "scale_of", "seen_means", "task_of", "width_of"]
+__all__ = [
+    "ALL_PROBLEMS", "LOCAL_PROBLEMS", "Agent", "Algorithm", "IndexPolicy", "IndexState", "Problems", "arm_at",
+    "count_pulls", "delta_of", "parts_of", "per_arm", "per_episode", "planned", "pull", "scale_of", "scratch",
+    "seen_means", "setting", "task_of", "width_of",
+]  # fmt: skip
 
-EARLIER = {"BulkPolicy", "PlanPolicy", "PlanState", "RoundPolicy", "RoundState", "Seen"}  # of `agents.earlier`
-EARLIER |= {"add", "bulk", "clear", "following"}
+EARLIER = (  # of `agents.earlier`
+    "BulkPolicy", "PlanPolicy", "PlanState", "RoundPolicy", "RoundState", "Seen", "add", "bulk", "clear", "following",
+)  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

@@ -263,9 +263,10 @@ class Agent(Spelled, ABC):
         choice(f"the attribute observation of {self.name}", self.observation, tuple(READ))
         if self.task.observation != self.observation:
             raise ValueError(f"{self.name} reads observation={self.observation!r}, not {self.task.observation!r}")
-        ours: Any = next(kind for kind in type(self).__mro__ if not getattr(kind, "_brought", True))
-        if self._brought and self.observation == "history" and type(self).choose is ours.choose:
-            raise TypeError(f"{self.name} reads observation='history', and must define choose(observation, state)")
+        if self._brought and self.observation == "history":
+            ours: Any = next(kind for kind in type(self).__mro__ if not getattr(kind, "_brought", True))
+            if type(self).choose is ours.choose:
+                raise TypeError(f"{self.name} reads observation='history', and must define choose(observation, state)")
 
     @functools.cached_property
     def _mark(self) -> str:
