@@ -17,6 +17,7 @@ from typing import Any
 from gymnasium import spaces
 
 from bandit_envs import PROBLEMS, Registry, Task
+from bandit_envs.envs import NUMBERS
 from bandit_envs.kernels import choice, errors_of, flag, parse_call, spelled, unknown
 
 from .core.agent import Agent, asked, task_of
@@ -180,7 +181,7 @@ class Recipe:
             warn_of_ranks(self.target, env_kwargs or {})
             return forms_of(self.target, env_kwargs)
         observation = str(getattr(self.target, "observation", "statistics"))
-        return Forms("arm" if observation in ("features", "belief") else "full", observation)
+        return Forms("arm" if observation in NUMBERS else "full", observation)
 
     @property
     def solves(self) -> Collection[str]:

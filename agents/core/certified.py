@@ -27,8 +27,9 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from bandit_envs import Simulation, Task
-from bandit_envs.envs import FeatureTable
+from bandit_envs.envs import NUMBERS, FeatureTable
 from bandit_envs.kernels import fleeting, inlined, jit, kernel, spelled
+from bandit_envs.problems import BELIEFS
 from bandit_envs.simulation import ENDED, LIVE, MOST_TIMES, Quiet, pull
 from bandit_envs.stopping import DISTRIBUTION, PAIRED, Certifier
 
@@ -347,8 +348,8 @@ class Featured(Agent):
         vars(self).update(solves=(task.problem,), name=str(getattr(policy, "name", type(policy).__name__.lower())))
         super().__init__(task)
         self.policy, self.forms = policy, forms_of(policy)._replace(stop=True)
-        believes = self.forms.ranked or self.forms.observation == "belief"
-        self._lookahead = self.task.lookahead(f"{self.name}, which was trained with beliefs,") if believes else None
+        believes, seen = self.forms.ranked or self.forms.observation in BELIEFS, self.forms.of(self.task)
+        self._lookahead = seen.lookahead(f"{self.name}, which was trained with beliefs,") if believes else None
 
     @cached_property
     def _mark(self) -> str:
@@ -372,7 +373,7 @@ class Featured(Agent):
         spent, look = pulls.sum(axis=1), self._lookahead
         if look is not None:
             total = np.ascontiguousarray(observation["total"], np.float64)
-            x, order = look.view(pulls, total, spent / self.task.scale, x, self.forms.ranked)
+            x, order = look.view(pulls, total, x, self.forms.ranked)
         arms, state.state = self.policy.predict(x, state.state, spent == 0, deterministic=True)
         arms = np.ascontiguousarray(arms, np.int64)
         return arms if look is None else look.arms(order, arms)
@@ -381,7 +382,7 @@ class Featured(Agent):
 def certified(task: Task, agent: Any, options: Mapping[str, Any]) -> Certified:
     """Any agent, an object with a method `predict` too, certified with these options of `Certified`."""
     if not isinstance(agent, Agent):
-        if forms_of(agent).observation not in ("features", "belief"):
+        if forms_of(agent).observation not in NUMBERS:
             raise ValueError(f"stop={CERTIFICATE!r} needs an Agent or a policy that reads features, got {agent!r:.200}")
         agent = Featured(task, agent)
     return Certified(task, agent, **options)

@@ -11,8 +11,10 @@ from typing import Any, NamedTuple
 
 from gymnasium import spaces
 
-from bandit_envs import FEATURES, Task
+from bandit_envs import Task
+from bandit_envs.envs import shown_by
 from bandit_envs.kernels import flag
+from bandit_envs.problems import BELIEFS
 
 from .agent import Agent, asked
 
@@ -36,7 +38,7 @@ def forms_of(agent: Any, env_kwargs: Mapping[str, Any] | None = None) -> Forms:
     """The forms in which an agent, or any other object with a method `predict`, plays.
 
     Those of a model come from its own environment, else from its card, else from its spaces, else from `env_kwargs`. Of
-    the spaces, `Discrete(K)` has no action that stops, and a `Box` of 4 K + 1 numbers holds beliefs. An attribute
+    the spaces, `Discrete(K)` has no action that stops, and the size of a `Box` says what it shows. An attribute
     `observation` overrules them all: it names the form of observations that is read.
     """
     if isinstance(agent, Agent):
@@ -63,7 +65,7 @@ def warn_of_ranks(agent: Any, env_kwargs: Mapping[str, Any]) -> None:
         known = known or hasattr(asked(model.get_env(), "setting"), "ranked")
     if known or hasattr(getattr(model, "policy", None), "any_arms") or getattr(agent, "card", None):
         return
-    if _by_spaces(model)[0] == "belief":
+    if _by_spaces(model)[0] in BELIEFS:
         warnings.warn(
             "a model that was loaded without its environment does not know whether its arms were ranked, and is played "
             "on arms that are not: say ranked=True or ranked=False in env_kwargs (--ranked, --no-ranked)",
@@ -103,7 +105,4 @@ def _by_spaces(model: Any) -> tuple[str | None, bool | None]:
         arms = math.prod(getattr(seen.spaces.get("pulls"), "shape", None) or (0,))
         return "history" if "times" in seen.spaces else "statistics", {arms: False, arms + 1: True}.get(n)
     size = math.prod(getattr(seen, "shape", None) or (0,))
-    for arms in (n - 1, n):
-        if arms > 1 and size in (widths := {len(FEATURES) * arms: "features", 4 * arms + 1: "belief"}):
-            return widths[size], arms < n
-    return None, None
+    return shown_by(size, n) or (None, None)

@@ -16,6 +16,7 @@ import numpy as np
 
 from bandit_envs import Task
 from bandit_envs.kernels import integer, number, root_number, unknown
+from bandit_envs.problems import BELIEFS
 
 from ..core.optional import require
 from ..evaluation.environment import environment_id
@@ -68,7 +69,7 @@ class Algorithm:
 
     def settings(self, environment: TrainingEnvironment, num_envs: int, given: Mapping[str, Any]) -> dict[str, object]:
         """All hyperparameters that SB3's class is given: defaults, what a user has given, what follows from both."""
-        believes = environment.forms["observation"] == "belief"
+        believes = environment.forms["observation"] in BELIEFS
         chosen = {**self.defaults, **(self.believing if believes else {}), **given}
         if "n_epochs" in self.hyperparameters():
             rollout = num_envs * chosen["n_steps"]
@@ -122,11 +123,11 @@ class TrainingEnvironment:
 def _forms(task: Task, kwargs: Mapping[str, Any], ranked: bool) -> dict[str, object]:
     """The forms of a training: those that are given, else beliefs, gains and no stop, where these are defined."""
     try:
-        believed = task.pull == "arm" and not math.isnan(task.lookahead("observation='belief'").horizon)
+        believed = task.pull == "arm" and not math.isnan(task.lookahead("observation='relative'").horizon)
     except ValueError:  # a problem without a look-ahead potential
         believed = False
-    observation = kwargs.get("observation", "belief" if believed else "features")
-    reward = kwargs.get("reward", "gain" if believed and observation == "belief" else "score")
+    observation = kwargs.get("observation", "relative" if believed else "features")
+    reward = kwargs.get("reward", "gain" if believed and observation in BELIEFS else "score")
     stop = kwargs.get("stop", task.delta is not None or task.pull_cost > 0 or task.budget is None)
     ranked = kwargs.get("ranked", ranked and believed)
     return {"observation": observation, "reward": reward, "stop": stop, "ranked": ranked}

@@ -21,6 +21,7 @@ import torch
 from numpy.typing import NDArray
 
 from bandit_envs import FEATURES, Task
+from bandit_envs.envs import NUMBERS
 from bandit_envs.kernels import flag
 
 from ..core.agent import task_of
@@ -110,8 +111,8 @@ class Trained:
         """The next action of each episode, as SB3's `predict`.
 
         Args:
-            observation: in the form `observation` of this agent: beliefs (E, 4 K + 1) or features (E, K * F), float32,
-                or one row of a single episode. An equivariant policy takes any K.
+            observation: in the form `observation` of this agent, float32 (E, numbers), see `NUMBERS` in
+                `bandit_envs.envs`, or one row of a single episode. An equivariant policy takes any K.
             state: what the last call returned, None at first; read by recurrent policies only.
             episode_start: whether each episode begins, (E,); read by recurrent policies only.
             deterministic: take the action with the largest logit; False: draw one.
@@ -236,13 +237,14 @@ def load(path: str | Path, env_or_task: object = None, *, trust: bool = False) -
             return _unpickled(archive, arms)
 
     model = read()
-    forms, F = forms_of(model, card.get("env_kwargs")), len(FEATURES)
+    forms = forms_of(model, card.get("env_kwargs"))
     arms = int(getattr(model.action_space, "n", 1)) - forms.stop
-    width = 4 * arms + 1 if forms.observation == "belief" else arms * F
-    if model.observation_space.shape != (width,):
+    each, more, _ = NUMBERS.get(forms.observation, NUMBERS["features"])
+    if model.observation_space.shape != (each * arms + more,):
+        sizes = ", ".join(f"{name!r} {each} for each and {more} more" for name, (each, more, _) in NUMBERS.items())
         raise ValueError(
             f"{file} was trained on other observations: shape {model.observation_space.shape} for {arms} arms, where "
-            f"observation='features' gives {F} numbers for each, and 'belief' 4, and 1 more: give a model in place of "
+            f"numbers are, by observation: {sizes}: give a model in place of "
             "the file, which SB3's own load(file, env=env) reads, with an environment as in its training"
         )
     if env_or_task is not None and (K := task_of(env_or_task).K) != arms:

@@ -25,10 +25,11 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.sb2_compat.rmsprop_tf_like import RMSpropTFLike
 
 from bandit_envs import FEATURES
+from bandit_envs.envs import box_of, shown_by
 from bandit_envs.kernels import integer
 
 from ..core.optional import require
-from .policy import EquivariantPolicy, box_of, form_of
+from .policy import EquivariantPolicy
 
 FORMAT_NAME = "bandit_envs_format"  # the attribute of a saved model that holds the number of the format
 NETWORK_NAME = "bandit_envs_network"  # that which holds its policy_kwargs as JSON, classes by their names
@@ -115,12 +116,14 @@ class Archive:
             raise ValueError(f"its spaces are no Discrete and Box: {error!r:.200}") from error
         if not 2 <= count <= MOST_ARMS or not all(0 <= size <= MOST_ARMS * len(FEATURES) for size in shape):
             raise ValueError(f"its spaces are of {count} actions and shape {shape}")
-        if arms is None:
-            return spaces.Box(-1.0, 1.0, shape, np.float32), spaces.Discrete(count)
-        if (form := form_of(shape, count)) is None:
+        known = shown_by(shape[0], count) if len(shape) == 1 else None
+        if known is None and arms is not None:
             raise ValueError(f"its observations of shape {shape} are neither beliefs nor features")
-        believes, stop = form
-        return box_of(arms, believes), spaces.Discrete(arms + stop)
+        if known is None:
+            return spaces.Box(-1.0, 1.0, shape, np.float32), spaces.Discrete(count)
+        form, stop = known
+        K = count - stop if arms is None else arms
+        return box_of(K, form), spaces.Discrete(K + stop)
 
     def model(self, arms: int | None = None) -> Any:
         """The model with the weights of the file; `arms` are for equivariant policies, None: as there.

@@ -16,32 +16,30 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import torch
 from gymnasium import spaces
 from stable_baselines3.common.policies import ActorCriticPolicy
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from torch import Tensor, nn
 
-from bandit_envs import FEATURES
+from bandit_envs.envs import NUMBERS, box_of, shown_by
 from bandit_envs.kernels import integer
 
-BELIEFS = 4  # numbers of an arm in observation="belief", which ends with the time
 NEVER = -1e8  # the logit of an action that is not allowed
 CLOSE, TIE = 1e-2, 1e-9  # differences of logits, far above the rounding errors of single and of double precision
 
 
 class ArmNetwork(nn.Module):
-    """From beliefs (n, 4 K + 1) or features (n, K * F) to logits (n, K), or (n, K + 1) where an action stops.
+    """From observations of the form `observation` to logits (n, K), or (n, K + 1) where an action stops.
 
-    It has inputs of the value (n, hidden), too. `numbers` of an arm are 4 or F; `timed`: they end with the time.
+    It has inputs of the value (n, hidden), too.
     """
 
-    def __init__(self, numbers: int, timed: bool, hidden: int, stop: bool) -> None:
+    def __init__(self, observation: str, hidden: int, stop: bool) -> None:
         super().__init__()
         self.stop = stop
         self.latent_dim_pi, self.latent_dim_vf = 1, hidden  # what SB3 asks for to build its heads
-        self.codes = ArmCodes(numbers, timed, hidden)
+        self.codes = ArmCodes(observation, hidden)
         self.arm, self.context = nn.Linear(hidden, hidden), nn.Linear(2 * hidden, hidden, bias=False)
         self.arm_logit, self.stop_logit = nn.Linear(hidden, 1), nn.Linear(hidden, 1)
         self.value = nn.Sequential(nn.Linear(2 * hidden, hidden), nn.Tanh())
@@ -69,16 +67,17 @@ class ArmNetwork(nn.Module):
 class ArmCodes(nn.Module):
     """From observations to a code of each arm (n, K, hidden), and to the codes' mean and maximum (n, 2 hidden)."""
 
-    def __init__(self, numbers: int, timed: bool, hidden: int) -> None:
+    def __init__(self, observation: str, hidden: int) -> None:
         super().__init__()
-        self.numbers, self.timed = numbers, timed
-        self.encoder = nn.Sequential(nn.Linear(numbers + timed, hidden), nn.Tanh())
+        self.numbers, self.common, _ = NUMBERS[observation]
+        self.encoder = nn.Sequential(nn.Linear(self.numbers + self.common, hidden), nn.Tanh())
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """The codes, and their mean and maximum."""
-        arms = x[:, : x.shape[1] - self.timed].reshape(len(x), -1, self.numbers)
-        if self.timed:
-            arms = torch.cat([arms, x[:, -1:, None].expand(-1, arms.shape[1], 1)], -1)
+        end = x.shape[1] - self.common
+        arms = x[:, :end].reshape(len(x), -1, self.numbers)
+        if self.common:
+            arms = torch.cat([arms, x[:, None, end:].expand(-1, arms.shape[1], -1)], -1)
         codes = self.encoder(arms)
         return codes, torch.cat([codes.mean(1), codes.amax(1)], 1)
 
@@ -87,33 +86,23 @@ class ArmExtractor(BaseFeaturesExtractor):
     """A code of each arm, in their order: for algorithms with policies of SB3's own, as DQN and RecurrentPPO.
 
     It is used as `DQN("MlpPolicy", env, policy_kwargs={"features_extractor_class": ArmExtractor})`, with
-    `observation="belief"`. One encoder serves all arms; the layers behind it are SB3's, for one K.
+    `observation="relative"` or "belief". One encoder serves all arms; the layers behind it are SB3's, for one K.
 
     Args:
-        observation_space: of beliefs, (4 K + 1,). hidden: width of a code.
+        observation_space: of relative beliefs, (5 K + 4,), or beliefs, (4 K + 1,). hidden: width of a code.
     """
 
     def __init__(self, observation_space: spaces.Box, hidden: int = 16) -> None:
-        K = (int(observation_space.shape[0]) - 1) // BELIEFS
-        super().__init__(observation_space, (K + 2) * hidden)
-        self.codes = ArmCodes(BELIEFS, True, integer("hidden", hidden, 1, 2**12))
+        largest = float(observation_space.high.max())
+        form = next((form for form, (*_, reach) in NUMBERS.items() if reach == largest), "belief")
+        each, more, _ = NUMBERS[form]
+        super().__init__(observation_space, ((int(observation_space.shape[0]) - more) // each + 2) * hidden)
+        self.codes = ArmCodes(form, integer("hidden", hidden, 1, 2**12))
 
     def forward(self, observations: Tensor) -> Tensor:
         """Codes of the arms, their mean and their maximum, (n, (K + 2) hidden)."""
         codes, pooled = self.codes(observations)
         return torch.cat([codes.flatten(1), pooled], 1)
-
-
-def box_of(K: int, believes: bool) -> spaces.Box:
-    """The space of observations of K arms, of beliefs or of features."""
-    reach, width = (8.0, BELIEFS * K + 1) if believes else (1.0, len(FEATURES) * K)
-    return spaces.Box(-reach, reach, (width,), np.float32)
-
-
-def form_of(shape: tuple[int, ...], actions: int) -> tuple[bool, bool] | None:
-    """Whether observations of this shape are beliefs, and whether an action stops; None if they are not features."""
-    forms = ((believes, stop) for believes in (True, False) for stop in (True, False))
-    return next((form for form in forms if box_of(actions - form[1], form[0]).shape == shape), None)
 
 
 if TYPE_CHECKING:
@@ -125,7 +114,7 @@ else:
 class Equivariant(_Base):
     """A mixin that puts `ArmNetwork` into SB3's ActorCriticPolicy, or into sb3-contrib's MaskableActorCriticPolicy.
 
-    It reads `observation="belief"` or `"features"`; which, and whether an action stops, follows from the spaces.
+    It reads `observation="relative"`, "belief" or "features". Which, and whether an action stops, the spaces say.
 
     Args:
         *args, **kwargs: of the policy class. hidden: width of the layers, from 1 to 4096.
@@ -133,7 +122,7 @@ class Equivariant(_Base):
 
     any_arms = True  # it runs with any number of arms
     stop: bool  # whether an action stops
-    believes: bool  # whether it reads beliefs
+    observation: str  # the form that it reads
 
     def __init__(self, *args: Any, hidden: int = 32, **kwargs: Any) -> None:
         self.hidden = integer("hidden", hidden, 1, 2**12)
@@ -142,14 +131,14 @@ class Equivariant(_Base):
     def _build_mlp_extractor(self) -> None:
         """Make the network; SB3 calls this and uses `forward`, `forward_actor` and `forward_critic`."""
         space: Any = self.action_space
-        if (form := form_of((self.features_dim,), int(space.n))) is None:
+        if (form := shown_by(self.features_dim, int(space.n))) is None:
+            sizes = ", ".join(f"{name!r} ({each} K + {more})" for name, (each, more, _) in NUMBERS.items())
             raise ValueError(
-                f"an equivariant policy reads observation='belief', 4 K + 1 numbers, or 'features', {len(FEATURES)} K, "
-                f"with K or K + 1 actions; got {self.features_dim} numbers and {space.n} actions"
+                f"an equivariant policy reads observation={sizes} with K or K + 1 actions; got {self.features_dim} "
+                f"numbers and {space.n} actions"
             )
-        self.believes, self.stop = form
-        numbers = BELIEFS if self.believes else len(FEATURES)
-        self.mlp_extractor: Any = ArmNetwork(numbers, self.believes, self.hidden, self.stop)
+        self.observation, self.stop = form
+        self.mlp_extractor: Any = ArmNetwork(self.observation, self.hidden, self.stop)
 
     def _build(self, lr_schedule: Any) -> None:
         """Make the network and the optimizer."""
@@ -167,9 +156,11 @@ class Equivariant(_Base):
         """As SB3's; the spaces of the policy are changed to the number of arms in the observation."""
         shape = getattr(observation, "shape", ())
         if shape and shape[-1:] != self.observation_space.shape:
-            K = (shape[-1] - self.believes) // (BELIEFS if self.believes else len(FEATURES))
-            if box_of(K, self.believes).shape == shape[-1:]:
-                self.observation_space, self.action_space = box_of(K, self.believes), spaces.Discrete(K + self.stop)
+            each, more, _ = NUMBERS[self.observation]
+            box = box_of((shape[-1] - more) // each, self.observation)
+            if box.shape == shape[-1:]:
+                self.observation_space = box
+                self.action_space = spaces.Discrete((shape[-1] - more) // each + self.stop)
         return super().obs_to_tensor(observation)
 
     def _predict(self, observation: Any, deterministic: bool = False, **masks: object) -> Tensor:
@@ -198,7 +189,7 @@ def _best(logits: Tensor, allowed: Tensor | None, slack: float) -> tuple[Tensor,
 
 
 class EquivariantPolicy(Equivariant, ActorCriticPolicy):
-    """The equivariant policy for PPO and A2C, which reads `observation="belief"` or `"features"`.
+    """The equivariant policy for PPO and A2C, which reads `observation="relative"`, "belief" or "features".
 
     It is used as `PPO(EquivariantPolicy, env, policy_kwargs={"hidden": 64})`; see `Equivariant` for its arguments.
 

@@ -14,13 +14,14 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from bandit_envs import Task
+from bandit_envs.envs import box_of
 
 from ..core.files import reading, write_together
 from ..core.forms import forms_of
 from ..models.cards import FORMAT, card_path, stored_card
 from .model import Trained
 from .plain import check_finite, check_network
-from .policy import Equivariant, EquivariantPolicy, box_of
+from .policy import Equivariant, EquivariantPolicy
 
 
 class PolicyOnly:
@@ -44,7 +45,7 @@ def load_stored(name: str, task: Task) -> Trained:
     with reading(path):
         network = check_network(card["network"], weights)
         forms = forms_of(None, card["env_kwargs"])
-        box, actions = box_of(task.stop, forms.observation == "belief"), spaces.Discrete(task.stop + forms.stop)
+        box, actions = box_of(task.stop, forms.observation), spaces.Discrete(task.stop + forms.stop)
         policy = EquivariantPolicy(box, actions, lambda _: 0.0, **network)
         policy.load_state_dict({key: torch.from_numpy(value) for key, value in weights.items()})
     return Trained(PolicyOnly(policy, name), card, task)

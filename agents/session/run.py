@@ -32,6 +32,7 @@ from bandit_envs import History, Task
 from bandit_envs.envs import FeatureTable
 from bandit_envs.instances import Shared, ends_of
 from bandit_envs.kernels import PULLS_LIMIT, jit
+from bandit_envs.problems import BELIEFS
 from bandit_envs.simulation import enter
 from bandit_envs.stopping import Certifier
 
@@ -149,7 +150,7 @@ class Run:
         self.agent, self.task, self.public_seed = agent, task, public_seed
         self.share, self.delta, self.changed = share, delta, changed
         self.problem, self.ranked = task.make_problem(), forms_of(agent).ranked
-        self._lookahead = task.lookahead() if self.ranked or task.observation == "belief" else None
+        self._lookahead = task.lookahead() if self.ranked or task.observation in BELIEFS else None
         self.resumes = bool(getattr(agent, "resumes", True))
         self.seen = Statistics.of(task, items=task.items)
         self.ahead: dict[int, dict[int, Floats]] = {}
@@ -387,9 +388,7 @@ class Run:
             observation = self._history(self.course)
         look, order = self._lookahead, np.empty((0, 0), np.int64)
         if look is not None:
-            share = np.array([self.seen.spent / self.task.scale])
-            plain = None if self.task.observation == "belief" else observation
-            observation, order = look.view(statistics["pulls"], statistics["total"], share, plain, self.ranked)
+            observation, order = look.view(statistics["pulls"], statistics["total"], observation, self.ranked)
         begins = np.array([self.state is None])
         observation = shown_to(self.agent, "predict", observation)
         action, self.state = self.agent.predict(observation, self.state, begins, deterministic=True)

@@ -38,7 +38,8 @@ class PureExplorationEnv(Environment, gym.Env[Any, Any]):
     mean of its samples and how many they are; behind the last one, arms are -1, samples and times 0. Where coordinates
     are pulled, arms are the actions.
 
-    `observation="belief"`: float32 (4 K + 1,), what is believed of the arms (`Lookahead.view`). With `ranked=True`,
+    `observation="relative"`: float32 (5 K + 4,), what is believed of the arms, in any units (docs/potential.md);
+    `observation="belief"`: (4 K + 1,), what earlier versions showed, in units of the samples. With `ranked=True`,
     arms come in the order of certainty, least sure first, and actions name ranks of the observation last shown; `info`
     is by arm index, with `order` (K,), the arms by rank.
 
@@ -61,7 +62,7 @@ class PureExplorationEnv(Environment, gym.Env[Any, Any]):
         max_pulls: safety cap, or None. pull_cost: price of a pull, >= 0.
         reward: "score", "correct" or "gain", which needs actions="arm", a budget or max_pulls, and, as `ranked` and
             beliefs do, a problem with a look-ahead potential. actions: "arm" or "full".
-        observation: "statistics", "features", "belief" or "history", which needs a budget or max_pulls.
+        observation: "statistics", "features", "relative", "belief" or "history", which needs a budget or max_pulls.
         shuffle_arms: give the arms in a random order in every episode; None: as the instance has it; else, where arms
             are compared with each other and may change places (`Problem.any_order`), unless all are drawn alike.
         pull: what a pull samples: an "arm", or one "coordinate" of a D-dimensional arm; then the actions are

@@ -16,7 +16,7 @@ from ..kernels import rng
 from ..kernels.checks import as_array, integer, integers
 from ..kernels.compiled import jit
 from ..kernels.naming import unknown
-from ..problems import Problem
+from ..problems import BELIEFS, Problem
 from ..problems.task import Task
 from ..simulation.arrays import ENDED, SPENT
 from ..simulation.simulator import UNCHECKED, Simulator
@@ -117,7 +117,7 @@ class Episodes:
         total, mean, variance = (x.reshape(count, *arms.means.shape) for x in (sim.total, sim.mean, sim.variance))
         self.mean, self.variance = mean, variance
         self._history = History(task, count) if task.observation == "history" else None
-        believes = setting.reward == "gain" or setting.ranked or task.observation == "belief"
+        believes = setting.reward == "gain" or setting.ranked or task.observation in BELIEFS
         self._lookahead = task.lookahead() if believes else None
         # The arms in the order in which they were shown last, (E, K).
         self.order = np.tile(np.arange(task.K), (count, 1))
@@ -186,11 +186,10 @@ class Episodes:
         seen: Any = None
         if self._features is not None:
             seen = self._features.fill(sim.pulls, self.seen(), sim.variance, sim.remaining)
-        elif task.observation != "belief":
+        elif task.observation not in BELIEFS:
             seen = self._live.copy()
-        if self._lookahead is not None and (self.setting.ranked or task.observation == "belief"):
-            share, ranked = sim.spent / task.scale, self.setting.ranked
-            seen, self.order[...] = self._lookahead.view(sim.pulls, sim.total, share, seen, ranked)
+        if self._lookahead is not None and (self.setting.ranked or task.observation in BELIEFS):
+            seen, self.order[...] = self._lookahead.view(sim.pulls, sim.total, seen, self.setting.ranked)
         elif copy:
             seen = {name: array.copy() for name, array in seen.items()} if isinstance(seen, dict) else seen.copy()
         return seen

@@ -6,13 +6,14 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+from gymnasium import spaces
 from numpy.typing import NDArray
 
 from ..instances.arms import Bernoulli
 from ..kernels.belief import EXACT, beta_below
 from ..kernels.compiled import inlined
 from ..kernels.structs import fleeting, kernel
-from ..problems import Problem
+from ..problems import BELIEFS, Problem
 from ..problems.task import Task
 
 TINY, HUGE = 1e-300, 1e300  # so that no feature is 0/0 or inf/inf
@@ -28,6 +29,23 @@ FEATURES = (
     "left",  # share of the budget left, 0 without a budget
     "horizon",  # ln(1 + pulls left per arm) / ln(1 + scale), at most 1; 0 without a budget
 )
+# Of observations that are an array: how many numbers of each arm, how many after them, and their largest value.
+NUMBERS = {"features": (len(FEATURES), 0, 1.0), **BELIEFS}
+
+
+def box_of(K: int, form: str) -> spaces.Box:
+    """The space of observations of K arms."""
+    each, more, reach = NUMBERS[form]
+    return spaces.Box(-reach, reach, (each * K + more,), np.float32)
+
+
+def shown_by(size: int, actions: int) -> tuple[str, bool] | None:
+    """Of which form an observation of so many numbers is, and whether the last action stops; None: of no form."""
+    for stop in (True, False):
+        for form, (each, more, _) in NUMBERS.items():
+            if actions - stop > 1 and size == each * (actions - stop) + more:
+                return form, stop
+    return None
 
 
 @inlined

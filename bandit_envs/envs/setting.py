@@ -20,12 +20,12 @@ from ..instances.instance import Instance, Sampler, drawn
 from ..instances.lookup import find
 from ..kernels import rng
 from ..kernels.checks import choice, flag, ours
-from ..problems import Problem, own
+from ..problems import BELIEFS, Problem, own
 from ..problems.registry import PROBLEMS
 from ..problems.task import Task
 from ..simulation.simulator import MOST_TIMES
 from .history import check_size
-from .observations import FEATURES
+from .observations import NUMBERS, box_of
 
 REWARDS = ("score", "correct", "gain")
 _INT_MAX = np.iinfo(np.int64).max - 1  # Gymnasium's `sample` adds 1
@@ -51,10 +51,8 @@ class Setting:
     def observation_space(self, count: int = 1) -> spaces.Space[Any]:
         """The space of the observations of one episode."""
         task = self.task
-        if task.observation == "features":
-            return spaces.Box(-1.0, 1.0, (task.stop * len(FEATURES),), np.float32)
-        if task.observation == "belief":
-            return spaces.Box(-8.0, 8.0, (4 * task.K + 1,), np.float32)
+        if task.observation in NUMBERS:
+            return box_of(task.stop, task.observation)
         shape = (task.K,) if task.D == 1 else (task.K, task.D)
         low, high = (-np.inf, np.inf) if task.support is None else task.support
         data = self.source.arms.data
@@ -148,8 +146,8 @@ def _check_beliefs(task: Task, reward: str, ranked: bool) -> None:
             raise ValueError(f"{one} needs a budget or max_pulls, got neither: gains are up to a horizon")
         if one == "ranked=True" and task.observation == "history":
             raise ValueError(f"{one} ranks arms again at each step, which observation='history' cannot show")
-    if task.observation == "belief":
-        task.lookahead("observation='belief'")
+    if task.observation in BELIEFS:
+        task.lookahead(f"observation={task.observation!r}")
 
 
 def resolve(

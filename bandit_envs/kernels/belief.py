@@ -4,10 +4,19 @@ BETA: samples in a known range, low to low + scale, count as shares x of it. A m
 a = 1 + the sum of the x and b = 1 + the sum of the 1 - x: a uniform prior, worth n = 2 samples. The next sample is
 taken for an end of the range. For samples of 0 and 1 all of this is exact.
 
-NORMAL: samples of no known range. A mean is N(low, scale^2) at first, low the centre of the task (`Task.centre`) and
-scale its sigma: a prior worth one sample. Samples are N(mean, sigma^2).
+ARMS: samples of no known range, N(mean, scale^2) with scale the task's sigma. A mean is N(place, spread^2) at first.
+Place and spread come from the arms, so that neither a shift nor a scale of all arms changes what is believed:
+  place_j   sum of w_i x_ij / sum of w_i, w_i = n_i / (n_i + 1), over the arms i that were pulled, x_ij their means in
+            coordinate j; or what the problem knows: a threshold, or the middle of a polyhedron
+  spread    (spread / sigma)^2 = max(Q - N, Q / 4) / (1 + c), Q = 1 + sum of ((x_ij - place_j) / sigma)^2,
+            N = sum of 1 / n_i times c_j / m, c_j = m - 1, or m where the place is known, of m arms that were pulled;
+            c is the sum of c_j. It is the moment estimator, with one arm more whose spread is sigma
+The prior is worth (sigma / spread)^2 samples. Place and spread count as known: what is not known of them is left out.
 
-Coordinates of an arm are independent under either prior.
+NORMAL: what observation="belief" shows of these samples: place is the centre of the task (`Task.centre`), spread its
+sigma, a prior worth one sample.
+
+Coordinates of an arm are independent under each prior.
 
 symbols  m, v  posterior mean and variance of a mean     n  pulls + samples that the prior is worth
 """
@@ -19,7 +28,7 @@ from typing import NamedTuple
 
 from .compiled import inlined, jit
 
-BETA, NORMAL = 0, 1
+BETA, NORMAL, ARMS = 0, 1, 2
 
 
 class Prior(NamedTuple):
@@ -30,10 +39,10 @@ class Prior(NamedTuple):
     scale: float
 
 
-def prior_of(support: tuple[float, float] | None, centre: float, sigma: float) -> Prior:
-    """The prior that follows from these facts of a task; see `Task`."""
+def prior_of(support: tuple[float, float] | None, centre: float, sigma: float, kind: int = ARMS) -> Prior:
+    """The prior that follows from these facts of a task; see `Task`. kind: of samples of no known range."""
     if support is None:
-        return Prior(NORMAL, float(centre), float(sigma))
+        return Prior(kind, float(centre), float(sigma))
     return Prior(BETA, float(support[0]), float(support[1] - support[0]))
 
 
@@ -55,10 +64,37 @@ def posterior(prior, pulls, total):
 
 
 @inlined
+def place_and_worth(sigma, places, pulls, total, out):
+    """Fill out (D,) with the places of ARMS, `places` where these are no NaN; returns how many samples it is worth."""
+    K, D = len(pulls), len(places)
+    squares, noise, count = 1.0, 0.0, 1.0
+    for j in range(D):
+        seen, weights, place, varied = 0.0, 0.0, 0.0, 0.0
+        for i in range(K):
+            if pulls[i] > 0:
+                seen += 1.0
+                weights += pulls[i] / (pulls[i] + 1.0)
+                place += total[i * D + j] / (pulls[i] + 1.0)
+                varied += 1.0 / pulls[i]
+        free = seen
+        out[j] = places[j]
+        if math.isnan(places[j]):
+            out[j] = place / max(weights, 0.5)
+            free = max(seen - 1.0, 0.0)
+        count += free
+        noise += varied * free / max(seen, 1.0)
+        for i in range(K):
+            if pulls[i] > 0:
+                apart = (total[i * D + j] / pulls[i] - out[j]) / sigma
+                squares += apart * apart
+    return count / max(squares - noise, 0.25 * squares)
+
+
+@inlined
 def sampled(prior, m, v, n, outcome, node):
     """(m, v) after one more sample, and the probability of the sample where it is one of two.
 
-    `outcome` is 1 for the upper end of BETA's range, else 0; `node`: standard deviations that NORMAL's sample is off.
+    `outcome` is 1 for the upper end of BETA's range, else 0; `node`: standard deviations that a normal sample is off.
     """
     if prior.kind == BETA:
         share = (m - prior.low) / prior.scale

@@ -6,7 +6,7 @@ from .all_good import AllGood
 from .base import Measure, Problem, SetProblem
 from .certificates import CUTOFFS, Deviation, Samples, at_boundary, cutoff, deviations
 from .feasible import Feasible
-from .lookahead import Lookahead, LookaheadModel, LookaheadScratch, Potential, relative_gains
+from .lookahead import BELIEFS, Lookahead, LookaheadModel, LookaheadScratch, Potential, relative_gains
 from .registry import PROBLEMS
 from .task import OBSERVATIONS, Task
 from .threshold import Threshold
@@ -15,7 +15,7 @@ from .top_k import BestArm, TopK
 LookaheadRoom = LookaheadScratch  # its old name
 
 __all__ = [
-    "AllGood", "BestArm", "CUTOFFS", "Deviation", "Feasible", "Lookahead", "LookaheadModel", "LookaheadScratch",
-    "Measure", "OBSERVATIONS", "PROBLEMS", "Potential", "Problem", "Samples", "SetProblem", "Task", "Threshold", "TopK",
-    "at_boundary", "cutoff", "deviations", "relative_gains",
+    "AllGood", "BELIEFS", "BestArm", "CUTOFFS", "Deviation", "Feasible", "Lookahead", "LookaheadModel",
+    "LookaheadScratch", "Measure", "OBSERVATIONS", "PROBLEMS", "Potential", "Problem", "Samples", "SetProblem",
+    "Task", "Threshold", "TopK", "at_boundary", "cutoff", "deviations", "relative_gains",
 ]  # fmt: skip

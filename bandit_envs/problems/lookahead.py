@@ -30,7 +30,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..kernels.belief import BETA, EXACT, NORMAL, Prior, beta_below, posterior, prior_of, sampled, unit
+from ..kernels.belief import (
+    ARMS,
+    BETA,
+    EXACT,
+    NORMAL,
+    Prior,
+    beta_below,
+    place_and_worth,
+    posterior,
+    prior_of,
+    sampled,
+    unit,
+)
 from ..kernels.compiled import inlined, lean, part
 from ..kernels.largest import largest
 from ..kernels.rng import normal_quantile
@@ -39,6 +51,8 @@ from ..kernels.structs import fleeting
 Floats = NDArray[np.float64]
 
 LOCAL, TOP_K, ALL_GOOD = 0, 1, 2
+# Observations that show what is believed: how many numbers of each arm, how many after them, and their largest value.
+BELIEFS = {"belief": (4, 1, 8.0), "relative": (5, 4, 10.0)}
 POINTS, CELLS, NODES = 16, 25, 16  # on either side of c; of p; of a sample
 LIMIT = 103  # the largest count of a Beta distribution that is kept in a table
 FAR = 6.5  # standard deviations beyond which a normal distribution has nothing
@@ -73,6 +87,9 @@ class LookaheadModel(NamedTuple):
     hermite: Floats  # (2, NODES)
     beta: Floats  # (LIMIT + 1, LIMIT + 1, 2 CELLS + 1), rows of ALL_GOOD for Beta(a, b); NaN: not yet made
     points: Floats  # (3, CELLS), of [0, 1]: points, weights, h(points)
+    places: Floats  # (D,), of ARMS; NaN: from the arms
+    shifted: bool  # whether means count from the place of ARMS on
+    deep: bool  # whether several rows of A go on beyond the table of Phi, by the one that is least likely to hold
 
 
 @fleeting
@@ -93,6 +110,7 @@ class LookaheadScratch(NamedTuple):
     rows: Floats  # (K + 1, 2 CELLS + 1), ALL_GOOD: each arm's distribution and chances; last, the trial's
     before: Floats  # (K + 1, CELLS), products of chances
     p: Floats  # (K,)
+    place: Floats  # (D,)
     gains: Floats  # (K,): see `relative_gains`
 
 
@@ -181,7 +199,7 @@ def _row(model, m, v, at):
         chance *= _below(model.normal, slack / sd)
         if slack / sd < least:
             d, s, least = slack, sd, slack / sd
-    if M > 1:
+    if M > 1 and not (model.deep and abs(chance - 0.5) > 0.5 - 1e-6):
         d = s * normal_quantile(max(min(chance, 1.0 - 1e-9), 1e-9))
     return d, s
 
@@ -215,7 +233,7 @@ def _arm_value(model, m, v, at, n, R):
 def _arm_after(model, scratch, i, R):
     """Its expectation over the next sample of arm i."""
     D, n = model.potential.A.shape[1], scratch.n[i]
-    if model.prior.kind == NORMAL or not model.potential.exact:
+    if model.prior.kind != BETA or not model.potential.exact:
         d, s = _row(model, scratch.m, scratch.v, i * D)
         return _sure(model, d, s, (R + 1.0) / (R + 1.0 + n))
     found = 0.0
@@ -372,7 +390,7 @@ def _top_now(model, scratch, arm):
         total += scratch.best[j]
     if arm >= 0:
         last, m, v, n = scratch.best[k - 1], scratch.m[arm], scratch.v[arm], scratch.n[arm]
-        if prior.kind == NORMAL:
+        if prior.kind != BETA:
             total += _part_above(model.normal, m - last, math.sqrt(v / (n + 1.0)))
         else:
             for outcome in range(2):
@@ -489,12 +507,12 @@ def _good(model, scratch, R, arm):
 
 @part
 def _good_after(model, scratch, R, arm, few):
-    """E phi(R) over the next sample of an arm; `few`: of NORMAL, over two nodes, a standard deviation off."""
+    """E phi(R) over the next sample of an arm; `few`: of normal samples, over two nodes, a standard deviation off."""
     prior, K, found = model.prior, len(scratch.n), 0.0
     m, v, n = scratch.m[arm], scratch.v[arm], scratch.n[arm]
     for i in range(2 if few or prior.kind == BETA else NODES):
         now, spread, chance = sampled(prior, m, v, n, float(i), 2.0 * i - 1.0 if few else model.hermite[0, i])
-        if prior.kind == NORMAL:
+        if prior.kind != BETA:
             chance = 0.5 if few else model.hermite[1, i]
         _distribution(model, scratch, now, spread, n + 1.0, scratch.rows[K])
         found += chance * _good(model, scratch, R, arm)
@@ -507,14 +525,22 @@ def _good_after(model, scratch, R, arm, few):
 @part
 def _read(model, scratch, pulls, total):
     """Set what is believed of the arms; returns the number of pulls."""
-    K, spent = len(pulls), 0
+    K, spent, prior, worth = len(pulls), 0, model.prior, 0.0
     D = len(scratch.m) // K
+    if prior.kind == ARMS:
+        worth = place_and_worth(prior.scale, model.places, pulls, total, scratch.place)
     for i in range(K):
+        made = float(pulls[i])
         spent += pulls[i]
         for j in range(D):
-            scratch.m[i * D + j], scratch.v[i * D + j], scratch.n[i] = posterior(
-                model.prior, float(pulls[i]), total[i * D + j]
-            )
+            at = i * D + j
+            if prior.kind == ARMS:
+                place, n = scratch.place[j], made + worth
+                beyond = (total[at] - made * place) / n
+                scratch.m[at] = beyond if model.shifted else place + beyond
+                scratch.v[at], scratch.n[i] = prior.scale * prior.scale / n, n
+            else:
+                scratch.m[at], scratch.v[at], scratch.n[i] = posterior(prior, made, total[at])
     return spent
 
 
@@ -568,7 +594,7 @@ def relative_gains(model, scratch, pulls, total):
     """Fill scratch.gains (K,) with the gains of all arms of one episode, less what is common to them, for greedy rules.
 
     That is E phi(R) after one more pull of an arm, less phi(R), for the R that is left after it. Of LOCAL and TOP_K a
-    pull is a larger share throughout, of Threshold and at R = 0 too. Of ALL_GOOD a NORMAL sample has two nodes: 16 take
+    pull is a larger share throughout, of Threshold and at R = 0 too. Of ALL_GOOD a normal sample has two nodes: 16 take
     eight times as long.
     """
     K, out = len(pulls), scratch.gains
@@ -614,9 +640,10 @@ def _beliefs(model, scratch, pulls, total, out):
 
 
 @lean
-def _show(beliefs, unit, order, out):
-    """Fill out (E, 4 K + 1) but its last column with what `Lookahead.view` shows of what `_beliefs` has found."""
+def _show(beliefs, unit, order, share, out):
+    """Fill out (E, 4 K + 1) with what observation="belief" shows of what `_beliefs` has found."""
     for e in range(len(out)):
+        out[e, 4 * order.shape[1]] = share[e]
         for j in range(order.shape[1]):
             i = order[e, j]
             d, s, own, n = beliefs[e, i, 0], beliefs[e, i, 1], beliefs[e, i, 2], beliefs[e, i, 3]
@@ -624,6 +651,46 @@ def _show(beliefs, unit, order, out):
             out[e, 4 * j + 1] = min(0.5 * math.log(n) - 1.0, 8.0)
             out[e, 4 * j + 2] = min(5.0 * own / unit, 8.0)
             out[e, 4 * j + 3] = 0.5 * max(min(d / s, 6.0), -6.0)
+
+
+@inlined
+def _within(x):
+    return max(min(x, 10.0), -10.0)
+
+
+@inlined
+def _softened(x):
+    """x itself near 0, and its root far from it: from -100 to 100 it is within the bounds."""
+    return _within(x / math.sqrt(1.0 + abs(x)))
+
+
+@lean
+def _show_relative(beliefs, horizon, order, share, out):
+    """The same of observation="relative", (E, 5 K + 4); docs/potential.md has the numbers."""
+    K = order.shape[1]
+    for e in range(len(out)):
+        left, square = horizon * (1.0 - share[e]), 0.0
+        R, best = max(left - 1.0, 0.0) / K + 0.5, -math.inf  # pulls of each arm to come, in the middle of the next pull
+        for j in range(K):
+            d, s, n = beliefs[e, j, 0], beliefs[e, j, 1], beliefs[e, j, 3]
+            square += d * d + s * s
+            z, many = d / s, math.log(n)
+            gain = 0.5 * many - math.log(R + n) - 0.5 * z * z * (1.0 + n / R)
+            beliefs[e, j, 2], beliefs[e, j, 3] = gain, many
+            best = max(best, gain)
+        inverse, share_of_one = math.sqrt(K / square), math.log(horizon / K)
+        for j in range(K):
+            i = order[e, j]
+            d, s, gain, many = beliefs[e, i, 0], beliefs[e, i, 1], beliefs[e, i, 2], beliefs[e, i, 3]
+            out[e, 5 * j] = _softened(d / s)
+            out[e, 5 * j + 1] = _softened(gain - best)
+            out[e, 5 * j + 2] = _within(0.5 * (many - share_of_one))
+            out[e, 5 * j + 3] = _within(d * inverse)
+            out[e, 5 * j + 4] = _within(s * inverse)
+        out[e, 5 * K] = 2.0 * left / horizon - 1.0
+        out[e, 5 * K + 1] = _within(0.5 * math.log1p(left / K) - 1.0)
+        out[e, 5 * K + 2] = _within(0.5 * share_of_one - 1.0)
+        out[e, 5 * K + 3] = _within(0.5 * math.log(0.1 * K))
 
 
 # --- in Python --------------------------------------------------------------------------------------------------------
@@ -659,10 +726,19 @@ def _expected_range(prior: Prior, K: int, k: int) -> float:
     return 2.0 * prior.scale * K / k * float((x * np.exp(-0.5 * x * x) * among).sum() / ROOT_2PI * (x[1] - x[0]))
 
 
+def _places(potential: Potential, D: int) -> Floats:
+    """Where the means of ARMS lie (D,), as far as A x = b says it (least squares of unit rows); else NaN."""
+    lengths = np.linalg.norm(potential.A, axis=1)
+    rows = potential.A / lengths[:, None]
+    if potential.kind != LOCAL or np.linalg.matrix_rank(rows) < D:
+        return np.full(D, math.nan)
+    return np.asarray(np.linalg.lstsq(rows, potential.b / lengths)[0], np.float64)
+
+
 @functools.lru_cache(maxsize=16)
 def _beta_table(prior: Prior, epsilon: float, multiplicative: bool) -> tuple[Floats, Floats]:
     """The points of ALL_GOOD, and its table, which kernels fill."""
-    if prior.kind == NORMAL:
+    if prior.kind != BETA:
         return np.zeros((1, 1, 2 * CELLS + 1)), np.zeros((3, CELLS))
     end, (points, weights) = prior.low + prior.scale, _unit_points(CELLS)
     best = min((1.0 - epsilon) * end, end) if multiplicative else end - epsilon
@@ -688,7 +764,8 @@ class Lookahead:
     def __init__(self, task: Any, potential: Potential) -> None:
         K, D, k = task.K, task.D, potential.k
         self._given = task, potential
-        prior, total = prior_of(task.support, task.centre, task.sigma), task.budget or task.max_pulls
+        facts = task.support, task.centre, task.sigma
+        prior, total = prior_of(*facts), task.budget or task.max_pulls
         self._unit = unit(task.support, task.sigma)
         self.K, self.D, self.horizon = K, D, math.nan if total is None else float(total)
         # Kernels are compiled once more for read-only arrays, and for those of other layouts.
@@ -699,7 +776,16 @@ class Lookahead:
         nodes, weights = np.polynomial.hermite_e.hermegauss(NODES)
         u, weight = _unit_points(POINTS)
         tables = *_tables(), np.stack([u, weight, u * u, 2 * u * weight]), np.stack([nodes, weights / weights.sum()])
-        self._model = LookaheadModel(potential, prior, self.horizon, scale, *tables, beta, points)
+        shifted = prior.kind == ARMS and potential.kind != LOCAL and not potential.multiplicative
+        places = _places(potential, D)
+        self._model = LookaheadModel(
+            potential, prior, self.horizon, scale, *tables, beta, points, places, shifted, False
+        )
+        self._shown = self._model
+        if task.observation == "belief":
+            self._shown = self._model._replace(prior=prior_of(*facts, NORMAL), shifted=False)
+        elif task.observation == "relative":
+            self._shown = self._model._replace(deep=True)
         self._scratch = self.parts()[1]
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -712,11 +798,11 @@ class Lookahead:
         rows, top, points = K + 1 if kind == ALL_GOOD else 1, K if kind == TOP_K else 1, 2 * POINTS
         arms: list[Any] = [K * self.D, K * self.D, K, 8, (2, 1), (2, K), K + 1]
         places: list[Any] = [(k, points), (3, points), (top, points), (top, k, points)]
-        cells: list[Any] = [(rows, 2 * CELLS + 1), (rows, CELLS), K, K]
+        cells: list[Any] = [(rows, 2 * CELLS + 1), (rows, CELLS), K, self.D, K]
         return self._model, LookaheadScratch(*map(np.empty, arms + places + cells))
 
     def _seen(
-        self, pulls: NDArray[Any], total: Floats
+        self, pulls: NDArray[Any], total: Floats, model: LookaheadModel | None = None
     ) -> tuple[LookaheadModel, LookaheadScratch, NDArray[np.int64], Floats]:
         """What kernels take of pulls (E, K) and sums of samples (E, K) or (E, K, D)."""
         shape = (len(pulls), self.K) if self.D == 1 else (len(pulls), self.K, self.D)
@@ -724,7 +810,7 @@ class Lookahead:
             got = f"{pulls.shape} and {total.shape}"
             raise ValueError(f"pulls must have shape {shape[:2]} and total {shape}, got {got}")
         flat = np.ascontiguousarray(total, np.float64).reshape(len(pulls), -1)
-        return self._model, self._scratch, np.ascontiguousarray(pulls, np.int64), flat
+        return model or self._model, self._scratch, np.ascontiguousarray(pulls, np.int64), flat
 
     def value(self, pulls: NDArray[np.int64], total: Floats, left: Floats | None = None) -> Floats:
         """phi(R), (E,), of pulls (E, K) and sums of samples (E, K) or (E, K, D); of TOP_K up to a constant.
@@ -760,31 +846,33 @@ class Lookahead:
         largest mean sets, with the sd of the difference. Means are those of the posterior.
         """
         out = np.empty((len(pulls), self.K, 4))
-        _beliefs(*self._seen(pulls, total), out)
+        _beliefs(*self._seen(pulls, total, self._shown), out)
         return out
 
     def view(
-        self, pulls: NDArray[np.int64], total: Floats, share: Floats, seen: Any = None, ranked: bool = False
+        self, pulls: NDArray[np.int64], total: Floats, seen: Any = None, ranked: bool = False
     ) -> tuple[Any, NDArray[np.int64]]:
         """What a learner sees, and the arms (E, K) in the order in which it sees them.
 
         Args:
             pulls, total: see `value`.
-            share: (E,), of the pulls that are made.
-            seen: statistics, or features (E, K F), by arm, to be put in order. None: beliefs, (E, 4 K + 1) float32 in
-                [-8, 8]: four numbers of each arm, d / .2, ln(n) / 2 - 1, 5 times the sd of the mean, and half of d / sd
-                clipped to [-6, 6], with d and the sd of the mean in units of the range of a sample, or of 2 sigma where
-                none is known; last the share.
+            seen: statistics, or features (E, K F), by arm, to be put in order. With the observation "belief" or
+                "relative" of the task they are not read: the numbers of docs/potential.md are shown, float32, as many
+                as `BELIEFS` says.
             ranked: the order is that of |d| / sd of `beliefs`, least sure first, ties by index; else that of the index.
         """
-        beliefs, E = self.beliefs(pulls, total), len(pulls)
+        beliefs, E, form = self.beliefs(pulls, total), len(pulls), self._given[0].observation
         order = np.tile(np.arange(self.K), (E, 1))
         if ranked:
             order = np.argsort(np.abs(beliefs[..., 0]) / beliefs[..., 1], axis=1, kind="stable")
-        if seen is None:
-            out = np.empty((E, 4 * self.K + 1), np.float32)
-            _show(beliefs, self._unit, order, out)
-            out[:, -1] = share
+        if form in BELIEFS:
+            each, more, _ = BELIEFS[form]
+            out, scale = np.empty((E, each * self.K + more), np.float32), float(self._given[0].scale)
+            share = pulls.sum(axis=1) / scale
+            if form == "belief":
+                _show(beliefs, self._unit, order, share, out)
+            else:
+                _show_relative(beliefs, scale, order, share, out)
             return out, order
         if not isinstance(seen, dict):
             return np.take_along_axis(seen.reshape(E, self.K, -1), order[..., None], axis=1).reshape(E, -1), order

@@ -19,14 +19,15 @@ from ..stopping import RHO, Certifier
 from ..stopping.asking import paired_certifier
 from . import own
 from .base import Problem
-from .lookahead import Lookahead
+from .lookahead import BELIEFS, Lookahead
 from .registry import PROBLEMS, bound_name
 
 MOST_ITEMS = 2**24  # rows of a table
 LEVEL = 0.05  # of certificates of tables, which depend on it, where nothing is said
 MOST_PAIRED = 1000  # arms, all pairs of which are looked at for the level of a certificate
 INDEPENDENT = ("bernoulli", "gaussian", "uniform", "tabulated")  # distributions that draw each coordinate by itself
-ACTIONS, OBSERVATIONS, PULLS = ("arm", "full"), ("statistics", "features", "history", "belief"), ("arm", "coordinate")
+ACTIONS, PULLS = ("arm", "full"), ("arm", "coordinate")
+OBSERVATIONS = ("statistics", "features", "history", *BELIEFS)
 
 
 @both_spellings
