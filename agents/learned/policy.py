@@ -30,16 +30,16 @@ CLOSE, TIE = 1e-2, 1e-9  # differences of logits, far above the rounding errors 
 
 
 class ArmNetwork(nn.Module):
-    """From observations of the form `observation` to logits (n, K), or (n, K + 1) where an action stops.
+    """From observations to logits (n, K), or (n, K + 1) where an action stops, and to inputs of the value (n, hidden).
 
-    It has inputs of the value (n, hidden), too.
+    An observation has so many `numbers` of each arm, and then so many that are `common` to all.
     """
 
-    def __init__(self, observation: str, hidden: int, stop: bool) -> None:
+    def __init__(self, numbers: int, common: int, hidden: int, stop: bool) -> None:
         super().__init__()
         self.stop = stop
         self.latent_dim_pi, self.latent_dim_vf = 1, hidden  # what SB3 asks for to build its heads
-        self.codes = ArmCodes(observation, hidden)
+        self.codes = ArmCodes(numbers, common, hidden)
         self.arm, self.context = nn.Linear(hidden, hidden), nn.Linear(2 * hidden, hidden, bias=False)
         self.arm_logit, self.stop_logit = nn.Linear(hidden, 1), nn.Linear(hidden, 1)
         self.value = nn.Sequential(nn.Linear(2 * hidden, hidden), nn.Tanh())
@@ -67,10 +67,10 @@ class ArmNetwork(nn.Module):
 class ArmCodes(nn.Module):
     """From observations to a code of each arm (n, K, hidden), and to the codes' mean and maximum (n, 2 hidden)."""
 
-    def __init__(self, observation: str, hidden: int) -> None:
+    def __init__(self, numbers: int, common: int, hidden: int) -> None:
         super().__init__()
-        self.numbers, self.common, _ = NUMBERS[observation]
-        self.encoder = nn.Sequential(nn.Linear(self.numbers + self.common, hidden), nn.Tanh())
+        self.numbers, self.common = numbers, common
+        self.encoder = nn.Sequential(nn.Linear(numbers + common, hidden), nn.Tanh())
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """The codes, and their mean and maximum."""
@@ -94,10 +94,9 @@ class ArmExtractor(BaseFeaturesExtractor):
 
     def __init__(self, observation_space: spaces.Box, hidden: int = 16) -> None:
         largest = float(observation_space.high.max())
-        form = next((form for form, (*_, reach) in NUMBERS.items() if reach == largest), "belief")
-        each, more, _ = NUMBERS[form]
+        each, more, _ = next((one for one in NUMBERS.values() if one[2] == largest), NUMBERS["belief"])
         super().__init__(observation_space, ((int(observation_space.shape[0]) - more) // each + 2) * hidden)
-        self.codes = ArmCodes(form, integer("hidden", hidden, 1, 2**12))
+        self.codes = ArmCodes(each, more, integer("hidden", hidden, 1, 2**12))
 
     def forward(self, observations: Tensor) -> Tensor:
         """Codes of the arms, their mean and their maximum, (n, (K + 2) hidden)."""
@@ -138,7 +137,7 @@ class Equivariant(_Base):
                 f"numbers and {space.n} actions"
             )
         self.observation, self.stop = form
-        self.mlp_extractor: Any = ArmNetwork(self.observation, self.hidden, self.stop)
+        self.mlp_extractor: Any = ArmNetwork(*NUMBERS[self.observation][:2], self.hidden, self.stop)
 
     def _build(self, lr_schedule: Any) -> None:
         """Make the network and the optimizer."""

@@ -64,8 +64,11 @@ def posterior(prior, pulls, total):
 
 
 @inlined
-def place_and_worth(sigma, places, pulls, total, out):
-    """Fill out (D,) with the places of ARMS, `places` where these are no NaN; returns how many samples it is worth."""
+def place_and_worth(sigma, places, known, pulls, total, out):
+    """Fill out (D,) with the places of ARMS; returns how many samples it is worth.
+
+    They are `places` where these are known, or no arm was pulled.
+    """
     K, D = len(pulls), len(places)
     squares, noise, count = 1.0, 0.0, 1.0
     for j in range(D):
@@ -76,11 +79,8 @@ def place_and_worth(sigma, places, pulls, total, out):
                 weights += pulls[i] / (pulls[i] + 1.0)
                 place += total[i * D + j] / (pulls[i] + 1.0)
                 varied += 1.0 / pulls[i]
-        free = seen
-        out[j] = places[j]
-        if math.isnan(places[j]):
-            out[j] = place / max(weights, 0.5)
-            free = max(seen - 1.0, 0.0)
+        out[j] = places[j] if known or seen == 0.0 else place / weights
+        free = seen if known else max(seen - 1.0, 0.0)
         count += free
         noise += varied * free / max(seen, 1.0)
         for i in range(K):

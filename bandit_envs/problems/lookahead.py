@@ -87,7 +87,8 @@ class LookaheadModel(NamedTuple):
     hermite: Floats  # (2, NODES)
     beta: Floats  # (LIMIT + 1, LIMIT + 1, 2 CELLS + 1), rows of ALL_GOOD for Beta(a, b); NaN: not yet made
     points: Floats  # (3, CELLS), of [0, 1]: points, weights, h(points)
-    places: Floats  # (D,), of ARMS; NaN: from the arms
+    places: Floats  # (D,), of ARMS, and whether they are known; else they come from the arms
+    known: bool
     shifted: bool  # whether means count from the place of ARMS on
     deep: bool  # whether several rows of A go on beyond the table of Phi, by the one that is least likely to hold
 
@@ -528,7 +529,7 @@ def _read(model, scratch, pulls, total):
     K, spent, prior, worth = len(pulls), 0, model.prior, 0.0
     D = len(scratch.m) // K
     if prior.kind == ARMS:
-        worth = place_and_worth(prior.scale, model.places, pulls, total, scratch.place)
+        worth = place_and_worth(prior.scale, model.places, model.known, pulls, total, scratch.place)
     for i in range(K):
         made = float(pulls[i])
         spent += pulls[i]
@@ -572,6 +573,8 @@ def _potentials(model, scratch, pulls, total, left, out):
     for e in range(len(out)):
         _read(model, scratch, pulls[e], total[e])
         out[e] = _expected(model, scratch, left[e], -1)
+        if model.shifted and model.potential.kind == TOP_K:
+            out[e] += scratch.place[0] / model.scale
 
 
 @lean
@@ -726,13 +729,13 @@ def _expected_range(prior: Prior, K: int, k: int) -> float:
     return 2.0 * prior.scale * K / k * float((x * np.exp(-0.5 * x * x) * among).sum() / ROOT_2PI * (x[1] - x[0]))
 
 
-def _places(potential: Potential, D: int) -> Floats:
-    """Where the means of ARMS lie (D,), as far as A x = b says it (least squares of unit rows); else NaN."""
+def _places(potential: Potential, D: int) -> tuple[Floats, bool]:
+    """Where the boundary lies, A x = b with unit rows (least squares), and whether that is a single place."""
+    if potential.kind != LOCAL:
+        return np.zeros(D), False
     lengths = np.linalg.norm(potential.A, axis=1)
-    rows = potential.A / lengths[:, None]
-    if potential.kind != LOCAL or np.linalg.matrix_rank(rows) < D:
-        return np.full(D, math.nan)
-    return np.asarray(np.linalg.lstsq(rows, potential.b / lengths)[0], np.float64)
+    places, _, rank, _ = np.linalg.lstsq(potential.A / lengths[:, None], potential.b / lengths)
+    return places, int(rank) == D
 
 
 @functools.lru_cache(maxsize=16)
@@ -777,9 +780,9 @@ class Lookahead:
         u, weight = _unit_points(POINTS)
         tables = *_tables(), np.stack([u, weight, u * u, 2 * u * weight]), np.stack([nodes, weights / weights.sum()])
         shifted = prior.kind == ARMS and potential.kind != LOCAL and not potential.multiplicative
-        places = _places(potential, D)
+        places, known = _places(potential, D)
         self._model = LookaheadModel(
-            potential, prior, self.horizon, scale, *tables, beta, points, places, shifted, False
+            potential, prior, self.horizon, scale, *tables, beta, points, places, known, shifted, False
         )
         self._shown = self._model
         if task.observation == "belief":

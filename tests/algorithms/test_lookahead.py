@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from refusals import refused
-from twins_lookahead import Slow
+from twins_lookahead import Slow, right
 
 from bandit_envs import Task, Threshold
 from bandit_envs.problems.lookahead import Lookahead
@@ -125,7 +125,7 @@ def test_the_normaliser_is_the_expected_range_of_the_score() -> None:
     rng = np.random.default_rng(4)
     for belief, draw in (
         ("range", lambda n: rng.uniform(-1, 3, n)),
-        ("gaussian", lambda n: 0.7 * rng.standard_normal(n)),
+        ("gaussian", lambda n: 0.7 * rng.standard_normal(n)),  # sigma is the unit, whatever the arms' own spread
     ):
         task = task_of("top", belief, K=9)
         means = np.sort(draw((4000, 9)), axis=1)
@@ -173,7 +173,91 @@ def test_beliefs_by_hand() -> None:
     ):
         told = Task(problem, parameters, K=3, budget=20).lookahead().beliefs(pulls, total)[0]
         np.testing.assert_allclose(told, np.stack([d, spread, sd, [4, 2, 10]], axis=-1), atol=1e-12)
-    task = Task("Threshold", {"threshold": 1.0}, K=3, budget=20, **GAUSSIAN)  # N(1, .49) worth one sample
+    task = Task("Threshold", {"threshold": 1.0}, K=3, budget=20, observation="belief", **GAUSSIAN)
     told = task.lookahead().beliefs(pulls, total)[0]
-    sd = 0.7 / np.sqrt([3, 1, 9])
+    sd = 0.7 / np.sqrt([3, 1, 9])  # N(1, .49) is worth one sample
     np.testing.assert_allclose(told, np.stack([[0, 0, -6 / 9], sd, sd, [3, 1, 9]], axis=-1), atol=1e-12)
+
+
+def test_the_prior_from_the_arms_by_hand() -> None:
+    """sigma = 1; arms of means 3 (1 pull) and 6 (4 pulls), and one never pulled."""
+    pulls, total = np.array([[1, 4, 0]]), np.array([[3.0, 24.0, 0.0]])
+    facts = {"distribution": "gaussian", "support": None, "sigma": 1.0, "budget": 20}
+    # The threshold is the place: Q = 1 + 1 + 4, N = 1 + 1/4, and c = 2: spread^2 = 4.75 / 3.
+    worth = 3 / 4.75
+    told = Task("Threshold", {"threshold": 4.0}, K=3, **facts).lookahead().beliefs(pulls, total)[0]
+    n = pulls[0] + worth
+    sd = 1 / np.sqrt(n)
+    np.testing.assert_allclose(told, np.stack([[-1 / n[0], 8 / n[1], 0], sd, sd, n], axis=-1), atol=1e-12)
+    # The place of arms: (1/2 * 3 + 4/5 * 6) / (1/2 + 4/5) = 63/13. Q = 1 + (24^2 + 15^2) / 13^2, N = 5/8, c = 1.
+    place, worth = 63 / 13, 2 / (1 + 801 / 169 - 5 / 8)
+    n = pulls[0] + worth
+    m = (total[0] + worth * place) / n
+    told = Task("BestArm", {}, K=3, **facts).lookahead().beliefs(pulls, total)[0]
+    np.testing.assert_allclose(told[:, 0], m - (m[1] + m[2]) / 2, atol=1e-12)
+    np.testing.assert_allclose(told[:, 3], n, atol=1e-12)
+    # Nearly equal arms: Q - N < Q / 4. None pulled: one sample's worth, and no arm apart from another.
+    close = Task("BestArm", {}, K=3, **facts).lookahead().beliefs(np.array([[1, 1, 1]]), np.array([[5.0, 5.0, 5.0]]))[0]
+    np.testing.assert_allclose(close, [[0, 1 / np.sqrt(13), 1 / np.sqrt(13), 13]] * 3, atol=1e-12)
+    none = Task("BestArm", {}, K=3, **facts).lookahead().beliefs(0 * pulls, 0 * total)[0]
+    np.testing.assert_allclose(none, [[0, 1, 1, 1]] * 3, atol=1e-12)
+
+
+MOVES = [(0.0, 64.0), (0.0, 2.0**-7), (1.0, 1.0), (5.0, 1.0), (1000.0, 1.0), (-7.0, 0.25)]
+
+
+@pytest.mark.parametrize("asked", [one for one in ASKED if one != "good, multiplicative"])
+@pytest.mark.parametrize("sigma", [0.7, 0.01])
+def test_units_and_places_change_nothing(asked: str, sigma: float) -> None:
+    """Scales by powers of two change no digit; a shift changes what rounding of the sums changes."""
+    problem, parameters, D = ASKED[asked]
+    facts = {"distribution": "gaussian", "support": None, "budget": BUDGET, "observation": "relative", "K": K, "D": D}
+    one = Task(problem, parameters, sigma=sigma, **facts)
+    pulls, total = states(one, 40, np.random.default_rng(6))
+    made = pulls if D == 1 else pulls[..., None]
+    seen, gains = one.lookahead().view(pulls, total, ranked=True), one.lookahead().gains(pulls, total)
+    for shift, scale in MOVES:
+        moved = {name: x if name in ("k", "A") else np.array(x) * scale for name, x in parameters.items()}
+        if "threshold" in moved:
+            moved["threshold"] += shift * scale
+        if "A" in moved:
+            moved["b"] = moved["b"] + shift * scale * np.array(moved["A"]).sum(1)
+        plain = {name: x.tolist() if isinstance(x, np.ndarray) else x for name, x in moved.items()}
+        other = Task(problem, plain, sigma=sigma * scale, **facts).lookahead()
+        there = (total + made * shift) * scale
+        limit = 0.0 if shift == 0 else 1e-9 if abs(shift) < 1000 else 1e-6
+        (x, order), then = other.view(pulls, there, ranked=True), other.gains(pulls, there)
+        same = (order == seen[1]).all(1)  # others are ties of |d| / sd, of arms never pulled
+        assert same.mean() > 0.9
+        np.testing.assert_allclose(x[same], seen[0][same], rtol=0, atol=limit and max(limit, 2e-6))  # float32
+        np.testing.assert_allclose(then, gains, rtol=0, atol=limit)
+
+
+def test_relative_beliefs_by_hand() -> None:
+    """Two arms at the threshold 1/2, T = 8: Beta(4, 1) after three samples of 1, and Beta(1, 1)."""
+    task = Task("Threshold", {"threshold": 0.5}, K=2, budget=8, observation="relative")
+    seen = task.lookahead().view(np.array([[3, 0]]), np.array([[3.0, 0.0]]))[0][0]
+    d, sd, n, R = np.array([0.3, 0]), np.sqrt([0.16 / 6, 1 / 12]), np.array([5.0, 2.0]), 2.5
+    z = d / sd
+    # ln of the derivative of G(z, R / (R + n)) in R, but for a constant; G is of Owen's function, see the module.
+    gain = np.log(np.sqrt(n) / (R + n)) - z**2 * (R + n) / R / 2
+    typical = np.sqrt((d**2 + sd**2).mean())
+    apart = gain - gain.max()
+    each = [z / np.sqrt(1 + z), apart / np.sqrt(1 - apart), np.log(n * 2 / 8) / 2, d / typical, sd / typical]
+    more = [2 * 5 / 8 - 1, np.log(1 + 5 / 2) / 2 - 1, np.log(4) / 2 - 1, np.log(0.2) / 2]
+    np.testing.assert_allclose(seen, [*np.stack(each, axis=-1).reshape(-1), *more], rtol=1e-6)
+    at = [right(0.8, (R + h) / (R + h + 5), 0.0) for h in (-0.05, 0.05)]
+    other = [right(0.3, (R + h) / (R + h + 2), 0.0) for h in (-0.05, 0.05)]
+    slope = np.log((at[1] - at[0]) / (other[1] - other[0]))
+    formula = np.log(np.sqrt(5 / 2) * 4.5 / 7.5) - 0.5 * (0.64 * 7.5 / R - 0.09 * 4.5 / R)
+    assert abs(slope - formula) < 0.02  # by finite differences of the table
+
+
+def test_long_budgets_are_seen() -> None:
+    """Of z = 4, 10, 20 and 90; of gains up to e^-100 of the largest."""
+    task = Task("Threshold", {"threshold": 0.0}, K=4, budget=10**6, observation="relative", **GAUSSIAN)
+    pulls = np.full((1, 4), 10**5)
+    z = np.array([[4.0, 10.0, 20.0, 90.0]])
+    seen = task.lookahead().view(pulls, z * 0.7 * np.sqrt(10**5))[0][0, :20].reshape(4, 5)
+    assert (np.diff(seen[:, 0]) > 1).all()
+    assert (np.diff(seen[:3, 1]) < -1).all()

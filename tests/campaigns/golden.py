@@ -660,7 +660,10 @@ def make(name: str, setting: Setting) -> tuple[Any, Any]:
     """
     kwargs = dict(setting.kwargs)
     if name in NETWORKS:
-        kwargs |= {"observation": "belief", "actions": "arm"}
+        kwargs |= {
+            "observation": agents.make(name, gym.make(f"bandit_envs/{setting.problem}-v0", **kwargs)).observation
+        }
+        kwargs |= {"actions": "arm"}
     live_views = setting.autoreset == "Disabled"  # copies of the observations in the other form, so that both are met
     envs: Any = gym.make_vec(
         f"bandit_envs/{setting.problem}-v0", EPISODES, autoreset_mode=setting.autoreset, copy=not live_views, **kwargs

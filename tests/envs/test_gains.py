@@ -13,6 +13,7 @@ from rollouts import same
 from test_vector import DISABLED, NEXT, SAME
 
 from bandit_envs import PureExplorationEnv, PureExplorationVectorEnv
+from bandit_envs.envs import NUMBERS
 
 ALL = ["Threshold", "BestArm", "TopK", "AllGood", "Feasible"]
 problems = pytest.mark.parametrize("problem", ALL)
@@ -116,7 +117,7 @@ def test_scores_of_ones_own_have_no_gains(tmp_path: Any, monkeypatch: pytest.Mon
 
 # --- beliefs and ranks ------------------------------------------------------------------------------------------------
 
-SHOWN = ["statistics", "features", "belief"]
+SHOWN = ["statistics", "features", "belief", "relative"]
 shown = pytest.mark.parametrize("observation", SHOWN)
 
 
@@ -138,7 +139,7 @@ def test_beliefs_by_hand() -> None:
     np.testing.assert_allclose(seen[[1, 2, 3]], [np.log(2) / 2 - 1, 2.5 / np.sqrt(2), 3], rtol=1e-6)
 
 
-@pytest.mark.parametrize(("problem", "mode", "observation"), [(*c, SHOWN[i // 2]) for i, c in enumerate(CELLS)])
+@pytest.mark.parametrize(("problem", "mode", "observation"), [(*c, SHOWN[-1 - i // 2]) for i, c in enumerate(CELLS)])
 def test_native_is_sync_with_ranks(problem: str, mode: Any, observation: str) -> None:
     settings = settings_of(problem, observation=observation, ranked=True, reward="gain", stop=observation != "features")
     assert alike(problem, mode, 30, **settings) >= 6
@@ -153,7 +154,8 @@ def unranked(seen: Any, order: np.ndarray) -> Any:
             for name, x in seen.items()
         }
     K = order.shape[1]
-    last = seen[:, seen.shape[1] - seen.shape[1] % K :]
+    more = next(more for each, more, _ in NUMBERS.values() if each * K + more == seen.shape[1])
+    last = seen[:, seen.shape[1] - more :]
     rows = seen[:, : seen.shape[1] - last.shape[1]].reshape(len(seen), K, -1)
     return np.concatenate([np.take_along_axis(rows, back[..., None], axis=1).reshape(len(seen), -1), last], axis=1)
 
@@ -203,7 +205,9 @@ def test_actions_name_ranks_of_what_was_shown_last() -> None:
 
 
 @pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize("observation", ["features", "belief"])  # statistics have no bounds, which is warned of
+@pytest.mark.parametrize(
+    "observation", ["features", "belief", "relative"]
+)  # statistics have no bounds, which is warned of
 @problems
 def test_checkers_find_nothing(problem: str, observation: str) -> None:
     from gymnasium.utils.env_checker import check_env

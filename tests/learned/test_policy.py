@@ -15,8 +15,8 @@ from stable_baselines3 import PPO
 from stable_baselines3.common.policies import ActorCriticPolicy
 
 from agents.learned import EquivariantPolicy, make_vec_env
-from agents.learned.policy import ArmNetwork, box_of
-from bandit_envs import FEATURES
+from agents.learned.policy import ArmNetwork
+from bandit_envs.envs import NUMBERS, box_of
 
 
 def test_logits_by_hand():
@@ -37,16 +37,18 @@ def test_logits_by_hand():
     assert latent[0].tolist() == pytest.approx([math.tanh(context)])
 
 
-@pytest.mark.parametrize("believes", [False, True])
+@pytest.mark.parametrize("form", NUMBERS)
 @pytest.mark.parametrize("stop", [False, True])
-def test_the_spaces_tell_the_form(believes, stop):
-    kwargs = {"observation": "belief" if believes else "features", "stop": stop, "budget": 20}
+def test_the_spaces_tell_the_form(form, stop):
+    kwargs = {"observation": form, "stop": stop, "budget": 20}
     policy = untrained(make_vec_env(THRESHOLD, 4, **kwargs)).policy
-    assert (policy.believes, policy.stop) == (believes, stop)
-    assert policy.observation_space == box_of(10, believes)
-    policy.predict(np.zeros((3, 4 * 7 + 1 if believes else 7 * len(FEATURES)), np.float32))
+    assert (policy.observation, policy.stop) == (form, stop)
+    assert policy.observation_space == box_of(10, form)
+    policy.predict(np.zeros((3, *box_of(7, form).shape), np.float32))
     assert policy.action_space.n == 7 + stop
-    with pytest.raises(ValueError, match=r"reads observation='belief', 4 K . 1 numbers, or 'features', 9 K, with K or"):
+    with pytest.raises(
+        ValueError, match=r"'features' \(9 K . 0\), 'belief' \(4 K . 1\), 'relative' \(5 K . 4\) with K or"
+    ):
         PPO(EquivariantPolicy, "CartPole-v1", device="cpu")
 
 

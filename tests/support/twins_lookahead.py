@@ -78,6 +78,25 @@ def short_of(q: np.ndarray, k: int) -> float:
     return float((distribution * np.maximum(k - np.arange(len(distribution)), 0)).sum())
 
 
+def place_and_worth(task: Task, pulls: np.ndarray, total: np.ndarray) -> tuple[np.ndarray, float]:
+    """The place (D,) of the prior of Gaussian arms, and how many samples it is worth; total (K, D)."""
+    made = pulls[pulls > 0].astype(float)
+    x, m, potential = total[pulls > 0] / made[:, None], len(made), task.make_problem().potential()
+    known = potential.kind == LOCAL and np.linalg.matrix_rank(potential.A) == task.D
+    middle = np.zeros(task.D)
+    if potential.kind == LOCAL:
+        lengths = np.linalg.norm(potential.A, axis=1)
+        middle = np.linalg.pinv(potential.A / lengths[:, None]) @ (potential.b / lengths)
+    if known:
+        place = middle
+    else:
+        place = np.average(x, axis=0, weights=made / (made + 1)) if m else middle
+    free = m if known else max(m - 1, 0)
+    Q = 1 + (((x - place) / task.sigma) ** 2).sum()
+    N = task.D * free * (1 / made).mean() if m else 0.0
+    return place, (1 + task.D * free) / max(Q - N, Q / 4)
+
+
 class Slow:
     """One state of a task: phi, and the gain of an arm. `exactly`: by adaptive integration."""
 
@@ -93,8 +112,9 @@ class Slow:
             share = ((x - self.low * pulls[:, None]) / self.scale + 1) / self.n[:, None]
             self.m, self.v = self.low + self.scale * share, self.scale**2 * share * (1 - share) / (self.n + 1)[:, None]
         else:
-            self.n = pulls + 1.0
-            self.m = (task.centre + x) / self.n[:, None]
+            place, worth = place_and_worth(task, pulls, x)
+            self.n = pulls + worth
+            self.m = (worth * place + x) / self.n[:, None]
             self.v = np.broadcast_to(task.sigma**2 / self.n[:, None], x.shape).copy()
         self.left = (task.budget - pulls.sum()) / task.K
         self.next = max(task.budget - pulls.sum() - 1, 0) / task.K
