@@ -26,17 +26,22 @@ from bandit_envs.envs import NUMBERS, box_of, shown_by
 from bandit_envs.kernels import integer
 
 NEVER = -1e8  # the logit of an action that is not allowed
+GAIN = 1  # which number of an arm in observation="relative" is the gain of a pull
 CLOSE, TIE = 1e-2, 1e-9  # differences of logits, far above the rounding errors of single and of double precision
 
 
 class ArmNetwork(nn.Module):
     """From observations to logits (n, K), or (n, K + 1) where an action stops, and to inputs of the value (n, hidden).
 
-    An observation has so many `numbers` of each arm, and then so many that are `common` to all.
+    An observation has so many `numbers` of each arm, and then so many that are `common` to all. The logit of an arm
+    begins with its number `first`, times a factor that is learned; None: with none.
     """
 
-    def __init__(self, numbers: int, common: int, hidden: int, stop: bool) -> None:
+    def __init__(self, numbers: int, common: int, hidden: int, stop: bool, first: int | None = None) -> None:
         super().__init__()
+        self.first = first
+        if first is not None:
+            self.factor = nn.Parameter(torch.ones(1))
         self.stop = stop
         self.latent_dim_pi, self.latent_dim_vf = 1, hidden  # what SB3 asks for to build its heads
         self.codes = ArmCodes(numbers, common, hidden)
@@ -44,19 +49,21 @@ class ArmNetwork(nn.Module):
         self.arm_logit, self.stop_logit = nn.Linear(hidden, 1), nn.Linear(hidden, 1)
         self.value = nn.Sequential(nn.Linear(2 * hidden, hidden), nn.Tanh())
 
-    def _logits(self, codes: Tensor, pooled: Tensor) -> Tensor:
+    def _logits(self, x: Tensor, codes: Tensor, pooled: Tensor) -> Tensor:
         context = self.context(pooled)
         arms = self.arm_logit(torch.tanh(self.arm(codes) + context[:, None]))[..., 0]
+        if self.first is not None:
+            arms = arms + self.factor * self.codes.arms(x)[..., self.first]
         return torch.cat([arms, self.stop_logit(torch.tanh(context))], 1) if self.stop else arms
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Logits, and the inputs of SB3's value (n, hidden)."""
         codes, pooled = self.codes(x)
-        return self._logits(codes, pooled), self.value(pooled)
+        return self._logits(x, codes, pooled), self.value(pooled)
 
     def forward_actor(self, x: Tensor) -> Tensor:
         """The logits alone."""
-        return self._logits(*self.codes(x))
+        return self._logits(x, *self.codes(x))
 
     def forward_critic(self, x: Tensor) -> Tensor:
         """The inputs of SB3's value alone, (n, hidden)."""
@@ -72,12 +79,15 @@ class ArmCodes(nn.Module):
         self.numbers, self.common = numbers, common
         self.encoder = nn.Sequential(nn.Linear(numbers + common, hidden), nn.Tanh())
 
+    def arms(self, x: Tensor) -> Tensor:
+        """The numbers of each arm, (n, K, numbers)."""
+        return x[:, : x.shape[1] - self.common].reshape(len(x), -1, self.numbers)
+
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """The codes, and their mean and maximum."""
-        end = x.shape[1] - self.common
-        arms = x[:, :end].reshape(len(x), -1, self.numbers)
+        arms = self.arms(x)
         if self.common:
-            arms = torch.cat([arms, x[:, None, end:].expand(-1, arms.shape[1], -1)], -1)
+            arms = torch.cat([arms, x[:, None, -self.common :].expand(-1, arms.shape[1], -1)], -1)
         codes = self.encoder(arms)
         return codes, torch.cat([codes.mean(1), codes.amax(1)], 1)
 
@@ -89,7 +99,7 @@ class ArmExtractor(BaseFeaturesExtractor):
     `observation="relative"` or "belief". One encoder serves all arms; the layers behind it are SB3's, for one K.
 
     Args:
-        observation_space: of relative beliefs, (5 K + 4,), or beliefs, (4 K + 1,). hidden: width of a code.
+        observation_space: of relative beliefs, (6 K + 4,), or beliefs, (4 K + 1,). hidden: width of a code.
     """
 
     def __init__(self, observation_space: spaces.Box, hidden: int = 16) -> None:
@@ -137,7 +147,9 @@ class Equivariant(_Base):
                 f"numbers and {space.n} actions"
             )
         self.observation, self.stop = form
-        self.mlp_extractor: Any = ArmNetwork(*NUMBERS[self.observation][:2], self.hidden, self.stop)
+        self.mlp_extractor: Any = ArmNetwork(
+            *NUMBERS[self.observation][:2], self.hidden, self.stop, GAIN if self.observation == "relative" else None
+        )
 
     def _build(self, lr_schedule: Any) -> None:
         """Make the network and the optimizer."""

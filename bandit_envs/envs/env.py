@@ -38,7 +38,7 @@ class PureExplorationEnv(Environment, gym.Env[Any, Any]):
     mean of its samples and how many they are; behind the last one, arms are -1, samples and times 0. Where coordinates
     are pulled, arms are the actions.
 
-    `observation="relative"`: float32 (5 K + 4,), what is believed of the arms, in any units (docs/potential.md);
+    `observation="relative"`: float32 (6 K + 4,), what is believed of the arms, in any units (docs/potential.md);
     `observation="belief"`: (4 K + 1,), what earlier versions showed, in units of the samples. With `ranked=True`,
     arms come in the order of certainty, least sure first, and actions name ranks of the observation last shown; `info`
     is by arm index, with `order` (K,), the arms by rank.

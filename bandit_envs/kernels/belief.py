@@ -8,10 +8,11 @@ ARMS: samples of no known range, N(mean, scale^2) with scale the task's sigma. A
 Place and spread come from the arms, so that neither a shift nor a scale of all arms changes what is believed:
   place_j   sum of w_i x_ij / sum of w_i, w_i = n_i / (n_i + 1), over the arms i that were pulled, x_ij their means in
             coordinate j; or what the problem knows: a threshold, or the middle of a polyhedron
-  spread    (spread / sigma)^2 = max(Q - N, Q / 4) / (1 + c), Q = 1 + sum of ((x_ij - place_j) / sigma)^2,
+  spread    (spread / sigma)^2 = (Q - N) / (1 + c), and at least 1, Q = 1 + sum of ((x_ij - place_j) / sigma)^2,
             N = sum of 1 / n_i times c_j / m, c_j = m - 1, or m where the place is known, of m arms that were pulled;
             c is the sum of c_j. It is the moment estimator, with one arm more whose spread is sigma
-The prior is worth (sigma / spread)^2 samples. Place and spread count as known: what is not known of them is left out.
+The prior is worth (sigma / spread)^2 samples, at most one: a smaller spread would keep an arm that is far from the
+others from being seen. Place and spread count as known: what is not known of them is left out.
 
 NORMAL: what observation="belief" shows of these samples: place is the centre of the task (`Task.centre`), spread its
 sigma, a prior worth one sample.
@@ -87,7 +88,7 @@ def place_and_worth(sigma, places, known, pulls, total, out):
             if pulls[i] > 0:
                 apart = (total[i * D + j] / pulls[i] - out[j]) / sigma
                 squares += apart * apart
-    return count / max(squares - noise, 0.25 * squares)
+    return count / max(squares - noise, count)
 
 
 @inlined

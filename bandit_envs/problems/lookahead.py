@@ -52,7 +52,7 @@ Floats = NDArray[np.float64]
 
 LOCAL, TOP_K, ALL_GOOD = 0, 1, 2
 # Observations that show what is believed: how many numbers of each arm, how many after them, and their largest value.
-BELIEFS = {"belief": (4, 1, 8.0), "relative": (5, 4, 10.0)}
+BELIEFS = {"belief": (4, 1, 8.0), "relative": (6, 4, 10.0)}
 POINTS, CELLS, NODES = 16, 25, 16  # on either side of c; of p; of a sample
 LIMIT = 103  # the largest count of a Beta distribution that is kept in a table
 FAR = 6.5  # standard deviations beyond which a normal distribution has nothing
@@ -90,7 +90,9 @@ class LookaheadModel(NamedTuple):
     places: Floats  # (D,), of ARMS, and whether they are known; else they come from the arms
     known: bool
     shifted: bool  # whether means count from the place of ARMS on
-    deep: bool  # whether several rows of A go on beyond the table of Phi, by the one that is least likely to hold
+    # Whether beliefs are for observation="relative": several rows of A go on beyond the table of Phi, by the one that is
+    # least likely to hold; d of TOP_K is the gap to the nearest arm on the other side of the answer.
+    relative: bool
 
 
 @fleeting
@@ -200,7 +202,7 @@ def _row(model, m, v, at):
         chance *= _below(model.normal, slack / sd)
         if slack / sd < least:
             d, s, least = slack, sd, slack / sd
-    if M > 1 and not (model.deep and abs(chance - 0.5) > 0.5 - 1e-6):
+    if M > 1 and not (model.relative and abs(chance - 0.5) > 0.5 - 1e-6):
         d = s * normal_quantile(max(min(chance, 1.0 - 1e-9), 1e-9))
     return d, s
 
@@ -620,7 +622,10 @@ def relative_gains(model, scratch, pulls, total):
 
 @lean
 def _beliefs(model, scratch, pulls, total, out):
-    """Fill out (E, K, 4) with d, its sd, the sd of the mean, and n."""
+    """Fill out (E, K, 4 or more) with d, its sd, the sd of the mean, and n.
+
+    For observation="relative" also with the arm that d is measured from: itself where that is known, -1 for the best.
+    """
     potential, K = model.potential, pulls.shape[1]
     for e in range(len(out)):
         _read(model, scratch, pulls[e], total[e])
@@ -640,6 +645,24 @@ def _beliefs(model, scratch, pulls, total, out):
                 d, own = scratch.m[i] - edge, math.sqrt(scratch.v[i])
                 s = own if potential.kind == TOP_K or i == star else math.sqrt(scratch.v[i] + spread)
             out[e, i, 0], out[e, i, 1], out[e, i, 2], out[e, i, 3] = d, s, own, scratch.n[i]
+            if model.relative:
+                out[e, i, 4] = i if potential.kind == LOCAL else (-1 if i == star else star)
+        if model.relative and potential.kind == TOP_K:
+            _to_the_other_side(scratch, potential.k, out[e])
+
+
+@part
+def _to_the_other_side(scratch, k, out):
+    """Measure d from the k-th largest mean, or, of the k arms with the largest, from the next; after `_middle`."""
+    inside, outside, last, following = scratch.best[k - 1], scratch.best[k], 0, 0
+    for i in range(len(out)):
+        last = i if scratch.m[i] == inside else last
+        following = i if scratch.m[i] == outside else following
+    for i in range(len(out)):
+        other = following if out[i, 0] > 0.0 else last
+        out[i, 0] = scratch.m[i] - scratch.m[other]
+        out[i, 1] = math.sqrt(scratch.v[i] + scratch.v[other])
+        out[i, 4] = other
 
 
 @lean
@@ -669,31 +692,51 @@ def _softened(x):
 
 @lean
 def _show_relative(beliefs, horizon, order, share, out):
-    """The same of observation="relative", (E, 5 K + 4); docs/potential.md has the numbers."""
+    """The same of observation="relative", (E, 6 K + 4), of beliefs (E, K, 8); docs/potential.md has the numbers."""
     K = order.shape[1]
     for e in range(len(out)):
-        left, square = horizon * (1.0 - share[e]), 0.0
-        R, best = max(left - 1.0, 0.0) / K + 0.5, -math.inf  # pulls of each arm to come, in the middle of the next pull
-        for j in range(K):
-            d, s, n = beliefs[e, j, 0], beliefs[e, j, 1], beliefs[e, j, 3]
+        left, square, best = horizon * (1.0 - share[e]), 0.0, -math.inf
+        R = max(left - 1.0, 0.0) / K + 0.5  # pulls of each arm to come, in the middle of the next pull
+        for i in range(K):
+            d, s, own, n, other = (
+                beliefs[e, i, 0],
+                beliefs[e, i, 1],
+                beliefs[e, i, 2],
+                beliefs[e, i, 3],
+                beliefs[e, i, 4],
+            )
             square += d * d + s * s
-            z, many = d / s, math.log(n)
-            gain = 0.5 * many - math.log(R + n) - 0.5 * z * z * (1.0 + n / R)
-            beliefs[e, j, 2], beliefs[e, j, 3] = gain, many
-            best = max(best, gain)
-        inverse, share_of_one = math.sqrt(K / square), math.log(horizon / K)
+            # Of the variance of d, the share that is resolved, and what stays; each pull of the arm resolves more.
+            now, m = own * own / (s * s), beliefs[e, np.int64(max(other, 0.0)), 3]
+            resolved = now * R / (R + n) + (1.0 - now) * R / (R + m)
+            stays = now * n / (R + n) + (1.0 - now) * m / (R + m)
+            chance = -0.5 * d * d / (s * s * resolved) - math.log(s * s * math.sqrt(resolved * stays))
+            beliefs[e, i, 5], beliefs[e, i, 6], beliefs[e, i, 7] = chance, own * own * n / ((R + n) * (R + n)), 0.0
+            best = max(best, chance)
+        for i in range(K):
+            j = np.int64(beliefs[e, i, 4])
+            chance = math.exp(beliefs[e, i, 5] - best)
+            if j >= 0:
+                beliefs[e, i, 7] += chance
+            if j >= 0 and beliefs[e, j, 4] != i and j != i:
+                beliefs[e, j, 7] += chance
+        best, inverse, usual = 0.0, math.sqrt(K / square), math.log(horizon / K)
+        for i in range(K):
+            beliefs[e, i, 6] *= beliefs[e, i, 7]
+            best = max(best, beliefs[e, i, 6])
         for j in range(K):
             i = order[e, j]
-            d, s, gain, many = beliefs[e, i, 0], beliefs[e, i, 1], beliefs[e, i, 2], beliefs[e, i, 3]
-            out[e, 5 * j] = _softened(d / s)
-            out[e, 5 * j + 1] = _softened(gain - best)
-            out[e, 5 * j + 2] = _within(0.5 * (many - share_of_one))
-            out[e, 5 * j + 3] = _within(d * inverse)
-            out[e, 5 * j + 4] = _within(s * inverse)
-        out[e, 5 * K] = 2.0 * left / horizon - 1.0
-        out[e, 5 * K + 1] = _within(0.5 * math.log1p(left / K) - 1.0)
-        out[e, 5 * K + 2] = _within(0.5 * share_of_one - 1.0)
-        out[e, 5 * K + 3] = _within(0.5 * math.log(0.1 * K))
+            d, s, own, n = beliefs[e, i, 0], beliefs[e, i, 1], beliefs[e, i, 2], beliefs[e, i, 3]
+            out[e, 6 * j] = _softened(d / s)
+            out[e, 6 * j + 1] = _softened(math.log(max(beliefs[e, i, 6] / best, 1e-300)))
+            out[e, 6 * j + 2] = _within(0.5 * (math.log(n) - usual))
+            out[e, 6 * j + 3] = _within(d * inverse)
+            out[e, 6 * j + 4] = _within(s * inverse)
+            out[e, 6 * j + 5] = own / s
+        out[e, 6 * K] = 2.0 * left / horizon - 1.0
+        out[e, 6 * K + 1] = _within(0.5 * math.log1p(left / K) - 1.0)
+        out[e, 6 * K + 2] = _within(0.5 * usual - 1.0)
+        out[e, 6 * K + 3] = _within(0.5 * math.log(0.1 * K))
 
 
 # --- in Python --------------------------------------------------------------------------------------------------------
@@ -788,7 +831,7 @@ class Lookahead:
         if task.observation == "belief":
             self._shown = self._model._replace(prior=prior_of(*facts, NORMAL), shifted=False)
         elif task.observation == "relative":
-            self._shown = self._model._replace(deep=True)
+            self._shown = self._model._replace(relative=True)
         self._scratch = self.parts()[1]
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -848,7 +891,11 @@ class Lookahead:
         of the mean; the mean less the middle between the k-th and the next; or the mean less the boundary that the
         largest mean sets, with the sd of the difference. Means are those of the posterior.
         """
-        out = np.empty((len(pulls), self.K, 4))
+        return self._all_beliefs(pulls, total)[..., :4]
+
+    def _all_beliefs(self, pulls: NDArray[np.int64], total: Floats) -> Floats:
+        """The same, and scratch behind it, (E, K, 8)."""
+        out = np.empty((len(pulls), self.K, 8))
         _beliefs(*self._seen(pulls, total, self._shown), out)
         return out
 
@@ -864,7 +911,7 @@ class Lookahead:
                 as `BELIEFS` says.
             ranked: the order is that of |d| / sd of `beliefs`, least sure first, ties by index; else that of the index.
         """
-        beliefs, E, form = self.beliefs(pulls, total), len(pulls), self._given[0].observation
+        beliefs, E, form = self._all_beliefs(pulls, total), len(pulls), self._given[0].observation
         order = np.tile(np.arange(self.K), (E, 1))
         if ranked:
             order = np.argsort(np.abs(beliefs[..., 0]) / beliefs[..., 1], axis=1, kind="stable")

@@ -196,9 +196,9 @@ def test_the_prior_from_the_arms_by_hand() -> None:
     told = Task("BestArm", {}, K=3, **facts).lookahead().beliefs(pulls, total)[0]
     np.testing.assert_allclose(told[:, 0], m - (m[1] + m[2]) / 2, atol=1e-12)
     np.testing.assert_allclose(told[:, 3], n, atol=1e-12)
-    # Nearly equal arms: Q - N < Q / 4. None pulled: one sample's worth, and no arm apart from another.
+    # Nearly equal arms, or none pulled: one sample's worth.
     close = Task("BestArm", {}, K=3, **facts).lookahead().beliefs(np.array([[1, 1, 1]]), np.array([[5.0, 5.0, 5.0]]))[0]
-    np.testing.assert_allclose(close, [[0, 1 / np.sqrt(13), 1 / np.sqrt(13), 13]] * 3, atol=1e-12)
+    np.testing.assert_allclose(close, [[0, np.sqrt(0.5), np.sqrt(0.5), 2]] * 3, atol=1e-12)
     none = Task("BestArm", {}, K=3, **facts).lookahead().beliefs(0 * pulls, 0 * total)[0]
     np.testing.assert_allclose(none, [[0, 1, 1, 1]] * 3, atol=1e-12)
 
@@ -234,7 +234,7 @@ def test_units_and_places_change_nothing(asked: str, sigma: float) -> None:
 
 
 def test_relative_beliefs_by_hand() -> None:
-    """Two arms at the threshold 1/2, T = 8: Beta(4, 1) after three samples of 1, and Beta(1, 1)."""
+    """Beta(4, 1) after three samples of 1, and Beta(1, 1): at the threshold 1/2, and against each other. T = 8."""
     task = Task("Threshold", {"threshold": 0.5}, K=2, budget=8, observation="relative")
     seen = task.lookahead().view(np.array([[3, 0]]), np.array([[3.0, 0.0]]))[0][0]
     d, sd, n, R = np.array([0.3, 0]), np.sqrt([0.16 / 6, 1 / 12]), np.array([5.0, 2.0]), 2.5
@@ -243,9 +243,20 @@ def test_relative_beliefs_by_hand() -> None:
     gain = np.log(np.sqrt(n) / (R + n)) - z**2 * (R + n) / R / 2
     typical = np.sqrt((d**2 + sd**2).mean())
     apart = gain - gain.max()
-    each = [z / np.sqrt(1 + z), apart / np.sqrt(1 - apart), np.log(n * 2 / 8) / 2, d / typical, sd / typical]
+    share, one = np.log(n * 2 / 8) / 2, np.ones(2)
+    each = [z / np.sqrt(1 + z), apart / np.sqrt(1 - apart), share, d / typical, sd / typical, one]
     more = [2 * 5 / 8 - 1, np.log(1 + 5 / 2) / 2 - 1, np.log(4) / 2 - 1, np.log(0.2) / 2]
     np.testing.assert_allclose(seen, [*np.stack(each, axis=-1).reshape(-1), *more], rtol=1e-6)
+    best = Task("BestArm", {}, K=2, budget=8, observation="relative")
+    told = best.lookahead().view(np.array([[3, 0]]), np.array([[3.0, 0.0]]))[0][0]
+    s = np.hypot(*sd)  # the chance to be wrong falls by as much as the variance of the difference that a pull resolves
+    apart = np.log(sd**2 * n / (R + n) ** 2)
+    apart -= apart.max()
+    z = np.array([0.3, -0.3]) / s
+    each = [z / np.sqrt(1 + abs(z)), apart / np.sqrt(1 - apart), share, z * s / np.hypot(0.3, s)]
+    np.testing.assert_allclose(
+        told, [*np.stack([*each, s / np.hypot(0.3, s) * one, sd / s], axis=-1).reshape(-1), *more], rtol=1e-6
+    )
     at = [right(0.8, (R + h) / (R + h + 5), 0.0) for h in (-0.05, 0.05)]
     other = [right(0.3, (R + h) / (R + h + 2), 0.0) for h in (-0.05, 0.05)]
     slope = np.log((at[1] - at[0]) / (other[1] - other[0]))
@@ -258,6 +269,6 @@ def test_long_budgets_are_seen() -> None:
     task = Task("Threshold", {"threshold": 0.0}, K=4, budget=10**6, observation="relative", **GAUSSIAN)
     pulls = np.full((1, 4), 10**5)
     z = np.array([[4.0, 10.0, 20.0, 90.0]])
-    seen = task.lookahead().view(pulls, z * 0.7 * np.sqrt(10**5))[0][0, :20].reshape(4, 5)
+    seen = task.lookahead().view(pulls, z * 0.7 * np.sqrt(10**5))[0][0, :24].reshape(4, 6)
     assert (np.diff(seen[:, 0]) > 1).all()
     assert (np.diff(seen[:3, 1]) < -1).all()

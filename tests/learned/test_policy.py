@@ -47,7 +47,7 @@ def test_the_spaces_tell_the_form(form, stop):
     policy.predict(np.zeros((3, *box_of(7, form).shape), np.float32))
     assert policy.action_space.n == 7 + stop
     with pytest.raises(
-        ValueError, match=r"'features' \(9 K . 0\), 'belief' \(4 K . 1\), 'relative' \(5 K . 4\) with K or"
+        ValueError, match=r"'features' \(9 K . 0\), 'belief' \(4 K . 1\), 'relative' \(6 K . 4\) with K or"
     ):
         PPO(EquivariantPolicy, "CartPole-v1", device="cpu")
 

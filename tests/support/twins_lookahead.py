@@ -94,7 +94,7 @@ def place_and_worth(task: Task, pulls: np.ndarray, total: np.ndarray) -> tuple[n
     free = m if known else max(m - 1, 0)
     Q = 1 + (((x - place) / task.sigma) ** 2).sum()
     N = task.D * free * (1 / made).mean() if m else 0.0
-    return place, (1 + task.D * free) / max(Q - N, Q / 4)
+    return place, min((1 + task.D * free) / (Q - N), 1.0) if Q > N else 1.0
 
 
 class Slow:
