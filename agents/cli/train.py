@@ -85,9 +85,10 @@ class Train(EnvironmentCommand[Options]):
             return
         refuse_to_overwrite([model, card], self.force)
         trained = agents.train(self.algorithm, env_id, steps=self.steps, **common, **given)
-        from ..learned.comparison import advice, results_of
+        from ..learned.comparison import advice
 
-        for i, result in enumerate(results_of(trained.card)):
+        results = trained.card["result"] if "mix" in trained.card else [trained.card["result"]]
+        for i, result in enumerate(results):
             print("\n" * (i > 0) + _comparison(self.algorithm, result))
             for sentence in advice(self.algorithm, trained.card["kept"], result):
                 print(f"\nnote: {sentence}")
@@ -106,7 +107,7 @@ def _comparison(name: str, result: Mapping[str, Any]) -> str:
     heads = [f"{metric.replace('_', ' ')} [95 %]" for metric in metrics]
     episodes = f"{result['episodes']:,} episodes of seed {result['root']}, which it has not seen"
     most = f"; they are cut after {result['max_pulls']:,} pulls" if cut else ""
-    where = f"; {described}" if (described := _described(result)) else ""
+    where = textwrap.shorten(f"; {result['env_kwargs']}", WIDEST) if "env_kwargs" in result else ""  # one of a mix
     text = f"{name} on {episodes}{most}{where}:\n\n"
     shown = ["agent", "pulls", "error rate", *(["truncated"] if cut else []), *heads]
     text += table(shown, measured, right=range(1, len(shown)))
@@ -118,17 +119,12 @@ def _comparison(name: str, result: Mapping[str, Any]) -> str:
     return f"{text}\n\nPaired differences on these episodes:\n\n{paired}"
 
 
-def _described(result: Mapping[str, Any]) -> str:
-    """The environment of a result, where its card has several."""
-    given = result.get("env_kwargs", {}).items()
-    return textwrap.shorten(", ".join(f"{key}={value!r}" for key, value in given), WIDEST)
-
-
 def _losses(card: Mapping[str, Any]) -> str:
     """The loss of the parameters on the card of an evolution, as a multiple of the loss that it began with."""
     rows = [
         [
-            _described(one) or "as it is",
+            textwrap.shorten(", ".join(f"{key}={value!r}" for key, value in one["env_kwargs"].items()), WIDEST)
+            or "as it is",
             f"{one['episodes']:,}",
             f"{one['loss']:.4g}",
             f"{one['untrained']:.4g}",

@@ -39,10 +39,9 @@ class Algorithm:
 
     def classes(self) -> tuple[Any, Any]:
         """Its class, and its policy or SB3's name of it; sb3-contrib is imported now."""
-        found = []
-        for module, _, name in (self.kind.partition(":"), self.policy.partition(":")):
-            found.append(getattr(require(module, name, "training"), name) if name else module)
-        return found[0], found[1]
+        parts = (self.kind.partition(":"), self.policy.partition(":"))
+        kind, policy = (getattr(require(at, name, "training"), name) if name else at for at, _, name in parts)
+        return kind, policy
 
     def hyperparameters(self) -> list[str]:
         """Names of the hyperparameters that SB3's class takes."""
@@ -57,9 +56,8 @@ class Algorithm:
         for one, value in given.items():
             check = RANGES.get(one)
             # A function is a schedule; a pair counts otherwise, as train_freq=(1, "episode") does.
-            if check is None or callable(value) or isinstance(value, tuple) or (one in OPTIONAL and value is None):
-                continue
-            check(one, value)
+            if check and not (callable(value) or isinstance(value, tuple) or (one in OPTIONAL and value is None)):
+                check(one, value)
         network = given.get("policy_kwargs")
         if network is not None and not isinstance(network, Mapping):
             raise ValueError(f"policy_kwargs must be a dict of arguments of the policy, got {network!r:.200}")
@@ -138,10 +136,9 @@ def _forms(task: Task, kwargs: Mapping[str, Any], ranked: bool) -> dict[str, obj
 def training_environment(
     env_id: str, given: Mapping[str, Any], own: Mapping[str, int], ranked: bool = False
 ) -> TrainingEnvironment:
-    """What is known of an environment, read off a single episode of it.
+    """What is known of an environment, read off a single episode of it; `own`: the arguments `OF_ENTRY`.
 
     What nothing else ends is cut after `PULLS_PER_ARM` pulls per arm: neither a beginner nor every rival stops.
-    `own` are the arguments `OF_ENTRY`.
     """
     if "actions" in given:
         raise ValueError("train chooses 'actions' itself; take it out of env_kwargs")

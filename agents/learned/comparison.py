@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -29,11 +30,9 @@ def reference_agents(task: Task) -> list[str]:
     """The names of the reference agents that can play a task."""
     able = []
     for name in REFERENCE_AGENTS:
-        try:
+        with suppress(ValueError):
             make(name, task.replace(observation="statistics", can_stop=True))
-        except ValueError:
-            continue
-        able.append(name)
+            able.append(name)
     return able
 
 
@@ -74,10 +73,9 @@ class HeldOut:
 
     def __init__(self, environments: Sequence[TrainingEnvironment], root: int) -> None:
         self.environments, self.root = environments, root
-        able = [reference_agents(one.task) for one in environments]
-        shared = [name for name in able[0] if all(name in names for names in able)]
+        shared = [name for name in REFERENCE_AGENTS if all(name in reference_agents(one.task) for one in environments)]
         self.references = {name: self.returns(name) for name in shared}
-        baseline = self.references[shared[-1]] if shared else [np.zeros(1)] * len(able)
+        baseline = self.references[shared[-1]] if shared else [np.zeros(1)] * len(environments)
         # The mean loss, 1 - return, of the last of them; 1 where it loses nothing, or is not there.
         self.units = [loss if (loss := float(1 - one.mean())) > 0 else 1.0 for one in baseline]
 
@@ -129,19 +127,14 @@ def report(environment: TrainingEnvironment, agent: Any, start: object, root: in
     return made | {"agents": rows, "differences": differences}
 
 
-def results_of(card: Mapping[str, Any]) -> list[Any]:
-    """The comparisons on the card of a training, one for each environment."""
-    return list(card["result"]) if "mix" in card else [card["result"]]
-
-
 def advice(name: str, kept: int, result: Mapping[str, Any]) -> list[str]:
     """What to make of a training that has not helped, or that a reference agent outdoes, in sentences."""
     said = []
     if kept == 0:
-        said.append(
+        text = (
             "no checkpoint was better than the untrained start, which is kept: train longer (--seconds, --steps), or "
-            "with a smaller learning_rate"
         )
+        said.append(f"{text}with a smaller learning_rate")
     differences = {agent: one for agent, one in result["differences"].items() if agent != UNTRAINED}
     ahead = [agent for agent, one in differences.items() if one.get("net_return", one["score"])["high"] < 0]
     if ahead:

@@ -35,14 +35,12 @@ class Rollouts:
             if not type(model).collect_rollouts(model, envs, callback, buffer, n_rollout_steps):
                 return False
             part[2] = model._last_obs, model._last_episode_starts
-        buffers = [buffer for _, buffer, _ in self._parts]
-        self.values, self.returns = (
-            np.concatenate([getattr(one, name).ravel() for one in buffers]) for name in ("values", "returns")
-        )
         return True
 
     def get(self, batch_size: int | None = None) -> Iterator[Any]:
         """The minibatches of all rollouts; None: each rollout is one."""
+        for name in ("values", "returns"):  # of which SB3 computes how much variance is explained
+            setattr(self, name, np.concatenate([getattr(buffer, name).ravel() for _, buffer, _ in self._parts]))
         batches = [list(buffer.get(batch_size)) for _, buffer, _ in self._parts]
         for i in self._random.permutation(np.repeat(np.arange(len(batches)), list(map(len, batches)))):
             yield batches[i].pop(0)

@@ -36,7 +36,7 @@ from ..evaluation.progress import compilation_noted, shown
 from ..models.cards import FORMAT
 from .algorithms import PULLS_PER_ARM, Plan
 from .checkpoints import Checkpoints, Clock
-from .comparison import HeldOut, report, results_of
+from .comparison import HeldOut, report
 from .mixed import mixed
 from .model import Trained, load, one_thread, paths_of
 from .plain import check_finite
@@ -66,7 +66,8 @@ def train(
     Checkpoints are compared by their returns on the same `held_out` episodes of a second root seed. The latest that is
     at most one standard error (of the paired difference) worse than the best is kept, or the untrained start where that
     is better. It is compared with that start, and with `comparison.REFERENCE_AGENTS` that can play, on twice
-    as many episodes of a third root.
+    as many episodes of a third root. With `mix`, checkpoints are compared by their losses, 1 - return, as multiples of
+    the last reference agent's, in the mean over the environments, and the card has a result for each.
 
     The same `seed` and `steps` give the same model (on one platform). With `seconds` the clock decides how far the run
     gets and how the learning rate falls: such a run cannot be repeated to the bit.
@@ -75,21 +76,25 @@ def train(
         algorithm: "ppo", "a2c" or "maskable-ppo", with the equivariant policy; "dqn" and "recurrent-ppo", with SB3's
             own, for one K only. Those of sb3-contrib are "maskable-ppo" and "recurrent-ppo".
         env_id: a registered environment of `bandit_envs`, or the name of its problem, any one.
-        steps: actions in all episodes together; None: 1,000,000, or what `seconds` allow.
-        seconds: wall time of the whole call, evaluations included, compiling not; kept roughly.
+        steps: actions in all episodes together, for each seed; None: 1,000,000, or what `seconds` allow.
+        seconds: wall time for each seed, evaluations included, compiling not; kept roughly.
         seed: of the weights and of all episodes, an integer >= 0; the three roots that come from it are in the card.
         num_envs: episodes side by side; None: 128 (a2c: 64, dqn: 16, recurrent-ppo: 32).
         env_kwargs: keyword arguments of the environment, without `actions`. What they do not say of `observation`,
             `reward` and `stop` is chosen: beliefs, gains and no stop, where these are defined and to stop is
             pointless; dqn and recurrent-ppo see ranked arms. Where they name neither budget nor `max_pulls`, as with
             `delta`, episodes are cut after 100 pulls per arm.
+        mix: several environments, of ppo and a2c: for each what it adds to `env_kwargs`, and where wanted `num_envs`,
+            `held_out`, and a `pulls_per_action` that is of the learning alone. K, budget, arms and parameters may
+            differ; `observation`, `reward` and `stop` may not. A rollout has `n_steps` actions in each episode of each.
+        seeds: keep the best of so many trainings, `seed` and on, on the same held-out episodes; the card lists them.
         out: write the model `<out>.zip`, its card `<out>.json`, and its learning curve `<out>.png`.
         progress: lines on standard error, ten seconds apart or more; None: if that is a terminal.
         pulls_per_action: of the training environment, see `NativeVecEnv`.
         checkpoints: how many, in the later part of the run, >= 1.
         held_out: number of the episodes by which a checkpoint is chosen, >= 2.
-        resume: go on from this saved model, of the same algorithm and problem, on fresh episodes. What `env_kwargs` and
-            `policy_kwargs` do not say is as on its card; the learning rate and dqn's exploration begin again.
+        resume: go on from this saved model, of the same algorithm and problem, on fresh episodes. What `env_kwargs`,
+            `mix` and `policy_kwargs` do not say is as on its card; the learning rate and dqn's exploration begin again.
         **hyperparameters: of SB3's class: `n_steps`, `gamma`, `ent_coef`, `policy_kwargs={"hidden": 64}`,
             `tensorboard_log="runs"`, ... A number as `learning_rate` falls linearly to 2 % of itself.
 
@@ -97,7 +102,7 @@ def train(
         ValueError: naming the value and what is allowed.
         ImportError: for an algorithm of sb3-contrib where that is not installed.
         KeyboardInterrupt: after Ctrl-C. Where the learning had begun and there is `out`, the best checkpoint so far has
-            been written, with its card; a second Ctrl-C leaves without.
+            been written, with its card; a second Ctrl-C leaves without. Of several `seeds`, the best that was ready.
     """
     call, began = dict(locals()), time.perf_counter()
     former = None if resume is None else load(resume)
@@ -159,10 +164,7 @@ def train(
 
 
 def _best_of(plan: Plan, seeds: int, call: dict[str, Any]) -> Trained:
-    """The best of the models of several seeds, on the same held-out episodes; how all of them do there is on its card.
-
-    It is written when each of them is ready; only the first may be broken off earlier.
-    """
+    """The best model of several seeds, on the same held-out episodes; it is written whenever one of them is ready."""
     held_out, hyperparameters = HeldOut(plan.judged, plan.roots["choosing"]), call.pop("hyperparameters")
     made: list[tuple[dict[str, float], Trained]] = []
     for seed in range(plan.seed, plan.seed + seeds):
@@ -215,16 +217,16 @@ def _draw_curve(card: Mapping[str, Any], path: Path) -> None:
     """Draw the mean return of each checkpoint on the held-out episodes, beside reference agents on other episodes."""
     from matplotlib.figure import Figure
 
-    rows, results = card["checkpoints"], [one["agents"] for one in results_of(card)]
+    rows, results = card["checkpoints"], card["result"] if "mix" in card else [card["result"]]
     figure = Figure(figsize=(7.2, 4.2), layout="constrained")
     axes = figure.add_subplot()
     steps = [row["steps"] for row in rows]
     axes.plot(steps, [row["return"] for row in rows], marker="o", color=COLOURS[0], label=card["algorithm"])
     (kept,) = {row["return"] for row in rows if row["steps"] == card["kept"]}
     axes.plot([card["kept"]], [kept], "o", markersize=11, fillstyle="none", color=COLOURS[0], label="kept")
-    others = [name for name in results[0] if name not in (card["algorithm"], "untrained")]
+    others = [name for name in results[0]["agents"] if name not in (card["algorithm"], "untrained")]
     for i, name in enumerate(others, 1):
-        level = float(np.mean([one[name]["return"] for one in results if name in one]))
+        level = float(np.mean([one["agents"][name]["return"] for one in results if name in one["agents"]]))
         axes.axhline(level, color=COLOURS[i], linestyle=LINES[i], label=name)
     axes.set(xlabel="pulls trained for", ylabel="mean return on held-out episodes")
     axes.legend()

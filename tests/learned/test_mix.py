@@ -181,6 +181,6 @@ def test_a_mix_and_seeds_on_the_command_line(tmp_path, capsys):
     where = ["--instance", "sampler(arms=4)", "--mix", mix, "--seeds", "2", "--out", str(tmp_path / "ppo")]
     assert main(["train", "Threshold", "--no-progress", *where, *few]) == 0
     printed = capsys.readouterr().out
-    assert "it has not seen; instance='sampler(arms=4)', budget=12:" in printed
-    assert "it has not seen; instance='sampler(arms=5)', budget=20:" in printed
+    assert "it has not seen; {'instance': 'sampler(arms=4)', 'budget': 12}:" in printed
+    assert "it has not seen; {'instance': 'sampler(arms=5)', 'budget': 20}:" in printed
     assert len(agents.load(tmp_path / "ppo").card["seeds"]) == 2
