@@ -50,8 +50,10 @@ class Train(EnvironmentCommand[Options]):
     """Root seed."""
     num_envs: Count = None
     """Episodes side by side."""
+    seeds: Count = None
+    """Trainings, by this seed and those after it; the best is kept."""
     mix: Json = None
-    """Of evolved, environments to learn on side by side: a list of what each adds to the options below."""
+    """Environments to learn on side by side: a list of what each adds to the options below."""
     hyperparameters: Annotated[tuple[str, ...], arg(metavar="KEY=VALUE ...", help_behavior_hint="")] = ()
     """Of the algorithm."""
     resume: Place = None
@@ -71,7 +73,7 @@ class Train(EnvironmentCommand[Options]):
         model, card = (out.with_name(out.name + suffix) for suffix in (".zip", ".json"))
         given = dict(_assignment(text) for text in self.hyperparameters)
         given |= {} if self.mix is None else {"mix": from_json("mix", self.mix)}
-        given |= {name: one for name in ("num_envs", "resume") if (one := getattr(self, name)) is not None}
+        given |= {name: one for name in ("num_envs", "seeds", "resume") if (one := getattr(self, name)) is not None}
         common: dict[str, Any] = {"seconds": self.seconds, "seed": self.seed, "env_kwargs": kwargs, "out": out}
         common["progress"] = self.progress  # lines, which a file can take as well as a terminal
         if self.out is None:
@@ -85,9 +87,11 @@ class Train(EnvironmentCommand[Options]):
         trained = agents.train(self.algorithm, env_id, steps=self.steps, **common, **given)
         from ..learned.comparison import advice
 
-        print(_comparison(self.algorithm, trained.card["result"]))
-        for sentence in advice(self.algorithm, trained.card["kept"], trained.card["result"]):
-            print(f"\nnote: {sentence}")
+        results = trained.card["result"] if "mix" in trained.card else [trained.card["result"]]
+        for i, result in enumerate(results):
+            print("\n" * (i > 0) + _comparison(self.algorithm, result))
+            for sentence in advice(self.algorithm, trained.card["kept"], result):
+                print(f"\nnote: {sentence}")
         print(f"\nwrote {model}, {card} and {out.with_name(out.name + '.png')}")
 
 
@@ -103,7 +107,8 @@ def _comparison(name: str, result: Mapping[str, Any]) -> str:
     heads = [f"{metric.replace('_', ' ')} [95 %]" for metric in metrics]
     episodes = f"{result['episodes']:,} episodes of seed {result['root']}, which it has not seen"
     most = f"; they are cut after {result['max_pulls']:,} pulls" if cut else ""
-    text = f"{name} on {episodes}{most}:\n\n"
+    where = textwrap.shorten(f"; {result['env_kwargs']}", WIDEST) if "env_kwargs" in result else ""  # one of a mix
+    text = f"{name} on {episodes}{most}{where}:\n\n"
     shown = ["agent", "pulls", "error rate", *(["truncated"] if cut else []), *heads]
     text += table(shown, measured, right=range(1, len(shown)))
     differences = [

@@ -5,8 +5,8 @@ from __future__ import annotations
 import inspect
 import math
 import tomllib
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from bandit_envs.problems import BELIEFS
 from ..core.optional import require
 from ..evaluation.environment import environment_id
 from ..evaluation.expected_loss import expectable
-from .policy import Equivariant
+from .policy import Equivariant, EquivariantPolicy
 from .vec_env import NativeVecEnv, make_vec_env
 
 PULLS_PER_ARM = 100  # an episode that nothing else ends is cut after so many pulls per arm
@@ -40,10 +40,9 @@ class Algorithm:
 
     def classes(self) -> tuple[Any, Any]:
         """Its class, and its policy or SB3's name of it; sb3-contrib is imported now."""
-        found = []
-        for module, _, name in (self.kind.partition(":"), self.policy.partition(":")):
-            found.append(getattr(require(module, name, "training"), name) if name else module)
-        return found[0], found[1]
+        parts = (self.kind.partition(":"), self.policy.partition(":"))
+        kind, policy = (getattr(require(at, name, "training"), name) if name else at for at, _, name in parts)
+        return kind, policy
 
     def hyperparameters(self) -> list[str]:
         """Names of the hyperparameters that SB3's class takes."""
@@ -58,9 +57,8 @@ class Algorithm:
         for one, value in given.items():
             check = RANGES.get(one)
             # A function is a schedule; a pair counts otherwise, as train_freq=(1, "episode") does.
-            if check is None or callable(value) or isinstance(value, tuple) or (one in OPTIONAL and value is None):
-                continue
-            check(one, value)
+            if check and not (callable(value) or isinstance(value, tuple) or (one in OPTIONAL and value is None)):
+                check(one, value)
         network = given.get("policy_kwargs")
         if network is not None and not isinstance(network, Mapping):
             raise ValueError(f"policy_kwargs must be a dict of arguments of the policy, got {network!r:.200}")
@@ -97,7 +95,8 @@ NETWORK = ("hidden", "optimizer_class", "optimizer_kwargs", "ortho_init")
 HIDDEN, PARTS = 16, 8  # width of the layers of the equivariant policy, and the number of minibatches of a rollout
 ALGORITHMS = {name: Algorithm(**row) for name, row in _TABLE.items()}
 STEPS = 1_000_000  # of a training where neither steps nor seconds are given: about a minute on one core
-LIMITS = {"num_envs": (1, 2**31), "pulls_per_action": (1, 2**31), "checkpoints": (1, 10**6), "held_out": (2, 10**9)}
+LIMITS = {"num_envs": (1, 2**31), "pulls_per_action": (1, 2**31), "held_out": (2, 10**9), "checkpoints": (1, 10**6)}
+OF_ENTRY = ("num_envs", "pulls_per_action", "held_out")  # arguments of `train` that an entry of a mix may have
 
 
 @dataclass(frozen=True)
@@ -107,17 +106,19 @@ class TrainingEnvironment:
     env_id: str
     kwargs: Mapping[str, object]  # of `gym.make_vec`, without `actions` and `forms`
     forms: Mapping[str, object]  # the keywords `FORMS` while the policy learns
-    pulls_per_action: int  # how often each action is repeated then
     task: Task
     reward: str  # what the end of an episode pays, "score" or "correct"
     expectable: bool  # whether the score can be replaced by its expectation given all samples
-    capped: bool = False  # whether `kwargs` name a `max_pulls` that the user has not given
+    capped: bool  # whether `kwargs` name a `max_pulls` that the user has not given
+    num_envs: int
+    pulls_per_action: int  # how often each action is repeated
+    held_out: int  # number of the episodes by which a checkpoint is chosen
 
-    def vec_env(self, num_envs: int) -> NativeVecEnv:
-        """So many episodes side by side, as a vector environment of SB3; gains are times the horizon."""
+    def vec_env(self) -> NativeVecEnv:
+        """The episodes side by side, as a vector environment of SB3; gains are times the horizon."""
         scale = self.task.scale if self.forms["reward"] == "gain" else 1.0
         how: dict[str, Any] = {**self.kwargs, **self.forms, "reward_scale": scale}
-        return make_vec_env(self.env_id, num_envs, pulls_per_action=self.pulls_per_action, **how)
+        return make_vec_env(self.env_id, self.num_envs, pulls_per_action=self.pulls_per_action, **how)
 
 
 def _forms(task: Task, kwargs: Mapping[str, Any], ranked: bool) -> dict[str, object]:
@@ -134,9 +135,9 @@ def _forms(task: Task, kwargs: Mapping[str, Any], ranked: bool) -> dict[str, obj
 
 
 def training_environment(
-    env_id: str, given: Mapping[str, Any], pulls_per_action: int, ranked: bool = False
+    env_id: str, given: Mapping[str, Any], own: Mapping[str, int], ranked: bool = False
 ) -> TrainingEnvironment:
-    """What is known of an environment, read off a single episode of it.
+    """What is known of an environment, read off a single episode of it; `own`: the arguments `OF_ENTRY`.
 
     What nothing else ends is cut after `PULLS_PER_ARM` pulls per arm: neither a beginner nor every rival stops.
     """
@@ -150,16 +151,16 @@ def training_environment(
         kwargs |= {"max_pulls": PULLS_PER_ARM * one.task.stop}
         one = gym.make(env_id, disable_env_checker=True, reward=pays, **kwargs).unwrapped
     forms = _forms(one.task, given, ranked)
-    vec = make_vec_env(env_id, 1, pulls_per_action=pulls_per_action, **{**kwargs, **forms})
+    vec = make_vec_env(env_id, 1, **{**kwargs, **forms})
     vec.close()
-    return TrainingEnvironment(env_id, kwargs, forms, pulls_per_action, vec.envs.task, pays, expectable(one), capped)
+    return TrainingEnvironment(env_id, kwargs, forms, vec.envs.task, pays, expectable(one), capped, **own)
 
 
 class Plan:
     """The arguments of `train`, all checked before a training begins, and what follows from them.
 
-    `given`: the hyperparameters. `own`: the arguments that stand beside them on the card. `before`: the root that a
-    model which goes on has learned on, else 0.
+    `mix`: of several environments what each adds to `env_kwargs`, or None. `given`: the hyperparameters. `own`: the
+    arguments that stand beside them on the card. `before`: the root that a model which goes on has learned on, else 0.
     """
 
     def __init__(
@@ -167,6 +168,7 @@ class Plan:
         algorithm: str,
         env_id: str,
         env_kwargs: Mapping[str, Any],
+        mix: Sequence[Mapping[str, Any]] | None,
         given: Mapping[str, object],
         own: Mapping[str, Any],
         limits: tuple[int | None, float | None],
@@ -179,22 +181,36 @@ class Plan:
         if not isinstance(env_kwargs, Mapping):
             raise ValueError(f"env_kwargs must be a dict of keywords of the environment, got {env_kwargs!r:.200}")
         self.row.check(algorithm, given)
-        self.env_kwargs, self.given, self.seed = env_kwargs, given, seed
+        self.env_kwargs, self.mix, self.given, self.seed = env_kwargs, mix, given, seed
         steps, seconds = (STEPS, None) if limits == (None, None) else limits
         self.steps = None if steps is None else integer("steps", steps, 1, 2**53)
         self.seconds = None if seconds is None else number("seconds", seconds, 0, above=True)
         self.own = {**own, "num_envs": self.row.num_envs if own["num_envs"] is None else own["num_envs"]}
         for name, (low, high) in LIMITS.items():
             self.own[name] = integer(name, self.own[name], low, high)
-        self.roots, times = roots_of(seed, before), self.own["pulls_per_action"]
-        self.environment = training_environment(self.env_id, env_kwargs, times, not self.row.equivariant)
+        self.roots, self.environments = roots_of(seed, before), list[TrainingEnvironment]()
+        if mix is not None and self.row.classes()[1] is not EquivariantPolicy:
+            raise ValueError(f"mix is of ppo, a2c and evolved, which take any number of arms, and not of {algorithm}")
+        entries = [{}] if mix is None else mix
+        if not isinstance(entries, Sequence) or not entries or not all(isinstance(one, Mapping) for one in entries):
+            raise ValueError(f"mix must be a list of at least one dict, got {mix!r:.200}")
+        for entry in entries:
+            kwargs = {**env_kwargs, **entry}
+            numbers = {name: integer(name, kwargs.pop(name, self.own[name]), *LIMITS[name]) for name in OF_ENTRY}
+            one = training_environment(self.env_id, kwargs, numbers, not self.row.equivariant)
+            if one.forms != (forms := (self.environments or [one])[0].forms):
+                raise ValueError(f"all entries of mix must have the same forms, got {forms} and {one.forms}")
+            self.environments.append(one)
+        self.environment = self.environments[0]
+        # Those on which agents are compared: an entry of a mix repeats actions while it is learned on alone.
+        self.judged = [one if mix is None else replace(one, pulls_per_action=1) for one in self.environments]
         self.settings: dict[str, Any] = self.row.settings(self.environment, self.own["num_envs"], given)
 
     @property
     def call(self) -> str:
         """The call of `train` that leads to the same model, as text."""
         first = {"steps": self.steps, "seconds": self.seconds, "seed": self.seed, "env_kwargs": self.env_kwargs or None}
-        arguments = {**first, **self.own, **self.given}
+        arguments = {**first, "mix": self.mix, **self.own, **self.given}
         listed = ", ".join(f"{name}={value!r}" for name, value in arguments.items() if value is not None)
         return f"agents.train({self.algorithm!r}, {self.env_id!r}, {listed})"
 

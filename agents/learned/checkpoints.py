@@ -136,17 +136,16 @@ class Checkpoints(BaseCallback):
         returns = self.held_out.returns(Trained(self.model))
         policy.load_state_dict(present)
         self.clock.evaluation_seconds, self.changed = time.perf_counter() - began, False
-        mean = float(returns.mean())
-        loss = (1 - mean) / self.held_out.unit
-        row = {"steps": self.num_timesteps, "seconds": round(self.clock.seconds(), 1), "return": mean}
-        self.rows.append(row | {"loss_over_reference": round(loss, 5)})
-        self.values.append(returns)
+        row = {"steps": self.num_timesteps, "seconds": round(self.clock.seconds(), 1)} | self.held_out.row(returns)
+        self.rows.append(row)
+        self.values.append(self.held_out.values(returns))
         self.weights.append(self.mean)
         references = self.held_out.references
-        self.logger.record("held_out/return", mean)
-        self.logger.record(f"held_out/loss{''.join(f'_over_{last}' for last in list(references)[-1:])}", loss)
-        others = ", ".join(f"{name} {own.mean():.4f}" for name, own in references.items())
-        self._print(f"return {mean:.4f}" + (f" ({others})" if others else ""))
+        self.logger.record("held_out/return", row["return"])
+        over = "".join(f"_over_{last}" for last in list(references)[-1:])
+        self.logger.record(f"held_out/loss{over}", row["loss_over_reference"])
+        others = ", ".join(f"{name} {np.mean([one.mean() for one in own]):.4f}" for name, own in references.items())
+        self._print(f"return {row['return']:.4f}" + (f" ({others})" if others else ""))
 
     def _print(self, text: str) -> None:
         """Print a line that begins with how far the run is."""
@@ -162,7 +161,7 @@ class Checkpoints(BaseCallback):
             self._average()
             self._evaluate()
         kept = 1 + latest_of_the_best(np.stack(self.values[1:]))
-        if self.rows[kept]["return"] <= self.rows[0]["return"]:
+        if self.values[kept].mean() <= self.values[0].mean():
             kept = 0  # the start
         self.model.policy.load_state_dict(self.weights[kept])
         return {"steps": self.num_timesteps, "kept": self.rows[kept]["steps"], "checkpoints": self.rows}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -29,11 +30,9 @@ def reference_agents(task: Task) -> list[str]:
     """The names of the reference agents that can play a task."""
     able = []
     for name in REFERENCE_AGENTS:
-        try:
+        with suppress(ValueError):
             make(name, task.replace(observation="statistics", can_stop=True))
-        except ValueError:
-            continue
-        able.append(name)
+            able.append(name)
     return able
 
 
@@ -59,48 +58,48 @@ def _evaluated(
     return result, returns
 
 
-def _returns(
-    environment: TrainingEnvironment, agents: Mapping[str, object], episodes: int, root: int
-) -> dict[str, Floats]:
-    """The returns of the agents, (episodes,) each; expected given all samples where the environment is `expectable`."""
+def _returns(environment: TrainingEnvironment, agent: Any, episodes: int, root: int) -> Floats:
+    """The returns of an agent, (episodes,); expected given all samples where the environment is `expectable`."""
     if not environment.expectable:
-        return _evaluated(environment, agents, episodes, root)[1]
-    returns = {}
-    for label, agent in agents.items():
-        forms = Forms("arm", "statistics") if isinstance(agent, str) else forms_of(agent, environment.kwargs)
-        envs = make_envs(environment.env_id, episodes, forms, environment.kwargs)
-        player = make(agent, envs) if isinstance(agent, str) else _as_played(agent, environment)
-        returns[label] = 1.0 - losses(envs, player, root, np.arange(episodes))
-    return returns
+        return _evaluated(environment, {"agent": agent}, episodes, root)[1]["agent"]
+    forms = Forms("arm", "statistics") if isinstance(agent, str) else forms_of(agent, environment.kwargs)
+    envs = make_envs(environment.env_id, episodes, forms, environment.kwargs)
+    player = make(agent, envs) if isinstance(agent, str) else _as_played(agent, environment)
+    return 1.0 - losses(envs, player, root, np.arange(episodes))
 
 
 class HeldOut:
-    """The first episodes of a root, on which checkpoints are compared; the reference agents play them first."""
+    """The first episodes of a root in each environment, where checkpoints are compared; reference agents play first."""
 
-    def __init__(self, environment: TrainingEnvironment, episodes: int, root: int) -> None:
-        self.environment, self.episodes, self.root = environment, episodes, root
-        agents = {name: name for name in reference_agents(environment.task)}
-        self.references = _returns(environment, agents, episodes, root) if agents else {}
+    def __init__(self, environments: Sequence[TrainingEnvironment], root: int) -> None:
+        self.environments, self.root = environments, root
+        shared = [name for name in REFERENCE_AGENTS if all(name in reference_agents(one.task) for one in environments)]
+        self.references = {name: self.returns(name) for name in shared}
+        baseline = self.references[shared[-1]] if shared else [np.zeros(1)] * len(environments)
+        # The mean loss, 1 - return, of the last of them; 1 where it loses nothing, or is not there.
+        self.units = [loss if (loss := float(1 - one.mean())) > 0 else 1.0 for one in baseline]
 
-    def returns(self, agent: Any, episodes: int | None = None) -> Floats:
-        """The returns of a learned agent, (episodes,); None: on all held-out episodes."""
-        count = self.episodes if episodes is None else episodes
-        return _returns(self.environment, {agent.name: agent}, count, self.root)[agent.name]
+    def returns(self, agent: Any, episodes: int | None = None) -> list[Floats]:
+        """The returns of an agent in each environment, (episodes,); None: in all held-out episodes."""
+        return [_returns(one, agent, episodes or one.held_out, self.root) for one in self.environments]
 
-    @property
-    def unit(self) -> float:
-        """The mean loss, 1 - return, of the last reference agent; 1 where it loses nothing, or is not there."""
-        if not self.references:
-            return 1.0
-        loss = float(1 - list(self.references.values())[-1].mean())
-        return loss if loss > 0 else 1.0
+    def values(self, returns: Sequence[Floats]) -> Floats:
+        """Minus the losses of all episodes, in `units`, (sum of episodes,); environments weigh the same in the mean."""
+        share, parts = sum(map(len, returns)) / len(returns), zip(returns, self.units, strict=True)
+        return np.concatenate([(one - 1) / unit * (share / len(one)) for one, unit in parts])
+
+    def row(self, returns: Sequence[Floats]) -> dict[str, float]:
+        """What a card says of returns: means over the environments."""
+        mean = float(np.mean([one.mean() for one in returns]))
+        return {"return": mean, "loss_over_reference": round(0.0 - float(self.values(returns).mean()), 5)}
 
 
-def report(environment: TrainingEnvironment, agent: Any, start: object, episodes: int, root: int) -> dict[str, object]:
+def report(environment: TrainingEnvironment, agent: Any, start: object, root: int) -> dict[str, object]:
     """What a card says of a learned agent, its `start` and the reference agents, on the first episodes of a root.
 
-    Where a pull has a price, there is `net_return` too, the return less that price.
+    They are twice as many as are held out. Where a pull has a price, there is `net_return` too, the return less it.
     """
+    episodes = 2 * environment.held_out
     others = {UNTRAINED: start, **{name: name for name in reference_agents(environment.task)}}
     result, returns = _evaluated(environment, {agent.name: agent, **others}, episodes, root)
     metrics = ["score", *environment.task.make_problem().metric_names[:1]]
@@ -132,10 +131,10 @@ def advice(name: str, kept: int, result: Mapping[str, Any]) -> list[str]:
     """What to make of a training that has not helped, or that a reference agent outdoes, in sentences."""
     said = []
     if kept == 0:
-        said.append(
+        text = (
             "no checkpoint was better than the untrained start, which is kept: train longer (--seconds, --steps), or "
-            "with a smaller learning_rate"
         )
+        said.append(f"{text}with a smaller learning_rate")
     differences = {agent: one for agent, one in result["differences"].items() if agent != UNTRAINED}
     ahead = [agent for agent, one in differences.items() if one.get("net_return", one["score"])["high"] < 0]
     if ahead:

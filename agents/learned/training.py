@@ -14,15 +14,17 @@ from __future__ import annotations
 import copy
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import stable_baselines3
 import torch
 from stable_baselines3.common.utils import FloatSchedule
 
 from bandit_envs import FEATURES
+from bandit_envs.kernels import integer
 
 from ..core.compile_time import CompileTime
 from ..core.files import try_out
@@ -35,6 +37,7 @@ from ..models.cards import FORMAT
 from .algorithms import PULLS_PER_ARM, Plan
 from .checkpoints import Checkpoints, Clock
 from .comparison import HeldOut, report
+from .mixed import mixed
 from .model import Trained, load, one_thread, paths_of
 from .plain import check_finite
 
@@ -48,6 +51,8 @@ def train(
     seed: int = 0,
     num_envs: int | None = None,
     env_kwargs: Mapping[str, object] | None = None,
+    mix: Sequence[Mapping[str, Any]] | None = None,
+    seeds: int = 1,
     out: str | Path | None = None,
     progress: bool | None = None,
     pulls_per_action: int = 1,
@@ -61,7 +66,8 @@ def train(
     Checkpoints are compared by their returns on the same `held_out` episodes of a second root seed. The latest that is
     at most one standard error (of the paired difference) worse than the best is kept, or the untrained start where that
     is better. It is compared with that start, and with `comparison.REFERENCE_AGENTS` that can play, on twice
-    as many episodes of a third root.
+    as many episodes of a third root. With `mix`, checkpoints are compared by their losses, 1 - return, as multiples of
+    the last reference agent's, in the mean over the environments, and the card has a result for each.
 
     The same `seed` and `steps` give the same model (on one platform). With `seconds` the clock decides how far the run
     gets and how the learning rate falls: such a run cannot be repeated to the bit.
@@ -70,21 +76,25 @@ def train(
         algorithm: "ppo", "a2c" or "maskable-ppo", with the equivariant policy; "dqn" and "recurrent-ppo", with SB3's
             own, for one K only. Those of sb3-contrib are "maskable-ppo" and "recurrent-ppo".
         env_id: a registered environment of `bandit_envs`, or the name of its problem, any one.
-        steps: actions in all episodes together; None: 1,000,000, or what `seconds` allow.
-        seconds: wall time of the whole call, evaluations included, compiling not; kept roughly.
+        steps: actions in all episodes together, for each seed; None: 1,000,000, or what `seconds` allow.
+        seconds: wall time for each seed, evaluations included, compiling not; kept roughly.
         seed: of the weights and of all episodes, an integer >= 0; the three roots that come from it are in the card.
         num_envs: episodes side by side; None: 128 (a2c: 64, dqn: 16, recurrent-ppo: 32).
         env_kwargs: keyword arguments of the environment, without `actions`. What they do not say of `observation`,
             `reward` and `stop` is chosen: beliefs, gains and no stop, where these are defined and to stop is
             pointless; dqn and recurrent-ppo see ranked arms. Where they name neither budget nor `max_pulls`, as with
             `delta`, episodes are cut after 100 pulls per arm.
+        mix: several environments, of ppo and a2c: for each what it adds to `env_kwargs`, and where wanted `num_envs`,
+            `held_out`, and a `pulls_per_action` that is of the learning alone. K, budget, arms and parameters may
+            differ; `observation`, `reward` and `stop` may not. A rollout has `n_steps` actions in each episode of each.
+        seeds: keep the best of so many trainings, `seed` and on, on the same held-out episodes; the card lists them.
         out: write the model `<out>.zip`, its card `<out>.json`, and its learning curve `<out>.png`.
         progress: lines on standard error, ten seconds apart or more; None: if that is a terminal.
         pulls_per_action: of the training environment, see `NativeVecEnv`.
         checkpoints: how many, in the later part of the run, >= 1.
         held_out: number of the episodes by which a checkpoint is chosen, >= 2.
-        resume: go on from this saved model, of the same algorithm and problem, on fresh episodes. What `env_kwargs` and
-            `policy_kwargs` do not say is as on its card; the learning rate and dqn's exploration begin again.
+        resume: go on from this saved model, of the same algorithm and problem, on fresh episodes. What `env_kwargs`,
+            `mix` and `policy_kwargs` do not say is as on its card; the learning rate and dqn's exploration begin again.
         **hyperparameters: of SB3's class: `n_steps`, `gamma`, `ent_coef`, `policy_kwargs={"hidden": 64}`,
             `tensorboard_log="runs"`, ... A number as `learning_rate` falls linearly to 2 % of itself.
 
@@ -92,22 +102,25 @@ def train(
         ValueError: naming the value and what is allowed.
         ImportError: for an algorithm of sb3-contrib where that is not installed.
         KeyboardInterrupt: after Ctrl-C. Where the learning had begun and there is `out`, the best checkpoint so far has
-            been written, with its card; a second Ctrl-C leaves without.
+            been written, with its card; a second Ctrl-C leaves without. Of several `seeds`, the best that was ready.
     """
-    began = time.perf_counter()
+    call, began = dict(locals()), time.perf_counter()
     former = None if resume is None else load(resume)
     if former is not None:
         found, asked = [former.card.get(name) for name in ("algorithm", "env_id")], [algorithm, environment_id(env_id)]
         if found != asked:
             raise ValueError(f"{resume} is of {found[0]} on {found[1]}: it cannot go on by {asked[0]} on {asked[1]}")
         env_kwargs = {**former.card["env_kwargs"], **(env_kwargs or {})}
+        mix = former.card.get("mix") if mix is None else mix
         hyperparameters = {"policy_kwargs": former.card["hyperparameters"].get("policy_kwargs"), **hyperparameters}
     own = {"num_envs": num_envs, "pulls_per_action": pulls_per_action, "checkpoints": checkpoints, "held_out": held_out}
     before = 0 if former is None else former.card["roots"]["learning"]
     env_kwargs = {} if env_kwargs is None else env_kwargs
-    plan = Plan(algorithm, env_id, env_kwargs, hyperparameters, own, (steps, seconds), seed, before)
+    plan = Plan(algorithm, env_id, env_kwargs, mix, hyperparameters, own, (steps, seconds), seed, before)
     for path in () if out is None else paths_of(out):
         try_out(path)
+    if integer("seeds", seeds, 1, 1000) > 1:
+        return _best_of(plan, seeds, call)
     show = shown(progress)
     if show and plan.environment.capped:
         most = f"{plan.environment.task.max_pulls:,} pulls, {PULLS_PER_ARM} per arm"
@@ -115,7 +128,7 @@ def train(
         print(f"note: nothing but the agents themselves ends an episode: {text}", file=sys.stderr)
     with one_thread(), compilation_noted(show), CompileTime() as compiling:
         clock = Clock(plan.steps, plan.seconds, began, compiling)
-        episodes = HeldOut(plan.environment, plan.own["held_out"], plan.roots["choosing"])
+        episodes = HeldOut(plan.judged, plan.roots["choosing"])
         callback = Checkpoints(episodes, clock, plan.own["checkpoints"], show)
         model = _new_model(plan, clock)
         if former is not None:
@@ -124,7 +137,8 @@ def train(
         start.policy = copy.deepcopy(model.policy)
         interrupted: KeyboardInterrupt | None = None
         try:
-            model.learn(sys.maxsize if plan.steps is None else plan.steps, callback=callback)
+            with mixed(model, plan):
+                model.learn(sys.maxsize if plan.steps is None else plan.steps, callback=callback)
         except KeyboardInterrupt as error:
             if out is None or not callback.weights:
                 raise
@@ -137,12 +151,10 @@ def train(
             text = f"the training has diverged, {error}: nothing is written; try a smaller learning_rate"
             raise ValueError(f"{text}, got {rate!r:.80}") from error
         chosen = callback.keep_best()
-        result = report(
-            plan.environment, Trained(model), Trained(start), 2 * plan.own["held_out"], plan.roots["judging"]
-        )
+        results = [report(one, Trained(model), Trained(start), plan.roots["judging"]) for one in plan.judged]
     # The falling one would be pickled with its clock.
     model.learning_rate, model.lr_schedule = rate, FloatSchedule(rate)
-    trained = Trained(model, _card(plan, chosen, result, callback.clock))
+    trained = Trained(model, _card(plan, chosen, results, callback.clock))
     if out is not None:
         path = trained.save(out)
         _draw_curve(trained.card, path.with_suffix(".png"))
@@ -151,34 +163,50 @@ def train(
     return trained
 
 
+def _best_of(plan: Plan, seeds: int, call: dict[str, Any]) -> Trained:
+    """The best model of several seeds, on the same held-out episodes; it is written whenever one of them is ready."""
+    held_out, hyperparameters = HeldOut(plan.judged, plan.roots["choosing"]), call.pop("hyperparameters")
+    made: list[tuple[dict[str, float], Trained]] = []
+    for seed in range(plan.seed, plan.seed + seeds):
+        one = train(**{**call, "seed": seed, "seeds": 1, "out": None if made else call["out"]}, **hyperparameters)
+        made.append(({"seed": seed, **held_out.row(held_out.returns(one))}, one))
+        best = min(made, key=lambda pair: pair[0]["loss_over_reference"])[1]
+        best.card["seeds"] = [row for row, _ in made]
+        if call["out"] is not None:
+            _draw_curve(best.card, best.save(call["out"]).with_suffix(".png"))
+    return best
+
+
 def _new_model(plan: Plan, clock: Clock) -> Any:
     """SB3's model with fresh weights, on its environment."""
     kind, policy = plan.row.classes()
     rate = plan.settings["learning_rate"]
     falling = rate if callable(rate) else clock.falling(float(rate))
-    envs = plan.environment.vec_env(plan.own["num_envs"])
+    envs = plan.environment.vec_env()
     seed = plan.roots["learning"] % 2**32
     model = kind(policy, envs, seed=seed, device="cpu", **{**plan.settings, "learning_rate": falling})
     envs.seed(plan.roots["learning"])  # SB3 has given the environments its own seed, of 32 bits
     return model
 
 
-def _card(plan: Plan, chosen: Mapping[str, object], result: object, clock: Clock) -> dict[str, object]:
-    """What the card says of a training; chosen: of its checkpoints. result: of the final comparison."""
+def _card(plan: Plan, chosen: Mapping[str, object], results: list[Any], clock: Clock) -> dict[str, object]:
+    """What the card says of a training; chosen: of its checkpoints. results: of the final comparisons."""
     settings = {name: getattr(value, "__name__", value) for name, value in plan.settings.items()}
+    rules = [rules_of(one.task) for one in plan.environments]
+    rows = [{"env_kwargs": one.kwargs, **result} for one, result in zip(plan.judged, results, strict=True)]
     return {
         "format": FORMAT,
         "call": plan.call,
         "algorithm": plan.algorithm,
         "env_id": plan.env_id,
         "env_kwargs": {**plan.env_kwargs, **plan.environment.forms},
-        "task": rules_of(plan.environment.task),
+        "task": {name: value for name, value in rules[0].items() if all(one.get(name) == value for one in rules)},
         "features": list(FEATURES),
         "seed": plan.seed,
         "roots": plan.roots,
         "hyperparameters": {**plan.own, **settings},
         **chosen,
-        "result": result,
+        **({"result": results[0]} if plan.mix is None else {"mix": plan.mix, "result": rows}),
         "versions": packages(torch, stable_baselines3),
         "seconds": round(clock.seconds(), 1),
         "cpu_seconds": round(time.process_time() - clock.processor_began, 1),
@@ -189,16 +217,17 @@ def _draw_curve(card: Mapping[str, Any], path: Path) -> None:
     """Draw the mean return of each checkpoint on the held-out episodes, beside reference agents on other episodes."""
     from matplotlib.figure import Figure
 
-    rows, result = card["checkpoints"], card["result"]["agents"]
+    rows, results = card["checkpoints"], card["result"] if "mix" in card else [card["result"]]
     figure = Figure(figsize=(7.2, 4.2), layout="constrained")
     axes = figure.add_subplot()
     steps = [row["steps"] for row in rows]
     axes.plot(steps, [row["return"] for row in rows], marker="o", color=COLOURS[0], label=card["algorithm"])
     (kept,) = {row["return"] for row in rows if row["steps"] == card["kept"]}
     axes.plot([card["kept"]], [kept], "o", markersize=11, fillstyle="none", color=COLOURS[0], label="kept")
-    others = [name for name in result if name not in (card["algorithm"], "untrained")]
+    others = [name for name in results[0]["agents"] if name not in (card["algorithm"], "untrained")]
     for i, name in enumerate(others, 1):
-        axes.axhline(result[name]["return"], color=COLOURS[i], linestyle=LINES[i], label=name)
+        level = float(np.mean([one["agents"][name]["return"] for one in results if name in one["agents"]]))
+        axes.axhline(level, color=COLOURS[i], linestyle=LINES[i], label=name)
     axes.set(xlabel="pulls trained for", ylabel="mean return on held-out episodes")
     axes.legend()
     save(figure, path)

@@ -231,7 +231,6 @@ def test_where_a_delta_is_asked_stopping_is_learned():
     [
         ({"algorithm": "pppo"}, "unknown algorithm 'pppo'; did you mean 'ppo'"),
         ({"learning_rat": 1.0}, "unknown hyperparameter of ppo 'learning_rat'; did you mean 'learning_rate'"),
-        ({"mix": []}, "unknown hyperparameter of ppo 'mix'"),
         ({"learning_rate": -1.0}, "learning_rate must be a number"),
         ({"gamma": 2}, r"gamma .*\[0, 1\], got 2"),
         ({"ent_coef": "auto"}, "ent_coef .*'auto'"),
