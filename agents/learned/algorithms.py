@@ -185,15 +185,16 @@ class Plan:
         steps, seconds = (STEPS, None) if limits == (None, None) else limits
         self.steps = None if steps is None else integer("steps", steps, 1, 2**53)
         self.seconds = None if seconds is None else number("seconds", seconds, 0, above=True)
-        self.own = {**own, "num_envs": self.row.num_envs if own["num_envs"] is None else own["num_envs"]}
-        for name, (low, high) in LIMITS.items():
-            self.own[name] = integer(name, self.own[name], low, high)
-        self.roots, self.environments = roots_of(seed, before), list[TrainingEnvironment]()
         if mix is not None and self.row.classes()[1] is not EquivariantPolicy:
             raise ValueError(f"mix is of ppo, a2c and evolved, which take any number of arms, and not of {algorithm}")
         entries = [{}] if mix is None else mix
         if not isinstance(entries, Sequence) or not entries or not all(isinstance(one, Mapping) for one in entries):
             raise ValueError(f"mix must be a list of at least one dict, got {mix!r:.200}")
+        shared = max(self.row.num_envs // len(entries), 1)
+        self.own = {**own, "num_envs": shared if own["num_envs"] is None else own["num_envs"]}
+        for name, (low, high) in LIMITS.items():
+            self.own[name] = integer(name, self.own[name], low, high)
+        self.roots, self.environments = roots_of(seed, before), list[TrainingEnvironment]()
         for entry in entries:
             kwargs = {**env_kwargs, **entry}
             numbers = {name: integer(name, kwargs.pop(name, self.own[name]), *LIMITS[name]) for name in OF_ENTRY}

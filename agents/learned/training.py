@@ -79,12 +79,12 @@ def train(
         steps: actions in all episodes together, for each seed; None: 1,000,000, or what `seconds` allow.
         seconds: wall time for each seed, evaluations included, compiling not; kept roughly.
         seed: of the weights and of all episodes, an integer >= 0; the three roots that come from it are in the card.
-        num_envs: episodes side by side; None: 128 (a2c: 64, dqn: 16, recurrent-ppo: 32).
+        num_envs: episodes side by side; None: 128 (a2c: 64, dqn: 16, recurrent-ppo: 32), which a mix shares out.
         env_kwargs: keyword arguments of the environment, without `actions`. What they do not say of `observation`,
             `reward` and `stop` is chosen: beliefs, gains and no stop, where these are defined and to stop is
             pointless; dqn and recurrent-ppo see ranked arms. Where they name neither budget nor `max_pulls`, as with
             `delta`, episodes are cut after 100 pulls per arm.
-        mix: several environments, of ppo and a2c: for each what it adds to `env_kwargs`, and where wanted `num_envs`,
+        mix: several environments, for ppo and a2c: what each adds to `env_kwargs`, and where wanted its own `num_envs`,
             `held_out`, and a `pulls_per_action` that is of the learning alone. K, budget, arms and parameters may
             differ; `observation`, `reward` and `stop` may not. A rollout has `n_steps` actions in each episode of each.
         seeds: keep the best of so many trainings, `seed` and on, on the same held-out episodes; the card lists them.

@@ -18,6 +18,7 @@ from stable_baselines3 import PPO
 
 import agents
 from agents.cli import main
+from agents.learned.algorithms import Plan
 from agents.learned.checkpoints import Checkpoints
 
 SEVEN = {"instance": {"sampler": {"arms": 7}}, "budget": 40}
@@ -56,6 +57,17 @@ def test_the_card_of_a_mix_and_its_call(both):
     assert seven["env_kwargs"] == SEVEN
     assert seven["agents"]["ppo"]["total_pulls"] == 40  # judged pull by pull
     assert alike(eval(card["call"]), both)
+
+
+def test_by_default_a_mix_has_as_many_episodes_side_by_side_as_one_environment():
+    own = {"num_envs": None, "pulls_per_action": 1, "checkpoints": 1, "held_out": 2}
+    for mix, numbers in (
+        (None, [128]),
+        ([{}], [128]),
+        ([{}, SEVEN | {"num_envs": 9}, {}, {}, {}], [25, 9, 25, 25, 25]),
+    ):
+        plan = Plan("ppo", THRESHOLD, {"budget": 50}, mix, {}, own, (None, None), 0)
+        assert [one.num_envs for one in plan.environments] == numbers
 
 
 def test_checkpoints_are_chosen_by_the_mean_of_what_is_lost_in_each_environment(monkeypatch):
