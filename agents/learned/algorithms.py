@@ -203,7 +203,7 @@ class Plan:
                 raise ValueError(f"all entries of mix must have the same forms, got {forms} and {one.forms}")
             self.environments.append(one)
         self.environment = self.environments[0]
-        # Those on which agents are compared: an entry of a mix repeats actions while it is learned on alone.
+        # Those that are reported on: an entry of a mix repeats actions while it is learned on, and checkpoints chosen.
         self.judged = [one if mix is None else replace(one, pulls_per_action=1) for one in self.environments]
         self.settings: dict[str, Any] = self.row.settings(self.environment, self.own["num_envs"], given)
 

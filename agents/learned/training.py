@@ -85,7 +85,7 @@ def train(
             pointless; dqn and recurrent-ppo see ranked arms. Where they name neither budget nor `max_pulls`, as with
             `delta`, episodes are cut after 100 pulls per arm.
         mix: several environments, for ppo and a2c: what each adds to `env_kwargs`, and where wanted its own `num_envs`,
-            `held_out`, and a `pulls_per_action` that is of the learning alone. K, budget, arms and parameters may
+            `held_out`, and a `pulls_per_action` that is not of the final report. K, budget, arms and parameters may
             differ; `observation`, `reward` and `stop` may not. A rollout has `n_steps` actions in each episode of each.
         seeds: keep the best of so many trainings, `seed` and on, on the same held-out episodes; the card lists them.
         out: write the model `<out>.zip`, its card `<out>.json`, and its learning curve `<out>.png`.
@@ -128,7 +128,7 @@ def train(
         print(f"note: nothing but the agents themselves ends an episode: {text}", file=sys.stderr)
     with one_thread(), compilation_noted(show), CompileTime() as compiling:
         clock = Clock(plan.steps, plan.seconds, began, compiling)
-        episodes = HeldOut(plan.judged, plan.roots["choosing"])
+        episodes = HeldOut(plan.environments, plan.roots["choosing"])
         callback = Checkpoints(episodes, clock, plan.own["checkpoints"], show)
         model = _new_model(plan, clock)
         if former is not None:
