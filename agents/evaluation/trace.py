@@ -233,14 +233,14 @@ def record(
 
     Args:
         agent, problem, and others: as for `evaluate`. There must be a budget or `max_pulls`.
-        out: a file .npz, which `numpy.load` reads without pickles; or "minari:NAME", as "minari:lsa-v0": a dataset of
+        out: a file .npz, to be read by `numpy.load` without pickles; or "minari:NAME", as "minari:lsa-v0": a dataset of
             Minari with the observations and rewards of `env_kwargs`, and the truth in the metadata of its episodes.
 
     Returns:
-        What the file holds. Arms are numbered as in the episode, in all arrays. As observations "history" have them:
-        arms and times (N, H) int32, samples (N, H) or (N, H, D) float32, length (N, 1). Of each episode: means (N, K)
-        or (N, K, D), right_answer and answer (N, K) bool, score, correct, total_pulls, truncated and the problem's
-        metrics (N,), and its number, episode (N,). Of all: seed, agent, and task, which `Task.from_json` reads.
+        What the file holds, with arms as the episode numbers them. As observations "history": arms and times (N, H)
+        int32, samples (N, H) or (N, H, D) float32, length (N, 1). Then means (N, K) or (N, K, D), right_answer and
+        answer (N, K) bool; score, correct, total_pulls, truncated, metrics and number (`episode`) of each episode (N,);
+        and seed, agent and task, which `Task.from_json` reads.
 
     Raises:
         ValueError: for more than 2 GiB, and as `evaluate`. ImportError: for "minari:NAME" without `minari[create]`.
