@@ -16,7 +16,7 @@ the judgement (default 20,000), and the instance. The same arguments give the sa
 
     python examples/in_context.py
     python examples/in_context.py 20 1 40
-    python examples/in_context.py 1000 30 20000 "score-tables(K=8, N=80)"
+    python examples/in_context.py 1000 30 4000 "score-tables(K=8, N=80)"
 """
 
 import copy

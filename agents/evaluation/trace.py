@@ -24,7 +24,7 @@ from ..registry import recipe_of
 from .environment import environment_id
 from .execution import Watch
 from .lockstep import NEVER, Lockstep
-from .plan import MEMORY, check_end, keywords, make_envs, most_pulls, plans_of, plays, pull_numbers
+from .plan import check_end, keywords, make_envs, most_pulls, plans_of, plays, pull_numbers
 from .progress import compilation_noted, shown
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 CAPACITY = 2**16  # pulls that the arrays hold at first
 STEPS = 2**21  # actions between two looks at what the user has typed
-MOST = 2**31  # bytes of what is recorded
+MOST, BATCH = 2**31, 2**28  # bytes of what is recorded, and of histories side by side
 NARROW = {"arms": np.int32, "times": np.int32, "length": np.int32, "samples": np.float32}
 MINARI = "minari:"
 
@@ -257,7 +257,7 @@ def record(
         task, entry = plan.task, 8 + 4 * plan.task.D  # bytes
         if (size := N * (task.entries * entry + task.K * (8 * task.D + 2))) > MOST:
             raise ValueError(f"{N:,} episodes of {task.entries:,} pulls take {size:,} bytes, and may take {MOST:,}")
-        slots = min(plan.slots, max(1, MEMORY // (6 * entry * (task.entries + 1))))
+        slots = min(plan.slots, max(1, BATCH // (6 * entry * (task.entries + 1))))
         with closing(make_envs(env_id, slots, plan.forms, kwargs)) as envs:
             envs.keep_history()
             recorder = _Recorder(plan, envs, 0, N, seed, N, Watch())
