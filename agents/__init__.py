@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from .evaluation import Evaluation as Evaluation
     from .evaluation import evaluate as evaluate
     from .evaluation import play as play
+    from .evaluation import record as record
     from .evaluation import results as results
     from .evolved.evolution import evolve as evolve
     from .learned import load as load
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 _ON_USE = {
     ".benchmarking": ("Benchmark", "benchmark"),
     ".earlier": ("BulkPolicy", "PlanPolicy", "RoundPolicy"),
-    ".evaluation": ("Evaluation", "evaluate", "play", "results"),
+    ".evaluation": ("Evaluation", "evaluate", "play", "record", "results"),
     ".evolved.evolution": ("evolve",),
     ".learned": ("load", "train"),
     ".pictures": ("race", "report", "watch"),
@@ -58,6 +59,7 @@ __all__ = [
     "play",
     "pull",
     "race",
+    "record",
     "register",
     "report",
     "results",

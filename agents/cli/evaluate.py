@@ -1,4 +1,4 @@
-"""`bandit-envs evaluate`."""
+"""`bandit-envs evaluate` and `record`."""
 
 from __future__ import annotations
 
@@ -117,6 +117,37 @@ class Evaluate(EnvironmentCommand[Options]):
             written.append(self.figure)
         if written:
             print(f"\nwrote {' and '.join(map(str, written))}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Record(EnvironmentCommand[Options]):
+    """Write down every pull of an agent, with the true means and the right answers.
+
+    Examples:
+      bandit-envs record lsa Threshold --instance tao2019-1 --budget 200 --episodes 20000 --out lsa.npz
+    """
+
+    agent: Positional[Annotated[str, arg(metavar="AGENT")]]
+    """Its name (see `bandit-envs list agents`), "module:Class(alpha=2)", or the path of a saved model (.zip, .json)."""
+    env_id: Positional[Annotated[str, arg(metavar="ENVIRONMENT")]]
+    """A name (see `bandit-envs list environments`), as Threshold, or module:Class."""
+    episodes: Annotated[int, arg(metavar="N")]
+    """How many; they are those of `evaluate`."""
+    out: Annotated[str, arg(metavar="PATH")]
+    """File, .npz; or minari:NAME, a dataset of Minari, as minari:lsa-v0."""
+    seed: Annotated[int, arg(metavar="N")] = 0
+    """Root seed: the same seed gives the same numbers."""
+    force: Switch = False
+    """Overwrite the file."""
+    trust: Switch = False
+    """Load a model (.zip) that others than this package have written, too: loading one runs the code of its maker."""
+
+    def run(self) -> None:
+        """Write the file."""
+        refuse_to_overwrite([Path(self.out)], self.force)
+        how: dict[str, Any] = {name: getattr(self, name) for name in ("episodes", "out", "seed", "trust")}
+        kept = agents.record(self.agent, self.env_id, env_kwargs=self.env_kwargs(), **how)
+        print(f"wrote {self.out}: {self.episodes:,} episodes, mean score {kept['score'].mean():.4f}")
 
 
 def _precision(text: str | None) -> object:

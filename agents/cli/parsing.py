@@ -18,7 +18,7 @@ import bandit_envs
 from ..evaluation.progress import compilation_noted
 from .benchmark import Benchmark
 from .environment import EnvironmentCommand, EnvironmentOptions, import_problems, problem_options_type
-from .evaluate import Evaluate
+from .evaluate import Evaluate, Record
 from .list import List
 from .options import Command
 from .pictures import Plot, Race, Report, Watch
@@ -31,6 +31,7 @@ COMMANDS: dict[str, type[Command]] = {
     "evaluate": Evaluate,
     "benchmark": Benchmark,
     "train": Train,
+    "record": Record,
     "plot": Plot,
     "report": Report,
     "watch": Watch,

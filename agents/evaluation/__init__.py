@@ -2,6 +2,6 @@
 
 from .result import Evaluation, results
 from .run import evaluate
-from .trace import Trace, play
+from .trace import Trace, play, record
 
-__all__ = ["Evaluation", "Trace", "evaluate", "play", "results"]
+__all__ = ["Evaluation", "Trace", "evaluate", "play", "record", "results"]

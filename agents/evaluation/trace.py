@@ -1,25 +1,30 @@
-"""`Trace`: one episode in full, with the arm and the sample of each pull, and the answers on the way."""
+"""`Trace`: one episode in full, with each pull and the answers on the way. `record`: the pulls of many."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
 from bandit_envs import Task
-from bandit_envs.kernels import EPISODES_LIMIT, integer, root_number
+from bandit_envs.kernels import EPISODES_LIMIT, flag, integer, root_number
 from bandit_envs.simulation import Quiet
 
 from ..core.agent import shown_to
-from ..core.optional import pandas
+from ..core.files import write_alone
+from ..core.optional import pandas, require
 from ..registry import recipe_of
 from .environment import environment_id
-from .lockstep import NEVER
-from .plan import check_end, keywords, make_envs, most_pulls, plays, pull_numbers
+from .execution import Watch
+from .lockstep import NEVER, Lockstep
+from .plan import check_end, keywords, make_envs, most_pulls, plans_of, plays, pull_numbers
 from .progress import compilation_noted, shown
 
 if TYPE_CHECKING:
@@ -27,6 +32,9 @@ if TYPE_CHECKING:
 
 CAPACITY = 2**16  # pulls that the arrays hold at first
 STEPS = 2**21  # actions between two looks at what the user has typed
+MOST, BATCH = 2**31, 2**28  # bytes of what is recorded, and of histories side by side
+NARROW = {"arms": np.int32, "times": np.int32, "length": np.int32, "samples": np.float32}
+MINARI = "minari:"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -191,3 +199,91 @@ def _seen(envs: Any) -> tuple[NDArray[np.generic], ...]:
     shape = envs.true_means()[0].shape
     mean, variance = (one.reshape(shape) for one in (envs.simulation.mean, envs.simulation.variance))
     return envs.pulls[0].copy(), mean.copy(), variance.copy()
+
+
+class _Recorder(Lockstep):
+    """A pass over episodes that keeps their histories, means and answers, (N, ..) each."""
+
+    kept: dict[str, NDArray[Any]]
+
+    def _record(self, over: Any, info: Any, truncated: Any, observation: Any, state: Any) -> None:
+        super()._record(over, info, truncated, observation, state)
+        found = {name: values[over] for name, values in self.envs.keep_history().shown().items()}
+        found |= {"means": self.envs.true_means(over), "answer": info["answer"][over]}
+        if self.handcrafted and (cut := truncated[over]).any():
+            found["answer"][cut] = self.policy.recommended(observation, state, over[cut])
+        for name, values in found.items():
+            if name not in self.kept:
+                self.kept[name] = np.empty((self.episodes, *values.shape[1:]), NARROW.get(name, values.dtype))
+            self.kept[name][self.episode[over]] = values
+
+
+def record(
+    agent: object,
+    problem: str,
+    *,
+    episodes: int,
+    seed: int = 0,
+    env_kwargs: Mapping[str, object] | None = None,
+    out: str | Path | None = None,
+    deterministic: bool = True,
+    trust: bool = False,
+) -> dict[str, NDArray[Any]]:
+    """Play the first N episodes of `evaluate`, and keep every pull, the truth and the answers, for learners.
+
+    Args:
+        agent, problem, and others: as for `evaluate`. There must be a budget or `max_pulls`.
+        out: a file .npz, to be read by `numpy.load` without pickles; or "minari:NAME", as "minari:lsa-v0": a dataset of
+            Minari with the observations and rewards of `env_kwargs`, and the truth in the metadata of its episodes.
+
+    Returns:
+        What the file holds, with arms as the episode numbers them. As observations "history": arms and times (N, H)
+        int32, samples (N, H) or (N, H, D) float32, length (N, 1). Then means (N, K) or (N, K, D), right_answer and
+        answer (N, K) bool; score, correct, total_pulls, truncated, metrics and number (`episode`) of each episode (N,);
+        and seed, agent and task, which `Task.from_json` reads.
+
+    Raises:
+        ValueError: for more than 2 GiB, and as `evaluate`. ImportError: for "minari:NAME" without `minari[create]`.
+    """
+    N, seed = integer("episodes", episodes, 1, EPISODES_LIMIT), integer("seed", seed, 0, 2**63 - 1)
+    recipe, kwargs, env_id = recipe_of(agent, flag("trust", trust)), keywords(env_kwargs), environment_id(problem)
+    name = out[len(MINARI) :] if isinstance(out, str) and out.startswith(MINARI) else None
+    if name is None and out is not None and (not isinstance(out, (str, Path)) or Path(out).suffix != ".npz"):
+        raise ValueError(f"out must be a file .npz, 'minari:NAME', or None, got {out!r:.200}")
+    collector = None if name is None else require("minari", "a dataset of Minari").DataCollector
+    how: dict[str, Any] = {"checks": None, "horizons": None, "deterministic": flag("deterministic", deterministic)}
+    with compilation_noted(shown(None)):
+        (plan,) = plans_of({recipe.label: recipe}, env_id, kwargs, episodes=N, batch=None, **how)
+        task, entry = plan.task, 8 + 4 * plan.task.D  # bytes
+        if (size := N * (task.entries * entry + task.K * (8 * task.D + 2))) > MOST:
+            raise ValueError(f"{N:,} episodes of {task.entries:,} pulls take {size:,} bytes, and may take {MOST:,}")
+        slots = min(plan.slots, max(1, BATCH // (6 * entry * (task.entries + 1))))
+        with closing(make_envs(env_id, slots, plan.forms, kwargs)) as envs:
+            envs.keep_history()
+            recorder = _Recorder(plan, envs, 0, N, seed, N, Watch())
+            recorder.plays, recorder.kept = False, {}  # players write no histories
+            (run,), right = recorder.run(), envs.problem.right_answer(recorder.kept["means"])
+    kept = recorder.kept | {one: column[:, 0] for one, column in run.columns.items()} | {"right_answer": right}
+    facts = {"episode": np.arange(N), "seed": seed, "agent": recipe.label, "task": task.to_json()}
+    kept |= {one: np.array(fact) for one, fact in facts.items()}
+    if name is not None:
+        _collect(collector, name, kept, gym.make(env_id, disable_env_checker=True, **kwargs | {"ranked": False}))
+    elif out is not None:
+        write_alone(Path(out), lambda path: np.savez(path, **kept))  # type: ignore[arg-type]
+    return kept
+
+
+def _collect(collector: Any, name: str, kept: Mapping[str, NDArray[Any]], env: Any) -> None:
+    """Make a dataset of Minari, by a replay of recorded pulls."""
+    if (kept["times"] > 1).any():
+        raise ValueError(f"{kept['agent']} pulls in bulk, which a dataset of Minari cannot hold: write a file .npz")
+    with closing(collector(env)) as collected:
+        for i, length in enumerate(kept["length"][:, 0]):
+            collected.reset(seed=int(kept["seed"]), options={"episode": i})
+            for action in (*kept["arms"][i, :length].tolist(), env.unwrapped.task.stop):
+                *_, terminated, truncated, _ = collected.step(action)
+                if terminated or truncated:
+                    break
+        made = collected.create_dataset(name, algorithm_name=str(kept["agent"]))
+    truth = ("episode", "means", "right_answer", "answer", "score")
+    made.storage.update_episode_metadata({one: kept[one][i] for one in truth} for i in range(made.total_episodes))

@@ -173,7 +173,8 @@ class Episodes:
         moving = [self.means, self.truth] if self._rows is None else [self.means, self.truth, self._rows]
         moving += [self.order] if self.setting.ranked else []
         moving += [] if self.places is None else [self.places]
-        return moving + self.simulator.state() + ([] if self._history is None else self._history.state())
+        seen = self._history if self.setting.task.observation == "history" else None  # not one that is only kept
+        return moving + self.simulator.state() + ([] if seen is None else seen.state())
 
     def restore(self, state: list[Array]) -> None:
         """Continue from a `state`."""

@@ -17,6 +17,7 @@ from ..simulation.arrays import ENDED, Simulation
 from ..simulation.simulator import PULLED
 from ..stopping import Certifier
 from .episodes import Array, Environment, Episodes, Info, read_options
+from .history import History
 from .setting import resolve
 
 OPTIONS = ("episode", "reset_mask")  # of `reset`
@@ -111,6 +112,14 @@ class PureExplorationVectorEnv(Environment, VectorEnv[Any, Any, Any]):
     def simulation(self) -> Simulation:
         """The arrays in which the episodes run, for players (`bandit_envs.simulation`), which write no histories."""
         return self._sim.arrays
+
+    def keep_history(self) -> History:
+        """The histories of all slots, live, which are written from the next reset on, whatever observations show."""
+        core = self._core
+        if core._history is None:
+            core._history = History(self.task.replace(observation="history"), self.num_envs)
+            core._advance = core._advance_and_more
+        return core._history
 
     def reset(self, *, seed: int | Sequence[int | None] | None = None, options: Info | None = None) -> tuple[Any, Info]:
         """Start episodes: without a seed the next one of every slot.

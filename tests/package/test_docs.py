@@ -228,6 +228,7 @@ EXAMPLES = {
     "compare": [],
     "gymnasium_loop": [],
     "inspect_harness": [],
+    "in_context": ["20", "1", "40"],
     "learned_instances": ["2", "mason"],
     "model_selection": ["5", "4,8"],
     "learned_bounds": ["50", "BestArm 3, 12"],
