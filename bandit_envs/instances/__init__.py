@@ -20,14 +20,14 @@ from .datasets import Captions, captions
 from .instance import Instance, Sampler, from_table
 from .lookup import INSTANCES, register_instance
 from .polyhedra import Polyhedra
-from .prompts import PromptSelection, ScoreTables
+from .prompts import Pools, PromptSelection, ScoreTables
 from .registry import Registry
 from .tables import TRUE, Happening, Measurement, Measurements, measurements, number_in
 
 __all__ = [
     "Happening",
     "Arms", "Bernoulli", "Captions", "Categorical", "DISTRIBUTIONS", "Gaussian", "INSTANCES", "Instance", "Measurement",
-    "Measurements", "Polyhedra", "PromptSelection", "Registry", "Resampled", "Sampler", "ScoreTables", "Shared",
-    "Tabulated", "Uniform", "captions", "ends_of", "TRUE", "from_table", "measurements", "number_in",
+    "Measurements", "Polyhedra", "Pools", "PromptSelection", "Registry", "Resampled", "Sampler", "ScoreTables",
+    "Shared", "Tabulated", "Uniform", "captions", "ends_of", "TRUE", "from_table", "measurements", "number_in",
     "register_distribution", "register_instance", "register_law",
 ]  # fmt: skip

@@ -15,7 +15,7 @@ from .arms import Arms, from_dict
 from .instance import Instance, NamedInstance, Sampler, from_table
 from .papers import PAPERS
 from .polyhedra import Polyhedra
-from .prompts import PromptSelection, ScoreTables
+from .prompts import Pools, PromptSelection, ScoreTables
 from .registry import Registry
 
 DEEPEST = 16  # instances that are being made, each by the function of the one before
@@ -56,6 +56,7 @@ INSTANCES = _Instances(
         "polyhedra": _sampler(Polyhedra, "Feasible"),
         "prompt-selection": _sampler(PromptSelection, "BestArm"),
         "score-tables": _sampler(ScoreTables, "BestArm"),
+        "pools": _sampler(Pools),
         "table": NamedInstance(
             from_table,
             "",
