@@ -196,9 +196,8 @@ def _banners(arms: int = 20) -> Sampler:
 def _real_prompts(arms: int = 10, split: str = "train", folder: str | None = None) -> Sampler:
     """Paraphrases of an instruction, others in each episode; each model has a pool for each task of the split."""
     choice("split", split, ("train", "test"))
-    names = [name for name, file in datasets.FILES.items() if file.split == split]
-    tables = [measurements(datasets.fetched(name, folder), index=0) for name in names]
-    return Pools([pool for table in tables for pool in rows_of(table)], arms)
+    paths = [datasets.fetched(name, folder) for name, file in datasets.FILES.items() if file.split == split]
+    return Pools([pool for path in paths for pool in rows_of(measurements(path, index=0))], arms)
 
 
 def _named(name: str, row: dict[str, Any]) -> NamedInstance:

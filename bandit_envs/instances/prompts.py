@@ -151,8 +151,7 @@ class Pools(Sampler):
         arms: K, at most as many as the smallest pool has.
 
     Raises:
-        ValueError: naming the pool, where it cannot be read, has too few arms, or others than pool 0 has: of another
-            distribution, range, or list of values. See `measurements` for tables.
+        ValueError: naming the pool that is no such thing, has too few arms, or arms of another kind than pool 0 has.
     """
 
     name, positive = "pools", False
@@ -170,9 +169,12 @@ class Pools(Sampler):
                 if isinstance(source, Sampler) or source.K < self.K:
                     raise ValueError(f"it must have arms={self.K} arms or more, in all episodes, got {source!r:.200}")
                 self._pools.append(source.arms)
-                kinds = [(x.distribution, x.D, x.items, x.support, x.data.tolist()) for x in self._pools[:: i or 1]]
+                both = self._pools[:: i or 1]
+                kinds = [(x.distribution, x.D, x.support, x.data.tolist(), x.parameters.shape[1]) for x in both]
                 if kinds[-1] != kinds[0]:
-                    raise ValueError(f"it must be like pool 0 in distribution, range and values, got {kinds!s:.200}")
+                    raise ValueError(
+                        f"it must be like pool 0 in distribution, range, values and numbers of them, got {kinds!s:.200}"
+                    )
         first = self._pools[0]
         self.arms, self.D, self.distribution = copy.copy(first), first.D, first.distribution
         some = (first.means[: self.K], first.variances[: self.K], first.parameters[: self.K], first.data)

@@ -15,7 +15,7 @@ from refusals import table
 from scipy import stats
 from score_tables import draw
 
-from bandit_envs import Categorical, Instance, Pools, Sampler, Shared, captions
+from bandit_envs import Categorical, Instance, Pools, Sampler, Shared, Tabulated, captions
 from bandit_envs.instances import datasets, lookup
 
 BEST = "bandit_envs/BestArm-v0"
@@ -129,7 +129,8 @@ test_bad_pools_are_named = table(
         "drawn afresh": (refuse(["sampler(arms=3)"]), "pool 0", "Sampler"),
         "another distribution": (refuse([TWO[0], GAUSSIAN]), "pool 1", "'gaussian'", "'bernoulli'"),
         "other values": (refuse([Categorical([1, x], [[1, 1]] * 3) for x in (2, 3)]), "pool 1", 2.0, 3.0),
-        "other rows": (refuse([Shared(np.eye(n)[:, :3]) for n in (3, 4)]), "pool 1", 3, 4),
+        "other rows": (refuse([Shared(np.eye(n)[:, :3]) for n in (3, 4)]), "pool 1", 4, 5),
+        "other levels": (refuse([Tabulated([np.arange(n)] * 3) for n in (3, 3, 5)]), "pool 2", "'tabulated'"),
         "no file": (lambda: Pools("none.csv"), "none.csv", FileNotFoundError),
     }
 )
