@@ -18,9 +18,9 @@ from .arms import (
 )
 from .datasets import Captions, captions
 from .instance import Instance, Sampler, from_table
-from .lookup import INSTANCES, register_instance
+from .lookup import INSTANCES, Pools, register_instance
 from .polyhedra import Polyhedra
-from .prompts import Pools, PromptSelection, ScoreTables
+from .prompts import PromptSelection, ScoreTables
 from .registry import Registry
 from .tables import TRUE, Happening, Measurement, Measurements, measurements, number_in
 

@@ -1,22 +1,16 @@
-"""Priors for choosing one of many: of prompts or language models, graded each by itself or all alike; of real arms."""
+"""Priors for choosing one of many prompts or language models, graded each by itself or all on the same questions."""
 
 from __future__ import annotations
 
-import copy
 import math
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels import rng
-from ..kernels.checks import errors_of, flag, integer, number
-from . import lookup
-from .arms import Arms, Bernoulli, Form, Shared
+from ..kernels.checks import flag, integer, number
+from .arms import Form, Shared
 from .instance import Sampler
-from .tables import measurements, rows_of
 
 Floats = NDArray[np.float64]
 FARTHEST = 700.0  # logits beyond are cut off: exp of more is no number
@@ -140,58 +134,3 @@ class ScoreTables(Sampler):
         form: Form = {"K": self.K, "N": self.N, "marks": self.marks, "ability": self.ability}
         form |= {"spread": self.ability_spread, "difficulty": self.difficulty, "discrimination": self.discrimination}
         return {self.name: form | ({"noise": self.noise} if self.marks else {})}
-
-
-class Pools(Sampler):
-    """Real arms in each episode: K of those of a pool, none twice, in random order. All pools are equally likely.
-
-    Args:
-        pools: of each the means of Bernoulli arms, or arms as the keyword `instance` takes them: "captions-651", a JSON
-            form, `Arms`. Or a dataframe, or the path of a CSV or Parquet file: a column has the means of a pool.
-        arms: K, at most as many as the smallest pool has.
-
-    Raises:
-        ValueError: naming the pool that is no such thing, has too few arms, or arms of another kind than pool 0 has.
-    """
-
-    name, positive = "pools", False
-
-    def __init__(self, pools: Any, arms: int = 10) -> None:
-        if isinstance(pools, (str, Path)) or hasattr(pools, "columns"):
-            pools = rows_of(measurements(pools, wide=True))
-        if isinstance(pools, Mapping) or not np.iterable(pools) or not (pools := list(pools)):
-            raise ValueError(f"pools must be a list of pools, a dataframe or the path of a table, got {pools!r:.200}")
-        self.K, self._pools = integer("arms", arms, 2, rng.ARMS_LIMIT), list[Arms]()
-        for i, pool in enumerate(pools):
-            with errors_of(f"pool {i}"):
-                listed = np.iterable(pool) and not isinstance(pool, (str, Mapping))
-                source = lookup.find(Bernoulli(pool) if listed else pool)
-                if isinstance(source, Sampler) or source.K < self.K:
-                    raise ValueError(f"it must have arms={self.K} arms or more, in all episodes, got {source!r:.200}")
-                self._pools.append(source.arms)
-                both = self._pools[:: i or 1]
-                kinds = [(x.distribution, x.D, x.support, x.data.tolist(), x.parameters.shape[1]) for x in both]
-                if kinds[-1] != kinds[0]:
-                    raise ValueError(
-                        f"it must be like pool 0 in distribution, range, values and numbers of them, got {kinds!s:.200}"
-                    )
-        first = self._pools[0]
-        self.arms, self.D, self.distribution = copy.copy(first), first.D, first.distribution
-        some = (first.means[: self.K], first.variances[: self.K], first.parameters[: self.K], first.data)
-        self.arms.fill(*some, support=first.support, sigma=max(one.sigma for one in self._pools))
-        self.positive = all((one.means <= 0).sum() < self.K for one in self._pools)
-        self._means = np.concatenate([one.means for one in self._pools])
-        self._table = np.concatenate([one.parameters for one in self._pools])
-
-    def draw(self, key: NDArray[np.uint64], episode: NDArray[np.uint64]) -> tuple[Floats, Floats]:
-        u, sizes = rng.uniforms(key, episode, self.K, 2, stream=rng.INSTANCE), np.array([one.K for one in self._pools])
-        pool, step = (u[:, 0, 1] * len(sizes)).astype(np.intp), np.arange(self.K)
-        places = step + (u[:, :, 0] * (sizes[pool, None] - step)).astype(np.intp)
-        rows = places.copy()
-        for i in step[::-1]:  # Fisher and Yates: in step i the arms at i and at places[:, i] have changed places
-            rows[:, i + 1 :][rows[:, i + 1 :] == places[:, i, None]] = i
-        rows += (np.cumsum(sizes) - sizes)[pool, None]
-        return self._means[rows], self._table[rows]
-
-    def to_dict(self) -> Form:
-        return {self.name: {"pools": [one.to_dict() for one in self._pools], "arms": self.K}}
