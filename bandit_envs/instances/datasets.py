@@ -35,6 +35,7 @@ class PublicFile:
     path: str  # of the file in the repository
     sha256: str | None = None  # of its bytes, 64 hexadecimal digits; None where only the commit vouches for the file
     alias: str = ""  # the file's name here, if it is not the last part of `path`
+    split: str = ""  # of prompts: "train", or "test" if their task is held out
 
     @property
     def name(self) -> str:
@@ -60,7 +61,7 @@ def local_folder() -> Path | None:
     return folder if folder is not None and folder.is_dir() else None
 
 
-def _fetch(name: str, folder: str | Path | None) -> Path:
+def fetched(name: str, folder: str | Path | None) -> Path:
     """The path of a data file, its checksum verified where it is known. See `captions` for what is raised."""
     public = FILES.get(name)
     if not isinstance(folder, (str, Path, type(None))):
@@ -174,7 +175,7 @@ def captions(contest: int, folder: str | Path | None = None) -> Captions:
             kept. ImportError: when a download needs pooch and it is not installed.
     """
     contest = integer("contest", contest, 1, 10**6)
-    rows = _read(_fetch(f"{contest}_summary_KLUCB.csv", folder), RATINGS, _ratings, ("count", "score", "caption"))
+    rows = _read(fetched(f"{contest}_summary_KLUCB.csv", folder), RATINGS, _ratings, ("count", "score", "caption"))
     table = np.array([counts for counts, _ in rows], np.int64)
     table.setflags(write=False)
     return Captions(table, tuple(text for _, text in rows if text is not None), contest)
@@ -210,7 +211,7 @@ def inhibitors(kinase: str = "ACVRL1", folder: str | Path | None = None) -> NDAr
     Raises:
         ValueError: also for an unknown kinase (with the nearest ones), and entries that are no percentages.
     """
-    path = _fetch(PKIS2, folder)
+    path = fetched(PKIS2, folder)
     kinases = read_csv(str(path)).columns[1:]
     if kinase not in kinases:
         raise unknown("kinase", str(kinase), kinases)
@@ -265,4 +266,4 @@ def _ratings_of(name: str, columns: tuple[str, ...], folder: str | Path | None) 
         rating = number(columns[1], float(row[columns[1]]), 100 - WIDTHS[(q - 1) // HEADLINES], 100)
         return q, rating, row[columns[-1]]
 
-    return _read(_fetch(name, folder), columns, read)
+    return _read(fetched(name, folder), columns, read)

@@ -16,7 +16,7 @@ from ..kernels import rng
 from ..kernels.checks import LARGEST, choice, errors_of, flag, integer, number, numbers, ours
 from ..kernels.spellings import Distributed, both_spellings
 from .arms import DISTRIBUTIONS, Arms, Bernoulli, Form, Gaussian, Resampled, Shared, check_table
-from .tables import Measurements, measurements, shared_scores
+from .tables import measurements, rows_of, shared_scores
 
 Floats = NDArray[np.float64]
 MEANS_OFF = 0.05  # how far off the means of a table may be, in units of sigma: tables of quantiles are approximate
@@ -122,7 +122,9 @@ def from_table(
         return Instance(Shared(shared_scores(table, missing), support), name, OF_TABLES, tuple(table.arms))
     if missing is not None:
         raise ValueError(f"missing is for shared=True, got missing={missing!r}")
-    rows = _rows_of(table)
+    if len(table.arms) < 2:
+        raise ValueError(f"{table.of} must have at least 2 arms, got {table.arms}")
+    rows = rows_of(table)
     all_values = np.concatenate(rows)
     low, high = all_values.min(), all_values.max()
     if low == high:
@@ -149,18 +151,6 @@ def from_table(
     else:
         arms = Resampled(rows, support)
     return Instance(arms, name, OF_TABLES, tuple(table.arms))
-
-
-def _rows_of(table: Measurements) -> list[Floats]:
-    """The measurements of each arm, (n,) or (n, D)."""
-    found: dict[str, list[tuple[float, ...]]] = {name: [] for name in table.arms}
-    for one in table.rows:
-        found[one.arm].append(one.value)
-    if len(found) < 2:
-        raise ValueError(f"{table.of} must have at least 2 arms, got {table.arms}")
-    if empty := [name for name, values in found.items() if not values]:
-        raise ValueError(f"{table.of} has no value of the arm {empty[0]!r}")
-    return [np.array(values if len(values[0]) > 1 else [x for (x,) in values]) for values in found.values()]
 
 
 class Sampler(Distributed):
@@ -263,7 +253,7 @@ class Sampler(Distributed):
 
     def __repr__(self) -> str:
         (form,) = self.to_dict().values()
-        return f"{type(self).__name__}({form})"
+        return f"{type(self).__name__}({form!s:.400})"
 
 
 def drawn(source: Instance | Sampler, key: NDArray[np.uint64], episode: NDArray[np.uint64]) -> tuple[Floats, Floats]:

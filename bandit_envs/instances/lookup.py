@@ -6,17 +6,23 @@ import copy
 import inspect
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
+from pathlib import Path
 from typing import Any
 
-from ..kernels.checks import called
+import numpy as np
+from numpy.typing import NDArray
+
+from ..kernels import rng
+from ..kernels.checks import called, errors_of, integer
 from ..kernels.naming import parse_call
 from ..kernels.spellings import spelled
-from .arms import Arms, from_dict
+from .arms import Arms, Bernoulli, Floats, Form, from_dict
 from .instance import Instance, NamedInstance, Sampler, from_table
 from .papers import PAPERS
 from .polyhedra import Polyhedra
 from .prompts import PromptSelection, ScoreTables
 from .registry import Registry
+from .tables import measurements, rows_of
 
 DEEPEST = 16  # instances that are being made, each by the function of the one before
 _BEING_MADE: ContextVar[tuple[str, ...]] = ContextVar("names of instances that are being made", default=())
@@ -47,6 +53,61 @@ class _Instances(Registry[NamedInstance]):
         return target.build if isinstance(target, NamedInstance) else target
 
 
+class Pools(Sampler):
+    """Real arms in each episode: K of those of a pool, none twice, in random order. All pools are equally likely.
+
+    Args:
+        pools: of each the means of Bernoulli arms, or arms as the keyword `instance` takes them: "captions-651", a JSON
+            form, `Arms`. Or a dataframe, or the path of a CSV or Parquet file: a column has the means of a pool.
+        arms: K, at most as many as the smallest pool has.
+
+    Raises:
+        ValueError: naming the pool that is no such thing, has too few arms, or arms of another kind than pool 0 has.
+    """
+
+    name, positive = "pools", False
+
+    def __init__(self, pools: Any, arms: int = 10) -> None:
+        if isinstance(pools, (str, Path)) or hasattr(pools, "columns"):
+            pools = rows_of(measurements(pools, wide=True))
+        if isinstance(pools, Mapping) or not np.iterable(pools) or not (pools := list(pools)):
+            raise ValueError(f"pools must be a list of pools, a dataframe or the path of a table, got {pools!r:.200}")
+        self.K, self._pools = integer("arms", arms, 2, rng.ARMS_LIMIT), list[Arms]()
+        for i, pool in enumerate(pools):
+            with errors_of(f"pool {i}"):
+                listed = np.iterable(pool) and not isinstance(pool, (str, Mapping))
+                source = find(Bernoulli(pool) if listed else pool)
+                if isinstance(source, Sampler) or source.K < self.K:
+                    raise ValueError(f"it must have arms={self.K} arms or more, in all episodes, got {source!r:.200}")
+                self._pools.append(source.arms)
+                both = self._pools[:: i or 1]
+                kinds = [(x.distribution, x.D, x.support, x.data.tolist(), x.parameters.shape[1]) for x in both]
+                if kinds[-1] != kinds[0]:
+                    raise ValueError(
+                        f"it must be like pool 0 in distribution, range, values and numbers of them, got {kinds!s:.200}"
+                    )
+        first = self._pools[0]
+        self.arms, self.D, self.distribution = copy.copy(first), first.D, first.distribution
+        some = (first.means[: self.K], first.variances[: self.K], first.parameters[: self.K], first.data)
+        self.arms.fill(*some, support=first.support, sigma=max(one.sigma for one in self._pools))
+        self.positive = all((one.means <= 0).sum() < self.K for one in self._pools)
+        self._means = np.concatenate([one.means for one in self._pools])
+        self._table = np.concatenate([one.parameters for one in self._pools])
+
+    def draw(self, key: NDArray[np.uint64], episode: NDArray[np.uint64]) -> tuple[Floats, Floats]:
+        u, sizes = rng.uniforms(key, episode, self.K, 2, stream=rng.INSTANCE), np.array([one.K for one in self._pools])
+        pool, step = (u[:, 0, 1] * len(sizes)).astype(np.intp), np.arange(self.K)
+        places = step + (u[:, :, 0] * (sizes[pool, None] - step)).astype(np.intp)
+        rows = places.copy()
+        for i in step[::-1]:  # Fisher and Yates: in step i the arms at i and at places[:, i] have changed places
+            rows[:, i + 1 :][rows[:, i + 1 :] == places[:, i, None]] = i
+        rows += (np.cumsum(sizes) - sizes)[pool, None]
+        return self._means[rows], self._table[rows]
+
+    def to_dict(self) -> Form:
+        return {self.name: {"pools": [one.to_dict() for one in self._pools], "arms": self.K}}
+
+
 INSTANCES = _Instances(
     "instance",
     "bandit_envs.instances",
@@ -56,6 +117,7 @@ INSTANCES = _Instances(
         "polyhedra": _sampler(Polyhedra, "Feasible"),
         "prompt-selection": _sampler(PromptSelection, "BestArm"),
         "score-tables": _sampler(ScoreTables, "BestArm"),
+        "pools": _sampler(Pools),
         "table": NamedInstance(
             from_table,
             "",

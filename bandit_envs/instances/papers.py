@@ -13,10 +13,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..kernels import rng
-from ..kernels.checks import flag, integer, number
+from ..kernels.checks import choice, flag, integer, number
 from . import datasets, polyhedra
-from .arms import Arms, Bernoulli, Categorical, Gaussian, Resampled, Uniform, from_dict
+from .arms import Arms, Bernoulli, Categorical, Form, Gaussian, Resampled, Uniform, from_dict
 from .instance import Instance, NamedInstance, Sampler
+from .tables import measurements, rows_of
 
 Floats = NDArray[np.float64]
 
@@ -189,6 +190,14 @@ def _banners(arms: int = 20) -> Sampler:
     made = Sampler(arms=arms, mean={"uniform": [0.0, 0.1]})
     made.defaults = {"Threshold": {"threshold": 0.05, "budget": 50 * made.K}}
     return made
+
+
+def _real_prompts(arms: int = 10, split: str = "train", folder: str | None = None) -> Form:
+    """Paraphrases of an instruction, others in each episode; each model has a pool for each task of the split."""
+    choice("split", split, ("train", "test"))
+    paths = [datasets.fetched(name, folder) for name, file in datasets.FILES.items() if file.split == split]
+    pools = [pool for path in paths for pool in rows_of(measurements(path, index=0))]
+    return {"pools": {"pools": pools, "arms": arms}}
 
 
 def _named(name: str, row: dict[str, Any]) -> NamedInstance:

@@ -204,6 +204,16 @@ def measurements(
     return replace(found, events=_events(read, columns)) if set(heads) >= EXPORT and not named else found
 
 
+def rows_of(table: Measurements) -> list[NDArray[np.float64]]:
+    """The measurements of each arm, (n,) or (n, D)."""
+    found: dict[str, list[tuple[float, ...]]] = {name: [] for name in table.arms}
+    for one in table.rows:
+        found[one.arm].append(one.value)
+    if empty := [name for name, values in found.items() if not values]:
+        raise ValueError(f"{table.of} has no value of the arm {empty[0]!r}")
+    return [np.array(values if len(values[0]) > 1 else [x for (x,) in values]) for values in found.values()]
+
+
 def shared_scores(found: Measurements, missing: float | None = None) -> NDArray[np.float64]:
     """The scores of all arms in the rows that they share, (N, K).
 

@@ -240,6 +240,7 @@ EXAMPLES = {
     "learned_seeds": ["seeds", "AllGood", "1", "1"],
     "learned_table": ["0.0004", "evolved"],
     "own_ids": [],
+    "real_priors": ["20", "1", "captions, K = 10, T = 100"],
     "rl_zoo": ["2048"],
     "rllib_ppo": ["2048"],
     "sb3_dqn": ["2000"],
@@ -259,7 +260,7 @@ NEEDS = {  # packages that the tests do without
     "tianshou_ppo": "tianshou",
     "torchrl_ppo": "torchrl",
 }
-SLOW = {"learned_seeds", "sb3_recurrent_ppo", "skrl_ppo"}  # more than four seconds
+SLOW = {"learned_seeds", "real_priors", "sb3_recurrent_ppo", "skrl_ppo"}  # more than four seconds
 SHARED = {"history_reader"}  # what several examples import
 
 
@@ -270,8 +271,10 @@ def test_no_example_is_left_out():
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in EXAMPLES]
 )
-def test_examples_run(name, tmp_path, monkeypatch, capsys):
+def test_examples_run(name, tmp_path, monkeypatch, capsys, request):
     path = str(ROOT / "examples" / f"{name}.py")
+    if name == "real_priors":
+        request.getfixturevalue("data_folder")  # skips where it is absent
     if name in NEEDS:  # in a process of its own: what these libraries change when they are imported is theirs
         if importlib.util.find_spec(NEEDS[name]) is None:
             pytest.skip(f"{NEEDS[name]} is not installed")
