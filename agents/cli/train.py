@@ -18,7 +18,7 @@ from bandit_envs.kernels import unknown
 from ..evaluation.environment import environment_id
 from ..evaluation.report import interval, signed_interval, table
 from .environment import EnvironmentCommand, Options
-from .options import Count, Json, Number, Place, Switch, from_json, refuse_to_overwrite
+from .options import Count, Json, Number, Place, Switch, from_json, noted, refuse_to_overwrite
 
 WIDEST = 120  # characters of an environment in a table
 
@@ -82,12 +82,9 @@ class Train(EnvironmentCommand[Options]):
             print(f"{_losses(made)}\n\nwrote {card}")
             return
         refuse_to_overwrite([model, card], self.force)
-        trained = agents.train(self.algorithm, env_id, steps=self.steps, **common, **given)
-        from ..learned.comparison import advice
-
-        print(_comparison(self.algorithm, trained.card["result"]))
-        for sentence in advice(self.algorithm, trained.card["kept"], trained.card["result"]):
-            print(f"\nnote: {sentence}")
+        with noted():
+            trained = agents.train(self.algorithm, env_id, steps=self.steps, **common, **given)
+            print(_comparison(self.algorithm, trained.card["result"]))
         print(f"\nwrote {model}, {card} and {out.with_name(out.name + '.png')}")
 
 

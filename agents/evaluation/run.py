@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Any
 
 from bandit_envs.kernels import EPISODES_LIMIT, choice, flag, integer, root_number
 
+from ..core.forms import warn_of_stops
 from ..registry import recipes_of
 from . import storage
 from .blocks import grouped, part_of
@@ -88,7 +90,7 @@ def evaluate(
         trust: also load saved models that this package has not written. Their files can run any code.
 
     Warns:
-        UserWarning: if a model plays another task than it was trained on, unless `env_kwargs` say so.
+        UserWarning: if a model plays another task than it learned, unless `env_kwargs` say so; if it stops too early.
         RuntimeWarning: if the precision is not reached in all episodes; the message says what is lacking.
 
     Raises:
@@ -146,6 +148,10 @@ def evaluate(
         facts = {"versions": settings["versions"], "jobs": jobs, "shard": part}
         fill(store, plans, seed=seed, jobs=jobs, part=part, ending=ending, progress=progress, facts=facts)
         runs = store.runs()
+        for plan, run in zip(plans, [] if part is not None else runs, strict=False):
+            if run.deterministic is not None:  # a model
+                pulls = run.mean("total_pulls", -1) if run.at is None else math.inf
+                warn_of_stops(plan.label, plan.policy, plan.task, pulls)
         if ending is not None:
             settings |= {"episodes": runs[0].episodes, "look": ending.look}
             if lacking := ending.wanted.lacks(runs, ending.look):

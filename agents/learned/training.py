@@ -14,6 +14,7 @@ from __future__ import annotations
 import copy
 import sys
 import time
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -34,7 +35,7 @@ from ..evaluation.progress import compilation_noted, shown
 from ..models.cards import FORMAT
 from .algorithms import PULLS_PER_ARM, Plan
 from .checkpoints import Checkpoints, Clock
-from .comparison import HeldOut, report
+from .comparison import HeldOut, advice, report
 from .model import Trained, load, one_thread, paths_of
 from .plain import check_finite
 
@@ -87,6 +88,9 @@ def train(
             `policy_kwargs` do not say is as on its card; the learning rate and dqn's exploration begin again.
         **hyperparameters: of SB3's class: `n_steps`, `gamma`, `ent_coef`, `policy_kwargs={"hidden": 64}`,
             `tensorboard_log="runs"`, ... A number as `learning_rate` falls linearly to 2 % of itself.
+
+    Warns:
+        UserWarning: if nothing was learned, or a reference agent is significantly ahead.
 
     Raises:
         ValueError: naming the value and what is allowed.
@@ -148,6 +152,8 @@ def train(
         _draw_curve(trained.card, path.with_suffix(".png"))
         if interrupted is not None:
             raise KeyboardInterrupt(f"{path} holds the best checkpoint so far, resume={path} goes on") from interrupted
+    for sentence in advice(algorithm, trained.card["kept"], result):
+        warnings.warn(sentence, UserWarning, stacklevel=2)
     return trained
 
 

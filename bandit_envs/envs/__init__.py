@@ -9,11 +9,12 @@ from .env import PureExplorationEnv
 from .episodes import fresh_root
 from .history import History, entries_of, tally
 from .observations import FEATURES, FeatureTable
+from .setting import FOR_LEARNERS
 from .vector import PureExplorationVectorEnv
 from .views import View, Viewer, arms_that_matter, boundary_of, outline
 
 __all__ = [
-    "BenchmarkTask", "ENVIRONMENTS", "FEATURES", "FeatureTable", "History", "PureExplorationEnv",
+    "BenchmarkTask", "ENVIRONMENTS", "FEATURES", "FOR_LEARNERS", "FeatureTable", "History", "PureExplorationEnv",
     "PureExplorationVectorEnv", "View", "Viewer", "arms_that_matter", "benchmark_tasks", "boundary_of",
     "entries_of", "fresh_root", "image", "limits_of", "outline", "register_problem", "tally",
 ]  # fmt: skip

@@ -122,6 +122,39 @@ def test_a_model_without_environment_is_told_by_env_kwargs(tmp_path: Path, ranke
             agents.evaluate(str(tmp_path / "model.zip"), ID, episodes=2, env_kwargs=PLAIN, trust=True)
 
 
+def test_a_learner_of_the_defaults_is_advised(tmp_path: Path) -> None:
+    """One sentence where a model was trained with the defaults or stops early; none where pulls or errors count."""
+    free = {**PLAIN, "observation": "statistics"}
+
+    def said(agent: Any, env_kwargs: Any, **more: Any) -> list[str]:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            scores(agent, env_kwargs, **more)
+        return [str(one.message) for one in caught if 'reward="gain"' in str(one.message)]
+
+    class Stopping:
+        """Stops at once, as an object with a method `predict` that has not learned."""
+
+        observation = "statistics"
+
+        def predict(self, observation: Any, *_: Any, **__: Any) -> Any:
+            return np.full(len(observation["pulls"]), 4), None
+
+    model = learned(**free)
+    (text,) = said(model, PLAIN)
+    assert "agents.train" in text
+    model.save(tmp_path / "model")
+    assert len(said(PPO.load(tmp_path / "model", device="cpu"), PLAIN)) == 1
+    with torch.no_grad():
+        model.policy.action_net.bias[4] += 1e4
+    (text,) = said(model, PLAIN)
+    assert text.startswith("it stopped after 0 of 20 pulls on average")
+    assert not said(model, {**PLAIN, "delta": 0.1})
+    assert not said(learned(**free, pull_cost=0.01), PLAIN)
+    for agent in (Stopping(), "uniform", model_of(False, "features")):
+        assert not said(agent, PLAIN)
+
+
 @pytest.mark.parametrize("source", ["live", "card", "space"])
 def test_what_is_left_to_defaults_is_named_where_it_was_not_so_in_the_training(source: str, tmp_path: Path) -> None:
     more, place = {"threshold": 0.4, "pull_cost": 0.001}, tmp_path / "one"
