@@ -67,7 +67,7 @@ def evaluate(
         env_kwargs: keyword arguments of the environment, also those that a learner was trained with. `observation`,
             `stop` and `ranked` are read only for a model without its own environment and without a card, the JSON file
             beside a saved model. `reward="gain"` changes nothing: final answers are scored. Ignored are `actions`,
-            `render_mode` and keywords of a vector environment.
+            `render_mode`, `reward_scale` and keywords of a vector environment.
         batch: episodes side by side; by default as many as memory allows, at most 4096. Results do not depend on it.
         jobs: how many blocks of episodes run at the same time, -1 for as many as there are cores: in threads for agents
             that play whole episodes in compiled code, else in processes. Inside `joblib.parallel_config(backend=...)`

@@ -89,7 +89,8 @@ def test_evaluate_is_a_plain_loop_over_the_models_own_environment(ranked: bool, 
     model = model_of(ranked, observation)
     answers, wanted, pulls = looped(model, **given)
     assert forms_of(model) == Forms("arm", observation, False, ranked)
-    for kwargs in (PLAIN, LEARNER, {**PLAIN, "ranked": not ranked, "stop": True}):  # its own environment comes first
+    others = {**PLAIN, "ranked": not ranked, "stop": True}
+    for kwargs in (PLAIN, {**LEARNER, "reward_scale": 100}, others):  # its own environment comes first
         for one in (model, Trained(model)):
             assert np.array_equal(scores(one, kwargs), wanted)
     for e in range(3):
