@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import re
 import sys
+import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -51,6 +53,16 @@ def from_json(option: str, text: str) -> object:
 def note(text: str) -> None:
     """Print a remark that is no result, on standard error."""
     print(f"note: {text}", file=sys.stderr)
+
+
+@contextmanager
+def noted() -> Iterator[None]:
+    """Print warnings as notes, at the end."""
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always", UserWarning)
+        yield
+    for one in said:
+        note(str(one.message))
 
 
 def refuse_to_overwrite(paths: Sequence[Path], force: bool, another: str = "--out") -> None:

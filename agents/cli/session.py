@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import re
 import sys
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Generic, Literal
@@ -23,7 +20,7 @@ from ..session.page import serve
 from ..session.session import Ask as Asked
 from ..session.setup import FACTS, suggested, task_from_facts
 from .environment import Options, parameters_of
-from .options import Command, Count, Number, Switch, Word, note, refuse_to_overwrite
+from .options import Command, Count, Number, Switch, Word, note, noted, refuse_to_overwrite
 from .session_words import TOLD, arms_of, asked, complete, print_certainty, print_state, question, tell_why, undone
 
 File = Positional[Annotated[str, arg(metavar="FILE")]]
@@ -42,21 +39,11 @@ class Action:
 
     def run(self) -> None:
         """Open the session, and do it."""
-        with _noted(), agents.Session(store=self.file, trust=self.trust) as session:
+        with noted(), agents.Session(store=self.file, trust=self.trust) as session:
             self.act(session)
 
     def act(self, session: agents.Session) -> None:
         """Do it, and print the result."""
-
-
-@contextmanager
-def _noted() -> Iterator[None]:
-    """Print warnings as notes, at the end."""
-    with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("always", UserWarning)
-        yield
-    for one in said:
-        note(str(one.message))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,7 +90,7 @@ class New(Action, Generic[Options]):
             raise ValueError(f"{facts['problem']} needs --{option}: {sentence}")
         task, _ = task_from_facts(facts)
         name = self.agent or suggested(task)
-        with _noted():
+        with noted():
             session = agents.Session(name, facts, store=self.file, order=self.order, trust=self.trust)
         if session.version:
             raise ValueError(f"{self.file} holds this session already: bandit-envs session show {self.file}")

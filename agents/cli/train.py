@@ -18,7 +18,7 @@ from bandit_envs.kernels import unknown
 from ..evaluation.environment import environment_id
 from ..evaluation.report import interval, signed_interval, table
 from .environment import EnvironmentCommand, Options
-from .options import Count, Json, Number, Place, Switch, from_json, refuse_to_overwrite
+from .options import Count, Json, Number, Place, Switch, from_json, noted, refuse_to_overwrite
 
 WIDEST = 120  # characters of an environment in a table
 
@@ -84,14 +84,11 @@ class Train(EnvironmentCommand[Options]):
             print(f"{_losses(made)}\n\nwrote {card}")
             return
         refuse_to_overwrite([model, card], self.force)
-        trained = agents.train(self.algorithm, env_id, steps=self.steps, **common, **given)
-        from ..learned.comparison import advice
-
-        results = trained.card["result"] if "mix" in trained.card else [trained.card["result"]]
-        for i, result in enumerate(results):
-            print("\n" * (i > 0) + _comparison(self.algorithm, result))
-            for sentence in advice(self.algorithm, trained.card["kept"], result):
-                print(f"\nnote: {sentence}")
+        with noted():
+            trained = agents.train(self.algorithm, env_id, steps=self.steps, **common, **given)
+            results = trained.card["result"] if "mix" in trained.card else [trained.card["result"]]
+            for i, result in enumerate(results):
+                print("\n" * (i > 0) + _comparison(self.algorithm, result))
         print(f"\nwrote {model}, {card} and {out.with_name(out.name + '.png')}")
 
 

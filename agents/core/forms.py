@@ -12,12 +12,13 @@ from typing import Any, NamedTuple
 from gymnasium import spaces
 
 from bandit_envs import Task
-from bandit_envs.envs import shown_by
+from bandit_envs.envs import FOR_LEARNERS, shown_by
 from bandit_envs.kernels import flag
 from bandit_envs.problems import BELIEFS
 
 from .agent import Agent, asked
 
+EARLY = 0.5  # of a budget: a model that stops before has not learned to explore
 OF_ARMS = ("K", "D", "distribution", "support", "sigma")  # attributes of a task that the keyword `instance` decides
 
 
@@ -76,6 +77,32 @@ def warn_of_ranks(agent: Any, env_kwargs: Mapping[str, Any]) -> None:
 
 def warn_of_task(name: str, agent: Any, envs: Any, env_kwargs: Mapping[str, Any]) -> None:
     """Warn where a default that `env_kwargs` leave as it is differs from the rules that a model was trained with."""
+    trained = trained_with(agent)
+    played, arms = {"instance": None, **rules_of(envs.task)}, OF_ARMS if "instance" in env_kwargs else ()
+    apart = [one for one in played if one not in (*env_kwargs, *arms) and trained.get(one, played[one]) != played[one]]
+    if apart:
+        before, now = (", ".join(f"{one}={rules[one]!r:.80}" for one in apart) for rules in (trained, played))
+        said = f"{name} was trained with {before}, and plays with {now}, by default: give them in env_kwargs"
+        warnings.warn(said, UserWarning, stacklevel=2)
+
+
+def warn_of_stops(name: str, agent: Any, task: Task, pulls: float) -> None:
+    """Warn where pulls are free, and a model stops early, `pulls` on average, or was trained with the defaults."""
+    model, rules = getattr(agent, "model", agent), [rules_of(task), trained_with(agent)]
+    free = task.budget is not None and not any(one.get("delta") or one.get("pull_cost") for one in rules)
+    if not (free and task.can_stop and hasattr(model, "observation_space")):
+        return
+    bare = task.observation == "statistics"
+    with contextlib.suppress(Exception):  # of a model without its environment
+        bare = asked(model.get_env(), "setting").is_bare
+    most, how = min(task.budget or 0, task.max_pulls or math.inf), "was trained with an action that stops"
+    if (early := pulls < EARLY * most) or bare:
+        how = f"stopped after {pulls:,.0f} of {most:,} pulls on average" if early else how
+        warnings.warn(f"{name} {how}, though pulls are free: {FOR_LEARNERS}", UserWarning, stacklevel=3)
+
+
+def trained_with(agent: Any) -> dict[str, Any]:
+    """The rules of the task that a model was trained with, as far as they are known, by name."""
     model, card = getattr(agent, "model", agent), getattr(agent, "card", None) or {}
     trained = {**card.get("env_kwargs", {}), **card.get("task", {})}
     with contextlib.suppress(Exception):
@@ -83,12 +110,7 @@ def warn_of_task(name: str, agent: Any, envs: Any, env_kwargs: Mapping[str, Any]
     with contextlib.suppress(Exception):  # of environments that are no longer there, or of others than this package
         own = model.get_env()
         trained = rules_of(asked(own, "setting").task) | {"instance": asked(own, "spec").kwargs.get("instance")}
-    played, arms = {"instance": None, **rules_of(envs.task)}, OF_ARMS if "instance" in env_kwargs else ()
-    apart = [one for one in played if one not in (*env_kwargs, *arms) and trained.get(one, played[one]) != played[one]]
-    if apart:
-        before, now = (", ".join(f"{one}={rules[one]!r:.80}" for one in apart) for rules in (trained, played))
-        said = f"{name} was trained with {before}, and plays with {now}, by default: give them in env_kwargs"
-        warnings.warn(said, UserWarning, stacklevel=2)
+    return trained
 
 
 def rules_of(task: Task) -> dict[str, Any]:

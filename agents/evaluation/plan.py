@@ -32,7 +32,7 @@ from .rows import Run
 
 OF_MODELS = frozenset({"stop", "ranked", "observation"})  # keywords of environments that only models take
 # Those that say how a learner's environment was made or shown, and nothing of the episodes.
-LEFT_OUT = frozenset({"actions", "autoreset_mode", "copy", "num_envs", "render_mode", "vectorization_mode"})
+LEFT_OUT = {"actions", "autoreset_mode", "copy", "num_envs", "render_mode", "reward_scale", "vectorization_mode"}
 MEMORY = 2**28  # bytes that the arrays of one batch may take, roughly
 NEAR = 2**23  # the same of tables
 

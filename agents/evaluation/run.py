@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Any
 
 from bandit_envs.kernels import EPISODES_LIMIT, choice, flag, integer, root_number
 
+from ..core.forms import warn_of_stops
 from ..registry import recipes_of
 from . import storage
 from .blocks import grouped, part_of
@@ -65,7 +67,7 @@ def evaluate(
         env_kwargs: keyword arguments of the environment, also those that a learner was trained with. `observation`,
             `stop` and `ranked` are read only for a model without its own environment and without a card, the JSON file
             beside a saved model. `reward="gain"` changes nothing: final answers are scored. Ignored are `actions`,
-            `render_mode` and keywords of a vector environment.
+            `render_mode`, `reward_scale` and keywords of a vector environment.
         batch: episodes side by side; by default as many as memory allows, at most 4096. Results do not depend on it.
         jobs: how many blocks of episodes run at the same time, -1 for as many as there are cores: in threads for agents
             that play whole episodes in compiled code, else in processes. Inside `joblib.parallel_config(backend=...)`
@@ -88,7 +90,7 @@ def evaluate(
         trust: also load saved models that this package has not written. Their files can run any code.
 
     Warns:
-        UserWarning: if a model plays another task than it was trained on, unless `env_kwargs` say so.
+        UserWarning: if a model plays another task than it learned, unless `env_kwargs` say so; if it stops too early.
         RuntimeWarning: if the precision is not reached in all episodes; the message says what is lacking.
 
     Raises:
@@ -146,6 +148,10 @@ def evaluate(
         facts = {"versions": settings["versions"], "jobs": jobs, "shard": part}
         fill(store, plans, seed=seed, jobs=jobs, part=part, ending=ending, progress=progress, facts=facts)
         runs = store.runs()
+        for plan, run in zip(plans, [] if part is not None else runs, strict=False):
+            if run.deterministic is not None:  # a model
+                pulls = run.mean("total_pulls", -1) if run.at is None else math.inf
+                warn_of_stops(plan.label, plan.policy, plan.task, pulls)
         if ending is not None:
             settings |= {"episodes": runs[0].episodes, "look": ending.look}
             if lacking := ending.wanted.lacks(runs, ending.look):

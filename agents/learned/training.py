@@ -14,6 +14,7 @@ from __future__ import annotations
 import copy
 import sys
 import time
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -36,7 +37,7 @@ from ..evaluation.progress import compilation_noted, shown
 from ..models.cards import FORMAT
 from .algorithms import PULLS_PER_ARM, Plan
 from .checkpoints import Checkpoints, Clock
-from .comparison import HeldOut, report
+from .comparison import HeldOut, advice, report
 from .mixed import mixed
 from .model import Trained, load, one_thread, paths_of
 from .plain import check_finite
@@ -97,6 +98,9 @@ def train(
             `mix` and `policy_kwargs` do not say is as on its card; the learning rate and dqn's exploration begin again.
         **hyperparameters: of SB3's class: `n_steps`, `gamma`, `ent_coef`, `policy_kwargs={"hidden": 64}`,
             `tensorboard_log="runs"`, ... A number as `learning_rate` falls linearly to 2 % of itself.
+
+    Warns:
+        UserWarning: if nothing was learned, or a reference agent is significantly ahead.
 
     Raises:
         ValueError: naming the value and what is allowed.
@@ -160,6 +164,9 @@ def train(
         _draw_curve(trained.card, path.with_suffix(".png"))
         if interrupted is not None:
             raise KeyboardInterrupt(f"{path} holds the best checkpoint so far, resume={path} goes on") from interrupted
+    said = [sentence for result in results for sentence in advice(algorithm, trained.card["kept"], result)]
+    for sentence in dict.fromkeys(said):
+        warnings.warn(sentence, UserWarning, stacklevel=2)
     return trained
 
 

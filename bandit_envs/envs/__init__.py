@@ -9,11 +9,13 @@ from .env import PureExplorationEnv
 from .episodes import fresh_root
 from .history import History, entries_of, tally
 from .observations import FEATURES, NUMBERS, FeatureTable, box_of, shown_by
+from .setting import FOR_LEARNERS
 from .vector import PureExplorationVectorEnv
 from .views import View, Viewer, arms_that_matter, boundary_of, outline
 
 __all__ = [
-    "BenchmarkTask", "ENVIRONMENTS", "FEATURES", "FeatureTable", "History", "NUMBERS", "PureExplorationEnv",
-    "PureExplorationVectorEnv", "View", "Viewer", "arms_that_matter", "benchmark_tasks", "boundary_of", "box_of",
-    "entries_of", "fresh_root", "image", "limits_of", "outline", "register_problem", "shown_by", "tally",
+    "BenchmarkTask", "ENVIRONMENTS", "FEATURES", "FOR_LEARNERS", "FeatureTable", "History", "NUMBERS",
+    "PureExplorationEnv", "PureExplorationVectorEnv", "View", "Viewer", "arms_that_matter", "benchmark_tasks",
+    "boundary_of", "box_of", "entries_of", "fresh_root", "image", "limits_of", "outline", "register_problem",
+    "shown_by", "tally",
 ]  # fmt: skip

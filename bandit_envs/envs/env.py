@@ -7,6 +7,7 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
+from gymnasium import logger
 from numpy import int64
 from numpy.typing import NDArray
 
@@ -14,7 +15,7 @@ from ..kernels import rng
 from ..simulation.simulator import PULLED
 from .drawing import Window, image
 from .episodes import Array, Environment, Episodes, Info, read_options
-from .setting import resolve
+from .setting import FOR_LEARNERS, resolve
 from .views import Viewer, text
 
 OPTIONS = ("episode",)  # of `reset`
@@ -50,6 +51,9 @@ class PureExplorationEnv(Environment, gym.Env[Any, Any]):
 
     Info: `sample`, what the pull yielded (the average of a bulk pull). At the end also `answer`, `correct`,
     `is_success`, `score`, `total_pulls` and the problem's metrics.
+
+    With the defaults, learners of reinforcement learning end behind random play: to train an agent, give
+    `observation="relative", stop=False, reward="gain", ranked=True`, or call `agents.train`.
 
     A copy in mid-episode (`copy.deepcopy`, pickle) shows the same next samples: planning on copies sees the future.
 
@@ -110,6 +114,8 @@ class PureExplorationEnv(Environment, gym.Env[Any, Any]):
             seed: root seed, an integer >= 0.
             options: {"episode": e} goes to episode e of the root.
         """
+        if options == {} and self.setting.is_bare:  # Gymnasium's `check_env` asks so, and ordinary use does not
+            logger.warn(f"learners end behind random play in this environment: {FOR_LEARNERS}")
         root = None if seed is None else rng.root_number(seed)
         asked = read_options(options, OPTIONS).get("episode")
         self._start(self._row, None if root is None else [root], None if asked is None else [asked])

@@ -28,6 +28,9 @@ from .history import check_size
 from .observations import NUMBERS, box_of
 
 REWARDS = ("score", "correct", "gain")
+FOR_LEARNERS = (
+    'to train, give gym.make observation="relative", stop=False, reward="gain", ranked=True, or call agents.train'
+)
 _INT_MAX = np.iinfo(np.int64).max - 1  # Gymnasium's `sample` adds 1
 ROUNDING = 1e-9  # of the width of a range: samples of one's own arms may leave it by so much
 
@@ -47,6 +50,13 @@ class Setting:
     def fixed(self) -> Instance | None:
         """The instance, where it is the same in every episode; else None."""
         return self.source if isinstance(self.source, Instance) else None
+
+    @property
+    def is_bare(self) -> bool:
+        """Whether a learner would end behind random play: bare statistics, a score at the end, and free to stop."""
+        task, bare = self.task, self.reward != "gain" and self.task.observation == "statistics" and self.task.can_stop
+        free = task.budget is not None and task.delta is None and task.pull_cost == 0
+        return bare and free and task.actions == task.pull == "arm" and ours(self.problem)
 
     def observation_space(self, count: int = 1) -> spaces.Space[Any]:
         """The space of the observations of one episode."""

@@ -26,6 +26,8 @@ OPTIONS = ("episode", "reset_mask")  # of `reset`
 class PureExplorationVectorEnv(Environment, VectorEnv[Any, Any, Any]):
     """The native vector form of `PureExplorationEnv`: slot i gives bit for bit what a single environment would.
 
+    To train an agent, give `observation="relative", stop=False, reward="gain", ranked=True`, or call `agents.train`.
+
     Args:
         num_envs: N.
         problem, **settings: as in `PureExplorationEnv`.

@@ -90,8 +90,8 @@ class LookaheadModel(NamedTuple):
     places: Floats  # (D,), of ARMS, and whether they are known; else they come from the arms
     known: bool
     shifted: bool  # whether means count from the place of ARMS on
-    # Whether beliefs are for observation="relative": several rows of A go on beyond the table of Phi, by the one that is
-    # least likely to hold; d of TOP_K is the gap to the nearest arm on the other side of the answer.
+    # Whether beliefs are for observation="relative": several rows of A go on beyond the table of Phi, by the one that
+    # is least likely to hold; d of TOP_K is the gap to the nearest arm on the other side of the answer.
     relative: bool
 
 

@@ -443,8 +443,10 @@ def test_train_ends_with_a_comparison_and_tells_lines_on_the_way(
     where = "--budget 12 --num-envs 16 --steps 1024" if algorithm == "ppo" else f"--mix '{mix}' --steps 5"
     line = f"train threshold --algorithm {algorithm} --instance 'sampler(arms=4)' {where} --out {out}"
     printed, err = run(capsys, f"{line} --hyperparameters {held}")
-    assert len(err.splitlines()) >= 2
-    assert all(re.match(r" *\d+ s  ", one) for one in err.splitlines())
+    notes = [one for one in err.splitlines() if one.startswith("note: ")]
+    assert len(err.splitlines()) - len(notes) >= 2
+    assert all(re.match(r" *\d+ s  ", one) for one in err.splitlines() if one not in notes)
+    assert any("ahead of ppo here" in one for one in notes) == (algorithm == "ppo")  # after 1024 steps
     assert "\r" not in err
     result = json.loads(out.with_suffix(".json").read_text())["result"]
     if algorithm == "evolved":

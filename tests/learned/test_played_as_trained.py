@@ -89,7 +89,8 @@ def test_evaluate_is_a_plain_loop_over_the_models_own_environment(ranked: bool, 
     model = model_of(ranked, observation)
     answers, wanted, pulls = looped(model, **given)
     assert forms_of(model) == Forms("arm", observation, False, ranked)
-    for kwargs in (PLAIN, LEARNER, {**PLAIN, "ranked": not ranked, "stop": True}):  # its own environment comes first
+    others = {**PLAIN, "ranked": not ranked, "stop": True}
+    for kwargs in (PLAIN, {**LEARNER, "reward_scale": 100}, others):  # its own environment comes first
         for one in (model, Trained(model)):
             assert np.array_equal(scores(one, kwargs), wanted)
     for e in range(3):
@@ -120,6 +121,39 @@ def test_a_model_without_environment_is_told_by_env_kwargs(tmp_path: Path, ranke
     if observation == "belief":  # nor does the file say so
         with pytest.warns(UserWarning, match="ranked"):
             agents.evaluate(str(tmp_path / "model.zip"), ID, episodes=2, env_kwargs=PLAIN, trust=True)
+
+
+def test_a_learner_of_the_defaults_is_advised(tmp_path: Path) -> None:
+    """One sentence where a model was trained with the defaults or stops early; none where pulls or errors count."""
+    free = {**PLAIN, "observation": "statistics"}
+
+    def said(agent: Any, env_kwargs: Any, **more: Any) -> list[str]:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            scores(agent, env_kwargs, **more)
+        return [str(one.message) for one in caught if 'reward="gain"' in str(one.message)]
+
+    class Stopping:
+        """Stops at once, as an object with a method `predict` that has not learned."""
+
+        observation = "statistics"
+
+        def predict(self, observation: Any, *_: Any, **__: Any) -> Any:
+            return np.full(len(observation["pulls"]), 4), None
+
+    model = learned(**free)
+    (text,) = said(model, PLAIN)
+    assert "agents.train" in text
+    model.save(tmp_path / "model")
+    assert len(said(PPO.load(tmp_path / "model", device="cpu"), PLAIN)) == 1
+    with torch.no_grad():
+        model.policy.action_net.bias[4] += 1e4
+    (text,) = said(model, PLAIN)
+    assert text.startswith("it stopped after 0 of 20 pulls on average")
+    assert not said(model, {**PLAIN, "delta": 0.1})
+    assert not said(learned(**free, pull_cost=0.01), PLAIN)
+    for agent in (Stopping(), "uniform", model_of(False, "features")):
+        assert not said(agent, PLAIN)
 
 
 @pytest.mark.parametrize("source", ["live", "card", "space"])
