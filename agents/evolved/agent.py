@@ -113,7 +113,8 @@ class Evolved(IndexPolicy):
 
     def _alone(self) -> Own:
         """What the index of a single arm is computed from."""
-        faces = 0.0 if self.problem.polyhedron is None else math.log(min(self.problem.polyhedron.A.shape))
+        meeting = 0 if self.problem.polyhedron is None else min(self.problem.polyhedron.A.shape)
+        faces = math.log(max(meeting - 1, 1))
         return Own(self._centre, self.sigma2, self.fair, self._own, self._nets, faces)
 
     def arm_rule(self) -> ArmRule | None:

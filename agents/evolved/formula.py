@@ -108,7 +108,7 @@ class Own(NamedTuple):
     fair: float  # ln(T / K)
     parameters: Floats  # (P, 18), as of `at_budget`
     nets: Floats  # (P, LAYERS, HIDDEN), of `network`, or (0, 0, 0)
-    faces: float  # ln of how many faces of the polyhedron that arms are judged by can meet, 0 where there is none
+    faces: float  # ln max(m - 1, 1): m faces of the polyhedron that arms are judged by can meet, 0 where there is none
 
 
 @inlined

@@ -39,7 +39,7 @@ SHARED = (
     "left",  # the share of the budget that is left, less a half
     "open",  # the mean of 1 / (1 + w) over all arms
     "rival",  # ln(n K / T) / 2 of the rival
-    "border",  # of the border; where arms do not depend on each other, ln of how many faces of a polyhedron can meet
+    "border",  # of the border; where arms do not depend on each other, ln max(m - 1, 1) if m faces can meet
     "top",  # of the leader
 )
 SINGLE = (*OWN[:-1], *SHARED[:3])  # of arms that do not depend on each other; in more dimensions `border` too

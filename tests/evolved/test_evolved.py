@@ -95,13 +95,13 @@ def test_the_correction_by_hand() -> None:
 
 
 def test_the_index_knows_how_many_faces_can_meet() -> None:
-    """In three dimensions four half-spaces meet three at a time; below the threshold of a line there is one face."""
+    """In three dimensions four half-spaces meet three at a time, and the input is ln 2; one face meets none."""
     net = np.zeros((LAYERS, HIDDEN))
     net[len(OWN) + SHARED.index("border"), 1], net[-1, 1] = 2.0, 0.5
     arms = {"distribution": "gaussian", "mean": [[0.1, 0.2, 0.3], [0.5, 0.5, 0.5]], "sd": 1.0}
     rows = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [-1.0, -1.0, -1.0]]
     cases = [
-        ("bandit_envs/Feasible-v0", {"instance": arms, "A": rows, "b": [1.0] * 4}, math.log(3)),
+        ("bandit_envs/Feasible-v0", {"instance": arms, "A": rows, "b": [1.0] * 4}, math.log(2)),
         ("bandit_envs/Feasible-v0", {"instance": arms, "A": rows[:1], "b": [1.0]}, 0.0),
         (THRESHOLD, {"instance": FIVE}, 0.0),
     ]
