@@ -23,6 +23,7 @@ BEST = [*TOP_K, "evidence", "successive-rejects", "sequential-halving(reuse=True
 THRESHOLD = ["lsa", "lsa(alpha=1.0)", "apt(tolerance=0.05)", "apt(tolerance=0.1)", "dp-index", "opt-kg", "top-two"]
 FEASIBLE = ["lsa", "md-apt", "md-sar"]
 ALL_GOOD = ["st2(delta=0.1)", "ucb(delta=0.1)", "evidence"]
+SHARE = {"epsilon": 0.2, "multiplicative": True}
 AROUND = {"sampler": {"mean": {"around": [0.5, 0.05, 0.3]}}}
 CUBE = {"A": [[s * float(i == j) for j in range(5)] for s in (1, -1) for i in range(5)], "b": [1.0] * 5 + [0.0] * 5}
 CUBED = {
@@ -60,6 +61,15 @@ PRIORS = [
         "Feasible, corner, Bernoulli, T = 500",
         FEASIBLE,
         {"instance": {"sampler": {"dimensions": 2, "arms": 10}}, **CORNER, "budget": 500},
+    ),
+    *(
+        (
+            f"AllGood, K = {arms}, {'share of .2' if 'multiplicative' in rule else 'epsilon .1'}, T = {20 * arms}",
+            [*ALL_GOOD, "top-two"],
+            {"instance": f"sampler(arms={arms})", **rule, "budget": 20 * arms},
+        )
+        for rule in ({"epsilon": 0.1}, SHARE)
+        for arms in (10, 50)
     ),
     *(
         (

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import inspect
 import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,7 +12,6 @@ from typing import Annotated, Any
 from tyro.conf import Positional, arg
 
 import agents
-from bandit_envs.kernels import unknown
 
 from ..evaluation.environment import environment_id
 from ..evaluation.report import interval, signed_interval, table
@@ -57,7 +55,7 @@ class Train(EnvironmentCommand[Options]):
     hyperparameters: Annotated[tuple[str, ...], arg(metavar="KEY=VALUE ...", help_behavior_hint="")] = ()
     """Of the algorithm."""
     resume: Place = None
-    """Go on from this saved model, OUT.zip of the same algorithm and problem, on fresh episodes."""
+    """Go on from this saved model, OUT.zip (evolved: OUT.json) of the same algorithm and problem, on fresh episodes."""
     out: Place = None
     """Path of the model without its suffix: the model is OUT.zip, its card OUT.json; left out: results/ALGORITHM."""
     force: Switch = False
@@ -79,8 +77,10 @@ class Train(EnvironmentCommand[Options]):
         if self.out is None:
             out.parent.mkdir(exist_ok=True)
         if self.algorithm == "evolved":
+            from ..evolved.evolution import evolve_by
+
             refuse_to_overwrite([card], self.force)
-            made = _evolve(env_id, generations=self.steps, **common, **given)
+            made = evolve_by(env_id, self.steps, **common, **given)[1]
             print(f"{_losses(made)}\n\nwrote {card}")
             return
         refuse_to_overwrite([model, card], self.force)
@@ -136,16 +136,6 @@ def _losses(card: Mapping[str, Any]) -> str:
     if card["generations"] == 0:
         text += "\n\nnote: no generation fitted into the time, so these parameters are untrained: give more --seconds"
     return text
-
-
-def _evolve(env_id: str, **given: Any) -> Any:
-    """Call `agents.evolve`, with ten minutes where neither a time nor a number of generations is given."""
-    known = set(inspect.signature(agents.evolve).parameters)
-    if surplus := sorted(set(given) - known):
-        raise unknown("hyperparameter of evolved", surplus[0], known)
-    if given["seconds"] is None and given["generations"] is None:
-        given["seconds"] = 600.0
-    return agents.evolve(env_id, **given)[1]
 
 
 def _assignment(text: str) -> tuple[str, Any]:

@@ -113,7 +113,9 @@ class Evolved(IndexPolicy):
 
     def _alone(self) -> Own:
         """What the index of a single arm is computed from."""
-        return Own(self._centre, self.sigma2, self.fair, self._own, self._nets)
+        meeting = 0 if self.problem.polyhedron is None else min(self.problem.polyhedron.A.shape)
+        faces = math.log(max(meeting - 1, 1))
+        return Own(self._centre, self.sigma2, self.fair, self._own, self._nets, faces)
 
     def arm_rule(self) -> ArmRule | None:
         if self._wide or len(self.candidates) > 1:

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bandit_envs import Task
-from bandit_envs.kernels import integer, number, root_number
+from bandit_envs.kernels import integer, number, root_number, unknown
 
 from ..core.agent import Floats, by_certificate
 from ..core.compile_time import CompileTime
@@ -38,7 +38,8 @@ from ..evaluation.identity import packages
 from ..evaluation.plan import make_envs
 from ..evaluation.progress import compilation_noted, shown
 from ..evaluation.statistics import latest_of_the_best, normal_mean
-from ..models.cards import FORMAT
+from ..models.cards import FORMAT, read_card
+from ..registry import make
 from .agent import Evolved as Tuned
 from .search import MirroredSearch
 from .space import SearchSpace, search_space
@@ -229,12 +230,35 @@ def _best(checkpoints: Sequence[Checkpoint]) -> Checkpoint:
     return checkpoints[latest_of_the_best(-np.stack([one.values for one in checkpoints]))]
 
 
+def _best_of(evolution: Evolution, call: Mapping[str, Any], path: Path | None) -> Evolved:
+    """The best of several seeds, on the held-out episodes of the first."""
+    space, seeds = evolution.space, range(call["seed"], call["seed"] + call["seeds"])
+    judging = replace(evolution, space=space.with_network(space.start.tolist(), 0), roots=[evolution.roots[1]] * 3)
+    made = [evolve(**{**call, "seed": seed, "seeds": 1}) for seed in seeds]
+    ratios = [float(np.mean([row["ratio"] for row in judging.report(one[0], one[0])])) for one in made]
+    best = made[int(np.argmin(ratios))]
+    best[1]["seeds"] = [{"seed": x, "loss_over_reference": y} for x, y in zip(seeds, ratios, strict=True)]
+    if path is not None:
+        write_alone(path, lambda place: place.write_text(json.dumps(best[1], indent=1) + "\n"))
+    return best
+
+
+def evolve_by(env_id: str, steps: int | None = None, **given: Any) -> Evolved:
+    """`evolve` by keywords of `agents.train`: steps are generations; ten minutes where nothing says how long."""
+    given = {"generations": steps, "seconds": None, **given}
+    if surplus := sorted(set(given) - set(known := evolve.__kwdefaults__)):
+        raise unknown("hyperparameter of evolved", surplus[0], list(known))
+    given["seconds"] = 600.0 if given["seconds"] is given["generations"] is None else given["seconds"]
+    return evolve(env_id, **given)
+
+
 def evolve(
     env_id: str = "bandit_envs/Threshold-v0",
     *,
     seconds: float | None = None,
     generations: int | None = None,
     seed: int = 0,
+    seeds: int = 1,
     population: int = 12,
     env_kwargs: Mapping[str, object] | None = None,
     mix: Sequence[Mapping[str, Any]] | None = None,
@@ -244,6 +268,7 @@ def evolve(
     searched: Sequence[str] | None = None,
     network: bool = True,
     jobs: int = 1,
+    resume: str | Path | None = None,
     out: str | Path | None = None,
     progress: bool | None = None,
 ) -> Evolved:
@@ -257,6 +282,8 @@ def evolve(
         seconds: processor time of the whole call, of all processes together, without compiling.
         generations: how many. At least one of the two is needed.
         seed: of the search and of all episodes, an integer >= 0.
+        seeds: so many searches, by this seed and those after it, each for the time given. The best on common held-out
+            episodes is returned; its card has the mean loss of all, as a multiple of the reference, under "seeds".
         population: candidates of a generation, >= 4.
         mix: several environments: for each what it adds to `env_kwargs`, and `episodes` where wanted.
         episodes: of each candidate on each environment in a generation.
@@ -266,6 +293,8 @@ def evolve(
             alpha and the second bend.
         network: whether a network that corrects the index is tuned too.
         jobs: processes, as for `evaluate`. The parameters do not depend on it.
+        resume: go on from the parameters on this card, on fresh episodes, with those of the network from the beginning.
+            What is not said of `env_kwargs` and `mix` is as on the card.
         out: write the card with the parameters as `<out>.json`.
         progress: a line on standard error for each checkpoint; None: if that is a terminal.
 
@@ -275,7 +304,9 @@ def evolve(
     Raises:
         ValueError: naming the value and what is allowed. ImportError: without the package cmaes.
     """
-    given = {name: value for name, value in locals().items() if name not in ("env_id", "jobs", "out", "progress")}
+    resume = None if resume is None else str(resume)
+    call = dict(locals())
+    given = {name: value for name, value in call.items() if name not in ("env_id", "jobs", "out", "progress")}
     began, show = time.process_time(), shown(progress)
     cmaes = require("cmaes", "evolve", "training")
     if seconds is None and generations is None:
@@ -284,11 +315,13 @@ def evolve(
     generations = sys.maxsize if generations is None else integer("generations", generations, 1, 10**6)
     env_id = environment_id(env_id)
     population, every = integer("population", population, 4, 1000), integer("every", every, 1, 10**6)
-    held_out, kwargs = integer("held_out", held_out, 1, 1000), dict(env_kwargs or {})
+    held_out, former = integer("held_out", held_out, 1, 1000), {} if resume is None else read_card(Path(resume))
+    mix, kwargs = former.get("mix") if mix is None else mix, {**former.get("env_kwargs", {}), **(env_kwargs or {})}
     path = None if out is None else Path(str(out).removesuffix(".json") + ".json")
     if path is not None:
         try_out(path)
-    words = np.random.SeedSequence([root_number(seed), 1]).generate_state(6, np.uint64) >> np.uint64(1)
+    entropy = [root_number(seed), 1, *(row["root"] for row in former.get("result", [])[:1])]
+    words = np.random.SeedSequence(entropy).generate_state(6, np.uint64) >> np.uint64(1)
     *roots, search_seed, bends_seed, pairs_seed = (int(word) for word in words)
     environments = []
     for one in [{}] if mix is None else mix:
@@ -301,17 +334,23 @@ def evolve(
                 "episodes, the agent evolved is evidence, and there is nothing to tune"
             )
     space = search_space(environments[0].task, environments[0].local, searched)
+    start = (space.start if resume is None else make(resume, environments[0].task).candidates[0]).tolist()
+    space = replace(space, start=np.array(start[: len(space.names)]))
     zero = np.zeros(len(space.searched))
     strategy = cmaes.CMA(mean=zero, sigma=STEP, seed=search_seed % 2**32, population_size=population)
     end, interrupts = SEARCHING * (math.inf if seconds is None else seconds), None if path is None else list[Any]()
     with compilation_noted(show), CompileTime() as compiling:
         evolution = Evolution(environments, space, every, held_out, roots, began, compiling, show, interrupts)
+        if integer("seeds", seeds, 1, 1000) > 1:
+            return _best_of(evolution, call, path)
         if network:
-            checkpoints = evolution.search(strategy, 0, math.ceil(FORMULA * generations), FORMULA * end)
-            kept = _best(checkpoints)
-            evolution = replace(evolution, space=space.with_network(kept.parameters, bends_seed))
+            last = math.ceil(FORMULA * generations)
+            checkpoints = [] if former else evolution.search(strategy, 0, last, FORMULA * end)
+            index = start if former else _best(checkpoints).parameters
+            evolution = replace(evolution, space=space.with_network(index, bends_seed))
             pairs = MirroredSearch(len(evolution.space.searched), SPREAD, PACE, 2 * population, pairs_seed)
-            checkpoints += evolution.search(pairs, checkpoints[-1].generation, generations, end)[1:]
+            later = evolution.search(pairs, 0 if former else checkpoints[-1].generation, generations, end)
+            checkpoints += later if former else later[1:]
         else:
             checkpoints = evolution.search(strategy, 0, generations, end)
     kept = _best(checkpoints)
@@ -331,7 +370,7 @@ def evolve(
         "seed": seed,
         "env_kwargs": kwargs,
         "mix": mix,
-        "result": evolution.report(kept.parameters, space.start.tolist()),
+        "result": evolution.report(kept.parameters, start[: len(evolution.space.names)]),
         "versions": packages(cmaes),
         "cpu_seconds": round(evolution.spent(), 1),
     }

@@ -108,6 +108,7 @@ class Own(NamedTuple):
     fair: float  # ln(T / K)
     parameters: Floats  # (P, 18), as of `at_budget`
     nets: Floats  # (P, LAYERS, HIDDEN), of `network`, or (0, 0, 0)
+    faces: float  # ln max(m - 1, 1): m faces of the polyhedron that arms are judged by can meet, 0 where there is none
 
 
 @inlined
@@ -118,7 +119,7 @@ def _index_at(n, margin, own, row):
     index = formula(n, w, own.fair, own.parameters, row)
     if len(own.nets) > 0:
         features = own_features(n, w, own.centre + margin, own.fair)
-        index += single_correction(own.nets, row, features, side, own.fair)
+        index += single_correction(own.nets, row, features, side, own.fair, own.faces)
     return index
 
 

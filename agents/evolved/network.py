@@ -6,8 +6,8 @@ What is added to the index of an arm is
 
 with HIDDEN bends h, and inputs x_j without a unit: first what the arm itself has shown (OWN), then what all arms of its
 side have in common (SHARED): the answer holds the arms of side 1, the others are of side -1. Where the problem is
-`local`, arms do not depend on each other, and of the shared inputs the first three alone are not 0: then the index of
-an arm is changed by its own pulls only. With out = 0 the index is given by the formula.
+`local`, arms do not depend on each other, and of the shared inputs the first three and `border` alone are not 0: then
+the index of an arm is changed by its own pulls only. With out = 0 the index is given by the formula.
 
 symbols     n pulls of the arm, w its evidence, m its mean, K arms, T budget (or 1 / price of a pull), rival: the arm of
             the other side whose mean is nearest to changing the answer, border: such an arm of its own side,
@@ -39,12 +39,12 @@ SHARED = (
     "left",  # the share of the budget that is left, less a half
     "open",  # the mean of 1 / (1 + w) over all arms
     "rival",  # ln(n K / T) / 2 of the rival
-    "border",  # of the border
+    "border",  # of the border; where arms do not depend on each other, ln max(m - 1, 1) if m faces can meet
     "top",  # of the leader
 )
-SINGLE = (*OWN[:-1], *SHARED[:3])  # the inputs of arms that do not depend on each other
+SINGLE = (*OWN[:-1], *SHARED[:3])  # of arms that do not depend on each other; in more dimensions `border` too
 LAYERS = len(OWN) + len(SHARED) + 1  # the last holds `out`
-BIAS, SIDE, RICH = (len(OWN) + SHARED.index(name) for name in ("bias", "side", "rich"))
+BIAS, SIDE, RICH, BORDER = (len(OWN) + SHARED.index(name) for name in ("bias", "side", "rich", "border"))
 WEIGHTS = tuple(f"{layer}_{h}" for layer in (*OWN, *SHARED, "out") for h in range(HIDDEN))  # names of all parameters
 HUNDRED = math.log(100.0)  # pulls per arm at which beta of the formula is the weight of ln n, and |kappa| is nu
 
@@ -66,12 +66,13 @@ def own_features(n, w, mean, fair):
 
 
 @inlined
-def single_correction(nets, row, features, side, fair):
+def single_correction(nets, row, features, side, fair, faces):
     """The correction [1] of an arm that does not depend on the others."""
     one, two, three, four = features
     rich, total = 0.5 * (fair - HUNDRED), 0.0
     for h in range(HIDDEN):
         x = nets[row, BIAS, h] + side * nets[row, SIDE, h] + rich * nets[row, RICH, h]
         x += one * nets[row, 0, h] + two * nets[row, 1, h] + three * nets[row, 2, h] + four * nets[row, 3, h]
+        x += faces * nets[row, BORDER, h]
         total += nets[row, LAYERS - 1, h] * x / (1.0 + abs(x))
     return total

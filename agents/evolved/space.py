@@ -47,13 +47,14 @@ class SearchSpace:
         return [float(v) for v in at]
 
     def with_network(self, parameters: Sequence[float], seed: int) -> SearchSpace:
-        """The space around these parameters and a network that corrects nothing yet; the seed is of its bends."""
+        """The space around these parameters and their network, or one that corrects nothing yet, by a seed."""
+        own, known = parameters[: len(self.names)], parameters[len(self.names) :]
         bends = self.bends[: -network.HIDDEN]
         weights = np.where(bends, BEND * np.random.default_rng(seed).standard_normal(len(bends)), 0.0)
         scales = np.concatenate([FINER * self.scales, BENDING * bends, np.full(network.HIDDEN, OUT)])
         kept = np.zeros(len(scales), np.bool_)
         kept[self.searched], kept[len(self.scales) :] = True, scales[len(self.scales) :] > 0
-        start = np.concatenate([parameters, weights, np.zeros(network.HIDDEN)])
+        start = np.concatenate([own, known if any(known) else [*weights, *[0.0] * network.HIDDEN]])
         return replace(
             self,
             names=[*self.names, *network.WEIGHTS],
@@ -70,7 +71,7 @@ def search_space(task: Task, local: bool, wanted: Sequence[str] | None) -> Searc
     names = [*parameter_names(stops)[: -len(network.WEIGHTS)]]
     reference, start, scales = starting_point(stops)
     inputs = (name.rpartition("_")[0] for name in network.WEIGHTS)
-    bends = np.array([not local or name in (*network.SINGLE, "out") for name in inputs])
+    bends = np.array([not local or one in (*network.SINGLE, "out") or one == "border" and task.D > 1 for one in inputs])
     searched = np.flatnonzero(scales)
     if wanted is not None:
         free = [names[i] for i in searched]

@@ -176,7 +176,7 @@ class Plan:
         before: int = 0,
     ) -> None:
         if algorithm not in ALGORITHMS:
-            raise unknown("algorithm", str(algorithm), [*ALGORITHMS, "evolved, by agents.evolve"])
+            raise unknown("algorithm", str(algorithm), [*ALGORITHMS, "evolved"])
         self.algorithm, self.row, self.env_id = algorithm, ALGORITHMS[algorithm], environment_id(env_id)
         if not isinstance(env_kwargs, Mapping):
             raise ValueError(f"env_kwargs must be a dict of keywords of the environment, got {env_kwargs!r:.200}")

@@ -34,6 +34,7 @@ from ..evaluation.environment import environment_id
 from ..evaluation.identity import packages
 from ..evaluation.plots import COLOURS, LINES, save
 from ..evaluation.progress import compilation_noted, shown
+from ..evolved.evolution import evolve_by
 from ..models.cards import FORMAT
 from .algorithms import PULLS_PER_ARM, Plan
 from .checkpoints import Checkpoints, Clock
@@ -61,7 +62,7 @@ def train(
     held_out: int = 2000,
     resume: str | Path | None = None,
     **hyperparameters: object,
-) -> Trained:
+) -> Any:
     """Train an agent, and return it with its card. Each episode has a fresh instance, unless `env_kwargs` fix one.
 
     Checkpoints are compared by their returns on the same `held_out` episodes of a second root seed. The latest that is
@@ -75,7 +76,8 @@ def train(
 
     Args:
         algorithm: "ppo", "a2c" or "maskable-ppo", with the equivariant policy; "dqn" and "recurrent-ppo", with SB3's
-            own, for one K only. Those of sb3-contrib are "maskable-ppo" and "recurrent-ppo".
+            own, for one K only. Those of sb3-contrib are "maskable-ppo" and "recurrent-ppo". "evolved" calls `evolve`,
+            whose keywords it takes, with `steps` for generations, and returns what that returns.
         env_id: a registered environment of `bandit_envs`, or the name of its problem, any one.
         steps: actions in all episodes together, for each seed; None: 1,000,000, or what `seconds` allow.
         seconds: wall time for each seed, evaluations included, compiling not; kept roughly.
@@ -109,6 +111,9 @@ def train(
             been written, with its card; a second Ctrl-C leaves without. Of several `seeds`, the best that was ready.
     """
     call, began = dict(locals()), time.perf_counter()
+    if algorithm == "evolved":
+        changed = {name: call[name] for name, one in train.__kwdefaults__.items() if call[name] != one}
+        return evolve_by(env_id, **{**changed, **hyperparameters})
     former = None if resume is None else load(resume)
     if former is not None:
         found, asked = [former.card.get(name) for name in ("algorithm", "env_id")], [algorithm, environment_id(env_id)]

@@ -94,6 +94,25 @@ def test_the_correction_by_hand() -> None:
     assert more == pytest.approx([0.25 * x / (1 + abs(x))], rel=1e-12)
 
 
+def test_the_index_knows_how_many_faces_can_meet() -> None:
+    """In three dimensions four half-spaces meet three at a time, and the input is ln 2; one face meets none."""
+    net = np.zeros((LAYERS, HIDDEN))
+    net[len(OWN) + SHARED.index("border"), 1], net[-1, 1] = 2.0, 0.5
+    arms = {"distribution": "gaussian", "mean": [[0.1, 0.2, 0.3], [0.5, 0.5, 0.5]], "sd": 1.0}
+    rows = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [-1.0, -1.0, -1.0]]
+    cases = [
+        ("bandit_envs/Feasible-v0", {"instance": arms, "A": rows, "b": [1.0] * 4}, math.log(2)),
+        ("bandit_envs/Feasible-v0", {"instance": arms, "A": rows[:1], "b": [1.0]}, 0.0),
+        (THRESHOLD, {"instance": FIVE}, 0.0),
+    ]
+    for env_id, kwargs, faces in cases:
+        env = gym.make(env_id, budget=40, actions="full", **kwargs)
+        plain, bent = Evolved(env, VALUES), Evolved(env, [*VALUES, *net.ravel().tolist()])
+        T, D = np.array([3.0, 5.0]), np.array([0.2, -0.1])
+        more = bent.index(T, D) - plain.index(T, D)
+        assert more == pytest.approx([0.5 * 2 * faces / (1 + 2 * faces)] * 2, abs=1e-12)
+
+
 @pytest.mark.parametrize("env_id", [THRESHOLD, "bandit_envs/TopK-v0", "bandit_envs/AllGood-v0"])
 def test_the_network_is_its_twin(env_id: str) -> None:
     check_network(env_id, 8)
@@ -187,6 +206,47 @@ def test_one_seed_one_index(tmp_path: Any) -> None:
     assert [told["start"], told["untrained"]] == pytest.approx(means[:2].tolist())
     assert told["loss"] == pytest.approx(means[2], rel=0.01)  # the parameters of the card are rounded
     assert eval(card["call"])[0] == parameters
+
+
+def test_train_calls_evolve_in_its_own_words() -> None:
+    how = TINY | {"generations": 2, "every": 1}
+    made = agents.train("evolved", "Threshold", steps=2, **{k: v for k, v in how.items() if k != "generations"})
+    assert made[0] == evolve(**how)[0]
+    assert made[1]["generations"] == 2
+    result = agents.evaluate({"it": made}, "Threshold", episodes=5, env_kwargs=TINY["env_kwargs"], progress=False)
+    assert result.runs[0].values("score").shape == (5, 1)
+    for name in ("gamma", "pulls_per_action"):
+        with refused("hyperparameter of evolved", name, "population"):
+            agents.train("evolved", "Threshold", **{name: 3})
+
+
+def test_a_search_goes_on_from_a_card(tmp_path: Any) -> None:
+    """It begins with the parameters of the file, in its environment, on other episodes."""
+    how = TINY | {"network": True, "generations": 2, "every": 1}
+    parameters, card = evolve(**how, out=tmp_path / "first")
+    assert len(parameters) > 18
+    more = {name: value for name, value in how.items() if name != "env_kwargs"}
+    _, later = evolve(**more, resume=tmp_path / "first.json")
+    assert later["env_kwargs"] == card["env_kwargs"]
+    [before], [after] = card["result"], later["result"]
+    assert before["root"] != after["root"]
+    common = CommonEpisodes(THRESHOLD, TINY["env_kwargs"], after["episodes"])
+    assert after["untrained"] == common.losses([parameters], after["root"], 0).mean()
+    (tmp_path / "other.json").write_text(json.dumps(card | {"algorithm": "ppo"}))
+    with refused("other.json", "ppo"):
+        evolve(**more, resume=tmp_path / "other.json")
+
+
+def test_the_best_of_several_seeds_is_kept(tmp_path: Any) -> None:
+    how = TINY | {"generations": 2, "seed": 3}
+    parameters, card = evolve(**how, seeds=2, out=tmp_path / "best")
+    spread = {row["seed"]: row["loss_over_reference"] for row in card["seeds"]}
+    assert list(spread) == [3, 4]
+    assert card["seed"] == min(spread, key=spread.__getitem__)
+    assert parameters == evolve(**how | {"seed": card["seed"]})[0]
+    assert json.loads((tmp_path / "best.json").read_text())["seeds"] == card["seeds"]
+    with refused("seeds", 0):
+        evolve(**how, seeds=0)
 
 
 def test_what_is_not_searched_stays() -> None:
