@@ -26,27 +26,29 @@ from bandit_envs.envs import NUMBERS, box_of, shown_by
 from bandit_envs.kernels import integer
 
 NEVER = -1e8  # the logit of an action that is not allowed
-GAIN = 1  # which number of an arm in observation="relative" is the gain of a pull
+GAIN, FACTOR = 1, 3.0  # the number of an arm that is the gain of a pull in observation="relative"; factor at first
 CLOSE, TIE = 1e-2, 1e-9  # differences of logits, far above the rounding errors of single and of double precision
 
 
 class ArmNetwork(nn.Module):
     """From observations to logits (n, K), or (n, K + 1) where an action stops, and to inputs of the value (n, hidden).
 
-    An observation has so many `numbers` of each arm, and then so many that are `common` to all. The logit of an arm
-    begins with its number `first`, times a factor that is learned; None: with none.
+    An observation has so many `numbers` of each arm, and then so many that are `common` to all. The logits are the
+    number `first` of each arm times a factor that is learned, and what the layers add, at first 0. None: these alone.
     """
 
     def __init__(self, numbers: int, common: int, hidden: int, stop: bool, first: int | None = None) -> None:
         super().__init__()
         self.first = first
-        if first is not None:
-            self.factor = nn.Parameter(torch.ones(1))
         self.stop = stop
         self.latent_dim_pi, self.latent_dim_vf = 1, hidden  # what SB3 asks for to build its heads
         self.codes = ArmCodes(numbers, common, hidden)
         self.arm, self.context = nn.Linear(hidden, hidden), nn.Linear(2 * hidden, hidden, bias=False)
         self.arm_logit, self.stop_logit = nn.Linear(hidden, 1), nn.Linear(hidden, 1)
+        if first is not None:
+            self.factor = nn.Parameter(torch.full((1,), FACTOR))
+            nn.init.zeros_(self.arm_logit.weight)
+            nn.init.zeros_(self.arm_logit.bias)
         self.value = nn.Sequential(nn.Linear(2 * hidden, hidden), nn.Tanh())
 
     def _logits(self, x: Tensor, codes: Tensor, pooled: Tensor) -> Tensor:

@@ -52,6 +52,20 @@ def test_the_spaces_tell_the_form(form, stop):
         PPO(EquivariantPolicy, "CartPole-v1", device="cpu")
 
 
+def test_the_start_pulls_the_arm_with_the_largest_gain():
+    envs = make_vec_env("TopK", 16, k=2, budget=40, observation="relative", stop=False)
+    model = PPO(EquivariantPolicy, envs, seed=0, device="cpu")
+    envs.seed(1)
+    seen, moved = envs.reset(), 0
+    for _ in range(39):
+        gain = seen[:, :60].reshape(16, 10, 6)[..., 1]
+        arms, _ = model.predict(seen, deterministic=True)
+        assert (gain[np.arange(16), arms] == 0).all()  # ties by index, see `_best`
+        moved += len(set(arms))
+        seen = envs.step(arms)[0]
+    assert moved > 100
+
+
 @pytest.mark.parametrize("arms", [10, 7, 100])
 def test_permuting_the_arms_permutes_the_logits(ten, arms):
     x = torch.as_tensor(observations(arms)).reshape(32, arms, -1)
