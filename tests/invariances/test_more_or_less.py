@@ -35,8 +35,9 @@ def played(agent: Any, problem: str, episodes: int, unit: float = 1.0, place: fl
     means, lengths = changed.pop("means", MEANS), {name: x * unit for name, x in LENGTHS[problem].items()}
     if "threshold" in lengths:
         lengths["threshold"] += place
-    arms = [[m * unit, 0.5 * m * unit] if problem == "Feasible" else m * unit + place for m in means]
-    more = {"TopK": {"k": 2}, "Feasible": {"A": [[1, 0], [0, -1]], "b": [0.375 * unit, 0.125 * unit]}}.get(problem, {})
+    arms = [[m * unit + place, 0.5 * m * unit + place] if problem == "Feasible" else m * unit + place for m in means]
+    bounds = [0.375 * unit + place, 0.125 * unit - place]
+    more = {"TopK": {"k": 2}, "Feasible": {"A": [[1, 0], [0, -1]], "b": bounds}}.get(problem, {})
     given = {"distribution": "gaussian", "mean": arms, "sd": changed.pop("sd", 1.0) * unit}
     kwargs = {"instance": given, "shuffle_arms": False} | lengths | more | changed
     return agents.evaluate(agent, problem, episodes=episodes, env_kwargs=kwargs)
@@ -57,9 +58,8 @@ def test_decisions_in_other_units(problem: str) -> None:
             with contextlib.suppress(ValueError):  # the agent is of the other rule, or of Bernoulli arms
                 assert same(name, problem, unit, **rules), (name, unit)
                 asked.add(name)
-                if problem != "Feasible" and name not in ("look-ahead", "ppo"):  # around 0 by a prior or training
-                    assert same(name, problem, 1.0, place=8.0, **rules), name
-    assert names - asked <= {"opt-kg", "dp-index", "ppo"}
+                assert same(name, problem, 1.0, place=8.0, **rules), name
+    assert names - asked <= {"opt-kg", "dp-index"}
     if problem == "Threshold":  # a constant that has a unit
         assert not same("lsa", problem, 64.0, f"lsa(alpha={1.35 * 64.0**2})", budget=60)
 
