@@ -186,7 +186,7 @@ class Plan:
         self.steps = None if steps is None else integer("steps", steps, 1, 2**53)
         self.seconds = None if seconds is None else number("seconds", seconds, 0, above=True)
         if mix is not None and self.row.classes()[1] is not EquivariantPolicy:
-            raise ValueError(f"mix is of ppo, a2c and evolved, which take any number of arms, and not of {algorithm}")
+            raise ValueError(f"mix is of ppo, a2c and evolved, and not of {algorithm}")
         entries = [{}] if mix is None else mix
         if not isinstance(entries, Sequence) or not entries or not all(isinstance(one, Mapping) for one in entries):
             raise ValueError(f"mix must be a list of at least one dict, got {mix!r:.200}")

@@ -712,14 +712,14 @@ def _show_relative(beliefs, horizon, order, share, out):
             stays = now * n / (R + n) + (1.0 - now) * m / (R + m)
             chance = -0.5 * d * d / (s * s * resolved) - math.log(s * s * math.sqrt(resolved * stays))
             beliefs[e, i, 5], beliefs[e, i, 6], beliefs[e, i, 7] = chance, own * own * n / ((R + n) * (R + n)), 0.0
-            best = max(best, chance)
+            best = max(best, chance) if other >= 0.0 else best
         for i in range(K):
             j = np.int64(beliefs[e, i, 4])
-            chance = math.exp(beliefs[e, i, 5] - best)
             if j >= 0:
+                chance = math.exp(beliefs[e, i, 5] - best)
                 beliefs[e, i, 7] += chance
-            if j >= 0 and beliefs[e, j, 4] != i and j != i:
-                beliefs[e, j, 7] += chance
+                if beliefs[e, j, 4] != i and j != i:
+                    beliefs[e, j, 7] += chance
         best, inverse, usual = 0.0, math.sqrt(K / square), math.log(horizon / K)
         for i in range(K):
             beliefs[e, i, 6] *= beliefs[e, i, 7]

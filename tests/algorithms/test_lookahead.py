@@ -272,3 +272,14 @@ def test_long_budgets_are_seen() -> None:
     seen = task.lookahead().view(pulls, z * 0.7 * np.sqrt(10**5))[0][0, :24].reshape(4, 6)
     assert (np.diff(seen[:, 0]) > 1).all()
     assert (np.diff(seen[:3, 1]) < -1).all()
+
+
+def test_relative_beliefs_are_finite_where_all_is_known() -> None:
+    """The best arm of AllGood has no gap of its own; all others are far off, or all arms are alike."""
+    for asked in ASKED:
+        for m in ([[900.0, 0.0, -7.0, 3.0, 1.0]], [[0.25] * 5]):
+            for n in (1, 10**6):
+                task = task_of(asked, "gaussian", budget=10**8).replace(observation="relative")
+                pulls = np.full((1, K), n)
+                total = np.array(m) * n if task.D == 1 else np.repeat(np.array(m)[..., None] * n, task.D, axis=-1)
+                assert np.isfinite(task.lookahead().view(pulls, total)[0]).all(), (asked, m, n)

@@ -76,7 +76,7 @@ def test_algorithms_learn_from_beliefs(algorithm: str) -> None:
 def test_what_a_training_chooses_itself(tmp_path: Path) -> None:
     kwargs, own = {"k": 2, "budget": 30}, {"steps": 256, "n_steps": 16, "num_envs": 8, "held_out": 10}
     trained = agents.train("ppo", "TopK", **own, env_kwargs=kwargs, out=tmp_path / "ppo")
-    chosen = {"observation": "belief", "reward": "gain", "stop": False, "ranked": False}
+    chosen = {"observation": "relative", "reward": "gain", "stop": False, "ranked": False}
     assert trained.card["env_kwargs"] == kwargs | chosen
     assert trained.card["hyperparameters"]["gamma"] == 1.0
     assert trained.card["checkpoints"][0]["steps"] == 0
