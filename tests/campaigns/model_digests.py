@@ -21,7 +21,8 @@ def digest_of(name: str) -> str:
         name: of its card.
     """
     card = json.loads((STORED / f"{name}.json").read_text())
-    found = hashlib.sha256(json.dumps([card.get(one) for one in ("names", "genes", "network", "features")]).encode())
+    parts = [card.get("names"), card.get("parameters", card.get("genes")), card.get("network"), card.get("features")]
+    found = hashlib.sha256(json.dumps(parts).encode())
     weights = STORED / f"{name}.npz"
     if weights.is_file():
         with np.load(weights) as archive:
