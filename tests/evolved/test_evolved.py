@@ -366,7 +366,7 @@ def test_stored_parameters_run(path: Any) -> None:
     agent = agents.make("evolved", env)
     assert path == card_path("evolved", agent.task)
     names = parameter_names(agent.task.budget is None)
-    given = dict(zip(card["names"], card["genes"], strict=True))
+    given = dict(zip(card["names"], card.get("parameters", card.get("genes")), strict=True))
     assert set(given) <= set(names)
     assert agent.candidates.tolist() == [[given.get(name, 0.0) for name in names]]
     assert len(agents.evaluate("evolved", card["env_id"], episodes=3, env_kwargs=kwargs).episodes) == 3
