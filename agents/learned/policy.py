@@ -150,7 +150,7 @@ class Equivariant(_Base):
             )
         self.observation, self.stop = form
         self.mlp_extractor: Any = ArmNetwork(
-            *NUMBERS[self.observation][:2], self.hidden, self.stop, GAIN if self.observation == "relative" else None
+            *NUMBERS[self.observation][:2], self.hidden, self.stop, GAIN if self.observation == "relative" and not self.stop else None
         )
 
     def _build(self, lr_schedule: Any) -> None:

@@ -221,7 +221,7 @@ def test_without_reference_agents_losses_are_as_they_are(monkeypatch):
 
 def test_where_a_delta_is_asked_stopping_is_learned():
     kwargs = {"instance": {"sampler": {"arms": 3}}, "delta": 0.1, "max_pulls": 40, "pull_cost": 0.02}
-    trained = agents.train(env_id=THRESHOLD, **TINY | {"steps": 30_000, "num_envs": 64, "env_kwargs": kwargs})
+    trained = agents.train(env_id=THRESHOLD, **TINY | {"steps": 90_000, "num_envs": 64, "env_kwargs": kwargs})
     assert trained.stops
     assert 0 < trained.card["result"]["agents"]["ppo"]["total_pulls"] < 20
 
