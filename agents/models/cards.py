@@ -137,7 +137,7 @@ class Network:
     """
 
     name, source = "ppo", "this package: a network for each arm, trained by PPO on random instances"
-    observation, anytime, needs, coordinates = "belief", False, "the budget", False
+    observation, anytime, needs, coordinates = "relative", False, "the budget", False
     oracles: ClassVar[dict[str, object]] = {}
 
     @property
