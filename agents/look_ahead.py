@@ -12,8 +12,8 @@ departures  D1 the paper takes phi(0), whose gain is nearly always exactly 0 whe
             D3 a pull is a larger share of the variance that is resolved, whatever its sample (AllGood: the mean over
                two outcomes): see `relative_gains`
             D4 gains that agree to 1e-12 are ties, which go to the lowest index: the rest is rounding
-            D5 of samples without a known range, each arm is pulled once first, in order: the prior takes their sigma
-               for the spread of the means, and where that is wider, arms never pulled would count as known
+            D5 of samples without a known range, each arm is pulled once first, in order: place and spread of their
+               means come from the arms
             D6 the answer is that of the environment, by the empirical means
 """
 
