@@ -90,8 +90,8 @@ class LookaheadModel(NamedTuple):
     places: Floats  # (D,), of ARMS, and whether they are known; else they come from the arms
     known: bool
     shifted: bool  # whether means count from the place of ARMS on
-    # Whether beliefs are for observation="relative": several rows of A go on beyond the table of Phi, by the one that
-    # is least likely to hold; d of TOP_K is the gap to the nearest arm on the other side of the answer.
+    # Whether beliefs are for observation="relative": d is that of the row of A that is least likely to hold, or of
+    # TOP_K the gap to the nearest arm on the other side of the answer.
     relative: bool
 
 
@@ -186,11 +186,12 @@ def _tolerated(model, z, r, t):
 
 @part
 def _row(model, m, v, at):
-    """Distance and sd of the boundary, > 0 inside; of several rows, z times the sd of the one least likely to hold.
+    """Distance and sd of the boundary, > 0 inside, of the row that is least likely to hold, and the others' chance.
 
-    Phi(z) is the product of the chances of the rows. The arm's m and v begin at `at`.
+    Of several rows d is z times that sd, and Phi(z) the product of the chances of all, but not of relative beliefs. The
+    arm's m and v begin at `at`.
     """
-    potential, d, s, least, chance = model.potential, 0.0, 1.0, math.inf, 1.0
+    potential, d, s, least, chance, others = model.potential, 0.0, 1.0, math.inf, 1.0, 1.0
     M, D = potential.A.shape
     for j in range(M):
         slack, square = potential.b[j], 0.0
@@ -201,10 +202,13 @@ def _row(model, m, v, at):
         sd = math.sqrt(square)
         chance *= _below(model.normal, slack / sd)
         if slack / sd < least:
+            others *= _below(model.normal, least)
             d, s, least = slack, sd, slack / sd
-    if M > 1 and not (model.relative and abs(chance - 0.5) > 0.5 - 1e-6):
+        else:
+            others *= _below(model.normal, slack / sd)
+    if M > 1 and not model.relative:
         d = s * normal_quantile(max(min(chance, 1.0 - 1e-9), 1e-9))
-    return d, s
+    return d, s, others
 
 
 @inlined
@@ -228,7 +232,7 @@ def _arm_value(model, m, v, at, n, R):
     """The chance that an arm is classified right after R more pulls."""
     if R <= 0.0 and model.potential.exact and model.prior.kind == BETA and n <= EXACT:
         return _beta_sure(model, m[at], n)
-    d, s = _row(model, m, v, at)
+    d, s, _ = _row(model, m, v, at)
     return _sure(model, d, s, R / (R + n))
 
 
@@ -237,7 +241,7 @@ def _arm_after(model, scratch, i, R):
     """Its expectation over the next sample of arm i."""
     D, n = model.potential.A.shape[1], scratch.n[i]
     if model.prior.kind != BETA or not model.potential.exact:
-        d, s = _row(model, scratch.m, scratch.v, i * D)
+        d, s, _ = _row(model, scratch.m, scratch.v, i * D)
         return _sure(model, d, s, (R + 1.0) / (R + 1.0 + n))
     found = 0.0
     for outcome in range(2):
@@ -607,7 +611,7 @@ def relative_gains(model, scratch, pulls, total):
     R = max(left - 1.0, 0.0) / K
     if model.potential.kind == LOCAL:
         for i in range(K):
-            d, s = _row(model, scratch.m, scratch.v, i * model.potential.A.shape[1])
+            d, s, _ = _row(model, scratch.m, scratch.v, i * model.potential.A.shape[1])
             n = scratch.n[i]
             out[i] = _sure(model, d, s, (R + 1.0) / (R + 1.0 + n)) - _sure(model, d, s, R / (R + n))
     elif model.potential.kind == TOP_K:
@@ -624,12 +628,13 @@ def relative_gains(model, scratch, pulls, total):
 def _beliefs(model, scratch, pulls, total, out):
     """Fill out (E, K, 4 or more) with d, its sd, the sd of the mean, and n.
 
-    For observation="relative" also with the arm that d is measured from: itself where that is known, -1 for the best.
+    For observation="relative" also with the arm that d is measured from: itself where that is known, -1 for the best;
+    and with the chance that other rows hold.
     """
     potential, K = model.potential, pulls.shape[1]
     for e in range(len(out)):
         _read(model, scratch, pulls[e], total[e])
-        edge, spread, star = 0.0, 0.0, 0
+        edge, spread, star, others = 0.0, 0.0, 0, 1.0
         if potential.kind == TOP_K:
             edge = _middle(scratch, potential.k)
         elif potential.kind == ALL_GOOD:
@@ -639,7 +644,7 @@ def _beliefs(model, scratch, pulls, total, out):
             spread = scratch.v[star] * ((1.0 - potential.epsilon) ** 2 if potential.multiplicative else 1.0)
         for i in range(K):
             if potential.kind == LOCAL:
-                d, s = _row(model, scratch.m, scratch.v, i * potential.A.shape[1])
+                d, s, others = _row(model, scratch.m, scratch.v, i * potential.A.shape[1])
                 own = s
             else:
                 d, own = scratch.m[i] - edge, math.sqrt(scratch.v[i])
@@ -647,6 +652,7 @@ def _beliefs(model, scratch, pulls, total, out):
             out[e, i, 0], out[e, i, 1], out[e, i, 2], out[e, i, 3] = d, s, own, scratch.n[i]
             if model.relative:
                 out[e, i, 4] = i if potential.kind == LOCAL else (-1 if i == star else star)
+                out[e, i, 8] = others
         if model.relative and potential.kind == TOP_K:
             _to_the_other_side(scratch, potential.k, out[e])
 
@@ -692,7 +698,7 @@ def _softened(x):
 
 @lean
 def _show_relative(beliefs, horizon, order, share, out):
-    """The same of observation="relative", (E, 6 K + 4), of beliefs (E, K, 8); docs/potential.md has the numbers."""
+    """The same of observation="relative", (E, 6 K + 4), of beliefs (E, K, 9); docs/potential.md has the numbers."""
     K = order.shape[1]
     for e in range(len(out)):
         left, square, best = horizon * (1.0 - share[e]), 0.0, -math.inf
@@ -732,7 +738,7 @@ def _show_relative(beliefs, horizon, order, share, out):
             out[e, 6 * j + 2] = _within(0.5 * (math.log(n) - usual))
             out[e, 6 * j + 3] = _within(d * inverse)
             out[e, 6 * j + 4] = _within(s * inverse)
-            out[e, 6 * j + 5] = own / s
+            out[e, 6 * j + 5] = own / s * beliefs[e, i, 8]
         out[e, 6 * K] = 2.0 * left / horizon - 1.0
         out[e, 6 * K + 1] = _within(0.5 * math.log1p(left / K) - 1.0)
         out[e, 6 * K + 2] = _within(0.5 * usual - 1.0)
@@ -894,8 +900,8 @@ class Lookahead:
         return self._all_beliefs(pulls, total)[..., :4]
 
     def _all_beliefs(self, pulls: NDArray[np.int64], total: Floats) -> Floats:
-        """The same, and scratch behind it, (E, K, 8)."""
-        out = np.empty((len(pulls), self.K, 8))
+        """The same, and scratch behind it, (E, K, 9)."""
+        out = np.empty((len(pulls), self.K, 9))
         _beliefs(*self._seen(pulls, total, self._shown), out)
         return out
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from refusals import refused
-from twins_lookahead import Slow, right
+from twins_lookahead import Slow, ndtr, place_and_worth, right
 
 from bandit_envs import Task, Threshold
 from bandit_envs.problems.lookahead import Lookahead
@@ -262,6 +262,22 @@ def test_relative_beliefs_by_hand() -> None:
     slope = np.log((at[1] - at[0]) / (other[1] - other[0]))
     formula = np.log(np.sqrt(5 / 2) * 4.5 / 7.5) - 0.5 * (0.64 * 7.5 / R - 0.09 * 4.5 / R)
     assert abs(slope - formula) < 0.02  # by finite differences of the table
+
+
+def test_relative_beliefs_of_several_rows() -> None:
+    """z is that of the row that is least likely to hold; the last number of an arm, the chance of the others."""
+    rows = {"A": [[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]], "b": [1.0, 0.5, 0.3]}
+    task = Task("Feasible", rows, K=2, D=2, budget=40, observation="relative", **(GAUSSIAN | {"sigma": 1.0}))
+    pulls, total = np.array([[4, 9]]), np.array([[[2.0, 0.4], [-9.0, 1.8]]])
+    look = task.lookahead()
+    d, s, _, n = look.beliefs(pulls, total)[0].T
+    place, worth = place_and_worth(task, pulls[0], total[0])
+    mean = (worth * place + total[0]) / n[:, None]
+    slack = np.array(rows["b"]) - mean @ np.array(rows["A"]).T
+    z, least = slack * np.sqrt(n)[:, None], slack.argmin(1)
+    np.testing.assert_allclose(d / s, z.min(1), rtol=1e-12)
+    others = np.where(np.arange(3) == least[:, None], 1.0, ndtr(z)).prod(1)
+    np.testing.assert_allclose(look.view(pulls, total)[0][0, [5, 11]], others, rtol=1e-6)
 
 
 def test_long_budgets_are_seen() -> None:
