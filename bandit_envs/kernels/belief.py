@@ -73,14 +73,16 @@ def place_and_worth(sigma, places, known, pulls, total, out):
     K, D = len(pulls), len(places)
     squares, noise, count = 1.0, 0.0, 1.0
     for j in range(D):
-        seen, weights, place, varied = 0.0, 0.0, 0.0, 0.0
+        seen, weights, beyond, varied, first = 0.0, 0.0, 0.0, 0.0, 0.0
         for i in range(K):
             if pulls[i] > 0:
+                mean, weight = total[i * D + j] / pulls[i], pulls[i] / (pulls[i] + 1.0)
+                first = mean if seen == 0.0 else first  # so that one arm, or equal ones, are exactly at their place
                 seen += 1.0
-                weights += pulls[i] / (pulls[i] + 1.0)
-                place += total[i * D + j] / (pulls[i] + 1.0)
+                weights += weight
+                beyond += weight * (mean - first)
                 varied += 1.0 / pulls[i]
-        out[j] = places[j] if known or seen == 0.0 else place / weights
+        out[j] = places[j] if known or seen == 0.0 else first + beyond / weights
         free = seen if known else max(seen - 1.0, 0.0)
         count += free
         noise += varied * free / max(seen, 1.0)

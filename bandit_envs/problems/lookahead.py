@@ -543,7 +543,7 @@ def _read(model, scratch, pulls, total):
             at = i * D + j
             if prior.kind == ARMS:
                 place, n = scratch.place[j], made + worth
-                beyond = (total[at] - made * place) / n
+                beyond = (total[at] / made - place) * made / n if made > 0.0 else 0.0
                 scratch.m[at] = beyond if model.shifted else place + beyond
                 scratch.v[at], scratch.n[i] = prior.scale * prior.scale / n, n
             else:
@@ -660,10 +660,12 @@ def _beliefs(model, scratch, pulls, total, out):
 @part
 def _to_the_other_side(scratch, k, out):
     """Measure d from the k-th largest mean, or, of the k arms with the largest, from the next; after `_middle`."""
-    inside, outside, last, following = scratch.best[k - 1], scratch.best[k], 0, 0
-    for i in range(len(out)):
-        last = i if scratch.m[i] == inside else last
-        following = i if scratch.m[i] == outside else following
+    inside, outside, last, following = scratch.best[k - 1], scratch.best[k], -1, -1
+    for i in range(len(out)):  # of equal ones, the one that is known least
+        if scratch.m[i] == inside and (last < 0 or scratch.v[i] > scratch.v[last]):
+            last = i
+        if scratch.m[i] == outside and (following < 0 or scratch.v[i] > scratch.v[following]):
+            following = i
     for i in range(len(out)):
         other = following if out[i, 0] > 0.0 else last
         out[i, 0] = scratch.m[i] - scratch.m[other]
@@ -696,9 +698,20 @@ def _softened(x):
     return _within(x / math.sqrt(1.0 + abs(x)))
 
 
+@inlined
+def _share_out(beliefs, j):
+    """Give arm j, and those that are believed the same, equal parts of what others measure from it."""
+    alike = 0.0
+    for i in range(len(beliefs)):
+        alike += beliefs[i, 0] == beliefs[j, 0] and beliefs[i, 2] == beliefs[j, 2] and beliefs[i, 3] == beliefs[j, 3]
+    for i in range(len(beliefs)):
+        if beliefs[i, 0] == beliefs[j, 0] and beliefs[i, 2] == beliefs[j, 2] and beliefs[i, 3] == beliefs[j, 3]:
+            beliefs[i, 7] += beliefs[j, 9] / alike
+
+
 @lean
 def _show_relative(beliefs, horizon, order, share, out):
-    """The same of observation="relative", (E, 6 K + 4), of beliefs (E, K, 9); docs/potential.md has the numbers."""
+    """The same of observation="relative", (E, 6 K + 4), of beliefs (E, K, 10); docs/potential.md has the numbers."""
     K = order.shape[1]
     for e in range(len(out)):
         left, square, best = horizon * (1.0 - share[e]), 0.0, -math.inf
@@ -716,8 +729,10 @@ def _show_relative(beliefs, horizon, order, share, out):
             now, m = own * own / (s * s), beliefs[e, np.int64(max(other, 0.0)), 3]
             resolved = now * R / (R + n) + (1.0 - now) * R / (R + m)
             stays = now * n / (R + n) + (1.0 - now) * m / (R + m)
-            chance = -0.5 * d * d / (s * s * resolved) - math.log(s * s * math.sqrt(resolved * stays))
+            rows = max(beliefs[e, i, 8], 1e-300)  # the chance of the other rows
+            chance = -0.5 * (d * d / (s * s * resolved) + math.log(s * s * s * s * resolved * stays / rows))
             beliefs[e, i, 5], beliefs[e, i, 6], beliefs[e, i, 7] = chance, own * own * n / ((R + n) * (R + n)), 0.0
+            beliefs[e, i, 9] = 0.0
             best = max(best, chance) if other >= 0.0 else best
         for i in range(K):
             j = np.int64(beliefs[e, i, 4])
@@ -725,7 +740,10 @@ def _show_relative(beliefs, horizon, order, share, out):
                 chance = math.exp(beliefs[e, i, 5] - best)
                 beliefs[e, i, 7] += chance
                 if beliefs[e, j, 4] != i and j != i:
-                    beliefs[e, j, 7] += chance
+                    beliefs[e, j, 9] += chance
+        for j in range(K):
+            if beliefs[e, j, 9] > 0.0:
+                _share_out(beliefs[e], j)
         best, inverse, usual = 0.0, math.sqrt(K / square), math.log(horizon / K)
         for i in range(K):
             beliefs[e, i, 6] *= beliefs[e, i, 7]
@@ -900,8 +918,8 @@ class Lookahead:
         return self._all_beliefs(pulls, total)[..., :4]
 
     def _all_beliefs(self, pulls: NDArray[np.int64], total: Floats) -> Floats:
-        """The same, and scratch behind it, (E, K, 9)."""
-        out = np.empty((len(pulls), self.K, 9))
+        """The same, and scratch behind it, (E, K, 10)."""
+        out = np.empty((len(pulls), self.K, 10))
         _beliefs(*self._seen(pulls, total, self._shown), out)
         return out
 

@@ -203,6 +203,26 @@ def test_the_prior_from_the_arms_by_hand() -> None:
     np.testing.assert_allclose(none, [[0, 1, 1, 1]] * 3, atol=1e-12)
 
 
+@pytest.mark.parametrize("belief", BELIEFS)
+def test_equal_arms_are_shown_equally(belief: str) -> None:
+    """Whatever their index, from the first step on; and one arm alone is where it is, in every place."""
+    rng = np.random.default_rng(8)
+    for asked in ("top", "best", "threshold"):
+        task = task_of(asked, belief).replace(observation="relative")
+        pulls = rng.integers(0, 3, (200, K))
+        pulls[:2] = [[0] * K, [5, 0, 0, 0, 0]]
+        total = pulls * rng.integers(0, 2, (200, K)) + 0.0
+        seen = task.lookahead().view(pulls, total)[0][:, : 6 * K].reshape(200, K, 6)
+        for e in range(200):
+            for i in range(K):
+                alike = (pulls[e] == pulls[e, i]) & (total[e] == total[e, i])
+                np.testing.assert_array_equal(seen[e, alike], np.repeat(seen[e, i][None], alike.sum(), axis=0))
+        if belief == "gaussian" and asked != "threshold":
+            x = rng.standard_normal((50, 1)) * 0.7 + 1000
+            one, there = np.array([[5, 0, 0, 0, 0]] * 50), np.pad(5 * x, ((0, 0), (0, K - 1)))
+            assert (task.lookahead().view(one, there)[0] == task.lookahead().view(one, there - one * 1000.0)[0]).all()
+
+
 MOVES = [(0.0, 64.0), (0.0, 2.0**-7), (1.0, 1.0), (5.0, 1.0), (1000.0, 1.0), (-7.0, 0.25)]
 
 
