@@ -149,9 +149,8 @@ class Equivariant(_Base):
                 f"numbers and {space.n} actions"
             )
         self.observation, self.stop = form
-        self.mlp_extractor: Any = ArmNetwork(
-            *NUMBERS[self.observation][:2], self.hidden, self.stop, GAIN if self.observation == "relative" and not self.stop else None
-        )
+        first = GAIN if self.observation == "relative" and not self.stop else None
+        self.mlp_extractor: Any = ArmNetwork(*NUMBERS[self.observation][:2], self.hidden, self.stop, first)
 
     def _build(self, lr_schedule: Any) -> None:
         """Make the network and the optimizer."""

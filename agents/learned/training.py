@@ -84,11 +84,11 @@ def train(
         seed: of the weights and of all episodes, an integer >= 0; the three roots that come from it are in the card.
         num_envs: episodes side by side; None: 128 (a2c: 64, dqn: 16, recurrent-ppo: 32), which a mix shares out.
         env_kwargs: keyword arguments of the environment, without `actions`. What they do not say of `observation`,
-            `reward` and `stop` is chosen: beliefs, gains and no stop, where these are defined and to stop is
+            `reward` and `stop` is chosen: relative beliefs, gains and no stop, where these are defined and to stop is
             pointless; dqn and recurrent-ppo see ranked arms. Where they name neither budget nor `max_pulls`, as with
             `delta`, episodes are cut after 100 pulls per arm.
-        mix: several environments, for ppo and a2c: what each adds to `env_kwargs`, and where wanted its own `num_envs`,
-            `held_out`, and a `pulls_per_action` that is not of the final report. K, budget, arms and parameters may
+        mix: several environments, for ppo, a2c and evolved: what each adds to `env_kwargs`, and of ppo and a2c its own
+            `num_envs`, `held_out`, and a `pulls_per_action` that is not of the final report. K, budget, arms and parameters may
             differ; `observation`, `reward` and `stop` may not. A rollout has `n_steps` actions in each episode of each.
         seeds: keep the best of so many trainings, `seed` and on, on the same held-out episodes; the card lists them.
         out: write the model `<out>.zip`, its card `<out>.json`, and its learning curve `<out>.png`.
