@@ -246,7 +246,7 @@ def _best_of(evolution: Evolution, call: Mapping[str, Any], path: Path | None) -
 def evolve_by(env_id: str, steps: int | None = None, **given: Any) -> Evolved:
     """`evolve` by keywords of `agents.train`: steps are generations; ten minutes where nothing says how long."""
     given = {"generations": steps, "seconds": None, **given}
-    if surplus := sorted(set(given) - set(known := evolve.__kwdefaults__)):
+    if surplus := sorted(set(given) - set(known := evolve.__kwdefaults__ or {})):
         raise unknown("hyperparameter of evolved", surplus[0], list(known))
     given["seconds"] = 600.0 if given["seconds"] is given["generations"] is None else given["seconds"]
     return evolve(env_id, **given)

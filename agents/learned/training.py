@@ -88,8 +88,8 @@ def train(
             pointless; dqn and recurrent-ppo see ranked arms. Where they name neither budget nor `max_pulls`, as with
             `delta`, episodes are cut after 100 pulls per arm.
         mix: several environments, for ppo, a2c and evolved: what each adds to `env_kwargs`, and of ppo and a2c its own
-            `num_envs`, `held_out`, and a `pulls_per_action` that is not of the final report. K, budget, arms and parameters may
-            differ; `observation`, `reward` and `stop` may not. A rollout has `n_steps` actions in each episode of each.
+            `num_envs`, `held_out`, and a `pulls_per_action` that is not of the final report. K, budget and parameters
+            may differ; `observation`, `reward` and `stop` may not. A rollout has `n_steps` actions in each episode.
         seeds: keep the best of so many trainings, `seed` and on, on the same held-out episodes; the card lists them.
         out: write the model `<out>.zip`, its card `<out>.json`, and its learning curve `<out>.png`.
         progress: lines on standard error, ten seconds apart or more; None: if that is a terminal.
@@ -112,7 +112,7 @@ def train(
     """
     call, began = dict(locals()), time.perf_counter()
     if algorithm == "evolved":
-        changed = {name: call[name] for name, one in train.__kwdefaults__.items() if call[name] != one}
+        changed = {name: call[name] for name, one in (train.__kwdefaults__ or {}).items() if call[name] != one}
         return evolve_by(env_id, **{**changed, **hyperparameters})
     former = None if resume is None else load(resume)
     if former is not None:

@@ -729,8 +729,7 @@ def _show_relative(beliefs, horizon, order, share, out):
             now, m = own * own / (s * s), beliefs[e, np.int64(max(other, 0.0)), 3]
             resolved = now * R / (R + n) + (1.0 - now) * R / (R + m)
             stays = now * n / (R + n) + (1.0 - now) * m / (R + m)
-            rows = max(beliefs[e, i, 8], 1e-300)  # the chance of the other rows
-            chance = -0.5 * (d * d / (s * s * resolved) + math.log(s * s * s * s * resolved * stays / rows))
+            chance = -0.5 * d * d / (s * s * resolved) - math.log(s * s * math.sqrt(resolved * stays))
             beliefs[e, i, 5], beliefs[e, i, 6], beliefs[e, i, 7] = chance, own * own * n / ((R + n) * (R + n)), 0.0
             beliefs[e, i, 9] = 0.0
             best = max(best, chance) if other >= 0.0 else best
