@@ -377,14 +377,14 @@ def test_means_of_arms_never_pulled_and_of_unbounded_arms_may_be_anything() -> N
 def test_features_are_finite(value: float) -> None:
     """Defect: a single observation and a batch of it brought about two different actions."""
     pytest.importorskip("stable_baselines3")
-    env = gym.make("bandit_envs/TopK-v0", instance="sampler(arms=5)", k=2, budget=50, observation="belief")
+    env = gym.make("bandit_envs/TopK-v0", instance="sampler(arms=5)", k=2, budget=50, observation="relative")
     agent, (features, _) = agents.make("ppo", env), env.reset(seed=0)
     assert agent.predict(features)[0] == agent.predict(features[None])[0][0]
     features[3] = value
     for observation in (features, features[None]):
         with refused("observations", "finite", value):
             agent.predict(observation)
-    with refused("'belief'", "dict"):
+    with refused("'relative'", "dict"):
         agent.predict(SEEN)
     with refused("algorithm"):  # a stored network is no model of Stable-Baselines3
         agent.save("nowhere")

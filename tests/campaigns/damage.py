@@ -162,7 +162,7 @@ def check_models(model: tuple[bytes, bytes], folder: Path, seeds: range) -> None
 
 
 def check_stored(name: str, folder: Path, seeds: range) -> None:
-    env = gym.make(THRESHOLD, observation="belief" if name == "ppo" else "statistics", **FOUR)
+    env = gym.make(THRESHOLD, observation="relative" if name == "ppo" else "statistics", **FOUR)
     task: Task = env.unwrapped.task.replace(observation="statistics")
     x, _ = env.reset(seed=0)
 

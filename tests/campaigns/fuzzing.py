@@ -83,7 +83,7 @@ def set_up(number: int, name: str, actions: str) -> Setup | None:
     for E in (1, 3):
         envs: Any = gym.make_vec(
             f"bandit_envs/{problem}-v0", E, actions="arm" if believes else actions, autoreset_mode="Disabled",
-            observation="belief" if believes else "statistics", **kwargs,
+            observation="relative" if believes else "statistics", **kwargs,
         )  # fmt: skip
         for one in (name, NEEDS.get(name, name)):
             with contextlib.suppress(ValueError, ImportError):

@@ -64,7 +64,7 @@ def test_actions_are_repeated_as_in_training(tiny):
 def test_statistics_are_refused(tiny):
     env = gym.make(THRESHOLD, **FOUR)
     observation, _ = env.reset(seed=0)
-    for agent, form in ((tiny, "features"), (agents.make("ppo", env), "belief")):
+    for agent, form in ((tiny, "features"), (agents.make("ppo", env), "relative")):
         with pytest.raises(ValueError, match=f"reads observation='{form}', and not this one.*is a dict but"):
             agent.predict(observation)
 
