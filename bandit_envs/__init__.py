@@ -28,7 +28,6 @@ from .instances import (
     Measurement,
     Measurements,
     Polyhedra,
-    Pools,
     PromptSelection,
     Registry,
     Resampled,
@@ -54,7 +53,7 @@ __getattr__ = follow  # names of before
 __all__ = [
     "AllGood", "Arms", "BenchmarkTask", "Bernoulli", "BestArm", "Captions", "Categorical", "DISTRIBUTIONS",
     "ENVIRONMENTS", "FEATURES", "Feasible", "Gaussian", "History", "INSTANCES", "Instance", "Measurement",
-    "Measurements", "PROBLEMS", "Polyhedra", "Polyhedron", "Pools", "Problem", "PromptSelection", "PureExplorationEnv",
+    "Measurements", "PROBLEMS", "Polyhedra", "Polyhedron", "Problem", "PromptSelection", "PureExplorationEnv",
     "PureExplorationVectorEnv", "Registry", "Resampled", "Sampler", "ScoreTables", "SetProblem", "Shared", "Simulation",
     "Tabulated", "Task", "Threshold", "TopK", "Uniform", "agent_uniforms", "benchmark_tasks", "captions", "from_table",
     "measurements", "register_distribution", "register_instance", "register_law", "register_problem",

@@ -115,7 +115,7 @@ class PureExplorationEnv(Environment, gym.Env[Any, Any]):
             options: {"episode": e} goes to episode e of the root.
         """
         # Gymnasium's `check_env` asks so before any step; its vector environments do after an episode.
-        if options == {} and self.setting.is_bare and not self._core.simulator.spent.any():
+        if seed is None and options == {} and self.setting.is_bare and not self._core.simulator.spent.any():
             logger.warn(f"learners end behind random play in this environment: {FOR_LEARNERS}")
         root = None if seed is None else rng.root_number(seed)
         asked = read_options(options, OPTIONS).get("episode")

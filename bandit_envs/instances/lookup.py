@@ -78,8 +78,7 @@ class Pools(Sampler):
                 listed = np.iterable(pool) and not isinstance(pool, (str, Mapping))
                 source = find(Bernoulli(pool) if listed else pool)
                 if isinstance(source, Sampler) or source.K < self.K:
-                    got = f"{source.K} of {source.name!r:.80}"
-                    raise ValueError(f"it must have arms={self.K} arms or more, in all episodes, got {got}")
+                    raise ValueError(f"it must have arms={self.K} arms or more, in all episodes, got {source!r:.200}")
                 self._pools.append(source.arms)
                 both = self._pools[:: i or 1]
                 kinds = [(x.distribution, x.D, x.support, x.data.tolist(), x.parameters.shape[1]) for x in both]

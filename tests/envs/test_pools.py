@@ -15,8 +15,8 @@ from refusals import table
 from scipy import stats
 from score_tables import draw
 
-from bandit_envs import Categorical, Instance, Pools, Sampler, Shared, Tabulated, captions
-from bandit_envs.instances import datasets, lookup
+from bandit_envs import Categorical, Instance, Sampler, Shared, Tabulated, captions
+from bandit_envs.instances import Pools, datasets, lookup
 
 BEST = "bandit_envs/BestArm-v0"
 TWO = [[0.1, 0.2, 0.3], [0.4, 0.5, 0.6, 0.7]]
