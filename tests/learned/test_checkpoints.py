@@ -160,8 +160,8 @@ def test_a_training_without_an_update_keeps_the_start_and_a_price_counts():
     assert advice("ppo", 1, {"differences": ahead}) == []
     ahead["uniform"]["net_return"]["high"] = -0.1
     assert "net of the price of pulls: uniform" in advice("ppo", 1, {"differences": ahead})[0]
-    with pytest.raises(ValueError, match=r"evolved, by agents\.evolve"):
-        agents.train("evolved")
+    with pytest.raises(ValueError, match="hyperparameter of evolved"):
+        agents.train("evolved", gamma=1.0)
 
 
 def test_the_learning_rate_falls_with_the_share_of_the_run():

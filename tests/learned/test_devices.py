@@ -62,5 +62,5 @@ def test_masks_go_to_where_the_observations_are(monkeypatch: Any) -> None:
     made, seen = agents.make("ppo", gym.make(THRESHOLD)).model.policy.to("meta"), list[Any]()
     nothing = torch.zeros(3), torch.zeros(3, dtype=torch.bool)
     monkeypatch.setattr(policy, "_best", lambda *given: seen.extend(given[:2]) or nothing)
-    made._predict(torch.zeros(3, 41, device="meta"), True, action_masks=np.ones((3, 10), bool))
+    made._predict(torch.zeros(3, 64, device="meta"), True, action_masks=np.ones((3, 10), bool))
     assert [one.device.type for one in seen] == ["meta", "meta"]
