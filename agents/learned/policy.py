@@ -169,10 +169,9 @@ class Equivariant(_Base):
         shape = getattr(observation, "shape", ())
         if shape and shape[-1:] != self.observation_space.shape:
             each, more, _ = NUMBERS[self.observation]
-            box = box_of((shape[-1] - more) // each, self.observation)
-            if box.shape == shape[-1:]:
-                self.observation_space = box
-                self.action_space = spaces.Discrete((shape[-1] - more) // each + self.stop)
+            K = (shape[-1] - more) // each
+            if (box := box_of(K, self.observation)).shape == shape[-1:]:
+                self.observation_space, self.action_space = box, spaces.Discrete(K + self.stop)
         return super().obs_to_tensor(observation)
 
     def _predict(self, observation: Any, deterministic: bool = False, **masks: object) -> Tensor:

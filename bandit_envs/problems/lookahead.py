@@ -52,7 +52,8 @@ Floats = NDArray[np.float64]
 
 LOCAL, TOP_K, ALL_GOOD = 0, 1, 2
 # Observations that show what is believed: how many numbers of each arm, how many after them, and their largest value.
-BELIEFS = {"belief": (4, 1, 8.0), "relative": (6, 4, 10.0)}
+WIDEST = 10.0
+BELIEFS = {"belief": (4, 1, 8.0), "relative": (6, 4, WIDEST)}
 POINTS, CELLS, NODES = 16, 25, 16  # on either side of c; of p; of a sample
 LIMIT = 103  # the largest count of a Beta distribution that is kept in a table
 FAR = 6.5  # standard deviations beyond which a normal distribution has nothing
@@ -689,7 +690,7 @@ def _show(beliefs, unit, order, share, out):
 
 @inlined
 def _within(x):
-    return max(min(x, 10.0), -10.0)
+    return max(min(x, WIDEST), -WIDEST)
 
 
 @inlined
@@ -717,13 +718,8 @@ def _show_relative(beliefs, horizon, order, share, out):
         left, square, best = horizon * (1.0 - share[e]), 0.0, -math.inf
         R = max(left - 1.0, 0.0) / K + 0.5  # pulls of each arm to come, in the middle of the next pull
         for i in range(K):
-            d, s, own, n, other = (
-                beliefs[e, i, 0],
-                beliefs[e, i, 1],
-                beliefs[e, i, 2],
-                beliefs[e, i, 3],
-                beliefs[e, i, 4],
-            )
+            d, s, own, n = beliefs[e, i, 0], beliefs[e, i, 1], beliefs[e, i, 2], beliefs[e, i, 3]
+            other = beliefs[e, i, 4]
             square += d * d + s * s
             # Of the variance of d, the share that is resolved, and what stays; each pull of the arm resolves more.
             now, m = own * own / (s * s), beliefs[e, np.int64(max(other, 0.0)), 3]
@@ -912,13 +908,14 @@ class Lookahead:
 
         d is the mean less the threshold; the slack of the row that is least likely to hold, whose sd stands for that
         of the mean; the mean less the middle between the k-th and the next; or the mean less the boundary that the
-        largest mean sets, with the sd of the difference. Means are those of the posterior.
+        largest mean sets, with the sd of the difference. Means are those of the posterior. With the observation
+        "relative" of the task they are those of docs/potential.md.
         """
         return self._all_beliefs(pulls, total)[..., :4]
 
     def _all_beliefs(self, pulls: NDArray[np.int64], total: Floats) -> Floats:
-        """The same, and scratch behind it, (E, K, 10)."""
-        out = np.empty((len(pulls), self.K, 10))
+        """The same, and with the observation "relative" scratch behind it, (E, K, 10)."""
+        out = np.empty((len(pulls), self.K, 10 if self._shown.relative else 4))
         _beliefs(*self._seen(pulls, total, self._shown), out)
         return out
 
