@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import csv
 import functools
 import hashlib
 import sys
 import time
+import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,16 +17,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bandit_envs import BenchmarkTask, benchmark_tasks
-from bandit_envs.kernels import flag
+from bandit_envs.instances import find
+from bandit_envs.kernels import choice, flag, integer
 
 from ..core.agent import Agent
 from ..core.optional import pandas
 from ..evaluation import evaluate
 from ..evaluation.execution import jobs_number
-from ..evaluation.identity import described
+from ..evaluation.identity import described, digest
 from ..evaluation.plan import make_envs
 from ..registry import Recipe, recipes_of
-from .scores import interquartile_mean, percentile_interval, profile, replicates, score
+from .scores import (
+    REPLICATES,
+    RULES,
+    errs_too_often,
+    interquartile_mean,
+    percentile_interval,
+    profile,
+    replicates,
+    score,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -32,8 +44,7 @@ if TYPE_CHECKING:
 
 SEED = 0  # of the resamples
 ORACLE = "is given the truth"
-INVALID = "errs more often than delta"
-CUT = "some episodes are cut at max_pulls, which counts for their pulls"
+ON_TASK = "the task"  # among what an agent is judged on with a delta; the others are the task's neighbours
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +55,9 @@ class Cell:
         agent: its label. task: the task. value: the mean score, with a budget; the mean number of pulls, with a delta;
             NaN where the agent does not take the task. score: 0 is `uniform`, 1 the best that is known; NaN as `value`.
         samples: bootstrap samples of the score. note: what to know of it, or why there is none. code: what has decided,
-            in words. oracle: whether the agent is given the truth.
+            in words. oracle: whether the agent is given the truth. invalid: whether it errs more often than delta, or
+            has a delta of its own. errors: with a delta, how many episodes of the task and of its neighbours, by name,
+            ended with a wrong answer. seconds: that it took; 0 where it was played before.
     """
 
     agent: str
@@ -55,13 +68,16 @@ class Cell:
     note: str
     code: str
     oracle: bool = False
+    invalid: bool = False
+    errors: dict[str, int] = field(default_factory=dict)
+    seconds: float = 0.0
 
     @property
     def row(self) -> dict[str, object]:
         """Of the table."""
         low, high = percentile_interval(self.samples) if len(self.samples) else (np.nan, np.nan)
         head = {"task": self.task.name, "group": self.task.group, "agent": self.agent, "score": self.score}
-        more = {"episodes": self.task.episodes, "note": self.note, "code": self.code}
+        more = {"episodes": self.task.episodes, "root": self.task.root, "note": self.note, "code": self.code}
         return head | {"score_low": low, "score_high": high, "value": self.value} | more
 
 
@@ -84,15 +100,18 @@ class Benchmark:
 
     @property
     def columns(self) -> list[str]:
-        """The columns of scores in `summary`: score, over all tasks, and the groups."""
-        return ["score", *dict.fromkeys(task.group for task in self.tasks)]
+        """The columns of scores in `summary`: all tasks, those of each setting, and the groups."""
+        settings = ["budget"] * (not all(task.fixed_confidence for task in self.tasks))
+        settings += ["delta"] * any(task.fixed_confidence for task in self.tasks)
+        first = ["score"] * all(task.version == "v1" for task in self.tasks)  # the name of `all` in version 1
+        return [*first, "all", *settings, *dict.fromkeys(task.group for task in self.tasks)]
 
     @functools.cached_property
     def table(self) -> DataFrame:
         """One row for each task and agent.
 
-        The columns are task, group, agent, score, score_low, score_high (95 %), episodes, and value, note and code of
-        the `Cell`. Agents that do not take a task have NaN there, and the note says why.
+        The columns are task, group, agent, score, score_low, score_high (95 %), value, episodes, root, note and code.
+        Agents that do not take a task have NaN there, and the note says why.
         """
         frame: DataFrame = pandas().DataFrame([cell.row for own in self.cells.values() for cell in own])
         return frame
@@ -100,29 +119,33 @@ class Benchmark:
     def summary(self) -> DataFrame:
         """One row for each agent, the best first.
 
-        The columns are agent, score, score_low, score_high, over all tasks of the set, and the same for each group, as
-        threshold_budget, threshold_budget_low, threshold_budget_high. A score is the interquartile mean over tasks; its
-        interval (95 %) comes from a bootstrap of the episodes of each task (Agarwal et al. 2021). It is NaN where the
-        agent does not take all of the tasks.
+        The columns are agent, all, all_low, all_high, over all tasks of the set, the same for budget and delta, over
+        those of each setting, and for each group, as threshold_budget. A score is the interquartile mean over tasks,
+        its interval (95 %) comes from a bootstrap of the episodes of each task (Agarwal et al. 2021). It is NaN where
+        the agent does not take all of the tasks, and -1 where it is invalid on one of them, which `invalid` names.
+        Version 1 has `all` by the name score, too; in it a task on which an agent is invalid counts 0.
         """
         rows = []
         for agent, own in self.cells.items():
             row: dict[str, object] = {"agent": agent}
             for name in self.columns:
-                cells = [cell for cell in own if name in ("score", cell.task.group)]
+                cells = [cell for cell in own if name in ("score", "all", cell.task.setting, cell.task.group)]
                 row |= dict(zip((name, f"{name}_low", f"{name}_high"), _mean(cells), strict=True))
-            rows.append(row)
+            rows.append(row | {"invalid": ", ".join(cell.task.name for cell in own if cell.invalid)})
         frame: DataFrame = pandas().DataFrame(rows)
-        return frame.sort_values("score", ascending=False, kind="stable", na_position="last", ignore_index=True)
+        return frame.sort_values([*self.columns], ascending=False, kind="stable", na_position="last", ignore_index=True)
 
-    def profile(self, levels: object = None) -> dict[str, NDArray[np.float64]]:
-        """Of each agent that takes all tasks, the share of tasks with a score above each of some levels.
+    def profile(self, levels: object = None, column: str = "all") -> dict[str, NDArray[np.float64]]:
+        """Of each agent that takes all tasks of a column, the share of these with a score above each of some levels.
 
         Args:
             levels: an array; None: 0, .05, ... 1.2.
+            column: "all", "budget", "delta" or a group.
         """
+        choice("column", column, self.columns)
         at = np.arange(25) / 20 if levels is None else np.asarray(levels, np.float64)
-        whole = {agent: [cell.score for cell in own] for agent, own in self.cells.items()}
+        chosen = [i for i, task in enumerate(self.tasks) if column in ("score", "all", task.setting, task.group)]
+        whole = {agent: [own[i].score for i in chosen] for agent, own in self.cells.items()}
         return profile({agent: own for agent, own in whole.items() if not np.isnan(own).any()}, at)
 
     def plot(self, path: str | Path | None = None) -> Figure:
@@ -143,16 +166,20 @@ def _mean(cells: Sequence[Cell]) -> tuple[float, float, float]:
     scores = np.array([cell.score for cell in cells])
     if np.isnan(scores).any():
         return np.nan, np.nan, np.nan
+    for cell in cells:
+        if cell.invalid and RULES[cell.task.version].all_tests:
+            return (RULES[cell.task.version].invalid,) * 3
     pooled = np.array([cell.samples for cell in cells]).T
     return float(interquartile_mean(scores)), *percentile_interval(interquartile_mean(pooled))
 
 
 def benchmark(
     agents: object,
-    set: str | Sequence[str] = "v1",
+    set: str | Sequence[str] = "v2",
     out: str | Path | None = None,
     jobs: int = 1,
     *,
+    root: int | None = None,
     progress: bool | None = None,
     trust: bool = False,
     ranked: bool | None = None,
@@ -160,17 +187,21 @@ def benchmark(
 ) -> Benchmark:
     """Play agents on the tasks of the benchmark, and score them.
 
-    An agent that does not stop by itself plays tasks with a delta under `stop="certificate"`. An agent that refuses a
-    task has no score there, as on a task whose data can neither be found nor downloaded. An agent whose answers are
-    wrong significantly more often than delta has the score 0.
+    An agent that does not stop by itself plays tasks with a delta under `stop="certificate"`; where it asks to stop
+    before, all arms are pulled in turn. An agent that refuses a task has no score there. In version 2, an agent that
+    errs more often than delta on a task or one of its neighbours has the score -1 there and in all means that the task
+    is in: on one of them the exact one-sided binomial test rejects at the level .01 divided by the number of all tests.
+    So has one with a delta of its own: that of the task is what an agent gets. `public_seed` depends on the agent.
 
     Args:
         agents: as for `evaluate`: a name, "module:Class", the path of a model, an SB3 model, a class, a list or a dict
             of these.
-        set: "v1", all tasks; "quick", one of each group; or a list of names of tasks.
+        set: as for `benchmark_tasks`. Where data of "v2" can neither be found nor downloaded, a warning says so and
+            "v2-offline" is played.
         out: a folder, in which the episodes of each agent and task are kept: another call goes on from there.
             None: they are kept in memory, and lost.
         jobs: processes or threads, -1 for as many as there are cores. Results do not depend on it.
+        root: of other episodes of the same tasks, >= 0; None: that of the printed tables.
         progress: say on standard error which cell is done, and how long the rest takes. None: if it is a terminal.
         trust: as for `evaluate`.
         ranked, stop: of models whose file does not say how they were trained: on ranked arms, with an action that
@@ -184,65 +215,170 @@ def benchmark(
     jobs, shown = jobs_number(jobs), sys.stderr.isatty() if progress is None else flag("progress", progress)
     if out is not None and (not isinstance(out, (str, Path)) or not str(out)):
         raise ValueError(f"out must be a folder, or None, got {out!r:.200}")
+    out = None if out is None else Path(out)
+    if set == "v2" and (lacking := _lacking(tasks)):
+        warnings.warn(f"{lacking}: the tasks whose data come with the package are played, v2-offline", stacklevel=2)
+        set, tasks = "v2-offline", benchmark_tasks("v2-offline")
+    named = set if isinstance(set, str) else f"of {len(tasks)} tasks"
+    if root is not None:
+        root = integer("root", root, 0, 2**63 - 1)
+        tasks, named = tuple(replace(task, root=root) for task in tasks), f"{named}, root {root}"
+        out = None if out is None else out / f"root-{root}"
     trained = {name: flag(name, x) for name, x in (("ranked", ranked), ("stop", stop)) if x is not None}
+    play = functools.partial(_cell, tests=tests_of(tasks), jobs=jobs, trust=trust, trained=trained)
     cells: dict[str, list[Cell]] = {label: [] for label in recipes}
-    begun, cost, done = time.monotonic(), sum(map(_most_pulls, tasks)) * len(recipes), 0
+    clock, said = Clock([(task, label) for task in tasks for label in recipes]), dict[str, None]()
     for task in tasks:
         for label, recipe in recipes.items():
-            place = None if out is None else Path(out) / task.name / _slug(label)
-            cells[label].append(cell := _cell(task, label, recipe, place, jobs, trust, trained))
-            done += _most_pulls(task)
-            if shown:
-                left = (time.monotonic() - begun) * (cost / done - 1)
-                print(f"{task.name}, {label}: {cell.score:.3f}; about {left:.0f} s left", file=sys.stderr, flush=True)
-    return Benchmark(set if isinstance(set, str) else f"of {len(tasks)} tasks", tasks, cells)
+            cells[label].append(cell := play(task, label, recipe, out))
+            clock.done(task, label, cell.seconds)
+            text = f"{label}: {cell.note}" if np.isnan(cell.score) else f"{task.name}, {label}: {cell.score:.3f}"
+            if shown and text not in said:
+                print(f"{text}; about {clock.left:.0f} s left", file=sys.stderr, flush=True)
+            said[text] = None
+    return Benchmark(named, tasks, cells)
+
+
+def tests_of(tasks: Sequence[BenchmarkTask]) -> int:
+    """How many tests of delta an agent meets in a set."""
+    return sum(1 + len(task.neighbours) for task in tasks if task.fixed_confidence)
+
+
+def _lacking(tasks: Sequence[BenchmarkTask]) -> str:
+    """Why data of a set cannot be had; "" if all can."""
+    for task in tasks:
+        try:
+            if not task.ships:
+                find(task.kwargs["instance"])
+        except (OSError, ImportError, ValueError) as error:
+            return f"data of {task.name} cannot be had: {error}"
+    return ""
+
+
+class Clock:
+    """How long the rest takes: by the seconds in the table of this package's agents, at the pace of each agent so far.
+
+    Args:
+        cells: what is to be played, in this order.
+    """
+
+    def __init__(self, cells: Sequence[tuple[BenchmarkTask, str]]) -> None:
+        self.expected = {(task.name, label): _expected(task, label) for task, label in cells}
+        self.paces: dict[str, list[float]] = {}
+
+    def done(self, task: BenchmarkTask, label: str, seconds: float) -> None:
+        """A cell was played in so many seconds; 0: it was there, or is not taken."""
+        expected = self.expected.pop((task.name, label))
+        if seconds > 0:
+            self.paces.setdefault(label, []).append(seconds / expected)
+
+    @property
+    def left(self) -> float:
+        """Seconds, about. Few cells compile code, and then the median does not count it."""
+        paces = {label: float(np.median(own)) for label, own in self.paces.items()}
+        usual = float(np.median([*paces.values()] or [1.0]))
+        return sum(expected * paces.get(label, usual) for (_, label), expected in self.expected.items())
+
+
+def _expected(task: BenchmarkTask, label: str) -> float:
+    """Seconds that an agent is known to take, or else those of the agents in the table; without them by the pulls."""
+    known = _seconds(task.version).get(task.name, {})
+    pulls = task.episodes * int(task.kwargs.get("budget") or task.kwargs["max_pulls"])
+    return known.get(label) or float(np.median([*known.values()] or [1e-6 * pulls]))
+
+
+@functools.cache
+def _seconds(version: str) -> dict[str, dict[str, float]]:
+    """By task and agent, the seconds in the table of this package's agents, where it has them."""
+    found: dict[str, dict[str, float]] = {}
+    path = Path(__file__).with_name(f"{version}.csv")
+    with path.open(newline="", encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            if row.get("seconds"):
+                found.setdefault(row["task"], {})[row["agent"]] = float(row["seconds"])
+    return found
 
 
 def _cell(
-    task: BenchmarkTask, label: str, recipe: Recipe, out: Path | None, jobs: int, trust: bool, trained: dict[str, Any]
+    task: BenchmarkTask,
+    label: str,
+    recipe: Recipe,
+    out: Path | None,
+    *,
+    tests: int,
+    jobs: int,
+    trust: bool,
+    trained: dict[str, Any],
 ) -> Cell:
     """One agent on one task."""
-    kwargs = task.kwargs | trained
-    envs_in = functools.partial(make_envs, task.env_id, 1, kwargs=task.kwargs)
+    begun, rules = time.monotonic(), RULES[task.version]
     try:
-        made = agent, envs, _ = recipe.paired(envs_in, kwargs)
-        if task.fixed_confidence and not getattr(agent, "stops", False):
-            envs.close()
-            recipe = replace(recipe, parameters={**recipe.parameters, "stop": "certificate"})
-            made = agent, *_ = recipe.paired(envs_in, kwargs)
+        made, recipe = _made(task, recipe, trained)
     except (ValueError, OSError) as error:
         reason = "its data cannot be had" if isinstance(error, OSError) else "does not take it"
         return Cell(label, task, np.nan, np.nan, np.zeros(0), f"{reason}: {error}", "")
-    oracle = isinstance(agent, Agent) and bool(agent.told)
-    try:
-        result = evaluate(
-            {label: replace(recipe, made=made)},
-            task.env_id,
-            episodes=task.episodes,
-            seed=task.root,
-            env_kwargs=kwargs,
-            jobs=jobs,
-            out=out,
-            progress=False,
-            trust=trust,
-        )
-    except ValueError as error:
-        raise ValueError(f"on the task {task.name}: {error}") from error
-    except Exception as error:
-        error.add_note(f"raised by the agent {label!r} on the task {task.name}")
-        raise
-    episodes = result.column(label, "total_pulls" if task.fixed_confidence else "score").astype(np.float64)
-    row = result.summary(columns=["truncated", "verdict"] if task.fixed_confidence else ["truncated"]).iloc[0]
-    value = float(episodes.mean())
-    invalid = task.fixed_confidence and row["verdict"] == "not met"
-    notes = [ORACLE] * oracle + [INVALID] * invalid + [CUT] * bool(task.fixed_confidence and row["truncated"] > 0)
-    scored = 0.0 if invalid else float(score(task, value))
-    samples = replicates(task, episodes, SEED) * (not invalid)
-    return Cell(label, task, value, scored, samples, "; ".join(notes), described(agent), oracle)
+    agent, salt = made[0], {"salt": digest(made[0])} if rules.all_tests else {}
+    code, oracle = described(agent), isinstance(agent, Agent) and bool(agent.told)
+    delta, own, samples = task.kwargs.get("delta"), getattr(agent, "delta", None), np.full(REPLICATES, rules.invalid)
+    if salt and delta is not None and own not in (None, delta):
+        note = f"is refused: it has a delta of its own, {own:g}, in place of the task's, {delta:g}"
+        return Cell(label, task, np.nan, rules.invalid, samples, note, code, oracle, invalid=True)
+    results, known = {}, out is not None and (out / task.name / _slug(label)).is_dir()
+    for name, kwargs in {ON_TASK: task.kwargs, **task.neighbours}.items():
+        folder = task.name if name == ON_TASK else f"{task.name}-{_slug(name)}"
+        try:
+            results[name] = evaluate(
+                {label: replace(recipe, made=None if salt else made)},
+                task.env_id,
+                episodes=task.episodes,
+                seed=task.root,
+                env_kwargs=kwargs | trained | salt,
+                jobs=jobs,
+                out=None if out is None else out / folder / _slug(label),
+                progress=False,
+                trust=trust,
+            )
+        except ValueError as error:
+            raise ValueError(f"on the task {task.name}: {error}") from error
+        except Exception as error:
+            error.add_note(f"raised by the agent {label!r} on the task {task.name}")
+            raise
+    values, cut = (
+        results[ON_TASK].column(label, x) for x in ("total_pulls" if task.fixed_confidence else "score", "truncated")
+    )
+    values, notes, errors, wrong = values.astype(np.float64), [ORACLE] * oracle, dict[str, int](), dict[str, int]()
+    if delta is not None:
+        values[cut] = rules.cut * task.kwargs["max_pulls"]
+        for name, found in results.items():
+            stopped = ~found.column(label, "truncated")
+            errors[name] = k = int((stopped & ~found.column(label, "correct")).sum())
+            if errs_too_often(k, task.episodes, delta, rules.level / (tests if rules.all_tests else 1)):
+                wrong[name] = k
+                notes.append(
+                    f"errs in {k / task.episodes:.0%} of {task.episodes} episodes of {name}, delta is {delta:g}"
+                )
+        if cut.any():
+            notes.append(f"{cut.mean():.0%} of the episodes are cut at max_pulls and count {rules.cut:g} times as much")
+    scored, samples = (
+        (rules.invalid, samples) if wrong else (float(score(task, values.mean())), replicates(task, values, SEED))
+    )
+    seconds = 0.0 if known else time.monotonic() - begun
+    note = "; ".join(notes)
+    return Cell(label, task, float(values.mean()), scored, samples, note, code, oracle, bool(wrong), errors, seconds)
 
 
-def _most_pulls(task: BenchmarkTask) -> int:
-    return task.episodes * int(task.kwargs.get("budget") or task.kwargs["max_pulls"])
+def _made(task: BenchmarkTask, recipe: Recipe, trained: dict[str, Any]) -> tuple[Any, Recipe]:
+    """What a recipe makes for a task, and the recipe: with a certificate where the agent has no rule to stop."""
+    envs_in, rules = functools.partial(make_envs, task.env_id, 1, kwargs=task.kwargs), RULES[task.version]
+    made = recipe.paired(envs_in, task.kwargs | trained)
+    if task.fixed_confidence and not getattr(made[0], "stops", False):
+        made[1].close()
+        own = {"stop": "certificate"} | ({"completes": False} if rules.all_tests else {})
+        recipe = replace(recipe, parameters={**recipe.parameters, **own})
+        made = recipe.paired(envs_in, task.kwargs | trained)
+    if rules.all_tests:
+        made[1].close()
+    return made, recipe
 
 
 def _slug(label: str) -> str:

@@ -1,10 +1,10 @@
-"""Scores of the benchmark: uniform sampling has 0, the best agent that is known has 1."""
+"""Scores of the benchmark: uniform sampling has 0, the best agent that is known has 1, or the exact optimum."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,20 +13,50 @@ from bandit_envs import BenchmarkTask
 
 from ..evaluation.statistics import bootstrap_means
 
+LOWEST, HIGHEST = -0.9, 1.2  # scores of valid agents in version 2: below 0 they are folded, as slow agents have no end
 REPLICATES = 2000  # of the bootstrap, which resamples the episodes of each task separately
 Floats = NDArray[np.float64]
+
+
+class Rules(NamedTuple):
+    """How a version scores."""
+
+    folded: bool  # scores lie in (LOWEST, HIGHEST]
+    invalid: float  # the score of a task on which an agent errs more often than delta
+    level: float  # of the tests of this, one-sided
+    all_tests: bool  # whether the level is that of all tests of an agent, and an invalid task spoils its means
+    cut: float  # what an episode that is cut at max_pulls counts, in max_pulls
+
+
+RULES = {"v1": Rules(False, 0.0, 0.025, False, 1.0), "v2": Rules(True, -1.0, 0.01, True, 2.0)}
 
 
 def score(task: BenchmarkTask, value: Floats | float) -> Floats:
     """The score of mean values on a task, elementwise: 0 at `task.uniform`, 1 at `task.best`.
 
     With a budget a value is a mean score: (value - uniform) / (best - uniform). With a delta it is a mean number of
-    pulls: log(uniform / value) / log(uniform / best). To halve the pulls then adds the same score at any level.
+    pulls: log(uniform / value) / log(uniform / best). To halve the pulls then adds the same score at any level. In
+    version 2 this is `folded`.
     """
     x = np.asarray(value, np.float64)
     if task.fixed_confidence:
-        return np.asarray(np.log(task.uniform / x) / math.log(task.uniform / task.best))
-    return np.asarray((x - task.uniform) / (task.best - task.uniform))
+        found = np.log(task.uniform / x) / math.log(task.uniform / task.best)
+    else:
+        found = (x - task.uniform) / (task.best - task.uniform)
+    return folded(found) if RULES[task.version].folded else np.asarray(found)
+
+
+def folded(scores: Floats) -> Floats:
+    """Scores x in (LOWEST, HIGHEST], by an increasing function: x from 0 on, L x / (L + x) with L = LOWEST below 0."""
+    below = np.minimum(scores, 0.0)
+    return np.asarray(np.where(scores < 0, LOWEST * below / (LOWEST + below), np.minimum(scores, HIGHEST)))
+
+
+def errs_too_often(errors: int, episodes: int, delta: float, level: float) -> bool:
+    """Whether so many errors are too many for an agent that errs with probability delta: P(X >= errors) < level."""
+    from scipy.special import bdtrc
+
+    return errors > delta * episodes and float(bdtrc(errors - 1, episodes, delta)) < level
 
 
 def interquartile_mean(scores: Floats) -> Floats:

@@ -13,7 +13,7 @@ import agents
 from ..benchmarking.scores import with_interval
 from ..core.files import try_out
 from ..evaluation.report import table
-from .options import Address, Command, Flag, Switch
+from .options import Address, Command, Count, Flag, Switch
 
 
 @dataclass(frozen=True)
@@ -21,17 +21,19 @@ class Benchmark(Command):
     """Play agents on the tasks of the benchmark, and score them: 0 is uniform sampling, 1 the best that is known.
 
     Examples:
-      bandit-envs benchmark lsa top-two --set quick
+      bandit-envs benchmark lsa top-two --set quick-v2
       bandit-envs benchmark "mine.agents:NearestFirst" --out results/benchmark --jobs -1
       bandit-envs benchmark plain_sb3.zip --trust --ranked --no-stop
     """
 
     agents: Positional[Annotated[tuple[str, ...], arg(metavar="AGENT")]]
     """Names (see `bandit-envs list agents`), "module:Class(alpha=2)", and paths of saved models (.zip, .json)."""
-    set: Literal["v1", "quick"] = "v1"
-    """v1: all tasks; quick: one of each group, in a minute."""
+    set: Literal["v2", "quick-v2", "v2-offline", "v1", "quick"] = "v2"
+    """v2, v1: all tasks; quick-v2, quick: one of each group, in a minute; v2-offline: those that need no download."""
     out: Address = None
     """Folder for episodes, tables, a figure and a page. The same command goes on where it was killed."""
+    root: Count = None
+    """Root of other episodes of the same tasks."""
     jobs: Annotated[int, arg(metavar="N")] = 1
     """Blocks of episodes at the same time, -1 for as many as there are cores; the result does not depend on it."""
     trust: Switch = False
@@ -48,11 +50,11 @@ class Benchmark(Command):
         if self.out is not None:
             try_out(Path(self.out) / "benchmark.html", folder=True)
         how: dict[str, Any] = {"progress": self.progress, "trust": self.trust, "ranked": self.ranked, "stop": self.stop}
-        result = agents.benchmark(list(self.agents), self.set, self.out, self.jobs, **how)
+        result = agents.benchmark(list(self.agents), self.set, self.out, self.jobs, root=self.root, **how)
         place = None if self.out is None else result.save(self.out)
         summary = result.summary()
         rows = [[name, *(with_interval(row, name) for _, row in summary.iterrows())] for name in result.columns]
-        print(table(["", *summary["agent"]], rows))
+        print(table([result.set, *summary["agent"]], [row for row in rows if any(row[1:])]))
         noted: dict[str, list[str]] = {}
         for cell in (cell for own in result.cells.values() for cell in own if cell.note):
             noted.setdefault(f"{cell.agent} {cell.note}", []).append(cell.task.name)

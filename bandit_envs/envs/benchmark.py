@@ -1,14 +1,16 @@
-"""The tasks of the benchmark: fixed instances and priors with their budgets or deltas, and what is known of each.
+"""The tasks of the benchmark: instances, priors and real tables with a budget or a delta, and what is known of each.
 
-They are declared in `benchmark-v1.toml` beside the packages' code. `references-v1.csv` has, for each task, the value of
-uniform sampling and the best value that was known when version 1 was made. Both are frozen with the version.
+They are declared in `benchmark-v1.toml` and `benchmark-v2.toml`. The files of references have, for each task, the value
+of uniform sampling and the best value that was known when the version was made, or the exact optimum. All are frozen
+with their version.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,8 @@ import gymnasium as gym
 
 from ..kernels.checks import choice
 
-SETS = ("v1", "quick")
+VERSIONS = ("v1", "v2")
+SETS = ("v2", "quick-v2", "v2-offline", "v1", "quick")
 
 
 @dataclass(frozen=True)
@@ -28,7 +31,11 @@ class BenchmarkTask:
             number, from episode 0 of `root` on. root: the root seed of the episodes, which no stored model has seen.
         train_root: a root seed for training. source: the paper, or where the arms come from.
         uniform: the value of the agent `uniform` on these episodes: the mean score with a budget, the mean number of
-            pulls with a delta. best: the best value that is known. best_agent: whose value it is.
+            pulls with a delta, in which an episode that is cut counts twice in version 2. best: the best value that is
+            known. best_agent: whose value it is; "exact": the best policy's, by dynamic programming.
+        neighbours: by name, keywords of harder instances, of which an agent knows the same: with a delta, it is judged
+            on these too. version: "v1" or "v2". ships: whether this package has all data that the task needs.
+        bound: a value that none exceeds: 1 with a budget, a lower bound of the pulls with a delta; NaN: none is known.
     """
 
     name: str
@@ -41,6 +48,10 @@ class BenchmarkTask:
     uniform: float
     best: float
     best_agent: str
+    neighbours: Mapping[str, dict[str, Any]] = field(default_factory=dict)
+    version: str = "v1"
+    ships: bool = True
+    bound: float = math.nan
 
     @property
     def env_id(self) -> str:
@@ -53,44 +64,53 @@ class BenchmarkTask:
         return "delta" in self.kwargs
 
     @property
+    def setting(self) -> str:
+        """Either "budget" or "delta"."""
+        return "delta" if self.fixed_confidence else "budget"
+
+    @property
     def group(self) -> str:
         """Problem and setting, as "threshold_budget" or "bestarm_delta"."""
-        return f"{self.problem.lower()}_{'delta' if self.fixed_confidence else 'budget'}"
+        return f"{self.problem.lower()}_{self.setting}"
 
     def env(self, **kwargs: Any) -> gym.Env[Any, Any]:
         """The environment. `kwargs`: further keyword arguments, as `stop=False`."""
         return gym.make(self.env_id, **self.kwargs, **kwargs)
 
 
-def benchmark_tasks(set: str | Sequence[str] = "v1") -> tuple[BenchmarkTask, ...]:
+def benchmark_tasks(set: str | Sequence[str] = "v2") -> tuple[BenchmarkTask, ...]:
     """The tasks of a set of the benchmark.
 
     Args:
-        set: "v1", all; "quick", one of each group; or a list of names of tasks.
+        set: "v2" or "v1", all of that version; "quick-v2" or "quick" (of version 1), one of each group; "v2-offline",
+            those of version 2 whose data come with the package; or a list of names of tasks.
     """
-    known = {task.name: task for task, _ in _tasks()}
+    known = {task.name: task for version in VERSIONS for task, _ in _tasks(version)}
     if isinstance(set, (list, tuple)) and set:
         return tuple(known[choice("each of set", name, [*known])] for name in dict.fromkeys(set))
     if not isinstance(set, str) or set not in SETS:
         raise ValueError(f"set must be one of {list(SETS)}, or a list of names of tasks, got {set!r:.200}")
-    quick = set == "quick"
-    return tuple(task for task, one_of_a_group in _tasks() if one_of_a_group or not quick)
+    quick, offline = "quick" in set, "offline" in set
+    of_version = _tasks("v2" if "v2" in set else "v1")
+    return tuple(task for task, in_quick in of_version if (in_quick or not quick) and (task.ships or not offline))
 
 
 @functools.cache
-def _tasks() -> list[tuple[BenchmarkTask, bool]]:
+def _tasks(version: str) -> list[tuple[BenchmarkTask, bool]]:
+    """The tasks of a version, and whether each is in its quick set."""
     import csv  # here, so that the import of the package is quick
     import tomllib
 
     folder = Path(__file__).parents[1]
-    table = tomllib.loads(folder.joinpath("benchmark-v1.toml").read_text(encoding="utf-8"))
-    lines = folder.joinpath("references-v1.csv").read_text(encoding="utf-8").splitlines()
-    known = {row["task"]: row for row in csv.DictReader(lines)}
+    table = tomllib.loads(folder.joinpath(f"benchmark-{version}.toml").read_text(encoding="utf-8"))
+    lines = folder.joinpath(f"references-{version}.csv").read_text(encoding="utf-8").splitlines()
+    references = {row.pop("task"): row for row in csv.DictReader(lines)}
+    of_all = {"version": version, "root": table["root"], "train_root": table["train_root"]}
     found = []
     for row in table["task"]:
-        quick, reference = row.pop("quick", False), known[row["name"]]
-        best, by = float(reference["best"]), reference["best_agent"]
-        roots = {"root": table["root"], "train_root": table["train_root"]}
-        task = BenchmarkTask(**row, **roots, uniform=float(reference["uniform"]), best=best, best_agent=by)
-        found.append((task, quick))
+        quick, known = row.pop("quick", False), references[row["name"]]
+        numbers = {name: float(text or "nan") for name, text in known.items() if name != "best_agent"}
+        harder = {name: row["kwargs"] | own for name, own in row.pop("neighbours", {}).items()}
+        by = known["best_agent"]
+        found.append((BenchmarkTask(**row, **of_all, **numbers, best_agent=by, neighbours=harder), quick))
     return found

@@ -29,7 +29,7 @@ DELTA = BenchmarkTask("b", "Threshold", {"delta": 0.1, "max_pulls": 4000}, 40, 3
 
 
 def test_tasks_are_declared_once_and_can_be_stepped() -> None:
-    tasks, quick = benchmark_tasks(), benchmark_tasks("quick")
+    tasks, quick = benchmark_tasks("v1"), benchmark_tasks("quick")
     assert 30 <= len(tasks) <= 40
     assert len({task.name for task in tasks}) == len(tasks)
     assert {task.group for task in quick} == {task.group for task in tasks}
@@ -49,12 +49,13 @@ def test_tasks_are_declared_once_and_can_be_stepped() -> None:
 
 
 def test_no_stored_model_has_seen_the_root() -> None:
-    """None of the roots in the cards of models, of learning, choosing and judging, is that of the tasks."""
-    [root] = {task.root for task in benchmark_tasks()}
+    """None of the roots in the cards of models, of learning, choosing and judging, is that of tasks."""
+    roots = {task.root for version in ("v1", "v2") for task in benchmark_tasks(version)}
+    assert len(roots) == 2
     cards = [path.read_text() for path in (Path(agents.__file__).parent / "models").glob("*.json")]
     assert cards
     assert all('"root"' in card for card in cards)
-    assert not any(str(root) in card for card in cards)
+    assert not any(str(root) in card for card in cards for root in roots)
 
 
 def test_references_are_those_of_the_table() -> None:
@@ -66,12 +67,12 @@ def test_references_are_those_of_the_table() -> None:
     assert frame[frame["note"].isna() & ~newer]["score"].max() <= 1.0
     assert frame[["score_low", "score_high"]].notna().all(axis=None)
     by_task = frame.set_index(["task", "agent"])
-    for task in benchmark_tasks():
+    for task in benchmark_tasks("v1"):
         if task.best_agent != "ppo":
             assert by_task.loc[(task.name, task.best_agent), "score"] == pytest.approx(1.0, abs=1e-4)
         assert by_task.loc[(task.name, "uniform"), "value"] == pytest.approx(task.uniform, rel=1e-6)
     told = tomllib.loads((Path(bandit_envs.__file__).parent / "benchmark-v1.toml").read_text())
-    assert [row["name"] for row in told["task"]] == [task.name for task in benchmark_tasks()]
+    assert [row["name"] for row in told["task"]] == [task.name for task in benchmark_tasks("v1")]
 
 
 # --- scores -----------------------------------------------------------------------------------------------------------
@@ -171,7 +172,8 @@ def test_agents_are_scored_where_they_play(tiny: tuple[BenchmarkTask, ...]) -> N
     with_lsa = {group for group, some in frame[frame["agent"] == "lsa"].groupby("group") if some["score"].notna().any()}
     assert with_lsa == {"threshold_budget", "threshold_delta", "feasible_budget", "feasible_delta"}
     summary = result.summary().set_index("agent")
-    assert list(summary.columns[:3]) == ["score", "score_low", "score_high"]
+    assert list(summary.columns[:6]) == ["score", "score_low", "score_high", "all", "all_low", "all_high"]
+    assert (summary["score"].fillna(9) == summary["all"].fillna(9)).all()
     assert summary.index[0] == "own"
     assert pandas.isna(summary.loc["lsa", "score"])
     assert summary.loc["lsa", "threshold_budget"] > summary.loc["own", "threshold_budget"]
@@ -197,9 +199,9 @@ def test_an_agent_is_made_once_for_a_task(tiny: tuple[BenchmarkTask, ...]) -> No
 
 def test_broken_agents(tiny: tuple[BenchmarkTask, ...]) -> None:
     frame = agents.benchmark({"endless": Endless, "wrong": Wrong}, "quick").table.set_index(["agent", "task"])
-    assert frame.loc[("endless", "threshold-line-delta"), "note"] == run.CUT
+    assert "100% of the episodes are cut at max_pulls" in frame.loc[("endless", "threshold-line-delta"), "note"]
     assert frame.loc[("endless", "threshold-line-delta"), "value"] == 20_000
-    assert frame.loc[("wrong", "threshold-line-delta"), "note"] == run.INVALID
+    assert "errs in 100% of 30 episodes of the task, delta is 0.1" in frame.loc[("wrong", "threshold-line-delta"), "note"]
     assert frame.loc[("wrong", "threshold-line-delta"), ["score", "score_low", "score_high"]].tolist() == [0, 0, 0]
     assert frame.loc[("wrong", "threshold-prior-10"), "score"] < -1
     with pytest.raises(ValueError, match="threshold-prior-10"):
@@ -286,7 +288,7 @@ def test_the_command_writes_tables_and_a_page(
 
 test_bad_calls = table(
     {
-        "an unknown set": (lambda: agents.benchmark("lsa", "v2"), "set", "v2", "v1", "quick"),
+        "an unknown set": (lambda: agents.benchmark("lsa", "v3"), "set", "v3", "v1", "quick"),
         "an unknown set of tasks": (lambda: benchmark_tasks("all"), "set", "all", "v1", "quick"),
         "an array of tasks": (lambda: benchmark_tasks(np.array(["top-prior-10"])), "set", "top-prior-10", "a list"),
         "trust of a text": (lambda: agents.benchmark("lsa", "quick", trust="yes"), "trust", "yes"),
@@ -295,6 +297,8 @@ test_bad_calls = table(
         "no agents": (lambda: agents.benchmark([], "quick"), "agent", "[]"),
         "an unknown agent": (lambda: agents.benchmark("lsaa", "quick"), "lsaa", "lsa"),
         "jobs below -1": (lambda: agents.benchmark("lsa", "quick", jobs=0), "jobs", 0),
+        "a root below 0": (lambda: agents.benchmark("lsa", "quick", root=-1), "root", -1),
+        "an unknown column": (lambda: agents.Benchmark("", (), {}).profile(column="budgets"), "column", "budgets", "all"),
         "no folder": (lambda: agents.benchmark("lsa", "quick", out=5), "out", 5),
         "progress of a text": (lambda: agents.benchmark("lsa", "quick", progress="yes"), "progress", "yes"),
     }

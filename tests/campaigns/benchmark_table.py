@@ -1,6 +1,7 @@
-"""The table of the benchmark: all agents of this package on all tasks, agents/benchmarking/v1.csv, and its page.
+"""The table of version 2 of the benchmark: all agents of this package, agents/benchmarking/v2.csv, and its pages.
 
     python tests/campaigns/benchmark_table.py --out DIR               the table; goes on where it was
+    python tests/campaigns/benchmark_table.py --out DIR --minutes 14  as much of the episodes as that allows
     python tests/campaigns/benchmark_table.py --out DIR --references  uniform and the best of each task, before it
     python tests/campaigns/benchmark_table.py --stale                 agents whose code has changed since
     python tests/campaigns/benchmark_table.py --check 3               so many cells are played again
@@ -15,24 +16,35 @@ import ast
 import csv
 import hashlib
 import importlib.util
+import json
+import sys
+import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 import agents
 from agents.benchmarking import run
+from agents.benchmarking.page import EXTREMES
 from agents.benchmarking.run import Cell
-from agents.benchmarking.scores import with_interval
+from agents.benchmarking.scores import score, with_interval
+from agents.evaluation.lower_bound import _bound_for_distribution
 from agents.registry import recipes_of
-from bandit_envs import benchmark_tasks
+from bandit_envs import Arms, BenchmarkTask, Bernoulli, Gaussian, benchmark_tasks
+from bandit_envs.instances import drawn, find
+from bandit_envs.kernels import rng
 
 ROOT = Path(__file__).parents[2]
-TABLE = ROOT / "agents" / "benchmarking" / "v1.csv"
-PAGE = ROOT / "docs" / "benchmark" / "table.md"
-REFERENCES = ROOT / "bandit_envs" / "references-v1.csv"
+TABLE = ROOT / "agents" / "benchmarking" / "v2.csv"
+PAGES = ROOT / "docs" / "benchmark"
+REFERENCES = ROOT / "bandit_envs" / "references-v2.csv"
 SHARED = ("agents.core", "agents.evaluation", "agents.registry")  # of all agents alike
 TOO_SLOW = {"look-ahead": ("good-", "feasible-", "-delta")}  # by parts of names of tasks: up to .4 ms a pull there
+EXACT = ("threshold-three", "best-three")  # small enough for the best policy by dynamic programming
+BOUNDS = 40  # instances over which a lower bound is averaged
+NAMED = 12  # agents of which the page says where they win and lose
 
 
 def code_of(agent: str) -> str:
@@ -83,54 +95,123 @@ def references(result: agents.Benchmark) -> list[dict[str, object]]:
         if not able:
             raise SystemExit(f"{task.name}: no agent is valid and never cut")
         best = (min if task.fixed_confidence else max)(able, key=lambda cell: cell.value)
-        row = {"task": task.name, "uniform": cells["uniform"].value, "best": best.value, "best_agent": best.agent}
-        rows.append(row)
+        value, by, uniform = best.value, best.agent, cells["uniform"].value
+        if task.name in EXACT:
+            value, by = exact(task), "exact"
+        if not (value < 0.99 * uniform if task.fixed_confidence else value > uniform + 0.002):
+            raise SystemExit(f"{task.name}: uniform has {uniform:.4g} and the best, {by}, {value:.4g}: leave it out")
+        bound = bound_of(task) if task.fixed_confidence else value if by == "exact" else 1.0
+        known = f"{bound:.6g}" if bound == bound else ""
+        rows.append({"task": task.name, "uniform": uniform, "best": value, "best_agent": by, "bound": known})
     return rows
 
 
-def page(result: agents.Benchmark) -> str:
-    """Scores in Markdown: over all tasks, then a table for each problem; without agents that are told the truth."""
+def exact(task: BenchmarkTask) -> float:
+    """The expected score of the best policy."""
+    sys.path.insert(0, str(ROOT))
+    from examples.bounds import best
+
+    return 1.0 - best(task.env())
+
+
+def bound_of(task: BenchmarkTask) -> float:
+    """The mean of the lower bounds of pulls over instances that the task draws; NaN where none is known."""
+    env: Any = task.env().unwrapped
+    source, keys = find(task.kwargs["instance"]), np.repeat(rng.root_key(task.root)[:, None], BOUNDS, axis=1)
+    means, _ = drawn(source, keys, np.arange(BOUNDS, dtype=np.uint64))
+    kinds: dict[str, Any] = {"bernoulli": Bernoulli, "gaussian": lambda mean: Gaussian(mean, source.arms.sigma)}
+    if source.arms.distribution not in kinds:
+        return float("nan")
+    arms: list[Arms] = [kinds[source.arms.distribution](mean) for mean in means]
+    return float(np.mean([_bound_for_distribution(env.problem, one, task.kwargs["delta"]) for one in arms]))
+
+
+def pages(result: agents.Benchmark) -> dict[str, str]:
+    """The made parts of the page, in Markdown, by the names of their files; without agents that are told the truth."""
     told = {agent for agent, own in result.cells.items() if any(cell.oracle for cell in own)}
     summary = result.summary()
     summary = summary[~summary["agent"].isin(told)]
     problems = dict.fromkeys(task.problem for task in result.tasks)
-    tables = {"All problems": {"all tasks": "score"}}
+    tables = {"All problems": {name: name for name in ("budget", "delta", "all")}}
     tables |= {name: {how: f"{name.lower()}_{how}" for how in ("budget", "delta")} for name in problems}
     lines = []
     for name, columns in tables.items():
-        lines += [f"**{name}**", "", "| " + " | ".join(["agent", *columns]) + " |", "|---" * (1 + len(columns)) + "|"]
+        lines += [f"**{name}**", "", *header("agent", *columns)]
         for _, row in summary.sort_values([*columns.values()], ascending=False).iterrows():
             scores = [with_interval(row, column) for column in columns.values()]
             if any(scores):
                 lines.append("| " + " | ".join([f"`{row['agent']}`", *scores]) + " |")
         lines.append("")
-    return "\n".join(lines)
+    return {"table.md": "\n".join(lines), "places.md": places(result, summary), "headroom.md": headroom(result)}
 
 
-def played(out: Path, jobs: int) -> agents.Benchmark:
+def header(*names: str) -> list[str]:
+    return ["| " + " | ".join(names) + " |", "|---" * len(names) + "|"]
+
+
+def places(result: agents.Benchmark, summary: pd.DataFrame) -> str:
+    """Where the first agents win and lose."""
+    lines = header("agent", "best on", "worst on")
+    for agent in summary["agent"][:NAMED]:
+        ordered = sorted(
+            (cell for cell in result.cells[agent] if cell.score == cell.score), key=lambda cell: cell.score
+        )
+        some = [", ".join(f"{x.task.name} ({x.score:.2f})" for x in part) for part in (ordered[::-1], ordered)]
+        ends = [", ".join(text.split(", ")[: EXTREMES - 2]) for text in some]
+        lines.append("| " + " | ".join([f"`{agent}`", *ends]) + " |")
+    return "\n".join([*lines, ""])
+
+
+def headroom(result: agents.Benchmark) -> str:
+    """Of each task uniform, the best known and the bound, and the score of what reaches the bound."""
+    lines = header("task", "uniform", "best known", "by", "bound", "score at the bound")
+    for task in result.tasks:
+        at_bound = f"{float(score(dataclass_of(task), task.bound)):.2f}" if task.bound == task.bound else ""
+        bound = f"{task.bound:.4g}" if task.bound == task.bound else ""
+        row = [task.name, f"{task.uniform:.4g}", f"{task.best:.4g}", f"`{task.best_agent}`", bound, at_bound]
+        lines.append("| " + " | ".join(row) + " |")
+    return "\n".join([*lines, ""])
+
+
+def dataclass_of(task: BenchmarkTask) -> BenchmarkTask:
+    """The task with scores that are not folded, for the score at a bound has no upper end."""
+    import dataclasses
+
+    return dataclasses.replace(task, version="v1")
+
+
+def played(out: Path, jobs: int, minutes: float) -> agents.Benchmark | None:
     """All agents on all tasks; those of `TOO_SLOW` on the tasks that they can play in time, the others are blank."""
-    quick = [agent for agent in agents.names() if agent not in TOO_SLOW]
-    whole = agents.benchmark(quick, "v1", out, jobs, progress=True)
-    for agent, parts in TOO_SLOW.items():
-        names = [task.name for task in whole.tasks if not any(part in task.name for part in parts)]
-        [cells] = agents.benchmark(agent, names, out, jobs, progress=True).cells.values()
-        own = {cell.task.name: cell for cell in cells}
-        blank = {
-            task.name: Cell(agent, task, np.nan, np.nan, np.zeros(0), "does not take it: too slow", "")
-            for task in whole.tasks
-        }
-        whole.cells[agent] = [own.get(task.name, blank[task.name]) for task in whole.tasks]
+    begun, whole, kept = time.monotonic(), None, out / "seconds.json"
+    seconds = json.loads(kept.read_text()) if kept.is_file() else {}
+    for agent in ["uniform", *(name for name in agents.names() if name != "uniform")]:
+        if time.monotonic() - begun > 60 * minutes:
+            print(f"as far as {agent} in {minutes:g} minutes: run it again")
+            return None
+        names = [x.name for x in benchmark_tasks("v2") if not any(part in x.name for part in TOO_SLOW.get(agent, ()))]
+        played = agents.benchmark(agent, names, out, jobs, progress=True)
+        own = {cell.task.name: cell for cell in played.cells[agent]}
+        seconds.setdefault(agent, {}).update({name: cell.seconds for name, cell in own.items() if cell.seconds})
+        kept.write_text(json.dumps(seconds))
+        cells = [
+            own.get(task.name, Cell(agent, task, np.nan, np.nan, np.zeros(0), "does not take it: too slow", ""))
+            for task in benchmark_tasks("v2")
+        ]
+        whole = whole or agents.Benchmark("v2", benchmark_tasks("v2"), {})
+        whole.cells[agent] = cells
     return whole
 
 
 def check(cells: int) -> None:
     """Play cells of the table that are drawn at random: each has its value, to a thousandth."""
     frame = pd.read_csv(TABLE)
-    quick = {task.name: task for task in benchmark_tasks("quick")}
+    tasks = benchmark_tasks("v2")
+    quick = {task.name: task for task in benchmark_tasks("quick-v2")}
     played = frame[frame["task"].isin(quick) & ~frame["agent"].isin(["ppo", "look-ahead", "racing", "lil-ucb"])]
     for _, row in played.sample(cells, random_state=46).iterrows():
         [recipe] = recipes_of(row["agent"]).values()
-        cell = run._cell(quick[row["task"]], row["agent"], recipe, None, 1, False, {})
+        how: dict[str, Any] = {"tests": run.tests_of(tasks), "jobs": 1, "trust": False, "trained": {}}
+        cell = run._cell(quick[row["task"]], row["agent"], recipe, None, **how)
         assert np.isclose(cell.value, row["value"], rtol=1e-3, atol=0), (row["task"], row["agent"])
 
 
@@ -138,6 +219,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, help="folder of the episodes")
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--minutes", type=float, default=1e9, help="begin with no agent after these")
     parser.add_argument("--references", action="store_true", help="write them")
     parser.add_argument("--stale", action="store_true", help="name the agents whose code has changed since")
     parser.add_argument("--check", type=int, metavar="CELLS", help="play some cells of the table again")
@@ -150,7 +232,9 @@ def main() -> None:
             codes = {row["agent"]: row["code"] for row in csv.DictReader(file)}
         print("\n".join(agent for agent, code in codes.items() if code != code_of(agent)))
         return
-    result = played(given.out, given.jobs)
+    result = played(given.out, given.jobs, given.minutes)
+    if result is None:
+        return
     if given.references:
         rows = references(result)
         with REFERENCES.open("w", newline="") as file:
@@ -159,14 +243,18 @@ def main() -> None:
             writer.writerows(rows)
         print(f"wrote {REFERENCES}: run it again, without --references")
         return
+    seconds = json.loads((given.out / "seconds.json").read_text())
     table = result.table.dropna(subset=["score"])
     table["code"] = table["agent"].map({agent: code_of(agent) for agent in result.agents})
+    table["seconds"] = [round(seconds[row["agent"]].get(row["task"], 0), 2) for _, row in table.iterrows()]
     for name in ("score", "score_low", "score_high"):
         table[name] = table[name].round(4)
     table["value"] = table["value"].map(lambda x: float(f"{x:.8g}"))
-    table.to_csv(TABLE, index=False, lineterminator="\n")
-    PAGE.write_text(page(result))
-    print(f"wrote {TABLE}: {len(benchmark_tasks())} tasks, {len(result.agents)} agents")
+    table.drop(columns="root").to_csv(TABLE, index=False, lineterminator="\n")
+    for name, text in pages(result).items():
+        (PAGES / name).write_text(text)
+    result.plot(PAGES / "profiles.png")
+    print(f"wrote {TABLE}: {len(result.tasks)} tasks, {len(result.agents)} agents")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,327 @@
+"""Version 2 of the benchmark: what no agent can gain by, scores, tests of delta, fresh roots, what its tasks are."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import agents
+from agents.benchmarking import run
+from agents.benchmarking.run import ON_TASK, Clock, tests_of
+from agents.benchmarking.scores import errs_too_often, folded, score
+from agents.cli import main
+from agents.evaluation.identity import digest
+from bandit_envs import BenchmarkTask, benchmark_tasks
+from bandit_envs.instances import find
+from bandit_envs.instances.datasets import local_folder
+
+pytest.importorskip("pandas")
+
+BUDGETS = tuple(task.name for task in benchmark_tasks("quick-v2") if not task.fixed_confidence)
+DELTAS = tuple(task.name for task in benchmark_tasks("quick-v2") if task.fixed_confidence)
+
+
+# --- scores -----------------------------------------------------------------------------------------------------------
+
+
+def test_folded_scores_by_hand() -> None:
+    assert folded(np.array([0.0, 0.5, 1.2, 7.0, -0.9])) == pytest.approx([0.0, 0.5, 1.2, 1.2, -0.45])
+    x = np.linspace(-1e6, 3, 100_001)
+    assert (np.diff(folded(x)) >= 0).all()
+    assert folded(x).min() > -0.9
+    task = BenchmarkTask("b", "Threshold", {"delta": 0.1}, 9, 3, 4, "", 800.0, 200.0, "evidence", version="v2")
+    assert score(task, np.array([800.0, 400.0, 100.0, 1600.0])) == pytest.approx([0.0, 0.5, 1.2, -0.45 / 1.4])
+
+
+def test_errors_are_judged_by_exact_tests() -> None:
+    """By hand: P(X >= 3) of 3 at rate .1 is .001, P(X >= 2) is .028; an agent at its delta is marked once in 100 runs."""
+    assert errs_too_often(3, 3, 0.1, 0.0011)
+    assert not errs_too_often(3, 3, 0.1, 0.0009)
+    assert errs_too_often(2, 3, 0.1, 0.029)
+    assert not errs_too_often(2, 3, 0.1, 0.027)
+    assert not errs_too_often(0, 300, 0.1, 1.0)
+    level, runs = 0.01 / 42, np.random.default_rng(0).binomial(300, 0.1, (4000, 42))
+    wrong = np.array([[errs_too_often(k, 300, 0.1, level) for k in own] for own in runs[:400]]).any(axis=1)
+    assert wrong.sum() <= 14  # P(more | .01 each) < 1e-4
+
+
+def test_all_tests_of_an_agent_share_the_level() -> None:
+    tasks = benchmark_tasks("v2")
+    assert tests_of(tasks) == sum(1 + len(task.neighbours) for task in tasks if task.fixed_confidence) >= 30
+    assert all(task.episodes >= 300 for task in tasks if task.fixed_confidence)
+    assert all(len(task.neighbours) >= 1 for task in tasks if task.fixed_confidence)
+
+
+# --- tasks ------------------------------------------------------------------------------------------------------------
+
+
+def test_tasks_are_declared_once() -> None:
+    tasks, quick = benchmark_tasks(), benchmark_tasks("quick-v2")
+    names = [task.name for task in (*tasks, *benchmark_tasks("v1"))]
+    assert len(set(names)) == len(names)
+    assert len({task.group for task in tasks}) == len(quick) == 10
+    assert all(task.ships for task in quick)
+    assert [task.name for task in benchmark_tasks("v2-offline")] == [task.name for task in tasks if task.ships]
+    assert all(math.isfinite(task.uniform) and math.isfinite(task.best) for task in tasks)
+    worse = [task.name for task in tasks if (task.best < task.uniform) != task.fixed_confidence]
+    assert not worse
+
+
+def real(task: BenchmarkTask) -> bool:
+    """Whether arms are real: of pools by name, or paraphrases."""
+    return "pools" in str(task.kwargs["instance"]) or "real-prompts" in str(task.kwargs["instance"])
+
+
+def test_at_least_twelve_real_tables() -> None:
+    tables = {str(task.kwargs["instance"]).partition("pools': ['")[2].partition("'")[0] for task in benchmark_tasks()}
+    assert len(tables - {""} | {"real-prompts"}) >= 12
+
+
+@pytest.mark.parametrize("task", benchmark_tasks("v2"), ids=lambda task: task.name)
+def test_no_place_is_better_than_another(task: BenchmarkTask) -> None:
+    """In 300 episodes the largest mean of each is in every place as often: chi-square, false alarm 1e-6 a task.
+
+    Instances differ: the same means never come twice, in any order, but for pools with few columns.
+    """
+    stats = pytest.importorskip("scipy.stats")
+    if not task.ships and local_folder() is None:
+        pytest.skip("its data are downloaded")
+    import gymnasium as gym
+
+    envs = gym.make_vec(task.env_id, num_envs=300, **task.kwargs)
+    envs.reset(seed=7, options={"episode": np.arange(300)})
+    means = envs.unwrapped.true_means()
+    means = means[..., 0] if means.ndim == 3 else means
+    K = means.shape[1]
+    ties = means == means.max(axis=1, keepdims=True)
+    places = [np.random.default_rng(i).choice(np.flatnonzero(row)) for i, row in enumerate(ties)]
+    assert stats.chisquare(np.bincount(places, minlength=K)).pvalue > 1e-6
+    assert len({tuple(sorted(row)) for row in means.tolist()}) > 30
+    envs.close()
+
+
+@pytest.mark.parametrize("task", [x for x in benchmark_tasks("v2") if x.neighbours], ids=lambda task: task.name)
+def test_an_agent_cannot_tell_neighbours_from_the_task(task: BenchmarkTask) -> None:
+    if not task.ships and local_folder() is None:
+        pytest.skip("its data are downloaded")
+    shown = task.env().unwrapped.task
+    for kwargs in task.neighbours.values():
+        other = dataclasses.replace(task, kwargs=kwargs).env().unwrapped
+        assert other.task == shown
+        assert kwargs["instance"] != task.kwargs["instance"]
+
+
+def test_what_ships_needs_no_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("BANDIT_ENVS_DATA", raising=False)
+    for task in benchmark_tasks("v2-offline"):
+        find(task.kwargs["instance"])
+    assert len(benchmark_tasks("v2-offline")) >= 35
+
+
+# --- what no agent can gain by ----------------------------------------------------------------------------------------
+
+
+class Own(agents.Agent):
+    name = "own"
+    solves = agents.core.ALL_PROBLEMS
+    stops = True
+
+    def choose(self, observation: Any, state: Any) -> Any:
+        return np.full(len(observation["pulls"]), self.task.stop)
+
+
+ANSWERS: dict[str, Any] = {}
+
+
+class Memory(Own):
+    """Knows of each task the answer that was right most often under the printed root, and answers at once."""
+
+    def recommend(self, observation: Any, state: Any = None, slots: Any = None) -> Any:
+        n = len(observation["pulls"] if slots is None else slots)
+        return np.tile(ANSWERS[str(self.task)], (n, 1))
+
+
+TRUTHS: dict[tuple[str, int], Any] = {}
+
+
+class Replay(Own):
+    """Has a table of the answers of all episodes of the printed root, by their public seeds; it pulls nothing."""
+
+    def recommend(self, observation: Any, state: Any = None, slots: Any = None) -> Any:
+        seeds = observation["public_seed"][:, 0] if slots is None else observation["public_seed"][slots, 0]
+        none = np.zeros(self.task.K, bool)
+        if self.problem.answer_size:
+            none[: self.problem.answer_size] = True
+        return np.array([TRUTHS.get((str(self.task), int(seed)), none) for seed in seeds])
+
+
+class FortyRounds(Own):
+    """All arms in turn, forty times, then it stops."""
+
+    def choose(self, observation: Any, state: Any) -> Any:
+        pulls = observation["pulls"]
+        return np.where(pulls.sum(axis=1) < 40 * pulls.shape[1], pulls.argmin(axis=1), self.task.stop)
+
+
+class NeverPulls(Own):
+    """It has no rule to stop, and asks to stop at once."""
+
+    stops = False
+
+
+class Bold(agents.CertifiedAgent if hasattr(agents, "CertifiedAgent") else Own):  # type: ignore[misc]
+    pass
+
+
+def answers_of(task: BenchmarkTask, salt: int, root: int | None = None) -> tuple[Any, Any, Any]:
+    """The task's facts as text; public seeds and right answers of its episodes."""
+    import gymnasium as gym
+
+    envs = gym.make_vec(task.env_id, num_envs=task.episodes, **task.kwargs, salt=salt)
+    observation, _ = envs.reset(seed=task.root if root is None else root, options={"episode": np.arange(task.episodes)})
+    right = envs.unwrapped.problem.plug_in(envs.unwrapped.true_means())
+    facts = str(envs.unwrapped.task)
+    envs.close()
+    return facts, observation["public_seed"][:, 0], right
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> tuple[BenchmarkTask, ...]:
+    """The quick set of version 2, with 200 episodes of tasks with a budget."""
+    cut = [dataclasses.replace(x, episodes=x.episodes if x.fixed_confidence else 200) for x in benchmark_tasks("quick-v2")]
+    tasks = tuple(cut)
+    monkeypatch.setattr(run, "benchmark_tasks", lambda set: tasks)
+    return tasks
+
+
+def test_a_memory_of_answers_gains_nothing(small: tuple[BenchmarkTask, ...]) -> None:
+    for task in small:
+        facts, _, right = answers_of(task, 0)
+        own, counts = np.unique(right, axis=0, return_counts=True)
+        ANSWERS[facts] = own[counts.argmax()]
+    result = agents.benchmark({"memory": Memory}, "quick-v2")
+    [row] = result.summary().to_dict("records")
+    assert row["delta"] == row["all"] == -1
+    assert row["budget"] < 0
+    assert set(DELTAS) == set(row["invalid"].split(", "))
+    assert all(cell.score <= 0 for cell in result.cells["memory"])
+
+
+def test_a_replay_of_the_printed_root_gains_nothing_elsewhere(small: tuple[BenchmarkTask, ...]) -> None:
+    """Even one that has foreseen its own public seeds: perfect on the printed root, nothing on another."""
+    for task in small:
+        salt = digest(agents.make(Replay, task.env()))
+        facts, seeds, right = answers_of(task, salt)
+        TRUTHS.update({(facts, int(seed)): answer for seed, answer in zip(seeds, right, strict=True)})
+    printed, fresh = (agents.benchmark({"replay": Replay}, "quick-v2", root=root) for root in (small[0].root, 11))
+    assert all(cell.value == 1 for cell in printed.cells["replay"] if not cell.task.fixed_confidence)
+    assert all(cell.score <= 0 for cell in fresh.cells["replay"])
+    assert fresh.summary()["delta"][0] == -1
+    assert fresh.set == "quick-v2, root 11"
+    assert set(fresh.table["root"]) == {11}
+
+
+def test_public_seeds_depend_on_the_agent_and_samples_do_not(small: tuple[BenchmarkTask, ...]) -> None:
+    [task] = [x for x in small if x.name == "top-fresh-20"]
+    (_, plain, right), (_, salted, same) = answers_of(task, 0), answers_of(task, 5)
+    assert (right == same).all()
+    assert not np.isin(plain, salted).any()
+    assert digest(agents.make("uniform", task.env())) != digest(agents.make("lucb", task.env()))
+
+
+def test_forty_rounds_and_a_delta_of_ones_own_are_marked(small: tuple[BenchmarkTask, ...]) -> None:
+    result = agents.benchmark({"forty": FortyRounds, "sure": "evidence(delta=.9)"}, list(DELTAS))
+    summary = result.summary().set_index("agent")
+    for agent in ("forty", "sure"):
+        assert summary.loc[agent, "delta"] == summary.loc[agent, "delta_low"] == -1
+        assert summary.loc[agent, "invalid"]
+    notes = [cell.note for cell in result.cells["sure"]]
+    assert all("a delta of its own, 0.9, in place of the task's, 0.1" in note for note in notes)
+    assert "of gaps halved, delta is 0.1" in " ".join(cell.note for cell in result.cells["forty"])
+
+
+def test_one_that_only_asks_to_stop_is_uniform(small: tuple[BenchmarkTask, ...]) -> None:
+    result = agents.benchmark({"never": NeverPulls, "uniform": "uniform"}, list(DELTAS))
+    for never, uniform in zip(result.cells["never"], result.cells["uniform"], strict=True):
+        assert never.value == uniform.value
+        assert never.errors == uniform.errors
+        assert not uniform.invalid
+
+
+def test_uniform_has_nothing_and_random_no_more(small: tuple[BenchmarkTask, ...]) -> None:
+    """Intervals of 200 episodes: that of uniform holds 0 in all groups but by chance (below 1e-3 each)."""
+    result = agents.benchmark(["uniform", "random"], "quick-v2")
+    summary = result.summary().set_index("agent")
+    assert summary.notna().all(axis=None)
+    assert summary.loc["random", "all"] < 0.15
+    for cell in result.cells["uniform"]:
+        centre, spread = cell.samples.mean(), cell.samples.std()
+        assert abs(centre) < 4.5 * spread + 1e-9, cell.task.name
+
+
+# --- runs -------------------------------------------------------------------------------------------------------------
+
+
+def test_the_same_table_on_two_processes_and_after_a_kill(
+    small: tuple[BenchmarkTask, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names, some = ["uniform", "top-two"], ["top-fresh-20", "best-gap-delta"]
+    whole, played = agents.benchmark(names, some), []
+
+    def breaks(*given: Any, **named: Any) -> Any:
+        played.append(given)
+        if len(played) == 4:
+            raise KeyboardInterrupt
+        return agents.evaluate(*given, **named)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(run, "evaluate", breaks)
+        with pytest.raises(KeyboardInterrupt):
+            agents.benchmark(names, some, tmp_path)
+    again = agents.benchmark(names, some, tmp_path, jobs=2)
+    assert again.table.equals(whole.table)
+    assert again.summary().equals(whole.summary())
+    assert not agents.benchmark(names, some, tmp_path, root=3).table.equals(whole.table)
+
+
+def test_offline_the_set_has_a_name_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    def lacking(tasks: Any) -> str:
+        return "data of best-maize cannot be had: no network"
+
+    short = tuple(dataclasses.replace(task, episodes=300) for task in benchmark_tasks(["top-fresh-20"]))
+    monkeypatch.setattr(run, "_lacking", lacking)
+    monkeypatch.setattr(run, "benchmark_tasks", lambda set: short)
+    with pytest.warns(UserWarning, match="best-maize.*v2-offline"):
+        assert agents.benchmark("uniform", "v2").set == "v2-offline"
+
+
+def test_the_clock_by_hand() -> None:
+    """Of two agents, one twice as slow as the table, one unknown."""
+    tasks = [dataclasses.replace(task, name=name) for name, task in zip("abc", benchmark_tasks("quick-v2"), strict=False)]
+    clock = Clock([(task, label) for task in tasks for label in ("x", "y")])
+    clock.expected = {("a", "x"): 1.0, ("b", "x"): 3.0, ("c", "x"): 5.0, ("a", "y"): 1.0, ("b", "y"): 1.0, ("c", "y"): 1.0}
+    clock.done(tasks[0], "x", 2.0)
+    assert clock.left == pytest.approx(2 * 8 + 2 * 3)
+    clock.done(tasks[0], "y", 0.0)  # it was there
+    clock.done(tasks[1], "y", 0.5)
+    assert clock.left == pytest.approx(2 * 8 + 0.5)
+
+
+def test_the_command_has_no_nan(small: tuple[BenchmarkTask, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("matplotlib")
+    main(["benchmark", "uniform", "lsa", "--set", "quick-v2", "--out", str(tmp_path), "--root", "5"])
+    shown = capsys.readouterr()
+    assert "nan" not in shown.out + shown.err
+    assert "quick-v2, root 5" in shown.out
+    assert shown.err.count("lsa: does not take it") == len(set(shown.err.splitlines()) & set(shown.err.splitlines())) - sum(
+        "lsa: does not" not in line for line in set(shown.err.splitlines())
+    )
+    page = (tmp_path / "benchmark.html").read_text()
+    assert "nan" not in page.partition("data:image")[0]
+    assert page.count("data:image/png") == 1
+    assert ON_TASK
