@@ -18,7 +18,7 @@ from .arms import (
 )
 from .datasets import Captions, captions
 from .instance import Instance, Sampler, from_table
-from .lookup import INSTANCES, Pools, register_instance
+from .lookup import INSTANCES, Pools, Varied, register_instance
 from .polyhedra import Polyhedra
 from .prompts import PromptSelection, ScoreTables
 from .registry import Registry
@@ -28,6 +28,6 @@ __all__ = [
     "Happening",
     "Arms", "Bernoulli", "Captions", "Categorical", "DISTRIBUTIONS", "Gaussian", "INSTANCES", "Instance", "Measurement",
     "Measurements", "Polyhedra", "Pools", "PromptSelection", "Registry", "Resampled", "Sampler", "ScoreTables",
-    "Shared", "Tabulated", "Uniform", "captions", "ends_of", "TRUE", "from_table", "measurements", "number_in",
-    "register_distribution", "register_instance", "register_law",
+    "Shared", "Tabulated", "Uniform", "Varied", "captions", "ends_of", "TRUE", "from_table", "measurements",
+    "number_in", "register_distribution", "register_instance", "register_law",
 ]  # fmt: skip

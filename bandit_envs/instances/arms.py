@@ -417,6 +417,13 @@ class Shared(Arms):
         low, high = support
         return min(low + float(cls.rounded(math.fsum(column - low) / len(column), high - low)), high)
 
+    @classmethod
+    def means_of(cls, columns: Floats, support: tuple[float, float]) -> Floats:
+        """The means (...) of columns (..., N); those of equal columns are equal."""
+        low, high = support
+        above = np.ascontiguousarray(columns) - low
+        return np.minimum(low + cls.rounded(above.sum(axis=-1) / columns.shape[-1], high - low), high)
+
     @staticmethod
     def packed(columns: Floats, means: Floats) -> Floats:
         """Parameters (..., K, N + 1) of columns (..., K, N) with these means (..., K)."""

@@ -15,8 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 from ..kernels import rng
 from ..kernels.checks import choice, flag, integer, number
 from . import datasets, polyhedra
-from .arms import Arms, Bernoulli, Categorical, Form, Gaussian, Resampled, Uniform, from_dict
-from .instance import Instance, NamedInstance, Sampler
+from .arms import Arms, Bernoulli, Categorical, Form, Gaussian, Resampled, Shared, Uniform, from_dict
+from .instance import OF_TABLES, Instance, NamedInstance, Sampler
 from .tables import measurements, rows_of
 
 Floats = NDArray[np.float64]
@@ -198,6 +198,33 @@ def _real_prompts(arms: int = 10, split: str = "train", folder: str | None = Non
     paths = [datasets.fetched(name, folder) for name, file in datasets.FILES.items() if file.split == split]
     pools = [pool for path in paths for pool in rows_of(measurements(path, index=0))]
     return {"pools": {"pools": pools, "arms": arms}}
+
+
+def _scores(
+    name: str, file: str, support: list[float], columns: dict[str, Any], unit: float, /, folder: str | None = None
+) -> Instance:
+    """The arms of a public table of scores, in units of `unit`: one score a cell, in rows that all arms share."""
+    scores, names = datasets.score_table(file, folder, **columns)
+    return Instance(Shared(scores / unit, support), name, OF_TABLES, names)
+
+
+# What a good variety of soybean has: trait, 1 for at most and -1 for at least, limit.
+WANTED = (("yield", -1, 1.9), ("height", 1, 0.95), ("lodging", 1, 2.5), ("protein", -1, 37.0), ("oil", -1, 19.5))
+
+
+def _soybean(folder: str | None = None) -> Instance:
+    """Varieties of soybean, with six traits: a pull is one of 8 environments. Which keep all five limits?
+
+    Traits are less their mean, in units of their standard deviation, over all 464 rows.
+    """
+    rows, names = datasets.soybeans(folder)
+    centre, unit = np.concatenate(rows).mean(axis=0), np.concatenate(rows).std(axis=0)
+    places = [datasets.TRAITS.index(trait) for trait, _, _ in WANTED]
+    sides, limits = (np.array(column, float) for column in list(zip(*WANTED, strict=True))[1:])
+    A = (sides[:, None] * np.eye(len(datasets.TRAITS))[places] + 0.0).tolist()
+    b = (sides * (limits - centre[places]) / unit[places]).tolist()
+    defaults = {"Feasible": {"A": A, "b": b, "tolerance": 0.05, "budget": 2000}}
+    return Instance(Resampled([(row - centre) / unit for row in rows]), "soybean", OF_TABLES | defaults, names)
 
 
 def _named(name: str, row: dict[str, Any]) -> NamedInstance:

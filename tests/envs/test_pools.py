@@ -15,6 +15,7 @@ from refusals import table
 from scipy import stats
 from score_tables import draw
 
+import agents
 from bandit_envs import Categorical, Instance, Sampler, Shared, Tabulated, captions
 from bandit_envs.instances import Pools, datasets, lookup
 
@@ -64,6 +65,59 @@ def test_a_draw_depends_on_key_and_episode_alone() -> None:
         assert np.array_equal(again[0], means[some])
         assert np.array_equal(again[1], parameters[some])
     assert not np.array_equal(draw(sampler, range(9), seed=2)[0], means)
+
+
+def table_of(rows: int, arms: int, seed: int = 0) -> Shared:
+    """Scores in thirds; the last two arms are equal."""
+    scores = np.random.default_rng(seed).integers(0, 4, (rows, arms)) / 3
+    scores[:, -1] = scores[:, -2]
+    return Shared(scores)
+
+
+def test_some_rows_of_shared_tables_are_drawn_and_their_means_are_true() -> None:
+    """Each cell names its arm and row; tables of 5 and 8 rows go together. Ties of equal columns stay exact."""
+    pools = [Shared(np.arange(20).reshape(5, 4) / 100), Shared((20 + np.arange(24).reshape(8, 3)) / 100)]
+    sampler = Pools(pools, 3, rows=5)
+    assert sampler.arms.items == 5
+    means, parameters = draw(sampler, range(300))
+    for mean, cells in zip(means, parameters, strict=True):
+        assert mean.tolist() == cells[:, -1].tolist()
+        assert mean == pytest.approx(cells[:, :-1].mean(axis=1), rel=1e-11)
+        numbers = np.rint(cells[:, :-1] * 100).astype(int)
+        K, first = (4, 0) if numbers.max() < 20 else (3, 20)
+        arms, rows = (numbers - first) % K, (numbers - first) // K
+        assert (arms == arms[:, :1]).all()
+        assert len(set(arms[:, 0])) == 3
+        assert (rows == rows[0]).all()
+        assert len(set(rows[0])) == 5
+    means, _ = draw(Pools([table_of(50, 3)], 3, rows=20), range(200))
+    assert all(len(set(row)) <= 2 for row in means.tolist())
+    assert Pools([Shared([[0.1, 0.0, 0.2], [0.3, 0.3, 0.0]])], 2).positive
+    assert not Pools([Shared([[0.1, 0.0, 0.2], [0.3, 0.3, 0.0]])], 2, rows=1).positive
+
+
+def test_all_sets_of_rows_are_equally_likely_and_none_goes_with_an_arm() -> None:
+    """60 kinds (10 sets of 3 of 5 rows, 6 orders of arms), 24,000 episodes: a false alarm in 1e-6."""
+    scores = 2.0 ** np.arange(15).reshape(5, 3)
+    _, parameters = draw(Pools([Shared(scores)], 3, rows=3), range(24_000))
+    place = np.rint(np.log2(parameters[:, :, :-1])).astype(int)
+    sets = (1 << np.sort(place[:, 0] // 3, axis=1)).sum(axis=1)
+    kinds = sets * 9 + place[:, 0, 0] % 3 * 3 + place[:, 1, 0] % 3
+    assert stats.chisquare(np.unique(kinds, return_counts=True)[1]).pvalue > 1e-6
+    assert len(np.unique(kinds)) == 60
+
+
+def test_the_same_episode_in_any_batch_and_any_process() -> None:
+    form = Pools([table_of(40, 6), table_of(30, 7, 1)], 4, rows=10).to_dict()
+    means, parameters = draw(lookup.find(form), range(20))
+    for some in ([7], [19, 0, 7], range(3, 9)):
+        again = draw(lookup.find(form), some)
+        assert np.array_equal(again[0], means[list(some)])
+        assert np.array_equal(again[1], parameters[list(some)])
+    settings: Any = {"episodes": 24, "seed": 5, "env_kwargs": {"instance": form, "budget": 20}, "progress": False}
+    runs = [agents.evaluate(["uniform", "ucb-e"], BEST, **settings, **more) for more in ({}, {"batch": 5}, {"jobs": 2})]
+    for run in runs[1:]:
+        pd.testing.assert_frame_equal(run.episodes, runs[0].episodes)
 
 
 def test_the_largest_number_of_arms_is_a_permutation_of_a_pool() -> None:
@@ -131,6 +185,9 @@ test_bad_pools_are_named = table(
         "other values": (refuse([Categorical([1, x], [[1, 1]] * 3) for x in (2, 3)]), "pool 1", 2.0, 3.0),
         "other rows": (refuse([Shared(np.eye(n)[:, :3]) for n in (3, 4)]), "pool 1", 4, 5),
         "other levels": (refuse([Tabulated([np.arange(n)] * 3) for n in (3, 3, 5)]), "pool 2", "'tabulated'"),
+        "too many rows": (lambda: Pools([table_of(5, 3)], 2, rows=6), "pool 0", "rows=6", "Shared"),
+        "rows of no table": (lambda: Pools(TWO, 2, rows=1), "pool 0", "rows=1", "Bernoulli"),
+        "no row": (lambda: Pools([table_of(5, 3)], 2, rows=0), "rows", 0, 1),
         "no file": (lambda: Pools("none.csv"), "none.csv", FileNotFoundError),
     }
 )
