@@ -17,11 +17,12 @@ from refusals import refused
 from rollouts import forgetful
 
 import agents
-from agents import testing
+from agents import Algorithm, testing
 from agents.core import ALL_PROBLEMS, Agent
 from agents.core.certified import Certified, Featured, certified
 from agents.evaluation.report import summary
-from bandit_envs import AllGood, BestArm, Threshold, TopK
+from agents.registry import Recipe
+from bandit_envs import AllGood, BestArm, Threshold, TopK, from_table
 from bandit_envs.kernels import jit
 from bandit_envs.stopping import nearest_alternative
 
@@ -123,6 +124,80 @@ def test_what_is_pulled_once_the_agent_within_has_stopped() -> None:
     assert 20 < rare < 300
 
 
+PLAIN = "uniform(stop='certificate')"
+HALF_PLANES = {"A": [[-1.0, 0.0], [0.0, 1.0]], "b": [-0.5, 0.5]}
+SCORES = np.random.default_rng(0).random((60, 4)) < [0.2, 0.4, 0.5, 0.9]
+IN_TURN: dict[str, tuple[str, dict[str, Any]]] = {
+    "threshold": ("Threshold", {"instance": bernoulli(0.1, 0.3, 0.75, 0.9)}),
+    "all good": ("AllGood", {"instance": bernoulli(0.1, 0.3, 0.88, 0.9), "epsilon": 0.3, "shuffle_arms": True}),
+    "top k": ("TopK", {"instance": gaussian(0.0, 0.4, 1.5, 2.0), "k": 2, "epsilon": 0.1}),
+    "feasible": ("Feasible", {"instance": gaussian([0.9, 0.1], [0.2, 0.9], sd=0.3), **HALF_PLANES}),
+    "bounded": ("BestArm", {"instance": {"sampler": {"distribution": "uniform", "arms": 5, "spread": 0.2}}}),
+    "capped": ("BestArm", {"instance": bernoulli(0.5, 0.52), "max_pulls": 333}),
+    "a budget": ("BestArm", {"instance": bernoulli(0.1, 0.3, 0.5), "budget": 200}),
+    "many": ("Threshold", {"instance": {"sampler": {"arms": 300}}, "max_pulls": 2000}),
+    "a table": ("BestArm", {"instance": from_table(SCORES.astype(float), shared=True)}),
+}
+
+
+class Two(Agent):
+    """Every arm once and then the last one, up to 30 pulls, after which it stops."""
+
+    name, solves, stops = "two", ALL_PROBLEMS, True
+
+    def choose(self, observation: Any, state: Any) -> Any:
+        t, K = observation["pulls"].sum(axis=1), self.task.K
+        return np.where(t < K, t, np.where(t < 30, K - 1, K))
+
+
+class Planless(Algorithm):
+    """It pulls each arm once, as all algorithms do, and stops; in compiled code."""
+
+    name, solves = "planless", ALL_PROBLEMS
+
+    def sample(ep: Any, own: Any) -> None:  # type: ignore[misc]
+        """Plan nothing."""
+
+
+@pytest.mark.parametrize("case", IN_TURN)
+def test_an_agent_that_chooses_no_arm_is_uniform_where_nothing_is_pulled_for_it(case: str) -> None:
+    """Pulls, answers and looks, by `evaluate` and by `predict`, in batches of any size."""
+    problem, kwargs = IN_TURN[case]
+    kwargs = {"delta": 0.1, "max_pulls": 4000} | kwargs
+    own = {"stop": "certificate", "completes": False}
+    compared = {"plain": PLAIN, "idle": Recipe("", "", Hasty, own), "compiled": Recipe("", "", Planless, own)}
+    result = agents.evaluate(compared, problem, episodes=40, env_kwargs=kwargs, batch=7)
+    for table in (result.episodes, result.pulls):
+        plain, *others = (table[table["agent"] == name].drop(columns=["agent"]) for name in compared)
+        for other in others:
+            assert_frame_equal(plain.reset_index(drop=True), other.reset_index(drop=True))
+    traces = []
+    for kind, more in (("uniform", {}), (Hasty, {"completes": False})):
+        env: Any = gym.make_vec(f"bandit_envs/{problem}-v0", 3, actions="full", autoreset_mode="SameStep", **kwargs)
+        agent, (seen, _) = agents.make(kind, env, stop="certificate", **more), env.reset(seed=3)
+        state, begins, steps = None, np.ones(3, np.bool_), list[Any]()
+        for _ in range(600):
+            action, state = agent.predict(seen, state, begins)
+            stops = action["arm"] == env.task.stop
+            steps.append((action["arm"].tolist(), action["times"].tolist(), action["answer"][stops].tolist()))
+            seen, _, ended, cut, _ = env.step(action)
+            begins = ended | cut
+        traces.append(steps)
+    assert traces[0] == traces[1]
+
+
+def test_what_an_agent_has_chosen_stays_its_own_and_the_arms_behind_are_pulled_in_turn() -> None:
+    env = gym.make("bandit_envs/BestArm-v0", instance=bernoulli(0.4, 0.5, 0.55), delta=0.1, max_pulls=200)
+    agent = agents.make(Two, env, stop="certificate", completes=False)
+    observation, state, arms = env.reset(seed=1)[0], None, list[int]()
+    for _ in range(100):
+        arm, state = agent.predict(observation, state)
+        arms.append(int(arm))
+        observation, *_ = env.step(arm)
+    behind = [0, 1] * 27 + [0, 1, 2] * 6  # 1, 1 and 28 pulls
+    assert arms == ([0, 1] + [2] * 28 + behind)[:100]
+
+
 def test_options() -> None:
     kwargs = SETTINGS["Threshold"] | {"max_pulls": 900}
     env, without = (
@@ -134,6 +209,10 @@ def test_options() -> None:
         assert agent.agent.alpha == 2.0  # type: ignore[attr-defined]
         assert agent.name == "lsa(stop='certificate')"
     assert not isinstance(agents.make("lsa(stop=None)", env), Certified)
+    assert agents.make("lsa(stop='certificate')", env).completes
+    assert not agents.make("lsa(stop='certificate', completes=False)", env).for_task(env.unwrapped.task).completes
+    with refused("completes", 2):
+        agents.make("lsa", env, stop="certificate", completes=2)
     assert agents.make("lsa", without, stop="certificate", delta=0.2).delta == 0.2
     assert agents.make("lsa", env, stop="certificate", distribution="gaussian", rho=10.0).certifier.numbers[3] == 10.0
 
