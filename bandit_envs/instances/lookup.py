@@ -53,6 +53,12 @@ class _Instances(Registry[NamedInstance]):
         return target.build if isinstance(target, NamedInstance) else target
 
 
+def _questions(source: Instance) -> dict[str, dict[str, Any]]:
+    """The defaults of an instance for each problem, without budget and delta, and without the order of its arms."""
+    own = {"budget", "delta", "shuffle_arms"}
+    return {problem: {k: v for k, v in x.items() if k not in own} for problem, x in source.defaults.items()}
+
+
 class Pools(Sampler):
     """Real arms in each episode: K of those of a pool, none twice, in random order. All pools are equally likely.
 
@@ -88,6 +94,7 @@ class Pools(Sampler):
                         f"it must be a shared table of rows={self._rows} rows or more, got {source!r:.200}"
                     )
                 self._pools.append(source.arms)
+                self.defaults = _questions(source) if len(pools) == 1 else {}
                 both = self._pools[:: i or 1]
                 kinds = [
                     (x.distribution, x.D, x.support, x.data.tolist(), self._rows or x.parameters.shape[1]) for x in both
@@ -144,7 +151,7 @@ class Varied(Sampler):
     Standard deviations and widths stay what they are.
 
     Args:
-        instance: in any form; it has Bernoulli, Gaussian or Uniform arms. Its defaults for problems are kept.
+        instance: in any form; it has Bernoulli, Gaussian or Uniform arms. Its defaults are kept but for budget and delta.
         centre: a number, or one for each coordinate; None: the mean of the arms' means.
         scale: [lowest, highest] factor, > 0; its logarithm is uniform. [.5, .5] halves all gaps.
         shift: s is uniform on [-shift, shift], the same for all coordinates.
@@ -171,7 +178,7 @@ class Varied(Sampler):
             raise ValueError(f"instance must be a fixed one of Bernoulli, Gaussian or Uniform arms, got {base!r:.200}")
         self._given = instance if isinstance(instance, (str, Mapping)) else base.to_dict()
         self.arms, self.K, self.D, self.distribution = base.arms, base.K, base.D, base.arms.distribution
-        self.defaults, self._means = base.defaults, base.arms.means.reshape(self.K, self.D)
+        self.defaults, self._means = _questions(base), base.arms.means.reshape(self.K, self.D)
         middle = self._means.mean(axis=0) if centre is None else array("centre", centre)
         if middle.shape not in ((), (self.D,)) or not (np.abs(middle) <= LARGEST).all():
             raise ValueError(f"centre must be a number, or {self.D} finite numbers, got {centre!r:.200}")

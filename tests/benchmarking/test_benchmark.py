@@ -201,7 +201,9 @@ def test_broken_agents(tiny: tuple[BenchmarkTask, ...]) -> None:
     frame = agents.benchmark({"endless": Endless, "wrong": Wrong}, "quick").table.set_index(["agent", "task"])
     assert "100% of the episodes are cut at max_pulls" in frame.loc[("endless", "threshold-line-delta"), "note"]
     assert frame.loc[("endless", "threshold-line-delta"), "value"] == 20_000
-    assert "errs in 100% of 30 episodes of the task, delta is 0.1" in frame.loc[("wrong", "threshold-line-delta"), "note"]
+    assert (
+        "errs in 100% of 30 episodes of the task, delta is 0.1" in frame.loc[("wrong", "threshold-line-delta"), "note"]
+    )
     assert frame.loc[("wrong", "threshold-line-delta"), ["score", "score_low", "score_high"]].tolist() == [0, 0, 0]
     assert frame.loc[("wrong", "threshold-prior-10"), "score"] < -1
     with pytest.raises(ValueError, match="threshold-prior-10"):
@@ -298,7 +300,12 @@ test_bad_calls = table(
         "an unknown agent": (lambda: agents.benchmark("lsaa", "quick"), "lsaa", "lsa"),
         "jobs below -1": (lambda: agents.benchmark("lsa", "quick", jobs=0), "jobs", 0),
         "a root below 0": (lambda: agents.benchmark("lsa", "quick", root=-1), "root", -1),
-        "an unknown column": (lambda: agents.Benchmark("", (), {}).profile(column="budgets"), "column", "budgets", "all"),
+        "an unknown column": (
+            lambda: agents.Benchmark("", (), {}).profile(column="budgets"),
+            "column",
+            "budgets",
+            "all",
+        ),
         "no folder": (lambda: agents.benchmark("lsa", "quick", out=5), "out", 5),
         "progress of a text": (lambda: agents.benchmark("lsa", "quick", progress="yes"), "progress", "yes"),
     }

@@ -193,7 +193,9 @@ def answers_of(task: BenchmarkTask, salt: int, root: int | None = None) -> tuple
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> tuple[BenchmarkTask, ...]:
     """The quick set of version 2, with 200 episodes of tasks with a budget."""
-    cut = [dataclasses.replace(x, episodes=x.episodes if x.fixed_confidence else 200) for x in benchmark_tasks("quick-v2")]
+    cut = [
+        dataclasses.replace(x, episodes=x.episodes if x.fixed_confidence else 200) for x in benchmark_tasks("quick-v2")
+    ]
     tasks = tuple(cut)
     monkeypatch.setattr(run, "benchmark_tasks", lambda set: tasks)
     return tasks
@@ -302,9 +304,18 @@ def test_offline_the_set_has_a_name_of_its_own(monkeypatch: pytest.MonkeyPatch) 
 
 def test_the_clock_by_hand() -> None:
     """Of two agents, one twice as slow as the table, one unknown."""
-    tasks = [dataclasses.replace(task, name=name) for name, task in zip("abc", benchmark_tasks("quick-v2"), strict=False)]
+    tasks = [
+        dataclasses.replace(task, name=name) for name, task in zip("abc", benchmark_tasks("quick-v2"), strict=False)
+    ]
     clock = Clock([(task, label) for task in tasks for label in ("x", "y")])
-    clock.expected = {("a", "x"): 1.0, ("b", "x"): 3.0, ("c", "x"): 5.0, ("a", "y"): 1.0, ("b", "y"): 1.0, ("c", "y"): 1.0}
+    clock.expected = {
+        ("a", "x"): 1.0,
+        ("b", "x"): 3.0,
+        ("c", "x"): 5.0,
+        ("a", "y"): 1.0,
+        ("b", "y"): 1.0,
+        ("c", "y"): 1.0,
+    }
     clock.done(tasks[0], "x", 2.0)
     assert clock.left == pytest.approx(2 * 8 + 2 * 3)
     clock.done(tasks[0], "y", 0.0)  # it was there
@@ -312,15 +323,17 @@ def test_the_clock_by_hand() -> None:
     assert clock.left == pytest.approx(2 * 8 + 0.5)
 
 
-def test_the_command_has_no_nan(small: tuple[BenchmarkTask, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_has_no_nan(
+    small: tuple[BenchmarkTask, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     pytest.importorskip("matplotlib")
     main(["benchmark", "uniform", "lsa", "--set", "quick-v2", "--out", str(tmp_path), "--root", "5"])
     shown = capsys.readouterr()
     assert "nan" not in shown.out + shown.err
     assert "quick-v2, root 5" in shown.out
-    assert shown.err.count("lsa: does not take it") == len(set(shown.err.splitlines()) & set(shown.err.splitlines())) - sum(
-        "lsa: does not" not in line for line in set(shown.err.splitlines())
-    )
+    assert shown.err.count("lsa: does not take it") == len(
+        set(shown.err.splitlines()) & set(shown.err.splitlines())
+    ) - sum("lsa: does not" not in line for line in set(shown.err.splitlines()))
     page = (tmp_path / "benchmark.html").read_text()
     assert "nan" not in page.partition("data:image")[0]
     assert page.count("data:image/png") == 1

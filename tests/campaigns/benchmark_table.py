@@ -42,7 +42,7 @@ PAGES = ROOT / "docs" / "benchmark"
 REFERENCES = ROOT / "bandit_envs" / "references-v2.csv"
 SHARED = ("agents.core", "agents.evaluation", "agents.registry")  # of all agents alike
 TOO_SLOW = {"look-ahead": ("good-", "feasible-", "-delta")}  # by parts of names of tasks: up to .4 ms a pull there
-EXACT = ("threshold-three", "best-three")  # small enough for the best policy by dynamic programming
+EXACT = ("threshold-small", "best-small", "top-small")  # small enough for the best policy by dynamic programming
 BOUNDS = 40  # instances over which a lower bound is averaged
 NAMED = 12  # agents of which the page says where they win and lose
 
