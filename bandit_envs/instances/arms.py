@@ -417,17 +417,17 @@ class Shared(Arms):
         low, high = support
         return min(low + float(cls.rounded(math.fsum(column - low) / len(column), high - low)), high)
 
-    @classmethod
-    def means_of(cls, columns: Floats, support: tuple[float, float]) -> Floats:
-        """The means (...) of columns (..., N); those of equal columns are equal."""
-        low, high = support
-        above = np.ascontiguousarray(columns) - low
-        return np.minimum(low + cls.rounded(above.sum(axis=-1) / columns.shape[-1], high - low), high)
-
     @staticmethod
     def packed(columns: Floats, means: Floats) -> Floats:
         """Parameters (..., K, N + 1) of columns (..., K, N) with these means (..., K)."""
         return np.concatenate([columns, means[..., None]], axis=-1)
+
+    @classmethod
+    def scored(cls, columns: Floats, support: tuple[float, float] = (0.0, 1.0)) -> tuple[Floats, Floats]:
+        """Means (..., K) and parameters of columns (..., K, N): equal means of equal columns."""
+        (low, high), above = support, np.ascontiguousarray(columns) - support[0]
+        means = np.minimum(low + cls.rounded(above.sum(axis=-1) / columns.shape[-1], high - low), high)
+        return means, cls.packed(columns, means)
 
     def to_dict(self) -> Form:
         scores = self.parameters[:, :-1].T.tolist()

@@ -14,15 +14,15 @@ import tomllib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..kernels.checks import install_hint, integer, number
+from ..kernels.checks import array, install_hint, integer, number
 from ..kernels.naming import unknown
-from .arms import Categorical
-from .tables import measurements, read_csv, rows_of, shared_scores
+from .arms import Categorical, Floats
+from .tables import measurements, read_csv, shared_scores
 
 VARIABLE = "BANDIT_ENVS_DATA"
 T = TypeVar("T")
@@ -277,70 +277,39 @@ def _ratings_of(name: str, columns: tuple[str, ...], folder: str | Path | None) 
 class _Numbers(pickle.Unpickler):
     """Reads an array of numbers, and nothing else: a pickle may otherwise run any code."""
 
-    PARTS: ClassVar[dict[tuple[str, str], Any]] = {
-        ("numpy", "ndarray"): np.ndarray,
-        ("numpy", "dtype"): np.dtype,
-        ("numpy.core.multiarray", "_reconstruct"): np.empty(0).__reduce__()[0],
-        ("numpy._core.multiarray", "_reconstruct"): np.empty(0).__reduce__()[0],
-    }
-
     def find_class(self, module: str, name: str) -> Any:
-        if (module, name) not in self.PARTS:
+        if name == "_reconstruct" and module in ("numpy.core.multiarray", "numpy._core.multiarray"):
+            return np.empty(0).__reduce__()[0]
+        if module != "numpy" or name not in ("ndarray", "dtype"):
             raise ValueError(f"{module}.{name} is no part of an array of numbers")
-        return self.PARTS[module, name]
+        return getattr(np, name)
 
 
-def _unpickled(path: Path) -> NDArray[np.float64]:
-    """The array of a pickle, (K, N), which must be finite numbers."""
-    try:
-        with path.open("rb") as stream:
-            found = _Numbers(stream).load()
-    except (ValueError, EOFError, pickle.UnpicklingError, IndexError, KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"{path} is no pickle of an array of numbers: {error}") from None
-    if not isinstance(found, np.ndarray) or found.ndim != 2 or found.dtype.kind not in "biuf" or not found.size:
-        raise ValueError(f"{path} must hold an array of numbers with 2 axes, got {found!r:.200}")
-    if not np.isfinite(found).all():
-        raise ValueError(f"{path} must hold finite numbers, got {found[~np.isfinite(found)][0]}")
-    return found.astype(np.float64)
-
-
-def score_table(
-    name: str, folder: str | Path | None = None, **columns: Any
-) -> tuple[NDArray[np.float64], tuple[str, ...]]:
+def score_table(name: str, folder: str | Path | None = None, **columns: Any) -> tuple[Floats, tuple[str, ...]]:
     """The scores (N, K) of K arms in the N rows of a public table, and the arms' names, none if it has none.
 
     Args:
-        name: of the file, one of `FILES`: a pickled array (K, N), a table in CSV, or the records of LiveCodeBench.
+        name: of the file, one of `FILES`: a pickled array (K, N), a table, or the records of LiveCodeBench.
         folder: as for `captions`, as are the errors.
         columns: of a table, as for `measurements`.
 
     Raises:
-        ValueError: also for a pickle of anything else than an array of finite numbers; its code is not run.
+        ValueError: also for a pickle of anything else than finite numbers with two axes; its code is not run.
     """
     path = fetched(name, folder)
-    if path.suffix == ".pkl":
-        return _unpickled(path).T, ()
     if path.suffix == ".json":
         records = json.loads(path.read_text(encoding="utf-8"))["performances"]
-        rows = list(dict.fromkeys(one["question_id"] for one in records))
-        names = sorted({one["model"] for one in records})
         cells = {(one["question_id"], one["model"]): float(one["pass@1"]) for one in records}
-        return np.array([[cells[row, model] for model in names] for row in rows]), tuple(names)
-    table = measurements(path, **columns)
-    return shared_scores(table), tuple(table.arms)
-
-
-TRAITS = ("yield", "height", "lodging", "size", "protein", "oil")
-
-
-def soybeans(folder: str | Path | None = None) -> tuple[list[NDArray[np.float64]], tuple[str, ...]]:
-    """The traits of 58 varieties of soybean in 8 environments each, a table (8, 6) per variety, and their names.
-
-    Traits are `TRAITS`: t / ha, m, grades 1 to 5, g per 100 seeds, and twice percent. Source: Basford & Tukey 1999, as
-    `australia.soybean` of the R package agridat.
-
-    Args:
-        folder: as for `captions`, as are the errors.
-    """
-    table = measurements(fetched("agridat/australia.soybean.csv", folder), arm="gen", value=TRAITS, item="env")
-    return rows_of(table), tuple(table.arms)
+        rows, models = dict.fromkeys(row for row, _ in cells), sorted({model for _, model in cells})
+        return np.array([[cells[row, model] for model in models] for row in rows]), tuple(models)
+    if path.suffix != ".pkl":
+        table = measurements(path, **columns)
+        return shared_scores(table), tuple(table.arms)
+    try:
+        with path.open("rb") as stream:
+            found = array("scores", _Numbers(stream).load())
+    except (ValueError, EOFError, pickle.UnpicklingError, LookupError, TypeError, AttributeError) as error:
+        raise ValueError(f"{path} is no pickle of an array of numbers: {error}") from None
+    if found.ndim != 2 or not np.isfinite(found).all():
+        raise ValueError(f"{path} must hold finite numbers with 2 axes, got {found!r:.200}")
+    return found.T, ()

@@ -66,12 +66,10 @@ class Pools(Sampler):
         pools: of each the means of Bernoulli arms, or arms as the keyword `instance` takes them: "captions-651", a JSON
             form, `Arms`. Or a dataframe, or the path of a CSV or Parquet file: a column has the means of a pool.
         arms: K, at most as many as the smallest pool has.
-        rows: of shared tables, so many of their rows, others in each episode, none twice; what is true is the mean of
-            these. At most as many as the shortest table has. None: all rows.
+        rows: of shared tables, so many of their rows, others in each episode, none twice. Their mean is what is true.
 
     Raises:
-        ValueError: naming the pool that is no such thing, has too few arms or rows, or arms of another kind than pool 0
-            has.
+        ValueError: naming the pool that is no such thing, has too few arms, or arms of another kind than pool 0 has.
     """
 
     name, positive = "pools", False
@@ -82,62 +80,48 @@ class Pools(Sampler):
         if isinstance(pools, Mapping) or not np.iterable(pools) or not (pools := list(pools)):
             raise ValueError(f"pools must be a list of pools, a dataframe or the path of a table, got {pools!r:.200}")
         self.K, self._pools = integer("arms", arms, 2, rng.ARMS_LIMIT), list[Arms]()
-        self._rows = None if rows is None else integer("rows", rows, 1)
         for i, pool in enumerate(pools):
             with errors_of(f"pool {i}"):
                 listed = np.iterable(pool) and not isinstance(pool, (str, Mapping))
                 source = find(Bernoulli(pool) if listed else pool)
                 if isinstance(source, Sampler) or source.K < self.K:
                     raise ValueError(f"it must have arms={self.K} arms or more, in all episodes, got {source!r:.200}")
-                if self._rows is not None and self._rows > (source.arms.items or 0):
-                    raise ValueError(
-                        f"it must be a shared table of rows={self._rows} rows or more, got {source!r:.200}"
-                    )
                 self._pools.append(source.arms)
                 self.defaults = _questions(source) if len(pools) == 1 else {}
                 both = self._pools[:: i or 1]
-                kinds = [
-                    (x.distribution, x.D, x.support, x.data.tolist(), self._rows or x.parameters.shape[1]) for x in both
-                ]
+                kinds = [(x.distribution, x.D, x.support, x.data.tolist(), x.parameters.shape[1]) for x in both]
                 if kinds[-1] != kinds[0]:
                     raise ValueError(
                         f"it must be like pool 0 in distribution, range, values and numbers of them, got {kinds!s:.200}"
                     )
         first = self._pools[0]
+        self._rows = None if rows is None else integer("rows, of shared tables alone,", rows, 1, first.items or 0)
         self.arms, self.D, self.distribution = copy.copy(first), first.D, first.distribution
         means, table = first.means[: self.K], first.parameters[: self.K]
         if self._rows is not None:
             self.arms.items = self._rows
-            means, table = self._scored(table[:, : self._rows])
+            means, table = Shared.scored(table[:, : self._rows], ends_of(first))
         some = (means, first.variances[: self.K], table, first.data)
         self.arms.fill(*some, support=first.support, sigma=max(one.sigma for one in self._pools))
-        least = [one.means if rows is None else one.parameters[:, :-1].min(axis=1) for one in self._pools]
+        least = [one.means if rows is None else one.parameters.min(axis=1) for one in self._pools]
         self.positive = all((one <= 0).sum() < self.K for one in least)
-
-    def _scored(self, scores: Floats) -> tuple[Floats, Floats]:
-        """Means and parameters of arms with these scores (..., K, N)."""
-        means = Shared.means_of(scores, ends_of(self.arms))
-        return means, Shared.packed(scores, means)
+        self._means = np.concatenate([one.means for one in self._pools])
+        self._table = np.concatenate([one.parameters for one in self._pools])
 
     def draw(self, key: NDArray[np.uint64], episode: NDArray[np.uint64]) -> tuple[Floats, Floats]:
         u, sizes = rng.uniforms(key, episode, self.K, 2, stream=rng.INSTANCE), np.array([one.K for one in self._pools])
         pool, step = (u[:, 0, 1] * len(sizes)).astype(np.intp), np.arange(self.K)
         places = step + (u[:, :, 0] * (sizes[pool, None] - step)).astype(np.intp)
-        chosen = places.copy()
+        rows = places.copy()
         for i in step[::-1]:  # Fisher and Yates: in step i the arms at i and at places[:, i] have changed places
-            chosen[:, i + 1 :][chosen[:, i + 1 :] == places[:, i, None]] = i
-        means = np.empty((len(episode), *self.arms.means.shape))
-        table = np.empty((len(episode), *self.arms.parameters.shape))
-        for i, one in enumerate(self._pools):
-            which = np.flatnonzero(pool == i)
-            if self._rows is None:
-                means[which], table[which] = one.means[chosen[which]], one.parameters[chosen[which]]
-                continue
-            others = np.ones(len(which), np.uint64)  # the uniforms of rows are others than those of arms
-            v = rng.uniforms(key[:, which], episode[which], one.items or 0, stream=rng.INSTANCE, index=others)
-            rows = np.argsort(v[..., 0], axis=1)[:, : self._rows]
-            means[which], table[which] = self._scored(one.parameters[chosen[which][:, :, None], rows[:, None, :]])
-        return means, table
+            rows[:, i + 1 :][rows[:, i + 1 :] == places[:, i, None]] = i
+        rows += (np.cumsum(sizes) - sizes)[pool, None]
+        if self._rows is None:
+            return self._means[rows], self._table[rows]
+        others = np.ones(len(episode), np.uint64)  # the uniforms of rows are others than those of arms
+        v = rng.uniforms(key, episode, self._table.shape[1] - 1, stream=rng.INSTANCE, index=others)[..., 0]
+        some = np.argsort(v, axis=1)[:, None, : self._rows]
+        return Shared.scored(self._table[rows[:, :, None], some], ends_of(self.arms))
 
     def to_dict(self) -> Form:
         form: Form = {"pools": [one.to_dict() for one in self._pools], "arms": self.K}
@@ -147,8 +131,8 @@ class Pools(Sampler):
 class Varied(Sampler):
     """A fixed instance, varied in each episode: its arms in random order, some of them copied, its means scaled.
 
-    Means m become centre + f (m - centre) + s, with a factor f and a shift s of the episode. Equal means stay equal.
-    Standard deviations and widths stay what they are.
+    Means m become centre + f (m - centre) + s, with a factor f and a shift s of the episode. Equal means stay equal;
+    standard deviations and widths stay what they are.
 
     Args:
         instance: in any form; it has Bernoulli, Gaussian or Uniform arms. Its defaults are kept but for budget and delta.
@@ -162,7 +146,7 @@ class Varied(Sampler):
         ValueError: for other arms, and for Bernoulli arms whose means could leave [0, 1].
     """
 
-    name = "varied"
+    name, positive = "varied", False
 
     def __init__(
         self,
@@ -178,56 +162,44 @@ class Varied(Sampler):
             raise ValueError(f"instance must be a fixed one of Bernoulli, Gaussian or Uniform arms, got {base!r:.200}")
         self._given = instance if isinstance(instance, (str, Mapping)) else base.to_dict()
         self.arms, self.K, self.D, self.distribution = base.arms, base.K, base.D, base.arms.distribution
-        self.defaults, self._means = _questions(base), base.arms.means.reshape(self.K, self.D)
-        middle = self._means.mean(axis=0) if centre is None else array("centre", centre)
-        if middle.shape not in ((), (self.D,)) or not (np.abs(middle) <= LARGEST).all():
+        # Of Bernoulli arms the last of these are the means, for which `pack` has no use.
+        *_, self._spread = (one.reshape(self.K, self.D) for one in (base.arms._given or {}).values())
+        self.defaults, means = _questions(base), base.arms.means.reshape(self.K, self.D)
+        self._centre = means.mean(axis=0) if centre is None else array("centre", centre)
+        if self._centre.shape not in ((), (self.D,)) or not (np.abs(self._centre) <= LARGEST).all():
             raise ValueError(f"centre must be a number, or {self.D} finite numbers, got {centre!r:.200}")
-        self._centre = np.broadcast_to(middle, self.D)
-        low, high = array("scale", scale).tolist() if np.shape(scale) == (2,) else (0.0, 0.0)
+        low, high = self._scale = array("scale", scale).tolist() if np.shape(scale) == (2,) else [0.0, 0.0]
         if not 0 < low <= high <= LARGEST:
             raise ValueError(f"scale must be the lowest and the highest factor, 0 < low <= high, got {scale!r:.200}")
-        self._scale, self._shift = (low, high), number("shift", shift, 0, LARGEST)
-        self._fixed = integer("fixed", fixed, 0, self.K if self.D == 1 else 0)
-        self._exchange = integer("exchange", exchange, 0, max(self.K - max(self._fixed, 1) - 1, 0))
-        least, most = (self._moved(self._means[None], np.array([f])) for f in (low, high))
-        ends = np.concatenate([least, most]) + np.array([-1, 1])[:, None, None, None] * self._shift
-        if type(base.arms) is Bernoulli and (ends.min() < -1e-12 or ends.max() > 1 + 1e-12):
-            said = f"scale={list(self._scale)}, shift={self._shift:g} and centre={self._centre.tolist()}"
-            raise ValueError(
-                f"with {said} Bernoulli means of {base.name} would reach {ends.min():g} and {ends.max():g}"
-            )
-        # As many arms as can be lost may be the best ones.
-        self._positive = bool((ends.min(axis=(0, 1, 3)) > 0).sum() > (0 if self._fixed else self._exchange))
-
-    @property
-    def positive(self) -> bool:
-        return self._positive
-
-    def _moved(self, means: Floats, factor: Floats) -> Floats:
-        """Means (E, K, D) at `factor` (E,) times their distance from the centre."""
-        return self._centre + factor[:, None, None] * (means - self._centre)
+        self._off, self._shift = means - self._centre, number("shift", shift, 0, LARGEST)
+        fixed = self._fixed = integer("fixed", fixed, 0, self.K if self.D == 1 else 0)
+        self._exchange = integer("exchange", exchange, 0, max(self.K - max(fixed, 1) - 1, 0))
+        self._free = np.sort(np.argsort(-means[:, 0], kind="stable")[fixed:])
+        ends = np.array([self._centre + f * self._off + s for f in self._scale for s in (-self._shift, self._shift)])
+        if self.distribution == "bernoulli" and (ends.min() < -1e-12 or ends.max() > 1 + 1e-12):
+            said = f"with scale={self._scale}, shift={shift} and centre={self._centre.tolist()}"
+            raise ValueError(f"{said} Bernoulli means of {base.name} would reach {ends.min():g} and {ends.max():g}")
+        # As many arms as become copies may be the best ones.
+        self.positive = bool((ends.min(axis=(0, 2)) > 0).sum() > (0 if fixed else self._exchange))
 
     def draw(self, key: NDArray[np.uint64], episode: NDArray[np.uint64]) -> tuple[Floats, Floats]:
         u = rng.uniforms(key, episode, self.K, 5, stream=rng.INSTANCE)
-        best = np.argsort(-self._means[:, 0], kind="stable")
-        free = np.sort(best[self._fixed :])
-        which = np.tile(np.arange(self.K), (len(episode), 1))
-        if self._exchange:  # the arms with the lowest numbers of all that are free; each is replaced by another one
-            lost = np.argsort(u[:, : len(free), 1], axis=1)[:, : self._exchange]
-            step = 1 + (u[:, : self._exchange, 2] * (len(free) - 1)).astype(np.intp)
-            np.put_along_axis(which, free[lost], free[(lost + step) % len(free)], axis=1)
+        which, n = np.tile(np.arange(self.K), (len(episode), 1)), len(self._free)
+        if self._exchange:
+            lost = np.argsort(u[:, :n, 1], axis=1)[:, : self._exchange]
+            others = (lost + 1 + (u[:, : self._exchange, 2] * (n - 1)).astype(np.intp)) % n
+            np.put_along_axis(which, self._free[lost], self._free[others], axis=1)
         which = np.take_along_axis(which, np.argsort(u[:, :, 0], axis=1), axis=1)
         low, high = self._scale
-        factor = np.clip(low * (high / low) ** u[:, 0, 3], low, high)
-        means = self._moved(self._means[which], factor) + self._shift * (2 * u[:, :1, 4:] - 1)
-        if self.distribution == Bernoulli.distribution:
+        factor = np.clip(low * (high / low) ** u[:, :1, 3:4], low, high)
+        means = self._centre + factor * self._off[which] + self._shift * (2 * u[:, :1, 4:] - 1)
+        if self.distribution == "bernoulli":
             means = np.clip(means, 0.0, 1.0)
-        *_, last = (self.arms._given or {}).values()  # of Bernoulli arms their means, which `pack` has no use for
-        spread: Any = last.reshape(self.K, self.D)[which]
+        spread: Any = self._spread[which]
         return (means[..., 0] if self.D == 1 else means), self.arms.pack(means, spread)
 
     def to_dict(self) -> Form:
-        form: Form = {"instance": self._given, "centre": self._centre.tolist(), "scale": list(self._scale)}
+        form: Form = {"instance": self._given, "centre": self._centre.tolist(), "scale": self._scale}
         return {self.name: form | {"shift": self._shift, "exchange": self._exchange, "fixed": self._fixed}}
 
 

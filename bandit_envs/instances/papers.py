@@ -208,23 +208,22 @@ def _scores(
     return Instance(Shared(scores / unit, support), name, OF_TABLES, names)
 
 
-# What a good variety of soybean has: trait, 1 for at most and -1 for at least, limit.
-WANTED = (("yield", -1, 1.9), ("height", 1, 0.95), ("lodging", 1, 2.5), ("protein", -1, 37.0), ("oil", -1, 19.5))
+def _soybean(limits: dict[str, list[float]], /, folder: str | None = None) -> Instance:
+    """Varieties of soybean: a pull is one of 8 environments. Which keep the limits (lowest, highest) of their traits?
 
-
-def _soybean(folder: str | None = None) -> Instance:
-    """Varieties of soybean, with six traits: a pull is one of 8 environments. Which keep all five limits?
-
-    Traits are less their mean, in units of their standard deviation, over all 464 rows.
+    Traits are t / ha, m, grades 1 to 5, g per 100 seeds and twice percent, less their means, in units of their standard
+    deviations, over all 464 rows.
     """
-    rows, names = datasets.soybeans(folder)
-    centre, unit = np.concatenate(rows).mean(axis=0), np.concatenate(rows).std(axis=0)
-    places = [datasets.TRAITS.index(trait) for trait, _, _ in WANTED]
-    sides, limits = (np.array(column, float) for column in list(zip(*WANTED, strict=True))[1:])
-    A = (sides[:, None] * np.eye(len(datasets.TRAITS))[places] + 0.0).tolist()
-    b = (sides * (limits - centre[places]) / unit[places]).tolist()
-    defaults = {"Feasible": {"A": A, "b": b, "tolerance": 0.05, "budget": 2000}}
-    return Instance(Resampled([(row - centre) / unit for row in rows]), "soybean", OF_TABLES | defaults, names)
+    path = datasets.fetched("agridat/australia.soybean.csv", folder)
+    table = measurements(path, arm="gen", value=list(limits), item="env")
+    rows = np.array(rows_of(table))
+    centre, unit = rows.mean(axis=(0, 1)), rows.std(axis=(0, 1))
+    ends = (np.array(list(limits.values())).T - centre) / unit
+    A, b = np.concatenate([-np.eye(6), np.eye(6)]) + 0.0, np.concatenate([-ends[0], ends[1]])
+    question = {"A": A[np.isfinite(b)].tolist(), "b": b[np.isfinite(b)].tolist(), "tolerance": 0.05, "budget": 2000}
+    return Instance(
+        Resampled(list((rows - centre) / unit)), "soybean", OF_TABLES | {"Feasible": question}, tuple(table.arms)
+    )
 
 
 def _named(name: str, row: dict[str, Any]) -> NamedInstance:

@@ -127,8 +127,7 @@ class ScoreTables(Sampler):
         scores = 1.0 / (1.0 + np.exp(-np.clip(logit, -FARTHEST, FARTHEST)))
         if not self.marks:
             scores = (u < scores).astype(np.float64)
-        means = Shared.rounded(scores.sum(axis=-1) / self.N, 1.0)
-        return means, Shared.packed(scores, means)
+        return Shared.scored(scores)
 
     def to_dict(self) -> Form:
         form: Form = {"K": self.K, "N": self.N, "marks": self.marks, "ability": self.ability}

@@ -75,21 +75,20 @@ def table_of(rows: int, arms: int, seed: int = 0) -> Shared:
 
 
 def test_some_rows_of_shared_tables_are_drawn_and_their_means_are_true() -> None:
-    """Each cell names its arm and row; tables of 5 and 8 rows go together. Ties of equal columns stay exact."""
-    pools = [Shared(np.arange(20).reshape(5, 4) / 100), Shared((20 + np.arange(24).reshape(8, 3)) / 100)]
-    sampler = Pools(pools, 3, rows=5)
-    assert sampler.arms.items == 5
+    """Each cell names its pool, arm and row. Ties of equal columns stay exact."""
+    pools = [Shared(np.arange(20).reshape(5, 4) / 100), Shared((20 + np.arange(20).reshape(5, 4)) / 100)]
+    sampler = Pools(pools, 3, rows=4)
+    assert sampler.arms.items == 4
     means, parameters = draw(sampler, range(300))
-    for mean, cells in zip(means, parameters, strict=True):
-        assert mean.tolist() == cells[:, -1].tolist()
-        assert mean == pytest.approx(cells[:, :-1].mean(axis=1), rel=1e-11)
-        numbers = np.rint(cells[:, :-1] * 100).astype(int)
-        K, first = (4, 0) if numbers.max() < 20 else (3, 20)
-        arms, rows = (numbers - first) % K, (numbers - first) // K
+    assert means.tolist() == parameters[:, :, -1].tolist()
+    assert means == pytest.approx(parameters[:, :, :-1].mean(axis=2), rel=1e-11)
+    for cells in np.rint(parameters[:, :, :-1] * 100).astype(int):
+        (pool,), arms, rows = set((cells // 20).ravel()), cells % 4, cells % 20 // 4
+        assert pool in (0, 1)
         assert (arms == arms[:, :1]).all()
         assert len(set(arms[:, 0])) == 3
         assert (rows == rows[0]).all()
-        assert len(set(rows[0])) == 5
+        assert len(set(rows[0])) == 4
     means, _ = draw(Pools([table_of(50, 3)], 3, rows=20), range(200))
     assert all(len(set(row)) <= 2 for row in means.tolist())
     assert Pools([Shared([[0.1, 0.0, 0.2], [0.3, 0.3, 0.0]])], 2).positive
@@ -108,7 +107,7 @@ def test_all_sets_of_rows_are_equally_likely_and_none_goes_with_an_arm() -> None
 
 
 def test_the_same_episode_in_any_batch_and_any_process() -> None:
-    form = Pools([table_of(40, 6), table_of(30, 7, 1)], 4, rows=10).to_dict()
+    form = Pools([table_of(40, 6), table_of(40, 7, 1)], 4, rows=10).to_dict()
     means, parameters = draw(lookup.find(form), range(20))
     for some in ([7], [19, 0, 7], range(3, 9)):
         again = draw(lookup.find(form), some)
@@ -185,8 +184,8 @@ test_bad_pools_are_named = table(
         "other values": (refuse([Categorical([1, x], [[1, 1]] * 3) for x in (2, 3)]), "pool 1", 2.0, 3.0),
         "other rows": (refuse([Shared(np.eye(n)[:, :3]) for n in (3, 4)]), "pool 1", 4, 5),
         "other levels": (refuse([Tabulated([np.arange(n)] * 3) for n in (3, 3, 5)]), "pool 2", "'tabulated'"),
-        "too many rows": (lambda: Pools([table_of(5, 3)], 2, rows=6), "pool 0", "rows=6", "Shared"),
-        "rows of no table": (lambda: Pools(TWO, 2, rows=1), "pool 0", "rows=1", "Bernoulli"),
+        "too many rows": (lambda: Pools([table_of(5, 3)], 2, rows=6), "rows", 6, 5),
+        "rows of no table": (lambda: Pools(TWO, 2, rows=1), "rows", "shared tables", 1, 0),
         "no row": (lambda: Pools([table_of(5, 3)], 2, rows=0), "rows", 0, 1),
         "no file": (lambda: Pools("none.csv"), "none.csv", FileNotFoundError),
     }

@@ -137,7 +137,7 @@ test_bad_values_are_named = table(
         "two arms": (lambda: Varied(Bernoulli(MEANS[:2])), "exchange", 1, 0),
         "none free": (lambda: Varied(Bernoulli(MEANS), exchange=1, fixed=3), "exchange", 1, 0),
         "best of vectors": (lambda: Varied(Gaussian(FLAT), fixed=1), "fixed", 1, 0),
-        "beyond 1": (lambda: Varied(Bernoulli(MEANS), 0.0, [1, 1.5]), "scale=[1.0, 1.5]", "shift=0", 0.2, 1.05),
+        "beyond 1": (lambda: Varied(Bernoulli(MEANS), 0.0, [1, 1.5]), "scale=[1.0, 1.5]", "shift=0.0", 0.2, 1.05),
         "below 0": (lambda: Varied(Bernoulli(MEANS), 0.5, [1, 1], 0.3), "shift=0.3", -0.1, 1),
     }
 )
