@@ -79,6 +79,8 @@ class EnvironmentOptions:
     """Whether there is an action that stops; without it a budget is needed."""
     ranked: Flag = None
     """Show the arms, and name them in actions, in the order of certainty."""
+    salt: Count = None
+    """Another one gives other public seeds, from which agents draw at random, on the same episodes."""
 
     def env_kwargs(self) -> dict[str, object]:
         """Keyword arguments of the environment: those that were given."""

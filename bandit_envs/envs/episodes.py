@@ -111,6 +111,7 @@ class Episodes:
             pull_cost=task.pull_cost,
             can_stop=task.can_stop,
             keeps_moments=task.keeps_moments,
+            salt=setting.salt,
         )
         sim.pulled = "an arm" if self._split is None else "arm * D + coordinate"
         self.pulls = sim.pulls.reshape(count, *task.shape)

@@ -19,7 +19,7 @@ from ..instances.arms import RESAMPLED
 from ..instances.instance import Instance, Sampler, drawn
 from ..instances.lookup import find
 from ..kernels import rng
-from ..kernels.checks import choice, flag, ours
+from ..kernels.checks import choice, flag, integer, ours
 from ..problems import BELIEFS, Problem, own
 from ..problems.registry import PROBLEMS
 from ..problems.task import Task
@@ -45,6 +45,7 @@ class Setting:
     reward: str  # "score", "correct" or "gain"
     shuffle_arms: bool  # whether the arms come in a random order in every episode
     ranked: bool = False  # whether arms are shown, and named by actions, in the order of certainty
+    salt: int = 0  # of the public seeds
 
     @property
     def fixed(self) -> Instance | None:
@@ -175,6 +176,7 @@ def resolve(
     pull: str = "arm",
     stop: bool = True,
     ranked: bool = False,
+    salt: int = 0,
     **parameters: Any,
 ) -> Setting:
     """The setting of an environment; see `PureExplorationEnv` for the arguments.
@@ -240,4 +242,5 @@ def resolve(
         own.try_out(question, np.array(means, np.float64), task.D, task.delta or 0.1)
     elif isinstance(source, Instance):
         question.truth(source.arms.means)  # refuses an instance on which the question has no answer
-    return Setting(question, source, task, reward, flag("shuffle_arms", shuffle_arms), ranked)
+    salt = integer("salt", salt, 0, 2**63 - 1)
+    return Setting(question, source, task, reward, flag("shuffle_arms", shuffle_arms), ranked, salt)

@@ -8,9 +8,10 @@ and a counter of four 32-bit words into four random words. Here the key is the r
     word 2   episode
     word 3   stream (what the draw is for, 4 bits) and, above it, the block within the draw
 
-so that nothing depends on the order, the batch or the process in which draws are made. A kernel that needs an unknown
-number of uniforms for one draw keeps its key and counter in a small array (`counter`, six words) and takes block after
-block (`next_uniform`). All words are kept in 64-bit lanes, since LLVM then vectorises the rounds over a batch.
+(of public seeds, words 0 and 1 are the salt), so that nothing depends on the order, the batch or the process in which
+draws are made. A kernel that needs an unknown number of uniforms for one draw keeps its key and counter in a small
+array (`counter`, six words) and takes block after block (`next_uniform`). All words are kept in 64-bit lanes, since
+LLVM then vectorises the rounds over a batch.
 """
 
 from __future__ import annotations

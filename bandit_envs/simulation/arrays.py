@@ -64,6 +64,7 @@ class Rules(NamedTuple):
     items: int  # rows of a shared table, 0: there is none
     own: bool  # each episode has arms of its own
     last: int  # the largest action: K, or K - 1 where no episode can be stopped
+    salt: int  # of the public seeds, 0: none
     cost: float  # of a pull
     low: float  # ends of the range of samples, 0 and inf where none is known
     high: float

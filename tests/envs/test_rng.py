@@ -107,6 +107,15 @@ def test_indices_above_2_to_the_32_are_new() -> None:
     assert len(np.unique(u)) == u.size
 
 
+@given(st.integers(0, 2**63 - 1), st.integers(0, 2**130), st.integers(0, 2**32 - 1))
+@settings(deadline=None)
+def test_public_seeds_are_those_of_the_twin(salt: int, root: int, episode: int) -> None:
+    sim = Simulator(Bernoulli([0.1, 0.2]), 1, budget=None, max_pulls=None, full=True, pull_cost=0.0, salt=salt)
+    sim.begin(np.zeros(1, np.int64), rng.root_key(root)[:, None], np.array([episode], np.uint64))
+    high, low, _, _ = twin((salt & WORD, salt >> 32, episode, rng.PUBLIC), rng.root_key(root).tolist())
+    assert sim.public_seed.item() == (high << 32 | low) >> 1
+
+
 def test_agents_draw_from_a_stream_of_their_own() -> None:
     seeds = np.array([5, 6, 2**62], np.int64)
     first = rng.agent_uniforms(seeds, np.zeros(3, np.int64), 4, seed=1)

@@ -17,7 +17,7 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from gymnasium.wrappers.vector import RecordEpisodeStatistics
 from rollouts import FORMS, IDS, batch, mask, same, some_action
 
-from bandit_envs import PureExplorationEnv, PureExplorationVectorEnv, Shared
+from bandit_envs import PureExplorationEnv, PureExplorationVectorEnv, Shared, from_table
 from bandit_envs.envs.catalogue import ENVIRONMENTS
 
 NEXT, SAME, DISABLED = AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP, AutoresetMode.DISABLED
@@ -80,9 +80,40 @@ def public(env: Any, **rules: Any) -> list[int]:
     return found
 
 
+SALTS = ({"salt": 0}, {"salt": 1}, {"salt": 2**63 - 1})
+
+
 def word(root: int, episode: int) -> int:
     seen, _ = PureExplorationEnv("Threshold").reset(seed=root, options={"episode": episode})
     return int(seen["public_seed"][0])
+
+
+def test_a_salt_changes_public_seeds_alone() -> None:
+    """Instances, samples, orders of arms and rows stay; a copy keeps its salt; 0 is none."""
+    table = from_table(np.random.default_rng(0).random((60, 4)), shared=True)
+    for instance in (table, {"sampler": {"arms": 4}}, {"distribution": "gaussian", "mean": [0.0, 0.5, 1.0, 2.0]}):
+        rules = {
+            "problem": "BestArm",
+            "instance": instance,
+            "budget": 60,
+            "shuffle_arms": True,
+            "observation": "history",
+        }
+        plain, none, one, other = (PureExplorationVectorEnv(50, **rules, **of) for of in ({}, *SALTS))
+        seeds = [public(env, seed=3) for env in (plain, none, one, other)]
+        assert seeds[0] == seeds[1]
+        assert len({*seeds[1], *seeds[2], *seeds[3]}) == 150
+        single = PureExplorationEnv(**rules, **SALTS[1])
+        assert public(copy.deepcopy(one), seed=3) == public(pickle.loads(pickle.dumps(one)), seed=3) == seeds[2]
+        assert single.reset(seed=3)[0]["public_seed"].item() == seeds[2][0]
+        bits = np.unpackbits(np.bitwise_xor(*np.array(seeds[1:3])).view(np.uint8))
+        assert abs(bits.sum() - 50 * 31.5) < 5 * (50 * 63 / 4) ** 0.5
+        for t in range(60):
+            arms = np.arange(50) * 7 % 4 if t % 3 else np.full(50, t % 4)
+            ends = [env.step(arms) for env in (plain, one, other)]
+        for end in ends[1:]:
+            assert (end[0]["samples"] == ends[0][0]["samples"]).all()
+            assert (end[4]["score"] == ends[0][4]["score"]).all()
 
 
 def test_seeds() -> None:

@@ -107,6 +107,7 @@ def test_another_configuration_is_refused(tmp_path: Path) -> None:
         ({"seed": 4}, "seed is 0 there, 4 asked for"),
         ({"at": [5]}, r"at is None there, \[5\] asked for"),
         ({"env_kwargs": TAO | {"budget": 61}}, "env_kwargs budget is 60 there, 61 asked for"),
+        ({"env_kwargs": TAO | {"salt": 7}}, "env_kwargs salt is missing there, 7 asked for"),
         ({"env_id": "Feasible", "env_kwargs": {"budget": 60}}, "env_id is 'bandit_envs/Threshold-v0' there"),
     ):
         with pytest.raises(ValueError, match=f"out holds another evaluation: .*{said}"):

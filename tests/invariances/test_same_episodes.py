@@ -16,7 +16,7 @@ RULES: dict[str, dict[str, Any]] = {
     "Threshold": {"threshold": 0.6},
     "AllGood": {"epsilon": 0.2},
     "TopK": {"k": 2},
-    "BestArm": {},
+    "BestArm": {"salt": 2**62 + 5},
     "Feasible": {"A": [[-1.0]], "b": [-0.6]},
 }
 
