@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bandit_envs import BenchmarkTask, benchmark_tasks
-from bandit_envs.instances import find
 from bandit_envs.kernels import choice, flag, integer
 
 from ..core.agent import Agent
@@ -249,7 +248,7 @@ def _lacking(tasks: Sequence[BenchmarkTask]) -> str:
     for task in tasks:
         try:
             if not task.ships:
-                find(task.kwargs["instance"])
+                task.env().close()
         except (OSError, ImportError, ValueError) as error:
             return f"data of {task.name} cannot be had: {error}"
     return ""

@@ -135,7 +135,7 @@ class Varied(Sampler):
     standard deviations and widths stay what they are.
 
     Args:
-        instance: in any form; it has Bernoulli, Gaussian or Uniform arms. Its defaults are kept but for budget and delta.
+        instance: any fixed one of Bernoulli, Gaussian or Uniform arms. Its defaults stay, but for budget and delta.
         centre: a number, or one for each coordinate; None: the mean of the arms' means.
         scale: [lowest, highest] factor, > 0; its logarithm is uniform. [.5, .5] halves all gaps.
         shift: s is uniform on [-shift, shift], the same for all coordinates.

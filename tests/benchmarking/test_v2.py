@@ -12,7 +12,7 @@ import pytest
 
 import agents
 from agents.benchmarking import run
-from agents.benchmarking.run import ON_TASK, Clock, tests_of
+from agents.benchmarking.run import Clock, tests_of
 from agents.benchmarking.scores import errs_too_often, folded, score
 from agents.cli import main
 from agents.evaluation.identity import digest
@@ -39,7 +39,7 @@ def test_folded_scores_by_hand() -> None:
 
 
 def test_errors_are_judged_by_exact_tests() -> None:
-    """By hand: P(X >= 3) of 3 at rate .1 is .001, P(X >= 2) is .028; an agent at its delta is marked once in 100 runs."""
+    """By hand: P(X >= 3) of 3 at rate .1 is .001, P(X >= 2) is .028; at its delta an agent is marked in 1 of 100."""
     assert errs_too_often(3, 3, 0.1, 0.0011)
     assert not errs_too_often(3, 3, 0.1, 0.0009)
     assert errs_too_often(2, 3, 0.1, 0.029)
@@ -70,11 +70,6 @@ def test_tasks_are_declared_once() -> None:
     assert all(math.isfinite(task.uniform) and math.isfinite(task.best) for task in tasks)
     worse = [task.name for task in tasks if (task.best < task.uniform) != task.fixed_confidence]
     assert not worse
-
-
-def real(task: BenchmarkTask) -> bool:
-    """Whether arms are real: of pools by name, or paraphrases."""
-    return "pools" in str(task.kwargs["instance"]) or "real-prompts" in str(task.kwargs["instance"])
 
 
 def test_at_least_twelve_real_tables() -> None:
@@ -172,10 +167,6 @@ class NeverPulls(Own):
     """It has no rule to stop, and asks to stop at once."""
 
     stops = False
-
-
-class Bold(agents.CertifiedAgent if hasattr(agents, "CertifiedAgent") else Own):  # type: ignore[misc]
-    pass
 
 
 def answers_of(task: BenchmarkTask, salt: int, root: int | None = None) -> tuple[Any, Any, Any]:
@@ -331,10 +322,8 @@ def test_the_command_has_no_nan(
     shown = capsys.readouterr()
     assert "nan" not in shown.out + shown.err
     assert "quick-v2, root 5" in shown.out
-    assert shown.err.count("lsa: does not take it") == len(
-        set(shown.err.splitlines()) & set(shown.err.splitlines())
-    ) - sum("lsa: does not" not in line for line in set(shown.err.splitlines()))
+    refusals = [line.partition(";")[0] for line in shown.err.splitlines() if "does not take it" in line]
+    assert 1 <= len(refusals) == len(set(refusals)) <= 3  # once for each problem that lsa does not solve
     page = (tmp_path / "benchmark.html").read_text()
     assert "nan" not in page.partition("data:image")[0]
     assert page.count("data:image/png") == 1
-    assert ON_TASK
