@@ -177,8 +177,8 @@ def table_of_instances() -> str:
     for name in INSTANCES:
         row = INSTANCES[name]
         given = ", ".join(f"`{one}`" for one in inspect.signature(row.build).parameters)
-        made = None if row.data or name in ("table", "pools") else row.build()
-        afresh = made is not None or name in ("pools", "real-prompts")
+        made = None if row.data or name in ("table", "pools", "varied") else row.build()
+        afresh = made is not None or name in ("pools", "varied", "real-prompts")
         arms = _arms(made.arms) if isinstance(made, Instance) else "drawn afresh" if afresh else "of a file"
         own = made.defaults.get(row.problem, {}) if isinstance(made, Instance) else {}
         stated = {key: value for key, value in own.items() if isinstance(value, int | float) and key in GIVEN}

@@ -404,7 +404,9 @@ class Shared(Arms):
         ends = interval("support", support)
         means = np.array([self.mean_of(column, ends) for column in x.T])
         self.items = len(x)
-        self.fill(means, x.var(axis=0), self.packed(x.T, means), ends, support=ends, sigma=(ends[1] - ends[0]) / 2)
+        self.fill(
+            means, x.var(axis=0), np.column_stack([x.T, means]), ends, support=ends, sigma=(ends[1] - ends[0]) / 2
+        )
 
     @staticmethod
     def rounded(means: Any, width: float) -> Any:
@@ -417,17 +419,12 @@ class Shared(Arms):
         low, high = support
         return min(low + float(cls.rounded(math.fsum(column - low) / len(column), high - low)), high)
 
-    @staticmethod
-    def packed(columns: Floats, means: Floats) -> Floats:
-        """Parameters (..., K, N + 1) of columns (..., K, N) with these means (..., K)."""
-        return np.concatenate([columns, means[..., None]], axis=-1)
-
     @classmethod
     def scored(cls, columns: Floats, support: tuple[float, float] = (0.0, 1.0)) -> tuple[Floats, Floats]:
-        """Means (..., K) and parameters of columns (..., K, N): equal means of equal columns."""
+        """Means (..., K) and parameters (..., K, N + 1) of columns (..., K, N): equal means of equal columns."""
         (low, high), above = support, np.ascontiguousarray(columns) - support[0]
         means = np.minimum(low + cls.rounded(above.sum(axis=-1) / columns.shape[-1], high - low), high)
-        return means, cls.packed(columns, means)
+        return means, np.concatenate([columns, means[..., None]], axis=-1)
 
     def to_dict(self) -> Form:
         scores = self.parameters[:, :-1].T.tolist()

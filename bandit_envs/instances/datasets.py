@@ -1,7 +1,8 @@
-"""Real data as instances. The package holds no data files: each is public, and is fetched when it is asked for.
+"""Real data as instances. Each file is public; those whose licence allows it come with the package.
 
 A call that names a folder reads the file there. Else it is read from the folder that the environment variable
-BANDIT_ENVS_DATA names; where that lacks it, it is downloaded once from its public address, verified, and cached.
+BANDIT_ENVS_DATA names, or else from `bandit_envs/data`; where both lack it, it is downloaded once from its public
+address, verified, and cached.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from .arms import Categorical, Floats
 from .tables import measurements, read_csv, shared_scores
 
 VARIABLE = "BANDIT_ENVS_DATA"
+SHIPPED = Path(__file__).parents[1] / "data"  # files that come with the package, and LICENCES.md
 T = TypeVar("T")
 
 
@@ -70,6 +72,8 @@ def fetched(name: str, folder: str | Path | None) -> Path:
     if not isinstance(folder, (str, Path, type(None))):
         raise ValueError(f"folder must be a path or None, got {folder!r}")
     home = local_folder() if folder is None else Path(folder).expanduser()
+    if folder is None and (SHIPPED / name).is_file() and not (home is not None and (home / name).is_file()):
+        home = SHIPPED
     if home is not None and public is not None and public.table and (home / public.table).is_file():
         return fetched(public.table, home)
     if home is not None and (path := home / name).is_file():
@@ -171,7 +175,7 @@ def captions(contest: int, folder: str | Path | None = None) -> Captions:
     Args:
         contest: its number.
         folder: where `<contest>_summary_KLUCB.csv` is. None: the folder of the environment variable BANDIT_ENVS_DATA
-            if it has the file, else a download, cached, of a known contest.
+            if it has the file, else the package (627 and 651), else a download, cached, of a known contest.
 
     Raises:
         ValueError: for a file whose checksum is wrong, one with columns missing or twice, or with lines that cannot be

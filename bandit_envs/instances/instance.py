@@ -324,3 +324,4 @@ class NamedInstance:
     problem: str = ""  # the name of the problem that it was made for; "" for any
     source: str = ""  # where it comes from
     data: bool = False  # whether it reads a file
+    ships: bool = True  # whether the public files that it reads come with this package

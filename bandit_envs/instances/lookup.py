@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import inspect
+import re
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from pathlib import Path
@@ -96,12 +97,10 @@ class Pools(Sampler):
                     )
         first = self._pools[0]
         self._rows = None if rows is None else integer("rows, of shared tables alone,", rows, 1, first.items or 0)
-        self.arms, self.D, self.distribution = copy.copy(first), first.D, first.distribution
-        means, table = first.means[: self.K], first.parameters[: self.K]
         if self._rows is not None:
-            self.arms.items = self._rows
-            means, table = Shared.scored(table[:, : self._rows], ends_of(first))
-        some = (means, first.variances[: self.K], table, first.data)
+            first = Shared(first.parameters[:, : self._rows].T, first.support)
+        self.arms, self.D, self.distribution = copy.copy(first), first.D, first.distribution
+        some = (first.means[: self.K], first.variances[: self.K], first.parameters[: self.K], first.data)
         self.arms.fill(*some, support=first.support, sigma=max(one.sigma for one in self._pools))
         least = [one.means if rows is None else one.parameters.min(axis=1) for one in self._pools]
         self.positive = all((one <= 0).sum() < self.K for one in least)
@@ -131,8 +130,7 @@ class Pools(Sampler):
 class Varied(Sampler):
     """A fixed instance, varied in each episode: its arms in random order, some of them copied, its means scaled.
 
-    Means m become centre + f (m - centre) + s, with a factor f and a shift s of the episode. Equal means stay equal;
-    standard deviations and widths stay what they are.
+    Means m become centre + f (m - centre) + s, with f and s of the episode; deviations and widths stay what they are.
 
     Args:
         instance: any fixed one of Bernoulli, Gaussian or Uniform arms. Its defaults stay, but for budget and delta.
@@ -162,9 +160,14 @@ class Varied(Sampler):
             raise ValueError(f"instance must be a fixed one of Bernoulli, Gaussian or Uniform arms, got {base!r:.200}")
         self._given = instance if isinstance(instance, (str, Mapping)) else base.to_dict()
         self.arms, self.K, self.D, self.distribution = base.arms, base.K, base.D, base.arms.distribution
+<<<<<<< HEAD
         # Of Bernoulli arms the last of these are the means, for which `pack` has no use.
         *_, self._spread = (one.reshape(self.K, self.D) for one in (base.arms._given or {}).values())
         self.defaults, means = _questions(base), base.arms.means.reshape(self.K, self.D)
+=======
+        self._spread: Any = list((base.arms._given or {}).values())[-1].reshape(self.K, self.D)
+        self.defaults, means = base.defaults, base.arms.means.reshape(self.K, self.D)
+>>>>>>> 35e496f4df4fc502462d18415ec4b3735d5bd167
         self._centre = means.mean(axis=0) if centre is None else array("centre", centre)
         if self._centre.shape not in ((), (self.D,)) or not (np.abs(self._centre) <= LARGEST).all():
             raise ValueError(f"centre must be a number, or {self.D} finite numbers, got {centre!r:.200}")
@@ -172,15 +175,15 @@ class Varied(Sampler):
         if not 0 < low <= high <= LARGEST:
             raise ValueError(f"scale must be the lowest and the highest factor, 0 < low <= high, got {scale!r:.200}")
         self._off, self._shift = means - self._centre, number("shift", shift, 0, LARGEST)
-        fixed = self._fixed = integer("fixed", fixed, 0, self.K if self.D == 1 else 0)
-        self._exchange = integer("exchange", exchange, 0, max(self.K - max(fixed, 1) - 1, 0))
-        self._free = np.sort(np.argsort(-means[:, 0], kind="stable")[fixed:])
+        self._fixed = integer("fixed", fixed, 0, self.K if self.D == 1 else 0)
+        self._exchange = integer("exchange", exchange, 0, max(self.K - max(self._fixed, 1) - 1, 0))
+        self._free = np.sort(np.argsort(-means[:, 0], kind="stable")[self._fixed :])
         ends = np.array([self._centre + f * self._off + s for f in self._scale for s in (-self._shift, self._shift)])
-        if self.distribution == "bernoulli" and (ends.min() < -1e-12 or ends.max() > 1 + 1e-12):
+        if self.distribution == "bernoulli" and not -1e-12 <= ends.min() <= ends.max() <= 1 + 1e-12:
             said = f"with scale={self._scale}, shift={shift} and centre={self._centre.tolist()}"
             raise ValueError(f"{said} Bernoulli means of {base.name} would reach {ends.min():g} and {ends.max():g}")
-        # As many arms as become copies may be the best ones.
-        self.positive = bool((ends.min(axis=(0, 2)) > 0).sum() > (0 if fixed else self._exchange))
+        least = ends.min(axis=(0, 2))  # of each arm; all that become copies may be the best ones
+        self.positive = bool((least > 0).sum() > (0 if self._fixed else self._exchange))
 
     def draw(self, key: NDArray[np.uint64], episode: NDArray[np.uint64]) -> tuple[Floats, Floats]:
         u = rng.uniforms(key, episode, self.K, 5, stream=rng.INSTANCE)
@@ -193,10 +196,8 @@ class Varied(Sampler):
         low, high = self._scale
         factor = np.clip(low * (high / low) ** u[:, :1, 3:4], low, high)
         means = self._centre + factor * self._off[which] + self._shift * (2 * u[:, :1, 4:] - 1)
-        if self.distribution == "bernoulli":
-            means = np.clip(means, 0.0, 1.0)
-        spread: Any = self._spread[which]
-        return (means[..., 0] if self.D == 1 else means), self.arms.pack(means, spread)
+        means = np.clip(means, *self.arms.mean_range)  # but for rounding they are within
+        return (means[..., 0] if self.D == 1 else means), self.arms.pack(means, self._spread[which])
 
     def to_dict(self) -> Form:
         form: Form = {"instance": self._given, "centre": self._centre.tolist(), "scale": self._scale}
@@ -270,6 +271,11 @@ def find(source: Any) -> Instance | Sampler:
         return _made(getattr(source, "__name__", type(source).__name__), source, {})
     forms = "a name, a dict, Arms, an Instance, a Sampler or a function of these"
     raise ValueError(f"instance must be {forms}, got {source!r:.200}")
+
+
+def ships(source: Any) -> bool:
+    """Whether the form `source` of an instance names none that reads files which do not come with this package."""
+    return all(PAPERS[word].ships for word in re.findall(r"[\w.-]+", str(source)) if word in PAPERS)
 
 
 def _made(name: str, build: Callable[..., Any], parameters: Any) -> Instance | Sampler:

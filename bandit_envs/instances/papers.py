@@ -201,18 +201,17 @@ def _real_prompts(arms: int = 10, split: str = "train", folder: str | None = Non
 
 
 def _scores(
-    name: str, file: str, support: list[float], columns: dict[str, Any], unit: float, /, folder: str | None = None
+    name: str, support: list[float], columns: dict[str, Any], unit: float, /, folder: str | None = None
 ) -> Instance:
     """The arms of a public table of scores, in units of `unit`: one score a cell, in rows that all arms share."""
-    scores, names = datasets.score_table(file, folder, **columns)
+    scores, names = datasets.score_table(_TABLE[name]["files"][0], folder, **columns)
     return Instance(Shared(scores / unit, support), name, OF_TABLES, names)
 
 
 def _soybean(limits: dict[str, list[float]], /, folder: str | None = None) -> Instance:
     """Varieties of soybean: a pull is one of 8 environments. Which keep the limits (lowest, highest) of their traits?
 
-    Traits are t / ha, m, grades 1 to 5, g per 100 seeds and twice percent, less their means, in units of their standard
-    deviations, over all 464 rows.
+    Traits are less their means, in units of their standard deviations, over all 464 rows; limits are in the file's.
     """
     path = datasets.fetched("agridat/australia.soybean.csv", folder)
     table = measurements(path, arm="gen", value=list(limits), item="env")
@@ -221,9 +220,8 @@ def _soybean(limits: dict[str, list[float]], /, folder: str | None = None) -> In
     ends = (np.array(list(limits.values())).T - centre) / unit
     A, b = np.concatenate([-np.eye(6), np.eye(6)]) + 0.0, np.concatenate([-ends[0], ends[1]])
     question = {"A": A[np.isfinite(b)].tolist(), "b": b[np.isfinite(b)].tolist(), "tolerance": 0.05, "budget": 2000}
-    return Instance(
-        Resampled(list((rows - centre) / unit)), "soybean", OF_TABLES | {"Feasible": question}, tuple(table.arms)
-    )
+    arms, defaults = Resampled(list((rows - centre) / unit)), OF_TABLES | {"Feasible": question}
+    return Instance(arms, "soybean", defaults, tuple(table.arms))
 
 
 def _named(name: str, row: dict[str, Any]) -> NamedInstance:
@@ -233,7 +231,9 @@ def _named(name: str, row: dict[str, Any]) -> NamedInstance:
         return _instance(from_dict(row["arms"]), name, row["defaults"])
 
     build = fixed if "arms" in row else partial(globals()[f"_{row['make']}"], *row.get("given", ()))
-    return NamedInstance(build, row["problem"], row["source"], row.get("data", False))
+    files = [file for file in datasets.FILES if file.startswith(tuple(row.get("files", ())))]
+    ships = all((datasets.SHIPPED / file).is_file() for file in files)
+    return NamedInstance(build, row["problem"], row["source"], bool(files), ships)
 
 
 _TABLE = tomllib.loads(Path(__file__).with_name("papers.toml").read_text(encoding="utf-8"))

@@ -13,8 +13,9 @@ from contests import GOOD, HEADER
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bandit_envs.instances import datasets
-from bandit_envs.instances.datasets import FILES, PublicFile, captions, local_folder
+from bandit_envs import INSTANCES
+from bandit_envs.instances import datasets, lookup
+from bandit_envs.instances.datasets import FILES, SHIPPED, PublicFile, captions, local_folder
 
 GOOD_COUNTS = [[1, 0, 1], [2, 1, 1], [5, 0, 0]]
 
@@ -196,6 +197,53 @@ def test_the_variable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     other.mkdir()
     write(other, HEADER + "\n1,1,0,0,1,3.0,Here\n")
     assert captions(900, other).counts.tolist() == [[0, 0, 1]]  # the named folder comes first
+
+
+def test_files_of_the_package_are_exact_copies_and_their_licences_are_there() -> None:
+    named = {name: file for name, file in FILES.items() if (SHIPPED / name).is_file()}
+    licences = {"LICENCES.md", "Apache-2.0.txt", "CDLA-Permissive-2.0.txt"}
+    assert {str(path.relative_to(SHIPPED)) for path in SHIPPED.rglob("*") if path.is_file()} == {*named, *licences}
+    assert len(named) == 27
+    text = (SHIPPED / "LICENCES.md").read_text()
+    for name, file in named.items():
+        assert hashlib.sha256((SHIPPED / name).read_bytes()).hexdigest() == file.sha256
+        assert f"{file.repository} @ {file.commit}" in text
+
+
+def test_the_package_comes_after_the_variable_and_before_a_download(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(datasets, "_download", lambda file: pytest.fail("the package has the file"))
+    name = "627_summary_KLUCB.csv"
+    assert datasets.fetched(name, None) == SHIPPED / name
+    monkeypatch.setenv(datasets.VARIABLE, str(tmp_path))
+    assert datasets.fetched(name, None) == SHIPPED / name
+    (tmp_path / name).write_bytes((SHIPPED / name).read_bytes())
+    assert datasets.fetched(name, None) == tmp_path / name
+    (tmp_path / name).write_bytes(b"altered")
+    with pytest.raises(ValueError, match="truncated or altered"):
+        datasets.fetched(name, None)
+
+
+def test_instances_that_need_a_file_which_does_not_come_with_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(datasets, "_download", lambda file: pytest.fail(f"{file.name} was asked for"))
+    others = {name for name, row in INSTANCES.items() if not row.ships}
+    models = {f"models-{name}" for name in ("gsm", "legalbench", "musr", "wmt", "code")}
+    assert others == models | {"crowdsourcing", "maize", "soybean"}
+    for name, row in INSTANCES.items():
+        if row.ships and name not in ("table", "pools", "varied"):
+            lookup.find(name)
+    for form, whole in {
+        "real-prompts(split='test')": True,
+        "captions-651(every=50)": True,
+        "pools(pools=['captions-651', 'captions-627'])": True,
+        "pools(pools=['translators-ende', 'models-gsm'])": False,
+        "maize": False,
+    }.items():
+        assert lookup.ships(form) == whole
+    assert not lookup.ships({"pools": {"pools": [{"models-gsm": {"folder": "here"}}], "arms": 5}})
+    assert lookup.ships({"pools": {"pools": ["translators-ende", {"distribution": "bernoulli", "mean": [0.1, 0.2]}]}})
+    assert lookup.ships(None)
 
 
 # Downloads, without a network -----------------------------------------------------------------------------------------

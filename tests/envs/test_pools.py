@@ -116,7 +116,7 @@ def test_the_same_episode_in_any_batch_and_any_process() -> None:
     settings: Any = {"episodes": 24, "seed": 5, "env_kwargs": {"instance": form, "budget": 20}, "progress": False}
     runs = [agents.evaluate(["uniform", "ucb-e"], BEST, **settings, **more) for more in ({}, {"batch": 5}, {"jobs": 2})]
     for run in runs[1:]:
-        pd.testing.assert_frame_equal(run.episodes, runs[0].episodes)
+        assert run.episodes.equals(runs[0].episodes)
 
 
 def test_the_largest_number_of_arms_is_a_permutation_of_a_pool() -> None:
