@@ -9,8 +9,7 @@ looks      The certificate is looked at when as many pulls as there are arms hav
 stopping   An agent that stops by its own rule is heard as long as it pulls. Where it would stop, the certificate alone
            decides, at the whole of delta; is the answer not certified yet, the arms are pulled that a certificate
            lacks, up to the next look: of the alternative that the last look has not excluded, the arm with fewer
-           pulls; an arm with none, or with fewer than sqrt(t) - K/2, first. With completes=False, no look is added, and
-           arms are pulled in turn, the one with the fewest pulls next: all other pulls are the agent's own.
+           pulls; an arm with none, or with fewer than sqrt(t) - K/2, first. With completes=False: the arms in turn.
 tables     Of the columns of a table, a certificate is of an answer of its own, by the rows in which all arms that still
            count have been seen: that is the answer then.
 bulk       A bulk pull of the agent is made as a whole: the next look is after it. With actions="arm", where it becomes
@@ -53,8 +52,7 @@ from .stopping import (
 )
 
 CERTIFICATE = "certificate"
-OF_CERTIFIER = ("boundary", "rho", "distribution", "centre")
-OPTIONS = (*OF_CERTIFIER, "delta", "completes")  # of `Certified`, beside the agent within
+OPTIONS = ("boundary", "rho", "distribution", "centre", "delta", "completes")  # of `Certified`, beside the agent within
 # Where an episode stands. `due`: pulls at its next look. `held`: pulls at which its answer was certified, -1: never.
 # `over`: whether the agent within has stopped. `looked`: pulls at the last look. `arm`: what a certificate lacks.
 # `first`, `second`: the alternative to look at first. `fewest`: of an arm, when this was looked up last.
@@ -73,7 +71,7 @@ class Judge(NamedTuple):
 
     shown: Certifiable
     certificate: Certificate
-    completes: bool  # what a certificate lacks is pulled once the agent within has stopped
+    most: int  # pulls at once, where the agent within has stopped; 1: of the arms in turn
 
 
 @fleeting
@@ -91,19 +89,12 @@ def stops(book, e, t, judge):
         book.looked, book.due = t, next_look(t, judge.shown.pulls.shape[1])
         if is_certified(judge.shown, e, t, book, judge.certificate):
             book.held = t
-        elif book.over and judge.completes and judge.certificate.numbers[DISTRIBUTION] != PAIRED:
+        elif book.over and judge.certificate.numbers[DISTRIBUTION] != PAIRED:
             rare = lacking(judge.shown.pulls[e], book, t, 1.0, 1.0)
             book.arm = rare if rare >= 0 else book.arm
+    if book.over and judge.most == 1:
+        book.arm = lacking(judge.shown.pulls[e], book, t, 0.0, math.inf)
     return book.held == t
-
-
-@inlined
-def goes_on(book, e, t, judge, out):
-    """Pull, once the agent within has stopped, what a certificate lacks, up to the next look; or the arm in turn."""
-    if judge.completes:
-        out.arms[e], out.times[e] = book.arm, min(book.due - t, MOST_TIMES)
-    else:
-        out.arms[e], out.times[e] = lacking(judge.shown.pulls[e], book, t, 0.0, math.inf), 1
 
 
 @jit
@@ -128,9 +119,10 @@ def _begin(books, spent, judge: Judge, out: Chosen):
                 forget(judge.certificate, e)
                 book.first = book.second = book.fewest = 0.0
             if stops(book, e, t, judge):
-                out.arms[e], out.times[e] = K, 1
+                out.arms[e] = K
             elif book.over:
-                goes_on(book, e, t, judge, out)
+                out.arms[e] = book.arm
+            out.times[e] = min(book.due - t, judge.most)
             asked += out.arms[e] == ASK
     return asked
 
@@ -149,9 +141,9 @@ def _resolve(books, spent, judge: Judge, chosen: Chosen, out: Chosen):
                 out.arms[e], out.times[e] = arm, chosen.times[e]
                 continue
             book.over = 1
-            book.due = book.due if book.looked == t or not judge.completes else t
-            if not stops(book, e, t, judge):
-                goes_on(book, e, t, judge, out)
+            book.due = book.due if book.looked == t or judge.most == 1 else t
+            if not stops(book, e, t, judge):  # what a certificate lacks, or the arm in turn
+                out.arms[e], out.times[e] = book.arm, min(book.due - t, judge.most)
 
 
 @kernel
@@ -183,8 +175,7 @@ class Certified(Agent):
     Args:
         agent: the agent within: an `Agent` of the same task, or of the same with another delta; it chooses the pulls.
         boundary: "mixture" or "kaufmann-koolen". rho, distribution, centre: see `CertifiedAlgorithm`.
-        completes: once the agent within has stopped, pull what a certificate lacks; False: the arms in turn, as
-            `uniform` does, with its looks.
+        completes: False: once the agent within has stopped, the arms are pulled in turn, with the looks of `uniform`.
 
     Raises:
         ValueError: for a task without a delta, a problem that tells no evidence, an agent that is certified already,
@@ -222,7 +213,7 @@ class Certified(Agent):
         self._inherit(agent)
         self.agent = agent
         super().__init__(task)
-        self.completes = flag("completes", completes)
+        self._most = MOST_TIMES if flag("completes", completes) else 1
         self.delta = delta_of(self.name, self.task, delta)
         self.distribution = self.task.certified_distribution(distribution)
         _ = self.certifier  # by boundary, rho and centre: it refuses values that are not allowed
@@ -230,7 +221,7 @@ class Certified(Agent):
     @cached_property
     def certifier(self) -> Certifier:
         """What says whether an answer is certified."""
-        given = {name: self._parameters[name] for name in OF_CERTIFIER if name in self._parameters}
+        given = {name: value for name, value in self._parameters.items() if name in OPTIONS[:4]}
         made = self.task.certifier(**given)
         return made.decider(self.delta) if self.task.items else made
 
@@ -278,8 +269,7 @@ class Certified(Agent):
         E, decider = len(pulls), self._decider
         quick, need = decider is not self.certifier, math.log(1.0 / self.delta)
         seen = (pulls.reshape(E, -1), mean.reshape(E, -1), variance.reshape(E, -1), moments_of(observation))
-        certificate = certificate_of(decider, state.scratch, self.task.K, need, quick)
-        return Judge(Certifiable(*seen), certificate, self.completes)
+        return Judge(Certifiable(*seen), certificate_of(decider, state.scratch, self.task.K, need, quick), self._most)
 
     def _asked(self, chosen: Any, E: int) -> Chosen:
         """What the agent within has chosen: arms (E,) and how often to pull each (E,)."""

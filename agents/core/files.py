@@ -202,9 +202,9 @@ def _digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def as_first_spelled(value: Any) -> Any:
+def as_first_spelled(value: Any, form: Callable[[Any], Any] | None = None) -> Any:
     """A value in JSON form in the oldest of `SPELLINGS`: folders of all versions compare and hash identities in it."""
-    return respelled(json.loads(json.dumps(value, default=json_form)), SPELLINGS[0])
+    return respelled(json.loads(json.dumps(value, default=form or json_form)), SPELLINGS[0])
 
 
 def json_form(value: Any) -> Any:

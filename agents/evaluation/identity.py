@@ -7,8 +7,9 @@ import inspect
 import json
 import pickle
 import platform
+import re
 from collections.abc import Mapping, Sequence
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Any
 
 import gymnasium as gym
@@ -47,19 +48,28 @@ def identity_of(plans: Sequence[Any], settings: Mapping[str, object]) -> dict[st
     return own | {"agents": agents, "order of the agents": order, "arms": plans[0].arms, "version": versions()}
 
 
-def described(agent: object) -> str:
-    """The class of an agent, its parameters, and the weights of a model; the source of a class of a user's own."""
+def digest(agent: object) -> int:
+    """A number of an agent, 0 .. 2^63 - 1, the same everywhere: of class, parameters, weights, a user's whole file.
+
+    A class that is in no file, as one typed in at a prompt, counts by its methods' bytecode in this version of Python.
+    """
+    return int(_digest(described(agent, alike=True).encode()), 16) >> 1
+
+
+def described(agent: object, alike: bool = False) -> str:
+    """The class of an agent, its parameters, a model's weights; the source of a user's class. alike: of `digest`."""
     kind = type(agent)
-    parts = [f"{kind.__module__}:{kind.__qualname__}"]
+    ours = kind.__module__.startswith("agents.")
+    parts = [kind.__qualname__ if alike and not ours else f"{kind.__module__}:{kind.__qualname__}"]
     if isinstance(agent, Agent):
-        given = as_first_spelled(getattr(agent, "_parameters", {}))
+        given = as_first_spelled(getattr(agent, "_parameters", {}), _alike if alike else None)
         given = {agent.earlier.get(name, name): value for name, value in given.items()}
         parts += [f"{name}={_as_text(value)}" for name, value in sorted(given.items())]
-    if not kind.__module__.startswith("agents."):
-        parts.append(f"source {_digest(_source(kind).encode())}")
+    if not ours:
+        parts.append(f"source {_digest(_source(kind, alike).encode())}")
     if isinstance(agent, Behind):
         layers = [(type(layer).__qualname__, getattr(layer, "obs_rms", None)) for layer in agent.layers]
-        return f"{described(agent.agent)}, behind {[name for name, _ in layers]} {_digest(pickle.dumps(layers))}"
+        return f"{described(agent.agent, alike)}, behind {[name for name, _ in layers]} {_digest(pickle.dumps(layers))}"
     weights = _weights(agent)
     if weights:
         parts.append(f"weights {weights}")
@@ -80,15 +90,31 @@ def _as_text(value: object) -> str:
     return text if len(text) <= LONG else f"digest {_digest(text.encode())}"
 
 
+def _alike(value: Any) -> Any:
+    """The JSON form of a value, the same in every process."""
+    value = sorted(map(repr, value)) if isinstance(value, (set, frozenset)) else value
+    form = described(value, alike=True) if hasattr(type(value), "predict") else json_form(value)
+    return re.sub(r" at 0x\w+", "", form) if isinstance(form, str) else form
+
+
 def _digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()[:16]
 
 
-def _source(kind: type) -> str:
+def _source(kind: type, whole: bool) -> str:
+    """The source of a class, or of its whole file; typed in at a prompt, it has none, or the code of its methods."""
     try:
-        return inspect.getsource(kind)
-    except (OSError, TypeError):  # typed in at a prompt
-        return ""
+        return "".join(inspect.findsource(kind)[0]) if whole else inspect.getsource(kind)
+    except (OSError, TypeError):
+        methods = {name: _code(one) for name, one in sorted(vars(kind).items()) if hasattr(one, "__code__")}
+        return str(methods) if whole else ""
+
+
+def _code(one: Any) -> str:
+    """The bytecode of a function, and of those within; or a constant."""
+    code = getattr(one, "__code__", one)
+    parts = (code.co_code, code.co_names, [*map(_code, code.co_consts)]) if isinstance(code, CodeType) else _alike(one)
+    return str(parts)
 
 
 def _weights(agent: Any) -> str:

@@ -73,8 +73,7 @@ class PureExplorationEnv(Environment, gym.Env[Any, Any]):
             arm * D + coordinate, K * D stops, `pulls` has shape (K, D), and a sample is a number.
         stop: whether there is an action that stops; without it, arms alone are actions, and a budget is needed.
         ranked: show the arms, and name them in actions, in the order of |d| / sd of `Lookahead.beliefs`.
-        salt: an integer in 0 .. 2^63 - 1: another one gives other public seeds, unrelated ones, and so agents that draw
-            at random draw other numbers. Instances, samples and orders are the same.
+        salt: an integer in 0 .. 2^63 - 1; another one gives unrelated public seeds, on the same samples.
         render_mode: None, "ansi" (a table), "rgb_array" (a picture), or "human" (a window in which the picture moves);
             pictures need matplotlib.
         **parameters: the problem's own, e.g. `threshold`, `epsilon`, `k`.

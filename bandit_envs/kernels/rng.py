@@ -4,14 +4,13 @@ Philox4x32-10 (Salmon, Moraes, Dror & Shaw, SC 2011, "Parallel random numbers: a
 and a counter of four 32-bit words into four random words. Here the key is the root seed's word, and the counter is
 
     word 0   index of the draw: the low 32 bits of the number of earlier pulls of the arm
-    word 1   arm (24 bits) and, above it, the next 8 bits of the index
+    word 1   arm (24 bits) and, above it, the next 8 bits of the index; words 0 and 1 of public seeds are the salt
     word 2   episode
     word 3   stream (what the draw is for, 4 bits) and, above it, the block within the draw
 
-(of public seeds, words 0 and 1 are the salt), so that nothing depends on the order, the batch or the process in which
-draws are made. A kernel that needs an unknown number of uniforms for one draw keeps its key and counter in a small
-array (`counter`, six words) and takes block after block (`next_uniform`). All words are kept in 64-bit lanes, since
-LLVM then vectorises the rounds over a batch.
+so that nothing depends on the order, the batch or the process in which draws are made. A kernel that needs an unknown
+number of uniforms for one draw keeps its key and counter in a small array (`counter`, six words) and takes block after
+block (`next_uniform`). All words are kept in 64-bit lanes, since LLVM then vectorises the rounds over a batch.
 """
 
 from __future__ import annotations

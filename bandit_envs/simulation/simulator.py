@@ -31,7 +31,6 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 _0, _1, _2, _32, _BLOCK, _PUBLIC = (np.uint64(x) for x in (0, 1, 2, 32, BLOCK, rng.PUBLIC))
-_LOW = np.uint64(2**32 - 1)
 
 UNLOADED = -(2**61)  # `_advance` returns this before the first bulk pull of all
 UNCHECKED = -(2**62)  # `advance` returns this if an episode would end by an answer that has not been checked
@@ -178,7 +177,6 @@ def _begin(sim: Simulation, rows, key, episode):
     """Clear the statistics of the given slots, and set their keys and episodes."""
     K, items, mean, variance = np.uint64(sim.rules.K), sim.rules.items, sim.mean, sim.variance
     width, moments, excess, total = K * np.uint64(sim.rules.D), sim.moments, sim.excess, sim.total
-    salt = np.uint64(sim.rules.salt)
     for i in range(np.uint64(len(rows))):
         e = np.uint64(rows[i])
         for o in range(e * K, (e + _1) * K):
@@ -191,11 +189,11 @@ def _begin(sim: Simulation, rows, key, episode):
         if len(moments) > 0:
             for o in range(_2 * e * width, _2 * (e + _1) * width):
                 moments[o] = 0.0
-        key0, key1, episodes = key[0, e], key[1, e], episode[e]
+        key0, key1, episodes, salt = key[0, e], key[1, e], episode[e], np.uint64(sim.rules.salt)
         sim.key[0, e], sim.key[1, e], sim.episode[e] = key0, key1, episodes
         sim.spent[e], sim.remaining[e] = 0, sim.rules.budget
         sim.status[e], sim.did[e], sim.terminated[e], sim.truncated[e] = LIVE, SKIPPED, 0, 0
-        w0, w1, _, _ = philox(salt & _LOW, salt >> _32, episodes, _PUBLIC, key0, key1)
+        w0, w1, _, _ = philox(salt, salt >> _32, episodes, _PUBLIC, key0, key1)
         sim.public[e] = np.int64((w0 << _32 | w1) >> _1)
 
 
@@ -207,9 +205,8 @@ class Simulator:
         episodes: E, the number of slots.
         rows: (E, K, P), the parameters of each episode's own arms; None: `arms.parameters` are those of all.
         budget, max_pulls, pull_cost, can_stop, keeps_moments: see `Task`. Without budget and `max_pulls`, an episode is
-            truncated after 2^40 - 1 pulls.
+            truncated after 2^40 - 1 pulls. salt: of the public seeds alone.
         full: whether an episode stays open for one more action, its answer, when the budget is spent.
-        salt: of the public seeds, which alone depend on it.
 
     Raises:
         ValueError: for arms or rows that the kernels cannot read.

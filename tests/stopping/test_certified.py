@@ -209,8 +209,10 @@ def test_options() -> None:
         assert agent.agent.alpha == 2.0  # type: ignore[attr-defined]
         assert agent.name == "lsa(stop='certificate')"
     assert not isinstance(agents.make("lsa(stop=None)", env), Certified)
-    assert agents.make("lsa(stop='certificate')", env).completes
-    assert not agents.make("lsa(stop='certificate', completes=False)", env).for_task(env.unwrapped.task).completes
+    short = agents.make("lsa(stop='certificate', completes=False)", env)
+    assert (
+        short.parameters["completes"] is short.for_task(short.task.replace(delta=0.2)).parameters["completes"] is False
+    )
     with refused("completes", 2):
         agents.make("lsa", env, stop="certificate", completes=2)
     assert agents.make("lsa", without, stop="certificate", delta=0.2).delta == 0.2
