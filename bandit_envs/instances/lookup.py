@@ -160,14 +160,8 @@ class Varied(Sampler):
             raise ValueError(f"instance must be a fixed one of Bernoulli, Gaussian or Uniform arms, got {base!r:.200}")
         self._given = instance if isinstance(instance, (str, Mapping)) else base.to_dict()
         self.arms, self.K, self.D, self.distribution = base.arms, base.K, base.D, base.arms.distribution
-<<<<<<< HEAD
-        # Of Bernoulli arms the last of these are the means, for which `pack` has no use.
-        *_, self._spread = (one.reshape(self.K, self.D) for one in (base.arms._given or {}).values())
-        self.defaults, means = _questions(base), base.arms.means.reshape(self.K, self.D)
-=======
         self._spread: Any = list((base.arms._given or {}).values())[-1].reshape(self.K, self.D)
-        self.defaults, means = base.defaults, base.arms.means.reshape(self.K, self.D)
->>>>>>> 35e496f4df4fc502462d18415ec4b3735d5bd167
+        self.defaults, means = _questions(base), base.arms.means.reshape(self.K, self.D)
         self._centre = means.mean(axis=0) if centre is None else array("centre", centre)
         if self._centre.shape not in ((), (self.D,)) or not (np.abs(self._centre) <= LARGEST).all():
             raise ValueError(f"centre must be a number, or {self.D} finite numbers, got {centre!r:.200}")
