@@ -224,7 +224,7 @@ def benchmark(
         tasks, named = tuple(replace(task, root=root) for task in tasks), f"{named}, root {root}"
         out = None if out is None else out / f"root-{root}"
     trained = {name: flag(name, x) for name, x in (("ranked", ranked), ("stop", stop)) if x is not None}
-    play = functools.partial(_cell, tests=tests_of(tasks), jobs=jobs, trust=trust, trained=trained)
+    play = functools.partial(_cell, tests=number_of_tests(tasks), jobs=jobs, trust=trust, trained=trained)
     cells: dict[str, list[Cell]] = {label: [] for label in recipes}
     clock, said = Clock([(task, label) for task in tasks for label in recipes]), dict[str, None]()
     for task in tasks:
@@ -238,7 +238,7 @@ def benchmark(
     return Benchmark(named, tasks, cells)
 
 
-def tests_of(tasks: Sequence[BenchmarkTask]) -> int:
+def number_of_tests(tasks: Sequence[BenchmarkTask]) -> int:
     """How many tests of delta an agent meets in a set."""
     return sum(1 + len(task.neighbours) for task in tasks if task.fixed_confidence)
 

@@ -12,13 +12,13 @@ import pytest
 
 import agents
 from agents.benchmarking import run
-from agents.benchmarking.run import Clock, tests_of
+from agents.benchmarking.run import Clock, number_of_tests
 from agents.benchmarking.scores import errs_too_often, folded, score
 from agents.cli import main
 from agents.evaluation.identity import digest
 from bandit_envs import BenchmarkTask, benchmark_tasks
-from bandit_envs.instances import find
 from bandit_envs.instances.datasets import local_folder
+from bandit_envs.instances.lookup import find
 
 pytest.importorskip("pandas")
 
@@ -50,9 +50,9 @@ def test_errors_are_judged_by_exact_tests() -> None:
     assert wrong.sum() <= 14  # P(more | .01 each) < 1e-4
 
 
-def test_all_tests_of_an_agent_share_the_level() -> None:
+def test_all_number_of_tests_an_agent_share_the_level() -> None:
     tasks = benchmark_tasks("v2")
-    assert tests_of(tasks) == sum(1 + len(task.neighbours) for task in tasks if task.fixed_confidence) >= 30
+    assert number_of_tests(tasks) == sum(1 + len(task.neighbours) for task in tasks if task.fixed_confidence) >= 30
     assert all(task.episodes >= 300 for task in tasks if task.fixed_confidence)
     assert all(len(task.neighbours) >= 1 for task in tasks if task.fixed_confidence)
 

@@ -33,7 +33,8 @@ from agents.benchmarking.scores import score, with_interval
 from agents.evaluation.lower_bound import _bound_for_distribution
 from agents.registry import recipes_of
 from bandit_envs import Arms, BenchmarkTask, Bernoulli, Gaussian, benchmark_tasks
-from bandit_envs.instances import drawn, find
+from bandit_envs.instances.instance import drawn
+from bandit_envs.instances.lookup import find
 from bandit_envs.kernels import rng
 
 ROOT = Path(__file__).parents[2]
@@ -210,7 +211,7 @@ def check(cells: int) -> None:
     played = frame[frame["task"].isin(quick) & ~frame["agent"].isin(["ppo", "look-ahead", "racing", "lil-ucb"])]
     for _, row in played.sample(cells, random_state=46).iterrows():
         [recipe] = recipes_of(row["agent"]).values()
-        how: dict[str, Any] = {"tests": run.tests_of(tasks), "jobs": 1, "trust": False, "trained": {}}
+        how: dict[str, Any] = {"tests": run.number_of_tests(tasks), "jobs": 1, "trust": False, "trained": {}}
         cell = run._cell(quick[row["task"]], row["agent"], recipe, None, **how)
         assert np.isclose(cell.value, row["value"], rtol=1e-3, atol=0), (row["task"], row["agent"])
 
