@@ -121,7 +121,7 @@ class Hostile:
 def pickled(folder: Path, content: object, monkeypatch: pytest.MonkeyPatch) -> str:
     """A file of this pickle or these bytes, whose checksum is not known."""
     name = "table.pkl"
-    (folder / name).write_bytes(content if isinstance(content, bytes) else pickle.dumps(content))
+    (folder / name).write_bytes(content if isinstance(content, bytes) else pickle.dumps(content, protocol=4))
     monkeypatch.setitem(FILES, name, replace(FILES[PICKLES[0]], sha256=None, alias=name))
     return name
 
