@@ -40,7 +40,7 @@ def score(task: BenchmarkTask, value: Floats | float) -> Floats:
     """
     x = np.asarray(value, np.float64)
     if task.fixed_confidence:
-        found = np.log(task.uniform / x) / math.log(task.uniform / task.best)
+        found = np.log(task.uniform / np.maximum(x, 1e-9)) / math.log(task.uniform / task.best)
     else:
         found = (x - task.uniform) / (task.best - task.uniform)
     return folded(found) if RULES[task.version].folded else np.asarray(found)

@@ -192,7 +192,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> tuple[BenchmarkTask, ...]:
     cut = {
         x.name: x if x.fixed_confidence else dataclasses.replace(x, episodes=200) for x in benchmark_tasks("quick-v2")
     }
-    chosen = lambda names: tuple(cut.values()) if isinstance(names, str) else tuple(cut[name] for name in names)  # noqa: E731
+    chosen = lambda names: tuple(cut.values()) if isinstance(names, str) else tuple(cut[name] for name in names)
     monkeypatch.setattr(run, "benchmark_tasks", chosen)
     return tuple(cut.values())
 
