@@ -109,7 +109,7 @@ def _tasks(version: str) -> list[tuple[BenchmarkTask, bool]]:
     found = []
     for row in table["task"]:
         quick, known = row.pop("quick", False), references[row["name"]]
-        numbers = {name: float(text or "nan") for name, text in known.items() if name != "best_agent"}
+        numbers: dict[str, Any] = {name: float(text or "nan") for name, text in known.items() if name != "best_agent"}
         harder = {name: row["kwargs"] | own for name, own in row.pop("neighbours", {}).items()}
         by = known["best_agent"]
         found.append((BenchmarkTask(**row, **of_all, **numbers, best_agent=by, neighbours=harder), quick))

@@ -231,27 +231,6 @@ def test_data_that_cannot_be_had_leave_cells_blank(monkeypatch: pytest.MonkeyPat
     assert cell.note == "its data cannot be had: no captions"
 
 
-def test_a_broken_off_run_goes_on_to_the_same_table(
-    tiny: tuple[BenchmarkTask, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    whole, played = agents.benchmark(["uniform", "apt"], "quick"), []
-
-    def breaks(*given: Any, **named: Any) -> Any:
-        played.append(given)
-        if len(played) == 4:
-            raise KeyboardInterrupt
-        return agents.evaluate(*given, **named)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(run, "evaluate", breaks)
-        with pytest.raises(KeyboardInterrupt):
-            agents.benchmark(["uniform", "apt"], "quick", tmp_path)
-    assert (tmp_path / "threshold-prior-10" / "uniform").is_dir()
-    again = agents.benchmark(["uniform", "apt"], "quick", tmp_path, jobs=2)
-    assert again.table.equals(whole.table)
-    assert again.summary().equals(whole.summary())
-
-
 def test_a_model_is_played_as_it_was_trained(tmp_path: Path) -> None:
     """Alive it says how; its file has to be told."""
     ppo = pytest.importorskip("stable_baselines3").PPO

@@ -281,6 +281,7 @@ def test_the_same_table_on_two_processes_and_after_a_kill(
         patch.setattr(run, "evaluate", breaks)
         with pytest.raises(KeyboardInterrupt):
             agents.benchmark(names, some, tmp_path)
+    assert (tmp_path / "top-fresh-20" / "uniform").is_dir()
     again = agents.benchmark(names, some, tmp_path, jobs=2)
     assert again.table.equals(whole.table)
     assert again.summary().equals(whole.summary())
