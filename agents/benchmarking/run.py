@@ -226,7 +226,9 @@ def benchmark(
     trained = {name: flag(name, x) for name, x in (("ranked", ranked), ("stop", stop)) if x is not None}
     play = functools.partial(_cell, tests=number_of_tests(tasks), jobs=jobs, trust=trust, trained=trained)
     cells: dict[str, list[Cell]] = {label: [] for label in recipes}
-    clock, said = Clock([(task, label) for task in tasks for label in recipes]), dict[str, None]()
+    solved = {label: recipe.solves for label, recipe in recipes.items()}  # nothing: it does not say
+    taken = [(task, label) for task in tasks for label in recipes if task.problem in (solved[label] or task.problem)]
+    clock, said = Clock(taken), dict[str, None]()
     for task in tasks:
         for label, recipe in recipes.items():
             cells[label].append(cell := play(task, label, recipe, out))
@@ -258,7 +260,7 @@ class Clock:
     """How long the rest takes: by the seconds in the table of this package's agents, at the pace of each agent so far.
 
     Args:
-        cells: what is to be played, in this order.
+        cells: what is to be played, tasks and the labels of agents.
     """
 
     def __init__(self, cells: Sequence[tuple[BenchmarkTask, str]]) -> None:
@@ -267,8 +269,8 @@ class Clock:
 
     def done(self, task: BenchmarkTask, label: str, seconds: float) -> None:
         """A cell was played in so many seconds; 0: it was there, or is not taken."""
-        expected = self.expected.pop((task.name, label))
-        if seconds > 0:
+        expected = self.expected.pop((task.name, label), 0.0)
+        if seconds > 0 < expected:
             self.paces.setdefault(label, []).append(seconds / expected)
 
     @property
@@ -281,9 +283,12 @@ class Clock:
 
 def _expected(task: BenchmarkTask, label: str) -> float:
     """Seconds that an agent is known to take, or else those of the agents in the table; without them by the pulls."""
-    known = _seconds(task.version).get(task.name, {})
+    table = _seconds(task.version)
+    known = table.get(task.name, {})
+    if any(label in others for others in table.values()):
+        return known.get(label, 0.0)
     pulls = task.episodes * int(task.kwargs.get("budget") or task.kwargs["max_pulls"])
-    return known.get(label) or float(np.median([*known.values()] or [1e-6 * pulls]))
+    return float(np.median([*known.values()] or [1e-6 * pulls]))
 
 
 @functools.cache
