@@ -39,7 +39,7 @@ def draw(result: Any, path: str | Path | None = None) -> Figure:
         for i, agent in enumerate(order):
             named = {"label": agent, "color": f"C{i}"} if i < FEW else {"color": "#C0C0C0", "zorder": 1}
             axes.plot(levels, shares[agent], **named)
-        title = f"with a {setting}: {tasks} tasks"
+        title = f"{setting}: {tasks} tasks"
         axes.set(
             xlabel="score s (0: uniform, 1: best known)", ylabel="share of tasks with a score above s", title=title
         )
@@ -76,7 +76,7 @@ def write(result: Any, folder: str | Path) -> Path:
     sections = {
         "All problems": _summary(result, [name for name in result.columns if name in ("all", *settings)]),
         **{
-            f"With a {name}": _summary(result, [x for x in result.columns if x.endswith(f"_{name}")])
+            f"By problem: {name}": _summary(result, [x for x in result.columns if x.endswith(f"_{name}")])
             for name in settings
         },
         "Profiles": f'<figure><img alt="Profiles" style="width: 100%" src="data:image/png;base64,{picture}"></figure>',
