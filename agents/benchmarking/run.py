@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import functools
 import hashlib
+import re
 import sys
 import time
 import warnings
@@ -70,6 +71,11 @@ class Cell:
     invalid: bool = False
     errors: dict[str, int] = field(default_factory=dict)
     seconds: float = 0.0
+
+    @property
+    def kind(self) -> str:
+        """Agent and note without numbers, which differ from task to task."""
+        return f"{self.agent} {re.sub(r'[0-9.]+', '', self.note)}"
 
     @property
     def row(self) -> dict[str, object]:
@@ -228,15 +234,15 @@ def benchmark(
     cells: dict[str, list[Cell]] = {label: [] for label in recipes}
     solved = {label: recipe.solves for label, recipe in recipes.items()}  # nothing: it does not say
     taken = [(task, label) for task in tasks for label in recipes if task.problem in (solved[label] or task.problem)]
-    clock, said = Clock(taken), dict[str, None]()
+    clock, said = Clock(taken), dict[str, str]()
     for task in tasks:
         for label, recipe in recipes.items():
             cells[label].append(cell := play(task, label, recipe, out))
             clock.done(task, label, cell.seconds)
-            text = f"{label}: {cell.note}" if np.isnan(cell.score) else f"{task.name}, {label}: {cell.score:.3f}"
-            if shown and text not in said:
+            lacks = np.isnan(cell.score)
+            text = f"{label}: {cell.note}" if lacks else f"{task.name}, {label}: {cell.score:.3f}"
+            if shown and not (lacks and said.setdefault(cell.kind, task.name) != task.name):
                 print(f"{text}; about {clock.left:.0f} s left", file=sys.stderr, flush=True)
-            said[text] = None
     return Benchmark(named, tasks, cells)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -10,6 +11,7 @@ from tyro.conf import Positional, arg
 
 import agents
 
+from ..benchmarking.run import Cell
 from ..benchmarking.scores import with_interval
 from ..core.files import try_out
 from ..evaluation.report import table
@@ -55,10 +57,10 @@ class Benchmark(Command):
         summary = result.summary()
         rows = [[name, *(with_interval(row, name) for _, row in summary.iterrows())] for name in result.columns]
         print(table([result.set, *summary["agent"]], [row for row in rows if any(row[1:])]))
-        noted: dict[str, list[str]] = {}
+        noted: dict[str, list[Cell]] = {}
         for cell in (cell for own in result.cells.values() for cell in own if cell.note):
-            noted.setdefault(f"{cell.agent} {cell.note}", []).append(cell.task.name)
-        for note, tasks in noted.items():
-            print(f"\n{note} ({', '.join(tasks)})")
+            noted.setdefault(cell.kind if math.isnan(cell.score) else f"{cell.agent} {cell.note}", []).append(cell)
+        for cells in noted.values():
+            print(f"\n{cells[0].agent} {cells[0].note} ({', '.join(cell.task.name for cell in cells)})")
         if place is not None:
             print(f"\nwrote {place}")
