@@ -11,8 +11,8 @@ differences in the same episodes that of Bonett & Price.
 
 The confidence budget, of Lyu et al., ICML 2026 (github zifanlyu/llm-bandits-sysrs @ ed01a431, in the program
 main_results/compute_bai_confidence_budget.py): the least share of a table such that with it, and with every larger one,
-at least so many runs name the best column. There the shares are 1, 2, .. 100 % and the runs 1,000. `--theirs` runs the
-algorithms of that repository, bai_algs.py in FOLDER, on the same tables.
+at least so many runs name the best column. There the shares are 1, 2, .. 100 % and the runs 1,000, and the repository
+has no results. `--theirs` runs its SySRs, bai_algs.py in FOLDER, on two of the tables.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from __future__ import annotations
 import argparse
 import functools
 import importlib.util
+import json
 import math
 import sys
 import time
@@ -64,6 +65,7 @@ AGENTS = (
 )
 QUICK = (BASE, "sysrs", "ucb-e", "sequential-halving(reuse=True)", "paired-elimination")
 CERTIFIED = ("paired-elimination", "uniform(stop='certificate')", "kl-lucb(stop='certificate')")
+THEIRS, RUNS = ("GSM8K", "LegalBench"), 200  # tables and runs of the program of the paper's authors
 MOST, LEAST = 500, 40  # episodes
 CELLS = 1e8  # of all episodes of an agent together: each begins with a copy of the table
 WORK = {  # columns times cells of all episodes of an agent: what it does in half a minute
@@ -282,10 +284,15 @@ def of_certificates(out: Path) -> Iterator[tuple[str, str]]:
     yield "certified", "\n".join(lines)
 
 
+def shares_of(table: Table) -> list[int]:
+    """Those of the grid that pay for as many cells as Sequential Halving needs."""
+    K = table.size[0]
+    return [share for share in GRID if round(share / 100 * table.cells) >= K * math.ceil(math.log2(K))]
+
+
 def curve(out: Path, table: Table, agent: str) -> tuple[list[int], list[int], int]:
     """The shares, the numbers of right answers there, and the number of episodes."""
-    K = table.size[0]
-    shares = [share for share in GRID if round(share / 100 * table.cells) >= K * math.ceil(math.log2(K))]
+    shares = shares_of(table)
     budgets = [round(share / 100 * table.cells) for share in shares]
     episodes = int(min(max(CELLS / 4 / table.cells, 120), 1000))
     found = play(out, table, agent, episodes, "confidence", budgets=budgets, criterion="exact")
@@ -305,52 +312,38 @@ def budget_texts(shares: Sequence[int], right: Sequence[int], n: int) -> list[st
     return texts
 
 
-def of_confidence(out: Path, theirs: str | None) -> Iterator[tuple[str, str]]:
-    """The table of the confidence budgets, and of those by the program of the paper's authors where it is at hand."""
+def of_confidence(out: Path, theirs: Path | None) -> Iterator[tuple[str, str]]:
+    """The table of the confidence budgets, with those by the program of the paper's authors where it is at hand."""
     lines = [f"| table | agent | episodes{''.join(f' | {level} %' for level in LEVELS)} |"]
     lines.append("|---" * (3 + len(LEVELS)) + "|")
     for table in tables(False):
-        for agent in QUICK:
-            *found, episodes = curve(out, table, agent)
-            lines.append(f"| {table.name} | `{agent}` | {episodes} | {' | '.join(budget_texts(*found, episodes))} |")
+        found = {f"`{agent}`": curve(out, table, agent) for agent in QUICK}
+        if table.name in THEIRS and (known := of_theirs(out, table, theirs)):
+            found["SySRs, the authors' program"] = known
+        for agent, (shares, right, episodes) in found.items():
+            texts = budget_texts(shares, right, episodes)
+            lines.append(f"| {table.name} | {agent} | {episodes} | {' | '.join(texts)} |")
     yield "confidence", "\n".join(lines)
-    if theirs:
-        yield "theirs", "\n".join(of_theirs(out, Path(theirs)))
 
 
-# --- the program of the paper's authors -------------------------------------------------------------------------------
-
-
-def of_theirs(out: Path, folder: Path) -> Iterator[str]:
-    """Right answers of `sysrs` and `uniform` in percent, by their program and by ours, at the same budgets."""
-    spec = importlib.util.spec_from_file_location("bai_algs", folder / "bai_algs.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    rules = {
-        "sysrs": functools.partial(module.smart_successive_rejects_wo_replacement_no_budget_limit, verbose=False),
-        "uniform": module.naive_baseline,
-    }
-    yield "| table | agent | runs of theirs | by | 2 % | 5 % | 10 % |"
-    yield "|---" * 7 + "|"
-    for name, runs in (("GSM8K", 1000), ("LegalBench", 400), ("WMT 2014", 100)):
-        table = Table(name)
+def of_theirs(out: Path, table: Table, folder: Path | None) -> tuple[list[int], list[int], int] | None:
+    """As `curve`, by bai_algs.py in the folder; what was found before where there is none, or None."""
+    shares, path = shares_of(table), out / f"theirs-{TABLES[table.name]}.json"
+    if not path.exists() and folder:
+        spec = importlib.util.spec_from_file_location("bai_algs", folder / "bai_algs.py")
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
         scores = find(table.instance).arms.parameters[:, :-1]
-        module.model_accuracies, best = np.ascontiguousarray(scores), int(np.argmax(scores.mean(axis=1)))
-        for agent, rule in rules.items():
-            texts = {"theirs": [], "ours": []}  # type: dict[str, list[str]]
-            for share in SHARES:
-                budget = int(share / 100 * table.cells) // table.size[0] * table.size[0]
-                right = int((np.asarray(rule(n_items=budget, k=runs)) == best).sum())
-                found = play(out, table, agent, MOST, f"theirs-{share}", budgets=[budget], criterion="exact")
-                assert found is not None
-                ours = int(found.column(agent, "correct").astype(bool).sum())
-                for by, count, n in (("theirs", right, runs), ("ours", ours, MOST)):
-                    low, high = clopper_pearson(count, n)
-                    texts[by].append(percent(low, count / n, high))
-            for by, row in texts.items():
-                yield f"| {name} | `{agent}` | {runs} | {by} | {' | '.join(row)} |"
+        vars(module)["model_accuracies"] = np.ascontiguousarray(scores)
+        best, right = int(np.argmax(scores.mean(axis=1))), []
+        for share in shares:
+            budget = int(share / 100 * table.cells) // table.size[0] * table.size[0]  # as their experiments do
+            answers = module.smart_successive_rejects_wo_replacement_no_budget_limit(budget, k=RUNS, verbose=False)
+            right.append(int((np.asarray(answers) == best).sum()))
+        path.write_text(json.dumps(right))
+    return (shares, json.loads(path.read_text()), RUNS) if path.exists() else None
 
 
 def main() -> None:
@@ -359,7 +352,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True, help="where results are kept")
     parts = {"budget": of_budgets, "certified": of_certificates}
     parser.add_argument("--parts", nargs="*", choices=[*parts, "confidence"], default=[*parts, "confidence"])
-    parser.add_argument("--theirs", help="a folder with bai_algs.py of the paper's authors")
+    parser.add_argument("--theirs", type=Path, help="a folder with bai_algs.py of the paper's authors")
     parser.add_argument("--write", action="store_true", help="write docs/real-tables")
     given = parser.parse_args()
     for part in given.parts:
