@@ -18,6 +18,7 @@ exclude_patterns = [
     "front/*.md",
     "learned-results/*.md",
     "model-selection/*.md",
+    "real-tables/*.md",
     "which-agent/*.md",
 ]  # parts of pages
 html_extra_path = ["races"]  # pages of their own, which docs/pictures.md shows

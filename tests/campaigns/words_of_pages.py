@@ -26,6 +26,7 @@ MADE = {  # pattern of pages that are made -> what makes them
     "docs/benchmark/*.md": "python tests/campaigns/benchmark_table.py",
     "docs/learned-results/*.md": "rows of python examples/learned_*.py",
     "docs/model-selection/*.md": "rows of python examples/model_selection.py and tests/campaigns/tables_budget.py",
+    "docs/real-tables/*.md": "python tests/campaigns/real_tables.py",
 }
 LONGEST = 140  # characters of a line that could be broken
 FENCE = re.compile(r"^(`{3,})[^\n]*\n.*?^\1\n", re.MULTILINE | re.DOTALL)

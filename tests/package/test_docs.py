@@ -123,11 +123,10 @@ def test_tables_name_what_exists():
     assert set(re.findall(r"^\| \[?`([\w-]+)`", agents, re.MULTILINE)) == {*AGENTS, *LEARNED}
 
 
-TABLE = re.compile(
-    r"^(?:\|.*\n)+|^```\{include\} (?:which-agent|learned-results|model-selection/budget).*\n```\n", re.MULTILINE
-)
+MEASURED = "which-agent|learned-results|model-selection/budget|real-tables/(?:summary|columns)"
+TABLE = re.compile(rf"^(?:\|.*\n)+|^```\{{include\}} (?:{MEASURED}).*\n```\n", re.MULTILINE)
 STAMP = re.compile(r"<!-- models: (.*) -->")
-PLAYED = ["learned-results.md", "model-selection.md", "which-agent.md"]
+PLAYED = ["learned-results.md", "model-selection.md", "real-tables.md", "which-agent.md"]
 
 
 @pytest.mark.parametrize("page", PLAYED)
@@ -180,7 +179,7 @@ def test_the_index_lists_every_page():
     inner = [tree for text in others for tree in TREE.findall(text)]
     listed = [page for _, pages in trees + inner for page in pages.split()]
     included = "figures/claims.md figures/sentences.md figures/*/*.md front/*.md"
-    included += " learned-results/*.md model-selection/*.md which-agent/*.md benchmark/*.md"
+    included += " learned-results/*.md model-selection/*.md which-agent/*.md benchmark/*.md real-tables/*.md"
     parts = {path for pattern in included.split() for path in docs.glob(pattern)}
     pages = {str(path.relative_to(docs).with_suffix("")) for path in {*docs.rglob("*.md")} - parts} - {"index"}
     assert sorted(listed) == sorted(pages)  # each of them once
