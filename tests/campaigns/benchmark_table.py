@@ -33,6 +33,7 @@ from agents.benchmarking.scores import score, with_interval
 from agents.evaluation.lower_bound import _bound_for_distribution
 from agents.registry import recipes_of
 from bandit_envs import Arms, BenchmarkTask, Bernoulli, Gaussian, benchmark_tasks
+from bandit_envs.envs import setting
 from bandit_envs.instances.instance import drawn
 from bandit_envs.instances.lookup import find
 from bandit_envs.kernels import rng
@@ -184,6 +185,9 @@ def dataclass_of(task: BenchmarkTask) -> BenchmarkTask:
 def played(out: Path, jobs: int, minutes: float) -> agents.Benchmark | None:
     """All agents on all tasks; those of `TOO_SLOW` on the tasks that they can play in time, the others are blank."""
     begun, whole, kept = time.monotonic(), None, out / "seconds.json"
+    found: dict[str, Any] = {}  # instances, which are read once for all agents
+    read = setting.find
+    setting.find = lambda source: found.get(str(source)) or found.setdefault(str(source), read(source))
     seconds = json.loads(kept.read_text()) if kept.is_file() else {}
     for agent in ["uniform", *(name for name in agents.names() if name != "uniform")]:
         if time.monotonic() - begun > 60 * minutes:
