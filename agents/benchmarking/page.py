@@ -30,7 +30,7 @@ def draw(result: Any, path: str | Path | None = None) -> Figure:
     require("matplotlib", "a figure")
     from matplotlib.figure import Figure
 
-    settings, levels = [name for name in ("budget", "delta") if name in result.columns], np.arange(25) / 20
+    settings, levels = [name for name in ("budget", "delta") if name in result.columns], np.arange(-18, 25) / 20
     figure = Figure(figsize=(5.5 * len(settings), 4), layout="constrained")
     summary = result.summary()
     for axes, setting in zip(figure.subplots(1, len(settings), squeeze=False)[0], settings, strict=True):
@@ -43,7 +43,7 @@ def draw(result: Any, path: str | Path | None = None) -> Figure:
         axes.set(
             xlabel="score s (0: uniform, 1: best known)", ylabel="share of tasks with a score above s", title=title
         )
-        axes.set(ylim=(0, 1.02), xlim=(0, levels[-1]))
+        axes.set(ylim=(0, 1.02), xlim=(levels[0], levels[-1]))
         if order:
             axes.legend(fontsize=8)
     if path is not None:

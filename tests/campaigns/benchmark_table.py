@@ -154,7 +154,7 @@ def header(*names: str) -> list[str]:
 def places(result: agents.Benchmark, summary: pd.DataFrame) -> str:
     """Where the first agents win and lose."""
     lines = header("agent", "best on", "worst on")
-    for agent in summary["agent"][:NAMED]:
+    for agent in summary["agent"][summary["agent"] != "uniform"][:NAMED]:
         ordered = sorted(
             (cell for cell in result.cells[agent] if cell.score == cell.score), key=lambda cell: cell.score
         )
