@@ -368,7 +368,7 @@ def _cell(
                     f"errs in {k / task.episodes:.0%} of {task.episodes} episodes of {name}, delta is {delta:g}"
                 )
         if cut.any():
-            notes.append(f"{cut.mean():.0%} of the episodes are cut at max_pulls and count {rules.cut:g} times as much")
+            notes.append(f"{cut.mean():.0%} of the episodes are cut and count {rules.cut:g} max_pulls")
     scored, samples = (
         (rules.invalid, samples) if wrong else (float(score(task, values.mean())), replicates(task, values, SEED))
     )

@@ -199,7 +199,7 @@ def test_an_agent_is_made_once_for_a_task(tiny: tuple[BenchmarkTask, ...]) -> No
 
 def test_broken_agents(tiny: tuple[BenchmarkTask, ...]) -> None:
     frame = agents.benchmark({"endless": Endless, "wrong": Wrong}, "quick").table.set_index(["agent", "task"])
-    assert "100% of the episodes are cut at max_pulls" in frame.loc[("endless", "threshold-line-delta"), "note"]
+    assert "100% of the episodes are cut and count 1 max_pulls" in frame.loc[("endless", "threshold-line-delta"), "note"]
     assert frame.loc[("endless", "threshold-line-delta"), "value"] == 20_000
     assert (
         "errs in 100% of 30 episodes of the task, delta is 0.1" in frame.loc[("wrong", "threshold-line-delta"), "note"]
