@@ -12,7 +12,7 @@ import numpy as np
 
 from ..core.optional import require
 from ..pictures.template import filled, table
-from .scores import profile, with_interval
+from .scores import with_interval
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -24,8 +24,7 @@ EXTREMES = 5  # so many best and worst tasks of an agent stand on the page
 def draw(result: Any, path: str | Path | None = None) -> Figure:
     """Performance profiles, a panel for each setting. `path`: of a file to write.
 
-    They are of the agents that have scores on all tasks of the setting, the best `FEW` are named; where there are none,
-    they are of all agents, on the tasks on which all of them have scores.
+    They are those of `Benchmark.profile`. The best `FEW` agents are named, in the same colours.
     """
     require("matplotlib", "a figure")
     from matplotlib.figure import Figure
@@ -33,34 +32,21 @@ def draw(result: Any, path: str | Path | None = None) -> Figure:
     settings, levels = [name for name in ("budget", "delta") if name in result.columns], np.arange(-18, 25) / 20
     figure = Figure(figsize=(5.5 * len(settings), 4), layout="constrained")
     summary = result.summary()
+    colours = {agent: i for i, agent in enumerate(summary["agent"])}
     for axes, setting in zip(figure.subplots(1, len(settings), squeeze=False)[0], settings, strict=True):
-        shares, tasks = _profiles(result, levels, setting)
+        shares = result.profile(levels, setting)
         order = [agent for agent in summary.sort_values(setting, ascending=False)["agent"] if agent in shares]
-        for i, agent in enumerate(order):
-            named = {"label": agent, "color": f"C{i}"} if i < FEW else {"color": "#C0C0C0", "zorder": 1}
-            axes.plot(levels, shares[agent], **named)
-        title = f"{setting}: {tasks} tasks"
-        axes.set(
-            xlabel="score s (0: uniform, 1: best known)", ylabel="share of tasks with a score above s", title=title
-        )
-        axes.set(ylim=(0, 1.02), xlim=(levels[0], levels[-1]))
+        for place, agent in enumerate(order):
+            i, name = colours[agent], agent if place < FEW else None
+            style = {"color": f"C{i % 10}", "linestyle": ("solid", "dashed", "dotted")[i % 3]}
+            axes.plot(levels, shares[agent], label=name, **(style if name else {"color": "#C0C0C0", "zorder": 1}))
+        axes.set(xlabel="score s (0: uniform, 1: best known)", ylabel="share of tasks with a score above s")
+        axes.set(title=setting, ylim=(0, 1.02), xlim=(levels[0], levels[-1]))
         if order:
             axes.legend(fontsize=8)
     if path is not None:
         figure.savefig(path, dpi=150)
     return figure
-
-
-def _profiles(result: Any, levels: Any, setting: str) -> tuple[dict[str, Any], int]:
-    """The share of tasks above each level, of the agents that are drawn, and the number of tasks."""
-    cells = {
-        agent: np.array([cell.score for cell in own if cell.task.setting == setting])
-        for agent, own in result.cells.items()
-    }
-    whole = {agent: own for agent, own in cells.items() if not np.isnan(own).any()} or cells
-    common = ~np.isnan(list(whole.values())).any(axis=0)
-    chosen = {agent: own[common].tolist() for agent, own in whole.items() if common.any()}
-    return profile(chosen, levels), int(common.sum())
 
 
 def write(result: Any, folder: str | Path) -> Path:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from bandit_envs import BenchmarkTask, benchmark_tasks
 from bandit_envs.kernels import choice, flag, integer
 
-from ..core.agent import Agent
+from ..core.certified import Certified
 from ..core.optional import pandas
 from ..evaluation import evaluate
 from ..evaluation.execution import jobs_number
@@ -33,7 +33,6 @@ from .scores import (
     errs_too_often,
     interquartile_mean,
     percentile_interval,
-    profile,
     replicates,
     score,
 )
@@ -44,6 +43,7 @@ if TYPE_CHECKING:
 
 SEED = 0  # of the resamples
 ORACLE = "is given the truth"
+INSIDE = "plays by code of its own in the simulation, where the truth is"
 ON_TASK = "the task"  # among what an agent is judged on with a delta; the others are the task's neighbours
 
 
@@ -55,9 +55,9 @@ class Cell:
         agent: its label. task: the task. value: the mean score, with a budget; the mean number of pulls, with a delta;
             NaN where the agent does not take the task. score: 0 is `uniform`, 1 the best that is known; NaN as `value`.
         samples: bootstrap samples of the score. note: what to know of it, or why there is none. code: what has decided,
-            in words. oracle: whether the agent is given the truth. invalid: whether it errs more often than delta, or
-            has a delta of its own. errors: with a delta, how many episodes of the task and of its neighbours, by name,
-            ended with a wrong answer. seconds: that it took; 0 where it was played before.
+            in words. oracle: whether the agent is given the truth, or could read it. invalid: whether it errs more
+            often than delta, or has a delta of its own. errors: with a delta, how many episodes of the task and of its
+            neighbours, by name, ended with a wrong answer. seconds: that it took; 0 where it was played before.
     """
 
     agent: str
@@ -141,7 +141,10 @@ class Benchmark:
         return frame.sort_values([*self.columns], ascending=False, kind="stable", na_position="last", ignore_index=True)
 
     def profile(self, levels: object = None, column: str = "all") -> dict[str, NDArray[np.float64]]:
-        """Of each agent that takes all tasks of a column, the share of these with a score above each of some levels.
+        """Of each agent, the share of tasks with a score above each of some levels (Agarwal et al. 2021, section 4.2).
+
+        It is of the agents that take all tasks of a column, or, where there are none, of all agents on the tasks that
+        all of them take.
 
         Args:
             levels: an array; None: 0, .05, ... 1.2.
@@ -150,8 +153,10 @@ class Benchmark:
         choice("column", column, self.columns)
         at = np.arange(25) / 20 if levels is None else np.asarray(levels, np.float64)
         chosen = [i for i, task in enumerate(self.tasks) if column in ("score", "all", task.setting, task.group)]
-        whole = {agent: [own[i].score for i in chosen] for agent, own in self.cells.items()}
-        return profile({agent: own for agent, own in whole.items() if not np.isnan(own).any()}, at)
+        scores = {agent: np.array([own[i].score for i in chosen]) for agent, own in self.cells.items()}
+        whole = {agent: own for agent, own in scores.items() if not np.isnan(own).any()} or scores
+        common = ~np.isnan([*whole.values()]).any(axis=0)
+        return {agent: (own[common, None] > at).mean(axis=0) for agent, own in whole.items() if common.any()}
 
     def plot(self, path: str | Path | None = None) -> Figure:
         """Draw scores by group, and performance profiles. `path`: of a file to write, .png, .svg or .pdf."""
@@ -253,12 +258,11 @@ def number_of_tests(tasks: Sequence[BenchmarkTask]) -> int:
 
 def _lacking(tasks: Sequence[BenchmarkTask]) -> str:
     """Why data of a set cannot be had; "" if all can."""
-    for task in tasks:
-        try:
-            if not task.ships:
-                task.env().close()
-        except (OSError, ImportError, ValueError) as error:
-            return f"data of {task.name} cannot be had: {error}"
+    try:
+        for task in (one for one in tasks if not one.ships):
+            task.env().close()
+    except (OSError, ImportError, ValueError) as error:
+        return f"data of {task.name} cannot be had: {error}"
     return ""
 
 
@@ -325,16 +329,21 @@ def _cell(
     try:
         made, recipe = _made(task, recipe, trained)
     except (ValueError, OSError) as error:
+        if not isinstance(error.__cause__, (ValueError, OSError, type(None))):
+            raise  # a class that is broken
         reason = "its data cannot be had" if isinstance(error, OSError) else "does not take it"
         return Cell(label, task, np.nan, np.nan, np.zeros(0), f"{reason}: {error}", "")
     agent, salt = made[0], {"salt": digest(made[0])} if rules.all_tests else {}
-    code, oracle = described(agent), isinstance(agent, Agent) and bool(agent.told)
+    code, notes = described(agent), [ORACLE] * bool(getattr(agent, "told", None)) + [INSIDE] * _is_inside(agent)
     delta, own, samples = task.kwargs.get("delta"), getattr(agent, "delta", None), np.full(REPLICATES, rules.invalid)
     if salt and delta is not None and own not in (None, delta):
         note = f"is refused: it has a delta of its own, {own:g}, in place of the task's, {delta:g}"
-        return Cell(label, task, np.nan, rules.invalid, samples, note, code, oracle, invalid=True)
+        return Cell(label, task, np.nan, rules.invalid, samples, note, code, bool(notes), invalid=True)
     results, known = {}, out is not None and (out / task.name / _slug(label)).is_dir()
-    for name, kwargs in {ON_TASK: task.kwargs, **task.neighbours}.items():
+    judged = {ON_TASK: task.kwargs, **task.neighbours}
+    if salt:  # in an order from which an agent cannot know which is the task
+        judged = dict(sorted(judged.items(), key=lambda one: hash_of(f"{task.root} {salt} {one[0]}")))
+    for name, kwargs in judged.items():
         folder = task.name if name == ON_TASK else f"{task.name}-{_slug(name)}"
         try:
             results[name] = evaluate(
@@ -356,7 +365,7 @@ def _cell(
     values, cut = (
         results[ON_TASK].column(label, x) for x in ("total_pulls" if task.fixed_confidence else "score", "truncated")
     )
-    values, notes, errors, wrong = values.astype(np.float64), [ORACLE] * oracle, dict[str, int](), dict[str, int]()
+    values, oracle, errors, wrong = values.astype(np.float64), bool(notes), dict[str, int](), dict[str, int]()
     if delta is not None:
         values[cut] = rules.cut * task.kwargs["max_pulls"]
         for name, found in results.items():
@@ -381,7 +390,8 @@ def _made(task: BenchmarkTask, recipe: Recipe, trained: dict[str, Any]) -> tuple
     """What a recipe makes for a task, and the recipe: with a certificate where the agent has no rule to stop."""
     envs_in, rules = functools.partial(make_envs, task.env_id, 1, kwargs=task.kwargs), RULES[task.version]
     made = recipe.paired(envs_in, task.kwargs | trained)
-    if task.fixed_confidence and not getattr(made[0], "stops", False):
+    certified = rules.all_tests and isinstance(made[0], Certified) and made[0].completes
+    if task.fixed_confidence and (certified or not getattr(made[0], "stops", False)):
         made[1].close()
         own = {"stop": "certificate"} | ({"completes": False} if rules.all_tests else {})
         recipe = replace(recipe, parameters={**recipe.parameters, **own})
@@ -391,7 +401,18 @@ def _made(task: BenchmarkTask, recipe: Recipe, trained: dict[str, Any]) -> tuple
     return made, recipe
 
 
+def _is_inside(agent: Any) -> bool:
+    """Whether an agent, or the one within, plays by a method that does not come with this package."""
+    some: list[Any] = [one for one in (agent, getattr(agent, "agent", None)) if getattr(one, "plays", False) is True]
+    return any(not one.played.__module__.startswith("agents.") for one in some)
+
+
+def hash_of(text: str) -> str:
+    """Of any text, 64 hexadecimal digits."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
 def _slug(label: str) -> str:
     """A name of a folder for a label: text that differs has another, also where case does not count."""
     plain = "".join(x if x.isalnum() or x in "-_." else "-" for x in label.lower())[:60]
-    return plain if plain == label and plain.strip(".") else f"{plain}-{hashlib.sha256(label.encode()).hexdigest()[:8]}"
+    return plain if plain == label and plain.strip(".") else f"{plain}-{hash_of(label)[:8]}"

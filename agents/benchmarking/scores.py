@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -84,8 +83,3 @@ def with_interval(row: Any, name: str) -> str:
     """A score of a row of `Benchmark.summary` with its interval, as text; "" where the row has no score."""
     score, low, high = row[name], row[f"{name}_low"], row[f"{name}_high"]
     return "" if math.isnan(score) else f"{score:.2f} [{low:.2f}, {high:.2f}]"
-
-
-def profile(scores: Mapping[str, Sequence[float]], levels: Floats) -> dict[str, Floats]:
-    """For each agent, the share of tasks on which it exceeds each level: Agarwal et al. 2021, section 4.2."""
-    return {agent: np.mean(np.asarray(own)[:, None] > levels, axis=0) for agent, own in scores.items()}

@@ -15,7 +15,7 @@ from ..benchmarking.run import Cell
 from ..benchmarking.scores import with_interval
 from ..core.files import try_out
 from ..evaluation.report import table
-from .options import Address, Command, Count, Flag, Switch
+from .options import Address, Command, Count, Flag, Switch, Words
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,8 @@ class Benchmark(Command):
     """Names (see `bandit-envs list agents`), "module:Class(alpha=2)", and paths of saved models (.zip, .json)."""
     set: Literal["v2", "quick-v2", "v2-offline", "v1", "quick"] = "v2"
     """v2, v1: all tasks; quick-v2, quick: one of each group, in a minute; v2-offline: those that need no download."""
+    tasks: Words = None
+    """Only these tasks, by their names, in place of a set."""
     out: Address = None
     """Folder for episodes, tables, a figure and a page. The same command goes on where it was killed."""
     root: Count = None
@@ -52,7 +54,9 @@ class Benchmark(Command):
         if self.out is not None:
             try_out(Path(self.out) / "benchmark.html", folder=True)
         how: dict[str, Any] = {"progress": self.progress, "trust": self.trust, "ranked": self.ranked, "stop": self.stop}
-        result = agents.benchmark(list(self.agents), self.set, self.out, self.jobs, root=self.root, **how)
+        result = agents.benchmark(
+            list(self.agents), list(self.tasks or ()) or self.set, self.out, self.jobs, root=self.root, **how
+        )
         place = None if self.out is None else result.save(self.out)
         summary = result.summary()
         rows = [[name, *(with_interval(row, name) for _, row in summary.iterrows())] for name in result.columns]

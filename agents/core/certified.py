@@ -213,7 +213,7 @@ class Certified(Agent):
         self._inherit(agent)
         self.agent = agent
         super().__init__(task)
-        self._most = MOST_TIMES if flag("completes", completes) else 1
+        self.completes = flag("completes", completes)
         self.delta = delta_of(self.name, self.task, delta)
         self.distribution = self.task.certified_distribution(distribution)
         _ = self.certifier  # by boundary, rho and centre: it refuses values that are not allowed
@@ -269,7 +269,11 @@ class Certified(Agent):
         E, decider = len(pulls), self._decider
         quick, need = decider is not self.certifier, math.log(1.0 / self.delta)
         seen = (pulls.reshape(E, -1), mean.reshape(E, -1), variance.reshape(E, -1), moments_of(observation))
-        return Judge(Certifiable(*seen), certificate_of(decider, state.scratch, self.task.K, need, quick), self._most)
+        return Judge(
+            Certifiable(*seen),
+            certificate_of(decider, state.scratch, self.task.K, need, quick),
+            MOST_TIMES if self.completes else 1,
+        )
 
     def _asked(self, chosen: Any, E: int) -> Chosen:
         """What the agent within has chosen: arms (E,) and how often to pull each (E,)."""

@@ -8,6 +8,7 @@ import json
 import pickle
 import platform
 import re
+import sys
 from collections.abc import Mapping, Sequence
 from types import CodeType, ModuleType
 from typing import Any
@@ -59,7 +60,8 @@ def digest(agent: object) -> int:
 def described(agent: object, alike: bool = False) -> str:
     """The class of an agent, its parameters, a model's weights; the source of a user's class. alike: of `digest`."""
     kind = type(agent)
-    ours = kind.__module__.startswith("agents.")
+    home = sys.modules.get(kind.__module__)  # what a class says of itself need not be so
+    ours = kind.__module__.startswith("agents.") and getattr(home, kind.__name__, None) is kind
     parts = [kind.__qualname__ if alike and not ours else f"{kind.__module__}:{kind.__qualname__}"]
     if isinstance(agent, Agent):
         given = as_first_spelled(getattr(agent, "_parameters", {}), _alike if alike else None)

@@ -16,6 +16,7 @@ from typing import Any
 
 import gymnasium as gym
 
+from ..instances.lookup import ships
 from ..kernels.checks import choice
 
 VERSIONS = ("v1", "v2")
@@ -34,7 +35,7 @@ class BenchmarkTask:
             pulls with a delta, in which an episode that is cut counts twice in version 2. best: the best value that is
             known. best_agent: whose value it is; "exact": the best policy's, by dynamic programming.
         neighbours: by name, keywords of harder instances, of which an agent knows the same: with a delta, it is judged
-            on these too. version: "v1" or "v2". ships: whether this package has all data that the task needs.
+            on these too. version: "v1" or "v2".
         bound: a value that none exceeds: 1 with a budget, a lower bound of the pulls with a delta; NaN: none is known.
     """
 
@@ -50,7 +51,6 @@ class BenchmarkTask:
     best_agent: str
     neighbours: Mapping[str, dict[str, Any]] = field(default_factory=dict)
     version: str = "v1"
-    ships: bool = True
     bound: float = math.nan
 
     @property
@@ -62,6 +62,11 @@ class BenchmarkTask:
     def fixed_confidence(self) -> bool:
         """Whether the task has a delta, and pulls are what counts."""
         return "delta" in self.kwargs
+
+    @property
+    def ships(self) -> bool:
+        """Whether this package has all data that the task needs."""
+        return ships(self.kwargs.get("instance"))
 
     @property
     def setting(self) -> str:

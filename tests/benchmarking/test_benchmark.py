@@ -15,7 +15,7 @@ from refusals import table
 import agents
 import bandit_envs
 from agents.benchmarking import run
-from agents.benchmarking.scores import interquartile_mean, percentile_interval, profile, replicates, score
+from agents.benchmarking.scores import interquartile_mean, percentile_interval, replicates, score
 from agents.cli import main
 from bandit_envs import BenchmarkTask, benchmark_tasks
 
@@ -93,8 +93,15 @@ def test_interquartile_means_by_hand_and_by_scipy() -> None:
 
 
 def test_profiles_by_hand() -> None:
-    found = profile({"a": [0.0, 0.5, 1.0, 1.2]}, np.array([-0.1, 0.5, 1.0]))
-    assert found["a"].tolist() == [1.0, 0.5, 0.25]
+    tasks = tuple(dataclasses.replace(task, name=str(i)) for i, task in enumerate((BUDGET, BUDGET, DELTA, DELTA)))
+    scores = zip(tasks, (0.0, 0.5, 1.0, 1.2), strict=True)
+    cells = [run.Cell("a", task, 0.0, x, np.zeros(1), "", "") for task, x in scores]
+    lacks = [dataclasses.replace(cell, score=math.nan if i else 0.7) for i, cell in enumerate(cells)]
+    result, levels = agents.Benchmark("", tasks, {"a": cells, "b": lacks}), np.array([-0.1, 0.5, 1.0])
+    assert {agent: x.tolist() for agent, x in result.profile(levels).items()} == {"a": [1.0, 0.5, 0.25]}
+    assert result.profile(levels, "budget")["a"].tolist() == [1.0, 0.0, 0.0]
+    alone = agents.Benchmark("", tasks, {"b": lacks}).profile(levels)
+    assert alone["b"].tolist() == [1.0, 1.0, 0.0]
 
 
 def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
@@ -199,7 +206,9 @@ def test_an_agent_is_made_once_for_a_task(tiny: tuple[BenchmarkTask, ...]) -> No
 
 def test_broken_agents(tiny: tuple[BenchmarkTask, ...]) -> None:
     frame = agents.benchmark({"endless": Endless, "wrong": Wrong}, "quick").table.set_index(["agent", "task"])
-    assert "100% of the episodes are cut and count 1 max_pulls" in frame.loc[("endless", "threshold-line-delta"), "note"]
+    assert (
+        "100% of the episodes are cut and count 1 max_pulls" in frame.loc[("endless", "threshold-line-delta"), "note"]
+    )
     assert frame.loc[("endless", "threshold-line-delta"), "value"] == 20_000
     assert (
         "errs in 100% of 30 episodes of the task, delta is 0.1" in frame.loc[("wrong", "threshold-line-delta"), "note"]

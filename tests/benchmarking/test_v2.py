@@ -251,6 +251,50 @@ def test_one_that_only_asks_to_stop_is_uniform(small: tuple[BenchmarkTask, ...])
         assert not uniform.invalid
 
 
+class Inside(Own):
+    """Its own code plays in the simulation, which holds the true means."""
+
+    plays = True
+
+    def played(self, simulation: Any, quiet: Any, observation: Any, state: Any) -> Any:
+        n = len(observation["pulls"])
+        return np.full(n, self.task.stop), np.ones(n, np.int64)
+
+
+def test_a_certificate_asked_for_by_name_pulls_nothing_more(small: tuple[BenchmarkTask, ...]) -> None:
+    agents.register("never-pulls", NeverPulls)
+    result = agents.benchmark(["never-pulls(stop='certificate')", "uniform"], ["threshold-away-delta"])
+    never, uniform = (own[0] for own in result.cells.values())
+    assert never.value == uniform.value
+
+
+def test_code_that_plays_in_the_simulation_is_noted(small: tuple[BenchmarkTask, ...]) -> None:
+    [cell] = agents.benchmark({"inside": Inside}, ["top-fresh-20"]).cells["inside"]
+    assert cell.note == run.INSIDE
+    assert cell.oracle
+
+
+def test_the_order_of_task_and_neighbours_depends_on_the_root(
+    small: tuple[BenchmarkTask, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That the task comes first under all of ten roots has probability 3^-10 or less."""
+    [task] = [x for x in small if x.name == "threshold-away-delta"]
+    played: list[Any] = []
+
+    def noted(*given: Any, **named: Any) -> Any:
+        played.append(named["env_kwargs"]["instance"])
+        return agents.evaluate(*given, **named)
+
+    monkeypatch.setattr(run, "evaluate", noted)
+    first = set()
+    for root in range(10):
+        played.clear()
+        agents.benchmark("uniform", [task.name], root=root)
+        assert len(played) == 1 + len(task.neighbours)
+        first.add(str(played[0]))
+    assert len(first) > 1
+
+
 def test_uniform_has_nothing_and_random_no_more(small: tuple[BenchmarkTask, ...]) -> None:
     """Intervals of 200 episodes: that of uniform holds 0 in all groups but by chance (below 1e-3 each)."""
     result = agents.benchmark(["uniform", "random"], "quick-v2")

@@ -83,11 +83,13 @@ def test_facts_are_those_of_the_base_and_all_forms_are_the_same() -> None:
     same = lookup.find(json.loads(json.dumps(sampler.to_dict())))
     assert same.to_dict() == sampler.to_dict()
     assert np.array_equal(draw(same, range(9))[1], draw(sampler, range(9))[1])
-    base: Any = gym.make("bandit_envs/Threshold-v0", instance="tao2019-1")
+    base: Any = gym.make("bandit_envs/Threshold-v0", instance="tao2019-1", budget=50)
     for text in (form, "varied(instance='tao2019-1', centre=.5)", sampler):
-        made = gym.make("bandit_envs/Threshold-v0", instance=text)
+        made = gym.make("bandit_envs/Threshold-v0", instance=text, budget=50)
         assert made.unwrapped.task == base.unwrapped.task  # type: ignore[attr-defined]
-    again: Any = gym.make(EnvSpec.from_json(gym.make("bandit_envs/Threshold-v0", instance=form).spec.to_json()))  # type: ignore[union-attr]
+    again: Any = gym.make(
+        EnvSpec.from_json(gym.make("bandit_envs/Threshold-v0", instance=form, budget=50).spec.to_json())
+    )  # type: ignore[union-attr]
     again.reset(seed=3)
     assert again.unwrapped._core.means[0].tolist() == draw(sampler, [0], seed=3)[0][0].tolist()
     for name in ("katz-samuels2018-1", "dose-finding", "jamieson2014-ladder", "kalyanakrishnan2010"):
