@@ -269,6 +269,9 @@ def _lacking(tasks: Sequence[BenchmarkTask]) -> str:
 class Clock:
     """How long the rest takes: by the seconds in the table of this package's agents, at the pace of each agent so far.
 
+    An agent that is not in the table takes the median of those, and more for each step, as one in plain Python does.
+    Paces are medians over cells, so that the few that compile code do not count.
+
     Args:
         cells: what is to be played, tasks and the labels of agents.
     """
@@ -279,26 +282,29 @@ class Clock:
 
     def done(self, task: BenchmarkTask, label: str, seconds: float) -> None:
         """A cell was played in so many seconds; 0: it was there, or is not taken."""
-        expected = self.expected.pop((task.name, label), 0.0)
-        if seconds > 0 < expected:
-            self.paces.setdefault(label, []).append(seconds / expected)
+        usual, steps = self.expected.pop((task.name, label), (0.0, 0.0))
+        if seconds > 0 < usual:
+            pace = max(seconds - usual, 0.0) / steps if steps else seconds / usual
+            self.paces.setdefault(label, []).append(pace)
 
     @property
     def left(self) -> float:
-        """Seconds, about. Few cells compile code, and then the median does not count it."""
-        paces = {label: float(np.median(own)) for label, own in self.paces.items()}
-        usual = float(np.median([*paces.values()] or [1.0]))
-        return sum(expected * paces.get(label, usual) for (_, label), expected in self.expected.items())
+        """Seconds, about."""
+        paces, left = {label: float(np.median(own)) for label, own in self.paces.items()}, 0.0
+        for (_, label), (usual, steps) in self.expected.items():
+            left += usual + paces.get(label, 0.0) * steps if steps else usual * paces.get(label, 1.0)
+        return left
 
 
-def _expected(task: BenchmarkTask, label: str) -> float:
-    """Seconds that an agent is known to take, or else those of the agents in the table; without them by the pulls."""
+def _expected(task: BenchmarkTask, label: str) -> tuple[float, float]:
+    """Seconds of an agent of the table, and 0; else the median of those, and the steps of a batch."""
     table = _seconds(task.version)
     known = table.get(task.name, {})
     if any(label in others for others in table.values()):
-        return known.get(label, 0.0)
-    pulls = task.episodes * int(task.kwargs.get("budget") or task.kwargs["max_pulls"])
-    return float(np.median([*known.values()] or [1e-6 * pulls]))
+        return known.get(label, 0.0), 0.0
+    most = int(task.kwargs.get("budget") or task.kwargs["max_pulls"])
+    steps = task.uniform + len(task.neighbours) * most if task.fixed_confidence else most
+    return float(np.median([*known.values()] or [1e-6 * task.episodes * most])), steps
 
 
 @functools.cache
