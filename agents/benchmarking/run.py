@@ -86,7 +86,7 @@ class Cell:
         return head | {"score_low": low, "score_high": high, "value": self.value} | more
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Benchmark:
     """What agents have come to on the tasks of a set.
 
@@ -97,6 +97,9 @@ class Benchmark:
     set: str
     tasks: tuple[BenchmarkTask, ...]
     cells: dict[str, list[Cell]]
+
+    def __repr__(self) -> str:
+        return f"<Benchmark {self.set} of {', '.join(self.agents)}: see summary()>"
 
     @property
     def agents(self) -> list[str]:
@@ -134,11 +137,27 @@ class Benchmark:
         for agent, own in self.cells.items():
             row: dict[str, object] = {"agent": agent}
             for name in self.columns:
-                cells = [cell for cell in own if name in ("score", "all", cell.task.setting, cell.task.group)]
-                row |= dict(zip((name, f"{name}_low", f"{name}_high"), _mean(cells), strict=True))
+                mean, samples = self._mean(agent, name)
+                low, high = percentile_interval(samples)
+                row |= {name: mean, f"{name}_low": low, f"{name}_high": high}
             rows.append(row | {"invalid": ", ".join(cell.task.name for cell in own if cell.invalid)})
         frame: DataFrame = pandas().DataFrame(rows)
         return frame.sort_values([*self.columns], ascending=False, kind="stable", na_position="last", ignore_index=True)
+
+    def _mean(self, agent: str, column: str) -> tuple[float, NDArray[np.float64]]:
+        return _mean([x for x in self.cells[agent] if column in ("score", "all", x.task.setting, x.task.group)])
+
+    def compare(self, a: str, b: str, column: str = "all") -> tuple[float, float, float]:
+        """The score of agent `a` less that of `b` in a column of `summary`, and its interval (95 %).
+
+        Both meet the same episodes and are resampled alike, so that the interval is of paired differences.
+        """
+        for name, agent in (("a", a), ("b", b)):
+            choice(name, agent, self.agents)
+        (first, one), (second, other) = (self._mean(agent, choice("column", column, self.columns)) for agent in (a, b))
+        if np.isnan(first - second):
+            raise ValueError(f"{a if np.isnan(first) else b} has no score in the column {column!r}")
+        return first - second, *percentile_interval(one - other)
 
     def profile(self, levels: object = None, column: str = "all") -> dict[str, NDArray[np.float64]]:
         """Of each agent, the share of tasks with a score above each of some levels (Agarwal et al. 2021, section 4.2).
@@ -171,16 +190,15 @@ class Benchmark:
         return write(self, folder)
 
 
-def _mean(cells: Sequence[Cell]) -> tuple[float, float, float]:
-    """The interquartile mean over tasks, and its interval; NaN unless all are solved."""
+def _mean(cells: Sequence[Cell]) -> tuple[float, NDArray[np.float64]]:
+    """The interquartile mean over tasks, and bootstrap samples of it; NaN unless all are solved."""
     scores = np.array([cell.score for cell in cells])
     if np.isnan(scores).any():
-        return np.nan, np.nan, np.nan
+        return np.nan, np.full(REPLICATES, np.nan)
     for cell in cells:
         if cell.invalid and RULES[cell.task.version].all_tests:
-            return (RULES[cell.task.version].invalid,) * 3
-    pooled = np.array([cell.samples for cell in cells]).T
-    return float(interquartile_mean(scores)), *percentile_interval(interquartile_mean(pooled))
+            return cell.score, cell.samples
+    return float(interquartile_mean(scores)), interquartile_mean(np.array([cell.samples for cell in cells]).T)
 
 
 def benchmark(

@@ -251,6 +251,21 @@ def test_one_that_only_asks_to_stop_is_uniform(small: tuple[BenchmarkTask, ...])
         assert not uniform.invalid
 
 
+def test_comparisons_are_paired(small: tuple[BenchmarkTask, ...]) -> None:
+    """Of an agent with itself nothing is left; of two, the difference of the scores, in less than both intervals."""
+    result = agents.benchmark({"a": "top-two", "b": "top-two", "u": "uniform"}, ["top-fresh-20", "best-fresh-50"])
+    assert result.compare("a", "b") == (0.0, 0.0, 0.0)
+    row = result.summary().set_index("agent")["budget"]
+    difference, low, high = result.compare("a", "u", "budget")
+    assert difference == pytest.approx(row["a"] - row["u"])
+    assert low < difference < high
+    assert repr(result) == "<Benchmark of 2 tasks of a, b, u: see summary()>"
+    with pytest.raises(ValueError, match="column must be one of .*'deltas'"):
+        result.compare("a", "u", "deltas")
+    with pytest.raises(ValueError, match="lsa has no score in the column 'all'"):
+        agents.benchmark(["lsa", "uniform"], ["top-fresh-20"]).compare("uniform", "lsa")
+
+
 class Inside(Own):
     """Its own code plays in the simulation, which holds the true means."""
 
