@@ -229,7 +229,8 @@ def benchmark(
         out: a folder, in which the episodes of each agent and task are kept: another call goes on from there.
             None: they are kept in memory, and lost.
         jobs: processes or threads, -1 for as many as there are cores. Results do not depend on it.
-        root: of other episodes of the same tasks, >= 0; None: that of the printed tables.
+        root: of other episodes of the same tasks, >= 0; None: that of the printed tables. Draw a large one: an agent
+            can try small ones out.
         progress: say on standard error which cell is done, and how long the rest takes. None: if it is a terminal.
         trust: as for `evaluate`.
         ranked, stop: of models whose file does not say how they were trained: on ranked arms, with an action that
@@ -360,7 +361,7 @@ def _cell(
     agent, salt = made[0], {"salt": digest(made[0])} if rules.all_tests else {}
     code, notes = described(agent), [ORACLE] * bool(getattr(agent, "told", None)) + [INSIDE] * _is_inside(agent)
     delta, own, samples = task.kwargs.get("delta"), getattr(agent, "delta", None), np.full(REPLICATES, rules.invalid)
-    if salt and delta is not None and own not in (None, delta):
+    if salt and delta is not None and isinstance(own, (int, float)) and own != delta:
         note = f"is refused: it has a delta of its own, {own:g}, in place of the task's, {delta:g}"
         return Cell(label, task, np.nan, rules.invalid, samples, note, code, bool(notes), invalid=True)
     results, known = {}, out is not None and (out / task.name / _slug(label)).is_dir()
@@ -382,7 +383,8 @@ def _cell(
                 trust=trust,
             )
         except ValueError as error:
-            raise ValueError(f"on the task {task.name}: {error}") from error
+            changed = "; the agent has changed since: name another folder" if "salt is" in str(error) else ""
+            raise ValueError(f"on the task {task.name}: {error}{changed}") from error
         except Exception as error:
             error.add_note(f"raised by the agent {label!r} on the task {task.name}")
             raise

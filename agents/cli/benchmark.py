@@ -37,7 +37,7 @@ class Benchmark(Command):
     out: Address = None
     """Folder for episodes, tables, a figure and a page. The same command goes on where it was killed."""
     root: Count = None
-    """Root of other episodes of the same tasks."""
+    """Root of other episodes of the same tasks; draw a large one, as an agent can try small ones out."""
     jobs: Annotated[int, arg(metavar="N")] = 1
     """Blocks of episodes at the same time, -1 for as many as there are cores; the result does not depend on it."""
     trust: Switch = False

@@ -243,6 +243,23 @@ def test_forty_rounds_and_a_delta_of_ones_own_are_marked(small: tuple[BenchmarkT
     assert "of gaps halved, delta is 0.1" in " ".join(cell.note for cell in result.cells["forty"])
 
 
+class Smooth(Own):
+    """Its attribute `delta` is something else."""
+
+    delta: Any = "much"
+
+
+def test_a_delta_that_is_no_number_is_none(small: tuple[BenchmarkTask, ...]) -> None:
+    [cell] = agents.benchmark({"smooth": Smooth}, ["threshold-away-delta"]).cells["smooth"]
+    assert "errs in" in cell.note
+
+
+def test_a_changed_agent_needs_another_folder(small: tuple[BenchmarkTask, ...], tmp_path: Path) -> None:
+    agents.benchmark({"mine": "random"}, ["top-fresh-20"], tmp_path)
+    with pytest.raises(ValueError, match=r"top-fresh-20.*the agent has changed since: name another folder"):
+        agents.benchmark({"mine": "random(seed=5)"}, ["top-fresh-20"], tmp_path)
+
+
 def test_one_that_only_asks_to_stop_is_uniform(small: tuple[BenchmarkTask, ...]) -> None:
     result = agents.benchmark({"never": NeverPulls, "uniform": "uniform"}, list(DELTAS))
     for never, uniform in zip(result.cells["never"], result.cells["uniform"], strict=True):
