@@ -73,7 +73,7 @@ WORK = {  # columns times cells of all episodes of an agent: what it does in hal
     "evolved": 1e10,
     "look-ahead": 6e8,
     "ppo": 7e7,
-    "uniform(stop='certificate')": 2e10,
+    "uniform(stop='certificate')": 5e9,
     "kl-lucb(stop='certificate')": 5e8,
 }
 TOO_SLOW = {"ppo": 4e6, "kl-lucb(stop='certificate')": 4e7}  # columns times cells from which on it is left out
@@ -114,6 +114,10 @@ class Table:
     def label(self) -> str:
         """The first cells of a row: name, columns, rows."""
         return f"{self.name} | {self.size[0]} | {self.size[1]}"
+
+    def spelled(self, agent: str) -> str:
+        """An agent as `evaluate` takes it: the constant of UCB-E is for scores in [0, 1]."""
+        return f"ucb-e(a={self.width**2:g})" if agent == "ucb-e" and self.width != 1 else agent
 
     def episodes(self, agent: str) -> int:
         """How many an agent plays; 0 where it is too slow."""
@@ -159,13 +163,20 @@ def budget_between(shares: Sequence[int], right: ArrayLike, n: int, level: float
 
 def play(out: Path, table: Table, agent: str, episodes: int, what: str, **kwargs: Any) -> Evaluation | None:
     """An evaluation that is kept in a folder; None where the budget is too small for the agent."""
-    folder = out / what / f"{TABLES[table.name]}{'-20' if table.drawn else ''}" / "".join(filter(str.isalnum, agent))
+    spelled = table.spelled(agent)
+    folder = out / what / f"{TABLES[table.name]}{'-20' if table.drawn else ''}" / "".join(filter(str.isalnum, spelled))
     budgets = kwargs.pop("budgets", None)
     rules = {"instance": table.instance} | kwargs
     start = time.time()
     try:
         found = agents.evaluate(
-            agent, "BestArm", episodes=episodes, budgets=budgets, env_kwargs=rules, out=folder, progress=False
+            {agent: spelled},
+            "BestArm",
+            episodes=episodes,
+            budgets=budgets,
+            env_kwargs=rules,
+            out=folder,
+            progress=False,
         )
     except ValueError as error:
         if "budget" not in str(error):
@@ -238,26 +249,24 @@ def of_budgets(out: Path) -> Iterator[tuple[str, str]]:
                 texts = [one.text(base) if one and base else "–" for one, base in zip(row, results[BASE], strict=True)]
                 lines.append(f"| {table.label} | `{agent}` | {table.episodes(agent)} | {' | '.join(texts)} |")
         yield "columns-20" if drawn else "columns-all", "\n".join(lines)
-        for agent in AGENTS:
-            for i in range(len(SHARES)):
-                rows = [row[agent][i] if agent in row else None for row in cells.values()]
-                sums[agent].append(over_tables(rows, [row[BASE][i] for row in cells.values()]))
+        for i in range(len(SHARES)):
+            rows = [{agent: row[i] for agent, row in results.items()} for results in cells.values()]
+            played = [row for row in rows if None not in row.values()]  # not where the budget is too small for some
+            for agent in AGENTS:
+                sums[agent].append(over_tables([row.get(agent) for row in played], [row[BASE] for row in played]))
     summary += [f"| `{agent}` | {' | '.join(texts)} |" for agent, texts in sums.items()]
     yield "summary", "\n".join(summary)
 
 
 def over_tables(cells: Sequence[Cell | None], base: Sequence[Cell | None]) -> str:
-    """The mean share of right answers over tables, its interval, and on how many it is above and below `uniform`.
-
-    Tables are those that all of `base` is known of; an agent that lacks one has no mean.
-    """
-    pairs = [(one, other) for one, other in zip(cells, base, strict=True) if other is not None]
+    """The mean share of right answers over tables, its interval, and on how many it is above and below `uniform`."""
+    pairs = list(zip(cells, base, strict=True))
     if not pairs or any(one is None for one, _ in pairs):
         return "–"
-    rates = [(float(one.right.mean()), len(one.right)) for one, _ in pairs if one]
+    rates = [(float(one.right.mean()), len(one.right)) for one in cells if one]
     mean = float(np.mean([rate for rate, _ in rates]))
     half = 1.96 * math.sqrt(sum(rate * (1 - rate) / n for rate, n in rates)) / len(rates)
-    ends = [one.less(other) for one, other in pairs if one and one is not other]
+    ends = [one.less(other) for one, other in pairs if one and other and one is not other]
     above, below = sum(low > 0 for low, _, _ in ends), sum(high < 0 for _, _, high in ends)
     return percent(mean - half, mean, mean + half) + (f"; {above} above, {below} below" if ends else "")
 
