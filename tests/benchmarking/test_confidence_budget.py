@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from real_tables import Cell, budget_between, confidence_budget, over_tables
+from real_tables import Cell, Table, budget_between, confidence_budget, over_tables
 
 SHARES = [1, 2, 5, 10]
 
@@ -58,4 +58,12 @@ def test_over_tables_counts_those_above_and_below() -> None:
     assert over_tables(cells, base) == "55 (44 to 66); 1 above, 1 below"
     assert over_tables(base, base) == "63 (59 to 68)"
     assert over_tables([cells[0], None], base[:2]) == "–"
-    assert over_tables([cells[0], None], [base[0], None]) == "50 (28 to 72); 1 above, 0 below"
+
+
+def test_tables_have_agents_in_units_of_their_scores() -> None:
+    wide = Table("maize")
+    vars(wide)["width"] = 20.0
+    assert wide.spelled("ucb-e") == "ucb-e(a=400)"  # a bonus 20 times as large
+    assert wide.spelled("sysrs") == "sysrs"
+    vars(wide)["width"] = 1.0
+    assert wide.spelled("ucb-e") == "ucb-e"
