@@ -92,7 +92,7 @@ def benchmark_tasks(set: str | Sequence[str] = "v2") -> tuple[BenchmarkTask, ...
     """
     known = {task.name: task for version in VERSIONS for task, _ in _tasks(version)}
     if isinstance(set, (list, tuple)) and set:
-        return tuple(known[choice("each of set", name, [*known])] for name in dict.fromkeys(set))
+        return tuple(known[name] for name in dict.fromkeys(choice("each of set", name, [*known]) for name in set))
     if not isinstance(set, str) or set not in SETS:
         raise ValueError(f"set must be one of {list(SETS)}, or a list of names of tasks, got {set!r:.200}")
     quick, offline = "quick" in set, "offline" in set
