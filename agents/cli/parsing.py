@@ -136,6 +136,7 @@ def _run(argv: Sequence[str] | None) -> int:
         text = str(error).partition(" was raised from the environment creator")[0]  # what gymnasium.make adds
         if not isinstance(error, (ValueError, TypeError, OSError, ImportError, gym.error.Error)):  # of a user's code
             text = f"{type(error).__name__}: {error} (--debug shows where it comes from)"
+        text = "; ".join([text, *getattr(error, "__notes__", ())])
         print(f"bandit-envs: {' '.join(text.split())}", file=sys.stderr)
         return 2
     except KeyboardInterrupt as error:

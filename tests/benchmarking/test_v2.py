@@ -268,6 +268,12 @@ def test_one_that_only_asks_to_stop_is_uniform(small: tuple[BenchmarkTask, ...])
         assert not uniform.invalid
 
 
+def test_uniform_has_0_under_any_root(small: tuple[BenchmarkTask, ...]) -> None:
+    result = agents.benchmark(["uniform", "random"], ["top-fresh-20", "best-fresh-50"], root=2**60 + 1)
+    assert [cell.score for cell in result.cells["uniform"]] == [0, 0]
+    assert all(cell.score != 0 for cell in result.cells["random"])
+
+
 def test_comparisons_are_paired(small: tuple[BenchmarkTask, ...]) -> None:
     """Of an agent with itself nothing is left; of two, the difference of the scores, in less than both intervals."""
     result = agents.benchmark({"a": "top-two", "b": "top-two", "u": "uniform"}, ["top-fresh-20", "best-fresh-50"])
