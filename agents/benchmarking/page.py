@@ -29,7 +29,7 @@ def draw(result: Any, path: str | Path | None = None) -> Figure:
     require("matplotlib", "a figure")
     from matplotlib.figure import Figure
 
-    settings, levels = [name for name in ("budget", "delta") if name in result.columns], np.arange(-18, 25) / 20
+    settings, levels = [name for name in ("budget", "delta") if name in result.columns], np.arange(-90, 121) / 100
     figure = Figure(figsize=(5.5 * len(settings), 4), layout="constrained")
     summary = result.summary()
     colours = {agent: i for i, agent in enumerate(summary["agent"])}
@@ -39,7 +39,13 @@ def draw(result: Any, path: str | Path | None = None) -> Figure:
         for place, agent in enumerate(order):
             i, name = colours[agent], agent if place < FEW else None
             style = {"color": f"C{i % 10}", "linestyle": ("solid", "dashed", "dotted")[i % 3]}
-            axes.plot(levels, shares[agent], label=name, **(style if name else {"color": "#C0C0C0", "zorder": 1}))
+            axes.step(
+                levels,
+                shares[agent],
+                label=name,
+                where="post",
+                **(style if name else {"color": "#C0C0C0", "zorder": 1}),
+            )
         axes.set(xlabel="score s (0: uniform, 1: best known)", ylabel="share of tasks with a score above s")
         axes.set(title=setting, ylim=(0, 1.02), xlim=(levels[0], levels[-1]))
         if order:

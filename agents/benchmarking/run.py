@@ -178,7 +178,7 @@ class Benchmark:
         return {agent: (own[common, None] > at).mean(axis=0) for agent, own in whole.items() if common.any()}
 
     def plot(self, path: str | Path | None = None) -> Figure:
-        """Draw scores by group, and performance profiles. `path`: of a file to write, .png, .svg or .pdf."""
+        """Draw performance profiles by setting. `path`: of a file to write, .png, .svg or .pdf."""
         from .page import draw
 
         return draw(self, path)
@@ -360,6 +360,8 @@ def _cell(
         if not isinstance(error.__cause__, (ValueError, OSError, type(None))):
             raise  # a class that is broken
         reason = "its data cannot be had" if isinstance(error, OSError) else "does not take it"
+        if isinstance(error, OSError):
+            warnings.warn(f"{task.name} is not played, as {reason}: {error}", stacklevel=2)
         return Cell(label, task, np.nan, np.nan, np.zeros(0), f"{reason}: {error}", "")
     agent, salt = made[0], {"salt": digest(made[0])} if rules.all_tests else {}
     code, notes = described(agent), [ORACLE] * bool(getattr(agent, "told", None)) + [INSIDE] * _is_inside(agent)

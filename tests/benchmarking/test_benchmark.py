@@ -235,7 +235,8 @@ def test_data_that_cannot_be_had_leave_cells_blank(monkeypatch: pytest.MonkeyPat
         raise OSError("no captions")
 
     monkeypatch.setattr(run, "make_envs", lacking)
-    [cell] = agents.benchmark("uniform", ["good-captions"]).cells["uniform"]
+    with pytest.warns(UserWarning, match="good-captions is not played, as its data cannot be had: no captions"):
+        [cell] = agents.benchmark("uniform", ["good-captions"]).cells["uniform"]
     assert math.isnan(cell.score)
     assert cell.note == "its data cannot be had: no captions"
 

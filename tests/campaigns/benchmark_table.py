@@ -166,11 +166,20 @@ def places(result: agents.Benchmark, summary: pd.DataFrame) -> str:
 
 def headroom(result: agents.Benchmark) -> str:
     """Of each task uniform, the best known and the bound, and the score of what reaches the bound."""
-    lines = header("task", "uniform", "best known", "by", "bound", "score at the bound")
+    lines = header("task", "episodes", "uniform", "best known", "by", "bound", "score at the bound", "source")
     for task in result.tasks:
         at_bound = f"{float(score(dataclass_of(task), task.bound)):.2f}" if task.bound == task.bound else ""
         bound = f"{task.bound:.4g}" if task.bound == task.bound else ""
-        row = [task.name, f"{task.uniform:.4g}", f"{task.best:.4g}", f"`{task.best_agent}`", bound, at_bound]
+        row = [
+            task.name,
+            str(task.episodes),
+            f"{task.uniform:.4g}",
+            f"{task.best:.4g}",
+            f"`{task.best_agent}`",
+            bound,
+            at_bound,
+            task.source,
+        ]
         lines.append("| " + " | ".join(row) + " |")
     return "\n".join([*lines, ""])
 
