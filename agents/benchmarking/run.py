@@ -139,6 +139,7 @@ class Benchmark:
             for name in self.columns:
                 mean, samples = self._mean(agent, name)
                 low, high = percentile_interval(samples)
+                low, high = min(low, mean), max(high, mean)  # resamples of a best score are below it: they are noisier
                 row |= {name: mean, f"{name}_low": low, f"{name}_high": high}
             rows.append(row | {"invalid": ", ".join(cell.task.name for cell in own if cell.invalid)})
         frame: DataFrame = pandas().DataFrame(rows)
