@@ -300,8 +300,7 @@ class Inside(Own):
 
 
 def test_a_certificate_asked_for_by_name_pulls_nothing_more(small: tuple[BenchmarkTask, ...]) -> None:
-    agents.register("never-pulls", NeverPulls)
-    result = agents.benchmark(["never-pulls(stop='certificate')", "uniform"], ["threshold-away-delta"])
+    result = agents.benchmark([f"{__name__}:NeverPulls(stop='certificate')", "uniform"], ["threshold-away-delta"])
     never, uniform = (own[0] for own in result.cells.values())
     assert never.value == uniform.value
 
