@@ -293,7 +293,7 @@ class Clock:
     """How long the rest takes: by the seconds in the table of this package's agents, at the pace of each agent so far.
 
     An agent that is not in the table takes the median of those, and more for each step, as one in plain Python does.
-    Paces are medians over cells, so that the few that compile code do not count.
+    Paces are lower medians over cells, so that the few that compile code do not count.
 
     Args:
         cells: what is to be played, tasks and the labels of agents.
@@ -313,7 +313,8 @@ class Clock:
     @property
     def left(self) -> float:
         """Seconds, about."""
-        paces, left = {label: float(np.median(own)) for label, own in self.paces.items()}, 0.0
+        paces = {label: float(np.quantile(own, 0.5, method="lower")) for label, own in self.paces.items()}
+        left = 0.0
         for (_, label), (usual, steps) in self.expected.items():
             left += usual + paces.get(label, 0.0) * steps if steps else usual * paces.get(label, 1.0)
         return left
