@@ -29,7 +29,7 @@ def draw(result: Any, path: str | Path | None = None) -> Figure:
     require("matplotlib", "a figure")
     from matplotlib.figure import Figure
 
-    settings, levels = [name for name in ("budget", "delta") if name in result.columns], np.arange(-90, 121) / 100
+    settings, levels = result.settings, np.arange(-90, 121) / 100
     figure = Figure(figsize=(5.5 * len(settings), 4), layout="constrained")
     summary = result.summary()
     colours = {agent: i for i, agent in enumerate(summary["agent"])}
@@ -64,12 +64,11 @@ def write(result: Any, folder: str | Path) -> Path:
     figure, buffer = draw(result, place / "benchmark.png"), io.BytesIO()
     figure.savefig(buffer, format="png", dpi=110)
     picture = base64.b64encode(buffer.getvalue()).decode()
-    settings = [name for name in ("budget", "delta") if name in result.columns]
     sections = {
-        "All problems": _summary(result, [name for name in result.columns if name in ("all", *settings)]),
+        "All problems": _summary(result, ["all", *result.settings]),
         **{
             f"By problem: {name}": _summary(result, [x for x in result.columns if x.endswith(f"_{name}")])
-            for name in settings
+            for name in result.settings
         },
         "Profiles": f'<figure><img alt="Profiles" style="width: 100%" src="data:image/png;base64,{picture}"></figure>',
         "Where each agent wins and loses": _extremes(result),

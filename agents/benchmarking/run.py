@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import functools
-import hashlib
 import re
 import sys
 import time
@@ -22,9 +21,9 @@ from bandit_envs.kernels import choice, flag, integer
 
 from ..core.certified import Certified
 from ..core.optional import pandas
-from ..evaluation import evaluate
+from ..evaluation import Evaluation, evaluate
 from ..evaluation.execution import jobs_number
-from ..evaluation.identity import described, digest
+from ..evaluation.identity import described, digest, hashed
 from ..evaluation.plan import make_envs
 from ..registry import Recipe, recipes_of
 from .scores import (
@@ -107,12 +106,15 @@ class Benchmark:
         return list(self.cells)
 
     @property
+    def settings(self) -> list[str]:
+        """Those of the tasks, "budget" first."""
+        return sorted({task.setting for task in self.tasks})
+
+    @property
     def columns(self) -> list[str]:
         """The columns of scores in `summary`: all tasks, those of each setting, and the groups."""
-        settings = ["budget"] * (not all(task.fixed_confidence for task in self.tasks))
-        settings += ["delta"] * any(task.fixed_confidence for task in self.tasks)
         first = ["score"] * all(task.version == "v1" for task in self.tasks)  # the name of `all` in version 1
-        return [*first, "all", *settings, *dict.fromkeys(task.group for task in self.tasks)]
+        return [*first, "all", *self.settings, *dict.fromkeys(task.group for task in self.tasks)]
 
     @functools.cached_property
     def table(self) -> DataFrame:
@@ -137,7 +139,7 @@ class Benchmark:
         for agent, own in self.cells.items():
             row: dict[str, object] = {"agent": agent}
             for name in self.columns:
-                mean, samples = self._mean(agent, name)
+                mean, samples = _mean(self._cells(agent, name))
                 low, high = percentile_interval(samples)
                 low, high = min(low, mean), max(high, mean)  # resamples of a best score are below it: they are noisier
                 row |= {name: mean, f"{name}_low": low, f"{name}_high": high}
@@ -145,8 +147,9 @@ class Benchmark:
         frame: DataFrame = pandas().DataFrame(rows)
         return frame.sort_values([*self.columns], ascending=False, kind="stable", na_position="last", ignore_index=True)
 
-    def _mean(self, agent: str, column: str) -> tuple[float, NDArray[np.float64]]:
-        return _mean([x for x in self.cells[agent] if column in ("score", "all", x.task.setting, x.task.group)])
+    def _cells(self, agent: str, column: str) -> list[Cell]:
+        """Those of the tasks of a column."""
+        return [x for x in self.cells[agent] if column in ("score", "all", x.task.setting, x.task.group)]
 
     def compare(self, a: str, b: str, column: str = "all") -> tuple[float, float, float]:
         """The score of agent `a` less that of `b` in a column of `summary`, and its interval (95 %).
@@ -155,7 +158,8 @@ class Benchmark:
         """
         for name, agent in (("a", a), ("b", b)):
             choice(name, agent, self.agents)
-        (first, one), (second, other) = (self._mean(agent, choice("column", column, self.columns)) for agent in (a, b))
+        choice("column", column, self.columns)
+        (first, one), (second, other) = (_mean(self._cells(agent, column)) for agent in (a, b))
         if np.isnan(first - second):
             raise ValueError(f"{a if np.isnan(first) else b} has no score in the column {column!r}")
         return first - second, *percentile_interval(one - other)
@@ -172,8 +176,7 @@ class Benchmark:
         """
         choice("column", column, self.columns)
         at = np.arange(25) / 20 if levels is None else np.asarray(levels, np.float64)
-        chosen = [i for i, task in enumerate(self.tasks) if column in ("score", "all", task.setting, task.group)]
-        scores = {agent: np.array([own[i].score for i in chosen]) for agent, own in self.cells.items()}
+        scores = {agent: np.array([cell.score for cell in self._cells(agent, column)]) for agent in self.cells}
         whole = {agent: own for agent, own in scores.items() if not np.isnan(own).any()} or scores
         common = ~np.isnan([*whole.values()]).any(axis=0)
         return {agent: (own[common, None] > at).mean(axis=0) for agent, own in whole.items() if common.any()}
@@ -197,7 +200,7 @@ def _mean(cells: Sequence[Cell]) -> tuple[float, NDArray[np.float64]]:
     if np.isnan(scores).any():
         return np.nan, np.full(REPLICATES, np.nan)
     for cell in cells:
-        if cell.invalid and RULES[cell.task.version].all_tests:
+        if cell.invalid and RULES[cell.task.version].strict:
             return cell.score, cell.samples
     return float(interquartile_mean(scores)), interquartile_mean(np.array([cell.samples for cell in cells]).T)
 
@@ -260,7 +263,7 @@ def benchmark(
     solved = {label: recipe.solves for label, recipe in recipes.items()}  # nothing: it does not say
     taken = [(task, label) for task in tasks for label in recipes if task.problem in (solved[label] or task.problem)]
     clock, said = Clock(taken), dict[str, str]()
-    if root is not None and all(RULES[task.version].folded for task in tasks):  # `uniform` has 0 under any root
+    if root is not None and all(RULES[task.version].strict for task in tasks):  # `uniform` has 0 under any root
         [plain] = recipes_of("uniform").values()
         tasks = tuple(replace(task, uniform=play(task, "uniform", plain, out).value) for task in tasks)
     for task in tasks:
@@ -365,29 +368,50 @@ def _cell(
         if isinstance(error, OSError):
             warnings.warn(f"{task.name} is not played, as {reason}: {error}", stacklevel=2)
         return Cell(label, task, np.nan, np.nan, np.zeros(0), f"{reason}: {error}", "")
-    agent, salt = made[0], {"salt": digest(made[0])} if rules.all_tests else {}
+    agent, salt = made[0], {"salt": digest(made[0])} if rules.strict else {}
     code, notes = described(agent), [ORACLE] * bool(getattr(agent, "told", None)) + [INSIDE] * _is_inside(agent)
     delta, own, samples = task.kwargs.get("delta"), getattr(agent, "delta", None), np.full(REPLICATES, rules.invalid)
     if salt and delta is not None and isinstance(own, (int, float)) and own != delta:
         note = f"is refused: it has a delta of its own, {own:g}, in place of the task's, {delta:g}"
         return Cell(label, task, np.nan, rules.invalid, samples, note, code, bool(notes), invalid=True)
-    results, known = {}, out is not None and (out / task.name / _slug(label)).is_dir()
+    known = out is not None and (out / task.name / _slug(label)).is_dir()
+    recipe = replace(recipe, made=None if salt else made)  # public seeds depend on the agent: it is made for them again
+    how = {"jobs": jobs, "trust": trust, "env_kwargs": trained | salt}
+    results = _played(task, label, recipe, out, how)
+    own_task, metric = results[ON_TASK], "total_pulls" if task.fixed_confidence else "score"
+    values, cut = own_task.column(label, metric).astype(np.float64), own_task.column(label, "truncated")
+    oracle, errors, invalid = bool(notes), dict[str, int](), False
+    if delta is not None:
+        values[cut] = rules.cut * task.kwargs["max_pulls"]
+        n, level = task.episodes, rules.level / (tests if rules.strict else 1)
+        for name, found in results.items():
+            errors[name] = int((~found.column(label, "truncated") & ~found.column(label, "correct")).sum())
+            if errs_too_often(errors[name], n, delta, level):
+                invalid = True
+                notes.append(f"errs in {errors[name] / n:.0%} of {n} episodes of {name}, delta is {delta:g}")
+        if cut.any():
+            notes.append(f"{cut.mean():.0%} of the episodes are cut and count {rules.cut:g} max_pulls")
+    mean, scored = float(values.mean()), rules.invalid
+    if not invalid:
+        scored, samples = float(score(task, mean)), replicates(task, values, SEED)
+    seconds = 0.0 if known else time.monotonic() - begun
+    return Cell(label, task, mean, scored, samples, "; ".join(notes), code, oracle, invalid, errors, seconds)
+
+
+def _played(
+    task: BenchmarkTask, label: str, recipe: Recipe, out: Path | None, how: dict[str, Any]
+) -> dict[str, Evaluation]:
+    """An agent on a task and on its neighbours, by name, in an order from which it cannot know which is the task."""
     judged = {ON_TASK: task.kwargs, **task.neighbours}
-    if salt:  # in an order from which an agent cannot know which is the task
-        judged = dict(sorted(judged.items(), key=lambda one: hash_of(f"{task.root} {salt} {one[0]}")))
-    for name, kwargs in judged.items():
+    order = sorted(judged, key=lambda name: hashed(f"{task.root} {how['env_kwargs']} {name}".encode()))
+    results = {}
+    for name in order:
         folder = task.name if name == ON_TASK else f"{task.name}-{_slug(name)}"
+        own = how | {"env_kwargs": judged[name] | how["env_kwargs"]}
+        place = None if out is None else out / folder / _slug(label)
         try:
             results[name] = evaluate(
-                {label: replace(recipe, made=None if salt else made)},
-                task.env_id,
-                episodes=task.episodes,
-                seed=task.root,
-                env_kwargs=kwargs | trained | salt,
-                jobs=jobs,
-                out=None if out is None else out / folder / _slug(label),
-                progress=False,
-                trust=trust,
+                {label: recipe}, task.env_id, episodes=task.episodes, seed=task.root, out=place, progress=False, **own
             )
         except ValueError as error:
             changed = "; the agent has changed since: name another folder" if "salt is" in str(error) else ""
@@ -395,41 +419,20 @@ def _cell(
         except Exception as error:
             error.add_note(f"raised by the agent {label!r} on the task {task.name}")
             raise
-    values, cut = (
-        results[ON_TASK].column(label, x) for x in ("total_pulls" if task.fixed_confidence else "score", "truncated")
-    )
-    values, oracle, errors, wrong = values.astype(np.float64), bool(notes), dict[str, int](), dict[str, int]()
-    if delta is not None:
-        values[cut] = rules.cut * task.kwargs["max_pulls"]
-        for name, found in results.items():
-            stopped = ~found.column(label, "truncated")
-            errors[name] = k = int((stopped & ~found.column(label, "correct")).sum())
-            if errs_too_often(k, task.episodes, delta, rules.level / (tests if rules.all_tests else 1)):
-                wrong[name] = k
-                notes.append(
-                    f"errs in {k / task.episodes:.0%} of {task.episodes} episodes of {name}, delta is {delta:g}"
-                )
-        if cut.any():
-            notes.append(f"{cut.mean():.0%} of the episodes are cut and count {rules.cut:g} max_pulls")
-    scored, samples = (
-        (rules.invalid, samples) if wrong else (float(score(task, values.mean())), replicates(task, values, SEED))
-    )
-    seconds = 0.0 if known else time.monotonic() - begun
-    note = "; ".join(notes)
-    return Cell(label, task, float(values.mean()), scored, samples, note, code, oracle, bool(wrong), errors, seconds)
+    return results
 
 
 def _made(task: BenchmarkTask, recipe: Recipe, trained: dict[str, Any]) -> tuple[Any, Recipe]:
     """What a recipe makes for a task, and the recipe: with a certificate where the agent has no rule to stop."""
     envs_in, rules = functools.partial(make_envs, task.env_id, 1, kwargs=task.kwargs), RULES[task.version]
     made = recipe.paired(envs_in, task.kwargs | trained)
-    certified = rules.all_tests and isinstance(made[0], Certified) and made[0].completes
+    certified = rules.strict and isinstance(made[0], Certified) and made[0].completes
     if task.fixed_confidence and (certified or not getattr(made[0], "stops", False)):
         made[1].close()
-        own = {"stop": "certificate"} | ({"completes": False} if rules.all_tests else {})
+        own = {"stop": "certificate"} | ({"completes": False} if rules.strict else {})
         recipe = replace(recipe, parameters={**recipe.parameters, **own})
         made = recipe.paired(envs_in, task.kwargs | trained)
-    if rules.all_tests:
+    if rules.strict:
         made[1].close()
     return made, recipe
 
@@ -440,12 +443,7 @@ def _is_inside(agent: Any) -> bool:
     return any(not one.played.__module__.startswith("agents.") for one in some)
 
 
-def hash_of(text: str) -> str:
-    """Of any text, 64 hexadecimal digits."""
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
 def _slug(label: str) -> str:
     """A name of a folder for a label: text that differs has another, also where case does not count."""
     plain = "".join(x if x.isalnum() or x in "-_." else "-" for x in label.lower())[:60]
-    return plain if plain == label and plain.strip(".") else f"{plain}-{hash_of(label)[:8]}"
+    return plain if plain == label and plain.strip(".") else f"{plain}-{hashed(label.encode())[:8]}"

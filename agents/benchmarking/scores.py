@@ -23,11 +23,13 @@ class Rules(NamedTuple):
     folded: bool  # scores lie in (LOWEST, HIGHEST]
     invalid: float  # the score of a task on which an agent errs more often than delta
     level: float  # of the tests of this, one-sided
-    all_tests: bool  # whether the level is that of all tests of an agent, and an invalid task spoils its means
     cut: float  # what an episode that is cut at max_pulls counts, in max_pulls
+    # Public seeds depend on the agent, pulls under a certificate are its own, its delta is the task's, the level is
+    # that of all its tests, an invalid task spoils its means, and `uniform` has 0 under any root.
+    strict: bool
 
 
-RULES = {"v1": Rules(False, 0.0, 0.025, False, 1.0), "v2": Rules(True, -1.0, 0.01, True, 2.0)}
+RULES = {"v1": Rules(False, 0.0, 0.025, 1.0, False), "v2": Rules(True, -1.0, 0.01, 2.0, True)}
 
 
 def score(task: BenchmarkTask, value: Floats | float) -> Floats:

@@ -52,7 +52,8 @@ from .stopping import (
 )
 
 CERTIFICATE = "certificate"
-OPTIONS = ("boundary", "rho", "distribution", "centre", "delta", "completes")  # of `Certified`, beside the agent within
+OF_CERTIFIER = ("boundary", "rho", "distribution", "centre")
+OPTIONS = (*OF_CERTIFIER, "delta", "completes")  # of `Certified`, beside the agent within
 # Where an episode stands. `due`: pulls at its next look. `held`: pulls at which its answer was certified, -1: never.
 # `over`: whether the agent within has stopped. `looked`: pulls at the last look. `arm`: what a certificate lacks.
 # `first`, `second`: the alternative to look at first. `fewest`: of an arm, when this was looked up last.
@@ -221,7 +222,7 @@ class Certified(Agent):
     @cached_property
     def certifier(self) -> Certifier:
         """What says whether an answer is certified."""
-        given = {name: value for name, value in self._parameters.items() if name in OPTIONS[:4]}
+        given = {name: value for name, value in self._parameters.items() if name in OF_CERTIFIER}
         made = self.task.certifier(**given)
         return made.decider(self.delta) if self.task.items else made
 

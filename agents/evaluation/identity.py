@@ -54,7 +54,7 @@ def digest(agent: object) -> int:
 
     A class that is in no file, as one typed in at a prompt, counts by its methods' bytecode in this version of Python.
     """
-    return int(_digest(described(agent, alike=True).encode()), 16) >> 1
+    return int(hashed(described(agent, alike=True).encode()), 16) >> 1
 
 
 def described(agent: object, alike: bool = False) -> str:
@@ -68,10 +68,10 @@ def described(agent: object, alike: bool = False) -> str:
         given = {agent.earlier.get(name, name): value for name, value in given.items()}
         parts += [f"{name}={_as_text(value)}" for name, value in sorted(given.items())]
     if not ours:
-        parts.append(f"source {_digest(_source(kind, alike).encode())}")
+        parts.append(f"source {hashed(_source(kind, alike).encode())}")
     if isinstance(agent, Behind):
         layers = [(type(layer).__qualname__, getattr(layer, "obs_rms", None)) for layer in agent.layers]
-        return f"{described(agent.agent, alike)}, behind {[name for name, _ in layers]} {_digest(pickle.dumps(layers))}"
+        return f"{described(agent.agent, alike)}, behind {[name for name, _ in layers]} {hashed(pickle.dumps(layers))}"
     weights = _weights(agent)
     if weights:
         parts.append(f"weights {weights}")
@@ -84,12 +84,12 @@ def arms_of(envs: PureExplorationVectorEnv) -> str | None:
         return None
     arms = envs.instance.arms
     content = b"".join(np.ascontiguousarray(x).tobytes() for x in (arms.means, arms.parameters, arms.data))
-    return _digest(f"{arms.distribution} {arms.parameters.shape} ".encode() + content)
+    return hashed(f"{arms.distribution} {arms.parameters.shape} ".encode() + content)
 
 
 def _as_text(value: object) -> str:
     text = json.dumps(value, default=json_form, sort_keys=True)
-    return text if len(text) <= LONG else f"digest {_digest(text.encode())}"
+    return text if len(text) <= LONG else f"digest {hashed(text.encode())}"
 
 
 def _alike(value: Any) -> Any:
@@ -99,7 +99,8 @@ def _alike(value: Any) -> Any:
     return re.sub(r" at 0x\w+", "", form) if isinstance(form, str) else form
 
 
-def _digest(content: bytes) -> str:
+def hashed(content: bytes) -> str:
+    """16 hexadecimal digits."""
     return hashlib.sha256(content).hexdigest()[:16]
 
 

@@ -111,7 +111,7 @@ class Episodes:
             pull_cost=task.pull_cost,
             can_stop=task.can_stop,
             keeps_moments=task.keeps_moments,
-            salt=integer("salt", setting.salt, 0, 2**63 - 1),
+            salt=setting.salt,
         )
         sim.pulled = "an arm" if self._split is None else "arm * D + coordinate"
         self.pulls = sim.pulls.reshape(count, *task.shape)

@@ -19,7 +19,7 @@ from ..instances.arms import RESAMPLED
 from ..instances.instance import Instance, Sampler, drawn
 from ..instances.lookup import find
 from ..kernels import rng
-from ..kernels.checks import choice, flag, ours
+from ..kernels.checks import choice, flag, integer, ours
 from ..problems import BELIEFS, Problem, own
 from ..problems.registry import PROBLEMS
 from ..problems.task import Task
@@ -242,4 +242,5 @@ def resolve(
         own.try_out(question, np.array(means, np.float64), task.D, task.delta or 0.1)
     elif isinstance(source, Instance):
         question.truth(source.arms.means)  # refuses an instance on which the question has no answer
-    return Setting(question, source, task, reward, flag("shuffle_arms", shuffle_arms), ranked, salt)
+    shuffle_arms, salt = flag("shuffle_arms", shuffle_arms), integer("salt", salt, 0, 2**63 - 1)
+    return Setting(question, source, task, reward, shuffle_arms, ranked, salt)

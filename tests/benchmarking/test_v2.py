@@ -181,9 +181,9 @@ def answers_of(task: BenchmarkTask, salt: int, root: int | None = None) -> tuple
     envs = gym.make_vec(task.env_id, num_envs=task.episodes, **task.kwargs, salt=salt)
     observation, _ = envs.reset(seed=task.root if root is None else root, options={"episode": np.arange(task.episodes)})
     right = envs.unwrapped.problem.plug_in(envs.unwrapped.true_means())
-    told = facts(envs.unwrapped.task)
+    known = facts(envs.unwrapped.task)
     envs.close()
-    return told, observation["public_seed"][:, 0], right
+    return known, observation["public_seed"][:, 0], right
 
 
 @pytest.fixture
@@ -199,9 +199,9 @@ def small(monkeypatch: pytest.MonkeyPatch) -> tuple[BenchmarkTask, ...]:
 
 def test_a_memory_of_answers_gains_nothing(small: tuple[BenchmarkTask, ...]) -> None:
     for task in small:
-        told, _, right = answers_of(task, 0)
+        known, _, right = answers_of(task, 0)
         own, counts = np.unique(right, axis=0, return_counts=True)
-        ANSWERS[told] = own[counts.argmax()]
+        ANSWERS[known] = own[counts.argmax()]
     result = agents.benchmark({"memory": Memory}, "quick-v2")
     [row] = result.summary().to_dict("records")
     assert row["delta"] == row["all"] == -1
@@ -214,8 +214,8 @@ def test_a_replay_of_the_printed_root_gains_nothing_elsewhere(small: tuple[Bench
     """Even one that has foreseen its own public seeds: perfect on the printed root, nothing on another."""
     for task in small:
         salt = digest(agents.make(Replay, task.env()))
-        told, seeds, right = answers_of(task, salt)
-        TRUTHS.update({(told, int(seed)): answer for seed, answer in zip(seeds, right, strict=True)})
+        known, seeds, right = answers_of(task, salt)
+        TRUTHS.update({(known, int(seed)): answer for seed, answer in zip(seeds, right, strict=True)})
     printed, fresh = (agents.benchmark({"replay": Replay}, "quick-v2", root=root) for root in (small[0].root, 11))
     assert all(cell.value == 1 for cell in printed.cells["replay"] if not cell.task.fixed_confidence)
     assert all(cell.score <= 0 for cell in fresh.cells["replay"])

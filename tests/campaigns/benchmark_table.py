@@ -19,6 +19,7 @@ import importlib.util
 import json
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -155,20 +156,19 @@ def places(result: agents.Benchmark, summary: pd.DataFrame) -> str:
     """Where the first agents win and lose."""
     lines = header("agent", "best on", "worst on")
     for agent in summary["agent"][summary["agent"] != "uniform"][:NAMED]:
-        ordered = sorted(
-            (cell for cell in result.cells[agent] if cell.score == cell.score), key=lambda cell: cell.score
-        )
-        some = [", ".join(f"{x.task.name} ({x.score:.2f})" for x in part) for part in (ordered[::-1], ordered)]
-        ends = [", ".join(text.split(", ")[: EXTREMES - 2]) for text in some]
+        scored = (cell for cell in result.cells[agent] if cell.score == cell.score)
+        ordered = sorted(scored, key=lambda cell: cell.score)
+        some = (ordered[::-1][: EXTREMES - 2], ordered[: EXTREMES - 2])
+        ends = [", ".join(f"{x.task.name} ({x.score:.2f})" for x in part) for part in some]
         lines.append("| " + " | ".join([f"`{agent}`", *ends]) + " |")
     return "\n".join([*lines, ""])
 
 
 def headroom(result: agents.Benchmark) -> str:
-    """Of each task uniform, the best known and the bound, and the score of what reaches the bound."""
+    """Of each task uniform, the best known and the bound, and the score, without an end, of what reaches the bound."""
     lines = header("task", "episodes", "uniform", "best known", "by", "bound", "score at the bound", "source")
     for task in result.tasks:
-        at_bound = f"{float(score(dataclass_of(task), task.bound)):.2f}" if task.bound == task.bound else ""
+        at_bound = f"{float(score(replace(task, version='v1'), task.bound)):.2f}" if task.bound == task.bound else ""
         bound = f"{task.bound:.4g}" if task.bound == task.bound else ""
         row = [
             task.name,
@@ -182,13 +182,6 @@ def headroom(result: agents.Benchmark) -> str:
         ]
         lines.append("| " + " | ".join(row) + " |")
     return "\n".join([*lines, ""])
-
-
-def dataclass_of(task: BenchmarkTask) -> BenchmarkTask:
-    """The task with scores that are not folded, for the score at a bound has no upper end."""
-    import dataclasses
-
-    return dataclasses.replace(task, version="v1")
 
 
 def played(out: Path, jobs: int, minutes: float) -> agents.Benchmark | None:
