@@ -19,6 +19,7 @@ from ..evaluation.report import table
 from ..session.page import serve
 from ..session.session import Ask as Asked
 from ..session.setup import FACTS, suggested, task_from_facts
+from ..session.wishes import WISHES
 from .environment import Options, parameters_of
 from .options import Command, Count, Number, Switch, Word, note, noted, refuse_to_overwrite
 from .session_words import TOLD, arms_of, asked, complete, print_certainty, print_state, question, tell_why, undone
@@ -78,6 +79,12 @@ class New(Action, Generic[Options]):
     """Results count as they were asked for, or as they come: then none may be late because of its value."""
     agent: Annotated[str | None, arg(metavar="NAME", help_behavior_hint="")] = None
     """Which agent decides; left out: one that goes with the problem."""
+    title: Word = None
+    """What the experiment is about, for the page."""
+    unit: Word = None
+    """The unit of a measurement, for the page."""
+    noun: Word = None
+    """What an arm is called on the page, as "compound"."""
     parameters: OmitArgPrefixes[Options] = field(default_factory=dict)  # type: ignore[assignment]
     """Those of the problem."""
 
@@ -106,7 +113,7 @@ class New(Action, Generic[Options]):
 
     def facts(self) -> dict[str, Any]:
         """The facts that the options give."""
-        own = {name: getattr(self, name) for name in FACTS if hasattr(self, name)}
+        own = {name: getattr(self, name) for name in (*FACTS, *WISHES) if hasattr(self, name)}
         own |= {"binary": self.binary or None, "independent": self.independent or None, "arms": arms_of(self.arms)}
         own["items"] = arms_of(self.items, "--items")
         return parameters_of(self.parameters) | {name: value for name, value in own.items() if value is not None}

@@ -8,7 +8,7 @@ import math
 import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Any
 
@@ -23,6 +23,7 @@ from ..core.certified import CERTIFICATE, Certified
 from ..core.forms import forms_of
 from ..models.cards import card_path
 from ..registry import Recipe, recipe_of
+from .wishes import WISHES, wishes_of
 
 FORMATS = {"arrival": 1, "asked": 2}  # of the orders in which results count: earlier versions know the first alone
 UNFIT = object()  # in place of the JSON form of what has none
@@ -41,15 +42,16 @@ def task_from_facts(facts: Mapping[str, Any]) -> tuple[Task, list[str] | None]:
             rows; `range`, the lowest and highest value of a measurement, or `sigma`, the standard deviation of its
             noise, or `binary=True` where it is 0 or 1; `budget`, how many measurements there may be, `delta`, the
             allowed error probability, neither or both; `max_pulls`; `dimensions` of a measurement, and
-            `independent=True` where these are known not to depend on each other; `reserve`, see `Session`.
+            `independent=True` where these are known not to depend on each other; `reserve`, see `Session`, and those
+            of `WISHES`, which are not of the task.
     """
     given = {name: value for name, value in facts.items() if value is not None}
     for name in ("problem", "arms"):
         if name not in given:
             raise ValueError(f"a session needs the fact {name!r}, got {', '.join(map(str, given)) or 'none'}")
     kind = PROBLEMS.find(given["problem"])
-    if surplus := [name for name in given if name not in FACTS and name not in kind.parameters]:
-        raise unknown(f"fact of {kind.name}", str(surplus[0]), [*FACTS, *kind.parameters])
+    if surplus := [name for name in given if name not in {*FACTS, *WISHES, *kind.parameters}]:
+        raise unknown(f"fact of {kind.name}", str(surplus[0]), [*FACTS, *WISHES, *kind.parameters])
     arms, names = given["arms"], None
     if isinstance(arms, Sequence) and not isinstance(arms, str):
         names, arms = list(arms), len(arms)
@@ -136,6 +138,7 @@ class Setup:
     reserve: float = 0.0  # the part of delta that is kept for later arms, in [0, 1); see `promise`
     items: list[str] | None = None  # names of the rows that all arms share; None where they have numbers alone
     order: str = "asked"
+    wishes: dict[str, Any] = field(default_factory=dict)  # see `wishes`
 
     def __post_init__(self) -> None:
         if self.order not in [*FORMATS]:
@@ -146,8 +149,9 @@ class Setup:
         cls, agent: object, source: object, names: Sequence[object] | None, public_seed: int | None, trust: bool = False
     ) -> Setup:
         """The facts as a user gives them; see `Session`."""
-        reserve, items = 0.0, None
+        reserve, items, wishes = 0.0, None, dict[str, Any]()
         if isinstance(source, Mapping):
+            wishes = wishes_of(source)
             items = item_names(source.get("items"))
             reserve = number("reserve", 0.0 if source.get("reserve") is None else source["reserve"], 0, 1, below=True)
             task, named = task_from_facts(source)
@@ -162,7 +166,8 @@ class Setup:
         made, task = maker(task)
         text, parameters = _described(agent, recipe, truth, made)
         seed = fresh_root() if public_seed is None else integer("public_seed", public_seed, 0, 2**63 - 1)
-        return cls(task, checked_names(names, task.K), seed, text, parameters, maker, reserve, items)
+        facts = task, checked_names(names, task.K), seed, text, parameters, maker, reserve, items
+        return cls(*facts, wishes=wishes)
 
     @classmethod
     def from_facts(cls, facts: Mapping[str, Any], agent: Any = None, trust: bool = False) -> Setup:
@@ -200,7 +205,8 @@ class Setup:
             )
         names, seed = checked_names(facts["names"], task.K), integer("public_seed", facts["public_seed"], 0, 2**63 - 1)
         reserve = number("reserve", facts.get("reserve", 0.0), 0, 1, below=True)
-        return cls(task, names, seed, facts["agent"], parameters, maker, reserve, items, order)
+        wishes = wishes_of(facts.get("wishes") or {})
+        return cls(task, names, seed, facts["agent"], parameters, maker, reserve, items, order, wishes)
 
     def facts(self) -> dict[str, Any]:
         """What a store keeps."""
@@ -214,6 +220,7 @@ class Setup:
             **({"order": self.order} if self.order != "arrival" else {}),
             **({"reserve": self.reserve} if self.reserve else {}),
             **({"items": self.items} if self.items else {}),
+            **({"wishes": self.wishes} if self.wishes else {}),
         }
 
     def refuse_other(self, new: Setup, given: Mapping[str, object]) -> None:
