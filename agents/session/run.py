@@ -13,7 +13,9 @@ Results may also come for other arms than the one that the agent wants. There ar
 
 An agent that reads histories sees the results in the order in which it has taken them in.
 
-Results that are still to come are imagined, on a copy: each as the arm's present mean.
+Results that are still to come are imagined: each as the arm's present mean, by the same rules as in an environment with
+a delay, see `core.waiting`. Once several questions have waited at the same time, an agent that resumes decides from the
+statistics alone.
 """
 
 from __future__ import annotations
@@ -140,6 +142,7 @@ class Run:
         ahead: of a table, results that wait for earlier rows, {arm: {place: sample}}.
         bank: of an agent that does not resume, all results of each arm in order; it has seen as many as it has wanted.
         arm: the one that it wants next, `UNDECIDED` before it has been asked. left: how often it wants it.
+        together: whether several questions have waited at the same time.
         over: whether it has stopped, or the budget is spent; answer: its final answer then, (K,), and final: the
             statistics that it rests on.
     """
@@ -158,7 +161,7 @@ class Run:
         self.bank: dict[int, list[Floats]] = {}
         self.told = 0
         self.state: Any = None
-        self.arm, self.left, self.over = UNDECIDED, 0, False
+        self.arm, self.left, self.over, self.together = UNDECIDED, 0, False, False
         self.answer: Bools | None = None
         self.final: Statistics | None = None
 
@@ -228,8 +231,44 @@ class Run:
         else:
             self.arm, self.left = arm, times
 
+    def wishes(self, pending: Sequence[int]) -> Iterator[int]:
+        """The arms to pull next, one after another, while results of these arms are still to come."""
+        asked, alone = list(pending), not pending
+        if not self.resumes or self.task.items or alone and not self.together:
+            run = self.imagined(asked)
+            while not run.over and run.arm != UNDECIDED:
+                yield run.arm
+                asked.append(run.arm)
+                if self.resumes and not self.task.items:
+                    break
+                run = run.imagined([run.arm])
+        else:
+            self.decide()
+        while self.resumes and not self.task.items and not self.over:
+            arm = self._dreamed(asked)
+            if arm is None:
+                return
+            yield arm
+            asked.append(arm)
+
+    def _dreamed(self, pending: Sequence[int]) -> int | None:
+        """What an agent that resumes pulls if results of these arms have come; None where it would stop."""
+        if self.seen.spent + len(pending) >= self.most:
+            return None
+        dream, counts = copy.copy(self), np.bincount(np.asarray(pending, np.int64), minlength=self.task.K)[None]
+        dream.state = None
+        observation: Any = self.seen.observation(self._remaining(), self.public_seed)
+        if self.course is not None:
+            observation = self._history(self.course)
+        observation["remaining"] = observation["remaining"] - (len(pending) if self.task.budget is not None else 0)
+        arm, _, _ = dream._ask_agent(imagined(self.task, observation, counts))
+        return None if arm == self.task.stop else arm
+
     def imagined(self, pending: Iterable[int]) -> Run:
-        """A copy in which results of these arms have come, each as the arm's present mean, and which has decided."""
+        """A copy in which results of these arms have come, each as the arm's present mean, and which has decided.
+
+        Of an agent that goes by rounds it ends where the next plan depends on them.
+        """
         run, rest, steps = self.copy(), Counter(pending), 0
         run.decide()
         while not run.over and rest[run.arm] > 0 and (steps < PATIENCE or not run.resumes):
@@ -237,6 +276,8 @@ class Run:
             steps += 1
             run.told += 1
             run._see(run.arm, run._guess(run.arm))
+            if run.arm == UNDECIDED and not run.resumes and run._plan_is_over():
+                break
             run.decide()
             run._see_kept()
             run._look_at_the_end()

@@ -1,0 +1,195 @@
+"""Decisions while results are still to come, of agents that know nothing of them: in environments and in sessions.
+
+Environments with a `batch` or a `delay` show `pending`, how many results of each arm are still to come. An agent decides
+twice. By what has been shown it may stop. Else it pulls what it would pull if the pending results had come, each as the
+present mean of its arm (`imagined`). Where it would then stop, it waits for a result. What is imagined never enters an
+answer or a certificate.
+
+An agent that `resumes` decides each time from the statistics alone. One that goes by rounds has a state, which follows
+what it has asked for: where its plan is over (`Algorithm.plan_over`) it waits until all results have come.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bandit_envs import Task
+from bandit_envs.envs import tally
+from bandit_envs.kernels import integers
+
+from .spellings import AgentState
+
+if TYPE_CHECKING:
+    from .agent import Agent
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+Shown = dict[str, NDArray[Any]]  # an observation of a batch, without `pending`
+PENDING = "pending"
+
+
+@dataclass
+class WaitingState(AgentState):
+    """State of E episodes whose results may be late."""
+
+    decided: Ints  # (E,) how many results had been shown at the last decision whether to stop; -1: none was made
+    state: Any = None  # of an agent that goes by rounds
+
+
+def guesses(task: Task, pulls: Ints, mean: Floats, total: Floats) -> Floats:
+    """What is expected of a result, as `mean` has it: the arm's mean, else that of all arms, else the middle."""
+    each = pulls.reshape(*pulls.shape, *(1,) * (mean.ndim - pulls.ndim))
+    across = tuple(range(1, each.ndim if task.pull == "coordinate" or task.D == 1 else 2))
+    count = each.sum(axis=across, keepdims=True)
+    middle = 0.0 if task.support is None else sum(task.support) / 2
+    low, high = task.support or (-np.inf, np.inf)
+    overall = (total.sum(axis=across, keepdims=True) / np.maximum(count, 1)).clip(low, high)
+    found: Floats = np.where(each > 0, mean, np.where(count > 0, overall, middle))
+    return found
+
+
+def imagined(task: Task, shown: Shown, pending: Ints) -> Shown:
+    """An observation (E, ..) in which the pending results, (E, K) or as `pulls`, have come as their arms' means."""
+    if "arms" in shown:
+        return _longer(task, shown, pending)
+    pulls, mean = shown["pulls"], shown["mean"]
+    if "scores" in shown:  # the mean is of the rows that could be scored
+        pulls = pulls - np.isnan(shown["scores"]).sum(axis=2)
+    guess = guesses(task, pulls, mean, shown["total"])
+    over = (*pulls.shape, *(1,) * (mean.ndim - pulls.ndim))
+    more, share = pending.reshape(over), (pulls / np.maximum(pulls + pending, 1)).reshape(over)
+    found = shown | {"pulls": shown["pulls"] + pending, "total": shown["total"] + more * guess}
+    found["mean"] = np.where(more > 0, guess, mean)
+    found["variance"] = shown["variance"] * share
+    if "moments" in shown:
+        found["moments"] = shown["moments"] * share[..., None]
+    if "scores" in shown:
+        rows = np.arange(shown["scores"].shape[2])
+        new = (rows >= shown["pulls"][..., None]) & (rows < found["pulls"][..., None])
+        found["scores"] = np.where(new, guess[..., None], shown["scores"])
+    return found
+
+
+def _longer(task: Task, shown: Shown, pending: Ints) -> Shown:
+    """Histories with the pending results behind their ends, arm by arm."""
+    pulls, means = tally(task, shown)
+    D = task.D if task.pull == "arm" else 1
+    values = np.nan_to_num(means).reshape(len(pulls), -1, D)
+    counts = np.repeat(pulls.reshape(len(pulls), -1), values.shape[1] // pulls[0].size, axis=1)[..., None]
+    total = (counts * values).reshape(means.shape)
+    guess = guesses(task, pulls, np.nan_to_num(means), total).reshape(len(pulls), -1, D)
+    found = {name: array.copy() for name, array in shown.items()}
+    for e in np.flatnonzero(pending.reshape(len(pending), -1).any(axis=1)):
+        arms = np.repeat(np.arange(pending[e].size), pending[e].ravel())
+        first = int(shown["length"][e, 0])
+        new = slice(first, first + len(arms))
+        arms = arms[: found["arms"].shape[1] - first]
+        found["arms"][e, new], found["times"][e, new] = arms, 1
+        found["samples"][e, new] = guess[e, arms].reshape(found["samples"][e, new].shape)
+        found["length"][e, 0] = first + len(arms)
+    return found
+
+
+def predicted(agent: Agent, observation: Any, state: Any) -> tuple[Any, Any]:
+    """`Agent.predict` of an observation with `pending`."""
+    batch, single = agent._batched(observation)
+    shown = {name: array for name, array in batch.items() if name != PENDING}
+    task, E = agent.task, len(shown["remaining"])
+    pending = integers(PENDING, batch[PENDING], (E, *task.shape))
+    if pending.min(initial=0) < 0:
+        raise ValueError(f"{PENDING} must be >= 0, got {pending.min()}")
+    if state is None:
+        state = WaitingState(np.full(E, -1))
+    elif not isinstance(state, WaitingState) or len(state.decided) != E:
+        raise ValueError(
+            f"with results that are pending, state must be None or one that predict of {agent.name} has returned for "
+            f"{E} episodes, got {state!r:.200}"
+        )
+    waits = pending.reshape(E, -1).any(axis=1)
+    decide = _by_statistics if agent.resumes else _by_rounds
+    action = decide(agent, shown, pending, waits, state)
+    if single and task.actions == "arm":
+        return int(action[0]), state
+    if single:
+        return {"arm": int(action["arm"][0]), "times": int(action["times"][0]), "answer": action["answer"][0]}, state
+    return action, state
+
+
+def _acted(agent: Agent, shown: Shown) -> tuple[Any, Ints]:
+    """What an agent that resumes does at this observation, and the arms of it."""
+    action, _ = agent.predict(shown, agent._made(shown))
+    return action, action if agent.task.actions == "arm" else action["arm"]
+
+
+def _by_statistics(agent: Agent, shown: Shown, pending: Ints, waits: Bools, state: WaitingState) -> Any:
+    """The actions of an agent that resumes."""
+    task, remaining, E = agent.task, shown["remaining"], len(waits)
+    count = shown["length"] if "length" in shown else shown["pulls"]
+    count = count.reshape(E, -1).sum(axis=1)
+    full = task.actions == "full"
+    action: Any = None
+    stops = np.zeros(E, np.bool_)
+    if not full or not waits.all() or (count != state.decided).any():
+        asked = pending.reshape(E, -1).sum(axis=1, keepdims=True)  # of the budget, what is shown has spent
+        action, arms = _acted(agent, shown | {"remaining": np.where(remaining < 0, remaining, remaining + asked)})
+        stops = (arms == task.stop) | (remaining[:, 0] == 0)
+    state.decided = count
+    if not waits.any():
+        return action if not full else action | {"times": np.ones(E, np.int64)}
+    dream, wanted = _acted(agent, imagined(task, shown, pending))
+    held = waits & ~stops & (wanted == task.stop)
+    chosen = wanted if action is None else np.where(waits & ~stops, wanted, arms)
+    if not full:  # which has no action that waits
+        return np.where(held, arms, chosen)
+    answer = dream["answer"] if action is None else action["answer"]
+    return {"arm": np.where(held, 0, chosen), "times": np.where(held, 0, 1), "answer": answer}
+
+
+def _by_rounds(agent: Agent, shown: Shown, pending: Ints, waits: Bools, state: WaitingState) -> Any:
+    """The actions of an agent that does not resume: it waits where its plan is over."""
+    full = agent.task.actions == "full"
+    dream = imagined(agent.task, shown, pending) if waits.any() else shown
+    held = waits & plan_over(agent, state.state, dream) if full else np.zeros(len(waits), np.bool_)
+    kept = copy.deepcopy(state.state) if held.any() else None
+    action, state.state = agent.predict(dream, state.state)
+    if kept is not None:
+        _put_back(state.state, kept, held)
+        action = action | {"arm": np.where(held, 0, action["arm"]), "times": np.where(held, 0, action["times"])}
+    return action
+
+
+def plan_over(agent: Any, state: Any, shown: Shown) -> Bools:
+    """Whether the next decision of an agent that goes by rounds depends on results, (E,).
+
+    Where the agent does not say, it does if the agent may stop by itself.
+    """
+    over = getattr(agent, "plan_over", None)
+    if over is None or state is None:
+        return np.full(len(shown["remaining"]), bool(agent.stops) and state is not None)
+    found: Bools = over(state, shown["pulls"])
+    return found
+
+
+def _put_back(state: Any, kept: Any, slots: Bools) -> None:
+    """Put the rows of some episodes, (E,), of a copy back into a state, in place."""
+    for name, part in vars(state).items() if hasattr(state, "__dict__") else ():
+        if name != "bound":
+            _put_back_part(part, getattr(kept, name), slots)
+
+
+def _put_back_part(part: Any, kept: Any, slots: Bools) -> None:
+    if isinstance(part, np.ndarray):
+        if part.shape[:1] == slots.shape:
+            part[slots] = kept[slots]
+    elif isinstance(part, dict):
+        for name, one in part.items():
+            _put_back_part(one, kept[name], slots)
+    elif isinstance(part, (tuple, list)):
+        for one, other in zip(part, kept, strict=True):
+            _put_back_part(one, other, slots)
