@@ -1,12 +1,12 @@
 """Decisions while results are still to come, of agents that know nothing of them: in environments and in sessions.
 
-Environments with a `batch` or a `delay` show `pending`, how many results of each arm are still to come. An agent decides
-twice. By what has been shown it may stop. Else it pulls what it would pull if the pending results had come, each as the
-present mean of its arm (`imagined`). Where it would then stop, it waits for a result. What is imagined never enters an
-answer or a certificate.
+Environments with a `batch` or a `delay` show `pending`, how many results of each arm are still to come. An agent
+decides twice. By what has been shown it may stop. Else it pulls what it would pull if the pending results had come,
+each as the present mean of its arm (`imagined`). Where it would then stop, it waits for a result. What is imagined
+never enters an answer or a certificate.
 
-An agent that `resumes` decides each time from the statistics alone. One that goes by rounds has a state, which follows
-what it has asked for: where its plan is over (`Algorithm.plan_over`) it waits until all results have come.
+An agent that `resumes` is asked about imagined results without its state. One that goes by rounds has a state that
+follows what it has asked for: where its plan is over (`Algorithm.plan_over`), it waits until all results have come.
 """
 
 from __future__ import annotations
@@ -38,8 +38,10 @@ PENDING = "pending"
 class WaitingState(AgentState):
     """State of E episodes whose results may be late."""
 
-    decided: Ints  # (E,) how many results had been shown at the last decision whether to stop; -1: none was made
-    state: Any = None  # of an agent that goes by rounds
+    pulls: Ints  # (E, ..) results that had been shown at the last call
+    arm: Ints  # (E,) what the agent has decided by results that were shown, -1: nothing yet; and how often to pull it
+    left: Ints
+    state: Any = None  # of the agent; of one that goes by rounds, with all pulls that were asked for
 
 
 def guesses(task: Task, pulls: Ints, mean: Floats, total: Floats) -> Floats:
@@ -105,8 +107,8 @@ def predicted(agent: Agent, observation: Any, state: Any) -> tuple[Any, Any]:
     if pending.min(initial=0) < 0:
         raise ValueError(f"{PENDING} must be >= 0, got {pending.min()}")
     if state is None:
-        state = WaitingState(np.full(E, -1))
-    elif not isinstance(state, WaitingState) or len(state.decided) != E:
+        state = WaitingState(np.zeros((E, *task.shape), np.int64), *np.full((2, E), -1))
+    elif not isinstance(state, WaitingState) or len(state.arm) != E:
         raise ValueError(
             f"with results that are pending, state must be None or one that predict of {agent.name} has returned for "
             f"{E} episodes, got {state!r:.200}"
@@ -121,57 +123,70 @@ def predicted(agent: Agent, observation: Any, state: Any) -> tuple[Any, Any]:
     return action, state
 
 
-def _acted(agent: Agent, shown: Shown) -> tuple[Any, Ints]:
-    """What an agent that resumes does at this observation, and the arms of it."""
-    action, _ = agent.predict(shown, agent._made(shown))
-    return action, action if agent.task.actions == "arm" else action["arm"]
-
-
 def _by_statistics(agent: Agent, shown: Shown, pending: Ints, waits: Bools, state: WaitingState) -> Any:
     """The actions of an agent that resumes."""
     task, remaining, E = agent.task, shown["remaining"], len(waits)
-    count = shown["length"] if "length" in shown else shown["pulls"]
-    count = count.reshape(E, -1).sum(axis=1)
-    full = task.actions == "full"
-    action: Any = None
-    stops = np.zeros(E, np.bool_)
-    if not full or not waits.all() or (count != state.decided).any():
+    full, answers = task.actions == "full", np.zeros((E, task.K), np.int8)
+    due = _due(agent, task, shown, remaining[:, 0] == 0, state)
+    if due.any():
         asked = pending.reshape(E, -1).sum(axis=1, keepdims=True)  # of the budget, what is shown has spent
-        action, arms = _acted(agent, shown | {"remaining": np.where(remaining < 0, remaining, remaining + asked)})
-        stops = (arms == task.stop) | (remaining[:, 0] == 0)
-    state.decided = count
-    if not waits.any():
-        return action if not full else action | {"times": np.ones(E, np.int64)}
-    dream, wanted = _acted(agent, imagined(task, shown, pending))
-    held = waits & ~stops & (wanted == task.stop)
-    chosen = wanted if action is None else np.where(waits & ~stops, wanted, arms)
-    if not full:  # which has no action that waits
-        return np.where(held, arms, chosen)
-    answer = dream["answer"] if action is None else action["answer"]
-    return {"arm": np.where(held, 0, chosen), "times": np.where(held, 0, 1), "answer": answer}
+        own = shown | {"remaining": np.where(remaining < 0, remaining, remaining + asked)}
+        before = None if due.all() else copy.deepcopy(state.state)
+        action, state.state = agent.predict(own, state.state)
+        if before is not None:
+            _put_back(state.state, before, ~due)
+        arms, times = (action["arm"], action["times"]) if full else (action, np.ones(E, np.int64))
+        state.arm, state.left = np.where(due, arms, state.arm), np.where(due, times, state.left)
+        answers = action["answer"] if full else answers
+    ends = (state.arm == task.stop) | (remaining[:, 0] == 0)
+    arms, held = state.arm, np.zeros(E, np.bool_)
+    if not ends.all():
+        dream = imagined(task, shown, pending)
+        action, _ = agent.predict(dream, agent._made(dream))
+        wanted = action["arm"] if full else action
+        arms = np.where(ends | (wanted == task.stop), arms, wanted)
+        held = full & waits & ~ends & (wanted == task.stop)  # with actions="arm" none waits
+    return {"arm": np.where(held, 0, arms), "times": np.where(held, 0, 1), "answer": answers} if full else arms
+
+
+def _due(agent: Agent, task: Task, shown: Shown, spent: Bools, state: WaitingState) -> Bools:
+    """The episodes, (E,), that decide by what is shown: as in a session, after a result that the agent did not want."""
+    E, pulls = len(spent), shown["pulls"] if "pulls" in shown else tally(task, shown)[0]
+    new, state.pulls = (pulls - state.pulls).reshape(E, -1), pulls.copy()
+    one = (new.sum(axis=1) == 1) & (new.min(axis=1) == 0) & (new.argmax(axis=1) == state.arm)
+    state.left = state.left - one
+    lost = new.any(axis=1) & ~one | (state.arm < 0)
+    if state.state is None:
+        state.state = agent._made(shown)
+    elif lost.any():
+        _put_back(state.state, agent._made(shown), lost)
+    return lost | one & (state.left == 0) | spent
 
 
 def _by_rounds(agent: Agent, shown: Shown, pending: Ints, waits: Bools, state: WaitingState) -> Any:
     """The actions of an agent that does not resume: it waits where its plan is over."""
-    full = agent.task.actions == "full"
-    dream = imagined(agent.task, shown, pending) if waits.any() else shown
-    held = waits & plan_over(agent, state.state, dream) if full else np.zeros(len(waits), np.bool_)
-    kept = copy.deepcopy(state.state) if held.any() else None
+    task, full = agent.task, agent.task.actions == "full"
+    if not waits.any():
+        action, state.state = agent.predict(shown, state.state)
+        return action
+    dream, before = imagined(task, shown, pending), copy.deepcopy(state.state)
+    held = waits & plan_over(agent, state.state, dream)
     action, state.state = agent.predict(dream, state.state)
-    if kept is not None:
-        _put_back(state.state, kept, held)
-        action = action | {"arm": np.where(held, 0, action["arm"]), "times": np.where(held, 0, action["times"])}
-    return action
+    arms = action["arm"] if full else action
+    held = waits & (held & full | (arms == task.stop))  # which it would do by what is imagined
+    if not held.any():
+        return action
+    _put_back(state.state, before, held)
+    if not full:  # which has no action that waits
+        return np.where(held, pending.reshape(len(held), -1).argmax(axis=1), arms)
+    return action | {"arm": np.where(held, 0, arms), "times": np.where(held, 0, action["times"])}
 
 
 def plan_over(agent: Any, state: Any, shown: Shown) -> Bools:
-    """Whether the next decision of an agent that goes by rounds depends on results, (E,).
-
-    Where the agent does not say, it does if the agent may stop by itself.
-    """
+    """Whether the next decision of an agent that goes by rounds depends on results, (E,); False if it does not say."""
     over = getattr(agent, "plan_over", None)
     if over is None or state is None:
-        return np.full(len(shown["remaining"]), bool(agent.stops) and state is not None)
+        return np.zeros(len(shown["remaining"]), np.bool_)
     found: Bools = over(state, shown["pulls"])
     return found
 
