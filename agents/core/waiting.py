@@ -191,20 +191,15 @@ def plan_over(agent: Any, state: Any, shown: Shown) -> Bools:
     return found
 
 
-def _put_back(state: Any, kept: Any, slots: Bools) -> None:
-    """Put the rows of some episodes, (E,), of a copy back into a state, in place."""
-    for name, part in vars(state).items() if hasattr(state, "__dict__") else ():
-        if name != "bound":
-            _put_back_part(part, getattr(kept, name), slots)
-
-
-def _put_back_part(part: Any, kept: Any, slots: Bools) -> None:
+def _put_back(part: Any, kept: Any, slots: Bools) -> None:
+    """Put the rows of some episodes, (E,), of another state, or a part of one, into this one, in place."""
     if isinstance(part, np.ndarray):
         if part.shape[:1] == slots.shape:
             part[slots] = kept[slots]
-    elif isinstance(part, dict):
-        for name, one in part.items():
-            _put_back_part(one, kept[name], slots)
     elif isinstance(part, (tuple, list)):
         for one, other in zip(part, kept, strict=True):
-            _put_back_part(one, other, slots)
+            _put_back(one, other, slots)
+    else:
+        members, others = (one if isinstance(one, dict) else getattr(one, "__dict__", {}) for one in (part, kept))
+        for name in members.keys() & others.keys() - {"bound"}:
+            _put_back(members[name], others[name], slots)
