@@ -100,7 +100,7 @@ class Lockstep:
         self.handcrafted = envs.task.actions == "full"  # then the agent's own answer is scored
         self.first, self.episodes, self.seed, self.size, self.watch = first, episodes, seed, size, watch
         E = envs.num_envs
-        self.plays, self.draws = plays(policy, E, envs.setting.ranked), isinstance(policy, Drawing)
+        self.plays, self.draws = plays(policy, E, envs.setting.ranked, envs.task.waits), isinstance(policy, Drawing)
         self.steps = 2**10  # actions of an episode between two looks, by which a run can be interrupted within a second
         at = empty.budgets if empty.at is None else empty.at
         self.checks = np.array([], np.int64) if at is None else at
