@@ -105,7 +105,8 @@ class PureExplorationEnv(Environment, gym.Env[Any, Any]):
         self._last, self._gains = self.task.last, self.setting.reward == "gain"
         self._paid = 0.0 - self.task.pull_cost  # the reward of a single pull
         self._full, self._plain = self._core.full, self.task.observation == "statistics" and not self._is_ranked
-        self._plain = self._plain and not self.task.keeps_moments and not self.task.items
+        self._waits = self.task.waits
+        self._plain = not (not self._plain or self._waits or self.task.keeps_moments or self.task.items)
         self._views = tuple(view[0] for view in self._core.observe(copy=False).values()) if self._plain else ()
 
     def reset(self, *, seed: int | None = None, options: Info | None = None) -> tuple[Any, Info]:
@@ -149,6 +150,8 @@ class PureExplorationEnv(Environment, gym.Env[Any, Any]):
             paid = sim.reward.item(0) if self._gains else self._paid
         if ended:
             return self._end(answers)
+        if self._waits:
+            return self._observe(), paid, False, False, self._ranks()
         sample = self._sample.item(0) if self._scalar else self._sample[0].copy()
         return self._observe(), paid, False, False, {"sample": sample, **self._ranks()}
 
@@ -156,7 +159,7 @@ class PureExplorationEnv(Environment, gym.Env[Any, Any]):
         """What `step` returns when the episode has ended; answers: (1, K), or None for the plug-in answer."""
         self._over, sim = True, self._core.simulator
         info: Info = {}
-        if sim.did[0] == PULLED:
+        if sim.did[0] == PULLED and not self._waits:
             info["sample"] = self._sample.item(0) if self._scalar else self._sample[0].copy()
         end = self._core.finish(self._row, answers)
         info["answer"] = end.pop("answer")[0]

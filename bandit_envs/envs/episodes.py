@@ -24,6 +24,7 @@ from ..stopping import Certifier
 from .history import History
 from .observations import FeatureTable
 from .setting import Setting, check_id
+from .waiting import Waiting
 
 Array = NDArray[Any]
 Info = dict[str, Any]
@@ -125,11 +126,14 @@ class Episodes:
         # Where the arms of the instance's list are in the episode, (E, K), if they come in a random order.
         self.places = self.order.copy() if setting.shuffle_arms else None
         self._gain = np.zeros(count) if setting.reward == "gain" else None
-        self._advance = sim.advance if self._history is None and self._gain is None else self._advance_and_more
+        self.waiting = Waiting(task, sim, self.problem.local or bool(task.items)) if task.waits else None
+        self.choose_advance()
         statistics = {"pulls": self.pulls, "total": total, "mean": mean, "variance": variance}
         beside = {"moments": sim.moments, "scores": sim.scores}
         statistics |= {name: array for name, array in beside.items() if array is not None}
         shown = statistics if self._history is None else self._history.shown()
+        if self.waiting is not None:
+            shown["pending"] = self.waiting.pending
         self._live = {**shown, "remaining": sim.remaining, "public_seed": sim.public_seed}
         self._features = FeatureTable(task, self.problem, count) if task.observation == "features" else None
 
@@ -148,6 +152,8 @@ class Episodes:
     def begin(self, rows: NDArray[np.int64], key: NDArray[np.uint64], episode: NDArray[np.uint64]) -> None:
         """Start episodes in the slots `rows` (n,): number episode[e] of the root whose key is key[:, e] in slot e."""
         self.simulator.begin(rows, key, episode)
+        if self.waiting is not None:
+            self.waiting.clear(rows)
         if self._history is not None:
             self._history.clear(rows)
         if self._rows is None:
@@ -174,6 +180,7 @@ class Episodes:
         moving = [self.means, self.truth] if self._rows is None else [self.means, self.truth, self._rows]
         moving += [self.order] if self.setting.ranked else []
         moving += [] if self.places is None else [self.places]
+        moving += [] if self.waiting is None else self.waiting.state()
         seen = self._history if self.setting.task.observation == "history" else None  # not one that is only kept
         return moving + self.simulator.state() + ([] if seen is None else seen.state())
 
@@ -289,6 +296,29 @@ class Episodes:
         self.check_answers(arms, answers)
         return self._advance(arms, times), answers
 
+    def choose_advance(self) -> None:
+        """Let steps do what observations, rewards and histories need, and no more."""
+        self._advance: Callable[..., int] = self._advance_and_more
+        if self.waiting is not None:
+            self._advance = self._ask
+        elif self._history is None and self._gain is None:
+            self._advance = self.simulator.advance
+
+    def _ask(self, arms: NDArray[np.int64], times: NDArray[np.int64], answers_checked: bool = True) -> int:
+        """`Waiting.advance`; the gain of a pull is paid when its result is shown, at what was shown just before."""
+        sim, waiting, look, gain = self.simulator, self.waiting, self._lookahead, self._gain
+        if waiting is None or look is None or gain is None:
+            return waiting.advance(arms, times, answers_checked, self._history) if waiting is not None else 0
+        look.gain(sim.pulls, sim.total, np.where(arms == self.stop, arms, -1), sim.status, gain)  # of those that stop
+        count = waiting.advance(arms, times, answers_checked, self._history, at_once=False)
+        following, none = arms.copy(), np.zeros_like(sim.did)
+        sim.reward += gain
+        while waiting.follow(following, self._history, shows=False):
+            look.gain(sim.pulls, sim.total, following, none, gain)
+            sim.reward += gain
+            waiting.follow(following, self._history, shows=True)
+        return count
+
     def _advance_and_more(self, arms: NDArray[np.int64], times: NDArray[np.int64], answers_checked: bool = True) -> int:
         """`Simulator.advance`, whose pulls go into the histories, and whose gains are paid."""
         return self._more(arms, functools.partial(self.simulator.advance, arms, times, answers_checked))
@@ -309,6 +339,8 @@ class Episodes:
 
     def bind(self, arms: NDArray[np.int64]) -> Callable[[], int]:
         """A step of single pulls of the arms that this array (E,) holds when it is called; they are not checked."""
+        if self.waiting is not None:
+            return functools.partial(self._ask, arms, self.once)
         pull = self.simulator.bind(arms, self.once)
         return pull if self._advance == self.simulator.advance else functools.partial(self._more, arms, pull)
 

@@ -101,6 +101,7 @@ class History:
     Attributes:
         arms: (E, H), -1 behind the last entry. samples: (E, H), or (E, H, D) where a pull samples D numbers.
         times: (E, H), pulls that an entry stands for. length: (E, 1), entries so far.
+        log: all arrays, as kernels take them.
     """
 
     def __init__(self, task: Task, count: int) -> None:
@@ -110,15 +111,15 @@ class History:
         self._samples, self._made = np.zeros((count, task.entries, D)), np.zeros((2, count), np.int64)
         self.samples: Floats = self._samples if D > 1 else self._samples[:, :, 0]
         self.length = np.zeros((count, 1), np.int64)
-        self._log = Log(self.arms, self.times, self._samples, self._made, self.length)
+        self.log = Log(self.arms, self.times, self._samples, self._made, self.length)
 
     def clear(self, rows: Ints) -> None:
         """Begin new histories of the episodes `rows` (n,)."""
-        _clear(rows, self._log)
+        _clear(rows, self.log)
 
     def record(self, simulator: Simulator, chosen: Ints) -> None:
         """Write down the last step of a simulator, in which the episodes that pulled have pulled the arms `chosen`."""
-        _record(simulator.arrays, chosen, self._log)
+        _record(simulator.arrays, chosen, self.log)
 
     def append(self, arm: int, sample: Floats) -> None:
         """Write down a single pull, with its sample (D,), of a history that stands alone; beyond its end, nothing."""

@@ -75,6 +75,8 @@ class Setting:
             "remaining": spaces.Box(-1, most, (1,), np.int64),
             "public_seed": spaces.Box(0, _INT_MAX, (1,), np.int64),
         }
+        if task.waits:
+            rest["pending"] = spaces.Box(0, most, task.shape, np.int64)
         if task.observation == "history":
             check_size(task, count)
             H, each = task.entries, shape[1:] if task.pull == "arm" else ()
@@ -103,9 +105,9 @@ class Setting:
         which = spaces.Discrete(self.task.last + 1)
         if self.task.actions == "arm":
             return which
-        K, size = self.task.K, self.problem.answer_size
+        K, size, least = self.task.K, self.problem.answer_size, 0 if self.task.waits else 1  # pulls of an action
         answer = spaces.MultiBinary(K) if size is None else Answers(K, size)
-        return spaces.Dict(arm=which, times=spaces.Box(1, MOST_TIMES, (), np.int64), answer=answer)
+        return spaces.Dict(arm=which, times=spaces.Box(least, MOST_TIMES, (), np.int64), answer=answer)
 
 
 class Answers(spaces.MultiBinary):
@@ -177,6 +179,8 @@ def resolve(
     stop: bool = True,
     ranked: bool = False,
     salt: int = 0,
+    batch: int = 1,
+    delay: float | str = 0,
     **parameters: Any,
 ) -> Setting:
     """The setting of an environment; see `PureExplorationEnv` for the arguments.
@@ -221,6 +225,8 @@ def resolve(
         observation=observation,
         pull=pull,
         can_stop=flag("stop", stop),
+        batch=batch,
+        delay=delay,
     )
     _check_beliefs(task, choice("reward", reward, REWARDS), flag("ranked", ranked))
     if budget is None and delta is None and max_pulls is None and pull_cost == 0:

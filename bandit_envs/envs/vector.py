@@ -93,6 +93,17 @@ class PureExplorationVectorEnv(Environment, VectorEnv[Any, Any, Any]):
         return self._core.pulls
 
     @property
+    def pending(self) -> NDArray[np.int64]:
+        """Pulls whose results are not shown yet, a live view of the shape of `pulls`; without batch and delay zeros."""
+        waiting = self._core.waiting
+        return np.zeros_like(self.pulls) if waiting is None else waiting.pending
+
+    @property
+    def asked(self) -> NDArray[np.int64]:
+        """The pulls that have been asked, of the shape of `pulls`: a live view, with batch or delay a sum."""
+        return self.pulls + self.pending if self.task.waits else self.pulls
+
+    @property
     def total_pulls(self) -> NDArray[np.int64]:
         """A live view of the pulls in every slot, (N,)."""
         spent: NDArray[np.int64] = self._sim.spent
@@ -113,6 +124,11 @@ class PureExplorationVectorEnv(Environment, VectorEnv[Any, Any, Any]):
     @property
     def simulation(self) -> Simulation:
         """The arrays in which the episodes run, for players (`bandit_envs.simulation`), which write no histories."""
+        if self.task.waits:
+            raise ValueError(
+                f"players know no pending results: with batch={self.task.batch} and delay={self.task.delay!r} agents "
+                "choose each action by `predict`"
+            )
         return self._sim.arrays
 
     def keep_history(self) -> History:
@@ -120,7 +136,7 @@ class PureExplorationVectorEnv(Environment, VectorEnv[Any, Any, Any]):
         core = self._core
         if core._history is None:
             core._history = History(self.task.replace(observation="history"), self.num_envs)
-            core._advance = core._advance_and_more
+            core.choose_advance()
         return core._history
 
     def reset(self, *, seed: int | Sequence[int | None] | None = None, options: Info | None = None) -> tuple[Any, Info]:
@@ -195,7 +211,9 @@ class PureExplorationVectorEnv(Environment, VectorEnv[Any, Any, Any]):
             over[sim.ended[:count]] = True
             ended = np.flatnonzero(over)
             end = self._core.finish(ended, answers)
-        if everyone and not count:
+        if self.task.waits:
+            pass  # results are seen in the observation
+        elif everyone and not count:
             info["sample"], info["_sample"] = sim.sample.copy(), self._all
         elif (pulled := sim.did == PULLED).any():
             info["sample"], info["_sample"] = sim.sample.copy(), pulled

@@ -26,7 +26,7 @@ from .checks import integer
 from .compiled import inlined, jit, part
 
 # Streams: what a draw is for. No two purposes ever share a counter.
-SAMPLE, BULK, INSTANCE, SHUFFLE, PUBLIC, AGENT, ORDER = range(7)
+SAMPLE, BULK, INSTANCE, SHUFFLE, PUBLIC, AGENT, ORDER, DELAY = range(8)
 
 ARMS_LIMIT = 2**24  # arms of an instance
 EPISODES_LIMIT = 2**32  # episodes of one root seed

@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import json
 import math
+import re
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -24,10 +25,25 @@ from .registry import PROBLEMS, bound_name
 
 MOST_ITEMS = 2**24  # rows of a table
 LEVEL = 0.05  # of certificates of tables, which depend on it, where nothing is said
+EXPONENTIAL = re.compile(r"exponential\((.+)\)")  # delays that are drawn, with their mean
 MOST_PAIRED = 1000  # arms, all pairs of which are looked at for the level of a certificate
 INDEPENDENT = ("bernoulli", "gaussian", "uniform", "tabulated")  # distributions that draw each coordinate by itself
 ACTIONS, PULLS = ("arm", "full"), ("arm", "coordinate")
 OBSERVATIONS = ("statistics", "features", "history", *BELIEFS)
+
+
+def delay_of(value: Any) -> float | str:
+    """A delay, checked: pulls, an int where they are whole, or "exponential(mean)"."""
+    found, x = EXPONENTIAL.fullmatch(value.strip()) if isinstance(value, str) else None, value
+    try:
+        x = number("delay", float(found[1]) if found else value, 0, PULLS_LIMIT, above=found is not None)
+    except ValueError:
+        raise ValueError(
+            f"delay must be a number of pulls in [0, {PULLS_LIMIT:g}], or one drawn with a mean above 0, as "
+            f"'exponential(8)', got {value!r:.200}"
+        ) from None
+    x = int(x) if x.is_integer() else x
+    return f"exponential({x})" if found else x
 
 
 @both_spellings
@@ -55,6 +71,8 @@ class Task(Distributed):
         pull: what a pull samples, an "arm" or one "coordinate" of one.
         dependent: whether the coordinates of a sample may depend on each other. None: they may unless the distribution
             is one that draws them independently; False for scalar arms.
+        batch: results are shown when so many pulls have been asked, 1: at once. delay: and when so many further pulls
+            have been; or "exponential(8)", a delay of 8 pulls on average, drawn for each pull by itself.
         claimed: whether `sigma` is somebody's word, as in a session. Certificates then count on it as long as the
             results bear it out. It is no part of the JSON form.
     """
@@ -77,6 +95,8 @@ class Task(Distributed):
     claimed: bool = False
     can_stop: bool = True
     items: int | None = None
+    batch: int = 1
+    delay: float | str = 0
 
     def __post_init__(self) -> None:
         def given(name: str, check: Callable[..., Any], *ends: float, **open_ends: bool) -> Any:
@@ -103,6 +123,8 @@ class Task(Distributed):
             "claimed": flag("claimed", self.claimed),
             "can_stop": flag("can_stop", self.can_stop),
             "items": given("items", integer, 1, MOST_ITEMS),
+            "batch": integer("batch", self.batch, 1, most),
+            "delay": delay_of(self.delay),
         }
         for name, value in checked.items():
             object.__setattr__(self, name, value)
@@ -134,6 +156,21 @@ class Task(Distributed):
     def shape(self) -> tuple[int, ...]:
         """Shape of the counts `pulls` of one episode: (K,), or (K, D) where coordinates are pulled."""
         return (self.K, self.D) if self.pull == "coordinate" else (self.K,)
+
+    @cached_property
+    def waits(self) -> bool:
+        """Whether results are shown later than they are asked for: `batch` or `delay` is set."""
+        return self.batch > 1 or self.delay != 0
+
+    @property
+    def draws_delay(self) -> bool:
+        """Whether delays are drawn, from an exponential distribution."""
+        return isinstance(self.delay, str)
+
+    @property
+    def mean_delay(self) -> float:
+        """The delay of a result in pulls, or its mean."""
+        return float(self.delay[12:-1] if isinstance(self.delay, str) else self.delay)
 
     @property
     def entries(self) -> int:
@@ -296,6 +333,7 @@ class Task(Distributed):
                 place = f"parameter {name!r} of the problem {self.problem!r}"
                 raise TypeError(f"the {place} has no JSON form, got {value!r:.200}") from error
         left = {"claimed": True, "dependent": self.D == 1, "can_stop": self.can_stop, "items": self.items is None}
+        left |= {"batch": self.batch == 1, "delay": self.delay == 0}
         form = dataclasses.asdict(self)
         return json.dumps({name: value for name, value in form.items() if not left.get(name)})
 
