@@ -192,7 +192,7 @@ class Lockstep:
 
     def _pulls(self, slots: NDArray[np.int64]) -> NDArray[np.int64]:
         """Pulls of each arm of the instance's list, or of all its coordinates, (n, K)."""
-        pulls = self.envs.as_listed(slots, self.envs.pulls[slots])
+        pulls = self.envs.as_listed(slots, self.envs.asked[slots])
         return pulls if pulls.ndim == 2 else pulls.sum(axis=2)
 
     def _count_pulls(self, episode: NDArray[np.int64], column: NDArray[np.int64], pulls: NDArray[np.int64]) -> None:

@@ -65,7 +65,9 @@ class Plan:
         """What the size of blocks depends on."""
         stops = getattr(self.policy, "stops", True) if self.task.budget is not None else True
         pulls = None if stops and self.task.delta is not None else self.task.budget
-        grain = GRAIN if plays(self.policy, 1, self.forms.ranked, self.task.waits) else SLOW_GRAIN  # for any size of a batch
+        grain = (
+            GRAIN if plays(self.policy, 1, self.forms.ranked, self.task.waits) else SLOW_GRAIN
+        )  # for any size of a batch
         return Work(pulls, len(self.checks or [None]), most_pulls(self.task), slow=not self.compiled, grain=grain)
 
     @property

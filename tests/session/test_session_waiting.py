@@ -7,6 +7,7 @@ from typing import Any
 import bandit_envs  # noqa: F401  (registers the environments)
 import gymnasium as gym
 import numpy as np
+import pandas as pd
 import pytest
 
 import agents
@@ -74,23 +75,51 @@ def in_a_session(name: str, problem: str, episode: int, delay: int, **kwargs: An
 
 AGENTS = {
     "Threshold": ["lsa", "apt", "evidence", "sar", "uniform", "evolved"],
-    "TopK": ["halving", "sar", "lucb", "evolved", "look-ahead"],
+    "TopK": ["halving", "lucb", "evolved", "look-ahead"],
     "BestArm": ["top-two", "evidence", "successive-rejects", "sequential-halving", "kl-lucb"],
     "AllGood": ["st2", "evidence", "evolved"],
 }
+BY_DELTA = ("evidence", "halving", "lucb", "top-two", "kl-lucb", "st2")
 CASES = [(problem, name) for problem, names in AGENTS.items() for name in names]
+
+
+def rules_of(problem: str, name: str) -> dict[str, Any]:
+    """Keywords of the environment."""
+    rules: dict[str, Any] = {"delta": 0.1, "max_pulls": 300} if name in BY_DELTA else {"budget": 60}
+    return rules | ({"k": 2, "epsilon": 0.2} if problem == "TopK" else {})
 
 
 @pytest.mark.parametrize("delay", [1, 4])
 @pytest.mark.parametrize(("problem", "name"), CASES)
 def test_a_session_with_several_askers_is_an_episode_with_a_delay(problem: str, name: str, delay: int) -> None:
-    by_delta = name in ("evidence", "lucb", "top-two", "kl-lucb", "st2")
-    kwargs: dict[str, Any] = {"delta": 0.1, "max_pulls": 300} if by_delta else {"budget": 60}
-    if problem == "TopK":
-        kwargs["k"] = 2
+    kwargs = rules_of(problem, name)
     for episode in range(3):
         asked, shown, answer = in_an_episode(name, problem, episode, delay=delay, **kwargs)
         there, results, found = in_a_session(name, problem, episode, delay, **kwargs)
         assert asked == there
         assert shown == results
         assert answer.tolist() == found.tolist()
+
+
+@pytest.mark.parametrize("batch", [4, 7])
+@pytest.mark.parametrize(("problem", "name"), CASES)
+def test_a_session_with_plates_is_an_episode_with_batches(problem: str, name: str, batch: int) -> None:
+    kwargs = rules_of(problem, name)
+    for episode in range(2):
+        asked, shown, answer = in_an_episode(name, problem, episode, batch=batch, **kwargs)
+        samples = samples_of(problem, 400, episode, **kwargs)
+        env, seen = env_of(problem, episode, **kwargs)
+        session = agents.Session(name, env.unwrapped.task, store=":memory:", public_seed=int(seen["public_seed"][0]))
+        there, made = list[int](), np.zeros(K, int)
+        while not session.done:
+            arms = [int(one) for one in session.ask(batch)]
+            there += arms + [-1] * (len(arms) < batch and session.remaining != len(arms))
+            values = []
+            for arm in arms:
+                values.append(samples[arm, made[arm]])
+                made[arm] += 1
+            table = pd.DataFrame({"name": [str(arm) for arm in arms], "value": values})
+            session.tell_table(table, again=True)
+        assert asked == there
+        assert shown == made.sum()
+        assert answer.tolist() == session.answer().tolist()
