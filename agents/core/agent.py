@@ -27,6 +27,7 @@ from bandit_envs.simulation import Quiet
 from . import parameters
 from .spellings import hook_in_both_spellings
 from .statistics import READ, checked, fitted, shapes_of
+from .waiting import PENDING, predicted
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -373,7 +374,7 @@ class Agent(Spelled, ABC):
         """The next action of each episode, and the state.
 
         An observation with no pulls starts an episode, whatever `episode_start` says; one with pulls never does. A
-        randomised algorithm stays random whatever `deterministic` says.
+        randomised algorithm stays random whatever `deterministic` says. For results that are `pending` see `waiting`.
 
         Args:
             observation: arrays with a leading episode axis, or without (recognised by the axes of `pulls`, or of the
@@ -393,6 +394,8 @@ class Agent(Spelled, ABC):
                 one's own that are none.
         """
         given, chosen = state, cast(Any, None)
+        if isinstance(observation, dict) and PENDING in observation:
+            return predicted(self, observation, state)
         try:
             observation, single = self._batched(observation)
             if state is None:
@@ -533,6 +536,8 @@ class Agent(Spelled, ABC):
 
     def recommended(self, observation: Observation, state: Any, slots: Ints) -> Bools:
         """What `recommend` returns for these rows of a batch, checked: a mask, (n, K)."""
+        if PENDING in observation:
+            observation, state = {name: x for name, x in observation.items() if name != PENDING}, state.state
         answer = self.recommend(shown_to(self, "recommend", observation), state, slots)
         return mask(f"the answer that {self.name} recommends", answer, (len(slots), self.task.K))
 

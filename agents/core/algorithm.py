@@ -544,6 +544,18 @@ class Algorithm(Agent, metaclass=_Declared):
                 state.own[name] = np.zeros(shape, one.kind)
         return state
 
+    def plan_over(self, state: AlgorithmState, pulls: Ints | None = None) -> Bools:
+        """Whether all pulls of the last plan have been chosen, (E,): the next choice takes in what they have shown.
+
+        Args:
+            state: of E episodes, as `predict` has returned it.
+            pulls: (E, K), those under way included. The first passes over the arms are a plan, too, and leave out arms
+                that an episode without its state had pulled before: only `pulls` tells of these.
+        """
+        now, passes = state.now, getattr(self, self.passes) if isinstance(self.passes, str) else self.passes
+        passed = now["place"] >= passes * self.task.K - 1 if pulls is None else (pulls >= passes).all(axis=-1)
+        return np.where(now["beginning"] != 0, passed, now["place"] >= now["size"])
+
     def batch(self, state: AlgorithmState) -> Any:
         """The struct of a state, for compiled code."""
         settings = self.settings

@@ -263,6 +263,12 @@ class Certified(Agent):
         books["due"], books["held"], books["looked"] = np.maximum(spent, self.task.K), -1, -1
         return CertifiedState(books, self.agent._made(observation), scratch_for(self._decider, len(books)))
 
+    def plan_over(self, state: CertifiedState, pulls: Ints) -> Bools:
+        """See `Algorithm.plan_over`; of the agent within."""
+        over = getattr(self.agent, "plan_over", None)
+        found: Bools = np.zeros(len(pulls), np.bool_) if over is None else over(state.inner, pulls)
+        return found
+
     def _judge(self, observation: Observation, state: CertifiedState) -> Judge:
         """What the episodes have shown, and the certifier."""
         pulls = np.ascontiguousarray(observation["pulls"], np.int64)

@@ -98,7 +98,7 @@ def losses(envs: PureExplorationVectorEnv, agent: Any, root: int, episodes: NDAr
     begins, state = np.ones(len(episodes), np.bool_), None
     returns, ended = np.zeros(len(episodes)), np.zeros(len(episodes), np.bool_)
     playing, quiet = (
-        plays(agent, len(episodes), envs.setting.ranked),
+        plays(agent, len(episodes), envs.setting.ranked, envs.task.waits),
         Quiet(np.full(len(episodes), most_pulls(envs.task) - 1), 2**40),
     )
     while not ended.all():

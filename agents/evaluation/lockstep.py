@@ -100,7 +100,7 @@ class Lockstep:
         self.handcrafted = envs.task.actions == "full"  # then the agent's own answer is scored
         self.first, self.episodes, self.seed, self.size, self.watch = first, episodes, seed, size, watch
         E = envs.num_envs
-        self.plays, self.draws = plays(policy, E, envs.setting.ranked), isinstance(policy, Drawing)
+        self.plays, self.draws = plays(policy, E, envs.setting.ranked, envs.task.waits), isinstance(policy, Drawing)
         self.steps = 2**10  # actions of an episode between two looks, by which a run can be interrupted within a second
         at = empty.budgets if empty.at is None else empty.at
         self.checks = np.array([], np.int64) if at is None else at
@@ -192,7 +192,7 @@ class Lockstep:
 
     def _pulls(self, slots: NDArray[np.int64]) -> NDArray[np.int64]:
         """Pulls of each arm of the instance's list, or of all its coordinates, (n, K)."""
-        pulls = self.envs.as_listed(slots, self.envs.pulls[slots])
+        pulls = self.envs.as_listed(slots, self.envs.asked[slots])
         return pulls if pulls.ndim == 2 else pulls.sum(axis=2)
 
     def _count_pulls(self, episode: NDArray[np.int64], column: NDArray[np.int64], pulls: NDArray[np.int64]) -> None:

@@ -65,13 +65,15 @@ class Plan:
         """What the size of blocks depends on."""
         stops = getattr(self.policy, "stops", True) if self.task.budget is not None else True
         pulls = None if stops and self.task.delta is not None else self.task.budget
-        grain = GRAIN if plays(self.policy, 1, self.forms.ranked) else SLOW_GRAIN  # for any size of a batch
+        grain = (
+            GRAIN if plays(self.policy, 1, self.forms.ranked, self.task.waits) else SLOW_GRAIN
+        )  # for any size of a batch
         return Work(pulls, len(self.checks or [None]), most_pulls(self.task), slow=not self.compiled, grain=grain)
 
     @property
     def compiled(self) -> bool:
         """Whether the agent plays its episodes in compiled code, which holds no lock."""
-        return plays(self.policy, self.slots, self.forms.ranked)
+        return plays(self.policy, self.slots, self.forms.ranked, self.task.waits)
 
     def empty(self, episodes: int) -> Run:
         """A `Run` without rows yet, of so many episodes."""
@@ -190,9 +192,12 @@ def most_pulls(task: Task) -> int:
     return min(task.budget or PULLS_LIMIT - 1, task.max_pulls or PULLS_LIMIT - 1)
 
 
-def plays(agent: object, slots: int = 1, ranked: bool = False) -> bool:
-    """Whether an agent plays whole episodes in compiled code, which knows no histories and ranks, so many abreast."""
-    able = hasattr(agent, "play") and getattr(agent, "plays", False) is True and not ranked
+def plays(agent: object, slots: int = 1, ranked: bool = False, waits: bool = False) -> bool:
+    """Whether an agent plays whole episodes in compiled code, so many abreast.
+
+    It knows no histories, no ranks, and no results that are pending (`waits`).
+    """
+    able = hasattr(agent, "play") and getattr(agent, "plays", False) is True and not ranked and not waits
     return able and forms_of(agent).observation != "history" and slots <= getattr(agent, "most_played", slots)
 
 

@@ -60,6 +60,7 @@ class State:
         order: of a table, its rows in the order of the session, (N,); rank: the place of each in it, (N,).
         cells: {(arm, row): the result}. row_asked: {number of an event that asked: the row}.
         changed: whether an arm has ever been added or withdrawn, also where that was undone.
+        together: whether several questions have ever waited at the same time.
         run: the agent's course, over the active arms.
     """
 
@@ -76,7 +77,7 @@ class State:
         self.signs: dict[str | None, datetime] = {}
         self.in_order = setup.order == "asked" and not setup.task.items
         self.apart = PROBLEMS.find(setup.task.problem).local  # a line for each arm
-        self.upto, self.changed = 0, False
+        self.upto, self.changed, self.together = 0, False, False
         self.cells: dict[tuple[int, int], float] = {}
         self.row_asked: dict[int, int] = {}
         self.order = self.rank = np.empty(0, np.int64)
@@ -124,6 +125,8 @@ class State:
             self.asks.pop(event.about or 0, None)
             place = self.places.get(event.about or 0, event.number)
         if kind == ASKED:
+            self.together |= len(self.asks) > 0
+            self.run.together = self.together
             self.asks[event.number] = arm, event.who
             self.places.pop(event.about or 0, None)
             self.places[event.number] = place
@@ -216,6 +219,7 @@ class State:
         share = self._share()
         agent, task, delta = self.setup.made_for(len(self.active), lost, share.ratio)
         self.run = Run(agent, task, self.setup.public_seed, share, delta, self.changed)
+        self.run.together = self.together
         if self.results:
             self.run.begin([(self.place[arm], sample) for arm, sample in self.results if arm in self.place])
 
@@ -296,11 +300,10 @@ class State:
         found = list[int]()
         if left <= 0 or self.run.over or len(self.late) > AHEAD + EACH * len(self.asks):
             return found
-        run = self.run.imagined(self.place[arm] for arm in self._expected())
-        while len(found) < left and not run.over:
-            found.append(int(self.active[run.arm]))
-            if len(found) < left:
-                run = run.imagined([run.arm])
+        for arm in self.run.wishes([self.place[arm] for arm in self._expected()]):
+            found.append(int(self.active[arm]))
+            if len(found) == left:
+                break
         return found
 
     def _expected(self) -> list[int]:

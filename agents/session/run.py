@@ -13,7 +13,9 @@ Results may also come for other arms than the one that the agent wants. There ar
 
 An agent that reads histories sees the results in the order in which it has taken them in.
 
-Results that are still to come are imagined, on a copy: each as the arm's present mean.
+Results that are still to come are imagined: each as the arm's present mean, by the same rules as in an environment with
+a delay, see `core.waiting`. Once several questions have waited at the same time, an agent that resumes asks by the
+statistics alone.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ import copy
 import functools
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,9 +38,10 @@ from bandit_envs.problems import BELIEFS
 from bandit_envs.simulation import enter
 from bandit_envs.stopping import Certifier
 
-from ..core.agent import Agent, shown_to
+from ..core.agent import Agent, seen_means, shown_to
 from ..core.certified import own_certifier
 from ..core.forms import forms_of
+from ..core.waiting import guesses, imagined, plan_over
 from .promise import Share
 
 Floats = NDArray[np.float64]
@@ -140,6 +143,7 @@ class Run:
         ahead: of a table, results that wait for earlier rows, {arm: {place: sample}}.
         bank: of an agent that does not resume, all results of each arm in order; it has seen as many as it has wanted.
         arm: the one that it wants next, `UNDECIDED` before it has been asked. left: how often it wants it.
+        together: whether several questions have waited at the same time.
         over: whether it has stopped, or the budget is spent; answer: its final answer then, (K,), and final: the
             statistics that it rests on.
     """
@@ -158,7 +162,7 @@ class Run:
         self.bank: dict[int, list[Floats]] = {}
         self.told = 0
         self.state: Any = None
-        self.arm, self.left, self.over = UNDECIDED, 0, False
+        self.arm, self.left, self.over, self.together = UNDECIDED, 0, False, False
         self.answer: Bools | None = None
         self.final: Statistics | None = None
 
@@ -228,8 +232,49 @@ class Run:
         else:
             self.arm, self.left = arm, times
 
+    @property
+    def by_statistics(self) -> bool:
+        """Whether the agent decides from the statistics alone while results are still to come."""
+        return self.resumes and not self.task.items
+
+    def wishes(self, pending: Sequence[int]) -> Iterator[int]:
+        """The arms to pull next, one after another, while results of these arms are still to come."""
+        apart = self.by_statistics and (pending or self.together)
+        asked, run = list(pending), None if apart else self.imagined(pending)
+        while True:
+            if run is None:
+                arm = self._dreamed(asked)
+                arm = self.arm if arm == UNDECIDED and not asked and not self.over else arm
+            else:
+                arm = UNDECIDED if run.over else run.arm
+            if arm == UNDECIDED:
+                return
+            yield arm
+            asked.append(arm)
+            run = None if self.by_statistics or run is None else run.imagined([arm])
+
+    def _dreamed(self, pending: Sequence[int]) -> int:
+        """What an agent that resumes pulls while these results are to come; UNDECIDED where it would stop."""
+        if self.over or self.seen.spent + len(pending) >= self.most:
+            return UNDECIDED
+        dream = copy.copy(self)
+        dream.state = None
+        arm, _, _ = dream._ask_agent(pending)
+        return UNDECIDED if arm == self.task.stop else arm
+
+    def _plan_is_over(self) -> bool:
+        """Whether the next decision of an agent that goes by rounds depends on what it has seen last."""
+        return bool(plan_over(self.agent, self.state, self._statistics())[0])
+
+    def _statistics(self) -> dict[str, NDArray[Any]]:
+        """What has been seen, as a batch of one episode."""
+        return self.seen.observation(self._remaining(), self.public_seed)
+
     def imagined(self, pending: Iterable[int]) -> Run:
-        """A copy in which results of these arms have come, each as the arm's present mean, and which has decided."""
+        """A copy in which results of these arms have come, each as the arm's present mean, and which has decided.
+
+        Of an agent that goes by rounds it ends where the next plan depends on them.
+        """
         run, rest, steps = self.copy(), Counter(pending), 0
         run.decide()
         while not run.over and rest[run.arm] > 0 and (steps < PATIENCE or not run.resumes):
@@ -237,6 +282,8 @@ class Run:
             steps += 1
             run.told += 1
             run._see(run.arm, run._guess(run.arm))
+            if run.arm == UNDECIDED and not run.resumes and run._plan_is_over():
+                break
             run.decide()
             run._see_kept()
             run._look_at_the_end()
@@ -374,18 +421,24 @@ class Run:
         history = History(self.task, 1)
         for arm, sample in results:
             history.append(arm, sample)
-        statistics = self.seen.observation(self._remaining(), self.public_seed)
+        statistics = self._statistics()
         return history.shown() | {name: statistics[name] for name in ("remaining", "public_seed")}
 
-    def _ask_agent(self) -> tuple[int, int, Bools | None]:
+    def _ask_agent(self, pending: Sequence[int] = ()) -> tuple[int, int, Bools | None]:
         """The next arm, how often to pull it, and the answer that goes with it, if the agent gives one."""
-        statistics = self.seen.observation(self._remaining(), self.public_seed)
+        statistics, course = self._statistics(), None if self.course is None else self._history(self.course)
+        means = self.seen.means()
+        if pending:
+            counts = np.bincount(pending, minlength=self.task.K)[None]
+            statistics, course = (one and imagined(self.task, one, counts) for one in (statistics, course))
+            statistics["remaining"] -= len(pending) * (self.task.budget is not None)
+            means = seen_means(statistics)
         observation: Any = statistics
         if self.task.observation == "features":
             pulls, variance, left = (statistics[name] for name in ("pulls", "variance", "remaining"))
-            observation = FeatureTable(self.task, self.problem, 1).fill(pulls, self.seen.means(), variance, left)
-        elif self.course is not None:
-            observation = self._history(self.course)
+            observation = FeatureTable(self.task, self.problem, 1).fill(pulls, means, variance, left)
+        elif course is not None:
+            observation = course | {"remaining": statistics["remaining"]}
         look, order = self._lookahead, np.empty((0, 0), np.int64)
         if look is not None:
             observation, order = look.view(statistics["pulls"], statistics["total"], observation, self.ranked)
@@ -408,10 +461,6 @@ class Run:
 
     def _guess(self, arm: int) -> Floats:
         """The result that is expected of an arm: its mean, else the mean of all arms, else the middle of the range."""
-        seen, support = self.seen, self.task.support
-        if seen.scored[arm]:
-            return np.array(seen.mean[arm])
-        if seen.scored.any():
-            mean: Floats = seen.total.sum(axis=0) / seen.scored.sum()
-            return mean if support is None else mean.clip(*support)
-        return np.full(self.task.D, 0.0 if support is None else sum(support) / 2)
+        shown = self._statistics()
+        found = guesses(self.task, self.seen.scored[None], shown["mean"], shown["total"])[0, arm]
+        return np.atleast_1d(found)

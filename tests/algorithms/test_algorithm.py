@@ -265,3 +265,47 @@ def test_rules_and_defaults_of_mixins_and_subclasses_count() -> None:
     assert played(agents.make(One, envs), envs, 5)[0][:, 0].tolist() == [0, 1, 2, 1, 1]
     assert Mixed.form is not Two.form
     assert One.form is Two.form
+
+
+def test_a_plan_is_over_once_all_its_pulls_are_chosen() -> None:
+    """Which pulls are the last of a plan: of the first pass, and of each plan of 1 1 2."""
+    envs = environment()
+    agent: Any = agents.make(Records, envs)
+    observation, state, over = envs.reset(seed=3)[0], None, []
+    for _ in range(9):
+        action, state = agent.predict(observation, state)
+        observation, *_ = envs.step(action)
+        assert agent.plan_over(state).tolist() == agent.plan_over(state, observation["pulls"]).tolist()
+        over += agent.plan_over(state).tolist()
+    assert over == [False, False, True] * 3
+
+
+@pytest.mark.parametrize(("agent", "phases"), [("successive-rejects", 4), ("sequential-halving", 3)])
+@pytest.mark.parametrize("actions", ["arm", "full"])
+def test_a_phase_is_one_plan(agent: str, phases: int, actions: str) -> None:
+    """Five arms: n - 1 phases, ceil(log2 n) rounds. A runner that waits where a plan is over waits once for each."""
+    instance = {"distribution": "bernoulli", "mean": [0.1, 0.3, 0.5, 0.7, 0.9]}
+    env = gym.make(BEST, instance=instance, budget=200, actions=actions)
+    player: Any = agents.make(agent, env)
+    observation, state, over, plans = env.reset(seed=0)[0], None, False, 0
+    while not over:
+        action, state = player.predict(observation, state)
+        observation, _, over, _, _ = env.step(action)
+        plans += bool(player.plan_over(state)[0] and not state.now["stopped"][0])
+    assert plans == phases
+
+
+def test_arms_that_had_their_pulls_are_left_out_of_the_first_pass() -> None:
+    """Arm 2 was pulled before: arm 1 is the last of the pass, which only the pulls tell."""
+    envs = environment()
+    agent: Any = agents.make(Records, envs)
+    observation = envs.reset(seed=3)[0]
+    for arm in (2, 0):
+        observation, *_ = envs.step(
+            {"arm": np.array([arm]), "times": np.array([1]), "answer": np.zeros((1, 3), np.int8)}
+        )
+    action, state = agent.predict(observation)
+    assert action["arm"].tolist() == [1]
+    observation, *_ = envs.step(action)
+    assert agent.plan_over(state).tolist() == [False]
+    assert agent.plan_over(state, observation["pulls"]).tolist() == [True]
