@@ -161,12 +161,16 @@ def check_environment(asked: Asked) -> None:
         check_env(asked.env, skip_render_check=True)
     env, (observation, _) = asked.env, asked.env.reset(seed=3)
     K, shown = env.task.K, [list[Any]() for _ in range(env.task.K)]
+    plain = PureExplorationEnv(**(asked.kwargs | {"batch": 1, "delay": 0}))  # gives the samples that come later
+    plain.reset(seed=3)
     for t in range(3 * K):
         observation, _, terminated, truncated, info = env.step(t % K)
-        shown[t % K].append(info["sample"])
+        shown[t % K].append((plain.step(t % K)[-1] if env.task.waits else info)["sample"])
         if terminated or truncated:
             break
-    for k, samples in enumerate(shown):
+    for k, asked_for in enumerate(shown):
+        pending = observation["pending"][k] if env.task.waits else 0
+        samples = asked_for[: len(asked_for) - pending]
         if samples and not (
             observation["pulls"][k] == len(samples)
             and _close(observation["mean"][k], np.mean(samples, axis=0))

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from gymnasium import spaces
 
 from bandit_envs import Task
-from bandit_envs.envs import FOR_LEARNERS, shown_by
+from bandit_envs.envs import FOR_LEARNERS, shown_by, shows_pending
 from bandit_envs.kernels import flag
 from bandit_envs.problems import BELIEFS
 
@@ -116,6 +116,7 @@ def trained_with(agent: Any) -> dict[str, Any]:
 def rules_of(task: Task) -> dict[str, Any]:
     """The attributes and parameters of a task that a model may depend on, by their names; JSON-able."""
     rules = {one: getattr(task, one) for one in ("budget", "delta", "pull_cost", *OF_ARMS)} | dict(task.parameters)
+    rules |= {"batch": task.batch, "delay": task.delay} if task.waits else {}
     found: dict[str, Any] = json.loads(json.dumps(rules, default=repr))
     return found
 
@@ -127,4 +128,4 @@ def _by_spaces(model: Any) -> tuple[str | None, bool | None]:
         arms = math.prod(getattr(seen.spaces.get("pulls"), "shape", None) or (0,))
         return "history" if "times" in seen.spaces else "statistics", {arms: False, arms + 1: True}.get(n)
     size = math.prod(getattr(seen, "shape", None) or (0,))
-    return shown_by(size, n) or (None, None)
+    return (shown_by(size, n, isinstance(seen, spaces.Box) and shows_pending(seen)) or (None, None))[:2]

@@ -201,6 +201,8 @@ class Plan:
             one = training_environment(self.env_id, kwargs, numbers, not self.row.equivariant)
             if one.forms != (forms := (self.environments or [one])[0].forms):
                 raise ValueError(f"all entries of mix must have the same forms, got {forms} and {one.forms}")
+            if one.task.waits != (self.environments or [one])[0].task.waits:
+                raise ValueError("all entries of mix must have batch or delay, or none: else their observations differ")
             self.environments.append(one)
         self.environment = self.environments[0]
         # Those that are reported on: an entry of a mix repeats actions while it is learned on, and checkpoints chosen.

@@ -21,7 +21,7 @@ import torch
 from numpy.typing import NDArray
 
 from bandit_envs import FEATURES, Task
-from bandit_envs.envs import NUMBERS
+from bandit_envs.envs import NUMBERS, numbers_of, shows_pending
 from bandit_envs.kernels import flag
 
 from ..core.agent import task_of
@@ -239,7 +239,8 @@ def load(path: str | Path, env_or_task: object = None, *, trust: bool = False) -
     model = read()
     forms = forms_of(model, card.get("env_kwargs"))
     arms = int(getattr(model.action_space, "n", 1)) - forms.stop
-    each, more, _ = NUMBERS.get(forms.observation, NUMBERS["features"])
+    form = forms.observation if forms.observation in NUMBERS else "features"
+    each, more, _ = numbers_of(form, shows_pending(model.observation_space))
     if model.observation_space.shape != (each * arms + more,):
         sizes = ", ".join(f"{name!r} {each} for each and {more} more" for name, (each, more, _) in NUMBERS.items())
         raise ValueError(

@@ -116,14 +116,16 @@ class Archive:
             raise ValueError(f"its spaces are no Discrete and Box: {error!r:.200}") from error
         if not 2 <= count <= MOST_ARMS or not all(0 <= size <= MOST_ARMS * len(FEATURES) for size in shape):
             raise ValueError(f"its spaces are of {count} actions and shape {shape}")
-        known = shown_by(shape[0], count) if len(shape) == 1 else None
+        low = str(self.data["observation_space"].get("low"))
+        pending = None if "..." in low else len(set(re.findall(r"-?\d+\.", low))) > 1
+        known = shown_by(shape[0], count, pending) if len(shape) == 1 else None
         if known is None and arms is not None:
             raise ValueError(f"its observations of shape {shape} are neither beliefs nor features")
         if known is None:
             return spaces.Box(-1.0, 1.0, shape, np.float32), spaces.Discrete(count)
-        form, stop = known
+        form, stop, pending = known
         K = count - stop if arms is None else arms
-        return box_of(K, form), spaces.Discrete(K + stop)
+        return box_of(K, form, pending), spaces.Discrete(K + stop)
 
     def model(self, arms: int | None = None) -> Any:
         """The model with the weights of the file; `arms` are for equivariant policies, None: as there.

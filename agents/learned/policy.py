@@ -22,7 +22,7 @@ from stable_baselines3.common.policies import ActorCriticPolicy
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from torch import Tensor, nn
 
-from bandit_envs.envs import NUMBERS, box_of, shown_by
+from bandit_envs.envs import NUMBERS, box_of, numbers_of, shown_by, shows_pending
 from bandit_envs.kernels import integer
 
 NEVER = -1e8  # the logit of an action that is not allowed
@@ -106,7 +106,8 @@ class ArmExtractor(BaseFeaturesExtractor):
 
     def __init__(self, observation_space: spaces.Box, hidden: int = 16) -> None:
         largest = float(observation_space.high.max())
-        each, more, _ = next((one for one in NUMBERS.values() if one[2] == largest), NUMBERS["belief"])
+        form = next((name for name, one in NUMBERS.items() if one[2] == largest), "belief")
+        each, more, _ = numbers_of(form, shows_pending(observation_space))
         super().__init__(observation_space, ((int(observation_space.shape[0]) - more) // each + 2) * hidden)
         self.codes = ArmCodes(each, more, integer("hidden", hidden, 1, 2**12))
 
@@ -134,23 +135,30 @@ class Equivariant(_Base):
     any_arms = True  # it runs with any number of arms
     stop: bool  # whether an action stops
     observation: str  # the form that it reads
+    pending: bool  # whether that shows pending pulls, as environments with batch or delay do
 
     def __init__(self, *args: Any, hidden: int = 32, **kwargs: Any) -> None:
         self.hidden = integer("hidden", hidden, 1, 2**12)
         super().__init__(*args, **{"ortho_init": False, **kwargs})
 
+    @property
+    def _numbers(self) -> tuple[int, int]:
+        """How many numbers of each arm it reads, and how many that are common to all."""
+        return numbers_of(self.observation, self.pending)[:2]
+
     def _build_mlp_extractor(self) -> None:
         """Make the network; SB3 calls this and uses `forward`, `forward_actor` and `forward_critic`."""
         space: Any = self.action_space
-        if (form := shown_by(self.features_dim, int(space.n))) is None:
+        seen: Any = self.observation_space
+        if (form := shown_by(self.features_dim, int(space.n), shows_pending(seen))) is None:
             sizes = ", ".join(f"{name!r} ({each} K + {more})" for name, (each, more, _) in NUMBERS.items())
             raise ValueError(
                 f"an equivariant policy reads observation={sizes} with K or K + 1 actions; got {self.features_dim} "
                 f"numbers and {space.n} actions"
             )
-        self.observation, self.stop = form
+        self.observation, self.stop, self.pending = form
         first = GAIN if self.observation == "relative" and not self.stop else None
-        self.mlp_extractor: Any = ArmNetwork(*NUMBERS[self.observation][:2], self.hidden, self.stop, first)
+        self.mlp_extractor: Any = ArmNetwork(*self._numbers, self.hidden, self.stop, first)
 
     def _build(self, lr_schedule: Any) -> None:
         """Make the network and the optimizer."""
@@ -168,9 +176,9 @@ class Equivariant(_Base):
         """As SB3's; the spaces of the policy are changed to the number of arms in the observation."""
         shape = getattr(observation, "shape", ())
         if shape and shape[-1:] != self.observation_space.shape:
-            each, more, _ = NUMBERS[self.observation]
+            each, more = self._numbers
             K = (shape[-1] - more) // each
-            if (box := box_of(K, self.observation)).shape == shape[-1:]:
+            if (box := box_of(K, self.observation, self.pending)).shape == shape[-1:]:
                 self.observation_space, self.action_space = box, spaces.Discrete(K + self.stop)
         return super().obs_to_tensor(observation)
 

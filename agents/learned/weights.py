@@ -14,7 +14,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from bandit_envs import Task
-from bandit_envs.envs import box_of
+from bandit_envs.envs import NUMBERS, box_of
 
 from ..core.files import reading, write_together
 from ..core.forms import forms_of
@@ -45,7 +45,9 @@ def load_stored(name: str, task: Task) -> Trained:
     with reading(path):
         network = check_network(card["network"], weights)
         forms = forms_of(None, card["env_kwargs"])
-        box, actions = box_of(task.stop, forms.observation), spaces.Discrete(task.stop + forms.stop)
+        read = weights["mlp_extractor.codes.encoder.weight"].shape[1]
+        pending = read > sum(NUMBERS[forms.observation][:2])  # whether it reads these
+        box, actions = box_of(task.stop, forms.observation, pending), spaces.Discrete(task.stop + forms.stop)
         policy = EquivariantPolicy(box, actions, lambda _: 0.0, **network)
         policy.load_state_dict({key: torch.from_numpy(value) for key, value in weights.items()})
     return Trained(PolicyOnly(policy, name), card, task)

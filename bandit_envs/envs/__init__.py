@@ -8,7 +8,7 @@ from .drawing import image, limits_of
 from .env import PureExplorationEnv
 from .episodes import fresh_root
 from .history import History, entries_of, tally
-from .observations import FEATURES, NUMBERS, FeatureTable, box_of, shown_by
+from .observations import FEATURES, NUMBERS, FeatureTable, box_of, numbers_of, shown_by, shows_pending
 from .setting import FOR_LEARNERS
 from .vector import PureExplorationVectorEnv
 from .views import View, Viewer, arms_that_matter, boundary_of, outline
@@ -16,6 +16,6 @@ from .views import View, Viewer, arms_that_matter, boundary_of, outline
 __all__ = [
     "BenchmarkTask", "ENVIRONMENTS", "FEATURES", "FOR_LEARNERS", "FeatureTable", "History", "NUMBERS",
     "PureExplorationEnv", "PureExplorationVectorEnv", "View", "Viewer", "arms_that_matter", "benchmark_tasks",
-    "boundary_of", "box_of", "entries_of", "fresh_root", "image", "limits_of", "outline", "register_problem",
-    "shown_by", "tally",
+    "boundary_of", "box_of", "entries_of", "fresh_root", "image", "limits_of", "numbers_of", "outline",
+    "register_problem", "shown_by", "shows_pending", "tally",
 ]  # fmt: skip

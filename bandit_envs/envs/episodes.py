@@ -22,7 +22,7 @@ from ..simulation.arrays import ENDED, SPENT
 from ..simulation.simulator import UNCHECKED, Simulator
 from ..stopping import Certifier
 from .history import History
-from .observations import FeatureTable
+from .observations import FeatureTable, with_pending
 from .setting import Setting, check_id
 from .waiting import Waiting
 
@@ -201,6 +201,11 @@ class Episodes:
             seen, self.order[...] = self._lookahead.view(sim.pulls, sim.total, seen, self.setting.ranked)
         elif copy:
             seen = {name: array.copy() for name, array in seen.items()} if isinstance(seen, dict) else seen.copy()
+        if self.waiting is not None and not isinstance(seen, dict):
+            counts: Any = sim.pulls, self.waiting.pending.reshape(sim.pulls.shape)
+            if self.setting.ranked:
+                counts = tuple(np.take_along_axis(one, self.order, axis=1) for one in counts)
+            seen = with_pending(task.observation, seen, *counts)
         return seen
 
     def seen(self, rows: NDArray[np.int64] | None = None) -> NDArray[np.float64]:

@@ -33,19 +33,53 @@ FEATURES = (
 NUMBERS = {"features": (len(FEATURES), 0, 1.0), **BELIEFS}
 
 
-def box_of(K: int, form: str) -> spaces.Box:
-    """The space of observations of K arms."""
+def numbers_of(form: str, pending: bool = False) -> tuple[int, int, float]:
+    """The entry of `NUMBERS` for a form; `pending`: with a number of each arm for its pending pulls, the last one."""
     each, more, reach = NUMBERS[form]
-    return spaces.Box(-reach, reach, (each * K + more,), np.float32)
+    return each + pending, more, reach
 
 
-def shown_by(size: int, actions: int) -> tuple[str, bool] | None:
-    """Of which form an observation of so many numbers is, and whether the last action stops; None: of no form."""
-    for stop in (True, False):
-        for form, (each, more, _) in NUMBERS.items():
-            if actions - stop > 1 and size == each * (actions - stop) + more:
-                return form, stop
+def box_of(K: int, form: str, pending: bool = False) -> spaces.Box:
+    """The space of observations of K arms; `pending`: where they show pending pulls."""
+    each, more, reach = numbers_of(form, pending)
+    if not pending:
+        return spaces.Box(-reach, reach, (each * K + more,), np.float32)
+    high = np.full(each * K + more, reach, np.float32)
+    low, share = -high, slice(each - 1, each * K, each)
+    low[share], high[share] = 0.0, 1.0
+    return spaces.Box(low, high, dtype=np.float32)
+
+
+def shows_pending(space: spaces.Box) -> bool:
+    """Whether observations in a space of `box_of` show pending pulls."""
+    return bool(space.low.size and space.low.min() < space.low.max())
+
+
+def shown_by(size: int, actions: int, pending: bool | None = None) -> tuple[str, bool, bool] | None:
+    """Of which form an observation of so many numbers is, whether the last action stops, and whether it shows pending.
+
+    None: of no form. pending: whether it does, where that is known: else, rarely, both are possible, and it does not.
+    """
+    for shown in (False, True) if pending is None else (pending,):
+        for stop in (True, False):
+            for form in NUMBERS:
+                each, more, _ = numbers_of(form, shown)
+                if actions - stop > 1 and size == each * (actions - stop) + more:
+                    return form, stop, shown
     return None
+
+
+def with_pending(
+    form: str, seen: NDArray[np.float32], pulls: NDArray[np.int64], pending: NDArray[np.int64]
+) -> NDArray[np.float32]:
+    """Observations (E, each K + more) with pending / (pulls + pending), 0 without any, behind the numbers of each arm.
+
+    pulls, pending: (E, K), in the order in which the arms are shown.
+    """
+    (E, K), each = pulls.shape, NUMBERS[form][0]
+    share = (pending / np.maximum(pulls + pending, 1)).astype(np.float32)
+    arms = np.concatenate([seen[:, : each * K].reshape(E, K, each), share[..., None]], axis=2)
+    return np.concatenate([arms.reshape(E, -1), seen[:, each * K :]], axis=1)
 
 
 @inlined

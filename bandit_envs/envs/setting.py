@@ -63,7 +63,7 @@ class Setting:
         """The space of the observations of one episode."""
         task = self.task
         if task.observation in NUMBERS:
-            return box_of(task.stop, task.observation)
+            return box_of(task.stop, task.observation, task.waits)
         shape = (task.K,) if task.D == 1 else (task.K, task.D)
         low, high = (-np.inf, np.inf) if task.support is None else task.support
         data = self.source.arms.data
