@@ -204,7 +204,7 @@ class Session:
             arm: its number or name, or a question of `ask` or `pending`. Where one person has several open questions
                 about one arm, only these keep the order of asking.
             value: what was measured: a number, or as many numbers as an arm has dimensions.
-            who: has measured it, for the history.
+            who: has measured it, for the history. None: who has asked, of a question of `pending`.
             item: of a table, the row, by its name or number, asked for or not; None: the row of the oldest question.
 
         Raises:
@@ -295,7 +295,8 @@ class Session:
                 elif about in taken or about not in state.asks:
                     about = None  # it has a result, or was undone: another one is not asked for
                 taken |= set() if about is None else {about}
-                new.append(Event(0, TOLD, one, sample, about, who, text))
+                by = arm.who if who is None and isinstance(arm, Ask) else who
+                new.append(Event(0, TOLD, one, sample, about, by, text))
             results = new
             if history is not None:
                 new, results = tables.replayed(state, history, who)
@@ -344,6 +345,11 @@ class Session:
     def done(self) -> bool:
         """Whether the agent has stopped, or the budget is spent. Later results are recorded; the answer stays."""
         return self._look(lambda state: state.run.over)
+
+    @property
+    def ended(self) -> int | None:
+        """How many results counted when the session was over; None before."""
+        return self._look(lambda state: state.ended)
 
     @property
     def remaining(self) -> int | None:
@@ -420,6 +426,11 @@ class Session:
     def task(self) -> Task:
         """What is asked, of the arms that there were at the beginning."""
         return self._setup.task
+
+    @property
+    def wishes(self) -> dict[str, Any]:
+        """The facts that change neither task nor certificate, by their names, such as title, unit and noun."""
+        return dict(self._setup.wishes)
 
     @property
     def agent(self) -> Any:

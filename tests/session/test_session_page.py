@@ -53,7 +53,8 @@ def test_asking_telling_and_undoing(session: Any) -> None:
     web = client(session)
     assert web.get("/").text == HTML
     begin = web.get("/state").json()
-    assert (begin["question"], begin["next"]["name"], begin["count"]) == (session.agent.problem.asks, "tea", 0)
+    assert (begin["question"], begin["next"]["name"]) == ("Which 2 of the 5 options are the best?", "tea")
+    assert (begin["count"], begin["ended"]) == (0, None)
     assert begin["boundary"] is None
     assert web.post("/ask", json={"n": 2, "who": "ann"}).json() == {"done": [0, 1]}
     state = web.get("/state").json()
@@ -318,8 +319,9 @@ def test_in_a_browser(browser: Any, session: Any, tmp_path: Path, width: int) ->
         for name, value in (("tea", "3"), ("coffee", "8,5"), ("milk", "2.5")):
             field = view.locator(f".ask input[aria-label='result of {name}']")
             field.fill(value)
-            field.press("Enter")
+            view.click("#record")
             field.wait_for(state="detached")
+        view.click("#others summary")
         for arm, value in (("juice", 7), (DRINKS[-1], 1)):  # told by another process: the page hears of it
             session.tell(arm, value)
         until(view, "document.getElementById('answer').textContent === 'coffee, juice'")
@@ -363,7 +365,7 @@ def test_in_a_browser_with_a_token_and_many_arms(browser: Any, tmp_path: Path) -
     with served(tmp_path / "b.db", "--host", "0.0.0.0") as address:
         view = browser.new_page(viewport={"width": 390, "height": 844})
         view.goto(address)
-        until(view, "document.getElementById('hidden').textContent.startsWith('60 of 300 arms')")
+        until(view, "document.getElementById('hidden').textContent.startsWith('60 of 300 options')")
         view.click("#ask")
         until(view, "document.querySelectorAll('.ask').length === 1")
         view.fill("#find", "29")
