@@ -64,7 +64,10 @@ def state(session: Session, find: str = "", last: int = MOST_EVENTS) -> dict[str
     table, task = session.arms(), session.task
     columns = {name: table[name].to_numpy() for name in table.columns}
     ahead, done = session.next(), session.done
-    pending = [{"event": ask.number, "arm": ask.arm, "item": ask.item, "who": ask.who} for ask in session.pending]
+    pending = [
+        {"event": ask.number, "code": getattr(ask, "code", None), "arm": ask.arm, "item": ask.item, "who": ask.who}
+        for ask in session.pending
+    ]
     boundary, unsure = session.boundary, session.unsure()
     near = np.where(columns["withdrawn"], np.inf, unsure)
     near[columns["pending"] > 0] = -2
@@ -85,7 +88,7 @@ def state(session: Session, find: str = "", last: int = MOST_EVENTS) -> dict[str
         if one["kind"] == "asked" and not undoable and not one["undone"] or len(events) == last:
             continue  # a question whose result is there
         value = [one[name] for name in one if str(name).startswith("value") and not np.isnan(one[name])]
-        names = ("event", "kind", "name", *(["item"] if task.items else []), "about", "who", "text", "undone")
+        names = {"event", "kind", "name", "code", "item", "about", "who", "text", "undone"} & set(one)
         shown = {name: _plain(one[name]) for name in names} | {"value": value, "undoable": undoable}
         events.append(shown | {"at": one["at"].isoformat()})
     sure = np.flatnonzero((columns["pulls"] > 0) & ~columns["withdrawn"] & np.isfinite(unsure))
@@ -139,10 +142,14 @@ def rated(session: Session, who: str) -> dict[str, Any]:
     """What the page shows a rater, JSON-able: own questions and results, by codes, and the answer once it is over."""
     whole = state(session, last=max(session.version, 1))
     mine = [event for event in whole["events"] if event["who"] == who and event["kind"] in ("asked", "told")]
+    asks = [ask for ask in whole["pending"] if ask["who"] == who]
+    for one in (*asks, *mine):
+        one["name"] = one.pop("code", None) or one["name"]
+        one.pop("arm", None)
     return {name: whole[name] for name in RATERS} | {
         "who": who,
         "next": whole["next"] and True,
-        "pending": [ask for ask in whole["pending"] if ask["who"] == who],
+        "pending": asks,
         "events": mine[:MOST_EVENTS],
         "count": sum(event["kind"] == "told" and not event["undone"] for event in mine),
         "answer": whole["answer"] if whole["done"] else [],
@@ -276,8 +283,8 @@ def application(session: Session, token: str | None = None) -> Any:
         return session.undo(event)
 
     changes: dict[str, Callable[[dict[str, Any], str | None], object]] = {
-        "ask": lambda asked, _: [
-            int(arm) if arm.item is None else {"arm": int(arm), "item": arm.item}
+        "ask": lambda asked, rater: [
+            arm.number if rater else int(arm) if arm.item is None else {"arm": int(arm), "item": arm.item}
             for arm in session.ask(integer("n", asked.get("n", 1), 1, 1000), asked["who"])
         ],
         "tell": lambda asked, _: session.tell(
