@@ -22,7 +22,18 @@ from ..session.setup import FACTS, suggested, task_from_facts
 from ..session.wishes import WISHES
 from .environment import Options, parameters_of
 from .options import Command, Count, Number, Switch, Word, note, noted, refuse_to_overwrite
-from .session_words import TOLD, arms_of, asked, complete, print_certainty, print_state, question, tell_why, undone
+from .session_words import (
+    TOLD,
+    arms_of,
+    asked,
+    complete,
+    print_certainty,
+    print_state,
+    question,
+    tell_why,
+    undone,
+    wells_of,
+)
 
 File = Positional[Annotated[str, arg(metavar="FILE")]]
 Who = Annotated[str | None, arg(metavar="NAME", help_behavior_hint="", help="Who does this, for the history.")]
@@ -85,6 +96,18 @@ class New(Action, Generic[Options]):
     """The unit of a measurement, for the page."""
     noun: Word = None
     """What an arm is called on the page, as "compound"."""
+    plate: Count = None
+    """How many wells a plate has: questions fill plates in the order of asking."""
+    per_plate: Count = None
+    """How many wells of a plate an arm may have."""
+    controls: Annotated[tuple[str, ...], arg(metavar="NAME=WELLS [NAME=WELLS ...]", help_behavior_hint="")] = ()
+    """Wells that an arm has of each plate, how many, or a share below 1."""
+    raters: Annotated[tuple[str, ...], arg(metavar="NAME [NAME ...]", help_behavior_hint="")] = ()
+    """Who may ask: each measures an arm once, or --repeats times."""
+    repeats: Count = None
+    """How often a person may measure an arm."""
+    blind: Switch = False
+    """Questions have codes, in place of the names of arms."""
     parameters: OmitArgPrefixes[Options] = field(default_factory=dict)  # type: ignore[assignment]
     """Those of the problem."""
 
@@ -115,7 +138,8 @@ class New(Action, Generic[Options]):
         """The facts that the options give."""
         own = {name: getattr(self, name) for name in (*FACTS, *WISHES) if hasattr(self, name)}
         own |= {"binary": self.binary or None, "independent": self.independent or None, "arms": arms_of(self.arms)}
-        own["items"] = arms_of(self.items, "--items")
+        own["items"], own["controls"] = arms_of(self.items, "--items"), wells_of(self.controls)
+        own |= {"raters": list(self.raters) or None, "blind": self.blind or None}
         return parameters_of(self.parameters) | {name: value for name, value in own.items() if value is not None}
 
 
@@ -130,7 +154,8 @@ class Ask(Action):
     def act(self, session: agents.Session) -> None:
         names, before = session.names, session.pending
         for arm in (arms := session.ask(self.n, self.who)):
-            print(names[arm] if arm.item is None else f"{names[arm]}\t{arm.item}")
+            what = arm.code or names[arm]
+            print(what if arm.item is None else f"{what}\t{arm.item}")
         if not arms:
             tell_why(session)
         elif before:
@@ -142,7 +167,7 @@ class Tell(Action):
     """Record a result."""
 
     arm: Positional[Annotated[str, arg(metavar="ARM")]]
-    """The arm, by its name or number."""
+    """The arm, by its name or number, or the code of a question."""
     value: Positional[Annotated[tuple[str, ...], arg(metavar="VALUE")]]
     """What was measured; several numbers where an arm has several dimensions."""
     item: Annotated[str | None, arg(metavar="ITEM", help_behavior_hint="")] = None
@@ -159,7 +184,7 @@ class Tell(Action):
             raise ValueError(f"a measurement is {wanted}") from None
         arm = self.arm if self.question is None else Asked(self.question, session.arm(self.arm), None)
         session.tell(arm, value[0] if len(value) == 1 else value, self.who, self.item)
-        print_state(session)
+        print_state(session, owner=not session.wishes.get("blind"))
 
 
 @dataclass(frozen=True, kw_only=True)

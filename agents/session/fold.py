@@ -25,6 +25,7 @@ from bandit_envs.envs import boundary_of
 from bandit_envs.kernels import integer, number, orders, root_key
 
 from ..core.confidence import MOST
+from .design import Rules
 from .log import ADDED, ASKED, FAILED, NOTE, RESULTS, TOLD, UNDONE, WITHDRAWN, Event
 from .promise import Share, share_of
 from .run import Result, Run, Statistics
@@ -263,11 +264,12 @@ class State:
     def orphans(self, who: str | None, seconds: float) -> list[tuple[int, int, int | None]]:
         """The questions of others who have given no sign for so long: their numbers, arms, and rows of a table."""
         now, asks = datetime.now(UTC).timestamp(), () if self.run.over else self.asks.items()
-        silent = {one: now - at.timestamp() for one, at in self.signs.items() if one != who}
+        silent, rules = {one: now - at.timestamp() for one, at in self.signs.items() if one != who}, Rules.of(self, who)
         return [
             (number, arm, self.row_asked.get(number))
             for number, (arm, one) in asks
             if silent.get(one, 0.0) > max(seconds, run_of(self.events[number])[2])
+            and (rules is None or rules.takes(arm))
         ]
 
     def owed(self) -> list[dict[str, Any]]:
@@ -281,10 +283,10 @@ class State:
             one["results"] += waiting.get(about, 0)
         return [*found.values()]
 
-    def cells_wanted(self, count: int) -> list[tuple[int, int | None]]:
+    def cells_wanted(self, count: int, who: str | None = None) -> list[tuple[int, int | None]]:
         """The arms to ask for next, each with its row of a table, the next without a result or question; else None."""
         if not self.setup.task.items:
-            return [(arm, None) for arm in self.wanted(count)]
+            return [(arm, None) for arm in self.wanted(count, who)]
         found = list[tuple[int, int | None]]()
         taken = {(arm, self.row_asked[number]) for number, (arm, _) in self.asks.items()}
         for arm in self.wanted(count):
@@ -296,17 +298,20 @@ class State:
                 found.append((arm, row))
         return found
 
-    def wanted(self, count: int) -> list[int]:
-        """The arms to ask for next; fewer than `count` where there is nothing more to ask for now."""
+    def wanted(self, count: int, who: str | None = None) -> list[int]:
+        """The arms to ask a person for next; fewer than `count` where there is nothing more to ask for now."""
         left = count if self.remaining is None else min(count, self.remaining - len(self.asks))
         found = list[int]()
         if left <= 0 or self.run.over or len(self.late) > AHEAD + EACH * len(self.asks):
             return found
-        run = self.run.imagined(self.place[arm] for arm in self._expected())
+        run, rules = self.run.imagined(self.place[arm] for arm in self._expected()), Rules.of(self, who)
         while len(found) < left and not run.over:
-            found.append(int(self.active[run.arm]))
+            arm = int(self.active[run.arm]) if rules is None else rules.choice(run)
+            if arm is None:
+                break
+            found.append(arm)
             if len(found) < left:
-                run = run.imagined([run.arm])
+                run = run.imagined([self.place[arm]])
         return found
 
     def _expected(self) -> list[int]:

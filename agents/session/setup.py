@@ -23,6 +23,7 @@ from ..core.certified import CERTIFICATE, Certified
 from ..core.forms import forms_of
 from ..models.cards import card_path
 from ..registry import Recipe, recipe_of
+from .design import refuse_misfit
 from .wishes import WISHES, wishes_of
 
 FORMATS = {"arrival": 1, "asked": 2}  # of the orders in which results count: earlier versions know the first alone
@@ -143,6 +144,7 @@ class Setup:
     def __post_init__(self) -> None:
         if self.order not in [*FORMATS]:
             raise ValueError(f"order must be 'asked' or 'arrival', got {self.order!r:.200}")
+        refuse_misfit(self.wishes, self.names, self.task.items)
 
     @classmethod
     def of(

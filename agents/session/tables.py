@@ -19,6 +19,7 @@ from bandit_envs import stopping
 from bandit_envs.instances import TRUE, Happening, Measurements, number_in
 
 from ..core.optional import pandas
+from .design import code_of
 from .fold import KINDS, State, sample_of
 from .log import ADDED, ASKED, FAILED, NOTE, RESULTS, TOLD, UNDONE, WITHDRAWN, Event
 from .setup import checked_name
@@ -53,6 +54,9 @@ def history_table(state: State, events: Sequence[Event]) -> DataFrame:
         "text": [event.text for event in events],
         "undone": [event.number in state.undone for event in events],
     }
+    if state.setup.wishes.get("blind"):
+        asked = [one.number if one.kind == ASKED else one.about if one.kind in RESULTS else None for one in events]
+        columns["code"] = [None if number is None else code_of(number, state.setup.public_seed) for number in asked]
     table: DataFrame = pd.DataFrame(columns)
     return table
 
