@@ -125,7 +125,7 @@ class New(Action, Generic[Options]):
         if session.version:
             raise ValueError(f"{self.file} holds this session already: bandit-envs session show {self.file}")
         print(f"{self.file}: {task.problem} with {task.K} arms, by the agent {name}")
-        print(question(task))
+        print(question(session))
         if task.delta is not None and not getattr(session.agent, "stops", False):
             does = "never stops by itself" if task.budget is None else "spends the whole budget"
             note(f"{name} {does}; \"{name}(stop='certificate')\" stops once the answer is certified")
@@ -233,7 +233,9 @@ class Show(Action):
 
     def act(self, session: agents.Session) -> None:
         task, arms, rows = session.task, session.arms(), []
-        heads = ["arm", "pulls", *([] if task.D > 1 else ["mean", "interval"]), "answer", "waits"]
+        mean = f"mean ({session.wishes['unit']})" if "unit" in session.wishes else "mean"
+        noun = session.wishes.get("noun", "arm")
+        heads = [noun, "pulls", *([] if task.D > 1 else [mean, "interval"]), "answer", "waits"]
         for row in arms.to_dict("records"):
             seen = row["pulls"] > 0
             cells = []
@@ -242,7 +244,7 @@ class Show(Action):
                 cells = [f"{row['mean']:.4g}", ends] if seen else ["-", "-"]
             mark = "withdrawn" if row["withdrawn"] else "yes" if row["answer"] else ""
             rows.append([row["name"], str(row["pulls"]), *cells, mark, str(row["pending"] or "")])
-        print(f"{question(task)}\n")
+        print(f"{question(session)}\n")
         print(table(heads, rows, right=(1, 2)))
         print("waits: how often the arm has been asked for, and no result has been told yet\n" * bool(session.pending))
         print_state(session)

@@ -8,9 +8,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from bandit_envs import PROBLEMS, Problem, Task
+from bandit_envs import PROBLEMS, Problem
 
 from ..session.session import Ask, Session
+from ..session.words import meaning
 from .environment import import_problems, problem_options
 from .options import from_json, note
 
@@ -138,9 +139,10 @@ def _some(names: Sequence[str]) -> str:
     return ", ".join(names[:MOST_NAMES]) + rest
 
 
-def question(task: Task) -> str:
-    """What a session asks, and what is known of its measurements, in a line."""
-    parts = [f"{PROBLEMS.find(task.problem).asks}: {', '.join(f'{k} {v!s:.40}' for k, v in task.parameters.items())}"]
+def question(session: Session) -> str:
+    """What a session asks, and what is known of its measurements, in a line, under its title."""
+    task, title = session.task, session.wishes.get("title", "")
+    parts = [f"{title}\n".lstrip() + meaning(task, session.wishes, len(session.active), "arm")]
     if task.support is None or task.distribution == "gaussian":
         parts.append(f"noise {task.sigma:g}")
     else:
@@ -151,7 +153,7 @@ def question(task: Task) -> str:
     for name in ("items", "budget", "delta", "max_pulls"):
         if (value := getattr(task, name)) is not None:
             parts.append(f"{name} {value:g}" if name == "delta" else f"{name} {value:,}")
-    return " · ".join(part.rstrip(": ") for part in parts)
+    return " · ".join(parts)
 
 
 def print_certainty(session: Session) -> None:

@@ -221,7 +221,7 @@ class Session:
             arm: its number or name, or a question of `ask` or `pending`, or the code of one that waits. Where one
                 person has several open questions about one arm, only questions and codes keep the order of asking.
             value: what was measured: a number, or as many numbers as an arm has dimensions.
-            who: has measured it, for the history.
+            who: has measured it, for the history. None: who has asked, of a question of `pending`.
             item: of a table, the row, by its name or number, asked for or not; None: the row of the oldest question.
 
         Raises:
@@ -317,7 +317,8 @@ class Session:
                 elif about in taken or about not in state.asks:
                     about = None  # it has a result, or was undone: another one is not asked for
                 taken |= set() if about is None else {about}
-                new.append(Event(0, TOLD, one, sample, about, who, text))
+                by = arm.who if who is None and isinstance(arm, Ask) else who
+                new.append(Event(0, TOLD, one, sample, about, by, text))
             results = new
             if history is not None:
                 new, results = tables.replayed(state, history, who)
@@ -366,6 +367,11 @@ class Session:
     def done(self) -> bool:
         """Whether the agent has stopped, or the budget is spent. Later results are recorded; the answer stays."""
         return self._look(lambda state: state.run.over)
+
+    @property
+    def ended(self) -> int | None:
+        """How many results counted when the session was over; None before."""
+        return self._look(lambda state: state.ended)
 
     @property
     def remaining(self) -> int | None:

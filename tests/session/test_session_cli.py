@@ -49,8 +49,8 @@ def test_an_experiment_on_the_command_line(capsys: Any) -> None:
     done = ["2 results from old.csv" + COUNTS, "4 measurements, 8 left; answer: a, c"]
     assert run(capsys, "import a.db old.csv")[0] == done
     out, _ = run(capsys, "show a.db")
-    told = "all arms with mean at least a threshold: threshold 0.5, tolerance 0.0 · measurements from 0 to 1 · "
-    assert out[:2] == [told + "budget 12", ""]
+    told = "Which of the 3 arms have a mean of 0.5 or more? · measurements from 0 to 1 · budget 12"
+    assert out[:2] == [told, ""]
     assert [line.split() for line in out[4:7]] == [
         ["a", "1", "1", "0.005528", "..", "1", "yes"],
         ["b", "2", "0.275", "0.01671", "..", "0.9558"],
