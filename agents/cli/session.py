@@ -21,7 +21,7 @@ from ..session.session import Ask as Asked
 from ..session.setup import FACTS, suggested, task_from_facts
 from ..session.wishes import WISHES
 from .environment import Options, parameters_of
-from .options import Command, Count, Number, Switch, Word, note, noted, refuse_to_overwrite
+from .options import TABLE, Command, Count, Number, Switch, TableOptions, Word, note, noted, refuse_to_overwrite
 from .session_words import TOLD, arms_of, asked, complete, print_certainty, print_state, question, tell_why, undone
 
 File = Positional[Annotated[str, arg(metavar="FILE")]]
@@ -163,8 +163,8 @@ class Tell(Action):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Import(Action):
-    """Record the results in a CSV or Parquet file: all of them or, where one is wrong, none."""
+class Import(TableOptions, Action):
+    """Record the results in a file, as CSV or Excel: all of them or, where one is wrong, none."""
 
     table: Positional[Annotated[Path, arg(metavar="TABLE")]]
     """With the columns name and value, or others named by --arm and --value, or with a column for each arm."""
@@ -176,19 +176,13 @@ class Import(Action):
     """The column of names of rows, of a table with a column for each arm: it is left out."""
     wide: Switch = False
     """The table has a column for each arm, even where its columns are called name or value."""
-    item: Column = None
-    """The column of the items, of a table with a measurement in each row, where it is not called item."""
-    sep: Word = None
-    r"""Of CSV, what stands between cells, as ";" or "\t", where that is no comma."""
-    decimal: Word = None
-    """The mark of decimals, where it is a comma."""
     who: Who = None
     again: Switch = False
     """Record them although the table begins with results that are in the session already."""
 
     def act(self, session: agents.Session) -> None:
         columns: dict[str, object] = {"arm": self.arm, "value": self.value or None, "index": self.index}
-        columns |= {"wide": self.wide or None, "item": self.item, "sep": self.sep, "decimal": self.decimal}
+        columns |= {"wide": self.wide or None, **{name: getattr(self, name) for name in TABLE}}
         was_done = session.done
         try:
             count = session.tell_table(self.table, **columns, who=self.who, again=self.again)

@@ -233,14 +233,16 @@ class Session:
         So is a table with more results than the budget leaves. The agent decides after the last result.
 
         Args:
-            table: path of a CSV or Parquet file, or a dataframe.
+            table: path of a file (CSV, Excel, JSON Lines, Parquet), or a dataframe.
             who: has measured them.
             again: record it all the same.
-            columns: `arm`, `value`, `index`, `wide`, `item`, `sep`, `decimal`, see `bandit_envs.measurements`.
+            columns: `arm`, `value`, `index`, `wide`, `item`, `sep`, `decimal`, `sheet`, `layout`, see
+                `bandit_envs.measurements`. Words such as yes and no, or C and I, are 1 and 0 on a range of 0 to 1.
 
         Raises:
             ValueError: naming the row and the column. FileNotFoundError: if there is no such file.
         """
+        columns = {"binary": self.task.support == (0, 1) and self.task.distribution != "gaussian"} | columns
         found, again = measurements(table, **columns), flag("again", again)
         if found.events:
             return self._record([], who, found.of, again, found)
