@@ -73,6 +73,8 @@ class New(Action, Generic[Options]):
     """Allowed error probability, for agents that stop by themselves."""
     reserve: Number = None
     """The part of delta, from 0 to 1, that is kept for arms that are added, or whose rivals are withdrawn, later."""
+    minimize: Switch = False
+    """A lower value is better; of Threshold, arms with a mean of the threshold at most are wanted."""
     independent: Switch = False
     """The numbers of a measurement, where there are several, are known not to depend on each other."""
     order: Literal["asked", "arrival"] = "asked"
@@ -102,7 +104,7 @@ class New(Action, Generic[Options]):
         if session.version:
             raise ValueError(f"{self.file} holds this session already: bandit-envs session show {self.file}")
         print(f"{self.file}: {task.problem} with {task.K} arms, by the agent {name}")
-        print(question(task))
+        print(question(session))
         if task.delta is not None and not getattr(session.agent, "stops", False):
             does = "never stops by itself" if task.budget is None else "spends the whole budget"
             note(f"{name} {does}; \"{name}(stop='certificate')\" stops once the answer is certified")
@@ -114,7 +116,8 @@ class New(Action, Generic[Options]):
     def facts(self) -> dict[str, Any]:
         """The facts that the options give."""
         own = {name: getattr(self, name) for name in (*FACTS, *WISHES) if hasattr(self, name)}
-        own |= {"binary": self.binary or None, "independent": self.independent or None, "arms": arms_of(self.arms)}
+        own |= {name: getattr(self, name) or None for name in ("binary", "independent", "minimize")}
+        own["arms"] = arms_of(self.arms)
         own["items"] = arms_of(self.items, "--items")
         return parameters_of(self.parameters) | {name: value for name, value in own.items() if value is not None}
 
@@ -211,7 +214,7 @@ class Show(Action):
                 cells = [f"{row['mean']:.4g}", ends] if seen else ["-", "-"]
             mark = "withdrawn" if row["withdrawn"] else "yes" if row["answer"] else ""
             rows.append([row["name"], str(row["pulls"]), *cells, mark, str(row["pending"] or "")])
-        print(f"{question(task)}\n")
+        print(f"{question(session)}\n")
         print(table(heads, rows, right=(1, 2)))
         print("waits: how often the arm has been asked for, and no result has been told yet\n" * bool(session.pending))
         print_state(session)

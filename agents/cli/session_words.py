@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from bandit_envs import PROBLEMS, Problem, Task
+from bandit_envs import PROBLEMS, Problem
 
 from ..session.session import Ask, Session
 from .environment import import_problems, problem_options
@@ -122,9 +122,10 @@ def _some(names: Sequence[str]) -> str:
     return ", ".join(names[:MOST_NAMES]) + rest
 
 
-def question(task: Task) -> str:
+def question(session: Session) -> str:
     """What a session asks, and what is known of its measurements, in a line."""
-    parts = [f"{PROBLEMS.find(task.problem).asks}: {', '.join(f'{k} {v!s:.40}' for k, v in task.parameters.items())}"]
+    task = session.task
+    parts = [f"{session.asks}: {', '.join(f'{k} {v!s:.40}' for k, v in task.parameters.items())}"]
     if task.support is None or task.distribution == "gaussian":
         parts.append(f"noise {task.sigma:g}")
     else:

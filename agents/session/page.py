@@ -75,7 +75,7 @@ def state(session: Session, find: str = "") -> dict[str, Any]:
     answer = [str(name) for name in columns["name"][columns["answer"].astype(bool)]]
     return {
         "version": session.version,
-        "question": task.make_problem().asks,
+        "question": session.asks,
         "problem": task.problem,
         "parameters": dict(task.parameters),
         "agent": session.label,

@@ -74,7 +74,8 @@ class Session:
         agent: as for `agents.make`: a name, "module:Class", a class, an agent, a function of the task. None: the agent
             in the store.
         task: an environment, a `Task`, or plain facts as for `task_from_facts`, with `reserve`, the part of delta that
-            is kept for arms that come later. None: the task in the store.
+            is kept for arms that come later, and `minimize=True` where a lower value is better. None: the task in the
+            store.
         store: path of a file for SQLite, or another address of SQLAlchemy, as "postgresql+psycopg://user@host/name";
             ":memory:" keeps the session as long as this object.
         names: of the arms, where the facts do not name them; None: their numbers.
@@ -114,7 +115,7 @@ class Session:
             if new is None:
                 how = "bandit-envs session new, or agents.Session(agent, task, store=...)"
                 raise FileNotFoundError(f"there is no session {store}: {how}")
-            for sentence in doubts(new.task, State(new).run.delta):  # before anything is written
+            for sentence in doubts(new.task, State(new).run.delta, new.own_task):  # before anything is written
                 warnings.warn(sentence, UserWarning, stacklevel=2)
             if not self._log.create(new.facts()):
                 facts = self._log.facts()  # another process was quicker
@@ -378,7 +379,7 @@ class Session:
 
         Where the problem knows no such mean, it is halfway between the two kinds of arms.
         """
-        return self._look(lambda state: state.boundary)
+        return self._look(lambda state: None if state.boundary is None else self._setup.turned(state.boundary))
 
     def unsure(self) -> NDArray[np.float64]:
         """How many standard errors each arm's mean is from the boundary, (K,); 0 where it has not been measured.
@@ -421,7 +422,13 @@ class Session:
     @property
     def task(self) -> Task:
         """What is asked, of the arms that there were at the beginning."""
-        return self._setup.task
+        return self._setup.own_task
+
+    @property
+    def asks(self) -> str:
+        """What is asked, in a line."""
+        asks = str(self.task.make_problem().asks)
+        return asks if self._setup.own is None else f"{asks.replace('least', 'most')}, where a lower value is better"
 
     @property
     def agent(self) -> Any:
