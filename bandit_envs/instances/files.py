@@ -25,7 +25,7 @@ from ..kernels.checks import integer, require
 MARKS = (",", ";", "\t")  # that part the cells of a line
 PLATES = {24: 16, 12: 8, 8: 6, 6: 4, 4: 3, 3: 2}  # columns and rows of plates with 384 to 6 wells
 FIRST = 200  # rows of a file that show how its cells are parted, and in which plates begin
-SEP = re.compile(r"sep=(.?)\s*", re.IGNORECASE)  # the first line of a spreadsheet's file, for itself
+SEP = re.compile(r"sep=(.?)[ \t]*(\r\n|\r|\n|$)", re.IGNORECASE)  # the first line of a spreadsheet's file, for itself
 WHOLE = re.compile(r"^0*(\d+)(\.0)?$")
 DIGITS = re.compile(r"[-+\d.,]+")
 Rows = list[tuple[str, list[Any]]]  # with their places, for errors
@@ -64,17 +64,14 @@ def _text(path: str) -> str:
 def _lines(path: str, sep: str | None) -> Rows:
     """The lines of CSV that are not empty."""
     text, rows = _text(path), Rows()
-    if noted := SEP.fullmatch(text.partition("\n")[0]):
-        text = "\n" + text.partition("\n")[2]
-    mark = sep or (noted[1] if noted and noted[1] else _mark(path, text))
+    if noted := SEP.match(text):
+        text = "\n" + text[noted.end() :]
+    mark = sep or (noted[1] if noted else "") or _mark(path, text)
     reader = csv.reader(io.StringIO(text, newline=""), strict=True, delimiter=mark)
     try:
         rows.extend((f"line {reader.line_num}", cells) for cells in reader if cells)
     except csv.Error as error:
         raise ValueError(f"{path}, line {reader.line_num}: {error}") from None
-    other = next((one for one in MARKS if rows and len(rows[0][1]) == 1 and one in rows[0][1][0]), None)
-    if sep and other:
-        raise ValueError(f"{path}, line 1: no {sep!r} parts its cells; say sep={other!r} (--sep), or leave it out")
     return rows
 
 

