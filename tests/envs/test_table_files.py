@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import csv as csv_module
 import datetime
+import io
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from refusals import refused
 
@@ -189,6 +192,31 @@ def test_several_sheets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setitem(__import__("sys").modules, "openpyxl", None)
     with refused("openpyxl", "[excel]", error=ImportError):
         measurements(path, sheet="Long")
+
+
+@pytest.mark.parametrize("mark", [",", ";", "\t"])
+@pytest.mark.parametrize("decimal", ".,")
+def test_random_tables_are_read_right_or_refused(mark: str, decimal: str, tmp_path: Path) -> None:
+    """Names with all marks in them, numbers of all lengths: 100 long tables and as many wide ones, of 1 to 6 rows."""
+    rng, path, refusals = np.random.default_rng(7), tmp_path / "t.csv", list[str]()
+    names = ["tea", "a;b", "c, d", "e\tf", 'say "g"', "1,5", "2.5"]
+    for n in range(200):
+        digits = int(rng.integers(0, 5))
+        heads = list(rng.permutation(names)[: rng.integers(2, 5)])
+        cells = [[f"{x:.{digits}f}".replace(".", decimal) for x in row] for row in 10 * rng.random((6, len(heads)))]
+        rows = [[one for one in row] for row in cells[: rng.integers(1, 7)]]
+        table = [heads, *rows] if n % 2 else [["name", "value"], *([heads[0], row[0]] for row in rows)]
+        text = io.StringIO()
+        csv_module.writer(text, delimiter=mark).writerows(table)
+        path.write_text(text.getvalue(), encoding="utf-8", newline="")
+        truth = [(heads[j], float(row[j].replace(",", "."))) for row in rows for j in range(len(heads) if n % 2 else 1)]
+        try:
+            assert told(measurements(path)) == truth
+        except ValueError as error:
+            refusals.append(str(error))
+            assert told(measurements(path, sep=mark, decimal=decimal)) == truth
+    assert all("--sep" in one or "--decimal" in one for one in refusals)
+    assert len(refusals) <= (20 if decimal == "," else 0)  # those all of whose numbers are as 1,234
 
 
 # --- plates -----------------------------------------------------------------------------------------------------------
