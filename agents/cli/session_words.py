@@ -11,7 +11,6 @@ from typing import Any
 from bandit_envs import PROBLEMS, Problem
 
 from ..session.session import Ask, Session
-from ..session.words import meaning
 from .environment import import_problems, problem_options
 from .options import from_json, note
 
@@ -142,7 +141,7 @@ def _some(names: Sequence[str]) -> str:
 def question(session: Session) -> str:
     """What a session asks, and what is known of its measurements, in a line, under its title."""
     task, title = session.task, session.wishes.get("title", "")
-    parts = [f"{title}\n".lstrip() + meaning(task, session.wishes, len(session.active), "arm")]
+    parts = [f"{title}\n".lstrip() + session.question("arm")]
     if task.support is None or task.distribution == "gaussian":
         parts.append(f"noise {task.sigma:g}")
     else:

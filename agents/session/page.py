@@ -38,7 +38,7 @@ from bandit_envs.kernels import integer
 
 from ..core.optional import require
 from .session import Ask, Session
-from .words import meaning, plural
+from .words import plural
 
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
 HOST = re.compile(r"(localhost|127\.0\.0\.1|\[::1\])(:\d+)?")  # of a request, its port with it
@@ -94,7 +94,7 @@ def state(session: Session, find: str = "", last: int = MOST_EVENTS) -> dict[str
     sure = np.flatnonzero((columns["pulls"] > 0) & ~columns["withdrawn"] & np.isfinite(unsure))
     least = None if not len(sure) else int(sure[np.argmin(unsure[sure])])
     answer = [str(name) for name in columns["name"][columns["answer"].astype(bool)]]
-    wishes, active = session.wishes, len(session.active)
+    wishes = session.wishes
     noun = wishes.get("noun", "option")
     claims = columns.get("claim")
     return {
@@ -104,7 +104,7 @@ def state(session: Session, find: str = "", last: int = MOST_EVENTS) -> dict[str
         "unit": wishes.get("unit"),
         "noun": noun,
         "nouns": plural(noun),
-        "question": meaning(task, wishes, active),
+        "question": session.question(),
         "local": PROBLEMS.find(task.problem).local,
         "binary": task.distribution == "bernoulli",
         "ended": session.ended,

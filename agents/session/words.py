@@ -18,20 +18,23 @@ def plural(noun: str) -> str:
     return noun + next((more for end, more in ENDINGS.items() if noun.endswith(end)), "s")
 
 
-def meaning(task: Task, wishes: Mapping[str, Any], K: int | None = None, noun: str = "option") -> str:
+def meaning(
+    task: Task, wishes: Mapping[str, Any], K: int | None = None, noun: str = "option", minimize: bool = False
+) -> str:
     """The question of a task in one or two sentences, with its parameters.
 
     Args:
         task: what is asked; one that is not of this package has its own line, and its parameters.
         wishes: of the session; without a noun an arm is a `noun`.
         K: how many arms there are now; None: those of the task.
+        minimize: whether a lower value is better.
     """
     problem: Any = task.make_problem()
     kind = task.problem if type(problem).__module__.startswith("bandit_envs.") else ""
     many, unit, near = plural(wishes.get("noun", noun)), f" {wishes['unit']}" if "unit" in wishes else "", ""
     which = f"Which of the {K or task.K} {many}"
     if kind == "Threshold":
-        question = f"{which} have a mean of {problem.threshold:g}{unit} or more?"
+        question = f"{which} have a mean of {problem.threshold:g}{unit} or {'less' if minimize else 'more'}?"
         near = f"Those within {problem.tolerance:g}{unit} of it {EITHER}." if problem.tolerance else ""
     elif kind == "AllGood":
         most, more = (
@@ -53,6 +56,8 @@ def meaning(task: Task, wishes: Mapping[str, Any], K: int | None = None, noun: s
     else:
         settings = ", ".join(f"{name} {value!s:.40}" for name, value in task.parameters.items())
         question = f"{problem.asks}: {settings}".rstrip(": ")
+    if minimize and kind != "Threshold":
+        near = f"A lower value is better. {near.replace(' below ', ' above ')}"
     return f"{question} {near}".rstrip()
 
 
