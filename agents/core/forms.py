@@ -121,6 +121,14 @@ def rules_of(task: Task) -> dict[str, Any]:
     return found
 
 
+def reads_pending(agent: Any) -> bool:
+    """Whether a model was trained on observations that show pending pulls, by its space."""
+    seen = getattr(getattr(agent, "model", agent), "observation_space", None)
+    if isinstance(seen, spaces.Dict):
+        return "pending" in seen.spaces
+    return isinstance(seen, spaces.Box) and shows_pending(seen)
+
+
 def _by_spaces(model: Any) -> tuple[str | None, bool | None]:
     """The form of observations by the spaces of a model, and whether an action stops; None where that is open."""
     seen, n = getattr(model, "observation_space", None), int(getattr(getattr(model, "action_space", None), "n", 0))

@@ -34,7 +34,7 @@ CERTIFIED: dict[str, list[str]] = {
 BUDGETED: dict[str, list[str]] = {
     "Threshold": ["evolved", "lsa", "apt", "sar", "uniform"],
     "BestArm": ["evolved", "look-ahead", "sequential-halving", "successive-rejects", "uniform"],
-    "TopK": ["evolved", "look-ahead", "sequential-halving", "ocba-m", "uniform"],
+    "TopK": ["evolved", "look-ahead", "ocba-m", "uniform"],
     "AllGood": ["evolved", "look-ahead", "uniform"],
 }
 
