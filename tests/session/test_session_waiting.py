@@ -41,11 +41,11 @@ def in_an_episode(name: str, problem: str, episode: int, **kwargs: Any) -> tuple
     while not over:
         action, state = agent.predict(seen, state)
         if seen["remaining"][0] != 0 and action["arm"] != K:
-            asked += [action["arm"]] * int(action["times"]) if action["times"] else [-1]
+            left = kwargs.get("budget", kwargs.get("max_pulls")) - len(asked) + asked.count(-1)
+            asked += [action["arm"]] * min(int(action["times"]), left) if action["times"] else [-1]
         seen, _, ended, cut, info = env.step(action)
         over = ended or cut
-    budget = kwargs.get("budget")
-    return asked[:budget] if budget and -1 not in asked else asked, int(seen["pulls"].sum()), info["answer"]
+    return asked, int(seen["pulls"].sum()), info["answer"]
 
 
 def in_a_session(name: str, problem: str, episode: int, delay: int, **kwargs: Any) -> tuple[list[int], int, Any]:
