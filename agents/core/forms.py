@@ -136,4 +136,4 @@ def _by_spaces(model: Any) -> tuple[str | None, bool | None]:
         arms = math.prod(getattr(seen.spaces.get("pulls"), "shape", None) or (0,))
         return "history" if "times" in seen.spaces else "statistics", {arms: False, arms + 1: True}.get(n)
     size = math.prod(getattr(seen, "shape", None) or (0,))
-    return (shown_by(size, n, isinstance(seen, spaces.Box) and shows_pending(seen)) or (None, None))[:2]
+    return (shown_by(size, n, shows_pending(seen) or None) or (None, None))[:2]

@@ -149,8 +149,7 @@ class Equivariant(_Base):
     def _build_mlp_extractor(self) -> None:
         """Make the network; SB3 calls this and uses `forward`, `forward_actor` and `forward_critic`."""
         space: Any = self.action_space
-        seen: Any = self.observation_space
-        if (form := shown_by(self.features_dim, int(space.n), shows_pending(seen))) is None:
+        if (form := shown_by(self.features_dim, int(space.n), shows_pending(self.observation_space) or None)) is None:
             sizes = ", ".join(f"{name!r} ({each} K + {more})" for name, (each, more, _) in NUMBERS.items())
             raise ValueError(
                 f"an equivariant policy reads observation={sizes} with K or K + 1 actions; got {self.features_dim} "

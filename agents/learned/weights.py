@@ -45,7 +45,7 @@ def load_stored(name: str, task: Task) -> Trained:
     with reading(path):
         network = check_network(card["network"], weights)
         forms = forms_of(None, card["env_kwargs"])
-        read = weights["mlp_extractor.codes.encoder.weight"].shape[1]
+        read = weights["mlp_extractor.codes.encoder.0.weight"].shape[1]
         pending = read > sum(NUMBERS[forms.observation][:2])  # whether it reads these
         box, actions = box_of(task.stop, forms.observation, pending), spaces.Discrete(task.stop + forms.stop)
         policy = EquivariantPolicy(box, actions, lambda _: 0.0, **network)

@@ -55,6 +55,15 @@ class PureExplorationEnv(Environment, gym.Env[Any, Any]):
     With the defaults, learners of reinforcement learning end behind random play: to train an agent, give
     `observation="relative", stop=False, reward="gain", ranked=True`, or call `agents.train`.
 
+    With `batch` or `delay`, a pull is asked, and counts, at once. Its result is shown when the pulls of its batch have
+    been asked, and then so many further ones. Results count in the order in which they were asked for; in problems in
+    which each arm counts by itself, and of tables, in that of their arm. Dicts have `pending` (K,), or (K, D) where
+    coordinates are pulled: the pulls whose results are not shown. Arrays have one more number of each arm, behind its
+    others: pending / (pulls + pending). At the end of the budget or at `max_pulls`, all results are shown before the
+    answer; a stop answers from what is shown. Full actions may have `times` 0: nothing is asked, an incomplete batch is
+    closed, and the next result is shown; a ValueError where nothing is pending. `info` has no `sample`; histories have
+    single pulls. With `reward="gain"` a pull is paid for when its result is shown, at what was shown just before.
+
     A copy in mid-episode (`copy.deepcopy`, pickle) shows the same next samples: planning on copies sees the future.
 
     Args:
@@ -74,6 +83,8 @@ class PureExplorationEnv(Environment, gym.Env[Any, Any]):
         stop: whether there is an action that stops; without it, arms alone are actions, and a budget is needed.
         ranked: show the arms, and name them in actions, in the order of |d| / sd of `Lookahead.beliefs`.
         salt: an integer in 0 .. 2^63 - 1; another one gives unrelated public seeds, on the same samples.
+        batch: results are shown so many at a time, an integer >= 1. delay: so many further pulls later, a number >= 0;
+            or "exponential(8)", drawn for each pull with this mean. Up to 2^26 results may be pending side by side.
         render_mode: None, "ansi" (a table), "rgb_array" (a picture), or "human" (a window in which the picture moves);
             pictures need matplotlib.
         **parameters: the problem's own, e.g. `threshold`, `epsilon`, `k`.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from gymnasium import spaces
@@ -50,9 +50,9 @@ def box_of(K: int, form: str, pending: bool = False) -> spaces.Box:
     return spaces.Box(low, high, dtype=np.float32)
 
 
-def shows_pending(space: spaces.Box) -> bool:
-    """Whether observations in a space of `box_of` show pending pulls."""
-    return bool(space.low.size and space.low.min() < space.low.max())
+def shows_pending(space: Any) -> bool:
+    """Whether a space is one of `box_of` in which observations show pending pulls."""
+    return isinstance(space, spaces.Box) and space.low.size > 0 and bool(space.low.min() < space.low.max())
 
 
 def shown_by(size: int, actions: int, pending: bool | None = None) -> tuple[str, bool, bool] | None:

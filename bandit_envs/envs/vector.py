@@ -211,7 +211,7 @@ class PureExplorationVectorEnv(Environment, VectorEnv[Any, Any, Any]):
             over[sim.ended[:count]] = True
             ended = np.flatnonzero(over)
             end = self._core.finish(ended, answers)
-        if self.task.waits:
+        if self._core.waiting is not None:
             pass  # results are seen in the observation
         elif everyone and not count:
             info["sample"], info["_sample"] = sim.sample.copy(), self._all

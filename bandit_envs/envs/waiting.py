@@ -44,8 +44,7 @@ class Line(NamedTuple):
     due: Floats  # (E, L)
     first: Ints  # (E,) how many have left the ring, and how many have been asked
     last: Ints
-    held: Ints  # (E,) how many wait
-    opened: Ints  # (E,) how many of them are of a batch that is not complete
+    opened: Ints  # (E,) how many are of a batch that is not complete
     clock: Floats  # (E,)
     latest: Floats  # (E * lanes,) the time at which the last result of a lane is due
     pending: Ints  # (E * K,)
@@ -73,7 +72,6 @@ def _ask(sim, line, e, a):
     i = line.last[e] % line.arm.shape[1]
     line.arm[e, i], line.due[e, i] = a, math.inf
     line.last[e] += 1
-    line.held[e] += 1
     line.opened[e] += 1
     line.clock[e] += 1.0
     line.pending[e * sim.rules.K + a] += 1
@@ -114,7 +112,6 @@ def _show(sim, line, log, e, place):
     spend(sim, e, -1)
     line.arm[e, place] = NOTHING
     line.pending[e * sim.rules.K + a] -= 1
-    line.held[e] -= 1
     while line.first[e] < line.last[e] and line.arm[e, line.first[e] % L] == NOTHING:
         line.first[e] += 1
     if log.arms.shape[1] > 0:
@@ -142,7 +139,7 @@ def _refusal(sim, line, arms, times, answers_checked):
         a, n, state = arms[e], times[e], sim.status[e]
         if state != ENDED and (a < 0 or a > sim.rules.last):
             return -1 - e
-        if state == LIVE and a < K and (n < 0 or n > MOST_TIMES or n == 0 and line.held[e] == 0):
+        if state == LIVE and a < K and (n < 0 or n > MOST_TIMES or n == 0 and line.first[e] == line.last[e]):
             return -1 - e
         answering |= state == SPENT or a == K and state != ENDED
     return UNCHECKED if answering and not answers_checked else 0
@@ -217,8 +214,8 @@ class Waiting:
 
     def __init__(self, task: Task, simulator: Simulator, local: bool) -> None:
         E, actions = simulator.E, simulator.K
-        lanes, delay = task.K if local else 1, task.mean_delay
-        longest = math.ceil(LONGEST * delay) if task.draws_delay else math.ceil(delay)
+        lanes, delay, drawn = task.K if local else 1, task.mean_delay, isinstance(task.delay, str)
+        longest = math.ceil(LONGEST * delay if drawn else delay)
         L = min(task.entries or math.inf, task.batch + longest + 2)
         if 2 * E * L > MOST_NUMBERS:
             raise ValueError(
@@ -226,32 +223,19 @@ class Waiting:
                 f"side may be pending, and at most {MOST_NUMBERS // 2:,} are allowed: give a smaller batch, delay, "
                 "budget or num_envs"
             )
-        self._simulator, first, last, held, opened = simulator, *np.zeros((4, E), np.int64)
-        self._line = Line(
-            batch=task.batch,
-            delay=delay,
-            drawn=task.draws_delay,
-            lanes=lanes,
-            width=actions // lanes,
-            arm=np.zeros((E, int(L)), np.int64),
-            due=np.zeros((E, int(L))),
-            first=first,
-            last=last,
-            held=held,
-            opened=opened,
-            clock=np.zeros(E),
-            latest=np.zeros(E * lanes),
-            pending=np.zeros(E * actions, np.int64),
-        )
+        ints = {"arm": (E, int(L)), "first": E, "last": E, "opened": E, "pending": E * actions}
+        arrays: dict[str, Any] = {name: np.zeros(shape, np.int64) for name, shape in ints.items()}
+        arrays |= {"due": np.zeros((E, int(L))), "clock": np.zeros(E), "latest": np.zeros(E * lanes)}
+        self._line = Line(task.batch, delay, drawn, lanes, actions // lanes, **arrays)
+        self._simulator = simulator
         self.pending = self._line.pending.reshape(E, *task.shape)
         nothing = np.empty((E, 0), np.int64)
         self._no_log = Log(nothing, nothing, np.empty((E, 0, simulator.D)), np.zeros((2, E), np.int64), nothing)
 
     def clear(self, rows: Ints) -> None:
         """Take everything out of the lines of the episodes `rows` (n,)."""
-        line, E = self._line, len(self._line.clock)
-        for array in (line.first, line.last, line.held, line.opened, line.clock, line.latest, line.pending):
-            array.reshape(E, -1)[rows] = 0
+        for array in self.state()[2:]:
+            array.reshape(self._simulator.E, -1)[rows] = 0
 
     def advance(
         self, arms: Ints, times: Ints, answers_checked: bool, history: History | None, at_once: bool = True

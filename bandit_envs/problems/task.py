@@ -163,11 +163,6 @@ class Task(Distributed):
         return self.batch > 1 or self.delay != 0
 
     @property
-    def draws_delay(self) -> bool:
-        """Whether delays are drawn, from an exponential distribution."""
-        return isinstance(self.delay, str)
-
-    @property
     def mean_delay(self) -> float:
         """The delay of a result in pulls, or its mean."""
         return float(self.delay[12:-1] if isinstance(self.delay, str) else self.delay)
