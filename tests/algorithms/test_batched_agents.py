@@ -82,13 +82,6 @@ def test_batched_elimination_is_its_twin(distribution: str, n: int, k: int) -> N
         as_twins(twin, f"batched-elimination(batches={M})", TOP_K, 12, budget=budget, **rules)
 
 
-def test_tolerance_is_shared_by_the_arms_of_an_aggregate() -> None:
-    rows = [("TopK", "aggregate", 0.05), ("TopK", "each", 0.1), ("TopK", "exact", 0.0), ("BestArm", "aggregate", 0.1)]
-    for problem, criterion, wanted in rows:
-        asked = {"epsilon": 0.1, "criterion": criterion} | ({"k": 2} if problem == "TopK" else {})
-        assert agents.make("batched-elimination", Task(problem, asked, K=3, delta=0.1)).epsilon == wanted
-
-
 def test_a_budget_is_spent_in_as_many_batches_as_are_asked_for() -> None:
     for M in (1, 2, 5):
         found = batches(f"batched-elimination(batches={M})", 40, instance=HARD, budget=400, delta=0.1)

@@ -133,7 +133,15 @@ OWN_TOP_K = [
 BATCHED = ["tri-bbai", "tri-bbai(alpha=4)", "opt-bbai", "opt-bbai(precision=2, repeats=0)"]
 AGENTS: dict[str, list[str]] = {
     "Threshold": [*CERTIFIED, *TOP_TWO, *LOCAL, "hdoc", "hdoc(sampling='lucb-g')", "hdoc(sampling='apt-g')"],
-    "BestArm": [*CERTIFIED, *TOP_TWO, *OWN_TOP_K, "lil-ucb", "median-elimination", "lucb(stop='certificate')", *BATCHED],
+    "BestArm": [
+        *CERTIFIED,
+        *TOP_TWO,
+        *OWN_TOP_K,
+        "lil-ucb",
+        "median-elimination",
+        "lucb(stop='certificate')",
+        *BATCHED,
+    ],
     "TopK": [*CERTIFIED, *TOP_TWO, *OWN_TOP_K, "kl-lucb(stop='certificate')", "ocba-m(stop='certificate')"],
     "AllGood": [
         *CERTIFIED,
