@@ -33,6 +33,7 @@ SHARED_PAGES = {  # pages of several agents, or not of the name of theirs
     "algorithms/adapt.md": ("pi1", "pi2", "pi3"),
     "algorithms/elimination.md": ("east", "uniform-elimination"),
     "algorithms/explore-m.md": ("direct", "incremental", "halving"),
+    "algorithms/bbai.md": ("tri-bbai", "opt-bbai"),
     "algorithms/rivals.md": ("ucb", "apt-oracle"),
     "learned.md": ("ppo",),
     "tables.md#agents": ("paired-elimination", "sysrs", "ucb-e", "ucb-e-lrf"),

@@ -11,8 +11,8 @@ width       c = 2 sigma sqrt(ln(P / delta_j) / N), delta_j = delta / M with a bu
             pairs and batches a mean exceeds one that is expected to be larger by c with probability delta at most
 departures  D1 the paper is of regret, and its widths are of the pulls; here pairs and batches share delta
             D2 k arms: i is accepted where m_i - m_(wanted + 1) > c, and left out where m_(wanted) - m_i > c
-            D3 it ends where m_(wanted) - m_(wanted + 1) > c - epsilon: each arm of the answer is within epsilon of any
-               other; epsilon is shared by k arms, by the criterion "aggregate"
+            D3 it ends where m_(wanted) - m_(wanted + 1) > c - epsilon: no other arm is more than epsilon above one
+               of the answer
             D4 with a budget, the plug-in answer of A and S after the last batch, where D3 has not come before; fewer
                pulls than S has arms are left
             D5 without one it answers so after 2^39 pulls of an arm, where no more can be made
@@ -108,8 +108,7 @@ class BatchedElimination(SetAlgorithm):
         K, k = self.task.K, self.k
         delta = delta_of(self.name, self.task, delta, with_budget=0.01)
         M, growth = integer("batches", batches, 1, 10_000), number("growth", growth, 1.05)
-        together = self.problem.criterion == "aggregate"  # type: ignore[attr-defined]
-        self.sigma, self.epsilon = scale_of(self.task, sigma), tolerance_of(self) / (k if together else 1)
+        self.sigma, self.epsilon = scale_of(self.task, sigma), tolerance_of(self)
         self.shared = self.task.budget is not None
         self.may_stop = not self.shared
         level = math.log(k * (K - k) / delta)

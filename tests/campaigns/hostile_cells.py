@@ -111,6 +111,7 @@ SHARES = {
         "pi2": 0.5,
     },
     **{"pi3": 0.5, "ugape": 0.5, "direct": 10.0, "halving": 10.0, "incremental": 10.0, "adaptive-top-k": 10.0},
+    **{"batched-elimination": 3.0, "tri-bbai": 3.0, "opt-bbai": 30.0},
     **{"improved-top-k": 10.0, "fareast": 5.0, "median-elimination": 10.0},
 }
 CERTIFIED = [
@@ -124,13 +125,23 @@ TOP_TWO = ["top-two", "top-two(rule='ttts')", "top-two(rule='eb-tc', proportions
 LOCAL = ["lsa(stop='certificate')", "apt(stop='certificate')", "md-apt(stop='certificate', rho=30.0)"]
 RACE = 2000  # rounds planned, more than an episode has: the promise is for these
 OWN_TOP_K = [
+    *["batched-elimination", "batched-elimination(growth=1.1, first=1)"],
     *["lucb", "kl-lucb", "clucb", f"racing(rounds={RACE})", "adapt", "ugape", "pi1", "pi2", "pi3"],
     *[f"racing(rounds={RACE}, widths='hoeffding')", f"racing(rounds={RACE}, widths='bernstein')", "kl-lucb(sigma=0.5)"],
     *["direct", "halving", "incremental", "adaptive-top-k", "improved-top-k", "adapt(cutoff='best')"],
 ]
+BATCHED = ["tri-bbai", "tri-bbai(alpha=4)", "opt-bbai", "opt-bbai(precision=2, repeats=0)"]
 AGENTS: dict[str, list[str]] = {
     "Threshold": [*CERTIFIED, *TOP_TWO, *LOCAL, "hdoc", "hdoc(sampling='lucb-g')", "hdoc(sampling='apt-g')"],
-    "BestArm": [*CERTIFIED, *TOP_TWO, *OWN_TOP_K, "lil-ucb", "median-elimination", "lucb(stop='certificate')"],
+    "BestArm": [
+        *CERTIFIED,
+        *TOP_TWO,
+        *OWN_TOP_K,
+        "lil-ucb",
+        "median-elimination",
+        "lucb(stop='certificate')",
+        *BATCHED,
+    ],
     "TopK": [*CERTIFIED, *TOP_TWO, *OWN_TOP_K, "kl-lucb(stop='certificate')", "ocba-m(stop='certificate')"],
     "AllGood": [
         *CERTIFIED,

@@ -15,15 +15,20 @@ from agents.registry import AGENTS
 from bandit_envs import Task
 from bandit_envs.stopping.distributions import CODES
 
-CERTIFIED = {"evidence", "track-and-stop", "top-two"}
+CERTIFIED = {"evidence", "track-and-stop", "top-two", "tri-bbai"}
 
 
 def test_who_promises() -> None:
     wanted = {"lucb", "kl-lucb", "clucb", "lil-ucb", "racing", "direct", "halving", "incremental", "median-elimination"}
-    assert (
-        set(STOPPING)
-        == wanted | {"adaptive-top-k", "improved-top-k", "adapt", "pi1", "pi2", "pi3", "ugape"} | CERTIFIED
-    )
+    assert set(STOPPING) == wanted | {
+        "adaptive-top-k",
+        "improved-top-k",
+        "adapt",
+        "pi1",
+        "pi2",
+        "pi3",
+        "ugape",
+    } | CERTIFIED | {"opt-bbai", "batched-elimination"}
     for name, row in AGENTS.items():
         stops = getattr(row, "stops", False) and {"TopK", "BestArm"} & set(row.solves)
         assert bool(stops) == (name in {*STOPPING, *OF_TABLES}), name

@@ -99,33 +99,30 @@ class Stages:
         return self.game.answer(self.seen.m)
 
 
-def tri_bbai(game: Game, alpha: float, L1: int, L2: int, L3: int, shift: float) -> Twin:
-    """Stages I, II, III, IV, III, and then II and III with more pulls each time."""
+def tri_bbai(game: Game, alpha: float, L1: int, L2: int, shift: float) -> Twin:
+    """Stages I, II and III, and then II and III with more pulls each time."""
     one, factor = Stages(game, alpha, L1, L2, shift, math.log(1 / game.delta)), 1.0
     yield from one.first()
-    if one.certified():
-        return one.answer
-    yield from one.proportions(factor)
     while not one.certified():
-        if factor == 1.0 and min(one.seen.N) < L3:
-            yield from one.seen.batch((i, L3 - n) for i, n in list(enumerate(one.seen.N)) if n < L3)
-            if one.certified():
-                return one.answer
-        factor *= 2
         yield from one.proportions(factor)
+        factor *= 2
     return one.answer
 
 
-def opt_bbai(game: Game, delta: float, alpha: float, L1: int, L2: int, shift: float, precision: float) -> Twin:
+def opt_bbai(
+    game: Game, delta: float, alpha: float, L1: int, L2: int, shift: float, precision: float, repeats: int
+) -> Twin:
     """Stages I to III, at delta / 2, then rounds and checks; the test after each batch."""
     one, K = Stages(game, alpha, L1, L2, shift, math.log(1 / delta)), game.K
     unit, c = 2 * game.sigma, precision
     yield from one.first()
     if one.certified():
         return one.answer
-    yield from one.proportions(1.0)
-    if one.certified():
-        return one.answer
+    for q in range(repeats + 1):
+        if q == 0 or 2**q * L2 < c * c / 2 * 64 * math.log(2 * 40 * math.pi**2 * K / delta):
+            yield from one.proportions(2.0**q)
+            if one.certified():
+                return one.answer
     S, B, gamma, ell, r = {1: list(range(K))}, {0: 0}, dict[int, float](), dict[int, int](), 1
 
     def d(eps: float, log_level: float) -> int:
@@ -149,17 +146,12 @@ def opt_bbai(game: Game, delta: float, alpha: float, L1: int, L2: int, shift: fl
             return one.answer
         if len(S[r + 1]) == 1:
             return set(S[r + 1])
-        due = dict[int, int]()
         for j in range(1, r):
             if c > 4 and S[j + 1] != S[j] and math.log(B[r]) - gamma[j] + ell[j] * math.log(2) > math.log(B[j]):
                 gamma[j], ell[j] = 2 * gamma[j], ell[j] + 1
-                due[j] = d(0.25 * 0.5**j, gamma[j])
-        if due:
-            times = {i: max(due[j] for j in due if i in S[j]) for i in S[min(due)]}
-            yield from batch(sorted(times.items()))
-            if one.certified():
-                return one.answer
-            for j in due:
+                yield from batch([(i, d(0.25 * 0.5**j, gamma[j])) for i in S[j]])
+                if one.certified():
+                    return one.answer
                 bar = max(p[i] for i in S[j]) - unit * 0.25 * 0.5**j * (1 - 4 / c)
                 if any(p[i] > bar for i in set(S[j]) - set(S[j + 1])):
                     return one.answer
