@@ -40,7 +40,9 @@ def test_distribution_holds_every_package():
 def test_the_oldest_versions_are_those_that_the_project_allows():
     """Of the packages that the tests run on; not of the tools that judge the source."""
     optional = PROJECT["project"]["optional-dependencies"]
-    rows = [row for name in ("evaluation", "cluster", "training", "session", "tests") for row in optional[name]]
+    rows = [
+        row for name in ("evaluation", "cluster", "training", "session", "excel", "tests") for row in optional[name]
+    ]
     allowed = dict(
         re.match(r"([\w-]+)>=([\d.]+)", row).groups()
         for row in PROJECT["project"]["dependencies"] + rows
