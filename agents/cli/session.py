@@ -331,9 +331,11 @@ class Serve(Action):
     """Address to listen on; 0.0.0.0 lets other machines in, and the page then has a token in its address."""
     port: Annotated[int, arg(metavar="N")] = 8765
     """Port to listen on, up to 65535; 0: any that is free."""
+    token: Word = None
+    """The token of the address, of 8 letters or more, so that links stay; left out: a fresh one."""
 
     def act(self, session: agents.Session) -> None:
-        serve(session, self.host, self.port, lambda address: print(address, flush=True))
+        serve(session, self.host, self.port, lambda address: print(address, flush=True), self.token)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -370,8 +370,10 @@ class Session:
 
     @property
     def ended(self) -> int | None:
-        """How many results counted when the session was over; None before."""
-        return self._look(lambda state: state.ended)
+        """How many results counted when the session was over, of withdrawn arms too; None before."""
+        with self._now() as state:
+            lost = int(state.statistics.pulls[sorted(state.withdrawn)].sum())
+            return None if state.run.final is None else state.run.final.spent + lost
 
     @property
     def remaining(self) -> int | None:

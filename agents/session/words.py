@@ -18,18 +18,15 @@ def plural(noun: str) -> str:
     return noun + next((more for end, more in ENDINGS.items() if noun.endswith(end)), "s")
 
 
-def meaning(task: Task, wishes: Mapping[str, Any], K: int | None = None, noun: str = "option") -> str:
-    """The question of a task in one or two sentences, with its parameters.
+def meaning(task: Task, wishes: Mapping[str, Any], K: int, noun: str = "option") -> str:
+    """The question of a task about K arms in one or two sentences; an arm is a `noun` where no wish says otherwise.
 
-    Args:
-        task: what is asked; one that is not of this package has its own line, and its parameters.
-        wishes: of the session; without a noun an arm is a `noun`.
-        K: how many arms there are now; None: those of the task.
+    A problem that is not of this package has its own line, and its parameters.
     """
     problem: Any = task.make_problem()
     kind = task.problem if type(problem).__module__.startswith("bandit_envs.") else ""
     many, unit, near = plural(wishes.get("noun", noun)), f" {wishes['unit']}" if "unit" in wishes else "", ""
-    which = f"Which of the {K or task.K} {many}"
+    which = f"Which of the {K} {many}"
     if kind == "Threshold":
         question = f"{which} have a mean of {problem.threshold:g}{unit} or more?"
         near = f"Those within {problem.tolerance:g}{unit} of it {EITHER}." if problem.tolerance else ""
@@ -41,7 +38,7 @@ def meaning(task: Task, wishes: Mapping[str, Any], K: int | None = None, noun: s
         near = f"Those up to {more} worse than that {EITHER}." if problem.slack else ""
     elif kind in ("TopK", "BestArm"):
         k, off = problem.k, f"{problem.epsilon:g}{unit}"
-        question = f"{which} is the best?" if k == 1 else f"Which {k} of the {K or task.K} {many} are the best?"
+        question = f"{which} is the best?" if k == 1 else f"Which {k} of the {K} {many} are the best?"
         near = f"The mean of those in the answer may be {off} below that of the best {k}."
         near = near if problem.criterion == "aggregate" else f"Those in it may be {off} worse than the best {k}."
         near = f"One that is at most {off} worse is right, too." if k == 1 else near
