@@ -21,7 +21,7 @@ from ..session.session import Ask as Asked
 from ..session.setup import FACTS, suggested, task_from_facts
 from ..session.wishes import WISHES
 from .environment import Options, parameters_of
-from .options import Command, Count, Number, Switch, Word, note, noted, refuse_to_overwrite
+from .options import TABLE, Command, Count, Number, Switch, TableOptions, Word, note, noted, refuse_to_overwrite
 from .session_words import (
     TOLD,
     arms_of,
@@ -84,6 +84,8 @@ class New(Action, Generic[Options]):
     """Allowed error probability, for agents that stop by themselves."""
     reserve: Number = None
     """The part of delta, from 0 to 1, that is kept for arms that are added, or whose rivals are withdrawn, later."""
+    minimize: Switch = False
+    """A lower value is better; of Threshold, arms with a mean of the threshold at most are wanted."""
     independent: Switch = False
     """The numbers of a measurement, where there are several, are known not to depend on each other."""
     order: Literal["asked", "arrival"] = "asked"
@@ -137,9 +139,9 @@ class New(Action, Generic[Options]):
     def facts(self) -> dict[str, Any]:
         """The facts that the options give."""
         own = {name: getattr(self, name) for name in (*FACTS, *WISHES) if hasattr(self, name)}
-        own |= {"binary": self.binary or None, "independent": self.independent or None, "arms": arms_of(self.arms)}
+        own |= {name: getattr(self, name) or None for name in ("binary", "independent", "minimize", "blind")}
+        own |= {"arms": arms_of(self.arms), "raters": list(self.raters) or None}
         own["items"], own["controls"] = arms_of(self.items, "--items"), wells_of(self.controls)
-        own |= {"raters": list(self.raters) or None, "blind": self.blind or None}
         return parameters_of(self.parameters) | {name: value for name, value in own.items() if value is not None}
 
 
@@ -188,8 +190,8 @@ class Tell(Action):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Import(Action):
-    """Record the results in a CSV or Parquet file: all of them or, where one is wrong, none."""
+class Import(TableOptions, Action):
+    """Record the results in a file, as CSV or Excel: all of them or, where one is wrong, none."""
 
     table: Positional[Annotated[Path, arg(metavar="TABLE")]]
     """With the columns name and value, or others named by --arm and --value, or with a column for each arm."""
@@ -201,19 +203,13 @@ class Import(Action):
     """The column of names of rows, of a table with a column for each arm: it is left out."""
     wide: Switch = False
     """The table has a column for each arm, even where its columns are called name or value."""
-    item: Column = None
-    """The column of the items, of a table with a measurement in each row, where it is not called item."""
-    sep: Word = None
-    r"""Of CSV, what stands between cells, as ";" or "\t", where that is no comma."""
-    decimal: Word = None
-    """The mark of decimals, where it is a comma."""
     who: Who = None
     again: Switch = False
     """Record them although the table begins with results that are in the session already."""
 
     def act(self, session: agents.Session) -> None:
         columns: dict[str, object] = {"arm": self.arm, "value": self.value or None, "index": self.index}
-        columns |= {"wide": self.wide or None, "item": self.item, "sep": self.sep, "decimal": self.decimal}
+        columns |= {"wide": self.wide or None, **{name: getattr(self, name) for name in TABLE}}
         was_done = session.done
         try:
             count = session.tell_table(self.table, **columns, who=self.who, again=self.again)

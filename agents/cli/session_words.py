@@ -142,7 +142,7 @@ def _some(names: Sequence[str]) -> str:
 def question(session: Session) -> str:
     """What a session asks, and what is known of its measurements, in a line, under its title."""
     task, title = session.task, session.wishes.get("title", "")
-    parts = [f"{title}\n".lstrip() + meaning(task, session.wishes, len(session.active), "arm")]
+    parts = [f"{title}\n".lstrip() + meaning(session, "arm")]
     if task.support is None or task.distribution == "gaussian":
         parts.append(f"noise {task.sigma:g}")
     else:

@@ -157,6 +157,7 @@ class State:
     def _counted(self, event: Event) -> Result | None:
         """Let a result count; what it means to the agent, None where the arm is no longer there."""
         arm, sample = int(event.arm or 0), np.atleast_1d(np.asarray(event.value, np.float64))
+        sample[: self.setup.task.D] = self.setup.turned(sample[: self.setup.task.D])
         self.results.append((arm, sample))
         if self.setup.task.items:
             sample = np.array([sample[0], self.rank[int(sample[1])]])
@@ -204,7 +205,7 @@ class State:
             try:
                 value = event.value[0] if N else event.value
                 if kind == TOLD or value is not None:
-                    sample_of(self.setup.task, value)
+                    sample_of(self.setup.own_task, value)
             except ValueError as error:
                 return f"has the value {event.value!r:.80}: {error}"
         return ""

@@ -92,7 +92,7 @@ def state(session: Session, find: str = "", last: int = MOST_EVENTS) -> dict[str
         "unit": wishes.get("unit"),
         "noun": noun,
         "nouns": plural(noun),
-        "question": meaning(task, wishes, len(session.active)),
+        "question": meaning(session),
         "local": PROBLEMS.find(task.problem).local,
         "binary": task.distribution == "bernoulli",
         "ended": session.ended,

@@ -82,7 +82,8 @@ class Session:
         agent: as for `agents.make`: a name, "module:Class", a class, an agent, a function of the task. None: the agent
             in the store.
         task: an environment, a `Task`, or plain facts as for `task_from_facts`, with `reserve`, the part of delta that
-            is kept for arms that come later. None: the task in the store.
+            is kept for arms that come later, and `minimize=True` where a lower value is better. None: the task in the
+            store.
         store: path of a file for SQLite, or another address of SQLAlchemy, as "postgresql+psycopg://user@host/name";
             ":memory:" keeps the session as long as this object.
         names: of the arms, where the facts do not name them; None: their numbers.
@@ -122,7 +123,7 @@ class Session:
             if new is None:
                 how = "bandit-envs session new, or agents.Session(agent, task, store=...)"
                 raise FileNotFoundError(f"there is no session {store}: {how}")
-            for sentence in doubts(new.task, State(new).run.delta):  # before anything is written
+            for sentence in doubts(new.task, State(new).run.delta, new.own_task):  # before anything is written
                 warnings.warn(sentence, UserWarning, stacklevel=2)
             if not self._log.create(new.facts()):
                 facts = self._log.facts()  # another process was quicker
@@ -250,14 +251,16 @@ class Session:
         So is a table with more results than the budget leaves. The agent decides after the last result.
 
         Args:
-            table: path of a CSV or Parquet file, or a dataframe.
+            table: path of a file (CSV, Excel, JSON Lines, Parquet), or a dataframe.
             who: has measured them.
             again: record it all the same.
-            columns: `arm`, `value`, `index`, `wide`, `item`, `sep`, `decimal`, see `bandit_envs.measurements`.
+            columns: `arm`, `value`, `index`, `wide`, `item`, `sep`, `decimal`, `sheet`, `layout`, see
+                `bandit_envs.measurements`. Words such as yes and no, or C and I, are 1 and 0 on a range of 0 to 1.
 
         Raises:
             ValueError: naming the row and the column. FileNotFoundError: if there is no such file.
         """
+        columns = {"binary": self.task.support == (0, 1) and self.task.distribution != "gaussian"} | columns
         found, again = measurements(table, **columns), flag("again", again)
         if found.events:
             return self._record([], who, found.of, again, found)
@@ -406,7 +409,7 @@ class Session:
 
         Where the problem knows no such mean, it is halfway between the two kinds of arms.
         """
-        return self._look(lambda state: state.boundary)
+        return self._look(lambda state: None if state.boundary is None else self._setup.turned(state.boundary))
 
     def unsure(self) -> NDArray[np.float64]:
         """How many standard errors each arm's mean is from the boundary, (K,); 0 where it has not been measured.
@@ -450,7 +453,18 @@ class Session:
     @property
     def task(self) -> Task:
         """What is asked, of the arms that there were at the beginning."""
-        return self._setup.task
+        return self._setup.own_task
+
+    @property
+    def minimize(self) -> bool:
+        """Whether a lower value is better."""
+        return self._setup.own is not None
+
+    @property
+    def asks(self) -> str:
+        """What is asked, in a line."""
+        asks = str(self.task.make_problem().asks)
+        return asks if self._setup.own is None else f"{asks.replace('least', 'most')}, where a lower value is better"
 
     @property
     def wishes(self) -> dict[str, Any]:

@@ -280,9 +280,8 @@ def test_columns_of_a_table_are_named(capsys: Any) -> None:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("name;value\na;0,5\n", "separated by commas, and decimals written with a point, but it has ';'"),
-        ('name,value\na,"0,5"\n', "got '0,5'; decimals are written with a point"),
-        ("a,b\n0,5,1\n", "has 3 cells, the first line has 2; a cell with a comma stands in quotes"),
+        ('name,value\na,"0,5"\na,0.5\n', "got '0,5'; decimals are written with a point"),
+        ("a,b\n0,5,1\n", "has 3 cells, the first line has 2; a cell in which the mark between cells occurs stands"),
     ],
 )
 def test_tables_with_other_separators(text: str, told: str, capsys: Any) -> None:
