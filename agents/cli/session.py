@@ -140,8 +140,8 @@ class New(Action, Generic[Options]):
         """The facts that the options give."""
         own = {name: getattr(self, name) for name in (*FACTS, *WISHES) if hasattr(self, name)}
         own |= {name: getattr(self, name) or None for name in ("binary", "independent", "minimize", "blind")}
-        own["items"], own["controls"] = arms_of(self.items, "--items"), wells_of(self.controls)
         own |= {"arms": arms_of(self.arms), "raters": list(self.raters) or None}
+        own["items"], own["controls"] = arms_of(self.items, "--items"), wells_of(self.controls)
         return parameters_of(self.parameters) | {name: value for name, value in own.items() if value is not None}
 
 
@@ -327,9 +327,11 @@ class Serve(Action):
     """Address to listen on; 0.0.0.0 lets other machines in, and the page then has a token in its address."""
     port: Annotated[int, arg(metavar="N")] = 8765
     """Port to listen on, up to 65535; 0: any that is free."""
+    token: Word = None
+    """The token of the address, of 8 letters or more, so that links stay; left out: a fresh one."""
 
     def act(self, session: agents.Session) -> None:
-        serve(session, self.host, self.port, lambda address: print(address, flush=True))
+        serve(session, self.host, self.port, lambda address: print(address, flush=True), self.token)
 
 
 @dataclass(frozen=True, kw_only=True)

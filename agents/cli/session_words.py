@@ -11,6 +11,7 @@ from typing import Any
 from bandit_envs import PROBLEMS, Problem
 
 from ..session.session import Ask, Session
+from ..session.words import meaning
 from .environment import import_problems, problem_options
 from .options import from_json, note
 
@@ -141,7 +142,7 @@ def _some(names: Sequence[str]) -> str:
 def question(session: Session) -> str:
     """What a session asks, and what is known of its measurements, in a line, under its title."""
     task, title = session.task, session.wishes.get("title", "")
-    parts = [f"{title}\n".lstrip() + session.question("arm")]
+    parts = [f"{title}\n".lstrip() + meaning(session, "arm")]
     if task.support is None or task.distribution == "gaussian":
         parts.append(f"noise {task.sigma:g}")
     else:

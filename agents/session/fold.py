@@ -245,12 +245,6 @@ class State:
         return max(min(limits) - len(self.results) - len(self.late), 0) if limits else None
 
     @property
-    def ended(self) -> int | None:
-        """How many results counted, of withdrawn arms too, when it was over; None before."""
-        lost = int(self.statistics.pulls[sorted(self.withdrawn)].sum())
-        return None if self.run.final is None else self.run.final.spent + lost
-
-    @property
     def late(self) -> list[Event]:
         """The results that wait in line, line by line."""
         return [event for line in self.lines.values() for event in line.values() if event is not None]

@@ -38,12 +38,14 @@ from bandit_envs.kernels import integer
 
 from ..core.optional import require
 from .session import Ask, Session
-from .words import plural
+from .words import meaning, plural
 
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
 HOST = re.compile(r"(localhost|127\.0\.0\.1|\[::1\])(:\d+)?")  # of a request, its port with it
 # Addresses to listen on that are none to open, and one for examples that is reached by the same network.
 REACHES = {"0.0.0.0": "192.0.2.1", "::": "2001:db8::1"}
+ASKED = ("arm", "item", "who", "code")  # what the page is given of a question
+SHOWN = ("event", "kind", "name", "code", "item", "about", "who", "text", "undone")  # and of an event
 MOST_ARMS = 60  # shown at once: of more arms those that wait, and those nearest to the boundary
 MOST_BYTES = 100_000  # of what a browser sends
 MOST_EVENTS = 15  # of the history, where more are not asked for
@@ -64,10 +66,7 @@ def state(session: Session, find: str = "", last: int = MOST_EVENTS) -> dict[str
     table, task = session.arms(), session.task
     columns = {name: table[name].to_numpy() for name in table.columns}
     ahead, done = session.next(), session.done
-    pending = [
-        {"event": ask.number, "code": getattr(ask, "code", None), "arm": ask.arm, "item": ask.item, "who": ask.who}
-        for ask in session.pending
-    ]
+    pending = [{"event": ask.number, **{name: getattr(ask, name) for name in ASKED}} for ask in session.pending]
     boundary, unsure = session.boundary, session.unsure()
     near = np.where(columns["withdrawn"], np.inf, unsure)
     near[columns["pending"] > 0] = -2
@@ -81,22 +80,11 @@ def state(session: Session, find: str = "", last: int = MOST_EVENTS) -> dict[str
     for arm in shown.tolist():
         row = {name: _plain(column[arm]) for name, column in columns.items()}
         arms.append({"arm": arm, "unsure": _plain(unsure[arm]), **row})
-    waiting, events = {ask["event"] for ask in pending}, []
-    records: list[dict[Any, Any]] = session.history(2 * last).iloc[::-1].to_dict("records")
-    for one in records:
-        undoable = not one["undone"] and (one["kind"] in ("told", "arm withdrawn") or one["event"] in waiting)
-        if one["kind"] == "asked" and not undoable and not one["undone"] or len(events) == last:
-            continue  # a question whose result is there
-        value = [one[name] for name in one if str(name).startswith("value") and not np.isnan(one[name])]
-        names = {"event", "kind", "name", "code", "item", "about", "who", "text", "undone"} & set(one)
-        shown = {name: _plain(one[name]) for name in names} | {"value": value, "undoable": undoable}
-        events.append(shown | {"at": one["at"].isoformat()})
     sure = np.flatnonzero((columns["pulls"] > 0) & ~columns["withdrawn"] & np.isfinite(unsure))
     least = None if not len(sure) else int(sure[np.argmin(unsure[sure])])
     answer = [str(name) for name in columns["name"][columns["answer"].astype(bool)]]
-    wishes = session.wishes
+    wishes, claims = session.wishes, columns.get("claim")
     noun = wishes.get("noun", "option")
-    claims = columns.get("claim")
     return {
         "version": session.version,
         "who": None,
@@ -104,7 +92,7 @@ def state(session: Session, find: str = "", last: int = MOST_EVENTS) -> dict[str
         "unit": wishes.get("unit"),
         "noun": noun,
         "nouns": plural(noun),
-        "question": session.question(),
+        "question": meaning(session),
         "local": PROBLEMS.find(task.problem).local,
         "binary": task.distribution == "bernoulli",
         "ended": session.ended,
@@ -133,25 +121,39 @@ def state(session: Session, find: str = "", last: int = MOST_EVENTS) -> dict[str
         "tied": [str(columns["name"][arm]) for arm in session.tied[:MOST_NAMES]],
         "arms": arms,
         "of": len(columns["name"]),
-        "events": events,
+        "events": events(session.history(2 * last), pending)[:last],
+        "raters": wishes.get("raters", []),
         "names": [str(name) for name in columns["name"][~columns["withdrawn"].astype(bool)][:1000]],
     }
 
 
+def events(history: Any, pending: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows of a history, the last one first, JSON-able, without questions whose results are there."""
+    found, waiting = list[dict[str, Any]](), {ask["event"] for ask in pending}
+    for one in history.iloc[::-1].to_dict("records"):
+        undoable = not one["undone"] and (one["kind"] in ("told", "arm withdrawn") or one["event"] in waiting)
+        if undoable or one["undone"] or one["kind"] != "asked":
+            value = [one[name] for name in one if name.startswith("value") and not np.isnan(one[name])]
+            shown = {name: _plain(one[name]) for name in SHOWN if name in one}
+            found.append({**shown, "value": value, "undoable": undoable, "at": one["at"].isoformat()})
+    return found
+
+
 def rated(session: Session, who: str) -> dict[str, Any]:
     """What the page shows a rater, JSON-able: own questions and results, by codes, and the answer once it is over."""
-    whole = state(session, last=max(session.version, 1))
-    mine = [event for event in whole["events"] if event["who"] == who and event["kind"] in ("asked", "told")]
+    whole, history, blind = state(session), session.history(), session.wishes.get("blind")
     asks = [ask for ask in whole["pending"] if ask["who"] == who]
-    for one in (*asks, *mine):
-        one["name"] = one.pop("code", None) or one["name"]
+    mine = history[(history["who"] == who) & history["kind"].isin(["asked", "told"])]
+    shown = events(mine.tail(2 * MOST_EVENTS), asks)[:MOST_EVENTS]
+    for one in (*asks, *shown):
+        one["name"] = (one.pop("code", None) or "") if blind else one["name"]
         one.pop("arm", None)
     return {name: whole[name] for name in RATERS} | {
         "who": who,
         "next": whole["next"] and True,
         "pending": asks,
-        "events": mine[:MOST_EVENTS],
-        "count": sum(event["kind"] == "told" and not event["undone"] for event in mine),
+        "events": shown,
+        "count": int(((mine["kind"] == "told") & ~mine["undone"].astype(bool)).sum()),
         "answer": whole["answer"] if whole["done"] else [],
         "answers": whole["answers"] if whole["done"] else 0,
     }
@@ -271,14 +273,32 @@ def application(session: Session, token: str | None = None) -> Any:
         return responses.JSONResponse({"link": "?" + urlencode(query)})
 
     def tell_all(asked: dict[str, Any], rater: str | None) -> int:
+        """Record results of open questions, or none; an error names the first row that is wrong, from 1."""
         with lock:
-            return tell_open(session, asked["results"], asked["who"], rater)
+            open_ = {ask.number: ask for ask in session.pending if rater in (None, ask.who)}
+            results = list[tuple[Ask, object]]()
+            for i, row in enumerate(asked["results"], 1):
+                if (ask := open_.pop(row["question"], None)) is None:
+                    raise ValueError(f"row {i}: no question is open for this value")
+                results.append((ask, row["value"]))
+            return session.tell_all(results, asked["who"])
+
+    def tell_file(asked: dict[str, Any], _: str | None) -> int:
+        """Record the results in a file, {"name": .., "data": in base64}: all of them or none."""
+        name, data = Path(str(asked.get("name"))).name, base64.b64decode(str(asked.get("data")), validate=True)
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / (name.strip(". ")[-MOST_LETTERS:] or "table.csv")
+            path.write_bytes(data)
+            try:
+                return session.tell_table(path, who=asked["who"], again=asked.get("again", False))
+            except (ValueError, ImportError) as error:
+                raise ValueError(str(error).replace(f"{folder}{os.sep}", "")) from None
 
     def undo(asked: dict[str, Any], rater: str | None) -> int:
         if (name := asked.get("table")) is not None and rater is None:
             return session.undo_table(str(name))
         event = asked.get("event")
-        if rater is not None and rater not in session.history(event=event)["who"].tolist():
+        if rater is not None and rater not in session.history(event=integer("event", event, 1))["who"].tolist():
             raise ValueError("this is no result or question of yours")
         return session.undo(event)
 
@@ -292,7 +312,7 @@ def application(session: Session, token: str | None = None) -> Any:
             *(asked.get(name) for name in ("value", "who", "item")),
         ),
         "tell_all": tell_all,
-        "table": lambda asked, _: tell_file(session, asked),
+        "table": tell_file,
         "undo": undo,
         "note": lambda asked, _: session.note(asked.get("text", ""), asked["who"]),
         "add": lambda asked, _: session.add_arm(asked.get("arm", "")),
@@ -315,47 +335,30 @@ def rater_token(token: str, who: str) -> str:
     return hmac.new(token.encode(), who.encode(), "sha256").hexdigest()[:32]
 
 
-def tell_open(session: Session, rows: Any, who: str | None, rater: str | None) -> int:
-    """Record results of open questions, {"question": event, "value": ..} each, of a rater or any: all of them or none.
-
-    Raises:
-        ValueError: naming the first row that is wrong, from 1, or answers what is not open any more.
-    """
-    results, asks = list[tuple[Ask, object]](), {ask.number: ask for ask in session.pending if rater in (None, ask.who)}
-    for i, row in enumerate(rows, 1):
-        if (ask := asks.pop(row["question"], None)) is None:
-            raise ValueError(f"row {i}: this question is not open any more")
-        results.append((ask, row["value"]))
-    return session.tell_all(results, who)
-
-
-def tell_file(session: Session, asked: dict[str, Any]) -> int:
-    """Record the results in a file that a browser sends, {"name": .., "data": in base64}: all of them or none."""
-    name, data = Path(str(asked.get("name"))).name, base64.b64decode(str(asked.get("data")), validate=True)
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / (name.strip(". ")[-MOST_LETTERS:] or "table.csv")
-        path.write_bytes(data)
-        try:
-            return session.tell_table(path, who=asked["who"], again=asked.get("again", False))
-        except (ValueError, ImportError) as error:
-            raise ValueError(str(error).replace(f"{folder}{os.sep}", "")) from None
-
-
-def serve(session: Session, host: str = "127.0.0.1", port: int = 8765, tell: Callable[[str], None] = print) -> None:
+def serve(
+    session: Session,
+    host: str = "127.0.0.1",
+    port: int = 8765,
+    tell: Callable[[str], None] = print,
+    token: str | None = None,
+) -> None:
     """Serve the page until the process is interrupted.
 
     Args:
         session: what it shows.
         host: address to listen on; beyond this machine the page wants a token. port: 0: any that is free.
         tell: is called with the address of the page, once no other program can have it.
+        token: of the address beyond this machine, so that links stay; None: a fresh one.
 
     Raises:
-        ValueError: for what is no port. OSError: where the port is taken, or the address is not one of this machine.
-        ImportError: without Starlette or uvicorn.
+        ValueError: for what is no port, or no token. OSError: where the port is taken, or the address is not one of
+            this machine. ImportError: without Starlette or uvicorn.
     """
     integer("port", port, 0, MOST_PORTS)
     uvicorn = require("uvicorn", "the page of a session", "session")
-    token = None if host in LOCAL_HOSTS else secrets.token_urlsafe(16)
+    if token is not None and not re.fullmatch(r"[\w-]{8,100}", token, re.ASCII):
+        raise ValueError(f"a token has 8 to 100 letters, digits, - or _, got {token!r:.120}")
+    token = None if host in LOCAL_HOSTS else token or secrets.token_urlsafe(16)
     app = application(session, token)
     _log_little()
     config = uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=5)

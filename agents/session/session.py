@@ -25,7 +25,6 @@ from .doubts import about_failures, about_noise, doubts, rounded
 from .fold import FEWEST_ARMS, State, fold, sample_of
 from .log import ADDED, ASKED, FAILED, LARGEST, NOTE, RESULTS, TOLD, UNDONE, WITHDRAWN, Event, Log
 from .setup import Setup, checked_name
-from .words import meaning
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -374,8 +373,10 @@ class Session:
 
     @property
     def ended(self) -> int | None:
-        """How many results counted when the session was over; None before."""
-        return self._look(lambda state: state.ended)
+        """How many results counted when the session was over, of withdrawn arms too; None before."""
+        with self._now() as state:
+            lost = int(state.statistics.pulls[sorted(state.withdrawn)].sum())
+            return None if state.run.final is None else state.run.final.spent + lost
 
     @property
     def remaining(self) -> int | None:
@@ -454,9 +455,16 @@ class Session:
         """What is asked, of the arms that there were at the beginning."""
         return self._setup.own_task
 
-    def question(self, noun: str = "option") -> str:
-        """What is asked, in one or two sentences; an arm is a `noun` where the session has no word for it."""
-        return meaning(self.task, self.wishes, len(self.active), noun, self._setup.own is not None)
+    @property
+    def minimize(self) -> bool:
+        """Whether a lower value is better."""
+        return self._setup.own is not None
+
+    @property
+    def asks(self) -> str:
+        """What is asked, in a line."""
+        asks = str(self.task.make_problem().asks)
+        return asks if self._setup.own is None else f"{asks.replace('least', 'most')}, where a lower value is better"
 
     @property
     def wishes(self) -> dict[str, Any]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
-from bandit_envs import Task
+if TYPE_CHECKING:
+    from .session import Session
 
 ENDINGS = {"s": "es", "x": "es", "ch": "es", "sh": "es"}  # of words that take more than an "s"
 EITHER = "may be put on either side"
@@ -18,23 +19,18 @@ def plural(noun: str) -> str:
     return noun + next((more for end, more in ENDINGS.items() if noun.endswith(end)), "s")
 
 
-def meaning(
-    task: Task, wishes: Mapping[str, Any], K: int | None = None, noun: str = "option", minimize: bool = False
-) -> str:
-    """The question of a task in one or two sentences, with its parameters.
+def meaning(session: Session, noun: str = "option") -> str:
+    """The question of a session in one or two sentences; an arm is a `noun` where no wish says otherwise.
 
-    Args:
-        task: what is asked; one that is not of this package has its own line, and its parameters.
-        wishes: of the session; without a noun an arm is a `noun`.
-        K: how many arms there are now; None: those of the task.
-        minimize: whether a lower value is better.
+    A problem that is not of this package has its own line, and its parameters.
     """
+    task, wishes, K = session.task, session.wishes, len(session.active)
     problem: Any = task.make_problem()
     kind = task.problem if type(problem).__module__.startswith("bandit_envs.") else ""
     many, unit, near = plural(wishes.get("noun", noun)), f" {wishes['unit']}" if "unit" in wishes else "", ""
-    which = f"Which of the {K or task.K} {many}"
+    which = f"Which of the {K} {many}"
     if kind == "Threshold":
-        question = f"{which} have a mean of {problem.threshold:g}{unit} or {'less' if minimize else 'more'}?"
+        question = f"{which} have a mean of {problem.threshold:g}{unit} or {'less' if session.minimize else 'more'}?"
         near = f"Those within {problem.tolerance:g}{unit} of it {EITHER}." if problem.tolerance else ""
     elif kind == "AllGood":
         most, more = (
@@ -44,8 +40,8 @@ def meaning(
         near = f"Those up to {more} worse than that {EITHER}." if problem.slack else ""
     elif kind in ("TopK", "BestArm"):
         k, off = problem.k, f"{problem.epsilon:g}{unit}"
-        question = f"{which} is the best?" if k == 1 else f"Which {k} of the {K or task.K} {many} are the best?"
-        near = f"The mean of those in the answer may be {off} below that of the best {k}."
+        question = f"{which} is the best?" if k == 1 else f"Which {k} of the {K} {many} are the best?"
+        near = f"The mean of those in the answer may be {off} worse than that of the best {k}."
         near = near if problem.criterion == "aggregate" else f"Those in it may be {off} worse than the best {k}."
         near = f"One that is at most {off} worse is right, too." if k == 1 else near
         near = near if problem.epsilon and problem.criterion != "exact" else ""
@@ -55,9 +51,9 @@ def meaning(
         near = f"Those nearer than {problem.tolerance:g} to a limit {EITHER}." if problem.tolerance else ""
     else:
         settings = ", ".join(f"{name} {value!s:.40}" for name, value in task.parameters.items())
-        question = f"{problem.asks}: {settings}".rstrip(": ")
-    if minimize and kind != "Threshold":
-        near = f"A lower value is better. {near.replace(' below ', ' above ')}"
+        question = f"{session.asks}: {settings}".rstrip(": ")
+    if session.minimize and kind != "Threshold":
+        near = f"A lower value is better. {near}"
     return f"{question} {near}".rstrip()
 
 

@@ -23,7 +23,7 @@ PROBLEMS: dict[str, dict[str, Any]] = {
     "Threshold": {"threshold": 0.5, "tolerance": 0.1},
     "BestArm": {"epsilon": 0.1},
     "TopK": {"k": 3, "epsilon": 0.1, "criterion": "each"},
-    "AllGood": {"epsilon": 0.2, "tolerance": 0.1},
+    "AllGood": {"epsilon": 0.2, "slack": 0.1},
 }
 CERTIFIED: dict[str, list[str]] = {
     "Threshold": ["evidence", "lsa(stop='certificate')", "uniform(stop='certificate')"],

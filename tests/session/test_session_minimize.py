@@ -125,7 +125,7 @@ VALUES = [("A", 9.0), ("B", 1.5), ("C", 0.0), ("D", 10.0), ("B", 2.5)]
 def test_all_that_is_shown_has_the_sign_of_the_user(tmp_path: Path) -> None:
     session = agents.Session("evidence", FACTS | {"minimize": True}, store=tmp_path / "a.db")
     session.tell_all(VALUES)
-    assert "or less?" in session.question()
+    assert session.asks == "all arms with mean at most a threshold, where a lower value is better"
     assert session.arms()["mean"].tolist() == [9.0, 2.0, 0.0, 10.0]
     assert session.answer().tolist() == [False, True, True, False]
     assert session.history()["value"].tolist() == [value for _, value in VALUES]
@@ -173,7 +173,7 @@ def test_what_cannot_be_mirrored_is_refused(tmp_path: Path) -> None:
         agents.Session("uniform", {"problem": "BestArm", "minimize": "yes"} | more, store=":memory:")
     for given in (None, False):
         with agents.Session("evidence", {"problem": "BestArm", "minimize": given} | more, store=":memory:") as session:
-            assert "lower" not in session.question()
+            assert "lower" not in session.asks
 
 
 def test_sentences_have_the_sign_of_the_user() -> None:
@@ -204,7 +204,7 @@ def test_on_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ca
     monkeypatch.chdir(tmp_path)
     new = "session new a.db --problem Threshold --threshold 5 --arms A B C --range 0 10 --delta 0.1 --minimize"
     assert main(new.split()) == 0
-    text = "Which of the 3 arms have a mean of 5 or less?"
+    text = "all arms with mean at most a threshold, where a lower value is better: threshold 5.0"
     assert text in capsys.readouterr().out
     Path("t.csv").write_text("A;B;C\n9;1,5;4\n8;2,5;6\n")
     assert main(["session", "import", "a.db", "t.csv"]) == 0

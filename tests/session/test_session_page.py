@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
+import json
 import os
 import re
 import socket
@@ -392,8 +393,8 @@ def test_a_batch_is_recorded_as_a_whole_or_not_at_all(session: Any) -> None:
     for rows, row in (
         ([(first, 3), (second, 11)], "row 2: a measurement must be a number in [0, 10]"),
         ([(first, "x"), (second, 1)], "row 1: a measurement must be a number"),
-        ([(first, 3), (first, 3)], "row 2: this question is not open any more"),
-        ([(first, 3), (99, 3)], "row 2: this question is not open any more"),
+        ([(first, 3), (first, 3)], "row 2: no question is open for this value"),
+        ([(first, 3), (99, 3)], "row 2: no question is open for this value"),
     ):
         code, error = told(*rows)
         assert (code, row in error, len(session), len(session.pending)) == (400, True, 0, 3)
@@ -474,60 +475,63 @@ def viewed(browser: Any, address: str, width: int = 1280) -> Iterator[Any]:
 
 @pytest.mark.parametrize("width", [1280, 390])
 def test_a_plate_by_keyboard_alone(browser: Any, tmp_path: Path, width: int) -> None:
-    with agents.Session("evidence", DYES, store=tmp_path / "d.db", public_seed=1) as session:
-        with served(tmp_path / "d.db") as address, viewed(browser, address, width) as view:
-            assert view.inner_text("h1") == "Which dyes bind?"
-            assert "12 dyes have a mean of 50 mg / l or more? Those within 5 mg / l" in view.inner_text("#question")
-            assert view.inner_text("#answer") == "none yet, as nothing has been measured"
-            press = view.keyboard.press
-            for _ in range(20):  # the words that are explained, then the button
-                press("Tab")
-                if view.evaluate(FOCUS) == "ask":
-                    break
+    with (
+        agents.Session("evidence", DYES, store=tmp_path / "d.db", public_seed=1) as session,
+        served(tmp_path / "d.db") as address,
+        viewed(browser, address, width) as view,
+    ):
+        assert view.inner_text("h1") == "Which dyes bind?"
+        assert "12 dyes have a mean of 50 mg / l or more? Those within 5 mg / l" in view.inner_text("#question")
+        assert view.inner_text("#answer") == "none yet, as nothing has been measured"
+        press = view.keyboard.press
+        for _ in range(20):  # the words that are explained, then the button
             press("Tab")
-            view.keyboard.type("24")
+            if view.evaluate(FOCUS) == "ask":
+                break
+        press("Tab")
+        view.keyboard.type("24")
+        press("Enter")
+        until(view, "document.querySelectorAll('.ask').length === 12")  # each twice
+        assert view.inner_text(".ask b").strip() == "dye A × 2"
+        until(view, "document.activeElement.getAttribute('aria-label')?.startsWith('result of dye A')")
+        for i in range(12):
+            view.keyboard.type(f"{20 + 5 * i},5 {21 + 5 * i}")
+            session.note(f"news {i}")  # the page is told of it meanwhile, and the focus stays
             press("Enter")
-            until(view, "document.querySelectorAll('.ask').length === 12")  # each twice
-            assert view.inner_text(".ask b").strip() == "dye A × 2"
-            until(view, "document.activeElement.getAttribute('aria-label')?.startsWith('result of dye A')")
-            for i in range(12):
-                view.keyboard.type(f"{20 + 5 * i},5 {21 + 5 * i}")
-                session.note(f"news {i}")  # the page is told of it meanwhile, and the focus stays
-                press("Enter")
-            assert view.evaluate(FOCUS) == "record"
-            press("Shift+Tab")
-            press("End")
-            view.keyboard.type(" 999")
-            press("Enter")
-            press("Enter")
-            until(view, "document.activeElement.getAttribute('aria-invalid') === 'true'")
-            assert "3 values, and 2 questions" in view.inner_text(".wrong:not(:empty)")
-            for _ in range(4):
-                press("Backspace")
-            view.keyboard.type("0")  # 760 is beyond the range
-            press("Enter")
-            press("Enter")
-            until(view, "document.activeElement.getAttribute('aria-invalid') === 'true'")
-            assert "[-20, 130]" in view.inner_text("#error")
-            assert (len(session), view.evaluate(FOCUS)) == (0, "result of dye L, up to 2 values with blanks between")
-            assert "[-20, 130]" in view.inner_text(".wrong:not(:empty)")
-            press("End")
+        assert view.evaluate(FOCUS) == "record"
+        press("Shift+Tab")
+        press("End")
+        view.keyboard.type(" 999")
+        press("Enter")
+        press("Enter")
+        until(view, "document.activeElement.getAttribute('aria-invalid') === 'true'")
+        assert "no question is open for this value" in view.inner_text(".wrong:not(:empty)")
+        for _ in range(4):
             press("Backspace")
-            press("Enter")
-            press("Enter")
-            until(view, "document.getElementById('status').textContent === '24 results recorded.'")
-            until(view, "document.activeElement.id === 'ask'")
-            assert len(session) == 24
-            means = [20.75 + 5 * i for i in range(12)]
-            assert session.arms()["mean"].tolist() == pytest.approx(means)
-            for _ in range(2):
-                press("Shift+Tab")  # from the button to the words above it
-            press("Enter")
-            until(view, "document.getElementById('word').open")
-            assert (view.inner_text("#term"), "so far" in view.inner_text("#sense")) == ("answer", True)
-            press("Escape")
-            until(view, "!document.getElementById('word').open")
-            assert view.evaluate("document.activeElement.className") == "word"
+        view.keyboard.type("0")  # 760 is beyond the range
+        press("Enter")
+        press("Enter")
+        until(view, "document.activeElement.getAttribute('aria-invalid') === 'true'")
+        assert "[-20, 130]" in view.inner_text("#error")
+        assert (len(session), view.evaluate(FOCUS)) == (0, "result of dye L, up to 2 values with blanks between")
+        assert "[-20, 130]" in view.inner_text(".wrong:not(:empty)")
+        press("End")
+        press("Backspace")
+        press("Enter")
+        press("Enter")
+        until(view, "document.getElementById('status').textContent === '24 results recorded.'")
+        until(view, "document.activeElement.id === 'ask'")
+        assert len(session) == 24
+        means = [20.75 + 5 * i for i in range(12)]
+        assert session.arms()["mean"].tolist() == pytest.approx(means)
+        for _ in range(2):
+            press("Shift+Tab")  # from the button to the words above it
+        press("Enter")
+        until(view, "document.getElementById('word').open")
+        assert (view.inner_text("#term"), "so far" in view.inner_text("#sense")) == ("answer", True)
+        press("Escape")
+        until(view, "!document.getElementById('word').open")
+        assert view.evaluate("document.activeElement.className") == "word"
 
 
 def test_what_is_pasted_from_a_spreadsheet(browser: Any, tmp_path: Path) -> None:
@@ -605,3 +609,94 @@ def test_a_server_that_is_killed_and_begins_again(browser: Any, tmp_path: Path) 
                 view.click("#record")
                 until(view, "document.getElementById('status').textContent === '1 result recorded.'")
         assert session.arms()["pulls"].sum() == 1
+
+
+PERFUMES = ["Rose Royale", "Cedar No. 5", "Amber Nights", "Sea Salt"]
+PANEL = {"problem": "BestArm", "arms": PERFUMES, "range": (0, 10), "budget": 24, "blind": True, "repeats": 3}
+PANEL |= {"raters": ["ann", "bob & co"], "title": "Which scent?", "noun": "scent"}
+
+
+def test_a_rater_sees_own_questions_by_codes_alone(tmp_path: Path) -> None:
+    with agents.Session("uniform", PANEL, store=tmp_path / "p.db", public_seed=7) as session:
+        owner = client(session, "secret", "http://example.org")
+        link = owner.get("/link?name=bob+%26+co&token=secret").json()["link"]
+        bob, ann = link[1:], owner.get("/link?name=ann&token=secret").json()["link"][1:]
+        assert "secret" not in bob + ann
+        session.ask(2, "ann")
+        assert owner.post(f"/ask?{bob}", json={"n": 2, "who": "ann"}).json() == {"done": [3, 4]}
+        for key in (bob.replace("bob", "rob"), bob.replace("who=bob", "who=ann"), bob.split("&")[-1], "token="):
+            assert owner.get(f"/state?{key}").status_code == 403
+        for path in ("add", "withdraw", "table", "tell"):
+            assert owner.post(f"/{path}?{bob}", json={"arm": 0, "value": 1}).status_code == 403
+        assert owner.get(f"/history.csv?{bob}").status_code == owner.get(f"/link?name=eve&{bob}").status_code == 403
+        assert owner.get(f"/?{bob}").status_code == owner.get(f"/news?{ann[:-1]}").status_code - 203 == 200
+
+        def seen(of: str) -> Any:
+            text = owner.get(f"/state?{of}").text
+            assert session.done or not any(name in text for name in PERFUMES)
+            return json.loads(text)
+
+        asks = seen(bob)["pending"]
+        assert [ask["name"] for ask in asks] == [ask.code for ask in session.pending if ask.who == "bob & co"]
+        assert {"arm", "least", "certificate", "arms", "answer"} & {*seen(bob), *asks[0]} == {"answer"}
+        others = [ask.number for ask in session.pending if ask.who == "ann"]
+        for wrong in ([{"question": others[0], "value": 3}], [{"question": asks[0]["event"], "value": 33}]):
+            reply = owner.post(f"/tell_all?{bob}", json={"results": wrong})
+            assert (reply.status_code, len(session)) == (400, 0)
+            assert not any(name in reply.text for name in PERFUMES)
+        results = [{"question": ask["event"], "value": 3 + i} for i, ask in enumerate(asks)]
+        assert owner.post(f"/tell_all?{bob}", json={"results": results, "who": "ann"}).json() == {"done": 2}
+        assert set(session.history()["who"][4:]) == {"bob & co"}
+        session.tell(session.pending[0], 9)
+        assert (seen(bob)["count"], seen(ann)["count"], seen(ann)["answer"]) == (2, 1, [])
+        assert "9.0" not in owner.get(f"/state?{bob}").text  # marks of others
+        mine = seen(bob)["events"][0]
+        assert owner.post(f"/undo?{ann}", json={"event": mine["event"]}).status_code == 400
+        for event in (others[1], None, 99, "x"):  # of ann, none, and what there is not
+            assert owner.post(f"/undo?{bob}", json={"event": event, "table": "a.csv"}).status_code == 400
+        assert owner.post(f"/undo?{bob}", json={"event": mine["event"]}).status_code == 200
+        while not session.done:
+            for who in PANEL["raters"]:
+                session.ask(12, who)
+            session.tell_all([(ask, 2 * ask.arm) for ask in session.pending])
+        assert seen(bob)["answer"] == ["Sea Salt"]
+        assert PERFUMES[0] in owner.get("/state?token=secret").text
+
+
+def test_two_raters_on_phones_at_once(browser: Any, tmp_path: Path) -> None:
+    with (
+        agents.Session("uniform", PANEL, store=tmp_path / "p.db", public_seed=7) as session,
+        served(tmp_path / "p.db", "--host", "0.0.0.0") as address,
+        viewed(browser, address) as owner,
+    ):
+        owner.click("#more details summary")
+        owner.fill("#rater", "guest")
+        owner.keyboard.press("Enter")
+        until(owner, "document.querySelectorAll('#links a').length === 3")
+        links = owner.evaluate("[...document.querySelectorAll('#links a')].map(one => one.textContent)")
+        assert address.partition("?")[0] in links[0]
+        with viewed(browser, links[0], 390) as ann, viewed(browser, links[1], 390) as bob:
+            for _ in range(3):
+                for view in (ann, bob):
+                    view.fill("#n", "4")
+                    view.click("#ask")
+                for i, view in enumerate((ann, bob)):
+                    until(view, "document.querySelectorAll('.ask').length === 4")
+                    assert not any(name in view.inner_text("main") for name in PERFUMES)
+                    assert not any(map(view.is_visible, ("#arms", "#others", "#who", "#bar")))
+                    mine = [ask for ask in session.pending if ask.who == PANEL["raters"][i]]
+                    codes = view.locator(".ask b").all_inner_texts()
+                    assert [text.strip() for text in codes] == [ask.code for ask in mine]
+                    for j, ask in enumerate(mine):
+                        view.locator(".ask input").nth(j).fill(str(2 * ask.arm))
+                    shot(view, f"rater-{i}")
+                for view in (ann, bob):
+                    view.click("#record")
+                for view in (ann, bob):
+                    until(view, "document.querySelectorAll('.ask').length === 0")
+            for view in (ann, bob):
+                until(view, "document.getElementById('answer').textContent === 'Sea Salt'")
+                assert "12 results so far" in view.inner_text("#facts")
+            assert session.history()["who"].value_counts().tolist() == [24, 24]
+        until(owner, "document.getElementById('left').textContent.includes('the session is over')")
+        assert owner.locator("#table").is_visible()
