@@ -108,6 +108,8 @@ class New(Action, Generic[Options]):
     """Who may ask: each measures an arm once, or --repeats times."""
     repeats: Count = None
     """How often a person may measure an arm."""
+    blocks: Literal["plate", "day", "rater"] | None = None
+    """All arms are measured in each block, so that the effect of a plate, a day, or a rater drops out."""
     blind: Switch = False
     """Questions have codes, in place of the names of arms."""
     parameters: OmitArgPrefixes[Options] = field(default_factory=dict)  # type: ignore[assignment]

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from bandit_envs import PROBLEMS, Problem
+from bandit_envs.problems.task import BLOCKS
 
 from ..session.session import Ask, Session
 from ..session.words import meaning
@@ -150,7 +151,9 @@ def question(session: Session) -> str:
         parts.append(f"measurements {f'{low:g} or' if binary else f'from {low:g} to'} {high:g}")
         if not binary and task.sigma != (high - low) / 2:
             parts.append(f"noise {task.sigma:g}")
-    for name in ("items", "budget", "delta", "max_pulls"):
+    blocks = task.distribution == BLOCKS
+    parts += ["in whole blocks"] * blocks
+    for name in (*(() if blocks else ("items",)), "budget", "delta", "max_pulls"):
         if (value := getattr(task, name)) is not None:
             parts.append(f"{name} {value:g}" if name == "delta" else f"{name} {value:,}")
     return " · ".join(parts)

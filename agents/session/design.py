@@ -8,6 +8,9 @@ Plates   Questions fill plates in the order of asking, each a well; a question t
 Controls A fixed number of the wells of each plate, spread evenly, is for these arms.
 Raters   A person who asks measures an arm at most `repeats` times, and first those that he has measured no more often
          than the others. Controls do not count.
+Blocks   Each call of `ask` asks for whole blocks: once for each arm that the certificate still counts, in random order.
+         The effect of a block is that of its plate, day or rater, who do not change within a call. A question that was
+         undone leaves its place empty, and its block counts for the other arms.
 Codes    Of the question with the number n the code is a bijection of n, shifted by the public seed.
 
 Where the agent wants an arm that may not be asked for now, the arm is asked for that it would want next if that one
@@ -21,15 +24,21 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from bandit_envs.kernels import integer, number
+import numpy as np
 
-from .log import ASKED, LARGEST
+from bandit_envs import Task
+from bandit_envs.kernels import choice, integer, number, orders, root_key
+
+from .log import ASKED, LARGEST, Event
 from .run import UNDECIDED
 
 if TYPE_CHECKING:
     from .fold import State
     from .run import Run
 
+AHEAD = 100  # blocks that are asked for beyond the first that lacks a result
+BLOCKS = ("plate", "day", "rater")
+MOST_BLOCKS = 5000  # of a session
 MOST_WELLS = 10**6
 TRIES = 16  # steps from an arm that may not be asked for to one that may
 MOST_AT_ONCE = 32  # results that are imagined in such a step: twice as many each time an arm comes back
@@ -45,6 +54,11 @@ CODE = re.compile(f"[{LETTERS}][{DIGITS}][{LETTERS}][0-9]*")
 def count(name: str, value: Any) -> int:
     """A number of wells, or of measurements."""
     return integer(name, value, 1, MOST_WELLS)
+
+
+def block(name: str, value: Any) -> str:
+    """What the effect of a block comes from."""
+    return choice(name, value, BLOCKS)
 
 
 def people(name: str, value: Any) -> list[str]:
@@ -73,11 +87,17 @@ def controls_of(wishes: Mapping[str, Any]) -> dict[str, int]:
     return {arm: max(round(plate * many), 1) if many < 1 else int(many) for arm, many in controls.items()}
 
 
-def refuse_misfit(wishes: Mapping[str, Any], names: Sequence[str], items: int | None) -> None:
+def refuse_misfit(wishes: Mapping[str, Any], names: Sequence[str], task: Task) -> None:
     """Refuse a design that does not fit together, or to the arms."""
     plate, controls = wishes.get("plate"), controls_of(wishes)
     given = [name for name in ("plate", "per_plate", "controls", "raters", "repeats") if name in wishes]
-    if items and given:
+    if "blocks" in wishes:
+        task.certified_distribution()  # ValueError for problems that compare no two arms
+        if given := [name for name in given if name not in ("raters", "repeats")]:
+            raise ValueError(
+                f"{given[0]} does not go with blocks: a call of ask asks for whole blocks, as on one plate"
+            )
+    elif task.items and given:
         raise ValueError(f"{given[0]} does not go with items: of a table each arm is measured on each row once")
     if plate is None and ("per_plate" in wishes or controls):
         raise ValueError("per_plate and controls need plate, the number of wells, as in plate=24")
@@ -123,6 +143,43 @@ def asked_by(state: State, code: object) -> int | None:
         return None
     code, seed = code.strip().upper(), state.setup.public_seed
     return next((number for number in state.places if code_of(number, seed) == code), None)
+
+
+# --- blocks -----------------------------------------------------------------------------------------------------------
+
+
+def cells_of_blocks(state: State, count: int, who: str | None) -> list[tuple[int, int | None]]:
+    """The arms and numbers of further blocks: as many as `count` questions fill, or one; [] where enough are open."""
+    run, wishes = state.run, state.setup.wishes
+    left = count if state.remaining is None else state.remaining - len(state.asks)
+    if count <= 0 or left <= 0 or run.over:
+        return []
+    asked = [event for event in state.events.values() if event.kind == ASKED]
+    arms, used = state.active[run.counted()], {int(event.value) for event in asked} | {row for _, row in state.cells}
+    each = wishes.get("repeats", 1 if "raters" in wishes else LARGEST)
+    many = min(max(count // len(arms), 1), each - len({event.value for event in asked if event.who == who}))
+    end = min(MOST_BLOCKS, min(run.rows(state.place[int(arm)]) for arm in arms) + AHEAD)
+    rows = [row for row in range(min(end, len(used) + max(many, 0))) if row not in used][: max(many, 0)]
+    key, found = root_key(state.setup.public_seed)[:, None], list[tuple[int, int | None]]()
+    for row in rows:
+        order = orders(key, np.array([row], np.uint64), len(arms))[0]
+        found += [(int(arm), row) for arm in arms[order]]
+    return found if state.remaining is None else found[:left]
+
+
+def refuse_parts(state: State, told: Sequence[Event]) -> None:
+    """Refuse results without a question, unless they are of all arms in a block that has not been asked for."""
+    asked = {event.value for event in state.events.values() if event.kind == ASKED}
+    rows: dict[int, set[int | None]] = {}
+    needed = state.active if state.run.over else state.active[state.run.counted()]
+    for event in told:
+        if event.about is None:
+            rows.setdefault(event.value[1], set()).add(event.arm)
+    for row, arms in rows.items():
+        lacking = [state.names[arm] for arm in needed.tolist() if arm not in arms]
+        if row in asked or lacking:
+            what = f"lacks {lacking[0]!r:.80}" if lacking else "has been asked for without them"
+            raise ValueError(f"results that were not asked for must be of a whole block, and the block {row} {what}")
 
 
 # --- what may be asked for --------------------------------------------------------------------------------------------

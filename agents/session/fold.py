@@ -10,6 +10,7 @@ value: docs/certificates-theory.md has the proof. The rows of a table have an or
 
 from __future__ import annotations
 
+import math
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
@@ -23,9 +24,10 @@ from numpy.typing import NDArray
 from bandit_envs import PROBLEMS, Task
 from bandit_envs.envs import boundary_of
 from bandit_envs.kernels import integer, number, orders, root_key
+from bandit_envs.problems.task import BLOCKS
 
 from ..core.confidence import MOST
-from .design import Rules
+from .design import Rules, cells_of_blocks
 from .log import ADDED, ASKED, FAILED, NOTE, RESULTS, TOLD, UNDONE, WITHDRAWN, Event
 from .promise import Share, share_of
 from .run import Result, Run, Statistics
@@ -82,7 +84,10 @@ class State:
         self.cells: dict[tuple[int, int], float] = {}
         self.row_asked: dict[int, int] = {}
         self.order = self.rank = np.empty(0, np.int64)
-        if setup.task.items:
+        self.blocks = setup.task.distribution == BLOCKS  # rows without an end, in the order of their numbers
+        if self.blocks:
+            self.order = self.rank = np.arange(setup.task.items or 0)
+        elif setup.task.items:
             self.order = orders(root_key(setup.public_seed)[:, None], np.zeros(1, np.uint64), setup.task.items)[0]
             self.rank = np.argsort(self.order)
         self._begin()
@@ -120,6 +125,8 @@ class State:
             if event.number in self.undone and self._share() != self.run.share:
                 self._begin()
         if event.number in self.undone:
+            if self.blocks and kind == ASKED and event.about is None:  # its place in the block stays empty
+                due.append(event._replace(kind=FAILED, value=(math.nan, event.value)))
             return
         line = self.lines[arm if self.apart else 0]
         if kind in (ASKED, *RESULTS):
@@ -286,6 +293,8 @@ class State:
         """The arms to ask for next, each with its row of a table, the next without a result or question; else None."""
         if not self.setup.task.items:
             return [(arm, None) for arm in self.wanted(count, who)]
+        if self.blocks:
+            return cells_of_blocks(self, count, who)
         found = list[tuple[int, int | None]]()
         taken = {(arm, self.row_asked[number]) for number, (arm, _) in self.asks.items()}
         for arm in self.wanted(count):
@@ -324,7 +333,9 @@ class State:
     def answer(self) -> NDArray[np.bool_]:
         """The answer as of now, of all arms."""
         found, run = np.zeros(len(self.names), np.bool_), self.run
-        if self.setup.task.items and not run.over and run.seen.pulls.min() < FEW_ROWS:  # more is known of later rows
+        if (
+            self.setup.task.items and not self.blocks and not run.over and run.seen.pulls.min() < FEW_ROWS
+        ):  # more is known of later rows
             found[self.active] = run.problem.plug_in(self.statistics.at(self.active).means())[0]
         else:
             found[self.active] = run.present_answer(self.seen)
@@ -371,7 +382,7 @@ class State:
         """The arms that are not in the answer, though their means equal the lowest one in it; see `Session.tied`."""
         answer, seen = self.answer(), self.statistics
         there = (seen.scored > 0) & np.isin(np.arange(len(answer)), self.active)
-        if self.run.problem.local or self.setup.task.D > 1 or not (answer & there).any():
+        if self.run.problem.local or self.blocks or self.setup.task.D > 1 or not (answer & there).any():
             return []
         least = seen.mean[answer & there, 0].min()
         near = np.abs(seen.mean[:, 0] - least) <= 1e-9 * max(self.spread, abs(least))

@@ -319,6 +319,12 @@ class Run:
         """How many rows of a table an arm has without a gap."""
         return int(self.seen.pulls[arm]) if self.resumes else len(self.bank.get(arm, ()))
 
+    def counted(self) -> Bools:
+        """Of blocks, which arms the agent's certificate still counts, (K,)."""
+        self.decide()
+        counts: Bools = np.ones(self.task.K, np.bool_) if self.state is None else self.agent.counted(self.state)[0]
+        return counts
+
     def _in_order(self, results: Sequence[Result]) -> list[Result]:
         """Of a table, the results whose earlier rows are there, these and those that have waited for them."""
         for arm, sample in results:

@@ -20,7 +20,7 @@ from bandit_envs.kernels import flag, integer, number
 
 from . import tables
 from .calling import measured
-from .design import asked_by, code_of, refuse_code, refuse_stranger
+from .design import asked_by, code_of, refuse_code, refuse_parts, refuse_stranger
 from .doubts import about_failures, about_noise, doubts, rounded
 from .fold import FEWEST_ARMS, State, fold, sample_of
 from .log import ADDED, ASKED, FAILED, LARGEST, NOTE, RESULTS, TOLD, UNDONE, WITHDRAWN, Event, Log
@@ -185,7 +185,8 @@ class Session:
         """The arms to measure next, by number; an arm may be there several times.
 
         Of a table, each question has the `item` on which the arm is to be measured, and no cell is asked for twice.
-        There are fewer than `n` where the session is `done`, or waits for the results of `pending` questions.
+        There are fewer than `n` where the session is `done`, waits for the results of `pending` questions, or has asked
+        this person for all that the raters' rules allow. With blocks they are whole ones, at least one.
 
         Args:
             n: how many measurements.
@@ -264,6 +265,11 @@ class Session:
         found, again = measurements(table, **columns), flag("again", again)
         if found.events:
             return self._record([], who, found.of, again, found)
+        if columns.get("item") is not None and not self.task.items:
+            ignored = (
+                f"{found.of}: the column {columns['item']!r:.80} is ignored: the session has neither items nor blocks"
+            )
+            warnings.warn(ignored, UserWarning, stacklevel=2)
         rows = list[tuple[str, Any, Any, Any]]()
         for one in found.rows:
             place = f"{found.of}, {one.place}: "
@@ -322,6 +328,8 @@ class Session:
                 taken |= set() if about is None else {about}
                 by = arm.who if who is None and isinstance(arm, Ask) else who
                 new.append(Event(0, TOLD, one, sample, about, by, text))
+            if state.blocks:
+                refuse_parts(state, new)
             results = new
             if history is not None:
                 new, results = tables.replayed(state, history, who)
@@ -687,7 +695,7 @@ class Session:
 def _refuse_changes(state: State) -> None:
     """Refuse to change the arms of a table, whose certificate is of all of them, and of a session that is over."""
     if state.setup.task.items:
-        raise ValueError("arms that are the columns of a table cannot come or go: begin another session with them")
+        raise ValueError("arms of a table, or of blocks, cannot come or go: begin another session with them")
     if state.run.over:
         raise ValueError(
             "the session is over, and its answer stays: arms cannot come or go any more. Begin another session with "

@@ -17,13 +17,14 @@ import numpy as np
 from bandit_envs import PROBLEMS, Task
 from bandit_envs.envs import fresh_root
 from bandit_envs.kernels import flag, integer, interval, number, respelled, unknown
+from bandit_envs.problems.task import BLOCKS
 
 from ..core.agent import Agent, task_of
 from ..core.certified import CERTIFICATE, Certified
 from ..core.forms import forms_of
 from ..models.cards import card_path
 from ..registry import Recipe, recipe_of
-from .design import refuse_misfit
+from .design import MOST_BLOCKS, refuse_misfit
 from .wishes import WISHES, wishes_of
 
 FORMATS = {"arrival": 1, "asked": 2}  # of the orders in which results count: earlier versions know the first alone
@@ -47,7 +48,8 @@ def task_from_facts(facts: Mapping[str, Any]) -> tuple[Task, list[str] | None]:
             noise, or `binary=True` where it is 0 or 1; `budget`, how many measurements there may be, `delta`, the
             allowed error probability, neither or both; `max_pulls`; `dimensions` of a measurement, and
             `independent=True` where these are known not to depend on each other; `reserve` and `minimize`, see
-            `Session`, and those of `WISHES`, which are not of the task.
+            `Session`, and those of `WISHES`, which are not of the task; with `blocks`, all arms are measured in each
+            block.
     """
     given = {name: value for name, value in facts.items() if value is not None}
     for name in ("problem", "arms"):
@@ -83,6 +85,12 @@ def task_from_facts(facts: Mapping[str, Any]) -> tuple[Task, list[str] | None]:
         named = item_names(given["items"])
         items = given["items"] if named is None else len(named)
         sample |= {"items": items} | ({} if "binary" in known else {"distribution": "shared"})
+    if "blocks" in given:
+        if not {"items", "sigma", "binary"}.isdisjoint(given) or given.get("dimensions", 1) != 1:
+            raise ValueError(
+                "with blocks, a measurement is one number in a range: leave out items, sigma, binary and dimensions"
+            )
+        sample |= {"items": MOST_BLOCKS, "distribution": BLOCKS}
     rules = {name: given[name] for name in RULES if name in given}
     parameters = {name: given[name] for name in kind.parameters if name in given}
     D = given.get("dimensions", 1)
@@ -148,7 +156,7 @@ class Setup:
     def __post_init__(self) -> None:
         if self.order not in [*FORMATS]:
             raise ValueError(f"order must be 'asked' or 'arrival', got {self.order!r:.200}")
-        refuse_misfit(self.wishes, self.names, self.task.items)
+        refuse_misfit(self.wishes, self.names, self.task)
 
     @classmethod
     def of(
@@ -171,6 +179,10 @@ class Setup:
         truth = _truth(recipe, source)
         maker = functools.partial(_made, recipe, truth)
         made, task = maker(task)
+        if task.distribution == BLOCKS and not hasattr(_within(made), "counted"):
+            raise ValueError(
+                f"blocks go with the agent paired-elimination, which asks for whole ones, got {agent!r:.200}"
+            )
         text, parameters = _described(agent, recipe, truth, made)
         seed = fresh_root() if public_seed is None else integer("public_seed", public_seed, 0, 2**63 - 1)
         facts = task, checked_names(names, task.K), seed, text, parameters, maker, reserve, items
@@ -360,7 +372,7 @@ def suggested(task: Task) -> str:
     """The name of an agent for a task, where none is named."""
     certified = task.problem in recipe_of("evidence").solves
     if task.items and certified:
-        by_budget = task.delta is None and task.problem in recipe_of("ucb-e").solves
+        by_budget = task.delta is None and task.distribution != BLOCKS and task.problem in recipe_of("ucb-e").solves
         return "ucb-e" if by_budget else "paired-elimination"
     if task.budget is None and task.delta is not None and certified:
         return "evidence"

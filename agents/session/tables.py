@@ -90,6 +90,8 @@ def _ends(state: State) -> Any:
     found, there, certifier = np.full((len(seen.pulls), task.D, 2), np.nan), seen.scored > 0, run.certifier
     delta, (low, high) = run.delta or UNASKED, task.support or (-math.inf, math.inf)
     level = delta * (run.share.ratio or 1.0) / (len(state.active) * task.D)
+    if state.blocks:  # an arm's mean has the effects of its blocks
+        return found
     if task.items:
         scores = (seen.scores[there] - low) / (high - low)
         found[there, 0] = low + (high - low) * stopping.column_intervals(scores, seen.pulls[there], level)

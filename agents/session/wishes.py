@@ -10,7 +10,7 @@ from typing import Any
 
 from bandit_envs.kernels import flag
 
-from .design import count, people, wells
+from .design import block, count, people, wells
 
 MOST_LETTERS = 200
 
@@ -32,6 +32,7 @@ WISHES: dict[str, Callable[[str, Any], Any]] = {
     "controls": wells,  # wells that an arm has of each plate
     "raters": people,  # who may ask
     "repeats": count,  # how often a person may measure an arm
+    "blocks": block,  # of what kind the blocks are in which all arms are measured
     "blind": flag,  # whether questions have codes
 }
 

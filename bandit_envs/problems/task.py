@@ -26,6 +26,7 @@ from .registry import PROBLEMS, bound_name
 MOST_ITEMS = 2**24  # rows of a table
 LEVEL = 0.05  # of certificates of tables, which depend on it, where nothing is said
 EXPONENTIAL = re.compile(r"exponential\((.+)\)")  # delays that are drawn, with their mean
+BLOCKS = "blocks"  # the distribution of rows without an end: blocks of a session, whose effects are unknown
 MOST_PAIRED = 1000  # arms, all pairs of which are looked at for the level of a certificate
 INDEPENDENT = ("bernoulli", "gaussian", "uniform", "tabulated")  # distributions that draw each coordinate by itself
 ACTIONS, PULLS = ("arm", "full"), ("arm", "coordinate")
@@ -199,7 +200,7 @@ class Task(Distributed):
         if self.items and self.certified_distribution(distribution) == "paired":
             choice("boundary", boundary, ("mixture",))
             delta = LEVEL if self.delta is None else self.delta
-            return paired_certifier(self.make_problem(), self.K, self.items, self.support or (0.0, 1.0), delta)
+            return self._paired(delta)
         certifier = self.make_problem().certifier(
             self.K,
             self.D,
@@ -230,7 +231,7 @@ class Task(Distributed):
             raise ValueError("certificates are of pulls of whole arms, not of single coordinates (pull='coordinate')")
         if self.items and not exact:
             choice("distribution", "paired" if distribution is None else distribution, ("paired",))
-            paired_certifier(self.make_problem(), self.K, self.items, self.support or (0.0, 1.0), LEVEL)
+            self._paired(LEVEL)
             return "paired"
         support, binary = self.support, exact or self.distribution == "bernoulli"
         unit = support is not None and 0 <= support[0] <= support[1] <= 1
@@ -256,6 +257,11 @@ class Task(Distributed):
         if needed:
             raise ValueError(f"distribution={chosen!r} is for {needed}: leave it out, or say distribution='gaussian'")
         return chosen
+
+    def _paired(self, delta: float) -> Certifier:
+        """The certifier of the rows of a table or, of the distribution "blocks", of rows without an end."""
+        blocks, support = self.distribution == BLOCKS, self.support or (0.0, 1.0)
+        return paired_certifier(self.make_problem(), self.K, self.items or 0, support, delta, blocks)
 
     @cached_property
     def keeps_moments(self) -> bool:

@@ -61,8 +61,13 @@ def certifier_of(problem: Any, K: int, numbers: Floats, distribution: str, searc
     raise ValueError(f"the problem {problem.name!r} has no evidence for distribution={distribution!r}: {why}")
 
 
-def paired_certifier(problem: Any, K: int, items: int, support: tuple[float, float], delta: float) -> Certifier:
-    """The certifier of the K columns of a table of `items` rows, by the alternatives of Threshold, TopK or AllGood."""
+def paired_certifier(
+    problem: Any, K: int, items: int, support: tuple[float, float], delta: float, blocks: bool = False
+) -> Certifier:
+    """The certifier of the K columns of a table of `items` rows, by the alternatives of Threshold, TopK or AllGood.
+
+    `blocks`: the rows have no end, and `items` is how many can be kept; not of Threshold, and of no share of the best.
+    """
     from .paired import PAIRED_KINDS, scratch_of_paired  # late, as it is not needed before
 
     plain = certifier_of(problem, K, common("gaussian"), "gaussian", "pairs")
@@ -75,9 +80,13 @@ def paired_certifier(problem: Any, K: int, items: int, support: tuple[float, flo
     own = plain.numbers[COMMON:].tolist()
     if plain.kind == "all-good" and own[0] <= 0.0:
         raise ValueError(f"certificates of multiplicative {problem.name} need epsilon + slack < 1, got {problem!r}")
+    if blocks and (plain.kind == "threshold" or getattr(problem, "multiplicative", False)):
+        raise ValueError(
+            f"blocks take their effects out of differences of two arms alone, and {problem!r} is of others"
+        )
     low, high = support
     size = scratch_of_paired(plain.kind, K, own[0])
-    rest = float(size), float(items), low, high - low, delta
+    rest = float(size), float(-items if blocks else items), low, high - low, delta
     return Certifier.of(f"{plain.kind}-paired", K, numbers, *own, *rest, scratch=size)
 
 

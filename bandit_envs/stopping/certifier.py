@@ -196,7 +196,7 @@ class Certifier(NamedTuple):
             variance = with_moments(variance, moments)
         if self.numbers[DISTRIBUTION] == PAIRED:
             variance = np.ascontiguousarray(math.nan if moments is None else moments, np.float64)
-            if variance.shape != (shape := (*pulls.shape, int(self.numbers[-4]))):
+            if variance.shape != (shape := (*pulls.shape, int(abs(self.numbers[-4])))):
                 raise ValueError(f"of columns of a table scores must be given, {shape}, got the shape {variance.shape}")
         out = np.full((len(pulls), 2 + 3 * self.K), math.nan)
         rows = len(pulls), math.prod(mean.shape[1:])  # the kernel is compiled for one kind of arrays

@@ -28,6 +28,9 @@ AllGood    An arm is not the best when the bets on the leader against it (e = 0)
            bets that the leader is better by more than epsilon have made 2 K / delta, and good when bets that it is not
            much worse have, against each that may be the best.
 Threshold  Each arm by itself: above the threshold, or below it, when such bets have made K / delta.
+
+Blocks of a session are rows without an end, N = inf: m_n is -e, whatever the earlier rows, if no block changes the mean
+difference of two arms. An effect of the block that all arms of it have drops out of D where p = q.
 """
 
 from __future__ import annotations
@@ -48,6 +51,7 @@ WEIGHTS = np.array([0.2, 0.5, 0.3])  # of the capitals of these bets, at the beg
 SINGLE = np.ones(1)  # without epsilon all these bets are the same
 ROUNDING = 1e-11  # of N rows: sums that differ by less may be equal, and are left to the means of the whole table
 OFF = 2.0**-50  # of the size of scores: a number of a problem may be off by as much, once it is scaled
+ENDLESS = 1e300  # rows of blocks: so many that rows which were drawn change nothing, to the last bit
 MOST = 1e200  # capital, so that none is inf where a table may still have such means
 BEGUN, ROWS, OVER, LEVEL, SPREAD, FAILED, SIZE = range(7)  # places in the head of the scratch; SIZE of the head
 ARMS = 6 + len(HOPES)  # numbers for each arm
@@ -70,7 +74,8 @@ class Table(NamedTuple):
     gaps: Any  # (K, K) of arms i < j: at (i, j) what their sums differ by in rows without either's score; (j, i): rows
     pairs: Any  # (hopes, K, K): capitals of arm i, against arm j
     enough: Any  # (hopes, K, K): capitals that arm i is not much worse than j, or what such bets have made more
-    N: int
+    N: int  # rows that the scores have places for
+    whole: float  # rows that there are
     low: float
     width: float
     delta: float
@@ -107,10 +112,11 @@ def table_of(numbers, K, scratch, before, behind, weights):
             if before > 0:
                 pairs[h] = enough[h] = weights[h]
     n = len(numbers)
-    N, low, width, delta = int(numbers[n - 4]), numbers[n - 3], numbers[n - 2], numbers[n - 1]
+    rows, low, width, delta = numbers[n - 4], numbers[n - 3], numbers[n - 2], numbers[n - 1]
+    N, whole = int(abs(rows)), ENDLESS if rows < 0.0 else rows
     off = OFF * max(abs(low), abs(low + width)) / width if low != 0.0 else 0.0
     known = arms[0], arms[1], arms[2], arms[3], arms[4], arms[5], arms[6 : 6 + len(weights)], arms[6], arms[7]
-    return Table(scratch[:SIZE], *known, gaps, pairs, enough, N, low, width, delta, off)
+    return Table(scratch[:SIZE], *known, gaps, pairs, enough, N, whole, low, width, delta, off)
 
 
 @inlined
@@ -123,10 +129,10 @@ def bet_of(hope, variance, most):
 def grown(capital, D, S, pair, T):
     """A capital after the next row of a pair, D, whose sum so far is S."""
     n = T.head[ROWS]
-    left, Ne = T.N - n, T.N * pair.e
+    left, Ne = T.whole - n, T.whole * pair.e
     if math.isnan(D):
         return capital
-    if S + D - pair.q * (left - 1.0) > -Ne + ROUNDING * T.N:  # what is left cannot make up for the lead
+    if S + D - pair.q * (left - 1.0) > -Ne + ROUNDING * T.whole:  # what is left cannot make up for the lead
         return math.inf
     m = min(max((-Ne - S) / left, -pair.q), pair.p)
     bet = bet_of(S / (n + PRIOR) - m, variance_of(T), pair.q + m)
@@ -248,7 +254,7 @@ def report(T, pulls, inside, out, answered):
 @inlined
 def gains(T, i, j, e, hope):
     """What a bet that arm i is better than j makes of a capital in the next row: with e = 0, and what more with e."""
-    D, left, (S, n) = T.row[i] - T.row[j], T.N - T.head[ROWS], lead_of(T, i, j)
+    D, left, (S, n) = T.row[i] - T.row[j], T.whole - T.head[ROWS], lead_of(T, i, j)
     if math.isnan(D) or S < 0.0:
         return 1.0, 0.0
     m, extra = max(-S / left, -1.0), e * (n + left) / left
@@ -270,14 +276,14 @@ def take_in_best(T, e):
 @part
 def decide_best(T, e):
     """Which arms are out for good, and whether it is over."""
-    K, need, least, left = len(T.row), 1.0 / T.delta, math.inf, T.N * (1.0 + ROUNDING) - T.head[ROWS]
+    K, need, least, left = len(T.row), 1.0 / T.delta, math.inf, T.whole * (1.0 + ROUNDING) - T.head[ROWS]
     leader, _ = leaders(T)
     for b in range(K):
         if T.counts[b] != 0.0 and b != leader:
             capital, (lead, n) = 0.0, lead_of(T, leader, b)
             for h in range(len(T.enough)):
                 capital += T.against[h, b] * T.enough[h, leader, b]
-            if lead + e * (n + T.N - T.head[ROWS]) <= left:
+            if lead + e * (n + T.whole - T.head[ROWS]) <= left:
                 least = min(least, capital)
             if T.against[:, b].sum() >= need or lead > left:
                 T.verdict[b] = OUT
@@ -327,7 +333,7 @@ def left_of(T, k):
 @part
 def decide_top_k(T, k, e):
     """Which arms are in or out for good, and whether it is over."""
-    K, left, least = len(T.row), T.N * (1.0 + ROUNDING) - T.head[ROWS], math.inf
+    K, left, least = len(T.row), T.whole * (1.0 + ROUNDING) - T.head[ROWS], math.inf
     number = float(k * (K - k))
     need, (places, others) = number / T.delta, left_of(T, k)
     for i in range(K):  # by the capitals of before this step, for all
@@ -348,7 +354,7 @@ def decide_top_k(T, k, e):
             if T.verdict[i] == OPEN and ranked(T, i, T.order) < places:
                 for j in range(K):
                     lead, n = lead_of(T, i, j)
-                    within = lead + e * (n + T.N - T.head[ROWS]) > left
+                    within = lead + e * (n + T.whole - T.head[ROWS]) > left
                     if T.verdict[j] == OPEN and not within and ranked(T, j, T.order) >= places:
                         least = min(least, T.enough[:, i, j].sum())
     T.head[OVER] = 1.0 if least >= need else 0.0
@@ -362,7 +368,7 @@ def evidence_at_the_end(T, e):
         for j in range(len(T.answer)):
             if T.counts[i] * T.counts[j] * T.answer[i] * (1.0 - T.answer[j]) != 0.0:
                 lead, n = lead_of(T, i, j)
-                if n == 0.0 or lead < -e * n - ROUNDING * T.N:
+                if n == 0.0 or lead < -e * n - ROUNDING * T.whole:
                     return 0.0
     return math.inf
 
@@ -385,7 +391,7 @@ def top_k_paired(given):
             take_in_top_k(T, e)
             add_row(T)
             decide_top_k(T, k, e)
-    known, (places, _) = T.head[OVER] == 0.0 and T.head[ROWS] >= T.N, left_of(T, k)
+    known, (places, _) = T.head[OVER] == 0.0 and T.head[ROWS] >= T.whole, left_of(T, k)
     for i in range(K if T.head[ROWS] > before or before == 0.0 else 0):
         by = ranked(T, i, mean if known and T.head[FAILED] == 0.0 else T.order)
         T.answer[i] = 1.0 if T.verdict[i] == IN or (T.verdict[i] == OPEN and by < places) else 0.0
@@ -428,7 +434,7 @@ def all_good_paired(given):
                     T.enough[0, i, j] = grown(T.enough[0, i, j], D, S, enough, T)
         add_row(T)
         decide_all_good(T)
-    known, best, least, n = T.head[OVER] == 0.0 and T.head[ROWS] >= T.N, -math.inf, math.inf, max(T.head[ROWS], 1.0)
+    known, best, least, n = T.head[OVER] == 0.0 and T.head[ROWS] >= T.whole, -math.inf, math.inf, max(T.head[ROWS], 1.0)
     for i in range(K):
         if T.counts[i] == 2.0:
             best = max(best, mean[i] if known else low + w * T.sums[i] / n)
