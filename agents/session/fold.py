@@ -25,6 +25,7 @@ from bandit_envs.envs import boundary_of
 from bandit_envs.kernels import integer, number, orders, root_key
 
 from ..core.confidence import MOST
+from .claims import Claims
 from .log import ADDED, ASKED, FAILED, NOTE, RESULTS, TOLD, UNDONE, WITHDRAWN, Event
 from .promise import Share, share_of
 from .run import Result, Run, Statistics
@@ -60,7 +61,7 @@ class State:
         order: of a table, its rows in the order of the session, (N,); rank: the place of each in it, (N,).
         cells: {(arm, row): the result}. row_asked: {number of an event that asked: the row}.
         changed: whether an arm has ever been added or withdrawn, also where that was undone.
-        run: the agent's course, over the active arms.
+        run: the agent's course, over the active arms. claims: what is certain of these, as far as it was asked for.
     """
 
     def __init__(self, setup: Setup, undone: Collection[int] = ()) -> None:
@@ -216,6 +217,7 @@ class State:
         share = self._share()
         agent, task, delta = self.setup.made_for(len(self.active), lost, share.ratio)
         self.run = Run(agent, task, self.setup.public_seed, share, delta, self.changed)
+        self.claims: Claims | None = None
         if self.results:
             self.run.begin([(self.place[arm], sample) for arm, sample in self.results if arm in self.place])
 
