@@ -232,8 +232,9 @@ class Show(Action):
     def act(self, session: agents.Session) -> None:
         task, arms, rows = session.task, session.arms(), []
         mean = f"mean ({session.wishes['unit']})" if "unit" in session.wishes else "mean"
-        noun = session.wishes.get("noun", "arm")
-        heads = [noun, "pulls", *([] if task.D > 1 else [mean, "interval"]), "answer", "waits"]
+        interval, claims = f"{100 - 100 * arms.attrs['level']:.4g} % interval of all", bool(arms["claim"].all())
+        heads = [session.wishes.get("noun", "arm"), "pulls", *([] if task.D > 1 else [mean, interval]), "answer"]
+        heads += [*["claim"] * claims, "waits"]
         for row in arms.to_dict("records"):
             seen = row["pulls"] > 0
             cells = []
@@ -241,7 +242,8 @@ class Show(Action):
                 ends = f"{row['low']:.4g} .. {row['high']:.4g}" if row["low"] == row["low"] else "-"
                 cells = [f"{row['mean']:.4g}", ends] if seen else ["-", "-"]
             mark = "withdrawn" if row["withdrawn"] else "yes" if row["answer"] else ""
-            rows.append([row["name"], str(row["pulls"]), *cells, mark, str(row["pending"] or "")])
+            claim = [str(row["claim"])] * claims
+            rows.append([row["name"], str(row["pulls"]), *cells, mark, *claim, str(row["pending"] or "")])
         print(f"{question(session)}\n")
         print(table(heads, rows, right=(1, 2)))
         print("waits: how often the arm has been asked for, and no result has been told yet\n" * bool(session.pending))

@@ -27,6 +27,7 @@ from bandit_envs.kernels import integer, number, orders, root_key
 from bandit_envs.problems.task import BLOCKS
 
 from ..core.confidence import MOST
+from .claims import Claims
 from .design import Rules, cells_of_blocks
 from .log import ADDED, ASKED, FAILED, NOTE, RESULTS, TOLD, UNDONE, WITHDRAWN, Event
 from .promise import Share, share_of
@@ -64,7 +65,7 @@ class State:
         cells: {(arm, row): the result}. row_asked: {number of an event that asked: the row}.
         changed: whether an arm has ever been added or withdrawn, also where that was undone.
         together: whether several questions have ever waited at the same time.
-        run: the agent's course, over the active arms.
+        run: the agent's course, over the active arms. claims: what is certain of these, as far as it was asked for.
     """
 
     def __init__(self, setup: Setup, undone: Collection[int] = ()) -> None:
@@ -229,6 +230,7 @@ class State:
         agent, task, delta = self.setup.made_for(len(self.active), lost, share.ratio)
         self.run = Run(agent, task, self.setup.public_seed, share, delta, self.changed)
         self.run.together = self.together
+        self.claims: Claims | None = None
         if self.results:
             self.run.begin([(self.place[arm], sample) for arm, sample in self.results if arm in self.place])
 

@@ -44,17 +44,21 @@ def share_of(task: Task, first: int, active: NDArray[np.int64], changed: bool, e
     """The share of delta of the `active` arms (K,), of `ever` many, `first` at the beginning: the head proves it."""
     later, K = np.sort(active[active >= first]) - first + 1.0, len(active)
     after = reserve or 1.0
-    shares = after / (later * (later + 1.0))
     if PROBLEMS.find(task.problem).local:
-        shares = np.append(shares, (1.0 - reserve) / first) if len(later) < K else shares
-        return Share(min(float(K * shares.min()), 1.0), int(ever > first and reserve == 0))
+        return Share(min(float(K * shares_alone(first, active, reserve).min()), 1.0), int(ever > first and not reserve))
     if not changed:
         return Share(1.0 - reserve)
     if not counts_pairs(task):
         return Share(0.0)
-    shares = 0.5 * shares / (first + later - 1.0)
+    shares = 0.5 * after / (later * (later + 1.0) * (first + later - 1.0))
     shares = np.append(shares, after / (first * (first - 1.0))) if len(later) < K else shares
     return Share(float((K - 1) * shares.min()), int(reserve == 0))
+
+
+def shares_alone(first: int, arms: NDArray[np.int64], reserve: float) -> NDArray[np.float64]:
+    """The shares of delta of arms that count by themselves, (K,), as their intervals do in all problems."""
+    later = np.maximum(arms - first + 1.0, 1.0)
+    return np.where(arms < first, (1.0 - reserve) / first, (reserve or 1.0) / (later * (later + 1.0)))
 
 
 def counts_pairs(task: Task) -> bool:

@@ -655,15 +655,32 @@ class Session:
                 events = [state.events[number]] if number in state.events else []
             return tables.history_table(state, events)
 
-    def arms(self) -> DataFrame:
-        """A table of the arms: pulls, mean, standard deviation, an interval, the answer, and questions that wait.
+    def arms(self, single: bool = False) -> DataFrame:
+        """A table of the arms: pulls, mean, standard deviation, an interval, the answer, the claim, open questions.
 
-        `low` and `high` bound the means that the certificate does not exclude, each with the part of delta (.05 where
-        there is none) that it gives to one arm. So with probability 1 - delta no lower end is wrong, whenever one
-        looks, and likewise no upper end. A certified answer cuts the intervals at its threshold. Of a table it is the
-        mean of all rows, or of all that can be scored. Raw results do not bear out `sigma` yet: see `doubts`.
+        `low` and `high` hold at all times at once: with probability 1 - delta (.95 without one) no interval of any arm
+        ever excludes its mean; `single`: so for each arm by itself, with shorter intervals. The table's attribute
+        `intervals` says which, `level` has the delta. Of a table of scores it is the mean of all rows, or of all that
+        can be scored. Raw results do not bear out `sigma` yet: see `doubts`.
+
+        `claim` is that of `claims`, "" where there are none. A claim about a threshold cuts the interval there, which
+        is right as long as the claims are: again with probability 1 - delta.
         """
-        return self._look(tables.arms_table)
+        one = flag("single", single)
+        return self._look(lambda state: tables.arms_table(state, one))
+
+    def claims(self) -> DataFrame:
+        """A table of what is already certain of single arms, so that a clear winner can be used before the rest is.
+
+        Of each arm `name`; `claim`: "in" the answer, "out" of it, or "open"; `since`: how many results counted then;
+        `event`: what it rests on. With probability 1 - `level` neither a claim nor the certified answer is ever wrong.
+        A claim stays, unless results refute `sigma`, or arms come or go. It allows for a tolerance, slack or epsilon:
+        "in" is within epsilon of the (k-th) best; "out" has k better ones, or, in AllGood, one that is clearly better.
+
+        Raises:
+            ValueError: without a delta or certificate; of a table; for TopK by "aggregate" with an epsilon.
+        """
+        return self._look(tables.claims_table)
 
     @property
     def version(self) -> int:

@@ -19,9 +19,11 @@ from bandit_envs import stopping
 from bandit_envs.instances import TRUE, Happening, Measurements, number_in
 
 from ..core.optional import pandas
+from .claims import Claim, claimed, numbers_of
 from .design import code_of
 from .fold import KINDS, State, sample_of
 from .log import ADDED, ASKED, FAILED, NOTE, RESULTS, TOLD, UNDONE, WITHDRAWN, Event
+from .promise import shares_alone
 from .setup import checked_name
 
 if TYPE_CHECKING:
@@ -61,10 +63,13 @@ def history_table(state: State, events: Sequence[Event]) -> DataFrame:
     return table
 
 
-def arms_table(state: State) -> DataFrame:
+def arms_table(state: State, single: bool = False) -> DataFrame:
     """The table of the arms; see `Session.arms`."""
     task, seen, arms = state.setup.task, state.statistics, len(state.names)
-    ends = _ends(state)
+    claims = None
+    with contextlib.suppress(ValueError):  # which says why there are none
+        claims = claimed(state)
+    ends = _ends(state, single, claims)
     failed = [one.arm or 0 for one in state.told if one.kind == FAILED and one.number not in state.undone]
     columns: dict[str, object] = {"name": list(state.names), "pulls": seen.pulls}
     for d in range(task.D):
@@ -76,22 +81,25 @@ def arms_table(state: State) -> DataFrame:
         columns |= {f"mean{tail}": mean, f"sd{tail}": sd, f"low{tail}": low, f"high{tail}": high}
     columns |= {
         "answer": state.answer(),
+        "claim": "" if claims is None else [claim.word for claim in claims],
         "pending": np.bincount([arm for arm, _ in state.asks.values()], minlength=arms),
         "withdrawn": np.isin(np.arange(arms), list(state.withdrawn)),
         "failed": np.bincount(failed, minlength=arms),
     }
     table: DataFrame = pandas().DataFrame(columns)
+    table.attrs["intervals"], table.attrs["level"] = "single" if single else "simultaneous", state.run.delta or UNASKED
     return table
 
 
-def _ends(state: State) -> Any:
+def _ends(state: State, single: bool, claims: list[Claim] | None) -> Any:
     """The ends of the intervals of the arms' means, (K, D, 2); see `Session.arms`."""
     task, run, seen = state.setup.task, state.run, state.seen if state.setup.task.items else state.statistics
     found, there, certifier = np.full((len(seen.pulls), task.D, 2), np.nan), seen.scored > 0, run.certifier
     delta, (low, high) = run.delta or UNASKED, task.support or (-math.inf, math.inf)
-    level = delta * (run.share.ratio or 1.0) / (len(state.active) * task.D)
     if state.blocks:  # an arm's mean has the effects of its blocks
         return found
+    first, arms = len(state.setup.names), np.arange(len(state.names))[there]
+    level = delta / task.D * (np.ones(len(arms)) if single else shares_alone(first, arms, state.setup.reserve))
     if task.items:
         scores = (seen.scores[there] - low) / (high - low)
         found[there, 0] = low + (high - low) * stopping.column_intervals(scores, seen.pulls[there], level)
@@ -100,22 +108,34 @@ def _ends(state: State) -> Any:
     elif there.any():
         plain = "gaussian" if task.support is None or task.distribution == "gaussian" else "bounded"
         numbers = stopping.common(plain, task.sigma, support=task.support or (0.0, 1.0))
-        numbers = (numbers if certifier is None else certifier.numbers)[: stopping.COMMON].copy()
-        numbers[stopping.D_AT], active = 1, state.statistics.at(state.active)
-        trial = None if certifier is None else certifier.trial(active.pulls, active.variance)
-        if trial is not None and (trial.refuted or trial.waits and numbers[stopping.DOUBT] < math.inf):
-            numbers[[stopping.VARIANCE, stopping.PRIOR]] *= min(numbers[stopping.DOUBT], 1e200)
+        if certifier is not None and certifier.numbers[stopping.DISTRIBUTION] != stopping.BERNOULLI:
+            numbers = numbers_of(certifier, state.statistics.at(state.active), False)[: stopping.COMMON]
+        numbers[stopping.D_AT] = 1
         pulls, mean, variance = np.repeat(seen.scored[there], task.D), seen.mean[there], seen.variance[there].ravel()
         if numbers[stopping.DISTRIBUTION] == stopping.BOUNDED:
             variance = stopping.with_moments(variance[None], seen.moments[there].reshape(1, -1, 2))[0]
-        found[there] = stopping.arm_intervals(numbers, pulls, mean.ravel(), variance, level).reshape(-1, task.D, 2)
+        levels = np.repeat(level, task.D)
+        found[there] = stopping.arm_intervals(numbers, pulls, mean.ravel(), variance, levels).reshape(-1, task.D, 2)
         found = found if task.distribution == "gaussian" else found.clip(low, high)
-    is_threshold = certifier is not None and certifier.kind in ("threshold", "threshold-paired")
-    if certifier is not None and is_threshold and (state.certificate or 0.0) >= 1.0 - delta:
-        (fall, rise), answer = certifier.numbers[stopping.COMMON : stopping.COMMON + 2], state.answer()
-        found[answer, 0, 0] = found[answer, 0, 0].clip(fall)
-        found[~answer, 0, 1] = found[~answer, 0, 1].clip(None, rise)
+    if certifier is not None and certifier.kind in ("threshold", "threshold-paired"):
+        (fall, rise), sides = certifier.numbers[stopping.COMMON : stopping.COMMON + 2], np.zeros(len(found))
+        if claims is not None:
+            sides[:] = [claim.side for claim in claims]
+        elif (state.certificate or 0.0) >= 1.0 - delta:
+            sides[state.active] = np.where(state.answer()[state.active], 1, -1)
+        found[sides > 0, 0] = found[sides > 0, 0].clip(fall)
+        found[sides < 0, 0] = found[sides < 0, 0].clip(None, rise)
     return found
+
+
+def claims_table(state: State) -> DataFrame:
+    """The table of the claims; see `Session.claims`."""
+    claims, pd = claimed(state), pandas()
+    level = min((state.run.delta or 1.0) * (1 + state.run.share.owed), 1.0)
+    columns: dict[str, object] = {"name": list(state.names), "claim": [claim.word for claim in claims]}
+    columns |= {"since": pd.array([claim.since for claim in claims], dtype="Int64")}
+    table: DataFrame = pd.DataFrame(columns | {"event": [claim.event for claim in claims], "level": level})
+    return table
 
 
 def read_from(table: str | Path) -> str:

@@ -18,6 +18,7 @@ from .boundaries import (
 )  # fmt: skip
 from .bounds import Arms, pair_bounds
 from .certifier import Certifier, common, level_of, nearest_alternative, with_moments
+from .claims import certified_pairs
 from .distributions import BERNOULLI, BOUNDED, GAUSSIAN, PAIRED, STUDENT, Arm, Move, arm_cost, divergence, pair_cost
 from .intervals import arm_intervals, column_intervals
 from .values import arm_value, bernoulli_value, pair_value
@@ -29,7 +30,7 @@ __all__ = [
     "BERNOULLI", "BOUNDED", "COMMON", "DOUBT", "PRIOR", "VARIANCE",
     "D_AT", "GAUSSIAN", "DISTRIBUTION", "LEVELS_SCRATCH", "PAIRED", "RHO", "STUDENT",
     "Arm", "Arms", "Certifier", "Move",
-    "adapted", "arm_cost", "arm_penalty", "arm_value", "bernoulli_value", "common", "divergence",
+    "adapted", "arm_cost", "arm_penalty", "arm_value", "bernoulli_value", "certified_pairs", "common", "divergence",
     "enough", "arm_intervals", "column_intervals", "level_of",
     "nearest_alternative", "own_numbers", "pair_alternative", "pair_bounds",
     "pair_cost", "pair_value", "report_pair", "the_distribution", "the_kind", "version", "with_moments",

@@ -1,7 +1,9 @@
-"""Intervals of the means of single arms that hold at any time: the means that a certificate does not exclude.
+"""Intervals of the means of single arms that hold at any time: the means that are not excluded, both ends together.
 
-arms      An end is where the evidence against the mean being further out, as `nearest` has it, reaches what is needed.
-          So an arm that Threshold certifies, where it needs as much, has an interval on its side.
+arms      Bounded: by the bets of certificates, each end with half of the level. Student: as `nearest` has it, for both
+          ends at once. Gaussian: prod exp(x (s - mu) - x^2 / 2), s the samples over their scale, is a supermartingale
+          at the true mean for each x; so is its mixture over x from normal distributions of the variances 1 / rho, rho
+          of `RHOS` with the weights `WEIGHTS`. It has both ends at once, and all terms, where certificates take one.
 columns   of a table of N rows. Where the mean is c at most, that of the n-th row is m_n = (N c - S) / (N - n + 1) at
           most, S the sum before. So prod (1 + f (x_n / m_n - 1)) is a supermartingale for each share f of `BETS`, and
           so is their mixture. It falls in c, at all times: what excludes c excludes all smaller means. With rows that
@@ -19,33 +21,48 @@ from numpy.typing import NDArray
 from ..kernels.compiled import part
 from ..kernels.structs import kernel
 from .betting import BETS, BETS_SCRATCH, SHARES
-from .boundaries import CENTRE, PRIOR, distribution_of, enough, refresh
-from .distributions import BERNOULLI, BOUNDED
+from .boundaries import CENTRE, PRIOR, distribution_of, refresh
+from .distributions import BOUNDED, GAUSSIAN
 from .nearest import moved_to
+from .values import RHOS
 
 Floats = NDArray[np.float64]
+WEIGHTS = (0.25, 0.4, 0.2, 0.1, 0.05)  # of `RHOS`: they sum to 1
 STEPS = 40  # halvings of an interval, or doublings
 
 
+@part
+def against(numbers, mean, scratch, i, mu):
+    """The evidence that the mean of arm i is not mu, in nats."""
+    if distribution_of(numbers) != GAUSSIAN:
+        return moved_to(numbers, mean, scratch, i, mu)
+    K, total = len(mean), 0.0
+    N, gap = scratch[2 * K + i], mu - mean[i]
+    for r in range(len(RHOS)):
+        exponent = 0.5 * gap * gap / scratch[4 * K + i] * N * (N / (N + RHOS[r]))
+        total += WEIGHTS[r] * math.sqrt(RHOS[r] / (N + RHOS[r])) * math.exp(min(exponent, 700.0))
+    return math.log(total)
+
+
 @kernel
-def _ends_of_arms(numbers, pulls, mean, variance, need, scratch, found):
+def _ends_of_arms(numbers, pulls, mean, variance, needs, scratch, found):
     """Fill found (K, 2) with the ends of the intervals of scalar arms."""
     refresh(numbers, pulls, mean, variance, scratch, 0, len(pulls))
     is_bounded = distribution_of(numbers) == BOUNDED
-    low, width = (numbers[CENTRE], numbers[PRIOR]) if is_bounded else (0.0, 1.0)
     for i in range(len(pulls)):
+        need = needs[i] + (math.log(2.0) if is_bounded else 0.0)
         for side in range(2):
             sign, near, step = 2.0 * side - 1.0, mean[i], 1.0
-            if is_bounded or distribution_of(numbers) == BERNOULLI:
-                end = low + side * width
-                if enough(numbers, moved_to(numbers, mean, scratch, i, end), 1.0) < need:
+            if is_bounded:
+                end = numbers[CENTRE] + side * numbers[PRIOR]
+                if against(numbers, mean, scratch, i, end) < need:
                     found[i, side] = end
                     continue
                 step = abs(end - near)
             else:
                 step = math.sqrt(scratch[4 * len(pulls) + i])
                 for _ in range(STEPS):
-                    if enough(numbers, moved_to(numbers, mean, scratch, i, near + sign * step), 1.0) >= need:
+                    if against(numbers, mean, scratch, i, near + sign * step) >= need:
                         break
                     step *= 2.0
                 else:  # nothing is excluded: a scale that is refuted, results that do not vary
@@ -56,7 +73,7 @@ def _ends_of_arms(numbers, pulls, mean, variance, need, scratch, found):
             far = near + sign * step
             for _ in range(STEPS):
                 middle = 0.5 * (near + far)
-                if enough(numbers, moved_to(numbers, mean, scratch, i, middle), 1.0) < need:
+                if against(numbers, mean, scratch, i, middle) < need:
                     near = middle
                 else:
                     far = middle
@@ -88,32 +105,35 @@ def is_excluded(scores, pulls, side, c, need, capitals):
 
 
 @kernel
-def _ends_of_columns(scores, pulls, need, capitals, found):
+def _ends_of_columns(scores, pulls, needs, capitals, found):
     """Fill found (K, 2) with the ends of the intervals of columns, scores (K, N) in [0, 1]."""
     for i in range(len(pulls)):
         for side in range(2):
             low, high = 0.0, 1.0
             for _ in range(STEPS):
                 middle = 0.5 * (low + high)
-                if is_excluded(scores[i], pulls[i], side, middle, need, capitals):
+                if is_excluded(scores[i], pulls[i], side, middle, needs[i], capitals):
                     low = middle
                 else:
                     high = middle
             found[i, side] = low if side == 0 else 1.0 - low
 
 
-def arm_intervals(numbers: Floats, pulls: NDArray[np.int64], mean: Floats, variance: Floats, level: float) -> Floats:
-    """The ends of the intervals of scalar arms, (K, 2), each wrong at any time with probability `level` at most.
+def arm_intervals(
+    numbers: Floats, pulls: NDArray[np.int64], mean: Floats, variance: Floats, level: float | Floats
+) -> Floats:
+    """The ends of the intervals of scalar arms, (K, 2): both right at all times, but with probability `level`, or (K,).
 
-    Of the numbers of `common`, pulls, mean (K,), at least one pull, and variance (K,), or (3 K,) by `with_moments`.
+    Of the numbers of `common` for "gaussian", "student" or "bounded" samples; pulls, mean (K,), at least one pull, and
+    variance (K,), or (3 K,) by `with_moments`.
     """
-    found = np.empty((len(pulls), 2))
-    _ends_of_arms(numbers, pulls, mean, variance, -math.log(level), np.zeros(5 * len(pulls) + BETS_SCRATCH), found)
+    found, needs = np.empty((len(pulls), 2)), np.broadcast_to(-np.log(level), len(pulls)).copy()
+    _ends_of_arms(numbers, pulls, mean, variance, needs, np.zeros(5 * len(pulls) + BETS_SCRATCH), found)
     return found
 
 
-def column_intervals(scores: Floats, pulls: NDArray[np.int64], level: float) -> Floats:
+def column_intervals(scores: Floats, pulls: NDArray[np.int64], level: float | Floats) -> Floats:
     """The same, (K, 2), of the columns of a table: scores (K, N) in [0, 1], NaN where a row failed."""
-    found = np.empty((len(pulls), 2))
-    _ends_of_columns(np.ascontiguousarray(scores), pulls, 1.0 / level, np.empty(len(BETS)), found)
+    found, needs = np.empty((len(pulls), 2)), np.broadcast_to(2.0 / np.asarray(level), len(pulls)).copy()
+    _ends_of_columns(np.ascontiguousarray(scores), pulls, needs, np.empty(len(BETS)), found)
     return found

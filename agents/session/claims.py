@@ -1,0 +1,170 @@
+"""What is already certain of single arms, at the delta of the whole answer: docs/certificates-theory.md has the proof.
+
+Claims are folded over the results in the order in which they count. They rest on the same events as the certificate of
+the answer, so that all of them and the answer are right together with probability 1 - delta. Where the results refute a
+claimed sigma, they are made again with the known scale, if there is one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bandit_envs import Task, TopK, stopping
+from bandit_envs.stopping import Certifier
+
+from .run import Result, Statistics
+
+if TYPE_CHECKING:
+    from .fold import State
+
+ALONE, PAIRS = ("threshold", "polyhedron", "margins"), ("top-k", "all-good")  # kinds of certificates
+MOST_NAMES = 3  # of arms in a sentence
+
+Bools = NDArray[np.bool_]
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+class Claim(NamedTuple):
+    """What is certain of an arm."""
+
+    side: int = 0  # 1: in, -1: out, 0: open
+    since: int | None = None  # how many results counted then
+    event: str = ""  # what it rests on
+
+    @property
+    def word(self) -> str:
+        """What is claimed."""
+        return ("open", "in", "out")[self.side]
+
+
+def numbers_of(certifier: Certifier, seen: Statistics, certain: bool) -> Floats:
+    """The numbers of a certifier: a claimed scale counts where results bear it out, else the known one.
+
+    Where none is known, and the results are too few to bear it out, it counts unless what follows is to be `certain`.
+    """
+    numbers, trial = certifier.numbers.copy(), certifier.trial(seen.pulls, seen.variance)
+    if trial is not None and (trial.refuted or trial.waits and (certain or numbers[stopping.DOUBT] < math.inf)):
+        numbers[[stopping.VARIANCE, stopping.PRIOR]] *= min(numbers[stopping.DOUBT], 1e200)
+    numbers[stopping.DOUBT] = 0.0
+    return numbers
+
+
+class Claims:
+    """The claims about the arms that there are, (K,), and what they rest on: a function of the results in order."""
+
+    def __init__(self, task: Task, certifier: Certifier, delta: float) -> None:
+        K, self.certifier, self.numbers, self.need = task.K, certifier, certifier.numbers, math.log(task.K / delta)
+        self.count, self.seen, self.found, known = (
+            0,
+            Statistics.of(task),
+            [Claim()] * K,
+            self.numbers[stopping.COMMON :],
+        )
+        self.moves, self.needs = np.empty((0, 3)), np.array(certifier.needed(delta))
+        if self.certifier.kind == "all-good":
+            self.moves, self.needs = known[:6].reshape(2, 3), self.needs[:2]
+            self.needs[0] = self.needs[0] if known[0] > 0 else math.inf  # so much slack that no pair says it
+        elif self.certifier.kind == "top-k":
+            self.moves = np.array([[1.0, -epsilon, -math.inf] for epsilon in sorted({known[1], 0.0}, reverse=True)])
+            self.needs = self.needs.repeat(len(self.moves))
+        self.kept = np.zeros(K, np.int64), np.zeros(K), np.zeros(3 * K), np.zeros(self.certifier.scratch)
+        self.first = np.zeros((len(self.moves), K, K), np.int64)
+
+    def take_in(self, results: Sequence[Result], names: Sequence[str]) -> None:
+        """Take in further results, of arms by their places among those that there are, named so; -1: of no such arm."""
+        rows, places = [], np.flatnonzero([arm >= 0 for arm, _ in results])
+        for arm, sample in (results[place] for place in places):
+            self.seen.add(arm, sample)
+            mean, variance, moments = self.seen.mean[arm], self.seen.variance[arm], self.seen.moments[arm].T.ravel()
+            rows.append(np.concatenate([self.seen.pulls[arm, None], mean, variance, moments]))
+        arms, at = np.array([results[place][0] for place in places], np.int64), self.count + 1 + places
+        self.count += len(results)
+        if rows and self.certifier.kind in ALONE:
+            self._alone(arms, np.array(rows), at)
+        elif rows:
+            self._pairs(arms, np.array(rows), at, names)
+
+    def _alone(self, arms: Ints, shown: Floats, at: Ints) -> None:
+        """Where each arm counts by itself: the certificate of an answer of this arm, at its share of delta."""
+        lead = (len(arms), 1) if self.certifier.D == 1 else (len(arms), 1, self.certifier.D)
+        mean, variance, *moments = (part.reshape(lead).copy() for part in np.split(shown[:, 1:], 4, axis=1))
+        pulls, inside = shown[:, :1].astype(np.int64, order="C"), np.full((len(arms), 1), -1, np.int8)
+        one = self.certifier._replace(K=1)
+        value = one.alternatives(pulls, mean, variance, inside, np.stack(moments, axis=-1))[:, 0]
+        for n in np.flatnonzero(value >= self.need):
+            self._claim(arms[n], 1 if inside[n, 0] else -1, at[n], "its own results, at its share of delta")
+
+    def _pairs(self, arms: Ints, shown: Floats, at: Ints, names: Sequence[str]) -> None:
+        """Where arms are compared: what follows from all pairs that have ever been certified."""
+        before, first, K = self.first.max(), self.first, len(names)
+        stopping.certified_pairs(self.numbers, self.moves, self.needs, arms, shown, at, *self.kept, first)
+        k, epsilon, within = int(self.numbers[stopping.COMMON]), self.numbers[stopping.COMMON + 1], ""
+        for now in np.unique(first[first > before]):
+            over = (first > 0) & (first <= now)
+            if self.certifier.kind == "all-good":
+                inside, outside, within = over[0].sum(axis=1) == K - 1, over[1].any(axis=0), ", or not much worse"
+            elif len(over) == 1:
+                inside, outside = of_best(over[0], k)
+            else:
+                inside, outside = over[0].sum(axis=1) >= K - k, over[1].sum(axis=0) >= k
+                inside, within = inside | (outside.sum() == K - k), f", or at most {epsilon:g} worse"
+            for arm in np.flatnonzero(inside | outside):
+                better, worse = (_listed(np.flatnonzero(one), names) for one in (over[-1][:, arm], over[0][arm]))
+                said = f"worse than {better}" if outside[arm] else f"better{within} than {worse}"
+                self._claim(arm, -1 if outside[arm] else 1, now, said)
+
+    def _claim(self, arm: Any, side: int, since: Any, event: str) -> None:
+        """Claim something of an arm, unless something is claimed of it: a claim stays."""
+        if not self.found[arm].side:
+            self.found[arm] = Claim(side, int(since), event)
+
+
+def of_best(over: Bools, k: int) -> tuple[Bools, Bools]:
+    """The arms that are certainly among the k best and certainly not, (K,) each, of the certified pairs `over` (K, K).
+
+    All pairs of b, the last of the best k, are right, with probability 1 - delta. Nobody knows b: what holds for each
+    arm that could be b is certain.
+    """
+    K, same = len(over), np.eye(len(over), dtype=np.bool_)
+    above, below = over.sum(axis=0), over.sum(axis=1)  # certainly better arms, and worse ones
+    last = (above < k) & (below <= K - k) & ~(over & over.T).any(axis=1)
+    inside = over | same | ((below == K - k) & ~over.T)  # of arm i, if b is the last
+    outside = over.T | ((above == k - 1) & ~over & ~same)
+    return inside[:, last].all(axis=1) & last.any(), outside[:, last].all(axis=1) & last.any()
+
+
+def _listed(arms: Ints, names: Sequence[str]) -> str:
+    """The names of some arms."""
+    more = f" and {len(arms) - MOST_NAMES} more" if len(arms) > MOST_NAMES else ""
+    return (", ".join(names[arm] for arm in arms[:MOST_NAMES]) or "all that could be") + more
+
+
+def claimed(state: State) -> list[Claim]:
+    """The claims about all arms that there have ever been; a ValueError says why there are none."""
+    run, problem, names = state.run, state.run.problem, [state.names[arm] for arm in state.active]
+    if run.delta is None:
+        raise ValueError("claims need a delta, and this session has none")
+    if isinstance(problem, TopK) and problem.criterion == "aggregate" and problem.epsilon > 0 and problem.k > 1:
+        raise ValueError("criterion='aggregate' with an epsilon claims nothing of single arms; criterion='each' does")
+    certainty, certifier = state.certificate, run.certifier
+    if certifier is None or certainty is None or certifier.kind not in (*ALONE, *PAIRS):
+        raise ValueError("nothing is claimed of single arms: of a table, or of an answer without a certificate")
+    numbers = numbers_of(certifier, state.statistics.at(state.active), True)
+    if state.claims is None or not np.array_equal(state.claims.numbers, numbers):
+        state.claims = Claims(run.task, certifier._replace(numbers=numbers), run.delta * run.share.ratio)
+    results = [(state.place.get(arm, -1), sample) for arm, sample in state.results[state.claims.count :]]
+    state.claims.take_in(results, names)
+    found = [Claim(event="withdrawn") for _ in state.names]
+    over = run.over and run.final is not None and certainty >= 1.0 - run.delta * (1 + run.share.owed) - 1e-12
+    for place, arm in enumerate(state.active):
+        found[arm] = state.claims.found[place]
+        if over and not found[arm].side:
+            side = 1 if run.answer is not None and run.answer[place] else -1
+            found[arm] = Claim(side, run.told, "the whole answer is certified")
+    return found
