@@ -18,12 +18,12 @@ from tyro.conf import OmitArgPrefixes, arg
 from bandit_envs import PROBLEMS, Problem
 
 from ..evaluation.environment import DOTTED, environment_id, importable
-from .options import Command, Count, Flag, Json, Number, Word, from_json
+from .options import TABLE, Command, Count, Flag, Json, Number, TableOptions, Word, from_json
 
 Options = TypeVar("Options", bound=Mapping[str, Any])
 
 NAMED = re.compile(rf"{DOTTED}:[\w./-]+")  # "module:Class", or "module:id" with an id of Gymnasium
-OF_DATA = {"shared": "shared", "range": "support", **{name: name for name in ("item", "sep", "decimal")}}
+OF_DATA = {"shared": "shared", "range": "support", **{name: name for name in TABLE}}
 WRITTEN = {float: "X", int: "N", str: "WORD", bool: None}  # how the values of these types are shown in the help
 
 
@@ -39,14 +39,14 @@ def import_problems(words: Iterable[str]) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class EnvironmentOptions:
+class EnvironmentOptions(TableOptions):
     """What is not given is as the instance's source has it, else the default of the environment."""
 
     instance: Json = None
     """A name (see `bandit-envs list instances`), possibly with parameters as in "sampler(arms=20)", or an instance in
     JSON form."""
     data: Annotated[str | None, arg(metavar="FILE")] = None
-    """A table of measurements, CSV or Parquet, in place of an instance. With columns name (or arm) and value it is
+    """A table of measurements, as CSV or Excel, in place of an instance. With columns name (or arm) and value it is
     long: a measurement in each row. With neither it is wide: a column for each arm, whose name is the head. With one
     of them alone it is refused. For other columns, --instance "table(path='FILE', arm='COLUMN', value='COLUMN')", or
     "table(path='FILE', wide=True)"."""
@@ -54,12 +54,6 @@ class EnvironmentOptions:
     """All arms meet the same rows of the table --data, each once, in one random order."""
     range: Annotated[tuple[float, float] | None, arg(metavar="LOW HIGH", help_behavior_hint="")] = None
     """Lowest and highest possible value in the table --data, as of the planned session; else of its values."""
-    item: Word = None
-    """Of a long table --data that is shared, the column that names the row, where it is not called item."""
-    sep: Word = None
-    r"""Of CSV --data, what stands between cells, as ";" or "\t", where that is no comma."""
-    decimal: Word = None
-    """The mark of decimals in --data, where it is a comma."""
     budget: Count = None
     """Pulls per episode."""
     delta: Number = None

@@ -9,7 +9,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated
 
@@ -40,6 +40,25 @@ class Command(ABC):
     @abstractmethod
     def run(self) -> None:
         """Do the work and print the result."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableOptions:
+    """How a table in a file is read, where that is not recognised."""
+
+    item: Word = None
+    """Of a table with a measurement in each row, the column of its item or row, where it is not called item."""
+    sep: Word = None
+    r"""Of CSV, what stands between cells, as ";" or "\t"."""
+    decimal: Word = None
+    """The mark of decimals, a point or a comma."""
+    sheet: Word = None
+    """Of an Excel file with several sheets, the name or the number of one, from 1."""
+    layout: Word = None
+    """Of a plate with wells A1, A2, .., the file or the sheet with the names in their wells."""
+
+
+TABLE = tuple(one.name for one in fields(TableOptions))
 
 
 def from_json(option: str, text: str) -> object:

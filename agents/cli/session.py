@@ -21,7 +21,20 @@ from ..session.session import Ask as Asked
 from ..session.setup import FACTS, suggested, task_from_facts
 from ..session.wishes import WISHES
 from .environment import Options, parameters_of
-from .options import Command, Count, Number, Place, Switch, Word, Words, note, noted, refuse_to_overwrite
+from .options import (
+    TABLE,
+    Command,
+    Count,
+    Number,
+    Place,
+    Switch,
+    TableOptions,
+    Word,
+    Words,
+    note,
+    noted,
+    refuse_to_overwrite,
+)
 from .session_words import (
     TOLD,
     arms_of,
@@ -33,6 +46,7 @@ from .session_words import (
     question,
     tell_why,
     undone,
+    wells_of,
 )
 
 File = Positional[Annotated[str, arg(metavar="FILE")]]
@@ -84,6 +98,8 @@ class New(Action, Generic[Options]):
     """Allowed error probability, for agents that stop by themselves."""
     reserve: Number = None
     """The part of delta, from 0 to 1, that is kept for arms that are added, or whose rivals are withdrawn, later."""
+    minimize: Switch = False
+    """A lower value is better; of Threshold, arms with a mean of the threshold at most are wanted."""
     independent: Switch = False
     """The numbers of a measurement, where there are several, are known not to depend on each other."""
     order: Literal["asked", "arrival"] = "asked"
@@ -96,6 +112,18 @@ class New(Action, Generic[Options]):
     """The unit of a measurement, for the page."""
     noun: Word = None
     """What an arm is called on the page, as "compound"."""
+    plate: Count = None
+    """How many wells a plate has: questions fill plates in the order of asking."""
+    per_plate: Count = None
+    """How many wells of a plate an arm may have."""
+    controls: Annotated[tuple[str, ...], arg(metavar="NAME=WELLS [NAME=WELLS ...]", help_behavior_hint="")] = ()
+    """Wells that an arm has of each plate, how many, or a share below 1."""
+    raters: Annotated[tuple[str, ...], arg(metavar="NAME [NAME ...]", help_behavior_hint="")] = ()
+    """Who may ask: each measures an arm once, or --repeats times."""
+    repeats: Count = None
+    """How often a person may measure an arm."""
+    blind: Switch = False
+    """Questions have codes, in place of the names of arms."""
     parameters: OmitArgPrefixes[Options] = field(default_factory=dict)  # type: ignore[assignment]
     """Those of the problem."""
 
@@ -113,7 +141,7 @@ class New(Action, Generic[Options]):
         if session.version:
             raise ValueError(f"{self.file} holds this session already: bandit-envs session show {self.file}")
         print(f"{self.file}: {task.problem} with {task.K} arms, by the agent {name}")
-        print(question(task))
+        print(question(session))
         if task.delta is not None and not getattr(session.agent, "stops", False):
             does = "never stops by itself" if task.budget is None else "spends the whole budget"
             note(f"{name} {does}; \"{name}(stop='certificate')\" stops once the answer is certified")
@@ -127,8 +155,9 @@ class New(Action, Generic[Options]):
     def facts(self) -> dict[str, Any]:
         """The facts that the options give."""
         own = {name: getattr(self, name) for name in (*FACTS, *WISHES) if hasattr(self, name)}
-        own |= {"binary": self.binary or None, "independent": self.independent or None, "arms": arms_of(self.arms)}
-        own["items"] = arms_of(self.items, "--items")
+        own |= {name: getattr(self, name) or None for name in ("binary", "independent", "minimize", "blind")}
+        own["items"], own["controls"] = arms_of(self.items, "--items"), wells_of(self.controls)
+        own |= {"arms": arms_of(self.arms), "raters": list(self.raters) or None}
         return parameters_of(self.parameters) | {name: value for name, value in own.items() if value is not None}
 
 
@@ -204,7 +233,8 @@ class Ask(Action):
     def act(self, session: agents.Session) -> None:
         names, before = session.names, session.pending
         for arm in (arms := session.ask(self.n, self.who)):
-            print(names[arm] if arm.item is None else f"{names[arm]}\t{arm.item}")
+            what = arm.code or names[arm]
+            print(what if arm.item is None else f"{what}\t{arm.item}")
         if not arms:
             tell_why(session)
         elif before:
@@ -216,7 +246,7 @@ class Tell(Action):
     """Record a result."""
 
     arm: Positional[Annotated[str, arg(metavar="ARM")]]
-    """The arm, by its name or number."""
+    """The arm, by its name or number, or the code of a question."""
     value: Positional[Annotated[tuple[str, ...], arg(metavar="VALUE")]]
     """What was measured; several numbers where an arm has several dimensions."""
     item: Annotated[str | None, arg(metavar="ITEM", help_behavior_hint="")] = None
@@ -233,12 +263,12 @@ class Tell(Action):
             raise ValueError(f"a measurement is {wanted}") from None
         arm = self.arm if self.question is None else Asked(self.question, session.arm(self.arm), None)
         session.tell(arm, value[0] if len(value) == 1 else value, self.who, self.item)
-        print_state(session)
+        print_state(session, owner=not session.wishes.get("blind"))
 
 
 @dataclass(frozen=True, kw_only=True)
-class Import(Action):
-    """Record the results in a CSV or Parquet file: all of them or, where one is wrong, none."""
+class Import(TableOptions, Action):
+    """Record the results in a file, as CSV or Excel: all of them or, where one is wrong, none."""
 
     table: Positional[Annotated[Path, arg(metavar="TABLE")]]
     """With the columns name and value, or others named by --arm and --value, or with a column for each arm."""
@@ -250,19 +280,13 @@ class Import(Action):
     """The column of names of rows, of a table with a column for each arm: it is left out."""
     wide: Switch = False
     """The table has a column for each arm, even where its columns are called name or value."""
-    item: Column = None
-    """The column of the items, of a table with a measurement in each row, where it is not called item."""
-    sep: Word = None
-    r"""Of CSV, what stands between cells, as ";" or "\t", where that is no comma."""
-    decimal: Word = None
-    """The mark of decimals, where it is a comma."""
     who: Who = None
     again: Switch = False
     """Record them although the table begins with results that are in the session already."""
 
     def act(self, session: agents.Session) -> None:
         columns: dict[str, object] = {"arm": self.arm, "value": self.value or None, "index": self.index}
-        columns |= {"wide": self.wide or None, "item": self.item, "sep": self.sep, "decimal": self.decimal}
+        columns |= {"wide": self.wide or None, **{name: getattr(self, name) for name in TABLE}}
         was_done = session.done
         try:
             count = session.tell_table(self.table, **columns, who=self.who, again=self.again)
@@ -282,7 +306,9 @@ class Show(Action):
 
     def act(self, session: agents.Session) -> None:
         task, arms, rows = session.task, session.arms(), []
-        heads = ["arm", "pulls", *([] if task.D > 1 else ["mean", "interval"]), "answer", "waits"]
+        mean = f"mean ({session.wishes['unit']})" if "unit" in session.wishes else "mean"
+        noun = session.wishes.get("noun", "arm")
+        heads = [noun, "pulls", *([] if task.D > 1 else [mean, "interval"]), "answer", "waits"]
         for row in arms.to_dict("records"):
             seen = row["pulls"] > 0
             cells = []
@@ -291,7 +317,7 @@ class Show(Action):
                 cells = [f"{row['mean']:.4g}", ends] if seen else ["-", "-"]
             mark = "withdrawn" if row["withdrawn"] else "yes" if row["answer"] else ""
             rows.append([row["name"], str(row["pulls"]), *cells, mark, str(row["pending"] or "")])
-        print(f"{question(task)}\n")
+        print(f"{question(session)}\n")
         print(table(heads, rows, right=(1, 2)))
         print("waits: how often the arm has been asked for, and no result has been told yet\n" * bool(session.pending))
         print_state(session)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from bandit_envs import PROBLEMS, Problem, Task
+from bandit_envs import PROBLEMS, Problem
 
 from ..session.rehearsal import CompilesError, rehearse
 from ..session.session import Ask, Session
@@ -34,6 +34,20 @@ def arms_of(words: tuple[str, ...], option: str = "--arms") -> int | list[str] |
             f"them, or a file with a name in each line, got {words[0]!r}"
         )
     return [line.strip() for line in path.read_text(encoding="utf-8-sig").splitlines() if line.strip()]
+
+
+def wells_of(words: tuple[str, ...]) -> dict[str, int | float] | None:
+    """The wells of a plate for each control, from words as DMSO=2 or DMSO=0.1."""
+    found = dict[str, int | float]()
+    for word in words:
+        name, sign, many = word.rpartition("=")
+        try:
+            found[name] = int(many) if many.isdecimal() else float(many)
+        except ValueError:
+            sign = ""
+        if not sign or not name:
+            raise ValueError(f"--controls must be names with numbers of wells, as DMSO=2, got {word!r:.200}")
+    return found or None
 
 
 def complete(facts: dict[str, Any], asked: Callable[[str], str]) -> None:
@@ -101,6 +115,8 @@ def tell_why(session: Session) -> None:
     """Why there is nothing to ask for."""
     if session.done:
         note(f"the session is over; the answer: {answer(session)}")
+    elif not session.pending and {"raters", "repeats"} & set(session.wishes):
+        note("this person has measured each arm as often as the session allows")
     else:
         note(f"nothing more to ask for until these have been told: {asked(session, session.pending)}")
 
@@ -108,7 +124,7 @@ def tell_why(session: Session) -> None:
 def asked(session: Session, asks: Sequence[Ask]) -> str:
     """The arms of some questions."""
     names = session.names
-    return _some([names[ask.arm] + ("" if ask.item is None else f" on {ask.item}") for ask in asks])
+    return _some([(ask.code or names[ask.arm]) + ("" if ask.item is None else f" on {ask.item}") for ask in asks])
 
 
 def answer(session: Session) -> str:
@@ -124,9 +140,10 @@ def _some(names: Sequence[str]) -> str:
     return ", ".join(names[:MOST_NAMES]) + rest
 
 
-def question(task: Task) -> str:
-    """What a session asks, and what is known of its measurements, in a line."""
-    parts = [f"{PROBLEMS.find(task.problem).asks}: {', '.join(f'{k} {v!s:.40}' for k, v in task.parameters.items())}"]
+def question(session: Session) -> str:
+    """What a session asks, and what is known of its measurements, in a line, under its title."""
+    task, title = session.task, session.wishes.get("title", "")
+    parts = [f"{title}\n".lstrip() + session.question("arm")]
     if task.support is None or task.distribution == "gaussian":
         parts.append(f"noise {task.sigma:g}")
     else:
@@ -137,7 +154,7 @@ def question(task: Task) -> str:
     for name in ("items", "budget", "delta", "max_pulls"):
         if (value := getattr(task, name)) is not None:
             parts.append(f"{name} {value:g}" if name == "delta" else f"{name} {value:,}")
-    return " · ".join(part.rstrip(": ") for part in parts)
+    return " · ".join(parts)
 
 
 def print_certainty(session: Session) -> None:
@@ -175,18 +192,19 @@ def undone(session: Session, number: int) -> str:
     values = " ".join(f"{row[name]:g}" for name in row.index if name.startswith("value"))
     what = {"told": f"the result {values} of", "asked": "the question about"}.get(row["kind"], "the withdrawal of")
     who = f", by {row['who']}" if isinstance(row["who"], str) and row["who"] else ""
-    return f"{what} {row['name']} (event {number}{who})"
+    return f"{what} {row.get('code') or row['name']} (event {number}{who})"
 
 
-def print_state(session: Session) -> None:
-    """Where a session stands, in a line."""
+def print_state(session: Session, owner: bool = True) -> None:
+    """Where a session stands, in a line; without the answer for others than its owner, before it is over."""
     left = session.remaining
     rest = "" if left is None else f", {left} left"
     over = "; it is over" if session.done else ""
     count = len(session)
-    print(f"{count} measurement{'' if count == 1 else 's'}{rest}; answer: {answer(session)}{over}")
+    found = f"; answer: {answer(session)}" if owner or over else ""
+    print(f"{count} measurement{'' if count == 1 else 's'}{rest}{found}{over}")
     if waiting := session.waiting:
-        arms = {ask.number: session.names[ask.arm] for ask in session.pending}
+        arms = {ask.number: ask.code or session.names[ask.arm] for ask in session.pending}
         late = [f"{count} for the event {number} ({arms[number]})" for number, count in waiting.items()]
         print(f"results that do not count yet, as they wait for results of earlier questions: {_some(late)}")
         owed = [

@@ -23,8 +23,8 @@ STEPS = 40  # halvings, of the smallest difference
 WIDE = 0.5  # of the range: where only larger differences can be certified, that is worth a sentence
 
 
-def doubts(task: Task, delta: float | None) -> list[str]:
-    """Sentences on facts that go together badly."""
+def doubts(task: Task, delta: float | None, own: Task) -> list[str]:
+    """Sentences on facts that go together badly; `own`: the task in the user's own sign."""
     found = []
     if delta is not None and delta > 0.5:
         found.append(
@@ -41,8 +41,8 @@ def doubts(task: Task, delta: float | None) -> list[str]:
             "leave sigma out"
         )
     if needs_no_results(task):
-        settings = ", ".join(f"{name}={value}" for name, value in task.parameters.items())
-        ends = f"from {task.support[0]:g} to {task.support[1]:g}"
+        settings = ", ".join(f"{name}={value}" for name, value in own.parameters.items())
+        ends = "from {:g} to {:g}".format(*own.support or ())
         found.append(
             f"an answer is known that is right with {settings} for all means {ends}: nothing is to be measured"
         )
@@ -65,6 +65,7 @@ def rounded(state: State, new: int) -> str | None:
     seen = set(results[: len(results) - new])
     for arm, *value in results[len(results) - new :]:
         if (arm, *value) in seen:
+            value = state.setup.turned(np.array(value)).tolist()
             return (
                 f"distribution='student' counts on Gaussian samples, which never repeat: {value} was measured twice of "
                 "one arm: where samples are rounded nothing is certified. Give a range or sigma, without it"

@@ -25,6 +25,7 @@ from bandit_envs.envs import boundary_of
 from bandit_envs.kernels import integer, number, orders, root_key
 
 from ..core.confidence import MOST
+from .design import Rules
 from .log import ADDED, ASKED, FAILED, NOTE, RESULTS, TOLD, UNDONE, WITHDRAWN, Event
 from .promise import Share, share_of
 from .run import Result, Run, Statistics
@@ -159,6 +160,7 @@ class State:
     def _counted(self, event: Event) -> Result | None:
         """Let a result count; what it means to the agent, None where the arm is no longer there."""
         arm, sample = int(event.arm or 0), np.atleast_1d(np.asarray(event.value, np.float64))
+        sample[: self.setup.task.D] = self.setup.turned(sample[: self.setup.task.D])
         self.results.append((arm, sample))
         if self.setup.task.items:
             sample = np.array([sample[0], self.rank[int(sample[1])]])
@@ -206,7 +208,7 @@ class State:
             try:
                 value = event.value[0] if N else event.value
                 if kind == TOLD or value is not None:
-                    sample_of(self.setup.task, value)
+                    sample_of(self.setup.own_task, value)
             except ValueError as error:
                 return f"has the value {event.value!r:.80}: {error}"
         return ""
@@ -243,6 +245,12 @@ class State:
         return max(min(limits) - len(self.results) - len(self.late), 0) if limits else None
 
     @property
+    def ended(self) -> int | None:
+        """How many results counted, of withdrawn arms too, when it was over; None before."""
+        lost = int(self.statistics.pulls[sorted(self.withdrawn)].sum())
+        return None if self.run.final is None else self.run.final.spent + lost
+
+    @property
     def late(self) -> list[Event]:
         """The results that wait in line, line by line."""
         return [event for line in self.lines.values() for event in line.values() if event is not None]
@@ -261,11 +269,12 @@ class State:
     def orphans(self, who: str | None, seconds: float) -> list[tuple[int, int, int | None]]:
         """The questions of others who have given no sign for so long: their numbers, arms, and rows of a table."""
         now, asks = datetime.now(UTC).timestamp(), () if self.run.over else self.asks.items()
-        silent = {one: now - at.timestamp() for one, at in self.signs.items() if one != who}
+        silent, rules = {one: now - at.timestamp() for one, at in self.signs.items() if one != who}, Rules.of(self, who)
         return [
             (number, arm, self.row_asked.get(number))
             for number, (arm, one) in asks
             if silent.get(one, 0.0) > max(seconds, run_of(self.events[number])[2])
+            and (rules is None or rules.takes(arm))
         ]
 
     def owed(self) -> list[dict[str, Any]]:
@@ -279,10 +288,10 @@ class State:
             one["results"] += waiting.get(about, 0)
         return [*found.values()]
 
-    def cells_wanted(self, count: int) -> list[tuple[int, int | None]]:
+    def cells_wanted(self, count: int, who: str | None = None) -> list[tuple[int, int | None]]:
         """The arms to ask for next, each with its row of a table, the next without a result or question; else None."""
         if not self.setup.task.items:
-            return [(arm, None) for arm in self.wanted(count)]
+            return [(arm, None) for arm in self.wanted(count, who)]
         found = list[tuple[int, int | None]]()
         taken = {(arm, self.row_asked[number]) for number, (arm, _) in self.asks.items()}
         for arm in self.wanted(count):
@@ -294,13 +303,15 @@ class State:
                 found.append((arm, row))
         return found
 
-    def wanted(self, count: int) -> list[int]:
-        """The arms to ask for next; fewer than `count` where there is nothing more to ask for now."""
+    def wanted(self, count: int, who: str | None = None) -> list[int]:
+        """The arms to ask a person for next; fewer than `count` where there is nothing more to ask for now."""
         left = count if self.remaining is None else min(count, self.remaining - len(self.asks))
         found = list[int]()
         if left <= 0 or self.run.over or len(self.late) > AHEAD + EACH * len(self.asks):
             return found
-        for arm in self.run.wishes([self.place[arm] for arm in self._expected()]):
+        pending, rules = [self.place[arm] for arm in self._expected()], Rules.of(self, who)
+        wishes = self.run.wishes(pending) if rules is None else rules.choices(self.run, pending)
+        for arm in wishes:
             found.append(int(self.active[arm]))
             if len(found) == left:
                 break

@@ -90,10 +90,11 @@ class Guess:
             low, high = low + edge, high - edge
         return cls((low + high) / 2, (high - low) / 2, noise)
 
-    def words(self, task: Task) -> str:
-        """What is believed, in words."""
-        low, high = self.centre - self.spread, self.centre + self.spread
-        means = f"from {low:.4g} to {high:.4g}" if self.uniform else f"around {self.centre:.4g}, by {self.spread:.4g}"
+    def words(self, task: Task, sign: float = 1.0) -> str:
+        """What is believed, in words; sign: -1 where all is mirrored."""
+        centre, spread = sign * self.centre, self.spread
+        means = f"from {centre - spread:.4g} to {centre + spread:.4g}"
+        means = means if self.uniform else f"around {centre:.4g}, by {spread:.4g}"
         noise = "" if task.distribution == "bernoulli" else f", results of one arm that vary by {self.noise:.3g}"
         return f"means {means}{noise}"
 

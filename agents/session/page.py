@@ -3,31 +3,42 @@
 It is one HTML file without a build step, `page.html`, and takes nothing from other machines. A browser learns of news
 by server-sent events, and asks for the state then. All who can reach the page may write; so it listens on this machine
 alone, or else wants a token in the address.
+
+An address with `who=ann` is a rater's: it shows and takes what is ann's, and of an arm its code alone, until the end.
+Its token is made of the name and the page's own token, and opens nothing else.
 """
 
 from __future__ import annotations
 
 import asyncio
+import base64
 import contextlib
 import errno
 import functools
+import hmac
 import json
 import logging
 import math
+import os
 import re
 import secrets
 import select
 import socket
+import tempfile
+import threading
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import numpy as np
 
+from bandit_envs import PROBLEMS
 from bandit_envs.kernels import integer
 
 from ..core.optional import require
 from .session import Ask, Session
+from .words import plural
 
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
 HOST = re.compile(r"(localhost|127\.0\.0\.1|\[::1\])(:\d+)?")  # of a request, its port with it
@@ -35,21 +46,28 @@ HOST = re.compile(r"(localhost|127\.0\.0\.1|\[::1\])(:\d+)?")  # of a request, i
 REACHES = {"0.0.0.0": "192.0.2.1", "::": "2001:db8::1"}
 MOST_ARMS = 60  # shown at once: of more arms those that wait, and those nearest to the boundary
 MOST_BYTES = 100_000  # of what a browser sends
-MOST_EVENTS = 15  # of the history
+MOST_EVENTS = 15  # of the history, where more are not asked for
+MOST_LETTERS = 100  # of the name of a file
 MOST_NAMES = 24  # of the arms of the answer
 MOST_PORTS = 65535
 MOST_WRITTEN = 4000  # bytes of an error: a pipe takes so many at once, or none (PIPE_BUF)
 PAUSE = 0.5  # seconds between two looks for news
+OWNERS = ("add", "withdraw", "table", "tell")  # what a rater cannot do
 QUIET = 20  # looks without news after which something is sent all the same, so that connections stay open
+# What a rater sees of the state, besides own questions and results.
+RATERS = ("version", "title", "unit", "noun", "nouns", "question", "binary", "dimensions", "items", "support", "done")
 WAITING = 2048  # connections that are not accepted yet
 
 
-def state(session: Session, find: str = "") -> dict[str, Any]:
-    """What the page shows, JSON-able: of the arms, those whose names hold the text `find`."""
+def state(session: Session, find: str = "", last: int = MOST_EVENTS) -> dict[str, Any]:
+    """What the page shows, JSON-able: of the arms, those whose names hold the text `find`, and `last` events."""
     table, task = session.arms(), session.task
     columns = {name: table[name].to_numpy() for name in table.columns}
     ahead, done = session.next(), session.done
-    pending = [{"event": ask.number, "arm": ask.arm, "item": ask.item, "who": ask.who} for ask in session.pending]
+    pending = [
+        {"event": ask.number, "code": getattr(ask, "code", None), "arm": ask.arm, "item": ask.item, "who": ask.who}
+        for ask in session.pending
+    ]
     boundary, unsure = session.boundary, session.unsure()
     near = np.where(columns["withdrawn"], np.inf, unsure)
     near[columns["pending"] > 0] = -2
@@ -64,18 +82,33 @@ def state(session: Session, find: str = "") -> dict[str, Any]:
         row = {name: _plain(column[arm]) for name, column in columns.items()}
         arms.append({"arm": arm, "unsure": _plain(unsure[arm]), **row})
     waiting, events = {ask["event"] for ask in pending}, []
-    records: list[dict[Any, Any]] = session.history(MOST_EVENTS).iloc[::-1].to_dict("records")
+    records: list[dict[Any, Any]] = session.history(2 * last).iloc[::-1].to_dict("records")
     for one in records:
         undoable = not one["undone"] and (one["kind"] in ("told", "arm withdrawn") or one["event"] in waiting)
+        if one["kind"] == "asked" and not undoable and not one["undone"] or len(events) == last:
+            continue  # a question whose result is there
         value = [one[name] for name in one if str(name).startswith("value") and not np.isnan(one[name])]
-        names = ("event", "kind", "name", *(["item"] if task.items else []), "about", "who", "text", "undone")
-        events.append({name: _plain(one[name]) for name in names} | {"value": value, "undoable": undoable})
+        names = {"event", "kind", "name", "code", "item", "about", "who", "text", "undone"} & set(one)
+        shown = {name: _plain(one[name]) for name in names} | {"value": value, "undoable": undoable}
+        events.append(shown | {"at": one["at"].isoformat()})
     sure = np.flatnonzero((columns["pulls"] > 0) & ~columns["withdrawn"] & np.isfinite(unsure))
     least = None if not len(sure) else int(sure[np.argmin(unsure[sure])])
     answer = [str(name) for name in columns["name"][columns["answer"].astype(bool)]]
+    wishes = session.wishes
+    noun = wishes.get("noun", "option")
+    claims = columns.get("claim")
     return {
         "version": session.version,
-        "question": task.make_problem().asks,
+        "who": None,
+        "title": wishes.get("title"),
+        "unit": wishes.get("unit"),
+        "noun": noun,
+        "nouns": plural(noun),
+        "question": session.question(),
+        "local": PROBLEMS.find(task.problem).local,
+        "binary": task.distribution == "bernoulli",
+        "ended": session.ended,
+        "settled": None if claims is None else int(np.isin(claims, ["in", "out"]).sum()),
         "problem": task.problem,
         "parameters": dict(task.parameters),
         "agent": session.label,
@@ -102,6 +135,25 @@ def state(session: Session, find: str = "") -> dict[str, Any]:
         "of": len(columns["name"]),
         "events": events,
         "names": [str(name) for name in columns["name"][~columns["withdrawn"].astype(bool)][:1000]],
+    }
+
+
+def rated(session: Session, who: str) -> dict[str, Any]:
+    """What the page shows a rater, JSON-able: own questions and results, by codes, and the answer once it is over."""
+    whole = state(session, last=max(session.version, 1))
+    mine = [event for event in whole["events"] if event["who"] == who and event["kind"] in ("asked", "told")]
+    asks = [ask for ask in whole["pending"] if ask["who"] == who]
+    for one in (*asks, *mine):
+        one["name"] = one.pop("code", None) or one["name"]
+        one.pop("arm", None)
+    return {name: whole[name] for name in RATERS} | {
+        "who": who,
+        "next": whole["next"] and True,
+        "pending": asks,
+        "events": mine[:MOST_EVENTS],
+        "count": sum(event["kind"] == "told" and not event["undone"] for event in mine),
+        "answer": whole["answer"] if whole["done"] else [],
+        "answers": whole["answers"] if whole["done"] else 0,
     }
 
 
@@ -140,20 +192,26 @@ def application(session: Session, token: str | None = None) -> Any:
     routing, pool = require("starlette.routing", *purpose), require("starlette.concurrency", *purpose)
     html = Path(__file__).with_name("page.html").read_text(encoding="utf-8")
 
-    def guarded(handler: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    lock = threading.Lock()  # so that of two who answer one question, the second one is refused
+
+    def guarded(handler: Callable[[Any], Any], owner: bool = False) -> Callable[[Any], Any]:
         @functools.wraps(handler)
         async def guard(request: Any) -> Any:
             # Without a token, a page elsewhere must not reach this one under a name of its own that leads here.
             if token is None and not HOST.fullmatch(request.headers.get("host", "")):
                 return responses.PlainTextResponse("this page is asked for by the name of its machine", 400)
-            given = request.query_params.get("token", "")
-            if token is not None and not secrets.compare_digest(given.encode(), token.encode()):
+            given, who = request.query_params.get("token", ""), request.query_params.get("who") or None
+            keys = [] if token is None else [token, *([] if who is None else [rater_token(token, who)])]
+            if keys and not any(secrets.compare_digest(given.encode(), key.encode()) for key in keys):
                 return responses.PlainTextResponse("this address needs its token: copy all of it", 403)
+            if owner and who is not None:
+                return responses.JSONResponse({"error": "the address of a rater cannot do this"}, 403)
+            request.state.who = who
             return await handler(request)
 
         return guard
 
-    def changing(change: Callable[[dict[str, object]], object]) -> Callable[[Any], Any]:
+    def changing(change: Callable[[dict[str, Any], str | None], object], owner: bool) -> Callable[[Any], Any]:
         """A handler of what changes the session: JSON in, so that pages of others cannot send it; JSON out."""
 
         async def handler(request: Any) -> Any:
@@ -167,14 +225,15 @@ def application(session: Session, token: str | None = None) -> Any:
                         return responses.JSONResponse({"error": f"send at most {MOST_BYTES} bytes"}, 413)
                 if not isinstance(asked := json.loads(body), dict):
                     raise ValueError("send a JSON object")
-                done = await pool.run_in_threadpool(change, asked)
+                asked["who"] = request.state.who or asked.get("who")
+                done = await pool.run_in_threadpool(change, asked, request.state.who)
             except requests.ClientDisconnect:  # there is no reader
                 return responses.JSONResponse({"error": "the request was not sent to its end"}, 400)
-            except (ValueError, TypeError, RecursionError, FileNotFoundError) as error:
+            except (ValueError, TypeError, KeyError, RecursionError, FileNotFoundError) as error:
                 return responses.JSONResponse({"error": " ".join(str(error).split())}, 400)
             return responses.JSONResponse({"done": done})
 
-        return guarded(handler)
+        return guarded(handler, owner)
 
     async def page(request: object) -> object:
         policy = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'"
@@ -185,7 +244,11 @@ def application(session: Session, token: str | None = None) -> Any:
 
     async def look(request: Any) -> Any:
         try:
-            found = await pool.run_in_threadpool(state, session, request.query_params.get("find", ""))
+            if request.state.who is not None:
+                found = await pool.run_in_threadpool(rated, session, request.state.who)
+            else:
+                last = integer("events", int(request.query_params.get("events", MOST_EVENTS)), 1)
+                found = await pool.run_in_threadpool(state, session, request.query_params.get("find", ""), last)
         except (ValueError, FileNotFoundError) as error:  # the store has been lost meanwhile
             return responses.JSONResponse({"error": str(error)}, 503)
         return responses.JSONResponse(found)
@@ -197,25 +260,85 @@ def application(session: Session, token: str | None = None) -> Any:
         headers = {"cache-control": "no-store", "content-type": "text/event-stream"}
         return responses.StreamingResponse(news(session, gone), headers=headers)
 
-    changes: dict[str, Callable[[dict[str, Any]], Any]] = {
-        "ask": lambda asked: [
-            int(arm) if arm.item is None else {"arm": int(arm), "item": arm.item}
-            for arm in session.ask(integer("n", asked.get("n", 1), 1, 1000), asked.get("who"))
+    async def export(request: object) -> object:
+        table = await pool.run_in_threadpool(lambda: session.history().to_csv(index=False))
+        headers = {"content-disposition": 'attachment; filename="history.csv"', "cache-control": "no-store"}
+        return responses.Response(table, media_type="text/csv", headers=headers)
+
+    async def link(request: Any) -> object:
+        query = {"who": request.query_params.get("name", "")}
+        query |= {} if token is None else {"token": rater_token(token, query["who"])}
+        return responses.JSONResponse({"link": "?" + urlencode(query)})
+
+    def tell_all(asked: dict[str, Any], rater: str | None) -> int:
+        with lock:
+            return tell_open(session, asked["results"], asked["who"], rater)
+
+    def undo(asked: dict[str, Any], rater: str | None) -> int:
+        if (name := asked.get("table")) is not None and rater is None:
+            return session.undo_table(str(name))
+        event = asked.get("event")
+        if rater is not None and rater not in session.history(event=event)["who"].tolist():
+            raise ValueError("this is no result or question of yours")
+        return session.undo(event)
+
+    changes: dict[str, Callable[[dict[str, Any], str | None], object]] = {
+        "ask": lambda asked, rater: [
+            arm.number if rater else int(arm) if arm.item is None else {"arm": int(arm), "item": arm.item}
+            for arm in session.ask(integer("n", asked.get("n", 1), 1, 1000), asked["who"])
         ],
-        "tell": lambda asked: session.tell(
+        "tell": lambda asked, _: session.tell(
             Ask(asked["question"], asked.get("arm", 0), None) if "question" in asked else asked.get("arm", ""),
             *(asked.get(name) for name in ("value", "who", "item")),
         ),
-        "undo": lambda asked: session.undo(asked.get("event")),
-        "note": lambda asked: session.note(asked.get("text", ""), asked.get("who")),
+        "tell_all": tell_all,
+        "table": lambda asked, _: tell_file(session, asked),
+        "undo": undo,
+        "note": lambda asked, _: session.note(asked.get("text", ""), asked["who"]),
+        "add": lambda asked, _: session.add_arm(asked.get("arm", "")),
+        "withdraw": lambda asked, _: session.withdraw_arm(asked.get("arm", "")),
     }
     routes = [
         routing.Route("/", guarded(page)),
         routing.Route("/state", guarded(look)),
         routing.Route("/news", guarded(listen)),
-        *(routing.Route(f"/{name}", changing(change), methods=["POST"]) for name, change in changes.items()),
+        routing.Route("/history.csv", guarded(export, owner=True)),
+        routing.Route("/link", guarded(link, owner=True)),
     ]
+    for name, change in changes.items():
+        routes.append(routing.Route(f"/{name}", changing(change, name in OWNERS), methods=["POST"]))
     return web.Starlette(routes=routes)
+
+
+def rater_token(token: str, who: str) -> str:
+    """The token of a rater's address."""
+    return hmac.new(token.encode(), who.encode(), "sha256").hexdigest()[:32]
+
+
+def tell_open(session: Session, rows: Any, who: str | None, rater: str | None) -> int:
+    """Record results of open questions, {"question": event, "value": ..} each, of a rater or any: all of them or none.
+
+    Raises:
+        ValueError: naming the first row that is wrong, from 1, or answers what is not open any more.
+    """
+    results, asks = list[tuple[Ask, object]](), {ask.number: ask for ask in session.pending if rater in (None, ask.who)}
+    for i, row in enumerate(rows, 1):
+        if (ask := asks.pop(row["question"], None)) is None:
+            raise ValueError(f"row {i}: this question is not open any more")
+        results.append((ask, row["value"]))
+    return session.tell_all(results, who)
+
+
+def tell_file(session: Session, asked: dict[str, Any]) -> int:
+    """Record the results in a file that a browser sends, {"name": .., "data": in base64}: all of them or none."""
+    name, data = Path(str(asked.get("name"))).name, base64.b64decode(str(asked.get("data")), validate=True)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / (name.strip(". ")[-MOST_LETTERS:] or "table.csv")
+        path.write_bytes(data)
+        try:
+            return session.tell_table(path, who=asked["who"], again=asked.get("again", False))
+        except (ValueError, ImportError) as error:
+            raise ValueError(str(error).replace(f"{folder}{os.sep}", "")) from None
 
 
 def serve(session: Session, host: str = "127.0.0.1", port: int = 8765, tell: Callable[[str], None] = print) -> None:

@@ -103,6 +103,7 @@ class Course(NamedTuple):
     studies: list[Study]
     names: list[str]
     seen: tuple[list[str], Statistics] | None
+    sign: float  # -1 where a lower value is better, and all is reckoned mirrored
 
 
 @dataclass(frozen=True)
@@ -254,14 +255,14 @@ def rehearse(
     seconds, episodes = number("seconds", seconds, 0, above=True), integer("episodes", episodes, 2, 10**6)
     how: dict[str, Any] = {"seed": root_number(seed), "at": None if at is None else integer("at", at, 1, 10**9)}
     how["late"] = {"batch": batch, "delay": workers - 1} if max(batch, workers) > 1 else {}
-    studies, names, seen = facts if isinstance(facts, Course) else course_of(facts, agents)
+    studies, names, seen, sign = facts if isinstance(facts, Course) else course_of(facts, agents)
     task, spent = studies[0].task, 0 if seen is None else seen[1].spent
     if task.items:
         raise ValueError("arms that are the columns of a table (items) cannot be rehearsed")
     guessed = isinstance(prior, Mapping) and bool({"low", "high", "mean", "spread", "noise"} & set(prior))
-    pilot = seen if guessed or prior is None else _pilot(prior, task)
-    guess = Guess.of(task, prior if guessed else {})  # type: ignore[arg-type]
-    believed = guess.words(task)
+    pilot = seen if guessed or prior is None else _pilot(prior, task, sign)
+    guess = Guess.of(task, _mirrored(prior) if guessed and sign < 0 else prior if guessed else {})  # type: ignore[arg-type]
+    believed = guess.words(task, sign)
     if pilot is not None:
         believed = f"what {int(pilot[1].scored.sum())} results of {len(pilot[0])} arms leave open"
     elif not guessed:
@@ -303,7 +304,7 @@ def course_of(facts: object, agents: object = None) -> Course:
             studies.append(
                 _study(setup.agent or str(one), *setup.made_for(len(names), lost, run.share.ratio)[:2], seen)
             )
-        return Course(studies, names, (names, seen))
+        return Course(studies, names, (names, seen), -1.0 if state.setup.own else 1.0)
     if not given:
         task = Setup.of("uniform", facts, None, 0).task
         given = dict.fromkeys([suggested(task), "uniform" if task.delta is None else f"uniform{CERTIFIED}"])
@@ -312,7 +313,7 @@ def course_of(facts: object, agents: object = None) -> Course:
         setup = Setup.of(one, facts, None, 0)
         run = State(setup).run
         studies.append(_study(setup.agent or str(one), run.agent, run.task))
-    return Course(studies, setup.names, None)
+    return Course(studies, setup.names, None, -1.0 if setup.own else 1.0)
 
 
 def _study(label: str, agent: Any, task: Task, seen: Statistics | None = None) -> Study:
@@ -325,7 +326,7 @@ def _study(label: str, agent: Any, task: Task, seen: Statistics | None = None) -
     return Study(label, agent, task, seen)
 
 
-def _pilot(prior: Any, task: Task) -> tuple[list[str], Statistics]:
+def _pilot(prior: Any, task: Task, sign: float) -> tuple[list[str], Statistics]:
     """What a pilot has seen of each arm: their names, and statistics."""
     if isinstance(prior, (str, Path)) and Path(prior).suffix.lower() not in (".csv", ".parquet"):
         log = Log(prior)
@@ -333,7 +334,9 @@ def _pilot(prior: Any, task: Task) -> tuple[list[str], Statistics]:
             if (facts := log.facts()) is None:
                 raise FileNotFoundError(f"there is no session {prior}")
             state = fold(Setup.from_facts(facts), log.events(connection))
-        return state.names, state.statistics
+        same = sign == (-1.0 if state.setup.own else 1.0)
+        mean = state.statistics.mean * (1.0 if same else -1.0)
+        return state.names, state.statistics._replace(mean=mean)
     if hasattr(prior, "history"):  # a session
         prior = prior.history()
     if isinstance(prior, Mapping):
@@ -345,10 +348,18 @@ def _pilot(prior: Any, task: Task) -> tuple[list[str], Statistics]:
     for k, (name, results) in enumerate(rows.items()):
         try:
             for one in results:
-                seen.add(k, np.atleast_1d(sample_of(task, one[0] if task.D == 1 and isinstance(one, tuple) else one)))
+                value = one[0] if task.D == 1 and isinstance(one, tuple) else one
+                seen.add(k, np.atleast_1d(sample_of(task, value if sign > 0 else -value)))
         except (TypeError, ValueError) as error:
             raise ValueError(f"the prior, results of the arm {name!r:.80}: {error}") from None
     return list(rows), seen
+
+
+def _mirrored(prior: Any) -> dict[str, Any]:
+    """A guess of what is better where it is lower."""
+    turned = {"low": "high", "high": "low"}
+    lone = {name: value if name in ("spread", "noise") else -value for name, value in prior.items()}
+    return {turned.get(name, name): value for name, value in lone.items()}
 
 
 def _prior(task: Task, guess: Guess, pilot: tuple[list[str], Statistics] | None, names: Sequence[str]) -> Prior:

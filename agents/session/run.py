@@ -239,19 +239,23 @@ class Run:
 
     def wishes(self, pending: Sequence[int]) -> Iterator[int]:
         """The arms to pull next, one after another, while results of these arms are still to come."""
-        apart = self.by_statistics and (pending or self.together)
-        asked, run = list(pending), None if apart else self.imagined(pending)
-        while True:
-            if run is None:
-                arm = self._dreamed(asked)
-                arm = self.arm if arm == UNDECIDED and not asked and not self.over else arm
-            else:
-                arm = UNDECIDED if run.over else run.arm
-            if arm == UNDECIDED:
-                return
+        asked, run = list(pending), None if self._asks_apart(pending) else self.imagined(pending)
+        while (arm := self.wish(asked) if run is None else UNDECIDED if run.over else run.arm) != UNDECIDED:
             yield arm
             asked.append(arm)
             run = None if self.by_statistics or run is None else run.imagined([arm])
+
+    def wish(self, pending: Sequence[int]) -> int:
+        """The arm to pull next while these results are still to come; UNDECIDED where it would stop, or waits."""
+        if not self._asks_apart(pending):
+            run = self.imagined(pending)
+            return UNDECIDED if run.over else run.arm
+        arm = self._dreamed(pending)
+        return self.arm if arm == UNDECIDED and not pending and not self.over else arm
+
+    def _asks_apart(self, pending: Sequence[int]) -> bool:
+        """Whether the agent is asked without its state."""
+        return self.by_statistics and (len(pending) > 0 or self.together)
 
     def _dreamed(self, pending: Sequence[int]) -> int:
         """What an agent that resumes pulls while these results are to come; UNDECIDED where it would stop."""

@@ -20,11 +20,13 @@ from bandit_envs.kernels import flag, integer, number
 
 from . import tables
 from .calling import measured
+from .design import asked_by, code_of, refuse_code, refuse_stranger
 from .doubts import about_failures, about_noise, doubts, rounded
 from .fold import FEWEST_ARMS, State, fold, sample_of
 from .log import ADDED, ASKED, FAILED, LARGEST, NOTE, RESULTS, TOLD, UNDONE, WITHDRAWN, Event, Log
 from .rehearsal import Rehearsal, course_of, rehearse
 from .setup import Setup, checked_name
+from .words import meaning
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -43,17 +45,24 @@ class Ask(_Ask):
     """A question that waits for its result: the number of the event, the arm, who asks; of a table, also `item`."""
 
     item: int | str | None = None
+    code: str | None = None  # of a blind session, what stands for the question
 
 
 class Question(int):
-    """What to measure next: its arm, also as `arm`; of a table, `item`, the row; `number` of the event that asked."""
+    """What to measure next: its arm, also as `arm`; of a table, `item`, the row; `number` of the event that asked.
+
+    Of a blind session, `code` stands for it.
+    """
 
     item: int | str | None
     number: int | None
+    code: str | None
 
-    def __new__(cls, arm: int, item: int | str | None = None, number: int | None = None) -> Self:
+    def __new__(
+        cls, arm: int, item: int | str | None = None, number: int | None = None, code: str | None = None
+    ) -> Self:
         made = super().__new__(cls, arm)
-        made.item, made.number = item, number
+        made.item, made.number, made.code = item, number, code
         return made
 
     @property
@@ -75,7 +84,8 @@ class Session:
         agent: as for `agents.make`: a name, "module:Class", a class, an agent, a function of the task. None: the agent
             in the store.
         task: an environment, a `Task`, or plain facts as for `task_from_facts`, with `reserve`, the part of delta that
-            is kept for arms that come later. None: the task in the store.
+            is kept for arms that come later, and `minimize=True` where a lower value is better. None: the task in the
+            store.
         store: path of a file for SQLite, or another address of SQLAlchemy, as "postgresql+psycopg://user@host/name";
             ":memory:" keeps the session as long as this object.
         names: of the arms, where the facts do not name them; None: their numbers.
@@ -115,7 +125,7 @@ class Session:
             if new is None:
                 how = "bandit-envs session new, or agents.Session(agent, task, store=...)"
                 raise FileNotFoundError(f"there is no session {store}: {how}")
-            for sentence in doubts(new.task, State(new).run.delta):  # before anything is written
+            for sentence in doubts(new.task, State(new).run.delta, new.own_task):  # before anything is written
                 warnings.warn(sentence, UserWarning, stacklevel=2)
             if not self._log.create(new.facts()):
                 facts = self._log.facts()  # another process was quicker
@@ -189,24 +199,33 @@ class Session:
             run: which `run` asks, for the history.
         """
         n, who = integer("n", n, 1, 10**6), _person(who)
+        refuse_stranger(self.wishes, who)
         lease = take_over if take_over == math.inf else number("take_over", take_over, 0, above=True)
 
         def asked(state: State) -> list[Event]:
             old = state.orphans(who, lease)[:n]
-            new = [(None, arm, row) for arm, row in state.cells_wanted(n - len(old))]
+            more = 0 if old and {"raters", "repeats"} & set(self.wishes) else n - len(old)
+            new = [(None, arm, row) for arm, row in state.cells_wanted(more, who)]
             return [Event(0, ASKED, arm, row, about, who, run) for about, arm, row in [*old, *new]]
 
         added, state, tabled = self._append(asked), self._state, self.task.items
-        return [Question(one.arm or 0, state.item(int(one.value)) if tabled else None, one.number) for one in added]
+        return [
+            Question(one.arm or 0, state.item(int(one.value)) if tabled else None, one.number, self._code(one.number))
+            for one in added
+        ]
+
+    def _code(self, number: int) -> str | None:
+        """The code of a question; None where the session is not blind."""
+        return code_of(number, self._setup.public_seed) if self._setup.wishes.get("blind") else None
 
     def tell(self, arm: object, value: object, who: str | None = None, item: int | str | None = None) -> None:
         """Record a result: it answers the question that is handed over, else the oldest about this arm, if any waits.
 
         Args:
-            arm: its number or name, or a question of `ask` or `pending`. Where one person has several open questions
-                about one arm, only these keep the order of asking.
+            arm: its number or name, or a question of `ask` or `pending`, or the code of one that waits. Where one
+                person has several open questions about one arm, only questions and codes keep the order of asking.
             value: what was measured: a number, or as many numbers as an arm has dimensions.
-            who: has measured it, for the history.
+            who: has measured it, for the history. None: who has asked, of a question of `pending`.
             item: of a table, the row, by its name or number, asked for or not; None: the row of the oldest question.
 
         Raises:
@@ -235,14 +254,16 @@ class Session:
         So is a table with more results than the budget leaves. The agent decides after the last result.
 
         Args:
-            table: path of a CSV or Parquet file, or a dataframe.
+            table: path of a file (CSV, Excel, JSON Lines, Parquet), or a dataframe.
             who: has measured them.
             again: record it all the same.
-            columns: `arm`, `value`, `index`, `wide`, `item`, `sep`, `decimal`, see `bandit_envs.measurements`.
+            columns: `arm`, `value`, `index`, `wide`, `item`, `sep`, `decimal`, `sheet`, `layout`, see
+                `bandit_envs.measurements`. Words such as yes and no, or C and I, are 1 and 0 on a range of 0 to 1.
 
         Raises:
             ValueError: naming the row and the column. FileNotFoundError: if there is no such file.
         """
+        columns = {"binary": self.task.support == (0, 1) and self.task.distribution != "gaussian"} | columns
         found, again = measurements(table, **columns), flag("again", again)
         if found.events:
             return self._record([], who, found.of, again, found)
@@ -272,8 +293,13 @@ class Session:
             nonlocal count
             new, taken, cells = list[Event](), set[int](), dict(state.cells) if self.task.items else {}
             for place, arm, value, item in rows:
-                row, about = None, arm.number if isinstance(arm, (Ask, Question)) else None
+                row, coded = None, asked_by(state, arm)
                 try:
+                    if coded is not None:
+                        if coded not in state.asks or coded in taken:
+                            raise ValueError(f"the question {arm} has its result already, or is not asked any more")
+                        arm = Ask(coded, *state.asks[coded])
+                    about = arm.number if isinstance(arm, (Ask, Question)) else None
                     one, sample = state.arm(getattr(arm, "arm", arm)), sample_of(self.task, value)
                     asked = about is not None and about not in state.undone
                     if asked and (about not in state.places or state.events[about].arm != one):
@@ -297,7 +323,8 @@ class Session:
                 elif about in taken or about not in state.asks:
                     about = None  # it has a result, or was undone: another one is not asked for
                 taken |= set() if about is None else {about}
-                new.append(Event(0, TOLD, one, sample, about, who, text))
+                by = arm.who if who is None and isinstance(arm, Ask) else who
+                new.append(Event(0, TOLD, one, sample, about, by, text))
             results = new
             if history is not None:
                 new, results = tables.replayed(state, history, who)
@@ -348,6 +375,11 @@ class Session:
         return self._look(lambda state: state.run.over)
 
     @property
+    def ended(self) -> int | None:
+        """How many results counted when the session was over; None before."""
+        return self._look(lambda state: state.ended)
+
+    @property
     def remaining(self) -> int | None:
         """How many measurements the budget leaves; None where there is no budget."""
         return self._look(lambda state: state.remaining)
@@ -378,7 +410,7 @@ class Session:
 
         Where the problem knows no such mean, it is halfway between the two kinds of arms.
         """
-        return self._look(lambda state: state.boundary)
+        return self._look(lambda state: None if state.boundary is None else self._setup.turned(state.boundary))
 
     def unsure(self) -> NDArray[np.float64]:
         """How many standard errors each arm's mean is from the boundary, (K,); 0 where it has not been measured.
@@ -398,6 +430,7 @@ class Session:
         with self._now() as state:
             found = [Ask(number, arm, who) for number, (arm, who) in state.asks.items()]
             for one in found:
+                one.code = self._code(one.number)
                 if one.number in state.row_asked:
                     one.item = state.item(state.row_asked[one.number])
             return found
@@ -421,7 +454,16 @@ class Session:
     @property
     def task(self) -> Task:
         """What is asked, of the arms that there were at the beginning."""
-        return self._setup.task
+        return self._setup.own_task
+
+    def question(self, noun: str = "option") -> str:
+        """What is asked, in one or two sentences; an arm is a `noun` where the session has no word for it."""
+        return meaning(self.task, self.wishes, len(self.active), noun, self._setup.own is not None)
+
+    @property
+    def wishes(self) -> dict[str, Any]:
+        """The facts that change neither task nor certificate, by their names, such as title, unit and noun."""
+        return dict(self._setup.wishes)
 
     @property
     def agent(self) -> Any:
@@ -455,6 +497,8 @@ class Session:
         def added(state: State) -> list[Event]:
             _refuse_changes(state)
             new = str(len(state.names)) if name is None else checked_name(name)
+            if self._setup.wishes.get("blind"):
+                refuse_code(new)
             if (known := state.number.get(new)) is not None:
                 back = ", which has been withdrawn: undo that to have it back" if known in state.withdrawn else ""
                 raise ValueError(f"there is an arm {new!r:.200} already{back}")
@@ -523,6 +567,7 @@ class Session:
             UserWarning: at once, of others who are silent for half of `take_over`, and of what waits for them; at the
                 end, of the share of each arm that has failed.
         """
+        refuse_stranger(self.wishes, who)
         return measured(self, measure, workers, retries, timeout, failed, take_over, who)
 
     def _fail(self, question: int, value: float | None, who: str | None, why: str) -> None:
@@ -604,7 +649,8 @@ class Session:
         """A table of all events, of the `last` so many, or of the one with the number `event`, empty where it is none.
 
         `value` is what was measured (`value_0`, `value_1`, ... of arms of several dimensions), `about` the number of
-        the event that this one answers or undoes, `undone` whether it was undone later.
+        the event that this one answers or undoes, `undone` whether it was undone later. In a blind session `code` is
+        that of the question, or of the one that is answered.
         """
         number = None if event is None else integer("event", event, 1, LARGEST)
         most = LARGEST if last is None else integer("last", last, 0, LARGEST)

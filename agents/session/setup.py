@@ -23,12 +23,16 @@ from ..core.certified import CERTIFICATE, Certified
 from ..core.forms import forms_of
 from ..models.cards import card_path
 from ..registry import Recipe, recipe_of
+from .design import refuse_misfit
 from .wishes import WISHES, wishes_of
 
 FORMATS = {"arrival": 1, "asked": 2}  # of the orders in which results count: earlier versions know the first alone
 UNFIT = object()  # in place of the JSON form of what has none
 RULES = ("budget", "delta", "max_pulls")
-FACTS = ("problem", "arms", "items", "range", "sigma", "binary", "dimensions", "independent", "reserve", *RULES)
+OF_SAMPLES = ("range", "sigma", "binary", "dimensions", "independent", "minimize")
+FACTS = ("problem", "arms", "items", *OF_SAMPLES, "reserve", *RULES)
+TURNED = ("BestArm", "TopK", "AllGood", "Threshold")  # problems in which a lower value may be the better one
+TURNED_FORMAT = 10  # more than the format of the order: earlier versions refuse it
 # What each fact in a store is, as JSON is read.
 KINDS: dict[str, Any] = {"agent": str | None, "parameters": dict | None, "task": str, "names": list, "public_seed": int}
 
@@ -42,8 +46,8 @@ def task_from_facts(facts: Mapping[str, Any]) -> tuple[Task, list[str] | None]:
             rows; `range`, the lowest and highest value of a measurement, or `sigma`, the standard deviation of its
             noise, or `binary=True` where it is 0 or 1; `budget`, how many measurements there may be, `delta`, the
             allowed error probability, neither or both; `max_pulls`; `dimensions` of a measurement, and
-            `independent=True` where these are known not to depend on each other; `reserve`, see `Session`, and those
-            of `WISHES`, which are not of the task.
+            `independent=True` where these are known not to depend on each other; `reserve` and `minimize`, see
+            `Session`, and those of `WISHES`, which are not of the task.
     """
     given = {name: value for name, value in facts.items() if value is not None}
     for name in ("problem", "arms"):
@@ -129,7 +133,7 @@ def checked_name(name: Any, one: str = "an arm") -> str:
 class Setup:
     """The facts of a session."""
 
-    task: Task  # of the arms at the beginning
+    task: Task  # of the arms at the beginning; where a lower value is better, mirrored, as all that is reckoned
     names: list[str]  # of these arms
     public_seed: int
     agent: str | None  # text that stands for the agent, None where only the object itself does
@@ -138,25 +142,28 @@ class Setup:
     reserve: float = 0.0  # the part of delta that is kept for later arms, in [0, 1); see `promise`
     items: list[str] | None = None  # names of the rows that all arms share; None where they have numbers alone
     order: str = "asked"
+    own: Task | None = None  # the task in the user's own sign, where a lower value is better
     wishes: dict[str, Any] = field(default_factory=dict)  # see `wishes`
 
     def __post_init__(self) -> None:
         if self.order not in [*FORMATS]:
             raise ValueError(f"order must be 'asked' or 'arrival', got {self.order!r:.200}")
+        refuse_misfit(self.wishes, self.names, self.task.items)
 
     @classmethod
     def of(
         cls, agent: object, source: object, names: Sequence[object] | None, public_seed: int | None, trust: bool = False
     ) -> Setup:
         """The facts as a user gives them; see `Session`."""
-        reserve, items, wishes = 0.0, None, dict[str, Any]()
+        reserve, items, wishes, own = 0.0, None, dict[str, Any](), None
         if isinstance(source, Mapping):
             wishes = wishes_of(source)
             items = item_names(source.get("items"))
             reserve = number("reserve", 0.0 if source.get("reserve") is None else source["reserve"], 0, 1, below=True)
             task, named = task_from_facts(source)
             names = named if names is None else names
-            source = task
+            own = task if source.get("minimize") is not None and flag("minimize", source["minimize"]) else None
+            source = task if own is None else mirrored(own)
         task = task_of(source).replace(claimed=True)
         if task.pull == "coordinate":
             raise ValueError("a session measures whole arms, not single coordinates (pull='coordinate')")
@@ -167,13 +174,14 @@ class Setup:
         text, parameters = _described(agent, recipe, truth, made)
         seed = fresh_root() if public_seed is None else integer("public_seed", public_seed, 0, 2**63 - 1)
         facts = task, checked_names(names, task.K), seed, text, parameters, maker, reserve, items
-        return cls(*facts, wishes=wishes)
+        return cls(*facts, own=own, wishes=wishes)
 
     @classmethod
     def from_facts(cls, facts: Mapping[str, Any], agent: Any = None, trust: bool = False) -> Setup:
         """The facts as `facts` has returned them; a ValueError says what is damaged, or that trust is needed."""
         order = facts.get("order", "arrival")  # stores of before have none
-        if FORMATS.get(str(order)) != facts.get("format"):
+        minimize = flag("minimize", facts.get("minimize", False))
+        if (wanted := FORMATS.get(str(order))) is None or wanted + TURNED_FORMAT * minimize != facts.get("format"):
             text = f"the format {facts.get('format')!r:.80} with the order {order!r:.80}"
             raise ValueError(f"this session is of {text}, this version reads {FORMATS}")
         for name, kinds in KINDS.items():
@@ -194,6 +202,7 @@ class Setup:
                 f"the agent {text!r:.200} names a module, and importing it runs its code: import it first, or say "
                 "trust=True (--trust) if you trust its maker"
             )
+        own, task = (task, mirrored(task)) if minimize else (None, task)
         recipe = recipe_of(text, trust)
         if agent is None or isinstance(agent, str):  # text gives its parameters best: a tuple has no JSON form
             recipe = replace(recipe, parameters=replace(recipe, parameters=parameters or {}).given(recipe.parameters))
@@ -206,27 +215,38 @@ class Setup:
         names, seed = checked_names(facts["names"], task.K), integer("public_seed", facts["public_seed"], 0, 2**63 - 1)
         reserve = number("reserve", facts.get("reserve", 0.0), 0, 1, below=True)
         wishes = wishes_of(facts.get("wishes") or {})
-        return cls(task, names, seed, facts["agent"], parameters, maker, reserve, items, order, wishes)
+        return cls(task, names, seed, facts["agent"], parameters, maker, reserve, items, order, own, wishes)
 
     def facts(self) -> dict[str, Any]:
         """What a store keeps."""
         return {
-            "format": FORMATS[self.order],
+            "format": FORMATS[self.order] + TURNED_FORMAT * (self.own is not None),
             "agent": self.agent,
             "parameters": self.parameters,
-            "task": self.task.to_json(),
+            "task": self.own_task.to_json(),
             "names": self.names,
             "public_seed": self.public_seed,
             **({"order": self.order} if self.order != "arrival" else {}),
             **({"reserve": self.reserve} if self.reserve else {}),
             **({"items": self.items} if self.items else {}),
+            **({"minimize": True} if self.own is not None else {}),
             **({"wishes": self.wishes} if self.wishes else {}),
         }
+
+    @functools.cached_property
+    def own_task(self) -> Task:
+        """The task in the user's own sign."""
+        own = self.own
+        return self.task if own is None else self.task.replace(parameters=own.parameters, support=own.support)
+
+    def turned(self, values: Any) -> Any:
+        """Values in the user's own sign as they are reckoned with, and back."""
+        return values if self.own is None else pivot_of(self.own) - values
 
     def refuse_other(self, new: Setup, given: Mapping[str, object]) -> None:
         """Refuse to go on with another session; facts that are `given` as None do not count."""
         left = {"format": False} | {name: value is not None for name, value in given.items()}
-        there, wanted = (respelled({**one.facts(), "task": json.loads(one.task.to_json())}) for one in (self, new))
+        there, wanted = (respelled({**one.facts(), "task": json.loads(one.own_task.to_json())}) for one in (self, new))
         keys = [name for name in dict.fromkeys([*there, *wanted]) if left.get(name, True)]
         diff = [said for name in keys for said in _differing(name, there.get(name), wanted.get(name))]
         if diff:
@@ -251,6 +271,22 @@ class Setup:
         if own is not None and 0 < ratio < 1:
             agent = agent.for_task(task, delta=own * ratio)
         return agent, task, delta
+
+
+def pivot_of(task: Task) -> float:
+    """y is mirrored as pivot - y: as -y, but on [0, 1] as 1 - y, which stays there."""
+    return 1.0 if task.support == (0, 1) else 0.0
+
+
+def mirrored(task: Task) -> Task:
+    """The task of mirrored values, of which a higher one is better."""
+    if task.problem not in TURNED or task.D > 1 or task.parameters.get("multiplicative"):
+        what = f"got {task.problem} with {dict(task.parameters)} and {task.D} numbers for each measurement"
+        raise ValueError(f"minimize is of {', '.join(TURNED)}, of single numbers and their differences, {what}")
+    pivot, support, parameters = pivot_of(task), task.support, dict(task.parameters)
+    if "threshold" in parameters:
+        parameters["threshold"] = pivot - parameters["threshold"]
+    return task.replace(parameters=parameters, support=support and (pivot - support[1], pivot - support[0]))
 
 
 def _made(recipe: Recipe, parameters: Mapping[str, object], task: Task) -> tuple[object, Task]:

@@ -19,6 +19,7 @@ from bandit_envs import stopping
 from bandit_envs.instances import TRUE, Happening, Measurements, number_in
 
 from ..core.optional import pandas
+from .design import code_of
 from .fold import KINDS, State, sample_of
 from .log import ADDED, ASKED, FAILED, NOTE, RESULTS, TOLD, UNDONE, WITHDRAWN, Event
 from .setup import checked_name
@@ -53,6 +54,9 @@ def history_table(state: State, events: Sequence[Event]) -> DataFrame:
         "text": [event.text for event in events],
         "undone": [event.number in state.undone for event in events],
     }
+    if state.setup.wishes.get("blind"):
+        asked = [one.number if one.kind == ASKED else one.about if one.kind in RESULTS else None for one in events]
+        columns["code"] = [None if number is None else code_of(number, state.setup.public_seed) for number in asked]
     table: DataFrame = pd.DataFrame(columns)
     return table
 
@@ -67,7 +71,8 @@ def arms_table(state: State) -> DataFrame:
         tail = "" if task.D == 1 else f"_{d}"
         mean = np.where(seen.scored > 0, seen.mean[:, d], np.nan)
         sd = np.where(seen.scored > 1, np.sqrt(seen.variance[:, d]), np.nan)
-        low, high = ends[:, d].T
+        mean, ends_of_arms = state.setup.turned(mean), state.setup.turned(ends[:, d])
+        low, high = ends_of_arms.min(axis=1), ends_of_arms.max(axis=1)
         columns |= {f"mean{tail}": mean, f"sd{tail}": sd, f"low{tail}": low, f"high{tail}": high}
     columns |= {
         "answer": state.answer(),
@@ -193,7 +198,7 @@ def _replayed(state: State, ahead: State, made: dict[int, Event], row: Happening
     if kind == WITHDRAWN:
         ahead.withdrawn.add(arm)
     if kind in RESULTS and not (kind == FAILED and np.isnan(row.value).all()):
-        sample = sample_of(task, row.value if len(row.value) > 1 or task.D > 1 else row.value[0])
+        sample = sample_of(state.setup.own_task, row.value if len(row.value) > 1 or task.D > 1 else row.value[0])
     if cells.get("item") and not task.items:
         raise ValueError(f"there are no items in this session, got item={cells['item']!r:.80}")
     if not task.items or kind == WITHDRAWN:

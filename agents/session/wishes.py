@@ -8,6 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from bandit_envs.kernels import flag
+
+from .design import count, people, wells
+
 MOST_LETTERS = 200
 
 
@@ -23,6 +27,12 @@ WISHES: dict[str, Callable[[str, Any], Any]] = {
     "title": line,  # what the experiment is about
     "unit": line,  # of a measurement, "mg / l"
     "noun": line,  # what an arm is, "compound"
+    "plate": count,  # wells of a plate; see `design`
+    "per_plate": count,  # wells that an arm may have of a plate
+    "controls": wells,  # wells that an arm has of each plate
+    "raters": people,  # who may ask
+    "repeats": count,  # how often a person may measure an arm
+    "blind": flag,  # whether questions have codes
 }
 
 

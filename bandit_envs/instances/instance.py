@@ -91,13 +91,15 @@ def from_table(
     item: str | None = None,
     sep: str | None = None,
     decimal: str | None = None,
+    sheet: str | int | None = None,
+    layout: str | None = None,
 ) -> Instance:
     """An instance whose arms are those of a table of measurements.
 
     Tables are often sorted: the arms come in a random order in each episode, unless `shuffle_arms=False` is asked for.
 
     Args:
-        path, arm, value, index, wide, item, sep, decimal: the table and its columns, see `measurements`.
+        path, arm, value, index, wide, item, sep, decimal, sheet, layout: the table and its columns, see `measurements`.
         distribution: of the samples: "resampled", drawn from an arm's own measurements with replacement; "bernoulli",
             of the mean of its measurements, which lie in [0, 1]; "gaussian", with their mean and standard deviation
             (divisor n - 1). None: "bernoulli" where all measurements are single numbers 0 or 1, else "resampled".
@@ -113,7 +115,8 @@ def from_table(
         ValueError: for less than 2 arms, an arm without a measurement, measurements that are all the same, and those
             that do not go with the distribution. Else see `measurements`.
     """
-    table = measurements(path, arm=arm, value=value, index=index, wide=wide, item=item, sep=sep, decimal=decimal)
+    columns: dict[str, Any] = {"arm": arm, "value": value, "index": index, "wide": wide, "item": item}
+    table = measurements(path, **columns, sep=sep, decimal=decimal, sheet=sheet, layout=layout)
     if not table.rows:
         raise ValueError(f"{table.of} has no measurement: there must be 2 arms or more, with one or more each")
     if flag("shared", shared):

@@ -212,8 +212,8 @@ INSTANCES = _Instances(
         "table": NamedInstance(
             from_table,
             "",
-            "a table of measurements, CSV or Parquet: parameters path, arm, value, index, distribution, name, wide, "
-            "shared, support, missing, item, sep, decimal",
+            "a table of measurements, as CSV or Excel: parameters path, arm, value, index, distribution, name, wide, "
+            "shared, support, missing, item, sep, decimal, sheet, layout",
             True,
         ),
         **PAPERS,

@@ -1,4 +1,4 @@
-"""Measurements of arms in a table: a CSV or Parquet file, a dataframe or an array, long or wide.
+"""Measurements of arms in a table: a file, a dataframe or an array, long or wide.
 
 A long table has a measurement in each row: a column of names of arms, and a column of values, or several where a
 measurement has several dimensions. A wide table has a column for each arm. Both may have gaps. The heads of the columns
@@ -7,7 +7,7 @@ alone decide which of the two a table is. Heads that fit both are refused.
 
 from __future__ import annotations
 
-import csv
+import contextlib
 import importlib
 import math
 import re
@@ -22,13 +22,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels.checks import choice, flag, integer, number, require
+from .files import Rows, is_empty, plate_rows, plates_in, rows_of_file
 
 MISSING = ("", "na", "n/a", "nan", "none", "null")  # cells that are empty, whatever their case
 TRUTHS = {"true": 1.0, "false": 0.0}  # as frames of right and wrong are written
 NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.ASCII | re.IGNORECASE)
-DECIMAL_COMMA = re.compile(r"\s*[-+]?\d*,\d+\s*", re.ASCII)
-RIGHT = {*"citfpyn", "yes", "no", "pass", "fail", "passed", "failed", "correct", "incorrect", "right", "wrong"}
-JSON = {".json": "", ".jsonl": ", lines=True", ".ndjson": ", lines=True"}  # and how pandas reads such files
+DECIMAL_COMMA = re.compile(r"[-+]?\d*,\d+(e[-+]?\d+)?", re.ASCII | re.IGNORECASE)
+THOUSANDS = re.compile(r"[-+]?[1-9]\d{0,2},\d{3}", re.ASCII)  # or decimals: where all look so, neither is taken
+RIGHT, WRONG = ("true yes y t c correct right pass passed", "false no n f i incorrect wrong fail failed")
+WORDS = dict.fromkeys(RIGHT.split(), 1.0) | dict.fromkeys(WRONG.split(), 0.0)
+BINARY = {*WORDS, "0", "1", "0.0", "1.0"}
 TRUE = ("true", "1", "1.0")  # in the column "undone"
 ARMS, VALUE, ITEM, UNDONE = ("name", "arm"), "value", "item", "undone"  # columns of a long table, as in an export
 EXPORT = {"event", "at", "kind", "name", "about", UNDONE}  # columns that a session's history has, and no other table
@@ -86,7 +89,21 @@ class Table(NamedTuple):
     places: list[str]  # of the rows, for errors
     rows: list[list[Any]]
     labels: list[str] | None = None  # of the rows, where they have some
-    decimal: str = "."
+    decimal: str | None = None
+    binary: bool | None = None  # whether words stand for 1 and 0
+
+    def settled(self, columns: Sequence[int]) -> Table:
+        """The table with what the texts of these columns show of the mark of decimals, and of words for 1 and 0."""
+        texts = {row[j].strip().lower() for row in self.rows for j in columns if isinstance(row[j], str)} - {*MISSING}
+        commas = {text for text in texts if "," in text}
+        decimal, binary = self.decimal, self.binary
+        if decimal is None:
+            plain = any("." in text for text in texts) or not all(map(DECIMAL_COMMA.fullmatch, commas))
+            decimal = "." if plain or all(map(THOUSANDS.fullmatch, commas)) else ","
+        if binary is None and texts & WORDS.keys():
+            others = {row[j] for row in self.rows for j in columns if isinstance(row[j], (int, float))}
+            binary = texts <= BINARY and all(other in (0, 1) or other != other for other in others)
+        return self._replace(decimal=decimal, binary=binary)
 
     def column(self, name: str) -> int:
         """The number of a column."""
@@ -99,23 +116,23 @@ class Table(NamedTuple):
     def number(self, row: int, column: int) -> float:
         """The number in a cell; NaN where it is empty."""
         cell = self.rows[row][column]
-        if cell is None or isinstance(cell, str) and cell.strip().lower() in MISSING or type(cell).__name__ == "NAType":
+        word = cell.strip().lower() if isinstance(cell, str) else ""
+        if cell is None or isinstance(cell, str) and word in MISSING or type(cell).__name__ == "NAType":
             return math.nan
+        value = math.inf
+        with contextlib.suppress(TypeError, ValueError):
+            if self.binary and word in WORDS:
+                return WORDS[word]
+            value = number_in(cell, self.decimal or ".") if isinstance(cell, str) else float(cell)
+            if not math.isinf(value):
+                return value
         where = f"{self.of}, {self.places[row]}, column {self.columns[column]!r:.80}"
         text = f"{where}: a value is a finite number, or nothing, got {cell!r:.80}"
-        try:
-            value = number_in(cell, self.decimal) if isinstance(cell, str) else float(cell)
-        except (TypeError, ValueError):
-            if isinstance(cell, str) and self.decimal == "." and DECIMAL_COMMA.fullmatch(cell):
-                raise ValueError(f"{text}; decimals are written with a point, or say decimal=',' (--decimal)") from None
-            if str(cell).strip().lower() in RIGHT:
-                its = f"frame[{self.columns[column]!r:.80}]"
-                how = f"write 1 and 0, as with pandas by {its}.replace({{'C': 1, 'I': 0}})"
-                raise ValueError(f"{text}; for right and wrong {how}, or True and False") from None
-            raise _NoNumberError(text) from None
-        if math.isinf(value):
-            raise ValueError(text)
-        return value
+        if self.decimal == "." and DECIMAL_COMMA.fullmatch(word):
+            raise ValueError(f"{text}; decimals are written with a point, or say decimal=',' (--decimal)")
+        if word in WORDS:
+            raise ValueError(f"{text}; words for right and wrong are 1 and 0 among values 0 and 1 alone")
+        raise (ValueError if isinstance(cell, float) else _NoNumberError)(text)
 
 
 class _NoNumberError(ValueError):
@@ -145,14 +162,18 @@ def measurements(
     item: str | None = None,
     sep: str | None = None,
     decimal: str | None = None,
+    sheet: str | int | None = None,
+    layout: str | Path | None = None,
+    binary: bool | None = None,
 ) -> Measurements:
     """Read the measurements of a table.
 
     Args:
-        table: path of a CSV file (UTF-8, a first line with the heads of the columns) or of a Parquet file (".parquet",
-            ".pq"); or a dataframe of pandas, Polars, Arrow, DuckDB or another package that writes Arrow or pandas; or
-            numbers (n, K), a column for each arm, NaN or masked where there is none. Empty cells, "NA", "NaN", "null"
-            and "None" are gaps, "True" and "False" are 1 and 0. The index of a frame of pandas names its rows.
+        table: path of a CSV file (a first line with the heads of the columns), of an Excel file (".xlsx"), of JSON
+            Lines (".jsonl", an object with the columns in each) or of a Parquet file (".parquet", ".pq"); or a
+            dataframe of pandas, Polars, Arrow, DuckDB or another package that writes Arrow or pandas; or numbers
+            (n, K), a column for each arm, NaN or masked where there is none. Empty cells, "NA", "NaN", "null" and
+            "None" are gaps, "True" and "False" are 1 and 0. The index of a frame of pandas names its rows.
         arm: of a long table, the column of the arms' names. None: "name" or "arm", where there is a column "value" (or
             columns "value_0", "value_1", ...) too; else the table is wide.
         value: of a long table, the column of the values, or the columns of their dimensions. None: "value", or
@@ -163,22 +184,32 @@ def measurements(
             "example" or "question"; else there is none.
         wide: whether the table has a column for each arm. None: by the names of its columns, as above.
         item: of a long table, the column that names the row which arms share. None: "item", where there is one.
-        sep: of a CSV file, the character between cells. None: a comma.
-        decimal: the mark of decimals in numbers that are text, "." or ",". None: a point.
+        sep: of a CSV file, the character between cells. None: the one of comma, semicolon and tab that parts all lines
+            alike.
+        decimal: the mark of decimals in numbers that are text, "." or ",". None: a comma where all have one or none.
+        sheet: of an Excel file with several, its name or number, from 1.
+        layout: of a plate with wells A1, A2, .., the file or the sheet with the names in their wells. None: `table` has
+            two blocks, one with the names and one with the values.
+        binary: whether words such as yes and no, or C and I, are 1 and 0. None: where all values are 0 or 1.
 
     Raises:
         ValueError: naming the row and the column of a cell that is no finite number, and columns that are not there;
-            for a table that may be long or wide: with one of the columns of a long one, but not the other.
+            for a table that may be long or wide: with one of the columns of a long one, but not the other; where
+            separators, or commas in numbers, may mean two things.
         TypeError: for what is no table. FileNotFoundError: where there is no such file.
-        ImportError: where a Parquet file needs pandas and pyarrow.
+        ImportError: where a Parquet file needs pandas and pyarrow, or an Excel file openpyxl.
+
+    Warns:
+        UserWarning: where a file is no UTF-8, and is read as Latin-1.
     """
     sep = "\t" if sep == "\\t" else sep  # as a command line has it
     if sep is not None and (not isinstance(sep, str) or len(sep) != 1 or sep in '"\r\n\0'):
         raise ValueError(f"sep must be the one character between the cells of a CSV file, as ';', got {sep!r:.80}")
-    read = _read(table, sep or ",")._replace(decimal=choice("decimal", "." if decimal is None else decimal, [".", ","]))
-    heads = read.columns
     named = arm is not None or value is not None or item is not None
     wide = None if wide is None else flag("wide", wide)
+    read = _read(table, sep, sheet, layout, plain=bool(named or wide or index is not None))
+    read = read._replace(decimal=None if decimal is None else choice("decimal", decimal, [".", ","]), binary=binary)
+    heads = read.columns
     if named and (wide or index is not None) or wide is False and index is not None:
         of = "index and wide=True are for wide tables; arm, value, item and wide=False for long ones"
         raise ValueError(f"{of}; got some of both, index={index!r} and wide={wide}")
@@ -200,6 +231,7 @@ def measurements(
         of, by = ("the arms' names", "arm") if arm is None else ("the values", "value")
         raise ValueError(f"{read.of}: the column of {of} must be named by {by}=, one of {heads[:10]}")
     columns = [read.column(one) for one in values]
+    read = read.settled(columns)
     found = _long(read, read.column(arm), columns, read.column(item or ITEM) if item or ITEM in heads else None)
     return replace(found, events=_events(read, columns)) if set(heads) >= EXPORT and not named else found
 
@@ -303,6 +335,7 @@ def _wide(table: Table, index: str | int | None) -> Measurements:
     if named is not None:
         of_rows = [f"{place} ({row[named]!s:.40})" for place, row in zip(table.places, table.rows, strict=True)]
         table = table._replace(places=of_rows)
+    table = table.settled(arms)
     try:
         found = [
             Measurement(f"{table.places[i]}, column {heads[j]!r:.80}", heads[j], (value,), items[i])
@@ -322,17 +355,21 @@ def _label(cell: object) -> str:
     return "" if text.lower() in MISSING or text == "<NA>" else text
 
 
-def _read(table: Any, sep: str) -> Table:
+def _read(table: Any, sep: str | None, sheet: str | int | None, layout: str | Path | None, plain: bool) -> Table:
+    """The cells of a table; `plain`: it is no plate."""
     if isinstance(table, (str, Path)):
         of = str(table)
         if "://" not in of and not Path(of).is_file():
             raise FileNotFoundError(f"{of} is a folder, and no file" if Path(of).is_dir() else f"there is no file {of}")
-        if (ending := Path(of).suffix.lower()) in JSON:
-            read = f"pandas.read_json({of!r}{JSON[ending]})"
-            how = f"python -c \"import pandas; {read}.to_csv('table.csv', index=False)\""
-            raise ValueError(f"{of}: JSON and JSON Lines are not read; hand over {read}, or make it a CSV file: {how}")
-        if ending not in (".parquet", ".pq"):
-            return read_csv(of, sep)
+        if Path(of).suffix.lower() == ".json":
+            raise ValueError(f"{of}: of JSON, JSON Lines (.jsonl) are read: an object with the columns in each line")
+        if Path(of).suffix.lower() not in (".parquet", ".pq"):
+            rows = rows_of_file(of, sep, sheet)
+            plates = [] if plain else plates_in(rows)
+            if layout is not None:
+                other = layout if Path(layout).is_file() else of
+                plates = plates_in(rows_of_file(str(other), sep, None if other == layout else str(layout))) + plates
+            return _table(of, plate_rows(of, plates, layout is not None) if plates or layout is not None else rows)
         pandas, _ = (require(name, "a Parquet file, read by pandas and pyarrow,") for name in ("pandas", "pyarrow"))
         return _read_frame(of, pandas.read_parquet(of))
     if (frame := _frame(table)) is not None:
@@ -342,46 +379,36 @@ def _read(table: Any, sep: str) -> Table:
         what = "what .collect() of it returns" if hasattr(table, "collect") else "a list of its rows"
         lazy = f". Hand over {what}" if hasattr(table, "collect") or isinstance(table, Iterator) else ""
         raise TypeError(
-            "a table of measurements is the path of a CSV or Parquet file, a dataframe (pandas, Polars, Arrow, ..), or "
-            f"an array of numbers (n, K), got {type(table).__name__}: {table!r:.200}{lazy}"
+            "a table of measurements is the path of a CSV, Excel, JSON Lines or Parquet file, a dataframe (pandas, "
+            f"Polars, Arrow, ..), or an array of numbers (n, K), got {type(table).__name__}: {table!r:.200}{lazy}"
         )
     numbers = masked.astype(np.float64).filled(math.nan)
     heads = [f"arm {j}" for j in range(numbers.shape[1])]
     return Table("the table", heads, [f"row {i}" for i in range(len(numbers))], numbers.tolist())
 
 
-def read_csv(path: str, sep: str = ",") -> Table:
-    """The cells of a CSV file (UTF-8) as text, under the heads in its first line."""
-    with open(path, encoding="utf-8-sig", newline="") as stream:
-        reader = csv.reader(stream, strict=True, delimiter=sep)
-        places, rows = list[str](), list[list[Any]]()
-        try:
-            head = [name.strip() for name in next(reader, [])]
-            if "".join(head).lower() in ("sep=", f"sep={sep}"):  # of a spreadsheet, for itself
-                head = [name.strip() for name in next(reader, [])]
-            if not head:
-                raise ValueError("it is empty; a first line names the columns")
-            if len(head) == 1 and (mark := next((mark for mark in (";", "\t", ",") if mark in head[0]), None)):
-                raise ValueError(
-                    f"columns are separated by {'commas' if sep == ',' else repr(sep)}, and decimals written with a "
-                    f"point, but it has {mark!r}: {head[0]!r:.80}; say sep={mark!r} (--sep), of decimals decimal=','"
-                )
-            for fields in reader:
-                if fields:
-                    if len(fields) != len(head):
-                        raise ValueError(
-                            f"it has {len(fields)} cells, the first line has {len(head)}; a cell with a comma stands "
-                            "in quotes, and decimals are written with a point"
-                        )
-                    places.append(f"line {reader.line_num}")
-                    rows.append(list(fields))
-            if not rows:
-                raise ValueError(f"it has the columns {head!r:.80}, and no row")
-        except UnicodeDecodeError as error:
-            raise ValueError(f"{path} is no text in UTF-8: save it as CSV UTF-8 ({error})") from None
-        except (csv.Error, ValueError) as error:
-            raise ValueError(f"{path}, line {max(reader.line_num, 1)}: {error}") from None
-    return Table(path, head, places, rows)
+def read_csv(path: str) -> Table:
+    """The cells of a CSV file with commas, as text."""
+    return _table(path, rows_of_file(path, ","))
+
+
+def _table(of: str, rows: Rows) -> Table:
+    """Rows under the heads in the first one; columns without a head and a cell are left out."""
+    if len(rows) < 2:
+        has = (
+            f"it has the columns {rows[0][1]!r:.80}, and no row" if rows else "it is empty; a first line names columns"
+        )
+        raise ValueError(f"{of}, line 1: {has}")
+    heads = ["" if is_empty(head) else str(head).strip() for head in rows[0][1]]
+    for place, row in rows:
+        if len(row) != len(heads):
+            raise ValueError(
+                f"{of}, {place}: it has {len(row)} cells, the first line has {len(heads)}; a cell in which the mark "
+                "between cells occurs stands in quotes, and another mark is named by sep= (--sep)"
+            )
+    kept = [j for j, head in enumerate(heads) if head or not all(is_empty(row[j]) for _, row in rows)]
+    cells = [[row[j] for j in kept] if len(kept) < len(heads) else row for _, row in rows[1:]]
+    return Table(of, [heads[j] for j in kept], [place for place, _ in rows[1:]], cells)
 
 
 def _frame(table: Any) -> Any:

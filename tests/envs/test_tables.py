@@ -127,13 +127,9 @@ def test_the_heads_alone_decide_which_form_a_table_has(kind: str, tmp_path: Path
 
 
 def test_tables_that_a_spreadsheet_has_written(tmp_path: Path) -> None:
-    """It writes TRUE, and other encodings; which of two columns of a name is meant nobody knows."""
+    """It writes TRUE; which of two columns of a name is meant nobody knows."""
     path = written(tmp_path, "name,value,undone\na,1,TRUE\na,2,FALSE\n")
     assert [one.value for one in measurements(path).rows] == [(2.0,)]
-    for encoding in ("cp1252", "utf-16"):
-        Path(path).write_bytes("name,value\nbi\u00e8re,1\n".encode(encoding))
-        with pytest.raises(ValueError, match="is no text in UTF-8: save it as CSV UTF-8"):
-            measurements(path)
     with pytest.raises(ValueError, match="columns of the same name: .'value'."):
         measurements(written(tmp_path, "name,value,value\na,1,2\n"))
 
@@ -200,7 +196,7 @@ def test_what_is_a_number(text: str, found: tuple[float | None, ...], tmp_path: 
         with pytest.raises(ValueError, match="a value is a finite number, or nothing") as caught:
             measurements(table, sep=";", decimal=decimal)
         assert f"{place}, column 'value'" in str(caught.value)
-        assert ("'C': 1, 'I': 0" in str(caught.value)) == (text in ("C", "yes"))
+        assert ("among values 0 and 1 alone" in str(caught.value)) == (text in ("C", "yes"))
 
 
 def test_other_separators_files_and_frames(tmp_path: Path, capsys: Any) -> None:
@@ -210,13 +206,14 @@ def test_other_separators_files_and_frames(tmp_path: Path, capsys: Any) -> None:
         measurements(path, **how, wide=True)  # type: ignore[arg-type]
     words = ["evaluate", "BestArm", "--budget", "8", "--agents", "uniform", "--shared", "--item", "quiz", "--sep"]
     assert main([*words, ";", "--decimal", ",", "--data", path]) == 0
-    for mark, told in ((";", "--decimal"), (",", "sep=';' (--sep)"), (";;", "';;'")):
+    assert main([*words, ";", "--data", path]) == 0
+    for mark, told in ((",", "sep= (--sep)"), (";;", "';;'")):
         assert main([*words, mark, "--data", path]) == 2
         assert told in capsys.readouterr().err
-    (tmp_path / "a.jsonl").write_text('{"a": 1, "b": 0}\n')
+    (tmp_path / "a.json").write_text('{"a": 1, "b": 0}\n')
     polars: Any = pytest.importorskip("polars")
     lazy, late = (polars.LazyFrame(), ".collect"), (iter("a"), "a list")
-    for table, said in ((tmp_path / "a.jsonl", r"read_json\(.*lines=True"), lazy, late):
+    for table, said in ((tmp_path / "a.json", r"JSON Lines \(.jsonl\) are read"), lazy, late):
         with pytest.raises((ValueError, TypeError), match=said):
             measurements(table)
     for shared in (False, True):

@@ -293,3 +293,12 @@ def test_a_figure(tmp_path: Path) -> None:
     figure = found.plot(tmp_path / "plan.png")
     assert (tmp_path / "plan.png").stat().st_size > 1000
     assert [text.get_text() for text in figure.axes[0].get_legend().get_texts()] == list(found.outcomes)
+
+
+def test_a_lower_value_that_is_better_is_a_higher_one_mirrored() -> None:
+    pilot = {"a": [20.0, 31.0, 25.0], "b": [60.0, 52.0, 71.0], "c": [44.0, 61.0, 47.0]}
+    facts = {"problem": "BestArm", "epsilon": 10.0, "range": (-20, 130), "delta": 0.1, "arms": list(pilot)}
+    turned = {**facts, "range": (-130, 20), "minimize": True}
+    mirrored = {arm: [-value for value in values] for arm, values in pilot.items()}
+    assert totals(facts, prior=pilot) == totals(turned, prior=mirrored)
+    assert totals(facts, prior=GUESS) == totals(turned, prior={"low": -90.0, "high": -10.0, "noise": 8.0})

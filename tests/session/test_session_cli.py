@@ -49,8 +49,8 @@ def test_an_experiment_on_the_command_line(capsys: Any) -> None:
     done = ["2 results from old.csv" + COUNTS, "4 measurements, 8 left; answer: a, c"]
     assert run(capsys, "import a.db old.csv")[0] == done
     out, _ = run(capsys, "show a.db")
-    told = "all arms with mean at least a threshold: threshold 0.5, tolerance 0.0 · measurements from 0 to 1 · "
-    assert out[:2] == [told + "budget 12", ""]
+    told = "Which of the 3 arms have a mean of 0.5 or more? · measurements from 0 to 1 · budget 12"
+    assert out[:2] == [told, ""]
     assert [line.split() for line in out[4:7]] == [
         ["a", "1", "1", "0.005528", "..", "1", "yes"],
         ["b", "2", "0.275", "0.01671", "..", "0.9558"],
@@ -280,9 +280,8 @@ def test_columns_of_a_table_are_named(capsys: Any) -> None:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("name;value\na;0,5\n", "separated by commas, and decimals written with a point, but it has ';'"),
-        ('name,value\na,"0,5"\n', "got '0,5'; decimals are written with a point"),
-        ("a,b\n0,5,1\n", "has 3 cells, the first line has 2; a cell with a comma stands in quotes"),
+        ('name,value\na,"0,5"\na,0.5\n', "got '0,5'; decimals are written with a point"),
+        ("a,b\n0,5,1\n", "has 3 cells, the first line has 2; a cell in which the mark between cells occurs stands"),
     ],
 )
 def test_tables_with_other_separators(text: str, told: str, capsys: Any) -> None:

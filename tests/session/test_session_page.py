@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import contextlib
 import os
 import re
@@ -53,7 +54,8 @@ def test_asking_telling_and_undoing(session: Any) -> None:
     web = client(session)
     assert web.get("/").text == HTML
     begin = web.get("/state").json()
-    assert (begin["question"], begin["next"]["name"], begin["count"]) == (session.agent.problem.asks, "tea", 0)
+    assert (begin["question"], begin["next"]["name"]) == ("Which 2 of the 5 options are the best?", "tea")
+    assert (begin["count"], begin["ended"]) == (0, None)
     assert begin["boundary"] is None
     assert web.post("/ask", json={"n": 2, "who": "ann"}).json() == {"done": [0, 1]}
     state = web.get("/state").json()
@@ -176,6 +178,9 @@ def test_of_many_arms_some_are_shown(tmp_path: Path) -> None:
         assert {arm["name"] for arm in found} == {name for name in map(str, range(2000)) if "192" in name}
 
 
+SERVERS: dict[str, subprocess.Popen[str]] = {}  # by address
+
+
 @contextlib.contextmanager
 def served(place: str | Path, *options: str, errors: int | None = None) -> Iterator[str]:
     """The address of a page that a process of its own serves; `errors`: where its errors go."""
@@ -192,6 +197,7 @@ def served(place: str | Path, *options: str, errors: int | None = None) -> Itera
             with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
                 break
             time.sleep(0.05)
+        SERVERS[address] = process
         yield address
     finally:
         process.terminate()
@@ -318,8 +324,9 @@ def test_in_a_browser(browser: Any, session: Any, tmp_path: Path, width: int) ->
         for name, value in (("tea", "3"), ("coffee", "8,5"), ("milk", "2.5")):
             field = view.locator(f".ask input[aria-label='result of {name}']")
             field.fill(value)
-            field.press("Enter")
+            view.click("#record")
             field.wait_for(state="detached")
+        view.click("#others summary")
         for arm, value in (("juice", 7), (DRINKS[-1], 1)):  # told by another process: the page hears of it
             session.tell(arm, value)
         until(view, "document.getElementById('answer').textContent === 'coffee, juice'")
@@ -363,10 +370,238 @@ def test_in_a_browser_with_a_token_and_many_arms(browser: Any, tmp_path: Path) -
     with served(tmp_path / "b.db", "--host", "0.0.0.0") as address:
         view = browser.new_page(viewport={"width": 390, "height": 844})
         view.goto(address)
-        until(view, "document.getElementById('hidden').textContent.startsWith('60 of 300 arms')")
+        until(view, "document.getElementById('hidden').textContent.startsWith('60 of 300 options')")
         view.click("#ask")
         until(view, "document.querySelectorAll('.ask').length === 1")
         view.fill("#find", "29")
         until(view, "document.querySelectorAll('#chart g').length < 60")
         shot(view, "session-many")
         view.close()
+
+
+def test_a_batch_is_recorded_as_a_whole_or_not_at_all(session: Any) -> None:
+    web = client(session)
+    web.post("/ask", json={"n": 3, "who": "ann"})
+    first, second, third = (ask.number for ask in session.pending)
+
+    def told(*rows: tuple[object, object], **more: Any) -> tuple[int, Any]:
+        results = [{"question": question, "value": value} for question, value in rows]
+        reply = web.post("/tell_all", json={"results": results, **more})
+        return reply.status_code, reply.json().get("error", reply.json().get("done"))
+
+    for rows, row in (
+        ([(first, 3), (second, 11)], "row 2: a measurement must be a number in [0, 10]"),
+        ([(first, "x"), (second, 1)], "row 1: a measurement must be a number"),
+        ([(first, 3), (first, 3)], "row 2: this question is not open any more"),
+        ([(first, 3), (99, 3)], "row 2: this question is not open any more"),
+    ):
+        code, error = told(*rows)
+        assert (code, row in error, len(session), len(session.pending)) == (400, True, 0, 3)
+    for body in ({}, {"results": 3}, {"results": [3]}, {"results": [{"question": []}]}):
+        assert web.post("/tell_all", json=body).status_code == 400
+    assert told((second, 8), (first, 3)) == (200, 2)
+    assert told((first, 3))[0] == 400  # sent once more, as after a reply that was lost
+    assert session.arms()["mean"].tolist()[:2] == [3, 8]
+    assert set(session.history()["who"]) == {"ann"}  # who was asked, where another one does not say who he is
+    assert told((third, 5), who="eve") == (200, 1)
+    assert session.history()["who"].tolist()[-1] == "eve"
+
+
+def test_files_arms_and_the_history(session: Any) -> None:
+    web = client(session)
+
+    def sent(text: bytes, **more: Any) -> Any:
+        return web.post("/table", json={"name": "../last year.csv", "data": base64.b64encode(text).decode(), **more})
+
+    assert "line 3" in sent(b"name,value\ntea,3\nmilk,12x\n").json()["error"]
+    assert "/tmp" not in sent(b"name,value\ntea,3\nmilk,12x\n").json()["error"]
+    for name in ("..", "", "a" * 5000, "a\0b"):
+        assert web.post("/table", json={"name": name, "data": "%"}).status_code == 400
+    assert session.version == 0
+    table = b"name,value\ntea,3\nmilk,1\ntea,5\n"
+    assert sent(table, who="ann").json() == {"done": 3}
+    assert session.history()["text"].tolist() == ["from last year.csv"] * 3
+    assert "again=True" in sent(table).json()["error"]
+    assert sent(table, again=True).json() == {"done": 3}
+    assert web.post("/undo", json={"table": "last year.csv"}).json() == {"done": 3}
+    assert web.post("/add", json={"arm": "cocoa"}).json() == {"done": 5}
+    assert web.post("/withdraw", json={"arm": "milk"}).status_code == 200
+    assert web.get("/state").json()["question"] == "Which 2 of the 5 options are the best?"
+    reply = web.get("/history.csv")
+    assert reply.text == session.history().to_csv(index=False)
+    assert "attachment" in reply.headers["content-disposition"]
+    events = web.get("/state?events=4").json()["events"]
+    assert [event["kind"] for event in events] == ["arm withdrawn", "arm added", "undone", "undone"]
+    assert all(event["at"].endswith("+00:00") for event in events)
+    assert web.get("/state?events=x").status_code == web.get("/state?events=0").status_code == 503
+
+
+def test_the_end_is_a_measurement(tmp_path: Path) -> None:
+    facts = {"problem": "BestArm", "arms": 2, "sigma": 1, "delta": 0.1}
+    with agents.Session("evidence", facts, store=tmp_path / "e.db") as session:
+        while not session.done:
+            session.tell_all([(arm, 3 * int(arm)) for arm in session.ask(2)])
+        ended = len(session)
+        session.tell(0, 0)
+        assert (session.ended, page.state(session)["ended"], len(session)) == (ended, ended, ended + 1)
+
+
+DYES = {"problem": "Threshold", "threshold": 50, "tolerance": 5, "range": (-20, 130), "delta": 0.05}
+DYES |= {"title": "Which dyes bind?", "unit": "mg / l", "noun": "dye", "arms": [f"dye {x}" for x in "ABCDEFGHIJKL"]}
+PASTE = """text => {
+    const data = new DataTransfer();
+    data.setData("text", text);
+    const event = new ClipboardEvent("paste", { clipboardData: data, bubbles: true, cancelable: true });
+    document.activeElement.dispatchEvent(event);
+}"""
+FIELDS = "[...document.querySelectorAll('.ask input')].map(one => one.value)"
+FOCUS = "document.activeElement.getAttribute('aria-label') || document.activeElement.id"
+
+
+@contextlib.contextmanager
+def viewed(browser: Any, address: str, width: int = 1280) -> Iterator[Any]:
+    """A page in a browser, which has no error of its own in the end, and nothing to scroll sideways."""
+    errors: list[str] = []
+    view = browser.new_page(viewport={"width": width, "height": 844})
+    view.on("pageerror", lambda error: errors.append(str(error)))
+    view.goto(address)
+    until(view, "document.getElementById('title').textContent !== 'Session'")
+    yield view
+    assert view.evaluate("document.documentElement.scrollWidth") <= width
+    view.close()
+    assert errors == []
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_a_plate_by_keyboard_alone(browser: Any, tmp_path: Path, width: int) -> None:
+    with agents.Session("evidence", DYES, store=tmp_path / "d.db", public_seed=1) as session:
+        with served(tmp_path / "d.db") as address, viewed(browser, address, width) as view:
+            assert view.inner_text("h1") == "Which dyes bind?"
+            assert "12 dyes have a mean of 50 mg / l or more? Those within 5 mg / l" in view.inner_text("#question")
+            assert view.inner_text("#answer") == "none yet, as nothing has been measured"
+            press = view.keyboard.press
+            for _ in range(20):  # the words that are explained, then the button
+                press("Tab")
+                if view.evaluate(FOCUS) == "ask":
+                    break
+            press("Tab")
+            view.keyboard.type("24")
+            press("Enter")
+            until(view, "document.querySelectorAll('.ask').length === 12")  # each twice
+            assert view.inner_text(".ask b").strip() == "dye A × 2"
+            until(view, "document.activeElement.getAttribute('aria-label')?.startsWith('result of dye A')")
+            for i in range(12):
+                view.keyboard.type(f"{20 + 5 * i},5 {21 + 5 * i}")
+                session.note(f"news {i}")  # the page is told of it meanwhile, and the focus stays
+                press("Enter")
+            assert view.evaluate(FOCUS) == "record"
+            press("Shift+Tab")
+            press("End")
+            view.keyboard.type(" 999")
+            press("Enter")
+            press("Enter")
+            until(view, "document.activeElement.getAttribute('aria-invalid') === 'true'")
+            assert "3 values, and 2 questions" in view.inner_text(".wrong:not(:empty)")
+            for _ in range(4):
+                press("Backspace")
+            view.keyboard.type("0")  # 760 is beyond the range
+            press("Enter")
+            press("Enter")
+            until(view, "document.activeElement.getAttribute('aria-invalid') === 'true'")
+            assert "[-20, 130]" in view.inner_text("#error")
+            assert (len(session), view.evaluate(FOCUS)) == (0, "result of dye L, up to 2 values with blanks between")
+            assert "[-20, 130]" in view.inner_text(".wrong:not(:empty)")
+            press("End")
+            press("Backspace")
+            press("Enter")
+            press("Enter")
+            until(view, "document.getElementById('status').textContent === '24 results recorded.'")
+            until(view, "document.activeElement.id === 'ask'")
+            assert len(session) == 24
+            means = [20.75 + 5 * i for i in range(12)]
+            assert session.arms()["mean"].tolist() == pytest.approx(means)
+            for _ in range(2):
+                press("Shift+Tab")  # from the button to the words above it
+            press("Enter")
+            until(view, "document.getElementById('word').open")
+            assert (view.inner_text("#term"), "so far" in view.inner_text("#sense")) == ("answer", True)
+            press("Escape")
+            until(view, "!document.getElementById('word').open")
+            assert view.evaluate("document.activeElement.className") == "word"
+
+
+def test_what_is_pasted_from_a_spreadsheet(browser: Any, tmp_path: Path) -> None:
+    with agents.Session("evidence", DYES, store=tmp_path / "d.db", public_seed=1) as session:
+        session.ask(24)
+        with served(tmp_path / "d.db") as address, viewed(browser, address) as view:
+            until(view, "document.querySelectorAll('.ask').length === 12")
+
+            def pasted(text: str, field: int = 0) -> list[str]:
+                for i in range(12):
+                    view.locator(".ask input").nth(i).fill("")
+                view.locator(".ask input").nth(field).focus()
+                view.evaluate(PASTE, text)
+                return list(view.evaluate(FIELDS))
+
+            plate = [[10 * row + column for column in range(1, 9)] for row in range(3)]
+            block = "\r\n".join("\t".join(map(str, row)) for row in plate) + "\r\n"
+            pairs = ["1 2", "3 4", "5 6", "7 8", "11 12", "13 14", "15 16", "17 18", "21 22", "23 24", "25 26", "27 28"]
+            assert pasted(block) == pairs
+            heads = "\t" + "\t".join("12345678") + "\n"
+            labelled = heads + "".join("ABC"[i] + "\t" + "\t".join(map(str, row)) + "\n" for i, row in enumerate(plate))
+            assert pasted(labelled) == pairs
+            assert pasted("1\n2\n3\n\n5\n", 9) == [""] * 9 + ["1 2", "3", "5"]
+            named = pasted("dye\tvalue\ndye L\t7,5\ndye A\t3\ndye L\t8\nno dye\t4\n")
+            assert named == ["3", *[""] * 10, "7,5 8"]
+            assert view.inner_text("#error") == "No open question is about: no dye"
+            assert pasted("7", 3) == [""] * 12  # one cell is left to the browser
+            pasted("1\n2\n3", 11)
+            assert view.inner_text("#error") == "1 value more than fields."
+            pasted(block)
+            view.click("#record")
+            until(view, "document.getElementById('status').textContent === '24 results recorded.'")
+            assert session.arms()["mean"].tolist() == [np.mean(list(map(int, pair.split()))) for pair in pairs]
+            view.click("#others summary")
+            data = b"name,value\ndye A,3\ndye B,4\ndye B,5\n"
+            view.set_input_files("#file", {"name": "more.csv", "mimeType": "text/csv", "buffer": data})
+            until(view, "document.getElementById('status').textContent === '3 results of more.csv recorded.'")
+            view.on("dialog", lambda dialog: dialog.accept())
+            view.set_input_files("#file", {"name": "more.csv", "mimeType": "text/csv", "buffer": data})
+            until(view, "document.getElementById('left').textContent.startsWith('30 measurements')")
+            view.get_by_role("button", name="undo file of event").first.click()
+            until(view, "document.getElementById('left').textContent.startsWith('27 measurements')")
+
+
+def test_counts_of_many_equal_questions(browser: Any, tmp_path: Path) -> None:
+    facts = {"problem": "Threshold", "threshold": 0.5, "arms": ["A", "B"], "binary": True, "budget": 1000}
+    with agents.Session("uniform", facts, store=tmp_path / "c.db") as session:
+        session.ask(405)
+        with served(tmp_path / "c.db") as address, viewed(browser, address, 390) as view:
+            until(view, "document.querySelectorAll('.ask').length === 2")
+            assert view.inner_text(".ask b").strip() == "A × 203"
+            view.locator(".ask input").first.fill("160/200")
+            view.locator(".ask input").nth(1).fill("1 0, true")
+            view.click("#record")
+            until(view, "document.getElementById('status').textContent === '203 results recorded.'")
+            arms, told = session.arms(), session.history()
+            assert (arms["pulls"].tolist(), arms["mean"].tolist()) == ([200, 3], [0.8, pytest.approx(2 / 3)])
+            ones = told[(told["kind"] == "told") & (told["name"] == "A")]["value"].to_numpy()
+            assert 10 < ones[:100].sum() - 60 < 30  # in no order: false alarms below 1e-3, and all ones first give 40
+
+
+def test_a_server_that_is_killed_and_begins_again(browser: Any, tmp_path: Path) -> None:
+    with agents.Session("evidence", DYES, store=tmp_path / "d.db", public_seed=1) as session:
+        session.ask(3)
+        with served(tmp_path / "d.db") as address, viewed(browser, address) as view:
+            until(view, "document.querySelectorAll('.ask').length === 3")
+            view.locator(".ask input").first.fill("55")
+            SERVERS[address].kill()
+            SERVERS[address].wait()
+            view.click("#record")
+            until(view, "document.getElementById('error').textContent.includes('does not answer')")
+            with served(tmp_path / "d.db", "--port", re.findall(r":(\d+)/", address)[0]):
+                until(view, "document.getElementById('error').textContent === ''")
+                assert view.evaluate(FIELDS) == ["55", "", ""]
+                view.click("#record")
+                until(view, "document.getElementById('status').textContent === '1 result recorded.'")
+        assert session.arms()["pulls"].sum() == 1

@@ -1,0 +1,226 @@
+"""The design of a session: which arms may be asked for now, and codes that stand for questions.
+
+A design is a function of the facts and the events, so that nothing is stored for it. Certificates hold whichever arm is
+measured when, so that no design voids them.
+
+Plates   Questions fill plates in the order of asking, each a well; a question that was undone keeps its well. A plate
+         holds `plate` questions. It ends early where no arm may be added: at most `per_plate` of each.
+Controls A fixed number of the wells of each plate, spread evenly, is for these arms.
+Raters   A person who asks measures an arm at most `repeats` times, and first those that he has measured no more often
+         than the others. Controls do not count.
+Codes    Of the question with the number n the code is a bijection of n, shifted by the public seed.
+
+Where the agent wants an arm that may not be asked for now, the arm is asked for that it would want next if that one
+were being measured. After `TRIES` such steps, or where it would stop, it is the arm with the fewest measurements.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from bandit_envs.kernels import integer, number
+
+from .log import ASKED, LARGEST
+from .run import UNDECIDED
+
+if TYPE_CHECKING:
+    from .fold import State
+    from .run import Run
+
+MOST_WELLS = 10**6
+TRIES = 16  # steps from an arm that may not be asked for to one that may
+MOST_AT_ONCE = 32  # results that are imagined in such a step: twice as many each time an arm comes back
+LETTERS, DIGITS = "BCDFGHJKLMNPQRSTVWXZ", "23456789"
+CODES = len(LETTERS) ** 2 * len(DIGITS)  # of three characters, before a number is added
+STRIDE = 1867  # without a divisor in common with CODES, so that codes of questions in a row do not look alike
+CODE = re.compile(f"[{LETTERS}][{DIGITS}][{LETTERS}][0-9]*")
+
+
+# --- the facts --------------------------------------------------------------------------------------------------------
+
+
+def count(name: str, value: Any) -> int:
+    """A number of wells, or of measurements."""
+    return integer(name, value, 1, MOST_WELLS)
+
+
+def people(name: str, value: Any) -> list[str]:
+    """The names of different people."""
+    found = [] if isinstance(value, (str, bytes)) or not isinstance(value, Sequence) else list(value)
+    known = all(isinstance(one, str) and one.strip() == one and one.isprintable() and one for one in found)
+    if not found or not known or len(set(found)) < len(found):
+        raise ValueError(f"{name} must be a list of different names, got {value!r:.200}")
+    return found
+
+
+def wells(name: str, value: Any) -> dict[str, float]:
+    """The wells of a plate for each control, by its name: how many, or which share of the plate."""
+    if not isinstance(value, Mapping) or not value or not all(isinstance(arm, str) for arm in value):
+        raise ValueError(f"{name} must be wells of a plate by names of arms, as {{'DMSO': 2}}, got {value!r:.200}")
+    of = f"{name} of an arm, a number of wells, or a share of a plate below 1,"
+    return {
+        arm.strip(): number(of, many, 0, 1, above=True, below=True) if isinstance(many, float) else count(of, many)
+        for arm, many in value.items()
+    }
+
+
+def controls_of(wishes: Mapping[str, Any]) -> dict[str, int]:
+    """How many wells of a plate each control has."""
+    plate, controls = wishes.get("plate", 0), wishes.get("controls", {})
+    return {arm: max(round(plate * many), 1) if many < 1 else int(many) for arm, many in controls.items()}
+
+
+def refuse_misfit(wishes: Mapping[str, Any], names: Sequence[str], items: int | None) -> None:
+    """Refuse a design that does not fit together, or to the arms."""
+    plate, controls = wishes.get("plate"), controls_of(wishes)
+    given = [name for name in ("plate", "per_plate", "controls", "raters", "repeats") if name in wishes]
+    if items and given:
+        raise ValueError(f"{given[0]} does not go with items: of a table each arm is measured on each row once")
+    if plate is None and ("per_plate" in wishes or controls):
+        raise ValueError("per_plate and controls need plate, the number of wells, as in plate=24")
+    if unknown := [arm for arm in controls if arm not in names]:
+        raise ValueError(f"controls are arms of the session, and there is no arm {unknown[0]!r:.200}")
+    if controls and sum(controls.values()) >= (plate or 0):
+        raise ValueError(
+            f"controls take {sum(controls.values())} wells, and a plate has {plate}: leave wells for others"
+        )
+    for name in names if wishes.get("blind") else ():
+        refuse_code(name)
+
+
+def refuse_code(name: str) -> None:
+    """Refuse the name of an arm of a blind session that looks as a code does."""
+    if CODE.fullmatch(name):
+        raise ValueError(f"an arm of a blind session cannot have the name {name!r}: a question may have it as its code")
+
+
+def refuse_stranger(wishes: Mapping[str, Any], who: str | None) -> None:
+    """Refuse to ask for a person who is none of the raters, or for nobody where each has a number of measurements."""
+    raters = wishes.get("raters")
+    if raters is not None and who not in raters:
+        raise ValueError(f"who asks must be one of the raters, {', '.join(raters)}, got {who!r:.200}")
+    if "repeats" in wishes and who is None:
+        raise ValueError("who asks must be named: each person measures an arm at most `repeats` times")
+
+
+# --- codes ------------------------------------------------------------------------------------------------------------
+
+
+def code_of(number: int, public_seed: int) -> str:
+    """The code of the question with this number: a letter, a digit, a letter, and a number where these are used up."""
+    rest, place = divmod(number, CODES)
+    place, last = divmod((STRIDE * place + public_seed) % CODES, len(LETTERS))
+    first, digit = divmod(place, len(DIGITS))
+    return f"{LETTERS[first]}{DIGITS[digit]}{LETTERS[last]}{rest or ''}"
+
+
+def asked_by(state: State, code: object) -> int | None:
+    """The number of the question, open or not, that has this code; None where there is none, or it was asked again."""
+    if not state.setup.wishes.get("blind") or not isinstance(code, str) or not CODE.fullmatch(code.strip().upper()):
+        return None
+    code, seed = code.strip().upper(), state.setup.public_seed
+    return next((number for number in state.places if code_of(number, seed) == code), None)
+
+
+# --- what may be asked for --------------------------------------------------------------------------------------------
+
+
+class Rules:
+    """Which arms a person may be asked for, by the events; those that are chosen count at once."""
+
+    def __init__(self, state: State, who: str | None) -> None:
+        self.state, self.who, wishes = state, who, state.setup.wishes
+        self.plate, self.most = wishes.get("plate", 0), wishes.get("per_plate", LARGEST)
+        controls = controls_of(wishes)
+        kept = sorted(((i + 0.5) / many, state.number[name]) for name, many in controls.items() for i in range(many))
+        self.controls = Counter(arm for _, arm in kept)
+        self.kept = {int((i + 0.5) * self.plate / len(kept)): arm for i, (_, arm) in enumerate(kept)}  # by their wells
+        self.raters = wishes.get("raters", [])
+        self.each = wishes.get("repeats", 1 if self.raters else LARGEST)
+        self.wells, self.here = 0, Counter[int]()  # of the plate that is being filled, and of its arms
+        self.by = Counter[tuple[int, str | None]]()  # measurements, and questions, of an arm by a person
+        for event in state.events.values():
+            if event.kind == ASKED and event.about is None:
+                self._place(event.arm or 0)
+        results = [event for event in state.told if event.number not in state.undone]
+        measured = {event.about: event.who for event in results}
+        for asked in state.places:
+            event = state.events[asked]
+            self.by[event.arm or 0, measured.get(asked) or event.who] += 1
+        self.by.update((event.arm or 0, event.who) for event in results if event.about not in state.places)
+        self.all = Counter[int]()
+        for (arm, _), many in self.by.items():
+            self.all[arm] += many
+
+    @classmethod
+    def of(cls, state: State, who: str | None) -> Rules | None:
+        """Those of a session; None where any arm may be asked for at any time."""
+        limits = {"per_plate", "controls", "raters", "repeats"}
+        return None if limits.isdisjoint(state.setup.wishes) else cls(state, who)
+
+    def may(self, arm: int) -> bool:
+        """Whether the person may measure an arm, on some plate."""
+        return self.who is None or arm in self.controls or self.by[arm, self.who] < self.each
+
+    def takes(self, arm: int) -> bool:
+        """Whether the person may take over a question about an arm; then it counts."""
+        able = self.may(arm)
+        self.by[arm, self.who] += able
+        return able
+
+    def choices(self, run: Run, pending: Sequence[int]) -> Iterator[int]:
+        """The places, among the arms that there are, of the arms to ask for, while results of others are to come."""
+        pending = list(pending)
+        while (wish := run.wish(pending)) != UNDECIDED and (arm := self._choice(run, pending, wish)) is not None:
+            yield self.state.place[arm]
+            pending.append(self.state.place[arm])
+
+    def _choice(self, run: Run, pending: list[int], wish: int) -> int | None:
+        """The arm to ask for next, where the agent wants the one at a place; None: there is none for the person."""
+        able = [arm for arm in self.state.active.tolist() if self.may(arm)]
+        if not able:
+            return None
+        if self.wells == self.plate or not any(map(self._fits, able)):
+            self.wells, self.here = 0, Counter()
+        arm = self.kept.get(self.wells)
+        if arm not in self.state.place:
+            fitting = list(filter(self._fits, able))
+            first = set(filter(self._even, fitting)) or set(fitting)
+            arm = self._wanted(run, pending, wish, first)
+            arm = min(first, key=lambda one: (self.all[one], one)) if arm is None else arm
+        self._place(arm)
+        self.by[arm, self.who] += 1
+        self.all[arm] += 1
+        return arm
+
+    def _wanted(self, run: Run, pending: list[int], wish: int, among: set[int]) -> int | None:
+        """The first of these arms that the agent wants, if others that it wants are being measured."""
+        seen, pending = Counter[int](), list(pending)
+        for _ in range(TRIES):
+            if wish == UNDECIDED:
+                break
+            if (arm := int(self.state.active[wish])) in among:
+                return arm
+            pending += [wish] * min(2 ** seen[arm], MOST_AT_ONCE)
+            seen[arm] += 1
+            wish = run.wish(pending)
+        return None
+
+    def _place(self, arm: int) -> None:
+        """Put an arm on the plate that is being filled, or on the next one."""
+        if self.wells == self.plate or self.here[arm] >= max(self.most, self.controls[arm]):
+            self.wells, self.here = 0, Counter()
+        self.wells += 1
+        self.here[arm] += 1
+
+    def _fits(self, arm: int) -> bool:
+        """Whether the plate may have one more of an arm, besides those of the wells that are kept for it."""
+        kept = sum(one == arm for well, one in self.kept.items() if well >= self.wells)
+        return self.here[arm] + kept < max(self.most, self.controls[arm])
+
+    def _even(self, arm: int) -> bool:
+        """Whether the person has measured an arm no more often than any rater."""
+        return all(self.by[arm, self.who] <= self.by[arm, one] for one in self.raters)

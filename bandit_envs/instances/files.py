@@ -1,0 +1,162 @@
+"""The rows of a file: CSV of any country, a sheet of Excel, JSON Lines; and the plates of wells in them.
+
+A plate is a block of cells under the numbers of its columns, 1, 2, .., and beside the letters of its rows, A, B, ..,
+wherever it stands: programs of plate readers write some lines about the measurement above it.
+"""
+
+from __future__ import annotations
+
+import codecs
+import contextlib
+import csv
+import io
+import json
+import re
+import warnings
+import zipfile
+from collections.abc import Sequence
+from itertools import islice
+from pathlib import Path
+from string import ascii_uppercase
+from typing import Any
+
+from ..kernels.checks import integer, require
+
+MARKS = (",", ";", "\t")  # that part the cells of a line
+PLATES = {24: 16, 12: 8, 8: 6, 6: 4, 4: 3, 3: 2}  # columns and rows of plates with 384 to 6 wells
+FIRST = 200  # rows of a file that show how its cells are parted, and in which plates begin
+SEP = re.compile(r"sep=(.?)[ \t]*(\r\n|\r|\n|$)", re.IGNORECASE)  # the first line of a spreadsheet's file, for itself
+WHOLE = re.compile(r"^0*(\d+)(\.0)?$")
+DIGITS = re.compile(r"[-+\d.,]+")
+Rows = list[tuple[str, list[Any]]]  # with their places, for errors
+
+
+def rows_of_file(path: str, sep: str | None = None, sheet: str | int | None = None) -> Rows:
+    """The rows of a file, see `measurements`."""
+    ending = Path(path).suffix.lower()
+    if ending in (".xlsx", ".xlsm"):
+        return _sheet(path, sheet)
+    if sheet is not None:
+        raise ValueError(
+            f"sheets, and layout= that is no file, are of Excel files (.xlsx), got {sheet!r:.80} of {path}"
+        )
+    return _objects(path) if ending in (".jsonl", ".ndjson") else _lines(path, sep)
+
+
+def is_empty(cell: object) -> bool:
+    """Whether nothing stands in a cell."""
+    return cell is None or isinstance(cell, str) and not cell.strip()
+
+
+def _text(path: str) -> str:
+    raw = Path(path).read_bytes()
+    try:
+        text = raw.decode("utf-16" if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "utf-8-sig")
+    except UnicodeDecodeError:
+        text = raw.decode("latin-1")
+        if "\0" not in text:
+            warnings.warn(f"{path} is no text in UTF-8, and is read as Latin-1: see to its names", stacklevel=6)
+    if "\0" in text.partition("\n")[0]:
+        raise ValueError(f"{path} is no text: save it as CSV UTF-8, Excel (.xlsx), JSON Lines (.jsonl) or Parquet")
+    return text
+
+
+def _lines(path: str, sep: str | None) -> Rows:
+    """The lines of CSV that are not empty."""
+    text, rows = _text(path), Rows()
+    if noted := SEP.match(text):
+        text = "\n" + text[noted.end() :]
+    mark = sep or (noted[1] if noted else "") or _mark(path, text)
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True, delimiter=mark)
+    try:
+        rows.extend((f"line {reader.line_num}", cells) for cells in reader if cells)
+    except csv.Error as error:
+        raise ValueError(f"{path}, line {reader.line_num}: {error}") from None
+    return rows
+
+
+def _mark(path: str, text: str) -> str:
+    """The mark that gives all lines the same number of cells; else the one that parts most lines."""
+    fitting, parts = list[str](), dict.fromkeys(MARKS, (0, 0))
+    for mark in MARKS:
+        with contextlib.suppress(csv.Error):
+            reader = csv.reader(io.StringIO(text, newline=""), delimiter=mark)
+            counts = [len(cells) for cells in islice(reader, FIRST) if cells]
+            parts[mark] = sum(count > 1 for count in counts), sum(counts)
+            fitting += [mark] if counts and min(counts) == max(counts) > 1 else []
+    if len(fitting) > 1:
+        raise ValueError(f"{path}: its cells may be parted by {' or '.join(map(repr, fitting))}: say sep= (--sep)")
+    return fitting[0] if fitting else max(MARKS, key=parts.__getitem__)
+
+
+def _objects(path: str) -> Rows:
+    """The objects of JSON Lines, under a row of their keys."""
+    found = list[tuple[str, dict[str, Any]]]()
+    for i, line in enumerate(_text(path).split("\n"), 1):
+        try:
+            found += [(f"line {i}", {**json.loads(line)})] if line.strip() else []
+        except (ValueError, TypeError, RecursionError):
+            raise ValueError(f"{path}, line {i}: a row is a JSON object with the columns, got {line!r:.80}") from None
+    heads = list(dict.fromkeys(name for _, row in found for name in row))
+    return [("line 1", heads), *((place, [row.get(name) for name in heads]) for place, row in found)]
+
+
+def _sheet(path: str, sheet: str | int | None) -> Rows:
+    """The rows of a sheet from its first one with two cells on; a text of merged cells stands in each of their rows."""
+    excel = require("openpyxl", "an Excel file", "excel")
+    try:
+        book, formulas = (excel.load_workbook(path, data_only=values) for values in (True, False))
+    except (zipfile.BadZipFile, KeyError, ValueError) as error:
+        raise ValueError(f"{path} is no Excel file that can be read: {error}") from None
+    names = [one.title for one in book.worksheets if sheet is not None or one.dimensions != "A1:A1"]
+    if sheet is None and len(names) != 1:
+        raise ValueError(f"{path} has the sheets {names}: say sheet= (--sheet)")
+    if sheet is not None and sheet not in names:
+        if isinstance(sheet, str) and not sheet.isdecimal():
+            raise ValueError(f"{path} has no sheet {sheet!r:.80}, only {names}")
+        sheet = names[integer("sheet", int(sheet) if isinstance(sheet, str) else sheet, 1, len(names)) - 1]
+    name = sheet or names[0]
+    grid = [list(row) for row in book[name].iter_rows(1, min_col=1, values_only=True)]
+    for cell in (cell for row in formulas[name].iter_rows() for cell in row if cell.data_type == "f"):
+        if grid[cell.row - 1][cell.column - 1] is None:
+            how = "holds a formula without its value: save the file in a spreadsheet program"
+            raise ValueError(f"{path}, sheet {name}, {cell.coordinate} {how}")
+    for block in book[name].merged_cells.ranges:
+        first = grid[block.min_row - 1][block.min_col - 1]
+        for row in grid[block.min_row - 1 : block.max_row] if isinstance(first, str) else []:
+            row[block.min_col - 1] = first
+    counts = [sum(not is_empty(cell) for cell in row) for row in grid]
+    there = [i for i, count in enumerate(counts) if count >= min(2, max(counts))]  # behind a title
+    end = max((i + 1 for i, count in enumerate(counts) if count), default=0)
+    return [(f"sheet {name}, row {i + 1}", grid[i]) for i in range(there[0] if there else 0, end)]
+
+
+def plates_in(rows: Rows) -> list[dict[str, Any]]:
+    """The cells of each plate that begins in the first rows, by the names of their wells, A1, A2, ..."""
+    found, texts = list[dict[str, Any]](), [[WHOLE.sub(r"\1", str(x).strip()) for x in row] for _, row in rows[:FIRST]]
+    for i, j in ((i, j) for i, row in enumerate(texts) for j, text in enumerate(row[1:]) if text == "1"):
+        for columns, lines in PLATES.items():
+            block = [[*row, *[None] * columns][j : j + columns + 1] for _, row in rows[i + 1 : i + 1 + lines]]
+            beside = "".join(str(row[0]).strip() for row in block).upper()
+            numbers = [str(n) for n in range(1, columns + 1)]
+            if texts[i][j + 1 : j + columns + 1] == numbers and beside == ascii_uppercase[:lines]:
+                found.append({f"{row[0]}{n}": row[int(n)] for row in block for n in numbers})
+                break
+    return found
+
+
+def plate_rows(of: str, plates: Sequence[dict[str, Any]], named: bool) -> Rows:
+    """The rows of a long table of a plate of names, and one of values; wells without a name are left out.
+
+    The plates are in this order if they are `named`; else the names are in the one most of whose cells are no numbers.
+    """
+    shares = [[DIGITS.fullmatch(str(x).strip()) is None for x in one.values() if not is_empty(x)] for one in plates]
+    texts = [sum(share) > len(share) / 2 for share in shares]
+    if len(plates) != 2 or plates[0].keys() != plates[1].keys() or not named and sum(texts) != 1:
+        raise ValueError(
+            f"{of}: a plate needs a block of names and one of values, of the same size, got {len(plates)} blocks: say "
+            "layout= (--layout), the file or sheet with the names alone; or wide=True, if columns 1, 2, .. are arms"
+        )
+    names, values = plates if named or texts[0] else reversed(plates)
+    wells = [(well, name) for well, name in names.items() if not is_empty(name)]
+    return [("", ["well", "name", "value"]), *((f"well {well}", [well, name, values[well]]) for well, name in wells)]
