@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from .pictures import report as report
     from .pictures import watch as watch
     from .session import Session as Session
+    from .session import rehearse as rehearse
 
 # Modules, and the names that are imported from them when they are first asked for. `train` and `load` come with
 # PyTorch and Stable-Baselines3, `evolve` with cmaes.
@@ -38,7 +39,7 @@ _ON_USE = {
     ".evolved.evolution": ("evolve",),
     ".learned": ("load", "train"),
     ".pictures": ("race", "report", "watch"),
-    ".session": ("Session",),
+    ".session": ("Session", "rehearse"),
 }
 
 __all__ = [
@@ -61,6 +62,7 @@ __all__ = [
     "race",
     "record",
     "register",
+    "rehearse",
     "report",
     "results",
     "setting",

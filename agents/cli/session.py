@@ -21,12 +21,26 @@ from ..session.session import Ask as Asked
 from ..session.setup import FACTS, suggested, task_from_facts
 from ..session.wishes import WISHES
 from .environment import Options, parameters_of
-from .options import TABLE, Command, Count, Number, Switch, TableOptions, Word, note, noted, refuse_to_overwrite
+from .options import (
+    TABLE,
+    Command,
+    Count,
+    Number,
+    Place,
+    Switch,
+    TableOptions,
+    Word,
+    Words,
+    note,
+    noted,
+    refuse_to_overwrite,
+)
 from .session_words import (
     TOLD,
     arms_of,
     asked,
     complete,
+    forecast,
     print_certainty,
     print_state,
     question,
@@ -136,6 +150,8 @@ class New(Action, Generic[Options]):
         named = [text for text in (task.problem, name) if ":" in text.partition("(")[0]]
         if named:
             note(f"{self.file} names the code of {' and '.join(named)}, which all commands of the session run: --trust")
+        if task.delta is not None and not task.items and (said := forecast(facts, name, self.file)):
+            note(said)
         print(f"what to measure first: bandit-envs session ask {self.file}{' --trust' if named else ''}")
 
     def facts(self) -> dict[str, Any]:
@@ -145,6 +161,67 @@ class New(Action, Generic[Options]):
         own |= {"arms": arms_of(self.arms), "raters": list(self.raters) or None}
         own["items"], own["controls"] = arms_of(self.items, "--items"), wells_of(self.controls)
         return parameters_of(self.parameters) | {name: value for name, value in own.items() if value is not None}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan(New[Options]):
+    """Say how many measurements a session will take, by playing it many times; nothing is begun."""
+
+    file: Positional[Annotated[str | None, arg(metavar="FILE", help_behavior_hint="")]] = None  # type: ignore[assignment]
+    """A session: without further facts, how many more measurements it will take. With facts: a pilot study, in which
+    arms go by their names; or a table of its results, .csv or .parquet."""
+    agents: Words = None
+    """Agents to compare; left out: --agent, or two that suit the facts."""
+    low: Number = None
+    """Means are believed to lie between --low and --high."""
+    high: Number = None
+    mean: Number = None
+    """Means are believed to lie around this one, by --spread."""
+    spread: Number = None
+    noise: Number = None
+    """The standard deviation of results of one arm, as it is believed to be."""
+    batch: Annotated[int, arg(metavar="N")] = 1
+    """How many measurements are made together."""
+    workers: Annotated[int, arg(metavar="N")] = 1
+    """How many people, or machines, measure at the same time."""
+    hours: Number = None
+    """That a measurement takes or, with --batch, a batch."""
+    at: Count = None
+    """A number of measurements after which answers are scored."""
+    episodes: Annotated[int, arg(metavar="N")] = 200
+    """How often the session is played, for each agent."""
+    seed: Annotated[int, arg(metavar="N")] = 0
+    """Of what is drawn in it."""
+    plot: Place = None
+    """File for a figure: .png, .svg or .pdf."""
+
+    def run(self) -> None:
+        facts, names = self.facts(), ("low", "high", "mean", "spread", "noise")
+        guess = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+        how: dict[str, Any] = {
+            name: getattr(self, name) for name in ("batch", "workers", "hours", "at", "episodes", "seed")
+        }
+        given = list(self.agents or ()) or self.agent
+        with noted():
+            if self.file is not None and not facts:
+                with agents.Session(store=self.file, trust=self.trust) as session:
+                    found = agents.rehearse(session, given, prior=guess or None, progress=True, **how)
+            else:
+                if guess and self.file is not None:
+                    raise ValueError(
+                        f"what is believed is said by {self.file} or by --{next(iter(guess))}, not by both"
+                    )
+                found = agents.rehearse(facts, given, prior=guess or self.file, progress=True, **how)
+        print(f"{found}\n")
+        heads, rows = ["agent", "measurements", "10 %", "90 %", "batches", "hours", "ended", "error", "score"], []
+        for row in found.table().to_dict("records"):
+            numbers = [row[f"measurements_{level}"] for level in (50, 10, 90)] + [row["batches_50"], row["hours_50"]]
+            cells = ["-" if x != x else "more" if x == float("inf") else f"{x:,.6g}" for x in numbers]
+            rows.append([row["agent"], *cells, f"{row['ended']:.0%}", f"{row['error']:.3f}", f"{row['score']:.3f}"])
+        print(table(heads, rows, right=range(1, len(heads))))
+        if self.plot is not None:
+            found.plot(self.plot)
+            print(f"figure: {self.plot}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -249,6 +326,8 @@ class Show(Action):
         print("waits: how often the arm has been asked for, and no result has been told yet\n" * bool(session.pending))
         print_state(session)
         print_certainty(session)
+        if session.delta is not None and not session.done and (said := forecast(session)):
+            print(said)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -356,6 +435,7 @@ class Session(Command, Generic[Options]):
 
     action: (
         Annotated[New[Options], subcommand("new")]
+        | Annotated[Plan[Options], subcommand("plan")]
         | Annotated[Ask, subcommand("ask")]
         | Annotated[Tell, subcommand("tell")]
         | Annotated[Import, subcommand("import")]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 from bandit_envs import PROBLEMS, Problem
 from bandit_envs.problems.task import BLOCKS
 
+from ..session.rehearsal import CompilesError, rehearse
 from ..session.session import Ask, Session
 from ..session.words import meaning
 from .environment import import_problems, problem_options
@@ -171,6 +173,21 @@ def print_certainty(session: Session) -> None:
         print(f"nothing can be promised of the answer{'' if session.done else ' yet'}{wanted}")
     for sentence in session.doubts:
         note(sentence)
+
+
+def forecast(facts: Any, agent: str | None = None, file: str = "") -> str:
+    """How many measurements a session will take, in a line, where that is known within seconds; else "", or how to."""
+    later = f"how many measurements that takes: bandit-envs session plan {file}" if file else ""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            found = rehearse(facts, agent, episodes=40, seconds=1.0, compiles=False)
+    except CompilesError:
+        return later
+    except ValueError:  # such a session cannot be rehearsed
+        return ""
+    guess = f"; {found.believed}: session plan takes results of a pilot" if file else ""
+    return f"{found.sentence()} until the answer is certain{guess}{f'; {found.advice}' if found.advice else ''}"
 
 
 def undone(session: Session, number: int) -> str:

@@ -2,9 +2,10 @@
 
 A session is an event log and a fold over it. `log` keeps the facts and the events in a database. `fold` adds the events
 up to a state: the arms, questions and results, and in `run` the agent's own course through them. Users call `session`;
-`page` shows it in a browser.
+`page` shows it in a browser, and `rehearsal` says how long it will take.
 """
 
+from .rehearsal import Rehearsal, rehearse
 from .session import Session
 
-__all__ = ["Session"]
+__all__ = ["Rehearsal", "Session", "rehearse"]

@@ -24,6 +24,7 @@ from .design import asked_by, code_of, refuse_code, refuse_parts, refuse_strange
 from .doubts import about_failures, about_noise, doubts, rounded
 from .fold import FEWEST_ARMS, State, fold, sample_of
 from .log import ADDED, ASKED, FAILED, LARGEST, NOTE, RESULTS, TOLD, UNDONE, WITHDRAWN, Event, Log
+from .rehearsal import Rehearsal, course_of, rehearse
 from .setup import Setup, checked_name
 
 if TYPE_CHECKING:
@@ -135,6 +136,7 @@ class Session:
                 self._setup.refuse_other(new, {"names": names, "public_seed": public_seed, "order": order})
         self._state = self._folded()
         self._warned = False  # that `sigma` is refuted
+        self._forecast: tuple[Any, Any] = None, None  # of what, and the last one
 
     # --- the log and its fold: other processes may write into the same store at any time ------------------------------
 
@@ -594,6 +596,25 @@ class Session:
             return [Event(0, FAILED, arm, value if row is None else (value, row), question, who, why)]
 
         self._append(failure)
+
+    def forecast(self, agents: object = None, *, episodes: int = 100, seconds: float = 5.0, **how: Any) -> Rehearsal:
+        """How many more measurements it will take: rehearsals that go on from the results, and the evidence, of now.
+
+        The arms are drawn from what the results leave open. It is made once for each number of results.
+
+        Args:
+            agents: others, in place of the session's own. episodes, seconds, how: as for `rehearse`; with `prior`, the
+                arms are believed to be as that says.
+
+        Raises:
+            ValueError: where the session is over, or might never be.
+        """
+        with self._now() as state:
+            key = len(state.results), str(agents), episodes, str(how)
+            course = None if self._forecast[0] == key else course_of(state, agents)
+        if course is not None:
+            self._forecast = key, rehearse(course, episodes=episodes, seconds=seconds, **how)
+        return self._forecast[1]
 
     # --- the history --------------------------------------------------------------------------------------------------
 
