@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import bandit_envs  # noqa: F401  (registers the environments)
 import gymnasium as gym
 import numpy as np
 import pandas as pd
 import pytest
 
 import agents
+import bandit_envs  # noqa: F401  (registers the environments)
 
 K = 5
 ROOT = 11
