@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,9 +23,6 @@ from bandit_envs.envs import tally
 from bandit_envs.kernels import integers
 
 from .spellings import AgentState
-
-if TYPE_CHECKING:
-    from .agent import Agent
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -98,7 +95,7 @@ def _longer(task: Task, shown: Shown, pending: Ints) -> Shown:
     return found
 
 
-def predicted(agent: Agent, observation: Any, state: Any) -> tuple[Any, Any]:
+def predicted(agent: Any, observation: Any, state: Any) -> tuple[Any, Any]:
     """`Agent.predict` of an observation with `pending`."""
     batch, single = agent._batched(observation)
     shown = {name: array for name, array in batch.items() if name != PENDING}
@@ -123,7 +120,7 @@ def predicted(agent: Agent, observation: Any, state: Any) -> tuple[Any, Any]:
     return action, state
 
 
-def _by_statistics(agent: Agent, shown: Shown, pending: Ints, waits: Bools, state: WaitingState) -> Any:
+def _by_statistics(agent: Any, shown: Shown, pending: Ints, waits: Bools, state: WaitingState) -> Any:
     """The actions of an agent that resumes."""
     task, remaining, E = agent.task, shown["remaining"], len(waits)
     full, answers = task.actions == "full", np.zeros((E, task.K), np.int8)
@@ -149,7 +146,7 @@ def _by_statistics(agent: Agent, shown: Shown, pending: Ints, waits: Bools, stat
     return {"arm": np.where(held, 0, arms), "times": np.where(held, 0, 1), "answer": answers} if full else arms
 
 
-def _due(agent: Agent, task: Task, shown: Shown, spent: Bools, state: WaitingState) -> Bools:
+def _due(agent: Any, task: Task, shown: Shown, spent: Bools, state: WaitingState) -> Bools:
     """The episodes, (E,), that decide by what is shown: as in a session, after a result that the agent did not want."""
     E, pulls = len(spent), shown["pulls"] if "pulls" in shown else tally(task, shown)[0]
     new, state.pulls = (pulls - state.pulls).reshape(E, -1), pulls.copy()
@@ -163,7 +160,7 @@ def _due(agent: Agent, task: Task, shown: Shown, spent: Bools, state: WaitingSta
     return lost | one & (state.left == 0) | spent
 
 
-def _by_rounds(agent: Agent, shown: Shown, pending: Ints, waits: Bools, state: WaitingState) -> Any:
+def _by_rounds(agent: Any, shown: Shown, pending: Ints, waits: Bools, state: WaitingState) -> Any:
     """The actions of an agent that does not resume: it waits where its plan is over."""
     task, full = agent.task, agent.task.actions == "full"
     if not waits.any():
