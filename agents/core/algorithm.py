@@ -549,7 +549,7 @@ class Algorithm(Agent, metaclass=_Declared):
 
         Args:
             state: of E episodes, as `predict` has returned it.
-            pulls: (E, K), those under way included. The first passes over the arms are a plan, too, and leave out arms
+            pulls: (E, K), those included that have no results yet. The first passes over the arms are a plan, too, and leave out arms
                 that an episode without its state had pulled before: only `pulls` tells of these.
         """
         now, passes = state.now, getattr(self, self.passes) if isinstance(self.passes, str) else self.passes
