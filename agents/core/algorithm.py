@@ -549,8 +549,8 @@ class Algorithm(Agent, metaclass=_Declared):
 
         Args:
             state: of E episodes, as `predict` has returned it.
-            pulls: (E, K), those under way included. The first passes over the arms are a plan, too, and leave out arms
-                that an episode without its state had pulled before: only `pulls` tells of these.
+            pulls: (E, K), those included that have no results yet. The first passes over the arms are a plan, too, and
+                leave out arms that an episode without its state had pulled before: only `pulls` tells of these.
         """
         now, passes = state.now, getattr(self, self.passes) if isinstance(self.passes, str) else self.passes
         passed = now["place"] >= passes * self.task.K - 1 if pulls is None else (pulls >= passes).all(axis=-1)

@@ -27,7 +27,7 @@ LENGTHS: dict[str, dict[str, float]] = {
     **dict.fromkeys(("TopK", "BestArm"), {"epsilon": 0.375}),
     "Feasible": {"tolerance": 0.125},
 }
-CERTIFIED = ("evidence(", "track-and-stop(", "top-two(", "tri-bbai(", "uniform(stop='certificate', ")
+CERTIFIED = ("evidence(", "track-and-stop(", "top-two(", "uniform(stop='certificate', ")
 
 
 def played(agent: Any, problem: str, episodes: int, unit: float = 1.0, place: float = 0.0, **changed: Any) -> Any:
