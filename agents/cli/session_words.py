@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from bandit_envs import PROBLEMS, Problem
-from bandit_envs.problems.task import BLOCKS
+from bandit_envs.problems import BLOCKS
 
 from ..session.rehearsal import CompilesError, rehearse
 from ..session.session import Ask, Session

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,9 +18,6 @@ from bandit_envs import Task, TopK, stopping
 from bandit_envs.stopping import Certifier
 
 from .run import Result, Statistics
-
-if TYPE_CHECKING:
-    from .fold import State
 
 ALONE, PAIRS = ("threshold", "polyhedron", "margins"), ("top-k", "all-good")  # kinds of certificates
 MOST_NAMES = 3  # of arms in a sentence
@@ -145,7 +142,7 @@ def _listed(arms: Ints, names: Sequence[str]) -> str:
     return (", ".join(names[arm] for arm in arms[:MOST_NAMES]) or "all that could be") + more
 
 
-def claimed(state: State) -> list[Claim]:
+def claimed(state: Any) -> list[Claim]:
     """The claims about all arms that there have ever been; a ValueError says why there are none."""
     run, problem, names = state.run, state.run.problem, [state.names[arm] for arm in state.active]
     if run.delta is None:

@@ -22,7 +22,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -30,11 +30,7 @@ from bandit_envs import Task
 from bandit_envs.kernels import choice, integer, number, orders, root_key
 
 from .log import ASKED, LARGEST, Event
-from .run import UNDECIDED
-
-if TYPE_CHECKING:
-    from .fold import State
-    from .run import Run
+from .run import UNDECIDED, Run
 
 AHEAD = 100  # blocks that are asked for beyond the first that lacks a result
 BLOCKS = ("plate", "day", "rater")
@@ -137,7 +133,7 @@ def code_of(number: int, public_seed: int) -> str:
     return f"{LETTERS[first]}{DIGITS[digit]}{LETTERS[last]}{rest or ''}"
 
 
-def asked_by(state: State, code: object) -> int | None:
+def asked_by(state: Any, code: object) -> int | None:
     """The number of the question, open or not, that has this code; None where there is none, or it was asked again."""
     if not state.setup.wishes.get("blind") or not isinstance(code, str) or not CODE.fullmatch(code.strip().upper()):
         return None
@@ -148,7 +144,7 @@ def asked_by(state: State, code: object) -> int | None:
 # --- blocks -----------------------------------------------------------------------------------------------------------
 
 
-def cells_of_blocks(state: State, count: int, who: str | None) -> list[tuple[int, int | None]]:
+def cells_of_blocks(state: Any, count: int, who: str | None) -> list[tuple[int, int | None]]:
     """The arms and numbers of further blocks: as many as `count` questions fill, or one; [] where enough are open."""
     run, wishes = state.run, state.setup.wishes
     left = count if state.remaining is None else state.remaining - len(state.asks)
@@ -167,7 +163,7 @@ def cells_of_blocks(state: State, count: int, who: str | None) -> list[tuple[int
     return found if state.remaining is None else found[:left]
 
 
-def refuse_parts(state: State, told: Sequence[Event]) -> None:
+def refuse_parts(state: Any, told: Sequence[Event]) -> None:
     """Refuse results without a question, unless they are of all arms in a block that has not been asked for."""
     asked = {event.value for event in state.events.values() if event.kind == ASKED}
     rows: dict[int, set[int | None]] = {}
@@ -188,7 +184,7 @@ def refuse_parts(state: State, told: Sequence[Event]) -> None:
 class Rules:
     """Which arms a person may be asked for, by the events; those that are chosen count at once."""
 
-    def __init__(self, state: State, who: str | None) -> None:
+    def __init__(self, state: Any, who: str | None) -> None:
         self.state, self.who, wishes = state, who, state.setup.wishes
         self.plate, self.most = wishes.get("plate", 0), wishes.get("per_plate", LARGEST)
         controls = controls_of(wishes)
@@ -213,7 +209,7 @@ class Rules:
             self.all[arm] += many
 
     @classmethod
-    def of(cls, state: State, who: str | None) -> Rules | None:
+    def of(cls, state: Any, who: str | None) -> Rules | None:
         """Those of a session; None where any arm may be asked for at any time."""
         limits = {"per_plate", "controls", "raters", "repeats"}
         return None if limits.isdisjoint(state.setup.wishes) else cls(state, who)
