@@ -7,7 +7,7 @@ Plates   Questions fill plates in the order of asking, each a well; a question t
          holds `plate` questions. It ends early where no arm may be added: at most `per_plate` of each.
 Controls A fixed number of the wells of each plate, spread evenly, is for these arms.
 Raters   A person who asks measures an arm at most `repeats` times, and first those that he has measured no more often
-         than the others. Controls do not count.
+         than the others. Controls do not count. A question stays with its rater, however silent.
 Blocks   Each call of `ask` asks for whole blocks: once for each arm that the certificate still counts, in random order.
          The effect of a block is that of its plate, day or rater, who do not change within a call. A question that was
          undone leaves its place empty, and its block counts for the other arms.
@@ -154,31 +154,35 @@ def cells_of_blocks(state: State, count: int, who: str | None) -> list[tuple[int
     if count <= 0 or left <= 0 or run.over:
         return []
     asked = [event for event in state.events.values() if event.kind == ASKED]
-    arms, used = state.active[run.counted()], {int(event.value) for event in asked} | {row for _, row in state.cells}
+    arms, begun = state.active[run.counted()], blocks_of(state)
     each = wishes.get("repeats", 1 if "raters" in wishes else LARGEST)
-    many = min(max(count // len(arms), 1), each - len({event.value for event in asked if event.who == who}))
+    own = len({event.value for event in asked if event.who == who})
     end = min(MOST_BLOCKS, min(run.rows(state.place[int(arm)]) for arm in arms) + AHEAD)
-    rows = [row for row in range(min(end, len(used) + max(many, 0))) if row not in used][: max(many, 0)]
+    last = min(begun + max(count // len(arms), 1), begun + each - own, end)
     key, found = root_key(state.setup.public_seed)[:, None], list[tuple[int, int | None]]()
-    for row in rows:
-        order = orders(key, np.array([row], np.uint64), len(arms))[0]
-        found += [(int(arm), row) for arm in arms[order]]
+    for block in range(begun, last):
+        order = orders(key, np.array([block], np.uint64), len(arms))[0]
+        found += [(int(arm), block) for arm in arms[order]]
     return found if state.remaining is None else found[:left]
 
 
-def refuse_parts(state: State, told: Sequence[Event]) -> None:
-    """Refuse results without a question, unless they are of all arms in a block that has not been asked for."""
+def blocks_of(state: State) -> int:
+    """How many blocks have been begun: their numbers are those below."""
     asked = {event.value for event in state.events.values() if event.kind == ASKED}
-    rows: dict[int, set[int | None]] = {}
+    return len(asked | {block for _, block in state.cells})
+
+
+def refuse_parts(state: State, told: Sequence[Event]) -> None:
+    """Refuse results without a question, unless they are of all arms in the blocks that come next."""
     needed = state.active if state.run.over else state.active[state.run.counted()]
+    blocks: dict[int, set[int | None]] = {}
     for event in told:
         if event.about is None:
-            rows.setdefault(event.value[1], set()).add(event.arm)
-    for row, arms in rows.items():
-        lacking = [state.names[arm] for arm in needed.tolist() if arm not in arms]
-        if row in asked or lacking:
-            what = f"lacks {lacking[0]!r:.80}" if lacking else "has been asked for without them"
-            raise ValueError(f"results that were not asked for must be of a whole block, and the block {row} {what}")
+            blocks.setdefault(event.value[1], set()).add(event.arm)
+    for following, (block, arms) in enumerate(sorted(blocks.items()), blocks_of(state)):
+        if block != following or not arms.issuperset(needed.tolist()):
+            what = f"of all arms in the block {following}, which comes next"
+            raise ValueError(f"results that were not asked for must be {what}; got {len(arms)} of the block {block}")
 
 
 # --- what may be asked for --------------------------------------------------------------------------------------------
@@ -189,13 +193,14 @@ class Rules:
 
     def __init__(self, state: State, who: str | None) -> None:
         self.state, self.who, wishes = state, who, state.setup.wishes
-        self.plate, self.most = wishes.get("plate", 0), wishes.get("per_plate", LARGEST)
+        self.plate: int = wishes.get("plate", 0)
+        self.most: int = wishes.get("per_plate", LARGEST)
         controls = controls_of(wishes)
         kept = sorted(((i + 0.5) / many, state.number[name]) for name, many in controls.items() for i in range(many))
         self.controls = Counter(arm for _, arm in kept)
         self.kept = {int((i + 0.5) * self.plate / len(kept)): arm for i, (_, arm) in enumerate(kept)}  # by their wells
         self.raters = wishes.get("raters", [])
-        self.each = wishes.get("repeats", 1 if self.raters else LARGEST)
+        self.each = LARGEST if who is None else wishes.get("repeats", 1 if self.raters else LARGEST)
         self.wells, self.here = 0, Counter[int]()  # of the plate that is being filled, and of its arms
         self.by = Counter[tuple[int, str | None]]()  # measurements, and questions, of an arm by a person
         for event in state.events.values():
@@ -207,9 +212,6 @@ class Rules:
             event = state.events[asked]
             self.by[event.arm or 0, measured.get(asked) or event.who] += 1
         self.by.update((event.arm or 0, event.who) for event in results if event.about not in state.places)
-        self.all = Counter[int]()
-        for (arm, _), many in self.by.items():
-            self.all[arm] += many
 
     @classmethod
     def of(cls, state: State, who: str | None) -> Rules | None:
@@ -217,19 +219,9 @@ class Rules:
         limits = {"per_plate", "controls", "raters", "repeats"}
         return None if limits.isdisjoint(state.setup.wishes) else cls(state, who)
 
-    def may(self, arm: int) -> bool:
-        """Whether the person may measure an arm, on some plate."""
-        return self.who is None or arm in self.controls or self.by[arm, self.who] < self.each
-
-    def takes(self, arm: int) -> bool:
-        """Whether the person may take over a question about an arm; then it counts."""
-        able = self.may(arm)
-        self.by[arm, self.who] += able
-        return able
-
     def choice(self, run: Run) -> int | None:
         """The arm to ask for next, where the agent's course is this one; None where there is none for the person."""
-        able = [arm for arm in self.state.active.tolist() if self.may(arm)]
+        able = [arm for arm in self.state.active.tolist() if arm in self.controls or self.by[arm, self.who] < self.each]
         if not able:
             return None
         if self.wells == self.plate or not any(map(self._fits, able)):
@@ -239,10 +231,10 @@ class Rules:
             fitting = list(filter(self._fits, able))
             first = set(filter(self._even, fitting)) or set(fitting)
             arm = self._wanted(run, first)
-            arm = min(first, key=lambda one: (self.all[one], one)) if arm is None else arm
+            if arm is None:
+                arm = min(first, key=lambda one: (sum(self.by[pair] for pair in self.by if pair[0] == one), one))
         self._place(arm)
         self.by[arm, self.who] += 1
-        self.all[arm] += 1
         return arm
 
     def _wanted(self, run: Run, among: set[int]) -> int | None:
