@@ -20,8 +20,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from bandit_envs import AllGood, Threshold, TopK
-from bandit_envs.stopping import Certifier, nearest_alternative
-from bandit_envs.stopping.paired import SIZE
+from bandit_envs.stopping import Certifier, counted_arms, nearest_alternative
 
 from ..core.agent import Bools, Ints, Observation, Problems
 from ..core.algorithm import Algorithm, pull
@@ -82,8 +81,7 @@ class PairedElimination(Algorithm):
 
     def counted(self, state: Any) -> Bools:
         """Which arms a row must still show before it counts, of E episodes, (E, K)."""
-        K, scratch = self.task.K, state.own["scratch"]
-        return np.asarray((scratch[:, SIZE + K : SIZE + 2 * K] != 0.0) | (scratch[:, :1] == 0.0))
+        return counted_arms(state.own["scratch"], self.task.K)
 
     def batch_parts(self, state: Any) -> tuple[tuple[Any, ...], Any]:
         need = math.log(1.0 / self.delta) if self.may_stop else math.inf

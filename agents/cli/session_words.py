@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from bandit_envs import PROBLEMS, Problem, Task
-from bandit_envs.problems.task import BLOCKS
+from bandit_envs.problems import BLOCKS
 
 from ..session.session import Ask, Session
 from .environment import import_problems, problem_options

@@ -22,7 +22,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -31,10 +31,7 @@ from bandit_envs.kernels import choice, integer, number, orders, root_key
 
 from .log import ASKED, LARGEST, Event
 
-if TYPE_CHECKING:
-    from .fold import State
-    from .run import Run
-
+State = Any  # that of `fold`, which needs this module
 AHEAD = 100  # blocks that are asked for beyond the first that lacks a result
 BLOCKS = ("plate", "day", "rater")
 MOST_BLOCKS = 5000  # of a session
@@ -140,8 +137,8 @@ def asked_by(state: State, code: object) -> int | None:
     """The number of the question, open or not, that has this code; None where there is none, or it was asked again."""
     if not state.setup.wishes.get("blind") or not isinstance(code, str) or not CODE.fullmatch(code.strip().upper()):
         return None
-    code, seed = code.strip().upper(), state.setup.public_seed
-    return next((number for number in state.places if code_of(number, seed) == code), None)
+    code, seed, asked = code.strip().upper(), state.setup.public_seed, list[int](state.places)
+    return next((number for number in asked if code_of(number, seed) == code), None)
 
 
 # --- blocks -----------------------------------------------------------------------------------------------------------
@@ -196,7 +193,8 @@ class Rules:
         self.plate: int = wishes.get("plate", 0)
         self.most: int = wishes.get("per_plate", LARGEST)
         controls = controls_of(wishes)
-        kept = sorted(((i + 0.5) / many, state.number[name]) for name, many in controls.items() for i in range(many))
+        numbers: dict[str, int] = state.number
+        kept = sorted(((i + 0.5) / many, numbers[name]) for name, many in controls.items() for i in range(many))
         self.controls = Counter(arm for _, arm in kept)
         self.kept = {int((i + 0.5) * self.plate / len(kept)): arm for i, (_, arm) in enumerate(kept)}  # by their wells
         self.raters = wishes.get("raters", [])
@@ -219,15 +217,15 @@ class Rules:
         limits = {"per_plate", "controls", "raters", "repeats"}
         return None if limits.isdisjoint(state.setup.wishes) else cls(state, who)
 
-    def choice(self, run: Run) -> int | None:
+    def choice(self, run: Any) -> int | None:
         """The arm to ask for next, where the agent's course is this one; None where there is none for the person."""
         able = [arm for arm in self.state.active.tolist() if arm in self.controls or self.by[arm, self.who] < self.each]
         if not able:
             return None
         if self.wells == self.plate or not any(map(self._fits, able)):
             self.wells, self.here = 0, Counter()
-        arm = self.kept.get(self.wells)
-        if arm not in self.state.place:
+        arm: int | None = self.kept.get(self.wells)
+        if arm is None or arm not in self.state.place:
             fitting = list(filter(self._fits, able))
             first = set(filter(self._even, fitting)) or set(fitting)
             arm = self._wanted(run, first)
@@ -237,7 +235,7 @@ class Rules:
         self.by[arm, self.who] += 1
         return arm
 
-    def _wanted(self, run: Run, among: set[int]) -> int | None:
+    def _wanted(self, run: Any, among: set[int]) -> int | None:
         """The first of these arms that the agent wants, if others that it wants are being measured."""
         seen = Counter[int]()
         for _ in range(TRIES):

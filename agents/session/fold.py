@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from bandit_envs import PROBLEMS, Task
 from bandit_envs.envs import boundary_of
 from bandit_envs.kernels import integer, number, orders, root_key
-from bandit_envs.problems.task import BLOCKS
+from bandit_envs.problems import BLOCKS
 
 from ..core.confidence import MOST
 from .design import Rules, cells_of_blocks

@@ -17,7 +17,7 @@ import numpy as np
 from bandit_envs import PROBLEMS, Task
 from bandit_envs.envs import fresh_root
 from bandit_envs.kernels import flag, integer, interval, number, respelled, unknown
-from bandit_envs.problems.task import BLOCKS
+from bandit_envs.problems import BLOCKS
 
 from ..core.agent import Agent, task_of
 from ..core.certified import CERTIFICATE, Certified

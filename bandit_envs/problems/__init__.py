@@ -8,14 +8,14 @@ from .certificates import CUTOFFS, Deviation, Samples, at_boundary, cutoff, devi
 from .feasible import Feasible
 from .lookahead import BELIEFS, Lookahead, LookaheadModel, LookaheadScratch, Potential, relative_gains
 from .registry import PROBLEMS
-from .task import OBSERVATIONS, Task
+from .task import BLOCKS, OBSERVATIONS, Task
 from .threshold import Threshold
 from .top_k import BestArm, TopK
 
 LookaheadRoom = LookaheadScratch  # its old name
 
 __all__ = [
-    "AllGood", "BELIEFS", "BestArm", "CUTOFFS", "Deviation", "Feasible", "Lookahead", "LookaheadModel",
+    "AllGood", "BELIEFS", "BLOCKS", "BestArm", "CUTOFFS", "Deviation", "Feasible", "Lookahead", "LookaheadModel",
     "LookaheadScratch", "Measure", "OBSERVATIONS", "PROBLEMS", "Potential", "Problem", "Samples", "SetProblem",
     "Task", "Threshold", "TopK", "at_boundary", "cutoff", "deviations", "relative_gains",
 ]  # fmt: skip
