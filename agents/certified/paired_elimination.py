@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from bandit_envs import AllGood, Threshold, TopK
-from bandit_envs.stopping import Certifier, nearest_alternative
+from bandit_envs.stopping import Certifier, counted_arms, nearest_alternative
 
 from ..core.agent import Bools, Ints, Observation, Problems
 from ..core.algorithm import Algorithm, pull
@@ -81,7 +81,7 @@ class PairedElimination(Algorithm):
 
     def counted(self, state: Any) -> Bools:
         """Which arms a row must still show before it counts, of E episodes, (E, K)."""
-        return self.certifier.counted(state.own["scratch"])
+        return counted_arms(state.own["scratch"], self.task.K)
 
     def batch_parts(self, state: Any) -> tuple[tuple[Any, ...], Any]:
         need = math.log(1.0 / self.delta) if self.may_stop else math.inf

@@ -7,7 +7,7 @@ Plates   Questions fill plates in the order of asking, each a well; a question t
          holds `plate` questions. It ends early where no arm may be added: at most `per_plate` of each.
 Controls A fixed number of the wells of each plate, spread evenly, is for these arms.
 Raters   A person who asks measures an arm at most `repeats` times, and first those that he has measured no more often
-         than the others. Controls do not count.
+         than the others. Controls do not count. A question stays with its rater, however silent.
 Blocks   Each call of `ask` asks for whole blocks: once for each arm that the certificate still counts, in random order.
          The effect of a block is that of its plate, day or rater, who do not change within a call. A question that was
          undone leaves its place empty, and its block counts for the other arms.
@@ -30,8 +30,9 @@ from bandit_envs import Task
 from bandit_envs.kernels import choice, integer, number, orders, root_key
 
 from .log import ASKED, LARGEST, Event
-from .run import UNDECIDED, Run
+from .run import UNDECIDED
 
+State = Any  # that of `fold`, which needs this module
 AHEAD = 100  # blocks that are asked for beyond the first that lacks a result
 BLOCKS = ("plate", "day", "rater")
 MOST_BLOCKS = 5000  # of a session
@@ -133,49 +134,53 @@ def code_of(number: int, public_seed: int) -> str:
     return f"{LETTERS[first]}{DIGITS[digit]}{LETTERS[last]}{rest or ''}"
 
 
-def asked_by(state: Any, code: object) -> int | None:
+def asked_by(state: State, code: object) -> int | None:
     """The number of the question, open or not, that has this code; None where there is none, or it was asked again."""
     if not state.setup.wishes.get("blind") or not isinstance(code, str) or not CODE.fullmatch(code.strip().upper()):
         return None
-    code, seed = code.strip().upper(), state.setup.public_seed
-    return next((number for number in state.places if code_of(number, seed) == code), None)
+    code, seed, asked = code.strip().upper(), state.setup.public_seed, list[int](state.places)
+    return next((number for number in asked if code_of(number, seed) == code), None)
 
 
 # --- blocks -----------------------------------------------------------------------------------------------------------
 
 
-def cells_of_blocks(state: Any, count: int, who: str | None) -> list[tuple[int, int | None]]:
+def cells_of_blocks(state: State, count: int, who: str | None) -> list[tuple[int, int | None]]:
     """The arms and numbers of further blocks: as many as `count` questions fill, or one; [] where enough are open."""
     run, wishes = state.run, state.setup.wishes
     left = count if state.remaining is None else state.remaining - len(state.asks)
     if count <= 0 or left <= 0 or run.over:
         return []
     asked = [event for event in state.events.values() if event.kind == ASKED]
-    arms, used = state.active[run.counted()], {int(event.value) for event in asked} | {row for _, row in state.cells}
+    arms, begun = state.active[run.counted()], blocks_of(state)
     each = wishes.get("repeats", 1 if "raters" in wishes else LARGEST)
-    many = min(max(count // len(arms), 1), each - len({event.value for event in asked if event.who == who}))
+    own = len({event.value for event in asked if event.who == who})
     end = min(MOST_BLOCKS, min(run.rows(state.place[int(arm)]) for arm in arms) + AHEAD)
-    rows = [row for row in range(min(end, len(used) + max(many, 0))) if row not in used][: max(many, 0)]
+    last = min(begun + max(count // len(arms), 1), begun + each - own, end)
     key, found = root_key(state.setup.public_seed)[:, None], list[tuple[int, int | None]]()
-    for row in rows:
-        order = orders(key, np.array([row], np.uint64), len(arms))[0]
-        found += [(int(arm), row) for arm in arms[order]]
+    for block in range(begun, last):
+        order = orders(key, np.array([block], np.uint64), len(arms))[0]
+        found += [(int(arm), block) for arm in arms[order]]
     return found if state.remaining is None else found[:left]
 
 
-def refuse_parts(state: Any, told: Sequence[Event]) -> None:
-    """Refuse results without a question, unless they are of all arms in a block that has not been asked for."""
+def blocks_of(state: State) -> int:
+    """How many blocks have been begun: their numbers are those below."""
     asked = {event.value for event in state.events.values() if event.kind == ASKED}
-    rows: dict[int, set[int | None]] = {}
+    return len(asked | {block for _, block in state.cells})
+
+
+def refuse_parts(state: State, told: Sequence[Event]) -> None:
+    """Refuse results without a question, unless they are of all arms in the blocks that come next."""
     needed = state.active if state.run.over else state.active[state.run.counted()]
+    blocks: dict[int, set[int | None]] = {}
     for event in told:
         if event.about is None:
-            rows.setdefault(event.value[1], set()).add(event.arm)
-    for row, arms in rows.items():
-        lacking = [state.names[arm] for arm in needed.tolist() if arm not in arms]
-        if row in asked or lacking:
-            what = f"lacks {lacking[0]!r:.80}" if lacking else "has been asked for without them"
-            raise ValueError(f"results that were not asked for must be of a whole block, and the block {row} {what}")
+            blocks.setdefault(event.value[1], set()).add(event.arm)
+    for following, (block, arms) in enumerate(sorted(blocks.items()), blocks_of(state)):
+        if block != following or not arms.issuperset(needed.tolist()):
+            what = f"of all arms in the block {following}, which comes next"
+            raise ValueError(f"results that were not asked for must be {what}; got {len(arms)} of the block {block}")
 
 
 # --- what may be asked for --------------------------------------------------------------------------------------------
@@ -184,15 +189,17 @@ def refuse_parts(state: Any, told: Sequence[Event]) -> None:
 class Rules:
     """Which arms a person may be asked for, by the events; those that are chosen count at once."""
 
-    def __init__(self, state: Any, who: str | None) -> None:
+    def __init__(self, state: State, who: str | None) -> None:
         self.state, self.who, wishes = state, who, state.setup.wishes
-        self.plate, self.most = wishes.get("plate", 0), wishes.get("per_plate", LARGEST)
+        self.plate: int = wishes.get("plate", 0)
+        self.most: int = wishes.get("per_plate", LARGEST)
         controls = controls_of(wishes)
-        kept = sorted(((i + 0.5) / many, state.number[name]) for name, many in controls.items() for i in range(many))
+        numbers: dict[str, int] = state.number
+        kept = sorted(((i + 0.5) / many, numbers[name]) for name, many in controls.items() for i in range(many))
         self.controls = Counter(arm for _, arm in kept)
         self.kept = {int((i + 0.5) * self.plate / len(kept)): arm for i, (_, arm) in enumerate(kept)}  # by their wells
         self.raters = wishes.get("raters", [])
-        self.each = wishes.get("repeats", 1 if self.raters else LARGEST)
+        self.each = LARGEST if who is None else wishes.get("repeats", 1 if self.raters else LARGEST)
         self.wells, self.here = 0, Counter[int]()  # of the plate that is being filled, and of its arms
         self.by = Counter[tuple[int, str | None]]()  # measurements, and questions, of an arm by a person
         for event in state.events.values():
@@ -204,52 +211,39 @@ class Rules:
             event = state.events[asked]
             self.by[event.arm or 0, measured.get(asked) or event.who] += 1
         self.by.update((event.arm or 0, event.who) for event in results if event.about not in state.places)
-        self.all = Counter[int]()
-        for (arm, _), many in self.by.items():
-            self.all[arm] += many
 
     @classmethod
-    def of(cls, state: Any, who: str | None) -> Rules | None:
+    def of(cls, state: State, who: str | None) -> Rules | None:
         """Those of a session; None where any arm may be asked for at any time."""
         limits = {"per_plate", "controls", "raters", "repeats"}
         return None if limits.isdisjoint(state.setup.wishes) else cls(state, who)
 
-    def may(self, arm: int) -> bool:
-        """Whether the person may measure an arm, on some plate."""
-        return self.who is None or arm in self.controls or self.by[arm, self.who] < self.each
-
-    def takes(self, arm: int) -> bool:
-        """Whether the person may take over a question about an arm; then it counts."""
-        able = self.may(arm)
-        self.by[arm, self.who] += able
-        return able
-
-    def choices(self, run: Run, pending: Sequence[int]) -> Iterator[int]:
+    def choices(self, run: Any, pending: Sequence[int]) -> Iterator[int]:
         """The places, among the arms that there are, of the arms to ask for, while results of others are to come."""
         pending = list(pending)
         while (wish := run.wish(pending)) != UNDECIDED and (arm := self._choice(run, pending, wish)) is not None:
             yield self.state.place[arm]
             pending.append(self.state.place[arm])
 
-    def _choice(self, run: Run, pending: list[int], wish: int) -> int | None:
+    def _choice(self, run: Any, pending: list[int], wish: int) -> int | None:
         """The arm to ask for next, where the agent wants the one at a place; None: there is none for the person."""
-        able = [arm for arm in self.state.active.tolist() if self.may(arm)]
+        able = [arm for arm in self.state.active.tolist() if arm in self.controls or self.by[arm, self.who] < self.each]
         if not able:
             return None
         if self.wells == self.plate or not any(map(self._fits, able)):
             self.wells, self.here = 0, Counter()
-        arm = self.kept.get(self.wells)
-        if arm not in self.state.place:
+        arm: int | None = self.kept.get(self.wells)
+        if arm is None or arm not in self.state.place:
             fitting = list(filter(self._fits, able))
             first = set(filter(self._even, fitting)) or set(fitting)
             arm = self._wanted(run, pending, wish, first)
-            arm = min(first, key=lambda one: (self.all[one], one)) if arm is None else arm
+            if arm is None:
+                arm = min(first, key=lambda one: (sum(self.by[pair] for pair in self.by if pair[0] == one), one))
         self._place(arm)
         self.by[arm, self.who] += 1
-        self.all[arm] += 1
         return arm
 
-    def _wanted(self, run: Run, pending: list[int], wish: int, among: set[int]) -> int | None:
+    def _wanted(self, run: Any, pending: list[int], wish: int, among: set[int]) -> int | None:
         """The first of these arms that the agent wants, if others that it wants are being measured."""
         seen, pending = Counter[int](), list(pending)
         for _ in range(TRIES):

@@ -272,12 +272,11 @@ class State:
     def orphans(self, who: str | None, seconds: float) -> list[tuple[int, int, int | None]]:
         """The questions of others who have given no sign for so long: their numbers, arms, and rows of a table."""
         now, asks = datetime.now(UTC).timestamp(), () if self.run.over else self.asks.items()
-        silent, rules = {one: now - at.timestamp() for one, at in self.signs.items() if one != who}, Rules.of(self, who)
+        silent = {one: now - at.timestamp() for one, at in self.signs.items() if one != who}
         return [
             (number, arm, self.row_asked.get(number))
             for number, (arm, one) in asks
             if silent.get(one, 0.0) > max(seconds, run_of(self.events[number])[2])
-            and (rules is None or rules.takes(arm))
         ]
 
     def owed(self) -> list[dict[str, Any]]:

@@ -195,7 +195,7 @@ class Session:
             who: asks, for the history, and so that results find their questions.
             take_over: seconds without an event of another person, after which that person's open questions are asked
                 again first, in their places in the order; later results of that person are refused. A `run` that has
-                promised rarer signs of life has so much more time.
+                promised rarer signs of life has so much more time. Questions of `raters` stay theirs.
             run: which `run` asks, for the history.
         """
         n, who = integer("n", n, 1, 10**6), _person(who)
@@ -203,9 +203,8 @@ class Session:
         lease = take_over if take_over == math.inf else number("take_over", take_over, 0, above=True)
 
         def asked(state: State) -> list[Event]:
-            old = state.orphans(who, lease)[:n]
-            more = 0 if old and {"raters", "repeats"} & set(self.wishes) else n - len(old)
-            new = [(None, arm, row) for arm, row in state.cells_wanted(more, who)]
+            old = [] if {"raters", "repeats"} & set(self.wishes) else state.orphans(who, lease)[:n]
+            new = [(None, arm, row) for arm, row in state.cells_wanted(n - len(old), who)]
             return [Event(0, ASKED, arm, row, about, who, run) for about, arm, row in [*old, *new]]
 
         added, state, tabled = self._append(asked), self._state, self.task.items
@@ -268,10 +267,8 @@ class Session:
         if found.events:
             return self._record([], who, found.of, again, found)
         if columns.get("item") is not None and not self.task.items:
-            ignored = (
-                f"{found.of}: the column {columns['item']!r:.80} is ignored: the session has neither items nor blocks"
-            )
-            warnings.warn(ignored, UserWarning, stacklevel=2)
+            text = f"{found.of}: the column {columns['item']!r:.80} is ignored: there are neither items nor blocks"
+            warnings.warn(text, UserWarning, stacklevel=2)
         rows = list[tuple[str, Any, Any, Any]]()
         for one in found.rows:
             place = f"{found.of}, {one.place}: "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .asking import counted_arms
 from .authors import own_numbers, pair_alternative, report_pair
 from .betting import adapted
 from .boundaries import (
@@ -30,7 +31,7 @@ __all__ = [
     "BERNOULLI", "BOUNDED", "COMMON", "DOUBT", "PRIOR", "VARIANCE",
     "D_AT", "GAUSSIAN", "DISTRIBUTION", "LEVELS_SCRATCH", "PAIRED", "RHO", "STUDENT",
     "Arm", "Arms", "Certifier", "Move",
-    "adapted", "arm_cost", "arm_penalty", "arm_value", "bernoulli_value", "certified_pairs", "common", "divergence",
+    "adapted", "arm_cost", "arm_penalty", "arm_value", "bernoulli_value", "certified_pairs", "common", "counted_arms", "divergence",
     "enough", "arm_intervals", "column_intervals", "level_of",
     "nearest_alternative", "own_numbers", "pair_alternative", "pair_bounds",
     "pair_cost", "pair_value", "report_pair", "the_distribution", "the_kind", "version", "with_moments",

@@ -90,6 +90,14 @@ def paired_certifier(
     return Certifier.of(f"{plain.kind}-paired", K, numbers, *own, *rest, scratch=size)
 
 
+def counted_arms(scratch: Floats, K: int) -> NDArray[np.bool_]:
+    """Of tables, which arms a row must still show before it counts, (E, K), by the scratches of E episodes."""
+    from .paired import SIZE  # late, as it is not needed before
+
+    counts: NDArray[np.bool_] = (scratch[:, SIZE + K : SIZE + 2 * K] != 0.0) | (scratch[:, :1] == 0.0)
+    return counts
+
+
 def _widest(numbers: Floats) -> Floats:
     """The same numbers, with the scale of any direction: sigma sqrt(D) where coordinates may depend on each other."""
     found = numbers.copy()

@@ -134,12 +134,6 @@ class Certifier(NamedTuple):
         """Of the routine, for `nearest_alternative`."""
         return int(self.routine().address)
 
-    def counted(self, scratch: Floats) -> NDArray[np.bool_]:
-        """Of columns of a table: which a row must still show before it counts, (E, K), of scratch (E, ..)."""
-        from .paired import SIZE  # late, as it is not needed before
-
-        return np.asarray((scratch[:, SIZE + self.K : SIZE + 2 * self.K] != 0.0) | (scratch[:, :1] == 0.0))
-
     def doubting(self, sigma: float, known: float) -> Certifier:
         """One that counts on its scale sigma as long as results bear it out (see `scale`), else on the known one.
 

@@ -199,8 +199,9 @@ def test_results_that_were_not_asked_for_are_of_whole_blocks() -> None:
     session = opened()
     session.tell_all([(arm, 3 + number, 0) for number, arm in enumerate(ARMS)])
     assert len(session) == 4
-    with refused("block", 1, "d"):
-        session.tell_all([(arm, 3, 1) for arm in ARMS[:3]])
+    for results in ([(arm, 3, 1) for arm in ARMS[:3]], [(arm, 3, 2) for arm in ARMS]):
+        with refused("block", 1):
+            session.tell_all(results)
     with refused("a", "already"):
         session.tell("a", 4, item=0)
     assert {question.item for question in session.ask()} == {1}
