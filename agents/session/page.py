@@ -96,7 +96,7 @@ def state(session: Session, find: str = "", last: int = MOST_EVENTS) -> dict[str
         "local": PROBLEMS.find(task.problem).local,
         "binary": task.distribution == "bernoulli",
         "ended": session.ended,
-        "settled": None if claims is None else int(np.isin(claims, ["in", "out"]).sum()),
+        "settled": None if claims is None or "" in claims else int(np.isin(claims, ["in", "out"]).sum()),
         "problem": task.problem,
         "parameters": dict(task.parameters),
         "agent": session.label,
