@@ -103,7 +103,7 @@ def state(session: Session, find: str = "", last: int = MOST_EVENTS) -> dict[str
         "count": len(session),
         "budget": task.budget,
         "remaining": session.remaining,
-        "delta": task.delta,
+        "delta": session.delta,
         "certificate": session.certificate,
         "doubts": session.doubts,
         "done": done,
