@@ -204,7 +204,7 @@ def test_on_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ca
     monkeypatch.chdir(tmp_path)
     new = "session new a.db --problem Threshold --threshold 5 --arms A B C --range 0 10 --delta 0.1 --minimize"
     assert main(new.split()) == 0
-    text = "all arms with mean at most a threshold, where a lower value is better: threshold 5.0"
+    text = "Which of the 3 arms have a mean of 5 or less?"
     assert text in capsys.readouterr().out
     Path("t.csv").write_text("A;B;C\n9;1,5;4\n8;2,5;6\n")
     assert main(["session", "import", "a.db", "t.csv"]) == 0

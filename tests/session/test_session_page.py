@@ -274,6 +274,9 @@ def test_the_command_serves_the_page_and_requests_that_are_broken_off_write_noth
 def test_a_page_for_other_machines_has_a_token_and_takes_any_port_that_is_free(session: Any, tmp_path: Path) -> None:
     import httpx
 
+    for options in (("--token", "tokens-of-mine"), ()):
+        with served(tmp_path / "a.db", "--host", "0.0.0.0", *options) as address:
+            assert address.endswith("?token=tokens-of-mine") == bool(options)
     with served(tmp_path / "a.db", "--host", "0.0.0.0", "--port", "0") as address:
         assert "0.0.0.0" not in address  # which no phone can open
         plain, _, token = address.partition("?")
@@ -700,3 +703,44 @@ def test_two_raters_on_phones_at_once(browser: Any, tmp_path: Path) -> None:
             assert session.history()["who"].value_counts().tolist() == [24, 24]
         until(owner, "document.getElementById('left').textContent.includes('the session is over')")
         assert owner.locator("#table").is_visible()
+
+
+def test_claims_and_axes(browser: Any, tmp_path: Path) -> None:
+    """Arms that are certain are marked, axes fit the means, and bars that end beyond them have arrows."""
+    with agents.Session("uniform", {**PANEL, "raters": None}, store=tmp_path / "p.db") as session:
+        for _ in range(5):
+            session.tell_all([(arm, 4 + arm / 3) for arm in range(4)])
+        assert page.state(session)["settled"] in (None, 0)
+    with served(tmp_path / "p.db") as address:
+        view = browser.new_page(viewport={"width": 390, "height": 844})
+
+        def claimed(route: Any) -> None:
+            reply = route.fetch()
+            state = reply.json() | {"settled": 2}
+            for arm, claim in zip(state["arms"], ("out", "open", "open", "in"), strict=True):
+                arm["claim"] = claim
+            route.fulfill(response=reply, json=state)
+
+        view.route("**/state*", claimed)
+        view.goto(address)
+        until(view, "document.querySelectorAll('#chart circle').length === 4")
+        names = view.locator("#chart g > text:first-child").all_text_contents()
+        assert [name.startswith("✓") for name in names] == [True, False, False, True]
+        assert "2 scents of 4 already certain" in view.inner_text("#left")
+        arrows = view.evaluate("[...document.querySelectorAll('[data-arrow]')].map(one => one.dataset.arrow)")
+        assert sorted(arrows) == ["high"] * 4 + ["low"] * 4
+        inside = """() => [...document.querySelectorAll("#chart circle, #chart path")]
+            .map(one => one.getBoundingClientRect()).every(box => box.left >= 0 && box.right <= innerWidth)"""
+        assert view.evaluate(inside)
+        view.click("#tabled summary")
+        assert "already certain" in view.inner_text("#table")
+        view.get_by_role("button", name="already certain").first.click()
+        assert "can be used now" in view.inner_text("#sense")
+        shot(view, "claims")
+        view.close()
+
+
+@pytest.mark.parametrize("token", ["short", "a b c d e", "", "ä" * 9, "x" * 101])
+def test_what_is_no_token_is_named(session: Any, token: str) -> None:
+    with pytest.raises(ValueError, match="a token has 8 to 100 letters, digits, - or _, got '"):
+        page.serve(session, token=token, tell=pytest.fail)
