@@ -25,7 +25,6 @@ from bandit_envs.envs import boundary_of
 from bandit_envs.kernels import integer, number, orders, root_key
 
 from ..core.confidence import MOST
-from .claims import Claims
 from .log import ADDED, ASKED, FAILED, NOTE, RESULTS, TOLD, UNDONE, WITHDRAWN, Event
 from .promise import Share, share_of
 from .run import Result, Run, Statistics
@@ -217,7 +216,7 @@ class State:
         share = self._share()
         agent, task, delta = self.setup.made_for(len(self.active), lost, share.ratio)
         self.run = Run(agent, task, self.setup.public_seed, share, delta, self.changed)
-        self.claims: Claims | None = None
+        self.claims: Any = None  # see `claims`
         if self.results:
             self.run.begin([(self.place[arm], sample) for arm, sample in self.results if arm in self.place])
 
