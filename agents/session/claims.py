@@ -75,17 +75,19 @@ class Claims:
 
     def take_in(self, results: Sequence[Result], names: Sequence[str]) -> None:
         """Take in further results, of arms by their places among those that there are, named so; -1: of no such arm."""
-        rows, places = [], np.flatnonzero([arm >= 0 for arm, _ in results])
-        for arm, sample in (results[place] for place in places):
-            self.seen.add(arm, sample)
-            mean, variance, moments = self.seen.mean[arm], self.seen.variance[arm], self.seen.moments[arm].T.ravel()
-            rows.append(np.concatenate([self.seen.pulls[arm, None], mean, variance, moments]))
-        arms, at = np.array([results[place][0] for place in places], np.int64), self.count + 1 + places
+        arms, rows, at = list[int](), list[Floats](), list[int]()
+        for number, (arm, sample) in enumerate(results, self.count + 1):
+            if arm >= 0:
+                self.seen.add(arm, sample)
+                mean, variance, moments = self.seen.mean[arm], self.seen.variance[arm], self.seen.moments[arm].T.ravel()
+                rows.append(np.concatenate([self.seen.pulls[arm, None], mean, variance, moments]))
+                arms.append(arm)
+                at.append(number)
         self.count += len(results)
         if rows and self.certifier.kind in ALONE:
-            self._alone(arms, np.array(rows), at)
+            self._alone(np.array(arms), np.array(rows), np.array(at))
         elif rows:
-            self._pairs(arms, np.array(rows), at, names)
+            self._pairs(np.array(arms), np.array(rows), np.array(at), names)
 
     def _alone(self, arms: Ints, shown: Floats, at: Ints) -> None:
         """Where each arm counts by itself: the certificate of an answer of this arm, at its share of delta."""

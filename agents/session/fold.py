@@ -27,7 +27,6 @@ from bandit_envs.kernels import integer, number, orders, root_key
 from bandit_envs.problems import BLOCKS
 
 from ..core.confidence import MOST
-from .claims import Claims
 from .design import Rules, cells_of_blocks
 from .log import ADDED, ASKED, FAILED, NOTE, RESULTS, TOLD, UNDONE, WITHDRAWN, Event
 from .promise import Share, share_of
@@ -230,7 +229,7 @@ class State:
         agent, task, delta = self.setup.made_for(len(self.active), lost, share.ratio)
         self.run = Run(agent, task, self.setup.public_seed, share, delta, self.changed)
         self.run.together = self.together
-        self.claims: Claims | None = None
+        self.claims: Any = None  # see `claims`
         if self.results:
             self.run.begin([(self.place[arm], sample) for arm, sample in self.results if arm in self.place])
 

@@ -55,10 +55,11 @@ def pairs(folder: Path) -> Any:
 
 
 def seen(session: Any) -> dict[str, Any]:
-    """What a session shows, but for the times."""
+    """What a session shows, but for the times, and what the version of then did not have, or defined otherwise."""
+    arms = session.arms().drop(columns=["failed", "claim"], errors="ignore").filter(regex="^(?!low|high)")
     return {
         "history": session.history().drop(columns="at").to_csv(index=False),
-        "arms": session.arms().drop(columns="failed").to_csv(index=False, float_format="%.12g"),
+        "arms": arms.to_csv(index=False, float_format="%.12g"),
         "unsure": np.round(session.unsure(), 12).tolist(),
         "pending": [list(ask) for ask in session.pending],
         "next": session.next(),

@@ -200,8 +200,8 @@ def test_sessions_have_the_intervals_of_simulated_statistics(noise: dict[str, An
 def test_intervals_cover_at_all_times_at_once(name: str) -> None:
     """Of 60 sessions at delta = .05 more than the limit err once in a million times; intervals far too short do."""
     limit = stats.binom.isf(1e-6, 60, DELTA)
-    assert anytime.misses(name, "chasing", 60, 120) <= limit
-    assert anytime.misses(name, "chasing", 60, 120, level=3.2) > limit
+    assert anytime.misses(name, "chasing", 60, 600) <= limit
+    assert anytime.misses(name, "chasing", 60, 600, level=7.0) > limit
 
 
 @pytest.mark.parametrize(

@@ -52,9 +52,9 @@ def test_an_experiment_on_the_command_line(capsys: Any) -> None:
     told = "Which of the 3 arms have a mean of 0.5 or more? · measurements from 0 to 1 · budget 12"
     assert out[:2] == [told, ""]
     assert [line.split() for line in out[4:7]] == [
-        ["a", "1", "1", "0.005528", "..", "1", "yes"],
-        ["b", "2", "0.275", "0.01671", "..", "0.9558"],
-        ["c", "1", "0.75", "0.004146", "..", "0.9986", "yes"],
+        ["a", "1", "1", "0.002751", "..", "1", "yes"],
+        ["b", "2", "0.275", "0.01167", "..", "0.9691"],
+        ["c", "1", "0.75", "0.004146", "..", "0.9993", "yes"],
     ]
     assert run(capsys, "undo a.db")[0][0] == "undone: the result 0.75 of c (event 7)"
     assert run(capsys, "show a.db")[0][6].split()[-1] == "1"  # the question waits again
