@@ -40,7 +40,8 @@ LEVELS = (0.1, 0.5, 0.9)
 FIRST, TIMES, ENOUGH, MOST = 256, 4, 0.95, 2**22  # pulls of an arm at first; then so many times; until so many ended
 BEYOND = 20.0  # medians, from which on a rehearsal is cut
 SAVES, FEWEST = 0.9, 20  # of the measurements: what leaves more is no advice; rehearsals that it rests on
-WIDER = 1.25  # how many times the noise a sigma is that is advised
+WIDER, SURE = 1.25, 20  # how many times the noise a sigma is that is advised; repeated results of a pilot that it needs
+TABLES = (".csv", ".tsv", ".txt", ".parquet", ".xlsx", ".json", ".jsonl")  # files of results; others are sessions
 CERTIFIED = "(stop='certificate')"
 
 
@@ -260,7 +261,7 @@ def rehearse(
     if task.items:
         raise ValueError("arms that are the columns of a table (items) cannot be rehearsed")
     guessed = isinstance(prior, Mapping) and bool({"low", "high", "mean", "spread", "noise"} & set(prior))
-    pilot = seen if guessed or prior is None else _pilot(prior, task, sign)
+    pilot = (seen if spent else None) if guessed or prior is None else _pilot(prior, task, sign)
     guess = Guess.of(task, _mirrored(prior) if guessed and sign < 0 else prior if guessed else {})  # type: ignore[arg-type]
     believed = guess.words(task, sign)
     if pilot is not None:
@@ -328,7 +329,7 @@ def _study(label: str, agent: Any, task: Task, seen: Statistics | None = None) -
 
 def _pilot(prior: Any, task: Task, sign: float) -> tuple[list[str], Statistics]:
     """What a pilot has seen of each arm: their names, and statistics."""
-    if isinstance(prior, (str, Path)) and Path(prior).suffix.lower() not in (".csv", ".parquet"):
+    if isinstance(prior, (str, Path)) and Path(prior).suffix.lower() not in TABLES:
         log = Log(prior)
         with contextlib.closing(log), log.reading() as connection:
             if (facts := log.facts()) is None:
@@ -441,7 +442,13 @@ def _advice(
     middle, task, noise = found.outcomes[label].quantile(0.5), source.task, source.noise()
     ideas = [(one.quantile(0.5), f"the agent {other}") for other, one in found.outcomes.items() if other != label]
     changes: dict[str, float] = {"delta": min(2.0 * (task.delta or 0.0), 0.5)}
-    if facts.get("range") is not None and facts.get("sigma") is None and WIDER * noise < 0.5 * task.sigma:
+    known = np.maximum(source.seen.n - 1, 0).sum()
+    if (
+        not 0 < known < SURE
+        and facts.get("range") is not None
+        and facts.get("sigma") is None
+        and WIDER * noise < 0.5 * task.sigma
+    ):
         changes["sigma"] = WIDER * noise
     for name in {"tolerance", "epsilon"} & set(task.parameters):
         changes[name] = 2.0 * task.parameters[name] or 0.5 * noise
