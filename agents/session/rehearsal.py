@@ -125,8 +125,9 @@ class Outcome:
         """Numbers of measurements, the share that has ended by then, and its standard error (Kaplan & Meier 1958)."""
         at, counts = np.unique(self.pulls[self.ended], return_counts=True)
         risk = np.array([(self.pulls >= pulls).sum() for pulls in at], np.float64)
-        left = np.cumprod(1.0 - counts / risk)
-        return at, 1.0 - left, left * np.sqrt(np.cumsum(counts / (risk * np.maximum(risk - counts, 0.5))))
+        left: Floats = np.cumprod(1.0 - counts / risk)
+        error: Floats = left * np.sqrt(np.cumsum(counts / (risk * np.maximum(risk - counts, 0.5))))
+        return at, np.asarray(1.0 - left, np.float64), error
 
     def quantile(self, level: float) -> float:
         """Measurements by which this share has ended; inf: more than were made."""
@@ -194,9 +195,9 @@ class Rehearsal:
         for i, (label, one) in enumerate(self.outcomes.items()):
             style: Any = {"color": COLOURS[i % len(COLOURS)]}
             at, share, error = one.curve()
-            axes.step(at, share, where="post", linestyle=LINES[i % len(LINES)], label=label, **style)  # type: ignore[arg-type]
-            ends = (np.clip(share + side * error, 0.0, 1.0) for side in (-1.96, 1.96))
-            axes.fill_between(at, *ends, step="post", alpha=0.15, linewidth=0, **style)
+            axes.step(at, share, where="post", linestyle=LINES[i % len(LINES)], label=label, **style)
+            low, high = (np.clip(share + side * error, 0.0, 1.0) for side in (-1.96, 1.96))
+            axes.fill_between(at, low, high, step="post", alpha=0.15, linewidth=0, **style)
         axes.set(xlabel="more measurements" if self.spent else "measurements", ylabel="share of rehearsals that ended")
         axes.set_ylim(0, 1)
         axes.legend(frameon=False)
@@ -279,11 +280,11 @@ def rehearse(
             WATCHERS.append(refusing)
             stack.callback(WATCHERS.remove, refusing)
         played = functools.partial(_played, **how)
-        every = {"episodes": episodes, "seconds": seconds, "bar": bar if bar.show else None}
+        every: dict[str, Any] = {"episodes": episodes, "seconds": seconds, "bar": bar if bar.show else None}
         outcomes = {study.label: played(study, source, **every) for study in studies}
         found = Rehearsal(outcomes, believed, "", spent, batch, workers, hours)
         if advise and not spent and isinstance(facts, Mapping) and task.delta is not None:
-            quick = {"episodes": max(episodes // 4, FEWEST), "seconds": seconds / 10, "bar": None}
+            quick: dict[str, Any] = {"episodes": max(episodes // 4, FEWEST), "seconds": seconds / 10, "bar": None}
             half = None if pilot is not None else lambda fewer: Prior(fewer, guess)
             tried = functools.partial(played, **quick)
             found = replace(found, advice=_advice(facts, studies[0].label, found, source, half, tried))
