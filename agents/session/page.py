@@ -255,6 +255,14 @@ def application(session: Session, token: str | None = None) -> Any:
             return responses.JSONResponse({"error": str(error)}, 503)
         return responses.JSONResponse(found)
 
+    async def foretell(request: object) -> Any:
+        """How many more measurements it takes; a request of its own, as it takes seconds."""
+        try:
+            said = (await pool.run_in_threadpool(session.forecast)).sentence() + " until the answer is certain"
+        except (ValueError, FileNotFoundError):
+            said = ""
+        return responses.JSONResponse({"forecast": said})
+
     async def listen(request: Any) -> Any:
         async def gone() -> bool:
             return bool(getattr(request.app.state, "closing", bool)() or await request.is_disconnected())
@@ -322,6 +330,7 @@ def application(session: Session, token: str | None = None) -> Any:
         routing.Route("/", guarded(page)),
         routing.Route("/state", guarded(look)),
         routing.Route("/news", guarded(listen)),
+        routing.Route("/forecast", guarded(foretell, owner=True)),
         routing.Route("/history.csv", guarded(export, owner=True)),
         routing.Route("/link", guarded(link, owner=True)),
     ]

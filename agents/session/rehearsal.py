@@ -40,7 +40,8 @@ LEVELS = (0.1, 0.5, 0.9)
 FIRST, TIMES, ENOUGH, MOST = 256, 4, 0.95, 2**22  # pulls of an arm at first; then so many times; until so many ended
 BEYOND = 20.0  # medians, from which on a rehearsal is cut
 SAVES, FEWEST = 0.9, 20  # of the measurements: what leaves more is no advice; rehearsals that it rests on
-WIDER = 1.25  # how many times the noise a sigma is that is advised
+WIDER, SURE = 1.25, 20  # how many times the noise a sigma is that is advised; repeated results of a pilot that it needs
+TABLES = (".csv", ".tsv", ".txt", ".parquet", ".xlsx", ".json", ".jsonl")  # files of results; others are sessions
 CERTIFIED = "(stop='certificate')"
 
 
@@ -124,8 +125,9 @@ class Outcome:
         """Numbers of measurements, the share that has ended by then, and its standard error (Kaplan & Meier 1958)."""
         at, counts = np.unique(self.pulls[self.ended], return_counts=True)
         risk = np.array([(self.pulls >= pulls).sum() for pulls in at], np.float64)
-        left = np.cumprod(1.0 - counts / risk)
-        return at, 1.0 - left, left * np.sqrt(np.cumsum(counts / (risk * np.maximum(risk - counts, 0.5))))
+        left: Floats = np.cumprod(1.0 - counts / risk)
+        error: Floats = left * np.sqrt(np.cumsum(counts / (risk * np.maximum(risk - counts, 0.5))))
+        return at, np.asarray(1.0 - left, np.float64), error
 
     def quantile(self, level: float) -> float:
         """Measurements by which this share has ended; inf: more than were made."""
@@ -193,9 +195,9 @@ class Rehearsal:
         for i, (label, one) in enumerate(self.outcomes.items()):
             style: Any = {"color": COLOURS[i % len(COLOURS)]}
             at, share, error = one.curve()
-            axes.step(at, share, where="post", linestyle=LINES[i % len(LINES)], label=label, **style)  # type: ignore[arg-type]
-            ends = (np.clip(share + side * error, 0.0, 1.0) for side in (-1.96, 1.96))
-            axes.fill_between(at, *ends, step="post", alpha=0.15, linewidth=0, **style)
+            axes.step(at, share, where="post", linestyle=LINES[i % len(LINES)], label=label, **style)
+            low, high = (np.clip(share + side * error, 0.0, 1.0) for side in (-1.96, 1.96))
+            axes.fill_between(at, low, high, step="post", alpha=0.15, linewidth=0, **style)
         axes.set(xlabel="more measurements" if self.spent else "measurements", ylabel="share of rehearsals that ended")
         axes.set_ylim(0, 1)
         axes.legend(frameon=False)
@@ -260,7 +262,7 @@ def rehearse(
     if task.items:
         raise ValueError("arms that are the columns of a table (items) cannot be rehearsed")
     guessed = isinstance(prior, Mapping) and bool({"low", "high", "mean", "spread", "noise"} & set(prior))
-    pilot = seen if guessed or prior is None else _pilot(prior, task, sign)
+    pilot = (seen if spent else None) if guessed or prior is None else _pilot(prior, task, sign)
     guess = Guess.of(task, _mirrored(prior) if guessed and sign < 0 else prior if guessed else {})  # type: ignore[arg-type]
     believed = guess.words(task, sign)
     if pilot is not None:
@@ -278,11 +280,11 @@ def rehearse(
             WATCHERS.append(refusing)
             stack.callback(WATCHERS.remove, refusing)
         played = functools.partial(_played, **how)
-        every = {"episodes": episodes, "seconds": seconds, "bar": bar if bar.show else None}
+        every: dict[str, Any] = {"episodes": episodes, "seconds": seconds, "bar": bar if bar.show else None}
         outcomes = {study.label: played(study, source, **every) for study in studies}
         found = Rehearsal(outcomes, believed, "", spent, batch, workers, hours)
         if advise and not spent and isinstance(facts, Mapping) and task.delta is not None:
-            quick = {"episodes": max(episodes // 4, FEWEST), "seconds": seconds / 10, "bar": None}
+            quick: dict[str, Any] = {"episodes": max(episodes // 4, FEWEST), "seconds": seconds / 10, "bar": None}
             half = None if pilot is not None else lambda fewer: Prior(fewer, guess)
             tried = functools.partial(played, **quick)
             found = replace(found, advice=_advice(facts, studies[0].label, found, source, half, tried))
@@ -328,7 +330,7 @@ def _study(label: str, agent: Any, task: Task, seen: Statistics | None = None) -
 
 def _pilot(prior: Any, task: Task, sign: float) -> tuple[list[str], Statistics]:
     """What a pilot has seen of each arm: their names, and statistics."""
-    if isinstance(prior, (str, Path)) and Path(prior).suffix.lower() not in (".csv", ".parquet"):
+    if isinstance(prior, (str, Path)) and Path(prior).suffix.lower() not in TABLES:
         log = Log(prior)
         with contextlib.closing(log), log.reading() as connection:
             if (facts := log.facts()) is None:
@@ -441,7 +443,13 @@ def _advice(
     middle, task, noise = found.outcomes[label].quantile(0.5), source.task, source.noise()
     ideas = [(one.quantile(0.5), f"the agent {other}") for other, one in found.outcomes.items() if other != label]
     changes: dict[str, float] = {"delta": min(2.0 * (task.delta or 0.0), 0.5)}
-    if facts.get("range") is not None and facts.get("sigma") is None and WIDER * noise < 0.5 * task.sigma:
+    known = np.maximum(source.seen.n - 1, 0).sum()
+    if (
+        not 0 < known < SURE
+        and facts.get("range") is not None
+        and facts.get("sigma") is None
+        and WIDER * noise < 0.5 * task.sigma
+    ):
         changes["sigma"] = WIDER * noise
     for name in {"tolerance", "epsilon"} & set(task.parameters):
         changes[name] = 2.0 * task.parameters[name] or 0.5 * noise

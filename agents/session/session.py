@@ -136,7 +136,7 @@ class Session:
                 self._setup.refuse_other(new, {"names": names, "public_seed": public_seed, "order": order})
         self._state = self._folded()
         self._warned = False  # that `sigma` is refuted
-        self._forecast: tuple[Any, Any] = None, None  # of what, and the last one
+        self._forecast: tuple[object, Rehearsal] | None = None  # of what, and the last one
 
     # --- the log and its fold: other processes may write into the same store at any time ------------------------------
 
@@ -607,11 +607,13 @@ class Session:
             ValueError: where the session is over, or might never be.
         """
         with self._now() as state:
-            key = len(state.results), str(agents), episodes, str(how)
-            course = None if self._forecast[0] == key else course_of(state, agents)
-        if course is not None:
-            self._forecast = key, rehearse(course, episodes=episodes, seconds=seconds, **how)
-        return self._forecast[1]
+            key, kept = (len(state.results), str(agents), episodes, str(how)), self._forecast
+            if kept is not None and kept[0] == key and not state.run.over:
+                return kept[1]
+            course = course_of(state, agents)
+        found = rehearse(course, episodes=episodes, seconds=seconds, **how)
+        self._forecast = key, found
+        return found
 
     # --- the history --------------------------------------------------------------------------------------------------
 

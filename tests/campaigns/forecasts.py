@@ -1,6 +1,6 @@
 """How often a study ends within the interval that was forecast for it, from a pilot of three results of each arm.
 
-python tests/campaigns/forecasts.py [STUDIES]     600 studies in about ten minutes; needs BANDIT_ENVS_DATA
+python tests/campaigns/forecasts.py [MINUTES [KINDS]]     a random sample of studies; needs BANDIT_ENVS_DATA
 
 The studies are drawn at random: contests of captions, marks of language models, and arms of samplers; four problems; 4
 to 20 arms. Half are forecast before they begin, the others from their own first results on. Each is then played once.
@@ -163,14 +163,11 @@ def played(agent: str, facts: Any, arms: Any, seed: int, session: Any) -> tuple[
 
 
 if __name__ == "__main__":
-    count = int(sys.argv[1]) if len(sys.argv) > 1 else 600
+    minutes = float(sys.argv[1]) if len(sys.argv) > 1 else 10.0
     kinds = sys.argv[2].split(",") if len(sys.argv) > 2 else list(KINDS)
-    found = []
-    for number in range(count):
-        row = study(number, kinds)
-        found.append(row)
-        if "-v" in sys.argv and row["inside"] is False:
-            print({k: round(v, 3) if isinstance(v, float) else v for k, v in row.items()}, flush=True)
+    found, started = [], time.perf_counter()
+    while time.perf_counter() - started < 60 * minutes:
+        found.append(study(len(found), kinds))
     done = [row for row in found if row["inside"] is not None]
     for name in ("kind", "problem", "agent", "goes_on"):
         for value in dict.fromkeys(row[name] for row in done):

@@ -302,3 +302,40 @@ def test_a_lower_value_that_is_better_is_a_higher_one_mirrored() -> None:
     mirrored = {arm: [-value for value in values] for arm, values in pilot.items()}
     assert totals(facts, prior=pilot) == totals(turned, prior=mirrored)
     assert totals(facts, prior=GUESS) == totals(turned, prior={"low": -90.0, "high": -10.0, "noise": 8.0})
+
+
+# --- on the command line and on the page ------------------------------------------------------------------------------
+
+
+def test_a_plan_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from agents.cli import main
+
+    facts = "--problem Threshold --threshold 50 --tolerance 5 --arms a b c --range -20 130 --delta 0.05"
+    guess = "--low 10 --high 90 --noise 8 --episodes 20 --batch 5"
+    store, figure = tmp_path / "a.db", tmp_path / "plan.png"
+    main(["session", "plan", *facts.split(), *guess.split()])
+    said = capsys.readouterr().out
+    assert said.startswith("about ")
+    assert "means from 10 to 90, results of one arm that vary by 8" in said
+    main(["session", "new", str(store), *facts.split()])
+    assert "measurements" in capsys.readouterr().err
+    with agents.Session(store=store) as session:
+        session.tell_all([(arm, value) for arm in "abc" for value in (30.0, 55.0, 70.0)])
+    main(["session", "show", str(store)])
+    assert " more measurements (" in capsys.readouterr().out
+    main(["session", "plan", str(store), "--episodes", "20", "--plot", str(figure)])
+    assert " more measurements (" in capsys.readouterr().out
+    assert figure.is_file()
+
+
+def test_the_page_says_how_many_more() -> None:
+    testing = pytest.importorskip("starlette.testclient")
+    from agents.session.page import application
+
+    session = agents.Session("evidence", {**FACTS, "arms": 3}, store=":memory:")
+    session.tell_all([(arm, value) for arm in range(3) for value in (30.0, 55.0, 70.0)])
+    with testing.TestClient(application(session), base_url="http://localhost") as client:
+        assert " more measurements (" in client.get("/forecast").json()["forecast"]
+    free = agents.Session("uniform", {**FACTS, "delta": None}, store=":memory:")
+    with testing.TestClient(application(free), base_url="http://localhost") as client:
+        assert client.get("/forecast").json() == {"forecast": ""}
