@@ -54,7 +54,7 @@ def test_an_experiment_on_the_command_line(capsys: Any) -> None:
     assert [line.split() for line in out[4:7]] == [
         ["a", "1", "1", "0.002751", "..", "1", "yes"],
         ["b", "2", "0.275", "0.01167", "..", "0.9691"],
-        ["c", "1", "0.75", "0.004146", "..", "0.9993", "yes"],
+        ["c", "1", "0.75", "0.002063", "..", "0.9993", "yes"],
     ]
     assert run(capsys, "undo a.db")[0][0] == "undone: the result 0.75 of c (event 7)"
     assert run(capsys, "show a.db")[0][6].split()[-1] == "1"  # the question waits again
