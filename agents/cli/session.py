@@ -325,9 +325,9 @@ class Show(Action):
         print(table(heads, rows, right=(1, 2)))
         print("waits: how often the arm has been asked for, and no result has been told yet\n" * bool(session.pending))
         print_state(session)
-        print_certainty(session)
-        if session.delta is not None and not session.done and (said := forecast(session)):
+        if session.delta is not None and len(session) and not session.done and (said := forecast(session)):
             print(said)
+        print_certainty(session)
 
 
 @dataclass(frozen=True, kw_only=True)

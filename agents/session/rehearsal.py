@@ -125,9 +125,9 @@ class Outcome:
         """Numbers of measurements, the share that has ended by then, and its standard error (Kaplan & Meier 1958)."""
         at, counts = np.unique(self.pulls[self.ended], return_counts=True)
         risk = np.array([(self.pulls >= pulls).sum() for pulls in at], np.float64)
-        left: Floats = np.cumprod(1.0 - counts / risk)
-        error: Floats = left * np.sqrt(np.cumsum(counts / (risk * np.maximum(risk - counts, 0.5))))
-        return at, np.asarray(1.0 - left, np.float64), error
+        left = np.cumprod(1.0 - counts / risk)
+        error = left * np.sqrt(np.cumsum(counts / (risk * np.maximum(risk - counts, 0.5))))
+        return at, np.asarray(1.0 - left, np.float64), np.asarray(error, np.float64)
 
     def quantile(self, level: float) -> float:
         """Measurements by which this share has ended; inf: more than were made."""
@@ -279,7 +279,7 @@ def rehearse(
         if not compiles:
             WATCHERS.append(refusing)
             stack.callback(WATCHERS.remove, refusing)
-        played = functools.partial(_played, **how)
+        played: Callable[..., Outcome] = functools.partial(_played, **how)
         every: dict[str, Any] = {"episodes": episodes, "seconds": seconds, "bar": bar if bar.show else None}
         outcomes = {study.label: played(study, source, **every) for study in studies}
         found = Rehearsal(outcomes, believed, "", spent, batch, workers, hours)
