@@ -110,7 +110,7 @@ def predicted(agent: Any, observation: Any, state: Any) -> tuple[Any, Any]:
             f"with results that are pending, state must be None or one that predict of {agent.name} has returned for "
             f"{E} episodes, got {state!r:.200}"
         )
-    waits = pending.reshape(E, -1).any(axis=1)
+    waits: Any = pending.reshape(E, -1).any(axis=1)
     decide = _by_statistics if agent.resumes else _by_rounds
     action = decide(agent, shown, pending, waits, state)
     if single and task.actions == "arm":
@@ -124,7 +124,7 @@ def _by_statistics(agent: Any, shown: Shown, pending: Ints, waits: Bools, state:
     """The actions of an agent that resumes."""
     task, remaining, E = agent.task, shown["remaining"], len(waits)
     full, answers = task.actions == "full", np.zeros((E, task.K), np.int8)
-    due = _due(agent, task, shown, remaining[:, 0] == 0, state)
+    due = _due(agent, shown, waits, remaining[:, 0] == 0, state)
     if due.any():
         asked = pending.reshape(E, -1).sum(axis=1, keepdims=True)  # of the budget, what is shown has spent
         own = shown | {"remaining": np.where(remaining < 0, remaining, remaining + asked)}
@@ -146,18 +146,20 @@ def _by_statistics(agent: Any, shown: Shown, pending: Ints, waits: Bools, state:
     return {"arm": np.where(held, 0, arms), "times": np.where(held, 0, 1), "answer": answers} if full else arms
 
 
-def _due(agent: Any, task: Task, shown: Shown, spent: Bools, state: WaitingState) -> Bools:
+def _due(agent: Any, shown: Shown, waits: Bools, spent: Bools, state: WaitingState) -> Bools:
     """The episodes, (E,), that decide by what is shown: as in a session, after a result that the agent did not want."""
-    E, pulls = len(spent), shown["pulls"] if "pulls" in shown else tally(task, shown)[0]
+    E, pulls = len(spent), shown["pulls"] if "pulls" in shown else tally(agent.task, shown)[0]
     new, state.pulls = (pulls - state.pulls).reshape(E, -1), pulls.copy()
     one = (new.sum(axis=1) == 1) & (new.min(axis=1) == 0) & (new.argmax(axis=1) == state.arm)
     state.left = state.left - one
-    lost = new.any(axis=1) & ~one | (state.arm < 0)
+    begins = ~waits & ~pulls.reshape(E, -1).any(axis=1)
+    lost = new.any(axis=1) & ~one | begins | (state.arm < 0)
     if state.state is None:
         state.state = agent._made(shown)
     elif lost.any():
         _put_back(state.state, agent._made(shown), lost)
-    return lost | one & (state.left == 0) | spent
+    due: Bools = lost | one & (state.left == 0) | spent
+    return due
 
 
 def _by_rounds(agent: Any, shown: Shown, pending: Ints, waits: Bools, state: WaitingState) -> Any:

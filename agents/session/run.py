@@ -436,11 +436,11 @@ class Run:
 
     def _ask_agent(self, pending: Sequence[int] = ()) -> tuple[int, int, Bools | None]:
         """The next arm, how often to pull it, and the answer that goes with it, if the agent gives one."""
-        statistics, course = self._statistics(), None if self.course is None else self._history(self.course)
-        means = self.seen.means()
+        statistics, means = self._statistics(), self.seen.means()
+        course: Any = None if self.course is None else self._history(self.course)
         if pending:
             counts = np.bincount(pending, minlength=self.task.K)[None]
-            statistics, course = (one and imagined(self.task, one, counts) for one in (statistics, course))
+            statistics, course = imagined(self.task, statistics, counts), course and imagined(self.task, course, counts)
             statistics["remaining"] -= len(pending) * (self.task.budget is not None)
             means = seen_means(statistics)
         observation: Any = statistics

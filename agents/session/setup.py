@@ -33,7 +33,8 @@ RULES = ("budget", "delta", "max_pulls")
 OF_SAMPLES = ("range", "sigma", "binary", "dimensions", "independent", "minimize")
 FACTS = ("problem", "arms", "items", *OF_SAMPLES, "reserve", *RULES)
 TURNED = ("BestArm", "TopK", "AllGood", "Threshold")  # problems in which a lower value may be the better one
-TURNED_FORMAT = 10  # more than the format of the order: earlier versions refuse it
+# More than the format of the order, where a lower value is better, and of blocks: earlier versions refuse these.
+TURNED_FORMAT, BLOCKS_FORMAT = 10, 20
 # What each fact in a store is, as JSON is read.
 KINDS: dict[str, Any] = {"agent": str | None, "parameters": dict | None, "task": str, "names": list, "public_seed": int}
 
@@ -193,7 +194,8 @@ class Setup:
         """The facts as `facts` has returned them; a ValueError says what is damaged, or that trust is needed."""
         order = facts.get("order", "arrival")  # stores of before have none
         minimize = flag("minimize", facts.get("minimize", False))
-        if (wanted := FORMATS.get(str(order))) is None or wanted + TURNED_FORMAT * minimize != facts.get("format"):
+        wanted = FORMATS.get(str(order), -1) + _more(minimize, facts.get("wishes") or {})
+        if str(order) not in FORMATS or wanted != facts.get("format"):
             text = f"the format {facts.get('format')!r:.80} with the order {order!r:.80}"
             raise ValueError(f"this session is of {text}, this version reads {FORMATS}")
         for name, kinds in KINDS.items():
@@ -232,7 +234,7 @@ class Setup:
     def facts(self) -> dict[str, Any]:
         """What a store keeps."""
         return {
-            "format": FORMATS[self.order] + TURNED_FORMAT * (self.own is not None),
+            "format": FORMATS[self.order] + _more(self.own is not None, self.wishes),
             "agent": self.agent,
             "parameters": self.parameters,
             "task": self.own_task.to_json(),
@@ -283,6 +285,11 @@ class Setup:
         if own is not None and 0 < ratio < 1:
             agent = agent.for_task(task, delta=own * ratio)
         return agent, task, delta
+
+
+def _more(minimize: bool, wishes: Mapping[str, Any]) -> int:
+    """What the format of a store is more than that of its order."""
+    return TURNED_FORMAT * minimize + BLOCKS_FORMAT * ("blocks" in wishes)
 
 
 def pivot_of(task: Task) -> float:

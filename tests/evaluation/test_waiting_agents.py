@@ -13,6 +13,7 @@ import pytest
 import agents
 import bandit_envs  # noqa: F401  (registers the environments)
 from agents.core.waiting import guesses, imagined
+from agents.evaluation import play
 
 ARMS: dict[str, Any] = {"instance": "sampler(arms=6)"}
 
@@ -54,7 +55,7 @@ def test_a_batch_of_episodes_decides_as_single_ones(name: str, rules: dict[str, 
 
 
 def test_what_is_imagined_certifies_nothing() -> None:
-    """At delta .2, of 400 episodes at most 101 are wrong but with probability .005; a rule that looks ahead errs more."""
+    """At delta .2, of 400 episodes at most 101 are wrong but with probability .005; who looks ahead errs more."""
     kwargs = {"instance": "sampler(arms=3)", "delta": 0.2, "delay": 200, "max_pulls": 20_000}
     rows = agents.evaluate("evidence", "BestArm", episodes=400, seed=3, env_kwargs=kwargs, progress=False).episodes
     assert (~rows["correct"] & ~rows["truncated"]).sum() <= 101
@@ -101,4 +102,4 @@ def test_pending_that_is_none_is_refused(pending: Any) -> None:
 
 def test_traces_are_of_episodes_without_delay() -> None:
     with pytest.raises(ValueError, match="batch"):
-        agents.trace("uniform", "BestArm", env_kwargs=ARMS | {"budget": 30, "batch": 4})
+        play("uniform", "BestArm", env_kwargs=ARMS | {"budget": 30, "batch": 4})
