@@ -180,8 +180,8 @@ class Plan(New[Options]):
     spread: Number = None
     noise: Number = None
     """The standard deviation of results of one arm, as it is believed to be."""
-    batch: Annotated[int, arg(metavar="N")] = 1
-    """How many measurements are made together."""
+    batch: Count = None
+    """How many measurements are made together; left out: a plate without its controls, or 1."""
     workers: Annotated[int, arg(metavar="N")] = 1
     """How many people, or machines, measure at the same time."""
     hours: Number = None
@@ -202,6 +202,8 @@ class Plan(New[Options]):
             name: getattr(self, name) for name in ("batch", "workers", "hours", "at", "episodes", "seed")
         }
         given = list(self.agents or ()) or self.agent
+        if self.file is not None and "://" not in self.file and not Path(self.file).exists():
+            raise FileNotFoundError(f"there is no {self.file}: leave FILE out to plan by the facts alone")
         with noted():
             if self.file is not None and not facts:
                 with agents.Session(store=self.file, trust=self.trust) as session:
@@ -212,13 +214,18 @@ class Plan(New[Options]):
                         f"what is believed is said by {self.file} or by --{next(iter(guess))}, not by both"
                     )
                 found = agents.rehearse(facts, given, prior=guess or self.file, progress=True, **how)
-        print(f"{found}\n")
+        print(re.sub(r"\b(sigma|delta|tolerance|epsilon)=", r"--\1 ", f"{found}\n"))
         heads, rows = ["agent", "measurements", "10 %", "90 %", "batches", "hours", "ended", "error", "score"], []
         for row in found.table().to_dict("records"):
             numbers = [row[f"measurements_{level}"] for level in (50, 10, 90)] + [row["batches_50"], row["hours_50"]]
             cells = ["-" if x != x else "more" if x == float("inf") else f"{x:,.6g}" for x in numbers]
             rows.append([row["agent"], *cells, f"{row['ended']:.0%}", f"{row['error']:.3f}", f"{row['score']:.3f}"])
         print(table(heads, rows, right=range(1, len(heads))))
+        when = "at the end" if self.at is None else f"after {self.at:,} measurements"
+        print(
+            "10 %, 90 %: so many of the rehearsals need no more. ended: certain before the budget is spent. "
+            f"error, score: wrong answers, and the mean score of answers, {when}"
+        )
         if self.plot is not None:
             found.plot(self.plot)
             print(f"figure: {self.plot}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import re
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -120,7 +121,8 @@ def tell_why(session: Session) -> None:
     elif not session.pending and {"raters", "repeats"} & set(session.wishes):
         note("this person has measured each arm as often as the session allows")
     else:
-        note(f"nothing more to ask for until these have been told: {asked(session, session.pending)}")
+        lost = "; a question whose result never comes is given back: undo FILE --event N"
+        note(f"nothing more to ask for until these have been told: {asked(session, session.pending)}{lost}")
 
 
 def asked(session: Session, asks: Sequence[Ask]) -> str:
@@ -186,8 +188,9 @@ def forecast(facts: Any, agent: str | None = None, file: str = "") -> str:
         return later
     except ValueError:  # such a session cannot be rehearsed
         return ""
-    guess = f"; {found.believed}: session plan takes results of a pilot" if file else ""
-    return f"{found.sentence()} until the answer is certain{guess}{f'; {found.advice}' if found.advice else ''}"
+    guess = f", by {found.believed}; results of a pilot say more: session plan" if file else ""
+    advice = re.sub(r"\b(sigma|delta|tolerance|epsilon)=", r"--\1 ", f"; {found.advice}" if found.advice else "")
+    return f"{found.sentence()} until the answer is certain{guess}{advice}"
 
 
 def undone(session: Session, number: int) -> str:

@@ -80,7 +80,8 @@ def about_noise(state: State) -> tuple[str, str] | None:
     if task.items:  # which certificates of tables do not count on
         return None
     spare = int(np.maximum(seen.pulls - 1, 0).sum())
-    certifier, noise, sigma = state.run.certifier, state.spread, getattr(state.run.agent, "scale", task.sigma)
+    certifier, noise, sigma = state.run.certifier, state.spread, getattr(state.run.agent, "scale", None)
+    sigma = sigma if isinstance(sigma, float) else task.sigma
     test = None if certifier is None else certifier.trial(seen.pulls, seen.variance)
     if test is not None:
         known = "half the range counts in its place" if task.support else "nothing is certified by it"

@@ -25,11 +25,13 @@ from ..evaluation.lockstep import Lockstep
 from ..evaluation.plan import Plan
 from ..evaluation.plots import COLOURS, LINES, save
 from ..evaluation.progress import Progress, compilation_noted, reported_in_lines, shown
+from .design import controls_of
 from .fold import State, fold, sample_of
 from .guesses import Guess, Prior, Seen, range_of
 from .log import Log
 from .run import Statistics
 from .setup import Setup, suggested
+from .wishes import wishes_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -40,9 +42,12 @@ LEVELS = (0.1, 0.5, 0.9)
 FIRST, TIMES, ENOUGH, MOST = 256, 4, 0.95, 2**22  # pulls of an arm at first; then so many times; until so many ended
 BEYOND = 20.0  # medians, from which on a rehearsal is cut
 SAVES, FEWEST = 0.9, 20  # of the measurements: what leaves more is no advice; rehearsals that it rests on
+MOST_IDEAS = 4  # of an advice
 WIDER, SURE = 1.25, 20  # how many times the noise a sigma is that is advised; repeated results of a pilot that it needs
 TABLES = (".csv", ".tsv", ".txt", ".parquet", ".xlsx", ".json", ".jsonl")  # files of results; others are sessions
 CERTIFIED = "(stop='certificate')"
+BESIDE = 1.03  # of the largest number of measurements, how far a figure reaches
+TABLES = (".csv", ".tsv", ".txt", ".xlsx", ".jsonl", ".ndjson", ".parquet")
 
 
 class CompilesError(Exception):
@@ -181,6 +186,8 @@ class Rehearsal:
             return f"more than {one.pulls.max():,}{noun}, in most rehearsals"
         if low == high:
             return f"{low:,.0f}{noun}"
+        if _about(low) == _about(high):
+            return f"about {_about(middle)}{noun}"
         return f"about {_about(middle)}{noun} ({_about(low)} {'or more' if high == math.inf else f'to {_about(high)}'})"
 
     def plot(self, path: str | Path | None = None) -> Figure:
@@ -194,7 +201,8 @@ class Rehearsal:
         axes = figure.subplots()
         for i, (label, one) in enumerate(self.outcomes.items()):
             style: Any = {"color": COLOURS[i % len(COLOURS)]}
-            at, share, error = one.curve()
+            at, share, error = (np.concatenate([[0], x, x[-1:]]) for x in one.curve())
+            at[-1] = one.pulls.max() * BESIDE  # so that the last step is seen
             axes.step(at, share, where="post", linestyle=LINES[i % len(LINES)], label=label, **style)
             low, high = (np.clip(share + side * error, 0.0, 1.0) for side in (-1.96, 1.96))
             axes.fill_between(at, low, high, step="post", alpha=0.15, linewidth=0, **style)
@@ -213,7 +221,7 @@ def rehearse(
     facts: object,
     agents: object = None,
     *,
-    batch: int = 1,
+    batch: int | None = None,
     workers: int = 1,
     prior: object = None,
     episodes: int = 200,
@@ -230,7 +238,8 @@ def rehearse(
     Args:
         facts: those of the session, as for `Session`; or a session, see `Session.forecast`.
         agents: a name, or a list of them; None: two that suit the facts.
-        batch: measurements that are made together. workers: how many people, or machines, measure at the same time.
+        batch: measurements that are made together; None: the wells of a plate without its controls, else 1.
+        workers: how many people, or machines, measure at the same time.
         prior: what is believed of the arms. {"low": .., "high": .., "noise": ..}: means anywhere between two ends, and
             the standard deviation of results of one arm; {"mean": .., "spread": .., "noise": ..}: normal means. Or the
             results of a pilot study, in which arms go by their names: an earlier session, or its store; a table as for
@@ -246,12 +255,16 @@ def rehearse(
         ValueError: for bad facts, a prior that does not fit them, and a study that would never end.
 
     Warns:
-        UserWarning: where nothing is known but the facts, so that the prior is a guess.
+        UserWarning: where nothing is known but the facts, so that the prior is a guess. Of a design, which is not
+            played: which arm may be on which plate, and who may measure it.
     """
     if hasattr(facts, "forecast"):
         more = {"episodes": episodes, "seed": seed, "at": at, "hours": hours, "seconds": seconds, "compiles": compiles}
-        late = {"batch": batch, "workers": workers}
+        late = {"batch": 1 if batch is None else batch, "workers": workers}
         return facts.forecast(agents, prior=prior, progress=progress, **more, **late)  # type: ignore[no-any-return]
+    if batch is None:
+        wishes = wishes_of(facts) if isinstance(facts, Mapping) else {}
+        batch = max(wishes.get("plate", 1) - sum(controls_of(wishes).values()), 1)
     batch, workers = integer("batch", batch, 1, 10**6), integer("workers", workers, 1, 10**4)
     hours = None if hours is None else number("hours", hours, 0)
     seconds, episodes = number("seconds", seconds, 0, above=True), integer("episodes", episodes, 2, 10**6)
@@ -261,7 +274,9 @@ def rehearse(
     task, spent = studies[0].task, 0 if seen is None else seen[1].spent
     if task.items:
         raise ValueError("arms that are the columns of a table (items) cannot be rehearsed")
-    guessed = isinstance(prior, Mapping) and bool({"low", "high", "mean", "spread", "noise"} & set(prior))
+    if isinstance(prior, Mapping) and not prior:
+        raise ValueError("a prior is a guess, or results of arms, got {}")
+    guessed = isinstance(prior, Mapping) and not any(isinstance(one, (Sequence, np.ndarray)) for one in prior.values())
     pilot = (seen if spent else None) if guessed or prior is None else _pilot(prior, task, sign)
     guess = Guess.of(task, _mirrored(prior) if guessed and sign < 0 else prior if guessed else {})  # type: ignore[arg-type]
     believed = guess.words(task, sign)
@@ -270,6 +285,9 @@ def rehearse(
     elif not guessed:
         text = f"the forecast rests on a guess: {believed}. Give a prior, such as the results of a pilot study"
         believed = f"a guess, {believed}"
+        warnings.warn(text, UserWarning, stacklevel=2)
+    if isinstance(facts, Mapping) and {"per_plate", "raters", "repeats", "blocks"} & set(wishes_of(facts)):
+        text = "rehearsals ask for any arm at any time: per_plate, raters, repeats and blocks may take more"
         warnings.warn(text, UserWarning, stacklevel=2)
     source, refusing = _prior(task, guess, pilot, names), _Refusing()
     with contextlib.ExitStack() as stack:
@@ -331,6 +349,8 @@ def _study(label: str, agent: Any, task: Task, seen: Statistics | None = None) -
 def _pilot(prior: Any, task: Task, sign: float) -> tuple[list[str], Statistics]:
     """What a pilot has seen of each arm: their names, and statistics."""
     if isinstance(prior, (str, Path)) and Path(prior).suffix.lower() not in TABLES:
+        if "://" not in str(prior) and not Path(prior).exists():
+            raise FileNotFoundError(f"there is no file {prior}, neither a session nor a table of results")
         log = Log(prior)
         with contextlib.closing(log), log.reading() as connection:
             if (facts := log.facts()) is None:
@@ -369,6 +389,14 @@ def _prior(task: Task, guess: Guess, pilot: tuple[list[str], Statistics] | None,
     if pilot is None:
         return Prior(task, guess)
     known, seen = pilot
+    if not seen.scored.any():
+        raise ValueError("the prior has no results")
+    if strangers := sorted(set(known) - set(names)):
+        there = set(known) & set(names)
+        text = f"{len(strangers)} arms of the prior are none of the study's, as {strangers[0]!r:.80}"
+        if not there:
+            raise ValueError(f"{text}: its arms go by their names, {', '.join(names[:8])}")
+        warnings.warn(f"{text}: they say where arms lie, and nothing of a single one", UserWarning, stacklevel=3)
     n, there = seen.scored.astype(np.float64), seen.scored > 0
     low, high = range_of(task) or (-math.inf, math.inf)
     if (
@@ -456,13 +484,14 @@ def _advice(
     for name, value in changes.items():
         value = float(f"{value:.2g}")
         study = course_of({**facts, name: value}, label).studies[0]
-        ideas.append((tried(study, source).quantile(0.5), f"{name}={value:g}"))
+        why = " (if results of one arm surely vary by less)" if name == "sigma" else ""
+        ideas.append((tried(study, source).quantile(0.5), f"{name}={value:g}{why}"))
     if fewer is not None and task.K >= 4:
         with contextlib.suppress(ValueError):  # there may be too few for the question
             study = course_of({**facts, "arms": task.K // 2}, label).studies[0]
-            ideas.append((tried(study, fewer(study.task)).quantile(0.5), f"{task.K // 2} arms"))
-    better = [f"{what} about {_about(pulls)}" for pulls, what in sorted(ideas) if pulls <= SAVES * middle]
-    return f"with {', with '.join(better[:3])}, in place of {_about(middle)}" if better else ""
+            ideas.append((tried(study, fewer(study.task)).quantile(0.5), f"half the arms, {task.K // 2}"))
+    better = [f"about {_about(pulls)} with {what}" for pulls, what in sorted(ideas) if pulls <= SAVES * middle]
+    return f"what saves measurements: {', '.join(better[:MOST_IDEAS])}" if better else ""
 
 
 def _about(pulls: float) -> str:

@@ -110,12 +110,19 @@ def _ends(state: State, single: bool, claims: list[Claim] | None) -> Any:
         numbers = stopping.common(plain, task.sigma, support=task.support or (0.0, 1.0))
         if certifier is not None and certifier.numbers[stopping.DISTRIBUTION] != stopping.BERNOULLI:
             numbers = numbers_of(certifier, state.statistics.at(state.active), False)[: stopping.COMMON]
-        numbers[stopping.D_AT] = 1
-        pulls, mean, variance = np.repeat(seen.scored[there], task.D), seen.mean[there], seen.variance[there].ravel()
-        if numbers[stopping.DISTRIBUTION] == stopping.BOUNDED:
-            variance = stopping.with_moments(variance[None], seen.moments[there].reshape(1, -1, 2))[0]
-        levels = np.repeat(level, task.D)
-        found[there] = stopping.arm_intervals(numbers, pulls, mean.ravel(), variance, levels).reshape(-1, task.D, 2)
+        kinds = [numbers]
+        if task.support is not None and (plain, numbers[stopping.DISTRIBUTION]) == ("bounded", stopping.GAUSSIAN):
+            kinds.append(
+                stopping.common("bounded", task.sigma, support=task.support)
+            )  # a sigma may be in doubt for long
+        pulls, mean, ends = np.repeat(seen.scored[there], task.D), seen.mean[there].ravel(), []
+        for one in kinds:  # what both say, at half the level each
+            one[stopping.D_AT], variance = 1, seen.variance[there].ravel()
+            if one[stopping.DISTRIBUTION] == stopping.BOUNDED:
+                variance = stopping.with_moments(variance[None], seen.moments[there].reshape(1, -1, 2))[0]
+            ends.append(stopping.arm_intervals(one, pulls, mean, variance, np.repeat(level / len(kinds), task.D)))
+        both = np.stack([np.max(ends, axis=0)[:, 0], np.min(ends, axis=0)[:, 1]], axis=1)
+        found[there] = both.reshape(-1, task.D, 2)
         found = found if task.distribution == "gaussian" else found.clip(low, high)
     if certifier is not None and certifier.kind in ("threshold", "threshold-paired"):
         (fall, rise), sides = certifier.numbers[stopping.COMMON : stopping.COMMON + 2], np.zeros(len(found))

@@ -219,3 +219,15 @@ def test_widths_that_the_theory_states() -> None:
     limits = {"marks 1 to 10, sd 2": 1.9}
     assert all(anytime.ratio(name, 200, 1, 8) <= limits.get(name, 1.75) for name in anytime.SAMPLES)
     assert all(anytime.ratio(name, 200, 12, 8) <= (1.55 if "1/8" in name else 1.45) for name in anytime.SAMPLES)
+
+
+def test_a_sigma_in_doubt_leaves_intervals_that_adapt() -> None:
+    """Twelve results of each arm in a tenth of the range: before, while sigma was in doubt, all the range was left."""
+    facts = {"problem": "Threshold", "threshold": 50.0, "arms": 3, "range": (-20, 130), "sigma": 10.0, "delta": 0.05}
+    session = agents.Session("evidence", facts, store=":memory:")
+    for n in range(12):
+        session.tell_all([(arm, (30.0, 55.0, 80.0)[arm] + (-7.0, 7.0)[n % 2]) for arm in range(3)])
+    found = session.arms()
+    assert any("counts on sigma" in sentence for sentence in session.doubts)
+    assert ((found["low"] < found["mean"]) & (found["mean"] < found["high"])).all()
+    assert (found["high"] - found["low"]).max() < 80.0

@@ -237,8 +237,8 @@ def test_studies_end_within_their_intervals() -> None:
 
 def test_advice_names_what_saves_most() -> None:
     found = rehearse({**FACTS, "arms": 12}, "evidence", prior=GUESS, episodes=60)
-    assert "with sigma=10 about " in found.advice
-    assert ", in place of " in found.advice
+    assert " with sigma=10 (if " in found.advice
+    assert found.advice.startswith("what saves measurements: about ")
     assert 300 < found.outcomes["evidence"].quantile(0.5) < 500
     assert (
         rehearse({**FACTS, "arms": 12, "range": None, "sigma": 10}, "evidence", prior=GUESS, advise=False)
