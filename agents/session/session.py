@@ -607,8 +607,9 @@ class Session:
             ValueError: where the session is over, or might never be.
         """
         with self._now() as state:
-            key, kept = (len(state.results), str(agents), episodes, str(how)), self._forecast
-            if kept is not None and kept[0] == key and not state.run.over:
+            changed = len(state.undone), len(state.names), len(state.withdrawn)
+            key, kept = (len(state.results), *changed, str(agents), episodes, str(how)), self._forecast
+            if kept is not None and kept[0] == key and not state.run.over and how.get("prior") is None:
                 return kept[1]
             course = course_of(state, agents)
         found = rehearse(course, episodes=episodes, seconds=seconds, **how)

@@ -222,12 +222,12 @@ def test_widths_that_the_theory_states() -> None:
 
 
 def test_a_sigma_in_doubt_leaves_intervals_that_adapt() -> None:
-    """Twelve results of each arm in a tenth of the range: before, while sigma was in doubt, all the range was left."""
+    """Ten results of each arm in a tenth of the range: before, while sigma was in doubt, all the range was left."""
     facts = {"problem": "Threshold", "threshold": 50.0, "arms": 3, "range": (-20, 130), "sigma": 10.0, "delta": 0.05}
     session = agents.Session("evidence", facts, store=":memory:")
-    for n in range(12):
+    for n in range(10):
         session.tell_all([(arm, (30.0, 55.0, 80.0)[arm] + (-7.0, 7.0)[n % 2]) for arm in range(3)])
     found = session.arms()
     assert any("counts on sigma" in sentence for sentence in session.doubts)
     assert ((found["low"] < found["mean"]) & (found["mean"] < found["high"])).all()
-    assert (found["high"] - found["low"]).max() < 80.0
+    assert (found["high"] - found["low"]).max() < 90.0  # of 150
