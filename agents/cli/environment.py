@@ -16,6 +16,7 @@ from typing import Annotated, Any, Generic, NamedTuple, TypedDict, TypeVar
 from tyro.conf import OmitArgPrefixes, arg
 
 from bandit_envs import PROBLEMS, Problem
+from bandit_envs.instances import number_in
 
 from ..evaluation.environment import DOTTED, environment_id, importable
 from .options import TABLE, Command, Count, Flag, Json, Number, TableOptions, Word, from_json
@@ -75,10 +76,16 @@ class EnvironmentOptions(TableOptions):
     """Show the arms, and name them in actions, in the order of certainty."""
     salt: Count = None
     """Another one gives other public seeds, from which agents draw at random, on the same episodes."""
+    batch: Annotated[int | None, arg(name="results-batch", metavar="N", help_behavior_hint="")] = None
+    """Results are shown when so many pulls have been asked."""
+    delay: Word = None
+    """Results are shown after so many further pulls, a number, or drawn, as "exponential(8)"."""
 
     def env_kwargs(self) -> dict[str, object]:
         """Keyword arguments of the environment: those that were given."""
         given = {name: value for name, value in asdict(self).items() if value is not None}
+        with contextlib.suppress(ValueError):
+            given |= {"delay": number_in(given["delay"])} if "delay" in given else {}
         if "data" in given:
             if "instance" in given:
                 raise ValueError(f"--data names the arms, and so does --instance {given['instance']}: give one of them")

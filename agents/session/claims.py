@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bandit_envs import Task, TopK, stopping
+from bandit_envs import Task, stopping
 from bandit_envs.stopping import Certifier
 
 from .run import Result, Statistics
@@ -149,7 +149,8 @@ def claimed(state: Any) -> list[Claim]:
     run, problem, names = state.run, state.run.problem, [state.names[arm] for arm in state.active]
     if run.delta is None:
         raise ValueError("claims need a delta, and this session has none")
-    if isinstance(problem, TopK) and problem.criterion == "aggregate" and problem.epsilon > 0 and problem.k > 1:
+    known = {"criterion": "", "epsilon": 0.0, **run.task.parameters}
+    if known["criterion"] == "aggregate" and known["epsilon"] > 0 and problem.answer_size != 1:
         raise ValueError("criterion='aggregate' with an epsilon claims nothing of single arms; criterion='each' does")
     certainty, certifier = state.certificate, run.certifier
     if certifier is None or certainty is None or certifier.kind not in (*ALONE, *PAIRS):

@@ -392,9 +392,8 @@ def _prior(task: Task, guess: Guess, pilot: tuple[list[str], Statistics] | None,
     if not seen.scored.any():
         raise ValueError("the prior has no results")
     if strangers := sorted(set(known) - set(names)):
-        there = set(known) & set(names)
         text = f"{len(strangers)} arms of the prior are none of the study's, as {strangers[0]!r:.80}"
-        if not there:
+        if not set(known) & set(names):
             raise ValueError(f"{text}: its arms go by their names, {', '.join(names[:8])}")
         warnings.warn(f"{text}: they say where arms lie, and nothing of a single one", UserWarning, stacklevel=3)
     n, there = seen.scored.astype(np.float64), seen.scored > 0

@@ -299,7 +299,7 @@ def pivot_of(task: Task) -> float:
 
 def mirrored(task: Task) -> Task:
     """The task of mirrored values, of which a higher one is better."""
-    if task.problem not in TURNED or task.D > 1 or task.parameters.get("multiplicative"):
+    if task.problem not in TURNED or task.D > 1 or {**task.parameters}.pop("multiplicative", False):
         what = f"got {task.problem} with {dict(task.parameters)} and {task.D} numbers for each measurement"
         raise ValueError(f"minimize is of {', '.join(TURNED)}, of single numbers and their differences, {what}")
     pivot, support, parameters = pivot_of(task), task.support, dict(task.parameters)

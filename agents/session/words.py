@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+import functools
+from typing import TYPE_CHECKING
+
+from bandit_envs import Problem
 
 if TYPE_CHECKING:
     from .session import Session
 
 ENDINGS = {"s": "es", "x": "es", "ch": "es", "sh": "es"}  # of words that take more than an "s"
-EITHER = "may be put on either side"
 
 
 def plural(noun: str) -> str:
@@ -24,44 +25,10 @@ def meaning(session: Session, noun: str = "option") -> str:
 
     A problem that is not of this package has its own line, and its parameters.
     """
-    task, wishes, K = session.task, session.wishes, len(session.active)
-    problem: Any = task.make_problem()
-    kind = task.problem if type(problem).__module__.startswith("bandit_envs.") else ""
-    many, unit, near = plural(wishes.get("noun", noun)), f" {wishes['unit']}" if "unit" in wishes else "", ""
-    which = f"Which of the {K} {many}"
-    if kind == "Threshold":
-        question = f"{which} have a mean of {problem.threshold:g}{unit} or {'less' if session.minimize else 'more'}?"
-        near = f"Those within {problem.tolerance:g}{unit} of it {EITHER}." if problem.tolerance else ""
-    elif kind == "AllGood":
-        most, more = (
-            f"{100 * x:g} %" if problem.multiplicative else f"{x:g}{unit}" for x in (problem.epsilon, problem.slack)
-        )
-        question = f"{which} are at most {most} worse than the best one?"
-        near = f"Those up to {more} worse than that {EITHER}." if problem.slack else ""
-    elif kind in ("TopK", "BestArm"):
-        k, off = problem.k, f"{problem.epsilon:g}{unit}"
-        question = f"{which} is the best?" if k == 1 else f"Which {k} of the {K} {many} are the best?"
-        near = f"The mean of those in the answer may be {off} worse than that of the best {k}."
-        near = near if problem.criterion == "aggregate" else f"Those in it may be {off} worse than the best {k}."
-        near = f"One that is at most {off} worse is right, too." if k == 1 else near
-        near = near if problem.epsilon and problem.criterion != "exact" else ""
-    elif kind == "Feasible":
-        limits = [_limit(row, end, unit) for row, end in zip(problem.A, problem.b, strict=True)]
-        question = f"{which} keep all limits of their means: {'; '.join(limits)}?"
-        near = f"Those nearer than {problem.tolerance:g} to a limit {EITHER}." if problem.tolerance else ""
-    else:
-        settings = ", ".join(f"{name} {value!s:.40}" for name, value in task.parameters.items())
-        question = f"{session.asks}: {settings}".rstrip(": ")
-    if session.minimize and kind != "Threshold":
-        near = f"A lower value is better. {near}"
-    return f"{question} {near}".rstrip()
-
-
-def _limit(row: Sequence[float], end: float, unit: str) -> str:
-    """A constraint of a polyhedron, row x <= end."""
-    terms = [(d, x) for d, x in enumerate(row, 1) if x]
-    if len(terms) == 1:
-        ((d, x),) = terms
-        return f"value {d} is {end / x + 0.0:g}{unit} or {'less' if x > 0 else 'more'}"
-    total = " + ".join(f"{x:g} x value {d}" for d, x in terms).replace("+ -", "- ") or "0"
-    return f"{total} is {end:g}{unit} or less"
+    problem, wishes, K = session.task.make_problem(), session.wishes, len(session.active)
+    nouns, unit = f"{K} {plural(wishes.get('noun', noun))}", f" {wishes['unit']}" if "unit" in wishes else ""
+    ours = type(problem).__module__.startswith("bandit_envs.")  # what derives from these may ask something else
+    ask = problem.in_words if ours else functools.partial(Problem.in_words, problem)
+    question = ask(f"Which of the {nouns}", nouns, unit, session.minimize)
+    lower = session.minimize and not problem.local
+    return question.replace("?", "? A lower value is better.", 1) if lower else question

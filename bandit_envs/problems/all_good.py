@@ -95,6 +95,11 @@ class AllGood(SetProblem):
     def bands(self) -> tuple[float, float]:
         return 0.0, self.slack
 
+    def in_words(self, which: str, nouns: str, unit: str = "", minimize: bool = False) -> str:
+        most, more = (f"{100 * x:g} %" if self.multiplicative else f"{x:g}{unit}" for x in (self.epsilon, self.slack))
+        near = f" Those up to {more} worse than that may be put on either side."
+        return f"{which} are at most {most} worse than the best one?" + near * (self.slack > 0)
+
     def _boundary(self, means: Floats, epsilon: float) -> Floats:
         """Means at or above this are within epsilon of the best, shape (..., 1); NaN where all are NaN."""
         best: Floats = np.fmax.reduce(means, axis=-1, keepdims=True)

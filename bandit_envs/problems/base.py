@@ -171,6 +171,16 @@ class Problem(Spelled, ABC):
         """(must_in, must_out): margins within which an arm may be answered, or left out, either way. Here: 0."""
         return 0.0, 0.0
 
+    def in_words(self, which: str, nouns: str, unit: str = "", minimize: bool = False) -> str:
+        """The question in one or two sentences, with the parameters, in words of those who measure.
+
+        Args:
+            which: "Which of the 12 compounds". nouns: "12 compounds".
+            unit: of a measurement, with a space in front, or "". minimize: whether a lower value is better.
+        """
+        settings = ", ".join(f"{name} {value!s:.40}" for name, value in self.settings.items())
+        return f"{self.asks}: {settings}".rstrip(": ")
+
     @property
     def settings(self) -> dict[str, object]:
         """The parameters, JSON-able: `type(problem)(**problem.settings)` is the same problem.

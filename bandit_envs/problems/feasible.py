@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,16 @@ def _measure(pulls: Pointer, mean: Pointer, K: int, numbers: Pointer, out: Point
     polyhedron = unpacked(given)
     for k in range(K):
         margins[k] = 0.0 if unseen else margin_of(x[k], polyhedron, scratch[D:], scratch[:D])
+
+
+def _limit(row: Sequence[float], end: float, unit: str) -> str:
+    """A constraint of a polyhedron, row x <= end."""
+    terms = [(d, x) for d, x in enumerate(row, 1) if x]
+    if len(terms) == 1:
+        ((d, x),) = terms
+        return f"value {d} is {end / x + 0.0:g}{unit} or {'less' if x > 0 else 'more'}"
+    total = " + ".join(f"{x:g} x value {d}" for d, x in terms).replace("+ -", "- ") or "0"
+    return f"{total} is {end:g}{unit} or less"
 
 
 class Feasible(SetProblem):
@@ -64,6 +75,11 @@ class Feasible(SetProblem):
         wanted = len(self.A[0])
         if wanted != task.D:
             raise ValueError(f"A has {wanted} columns, so {self.name} needs arms of {wanted} dimensions, got {task.D}")
+
+    def in_words(self, which: str, nouns: str, unit: str = "", minimize: bool = False) -> str:
+        limits = "; ".join(_limit(row, end, unit) for row, end in zip(self.A, self.b, strict=True))
+        near = f" Those nearer than {self.tolerance:g} to a limit may be put on either side."
+        return f"{which} keep all limits of their means: {limits}?" + near * (self.tolerance > 0)
 
     def margin(self, means: ArrayLike) -> Floats:
         """Signed distance from the boundary of the polyhedron; arms of one dimension have no last axis."""

@@ -48,6 +48,11 @@ class Threshold(SetProblem):
             support = list(task.support)
             raise ValueError(f"threshold must lie in the support {support} of the arms, got {self.threshold}")
 
+    def in_words(self, which: str, nouns: str, unit: str = "", minimize: bool = False) -> str:
+        question = f"{which} have a mean of {self.threshold:g}{unit} or {'less' if minimize else 'more'}?"
+        near = f" Those within {self.tolerance:g}{unit} of it may be put on either side."
+        return question + near * (self.tolerance > 0)
+
     def margin(self, means: ArrayLike) -> Floats:
         """mean - threshold."""
         return np.asarray(means, np.float64) - self.threshold

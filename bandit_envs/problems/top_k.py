@@ -86,6 +86,16 @@ class TopK(Problem):
         integer("k", self.k, 1, task.K - 1)
         super().check(task, source)
 
+    def in_words(self, which: str, nouns: str, unit: str = "", minimize: bool = False) -> str:
+        k, off, near = self.k, f"{self.epsilon:g}{unit}", "Those in it may be {0} worse than the best {1}."
+        if k == 1:
+            near = "One that is at most {0} worse is right, too."
+        elif self.criterion == "aggregate":
+            near = "The mean of those in the answer may be {0} worse than that of the best {1}."
+        question = f"{which} is the best?" if k == 1 else f"Which {k} of the {nouns} are the best?"
+        allowed = self.epsilon > 0 and self.criterion != "exact"
+        return f"{question} {near.format(off, k)}" if allowed else question
+
     def plug_in(self, means: ArrayLike) -> Bools:
         """The k largest means; ties go to the lowest index, and arms never pulled rank last, lowest index first."""
         m = np.asarray(means, np.float64)

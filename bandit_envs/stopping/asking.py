@@ -80,7 +80,7 @@ def paired_certifier(
     own = plain.numbers[COMMON:].tolist()
     if plain.kind == "all-good" and own[0] <= 0.0:
         raise ValueError(f"certificates of multiplicative {problem.name} need epsilon + slack < 1, got {problem!r}")
-    if blocks and (plain.kind == "threshold" or getattr(problem, "multiplicative", False)):
+    if blocks and (plain.kind == "threshold" or plain.kind == "all-good" and own[0] != 1.0):
         raise ValueError(
             f"blocks take their effects out of differences of two arms alone, and {problem!r} is of others"
         )

@@ -50,7 +50,7 @@ def lockstep(monkeypatch: pytest.MonkeyPatch, *arguments: Any, **keywords: Any) 
     """What `evaluate` finds with Python between all pulls."""
     with monkeypatch.context() as patch:
         for module in (stepping, plan):
-            patch.setattr(module, "plays", lambda agent, slots=1, ranked=False: False)
+            patch.setattr(module, "plays", lambda agent, slots=1, ranked=False, waits=False: False)
         return evaluate(*arguments, **keywords)
 
 
