@@ -181,7 +181,7 @@ def replayed(state: State, found: Measurements, who: str | None) -> tuple[list[E
             if number < 1 or number in seen:
                 raise ValueError(f"the column 'event' has numbers from 1, each once, got {row.cells['event']!r:.80}")
             seen.add(number)
-            if row.cells["undone"].lower() not in TRUE or number in undoing:
+            if row.cells["undone"].strip().lower() not in TRUE or number in undoing:
                 event = _replayed(state, ahead, made, row, number in undoing)
                 if event is not None:
                     made[number] = event

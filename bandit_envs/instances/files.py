@@ -15,7 +15,7 @@ import re
 import warnings
 import zipfile
 from collections.abc import Sequence
-from itertools import islice
+from itertools import islice, takewhile
 from pathlib import Path
 from string import ascii_uppercase
 from typing import Any
@@ -23,7 +23,8 @@ from typing import Any
 from ..kernels.checks import integer, require
 
 MARKS = (",", ";", "\t")  # that part the cells of a line
-PLATES = {24: 16, 12: 8, 8: 6, 6: 4, 4: 3, 3: 2}  # columns and rows of plates with 384 to 6 wells
+PLATES = {48: 32, 24: 16, 12: 8, 8: 6, 6: 4, 4: 3, 3: 2}  # columns and rows of plates with 1536 to 6 wells
+ROWS = [*ascii_uppercase, *(f"A{letter}" for letter in ascii_uppercase)]  # of a plate
 FIRST = 200  # rows of a file that show how its cells are parted, and in which plates begin
 SEP = re.compile(r"sep=(.?)[ \t]*(\r\n|\r|\n|$)", re.IGNORECASE)  # the first line of a spreadsheet's file, for itself
 WHOLE = re.compile(r"^0*(\d+)(\.0)?$")
@@ -94,11 +95,19 @@ def _objects(path: str) -> Rows:
     found = list[tuple[str, dict[str, Any]]]()
     for i, line in enumerate(_text(path).split("\n"), 1):
         try:
-            found += [(f"line {i}", {**json.loads(line)})] if line.strip() else []
+            found += [(f"line {i}", {**json.loads(line, object_pairs_hook=_once)})] if line.strip() else []
         except (ValueError, TypeError, RecursionError):
-            raise ValueError(f"{path}, line {i}: a row is a JSON object with the columns, got {line!r:.80}") from None
+            what = "a row is a JSON object with the columns, each once"
+            raise ValueError(f"{path}, line {i}: {what}, got {line!r:.80}") from None
     heads = list(dict.fromkeys(name for _, row in found for name in row))
     return [("line 1", heads), *((place, [row.get(name) for name in heads]) for place, row in found)]
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object, whose keys differ."""
+    if len(found := dict(pairs)) < len(pairs):
+        raise ValueError("a key stands twice in an object")
+    return found
 
 
 def _sheet(path: str, sheet: str | int | None) -> Rows:
@@ -131,18 +140,31 @@ def _sheet(path: str, sheet: str | int | None) -> Rows:
     return [(f"sheet {name}, row {i + 1}", grid[i]) for i in range(there[0] if there else 0, end)]
 
 
-def plates_in(rows: Rows) -> list[dict[str, Any]]:
+def plates_in(of: str, rows: Rows) -> list[dict[str, Any]]:
     """The cells of each plate that begins in the first rows, by the names of their wells, A1, A2, ..."""
     found, texts = list[dict[str, Any]](), [[WHOLE.sub(r"\1", str(x).strip()) for x in row] for _, row in rows[:FIRST]]
-    for i, j in ((i, j) for i, row in enumerate(texts) for j, text in enumerate(row[1:]) if text == "1"):
-        for columns, lines in PLATES.items():
-            block = [[*row, *[None] * columns][j : j + columns + 1] for _, row in rows[i + 1 : i + 1 + lines]]
-            beside = "".join(str(row[0]).strip() for row in block).upper()
-            numbers = [str(n) for n in range(1, columns + 1)]
-            if texts[i][j + 1 : j + columns + 1] == numbers and beside == ascii_uppercase[:lines]:
-                found.append({f"{row[0]}{n}": row[int(n)] for row in block for n in numbers})
-                break
+    corners = ((i, j) for i, row in enumerate(texts) for j in range(len(row)) if row[j + 1 : j + 4] == ["1", "2", "3"])
+    for i, j in corners:
+        beside = [str(row[j] if j < len(row) else "").strip().upper() for _, row in rows[i + 1 : i + 2 + len(ROWS)]]
+        columns = _run(texts[i][j + 1 :], list(map(str, range(1, len(texts[i])))))
+        lines = _run(beside, ROWS)
+        if lines < min(PLATES.values()):
+            continue
+        after = [*texts[i][j + columns + 1 :][:1], *beside[lines:][:1]]
+        if PLATES.get(columns) != lines or any(one.isdecimal() or len(one) == 1 and one in ROWS for one in after):
+            sizes = ", ".join(f"{many} x {PLATES[many]}" for many in PLATES)
+            raise ValueError(
+                f"{of}, {rows[i][0]}: a block of {columns} columns and {lines} rows is no plate, or goes on behind a "
+                f"gap; plates are of {sizes}. Say wide=True, if columns 1, 2, .. are arms"
+            )
+        block = [[*row, *[None] * columns][j : j + columns + 1] for _, row in rows[i + 1 : i + 1 + lines]]
+        found.append({f"{ROWS[k]}{n}": row[n] for k, row in enumerate(block) for n in range(1, columns + 1)})
     return found
+
+
+def _run(found: Sequence[str], wanted: Sequence[str]) -> int:
+    """How many texts are as wanted, from the first one on."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(found, wanted, strict=False)))
 
 
 def plate_rows(of: str, plates: Sequence[dict[str, Any]], named: bool) -> Rows:

@@ -32,7 +32,7 @@ THOUSANDS = re.compile(r"[-+]?[1-9]\d{0,2},\d{3}", re.ASCII)  # or decimals: whe
 RIGHT, WRONG = ("true yes y t c correct right pass passed", "false no n f i incorrect wrong fail failed")
 WORDS = dict.fromkeys(RIGHT.split(), 1.0) | dict.fromkeys(WRONG.split(), 0.0)
 BINARY = {*WORDS, "0", "1", "0.0", "1.0"}
-TRUE = ("true", "1", "1.0")  # in the column "undone"
+TRUE, FALSE = ("true", "yes", "y", "t", "1", "1.0"), ("false", "no", "n", "f", "0", "0.0")  # in the column "undone"
 ARMS, VALUE, ITEM, UNDONE = ("name", "arm"), "value", "item", "undone"  # columns of a long table, as in an export
 EXPORT = {"event", "at", "kind", "name", "about", UNDONE}  # columns that a session's history has, and no other table
 
@@ -120,7 +120,7 @@ class Table(NamedTuple):
         if cell is None or isinstance(cell, str) and word in MISSING or type(cell).__name__ == "NAType":
             return math.nan
         value = math.inf
-        with contextlib.suppress(TypeError, ValueError):
+        with contextlib.suppress(TypeError, ValueError, OverflowError):
             if self.binary and word in WORDS:
                 return WORDS[word]
             value = number_in(cell, self.decimal or ".") if isinstance(cell, str) else float(cell)
@@ -178,7 +178,7 @@ def measurements(
             columns "value_0", "value_1", ...) too; else the table is wide.
         value: of a long table, the column of the values, or the columns of their dimensions. None: "value", or
             "value_0", "value_1", ... Rows without a value are left out, and so are those with "True" in a column
-            "undone", which a session's history has. All other columns are left alone.
+            "undone" (also yes, y, t or 1), which a session's history has. All other columns are left alone.
         index: of a wide table, the column, by its name or its number from 0, that holds names of rows. None: the first
             one where it has no name, as pandas writes the index of a table, or is called "id", "index", "item",
             "example" or "question"; else there is none.
@@ -295,10 +295,12 @@ def _long(table: Table, arm: int, values: list[int], item: int | None) -> Measur
     undone = table.columns.index(UNDONE) if UNDONE in table.columns else None
     found: list[Measurement] = []
     for i, row in enumerate(table.rows):
-        value = tuple(table.number(i, j) for j in values)
-        if all(map(math.isnan, value)) or undone is not None and str(row[undone]).strip().lower() in TRUE:
+        value, place = tuple(table.number(i, j) for j in values), table.places[i]
+        lost = "" if undone is None else str(row[undone]).strip().lower()
+        if lost not in (*TRUE, *FALSE, *MISSING, "<na>"):
+            raise ValueError(f"{table.of}, {place}, column {UNDONE!r}: it says True or False, got {lost!r:.80}")
+        if all(map(math.isnan, value)) or lost in TRUE:
             continue
-        place = table.places[i]
         if any(map(math.isnan, value)):
             raise ValueError(f"{table.of}, {place}: a measurement has all of its {len(values)} values, or none")
         name = str(row[arm]).strip()
@@ -365,10 +367,11 @@ def _read(table: Any, sep: str | None, sheet: str | int | None, layout: str | Pa
             raise ValueError(f"{of}: of JSON, JSON Lines (.jsonl) are read: an object with the columns in each line")
         if Path(of).suffix.lower() not in (".parquet", ".pq"):
             rows = rows_of_file(of, sep, sheet)
-            plates = [] if plain else plates_in(rows)
+            plates = [] if plain else plates_in(of, rows)
             if layout is not None:
-                other = layout if Path(layout).is_file() else of
-                plates = plates_in(rows_of_file(str(other), sep, None if other == layout else str(layout))) + plates
+                other = str(layout if Path(layout).is_file() else of)
+                names = rows_of_file(other, sep, None if other == str(layout) else str(layout))
+                plates = plates_in(other, names) + plates
             return _table(of, plate_rows(of, plates, layout is not None) if plates or layout is not None else rows)
         pandas, _ = (require(name, "a Parquet file, read by pandas and pyarrow,") for name in ("pandas", "pyarrow"))
         return _read_frame(of, pandas.read_parquet(of))

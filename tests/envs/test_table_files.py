@@ -127,9 +127,10 @@ def test_json_lines(tmp_path: Path) -> None:
     rows = [{"name": "tea", "value": 1.5}, {"value": 2.25, "name": "coffee", "note": [1]}, {"name": "tea"}]
     path.write_text("\n".join(map(json.dumps, [*rows, {"name": "tea", "value": "0.125"}])) + "\n\n", encoding="utf-8")
     assert told(measurements(path)) == LONG
-    for line, said in (("[1, 2]", "line 6"), ("{", "line 6"), ('"ab"', "line 6"), ('{"value": {}}', "line 6")):
+    twice, huge = '{"name": "tea", "value": 1, "value": 2}', f'{{"name": "tea", "value": 1{"0" * 400}}}'
+    for line in ("[1, 2]", "{", '"ab"', '{"value": {}}', twice, huge):
         path.write_text("\n".join([*map(json.dumps, rows), "", "", line]), encoding="utf-8")
-        with named("t.jsonl", said):
+        with named("t.jsonl", "line 6"):
             measurements(path)
 
 
@@ -221,12 +222,13 @@ def test_random_tables_are_read_right_or_refused(mark: str, decimal: str, tmp_pa
 
 # --- plates -----------------------------------------------------------------------------------------------------------
 
-SIZES = [(3, 2), (4, 3), (6, 4), (8, 6), (12, 8), (24, 16)]
+SIZES = [(3, 2), (4, 3), (6, 4), (8, 6), (12, 8), (24, 16), (48, 32)]
+NO_SIZES = [(24, 8), (24, 4), (12, 4), (12, 7), (12, 9), (10, 8), (12, 16), (13, 8), (4, 6), (48, 31), (50, 33)]
 
 
 def plate(columns: int, lines: int, cell: Any) -> list[list[str]]:
     heads = ["", *map(str, range(1, columns + 1))]
-    return [heads, *([chr(65 + n), *(cell(n, k) for k in range(columns))] for n in range(lines))]
+    return [heads, *(["A" * (n >= 26) + chr(65 + n % 26), *(cell(n, k) for k in range(columns))] for n in range(lines))]
 
 
 def csv(rows: list[list[str]], sep: str = ",") -> str:
@@ -273,6 +275,35 @@ def test_plates_of_a_reader(columns: int, lines: int, tmp_path: Path) -> None:
     saved(tmp_path / "t.xlsx", Read=[["Reader"], ["at", 5], [], *numbers], Names=names)
     assert told(measurements(tmp_path / "t.xlsx", sheet="Read", layout="Names")) == want
     assert told(measurements(tmp_path / "t.xlsx", sheet="Read", layout=second)) == want
+
+
+@pytest.mark.parametrize(("columns", "lines"), NO_SIZES)
+def test_a_plate_of_another_size_is_refused(columns: int, lines: int, tmp_path: Path) -> None:
+    """Never read in part; the same for a gap in the heads of its columns, or beside its rows."""
+    names, values = plate(columns, lines, name_of), plate(columns, lines, value_of)
+    path = tmp_path / "read.csv"
+    path.write_text(META + csv(names) + csv(values))
+    with refused("read.csv, line 6", columns, lines, "24 x 16", "wide=True"):
+        measurements(path)
+    path.write_text(csv(values))
+    assert len(measurements(path, wide=True).arms) == columns
+
+
+@pytest.mark.parametrize("gap", ["column", "row", "beside"])
+def test_a_plate_with_a_gap_is_refused(gap: str, tmp_path: Path) -> None:
+    """The part before the gap is a whole plate of another size."""
+    names, values = plate(12, 8, name_of), plate(12, 8, value_of)
+    small = {"column": (8, 6), "row": (6, 4), "beside": (12, 8)}[gap]
+    for rows in (names, values):
+        if gap == "beside":
+            rows[:] = [[*row, *row[1:]] for row in rows]
+        else:
+            rows[:] = [row[: small[0] + 1] + row[small[0] + 2 :] * (gap == "column") for row in rows]
+            rows[:] = rows[: small[1] + 1] + rows[small[1] + 2 :] * (gap == "row")
+    path = tmp_path / "read.csv"
+    path.write_text(csv(names) + csv(values))
+    with refused("read.csv, line 1", *small, "gap"):
+        measurements(path)
 
 
 def test_plates_that_are_not_clear(tmp_path: Path) -> None:

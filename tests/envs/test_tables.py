@@ -130,6 +130,11 @@ def test_tables_that_a_spreadsheet_has_written(tmp_path: Path) -> None:
     """It writes TRUE; which of two columns of a name is meant nobody knows."""
     path = written(tmp_path, "name,value,undone\na,1,TRUE\na,2,FALSE\n")
     assert [one.value for one in measurements(path).rows] == [(2.0,)]
+    for yes, no in (("yes", "no"), ("T", " F "), ("1.0", ""), ("Y", "n/a")):
+        path = written(tmp_path, f"name,value,undone\na,1,{yes}\na,2,{no}\n")
+        assert [one.value for one in measurements(path).rows] == [(2.0,)]
+    with refused("line 3", "undone", "x"):
+        measurements(written(tmp_path, "name,value,undone\na,1,\na,2,X\n"))
     with pytest.raises(ValueError, match="columns of the same name: .'value'."):
         measurements(written(tmp_path, "name,value,value\na,1,2\n"))
 
