@@ -170,6 +170,7 @@ def _by_rounds(agent: Any, shown: Shown, pending: Ints, waits: Bools, state: Wai
         return action
     dream, before = imagined(task, shown, pending), copy.deepcopy(state.state)
     held = waits & plan_over(agent, state.state, dream)
+    held |= waits & bool(task.items and agent.stops)  # a certificate of a table takes in rows for good
     action, state.state = agent.predict(dream, state.state)
     arms = action["arm"] if full else action
     held = waits & (held & full | (arms == task.stop))  # which it would do by what is imagined

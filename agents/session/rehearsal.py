@@ -161,7 +161,8 @@ class Rehearsal:
     def table(self) -> DataFrame:
         """A row for each agent: measurements, batches and hours by which 10, 50 and 90 % of all rehearsals have ended.
 
-        inf where more than these were cut before. `ended`: the share that ends by itself, before the budget. `error`,
+        Batches are full ones: agents that wait at the end of a round need more. inf where more than these were cut
+        before. `ended`: the share that ends by itself, before the budget. `error`,
         `score`: of the answers at the end, or after `at` measurements where that was given.
         """
         rows = []

@@ -93,6 +93,9 @@ def everything() -> None:
     for A, b in SHAPES:
         shape, points = Polyhedron(A, b), np.zeros((4, len(A[0])))
         shape.contains(points), shape.project(points), shape.margin(points[0])
+    late = {"actions": "arm", "budget": 20, "batch": 3, "delay": "exponential(2)"}
+    run("bandit_envs/Threshold-v0", **late)
+    run("bandit_envs/TopK-v0", k=2, observation="relative", reward="gain", **late)
     agent_uniforms(np.zeros(3, np.int64), np.zeros(3, np.int64), 2)
 
 
