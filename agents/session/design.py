@@ -104,13 +104,13 @@ def refuse_misfit(wishes: Mapping[str, Any], names: Sequence[str], task: Task) -
         raise ValueError(
             f"controls take {sum(controls.values())} wells, and a plate has {plate}: leave wells for others"
         )
-    for name in names if wishes.get("blind") else ():
-        refuse_code(name)
+    for name in names:
+        refuse_code(wishes, name)
 
 
-def refuse_code(name: str) -> None:
-    """Refuse the name of an arm of a blind session that looks as a code does."""
-    if CODE.fullmatch(name):
+def refuse_code(wishes: Mapping[str, Any], name: str) -> None:
+    """Refuse the name of an arm of a blind session that looks as a code does, in any case."""
+    if wishes.get("blind") and CODE.fullmatch(name.strip().upper()):
         raise ValueError(f"an arm of a blind session cannot have the name {name!r}: a question may have it as its code")
 
 

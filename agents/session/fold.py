@@ -398,21 +398,26 @@ class State:
             if found is None and text.isdecimal() and len(text) <= MOST_DIGITS and int(text) < len(self.names):
                 found = int(text)
             if found is None:
-                known = ", ".join(self.names[:8]) + (", ..." if len(self.names) > 8 else "")
-                raise ValueError(f"there is no arm {arm!r:.200}; the arms are {known}")
+                known = "the arms are " + ", ".join(self.names[:8]) + (", ..." if len(self.names) > 8 else "")
+                known = "no open question has this code either" if self.setup.wishes.get("blind") else known
+                raise ValueError(f"there is no arm {arm!r:.200}; {known}")
         else:
             found = integer("arm", arm, 0, len(self.names) - 1)
         if found in self.withdrawn:
-            raise ValueError(f"the arm {self.names[found]!r:.200} has been withdrawn")
+            raise ValueError(f"{self.called(found)} has been withdrawn")
         return found
+
+    def called(self, arm: int) -> str:
+        """An arm in an error, whose name a blind session keeps from those who measure."""
+        return f"arm {arm}" if self.setup.wishes.get("blind") else f"the arm {self.names[arm]!r:.200}"
 
     def row(self, arm: int, item: object, who: str | None, taken: Collection[int] = ()) -> int:
         """The row of a result of this arm, by its number or name; None: that of the oldest question not yet `taken`."""
-        items, N, name = self.setup.items, self.setup.task.items or 0, self.names[arm]
+        items, N, name = self.setup.items, self.setup.task.items or 0, self.called(arm)
         if item is None:
             about = self.ask_answered_by(arm, who, taken)
             if about is None:
-                raise ValueError(f"which item is the result of {name!r:.200} of? No question about it waits: say item=")
+                raise ValueError(f"which item is the result of {name} of? No question about it waits: say item=")
             return self.row_asked[about]
         text = str(item).strip()
         text = text if items is not None and text in items else WHOLE.sub(r"\1", text)

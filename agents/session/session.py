@@ -510,8 +510,7 @@ class Session:
         def added(state: State) -> list[Event]:
             _refuse_changes(state)
             new = str(len(state.names)) if name is None else checked_name(name)
-            if self._setup.wishes.get("blind"):
-                refuse_code(new)
+            refuse_code(self._setup.wishes, new)
             if (known := state.number.get(new)) is not None:
                 back = ", which has been withdrawn: undo that to have it back" if known in state.withdrawn else ""
                 raise ValueError(f"there is an arm {new!r:.200} already{back}")

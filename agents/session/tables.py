@@ -20,7 +20,7 @@ from bandit_envs.instances import TRUE, Happening, Measurements, number_in
 
 from ..core.optional import pandas
 from .claims import Claim, claimed, numbers_of
-from .design import code_of
+from .design import code_of, refuse_code
 from .fold import KINDS, State, sample_of
 from .log import ADDED, ASKED, FAILED, NOTE, RESULTS, TOLD, UNDONE, WITHDRAWN, Event
 from .promise import shares_alone
@@ -217,6 +217,7 @@ def _replayed(state: State, ahead: State, made: dict[int, Event], row: Happening
         return None if before is None else event._replace(arm=before.arm)
     if kind == ADDED and cells["name"] not in ahead.number:
         name = checked_name(cells["name"])
+        refuse_code(state.setup.wishes, name)
         ahead.number[name] = len(ahead.names)
         ahead.names.append(name)
         return event._replace(arm=ahead.number[name], text=name)
@@ -248,7 +249,7 @@ def _replayed(state: State, ahead: State, made: dict[int, Event], row: Happening
 def already(state: State, arm: int, row: int, known: float) -> str:
     """That a cell of a table has a result."""
     what = "is marked as failed" if math.isnan(known) else f"has the result {known:g}"
-    return f"{state.names[arm]!r:.80} on the item {state.item(row)!r:.80} {what} already: undo that first"
+    return f"{state.called(arm)} on the item {state.item(row)!r:.80} {what} already: undo that first"
 
 
 def _whole(row: Happening, column: str) -> int | None:

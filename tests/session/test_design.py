@@ -157,10 +157,27 @@ def test_a_blind_session_takes_codes(tmp_path: Path) -> None:
     told = session.history().query("kind == 'told'")
     assert told["code"].tolist() == [second.code, first.code]
     assert told["name"].tolist() == ["A", "water"]
-    with refused("K7Q"):
-        session.add_arm("K7Q")
-    with refused("no arm"):
+    for name in ("K7Q", "k7q", " k7Q "):
+        with refused(name.strip()):
+            session.add_arm(name)
+    history = tmp_path / "other.csv"
+    other = opened(FACTS)
+    other.add_arm("k7q")
+    other.history().to_csv(history, index=False)
+    with refused("k7q", "blind"):
+        session.tell_table(history)
+    assert session.names == ARMS
+    with refused("no arm", "B2B99", "code"):
         session.tell("B2B99", 3)
+
+
+def test_errors_of_a_blind_session_name_no_arm() -> None:
+    session = opened(FACTS | {"blind": True, "arms": ["water", "salt", "sand"]})
+    session.withdraw_arm("sand")
+    for arm in ("B2B99", "2"):
+        with pytest.raises(ValueError, match="code either|withdrawn") as caught:
+            session.tell(arm, 3)
+        assert not any(name in str(caught.value) for name in session.names)
 
 
 REFUSED: dict[str, tuple[dict[str, Any], tuple[Any, ...]]] = {
@@ -174,6 +191,7 @@ REFUSED: dict[str, tuple[dict[str, Any], tuple[Any, ...]]] = {
     "raters in one text": ({"raters": "ann"}, ("raters", "ann")),
     "blind by a word": ({"blind": "yes"}, ("blind", "yes")),
     "an arm as a code": ({"blind": True, "arms": ["A", "K7Q"]}, ("K7Q", "blind")),
+    "an arm as a code in lower case": ({"blind": True, "arms": ["A", "k7q"]}, ("k7q", "blind")),
     "a table": ({"items": 4, "raters": ["ann"]}, ("raters", "items")),
 }
 

@@ -90,7 +90,7 @@ def test_results_in_any_order_lead_to_the_same_state(tmp_path):
 
 def test_a_result_without_an_item_answers_the_oldest_question(tmp_path):
     with session(tmp_path) as one:
-        with pytest.raises(ValueError, match="which item is the result of 'b' of"):
+        with pytest.raises(ValueError, match="which item is the result of the arm 'b' of"):
             one.tell("b", 0.5)
         items = [question.item for question in one.ask(8) if question.arm == 1]
         one.tell("b", 0.5)
