@@ -306,7 +306,7 @@ class Import(TableOptions, Action):
         print(f"{count} results from {self.table}{of}")
         if was_done:
             note("the session was over before: later results are recorded, and do not change the answer")
-        print_state(session)
+        print_state(session, owner=not session.wishes.get("blind"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -372,7 +372,7 @@ class Undo(Action):
             print(f"undone: {undone(session, session.undo(self.event))}")
         else:
             print(f"undone: {session.undo_table(self.table)} results from {self.table}")
-        print_state(session)
+        print_state(session, owner=not session.wishes.get("blind"))
 
 
 @dataclass(frozen=True, kw_only=True)

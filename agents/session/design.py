@@ -90,6 +90,8 @@ def refuse_misfit(wishes: Mapping[str, Any], names: Sequence[str], task: Task) -
     given = [name for name in ("plate", "per_plate", "controls", "raters", "repeats") if name in wishes]
     if "blocks" in wishes:
         task.certified_distribution()  # ValueError for problems that compare no two arms
+        if task.budget is not None and task.budget < task.K:
+            raise ValueError(f"a budget of {task.budget} measurements holds no whole block of {task.K} arms")
         if given := [name for name in given if name not in ("raters", "repeats")]:
             raise ValueError(
                 f"{given[0]} does not go with blocks: a call of ask asks for whole blocks, as on one plate"

@@ -268,3 +268,9 @@ def test_a_column_of_items_is_said_to_be_ignored_without_blocks(tmp_path: Path) 
     with pytest.warns(UserWarning, match="'plate' is ignored"):
         session.tell_table(tmp_path / "a.csv", item="plate")
     assert len(session) == 2
+
+
+def test_a_budget_holds_a_block_at_least() -> None:
+    facts = {"problem": "BestArm", "arms": 4, "range": (0, 10), "delta": 0.1, "blocks": "day", "budget": 3}
+    with pytest.raises(ValueError, match="a budget of 3 measurements holds no whole block of 4 arms"):
+        agents.Session("paired-elimination", facts, store=":memory:")
