@@ -107,3 +107,13 @@ def test_the_documented_loop_with_twenty_at_a_time_ends(name: str, seed: int) ->
             session.tell(arm, int(generator.random() < (0.8, 0.3, 0.2)[arm]))
     assert session.done
     assert session.certificate >= 0.95
+
+
+@pytest.mark.parametrize("name", ["lucb", "kl-lucb", "evidence", "batched-elimination"])
+def test_results_that_are_repeated_are_recorded_without_an_error(name: str) -> None:
+    facts = {"problem": "BestArm", "arms": 3, "sigma": 1.0, "delta": 0.05}
+    with agents.Session(name, facts, store=":memory:") as session:
+        for n in range(12):
+            session.tell(n % 3, float(n % 3) + 0.5 * (n % 2))
+        assert len(session) == 12
+        assert all("sigma=1 " in sentence for sentence in session.doubts)
