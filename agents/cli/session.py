@@ -147,6 +147,8 @@ class New(Action, Generic[Options]):
         if task.delta is not None and not getattr(session.agent, "stops", False):
             does = "never stops by itself" if task.budget is None else "spends the whole budget"
             note(f"{name} {does}; \"{name}(stop='certificate')\" stops once the answer is certified")
+        elif task.delta is None and task.budget is None and task.max_pulls is None:
+            note("nothing ends this session by itself: without --delta or --budget, you stop when you like")
         named = [text for text in (task.problem, name) if ":" in text.partition("(")[0]]
         if named:
             note(f"{self.file} names the code of {' and '.join(named)}, which all commands of the session run: --trust")

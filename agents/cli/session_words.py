@@ -208,7 +208,7 @@ def print_state(session: Session, owner: bool = True) -> None:
     rest = "" if left is None else f", {left} left"
     over = "; it is over" if session.done else ""
     count = len(session)
-    found = f"; answer: {answer(session)}" if owner or over else ""
+    found = f"; answer: {answer(session)}" if over or owner and count else ""
     print(f"{count} measurement{'' if count == 1 else 's'}{rest}{found}{over}")
     if waiting := session.waiting:
         arms = {ask.number: ask.code or session.names[ask.arm] for ask in session.pending}

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from bandit_envs import Task, measurements
 from bandit_envs.instances import Measurements
-from bandit_envs.kernels import flag, integer, number
+from bandit_envs.kernels import flag, integer, number, orders, root_key
 
 from . import tables
 from .calling import measured
@@ -205,6 +205,9 @@ class Session:
         def asked(state: State) -> list[Event]:
             old = [] if {"raters", "repeats"} & set(self.wishes) else state.orphans(who, lease)[:n]
             new = [(None, arm, row) for arm, row in state.cells_wanted(n - len(old), who)]
+            if "blind" in self.wishes and "plate" not in self.wishes and len(new) > 1:  # places would give arms away
+                key, call = root_key(self._setup.public_seed)[:, None], np.array([state.upto], np.uint64)
+                new = [new[place] for place in orders(key, call, len(new))[0]]
             return [Event(0, ASKED, arm, row, about, who, run) for about, arm, row in [*old, *new]]
 
         added, state, tabled = self._append(asked), self._state, self.task.items
