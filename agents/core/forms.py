@@ -124,9 +124,7 @@ def rules_of(task: Task) -> dict[str, Any]:
 def reads_pending(agent: Any) -> bool:
     """Whether a model was trained on observations that show pending pulls, by its space."""
     seen = getattr(getattr(agent, "model", agent), "observation_space", None)
-    if isinstance(seen, spaces.Dict):
-        return "pending" in seen.spaces
-    return isinstance(seen, spaces.Box) and shows_pending(seen)
+    return "pending" in seen.spaces if isinstance(seen, spaces.Dict) else shows_pending(seen)
 
 
 def _by_spaces(model: Any) -> tuple[str | None, bool | None]:

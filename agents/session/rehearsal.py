@@ -44,10 +44,9 @@ BEYOND = 20.0  # medians, from which on a rehearsal is cut
 SAVES, FEWEST = 0.9, 20  # of the measurements: what leaves more is no advice; rehearsals that it rests on
 MOST_IDEAS = 4  # of an advice
 WIDER, SURE = 1.25, 20  # how many times the noise a sigma is that is advised; repeated results of a pilot that it needs
-TABLES = (".csv", ".tsv", ".txt", ".parquet", ".xlsx", ".json", ".jsonl")  # files of results; others are sessions
 CERTIFIED = "(stop='certificate')"
 BESIDE = 1.03  # of the largest number of measurements, how far a figure reaches
-TABLES = (".csv", ".tsv", ".txt", ".xlsx", ".jsonl", ".ndjson", ".parquet")
+TABLES = (".csv", ".tsv", ".txt", ".xlsx", ".jsonl", ".ndjson", ".parquet")  # files of results; others are sessions
 
 
 class CompilesError(Exception):

@@ -32,7 +32,6 @@ UNFIT = object()  # in place of the JSON form of what has none
 RULES = ("budget", "delta", "max_pulls")
 OF_SAMPLES = ("range", "sigma", "binary", "dimensions", "independent", "minimize")
 FACTS = ("problem", "arms", "items", *OF_SAMPLES, "reserve", *RULES)
-TURNED = ("BestArm", "TopK", "AllGood", "Threshold")  # problems in which a lower value may be the better one
 # More than the format of the order, where a lower value is better, and of blocks: earlier versions refuse these.
 TURNED_FORMAT, BLOCKS_FORMAT = 10, 20
 # What each fact in a store is, as JSON is read.
@@ -299,12 +298,13 @@ def pivot_of(task: Task) -> float:
 
 def mirrored(task: Task) -> Task:
     """The task of mirrored values, of which a higher one is better."""
-    if task.problem not in TURNED or task.D > 1 or {**task.parameters}.pop("multiplicative", False):
+    problem, pivot, support = task.make_problem(), pivot_of(task), task.support
+    ours = type(problem).__module__.startswith("bandit_envs.")  # what derives from these may ask something else
+    parameters = problem.mirrored(pivot) if ours and task.D == 1 else None
+    if parameters is None:
         what = f"got {task.problem} with {dict(task.parameters)} and {task.D} numbers for each measurement"
-        raise ValueError(f"minimize is of {', '.join(TURNED)}, of single numbers and their differences, {what}")
-    pivot, support, parameters = pivot_of(task), task.support, dict(task.parameters)
-    if "threshold" in parameters:
-        parameters["threshold"] = pivot - parameters["threshold"]
+        of = "BestArm, TopK, AllGood, Threshold, of single numbers and their differences"
+        raise ValueError(f"minimize is of {of}, {what}")
     return task.replace(parameters=parameters, support=support and (pivot - support[1], pivot - support[0]))
 
 

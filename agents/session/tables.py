@@ -111,10 +111,8 @@ def _ends(state: State, single: bool, claims: list[Claim] | None) -> Any:
         if certifier is not None and certifier.numbers[stopping.DISTRIBUTION] != stopping.BERNOULLI:
             numbers = numbers_of(certifier, state.statistics.at(state.active), False)[: stopping.COMMON]
         kinds = [numbers]
-        if task.support is not None and (plain, numbers[stopping.DISTRIBUTION]) == ("bounded", stopping.GAUSSIAN):
-            kinds.append(
-                stopping.common("bounded", task.sigma, support=task.support)
-            )  # a sigma may be in doubt for long
+        if plain == "bounded" and numbers[stopping.DISTRIBUTION] == stopping.GAUSSIAN:  # its sigma may be in doubt
+            kinds.append(stopping.common(plain, task.sigma, support=task.support or (0.0, 1.0)))
         pulls, mean, ends = np.repeat(seen.scored[there], task.D), seen.mean[there].ravel(), []
         for one in kinds:  # what both say, at half the level each
             one[stopping.D_AT], variance = 1, seen.variance[there].ravel()

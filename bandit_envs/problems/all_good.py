@@ -100,6 +100,9 @@ class AllGood(SetProblem):
         near = f" Those up to {more} worse than that may be put on either side."
         return f"{which} are at most {most} worse than the best one?" + near * (self.slack > 0)
 
+    def mirrored(self, pivot: float) -> dict[str, object] | None:
+        return None if self.multiplicative else self.settings
+
     def _boundary(self, means: Floats, epsilon: float) -> Floats:
         """Means at or above this are within epsilon of the best, shape (..., 1); NaN where all are NaN."""
         best: Floats = np.fmax.reduce(means, axis=-1, keepdims=True)

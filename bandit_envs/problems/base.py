@@ -181,6 +181,10 @@ class Problem(Spelled, ABC):
         settings = ", ".join(f"{name} {value!s:.40}" for name, value in self.settings.items())
         return f"{self.asks}: {settings}".rstrip(": ")
 
+    def mirrored(self, pivot: float) -> dict[str, object] | None:
+        """The settings that ask the same of means pivot - m, where a lower m is better; None: there are none."""
+        return None
+
     @property
     def settings(self) -> dict[str, object]:
         """The parameters, JSON-able: `type(problem)(**problem.settings)` is the same problem.

@@ -53,6 +53,9 @@ class Threshold(SetProblem):
         near = f" Those within {self.tolerance:g}{unit} of it may be put on either side."
         return question + near * (self.tolerance > 0)
 
+    def mirrored(self, pivot: float) -> dict[str, object] | None:
+        return self.settings | {"threshold": pivot - self.threshold}
+
     def margin(self, means: ArrayLike) -> Floats:
         """mean - threshold."""
         return np.asarray(means, np.float64) - self.threshold

@@ -96,6 +96,9 @@ class TopK(Problem):
         allowed = self.epsilon > 0 and self.criterion != "exact"
         return f"{question} {near.format(off, k)}" if allowed else question
 
+    def mirrored(self, pivot: float) -> dict[str, object] | None:
+        return self.settings
+
     def plug_in(self, means: ArrayLike) -> Bools:
         """The k largest means; ties go to the lowest index, and arms never pulled rank last, lowest index first."""
         m = np.asarray(means, np.float64)
