@@ -76,21 +76,26 @@ def _njit(function: Callable[..., Any], **options: Any) -> Any:
 
 def _for_python(function: Callable[..., Any], **options: Any) -> Any:
     made = _njit(function, **options)
-    return _Twofold(function, made, _Late(function, options)) if floor.PLAIN else made
+    return _Twofold(function, made, lambda: _Late(function, options)) if floor.PLAIN else made
 
 
 def _for_kernels(function: Callable[..., Any], options: dict[str, Any]) -> Any:
     """A compiled function without what it takes to be called from Python; where it is, it is compiled once more."""
     made = _njit(function, **options)
-    return made if floor.PLAIN else _Twofold(function, floor.unliteral(made), _njit(function, **floor.KERNEL))
+    return made if floor.PLAIN else _Twofold(function, floor.unliteral(made), lambda: _njit(function, **floor.KERNEL))
 
 
 class _Twofold:
     """A function that is compiled in one manner for kernels, and in another to be called from Python."""
 
-    def __init__(self, function: Callable[..., Any], inner: Any, outer: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., Any], inner: Any, outer: Callable[[], Callable[..., Any]]) -> None:
         functools.update_wrapper(self, function)
-        self.py_func, self.inner, self.outer, self.options = function, inner, outer, inner.options
+        self.py_func, self.inner, self._outer, self.options = function, inner, outer, inner.options
+
+    @functools.cached_property
+    def outer(self) -> Callable[..., Any]:
+        """What Python calls, made at the first call: few of them are called from Python, and making them takes time."""
+        return self._outer()
 
     def __call__(self, *given: Any) -> Any:
         return self.outer(*given)
