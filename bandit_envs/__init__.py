@@ -45,13 +45,24 @@ from .instances import (
 )
 from .kernels import Polyhedron, agent_uniforms
 from .moved import follow
-from .problems import PROBLEMS, AllGood, BestArm, Feasible, Problem, SetProblem, Task, Threshold, TopK
+from .problems import (
+    PROBLEMS,
+    AllGood,
+    BestArm,
+    BetterThanControl,
+    Feasible,
+    Problem,
+    SetProblem,
+    Task,
+    Threshold,
+    TopK,
+)
 from .simulation import Simulation
 
 __version__ = "0.2.0"
 __getattr__ = follow  # names of before
 __all__ = [
-    "AllGood", "Arms", "BenchmarkTask", "Bernoulli", "BestArm", "Captions", "Categorical", "DISTRIBUTIONS",
+    "AllGood", "Arms", "BenchmarkTask", "Bernoulli", "BestArm", "BetterThanControl", "Captions", "Categorical", "DISTRIBUTIONS",
     "ENVIRONMENTS", "FEATURES", "Feasible", "Gaussian", "History", "INSTANCES", "Instance", "Measurement",
     "Measurements", "PROBLEMS", "Polyhedra", "Polyhedron", "Problem", "PromptSelection", "PureExplorationEnv",
     "PureExplorationVectorEnv", "Registry", "Resampled", "Sampler", "ScoreTables", "SetProblem", "Shared", "Simulation",

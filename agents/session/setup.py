@@ -92,8 +92,8 @@ def task_from_facts(facts: Mapping[str, Any]) -> tuple[Task, list[str] | None]:
             )
         sample |= {"items": MOST_BLOCKS, "distribution": BLOCKS}
     rules = {name: given[name] for name in RULES if name in given}
-    parameters = {name: given[name] for name in kind.parameters if name in given}
-    D = given.get("dimensions", 1)
+    parameters = kind.by_names({name: given[name] for name in kind.parameters if name in given}, names or ())
+    D = given.get("dimensions", 1 + len(parameters.get("guardrails", ())))
     if "dimensions" not in given and "A" in parameters:
         D = np.atleast_2d(np.asarray(parameters["A"], np.float64)).shape[1]
     dependent = not flag("independent", given.get("independent", False))

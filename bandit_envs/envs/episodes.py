@@ -164,7 +164,12 @@ class Episodes:
         if self._items and self.setting.fixed is not None:
             table = table[:1]  # one for all
         if self.places is not None:
-            order = np.argsort(rng.uniforms(key, episode, self.K, stream=rng.SHUFFLE)[..., 0], axis=1)
+            shuffled, kept = rng.uniforms(key, episode, self.K, stream=rng.SHUFFLE)[..., 0], self.problem.kept
+            order = np.argsort(shuffled, axis=1)
+            if kept is not None:
+                rest = np.delete(np.arange(self.K), kept)
+                order[:, rest] = rest[np.argsort(shuffled[:, rest], axis=1)]
+                order[:, kept] = kept
             table = np.take_along_axis(table, order[:, :, None], axis=1)
             means = np.take_along_axis(means, order if means.ndim == 2 else order[:, :, None], axis=1)
             self.places[rows] = np.argsort(order, axis=1)

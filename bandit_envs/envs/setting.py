@@ -207,6 +207,7 @@ def resolve(
         compared = not kind.local and not (isinstance(source, Sampler) and ours(source))
         shuffle_arms = kind.any_order and source.defaults.get("", {}).get("shuffle_arms", compared)
     chosen = {k: v for k, v in defaults.items() if k in kind.parameters} | parameters
+    chosen = kind.by_names(chosen, source.arm_names if isinstance(source, Instance) else ())
     task = Task(
         problem=problem,
         parameters=chosen,

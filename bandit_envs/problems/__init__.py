@@ -5,6 +5,7 @@ from __future__ import annotations
 from .all_good import AllGood
 from .base import Measure, Problem, SetProblem
 from .certificates import CUTOFFS, Deviation, Samples, at_boundary, cutoff, deviations
+from .control import BetterThanControl
 from .feasible import Feasible
 from .lookahead import BELIEFS, Lookahead, LookaheadModel, LookaheadScratch, Potential, relative_gains
 from .registry import PROBLEMS
@@ -15,7 +16,7 @@ from .top_k import BestArm, TopK
 LookaheadRoom = LookaheadScratch  # its old name
 
 __all__ = [
-    "AllGood", "BELIEFS", "BLOCKS", "BestArm", "CUTOFFS", "Deviation", "Feasible", "Lookahead", "LookaheadModel",
+    "AllGood", "BELIEFS", "BLOCKS", "BestArm", "BetterThanControl", "CUTOFFS", "Deviation", "Feasible", "Lookahead", "LookaheadModel",
     "LookaheadScratch", "Measure", "OBSERVATIONS", "PROBLEMS", "Potential", "Problem", "Samples", "SetProblem",
     "Task", "Threshold", "TopK", "at_boundary", "cutoff", "deviations", "relative_gains",
 ]  # fmt: skip

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
@@ -131,6 +131,7 @@ class Problem(Spelled, ABC):
         any_order: whether the same arms in any order are the same question, so that their places may be changed from
             episode to episode. A class that defines `margin`, `plug_in`, `truth` or `verdict` says it itself; else it
             is False, as one of its arms may be special: a control.
+        kept: the arm that keeps its place where arms come in a random order, a control; None: all may move.
         polyhedron: the one that a mean must lie in, where this is what is asked; its geometry gives the coordinate of
             an arm to pull.
         unit_gaussian_bound: whether `lower_bound` is that of N(mean, 1) arms alone: reports then multiply it by the
@@ -156,6 +157,7 @@ class Problem(Spelled, ABC):
     scores_arms: ClassVar[bool] = False
     local: ClassVar[bool] = False
     any_order: ClassVar[bool] = False
+    kept: int | None = None
 
     _task: Any = None  # where a task has made the problem
 
@@ -184,6 +186,11 @@ class Problem(Spelled, ABC):
     def mirrored(self, pivot: float) -> dict[str, object] | None:
         """The settings that ask the same of means pivot - m, where a lower m is better; None: there are none."""
         return None
+
+    @classmethod
+    def by_names(cls, parameters: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+        """The parameters with the numbers of arms where their names are given; names: (K,) of the arms, or none."""
+        return dict(parameters)
 
     @property
     def settings(self) -> dict[str, object]:

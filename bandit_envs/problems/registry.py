@@ -13,6 +13,7 @@ from ..instances.registry import Registry
 from ..kernels.checks import integer, ours
 from .all_good import AllGood
 from .base import Problem
+from .control import BetterThanControl
 from .feasible import Feasible
 from .threshold import Threshold
 from .top_k import BestArm, TopK
@@ -70,7 +71,7 @@ def _refused(name: str) -> str | None:
     return None if same is None else f"must differ from {same!r} in more than capitals, hyphens and a version"
 
 
-_OURS = {kind.name: kind for kind in (Threshold, AllGood, TopK, Feasible, BestArm)}
+_OURS = {kind.name: kind for kind in (Threshold, AllGood, TopK, Feasible, BestArm, BetterThanControl)}
 
 
 class _BoundName(str):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .game import Game
 
 Floats = NDArray[np.float64]
-BETTING = ("threshold", "top-k", "all-good", "polyhedron")  # kinds that know bounded samples
+BETTING = ("threshold", "top-k", "all-good", "polyhedron", "control")  # kinds that know bounded samples
 
 
 def tells_evidence(problem: Any) -> bool:

@@ -175,14 +175,16 @@ def solve(kind: str, numbers: Floats, distribution: str, v: float, means: Floats
     It is inf where no instance makes the answer wrong. The kind and the numbers are those of an exact search.
     """
     K = len(means)
-    kinds, back, counts = np.unique(np.stack([means, inside]), axis=1, return_inverse=True, return_counts=True)
+    apart = np.arange(K) == numbers[0] if kind == "control" else np.zeros(K, np.bool_)  # it is like no other arm
+    like = np.stack([means, inside, apart])
+    kinds, back, counts = np.unique(like, axis=1, return_inverse=True, return_counts=True)
     back = back.reshape(-1)
     if kind in ("each", "swaps"):
         search: Any = Sets(kind, numbers, CODES[distribution], v, means, inside, back)
         alternatives: list[Any] = [search.alternatives]
     else:
         search = None
-        alternatives = listed(kind, numbers, Distribution(CODES[distribution], v), kinds[0], kinds[1] != 0, counts)
+        alternatives = listed(kind, numbers, Distribution(CODES[distribution], v), *kinds, counts)
     barrier = _Barrier(alternatives, counts.astype(np.float64))
     w = np.full(len(counts), 1 / K)
     lower = search(w) if search is not None else math.inf

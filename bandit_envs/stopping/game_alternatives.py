@@ -340,10 +340,10 @@ class _Halves(_Wide):
 
 
 def listed(
-    kind: str, numbers: Floats, distribution: Distribution, means: Floats, inside: Bools, counts: Ints
+    kind: str, numbers: Floats, distribution: Distribution, means: Floats, inside: Floats, apart: Floats, counts: Ints
 ) -> list[Any]:
-    """All alternatives of a kind that can be listed; means, inside and counts are those of merged arms."""
-    I, O = np.flatnonzero(inside).tolist(), np.flatnonzero(~inside).tolist()  # noqa: E741
+    """All alternatives of a kind that can be listed; inside, apart (a control) and counts are those of merged arms."""
+    I, O = np.flatnonzero(inside).tolist(), np.flatnonzero((inside == 0) & (apart == 0)).tolist()  # noqa: E741
     K, m, bernoulli = len(means), means.tolist(), not distribution.gaussian
     pairs = list[tuple[int, int, float, float, float, float]]()
 
@@ -361,6 +361,13 @@ def listed(
         for i in I:
             for j in O:
                 add(i, j, 1.0, -float(numbers[1]), -math.inf)
+        return [_Pairs(distribution, means, pairs)]
+    if kind == "control":
+        (control,), tolerance, a, b = np.flatnonzero(apart).tolist(), *(float(numbers[p]) for p in (1, 3, 4))
+        for i in I:
+            add(i, control, a, b - tolerance, -math.inf)
+        for i in O:
+            add(control, i, 1.0 / a, -(b + tolerance) / a, -math.inf)
         return [_Pairs(distribution, means, pairs)]
     a, b, floor, c, d, bottom = (float(x) for x in numbers[:6])
     for i in I:

@@ -11,6 +11,7 @@ import numpy as np
 from ..kernels.compiled import part
 from ..kernels.routines import call_routine, carray
 from .boundaries import COMMON, D_AT, Given, weighed
+from .control import control_nearest
 from .levels import all_good_exactly, each_exactly
 from .nearest import all_good_nearest, threshold_nearest, top_k_nearest
 from .paired import all_good_paired, threshold_paired, top_k_paired
@@ -67,6 +68,7 @@ KINDS = {
     "all-good-exactly": all_good_exactly,
     "polyhedron": polyhedral_nearest,
     "margins": margins,
+    "control": control_nearest,
     "threshold-paired": threshold_paired,
     "top-k-paired": top_k_paired,
     "all-good-paired": all_good_paired,

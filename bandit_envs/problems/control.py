@@ -1,0 +1,148 @@
+"""Better than a control: all arms that beat the one that there is, by more than a margin, and harm nothing else.
+
+The comparison of treatments with a control: Dunnett, JASA 1955; as an adaptive design: Locatelli, Gutzeit & Carpentier
+2016 with a threshold that is itself an arm. Guardrails: all of several tests must hold, Berger, Technometrics 1982.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..instances.instance import Instance, Sampler
+from ..kernels.checks import array, integer, number
+from ..stopping import BERNOULLI, DISTRIBUTION, VARIANCE, Certifier
+from .base import Floats, SetProblem, TaskLike
+
+
+class BetterThanControl(SetProblem):
+    """All arms whose mean is above that of a control: mean > control + margin, or mean > (1 + lift) control.
+
+    Args:
+        control: number of the control, or its name where the arms have names. It is in no answer.
+        margin: by how much arms must be better, in the unit of a sample; it may be negative ("no worse than").
+        lift: the same as a share of the control's mean, above -1; means must be positive then. Not beside a margin.
+        tolerance: arms nearer to the boundary than this, in the unit of a sample, may be answered either way, >= 0.
+        guardrails: of arms of D dimensions, D - 1 numbers g: the first dimension is what is to be better; in the others
+            an arm must also be above control - g. (Turn the sign of what is to be small.)
+        expected: the means of the control and of an arm better than it that one hopes for. Certificates are sharpest
+            there, and hold whatever the means are.
+
+    The score is 1 - misclassified / K; `f1` is among the metrics. An arm equal to the boundary is not better.
+    """
+
+    name, asks = "BetterThanControl", "all arms better than a control"
+    source = "Dunnett 1955; Locatelli, Gutzeit & Carpentier 2016"
+    parameters = {
+        "control": "The arm that the others are compared with, by number or name.",
+        "margin": "Arms wanted are better than the control by more than this.",
+        "lift": "Arms wanted are better than the control by more than this share of its mean.",
+        "tolerance": "Arms nearer to the boundary may be answered either way.",
+        "guardrails": "By how much arms may be worse than the control in the dimensions beside the first, as JSON.",
+        "expected": "The means of the control and of a better arm that one hopes for, as JSON.",
+    }
+
+    def __init__(
+        self,
+        control: int | str = 0,
+        margin: float | None = None,
+        lift: float | None = None,
+        tolerance: float = 0.0,
+        guardrails: Sequence[float] = (),
+        expected: Sequence[float] | None = None,
+    ) -> None:
+        if isinstance(control, str) and not control.strip().isdecimal():
+            raise ValueError(f"control={control!r:.200} is no arm: a name needs arms with names, else give its number")
+        self.control = integer("control", int(control) if isinstance(control, str) else control, 0)
+        if margin is not None and lift is not None:
+            raise ValueError(f"give margin or lift, not both, got margin={margin!r:.200} and lift={lift!r:.200}")
+        self.least = 0.0 if margin is None else number("margin", margin)
+        self.lift = None if lift is None else number("lift", lift, -1, above=True)
+        self.tolerance = number("tolerance", tolerance, 0)
+        self.guardrails = array("guardrails", guardrails).reshape(-1).tolist()
+        self.expected = None if expected is None else array("expected", expected).tolist()
+        if self.expected is not None and (np.shape(self.expected) != (2,) or self._gap(*self.expected) <= 0):
+            text = "expected must be two means, the control's and one beyond the margin"
+            raise ValueError(f"{text}, got {expected!r:.200}")
+        self.kept = self.control
+
+    @property
+    def settings(self) -> dict[str, object]:
+        return super().settings | {"margin": None if self.lift is not None else self.least}
+
+    @classmethod
+    def by_names(cls, parameters: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+        control = parameters.get("control")
+        place = {"control": names.index(control)} if isinstance(control, str) and control in names else {}
+        return {**parameters, **place}
+
+    @property
+    def spaces(self) -> list[tuple[float, float]]:
+        """a and b of each dimension: an arm is better where its mean is above a times the control's plus b."""
+        first = (1.0, self.least) if self.lift is None else (1.0 + self.lift, 0.0)
+        return [first, *((1.0, -g) for g in self.guardrails)]
+
+    def _gap(self, control: Any, arm: Any) -> Any:
+        """By how much a mean of the first dimension is above the boundary that the control's mean makes."""
+        a, b = self.spaces[0]
+        return arm - (a * control + b)
+
+    def check(self, task: TaskLike, source: Instance | Sampler | None = None) -> None:
+        D = 1 + len(self.guardrails)
+        if task.D != D:
+            raise ValueError(f"{self.name} with {D - 1} guardrails needs arms of {D} dimensions, got {task.D}")
+        if not self.control < task.K or task.K < 2:
+            raise ValueError(f"control must be one of {task.K} arms, of at least two, got {self.control}")
+        if self.lift is not None and isinstance(source, Sampler) and not source.positive:
+            raise ValueError(f"a lift needs means > 0 in every episode, got {source!r:.200}")
+        if self.lift is not None and isinstance(source, Instance) and source.arms.means[..., 0].min() < 0:
+            raise ValueError(f"a lift needs means >= 0, got {source.arms.means[..., 0].min():g}")
+
+    def in_words(self, which: str, nouns: str, unit: str = "", minimize: bool = False) -> str:
+        word, than = ("lower", "below") if minimize else ("higher", "above")
+        by = (
+            f"more than {abs(self.least):g}{unit} {than}"
+            if self.lift is None
+            else f"more than {self.lift:.3g} times above"
+        )
+        if self.lift is None and self.least <= 0:
+            by = than if self.least == 0 else f"no more than {-self.least:g}{unit} {'above' if minimize else 'below'}"
+        question = f"{which} have a mean {by} that of the control, number {self.control}?"
+        near = f" Those within {self.tolerance:g}{unit} of that may be put on either side."
+        return question + near * (self.tolerance > 0)
+
+    def mirrored(self, pivot: float) -> dict[str, object] | None:
+        hoped = None if self.expected is None else [pivot - mean for mean in self.expected]
+        return None if self.lift is not None or self.guardrails else self.settings | {"expected": hoped}
+
+    def margins(self, means: ArrayLike) -> Floats:
+        """By how much each dimension of each arm is above its boundary, (..., K, D)."""
+        m = np.asarray(means, np.float64)
+        m = m if self.guardrails else m[..., None]
+        a, b = np.array(self.spaces).T
+        return m - (a * m[..., self.control, None, :] + b)
+
+    def margin(self, means: ArrayLike) -> Floats:
+        """The least over dimensions of what an arm is above its boundary; -inf of the control, and just below 0 for 0.
+
+        Args:
+            means: (..., K), or (..., K, D) with guardrails.
+        """
+        least: Floats = self.margins(means).min(axis=-1)
+        least[least == 0] = -5e-324
+        least[..., self.control] = -np.inf
+        return least
+
+    def evidence_routine(self, K: int, numbers: Floats, search: str) -> Certifier:
+        hoped = 0.0
+        if self.expected is not None and numbers[DISTRIBUTION] == BERNOULLI:
+            c, m = self.expected
+            edge = m - self._gap(c, m)
+            hoped = math.log(m / (1 - m)) - math.log(edge / (1 - edge)) if 0 < edge < m < 1 else 0.0
+        elif self.expected is not None:
+            hoped = self._gap(*self.expected) / math.sqrt(numbers[VARIANCE])
+        return Certifier.of("control", K, numbers, self.control, self.tolerance, hoped, *np.ravel(self.spaces).tolist())
