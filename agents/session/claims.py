@@ -19,7 +19,7 @@ from bandit_envs.stopping import Certifier
 
 from .run import Result, Statistics
 
-ALONE, PAIRS = ("threshold", "polyhedron", "margins"), ("top-k", "all-good")  # kinds of certificates
+ALONE, PAIRS = ("threshold", "polyhedron", "margins"), ("top-k", "all-good", "control")  # kinds of certificates
 MOST_NAMES = 3  # of arms in a sentence
 
 Bools = NDArray[np.bool_]
@@ -71,7 +71,10 @@ class Claims:
             self.moves = np.array([[1.0, -epsilon, -math.inf] for epsilon in sorted({known[1], 0.0}, reverse=True)])
             self.needs = self.needs.repeat(len(self.moves))
         self.kept = np.zeros(K, np.int64), np.zeros(K), np.zeros(3 * K), np.zeros(self.certifier.scratch)
-        self.first = np.zeros((len(self.moves), K, K), np.int64)
+        if self.certifier.kind == "control":
+            D = self.certifier.D
+            self.kept = self.kept[0], np.zeros((K, D)), np.zeros((3, K, D)), self.kept[3]
+        self.first, self.look = np.zeros((len(self.moves), K, K), np.int64), 0
 
     def take_in(self, results: Sequence[Result], names: Sequence[str]) -> None:
         """Take in further results, of arms by their places among those that there are, named so; -1: of no such arm."""
@@ -86,6 +89,8 @@ class Claims:
         self.count += len(results)
         if rows and self.certifier.kind in ALONE:
             self._alone(np.array(arms), np.array(rows), np.array(at))
+        elif rows and self.certifier.kind == "control":
+            self._against_control(np.array(arms), np.array(rows), np.array(at), names)
         elif rows:
             self._pairs(np.array(arms), np.array(rows), np.array(at), names)
 
@@ -98,6 +103,23 @@ class Claims:
         value = one.alternatives(pulls, mean, variance, inside, np.stack(moments, axis=-1))[:, 0]
         for n in np.flatnonzero(value >= self.need):
             self._claim(arms[n], 1 if inside[n, 0] else -1, at[n], "its own results, at its share of delta")
+
+    def _against_control(self, arms: Ints, shown: Floats, at: Ints, names: Sequence[str]) -> None:
+        """Against a control: the two tests of each arm, at its share of delta, at results of fixed numbers."""
+        K, D, name = len(names), self.certifier.D, names[int(self.numbers[stopping.COMMON])]
+        need = self.need + math.log1p(-1.0 / K)
+        pulls, mean, variance, _ = self.kept
+        for arm, row, now in zip(arms, shown, at, strict=True):
+            pulls[arm], mean[arm], variance[:, arm] = row[0], row[1 : 1 + D], row[1 + D :].reshape(3, D)
+            if now < self.look:
+                continue
+            self.look = now + max(1, now // 200)
+            seen = variance if self.numbers[stopping.DISTRIBUTION] == stopping.BOUNDED else variance[:1]
+            given = pulls[None], mean[None], seen.reshape(1, -1)
+            found = stopping.sides("control", self.numbers, self.certifier.scratch, *given)[0]
+            for one in np.flatnonzero((found >= need).any(axis=1) & np.isfinite(found[:, 0])):
+                side = 1 if found[one, 0] >= need else -1
+                self._claim(one, side, now, f"{'better' if side > 0 else 'not better'} than {name}, by the margin")
 
     def _pairs(self, arms: Ints, shown: Floats, at: Ints, names: Sequence[str]) -> None:
         """Where arms are compared: what follows from all pairs that have ever been certified."""

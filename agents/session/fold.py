@@ -10,6 +10,7 @@ value: docs/certificates-theory.md has the proof. The rows of a table have an or
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 from collections import defaultdict
@@ -29,7 +30,7 @@ from bandit_envs.problems import BLOCKS
 from ..core.confidence import MOST
 from .design import Rules, cells_of_blocks
 from .log import ADDED, ASKED, FAILED, NOTE, RESULTS, TOLD, UNDONE, WITHDRAWN, Event
-from .promise import Share, share_of
+from .promise import Share, share_alone, share_of
 from .run import Result, Run, Statistics
 from .setup import Setup
 
@@ -226,16 +227,24 @@ class State:
         self.place = {int(arm): place for place, arm in enumerate(self.active)}
         lost = int(self.statistics.pulls[sorted(self.withdrawn)].sum())  # they count as part of the budget
         share = self._share()
-        agent, task, delta = self.setup.made_for(len(self.active), lost, share.ratio)
+        agent, task, delta = self.setup.made_for(self.place, lost, share.ratio)
         self.run = Run(agent, task, self.setup.public_seed, share, delta, self.changed)
         self.run.together = self.together
         self.claims: Any = None  # see `claims`
         if self.results:
             self.run.begin([(self.place[arm], sample) for arm, sample in self.results if arm in self.place])
 
+    @functools.cached_property
+    def kept(self) -> int | None:
+        """The control, where there is one."""
+        return self.setup.task.make_problem().kept
+
     def _share(self) -> Share:
         """What the arms that there are have of delta."""
         setup, first = self.setup, len(self.setup.names)
+        if self.kept is not None:  # each other arm counts by itself
+            others = self.active[self.active != self.kept]
+            return share_alone(first - 1, np.where(others < first, 0, others - 1), len(self.names) - 1, setup.reserve)
         return share_of(setup.task, first, self.active, self.changed, len(self.names), setup.reserve)
 
     # --- what follows -------------------------------------------------------------------------------------------------

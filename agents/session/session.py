@@ -534,6 +534,10 @@ class Session:
         def withdrawn(state: State) -> list[Event]:
             one = state.arm(arm)
             _refuse_changes(state)
+            if one == state.kept:
+                raise ValueError(
+                    f"the control, {state.names[one]!r:.200}, cannot be withdrawn: others are compared with it"
+                )
             if len(state.active) == FEWEST_ARMS:
                 raise ValueError(
                     f"the arm {state.names[one]!r:.200} cannot be withdrawn: there must be {FEWEST_ARMS} arms at least"

@@ -268,12 +268,14 @@ class Setup:
                 "the task to go on with this one"
             )
 
-    def made_for(self, K: int, spent: int, ratio: float = 1.0) -> tuple[Any, Task, float | None]:
-        """The agent for K arms after `spent` pulls of others, with `ratio` of delta; its task; the session's delta."""
+    def made_for(self, places: Mapping[int, int], spent: int, ratio: float = 1.0) -> tuple[Any, Task, float | None]:
+        """The agent for arms, {arm: place}, after `spent` pulls of others, with `ratio` of delta; task and whole delta."""
         limits = {"budget": self.task.budget, "max_pulls": self.task.max_pulls}
         left = {name: max(limit - spent, 1) for name, limit in limits.items() if limit is not None}
         delta = self.task.delta
-        agent, task = self.make(self.task.replace(K=K, **left, delta=None if delta is None else delta * (ratio or 1.0)))
+        problem, shared = self.task.make_problem(), None if delta is None else delta * (ratio or 1.0)
+        moved = {} if problem.kept is None else {"parameters": problem.placed(places)}
+        agent, task = self.make(self.task.replace(K=len(places), **left, **moved, delta=shared))
         own = agent.parameters.get("delta") if isinstance(agent, Agent) else None
         delta = delta if own is None else float(own)
         if ratio == 0 and delta is not None:

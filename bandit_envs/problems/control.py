@@ -11,11 +11,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from ..instances.instance import Instance, Sampler
 from ..kernels.checks import array, integer, number
-from ..stopping import BERNOULLI, DISTRIBUTION, VARIANCE, Certifier
+from ..stopping import BERNOULLI, DISTRIBUTION, VARIANCE, Certifier, control_intervals, discoveries, with_moments
+from ..stopping.boundaries import range_of
 from .base import Floats, SetProblem, TaskLike
 
 
@@ -80,6 +81,9 @@ class BetterThanControl(SetProblem):
         place = {"control": names.index(control)} if isinstance(control, str) and control in names else {}
         return {**parameters, **place}
 
+    def placed(self, places: Mapping[int, int]) -> dict[str, object]:
+        return self.settings | {"control": places[self.control]}
+
     @property
     def spaces(self) -> list[tuple[float, float]]:
         """a and b of each dimension: an arm is better where its mean is above a times the control's plus b."""
@@ -124,7 +128,8 @@ class BetterThanControl(SetProblem):
         m = np.asarray(means, np.float64)
         m = m if self.guardrails else m[..., None]
         a, b = np.array(self.spaces).T
-        return m - (a * m[..., self.control, None, :] + b)
+        found: Floats = m - (a * m[..., self.control, None, :] + b)
+        return found
 
     def margin(self, means: ArrayLike) -> Floats:
         """The least over dimensions of what an arm is above its boundary; -inf of the control, and just below 0 for 0.
@@ -136,6 +141,53 @@ class BetterThanControl(SetProblem):
         least[least == 0] = -5e-324
         least[..., self.control] = -np.inf
         return least
+
+    def comparison(
+        self,
+        pulls: ArrayLike,
+        mean: ArrayLike,
+        *,
+        level: float = 0.05,
+        rate: str = "familywise",
+        variance: ArrayLike | None = None,
+        **options: Any,
+    ) -> dict[str, NDArray[Any]]:
+        """Each arm against the control, by what has been seen of one instance, valid at any time and for any pulls.
+
+        Args:
+            pulls, mean, variance: (K,), or (K, D) of means and variances; in (K, D) the first dimension is compared.
+            level: of the intervals together, and of the error rate. rate: "familywise" or "fdr", of `better`.
+            options: distribution, sigma, moments, support, see `certified_level`.
+
+        Returns:
+            Arrays (K,). `difference`: mean - control, with `low` and `high`; `lift`: mean / control - 1, with
+            `lift_low` and `lift_high`, NaN where means may be negative. All intervals of one kind are right together,
+            at all times, with probability 1 - level. `p`: of the hypothesis that the arm is not better by the margin;
+            `p_worse`: that it is (in all dimensions); `better`, `worse`: the arms that are found to be so.
+        """
+        asked: dict[str, Any] = dict.fromkeys(("distribution", "sigma", "dependent", "support")) | options
+        given = self._counts_on(**{name: x for name, x in asked.items() if name != "moments"})
+        evidence = self.arm_evidence(pulls, mean, variance=variance, **options)
+        evidence[self.control] = -np.inf  # it is not in question
+        T, m = np.asarray(pulls, np.int64), np.asarray(mean, np.float64)
+        first, v = m.reshape(len(T), -1)[:, 0], np.zeros(m.shape) if variance is None else np.asarray(variance)
+        certifier, higher = self.certifier(len(T), m.size // len(T), **given), options.get("moments")
+        if given["distribution"] == "bounded":
+            v = with_moments(v[None], None if higher is None else np.asarray(higher)[None])[0]
+        control, positive = first[self.control], range_of(certifier.numbers)[0] >= 0
+        known, found = (T > 0) & (T[self.control] > 0), dict[str, NDArray[Any]]()
+        for name, lift, ends in (("difference", False, ("low", "high")), ("lift", True, ("lift_low", "lift_high"))):
+            seen = known & (not lift or (positive and control > 0))
+            with np.errstate(invalid="ignore", divide="ignore"):
+                found[name] = np.where(seen, first / control - 1 if lift else first - control, np.nan)
+            both = control_intervals(certifier.numbers, certifier.scratch, T, m, v, level, lift)
+            found |= {end: np.where(seen, both[:, side], np.nan) for side, end in enumerate(ends)}
+        found |= {"p": np.exp(-evidence[:, 0]), "p_worse": np.exp(-evidence[:, 1])}
+        better, worse = discoveries(evidence[:, 0], level, rate), discoveries(evidence[:, 1], level)
+        found |= {"better": better, "worse": worse}
+        for name in found:
+            found[name][self.control] = False if name in ("better", "worse") else np.nan
+        return found
 
     def evidence_routine(self, K: int, numbers: Floats, search: str) -> Certifier:
         hoped = 0.0

@@ -11,8 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..kernels.checks import choice, ours
 from .boundaries import COMMON, D_AT, DEPENDENT, DISTRIBUTION, RHO_AT, VARIANCE
-from .certifier import OWN, Certifier, common
+from .certifier import OWN, Certifier, common, with_moments
 from .distributions import PAIRED
+from .rates import sides
 from .statistics import Arms, Statistics, answers, check_support, moments_like, one_instance, statistics
 
 if TYPE_CHECKING:
@@ -141,6 +142,25 @@ def alternatives(
         certifier.numbers[RHO_AT] *= max(max(abs(low), abs(high)) / (high - low), 1.0)  # a sum of samples as they are
     found = certifier.alternatives(seen.pulls, seen.mean, seen.variance, inside, higher)
     return found[:, 0].reshape(seen.lead)
+
+
+def arm_evidence(
+    problem: Any,
+    pulls: ArrayLike,
+    mean: ArrayLike,
+    variance: ArrayLike | None,
+    moments: ArrayLike | None,
+    **options: Any,
+) -> Floats:
+    """`Problem.arm_evidence`: (..., K, 2)."""
+    seen = statistics(pulls, mean, variance, options["distribution"])
+    _check_arms(problem, Arms(seen.K, seen.D))
+    certifier, v = problem.certifier(seen.K, seen.D, **options), seen.variance
+    if options["distribution"] == "bounded":
+        check_support(seen, options.get("support", (0.0, 1.0)))
+        v = with_moments(v, None if moments is None else moments_like(moments, v.shape))
+    found = sides(certifier.kind, certifier.numbers, certifier.scratch, seen.pulls, seen.mean, v)
+    return found.reshape(*seen.lead, seen.K, 2)
 
 
 def _check_arms(problem: Any, arms: Arms) -> None:

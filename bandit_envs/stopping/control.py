@@ -49,7 +49,7 @@ def above(given, i, j, d, a, b, hoped):
     m, n, distribution = given.mean[i * D + d], given.mean[j * D + d], distribution_of(numbers)
     if pulls[i] == 0 or pulls[j] == 0 or not m > a * n + b:
         return 0.0
-    if numbers[BOUNDARY] == MIXTURE and (distribution == GAUSSIAN or distribution == BERNOULLI):
+    if numbers[BOUNDARY] == MIXTURE and distribution in (GAUSSIAN, BERNOULLI):
         return lift_value(numbers, (float(pulls[i]), m), (float(pulls[j]), n), a, b, hoped)
     if numbers[BOUNDARY] == MIXTURE and distribution == BOUNDED:
         work, none = given.scratch[5 * len(pulls) :], -math.inf
@@ -91,7 +91,7 @@ def is_better(given, i):
 def control_nearest(given):
     """See the head of the file."""
     numbers, pulls, inside, out = given.numbers, given.pulls, given.inside, given.out
-    K, D, control = len(pulls), np.int64(numbers[D_AT]), np.int64(numbers[COMMON])
+    K, control = len(pulls), np.int64(numbers[COMMON])
     is_asked, least, found, which = inside[0] >= 0, math.inf, (control + 1) % K, 0
     for i in range(K):
         if not is_asked:

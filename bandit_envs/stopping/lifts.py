@@ -1,4 +1,4 @@
-"""Evidence that one mean lies above a times another one plus b, at any time, for any choice of pulls: mixtures of tilts.
+"""Evidence that one mean lies above a times another one plus b, at any time, for any pulls: mixtures of tilts.
 
 docs/certificates-theory.md has the proof. Let mu_j = c. A term with the tilts s, t >= 0 bets that arm i is larger than
 a c + b and arm j smaller than c,
@@ -7,8 +7,8 @@ a c + b and arm j smaller than c,
 
 with psi(s, m) the logarithm of E exp(s x): ln(1 - m + m e^s) of Bernoulli arms, and at most that of any samples in
 [0, 1]; s m + s^2 v / 2 of (sub-)Gaussian ones. Where mu_i <= a mu_j + b, some c has mu_i <= a c + b and c <= mu_j, for
-which each term is a supermartingale, and so is a mixture of them. The evidence is its logarithm at the least c. Terms are
-convex in c; tangents bound it from below.
+which each term is a supermartingale, and so is a mixture of them. The evidence is its logarithm at the least c. Terms
+are convex in c; tangents bound it from below.
 
 The price of an unknown c is small where the terms hardly depend on it: t / s = a N_i / N_j. So tilts come in pairs of
 few such ratios, `RATIOS`, about the sum of tilts of `TILTS`. `ALONE` of the weight is for one of the two arms alone,
