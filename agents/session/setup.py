@@ -269,7 +269,7 @@ class Setup:
             )
 
     def made_for(self, places: Mapping[int, int], spent: int, ratio: float = 1.0) -> tuple[Any, Task, float | None]:
-        """The agent for arms, {arm: place}, after `spent` pulls of others, with `ratio` of delta; task and whole delta."""
+        """The agent for arms, {arm: place}, after `spent` pulls of others, with `ratio` of delta; its task; delta."""
         limits = {"budget": self.task.budget, "max_pulls": self.task.max_pulls}
         left = {name: max(limit - spent, 1) for name, limit in limits.items() if limit is not None}
         delta = self.task.delta

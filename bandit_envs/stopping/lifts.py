@@ -20,6 +20,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..kernels.compiled import inlined, part
 from .boundaries import VARIANCE, distribution_of
@@ -35,7 +36,7 @@ HOPED, NEAR_HOPED = 0.6, (0.8, 1.25)  # the weight of a tilt that is expected, a
 END, STEPS, CLOSE = 1e-12, 100, 1e-7  # of the search for the least c; its error, relative
 
 
-def _table() -> np.ndarray:
+def _table() -> NDArray[np.float64]:
     """The terms (n, 3) of the sum of tilts 1: two tilts, and the logarithm of the weight."""
     rows = [(1 / (1 + r), r / (1 + r), (1 - ALONE) * share) for r, share in zip(RATIOS, SHARES, strict=True)]
     found = np.array([*rows, (1.0, 0.0, ALONE / 2), (0.0, 1.0, ALONE / 2)])
@@ -43,10 +44,11 @@ def _table() -> np.ndarray:
     return found
 
 
-def _weights() -> np.ndarray:
+def _weights() -> NDArray[np.float64]:
     """The logarithms of the weights of `TILTS`."""
     bell = np.exp(-0.5 * (np.log(np.array(TILTS) / USUAL) / SPREAD) ** 2)
-    return np.log((1 - EVEN) * bell / bell.sum() + EVEN / len(TILTS))
+    shares: NDArray[np.float64] = np.log((1 - EVEN) * bell / bell.sum() + EVEN / len(TILTS))
+    return shares
 
 
 PAIRS, WEIGHTS = _table(), _weights()
