@@ -495,9 +495,10 @@ class Problem(Spelled, ABC):
     ) -> Floats:
         """What each arm has in favour of being in the answer, and of not being there, (..., K, 2), in nats.
 
-        Logarithms of e-values: at any stopping time, whatever has chosen the pulls, e to their power is 1 at most on
-        average where the arm is on the other side, by more than the tolerance. So exp(-evidence) is a p-value that is
-        valid at any time. `bandit_envs.stopping.discoveries` finds arms by them, at an error rate.
+        Logarithms of e-values, where these are above 1, else 0: of an arm that is on the other side, by more than the
+        tolerance, an e-value is 1 at most on average, at any stopping time, whatever has chosen the pulls. So
+        exp(-evidence) is a p-value that is valid at any time. `bandit_envs.stopping.discoveries` finds arms by them, at
+        an error rate.
 
         Args:
             all as of `certified_level`.

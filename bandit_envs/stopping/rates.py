@@ -1,8 +1,8 @@
 """Evidence for single arms, and the arms that are found at an error rate: family-wise, or of false discoveries.
 
 Each arm's evidence that it belongs to the answer is the logarithm of an e-process: whatever has chosen the pulls, at
-any stopping time the e-value of an arm that does not belong there is 1 at most on average. docs/certificates-theory.md
-has the proofs.
+any stopping time the e-value of an arm that does not belong there is 1 at most on average. (No rate needs those below
+1, which are given as 1.) docs/certificates-theory.md has the proofs.
 
 familywise  An arm is found at n / level, n the number of arms in question. With probability 1 - level no arm that is
             ever found is wrong (Ville's inequality): what has been found stays.
