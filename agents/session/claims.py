@@ -166,6 +166,22 @@ def _listed(arms: Ints, names: Sequence[str]) -> str:
     return (", ".join(names[arm] for arm in arms[:MOST_NAMES]) or "all that could be") + more
 
 
+def found_now(state: Any) -> list[Claim]:
+    """The arms that are found at the rate of false discoveries, of all that there are, by the results of now."""
+    run, seen = state.run, state.statistics.at(state.active)
+    if run.delta is None or run.certifier is None or run.certifier.kind not in stopping.SIDED:
+        raise ValueError("a rate of false discoveries needs a delta, and Threshold, AllGood or BetterThanControl")
+    numbers, variance = numbers_of(run.certifier, seen, True), seen.variance[None]
+    if numbers[stopping.DISTRIBUTION] == stopping.BOUNDED:
+        variance = stopping.with_moments(variance, seen.moments[None])
+    given = run.certifier.kind, numbers, run.certifier.scratch, seen.pulls[None], seen.mean[None], variance
+    over = stopping.discoveries(stopping.sides(*given)[0, :, 0], run.delta * run.share.ratio, "fdr")
+    found = [Claim(event="withdrawn") for _ in state.names]
+    for place, arm in enumerate(state.active):
+        found[arm] = Claim(int(over[place]), None, "of those in now, few are wrong on average" if over[place] else "")
+    return found
+
+
 def claimed(state: Any) -> list[Claim]:
     """The claims about all arms that there have ever been; a ValueError says why there are none."""
     run, problem, names = state.run, state.run.problem, [state.names[arm] for arm in state.active]

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from bandit_envs import Task, measurements
 from bandit_envs.instances import Measurements
-from bandit_envs.kernels import flag, integer, number, orders, root_key
+from bandit_envs.kernels import choice, flag, integer, number, orders, root_key
+from bandit_envs.stopping import RATES
 
 from . import tables
 from .calling import measured
@@ -696,7 +697,23 @@ class Session:
         one = flag("single", single)
         return self._look(lambda state: tables.arms_table(state, one))
 
-    def claims(self) -> DataFrame:
+    def comparison(self, rate: str = "familywise") -> DataFrame:
+        """A table of the arms that there are against the control, of `BetterThanControl`, at any time.
+
+        `name`, `pulls`, `mean`, and the columns of `BetterThanControl.comparison`: differences and lifts with their
+        intervals, p-values, and which arms are `better` or `worse`. With probability 1 - delta all intervals of one
+        kind are right at all times. `attrs` has `level`, `rate` and the name of the `control`.
+
+        Args:
+            rate: of `better`. "familywise": no arm that is ever found is wrong, with probability 1 - delta; "fdr": of
+                the arms found when you stop, a share of delta is wrong at most, on average; the set may shrink.
+
+        Raises:
+            ValueError: for other problems.
+        """
+        return self._look(lambda state: tables.comparison_table(state, choice("rate", rate, RATES)))
+
+    def claims(self, rate: str = "familywise") -> DataFrame:
         """A table of what is already certain of single arms, so that a clear winner can be used before the rest is.
 
         Of each arm `name`; `claim`: "in" the answer, "out" of it, or "open"; `since`: how many results counted then;
@@ -704,10 +721,14 @@ class Session:
         A claim stays, unless results refute `sigma`, or arms come or go. It allows for a tolerance, slack or epsilon:
         "in" is within epsilon of the (k-th) best; "out" has k better ones, or, in AllGood, one that is clearly better.
 
+        Args:
+            rate: "fdr": the arms that are found by the results of now, of which a share of `level` is wrong at most, on
+                average, when you stop. They may change, and none is "out". For Threshold, AllGood, BetterThanControl.
+
         Raises:
             ValueError: without a delta or certificate; of a table; for TopK by "aggregate" with an epsilon.
         """
-        return self._look(tables.claims_table)
+        return self._look(lambda state: tables.claims_table(state, rate))
 
     @property
     def version(self) -> int:

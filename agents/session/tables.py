@@ -17,9 +17,10 @@ import numpy as np
 
 from bandit_envs import stopping
 from bandit_envs.instances import TRUE, Happening, Measurements, number_in
+from bandit_envs.kernels import choice
 
 from ..core.optional import pandas
-from .claims import Claim, claimed, numbers_of
+from .claims import Claim, claimed, found_now, numbers_of
 from .design import code_of, refuse_code
 from .fold import KINDS, State, sample_of
 from .log import ADDED, ASKED, FAILED, NOTE, RESULTS, TOLD, UNDONE, WITHDRAWN, Event
@@ -133,13 +134,37 @@ def _ends(state: State, single: bool, claims: list[Claim] | None) -> Any:
     return found
 
 
-def claims_table(state: State) -> DataFrame:
+def claims_table(state: State, rate: str = "familywise") -> DataFrame:
     """The table of the claims; see `Session.claims`."""
-    claims, pd = claimed(state), pandas()
+    claims, pd = found_now(state) if choice("rate", rate, stopping.RATES) == "fdr" else claimed(state), pandas()
     level = min((state.run.delta or 1.0) * (1 + state.run.share.owed), 1.0)
     columns: dict[str, object] = {"name": list(state.names), "claim": [claim.word for claim in claims]}
     columns |= {"since": pd.array([claim.since for claim in claims], dtype="Int64")}
     table: DataFrame = pd.DataFrame(columns | {"event": [claim.event for claim in claims], "level": level})
+    return table
+
+
+def comparison_table(state: State, rate: str) -> DataFrame:
+    """The table of the arms against the control; see `Session.comparison`."""
+    problem, run, there = state.run.problem, state.run, state.active
+    if problem.kept is None or run.certifier is None:
+        raise ValueError(f"arms are compared with a control in BetterThanControl, got {problem.name}")
+    seen, level = state.statistics.at(there), (run.delta or UNASKED) * run.share.ratio
+    numbers, D = numbers_of(run.certifier, seen, True), state.setup.task.D
+    shown = seen.mean[:, 0] if D == 1 else seen.mean, seen.variance[:, 0] if D == 1 else seen.variance
+    given = {name: code for name, code in stopping.CODES.items() if code == numbers[stopping.DISTRIBUTION]}
+    options: dict[str, Any] = {"distribution": next(iter(given)), "sigma": math.sqrt(numbers[stopping.VARIANCE])}
+    if "bounded" in given:
+        options |= {"support": state.setup.task.support, "moments": seen.moments.reshape(*shown[0].shape, 2)}
+    found = problem.comparison(seen.pulls, shown[0], variance=shown[1], level=level, rate=rate, **options)
+    if state.setup.own is not None:  # in the user's own sign, in which shares of a mean are others
+        low, high = -found["high"], -found["low"]
+        found |= {"difference": -found["difference"], "low": low, "high": high}
+        found |= {name: np.full(len(there), np.nan) for name in ("lift", "lift_low", "lift_high")}
+    means = np.where(seen.scored > 0, state.setup.turned(seen.mean[:, 0]), np.nan)
+    columns = {"name": [state.names[arm] for arm in there], "pulls": seen.pulls, "mean": means, **found}
+    table: DataFrame = pandas().DataFrame(columns)
+    table.attrs |= {"level": level, "rate": rate, "control": state.names[state.kept or 0]}
     return table
 
 

@@ -20,7 +20,19 @@ from .boundaries import (
 from .bounds import Arms, pair_bounds
 from .certifier import Certifier, common, level_of, nearest_alternative, with_moments
 from .claims import certified_pairs
-from .distributions import BERNOULLI, BOUNDED, GAUSSIAN, PAIRED, STUDENT, Arm, Move, arm_cost, divergence, pair_cost
+from .distributions import (
+    BERNOULLI,
+    BOUNDED,
+    CODES,
+    GAUSSIAN,
+    PAIRED,
+    STUDENT,
+    Arm,
+    Move,
+    arm_cost,
+    divergence,
+    pair_cost,
+)
 from .intervals import arm_intervals, column_intervals
 from .rates import RATES, SIDED, control_intervals, discoveries, sides
 from .values import arm_value, bernoulli_value, pair_value
@@ -29,7 +41,7 @@ from .versions import the_distribution, the_kind, version
 LEVELS_ROOM, nearest_way = LEVELS_SCRATCH, nearest_alternative  # their old names
 
 __all__ = [
-    "Arm", "Arms", "BERNOULLI", "BOUNDED", "COMMON", "Certifier", "DISTRIBUTION", "DOUBT", "D_AT", "GAUSSIAN",
+    "Arm", "Arms", "BERNOULLI", "BOUNDED", "CODES", "COMMON", "Certifier", "DISTRIBUTION", "DOUBT", "D_AT", "GAUSSIAN",
     "LEVELS_SCRATCH", "Move", "PAIRED", "PRIOR", "RATES", "RHO", "SIDED", "STUDENT", "VARIANCE", "adapted",
     "arm_cost", "arm_intervals", "arm_penalty", "arm_value", "bernoulli_value", "certified_pairs",
     "column_intervals", "common", "control_intervals", "counted_arms", "discoveries", "divergence", "enough",

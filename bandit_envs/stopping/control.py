@@ -15,10 +15,10 @@ import numpy as np
 
 from ..kernels.compiled import part
 from .betting import bet_pair, scaled
-from .boundaries import BOUNDARY, COMMON, D_AT, MIXTURE, NONE, distribution_of, weighed
+from .boundaries import BOUNDARY, COMMON, D_AT, MIXTURE, NEEDED, NONE, distribution_of, weighed
 from .distributions import BERNOULLI, BOUNDED, GAUSSIAN, Arm, Move, pair_cost
 from .lifts import lift_value
-from .nearest import level, report
+from .nearest import after, decided, level, report
 from .values import pair_value
 
 TOLERANCE_AT, HOPED_AT, SPACES_AT = COMMON + 1, COMMON + 2, COMMON + 3
@@ -43,31 +43,39 @@ def bounded_in(given, i, d):
 
 
 @part
-def above(given, i, j, d, a, b, hoped):
-    """The evidence, in nats, that coordinate d of arm i lies above a times that of arm j plus b; 0: it does not."""
+def above(given, i, j, d, a, b, hoped, needed):
+    """The evidence, in nats, that coordinate d of arm i lies above a times that of arm j plus b; 0: it does not.
+
+    `needed`: it is enough to know whether the evidence reaches this; -inf: its value is wanted.
+    """
     numbers, D, pulls = given.numbers, np.int64(given.numbers[D_AT]), given.pulls
     m, n, distribution = given.mean[i * D + d], given.mean[j * D + d], distribution_of(numbers)
     if pulls[i] == 0 or pulls[j] == 0 or not m > a * n + b:
         return 0.0
-    if numbers[BOUNDARY] == MIXTURE and distribution in (GAUSSIAN, BERNOULLI):
-        return lift_value(numbers, (float(pulls[i]), m), (float(pulls[j]), n), a, b, hoped)
     if numbers[BOUNDARY] == MIXTURE and distribution == BOUNDED:
-        work, none = given.scratch[5 * len(pulls) :], -math.inf
-        return bet_pair(numbers, bounded_in(given, i, d), bounded_in(given, j, d), a, b, none, none, work)
-    return pair_value(numbers, arm_in(given, i, d), arm_in(given, j, d), Move(a, b, -math.inf))
+        work = given.scratch[5 * len(pulls) :]
+        return bet_pair(numbers, bounded_in(given, i, d), bounded_in(given, j, d), a, b, -math.inf, needed, work)
+    lower, raised, move = arm_in(given, i, d), arm_in(given, j, d), Move(a, b, -math.inf)
+    if numbers[BOUNDARY] == MIXTURE and distribution in (GAUSSIAN, BERNOULLI):
+        if needed > -math.inf:  # no mixture exceeds the likelihood ratio of the nearest means
+            cost, _ = pair_cost(distribution, lower, raised, move)
+            if cost < needed:
+                return cost
+        return lift_value(numbers, (float(pulls[i]), m), (float(pulls[j]), n), a, b, hoped, needed)
+    return pair_value(numbers, lower, raised, move)
 
 
 @part
-def nearest_of(given, i, is_in):
+def nearest_of(given, i, is_in, needed=-math.inf):
     """The evidence that arm i is better than the control, or else that it is not; and the coordinate that decides."""
     numbers, control, tolerance = given.numbers, np.int64(given.numbers[COMMON]), given.numbers[TOLERANCE_AT]
     D, found, which, total = np.int64(numbers[D_AT]), math.inf if is_in else -math.inf, 0, 0.0
     for d in range(D):
         a, b = numbers[SPACES_AT + 2 * d], numbers[SPACES_AT + 2 * d + 1]
         if is_in:
-            value = above(given, i, control, d, a, b - tolerance, numbers[HOPED_AT] if d == 0 else 0.0)
+            value = above(given, i, control, d, a, b - tolerance, numbers[HOPED_AT] if d == 0 else 0.0, needed)
         else:
-            value = above(given, control, i, d, 1.0 / a, -(b + tolerance) / a, 0.0)
+            value = above(given, control, i, d, 1.0 / a, -(b + tolerance) / a, 0.0, needed + math.log(D))
         total += value
         if (value < found) == is_in and value != found:
             found, which = value, d
@@ -92,16 +100,25 @@ def control_nearest(given):
     """See the head of the file."""
     numbers, pulls, inside, out = given.numbers, given.pulls, given.inside, given.out
     K, control = len(pulls), np.int64(numbers[COMMON])
-    is_asked, least, found, which = inside[0] >= 0, math.inf, (control + 1) % K, 0
-    for i in range(K):
+    is_asked, least, found, which, needed = inside[0] >= 0, math.inf, (control + 1) % K, 0, numbers[NEEDED]
+    decides, first = needed > -math.inf, int(out[1])
+    first = 0 if not decides else int(out[3]) if first == control else first
+    for n in range(K):
+        i = after(first, n, K)
         if not is_asked:
             inside[i] = is_better(given, i)
         if i == control:
             least = -math.inf if inside[i] else least  # it is not better than itself
         else:
-            value, d = nearest_of(given, i, inside[i] != 0)
+            value, d = nearest_of(given, i, inside[i] != 0, needed)
             if value < least:
                 least, found, which = value, i, d
+                if value < needed:
+                    decided(out, pulls, True, i, control)
+                    return
+    if decides:
+        decided(out, pulls, False, found, control)
+        return
     out[0] = level(numbers, least, 2, K - 1.0)
     a, b = numbers[SPACES_AT + 2 * which], numbers[SPACES_AT + 2 * which + 1]
     i, j, move = found, control, Move(a, b - numbers[TOLERANCE_AT], -math.inf)

@@ -87,7 +87,7 @@ def mixture(numbers, i, j, a, b, hoped, c):
 
 
 @part
-def lift_value(numbers, i, j, a, b, hoped):
+def lift_value(numbers, i, j, a, b, hoped, needed):
     """The evidence against mu_i <= a mu_j + b, in nats; 0 where the means are so.
 
     Args:
@@ -95,6 +95,7 @@ def lift_value(numbers, i, j, a, b, hoped):
         i, j: (pulls, mean) of the two arms, pulls > 0.
         a, b: of the condition, a > 0.
         hoped: the sum of tilts that is expected, see `TILTS`; 0: none.
+        needed: it is enough to know whether the evidence reaches this; -inf: its value is wanted.
     """
     is_bernoulli, high, low = distribution_of(numbers) == BERNOULLI, (i[1] - b) / a, j[1]
     if not high > low:
@@ -108,6 +109,8 @@ def lift_value(numbers, i, j, a, b, hoped):
     for step in range(STEPS):
         c = min(max(c, bottom), top)
         value, slope = mixture(numbers, i, j, a, b, hoped, c)
+        if value < needed:
+            return value
         if (slope < 0.0 and c >= top) or (slope >= 0.0 and c <= bottom):
             return value - END * abs(slope)
         if slope < 0.0:

@@ -117,8 +117,8 @@ def _excluded(given, i, side, x, is_lift, need):
     control = np.int64(given.numbers[COMMON])
     a, b = (1.0 + x, 0.0) if is_lift else (1.0, x)
     if side == 0:
-        return above(given, i, control, 0, a, b, 0.0) >= need
-    return above(given, control, i, 0, 1.0 / a, -b / a, 0.0) >= need
+        return above(given, i, control, 0, a, b, 0.0, need) >= need
+    return above(given, control, i, 0, 1.0 / a, -b / a, 0.0, need) >= need
 
 
 @kernel
