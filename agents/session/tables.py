@@ -146,7 +146,8 @@ def claims_table(state: State, rate: str = "familywise") -> DataFrame:
 
 def comparison_table(state: State, rate: str) -> DataFrame:
     """The table of the arms against the control; see `Session.comparison`."""
-    problem, run, there = state.run.problem, state.run, state.active
+    problem: Any = state.run.problem
+    run, there = state.run, state.active
     if problem.kept is None or run.certifier is None:
         raise ValueError(f"arms are compared with a control in BetterThanControl, got {problem.name}")
     seen, level = state.statistics.at(there), (run.delta or UNASKED) * run.share.ratio
