@@ -42,6 +42,7 @@ from .session_words import (
     complete,
     forecast,
     print_certainty,
+    print_comparison,
     print_state,
     question,
     tell_why,
@@ -332,6 +333,7 @@ class Show(Action):
             rows.append([row["name"], str(row["pulls"]), *cells, mark, *claim, str(row["pending"] or "")])
         print(f"{question(session)}\n")
         print(table(heads, rows, right=(1, 2)))
+        print_comparison(session.comparison()) if session.compares and len(session) else None
         print("waits: how often the arm has been asked for, and no result has been told yet\n" * bool(session.pending))
         print_state(session)
         if session.delta is not None and len(session) and not session.done and (said := forecast(session)):

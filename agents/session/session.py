@@ -697,6 +697,11 @@ class Session:
         one = flag("single", single)
         return self._look(lambda state: tables.arms_table(state, one))
 
+    @property
+    def compares(self) -> bool:
+        """Whether there is a control that arms are compared with."""
+        return self._look(lambda state: state.kept is not None and state.run.certifier is not None)
+
     def comparison(self, rate: str = "familywise") -> DataFrame:
         """A table of the arms that there are against the control, of `BetterThanControl`, at any time.
 
