@@ -259,8 +259,16 @@ class Tell(Action):
 
     arm: Positional[Annotated[str, arg(metavar="ARM")]]
     """The arm, by its name or number, or the code of a question."""
-    value: Positional[Annotated[tuple[str, ...], arg(metavar="VALUE")]]
-    """What was measured; several numbers where an arm has several dimensions."""
+    value: Positional[Annotated[tuple[str, ...], arg(metavar="VALUE", help_behavior_hint="")]] = ()
+    """What was measured; several numbers where an arm has several dimensions; left out of a count."""
+    n: Count = None
+    """Of a count, how many measurements, with --successes, or --mean and --sd."""
+    successes: Count = None
+    """How many of them were 1."""
+    mean: Number = None
+    """Their mean."""
+    sd: Number = None
+    """Their standard deviation, with the divisor n - 1."""
     item: Annotated[str | None, arg(metavar="ITEM", help_behavior_hint="")] = None
     """Of a table, the row, by its name or number; left out: the row of the oldest question about the arm."""
     question: Count = None
@@ -269,12 +277,14 @@ class Tell(Action):
 
     def act(self, session: agents.Session) -> None:
         try:
-            value = tuple(map(number_in, self.value))
+            value: Any = tuple(map(number_in, self.value)) or None
         except ValueError:
             wanted = f"a number (or True, False), with a point for decimals as in 8.5, got {' '.join(self.value)!r:.80}"
             raise ValueError(f"a measurement is {wanted}") from None
         arm = self.arm if self.question is None else Asked(self.question, session.arm(self.arm), None)
-        session.tell(arm, value[0] if len(value) == 1 else value, self.who, self.item)
+        value = value[0] if value and len(value) == 1 else value
+        count = {name: getattr(self, name) for name in ("n", "successes", "mean", "sd")}
+        session.tell(arm, value, self.who, self.item, **count)
         print_state(session, owner=not session.wishes.get("blind"))
 
 
@@ -304,7 +314,7 @@ class Import(TableOptions, Action):
             count = session.tell_table(self.table, **columns, who=self.who, again=self.again)
         except ValueError as error:  # the names of its arguments are options here
             text = str(error).partition(" (of an instance")[0].replace("wide=True", "--wide")
-            raise ValueError(re.sub(r"\b(arm|value|index)=(?![\w'])", r"--\1", text)) from error
+            raise ValueError(re.sub(r"\b(arm|value|index|n|successes)=(?![\w'])", r"--\1", text)) from error
         of = "" if session.remaining is None else ", which count as part of the budget"
         print(f"{count} results from {self.table}{of}")
         if was_done:

@@ -16,7 +16,7 @@ from bandit_envs.problems import BLOCKS
 from ..evaluation.report import table
 from ..session.rehearsal import CompilesError, rehearse
 from ..session.session import Ask, Session
-from ..session.words import meaning
+from ..session.words import meaning, said
 from .environment import import_problems, problem_options
 from .options import from_json, note
 
@@ -221,8 +221,9 @@ def forecast(facts: Any, agent: str | None = None, file: str = "") -> str:
 def undone(session: Session, number: int) -> str:
     """An event that was undone, in words."""
     row = session.history(event=number).iloc[0]
-    values = " ".join(f"{row[name]:g}" for name in row.index if name.startswith("value"))
-    what = {"told": f"the result {values} of", "asked": "the question about"}.get(row["kind"], "the withdrawal of")
+    values = " ".join(said(row) or [f"{row[name]:g}" for name in row.index if name.startswith("value")])
+    kinds = {"told": f"the result {values} of", "counted": f"the count {values} of", "asked": "the question about"}
+    what = kinds.get(row["kind"], "the withdrawal of")
     who = f", by {row['who']}" if isinstance(row["who"], str) and row["who"] else ""
     return f"{what} {row.get('code') or row['name']} (event {number}{who})"
 

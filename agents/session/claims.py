@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from bandit_envs import Task, stopping
 from bandit_envs.stopping import Certifier
 
-from .run import Result, Statistics
+from .run import Part, Result, Statistics
 
 ALONE, PAIRS = ("threshold", "polyhedron", "margins"), ("top-k", "all-good", "control")  # kinds of certificates
 MOST_NAMES = 3  # of arms in a sentence
@@ -57,12 +57,8 @@ class Claims:
 
     def __init__(self, task: Task, certifier: Certifier, delta: float) -> None:
         K, self.certifier, self.numbers, self.need = task.K, certifier, certifier.numbers, math.log(task.K / delta)
-        self.count, self.seen, self.found, known = (
-            0,
-            Statistics.of(task),
-            [Claim()] * K,
-            self.numbers[stopping.COMMON :],
-        )
+        self.count, self.told, self.seen = 0, 0, Statistics.of(task)  # entries of the results, and how many they are
+        self.found, known = [Claim()] * K, self.numbers[stopping.COMMON :]
         self.moves, self.needs = np.empty((0, 3)), np.array(certifier.needed(delta))
         if self.certifier.kind == "all-good":
             self.moves, self.needs = known[:6].reshape(2, 3), self.needs[:2]
@@ -79,13 +75,14 @@ class Claims:
     def take_in(self, results: Sequence[Result], names: Sequence[str]) -> None:
         """Take in further results, of arms by their places among those that there are, named so; -1: of no such arm."""
         arms, rows, at = list[int](), list[Floats](), list[int]()
-        for number, (arm, sample) in enumerate(results, self.count + 1):
+        for arm, sample in results:
+            self.told += sample.n if isinstance(sample, Part) else 1
             if arm >= 0:
                 self.seen.add(arm, sample)
                 mean, variance, moments = self.seen.mean[arm], self.seen.variance[arm], self.seen.moments[arm].T.ravel()
                 rows.append(np.concatenate([self.seen.pulls[arm, None], mean, variance, moments]))
                 arms.append(arm)
-                at.append(number)
+                at.append(self.told)
         self.count += len(results)
         if rows and self.certifier.kind in ALONE:
             self._alone(np.array(arms), np.array(rows), np.array(at))

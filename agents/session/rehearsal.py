@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bandit_envs import PureExplorationVectorEnv, Task, measurements
+from bandit_envs.instances import Count
 from bandit_envs.kernels import WATCHERS, integer, number, root_number
 
 from ..core.forms import forms_of
@@ -26,10 +27,10 @@ from ..evaluation.plan import Plan
 from ..evaluation.plots import COLOURS, LINES, save
 from ..evaluation.progress import Progress, compilation_noted, reported_in_lines, shown
 from .design import controls_of
-from .fold import State, fold, sample_of
+from .fold import State, count_of, fold, sample_of
 from .guesses import Guess, Prior, Seen, range_of
 from .log import Log
-from .run import Statistics
+from .run import Part, Statistics
 from .setup import Setup, suggested
 from .wishes import wishes_of
 
@@ -365,11 +366,14 @@ def _pilot(prior: Any, task: Task, sign: float) -> tuple[list[str], Statistics]:
         rows = {str(name): results for name, results in prior.items()}
     else:
         table = measurements(prior)
-        rows = {name: [one.value for one in table.rows if one.arm == name] for name in table.arms}
+        rows = {name: [one.several or one.value for one in table.rows if one.arm == name] for name in table.arms}
     seen = Statistics.of(task, len(rows))
     for k, (name, results) in enumerate(rows.items()):
         try:
             for one in results:
+                if isinstance(one, Count):
+                    seen.add(k, Part.of(count_of(task, one), seen.ends[0], lambda x: sign * x))
+                    continue
                 value = one[0] if task.D == 1 and isinstance(one, tuple) else one
                 seen.add(k, np.atleast_1d(sample_of(task, value if sign > 0 else -value)))
         except (TypeError, ValueError) as error:
@@ -423,10 +427,9 @@ def _played(
 ) -> Outcome:
     """Rehearsals of a study on arms of this source, cut at a number of pulls that grows until most have ended."""
     _, agent, task, seen = study
-    before, limit = (
-        0 if seen is None else seen.spent,
-        min(task.budget or MOST * task.K, task.max_pulls or MOST * task.K),
-    )
+    before = 0 if seen is None else seen.spent
+    most = before + MOST * task.K
+    limit = min(task.budget or most, task.max_pulls or most)
     resumes = bool(getattr(agent, "resumes", True)) and task.observation != "history"
     cap, clock = min(limit, FIRST * task.K + TIMES * before), _Clock(bar, seconds)
     while True:
@@ -435,7 +438,7 @@ def _played(
         made: dict[str, Any] = {"instance": source, "shuffle_arms": False, "autoreset_mode": "Disabled", "copy": False}
         envs = _Resumed(episodes, problem=task.problem, **made, **how, **forms._asdict())
         envs.seen = seen if resumes else None
-        checks = None if at is None else [at, 2 * MOST * task.K]
+        checks = None if at is None else [at, 2 * most]
         settled = (checks, False, math.nan, None, False)
         plan = Plan(study.label, agent, forms, task.problem, how, episodes, envs.task, *settled)
         step = Lockstep(plan, envs, 0, episodes, seed, episodes, clock)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bandit_envs import Task, measurements
-from bandit_envs.instances import Measurements
+from bandit_envs.instances import Count, Measurements
 from bandit_envs.kernels import choice, flag, integer, number, orders, root_key
 from bandit_envs.stopping import RATES
 
@@ -23,8 +23,8 @@ from . import tables
 from .calling import measured
 from .design import asked_by, code_of, refuse_code, refuse_parts, refuse_stranger
 from .doubts import about_failures, about_noise, doubts, rounded
-from .fold import FEWEST_ARMS, State, fold, sample_of
-from .log import ADDED, ASKED, FAILED, LARGEST, NOTE, RESULTS, TOLD, UNDONE, WITHDRAWN, Event, Log
+from .fold import FEWEST_ARMS, State, count_of, fold, limits_of, sample_of
+from .log import ADDED, ASKED, COUNTED, FAILED, LARGEST, NOTE, RESULTS, TOLD, UNDONE, WITHDRAWN, Event, Log
 from .rehearsal import Rehearsal, course_of, rehearse
 from .setup import Setup, checked_name
 
@@ -221,8 +221,22 @@ class Session:
         """The code of a question; None where the session is not blind."""
         return code_of(number, self._setup.public_seed) if self._setup.wishes.get("blind") else None
 
-    def tell(self, arm: object, value: object, who: str | None = None, item: int | str | None = None) -> None:
+    def tell(
+        self,
+        arm: object,
+        value: object = None,
+        who: str | None = None,
+        item: int | str | None = None,
+        *,
+        n: int | None = None,
+        successes: int | None = None,
+        mean: float | None = None,
+        sd: float | None = None,
+    ) -> None:
         """Record a result: it answers the question that is handed over, else the oldest about this arm, if any waits.
+
+        Or record a count, n results at once, which answers no question, and has its place behind those that are open.
+        Agents that go by rounds, items, blocks, designs and several dimensions need single results.
 
         Args:
             arm: its number or name, or a question of `ask` or `pending`, or the code of one that waits. Where one
@@ -230,11 +244,21 @@ class Session:
             value: what was measured: a number, or as many numbers as an arm has dimensions.
             who: has measured it, for the history. None: who has asked, of a question of `pending`.
             item: of a table, the row, by its name or number, asked for or not; None: the row of the oldest question.
+            n: of a count, how many measurements, up to 10^9; each is one of the budget.
+            successes: how many of them were 1, where all lie between 0 and 1.
+            mean, sd: else their mean and sample standard deviation (divisor n - 1), by which noise is judged; sd only
+                where n > 1. Higher moments are then unknown, so that less is certified within a range.
 
         Raises:
             ValueError: for an unknown or withdrawn arm, a value outside the support, a cell that the table lacks or
-                that has a result, and for a question that was asked again; nothing is recorded.
+                that has a result, a question that was asked again, and a count that is impossible, beyond the budget,
+                or where single results are needed; nothing is recorded.
         """
+        count = Count(n, successes, mean, sd)
+        if any(one is not None for one in count):
+            if value is not None:
+                raise ValueError(f"a result is a value or a count, got both, {value!r:.80} and {count}")
+            value = count
         self._record([("", arm, value, item)], who)
 
     def tell_all(self, results: Iterable[tuple[object, ...]], who: str | None = None) -> int:
@@ -248,7 +272,7 @@ class Session:
         return self._record(_placed(results, bool(self.task.items)), who)
 
     def tell_table(self, table: Any, *, who: str | None = None, again: bool = False, **columns: Any) -> int:
-        """Record the results in a table, all of them or, where one is wrong, none. Returns how many there were.
+        """Record the results, or counts, in a table, all or, where one is wrong, none. Returns how many results.
 
         Arms that are the columns of a table take that table, half filled: wide with the items' names in its index, or
         long with a column of items. Cells that are known with the same value are left out, so it may be read again.
@@ -260,28 +284,31 @@ class Session:
             table: path of a file (CSV, Excel, JSON Lines, Parquet), or a dataframe.
             who: has measured them.
             again: record it all the same.
-            columns: `arm`, `value`, `index`, `wide`, `item`, `sep`, `decimal`, `sheet`, `layout`, see
-                `bandit_envs.measurements`. Words such as yes and no, or C and I, are 1 and 0 on a range of 0 to 1.
+            columns: `arm`, `value`, `index`, `wide`, `item`, `sep`, `decimal`, `sheet`, `layout`, `n`, `successes`,
+                see `bandit_envs.measurements`. Words such as yes and no, or C and I, are 1 and 0 on a range of 0 to 1.
 
         Raises:
             ValueError: naming the row and the column. FileNotFoundError: if there is no such file.
         """
-        columns = {"binary": self.task.support == (0, 1) and self.task.distribution != "gaussian"} | columns
+        columns = {"binary": limits_of(self.task) == (0, 1)} | columns
         found, again = measurements(table, **columns), flag("again", again)
         if found.events:
             return self._record([], who, found.of, again, found)
         if columns.get("item") is not None and not self.task.items:
             text = f"{found.of}: the column {columns['item']!r:.80} is ignored: there are neither items nor blocks"
             warnings.warn(text, UserWarning, stacklevel=2)
+        if found.ignored:
+            text = f"{found.of}: the column {found.ignored!r} is ignored: counts come in the order of the rows"
+            warnings.warn(text, UserWarning, stacklevel=2)
         rows = list[tuple[str, Any, Any, Any]]()
         for one in found.rows:
             place = f"{found.of}, {one.place}: "
-            if self.task.items and not one.item:
+            if self.task.items and not one.item and one.several is None:
                 raise ValueError(
                     f"{place}a result of a table needs its item: in a column 'item' (item=), or a wide row"
                 )
             value = one.value[0] if self.task.D == 1 and len(one.value) == 1 else one.value
-            rows.append((place, one.arm, value, one.item if self.task.items else None))
+            rows.append((place, one.arm, one.several or value, one.item if self.task.items else None))
         return self._record(rows, who, found.of, again)
 
     def _record(
@@ -301,6 +328,12 @@ class Session:
             for place, arm, value, item in rows:
                 row, coded = None, asked_by(state, arm)
                 try:
+                    if isinstance(value, Count):
+                        value = count_of(self.task, value, state)
+                        if isinstance(arm, (Ask, Question)) or item is not None:
+                            raise ValueError(f"a count answers no question: name its arm alone, got {arm!r:.80}")
+                        new.append(Event(0, COUNTED, state.arm(arm), value, None, who, text))
+                        continue
                     if coded is not None:
                         if coded not in state.asks or coded in taken:
                             raise ValueError(f"the question {arm} has its result already, or is not asked any more")
@@ -338,19 +371,19 @@ class Session:
                 new, results = tables.replayed(state, history, who)
                 if any(one.kind in (ADDED, WITHDRAWN) for one in new):
                     _refuse_changes(state)
-            count = len(results)
-            if table is not None and state.remaining is not None and count > state.remaining:
+            count, of = sum(one.size for one in results), "" if table is None else f"{table}: "
+            if (count > 1 or of) and state.remaining is not None and count > state.remaining:
                 raise ValueError(
-                    f"{table}: {count} results, and the budget leaves {state.remaining}. Results count as part of "
+                    f"{of}{count} results, and the budget leaves {state.remaining}. Results count as part of "
                     "the budget, and those beyond it would not count in the answer: begin a session with a larger one"
                 )
             if table is not None and not again and not self.task.items:
                 tables.refuse_repeated(state, table, results)
             return new
 
-        self._append(events)
+        single = sum(one.kind in (TOLD, FAILED) for one in self._append(events))
         if (state := self._state).run.wary:
-            noise, news = about_noise(state), [rounded(state, count)]
+            noise, news = about_noise(state), [rounded(state, single)]
             if noise and noise[0] == "refuted" and not self._warned:
                 self._warned = True
                 news.append(noise[1])
@@ -615,7 +648,7 @@ class Session:
         """
         with self._now() as state:
             changed = len(state.undone), len(state.names), len(state.withdrawn)
-            key, kept = (len(state.results), *changed, str(agents), episodes, str(how)), self._forecast
+            key, kept = (state.statistics.spent, *changed, str(agents), episodes, str(how)), self._forecast
             if kept is not None and kept[0] == key and not state.run.over and how.get("prior") is None:
                 return kept[1]
             course = course_of(state, agents)
@@ -671,7 +704,8 @@ class Session:
     def history(self, last: int | None = None, *, event: int | None = None) -> DataFrame:
         """A table of all events, of the `last` so many, or of the one with the number `event`, empty where it is none.
 
-        `value` is what was measured (`value_0`, `value_1`, ... of arms of several dimensions), `about` the number of
+        `value` is what was measured (`value_0`, `value_1`, ... of arms of several dimensions), of sessions with counts
+        beside `n`, `successes`, `mean` and `sd` of these; `about` the number of
         the event that this one answers or undoes, `undone` whether it was undone later. In a blind session `code` is
         that of the question, or of the one that is answered.
         """
@@ -752,7 +786,7 @@ class Session:
 
     def __len__(self) -> int:
         """How many results there are."""
-        return self._look(lambda state: len(state.results) + len(state.late))
+        return self._look(lambda state: state.count)
 
     def __bool__(self) -> bool:
         return True

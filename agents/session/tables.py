@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bandit_envs import stopping
-from bandit_envs.instances import TRUE, Happening, Measurements, number_in
+from bandit_envs.instances import TRUE, Count, Happening, Measurements, number_in
 from bandit_envs.kernels import choice
 
 from ..core.optional import pandas
 from .claims import Claim, claimed, found_now, numbers_of
 from .design import code_of, refuse_code
-from .fold import KINDS, State, sample_of
-from .log import ADDED, ASKED, FAILED, NOTE, RESULTS, TOLD, UNDONE, WITHDRAWN, Event
+from .fold import KINDS, State, count_of, sample_of
+from .log import ADDED, ASKED, COUNTED, FAILED, NOTE, RESULTS, TOLD, UNDONE, WITHDRAWN, Event
 from .promise import shares_alone
 from .setup import checked_name
 
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 UNASKED = 0.05  # delta of intervals, where a session has none
+COUNTS = ("n", "Int64"), ("successes", "Int64"), ("mean", "Float64"), ("sd", "Float64")  # columns of counts
 FEW = 3  # results: fewer agree by chance in two small tables
 
 
@@ -38,12 +39,14 @@ def history_table(state: State, events: Sequence[Event]) -> DataFrame:
     """The table of some events; see `Session.history`."""
     pd, D, arms = pandas(), state.setup.task.D, [event.arm for event in events]
     tabled = bool(state.setup.task.items)  # a question has its row in the place of a value, a result behind it
-    shown = [None if event.value is None or tabled and event.kind == ASKED else event.value for event in events]
+    shown = [None if tabled and one.kind == ASKED or one.kind == COUNTED else one.value for one in events]
     values = np.array([np.full(D, np.nan) if one is None else np.atleast_1d(one)[:D] for one in shown])
     values = values.reshape(len(events), D).astype(np.float64)  # a row without a score has None
     rows = [None if event.value is None or not tabled else int(np.atleast_1d(event.value)[-1]) for event in events]
     numbered = state.setup.items is None
     items = pd.array(rows, dtype="Int64") if numbered else [None if row is None else state.item(row) for row in rows]
+    counts = [event.value if event.kind == COUNTED else (None,) * 4 for event in events]
+    several = any(event.kind == COUNTED for event in state.told)
     columns: dict[str, object] = {
         "event": np.array([event.number for event in events], np.int64),
         "at": pd.to_datetime([event.at for event in events], utc=True),
@@ -52,6 +55,7 @@ def history_table(state: State, events: Sequence[Event]) -> DataFrame:
         "name": [None if arm is None else state.names[arm] for arm in arms],
         **({"item": items} if tabled else {}),
         **{"value" if D == 1 else f"value_{d}": values[:, d] for d in range(D)},
+        **{name: pd.array([one[j] for one in counts], dtype=kind) for j, (name, kind) in enumerate(COUNTS) if several},
         "about": pd.array([event.about for event in events], dtype="Int64"),
         "who": [event.who for event in events],
         "text": [event.text for event in events],
@@ -181,7 +185,8 @@ def refuse_repeated(state: State, table: str, new: Sequence[Event]) -> None:
     for before in [[event for event in state.told if event.number not in state.undone], *_tables(state)]:
         count = min(len(before), len(new))
         alike = all(one[1:4] == other[1:4] for one, other in zip(before, new, strict=False))  # kind, arm and value
-        if count >= FEW and alike and any(event.number not in state.undone for event in before[:count]):
+        alike &= sum(event.size for event in new[:count]) >= FEW
+        if alike and any(event.number not in state.undone for event in before[:count]):
             which = "its results" if count == len(new) else f"the first {count} of its {len(new)} results"
             raise ValueError(
                 f"{table}: {which} are in the session already since {before[0].at:%Y-%m-%d %H:%M} UTC, from event "
@@ -251,6 +256,8 @@ def _replayed(state: State, ahead: State, made: dict[int, Event], row: Happening
     arm, sample = ahead.arm(cells["name"]), None
     if kind == WITHDRAWN:
         ahead.withdrawn.add(arm)
+    if kind == COUNTED:
+        return event._replace(arm=arm, value=count_of(state.setup.own_task, row.several or Count(None), state))
     if kind in RESULTS and not (kind == FAILED and np.isnan(row.value).all()):
         sample = sample_of(state.setup.own_task, row.value if len(row.value) > 1 or task.D > 1 else row.value[0])
     if cells.get("item") and not task.items:
@@ -296,7 +303,7 @@ def last_read(state: State, table: str | Path) -> list[Event]:
 
 def _tables(state: State) -> list[list[Event]]:
     """The results of each table that was recorded: they have its text, and a time; or a remark behind them has."""
-    blocks = groupby(state.told, key=lambda event: (event.text if event.kind == TOLD else None, event.at))
+    blocks = groupby(state.told, key=lambda event: (event.text if event.kind in (TOLD, COUNTED) else None, event.at))
     found = [list(block) for (text, _), block in blocks if text is not None]
     for note in state.events.values():
         if note.kind == NOTE and note.about is not None:

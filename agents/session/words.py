@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bandit_envs import Problem
 
@@ -18,6 +18,14 @@ def plural(noun: str) -> str:
     if noun.endswith("y") and noun[-2:-1] not in ("", *"aeiou"):
         return f"{noun[:-1]}ies"
     return noun + next((more for end, more in ENDINGS.items() if noun.endswith(end)), "s")
+
+
+def said(row: Any) -> list[str]:
+    """The count in a row of a history, as "41 of 1204"; nothing where it has none."""
+    if row["kind"] != "counted":
+        return []
+    ones = str(row["successes"])
+    return [f"{ones if ones.isdecimal() else 'mean {:g}'.format(row['mean'])} of {row['n']}"]
 
 
 def meaning(session: Session, noun: str = "option") -> str:

@@ -213,7 +213,7 @@ INSTANCES = _Instances(
             from_table,
             "",
             "a table of measurements, as CSV or Excel: parameters path, arm, value, index, distribution, name, wide, "
-            "shared, support, missing, item, sep, decimal, sheet, layout",
+            "shared, support, missing, item, sep, decimal, sheet, layout, n, successes",
             True,
         ),
         **PAPERS,
