@@ -213,9 +213,7 @@ class Plan(New[Options]):
                     found = agents.rehearse(session, given, prior=guess or None, progress=True, **how)
             else:
                 if guess and self.file is not None:
-                    raise ValueError(
-                        f"what is believed is said by {self.file} or by --{next(iter(guess))}, not by both"
-                    )
+                    raise ValueError(f"what is believed is said by {self.file} or --{next(iter(guess))}, not by both")
                 found = agents.rehearse(facts, given, prior=guess or self.file, progress=True, **how)
         print(re.sub(r"\b(sigma|delta|tolerance|epsilon)=", r"--\1 ", f"{found}\n"))
         heads, rows = ["agent", "measurements", "10 %", "90 %", "batches", "hours", "ended", "error", "score"], []
@@ -283,8 +281,7 @@ class Tell(Action):
             raise ValueError(f"a measurement is {wanted}") from None
         arm = self.arm if self.question is None else Asked(self.question, session.arm(self.arm), None)
         value = value[0] if value and len(value) == 1 else value
-        count = {name: getattr(self, name) for name in ("n", "successes", "mean", "sd")}
-        session.tell(arm, value, self.who, self.item, **count)
+        session.tell(arm, value, self.who, self.item, n=self.n, successes=self.successes, mean=self.mean, sd=self.sd)
         print_state(session, owner=not session.wishes.get("blind"))
 
 

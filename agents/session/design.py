@@ -104,9 +104,7 @@ def refuse_misfit(wishes: Mapping[str, Any], names: Sequence[str], task: Task) -
     if unknown := [arm for arm in controls if arm not in names]:
         raise ValueError(f"controls are arms of the session, and there is no arm {unknown[0]!r:.200}")
     if controls and sum(controls.values()) >= (plate or 0):
-        raise ValueError(
-            f"controls take {sum(controls.values())} wells, and a plate has {plate}: leave wells for others"
-        )
+        raise ValueError(f"controls take {sum(controls.values())} wells, and a plate has {plate}: leave some wells")
     for name in names:
         refuse_code(wishes, name)
 

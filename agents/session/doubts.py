@@ -117,9 +117,7 @@ def about_failures(state: State) -> list[str]:
     skipped = "could not be scored" + f". {promised}" * bool(state.setup.task.items)
     for none, what in ((True, skipped), (False, "failed, and count as scores")):
         counts = Counter(arm for arm, lacks in failed if lacks is none and arm is not None)
-        shares = [
-            f"{n} of {of[arm]} of {state.names[arm]!r:.80} ({n / of[arm]:.0%})" for arm, n in counts.most_common()
-        ]
+        shares = [f"{n} of {of[k]} of {state.names[k]!r:.80} ({n / of[k]:.0%})" for k, n in counts.most_common()]
         if shares:
             found.append(f"{', '.join(shares[:8])}{', ...' * (len(shares) > 8)} {what}")
     return found

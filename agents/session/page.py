@@ -58,7 +58,6 @@ OWNERS = ("add", "withdraw", "table", "tell")  # what a rater cannot do
 QUIET = 20  # looks without news after which something is sent all the same, so that connections stay open
 # What a rater sees of the state, besides own questions and results.
 RATERS = ("version", "title", "unit", "noun", "nouns", "question", "binary", "dimensions", "items", "support", "done")
-UNDOABLE = ("told", "counted", "arm withdrawn")  # events, beside open questions
 WAITING = 2048  # connections that are not accepted yet
 
 
@@ -130,9 +129,9 @@ def state(session: Session, find: str = "", last: int = MOST_EVENTS) -> dict[str
 
 def events(history: Any, pending: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The rows of a history, the last one first, JSON-able, without questions whose results are there."""
-    found, waiting = list[dict[str, Any]](), {ask["event"] for ask in pending}
+    found, asked = list[dict[str, Any]](), {ask["event"] for ask in pending}
     for one in history.iloc[::-1].to_dict("records"):
-        undoable = not one["undone"] and (one["kind"] in UNDOABLE or one["event"] in waiting)
+        undoable = not one["undone"] and (one["kind"] in ("told", "counted", "arm withdrawn") or one["event"] in asked)
         if undoable or one["undone"] or one["kind"] != "asked":
             value = [one[name] for name in one if name.startswith("value") and not np.isnan(one[name])] or said(one)
             shown = {name: _plain(one[name]) for name in SHOWN if name in one}

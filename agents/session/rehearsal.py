@@ -322,9 +322,8 @@ def course_of(facts: object, agents: object = None) -> Course:
         studies = [] if given else [_study(state.setup.agent or "the agent", run.agent, run.task, seen)]
         for one in given:
             setup = Setup.of(one, state.setup.task, state.setup.names, state.setup.public_seed)
-            studies.append(
-                _study(setup.agent or str(one), *setup.made_for(state.place, lost, run.share.ratio)[:2], seen)
-            )
+            agent, task, _ = setup.made_for(state.place, lost, run.share.ratio)
+            studies.append(_study(setup.agent or str(one), agent, task, seen))
         return Course(studies, names, (names, seen), -1.0 if state.setup.own else 1.0)
     if not given:
         task = Setup.of("uniform", facts, None, 0).task
@@ -341,9 +340,7 @@ def _study(label: str, agent: Any, task: Task, seen: Statistics | None = None) -
     """A study, of an agent that ends."""
     stops = task.delta is not None and getattr(agent, "stops", False)
     if not stops and task.budget is None and task.max_pulls is None:
-        raise ValueError(
-            f'{label} may never stop by itself: give a budget, or a delta and the agent "{label}{CERTIFIED}"'
-        )
+        raise ValueError(f'{label} may never stop by itself: give a budget, or a delta and "{label}{CERTIFIED}"')
     return Study(label, agent, task, seen)
 
 
@@ -400,16 +397,10 @@ def _prior(task: Task, guess: Guess, pilot: tuple[list[str], Statistics] | None,
         if not set(known) & set(names):
             raise ValueError(f"{text}: its arms go by their names, {', '.join(names[:8])}")
         warnings.warn(f"{text}: they say where arms lie, and nothing of a single one", UserWarning, stacklevel=3)
-    n, there = seen.scored.astype(np.float64), seen.scored > 0
+    n, means = seen.scored.astype(np.float64), seen.mean[seen.scored > 0]
     low, high = range_of(task) or (-math.inf, math.inf)
-    if (
-        seen.mean.shape[1] != task.D
-        or there.any()
-        and not (low <= seen.mean[there]).all() & (seen.mean[there] <= high).all()
-    ):
-        raise ValueError(
-            f"the results of the prior must be {task.D} numbers from {low:g} to {high:g}, as the facts say"
-        )
+    if means.shape[1] != task.D or not ((low <= means) & (means <= high)).all():
+        raise ValueError(f"results of the prior must be {task.D} numbers from {low:g} to {high:g}, as the facts say")
     which = np.array([known.index(name) if name in known else -1 for name in names])
     return Prior(task, guess, Seen(n, seen.mean, seen.variance * n[:, None]), which)
 

@@ -244,8 +244,7 @@ class Session:
             value: what was measured: a number, or as many numbers as an arm has dimensions.
             who: has measured it, for the history. None: who has asked, of a question of `pending`.
             item: of a table, the row, by its name or number, asked for or not; None: the row of the oldest question.
-            n: of a count, how many measurements, up to 10^9; each is one of the budget.
-            successes: how many of them were 1, where all lie between 0 and 1.
+            n, successes: of a count, how many measurements, up to 10^9, of the budget; how many were 1, of 0 to 1.
             mean, sd: else their mean and sample standard deviation (divisor n - 1), by which noise is judged; sd only
                 where n > 1. Higher moments are then unknown, so that less is certified within a range.
 
@@ -255,11 +254,9 @@ class Session:
                 or where single results are needed; nothing is recorded.
         """
         count = Count(n, successes, mean, sd)
-        if any(one is not None for one in count):
-            if value is not None:
-                raise ValueError(f"a result is a value or a count, got both, {value!r:.80} and {count}")
-            value = count
-        self._record([("", arm, value, item)], who)
+        if (given := any(one is not None for one in count)) and value is not None:
+            raise ValueError(f"a result is a value or a count, got both, {value!r:.80} and {count}")
+        self._record([("", arm, count if given else value, item)], who)
 
     def tell_all(self, results: Iterable[tuple[object, ...]], who: str | None = None) -> int:
         """Record results, pairs of an arm and a value as for `tell`: all of them or, where one is wrong, none.
@@ -304,9 +301,7 @@ class Session:
         for one in found.rows:
             place = f"{found.of}, {one.place}: "
             if self.task.items and not one.item and one.several is None:
-                raise ValueError(
-                    f"{place}a result of a table needs its item: in a column 'item' (item=), or a wide row"
-                )
+                raise ValueError(f"{place}a result of a table needs its item: a column 'item' (item=), or a wide row")
             value = one.value[0] if self.task.D == 1 and len(one.value) == 1 else one.value
             rows.append((place, one.arm, one.several or value, one.item if self.task.items else None))
         return self._record(rows, who, found.of, again)
@@ -573,9 +568,7 @@ class Session:
                     f"the control, {state.names[one]!r:.200}, cannot be withdrawn: others are compared with it"
                 )
             if len(state.active) == FEWEST_ARMS:
-                raise ValueError(
-                    f"the arm {state.names[one]!r:.200} cannot be withdrawn: there must be {FEWEST_ARMS} arms at least"
-                )
+                raise ValueError(f"{state.names[one]!r:.200} cannot be withdrawn: {FEWEST_ARMS} arms must be left")
             return [Event(0, WITHDRAWN, one)]
 
         self._append(withdrawn)
@@ -833,7 +826,5 @@ def _person(who: object) -> str | None:
 def _text(what: str, text: object) -> str:
     """Text that every database can hold: without half a character (a surrogate), and without the character 0."""
     if not isinstance(text, str) or "\0" in text or any("\ud800" <= letter <= "\udfff" for letter in text):
-        raise ValueError(
-            f"{what} must be text without the character 0 and without halves of characters, got {text!r:.200}"
-        )
+        raise ValueError(f"{what} must be text without the character 0 and halves of characters, got {text!r:.200}")
     return text

@@ -46,7 +46,7 @@ def history_table(state: State, events: Sequence[Event]) -> DataFrame:
     numbered = state.setup.items is None
     items = pd.array(rows, dtype="Int64") if numbered else [None if row is None else state.item(row) for row in rows]
     counts = [event.value if event.kind == COUNTED else (None,) * 4 for event in events]
-    several = any(event.kind == COUNTED for event in state.told)
+    several = COUNTED in {event.kind for event in state.told}
     columns: dict[str, object] = {
         "event": np.array([event.number for event in events], np.int64),
         "at": pd.to_datetime([event.at for event in events], utc=True),

@@ -1,9 +1,8 @@
 """Measurements of arms in a table: a file, a dataframe or an array, long or wide.
 
 A long table has a measurement in each row: a column of names of arms, and a column of values, or several where a
-measurement has several dimensions. A wide table has a column for each arm. Both may have gaps. A table of counts has
-several measurements of an arm in each row: how many, and how many of them were 1, or their mean and standard deviation.
-The heads of the columns alone decide which of these a table is. Heads that fit several are refused.
+measurement has several dimensions, or those of a `Count`. A wide table has a column for each arm. Both may have gaps.
+The heads of the columns alone decide which of the two a table is. Heads that fit both are refused.
 """
 
 from __future__ import annotations
@@ -301,11 +300,9 @@ def _counts_in(read: Table, n: str | None, successes: str | None) -> dict[str, i
 
 
 def rows_of(table: Measurements) -> list[NDArray[np.float64]]:
-    """The measurements of each arm, (n,) or (n, D); a ValueError for a table of counts."""
+    """The measurements of each arm, (n,) or (n, D)."""
     found: dict[str, list[tuple[float, ...]]] = {name: [] for name in table.arms}
     for one in table.rows:
-        if one.several is not None:
-            raise ValueError(f"{table.of}, {one.place}: single measurements are needed here, and this is a count")
         found[one.arm].append(one.value)
     if empty := [name for name, values in found.items() if not values]:
         raise ValueError(f"{table.of} has no value of the arm {empty[0]!r}")

@@ -162,7 +162,8 @@ class BetterThanControl(SetProblem):
         Returns:
             Arrays (K,). `difference`: mean - control, with `low` and `high`; `lift`: mean / control - 1, with
             `lift_low` and `lift_high`, NaN where means may be negative. All intervals of one kind are right together,
-            at all times, with probability 1 - level. `p`: of the hypothesis that the arm is not better by the margin;
+            at all times, with probability 1 - level; so are the arms that are found, at whose boundary they end then.
+            `p`: of the hypothesis that the arm is not better by the margin;
             `p_worse`: that it is (in all dimensions); `better`, `worse`: the arms that are found to be so.
         """
         asked: dict[str, Any] = dict.fromkeys(("distribution", "sigma", "dependent", "support")) | options
@@ -185,6 +186,14 @@ class BetterThanControl(SetProblem):
         found |= {"p": np.exp(-evidence[:, 0]), "p_worse": np.exp(-evidence[:, 1])}
         better, worse = discoveries(evidence[:, 0], level, rate), discoveries(evidence[:, 1], level)
         found |= {"better": better, "worse": worse}
+        (a, b), off, shown = self.spaces[0], self.tolerance, self.spaces[0] == (1.0, 0.0) and not self.tolerance
+        for which, low, high, edge in (
+            (self.lift is None, "low", "high", b),
+            (self.lift is not None and not off or shown, "lift_low", "lift_high", a - 1.0),
+        ):
+            if which and rate == "familywise":  # what is found lies on its side
+                found[low] = np.where(better, np.fmax(found[low], edge - off), found[low])
+                found[high] = np.where(worse & (not self.guardrails), np.fmin(found[high], edge + off), found[high])
         for name in found:
             found[name][self.control] = False if name in ("better", "worse") else np.nan
         return found

@@ -99,10 +99,9 @@ def join(n, ends, more, above, squares, theirs, o, known):
         ours = before, variance[o], moments[2 * o], moments[2 * o + 1]
         moments[2 * o], moments[2 * o + 1] = higher(float(n), ours, float(more), theirs)
     gap = above / more - before
-    spread = variance[o] * n + squares + gap * gap * (n * (more / count))
+    variance[o] = max(variance[o] * n + squares + gap * gap * (n * (more / count)), 0.0) / count
     excess[o] += above
     total[o], mean[o] = excess[o] + low * count, min(low + excess[o] / count, high)
-    variance[o] = max(spread, 0.0) / count
 
 
 @view

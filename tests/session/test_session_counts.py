@@ -416,8 +416,8 @@ def test_an_ab_test_of_two_gates():
     with session(**facts) as one:
         assert one.tell_table(path, successes="retention_7") == 90189
         assert one.answer().tolist() == [True, False]
-        assert one.certificate is not None
-        assert one.certificate > 0.9  # z = 3.16 at one look; this one holds at all looks
+        assert not one.done  # 3.2 standard errors at one look are too few at all looks
+        assert one.claims()["claim"].tolist() == ["open", "open"]
 
 
 def test_counts_on_the_command_line(tmp_path, monkeypatch, capsys):
