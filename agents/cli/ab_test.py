@@ -9,7 +9,7 @@ from tyro.conf import Positional, arg
 
 import agents
 
-from .options import TABLE, Command, Number, Numbers, TableOptions, noted
+from .options import TABLE, Command, Number, Numbers, TableOptions, note, noted
 from .session_words import print_comparison
 
 
@@ -49,3 +49,5 @@ class ABTest(TableOptions, Command):
                 **{name: value for name in TABLE if (value := getattr(self, name)) is not None},
             )
         print_comparison(found)
+        if found.attrs["approximate"]:
+            note("the spread is taken from the results, which holds for some hundred of each arm; or give --sigma")

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from bandit_envs import measurements
+from bandit_envs import Measurements, measurements
+from bandit_envs.instances import Count
 from bandit_envs.kernels import choice
 from bandit_envs.stopping import RATES
 
@@ -38,8 +41,9 @@ def ab_test(
         control: the name of the control in it.
         delta: of the intervals together, and of the error rate of `better`. margin, lift, expected: of
             `BetterThanControl`. rate: "familywise" or "fdr".
-        sigma: of results that are not 0 or 1: their standard deviation, if it is known beforehand; None: they are taken
-            to be normal, of unknown spread.
+        sigma: of results that are not 0 or 1: their standard deviation, if it is known beforehand. None: that of the
+            arm that varies most, which holds for many results (some hundred of each arm); `attrs["approximate"]` is
+            True then (Waudby-Smith et al., Annals of Statistics 2024, "asymptotic confidence sequences").
         columns: the names of its columns, see `Session.tell_table`.
 
     Raises:
@@ -51,10 +55,26 @@ def ab_test(
         raise ValueError(f"control must be one of {', '.join(names)}, got {control!r:.200}")
     binary = all(set(row.value) <= {0, 1} if row.several is None else row.several.mean is None for row in found.rows)
     facts: dict[str, Any] = {"problem": "BetterThanControl", "arms": names, "control": control, "delta": delta}
-    facts |= {"margin": margin, "lift": lift, "expected": expected} | (
-        {"binary": True} if binary else {"sigma": sigma or 1.0}
-    )
-    unknown = ", distribution='student'" if not binary and sigma is None else ""
-    with Session(f"uniform(stop='certificate'{unknown})", facts, store=":memory:") as session:
+    facts |= {"margin": margin, "lift": lift, "expected": expected}
+    facts |= {"binary": True} if binary else {"sigma": _largest_sd(found) if sigma is None else sigma}
+    with warnings.catch_warnings(), Session("uniform(stop='certificate')", facts, store=":memory:") as session:
+        warnings.filterwarnings("ignore", ".* is ignored: counts come in the order")  # sums have no order
         session.tell_table(table, **columns)
-        return session.comparison(rate)
+        compared = session.comparison(rate)
+    compared.attrs["approximate"] = not binary and sigma is None
+    return compared
+
+
+def _largest_sd(found: Measurements) -> float:
+    """The standard deviation of the arm whose results vary most."""
+    n, total, square = (dict.fromkeys(found.arms, 0.0) for _ in range(3))
+    for row in found.rows:
+        count = row.several or Count(1, mean=row.value[0])
+        sd, mean = count.sd or 0.0, count.mean if count.mean is not None else count.successes / count.n
+        n[row.arm] += count.n
+        total[row.arm] += count.n * mean
+        square[row.arm] += (count.n - 1) * sd**2 + count.n * mean**2
+    spread = [(square[arm] - total[arm] ** 2 / n[arm]) / (n[arm] - 1) for arm in found.arms if n[arm] > 1]
+    if not spread or not max(spread) > 0:
+        raise ValueError("results that do not vary, or one of each arm alone, say nothing of their spread: give sigma")
+    return math.sqrt(max(spread))
