@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from bandit_envs import Measurements, measurements
 from bandit_envs.instances import Count
-from bandit_envs.kernels import choice
+from bandit_envs.kernels import choice, number
 from bandit_envs.stopping import RATES
 
 from .session import Session
@@ -53,7 +53,12 @@ def ab_test(
     names = found.arms
     if control not in names:
         raise ValueError(f"control must be one of {', '.join(names)}, got {control!r:.200}")
+    if any(len(row.value) > 1 for row in found.rows):
+        raise ValueError(f"{found.of}: a result must be one number; guardrails need a session")
     binary = all(set(row.value) <= {0, 1} if row.several is None else row.several.mean is None for row in found.rows)
+    if sigma is not None and binary:
+        raise ValueError(f"sigma is of results that are not 0 or 1, got sigma={sigma!r:.200} and counts of successes")
+    sigma = None if sigma is None else number("sigma", sigma, 0, above=True)
     facts: dict[str, Any] = {"problem": "BetterThanControl", "arms": names, "control": control, "delta": delta}
     facts |= {"margin": margin, "lift": lift, "expected": expected}
     facts |= {"binary": True} if binary else {"sigma": _largest_sd(found) if sigma is None else sigma}

@@ -203,6 +203,8 @@ class State:
             return f"names the arm {arm!r:.40}, and there are {len(self.names)}"
         if arm in self.withdrawn:
             return f"names the arm {arm}, which has been withdrawn"
+        if kind == WITHDRAWN and arm == self.kept and event.number not in self.undone:
+            return f"withdraws the arm {arm}, the control"
         if kind == WITHDRAWN and len(self.active) <= FEWEST_ARMS and event.number not in self.undone:
             return f"leaves fewer than {FEWEST_ARMS} arms"
         N = self.setup.task.items
@@ -246,6 +248,11 @@ class State:
     def kept(self) -> int | None:
         """The control, where there is one."""
         return self.setup.task.make_problem().kept
+
+    def refuse_control(self, arm: int) -> None:
+        """Refuse to withdraw the control."""
+        if arm == self.kept:
+            raise ValueError(f"the control, {self.names[arm]!r:.200}, cannot be withdrawn: others are compared with it")
 
     def _share(self) -> Share:
         """What the arms that there are have of delta."""

@@ -563,10 +563,7 @@ class Session:
         def withdrawn(state: State) -> list[Event]:
             one = state.arm(arm)
             _refuse_changes(state)
-            if one == state.kept:
-                raise ValueError(
-                    f"the control, {state.names[one]!r:.200}, cannot be withdrawn: others are compared with it"
-                )
+            state.refuse_control(one)
             if len(state.active) == FEWEST_ARMS:
                 raise ValueError(f"{state.names[one]!r:.200} cannot be withdrawn: {FEWEST_ARMS} arms must be left")
             return [Event(0, WITHDRAWN, one)]

@@ -93,7 +93,7 @@ def task_from_facts(facts: Mapping[str, Any]) -> tuple[Task, list[str] | None]:
         sample |= {"items": MOST_BLOCKS, "distribution": BLOCKS}
     rules = {name: given[name] for name in RULES if name in given}
     parameters = kind.by_names({name: given[name] for name in kind.parameters if name in given}, names or ())
-    D = given.get("dimensions", 1 + len(parameters.get("guardrails", ())))
+    D = given.get("dimensions", 1 + np.size(parameters.get("guardrails", ())))
     if "dimensions" not in given and "A" in parameters:
         D = np.atleast_2d(np.asarray(parameters["A"], np.float64)).shape[1]
     dependent = not flag("independent", given.get("independent", False))
@@ -305,7 +305,7 @@ def mirrored(task: Task) -> Task:
     parameters = problem.mirrored(pivot) if ours and task.D == 1 else None
     if parameters is None:
         what = f"got {task.problem} with {dict(task.parameters)} and {task.D} numbers for each measurement"
-        of = "BestArm, TopK, AllGood, Threshold, of single numbers and their differences"
+        of = "BestArm, TopK, AllGood, Threshold, BetterThanControl, of single numbers and their differences"
         raise ValueError(f"minimize is of {of}, {what}")
     return task.replace(parameters=parameters, support=support and (pivot - support[1], pivot - support[0]))
 

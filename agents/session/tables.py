@@ -255,6 +255,7 @@ def _replayed(state: State, ahead: State, made: dict[int, Event], row: Happening
         return None
     arm, sample = ahead.arm(cells["name"]), None
     if kind == WITHDRAWN:
+        state.refuse_control(arm)
         ahead.withdrawn.add(arm)
     if kind == COUNTED:
         return event._replace(arm=arm, value=count_of(state.setup.own_task, row.several or Count(None), state))

@@ -66,9 +66,8 @@ class BetterThanControl(SetProblem):
         self.tolerance = number("tolerance", tolerance, 0)
         self.guardrails = array("guardrails", guardrails).reshape(-1).tolist()
         self.expected = None if expected is None else array("expected", expected).tolist()
-        if self.expected is not None and (np.shape(self.expected) != (2,) or self._gap(*self.expected) <= 0):
-            text = "expected must be two means, the control's and one beyond the margin"
-            raise ValueError(f"{text}, got {expected!r:.200}")
+        if self.expected is not None and (np.shape(self.expected) != (2,) or not np.isfinite(self.expected).all()):
+            raise ValueError(f"expected must be two means, the control's and an arm's, got {expected!r:.200}")
         self.kept = self.control
 
     @property
@@ -78,8 +77,11 @@ class BetterThanControl(SetProblem):
     @classmethod
     def by_names(cls, parameters: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
         control = parameters.get("control")
-        place = {"control": names.index(control)} if isinstance(control, str) and control in names else {}
-        return {**parameters, **place}
+        if not isinstance(control, str) or not names or control not in names and control.strip().isdecimal():
+            return dict(parameters)
+        if control not in names:
+            raise ValueError(f"control must be one of the arms {', '.join(names):.200}, got {control!r:.200}")
+        return {**parameters, "control": list(names).index(control)}
 
     def placed(self, places: Mapping[int, int]) -> dict[str, object]:
         return self.settings | {"control": places[self.control]}
@@ -103,6 +105,11 @@ class BetterThanControl(SetProblem):
             raise ValueError(f"control must be one of {task.K} arms, of at least two, got {self.control}")
         if self.lift is not None and isinstance(source, Sampler) and not source.positive:
             raise ValueError(f"a lift needs means > 0 in every episode, got {source!r:.200}")
+        low, high = task.support or (-math.inf, math.inf)
+        if self.expected is not None and not low <= min(self.expected) <= max(self.expected) <= high:
+            raise ValueError(f"expected must lie in the support [{low:g}, {high:g}] of the arms, got {self.expected}")
+        if self.lift is not None and low < 0 and low > -math.inf:
+            raise ValueError(f"a lift needs samples >= 0, got the support [{low:g}, {high:g}]")
         if self.lift is not None and isinstance(source, Instance) and source.arms.means[..., 0].min() < 0:
             raise ValueError(f"a lift needs means >= 0, got {source.arms.means[..., 0].min():g}")
 
@@ -175,6 +182,8 @@ class BetterThanControl(SetProblem):
         certifier, higher = self.certifier(len(T), m.size // len(T), **given), options.get("moments")
         if given["distribution"] == "bounded":
             v = with_moments(v[None], None if higher is None else np.asarray(higher)[None])[0]
+        if self.lift is not None and first[self.control] < 0:
+            raise ValueError(f"a lift needs a control whose mean is above 0, got the mean {first[self.control]:g}")
         control, positive = first[self.control], range_of(certifier.numbers)[0] >= 0
         known, found = (T > 0) & (T[self.control] > 0), dict[str, NDArray[Any]]()
         for name, lift, ends in (("difference", False, ("low", "high")), ("lift", True, ("lift_low", "lift_high"))):
@@ -192,8 +201,9 @@ class BetterThanControl(SetProblem):
             (self.lift is not None and not off or shown, "lift_low", "lift_high", a - 1.0),
         ):
             if which and rate == "familywise":  # what is found lies on its side
-                found[low] = np.where(better, np.fmax(found[low], edge - off), found[low])
-                found[high] = np.where(worse & (not self.guardrails), np.fmin(found[high], edge + off), found[high])
+                over, under = better & ~np.isnan(found[low]), worse & ~np.isnan(found[high]) & (not self.guardrails)
+                found[low][over] = np.maximum(found[low], edge - off)[over]
+                found[high][under] = np.minimum(found[high], edge + off)[under]
         for name in found:
             found[name][self.control] = False if name in ("better", "worse") else np.nan
         return found
@@ -202,8 +212,10 @@ class BetterThanControl(SetProblem):
         hoped = 0.0
         if self.expected is not None and numbers[DISTRIBUTION] == BERNOULLI:
             c, m = self.expected
-            edge = m - self._gap(c, m)
-            hoped = math.log(m / (1 - m)) - math.log(edge / (1 - edge)) if 0 < edge < m < 1 else 0.0
+            edge, m = np.clip([m - self._gap(c, m), m], 1e-9, 1 - 1e-9)
+            hoped = math.log(m / (1 - m)) - math.log(edge / (1 - edge))
         elif self.expected is not None:
             hoped = self._gap(*self.expected) / math.sqrt(numbers[VARIANCE])
+        if self.expected is not None and not hoped > 0:
+            raise ValueError(f"expected must be the control's mean and one beyond the margin, got {self.expected}")
         return Certifier.of("control", K, numbers, self.control, self.tolerance, hoped, *np.ravel(self.spaces).tolist())

@@ -31,16 +31,16 @@ TILTS = (0.001, 0.003, 0.01, 0.025, 0.06, 0.12, 0.22, 0.4, 0.75, 1.5, 3.0)
 USUAL, SPREAD, EVEN = 0.12, 0.9, 0.2  # the middle and spread of the weights, and the part of them that is even
 RATIOS = (1 / 7, 1 / 2.6, 1.0, 2.6, 7.0)
 SHARES = (0.05, 0.11, 0.68, 0.11, 0.05)  # of the ratios: they sum to 1
-ALONE = 0.03
+ALONE, FAR = 0.03, 1e200  # the ratio of the second arm alone
 HOPED, NEAR_HOPED = 0.6, (0.8, 1.25)  # the weight of a tilt that is expected, and what it is multiplied by
 END, STEPS, CLOSE = 1e-12, 100, 1e-7  # of the search for the least c; its error, relative
 
 
 def _table() -> NDArray[np.float64]:
-    """The terms (n, 3) of the sum of tilts 1: two tilts, and the logarithm of the weight."""
-    rows = [(1 / (1 + r), r / (1 + r), (1 - ALONE) * share) for r, share in zip(RATIOS, SHARES, strict=True)]
-    found = np.array([*rows, (1.0, 0.0, ALONE / 2), (0.0, 1.0, ALONE / 2)])
-    found[:, 2] = np.log(found[:, 2])
+    """The terms (n, 2) of a sum of tilts: the ratio of the second to the first at a = 1, and the log of the weight."""
+    rows = [(r, (1 - ALONE) * share) for r, share in zip(RATIOS, SHARES, strict=True)]
+    found = np.array([*rows, (0.0, ALONE / 2), (FAR, ALONE / 2)])
+    found[:, 1] = np.log(found[:, 1])
     return found
 
 
@@ -75,9 +75,10 @@ def mixture(numbers, i, j, a, b, hoped, c):
         weight = WEIGHTS[k] if n < 0 else math.log(HOPED / len(NEAR_HOPED))
         weight += math.log1p(-HOPED) if n < 0 and hoped > 0.0 else 0.0
         for p in range(len(PAIRS)):
-            s, t = tilt * PAIRS[p, 0] / a, tilt * PAIRS[p, 1]
+            ratio = a * PAIRS[p, 0]
+            s, t = tilt / (1.0 + ratio), tilt * (ratio / (1.0 + ratio))
             (f, slope), (g, fall) = cumulant(is_bernoulli, s, above, v), cumulant(is_bernoulli, -t, c, v)
-            term = weight + PAIRS[p, 2] + s * sum_i - N * f - t * sum_j - M * g
+            term = weight + PAIRS[p, 1] + s * sum_i - N * f - t * sum_j - M * g
             if term > top:
                 scale = math.exp(top - term)
                 total, rise, top = total * scale, rise * scale, term

@@ -54,7 +54,7 @@ def _all_good_sides(given, i):
             return 0.0, 0.0
         if j != i:
             least = min(least, paired(numbers, mean, scratch, i, j, move, -math.inf) if move.a > 0.0 else 0.0)
-    return least, max(by_one(numbers, pulls, mean, variance, scratch, i, best_of(pulls, mean))[0], 0.0)
+    return least, by_one(numbers, pulls, mean, variance, scratch, i, best_of(pulls, mean))[0]
 
 
 @kernel
@@ -74,6 +74,9 @@ def _sides(kind, numbers, pulls, mean, variance, scratch, inside, out, found):
                 found[e, i, 0], found[e, i, 1] = -math.inf, math.inf
             else:
                 found[e, i, 0], found[e, i, 1] = nearest_of(given, i, True)[0], nearest_of(given, i, False)[0]
+            if kind < 2 or i != np.int64(numbers[COMMON]):  # also where a scale is refuted, or nothing is known
+                found[e, i, 0] = found[e, i, 0] if found[e, i, 0] > 0.0 else 0.0
+                found[e, i, 1] = found[e, i, 1] if found[e, i, 1] > 0.0 else 0.0
 
 
 def sides(kind: str, numbers: Floats, scratch: int, pulls: ArrayLike, mean: ArrayLike, variance: ArrayLike) -> Floats:
@@ -88,7 +91,7 @@ def sides(kind: str, numbers: Floats, scratch: int, pulls: ArrayLike, mean: Arra
     (E, K), found = T.shape, np.empty((*T.shape, 2))
     rest = np.zeros(scratch), np.zeros(K, np.int8), np.zeros(2 + 3 * K)
     _sides(SIDED[kind], numbers, T, m.reshape(E, -1).copy(), v.reshape(E, -1).copy(), *rest, found)
-    return np.where(found > -math.inf, np.maximum(found, 0.0), found)
+    return found
 
 
 def discoveries(evidence: ArrayLike, level: float, rate: str = "familywise") -> NDArray[np.bool_]:

@@ -20,8 +20,8 @@ from bandit_envs.stopping.asking import game_of
 SIGMA = 0.7
 
 
-def terms(hoped: float, unit: float) -> Any:
-    """Tilts of the arm and the control at a = 1, and the logarithms of the weights: written down a second time."""
+def terms(hoped: float, unit: float, a: float) -> Any:
+    """Tilts of the arm and the control, and the logarithms of the weights: written down a second time."""
     rows = []
     bell = np.exp(-0.5 * (np.log(np.array(lifts.TILTS) / lifts.USUAL) / lifts.SPREAD) ** 2)
     weights = (1 - lifts.EVEN) * bell / bell.sum() + lifts.EVEN / len(lifts.TILTS)
@@ -29,7 +29,7 @@ def terms(hoped: float, unit: float) -> Any:
     tilts += [(hoped * x, lifts.HOPED / len(lifts.NEAR_HOPED)) for x in lifts.NEAR_HOPED if hoped > 0]
     for tilt, weight in tilts:
         for ratio, share in zip(lifts.RATIOS, lifts.SHARES, strict=True):
-            rows.append((tilt / (1 + ratio), tilt * ratio / (1 + ratio), weight * share * (1 - lifts.ALONE)))
+            rows.append((tilt / (1 + a * ratio), tilt - tilt / (1 + a * ratio), weight * share * (1 - lifts.ALONE)))
         rows += [(tilt, 0.0, weight * lifts.ALONE / 2), (0.0, tilt, weight * lifts.ALONE / 2)]
     s, t, w = np.array(rows).T
     assert np.isclose(w.sum(), 1)
@@ -41,8 +41,7 @@ def brute(distribution: str, N: Any, m: Any, a: float, b: float, hoped: float = 
     if not m[0] > a * m[1] + b:
         return 0.0
     bernoulli = distribution == "bernoulli"
-    s, t, w = terms(hoped, 1.0 if bernoulli else 1 / SIGMA)
-    s = s / a
+    s, t, w = terms(hoped, 1.0 if bernoulli else 1 / SIGMA, a)
 
     def psi(s: Any, mu: float) -> Any:
         return np.log(1 - mu + mu * np.exp(s)) if bernoulli else s * mu + s * s * SIGMA**2 / 2
