@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..kernels.checks import array, choice, number
 from ..kernels.compiled import part
 from ..kernels.structs import kernel
-from .boundaries import COMMON, Given, refresh
+from .boundaries import COMMON, D_AT, VARIANCE, Given, refresh
 from .control import above, nearest_of
 from .distributions import Move
 from .nearest import best_of, by_one, moved_to, paired
@@ -31,7 +31,7 @@ from .nearest import best_of, by_one, moved_to, paired
 Floats = NDArray[np.float64]
 SIDED = {"threshold": 0, "all-good": 1, "control": 2}  # kinds whose arms have evidence of their own
 RATES = ("familywise", "fdr")
-DOUBLINGS, HALVINGS = 60, 50  # of the search for the end of an interval
+DOUBLINGS, HALVINGS = 100, 60  # of the search for the end of an interval
 
 
 @part
@@ -46,7 +46,7 @@ def _threshold_sides(given, i):
 
 @part
 def _all_good_sides(given, i):
-    """The evidence that arm i is good, and that another one is clearly better."""
+    """The evidence that arm i is good, and that another one is clearly better, of which each of K - 1 has its share."""
     numbers, pulls, mean, variance, scratch = given.numbers, given.pulls, given.mean, given.variance, given.scratch
     move, least = Move(numbers[COMMON], numbers[COMMON + 1], numbers[COMMON + 2]), math.inf
     for j in range(len(pulls)):
@@ -54,7 +54,8 @@ def _all_good_sides(given, i):
             return 0.0, 0.0
         if j != i:
             least = min(least, paired(numbers, mean, scratch, i, j, move, -math.inf) if move.a > 0.0 else 0.0)
-    return least, by_one(numbers, pulls, mean, variance, scratch, i, best_of(pulls, mean))[0]
+    most, _ = by_one(numbers, pulls, mean, variance, scratch, i, best_of(pulls, mean))
+    return least, most - math.log(len(pulls) - 1.0)
 
 
 @kernel
@@ -128,14 +129,20 @@ def _excluded(given, i, side, x, is_lift, need):
 def _ends(numbers, pulls, mean, variance, scratch, inside, out, is_lift, need, found):
     """Fill found (K, 2) with the ends of the intervals of lifts, or differences."""
     control, given = np.int64(numbers[COMMON]), Given(numbers, pulls, mean, variance, scratch, inside, out)
+    D = np.int64(numbers[D_AT])
+    base = mean[control * D]
     for i in range(len(pulls)):
-        middle = mean[i] / mean[control] - 1.0 if is_lift and mean[control] > 0.0 else mean[i] - mean[control]
+        middle = mean[i * D] / base - 1.0 if is_lift and base > 0.0 else mean[i * D] - base
         for side in range(2):
-            sign, step, near = 2.0 * side - 1.0, 1e-6 * (abs(mean[control]) + 1.0), middle
+            sign, step, near = (
+                2.0 * side - 1.0,
+                1e-6 * (1.0 if is_lift else abs(middle) + math.sqrt(numbers[VARIANCE])),
+                middle,
+            )
             floor, found[i, side] = -1.0 + 1e-12 if is_lift else -math.inf, sign * math.inf
             if is_lift and side == 0:
                 found[i, side] = -1.0
-            if i == control or pulls[i] == 0 or pulls[control] == 0 or (is_lift and not mean[control] > 0.0):
+            if i == control or pulls[i] == 0 or pulls[control] == 0 or (is_lift and not base > 0.0):
                 continue
             far = near
             for _ in range(DOUBLINGS):

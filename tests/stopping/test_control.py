@@ -205,6 +205,45 @@ def test_all_good_arms_have_evidence_against_each_other_one() -> None:
         assert -math.log(level) == pytest.approx(max(found[:, 0].min() - math.log(2 * (K - 1)), 0.0), abs=1e-9)
 
 
+def test_e_values_of_arms_that_are_left_out_wrongly_do_not_grow_with_their_number() -> None:
+    """An arm that is good by a hair, and 60 others: the mean of 2,000 e-values that it is not, at 30 looks each."""
+    random, E, K = np.random.default_rng(11), 2000, 61
+    means = np.array([0.0, *[0.1] * (K - 1)])
+    sums, problem = np.zeros((E, K)), AllGood(0.1)
+    for look in range(1, 31):
+        sums += random.normal(means * 10, math.sqrt(10), (E, K))
+        if look % 10 == 0:
+            evidence = problem.arm_evidence(np.full((E, K), 10 * look), sums / (10 * look), sigma=1.0)[:, 0, 1]
+            e = np.where(evidence > 0, np.exp(evidence), 0)
+            assert e.mean() <= 1 + 5.5 * e.std() / math.sqrt(E)
+
+
+def test_intervals_with_guardrails_are_those_of_the_first_dimension() -> None:
+    random, K = np.random.default_rng(12), 3
+    N, m = random.integers(200, 3000, K), random.uniform(0.3, 0.6, (K, 2))
+    both = BetterThanControl(2, guardrails=[0.5]).comparison(N, m, distribution="bernoulli")
+    one = BetterThanControl(2).comparison(N, m[:, 0], distribution="bernoulli")
+    for name in ("difference", "low", "high", "lift", "lift_low", "lift_high"):
+        np.testing.assert_allclose(both[name], one[name])
+
+
+@pytest.mark.parametrize(("N", "s"), [((5000, 5000), (10, 40)), ((300, 300), (9, 12)), ((100, 100), (5, 39))])
+def test_lifts_of_rare_rates_end_where_the_evidence_begins(N: Any, s: Any) -> None:
+    m = np.array(s) / N
+    certifier = BetterThanControl().certifier(2, distribution="bernoulli")
+    low, high = control_intervals(certifier.numbers, certifier.scratch, np.array(N), m, np.zeros(2), 0.05, True)[1]
+    assert brute("bernoulli", np.array(N)[::-1], m[::-1], 1 + low, 0.0) == pytest.approx(math.log(40), rel=1e-4)
+    assert brute("bernoulli", np.array(N), m, 1 / (1 + high), 0.0) == pytest.approx(math.log(40), rel=1e-4)
+
+
+@pytest.mark.parametrize("lift", [-0.9999, -0.999, -0.5, 50.0, 5000.0])
+def test_any_lift_has_evidence(lift: float) -> None:
+    N, m = np.array([8500, 8510]), np.array([0.03, 0.04])
+    found = BetterThanControl(lift=lift).arm_evidence(N, m, distribution="bernoulli")[1]
+    assert (found >= 0).all()
+    assert found.max() > 50
+
+
 def test_guardrails_need_all_tests_and_their_noes_share_delta() -> None:
     random = np.random.default_rng(5)
     problem = BetterThanControl(0, guardrails=[0.05, 0.1])
