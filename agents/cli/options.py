@@ -59,7 +59,7 @@ class TableOptions:
     n: Word = None
     """Of a table of counts, the column of how many measurements a row is: n, visitors, users or trials."""
     successes: Word = None
-    """The column of how many of them were 1: successes, conversions or retained."""
+    """The column of how many of them were 1: successes, conversions and the like."""
 
 
 TABLE = tuple(one.name for one in fields(TableOptions))

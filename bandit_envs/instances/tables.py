@@ -37,8 +37,8 @@ ARMS, VALUE, ITEM, UNDONE = ("name", "arm"), "value", "item", "undone"  # column
 EXPORT = {"event", "at", "kind", "name", "about", UNDONE}  # columns that a session's history has, and no other table
 
 # The columns of a table of counts, those of the arms' names beside `ARMS`, and of days, which nothing is made of.
-COUNTS = {"n": ("n", "visitors", "users", "trials"), "successes": ("successes", "conversions", "retained")}
-COUNTS |= {"mean": ("mean",), "sd": ("sd",)}
+COUNTS = {"n": ("n", "visitors", "users", "trials", "sessions"), "mean": ("mean",), "sd": ("sd",)}
+COUNTS |= {"successes": ("successes", "conversions", "retained", "purchases", "orders", "clicks")}
 VARIANTS, DAYS = ("variant", "version", "group"), ("day", "date")
 INDEXES = ("", ITEM, "id", "index", "example", "question")  # heads of a first column that holds names of rows
 
@@ -171,7 +171,8 @@ class Table(NamedTuple):
         cells: dict[str, Any] = {name: x for name, j in columns.items() if (x := self.number(row, j)) == x}
         try:
             whole = {name: int(x) for name, x in cells.items() if name in ("n", "successes") and x.is_integer()}
-            return Count(**{"n": None} | cells | whole).checked() if cells else None
+            is_empty = not cells or whole.get("n") == 0 and not any(cells.values())  # a day without visitors
+            return None if is_empty else Count(**{"n": None} | cells | whole).checked()
         except ValueError as error:
             heads = ", ".join(repr(self.columns[j]) for j in columns.values())
             raise ValueError(f"{self.of}, {self.places[row]}, columns {heads:.200}: {error}") from None
@@ -236,7 +237,7 @@ def measurements(
             two blocks, one with the names and one with the values.
         binary: whether words such as yes and no, or C and I, are 1 and 0. None: where all values are 0 or 1.
         n, successes: of a table of counts, the columns of how many measurements a row is, and how many of them were 1.
-            None: "n", "visitors", "users" or "trials", with "successes", "conversions" or "retained", or else "mean"
+            None: "n", "visitors", "users" or "trials", with "successes", "conversions" and the like, or else "mean"
             and "sd", where there is no "value". Arms may be in a column "variant", "version" or "group" too.
 
     Raises:
@@ -262,7 +263,7 @@ def measurements(
         raise ValueError(f"{of}; got some of both, index={index!r} and wide={wide}")
     counts = {} if wide or index is not None or value is not None else _counts_in(read, n, successes)
     if arm is None:
-        arm = next((name for name in (*ARMS, *(VARIANTS if counts else ())) if name in heads), None)
+        arm = next((name for name in ARMS if name in heads), None) or (_head(read, VARIANTS) if counts else None)
     counts = counts if named or arm is not None else {}
     if value is None:
         value = [VALUE] if VALUE in heads else [f"{VALUE}_{d}" for d in range(len(heads)) if f"{VALUE}_{d}" in heads]
@@ -285,10 +286,15 @@ def measurements(
     return replace(found, events=_events(read, columns, counts)) if set(heads) >= EXPORT and not named else found
 
 
+def _head(read: Table, known: Sequence[str]) -> str | None:
+    """The first head that is one of the `known` words, in capitals or not."""
+    return next((head for word in known for head in read.columns if head.strip().lower() == word), None)
+
+
 def _counts_in(read: Table, n: str | None, successes: str | None) -> dict[str, int]:
     """The columns of a table of counts, by what they hold; none of another table."""
     heads, named, export = set(read.columns), n or successes, set(read.columns) >= EXPORT
-    found = {name: next((one for one in known if one in heads), "") for name, known in COUNTS.items()}
+    found = {name: _head(read, known) or "" for name, known in COUNTS.items()}
     found |= {name: one for name, one in (("n", n), ("successes", successes)) if one}
     known = found["n"] and (found["successes"] or found["mean"])
     if named and not known:
@@ -372,7 +378,7 @@ def _long(table: Table, arm: int, values: list[int], item: int | None, counts: M
         if (name.lower() in MISSING or name == "<NA>") and not set(table.columns) >= EXPORT:
             raise ValueError(f"{table.of}, {place}, column {table.columns[arm]!r:.80}: the name of the arm is missing")
         found.append(Measurement(place, name, value, "" if item is None else _label(row[item]), several))
-    day = next((name for name in DAYS if counts and name in table.columns), None)
+    day = _head(table, DAYS) if counts else None
     return Measurements(table.of, list(dict.fromkeys(one.arm for one in found)), found, ignored=day)
 
 
