@@ -16,7 +16,7 @@ from bandit_envs.problems import BLOCKS
 from ..evaluation.report import table
 from ..session.rehearsal import CompilesError, rehearse
 from ..session.session import Ask, Session
-from ..session.words import meaning, said
+from ..session.words import against, meaning, said
 from .environment import import_problems, problem_options
 from .options import from_json, note
 
@@ -180,26 +180,13 @@ def print_certainty(session: Session) -> None:
 
 def print_comparison(found: Any) -> None:
     """The table of `Session.comparison`, and what may be decided by it."""
-    rows, control, sure = [], found.attrs["control"], f"{100 - 100 * found.attrs['level']:.4g} %"
-    shares = found["lift"].notna().any()
-    what, low, high = ("lift", "lift_low", "lift_high") if shares else ("difference", "low", "high")
-
-    def shown(x: float) -> str:
-        return "-" if x != x else f"{100 * x:+.3g} %" if shares and math.isfinite(x) else f"{x:+.4g}"
-
-    for row in found.to_dict("records"):
-        said = "control" if row["name"] == control else "better" if row["better"] else "worse" if row["worse"] else ""
-        ends = "-" if row[what] != row[what] else f"{shown(row[low])} .. {shown(row[high])}"
-        p = "-" if row["p"] != row["p"] else f"{row['p']:.2g}"
-        rows.append([str(row["name"]), str(row["pulls"]), f"{row['mean']:.4g}", shown(row[what]), ends, p, said])
-    print(f"\nagainst {control}, valid whenever you look:\n")
-    print(table(["name", "results", "mean", what, f"{sure} interval of all", "p", ""], rows, right=(1, 2, 3, 5)))
-    better = found[found["better"]].sort_values(what, ascending=False)
-    if len(better):
-        best = better.iloc[0]
-        print(f"{best['name']} is better than {control}: {what} {shown(best[what])}, by {shown(best[low])} at least")
-    else:
-        print(f"none is found better than {control} yet")
+    what, rows, sentence = against(found)
+    heads = ["name", "results", "mean", what, f"{100 - 100 * found.attrs['level']:.4g} % interval of all", "p", ""]
+    print(f"\nagainst {found.attrs['control']}, valid whenever you look:\n")
+    means = ["-" if mean != mean else f"{mean:.4g}" for mean in found["mean"]]
+    shown = zip(found["name"], found["pulls"], means, rows.values(), strict=True)
+    print(table(heads, [[str(x) for x in (name, n, mean, *row)] for name, n, mean, row in shown], right=(1, 2, 3, 5)))
+    print(sentence)
 
 
 def forecast(facts: Any, agent: str | None = None, file: str = "") -> str:

@@ -34,11 +34,12 @@ from urllib.parse import urlencode
 import numpy as np
 
 from bandit_envs import PROBLEMS
+from bandit_envs.instances import Count
 from bandit_envs.kernels import integer
 
 from ..core.optional import require
 from .session import Ask, Session
-from .words import meaning, plural, said
+from .words import against, meaning, plural, said
 
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
 HOST = re.compile(r"(localhost|127\.0\.0\.1|\[::1\])(:\d+)?")  # of a request, its port with it
@@ -76,9 +77,12 @@ def state(session: Session, find: str = "", last: int = MOST_EVENTS) -> dict[str
     if find:
         order = np.array([arm for arm in order if find.lower() in str(columns["name"][arm]).lower()], np.int64)
     shown = np.sort(order[:MOST_ARMS])
+    compared = against(session.comparison()) if session.compares and len(session) else None
     arms = []
     for arm in shown.tolist():
         row = {name: _plain(column[arm]) for name, column in columns.items()}
+        if compared and row["name"] in compared[1]:
+            row |= dict(zip((compared[0], "its interval", "p", "against"), compared[1][row["name"]], strict=True))
         arms.append({"arm": arm, "unsure": _plain(unsure[arm]), **row})
     sure = np.flatnonzero((columns["pulls"] > 0) & ~columns["withdrawn"] & np.isfinite(unsure))
     least = None if not len(sure) else int(sure[np.argmin(unsure[sure])])
@@ -318,6 +322,7 @@ def application(session: Session, token: str | None = None) -> Any:
         "tell": lambda asked, _: session.tell(
             Ask(asked["question"], asked.get("arm", 0), None) if "question" in asked else asked.get("arm", ""),
             *(asked.get(name) for name in ("value", "who", "item")),
+            **{name: asked[name] for name in Count._fields if asked.get(name) is not None},
         ),
         "tell_all": tell_all,
         "table": tell_file,

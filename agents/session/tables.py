@@ -158,7 +158,10 @@ def comparison_table(state: State, rate: str) -> DataFrame:
     numbers, D = numbers_of(run.certifier, seen, True), state.setup.task.D
     shown = seen.mean[:, 0] if D == 1 else seen.mean, seen.variance[:, 0] if D == 1 else seen.variance
     given = {name: code for name, code in stopping.CODES.items() if code == numbers[stopping.DISTRIBUTION]}
-    options: dict[str, Any] = {"distribution": next(iter(given)), "sigma": math.sqrt(numbers[stopping.VARIANCE])}
+    options: dict[str, Any] = {
+        "distribution": next(iter(given)),
+        "sigma": math.sqrt(min(numbers[stopping.VARIANCE], 1e199)),
+    }
     if "bounded" in given:
         options |= {"support": state.setup.task.support, "moments": seen.moments.reshape(*shown[0].shape, 2)}
     found = problem.comparison(seen.pulls, shown[0], variance=shown[1], level=level, rate=rate, **options)
@@ -169,7 +172,11 @@ def comparison_table(state: State, rate: str) -> DataFrame:
     means = np.where(seen.scored > 0, state.setup.turned(seen.mean[:, 0]), np.nan)
     columns = {"name": [state.names[arm] for arm in there], "pulls": seen.pulls, "mean": means, **found}
     table: DataFrame = pandas().DataFrame(columns)
-    table.attrs |= {"level": level, "rate": rate, "control": state.names[state.kept or 0]}
+    share, margin = getattr(problem, "lift", None), getattr(problem, "least", 0.0)
+    by = f"a lift of {100 * share:+g} %" if share else f"a margin of {margin:+g}" if margin else ""
+    whole = min((run.delta or UNASKED) * (1 + run.share.owed), 1.0)
+    table.attrs |= {"level": whole, "rate": rate, "rate_level": level, "control": state.names[state.kept or 0]}
+    table.attrs |= {"by": by, "minimize": state.setup.own is not None}
     return table
 
 

@@ -6,6 +6,7 @@ The comparison of treatments with a control: Dunnett, JASA 1955; as an adaptive 
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -30,8 +31,8 @@ class BetterThanControl(SetProblem):
         tolerance: arms nearer to the boundary than this, in the unit of a sample, may be answered either way, >= 0.
         guardrails: of arms of D dimensions, D - 1 numbers g: the first dimension is what is to be better; in the others
             an arm must also be above control - g. (Turn the sign of what is to be small.)
-        expected: the means of the control and of an arm better than it that one hopes for. Certificates are sharpest
-            there, and hold whatever the means are.
+        expected: the means of the control and of an arm better than it that one hopes for. Certificates of samples that
+            are 0 or 1, or of a known sigma, are sharpest there; all hold whatever the means are.
 
     The score is 1 - misclassified / K; `f1` is among the metrics. An arm equal to the boundary is not better.
     """
@@ -65,6 +66,8 @@ class BetterThanControl(SetProblem):
         self.lift = None if lift is None else number("lift", lift, -1, above=True)
         self.tolerance = number("tolerance", tolerance, 0)
         self.guardrails = array("guardrails", guardrails).reshape(-1).tolist()
+        if not np.isfinite(self.guardrails).all():
+            raise ValueError(f"guardrails must be finite numbers, got {guardrails!r:.200}")
         self.expected = None if expected is None else array("expected", expected).tolist()
         if self.expected is not None and (np.shape(self.expected) != (2,) or not np.isfinite(self.expected).all()):
             raise ValueError(f"expected must be two means, the control's and an arm's, got {expected!r:.200}")
@@ -122,7 +125,7 @@ class BetterThanControl(SetProblem):
         )
         if self.lift is None and self.least <= 0:
             by = than if self.least == 0 else f"no more than {-self.least:g}{unit} {'above' if minimize else 'below'}"
-        question = f"{which} have a mean {by} that of the control, number {self.control}?"
+        question = f"{which} have a mean {by} that of the control?"
         near = f" Those within {self.tolerance:g}{unit} of that may be put on either side."
         return question + near * (self.tolerance > 0)
 
@@ -170,12 +173,14 @@ class BetterThanControl(SetProblem):
             Arrays (K,). `difference`: mean - control, with `low` and `high`; `lift`: mean / control - 1, with
             `lift_low` and `lift_high`, NaN where means may be negative. All intervals of one kind are right together,
             at all times, with probability 1 - level; so are the arms that are found, at whose boundary they end then.
-            `p`: of the hypothesis that the arm is not better by the margin;
-            `p_worse`: that it is (in all dimensions); `better`, `worse`: the arms that are found to be so.
+            `p`: of the hypothesis that the arm is not better by the margin, whatever the tolerance; `p_worse`: that it
+            is (in all dimensions). `better`, `worse`: the arms that are found to be so, at the level each.
         """
         asked: dict[str, Any] = dict.fromkeys(("distribution", "sigma", "dependent", "support")) | options
         given = self._counts_on(**{name: x for name, x in asked.items() if name != "moments"})
-        evidence = self.arm_evidence(pulls, mean, variance=variance, **options)
+        strict = copy.copy(self)
+        strict.tolerance = 0.0
+        evidence = strict.arm_evidence(pulls, mean, variance=variance, **options)
         evidence[self.control] = -np.inf  # it is not in question
         T, m = np.asarray(pulls, np.int64), np.asarray(mean, np.float64)
         first, v = m.reshape(len(T), -1)[:, 0], np.zeros(m.shape) if variance is None else np.asarray(variance)
@@ -195,15 +200,12 @@ class BetterThanControl(SetProblem):
         found |= {"p": np.exp(-evidence[:, 0]), "p_worse": np.exp(-evidence[:, 1])}
         better, worse = discoveries(evidence[:, 0], level, rate), discoveries(evidence[:, 1], level)
         found |= {"better": better, "worse": worse}
-        (a, b), off, shown = self.spaces[0], self.tolerance, self.spaces[0] == (1.0, 0.0) and not self.tolerance
-        for which, low, high, edge in (
-            (self.lift is None, "low", "high", b),
-            (self.lift is not None and not off or shown, "lift_low", "lift_high", a - 1.0),
-        ):
+        a, b = self.spaces[0]
+        for which, low, high, edge in ((a == 1.0, "low", "high", b), (b == 0.0, "lift_low", "lift_high", a - 1.0)):
             if which and rate == "familywise":  # what is found lies on its side
                 over, under = better & ~np.isnan(found[low]), worse & ~np.isnan(found[high]) & (not self.guardrails)
-                found[low][over] = np.maximum(found[low], edge - off)[over]
-                found[high][under] = np.minimum(found[high], edge + off)[under]
+                found[low][over] = np.maximum(found[low], edge)[over]
+                found[high][under] = np.minimum(found[high], edge)[under]
         for name in found:
             found[name][self.control] = False if name in ("better", "worse") else np.nan
         return found

@@ -42,12 +42,14 @@ def test_a_comparison_is_that_of_the_problem() -> None:
         )
         for name, column in wanted.items():
             np.testing.assert_allclose(found[name].astype(float), column.astype(float), rtol=1e-9)
-        assert found.attrs == {"level": 0.1, "rate": "familywise", "control": "ctrl"}
+        assert [found.attrs[x] for x in ("level", "rate", "control")] == [0.1, "familywise", "ctrl"]
         assert found["better"].tolist() == [False, False, True, False]
         fdr = session.claims(rate="fdr")
         evidence = BetterThanControl(1, tolerance=0.05).arm_evidence(
             seen["pulls"], seen["mean"], distribution="bernoulli"
         )
+        strict = BetterThanControl(1).arm_evidence(seen["pulls"], seen["mean"], distribution="bernoulli")
+        np.testing.assert_allclose(found["p"].drop(1), np.exp(-np.delete(strict[:, 0], 1)))
         assert (fdr["claim"] == "in").tolist() == discoveries(evidence[:, 0], 0.1, "fdr").tolist()
         with pytest.raises(ValueError, match="rate must be"):
             session.comparison("bonferroni")
@@ -88,7 +90,8 @@ def test_arms_that_leave_move_the_control_and_keep_their_shares(tmp_path: Path) 
         session.withdraw_arm("a")
         found = session.comparison()
         assert found["name"].tolist() == ["ctrl", "x", "y"]
-        assert found.attrs["level"] == pytest.approx(0.1 * 2 / 3)
+        assert found.attrs["level"] == 0.1
+        assert found.attrs["rate_level"] == pytest.approx(0.1 * 2 / 3)
         assert found["difference"].isna().tolist() == [True, False, False]
         with pytest.raises(ValueError, match="the control, 'ctrl', cannot be withdrawn"):
             session.withdraw_arm("ctrl")
@@ -196,7 +199,7 @@ def test_the_command_line_decides(tmp_path: Path, capsys: pytest.CaptureFixture[
     path.write_text("day,variant,n,successes\n1,A,8500,254\n1,B,8510,341\n1,C,8483,258\n", encoding="utf-8")
     assert main(["ab-test", str(path), "--control", "A", "--expected", "0.03", "0.037"]) == 0
     out = capsys.readouterr().out
-    assert "B is better than A: lift +34.1 %" in out
+    assert "B is better, against A; B by +34.1 %" in out
     assert main(["ab-test", str(path), "--control", "Z"]) == 2
     store = str(tmp_path / "s.db")
     words = ["--problem", "BetterThanControl", "--arms", "A", "B", "C", "--control", "A", "--binary", "--delta", "0.05"]
