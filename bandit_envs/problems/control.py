@@ -17,6 +17,7 @@ from ..instances.instance import Instance, Sampler
 from ..kernels.checks import array, integer, number
 from ..stopping import BERNOULLI, DISTRIBUTION, VARIANCE, Certifier
 from .base import Floats, SetProblem, TaskLike
+from .lookahead import CONTROL, Potential
 
 
 class BetterThanControl(SetProblem):
@@ -136,6 +137,11 @@ class BetterThanControl(SetProblem):
         least[least == 0] = -5e-324
         least[..., self.control] = -np.inf
         return least
+
+    def potential(self) -> Potential | None:
+        a, b = np.array(self.spaces[:1]).T
+        look = Potential(CONTROL, a[:, None], b, self.tolerance, multiplicative=a[0] != 1.0, control=self.control)
+        return None if self.guardrails else look
 
     def evidence_routine(self, K: int, numbers: Floats, search: str) -> Certifier:
         hoped = 0.0
