@@ -196,6 +196,8 @@ class State:
             return f"names the arm {arm!r:.40}, and there are {len(self.names)}"
         if arm in self.withdrawn:
             return f"names the arm {arm}, which has been withdrawn"
+        if kind == WITHDRAWN and arm == self.kept:
+            return "withdraws the control"
         if kind == WITHDRAWN and len(self.active) <= FEWEST_ARMS and event.number not in self.undone:
             return f"leaves fewer than {FEWEST_ARMS} arms"
         N = self.setup.task.items
@@ -226,7 +228,7 @@ class State:
         self.place = {int(arm): place for place, arm in enumerate(self.active)}
         lost = int(self.statistics.pulls[sorted(self.withdrawn)].sum())  # they count as part of the budget
         share = self._share()
-        agent, task, delta = self.setup.made_for(len(self.active), lost, share.ratio)
+        agent, task, delta = self.setup.made_for(self.place, lost, share.ratio)
         self.run = Run(agent, task, self.setup.public_seed, share, delta, self.changed)
         self.run.together = self.together
         self.claims: Any = None  # see `claims`
@@ -360,7 +362,8 @@ class State:
     def boundary(self) -> float | None:
         """The mean that parts the arms of the answer from the others; see `Session.boundary`."""
         problem, seen = self.run.problem, self.statistics.at(self.active)
-        if problem.boundary is None and (self.setup.task.D > 1 or not seen.scored.all()):
+        known = problem.boundary is not None or problem.kept is not None and self.setup.task.D == 1
+        if not known and (self.setup.task.D > 1 or not seen.scored.all()):
             return None
         return boundary_of(problem, seen.means()[0])
 
@@ -369,7 +372,14 @@ class State:
         found, seen = np.full(len(self.names), np.nan), self.statistics.at(self.active)
         margin = np.nan_to_num(np.abs(self.run.problem.margin(seen.means())[0]), nan=0.0, posinf=0.0, neginf=0.0)
         found[self.active] = margin * np.sqrt(seen.scored) / (self.spread or self.setup.task.sigma)
+        found[[] if self.kept is None else self.kept] = np.nan
         return found
+
+    @property
+    def kept(self) -> int | None:
+        """The number of the arm that the others are compared with, a control; None where there is none."""
+        kept = self.setup.task.make_problem().kept
+        return None if kept is None else int(kept)
 
     @property
     def spread(self) -> float:
@@ -386,6 +396,7 @@ class State:
             return []
         least = seen.mean[answer & there, 0].min()
         near = np.abs(seen.mean[:, 0] - least) <= 1e-9 * max(self.spread, abs(least))
+        near[[] if self.kept is None else self.kept] = False
         return [int(arm) for arm in np.flatnonzero(near & there & ~answer)]
 
     # --- what people say ----------------------------------------------------------------------------------------------

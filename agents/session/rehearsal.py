@@ -322,7 +322,7 @@ def course_of(facts: object, agents: object = None) -> Course:
         for one in given:
             setup = Setup.of(one, state.setup.task, state.setup.names, state.setup.public_seed)
             studies.append(
-                _study(setup.agent or str(one), *setup.made_for(len(names), lost, run.share.ratio)[:2], seen)
+                _study(setup.agent or str(one), *setup.made_for(state.place, lost, run.share.ratio)[:2], seen)
             )
         return Course(studies, names, (names, seen), -1.0 if state.setup.own else 1.0)
     if not given:

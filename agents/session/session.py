@@ -424,7 +424,7 @@ class Session:
     def unsure(self) -> NDArray[np.float64]:
         """How many standard errors each arm's mean is from the boundary, (K,); 0 where it has not been measured.
 
-        The spread is of all results around their arms' means, or the task's; withdrawn arms have NaN.
+        The spread is of all results around their arms' means, or the task's; withdrawn arms and a control have NaN.
         """
         return self._look(State.unsure)
 
@@ -534,6 +534,8 @@ class Session:
         def withdrawn(state: State) -> list[Event]:
             one = state.arm(arm)
             _refuse_changes(state)
+            if one == state.kept:
+                raise ValueError(f"the arm {state.names[one]!r:.200} is the control, and cannot be withdrawn")
             if len(state.active) == FEWEST_ARMS:
                 raise ValueError(
                     f"the arm {state.names[one]!r:.200} cannot be withdrawn: there must be {FEWEST_ARMS} arms at least"

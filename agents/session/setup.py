@@ -268,12 +268,13 @@ class Setup:
                 "the task to go on with this one"
             )
 
-    def made_for(self, K: int, spent: int, ratio: float = 1.0) -> tuple[Any, Task, float | None]:
-        """The agent for K arms after `spent` pulls of others, with `ratio` of delta; its task; the session's delta."""
+    def made_for(self, places: Mapping[int, int], spent: int, ratio: float = 1.0) -> tuple[Any, Task, float | None]:
+        """The agent for arms {number: place}, after `spent` pulls of others, its task and the session's delta."""
         limits = {"budget": self.task.budget, "max_pulls": self.task.max_pulls}
         left = {name: max(limit - spent, 1) for name, limit in limits.items() if limit is not None}
-        delta = self.task.delta
-        agent, task = self.make(self.task.replace(K=K, **left, delta=None if delta is None else delta * (ratio or 1.0)))
+        delta, parameters = self.task.delta, PROBLEMS.find(self.task.problem).by_places(self.task.parameters, places)
+        left |= {"K": len(places), "parameters": parameters}
+        agent, task = self.make(self.task.replace(**left, delta=None if delta is None else delta * (ratio or 1.0)))
         own = agent.parameters.get("delta") if isinstance(agent, Agent) else None
         delta = delta if own is None else float(own)
         if ratio == 0 and delta is not None:

@@ -192,6 +192,11 @@ class Problem(Spelled, ABC):
         """The parameters with the numbers of arms where their names are given; names: (K,) of the arms, or none."""
         return dict(parameters)
 
+    @classmethod
+    def by_places(cls, parameters: Mapping[str, Any], places: Mapping[int, int]) -> dict[str, Any]:
+        """The parameters where others have gone, and the arms that there are have other numbers, {old: new}."""
+        return dict(parameters)
+
     @property
     def settings(self) -> dict[str, object]:
         """The parameters, JSON-able: `type(problem)(**problem.settings)` is the same problem.

@@ -15,9 +15,24 @@ from numpy.typing import ArrayLike
 
 from ..instances.instance import Instance, Sampler
 from ..kernels.checks import array, integer, number
+from ..kernels.routines import carray
 from ..stopping import BERNOULLI, DISTRIBUTION, VARIANCE, Certifier
-from .base import Floats, SetProblem, TaskLike
+from .base import Floats, Measure, Pointer, SetProblem, TaskLike
 from .lookahead import CONTROL, Potential
+
+
+def _measure(pulls: Pointer, mean: Pointer, K: int, numbers: Pointer, out: Pointer) -> None:
+    """The distances of one episode, of arms of one dimension, as a routine; numbers: the control, a and b."""
+    n, m, found, given = carray(pulls, K), carray(mean, K), carray(out, K), carray(numbers, 3)
+    c, nearest = np.int64(given[0]), np.inf
+    for i in range(K):
+        if n[i] == 0:
+            found[:] = 0.0
+            return
+        off = m[i] - (given[1] * m[c] + given[2])
+        found[i] = off if off != 0.0 else -5e-324
+        nearest = min(nearest, abs(found[i])) if i != c else nearest
+    found[c] = -nearest / given[1]
 
 
 class BetterThanControl(SetProblem):
@@ -81,6 +96,10 @@ class BetterThanControl(SetProblem):
         place = {"control": names.index(control)} if isinstance(control, str) and control in names else {}
         return {**parameters, **place}
 
+    @classmethod
+    def by_places(cls, parameters: Mapping[str, Any], places: Mapping[int, int]) -> dict[str, Any]:
+        return {**parameters, "control": places[int(parameters["control"])]}
+
     @property
     def spaces(self) -> list[tuple[float, float]]:
         """a and b of each dimension: an arm is better where its mean is above a times the control's plus b."""
@@ -125,7 +144,8 @@ class BetterThanControl(SetProblem):
         m = np.asarray(means, np.float64)
         m = m if self.guardrails else m[..., None]
         a, b = np.array(self.spaces).T
-        return m - (a * m[..., self.control, None, :] + b)
+        found: Floats = m - (a * m[..., self.control, None, :] + b)
+        return found
 
     def margin(self, means: ArrayLike) -> Floats:
         """The least over dimensions of what an arm is above its boundary; -inf of the control, and just below 0 for 0.
@@ -137,6 +157,18 @@ class BetterThanControl(SetProblem):
         least[least == 0] = -5e-324
         least[..., self.control] = -np.inf
         return least
+
+    def distances(self, pulls: ArrayLike, mean: ArrayLike, out: Floats | None = None) -> Floats:
+        """See `Problem.distances`. The control's own is that from the nearest boundary of an arm, negative."""
+        if not self.guardrails:
+            return self.distance_routine().tell(pulls, mean, out)
+        found = super().distances(pulls, mean, out)
+        nearest = np.delete(np.abs(found), self.control, axis=-1).min(axis=-1)
+        found[..., self.control] = -nearest / max(1.0, self.spaces[0][0])
+        return found
+
+    def distance_routine(self) -> Measure | None:
+        return None if self.guardrails else Measure.of(_measure, self.control, *self.spaces[0])
 
     def potential(self) -> Potential | None:
         a, b = np.array(self.spaces[:1]).T
