@@ -389,7 +389,8 @@ class State:
     def boundary(self) -> float | None:
         """The mean that parts the arms of the answer from the others; see `Session.boundary`."""
         problem, seen = self.run.problem, self.statistics.at(self.active)
-        if problem.boundary is None and (self.setup.task.D > 1 or not seen.scored.all()):
+        known = problem.boundary is not None or problem.kept is not None and self.setup.task.D == 1
+        if not known and (self.setup.task.D > 1 or not seen.scored.all()):
             return None
         return boundary_of(problem, seen.means()[0])
 
@@ -398,6 +399,7 @@ class State:
         found, seen = np.full(len(self.names), np.nan), self.statistics.at(self.active)
         margin = np.nan_to_num(np.abs(self.run.problem.margin(seen.means())[0]), nan=0.0, posinf=0.0, neginf=0.0)
         found[self.active] = margin * np.sqrt(seen.scored) / (self.spread or self.setup.task.sigma)
+        found[[] if self.kept is None else self.kept] = np.nan
         return found
 
     @property
@@ -415,6 +417,7 @@ class State:
             return []
         least = seen.mean[answer & there, 0].min()
         near = np.abs(seen.mean[:, 0] - least) <= 1e-9 * max(self.spread, abs(least))
+        near[[] if self.kept is None else self.kept] = False
         return [int(arm) for arm in np.flatnonzero(near & there & ~answer)]
 
     # --- what people say ----------------------------------------------------------------------------------------------

@@ -69,7 +69,7 @@ def state(session: Session, find: str = "", last: int = MOST_EVENTS) -> dict[str
     ahead, done = session.next(), session.done
     pending = [{"event": ask.number, **{name: getattr(ask, name) for name in ASKED}} for ask in session.pending]
     boundary, unsure = session.boundary, session.unsure()
-    near = np.where(columns["withdrawn"], np.inf, unsure)
+    near = np.where(columns["withdrawn"], np.inf, np.nan_to_num(unsure, nan=-1.0))  # a control is always shown
     near[columns["pending"] > 0] = -2
     if ahead is not None:
         near[ahead] = -3

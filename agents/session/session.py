@@ -453,7 +453,7 @@ class Session:
     def unsure(self) -> NDArray[np.float64]:
         """How many standard errors each arm's mean is from the boundary, (K,); 0 where it has not been measured.
 
-        The spread is of all results around their arms' means, or the task's; withdrawn arms have NaN.
+        The spread is of all results around their arms' means, or the task's; withdrawn arms and a control have NaN.
         """
         return self._look(State.unsure)
 

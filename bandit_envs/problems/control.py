@@ -16,9 +16,25 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..instances.instance import Instance, Sampler
 from ..kernels.checks import array, integer, number
+from ..kernels.routines import carray
 from ..stopping import BERNOULLI, DISTRIBUTION, VARIANCE, Certifier, control_intervals, discoveries, with_moments
 from ..stopping.boundaries import range_of
-from .base import Floats, SetProblem, TaskLike
+from .base import Floats, Measure, Pointer, SetProblem, TaskLike
+from .lookahead import CONTROL, Potential
+
+
+def _measure(pulls: Pointer, mean: Pointer, K: int, numbers: Pointer, out: Pointer) -> None:
+    """The distances of one episode, of arms of one dimension, as a routine; numbers: the control, a and b."""
+    n, m, found, given = carray(pulls, K), carray(mean, K), carray(out, K), carray(numbers, 3)
+    c, nearest = np.int64(given[0]), np.inf
+    for i in range(K):
+        if n[i] == 0:
+            found[:] = 0.0
+            return
+        off = m[i] - (given[1] * m[c] + given[2])
+        found[i] = off if off != 0.0 else -5e-324
+        nearest = min(nearest, abs(found[i])) if i != c else nearest
+    found[c] = -nearest / given[1]
 
 
 class BetterThanControl(SetProblem):
@@ -151,6 +167,23 @@ class BetterThanControl(SetProblem):
         least[least == 0] = -5e-324
         least[..., self.control] = -np.inf
         return least
+
+    def distances(self, pulls: ArrayLike, mean: ArrayLike, out: Floats | None = None) -> Floats:
+        """See `Problem.distances`. The control's own is that from the nearest boundary of an arm, negative."""
+        if not self.guardrails:
+            return self.distance_routine().tell(pulls, mean, out)
+        found = super().distances(pulls, mean, out)
+        nearest = np.delete(np.abs(found), self.control, axis=-1).min(axis=-1)
+        found[..., self.control] = -nearest / max(1.0, self.spaces[0][0])
+        return found
+
+    def distance_routine(self) -> Measure | None:
+        return None if self.guardrails else Measure.of(_measure, self.control, *self.spaces[0])
+
+    def potential(self) -> Potential | None:
+        a, b = np.array(self.spaces[:1]).T
+        look = Potential(CONTROL, a[:, None], b, self.tolerance, multiplicative=a[0] != 1.0, control=self.control)
+        return None if self.guardrails else look
 
     def comparison(
         self,

@@ -31,9 +31,9 @@ def tells_evidence(problem: Any) -> bool:
 
 
 def of_ones_own(problem: Any, means: ArrayLike, distribution: str) -> bool:
-    """Whether the alternatives are those of a user's own routine, of which the best proportions are not known."""
+    """Whether the best proportions are not known: alternatives of a user's own routine, or in several dimensions."""
     if problem.local or ours(type(problem).evidence_routine):
-        return False
+        return not problem.local and np.ndim(means) == 2
     K = len(one_instance(means, choice("distribution", distribution, ("gaussian", "bernoulli"))))
     certifier: Certifier = problem.certifier(K, distribution=distribution, boundary="none", search="exact")
     return certifier.kind == OWN
@@ -183,7 +183,7 @@ def game_of(problem: Any, means: ArrayLike, distribution: str, sigma: float) -> 
     if of_ones_own(problem, m, distribution):
         raise ValueError(
             f"the characteristic time of the problem {problem.name!r} is not known, as the alternatives are those of "
-            "its own evidence_routine; it may define characteristic_time and optimal_proportions itself"
+            "its own evidence_routine, or of several dimensions; it may define characteristic_time and optimal_proportions itself"
         )
     certifier = problem.certifier(len(m), distribution=distribution, sigma=sigma, boundary="none", search="exact")
     game = solve(certifier.kind, certifier.numbers[COMMON:], distribution, float(sigma) ** 2, m, answer)
