@@ -107,8 +107,9 @@ class Claims:
         need = self.need + math.log1p(-1.0 / K)
         pulls, mean, variance, _ = self.kept
         for arm, row, now in zip(arms, shown, at, strict=True):
+            several = row[0] > pulls[arm] + 1  # a count
             pulls[arm], mean[arm], variance[:, arm] = row[0], row[1 : 1 + D], row[1 + D :].reshape(3, D)
-            if now < self.look:
+            if now < self.look and not several:
                 continue
             self.look = now + max(1, now // 200)
             seen = variance if self.numbers[stopping.DISTRIBUTION] == stopping.BOUNDED else variance[:1]

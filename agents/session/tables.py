@@ -165,6 +165,8 @@ def comparison_table(state: State, rate: str) -> DataFrame:
     if "bounded" in given:
         options |= {"support": state.setup.task.support, "moments": seen.moments.reshape(*shown[0].shape, 2)}
     found = problem.comparison(seen.pulls, shown[0], variance=shown[1], level=level, rate=rate, **options)
+    for name in ("low", "high"):
+        found[name][np.abs(found[name]) > 1e90] *= math.inf  # a scale that is not borne out
     if state.setup.own is not None:  # in the user's own sign, in which shares of a mean are others
         low, high = -found["high"], -found["low"]
         found |= {"difference": -found["difference"], "low": low, "high": high}

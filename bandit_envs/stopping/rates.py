@@ -103,6 +103,8 @@ def discoveries(evidence: ArrayLike, level: float, rate: str = "familywise") -> 
         level: of the error rate, in (0, 1). rate: "familywise" or "fdr".
     """
     found, level = array("evidence", evidence), number("level", level, 0, 1, above=True, below=True)
+    if np.isnan(found).any():
+        raise ValueError("evidence must be numbers, got nan")
     n = np.maximum((found > -math.inf).sum(axis=-1, keepdims=True), 1)
     if choice("rate", rate, RATES) == "familywise":
         mask: NDArray[np.bool_] = found >= np.log(n / level)

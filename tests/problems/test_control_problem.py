@@ -111,7 +111,7 @@ def test_names_of_arms_name_the_control() -> None:
     source = Instance(Bernoulli([0.5, 0.25, 0.75]), "page", {}, ("blue", "red", "old"))
     env = PureExplorationEnv("BetterThanControl", instance=source, control="old", budget=9)
     assert env.task.parameters["control"] == env.problem.kept == 2
-    with refused("'olde'", "number"):
+    with refused("'olde'", "blue, red, old"):
         PureExplorationEnv("BetterThanControl", instance=source, control="olde", budget=9)
     assert BetterThanControl("3").control == 3
 
@@ -251,7 +251,7 @@ test_bad_calls = table(
         "margin": (lambda: BetterThanControl(margin=float("nan")), "margin", "nan"),
         "tolerance": (lambda: BetterThanControl(tolerance=-0.1), "tolerance", "-0.1"),
         "guardrails": (lambda: BetterThanControl(guardrails=["x"]), "guardrails", "x"),
-        "hope": (lambda: BetterThanControl(expected=[0.5, 0.5]), "expected", "[0.5, 0.5]"),
+        "hope": (lambda: BetterThanControl(expected=[0.5, 0.5]).certifier(2), "expected", "[0.5, 0.5]"),
         "one hope": (lambda: BetterThanControl(expected=[0.5]), "expected", "[0.5]"),
         "too far": (lambda: PureExplorationEnv("BetterThanControl", control=10), "10 arms", "got 10"),
         "dimensions": (lambda: PureExplorationEnv("BetterThanControl", guardrails=[1.0]), "2 dimensions", "got 1"),
