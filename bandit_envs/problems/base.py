@@ -496,7 +496,7 @@ class Problem(Spelled, ABC):
         """What each arm has in favour of being in the answer, and of not being there, (..., K, 2), in nats.
 
         Logarithms of e-values, where these are above 1, else 0: of an arm that is on the other side, by more than the
-        tolerance, an e-value is 1 at most on average, at any stopping time, whatever has chosen the pulls. So
+        tolerance (AllGood: than the slack), an e-value is 1 at most on average, at any stopping time, whatever has chosen the pulls. So
         exp(-evidence) is a p-value that is valid at any time. `bandit_envs.stopping.discoveries` finds arms by them, at
         an error rate.
 
