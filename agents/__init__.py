@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from .pictures import report as report
     from .pictures import watch as watch
     from .session import Session as Session
+    from .session import ab_test as ab_test
     from .session import rehearse as rehearse
 
 # Modules, and the names that are imported from them when they are first asked for. `train` and `load` come with
@@ -39,7 +40,7 @@ _ON_USE = {
     ".evolved.evolution": ("evolve",),
     ".learned": ("load", "train"),
     ".pictures": ("race", "report", "watch"),
-    ".session": ("Session", "rehearse"),
+    ".session": ("Session", "ab_test", "rehearse"),
 }
 
 __all__ = [
@@ -49,6 +50,7 @@ __all__ = [
     "Evaluation",
     "IndexPolicy",
     "Session",
+    "ab_test",
     "benchmark",
     "evaluate",
     "evolve",

@@ -62,10 +62,11 @@ from .simulation import Simulation
 __version__ = "0.2.0"
 __getattr__ = follow  # names of before
 __all__ = [
-    "AllGood", "Arms", "BenchmarkTask", "Bernoulli", "BestArm", "BetterThanControl", "Captions", "Categorical", "DISTRIBUTIONS",
-    "ENVIRONMENTS", "FEATURES", "Feasible", "Gaussian", "History", "INSTANCES", "Instance", "Measurement",
-    "Measurements", "PROBLEMS", "Polyhedra", "Polyhedron", "Problem", "PromptSelection", "PureExplorationEnv",
-    "PureExplorationVectorEnv", "Registry", "Resampled", "Sampler", "ScoreTables", "SetProblem", "Shared", "Simulation",
-    "Tabulated", "Task", "Threshold", "TopK", "Uniform", "agent_uniforms", "benchmark_tasks", "captions", "from_table",
-    "measurements", "register_distribution", "register_instance", "register_law", "register_problem",
+    "AllGood", "Arms", "BenchmarkTask", "Bernoulli", "BestArm", "BetterThanControl", "Captions", "Categorical",
+    "DISTRIBUTIONS", "ENVIRONMENTS", "FEATURES", "Feasible", "Gaussian", "History", "INSTANCES", "Instance",
+    "Measurement", "Measurements", "PROBLEMS", "Polyhedra", "Polyhedron", "Problem", "PromptSelection",
+    "PureExplorationEnv", "PureExplorationVectorEnv", "Registry", "Resampled", "Sampler", "ScoreTables",
+    "SetProblem", "Shared", "Simulation", "Tabulated", "Task", "Threshold", "TopK", "Uniform", "agent_uniforms",
+    "benchmark_tasks", "captions", "from_table", "measurements", "register_distribution", "register_instance",
+    "register_law", "register_problem",
 ]  # fmt: skip

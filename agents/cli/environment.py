@@ -127,6 +127,7 @@ def _kind(problem: type[Problem], parameter: str) -> type | None:
     """The type of a parameter by its annotation, if it is one of those that `WRITTEN` has."""
     annotation = inspect.signature(problem).parameters[parameter].annotation
     name = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", "")
+    name = "str" if "str" in name.split(" | ") else name  # "int | str": the problem reads numbers by itself
     return next((kind for kind in WRITTEN if kind.__name__ == name), None)
 
 

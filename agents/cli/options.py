@@ -56,6 +56,10 @@ class TableOptions:
     """Of an Excel file with several sheets, the name or the number of one, from 1."""
     layout: Word = None
     """Of a plate with wells A1, A2, .., the file or the sheet with the names in their wells."""
+    n: Word = None
+    """Of a table of counts, the column of how many measurements a row is: n, visitors, users or trials."""
+    successes: Word = None
+    """The column of how many of them were 1: successes, conversions and the like."""
 
 
 TABLE = tuple(one.name for one in fields(TableOptions))

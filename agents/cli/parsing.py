@@ -16,6 +16,7 @@ import tyro
 import bandit_envs
 
 from ..evaluation.progress import compilation_noted
+from .ab_test import ABTest
 from .benchmark import Benchmark
 from .environment import EnvironmentCommand, EnvironmentOptions, import_problems, problem_options_type
 from .evaluate import Evaluate, Record
@@ -38,6 +39,7 @@ COMMANDS: dict[str, type[Command]] = {
     "race": Race,
     "reproduce": Reproduce,
     "session": Session,
+    "ab-test": ABTest,
 }
 
 DESCRIPTION = """Pure-exploration bandits: run the papers' algorithms and trained agents on the same episodes.

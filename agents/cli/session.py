@@ -42,6 +42,7 @@ from .session_words import (
     complete,
     forecast,
     print_certainty,
+    print_comparison,
     print_state,
     question,
     tell_why,
@@ -212,9 +213,7 @@ class Plan(New[Options]):
                     found = agents.rehearse(session, given, prior=guess or None, progress=True, **how)
             else:
                 if guess and self.file is not None:
-                    raise ValueError(
-                        f"what is believed is said by {self.file} or by --{next(iter(guess))}, not by both"
-                    )
+                    raise ValueError(f"what is believed is said by {self.file} or --{next(iter(guess))}, not by both")
                 found = agents.rehearse(facts, given, prior=guess or self.file, progress=True, **how)
         print(re.sub(r"\b(sigma|delta|tolerance|epsilon)=", r"--\1 ", f"{found}\n"))
         heads, rows = ["agent", "measurements", "10 %", "90 %", "batches", "hours", "ended", "error", "score"], []
@@ -258,8 +257,16 @@ class Tell(Action):
 
     arm: Positional[Annotated[str, arg(metavar="ARM")]]
     """The arm, by its name or number, or the code of a question."""
-    value: Positional[Annotated[tuple[str, ...], arg(metavar="VALUE")]]
-    """What was measured; several numbers where an arm has several dimensions."""
+    value: Positional[Annotated[tuple[str, ...], arg(metavar="VALUE", help_behavior_hint="")]] = ()
+    """What was measured; several numbers where an arm has several dimensions; left out of a count."""
+    n: Count = None
+    """Of a count, how many measurements, with --successes, or --mean and --sd."""
+    successes: Count = None
+    """How many of them were 1."""
+    mean: Number = None
+    """Their mean."""
+    sd: Number = None
+    """Their standard deviation, with the divisor n - 1."""
     item: Annotated[str | None, arg(metavar="ITEM", help_behavior_hint="")] = None
     """Of a table, the row, by its name or number; left out: the row of the oldest question about the arm."""
     question: Count = None
@@ -268,12 +275,13 @@ class Tell(Action):
 
     def act(self, session: agents.Session) -> None:
         try:
-            value = tuple(map(number_in, self.value))
+            value: Any = tuple(map(number_in, self.value)) or None
         except ValueError:
             wanted = f"a number (or True, False), with a point for decimals as in 8.5, got {' '.join(self.value)!r:.80}"
             raise ValueError(f"a measurement is {wanted}") from None
         arm = self.arm if self.question is None else Asked(self.question, session.arm(self.arm), None)
-        session.tell(arm, value[0] if len(value) == 1 else value, self.who, self.item)
+        value = value[0] if value and len(value) == 1 else value
+        session.tell(arm, value, self.who, self.item, n=self.n, successes=self.successes, mean=self.mean, sd=self.sd)
         print_state(session, owner=not session.wishes.get("blind"))
 
 
@@ -303,7 +311,7 @@ class Import(TableOptions, Action):
             count = session.tell_table(self.table, **columns, who=self.who, again=self.again)
         except ValueError as error:  # the names of its arguments are options here
             text = str(error).partition(" (of an instance")[0].replace("wide=True", "--wide")
-            raise ValueError(re.sub(r"\b(arm|value|index)=(?![\w'])", r"--\1", text)) from error
+            raise ValueError(re.sub(r"\b(arm|value|index|n|successes)=(?![\w'])", r"--\1", text)) from error
         of = "" if session.remaining is None else ", which count as part of the budget"
         print(f"{count} results from {self.table}{of}")
         if was_done:
@@ -332,6 +340,7 @@ class Show(Action):
             rows.append([row["name"], str(row["pulls"]), *cells, mark, *claim, str(row["pending"] or "")])
         print(f"{question(session)}\n")
         print(table(heads, rows, right=(1, 2)))
+        print_comparison(session.comparison()) if session.compares and len(session) else None
         print("waits: how often the arm has been asked for, and no result has been told yet\n" * bool(session.pending))
         print_state(session)
         if session.delta is not None and len(session) and not session.done and (said := forecast(session)):

@@ -13,9 +13,10 @@ from typing import Any
 from bandit_envs import PROBLEMS, Problem
 from bandit_envs.problems import BLOCKS
 
+from ..evaluation.report import table
 from ..session.rehearsal import CompilesError, rehearse
 from ..session.session import Ask, Session
-from ..session.words import meaning
+from ..session.words import against, meaning, said
 from .environment import import_problems, problem_options
 from .options import from_json, note
 
@@ -177,6 +178,17 @@ def print_certainty(session: Session) -> None:
         note(sentence)
 
 
+def print_comparison(found: Any) -> None:
+    """The table of `Session.comparison`, and what may be decided by it."""
+    what, rows, sentence = against(found)
+    heads = ["name", "results", "mean", what, f"{100 - 100 * found.attrs['level']:.4g} % interval of all", "p", ""]
+    print(f"\nagainst {found.attrs['control']}, valid whenever you look:\n")
+    means = ["-" if mean != mean else f"{mean:.4g}" for mean in found["mean"]]
+    shown = zip(found["name"], found["pulls"], means, rows.values(), strict=True)
+    print(table(heads, [[str(x) for x in (name, n, mean, *row)] for name, n, mean, row in shown], right=(1, 2, 3, 5)))
+    print(sentence)
+
+
 def forecast(facts: Any, agent: str | None = None, file: str = "") -> str:
     """How many measurements a session will take, in a line, where that is known within seconds; else "", or how to."""
     later = f"how many measurements that takes: bandit-envs session plan {file}" if file else ""
@@ -196,8 +208,9 @@ def forecast(facts: Any, agent: str | None = None, file: str = "") -> str:
 def undone(session: Session, number: int) -> str:
     """An event that was undone, in words."""
     row = session.history(event=number).iloc[0]
-    values = " ".join(f"{row[name]:g}" for name in row.index if name.startswith("value"))
-    what = {"told": f"the result {values} of", "asked": "the question about"}.get(row["kind"], "the withdrawal of")
+    values = " ".join(said(row) or [f"{row[name]:g}" for name in row.index if name.startswith("value")])
+    kinds = {"told": f"the result {values} of", "counted": f"the count {values} of", "asked": "the question about"}
+    what = kinds.get(row["kind"], "the withdrawal of")
     who = f", by {row['who']}" if isinstance(row["who"], str) and row["who"] else ""
     return f"{what} {row.get('code') or row['name']} (event {number}{who})"
 

@@ -101,7 +101,7 @@ def lines(shown: Film, i: int, width: int, color: bool, most: int = 20) -> list[
     Of more than `most` arms, those that matter most are shown.
     """
     view, (low, high) = shown.views[i], shown.limits
-    K = len(view.pulls)
+    K, kept = len(view.pulls), shown.viewer.problem.kept
     chosen = np.arange(K)
     if (most := max(most, 3)) < K:
         chosen = arms_that_matter(view.pulls, view.value - (view.boundary or 0.0), view.answer, most)
@@ -127,11 +127,12 @@ def lines(shown: Film, i: int, width: int, color: bool, most: int = 20) -> list[
             cells[place(view.value[k])] = shade, "o"
         runs = groupby(cells, key=lambda cell: cell[0])
         arm = "".join(paint("".join(letter for _, letter in run), colour) for colour, run in runs)
-        mark, bar = paint("*", shade) if view.answer[k] else " ", paint("#" * -(-int(view.pulls[k]) // each), shade)
+        mark = paint("*", shade) if view.answer[k] else "=" if k == kept else " "
+        bar = paint("#" * -(-int(view.pulls[k]) // each), shade)
         return f"{k:>{names}} {mark}  {arm}  {view.pulls[k]:>7,} {bar}".rstrip()
 
     ends = f"{low:.3g}".ljust(places - 8) + f"{high:.3g}".rjust(8)
-    tail = f"* in the answer, | the boundary, {shown.viewer.value}s"
+    tail = f"* in the answer, {'= the control, ' * (kept is not None)}| the boundary, {shown.viewer.value}s"
     if hidden := K - len(chosen):
         tail = f"{hidden:,} of {K:,} arms are not shown"
     head = [_status(shown, i)[:width], "", paint(f"{'arm':>{names}}    {ends}  pulls, a # for {each}"[:width], DIM)]

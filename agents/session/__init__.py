@@ -5,7 +5,8 @@ up to a state: the arms, questions and results, and in `run` the agent's own cou
 `page` shows it in a browser, and `rehearsal` says how long it will take.
 """
 
+from .ab_test import ab_test
 from .rehearsal import Rehearsal, rehearse
 from .session import Session
 
-__all__ = ["Rehearsal", "Session", "rehearse"]
+__all__ = ["Rehearsal", "Session", "ab_test", "rehearse"]

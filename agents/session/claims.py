@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from bandit_envs import Task, stopping
 from bandit_envs.stopping import Certifier
 
-from .run import Result, Statistics
+from .run import Part, Result, Statistics
 
-ALONE, PAIRS = ("threshold", "polyhedron", "margins"), ("top-k", "all-good")  # kinds of certificates
+ALONE, PAIRS = ("threshold", "polyhedron", "margins"), ("top-k", "all-good", "control")  # kinds of certificates
 MOST_NAMES = 3  # of arms in a sentence
 
 Bools = NDArray[np.bool_]
@@ -57,12 +57,8 @@ class Claims:
 
     def __init__(self, task: Task, certifier: Certifier, delta: float) -> None:
         K, self.certifier, self.numbers, self.need = task.K, certifier, certifier.numbers, math.log(task.K / delta)
-        self.count, self.seen, self.found, known = (
-            0,
-            Statistics.of(task),
-            [Claim()] * K,
-            self.numbers[stopping.COMMON :],
-        )
+        self.count, self.told, self.seen = 0, 0, Statistics.of(task)  # entries of the results, and how many they are
+        self.found, known = [Claim()] * K, self.numbers[stopping.COMMON :]
         self.moves, self.needs = np.empty((0, 3)), np.array(certifier.needed(delta))
         if self.certifier.kind == "all-good":
             self.moves, self.needs = known[:6].reshape(2, 3), self.needs[:2]
@@ -71,21 +67,27 @@ class Claims:
             self.moves = np.array([[1.0, -epsilon, -math.inf] for epsilon in sorted({known[1], 0.0}, reverse=True)])
             self.needs = self.needs.repeat(len(self.moves))
         self.kept = np.zeros(K, np.int64), np.zeros(K), np.zeros(3 * K), np.zeros(self.certifier.scratch)
-        self.first = np.zeros((len(self.moves), K, K), np.int64)
+        if self.certifier.kind == "control":
+            D = self.certifier.D
+            self.kept = self.kept[0], np.zeros((K, D)), np.zeros((3, K, D)), self.kept[3]
+        self.first, self.look = np.zeros((len(self.moves), K, K), np.int64), 0
 
     def take_in(self, results: Sequence[Result], names: Sequence[str]) -> None:
         """Take in further results, of arms by their places among those that there are, named so; -1: of no such arm."""
         arms, rows, at = list[int](), list[Floats](), list[int]()
-        for number, (arm, sample) in enumerate(results, self.count + 1):
+        for arm, sample in results:
+            self.told += sample.n if isinstance(sample, Part) else 1
             if arm >= 0:
                 self.seen.add(arm, sample)
                 mean, variance, moments = self.seen.mean[arm], self.seen.variance[arm], self.seen.moments[arm].T.ravel()
                 rows.append(np.concatenate([self.seen.pulls[arm, None], mean, variance, moments]))
                 arms.append(arm)
-                at.append(number)
+                at.append(self.told)
         self.count += len(results)
         if rows and self.certifier.kind in ALONE:
             self._alone(np.array(arms), np.array(rows), np.array(at))
+        elif rows and self.certifier.kind == "control":
+            self._against_control(np.array(arms), np.array(rows), np.array(at), names)
         elif rows:
             self._pairs(np.array(arms), np.array(rows), np.array(at), names)
 
@@ -98,6 +100,24 @@ class Claims:
         value = one.alternatives(pulls, mean, variance, inside, np.stack(moments, axis=-1))[:, 0]
         for n in np.flatnonzero(value >= self.need):
             self._claim(arms[n], 1 if inside[n, 0] else -1, at[n], "its own results, at its share of delta")
+
+    def _against_control(self, arms: Ints, shown: Floats, at: Ints, names: Sequence[str]) -> None:
+        """Against a control: the two tests of each arm, at its share of delta, at results of fixed numbers."""
+        K, D, name = len(names), self.certifier.D, names[int(self.numbers[stopping.COMMON])]
+        need = self.need + math.log1p(-1.0 / K)
+        pulls, mean, variance, _ = self.kept
+        for arm, row, now in zip(arms, shown, at, strict=True):
+            several = row[0] > pulls[arm] + 1  # a count
+            pulls[arm], mean[arm], variance[:, arm] = row[0], row[1 : 1 + D], row[1 + D :].reshape(3, D)
+            if now < self.look and not several:
+                continue
+            self.look = now + max(1, now // 200)
+            seen = variance if self.numbers[stopping.DISTRIBUTION] == stopping.BOUNDED else variance[:1]
+            given = pulls[None], mean[None], seen.reshape(1, -1)
+            found = stopping.sides("control", self.numbers, self.certifier.scratch, *given)[0]
+            for one in np.flatnonzero((found >= need).any(axis=1) & np.isfinite(found[:, 0])):
+                side = 1 if found[one, 0] >= need else -1
+                self._claim(one, side, now, f"{'better' if side > 0 else 'not better'} than {name}, by the margin")
 
     def _pairs(self, arms: Ints, shown: Floats, at: Ints, names: Sequence[str]) -> None:
         """Where arms are compared: what follows from all pairs that have ever been certified."""
@@ -142,6 +162,22 @@ def _listed(arms: Ints, names: Sequence[str]) -> str:
     """The names of some arms."""
     more = f" and {len(arms) - MOST_NAMES} more" if len(arms) > MOST_NAMES else ""
     return (", ".join(names[arm] for arm in arms[:MOST_NAMES]) or "all that could be") + more
+
+
+def found_now(state: Any) -> list[Claim]:
+    """The arms that are found at the rate of false discoveries, of all that there are, by the results of now."""
+    run, seen = state.run, state.statistics.at(state.active)
+    if run.delta is None or run.certifier is None or run.certifier.kind not in stopping.SIDED:
+        raise ValueError("a rate of false discoveries needs a delta, and Threshold, AllGood or BetterThanControl")
+    numbers, variance = numbers_of(run.certifier, seen, True), seen.variance[None]
+    if numbers[stopping.DISTRIBUTION] == stopping.BOUNDED:
+        variance = stopping.with_moments(variance, seen.moments[None])
+    given = run.certifier.kind, numbers, run.certifier.scratch, seen.pulls[None], seen.mean[None], variance
+    over = stopping.discoveries(stopping.sides(*given)[0, :, 0], run.delta * run.share.ratio, "fdr")
+    found = [Claim(event="withdrawn") for _ in state.names]
+    for place, arm in enumerate(state.active):
+        found[arm] = Claim(int(over[place]), None, "of those in now, few are wrong on average" if over[place] else "")
+    return found
 
 
 def claimed(state: Any) -> list[Claim]:

@@ -29,6 +29,7 @@ import numpy as np
 from bandit_envs import Task
 from bandit_envs.kernels import choice, integer, number, orders, root_key
 
+from ..registry import names, recipe_of
 from .log import ASKED, LARGEST, Event
 from .run import UNDECIDED
 
@@ -103,9 +104,7 @@ def refuse_misfit(wishes: Mapping[str, Any], names: Sequence[str], task: Task) -
     if unknown := [arm for arm in controls if arm not in names]:
         raise ValueError(f"controls are arms of the session, and there is no arm {unknown[0]!r:.200}")
     if controls and sum(controls.values()) >= (plate or 0):
-        raise ValueError(
-            f"controls take {sum(controls.values())} wells, and a plate has {plate}: leave wells for others"
-        )
+        raise ValueError(f"controls take {sum(controls.values())} wells, and a plate has {plate}: leave some wells")
     for name in names:
         refuse_code(wishes, name)
 
@@ -114,6 +113,19 @@ def refuse_code(wishes: Mapping[str, Any], name: str) -> None:
     """Refuse the name of an arm of a blind session that looks as a code does, in any case."""
     if wishes.get("blind") and CODE.fullmatch(name.strip().upper()):
         raise ValueError(f"an arm of a blind session cannot have the name {name!r}: a question may have it as its code")
+
+
+def refuse_counts(state: State) -> None:
+    """Refuse counts of measurements where single ones are needed."""
+    setup, run = state.setup, state.run
+    single = {"items or blocks": setup.task.items, "several dimensions": setup.task.D > 1}
+    single |= {name: setup.wishes.get(name) for name in ("plate", "raters", "repeats", "blind")}
+    if without := [name for name, given in single.items() if given]:
+        raise ValueError(f"counts do not go with {without[0]}: each measurement is a result of its own there")
+    if not run.resumes or run.course is not None:
+        able = [name for name in names(setup.task.problem) if getattr(recipe_of(name).target, "resumes", True)]
+        how = "goes by rounds" if run.course is None else "reads histories"
+        raise ValueError(f"{setup.agent} {how}, and takes single results; agents that take counts: {', '.join(able)}")
 
 
 def refuse_stranger(wishes: Mapping[str, Any], who: str | None) -> None:

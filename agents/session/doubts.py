@@ -61,7 +61,7 @@ def rounded(state: State, new: int) -> str | None:
     """A sentence where an agent counts on Gaussian samples of any variances, and one of the last `new` ones repeats."""
     if getattr(state.run.agent, "distribution", None) != "student":
         return None
-    results = [(arm, *value.tolist()) for arm, value in state.results]
+    results = [(arm, *value.tolist()) for arm, value in state.results if isinstance(value, np.ndarray)]
     seen = set(results[: len(results) - new])
     for arm, *value in results[len(results) - new :]:
         if (arm, *value) in seen:
@@ -109,15 +109,15 @@ def about_noise(state: State) -> tuple[str, str] | None:
 def about_failures(state: State) -> list[str]:
     """Sentences on the share of each arm that failed: one where it has no score, one where it counts as a score."""
     results = [event for event in state.told if event.number not in state.undone]
-    of, found = Counter(event.arm for event in results), list[str]()
+    of, found = Counter[int | None](), list[str]()
+    for event in results:
+        of[event.arm] += event.size
     failed = [(event.arm, np.atleast_1d(event.value)[0] is None) for event in results if event.kind == FAILED]
     promised = SKIPPED if state.run.takes_gaps and state.certificate else "Nothing is promised of the answer of now"
     skipped = "could not be scored" + f". {promised}" * bool(state.setup.task.items)
     for none, what in ((True, skipped), (False, "failed, and count as scores")):
         counts = Counter(arm for arm, lacks in failed if lacks is none and arm is not None)
-        shares = [
-            f"{n} of {of[arm]} of {state.names[arm]!r:.80} ({n / of[arm]:.0%})" for arm, n in counts.most_common()
-        ]
+        shares = [f"{n} of {of[k]} of {state.names[k]!r:.80} ({n / of[k]:.0%})" for k, n in counts.most_common()]
         if shares:
             found.append(f"{', '.join(shares[:8])}{', ...' * (len(shares) > 8)} {what}")
     return found

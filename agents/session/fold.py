@@ -10,6 +10,7 @@ value: docs/certificates-theory.md has the proof. The rows of a table have an or
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 from collections import defaultdict
@@ -23,14 +24,15 @@ from numpy.typing import NDArray
 
 from bandit_envs import PROBLEMS, Task
 from bandit_envs.envs import boundary_of
+from bandit_envs.instances import Count
 from bandit_envs.kernels import integer, number, orders, root_key
 from bandit_envs.problems import BLOCKS
 
 from ..core.confidence import MOST
-from .design import Rules, cells_of_blocks
-from .log import ADDED, ASKED, FAILED, NOTE, RESULTS, TOLD, UNDONE, WITHDRAWN, Event
-from .promise import Share, share_of
-from .run import Result, Run, Statistics
+from .design import Rules, cells_of_blocks, refuse_counts
+from .log import ADDED, ASKED, COUNTED, FAILED, NOTE, RESULTS, TOLD, UNDONE, WITHDRAWN, Event
+from .promise import Share, share_alone, share_of
+from .run import Part, Result, Run, Statistics
 from .setup import Setup
 
 AHEAD = 32  # rows of a table that an arm is asked for beyond the first that lacks a result, and one for each question
@@ -40,9 +42,9 @@ FEWEST_ARMS = 2
 WHOLE = re.compile(r"^([0-9]+)\.0$")  # as pandas writes a number in a column with gaps
 MOST_DIGITS = 9  # of the number of an arm
 RUN = re.compile(r"(.+) (\d{1,9}) \w+ (\d+(?:\.\d+)?(?:e[-+]?\d+)?)")  # what a run writes of itself: see `measured`
-KINDS = (ASKED, TOLD, FAILED, UNDONE, ADDED, WITHDRAWN, NOTE)
+KINDS = (ASKED, TOLD, FAILED, COUNTED, UNDONE, ADDED, WITHDRAWN, NOTE)
 # The kinds of events that a result answers, and that can be undone.
-REFERS = {ASKED: (ASKED,), TOLD: (ASKED,), FAILED: (ASKED,), UNDONE: (ASKED, *RESULTS, WITHDRAWN)}
+REFERS = {ASKED: (ASKED,), TOLD: (ASKED,), FAILED: (ASKED,), COUNTED: (), UNDONE: (ASKED, *RESULTS, WITHDRAWN)}
 
 
 class State:
@@ -166,12 +168,17 @@ class State:
 
     def _counted(self, event: Event) -> Result | None:
         """Let a result count; what it means to the agent, None where the arm is no longer there."""
-        arm, sample = int(event.arm or 0), np.atleast_1d(np.asarray(event.value, np.float64))
-        sample[: self.setup.task.D] = self.setup.turned(sample[: self.setup.task.D])
+        arm, turned, D = int(event.arm or 0), self.setup.turned, self.setup.task.D
+        sample: Any = event.value
+        if event.kind == COUNTED:
+            sample = Part.of(Count(*sample), self.statistics.ends[0], turned)
+        else:
+            sample = np.atleast_1d(np.asarray(sample, np.float64))
+            sample[:D] = turned(sample[:D])
         self.results.append((arm, sample))
         if self.setup.task.items:
             sample = np.array([sample[0], self.rank[int(sample[1])]])
-        self.statistics.add(arm, sample[: self.setup.task.D])
+        self.statistics.add(arm, sample[:1] if self.setup.task.items else sample)
         return (self.place[arm], sample) if arm in self.place else None
 
     def _damage(self, event: Event) -> str:
@@ -196,6 +203,8 @@ class State:
             return f"names the arm {arm!r:.40}, and there are {len(self.names)}"
         if arm in self.withdrawn:
             return f"names the arm {arm}, which has been withdrawn"
+        if kind == WITHDRAWN and arm == self.kept and event.number not in self.undone:
+            return f"withdraws the arm {arm}, the control"
         if kind == WITHDRAWN and len(self.active) <= FEWEST_ARMS and event.number not in self.undone:
             return f"leaves fewer than {FEWEST_ARMS} arms"
         N = self.setup.task.items
@@ -214,9 +223,11 @@ class State:
         if kind in RESULTS:
             try:
                 value = event.value[0] if N else event.value
-                if kind == TOLD or value is not None:
+                if kind == COUNTED:
+                    count_of(self.setup.own_task, Count(*value), self)
+                elif kind == TOLD or value is not None:
                     sample_of(self.setup.own_task, value)
-            except ValueError as error:
+            except (ValueError, TypeError) as error:
                 return f"has the value {event.value!r:.80}: {error}"
         return ""
 
@@ -226,16 +237,29 @@ class State:
         self.place = {int(arm): place for place, arm in enumerate(self.active)}
         lost = int(self.statistics.pulls[sorted(self.withdrawn)].sum())  # they count as part of the budget
         share = self._share()
-        agent, task, delta = self.setup.made_for(len(self.active), lost, share.ratio)
+        agent, task, delta = self.setup.made_for(self.place, lost, share.ratio)
         self.run = Run(agent, task, self.setup.public_seed, share, delta, self.changed)
         self.run.together = self.together
         self.claims: Any = None  # see `claims`
         if self.results:
             self.run.begin([(self.place[arm], sample) for arm, sample in self.results if arm in self.place])
 
+    @functools.cached_property
+    def kept(self) -> int | None:
+        """The control, where there is one."""
+        return self.setup.task.make_problem().kept
+
+    def refuse_control(self, arm: int) -> None:
+        """Refuse to withdraw the control."""
+        if arm == self.kept:
+            raise ValueError(f"the control, {self.names[arm]!r:.200}, cannot be withdrawn: others are compared with it")
+
     def _share(self) -> Share:
         """What the arms that there are have of delta."""
         setup, first = self.setup, len(self.setup.names)
+        if self.kept is not None:  # each other arm counts by itself
+            others = self.active[self.active != self.kept]
+            return share_alone(first - 1, np.where(others < first, 0, others - 1), len(self.names) - 1, setup.reserve)
         return share_of(setup.task, first, self.active, self.changed, len(self.names), setup.reserve)
 
     # --- what follows -------------------------------------------------------------------------------------------------
@@ -250,7 +274,12 @@ class State:
         """Measurements that the budget, or `max_pulls`, leaves; None without one."""
         task = self.setup.task
         limits = [limit for limit in (task.budget, task.max_pulls) if limit is not None]
-        return max(min(limits) - len(self.results) - len(self.late), 0) if limits else None
+        return max(min(limits) - self.count, 0) if limits else None
+
+    @property
+    def count(self) -> int:
+        """How many measurements there are."""
+        return self.statistics.spent + sum(event.size for event in self.late)
 
     @property
     def late(self) -> list[Event]:
@@ -265,7 +294,7 @@ class State:
             asked = {(arm, self.row_asked[number]): number for number, (arm, _) in self.asks.items()}
             return {asked[cell]: len(self.run.ahead[arm]) for arm, cell in ends.items() if cell in asked}
         now = {self.places.get(number): number for number in self.asks}
-        found = [(next(iter(line)), sum(map(bool, line.values()))) for line in self.lines.values() if line]
+        found = [(next(iter(line)), sum(x.size for x in line.values() if x)) for line in self.lines.values() if line]
         return {now[place]: count for place, count in found if count}
 
     def orphans(self, who: str | None, seconds: float) -> list[tuple[int, int, int | None]]:
@@ -321,7 +350,7 @@ class State:
         return found
 
     def _expected(self) -> list[int]:
-        """The arms of results that do not count yet; of a table, up to the first row without a question."""
+        """The arms of results that do not count yet, one for a count; of a table, up to the first row not asked."""
         if not self.setup.task.items:
             return [arm for arm, _ in self.asks.values()] + [int(event.arm or 0) for event in self.late]
         known, found = {(arm, self.row_asked[number]) for number, (arm, _) in self.asks.items()}, list[int]()
@@ -360,7 +389,8 @@ class State:
     def boundary(self) -> float | None:
         """The mean that parts the arms of the answer from the others; see `Session.boundary`."""
         problem, seen = self.run.problem, self.statistics.at(self.active)
-        if problem.boundary is None and (self.setup.task.D > 1 or not seen.scored.all()):
+        known = problem.boundary is not None or problem.kept is not None and self.setup.task.D == 1
+        if not known and (self.setup.task.D > 1 or not seen.scored.all()):
             return None
         return boundary_of(problem, seen.means()[0])
 
@@ -369,6 +399,7 @@ class State:
         found, seen = np.full(len(self.names), np.nan), self.statistics.at(self.active)
         margin = np.nan_to_num(np.abs(self.run.problem.margin(seen.means())[0]), nan=0.0, posinf=0.0, neginf=0.0)
         found[self.active] = margin * np.sqrt(seen.scored) / (self.spread or self.setup.task.sigma)
+        found[[] if self.kept is None else self.kept] = np.nan
         return found
 
     @property
@@ -386,6 +417,7 @@ class State:
             return []
         least = seen.mean[answer & there, 0].min()
         near = np.abs(seen.mean[:, 0] - least) <= 1e-9 * max(self.spread, abs(least))
+        near[[] if self.kept is None else self.kept] = False
         return [int(arm) for arm in np.flatnonzero(near & there & ~answer)]
 
     # --- what people say ----------------------------------------------------------------------------------------------
@@ -462,12 +494,29 @@ def undone_by(events: Iterable[Event]) -> set[int]:
 
 def _table(event: Event) -> Any:
     """What the results of one table, and no others, have in common: the name of the table, and the time."""
-    return (event.text, event.at) if event.kind == TOLD and event.text is not None else event.number
+    return (event.text, event.at) if event.kind in (TOLD, COUNTED) and event.text is not None else event.number
+
+
+def limits_of(task: Task) -> tuple[float, float]:
+    """The lowest and the highest value of a measurement."""
+    return task.support if task.support is not None and task.distribution != "gaussian" else (-MOST, MOST)
+
+
+def count_of(task: Task, count: Count, state: State | None = None) -> Count:
+    """A count of measurements, checked; a ValueError where it, or any count of the session, is impossible."""
+    if state is not None:
+        refuse_counts(state)
+    low, high = limits_of(task)
+    if count.successes is not None and (low, high) != (0, 1):
+        raise ValueError(f"successes are of values that are 0 or 1, or between: of {low:g} to {high:g} say mean and sd")
+    if count.mean is not None and task.distribution == "bernoulli":
+        raise ValueError(f"measurements are 0 or 1: say successes, got {count}")
+    return count.checked(low, high)
 
 
 def sample_of(task: Task, value: Any) -> Any:
     """What was measured: a float, or a tuple of floats, one for each dimension."""
-    low, high = task.support if task.support is not None and task.distribution != "gaussian" else (-MOST, MOST)
+    low, high = limits_of(task)
     if task.D == 1:
         right = task.distribution == "bernoulli" and isinstance(value, (bool, np.bool_))  # or wrong
         found = number("a measurement", float(value) if right else value, low, high)

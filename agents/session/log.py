@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 
 ASKED, TOLD, UNDONE, ADDED, WITHDRAWN, NOTE = "asked", "told", "undone", "arm added", "arm withdrawn", "note"
 FAILED = "failed"  # a measurement, with the number that it counts as, or without one
-RESULTS = (TOLD, FAILED)
+COUNTED = "counted"  # a count of several measurements, without a question
+RESULTS = (TOLD, FAILED, COUNTED)
 PATIENCE = 60  # seconds that a writer waits for others, in SQLite
 LARGEST = 2**63 - 1  # integer that a column holds
 # What the columns of an event hold; SQLite lets anything be written into any of them.
@@ -44,11 +45,16 @@ class Event(NamedTuple):
     number: int  # in order
     kind: str  # `ASKED`, `TOLD` and so on
     arm: int | None = None
-    value: Any = None  # what was measured: a number, or a tuple, one for each dimension, or with the row of a table
+    value: Any = None  # what was measured: a number, or a tuple: of each dimension, with the row of a table, a `Count`
     about: int | None = None  # the event that this one answers or undoes
     who: str | None = None  # has asked or told
     text: str | None = None  # of a note, or a new arm's name
     at: datetime | None = None  # in UTC
+
+    @property
+    def size(self) -> int:
+        """How many measurements it is."""
+        return int(self.value[0]) if self.kind == COUNTED else 1
 
 
 class Log:

@@ -34,11 +34,12 @@ from urllib.parse import urlencode
 import numpy as np
 
 from bandit_envs import PROBLEMS
+from bandit_envs.instances import Count
 from bandit_envs.kernels import integer
 
 from ..core.optional import require
 from .session import Ask, Session
-from .words import meaning, plural
+from .words import against, meaning, plural, said
 
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
 HOST = re.compile(r"(localhost|127\.0\.0\.1|\[::1\])(:\d+)?")  # of a request, its port with it
@@ -68,7 +69,7 @@ def state(session: Session, find: str = "", last: int = MOST_EVENTS) -> dict[str
     ahead, done = session.next(), session.done
     pending = [{"event": ask.number, **{name: getattr(ask, name) for name in ASKED}} for ask in session.pending]
     boundary, unsure = session.boundary, session.unsure()
-    near = np.where(columns["withdrawn"], np.inf, unsure)
+    near = np.where(columns["withdrawn"], np.inf, np.nan_to_num(unsure, nan=-1.0))  # a control is always shown
     near[columns["pending"] > 0] = -2
     if ahead is not None:
         near[ahead] = -3
@@ -76,9 +77,12 @@ def state(session: Session, find: str = "", last: int = MOST_EVENTS) -> dict[str
     if find:
         order = np.array([arm for arm in order if find.lower() in str(columns["name"][arm]).lower()], np.int64)
     shown = np.sort(order[:MOST_ARMS])
+    compared = against(session.comparison()) if session.compares and len(session) else None
     arms = []
     for arm in shown.tolist():
         row = {name: _plain(column[arm]) for name, column in columns.items()}
+        if compared and row["name"] in compared[1]:
+            row |= dict(zip((compared[0], "its interval", "p", "against"), compared[1][row["name"]], strict=True))
         arms.append({"arm": arm, "unsure": _plain(unsure[arm]), **row})
     sure = np.flatnonzero((columns["pulls"] > 0) & ~columns["withdrawn"] & np.isfinite(unsure))
     least = None if not len(sure) else int(sure[np.argmin(unsure[sure])])
@@ -129,11 +133,11 @@ def state(session: Session, find: str = "", last: int = MOST_EVENTS) -> dict[str
 
 def events(history: Any, pending: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The rows of a history, the last one first, JSON-able, without questions whose results are there."""
-    found, waiting = list[dict[str, Any]](), {ask["event"] for ask in pending}
+    found, asked = list[dict[str, Any]](), {ask["event"] for ask in pending}
     for one in history.iloc[::-1].to_dict("records"):
-        undoable = not one["undone"] and (one["kind"] in ("told", "arm withdrawn") or one["event"] in waiting)
+        undoable = not one["undone"] and (one["kind"] in ("told", "counted", "arm withdrawn") or one["event"] in asked)
         if undoable or one["undone"] or one["kind"] != "asked":
-            value = [one[name] for name in one if name.startswith("value") and not np.isnan(one[name])]
+            value = [one[name] for name in one if name.startswith("value") and not np.isnan(one[name])] or said(one)
             shown = {name: _plain(one[name]) for name in SHOWN if name in one}
             found.append({**shown, "value": value, "undoable": undoable, "at": one["at"].isoformat()})
     return found
@@ -318,6 +322,7 @@ def application(session: Session, token: str | None = None) -> Any:
         "tell": lambda asked, _: session.tell(
             Ask(asked["question"], asked.get("arm", 0), None) if "question" in asked else asked.get("arm", ""),
             *(asked.get(name) for name in ("value", "who", "item")),
+            **{name: asked[name] for name in Count._fields if asked.get(name) is not None},
         ),
         "tell_all": tell_all,
         "table": tell_file,

@@ -8,7 +8,8 @@ K_0     arms that there were at the beginning. j = 1, 2, ...: the arms that were
 r       the fact `reserve`: the part of delta that is kept for arms that come later.
 q       what is spent after the first change: r; where nothing was kept, delta once more.
 alone   problems in which an arm counts by itself (Threshold, Feasible). Each first arm has (1 - r) / K_0, the j-th
-        arm added q / (j (j + 1)), which sum to q. To withdraw an arm changes no share.
+        arm added q / (j (j + 1)), which sum to q. To withdraw an arm changes no share. So it is of all arms but the
+        control, where these are compared with one.
 pairs   problems that compare arms. Before the first change 1 - r is for the pairs of the first arms, as ever. To
         withdraw an arm makes others the best ones, too, so that from the first change on q is for all pairs: one half
         for the K_0 (K_0 - 1) / 2 pairs of the first arms, the other for the pairs of each added arm with earlier ones,
@@ -45,7 +46,7 @@ def share_of(task: Task, first: int, active: NDArray[np.int64], changed: bool, e
     later, K = np.sort(active[active >= first]) - first + 1.0, len(active)
     after = reserve or 1.0
     if PROBLEMS.find(task.problem).local:
-        return Share(min(float(K * shares_alone(first, active, reserve).min()), 1.0), int(ever > first and not reserve))
+        return share_alone(first, active, ever, reserve)
     if not changed:
         return Share(1.0 - reserve)
     if not counts_pairs(task):
@@ -53,6 +54,12 @@ def share_of(task: Task, first: int, active: NDArray[np.int64], changed: bool, e
     shares = 0.5 * after / (later * (later + 1.0) * (first + later - 1.0))
     shares = np.append(shares, after / (first * (first - 1.0))) if len(later) < K else shares
     return Share(float((K - 1) * shares.min()), int(reserve == 0))
+
+
+def share_alone(first: int, active: NDArray[np.int64], ever: int, reserve: float) -> Share:
+    """`share_of` of arms that count by themselves."""
+    ratio = float(len(active) * shares_alone(first, active, reserve).min())
+    return Share(min(ratio, 1.0), int(ever > first and not reserve))
 
 
 def shares_alone(first: int, arms: NDArray[np.int64], reserve: float) -> NDArray[np.float64]:

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bandit_envs import PureExplorationVectorEnv, Task, measurements
+from bandit_envs.instances import Count
 from bandit_envs.kernels import WATCHERS, integer, number, root_number
 
 from ..core.forms import forms_of
@@ -26,10 +27,10 @@ from ..evaluation.plan import Plan
 from ..evaluation.plots import COLOURS, LINES, save
 from ..evaluation.progress import Progress, compilation_noted, reported_in_lines, shown
 from .design import controls_of
-from .fold import State, fold, sample_of
+from .fold import State, count_of, fold, sample_of
 from .guesses import Guess, Prior, Seen, range_of
 from .log import Log
-from .run import Statistics
+from .run import Part, Statistics
 from .setup import Setup, suggested
 from .wishes import wishes_of
 
@@ -321,9 +322,8 @@ def course_of(facts: object, agents: object = None) -> Course:
         studies = [] if given else [_study(state.setup.agent or "the agent", run.agent, run.task, seen)]
         for one in given:
             setup = Setup.of(one, state.setup.task, state.setup.names, state.setup.public_seed)
-            studies.append(
-                _study(setup.agent or str(one), *setup.made_for(len(names), lost, run.share.ratio)[:2], seen)
-            )
+            agent, task, _ = setup.made_for(state.place, lost, run.share.ratio)
+            studies.append(_study(setup.agent or str(one), agent, task, seen))
         return Course(studies, names, (names, seen), -1.0 if state.setup.own else 1.0)
     if not given:
         task = Setup.of("uniform", facts, None, 0).task
@@ -340,9 +340,7 @@ def _study(label: str, agent: Any, task: Task, seen: Statistics | None = None) -
     """A study, of an agent that ends."""
     stops = task.delta is not None and getattr(agent, "stops", False)
     if not stops and task.budget is None and task.max_pulls is None:
-        raise ValueError(
-            f'{label} may never stop by itself: give a budget, or a delta and the agent "{label}{CERTIFIED}"'
-        )
+        raise ValueError(f'{label} may never stop by itself: give a budget, or a delta and "{label}{CERTIFIED}"')
     return Study(label, agent, task, seen)
 
 
@@ -365,11 +363,14 @@ def _pilot(prior: Any, task: Task, sign: float) -> tuple[list[str], Statistics]:
         rows = {str(name): results for name, results in prior.items()}
     else:
         table = measurements(prior)
-        rows = {name: [one.value for one in table.rows if one.arm == name] for name in table.arms}
+        rows = {name: [one.several or one.value for one in table.rows if one.arm == name] for name in table.arms}
     seen = Statistics.of(task, len(rows))
     for k, (name, results) in enumerate(rows.items()):
         try:
             for one in results:
+                if isinstance(one, Count):
+                    seen.add(k, Part.of(count_of(task, one), seen.ends[0], lambda x: sign * x))
+                    continue
                 value = one[0] if task.D == 1 and isinstance(one, tuple) else one
                 seen.add(k, np.atleast_1d(sample_of(task, value if sign > 0 else -value)))
         except (TypeError, ValueError) as error:
@@ -396,16 +397,10 @@ def _prior(task: Task, guess: Guess, pilot: tuple[list[str], Statistics] | None,
         if not set(known) & set(names):
             raise ValueError(f"{text}: its arms go by their names, {', '.join(names[:8])}")
         warnings.warn(f"{text}: they say where arms lie, and nothing of a single one", UserWarning, stacklevel=3)
-    n, there = seen.scored.astype(np.float64), seen.scored > 0
+    n, means = seen.scored.astype(np.float64), seen.mean[seen.scored > 0]
     low, high = range_of(task) or (-math.inf, math.inf)
-    if (
-        seen.mean.shape[1] != task.D
-        or there.any()
-        and not (low <= seen.mean[there]).all() & (seen.mean[there] <= high).all()
-    ):
-        raise ValueError(
-            f"the results of the prior must be {task.D} numbers from {low:g} to {high:g}, as the facts say"
-        )
+    if means.shape[1] != task.D or not ((low <= means) & (means <= high)).all():
+        raise ValueError(f"results of the prior must be {task.D} numbers from {low:g} to {high:g}, as the facts say")
     which = np.array([known.index(name) if name in known else -1 for name in names])
     return Prior(task, guess, Seen(n, seen.mean, seen.variance * n[:, None]), which)
 
@@ -423,10 +418,9 @@ def _played(
 ) -> Outcome:
     """Rehearsals of a study on arms of this source, cut at a number of pulls that grows until most have ended."""
     _, agent, task, seen = study
-    before, limit = (
-        0 if seen is None else seen.spent,
-        min(task.budget or MOST * task.K, task.max_pulls or MOST * task.K),
-    )
+    before = 0 if seen is None else seen.spent
+    most = before + MOST * task.K
+    limit = min(task.budget or most, task.max_pulls or most)
     resumes = bool(getattr(agent, "resumes", True)) and task.observation != "history"
     cap, clock = min(limit, FIRST * task.K + TIMES * before), _Clock(bar, seconds)
     while True:
@@ -435,7 +429,7 @@ def _played(
         made: dict[str, Any] = {"instance": source, "shuffle_arms": False, "autoreset_mode": "Disabled", "copy": False}
         envs = _Resumed(episodes, problem=task.problem, **made, **how, **forms._asdict())
         envs.seen = seen if resumes else None
-        checks = None if at is None else [at, 2 * MOST * task.K]
+        checks = None if at is None else [at, 2 * most]
         settled = (checks, False, math.nan, None, False)
         plan = Plan(study.label, agent, forms, task.problem, how, episodes, envs.task, *settled)
         step = Lockstep(plan, envs, 0, episodes, seed, episodes, clock)

@@ -24,7 +24,7 @@ import copy
 import functools
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,10 +32,10 @@ from numpy.typing import NDArray
 
 from bandit_envs import History, Task
 from bandit_envs.envs import FeatureTable
-from bandit_envs.instances import Shared, ends_of
+from bandit_envs.instances import Count, Shared, ends_of
 from bandit_envs.kernels import PULLS_LIMIT, jit
 from bandit_envs.problems import BELIEFS
-from bandit_envs.simulation import enter
+from bandit_envs.simulation import enter, join
 from bandit_envs.stopping import Certifier
 
 from ..core.agent import Agent, seen_means, shown_to
@@ -50,7 +50,6 @@ Bools = NDArray[np.bool_]
 PATIENCE = 100  # results that are imagined one after another; of an agent that resumes, the others all at once
 MOST_KNOWN = 1000  # pulls in a row of arms that are known
 UNDECIDED = -1
-Result = tuple[int, Floats]  # an arm, and what was measured, (D,)
 
 
 @jit
@@ -66,6 +65,30 @@ def _add(seen, arm, sample):
         enter(n, seen.ends, sample[d], d, known)
         seen.total[arm, d] = seen.excess[arm, d] + seen.ends[0] * (n + 1.0)
     seen.pulls[arm] += 1
+
+
+class Part(NamedTuple):
+    """The n results of a count: the sum of what they exceed the low end by, and their moments, NaN: unknown."""
+
+    n: int
+    excess: float
+    moments: tuple[float, float, float, float]  # the mean above the low end, variance, third and fourth
+
+    @classmethod
+    def of(cls, count: Count, low: float, turned: Callable[[float], float]) -> Part | Floats:
+        """A count, whose values are `turned`; a single result is one as any other, (1,)."""
+        n, ones, mean, sd = count
+        if n == 1:
+            return np.array([turned(float(ones if mean is None else mean))])
+        if mean is None:
+            ones = float(n - ones if turned(1.0) < turned(0.0) else ones)
+            x, v = ones / n, ones / n * (1.0 - ones / n)
+            return cls(n, ones, (x, v, v * (1.0 - 2.0 * x), v * (1.0 - 3.0 * v)))
+        x = turned(mean) - low
+        return cls(n, n * x, (x, sd**2 * (n - 1) / n, math.nan, math.nan))
+
+
+Result = tuple[int, Any]  # an arm, and what was measured, (D,), or a `Part`
 
 
 class Statistics(NamedTuple):
@@ -99,8 +122,17 @@ class Statistics(NamedTuple):
         """Pulls of each arm that did not fail, (K,)."""
         return self.pulls - self.failed
 
-    def add(self, arm: int, sample: Floats) -> None:
-        """Add a sample, (D,), of an arm; NaN of one that failed, which counts as a pull alone."""
+    def add(self, arm: int, sample: Floats | Part) -> None:
+        """Add a sample, (D,), of an arm, or several at once; NaN of one that failed, which counts as a pull alone."""
+        if isinstance(sample, Part):
+            known = (
+                *(getattr(self, name)[arm] for name in ("excess", "total", "mean", "variance")),
+                self.moments[arm, 0],
+            )
+            n, squares = float(self.pulls[arm] - self.failed[arm]), sample.n * sample.moments[1]
+            join(n, self.ends, float(sample.n), sample.excess, squares, sample.moments, 0, known)
+            self.pulls[arm] += sample.n
+            return
         _add(self, arm, sample)
         if self.pulls[arm] >= self.scores.shape[1] > 0:  # it is known, and ties are to be recognised
             scored = self.scores[arm][~np.isnan(self.scores[arm])]
@@ -194,7 +226,7 @@ class Run:
         if self.task.items:
             before, results = len(results), self._in_order(results)
             self.told += before - len(results)
-        if self.resumes and len(results) > 1:
+        if self.resumes and (len(results) > 1 or any(isinstance(sample, Part) for _, sample in results)):
             self._see_at_once(results)
             return
         self.told += len(results)
@@ -340,7 +372,7 @@ class Run:
     def _see_at_once(self, results: Iterable[Result]) -> None:
         """Let an agent that resumes see results of any arms: its state is built again after the last one."""
         for arm, sample in results:
-            self.told += 1
+            self.told += sample.n if isinstance(sample, Part) else 1
             self._take_in(arm, sample)
         self.state, self.arm = None, UNDECIDED
         self._look_at_the_end()

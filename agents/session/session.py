@@ -15,15 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bandit_envs import Task, measurements
-from bandit_envs.instances import Measurements
-from bandit_envs.kernels import flag, integer, number, orders, root_key
+from bandit_envs.instances import Count, Measurements
+from bandit_envs.kernels import choice, flag, integer, number, orders, root_key
+from bandit_envs.stopping import RATES
 
 from . import tables
 from .calling import measured
 from .design import asked_by, code_of, refuse_code, refuse_parts, refuse_stranger
 from .doubts import about_failures, about_noise, doubts, rounded
-from .fold import FEWEST_ARMS, State, fold, sample_of
-from .log import ADDED, ASKED, FAILED, LARGEST, NOTE, RESULTS, TOLD, UNDONE, WITHDRAWN, Event, Log
+from .fold import FEWEST_ARMS, State, count_of, fold, limits_of, sample_of
+from .log import ADDED, ASKED, COUNTED, FAILED, LARGEST, NOTE, RESULTS, TOLD, UNDONE, WITHDRAWN, Event, Log
 from .rehearsal import Rehearsal, course_of, rehearse
 from .setup import Setup, checked_name
 
@@ -220,8 +221,22 @@ class Session:
         """The code of a question; None where the session is not blind."""
         return code_of(number, self._setup.public_seed) if self._setup.wishes.get("blind") else None
 
-    def tell(self, arm: object, value: object, who: str | None = None, item: int | str | None = None) -> None:
+    def tell(
+        self,
+        arm: object,
+        value: object = None,
+        who: str | None = None,
+        item: int | str | None = None,
+        *,
+        n: int | None = None,
+        successes: int | None = None,
+        mean: float | None = None,
+        sd: float | None = None,
+    ) -> None:
         """Record a result: it answers the question that is handed over, else the oldest about this arm, if any waits.
+
+        Or record a count, n results at once, which answers no question, and has its place behind those that are open.
+        Agents that go by rounds, items, blocks, designs and several dimensions need single results.
 
         Args:
             arm: its number or name, or a question of `ask` or `pending`, or the code of one that waits. Where one
@@ -229,12 +244,19 @@ class Session:
             value: what was measured: a number, or as many numbers as an arm has dimensions.
             who: has measured it, for the history. None: who has asked, of a question of `pending`.
             item: of a table, the row, by its name or number, asked for or not; None: the row of the oldest question.
+            n, successes: of a count, how many measurements, up to 10^9, of the budget; how many were 1, of 0 to 1.
+            mean, sd: else their mean and sample standard deviation (divisor n - 1), by which noise is judged; sd only
+                where n > 1. Higher moments are then unknown, so that less is certified within a range.
 
         Raises:
             ValueError: for an unknown or withdrawn arm, a value outside the support, a cell that the table lacks or
-                that has a result, and for a question that was asked again; nothing is recorded.
+                that has a result, a question that was asked again, and a count that is impossible, beyond the budget,
+                or where single results are needed; nothing is recorded.
         """
-        self._record([("", arm, value, item)], who)
+        count = Count(n, successes, mean, sd)
+        if (given := any(one is not None for one in count)) and value is not None:
+            raise ValueError(f"a result is a value or a count, got both, {value!r:.80} and {count}")
+        self._record([("", arm, count if given else value, item)], who)
 
     def tell_all(self, results: Iterable[tuple[object, ...]], who: str | None = None) -> int:
         """Record results, pairs of an arm and a value as for `tell`: all of them or, where one is wrong, none.
@@ -247,7 +269,7 @@ class Session:
         return self._record(_placed(results, bool(self.task.items)), who)
 
     def tell_table(self, table: Any, *, who: str | None = None, again: bool = False, **columns: Any) -> int:
-        """Record the results in a table, all of them or, where one is wrong, none. Returns how many there were.
+        """Record the results, or counts, in a table, all or, where one is wrong, none. Returns how many results.
 
         Arms that are the columns of a table take that table, half filled: wide with the items' names in its index, or
         long with a column of items. Cells that are known with the same value are left out, so it may be read again.
@@ -259,28 +281,29 @@ class Session:
             table: path of a file (CSV, Excel, JSON Lines, Parquet), or a dataframe.
             who: has measured them.
             again: record it all the same.
-            columns: `arm`, `value`, `index`, `wide`, `item`, `sep`, `decimal`, `sheet`, `layout`, see
-                `bandit_envs.measurements`. Words such as yes and no, or C and I, are 1 and 0 on a range of 0 to 1.
+            columns: `arm`, `value`, `index`, `wide`, `item`, `sep`, `decimal`, `sheet`, `layout`, `n`, `successes`,
+                see `bandit_envs.measurements`. Words such as yes and no, or C and I, are 1 and 0 on a range of 0 to 1.
 
         Raises:
             ValueError: naming the row and the column. FileNotFoundError: if there is no such file.
         """
-        columns = {"binary": self.task.support == (0, 1) and self.task.distribution != "gaussian"} | columns
+        columns = {"binary": limits_of(self.task) == (0, 1)} | columns
         found, again = measurements(table, **columns), flag("again", again)
         if found.events:
             return self._record([], who, found.of, again, found)
         if columns.get("item") is not None and not self.task.items:
             text = f"{found.of}: the column {columns['item']!r:.80} is ignored: there are neither items nor blocks"
             warnings.warn(text, UserWarning, stacklevel=2)
+        if found.ignored:
+            text = f"{found.of}: the column {found.ignored!r} is ignored: counts come in the order of the rows"
+            warnings.warn(text, UserWarning, stacklevel=2)
         rows = list[tuple[str, Any, Any, Any]]()
         for one in found.rows:
             place = f"{found.of}, {one.place}: "
-            if self.task.items and not one.item:
-                raise ValueError(
-                    f"{place}a result of a table needs its item: in a column 'item' (item=), or a wide row"
-                )
+            if self.task.items and not one.item and one.several is None:
+                raise ValueError(f"{place}a result of a table needs its item: a column 'item' (item=), or a wide row")
             value = one.value[0] if self.task.D == 1 and len(one.value) == 1 else one.value
-            rows.append((place, one.arm, value, one.item if self.task.items else None))
+            rows.append((place, one.arm, one.several or value, one.item if self.task.items else None))
         return self._record(rows, who, found.of, again)
 
     def _record(
@@ -300,6 +323,12 @@ class Session:
             for place, arm, value, item in rows:
                 row, coded = None, asked_by(state, arm)
                 try:
+                    if isinstance(value, Count):
+                        value = count_of(self.task, value, state)
+                        if isinstance(arm, (Ask, Question)) or item is not None:
+                            raise ValueError(f"a count answers no question: name its arm alone, got {arm!r:.80}")
+                        new.append(Event(0, COUNTED, state.arm(arm), value, None, who, text))
+                        continue
                     if coded is not None:
                         if coded not in state.asks or coded in taken:
                             raise ValueError(f"the question {arm} has its result already, or is not asked any more")
@@ -337,19 +366,19 @@ class Session:
                 new, results = tables.replayed(state, history, who)
                 if any(one.kind in (ADDED, WITHDRAWN) for one in new):
                     _refuse_changes(state)
-            count = len(results)
-            if table is not None and state.remaining is not None and count > state.remaining:
+            count, of = sum(one.size for one in results), "" if table is None else f"{table}: "
+            if (count > 1 or of) and state.remaining is not None and count > state.remaining:
                 raise ValueError(
-                    f"{table}: {count} results, and the budget leaves {state.remaining}. Results count as part of "
+                    f"{of}{count} results, and the budget leaves {state.remaining}. Results count as part of "
                     "the budget, and those beyond it would not count in the answer: begin a session with a larger one"
                 )
             if table is not None and not again and not self.task.items:
                 tables.refuse_repeated(state, table, results)
             return new
 
-        self._append(events)
+        single = sum(one.kind in (TOLD, FAILED) for one in self._append(events))
         if (state := self._state).run.wary:
-            noise, news = about_noise(state), [rounded(state, count)]
+            noise, news = about_noise(state), [rounded(state, single)]
             if noise and noise[0] == "refuted" and not self._warned:
                 self._warned = True
                 news.append(noise[1])
@@ -424,7 +453,7 @@ class Session:
     def unsure(self) -> NDArray[np.float64]:
         """How many standard errors each arm's mean is from the boundary, (K,); 0 where it has not been measured.
 
-        The spread is of all results around their arms' means, or the task's; withdrawn arms have NaN.
+        The spread is of all results around their arms' means, or the task's; withdrawn arms and a control have NaN.
         """
         return self._look(State.unsure)
 
@@ -534,10 +563,9 @@ class Session:
         def withdrawn(state: State) -> list[Event]:
             one = state.arm(arm)
             _refuse_changes(state)
+            state.refuse_control(one)
             if len(state.active) == FEWEST_ARMS:
-                raise ValueError(
-                    f"the arm {state.names[one]!r:.200} cannot be withdrawn: there must be {FEWEST_ARMS} arms at least"
-                )
+                raise ValueError(f"{state.names[one]!r:.200} cannot be withdrawn: {FEWEST_ARMS} arms must be left")
             return [Event(0, WITHDRAWN, one)]
 
         self._append(withdrawn)
@@ -610,7 +638,7 @@ class Session:
         """
         with self._now() as state:
             changed = len(state.undone), len(state.names), len(state.withdrawn)
-            key, kept = (len(state.results), *changed, str(agents), episodes, str(how)), self._forecast
+            key, kept = (state.statistics.spent, *changed, str(agents), episodes, str(how)), self._forecast
             if kept is not None and kept[0] == key and not state.run.over and how.get("prior") is None:
                 return kept[1]
             course = course_of(state, agents)
@@ -666,7 +694,8 @@ class Session:
     def history(self, last: int | None = None, *, event: int | None = None) -> DataFrame:
         """A table of all events, of the `last` so many, or of the one with the number `event`, empty where it is none.
 
-        `value` is what was measured (`value_0`, `value_1`, ... of arms of several dimensions), `about` the number of
+        `value` is what was measured (`value_0`, `value_1`, ... of arms of several dimensions), of sessions with counts
+        beside `n`, `successes`, `mean` and `sd` of these; `about` the number of
         the event that this one answers or undoes, `undone` whether it was undone later. In a blind session `code` is
         that of the question, or of the one that is answered.
         """
@@ -692,7 +721,28 @@ class Session:
         one = flag("single", single)
         return self._look(lambda state: tables.arms_table(state, one))
 
-    def claims(self) -> DataFrame:
+    @property
+    def compares(self) -> bool:
+        """Whether there is a control that arms are compared with."""
+        return self._look(lambda state: state.kept is not None and state.run.certifier is not None)
+
+    def comparison(self, rate: str = "familywise") -> DataFrame:
+        """A table of the arms that there are against the control, of `BetterThanControl`, at any time.
+
+        `name`, `pulls`, `mean`, and the columns of `BetterThanControl.comparison`: differences and lifts with their
+        intervals, p-values, and which arms are `better` or `worse`. With probability 1 - delta all intervals of one
+        kind are right at all times. `attrs` has `level`, `rate` and the name of the `control`.
+
+        Args:
+            rate: of `better`. "familywise": no arm that is ever found is wrong, with probability 1 - delta; "fdr": of
+                the arms found when you stop, a share of delta is wrong at most, on average; the set may shrink.
+
+        Raises:
+            ValueError: for other problems.
+        """
+        return self._look(lambda state: tables.comparison_table(state, choice("rate", rate, RATES)))
+
+    def claims(self, rate: str = "familywise") -> DataFrame:
         """A table of what is already certain of single arms, so that a clear winner can be used before the rest is.
 
         Of each arm `name`; `claim`: "in" the answer, "out" of it, or "open"; `since`: how many results counted then;
@@ -700,10 +750,14 @@ class Session:
         A claim stays, unless results refute `sigma`, or arms come or go. It allows for a tolerance, slack or epsilon:
         "in" is within epsilon of the (k-th) best; "out" has k better ones, or, in AllGood, one that is clearly better.
 
+        Args:
+            rate: "fdr": the arms that are found by the results of now, of which a share of `level` is wrong at most, on
+                average, when you stop. They may change, and none is "out". For Threshold, AllGood, BetterThanControl.
+
         Raises:
             ValueError: without a delta or certificate; of a table; for TopK by "aggregate" with an epsilon.
         """
-        return self._look(tables.claims_table)
+        return self._look(lambda state: tables.claims_table(state, rate))
 
     @property
     def version(self) -> int:
@@ -722,7 +776,7 @@ class Session:
 
     def __len__(self) -> int:
         """How many results there are."""
-        return self._look(lambda state: len(state.results) + len(state.late))
+        return self._look(lambda state: state.count)
 
     def __bool__(self) -> bool:
         return True
@@ -769,7 +823,5 @@ def _person(who: object) -> str | None:
 def _text(what: str, text: object) -> str:
     """Text that every database can hold: without half a character (a surrogate), and without the character 0."""
     if not isinstance(text, str) or "\0" in text or any("\ud800" <= letter <= "\udfff" for letter in text):
-        raise ValueError(
-            f"{what} must be text without the character 0 and without halves of characters, got {text!r:.200}"
-        )
+        raise ValueError(f"{what} must be text without the character 0 and halves of characters, got {text!r:.200}")
     return text

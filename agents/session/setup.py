@@ -93,7 +93,7 @@ def task_from_facts(facts: Mapping[str, Any]) -> tuple[Task, list[str] | None]:
         sample |= {"items": MOST_BLOCKS, "distribution": BLOCKS}
     rules = {name: given[name] for name in RULES if name in given}
     parameters = kind.by_names({name: given[name] for name in kind.parameters if name in given}, names or ())
-    D = given.get("dimensions", 1 + len(parameters.get("guardrails", ())))
+    D = given.get("dimensions", 1 + np.size(parameters.get("guardrails", ())))
     if "dimensions" not in given and "A" in parameters:
         D = np.atleast_2d(np.asarray(parameters["A"], np.float64)).shape[1]
     dependent = not flag("independent", given.get("independent", False))
@@ -268,12 +268,14 @@ class Setup:
                 "the task to go on with this one"
             )
 
-    def made_for(self, K: int, spent: int, ratio: float = 1.0) -> tuple[Any, Task, float | None]:
-        """The agent for K arms after `spent` pulls of others, with `ratio` of delta; its task; the session's delta."""
+    def made_for(self, places: Mapping[int, int], spent: int, ratio: float = 1.0) -> tuple[Any, Task, float | None]:
+        """The agent for arms, {arm: place}, after `spent` pulls of others, with `ratio` of delta; its task; delta."""
         limits = {"budget": self.task.budget, "max_pulls": self.task.max_pulls}
         left = {name: max(limit - spent, 1) for name, limit in limits.items() if limit is not None}
         delta = self.task.delta
-        agent, task = self.make(self.task.replace(K=K, **left, delta=None if delta is None else delta * (ratio or 1.0)))
+        problem, shared = self.task.make_problem(), None if delta is None else delta * (ratio or 1.0)
+        moved = {} if problem.kept is None else {"parameters": problem.placed(places)}
+        agent, task = self.make(self.task.replace(K=len(places), **left, **moved, delta=shared))
         own = agent.parameters.get("delta") if isinstance(agent, Agent) else None
         delta = delta if own is None else float(own)
         if ratio == 0 and delta is not None:
@@ -303,7 +305,7 @@ def mirrored(task: Task) -> Task:
     parameters = problem.mirrored(pivot) if ours and task.D == 1 else None
     if parameters is None:
         what = f"got {task.problem} with {dict(task.parameters)} and {task.D} numbers for each measurement"
-        of = "BestArm, TopK, AllGood, Threshold, of single numbers and their differences"
+        of = "BestArm, TopK, AllGood, Threshold, BetterThanControl, of single numbers and their differences"
         raise ValueError(f"minimize is of {of}, {what}")
     return task.replace(parameters=parameters, support=support and (pivot - support[1], pivot - support[0]))
 

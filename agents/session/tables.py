@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bandit_envs import stopping
-from bandit_envs.instances import TRUE, Happening, Measurements, number_in
+from bandit_envs.instances import TRUE, Count, Happening, Measurements, number_in
+from bandit_envs.kernels import choice
 
 from ..core.optional import pandas
-from .claims import Claim, claimed, numbers_of
+from .claims import Claim, claimed, found_now, numbers_of
 from .design import code_of, refuse_code
-from .fold import KINDS, State, sample_of
-from .log import ADDED, ASKED, FAILED, NOTE, RESULTS, TOLD, UNDONE, WITHDRAWN, Event
+from .fold import KINDS, State, count_of, sample_of
+from .log import ADDED, ASKED, COUNTED, FAILED, NOTE, RESULTS, TOLD, UNDONE, WITHDRAWN, Event
 from .promise import shares_alone
 from .setup import checked_name
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 UNASKED = 0.05  # delta of intervals, where a session has none
+COUNTS = ("n", "Int64"), ("successes", "Int64"), ("mean", "Float64"), ("sd", "Float64")  # columns of counts
 FEW = 3  # results: fewer agree by chance in two small tables
 
 
@@ -37,12 +39,14 @@ def history_table(state: State, events: Sequence[Event]) -> DataFrame:
     """The table of some events; see `Session.history`."""
     pd, D, arms = pandas(), state.setup.task.D, [event.arm for event in events]
     tabled = bool(state.setup.task.items)  # a question has its row in the place of a value, a result behind it
-    shown = [None if event.value is None or tabled and event.kind == ASKED else event.value for event in events]
+    shown = [None if tabled and one.kind == ASKED or one.kind == COUNTED else one.value for one in events]
     values = np.array([np.full(D, np.nan) if one is None else np.atleast_1d(one)[:D] for one in shown])
     values = values.reshape(len(events), D).astype(np.float64)  # a row without a score has None
     rows = [None if event.value is None or not tabled else int(np.atleast_1d(event.value)[-1]) for event in events]
     numbered = state.setup.items is None
     items = pd.array(rows, dtype="Int64") if numbered else [None if row is None else state.item(row) for row in rows]
+    counts = [event.value if event.kind == COUNTED else (None,) * 4 for event in events]
+    several = COUNTED in {event.kind for event in state.told}
     columns: dict[str, object] = {
         "event": np.array([event.number for event in events], np.int64),
         "at": pd.to_datetime([event.at for event in events], utc=True),
@@ -51,6 +55,7 @@ def history_table(state: State, events: Sequence[Event]) -> DataFrame:
         "name": [None if arm is None else state.names[arm] for arm in arms],
         **({"item": items} if tabled else {}),
         **{"value" if D == 1 else f"value_{d}": values[:, d] for d in range(D)},
+        **{name: pd.array([one[j] for one in counts], dtype=kind) for j, (name, kind) in enumerate(COUNTS) if several},
         "about": pd.array([event.about for event in events], dtype="Int64"),
         "who": [event.who for event in events],
         "text": [event.text for event in events],
@@ -133,13 +138,47 @@ def _ends(state: State, single: bool, claims: list[Claim] | None) -> Any:
     return found
 
 
-def claims_table(state: State) -> DataFrame:
+def claims_table(state: State, rate: str = "familywise") -> DataFrame:
     """The table of the claims; see `Session.claims`."""
-    claims, pd = claimed(state), pandas()
+    claims, pd = found_now(state) if choice("rate", rate, stopping.RATES) == "fdr" else claimed(state), pandas()
     level = min((state.run.delta or 1.0) * (1 + state.run.share.owed), 1.0)
     columns: dict[str, object] = {"name": list(state.names), "claim": [claim.word for claim in claims]}
     columns |= {"since": pd.array([claim.since for claim in claims], dtype="Int64")}
     table: DataFrame = pd.DataFrame(columns | {"event": [claim.event for claim in claims], "level": level})
+    return table
+
+
+def comparison_table(state: State, rate: str) -> DataFrame:
+    """The table of the arms against the control; see `Session.comparison`."""
+    problem: Any = state.run.problem
+    run, there = state.run, state.active
+    if problem.kept is None or run.certifier is None:
+        raise ValueError(f"arms are compared with a control in BetterThanControl, got {problem.name}")
+    seen, level = state.statistics.at(there), (run.delta or UNASKED) * run.share.ratio
+    numbers, D = numbers_of(run.certifier, seen, True), state.setup.task.D
+    shown = seen.mean[:, 0] if D == 1 else seen.mean, seen.variance[:, 0] if D == 1 else seen.variance
+    given = {name: code for name, code in stopping.CODES.items() if code == numbers[stopping.DISTRIBUTION]}
+    options: dict[str, Any] = {
+        "distribution": next(iter(given)),
+        "sigma": math.sqrt(min(numbers[stopping.VARIANCE], 1e199)),
+    }
+    if "bounded" in given:
+        options |= {"support": state.setup.task.support, "moments": seen.moments.reshape(*shown[0].shape, 2)}
+    found = problem.comparison(seen.pulls, shown[0], variance=shown[1], level=level, rate=rate, **options)
+    for name in ("low", "high"):
+        found[name][np.abs(found[name]) > 1e90] *= math.inf  # a scale that is not borne out
+    if state.setup.own is not None:  # in the user's own sign, in which shares of a mean are others
+        low, high = -found["high"], -found["low"]
+        found |= {"difference": -found["difference"], "low": low, "high": high}
+        found |= {name: np.full(len(there), np.nan) for name in ("lift", "lift_low", "lift_high")}
+    means = np.where(seen.scored > 0, state.setup.turned(seen.mean[:, 0]), np.nan)
+    columns = {"name": [state.names[arm] for arm in there], "pulls": seen.pulls, "mean": means, **found}
+    table: DataFrame = pandas().DataFrame(columns)
+    share, margin = getattr(problem, "lift", None), getattr(problem, "least", 0.0)
+    by = f"a lift of {100 * share:+g} %" if share else f"a margin of {margin:+g}" if margin else ""
+    whole = min((run.delta or UNASKED) * (1 + run.share.owed), 1.0)
+    table.attrs |= {"level": whole, "rate": rate, "rate_level": level, "control": state.names[state.kept or 0]}
+    table.attrs |= {"by": by, "minimize": state.setup.own is not None}
     return table
 
 
@@ -155,7 +194,8 @@ def refuse_repeated(state: State, table: str, new: Sequence[Event]) -> None:
     for before in [[event for event in state.told if event.number not in state.undone], *_tables(state)]:
         count = min(len(before), len(new))
         alike = all(one[1:4] == other[1:4] for one, other in zip(before, new, strict=False))  # kind, arm and value
-        if count >= FEW and alike and any(event.number not in state.undone for event in before[:count]):
+        alike &= sum(event.size for event in new[:count]) >= FEW
+        if alike and any(event.number not in state.undone for event in before[:count]):
             which = "its results" if count == len(new) else f"the first {count} of its {len(new)} results"
             raise ValueError(
                 f"{table}: {which} are in the session already since {before[0].at:%Y-%m-%d %H:%M} UTC, from event "
@@ -224,7 +264,10 @@ def _replayed(state: State, ahead: State, made: dict[int, Event], row: Happening
         return None
     arm, sample = ahead.arm(cells["name"]), None
     if kind == WITHDRAWN:
+        state.refuse_control(arm)
         ahead.withdrawn.add(arm)
+    if kind == COUNTED:
+        return event._replace(arm=arm, value=count_of(state.setup.own_task, row.several or Count(None), state))
     if kind in RESULTS and not (kind == FAILED and np.isnan(row.value).all()):
         sample = sample_of(state.setup.own_task, row.value if len(row.value) > 1 or task.D > 1 else row.value[0])
     if cells.get("item") and not task.items:
@@ -270,7 +313,7 @@ def last_read(state: State, table: str | Path) -> list[Event]:
 
 def _tables(state: State) -> list[list[Event]]:
     """The results of each table that was recorded: they have its text, and a time; or a remark behind them has."""
-    blocks = groupby(state.told, key=lambda event: (event.text if event.kind == TOLD else None, event.at))
+    blocks = groupby(state.told, key=lambda event: (event.text if event.kind in (TOLD, COUNTED) else None, event.at))
     found = [list(block) for (text, _), block in blocks if text is not None]
     for note in state.events.values():
         if note.kind == NOTE and note.about is not None:

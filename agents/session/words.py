@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING
+import math
+from typing import TYPE_CHECKING, Any
 
 from bandit_envs import Problem
 
@@ -20,6 +21,14 @@ def plural(noun: str) -> str:
     return noun + next((more for end, more in ENDINGS.items() if noun.endswith(end)), "s")
 
 
+def said(row: Any) -> list[str]:
+    """The count in a row of a history, as "41 of 1204"; nothing where it has none."""
+    if row["kind"] != "counted":
+        return []
+    ones = str(row["successes"])
+    return [f"{ones if ones.isdecimal() else 'mean {:g}'.format(row['mean'])} of {row['n']}"]
+
+
 def meaning(session: Session, noun: str = "option") -> str:
     """The question of a session in one or two sentences; an arm is a `noun` where no wish says otherwise.
 
@@ -32,3 +41,33 @@ def meaning(session: Session, noun: str = "option") -> str:
     question = ask(f"Which of the {nouns}", nouns, unit, session.minimize)
     lower = session.minimize and not problem.local
     return question.replace("?", "? A lower value is better.", 1) if lower else question
+
+
+def against(found: Any) -> tuple[str, dict[str, tuple[str, str, str, str]], str]:
+    """What a table of `Session.comparison` says: "lift" or "difference", the cells of each arm, and a sentence.
+
+    The cells are the lift or difference, its interval, p, and the verdict.
+    """
+    shares, attrs = bool(found["lift"].notna().any()), found.attrs
+    what, low, high = ("lift", "lift_low", "lift_high") if shares else ("difference", "low", "high")
+
+    def shown(x: float) -> str:
+        return "-" if x != x else f"{100 * x:+.3g} %" if shares and math.isfinite(x) else f"{x:+.4g}"
+
+    rows, over = dict[str, tuple[str, str, str, str]](), "better" if not attrs["by"] else f"beyond {attrs['by']}"
+    for row in found.to_dict("records"):
+        said = "control" if row["name"] == attrs["control"] else over * row["better"] or "worse" * row["worse"]
+        ends = "-" if row[what] != row[what] else f"{shown(row[low])} .. {shown(row[high])}"
+        rows[str(row["name"])] = shown(row[what]), ends, "-" if row["p"] != row["p"] else f"{row['p']:.2g}", said
+    sign = -1 if attrs["minimize"] else 1
+    better = found[found["better"]].sort_values(what, ascending=sign < 0)
+    if not len(better):
+        return what, rows, f"none is found {over} yet, against {attrs['control']}"
+    best, more = better.iloc[0], f" and {len(better) - 1} more" * (len(better) > 1)
+    found_so = f"{best['name']}{more} {'are' if more else 'is'} {over}, against {attrs['control']}; {best['name']} by"
+    promise = f"; a share of {attrs['rate_level']:g} of what is found is wrong at most, on average"
+    return (
+        what,
+        rows,
+        f"{found_so} {rows[str(best['name'])][0]} ({rows[str(best['name'])][1]}){promise * (attrs['rate'] == 'fdr')}",
+    )

@@ -60,6 +60,10 @@ def draw(figure: Figure, viewer: Viewer, view: View, title: str, limits: Limits 
         _draw_plane(top, viewer, view)
     else:
         _draw_values(top, view, viewer.value, limits or limits_of([view], viewer.support))
+        if (kept := viewer.problem.kept) is not None and np.isfinite(view.value[kept]):
+            at = np.flatnonzero(_order(view) == kept)
+            top.scatter(at, view.value[[kept]], s=110, marker="D", facecolors="none", edgecolors=LINE, zorder=4)
+            figure.text(0.8, 0.915, "\N{WHITE DIAMOND} control", fontsize=8.5, color=LINE, ha="right")
         bottom.set_xlim(top.get_xlim())
     _draw_pulls(bottom, view, viewer.plane is None)
     figure.text(0.02, 0.915, "\N{BLACK CIRCLE} in the answer", fontsize=8.5, color=INSIDE)

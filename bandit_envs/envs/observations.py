@@ -135,7 +135,8 @@ def _features(pulls, margin, variance, remaining, scales: Scales, known, out):
         for k in range(K):
             n, m, f = float(pulls[e, k]), margin[e, k], out[e, k]
             f[1], f[7], f[8] = n / max(spent, 1), share_left, horizon
-            m = 0.0 if n == 0.0 or math.isnan(m) else max(min(m, HUGE), -HUGE)
+            unseen = n == 0.0 and m != -math.inf  # that of a control, which is in no answer
+            m = 0.0 if unseen or math.isnan(m) else max(min(m, HUGE), -HUGE)
             if known[e, k, 0] != n:
                 known[e, k, 0], known[e, k, 1], v = n, math.nan, 0.0
                 for d in range(D):

@@ -148,7 +148,8 @@ def text(setting: Setting, pulls: NDArray[np.int64], mean: NDArray[np.float64], 
     seen = mean.copy()
     seen[pulls == 0] = np.nan
     pulls = pulls.reshape(len(mean), -1).sum(axis=1)
-    margin, answer = setting.problem.margin(seen), setting.problem.plug_in(seen)
+    margin, answer, kept = setting.problem.margin(seen), setting.problem.plug_in(seen), setting.problem.kept
+    margin[[] if kept is None else kept] = 0.0  # a control stands where arms in the answer and others part
     head = f"{setting.problem!r}  {setting.source.name}  pulls {pulls.sum()}"
     head += f"  remaining {remaining}" if remaining >= 0 else ""
     arms = arms_that_matter(pulls, margin, answer, SHOWN)
@@ -158,7 +159,10 @@ def text(setting: Setting, pulls: NDArray[np.int64], mean: NDArray[np.float64], 
     lines = [head + ("  (ended)" if over else "")]
     lines.append(f"{'arm':>6} {'pulls':>8} {'margin':>9}  answer  {'mean':<{wide}}  {bar}")
     for k, value in zip(arms, values, strict=True):
-        distance, place = "-" if np.isnan(margin[k]) else f"{margin[k]:.4f}", "in" if answer[k] else "out"
+        distance, place = (
+            "-" if np.isnan(margin[k]) else "control" if k == kept else f"{margin[k]:.4f}",
+            "in" if answer[k] else "out",
+        )
         row = f"{k:>6} {pulls[k]:>8} {distance:>9}  {place:<6}  {value:<{wide}}  {'#' * -(-int(pulls[k]) // each)}"
         lines.append(row.rstrip())
     if hidden := len(pulls) - len(arms):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .ab_tests import ABTests
 from .arms import (
     DISTRIBUTIONS,
     Arms,
@@ -22,10 +23,10 @@ from .lookup import INSTANCES, Pools, Varied, register_instance
 from .polyhedra import Polyhedra
 from .prompts import PromptSelection, ScoreTables
 from .registry import Registry
-from .tables import TRUE, Happening, Measurement, Measurements, measurements, number_in
+from .tables import TRUE, Count, Happening, Measurement, Measurements, measurements, number_in
 
 __all__ = [
-    "Happening",
+    "ABTests", "Count", "Happening",
     "Arms", "Bernoulli", "Captions", "Categorical", "DISTRIBUTIONS", "Gaussian", "INSTANCES", "Instance", "Measurement",
     "Measurements", "Polyhedra", "Pools", "PromptSelection", "Registry", "Resampled", "Sampler", "ScoreTables",
     "Shared", "Tabulated", "Uniform", "Varied", "captions", "ends_of", "TRUE", "from_table", "measurements",

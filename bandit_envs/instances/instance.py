@@ -16,7 +16,7 @@ from ..kernels import rng
 from ..kernels.checks import LARGEST, choice, errors_of, flag, integer, number, numbers, ours
 from ..kernels.spellings import Distributed, both_spellings
 from .arms import DISTRIBUTIONS, Arms, Bernoulli, Form, Gaussian, Resampled, Shared, check_table
-from .tables import measurements, rows_of, shared_scores
+from .tables import Count, Measurements, measurements, rows_of, shared_scores
 
 Floats = NDArray[np.float64]
 MEANS_OFF = 0.05  # how far off the means of a table may be, in units of sigma: tables of quantiles are approximate
@@ -93,16 +93,20 @@ def from_table(
     decimal: str | None = None,
     sheet: str | int | None = None,
     layout: str | None = None,
+    n: str | None = None,
+    successes: str | None = None,
 ) -> Instance:
     """An instance whose arms are those of a table of measurements.
 
     Tables are often sorted: the arms come in a random order in each episode, unless `shuffle_arms=False` is asked for.
 
     Args:
-        path, arm, value, index, wide, item, sep, decimal, sheet, layout: the table and its columns, see `measurements`.
+        path, arm, value, index, wide, item, sep, decimal, sheet, layout, n, successes: the table and its columns, see
+            `measurements`. Of a table of counts an arm has the mean, and the standard deviation, of all its rows.
         distribution: of the samples: "resampled", drawn from an arm's own measurements with replacement; "bernoulli",
             of the mean of its measurements, which lie in [0, 1]; "gaussian", with their mean and standard deviation
-            (divisor n - 1). None: "bernoulli" where all measurements are single numbers 0 or 1, else "resampled".
+            (divisor n - 1). None: "bernoulli" where all measurements are single numbers 0 or 1, else "resampled"; of
+            counts "bernoulli" where all have successes, else "gaussian".
         name: of the instance.
         shared: whether all arms meet the same rows, each once, see `Shared`: in each episode the rows come in one
             random order, the n-th pull of every arm is its score in the n-th row, and what is true is the mean of the
@@ -115,8 +119,8 @@ def from_table(
         ValueError: for less than 2 arms, an arm without a measurement, measurements that are all the same, and those
             that do not go with the distribution. Else see `measurements`.
     """
-    columns: dict[str, Any] = {"arm": arm, "value": value, "index": index, "wide": wide, "item": item}
-    table = measurements(path, **columns, sep=sep, decimal=decimal, sheet=sheet, layout=layout)
+    columns: dict[str, Any] = {"arm": arm, "value": value, "index": index, "wide": wide, "item": item, "n": n}
+    table = measurements(path, **columns, sep=sep, decimal=decimal, sheet=sheet, layout=layout, successes=successes)
     if not table.rows:
         raise ValueError(f"{table.of} has no measurement: there must be 2 arms or more, with one or more each")
     if flag("shared", shared):
@@ -127,6 +131,10 @@ def from_table(
         raise ValueError(f"missing is for shared=True, got missing={missing!r}")
     if len(table.arms) < 2:
         raise ValueError(f"{table.of} must have at least 2 arms, got {table.arms}")
+    if any(one.several is not None for one in table.rows):
+        if support is not None:
+            raise ValueError(f"support is of shared or resampled arms, got support={support!r} of counts")
+        return Instance(_counted(table, distribution), name, OF_TABLES, tuple(table.arms))
     rows = rows_of(table)
     all_values = np.concatenate(rows)
     low, high = all_values.min(), all_values.max()
@@ -154,6 +162,24 @@ def from_table(
     else:
         arms = Resampled(rows, support)
     return Instance(arms, name, OF_TABLES, tuple(table.arms))
+
+
+def _counted(table: Measurements, distribution: str | None) -> Arms:
+    """The arms of a table of counts, among which there may be single values: what all rows of an arm are together."""
+    rows = list[tuple[float, ...]]()  # arm, how many, their mean, squares around it
+    for arm, count in ((one.arm, one.several or Count(1, None, float(*one.value))) for one in table.rows):
+        n, ones, mean, sd = count
+        x = ones / n if mean is None else mean
+        rows.append((table.arms.index(arm), n, x, n * x * (1 - x) if mean is None else (n - 1) * (sd or 0) ** 2))
+    binary = all(one.several.mean is None if one.several else one.value[0] in (0, 1) for one in table.rows)
+    kind = choice("distribution", distribution or ("bernoulli" if binary else "gaussian"), ("bernoulli", "gaussian"))
+    if kind == "bernoulli" and not binary:
+        raise ValueError(f"distribution='bernoulli' needs successes, and {table.of} has means")
+    of, ns, xs, squares = np.array(rows).T
+    k, pulls = of.astype(np.int64), np.bincount(of.astype(np.int64), ns)
+    means = np.bincount(k, ns * xs) / pulls
+    variances = np.bincount(k, squares + ns * (xs - means[k]) ** 2) / np.maximum(pulls - 1, 1)
+    return Bernoulli(means) if kind == "bernoulli" else Gaussian(means, np.sqrt(variances))
 
 
 class Sampler(Distributed):

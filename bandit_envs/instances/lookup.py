@@ -17,6 +17,7 @@ from ..kernels import rng
 from ..kernels.checks import LARGEST, array, called, errors_of, integer, number
 from ..kernels.naming import parse_call
 from ..kernels.spellings import spelled
+from .ab_tests import ABTests
 from .arms import Arms, Bernoulli, Floats, Form, Gaussian, Shared, Uniform, ends_of, from_dict
 from .instance import Instance, NamedInstance, Sampler, from_table
 from .papers import PAPERS
@@ -207,13 +208,14 @@ INSTANCES = _Instances(
         "polyhedra": _sampler(Polyhedra, "Feasible"),
         "prompt-selection": _sampler(PromptSelection, "BestArm"),
         "score-tables": _sampler(ScoreTables, "BestArm"),
+        "ab-tests": _sampler(ABTests, "BetterThanControl"),
         "pools": _sampler(Pools),
         "varied": _sampler(Varied),
         "table": NamedInstance(
             from_table,
             "",
             "a table of measurements, as CSV or Excel: parameters path, arm, value, index, distribution, name, wide, "
-            "shared, support, missing, item, sep, decimal, sheet, layout",
+            "shared, support, missing, item, sep, decimal, sheet, layout, n, successes",
             True,
         ),
         **PAPERS,

@@ -1,8 +1,8 @@
 """Measurements of arms in a table: a file, a dataframe or an array, long or wide.
 
 A long table has a measurement in each row: a column of names of arms, and a column of values, or several where a
-measurement has several dimensions. A wide table has a column for each arm. Both may have gaps. The heads of the columns
-alone decide which of the two a table is. Heads that fit both are refused.
+measurement has several dimensions, or those of a `Count`. A wide table has a column for each arm. Both may have gaps.
+The heads of the columns alone decide which of the two a table is. Heads that fit both are refused.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import importlib
 import math
 import re
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
@@ -36,6 +36,10 @@ TRUE, FALSE = ("true", "yes", "y", "t", "1", "1.0"), ("false", "no", "n", "f", "
 ARMS, VALUE, ITEM, UNDONE = ("name", "arm"), "value", "item", "undone"  # columns of a long table, as in an export
 EXPORT = {"event", "at", "kind", "name", "about", UNDONE}  # columns that a session's history has, and no other table
 
+# The columns of a table of counts, those of the arms' names beside `ARMS`, and of days, which nothing is made of.
+COUNTS = {"n": ("n", "visitors", "users", "trials", "sessions"), "mean": ("mean",), "sd": ("sd",)}
+COUNTS |= {"successes": ("successes", "conversions", "retained", "purchases", "orders", "clicks")}
+VARIANTS, DAYS = ("variant", "version", "group"), ("day", "date")
 INDEXES = ("", ITEM, "id", "index", "example", "question")  # heads of a first column that holds names of rows
 
 AS_WIDE = (
@@ -45,13 +49,39 @@ AS_WIDE = (
 )
 
 
+class Count(NamedTuple):
+    """Several measurements of an arm: n, and how many were 1, or their mean and sd (divisor n - 1; None: n = 1)."""
+
+    n: Any  # whatever was given, before it is `checked`
+    successes: Any = None
+    mean: Any = None
+    sd: Any = None
+
+    def checked(self, low: float = -math.inf, high: float = math.inf) -> Count:
+        """The count, of measurements from low to high; a ValueError names what is impossible."""
+        n, ones, mean, sd = self
+        n, sd = integer("n", n, 1, 10**9), sd if sd is None else number("sd", sd, 0)
+        if (ones is None) == (mean is None) or mean is None and sd is not None:
+            raise ValueError(f"a count is n with successes, or n with mean and sd, got {self}")
+        if mean is None:
+            return Count(n, integer("successes", ones, 0, n))
+        mean = number("mean", mean, low, high)
+        if (n == 1 and sd) or (n > 1 and sd is None):
+            raise ValueError(f"a mean of n > 1 measurements needs sd (divisor n - 1), and of one none, got {self}")
+        most = math.sqrt((mean - low) * (high - mean) * n / max(n - 1, 1))
+        if sd and sd > most * (1 + 1e-9):
+            raise ValueError(f"sd is {most:g} at most, of values from {low:g} to {high:g}, got {self}")
+        return Count(n, None, mean, sd if n > 1 else None)
+
+
 class Measurement(NamedTuple):
-    """One measurement."""
+    """One measurement, or a count of several."""
 
     place: str  # in the table, for errors
     arm: str
     value: tuple[float, ...]  # one number for each dimension
     item: str = ""  # of a wide table the name of its row, or its number from 0; of a long one, what its column says
+    several: Count | None = None  # of a table of counts, whose values are empty
 
 
 class Happening(NamedTuple):
@@ -60,6 +90,7 @@ class Happening(NamedTuple):
     place: str  # in the table, for errors
     value: tuple[float, ...]  # one number for each dimension, NaN where there is none
     cells: dict[str, str]  # by the names of the columns, "" where they are empty
+    several: Count | None = None
 
 
 @dataclass(frozen=True)
@@ -79,6 +110,7 @@ class Measurements:
     rows: list[Measurement]
     items: tuple[str, ...] = ()
     events: tuple[Happening, ...] = ()
+    ignored: str | None = None  # of a table of counts, the column of days
 
 
 class Table(NamedTuple):
@@ -134,6 +166,17 @@ class Table(NamedTuple):
             raise ValueError(f"{text}; words for right and wrong are 1 and 0 among values 0 and 1 alone")
         raise (ValueError if isinstance(cell, float) else _NoNumberError)(text)
 
+    def counted(self, row: int, columns: Mapping[str, int]) -> Count | None:
+        """The count in a row; None where its cells are empty."""
+        cells: dict[str, Any] = {name: x for name, j in columns.items() if (x := self.number(row, j)) == x}
+        try:
+            whole = {name: int(x) for name, x in cells.items() if name in ("n", "successes") and x.is_integer()}
+            is_empty = not cells or whole.get("n") == 0 and not any(cells.values())  # a day without visitors
+            return None if is_empty else Count(**{"n": None} | cells | whole).checked()
+        except ValueError as error:
+            heads = ", ".join(repr(self.columns[j]) for j in columns.values())
+            raise ValueError(f"{self.of}, {self.places[row]}, columns {heads:.200}: {error}") from None
+
 
 class _NoNumberError(ValueError):
     """A cell holds something else than a number."""
@@ -165,6 +208,8 @@ def measurements(
     sheet: str | int | None = None,
     layout: str | Path | None = None,
     binary: bool | None = None,
+    n: str | None = None,
+    successes: str | None = None,
 ) -> Measurements:
     """Read the measurements of a table.
 
@@ -191,6 +236,9 @@ def measurements(
         layout: of a plate with wells A1, A2, .., the file or the sheet with the names in their wells. None: `table` has
             two blocks, one with the names and one with the values.
         binary: whether words such as yes and no, or C and I, are 1 and 0. None: where all values are 0 or 1.
+        n, successes: of a table of counts, the columns of how many measurements a row is, and how many of them were 1.
+            None: "n", "visitors", "users" or "trials", with "successes", "conversions" and the like, or else "mean"
+            and "sd", where there is no "value". Arms may be in a column "variant", "version" or "group" too.
 
     Raises:
         ValueError: naming the row and the column of a cell that is no finite number, and columns that are not there;
@@ -205,7 +253,7 @@ def measurements(
     sep = "\t" if sep == "\\t" else sep  # as a command line has it
     if sep is not None and (not isinstance(sep, str) or len(sep) != 1 or sep in '"\r\n\0'):
         raise ValueError(f"sep must be the one character between the cells of a CSV file, as ';', got {sep!r:.80}")
-    named = arm is not None or value is not None or item is not None
+    named = any(one is not None for one in (arm, value, item, n, successes))
     wide = None if wide is None else flag("wide", wide)
     read = _read(table, sep, sheet, layout, plain=bool(named or wide or index is not None))
     read = read._replace(decimal=None if decimal is None else choice("decimal", decimal, [".", ","]), binary=binary)
@@ -213,27 +261,48 @@ def measurements(
     if named and (wide or index is not None) or wide is False and index is not None:
         of = "index and wide=True are for wide tables; arm, value, item and wide=False for long ones"
         raise ValueError(f"{of}; got some of both, index={index!r} and wide={wide}")
+    counts = {} if wide or index is not None or value is not None else _counts_in(read, n, successes)
     if arm is None:
-        arm = next((name for name in ARMS if name in heads), None)
+        arm = next((name for name in ARMS if name in heads), None) or (_head(read, VARIANTS) if counts else None)
+    counts = counts if named or arm is not None else {}
     if value is None:
         value = [VALUE] if VALUE in heads else [f"{VALUE}_{d}" for d in range(len(heads)) if f"{VALUE}_{d}" in heads]
     values = [value] if isinstance(value, str) else list(value)
-    if wide is None and not named and index is None and (arm is None) == bool(values):
+    if wide is None and not named and not counts and index is None and (arm is None) == bool(values):
         there, lacks = (values[0], "name or arm") if arm is None else (arm, VALUE)
         raise ValueError(
             f"{read.of} may be long or wide: it has a column {there!r}, but none called {lacks}. With a measurement in "
             "each row, name its columns by arm= and value=; with a column for each arm, say wide=True, or name the "
             "column that holds names of rows by index= (of an instance, \"table(path='FILE', wide=True)\")"
         )
-    if wide or wide is None and not named and (index is not None or arm is None or not values):
+    if wide or wide is None and not named and not counts and (index is not None or arm is None or not values):
         return _wide(read, index)
-    if arm is None or not values:
+    if arm is None or not values and not counts:
         of, by = ("the arms' names", "arm") if arm is None else ("the values", "value")
         raise ValueError(f"{read.of}: the column of {of} must be named by {by}=, one of {heads[:10]}")
     columns = [read.column(one) for one in values]
-    read = read.settled(columns)
-    found = _long(read, read.column(arm), columns, read.column(item or ITEM) if item or ITEM in heads else None)
-    return replace(found, events=_events(read, columns)) if set(heads) >= EXPORT and not named else found
+    read = read.settled([*columns, *counts.values()])
+    found = _long(read, read.column(arm), columns, read.column(item or ITEM) if item or ITEM in heads else None, counts)
+    return replace(found, events=_events(read, columns, counts)) if set(heads) >= EXPORT and not named else found
+
+
+def _head(read: Table, known: Sequence[str]) -> str | None:
+    """The first head that is one of the `known` words, in capitals or not."""
+    return next((head for word in known for head in read.columns if head.strip().lower() == word), None)
+
+
+def _counts_in(read: Table, n: str | None, successes: str | None) -> dict[str, int]:
+    """The columns of a table of counts, by what they hold; none of another table."""
+    heads, named, export = set(read.columns), n or successes, set(read.columns) >= EXPORT
+    found = {name: _head(read, known) or "" for name, known in COUNTS.items()}
+    found |= {name: one for name, one in (("n", n), ("successes", successes)) if one}
+    known = found["n"] and (found["successes"] or found["mean"])
+    if named and not known:
+        raise ValueError(f"{read.of}: counts have columns of n and of successes (n=, successes=), or of n, mean and sd")
+    if not known or not (named or export) and heads & {VALUE, f"{VALUE}_0"}:
+        return {}
+    left = ("mean", "sd") if found["successes"] and not export else ()  # the mean is the rate of these
+    return {name: read.column(one) for name, one in found.items() if one and name not in left}
 
 
 def rows_of(table: Measurements) -> list[NDArray[np.float64]]:
@@ -267,7 +336,7 @@ def shared_scores(found: Measurements, missing: float | None = None) -> NDArray[
         if not one.item:
             how = "rows of a long table are shared by the names in a column 'item' (or item=)"
             raise ValueError(f"{found.of}, {one.place}: {how}")
-        if len(one.value) > 1:
+        if len(one.value) != 1:
             raise ValueError(f"{found.of}, {one.place}: a shared row has one score for each arm, got {one.value}")
         cell = items[one.item], arms[one.arm]
         if not math.isnan(scores[cell]):
@@ -291,33 +360,37 @@ def shared_scores(found: Measurements, missing: float | None = None) -> NDArray[
     return shared
 
 
-def _long(table: Table, arm: int, values: list[int], item: int | None) -> Measurements:
+def _long(table: Table, arm: int, values: list[int], item: int | None, counts: Mapping[str, int]) -> Measurements:
     undone = table.columns.index(UNDONE) if UNDONE in table.columns else None
     found: list[Measurement] = []
     for i, row in enumerate(table.rows):
-        value, place = tuple(table.number(i, j) for j in values), table.places[i]
+        value, place, several = tuple(table.number(i, j) for j in values), table.places[i], table.counted(i, counts)
         lost = "" if undone is None else str(row[undone]).strip().lower()
         if lost not in (*TRUE, *FALSE, *MISSING, "<na>"):
             raise ValueError(f"{table.of}, {place}, column {UNDONE!r}: it says True or False, got {lost!r:.80}")
-        if all(map(math.isnan, value)) or lost in TRUE:
+        if all(map(math.isnan, value)) and several is None or lost in TRUE:
             continue
-        if any(map(math.isnan, value)):
+        if several is not None:
+            value = ()
+        elif any(map(math.isnan, value)):
             raise ValueError(f"{table.of}, {place}: a measurement has all of its {len(values)} values, or none")
         name = str(row[arm]).strip()
         if (name.lower() in MISSING or name == "<NA>") and not set(table.columns) >= EXPORT:
             raise ValueError(f"{table.of}, {place}, column {table.columns[arm]!r:.80}: the name of the arm is missing")
-        found.append(Measurement(place, name, value, "" if item is None else _label(row[item])))
-    return Measurements(table.of, list(dict.fromkeys(one.arm for one in found)), found)
+        found.append(Measurement(place, name, value, "" if item is None else _label(row[item]), several))
+    day = _head(table, DAYS) if counts else None
+    return Measurements(table.of, list(dict.fromkeys(one.arm for one in found)), found, ignored=day)
 
 
-def _events(table: Table, values: list[int]) -> tuple[Happening, ...]:
+def _events(table: Table, values: list[int], counts: Mapping[str, int]) -> tuple[Happening, ...]:
     found = []
     for i, row in enumerate(table.rows):
         empty = [one is None or type(one).__name__ in ("NAType", "NaTType") or one != one for one in row]
         whole = [int(one) if isinstance(one, float) and one.is_integer() else one for one in row]
         cells = ["" if lacks else str(one) for lacks, one in zip(empty, whole, strict=True)]
         value = tuple(table.number(i, j) for j in values)
-        found.append(Happening(table.places[i], value, dict(zip(table.columns, cells, strict=True))))
+        by_head = dict(zip(table.columns, cells, strict=True))
+        found.append(Happening(table.places[i], value, by_head, table.counted(i, counts)))
     return tuple(found)
 
 

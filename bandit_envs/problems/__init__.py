@@ -16,7 +16,7 @@ from .top_k import BestArm, TopK
 LookaheadRoom = LookaheadScratch  # its old name
 
 __all__ = [
-    "AllGood", "BELIEFS", "BLOCKS", "BestArm", "BetterThanControl", "CUTOFFS", "Deviation", "Feasible", "Lookahead", "LookaheadModel",
-    "LookaheadScratch", "Measure", "OBSERVATIONS", "PROBLEMS", "Potential", "Problem", "Samples", "SetProblem",
-    "Task", "Threshold", "TopK", "at_boundary", "cutoff", "deviations", "relative_gains",
+    "AllGood", "BELIEFS", "BLOCKS", "BestArm", "BetterThanControl", "CUTOFFS", "Deviation", "Feasible", "Lookahead",
+    "LookaheadModel", "LookaheadScratch", "Measure", "OBSERVATIONS", "PROBLEMS", "Potential", "Problem", "Samples",
+    "SetProblem", "Task", "Threshold", "TopK", "at_boundary", "cutoff", "deviations", "relative_gains",
 ]  # fmt: skip

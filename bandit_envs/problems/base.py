@@ -192,6 +192,10 @@ class Problem(Spelled, ABC):
         """The parameters with the numbers of arms where their names are given; names: (K,) of the arms, or none."""
         return dict(parameters)
 
+    def placed(self, places: Mapping[int, int]) -> dict[str, object]:
+        """The settings that ask the same once arms, by their numbers of before, have other places: {before: after}."""
+        return self.settings
+
     @property
     def settings(self) -> dict[str, object]:
         """The parameters, JSON-able: `type(problem)(**problem.settings)` is the same problem.
@@ -475,6 +479,35 @@ class Problem(Spelled, ABC):
         options |= self._counts_on(distribution, sigma, dependent, support)
         choice("boundary", boundary, ("mixture", "kaufmann-koolen"))
         return level_of(asking.alternatives(self, pulls, mean, answer, variance, moments, **options))
+
+    def arm_evidence(
+        self,
+        pulls: ArrayLike,
+        mean: ArrayLike,
+        *,
+        variance: ArrayLike | None = None,
+        moments: ArrayLike | None = None,
+        distribution: str | None = None,
+        sigma: float | None = None,
+        support: tuple[float, float] | None = None,
+        rho: float | None = RHO,
+        centre: float = 0.0,
+    ) -> Floats:
+        """What each arm has in favour of being in the answer, and of not being there, (..., K, 2), in nats.
+
+        Logarithms of e-values, where these are above 1, else 0: of an arm that is on the other side, by more than the
+        tolerance (AllGood: than the slack), an e-value is 1 at most on average, at any stopping time, whatever has
+        chosen the pulls. So exp(-evidence) is a p-value that is valid at any time.
+        `bandit_envs.stopping.discoveries` finds arms by them, at an error rate.
+
+        Args:
+            all as of `certified_level`.
+
+        Raises:
+            ValueError: for other problems than Threshold, AllGood and BetterThanControl.
+        """
+        given = self._counts_on(distribution, sigma, None, support)
+        return asking.arm_evidence(self, pulls, mean, variance, moments, **given, rho=rho, centre=centre)
 
     def characteristic_time(
         self, means: ArrayLike, *, distribution: str | None = None, sigma: float | None = None

@@ -19,6 +19,9 @@ ALL_GOOD    p_i = P(mean_i is good), phi = 1 - sum (1 - G(z_i, r_i)) / (2 sum p)
             best answer: max over j of 2 (sum of the j largest p) / (j + sum p). Mean x is good while all others are
             below h(x); p_i on 25 Gauss-Legendre points of Beta distributions with counts up to LIMIT, else on 25 cells
             of normal distributions. The next sample: two outcomes, or 16 Gauss-Hermite nodes.
+CONTROL     (BetterThanControl) d_i = mean_i - a mean_c - b, c the control, s^2 = v_i + a^2 v_c, r the share of s^2 that
+            is resolved, (r_i v_i + a^2 r_c v_c) / s^2; phi = mean of G over arms, 1 for the control, which is in no
+            answer. One more pull is a larger share: of an arm in its own term, of the control in all.
 """
 
 from __future__ import annotations
@@ -50,7 +53,7 @@ from ..kernels.structs import fleeting
 
 Floats = NDArray[np.float64]
 
-LOCAL, TOP_K, ALL_GOOD = 0, 1, 2
+LOCAL, TOP_K, ALL_GOOD, CONTROL = 0, 1, 2, 3
 # Observations that show what is believed: how many numbers of each arm, how many after them, and their largest value.
 WIDEST = 10.0
 BELIEFS = {"belief": (4, 1, 8.0), "relative": (6, 4, WIDEST)}
@@ -65,14 +68,15 @@ ROOT_2PI = math.sqrt(2.0 * math.pi)
 class Potential(NamedTuple):
     """Which potential a problem has, and its numbers: see the head of this file."""
 
-    kind: int  # LOCAL, TOP_K or ALL_GOOD
-    A: Floats = np.zeros((0, 0))  # (M, D), of LOCAL: the arms wanted have A x <= b
+    kind: int  # LOCAL, TOP_K, ALL_GOOD or CONTROL
+    A: Floats = np.zeros((0, 0))  # (M, D), of LOCAL: the arms wanted have A x <= b; of CONTROL a, (1, 1)
     b: Floats = np.zeros(0)  # (M,)
     tolerance: float = 0.0  # arms nearer to the boundary than this may be answered either way
     exact: bool = False  # whether phi(0) is that of Beta distributions (M = D = 1)
     k: int = 1  # of TOP_K, arms in the answer
-    epsilon: float = 0.0  # of ALL_GOOD, and whether it is
+    epsilon: float = 0.0  # of ALL_GOOD, and whether it is; of CONTROL whether a is not 1
     multiplicative: bool = False
+    control: int = -1  # of CONTROL, the arm
 
 
 class LookaheadModel(NamedTuple):
@@ -250,6 +254,29 @@ def _arm_after(model, scratch, i, R):
         scratch.trial[0, 0], scratch.trial[1, 0] = now, spread
         found += chance * _arm_value(model, scratch.trial[0], scratch.trial[1], 0, n + 1.0, R)
     return found
+
+
+# --- CONTROL ----------------------------------------------------------------------------------------------------------
+
+
+@inlined
+def _difference(model, scratch, i):
+    """d of an arm, its sd, and the parts of its variance that are the arm's and the control's."""
+    c, a = model.potential.control, model.potential.A[0, 0]
+    own, other = scratch.v[i], a * a * scratch.v[c]
+    return scratch.m[i] - a * scratch.m[c] - model.potential.b[0], math.sqrt(own + other), own, other
+
+
+@part
+def _beside(model, scratch, i, R, arm):
+    """The chance that an arm is classified right after R more pulls of all, and one of `arm` (-1: of none)."""
+    c, n, m = model.potential.control, scratch.n[i], scratch.n[model.potential.control]
+    if i == c:
+        return 1.0
+    d, s, own, other = _difference(model, scratch, i)
+    here, there = R + (1.0 if i == arm else 0.0), R + (1.0 if c == arm else 0.0)
+    resolved = own * here / (here + n) + other * there / (there + m)
+    return _sure(model, d, s, resolved / (own + other))
 
 
 # --- TOP_K ------------------------------------------------------------------------------------------------------------
@@ -562,6 +589,11 @@ def _expected(model, scratch, R, arm):
             if i != arm:
                 found += _arm_value(model, scratch.m, scratch.v, i * D, scratch.n[i], R)
         return found / K
+    if kind == CONTROL:
+        found = 0.0
+        for i in range(K):
+            found += _beside(model, scratch, i, R, arm)
+        return found / K
     if kind == TOP_K:
         if R <= 0.0:
             return _top_now(model, scratch, arm)
@@ -603,9 +635,9 @@ def _gains(model, scratch, pulls, total, arms, skipped, out):
 def relative_gains(model, scratch, pulls, total):
     """Fill scratch.gains (K,) with the gains of all arms of one episode, less what is common to them, for greedy rules.
 
-    That is E phi(R) after one more pull of an arm, less phi(R), for the R that is left after it. Of LOCAL and TOP_K a
-    pull is a larger share throughout, of Threshold and at R = 0 too. Of ALL_GOOD a normal sample has two nodes: 16 take
-    eight times as long.
+    That is E phi(R) after one more pull of an arm, less phi(R), for the R that is left after it. Of all kinds but
+    ALL_GOOD a pull is a larger share throughout, of Threshold and at R = 0 too. Of ALL_GOOD a normal sample has two
+    nodes: 16 take eight times as long.
     """
     K, out = len(pulls), scratch.gains
     left = max(model.horizon - _read(model, scratch, pulls, total), 0.0)
@@ -615,6 +647,14 @@ def relative_gains(model, scratch, pulls, total):
             d, s, _ = _row(model, scratch.m, scratch.v, i * model.potential.A.shape[1])
             n = scratch.n[i]
             out[i] = _sure(model, d, s, (R + 1.0) / (R + 1.0 + n)) - _sure(model, d, s, R / (R + n))
+    elif model.potential.kind == CONTROL:
+        c = model.potential.control
+        out[c] = 0.0
+        for i in range(K):
+            if i != c:
+                now = _beside(model, scratch, i, R, -1)
+                out[i] = _beside(model, scratch, i, R, i) - now
+                out[c] += _beside(model, scratch, i, R, c) - now
     elif model.potential.kind == TOP_K:
         _look_around(model, scratch, left / K)
         _top_gains(model, scratch, R, out)
@@ -647,6 +687,12 @@ def _beliefs(model, scratch, pulls, total, out):
             if potential.kind == LOCAL:
                 d, s, others = _row(model, scratch.m, scratch.v, i * potential.A.shape[1])
                 own = s
+            elif potential.kind == CONTROL:
+                star = potential.control
+                d, s, own, spread = _difference(model, scratch, i)
+                own = math.sqrt(own)
+                if i == star:
+                    d, s, own = 0.0, math.sqrt(spread), -math.sqrt(spread)
             else:
                 d, own = scratch.m[i] - edge, math.sqrt(scratch.v[i])
                 s = own if potential.kind == TOP_K or i == star else math.sqrt(scratch.v[i] + spread)
@@ -684,7 +730,7 @@ def _show(beliefs, unit, order, share, out):
             d, s, own, n = beliefs[e, i, 0], beliefs[e, i, 1], beliefs[e, i, 2], beliefs[e, i, 3]
             out[e, 4 * j] = max(min(d / (0.2 * unit), 8.0), -8.0)
             out[e, 4 * j + 1] = min(0.5 * math.log(n) - 1.0, 8.0)
-            out[e, 4 * j + 2] = min(5.0 * own / unit, 8.0)
+            out[e, 4 * j + 2] = max(min(5.0 * own / unit, 8.0), -8.0)
             out[e, 4 * j + 3] = 0.5 * max(min(d / s, 6.0), -6.0)
 
 
@@ -908,8 +954,9 @@ class Lookahead:
 
         d is the mean less the threshold; the slack of the row that is least likely to hold, whose sd stands for that
         of the mean; the mean less the middle between the k-th and the next; or the mean less the boundary that the
-        largest mean sets, with the sd of the difference. Means are those of the posterior. With the observation
-        "relative" of the task they are those of docs/potential.md.
+        largest mean, or a control, sets, with the sd of the difference. A control has d = 0, and is the one arm whose
+        "sd of the mean" is negative: -a times it. Means are those of the posterior. With the observation "relative" of
+        the task they are those of docs/potential.md.
         """
         return self._all_beliefs(pulls, total)[..., :4]
 
@@ -929,12 +976,14 @@ class Lookahead:
             seen: statistics, or features (E, K F), by arm, to be put in order. With the observation "belief" or
                 "relative" of the task they are not read: the numbers of docs/potential.md are shown, float32, as many
                 as `BELIEFS` says.
-            ranked: the order is that of |d| / sd of `beliefs`, least sure first, ties by index; else that of the index.
+            ranked: the order is that of |d| / sd of `beliefs`, least sure first, ties by index, a control before all;
+                else that of the index.
         """
         beliefs, E, form = self._all_beliefs(pulls, total), len(pulls), self._given[0].observation
         order = np.tile(np.arange(self.K), (E, 1))
         if ranked:
-            order = np.argsort(np.abs(beliefs[..., 0]) / beliefs[..., 1], axis=1, kind="stable")
+            certainty = np.where(beliefs[..., 2] < 0, -1.0, np.abs(beliefs[..., 0]) / beliefs[..., 1])
+            order = np.argsort(certainty, axis=1, kind="stable")
         if form in BELIEFS:
             each, more, _ = BELIEFS[form]
             out, scale = np.empty((E, each * self.K + more), np.float32), float(self._given[0].scale)

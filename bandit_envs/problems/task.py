@@ -280,7 +280,8 @@ class Task(Distributed):
             raise ValueError(f"{asked} is of pulls of whole arms, not of single coordinates (pull='coordinate')")
         potential = self.make_problem().own_potential
         if potential is None:
-            raise ValueError(f"{asked} needs a problem with a look-ahead potential, and {self.problem!r:.200} has none")
+            got = f"{self.problem!r:.200} with {dict(self.parameters)!s:.200}"
+            raise ValueError(f"{asked} needs a problem with a look-ahead potential, and {got} has none")
         return Lookahead(self, potential)
 
     @property

@@ -90,6 +90,20 @@ def enter(n, ends, y, o, known):
     add(n, ends, y, o, known)
 
 
+@inlined
+def join(n, ends, more, above, squares, theirs, o, known):
+    """`more` samples, their sum above low, squares around their mean and moments enter an entry of n (Chan et al.)."""
+    (low, high), (excess, total, mean, variance, moments) = ends, known
+    before, count = mean[o] - low, n + more
+    if len(moments) > 0:
+        ours = before, variance[o], moments[2 * o], moments[2 * o + 1]
+        moments[2 * o], moments[2 * o + 1] = higher(float(n), ours, float(more), theirs)
+    gap = above / more - before
+    variance[o] = max(variance[o] * n + squares + gap * gap * (n * (more / count)), 0.0) / count
+    excess[o] += above
+    total[o], mean[o] = excess[o] + low * count, min(low + excess[o] / count, high)
+
+
 @view
 def statistics(sim):
     """The arrays that `enter` takes."""
@@ -344,7 +358,7 @@ def _bulk(sim, e, a, o, n, times):
     """
     at, o, D, low = _place(sim, o, a), np.int64(o), sim.rules.D, sim.rules.low
     parameters, data, counter, scratch = sim.parameters, sim.data, sim.work.counter, sim.work.bulk
-    excess, total, mean, variance, moments = statistics(sim)
+    known = statistics(sim)
     k0, k1, episode = sim.key[0, e], sim.key[1, e], sim.episode[e]
     s, m2, first = scratch[0], scratch[1], scratch[2]
     block = scratch[3:]  # where moments are kept: those of the samples so far, but for their number
@@ -417,19 +431,9 @@ def _bulk(sim, e, a, o, n, times):
                     break
             for d in range(D):
                 s[d] += times * (data[origin * D + d] - low)
-    count = n + times
-    for d in range(D):  # `times` samples are added to n (Chan et al.): s sums what exceeds low, m2 centred squares
-        i = o * D + d
-        before = mean[i] - low
-        if MOMENTS:
-            ours = before, variance[i], moments[2 * i], moments[2 * i + 1]
-            theirs = block[0, d], block[1, d], block[2, d], block[3, d]
-            moments[2 * i], moments[2 * i + 1] = higher(float(n), ours, float(times), theirs)
-        gap = s[d] / times - before
-        spread = variance[i] * n + m2[d] + gap * gap * (n * (times / count))
-        excess[i] += s[d]
-        total[i], mean[i] = excess[i] + low * count, min(low + excess[i] / count, sim.rules.high)
-        variance[i] = max(spread, 0.0) / count
+    for d in range(D):
+        theirs = block[0, d], block[1, d], block[2, d], block[3, d]
+        join(n, (low, sim.rules.high), times, s[d], m2[d], theirs, o * D + d, known)
         sim.sample[np.int64(e) * D + d] = min(low + s[d] / times, sim.rules.high)
 
 

@@ -21,20 +21,32 @@ from .bounds import Arms, pair_bounds
 from .certifier import Certifier, common, level_of, nearest_alternative, with_moments
 from .claims import certified_pairs
 from .control import HOPED_AT, comparison_value
-from .distributions import BERNOULLI, BOUNDED, GAUSSIAN, PAIRED, STUDENT, Arm, Move, arm_cost, divergence, pair_cost
+from .distributions import (
+    BERNOULLI,
+    BOUNDED,
+    CODES,
+    GAUSSIAN,
+    PAIRED,
+    STUDENT,
+    Arm,
+    Move,
+    arm_cost,
+    divergence,
+    pair_cost,
+)
 from .intervals import arm_intervals, column_intervals
+from .rates import RATES, SIDED, control_intervals, discoveries, sides
 from .values import arm_value, bernoulli_value, pair_value
 from .versions import the_distribution, the_kind, version
 
 LEVELS_ROOM, nearest_way = LEVELS_SCRATCH, nearest_alternative  # their old names
 
 __all__ = [
-    "BERNOULLI", "BOUNDED", "COMMON", "DOUBT", "PRIOR", "VARIANCE",
-    "D_AT", "GAUSSIAN", "DISTRIBUTION", "HOPED_AT", "LEVELS_SCRATCH", "PAIRED", "RHO", "STUDENT",
-    "Arm", "Arms", "Certifier", "Move",
-    "adapted", "arm_cost", "arm_penalty", "arm_value", "bernoulli_value", "certified_pairs", "common",
-    "comparison_value", "counted_arms", "divergence",
-    "enough", "arm_intervals", "column_intervals", "level_of",
-    "nearest_alternative", "own_numbers", "pair_alternative", "pair_bounds",
-    "pair_cost", "pair_value", "report_pair", "the_distribution", "the_kind", "version", "with_moments",
+    "Arm", "Arms", "BERNOULLI", "BOUNDED", "CODES", "COMMON", "Certifier", "DISTRIBUTION", "DOUBT", "D_AT",
+    "GAUSSIAN", "HOPED_AT", "LEVELS_SCRATCH", "Move", "PAIRED", "PRIOR", "RATES", "RHO", "SIDED", "STUDENT",
+    "VARIANCE", "adapted", "arm_cost", "arm_intervals", "arm_penalty", "arm_value", "bernoulli_value",
+    "certified_pairs", "column_intervals", "common", "comparison_value", "control_intervals", "counted_arms",
+    "discoveries", "divergence", "enough", "level_of", "nearest_alternative", "own_numbers", "pair_alternative",
+    "pair_bounds", "pair_cost", "pair_value", "report_pair", "sides", "the_distribution", "the_kind", "version",
+    "with_moments",
 ]  # fmt: skip

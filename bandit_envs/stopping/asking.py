@@ -11,8 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..kernels.checks import choice, ours
 from .boundaries import COMMON, D_AT, DEPENDENT, DISTRIBUTION, RHO_AT, VARIANCE
-from .certifier import OWN, Certifier, common
+from .certifier import OWN, Certifier, common, with_moments
 from .distributions import PAIRED
+from .rates import sides
 from .statistics import Arms, Statistics, answers, check_support, moments_like, one_instance, statistics
 
 if TYPE_CHECKING:
@@ -30,9 +31,9 @@ def tells_evidence(problem: Any) -> bool:
 
 
 def of_ones_own(problem: Any, means: ArrayLike, distribution: str) -> bool:
-    """Whether the alternatives are those of a user's own routine, of which the best proportions are not known."""
+    """Whether the best proportions are not known: alternatives of a user's own routine, or in several dimensions."""
     if problem.local or ours(type(problem).evidence_routine):
-        return False
+        return not problem.local and np.ndim(means) == 2
     K = len(one_instance(means, choice("distribution", distribution, ("gaussian", "bernoulli"))))
     certifier: Certifier = problem.certifier(K, distribution=distribution, boundary="none", search="exact")
     return certifier.kind == OWN
@@ -143,6 +144,25 @@ def alternatives(
     return found[:, 0].reshape(seen.lead)
 
 
+def arm_evidence(
+    problem: Any,
+    pulls: ArrayLike,
+    mean: ArrayLike,
+    variance: ArrayLike | None,
+    moments: ArrayLike | None,
+    **options: Any,
+) -> Floats:
+    """`Problem.arm_evidence`: (..., K, 2)."""
+    seen = statistics(pulls, mean, variance, options["distribution"])
+    _check_arms(problem, Arms(seen.K, seen.D))
+    certifier, v = problem.certifier(seen.K, seen.D, **options), seen.variance
+    if options["distribution"] == "bounded":
+        check_support(seen, options.get("support", (0.0, 1.0)))
+        v = with_moments(v, None if moments is None else moments_like(moments, v.shape))
+    found = sides(certifier.kind, certifier.numbers, certifier.scratch, seen.pulls, seen.mean, v)
+    return found.reshape(*seen.lead, seen.K, 2)
+
+
 def _check_arms(problem: Any, arms: Arms) -> None:
     """Refuse arms that a problem is not defined on, or too few of them."""
     problem.check(arms)
@@ -163,7 +183,8 @@ def game_of(problem: Any, means: ArrayLike, distribution: str, sigma: float) -> 
     if of_ones_own(problem, m, distribution):
         raise ValueError(
             f"the characteristic time of the problem {problem.name!r} is not known, as the alternatives are those of "
-            "its own evidence_routine; it may define characteristic_time and optimal_proportions itself"
+            "its own evidence_routine, or of several dimensions; it may define characteristic_time and "
+            "optimal_proportions itself"
         )
     certifier = problem.certifier(len(m), distribution=distribution, sigma=sigma, boundary="none", search="exact")
     game = solve(certifier.kind, certifier.numbers[COMMON:], distribution, float(sigma) ** 2, m, answer)

@@ -22,7 +22,7 @@ from .distributions import BOUNDED, CODES, GAUSSIAN, PAIRED
 from .scale import Trial, is_borne_out, trial
 from .versions import version
 
-DECIDED = ("threshold", "top-k", "all-good")  # kinds whose search may end before the closest alternative is known
+DECIDED = ("threshold", "top-k", "all-good", "control")  # their search may end before the closest one is known
 OWN = "own"  # the kind of a routine that a user has written
 
 Floats = NDArray[np.float64]
@@ -170,10 +170,10 @@ class Certifier(NamedTuple):
         K, arms, given, alternatives = self.K, 2, self.numbers, [float(self.K)]
         if self.kind == "all-good":
             alternatives = list(all_good_alternatives(K))
+        elif self.kind == "control":
+            alternatives = [K - 1.0]
         elif self.kind == "top-k":
             alternatives = [top_k_alternatives(K, int(given[COMMON]), given[COMMON + 1])]
-        elif self.kind == "control":
-            alternatives = [self.K - 1.0]
         else:
             arms = 1
         found = [wanted(given, math.log(number / delta), arms) for number in alternatives]

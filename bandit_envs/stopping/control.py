@@ -15,10 +15,10 @@ import numpy as np
 
 from ..kernels.compiled import part
 from .betting import bet_pair, scaled
-from .boundaries import BOUNDARY, COMMON, D_AT, MIXTURE, NONE, distribution_of, weighed
+from .boundaries import BOUNDARY, COMMON, D_AT, MIXTURE, NEEDED, NONE, distribution_of, weighed
 from .distributions import BERNOULLI, BOUNDED, GAUSSIAN, Arm, Move, pair_cost
 from .lifts import lift_value
-from .nearest import level, report
+from .nearest import after, decided, level, report
 from .values import pair_value
 
 TOLERANCE_AT, HOPED_AT, SPACES_AT = COMMON + 1, COMMON + 2, COMMON + 3
@@ -43,38 +43,46 @@ def bounded_in(given, i, d):
 
 
 @part
-def comparison_value(numbers, lower, raised, move, hoped):
+def comparison_value(numbers, lower, raised, move, hoped, needed=-math.inf):
     """`pair_value` of an arm and a control; where the boundary is the mixture, of tilts: `lift_value`."""
     if numbers[BOUNDARY] == MIXTURE and distribution_of(numbers) in (GAUSSIAN, BERNOULLI):
+        if needed > -math.inf:  # no mixture exceeds the likelihood ratio of the nearest means
+            cost, _ = pair_cost(distribution_of(numbers), lower, raised, move)
+            if cost < needed:
+                return cost
         low, high = (lower.weight, lower.mean), (raised.weight, raised.mean)
-        return lift_value(numbers, low, high, move.a, move.b, hoped)
+        return lift_value(numbers, low, high, move.a, move.b, hoped, needed)
     return pair_value(numbers, lower, raised, move)
 
 
 @part
-def above(given, i, j, d, a, b, hoped):
-    """The evidence, in nats, that coordinate d of arm i lies above a times that of arm j plus b; 0: it does not."""
+def above(given, i, j, d, a, b, hoped, needed):
+    """The evidence, in nats, that coordinate d of arm i lies above a times that of arm j plus b; 0: it does not.
+
+    `needed`: it is enough to know whether the evidence reaches this; -inf: its value is wanted.
+    """
     numbers, D, pulls = given.numbers, np.int64(given.numbers[D_AT]), given.pulls
     m, n, distribution = given.mean[i * D + d], given.mean[j * D + d], distribution_of(numbers)
     if pulls[i] == 0 or pulls[j] == 0 or not m > a * n + b:
         return 0.0
     if numbers[BOUNDARY] == MIXTURE and distribution == BOUNDED:
-        work, none = given.scratch[5 * len(pulls) :], -math.inf
-        return bet_pair(numbers, bounded_in(given, i, d), bounded_in(given, j, d), a, b, none, none, work)
-    return comparison_value(numbers, arm_in(given, i, d), arm_in(given, j, d), Move(a, b, -math.inf), hoped)
+        work = given.scratch[5 * len(pulls) :]
+        return bet_pair(numbers, bounded_in(given, i, d), bounded_in(given, j, d), a, b, -math.inf, needed, work)
+    lower, raised, move = arm_in(given, i, d), arm_in(given, j, d), Move(a, b, -math.inf)
+    return comparison_value(numbers, lower, raised, move, hoped, needed)
 
 
 @part
-def nearest_of(given, i, is_in):
+def nearest_of(given, i, is_in, needed=-math.inf):
     """The evidence that arm i is better than the control, or else that it is not; and the coordinate that decides."""
     numbers, control, tolerance = given.numbers, np.int64(given.numbers[COMMON]), given.numbers[TOLERANCE_AT]
     D, found, which, total = np.int64(numbers[D_AT]), math.inf if is_in else -math.inf, 0, 0.0
     for d in range(D):
         a, b = numbers[SPACES_AT + 2 * d], numbers[SPACES_AT + 2 * d + 1]
         if is_in:
-            value = above(given, i, control, d, a, b - tolerance, numbers[HOPED_AT] if d == 0 else 0.0)
+            value = above(given, i, control, d, a, b - tolerance, numbers[HOPED_AT] if d == 0 else 0.0, needed)
         else:
-            value = above(given, control, i, d, 1.0 / a, -(b + tolerance) / a, 0.0)
+            value = above(given, control, i, d, 1.0 / a, -(b + tolerance) / a, 0.0, needed + math.log(D))
         total += value
         if (value < found) == is_in and value != found:
             found, which = value, d
@@ -98,17 +106,26 @@ def is_better(given, i):
 def control_nearest(given):
     """See the head of the file."""
     numbers, pulls, inside, out = given.numbers, given.pulls, given.inside, given.out
-    K, D, control = len(pulls), np.int64(numbers[D_AT]), np.int64(numbers[COMMON])
-    is_asked, least, found, which = inside[0] >= 0, math.inf, (control + 1) % K, 0
-    for i in range(K):
+    K, control = len(pulls), np.int64(numbers[COMMON])
+    is_asked, least, found, which, needed = inside[0] >= 0, math.inf, (control + 1) % K, 0, numbers[NEEDED]
+    decides, first = needed > -math.inf, int(out[1])
+    first = 0 if not decides else int(out[3]) if first == control else first
+    for n in range(K):
+        i = after(first, n, K)
         if not is_asked:
             inside[i] = is_better(given, i)
         if i == control:
             least = -math.inf if inside[i] else least  # it is not better than itself
         else:
-            value, d = nearest_of(given, i, inside[i] != 0)
+            value, d = nearest_of(given, i, inside[i] != 0, needed)
             if value < least:
                 least, found, which = value, i, d
+                if value < needed:
+                    decided(out, pulls, True, i, control)
+                    return
+    if decides:
+        decided(out, pulls, False, found, control)
+        return
     out[0] = level(numbers, least, 2, K - 1.0)
     a, b = numbers[SPACES_AT + 2 * which], numbers[SPACES_AT + 2 * which + 1]
     i, j, move = found, control, Move(a, b - numbers[TOLERANCE_AT], -math.inf)

@@ -184,7 +184,7 @@ def solve(kind: str, numbers: Floats, distribution: str, v: float, means: Floats
         alternatives: list[Any] = [search.alternatives]
     else:
         search = None
-        alternatives = listed(kind, numbers, Distribution(CODES[distribution], v), *kinds, counts)
+        alternatives = listed(kind, numbers, Distribution(CODES[distribution], v), kinds, counts)
     barrier = _Barrier(alternatives, counts.astype(np.float64))
     w = np.full(len(counts), 1 / K)
     lower = search(w) if search is not None else math.inf

@@ -339,10 +339,9 @@ class _Halves(_Wide):
         return Measured(G @ w, G, C, bend, 1.0)
 
 
-def listed(
-    kind: str, numbers: Floats, distribution: Distribution, means: Floats, inside: Floats, apart: Floats, counts: Ints
-) -> list[Any]:
-    """All alternatives of a kind that can be listed; inside, apart (a control) and counts are those of merged arms."""
+def listed(kind: str, numbers: Floats, distribution: Distribution, arms: Floats, counts: Ints) -> list[Any]:
+    """All alternatives of a kind that can be listed; of merged arms: means, inside, apart (a control), and counts."""
+    means, inside, apart = arms
     I, O = np.flatnonzero(inside).tolist(), np.flatnonzero((inside == 0) & (apart == 0)).tolist()  # noqa: E741
     K, m, bernoulli = len(means), means.tolist(), not distribution.gaussian
     pairs = list[tuple[int, int, float, float, float, float]]()

@@ -1,4 +1,4 @@
-"""Evidence that one mean lies above a times another one plus b, at any time, for any choice of pulls: mixtures of tilts.
+"""Evidence that one mean lies above a times another one plus b, at any time, for any pulls: mixtures of tilts.
 
 docs/certificates-theory.md has the proof. Let mu_j = c. A term with the tilts s, t >= 0 bets that arm i is larger than
 a c + b and arm j smaller than c,
@@ -7,8 +7,8 @@ a c + b and arm j smaller than c,
 
 with psi(s, m) the logarithm of E exp(s x): ln(1 - m + m e^s) of Bernoulli arms, and at most that of any samples in
 [0, 1]; s m + s^2 v / 2 of (sub-)Gaussian ones. Where mu_i <= a mu_j + b, some c has mu_i <= a c + b and c <= mu_j, for
-which each term is a supermartingale, and so is a mixture of them. The evidence is its logarithm at the least c. Terms are
-convex in c; tangents bound it from below.
+which each term is a supermartingale, and so is a mixture of them. The evidence is its logarithm at the least c. Terms
+are convex in c; tangents bound it from below.
 
 The price of an unknown c is small where the terms hardly depend on it: t / s = a N_i / N_j. So tilts come in pairs of
 few such ratios, `RATIOS`, about the sum of tilts of `TILTS`. `ALONE` of the weight is for one of the two arms alone,
@@ -20,6 +20,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..kernels.compiled import inlined, part
 from .boundaries import VARIANCE, distribution_of
@@ -30,23 +31,24 @@ TILTS = (0.001, 0.003, 0.01, 0.025, 0.06, 0.12, 0.22, 0.4, 0.75, 1.5, 3.0)
 USUAL, SPREAD, EVEN = 0.12, 0.9, 0.2  # the middle and spread of the weights, and the part of them that is even
 RATIOS = (1 / 7, 1 / 2.6, 1.0, 2.6, 7.0)
 SHARES = (0.05, 0.11, 0.68, 0.11, 0.05)  # of the ratios: they sum to 1
-ALONE = 0.03
+ALONE, FAR = 0.03, 1e200  # the ratio of the second arm alone
 HOPED, NEAR_HOPED = 0.6, (0.8, 1.25)  # the weight of a tilt that is expected, and what it is multiplied by
 END, STEPS, CLOSE = 1e-12, 100, 1e-7  # of the search for the least c; its error, relative
 
 
-def _table() -> np.ndarray:
-    """The terms (n, 3) of the sum of tilts 1: two tilts, and the logarithm of the weight."""
-    rows = [(1 / (1 + r), r / (1 + r), (1 - ALONE) * share) for r, share in zip(RATIOS, SHARES, strict=True)]
-    found = np.array([*rows, (1.0, 0.0, ALONE / 2), (0.0, 1.0, ALONE / 2)])
-    found[:, 2] = np.log(found[:, 2])
+def _table() -> NDArray[np.float64]:
+    """The terms (n, 2) of a sum of tilts: the ratio of the second to the first at a = 1, and the log of the weight."""
+    rows = [(r, (1 - ALONE) * share) for r, share in zip(RATIOS, SHARES, strict=True)]
+    found = np.array([*rows, (0.0, ALONE / 2), (FAR, ALONE / 2)])
+    found[:, 1] = np.log(found[:, 1])
     return found
 
 
-def _weights() -> np.ndarray:
+def _weights() -> NDArray[np.float64]:
     """The logarithms of the weights of `TILTS`."""
     bell = np.exp(-0.5 * (np.log(np.array(TILTS) / USUAL) / SPREAD) ** 2)
-    return np.log((1 - EVEN) * bell / bell.sum() + EVEN / len(TILTS))
+    shares: NDArray[np.float64] = np.log((1 - EVEN) * bell / bell.sum() + EVEN / len(TILTS))
+    return shares
 
 
 PAIRS, WEIGHTS = _table(), _weights()
@@ -73,9 +75,10 @@ def mixture(numbers, i, j, a, b, hoped, c):
         weight = WEIGHTS[k] if n < 0 else math.log(HOPED / len(NEAR_HOPED))
         weight += math.log1p(-HOPED) if n < 0 and hoped > 0.0 else 0.0
         for p in range(len(PAIRS)):
-            s, t = tilt * PAIRS[p, 0] / a, tilt * PAIRS[p, 1]
+            ratio = a * PAIRS[p, 0]
+            s, t = tilt / (1.0 + ratio), tilt * (ratio / (1.0 + ratio))
             (f, slope), (g, fall) = cumulant(is_bernoulli, s, above, v), cumulant(is_bernoulli, -t, c, v)
-            term = weight + PAIRS[p, 2] + s * sum_i - N * f - t * sum_j - M * g
+            term = weight + PAIRS[p, 1] + s * sum_i - N * f - t * sum_j - M * g
             if term > top:
                 scale = math.exp(top - term)
                 total, rise, top = total * scale, rise * scale, term
@@ -85,7 +88,7 @@ def mixture(numbers, i, j, a, b, hoped, c):
 
 
 @part
-def lift_value(numbers, i, j, a, b, hoped):
+def lift_value(numbers, i, j, a, b, hoped, needed):
     """The evidence against mu_i <= a mu_j + b, in nats; 0 where the means are so.
 
     Args:
@@ -93,6 +96,7 @@ def lift_value(numbers, i, j, a, b, hoped):
         i, j: (pulls, mean) of the two arms, pulls > 0.
         a, b: of the condition, a > 0.
         hoped: the sum of tilts that is expected, see `TILTS`; 0: none.
+        needed: it is enough to know whether the evidence reaches this; -inf: its value is wanted.
     """
     is_bernoulli, high, low = distribution_of(numbers) == BERNOULLI, (i[1] - b) / a, j[1]
     if not high > low:
@@ -106,6 +110,8 @@ def lift_value(numbers, i, j, a, b, hoped):
     for step in range(STEPS):
         c = min(max(c, bottom), top)
         value, slope = mixture(numbers, i, j, a, b, hoped, c)
+        if value < needed:
+            return value
         if (slope < 0.0 and c >= top) or (slope >= 0.0 and c <= bottom):
             return value - END * abs(slope)
         if slope < 0.0:

@@ -29,6 +29,8 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "best, gaussian": ("BestArm", {"instance": GAUSSIAN}),
     "good": ("AllGood", {"instance": BERNOULLI, "epsilon": 0.2}),
     "good, gaussian": ("AllGood", {"instance": GAUSSIAN, "epsilon": 0.3}),
+    "control": ("BetterThanControl", {"instance": BERNOULLI, "control": 1, "lift": 0.1}),
+    "control, gaussian": ("BetterThanControl", {"instance": GAUSSIAN, "margin": 0.1, "tolerance": 0.05}),
     "feasible": ("Feasible", {"instance": POLYHEDRA}),
     "feasible, gaussian": ("Feasible", {"instance": {"polyhedra": {"arms": 4, "dimensions": 3}}}),
 }
@@ -83,7 +85,7 @@ def test_it_is_the_slow_twin(case: str) -> None:
     assert ties < EPISODES * BUDGET / 4  # else nothing is compared
 
 
-@pytest.mark.parametrize("case", ["threshold", "threshold, gaussian", "top", "good, gaussian", "feasible"])
+@pytest.mark.parametrize("case", ["threshold", "threshold, gaussian", "top", "good, gaussian", "control", "feasible"])
 def test_alone_in_a_batch_and_compiled_it_pulls_the_same_arms(case: str) -> None:
     """Also without its state."""
     problem, own = CASES[case]
@@ -112,7 +114,7 @@ def test_the_horizon() -> None:
 
 # Paired differences from uniform sampling, in standard errors: with no difference more than this has probability 1e-6.
 LIMIT = float(stats.norm.isf(1e-6))
-COMPARED = {"Threshold": {}, "TopK": {"k": 3}, "AllGood": {"epsilon": 0.2}}
+COMPARED = {"Threshold": {}, "TopK": {"k": 3}, "AllGood": {"epsilon": 0.2}, "BetterThanControl": {}}
 
 
 def ahead(problem: str, name: str) -> float:

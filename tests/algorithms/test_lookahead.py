@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from refusals import refused
+from scipy import special
 from twins_lookahead import Slow, ndtr, place_and_worth, right
 
 from bandit_envs import Task, Threshold
@@ -20,6 +21,9 @@ ASKED = {
     "best": ("BestArm", {}, 1),
     "good": ("AllGood", {"epsilon": 0.15}, 1),
     "good, multiplicative": ("AllGood", {"epsilon": 0.2, "multiplicative": True}, 1),
+    "control": ("BetterThanControl", {"margin": 0.05}, 1),
+    "control, tolerance": ("BetterThanControl", {"control": 2, "margin": -0.1, "tolerance": 0.1}, 1),
+    "control, lift": ("BetterThanControl", {"lift": 0.2}, 1),
     "feasible": ("Feasible", {"A": [[1, 1], [-2, 1]], "b": [1, 0.3]}, 2),
     "feasible, D = 3": ("Feasible", {"A": [[1, 1, 0], [0, -1, 1]], "b": [1, 0.2037], "tolerance": 0.05}, 3),
 }
@@ -226,7 +230,7 @@ def test_equal_arms_are_shown_equally(belief: str) -> None:
 MOVES = [(0.0, 64.0), (0.0, 2.0**-7), (1.0, 1.0), (5.0, 1.0), (1000.0, 1.0), (-7.0, 0.25)]
 
 
-@pytest.mark.parametrize("asked", [one for one in ASKED if one != "good, multiplicative"])
+@pytest.mark.parametrize("asked", [one for one in ASKED if one not in ("good, multiplicative", "control, lift")])
 @pytest.mark.parametrize("sigma", [0.7, 0.01])
 def test_units_and_places_change_nothing(asked: str, sigma: float) -> None:
     """Scales by powers of two change no digit; a shift changes what rounding of the sums changes."""
@@ -237,7 +241,7 @@ def test_units_and_places_change_nothing(asked: str, sigma: float) -> None:
     made = pulls if D == 1 else pulls[..., None]
     seen, gains = one.lookahead().view(pulls, total, ranked=True), one.lookahead().gains(pulls, total)
     for shift, scale in MOVES:
-        moved = {name: x if name in ("k", "A") else np.array(x) * scale for name, x in parameters.items()}
+        moved = {name: x if name in ("k", "A", "control") else np.array(x) * scale for name, x in parameters.items()}
         if "threshold" in moved:
             moved["threshold"] += shift * scale
         if "A" in moved:
@@ -298,6 +302,77 @@ def test_relative_beliefs_of_several_rows() -> None:
     np.testing.assert_allclose(d / s, z.min(1), rtol=1e-12)
     others = np.where(np.arange(3) == least[:, None], 1.0, ndtr(z)).prod(1)
     np.testing.assert_allclose(look.view(pulls, total)[0][0, [5, 11]], others, rtol=1e-6)
+
+
+@every
+@pytest.mark.parametrize("asked", [one for one in ASKED if one.startswith("control")])
+def test_the_value_beside_a_control_is_that_of_simulated_futures(asked: str, belief: str) -> None:
+    """Posterior means after R more pulls of each arm, then true means: 200,000 each; 5 standard errors, see LIMIT."""
+    task, rng, draws = task_of(asked, belief), np.random.default_rng(11), 200_000
+    problem, (pulls, total) = task.make_problem(), states(task, 3, np.random.default_rng(9))
+    look = task.lookahead()
+    for e in range(3):
+        slow = Slow(task, pulls[e], total[e])
+        m, v, n = slow.m[:, 0], slow.v[:, 0], slow.n
+        for arm in (-1, 0, 1):  # which is pulled once more, with a normal distribution after it
+            R = slow.next + (np.arange(K) == arm)
+            then = m + np.sqrt(v * R / (R + n)) * rng.standard_normal((draws, K))
+            true = then + np.sqrt(v * n / (R + n)) * rng.standard_normal((draws, K))
+            scores = problem.score(problem.plug_in(then), true)
+            found = look.value(pulls[e : e + 1], total[e : e + 1], np.array([slow.next]))
+            if arm >= 0:
+                found = look.gains(pulls[e : e + 1], total[e : e + 1])[:, arm] + look.value(pulls, total)[e]
+            off = abs(found[0] - scores.mean()) / (scores.std() / np.sqrt(draws))
+            assert off < LIMIT or abs(found[0] - scores.mean()) < 3e-5, (e, arm, off)  # Owen's table is that exact
+
+
+@every
+def test_a_control_is_shown_as_one(belief: str) -> None:
+    """Its own number is -1, alone; it is the first rank; its gain is that of a pull for all; arms alike stay alike."""
+    for asked, c in (("control", 0), ("control, tolerance", 2), ("control, lift", 0)):
+        task = task_of(asked, belief).replace(observation="relative", budget=600)
+        pulls, total = states(task.replace(budget=60), 60, np.random.default_rng(12))
+        pulls[0], total[0] = 0, 0.0
+        look = task.lookahead()
+        seen, order = look.view(pulls, total, ranked=True)
+        rows = seen[:, : 6 * K].reshape(-1, K, 6)
+        assert (order[:, 0] == c).all()
+        assert (rows[:, 0, 5] == -1).all()
+        assert (rows[:, 1:, 5] > 0).all()
+        np.testing.assert_array_equal(rows[0, 2:], rows[0, 1:-1])
+        plain = look.view(pulls, total)[0][:, : 6 * K].reshape(-1, K, 6)
+        np.testing.assert_array_equal(np.take_along_axis(plain, order[..., None], axis=1), rows)
+        old = task.replace(observation="belief").lookahead().view(pulls, total)[0][:, : 4 * K].reshape(-1, K, 4)
+        assert (old[:, c, [0, 3]] == 0).all()
+        assert (old[:, c, 2] < 0).all()
+        assert (np.delete(old, c, axis=1)[..., 2] > 0).all()
+        # The gains shown are the slopes of phi in the pulls of each arm, but for a constant. Gaussian arms of few pulls
+        # have a prior that is less than a sample's worth; without a tolerance.
+        if task.make_problem().tolerance == 0.0:
+            x = plain[:, :, 1].astype(float)
+            apart = -x * (abs(x) + np.sqrt(x * x + 4)) / 2  # x = -y / sqrt(1 + y)
+            for e in range(1, 8):
+                slow = Slow(task, pulls[e], total[e])
+                R, h = max(slow.left * K - 1, 0) / K + 0.5, 1e-3
+                up, down = (np.array([slope(slow, R, arm, side * h) for arm in range(K)]) for side in (1, -1))
+                gains = np.log((up - down).clip(1e-12))
+                clear = (apart[e] < 6) & (gains - gains.max() > -6)
+                assert clear.sum() > 1
+                np.testing.assert_allclose(-apart[e][clear], (gains - gains.max())[clear], atol=0.02)
+
+
+def slope(slow: Slow, R: float, arm: int, h: float) -> float:
+    """phi beside a control where an arm has h pulls more, exactly."""
+    p, n = slow.potential, slow.n
+    a, c, r = p.A[0, 0], p.control, (R + h * (np.arange(K) == arm)) / (R + h * (np.arange(K) == arm) + n)
+    v = slow.v[:, 0]
+    found = 0.0
+    for i in set(range(K)) - {c}:
+        s2 = v[i] + a * a * v[c]
+        z = (slow.m[i, 0] - a * slow.m[c, 0] - p.b[0]) / np.sqrt(s2)
+        share = (v[i] * r[i] + a * a * v[c] * r[c]) / s2
+        found -= 2 * special.owens_t(z, np.sqrt((1 - share) / share))
+    return found
 
 
 def test_long_budgets_are_seen() -> None:

@@ -26,6 +26,7 @@ METRICS = {
     "Threshold": {"misclassified", "precision", "recall", "f1"},
     "AllGood": {"misclassified", "precision", "recall", "f1"},
     "Feasible": {"misclassified", "precision", "recall", "f1"},
+    "BetterThanControl": {"misclassified", "precision", "recall", "f1"},
     "TopK": {"aggregate_regret", "normalised_sum", "misidentified"},
     "BestArm": {"aggregate_regret", "normalised_sum", "misidentified"},
 }

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from hostile_feasible import FEASIBLE
-from hostile_instances import FINE, HAIR, SCALAR, Instance, Rules
+from hostile_instances import CONTROL, FINE, HAIR, SCALAR, Instance, Rules
 from hostile_instances import INSTANCES as SCALAR_INSTANCES
 
 from bandit_envs import Categorical
@@ -19,7 +19,7 @@ from bandit_envs import Categorical
 __all__ = ["CELLS", "DELTAS", "INSTANCES", "OUTSIDE", "Cell", "bare", "neighbours"]
 
 DELTAS = (0.5, 0.3, 0.1, 0.05, 0.01)
-INSTANCES = SCALAR_INSTANCES | {"Feasible": FEASIBLE}
+INSTANCES = SCALAR_INSTANCES | {"Feasible": FEASIBLE, "BetterThanControl": CONTROL}
 RARE = (1e-3, 1e-6, 1e-9)  # an error in 10,000 episodes is too many at the last two
 OUTSIDE = "outside"  # the promise: the rate is recorded, without a verdict
 
@@ -152,6 +152,10 @@ AGENTS: dict[str, list[str]] = {
     "Feasible": [
         *["evidence", "uniform(stop='certificate')", *LOCAL, "hostile(stop='certificate')", "track-and-stop"],
         *["random(stop='certificate')", "evidence(rho=30.0)"],
+    ],
+    "BetterThanControl": [
+        *["uniform(stop='certificate')", "hostile(stop='certificate')", "random(stop='certificate')"],
+        "uniform(stop='certificate', distribution='student')",
     ],
 }
 OFTEN = {"evidence": 2, "uniform(stop='certificate')": 3}  # on every second instance, and on every third one

@@ -14,7 +14,7 @@ import numpy as np
 
 from bandit_envs import Arms
 
-__all__ = ["FINE", "HAIR", "INSTANCES", "SCALAR", "Instance", "Distribution", "Rules", "most_pulls"]
+__all__ = ["CONTROL", "FINE", "HAIR", "INSTANCES", "SCALAR", "Instance", "Distribution", "Rules", "most_pulls"]
 
 Rules = dict[str, Any]
 
@@ -212,6 +212,30 @@ def _all_good_shapes(distribution: Distribution) -> Shapes:
         yield name, means if has else None, rules | {"multiplicative": True}
 
 
+def _control_shapes(distribution: Distribution) -> Shapes:
+    c, unit, up, down = distribution.centre, distribution.unit, distribution.up, distribution.down
+    sides = [off for off in (up, -down) if off]
+    for K, side in ((2, -1), (2, 1), (4, -1), (4, 1), (12, 1)):
+        far = [c + sides[i % len(sides)] for i in range(K - 2)]
+        name = f"1 of {K - 1} arms {'better' if side > 0 else 'worse'} by 1e-7 than the control, others far"
+        yield name, [c, c + side * HAIR, *far], {}
+    share = c if c > 0 else 0.0
+    for K, side in ((3, -1), (6, 1), (20, -1)):
+        has = (up if side > 0 else down) or distribution.name.startswith("Bernoulli near")
+        name = f"{K - 1} arms miss the tolerance by 1e-9, {'above' if side > 0 else 'below'}"
+        means = [c, *[c + side * (unit / 2 + FINE)] * (K - 1)]
+        yield name, means if has else None, {"tolerance": unit / 2}
+    for lift, name in ((0.05, "a lift of 5 %"), (-0.1, "no worse by 10 %")):
+        means = [share, share * (1 + lift) - FINE, share * (1 + lift) - FINE]
+        yield (
+            f"2 arms miss {name} by 1e-9",
+            means if share and means[1] < 1 else None,
+            {"lift": lift, "tolerance": FINE / 2},
+        )
+    means = [c, c + unit / 2 - FINE, *([c - down] if down else [])]
+    yield "1 arm misses a margin by 1e-9", means, {"margin": unit / 2}
+
+
 def _scalar_instances(problem: str, shapes: Callable[[Distribution], Shapes], turn: int) -> Iterator[Instance]:
     """Each shape with two distributions that can have it, which go round."""
     for i, row in enumerate(zip(*map(shapes, DISTRIBUTIONS), strict=True)):
@@ -240,3 +264,4 @@ INSTANCES: dict[str, tuple[Instance, ...]] = {
     "TopK": tuple(_scalar_instances("TopK", _top_k_shapes, 0)),
     "AllGood": tuple(_scalar_instances("AllGood", _all_good_shapes, 1)),
 }
+CONTROL = tuple(_scalar_instances("BetterThanControl", _control_shapes, 1))

@@ -15,7 +15,7 @@ from test_vector import DISABLED, NEXT, SAME
 from bandit_envs import PureExplorationEnv, PureExplorationVectorEnv
 from bandit_envs.envs import NUMBERS
 
-ALL = ["Threshold", "BestArm", "TopK", "AllGood", "Feasible"]
+ALL = ["Threshold", "BestArm", "TopK", "AllGood", "Feasible", "BetterThanControl"]
 problems = pytest.mark.parametrize("problem", ALL)
 CELLS = [(problem, (NEXT, SAME, DISABLED)[i % 3]) for i, problem in enumerate(ALL)]
 

@@ -222,6 +222,7 @@ def test_stars_and_bars_of_docstrings_are_escaped_once(conf):
 
 
 EXAMPLES = {
+    "ab_test": ["--days", "8", "--out", "ab.png"],
     "benchmark_ppo": ["8000"],
     "cleanrl_ppo": ["8192"],
     "compare": [],

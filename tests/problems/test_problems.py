@@ -354,7 +354,7 @@ def test_defaults(kind: Any) -> None:
 
 
 def test_whose_score_is_the_share_of_arms_that_are_classified_correctly() -> None:
-    assert [name for name in PROBLEMS if PROBLEMS[name].scores_arms] == ["Threshold", "Feasible"]
+    assert [name for name in PROBLEMS if PROBLEMS[name].scores_arms] == ["Threshold", "Feasible", "BetterThanControl"]
 
 
 def test_nobody_else_knows_a_problem_by_its_name() -> None:

@@ -38,10 +38,10 @@ def nearest(
     report_pair(told, T, m, v, first, second, 1.0, -own[0], least, (K - 1.0) * own[SHARE], found)
 
 
-class BetterThanControl(SetProblem):
+class AtLeastControl(SetProblem):
     """All arms that are no worse than arm 0; `share` is a factor of the number of alternatives that is paid for."""
 
-    name, asks = "BetterThanControl", "an example"
+    name, asks = "AtLeastControl", "an example"
     parameters = {"tolerance": "Of the answer.", "share": "Of the number of alternatives."}
 
     def __init__(self, tolerance: float = 0.05, share: float = 1.0) -> None:
@@ -55,7 +55,7 @@ class BetterThanControl(SetProblem):
         return Certifier.of(nearest, K, numbers, self.tolerance, self.share)
 
 
-class Plain(BetterThanControl):
+class Plain(AtLeastControl):
     name, evidence_routine = "Plain", SetProblem.evidence_routine
 
 
@@ -66,7 +66,7 @@ class FarGood(Plain):
 def test_what_is_missing_is_named_and_the_default_agent_certifies() -> None:
     """Defect: "it needs evidence_routine", which it has; and `uniform`, which never stops, was the default."""
     for kind, told, name in (
-        (BetterThanControl, "its evidence_routine counts on 'gaussian'", "uniform(stop='certificate')"),
+        (AtLeastControl, "its evidence_routine counts on 'gaussian'", "uniform(stop='certificate')"),
         (Plain, "it needs an evidence_routine", "uniform"),
         (FarGood, "it needs a distance_routine or an evidence_routine", None),
     ):
@@ -88,7 +88,7 @@ def divergence(distribution: str, m: Any, mu: Any, v: float) -> Any:
 @pytest.mark.parametrize("distribution", ["gaussian", "bernoulli", "student"])
 def test_the_evidence_is_that_of_brute_force(distribution: str) -> None:
     """Over a grid of the control's mean; the other arm then moves to the edge, or stays."""
-    random, problem, y = np.random.default_rng(1), BetterThanControl(), np.linspace(0.0505, 0.9495, 50_001)
+    random, problem, y = np.random.default_rng(1), AtLeastControl(), np.linspace(0.0505, 0.9495, 50_001)
     for _ in range(8):
         pulls, mean, v = random.integers(1, 60, 4), random.uniform(0.1, 0.9, 4), random.uniform(0.05, 0.25, 4)
         scale = v if distribution == "student" else np.full(4, 0.49)
@@ -107,7 +107,7 @@ def test_the_evidence_is_that_of_brute_force(distribution: str) -> None:
 def test_the_certificate_pays_for_each_alternative() -> None:
     pulls, mean = np.array([900, 900, 900]), np.array([0.5, 0.2, 0.9])
     levels = [
-        BetterThanControl(share=share).certified_level(pulls, mean, distribution="bernoulli", boundary=boundary)
+        AtLeastControl(share=share).certified_level(pulls, mean, distribution="bernoulli", boundary=boundary)
         for boundary in ("mixture", "kaufmann-koolen")
         for share in (1.0, 10.0)
     ]
@@ -117,7 +117,7 @@ def test_the_certificate_pays_for_each_alternative() -> None:
 
 
 def test_the_plug_in_answer_is_filled_in_and_the_arm_that_is_lacking_comes_first() -> None:
-    problem = BetterThanControl()
+    problem = AtLeastControl()
     certifier = problem.certifier(3, sigma=0.5)
     inside = np.full((2, 3), -1, np.int8)
     pulls, mean = np.array([[50, 9, 80], [9, 50, 80]]), np.array([[0.5, 0.4, 0.9], [0.5, 0.4, 0.9]])
@@ -132,13 +132,13 @@ def test_the_plug_in_answer_is_filled_in_and_the_arm_that_is_lacking_comes_first
 
 def test_the_best_proportions_are_not_known() -> None:
     """Defect: a KeyError where the name of the routine was looked up among this package's."""
-    problem = BetterThanControl()
+    problem = AtLeastControl()
     assert math.isnan(problem.lower_bound([0.5, 0.2, 0.9], 0.1))
     for ask in (problem.characteristic_time, problem.optimal_proportions):
-        with refused("BetterThanControl", "characteristic"):
+        with refused("AtLeastControl", "characteristic"):
             ask([0.5, 0.2, 0.9])
 
-    class Timed(BetterThanControl):
+    class Timed(AtLeastControl):
         name = "Timed"
 
         def characteristic_time(self, means: Any, *, distribution: str = "gaussian", sigma: float = 1.0) -> float:
@@ -153,7 +153,7 @@ def test_a_routine_that_cannot_be_compiled_is_named() -> None:
     def odd(pulls, mean, variance, inside, K, numbers, size, scratch, out):
         carray(out, 2)[0] = carray(mean, K)["x"]
 
-    class Odd(BetterThanControl):
+    class Odd(AtLeastControl):
         name = "Odd"
 
         def evidence_routine(self, K: int, numbers: Any, search: str) -> Certifier:
@@ -175,7 +175,7 @@ class Lacking(agents.Agent):
 def played(agent: Any, episodes: int, **parameters: Any) -> Any:
     instance = {"distribution": "bernoulli", "mean": [0.5, 0.35, 0.65, 0.5, 0.44]}
     kwargs = {"instance": instance, "delta": 0.1, "tolerance": 0.05, "max_pulls": 10**6, **parameters}
-    problem = f"{__name__}:BetterThanControl"
+    problem = f"{__name__}:AtLeastControl"
     return agents.evaluate(agent, problem, episodes=episodes, env_kwargs=kwargs, progress=False).episodes
 
 

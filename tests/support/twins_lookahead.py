@@ -10,7 +10,7 @@ import numpy as np
 from scipy import integrate, special, stats
 
 from bandit_envs import Task
-from bandit_envs.problems.lookahead import CELLS, COLUMNS, LIMIT, LOCAL, POINTS, REACH, STEPS, TOP_K
+from bandit_envs.problems.lookahead import ALL_GOOD, CELLS, COLUMNS, CONTROL, LIMIT, LOCAL, POINTS, REACH, STEPS, TOP_K
 
 ndtr = special.ndtr
 ROOT_2_PI = np.sqrt(2 * np.pi)
@@ -120,7 +120,7 @@ class Slow:
         self.next = max(task.budget - pulls.sum() - 1, 0) / task.K
 
     def phi(self, R: float) -> float:
-        return getattr(self, ["local", "top", "good"][self.potential.kind])(self.m, self.v, self.n, R)
+        return getattr(self, ["local", "top", "good", "beside"][self.potential.kind])(self.m, self.v, self.n, R)
 
     def outcomes(self, arm: int) -> Any:
         """(chance, m, v, n) after one more pull."""
@@ -147,9 +147,9 @@ class Slow:
     def after(self, arm: int, R: float) -> float:
         kind = self.potential.kind
         shares = not self.beta and not self.exactly or self.beta and (kind == 1 and R > 0)
-        if kind != 2 and shares or kind == 0 and not self.potential.exact:  # one more pull is a larger share
-            return [self.local, self.top][kind](self.m, self.v, self.n, R, arm)
-        see = [self.local, self.top, self.good][kind]
+        see = [self.local, self.top, self.good, self.beside][kind]
+        if kind != 2 and shares or kind == 0 and not self.potential.exact or kind == 3 and self.beta:
+            return see(self.m, self.v, self.n, R, arm)  # one more pull is a larger share
         return sum(chance * see(m, v, n, R) for chance, m, v, n in self.outcomes(arm))
 
     def gain(self, arm: int) -> float:
@@ -168,6 +168,15 @@ class Slow:
             z = d[j] / s[j] if len(d) == 1 else special.ndtri(np.clip(ndtr(d / s).prod(), 1e-9, 1 - 1e-9))
             G = right_exactly if self.exactly else right
             found += G(z, pulls / (pulls + n[i]), p.tolerance / s[j])
+        return found / len(n)
+
+    def beside(self, m: np.ndarray, v: np.ndarray, n: np.ndarray, R: float, arm: int = -1) -> float:
+        p, found, G = self.potential, 1.0, right_exactly if self.exactly else right
+        (a,), c, r = p.A[0], p.control, (R + (np.arange(len(n)) == arm)) / (R + (np.arange(len(n)) == arm) + n)
+        for i in set(range(len(n))) - {c}:
+            variances = np.array([v[i, 0], a * a * v[c, 0]])
+            s = np.sqrt(variances.sum())
+            found += G((m[i, 0] - a * m[c, 0] - p.b[0]) / s, (variances * r[[i, c]]).sum() / s**2, p.tolerance / s)
         return found / len(n)
 
     def normaliser(self) -> float:
@@ -275,4 +284,4 @@ class Slow:
         return 1 - sum(1 - G(z[i], R / (R + n[i])) for i in range(len(p))) / (2 * p.sum())
 
 
-assert (LOCAL, TOP_K) == (0, 1)  # as `Slow.phi` has them
+assert (LOCAL, TOP_K, ALL_GOOD, CONTROL) == (0, 1, 2, 3)  # as `Slow.phi` has them

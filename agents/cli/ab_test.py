@@ -1,0 +1,53 @@
+"""`bandit-envs ab-test`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from tyro.conf import Positional, arg
+
+import agents
+
+from .options import TABLE, Command, Number, Numbers, TableOptions, note, noted
+from .session_words import print_comparison
+
+
+@dataclass(frozen=True, kw_only=True)
+class ABTest(TableOptions, Command):
+    """Compare variants with a control by a table of counts; look as often as you like, and stop when you like.
+
+    Examples:
+      bandit-envs ab-test counts.csv --control A
+      bandit-envs ab-test counts.csv --control A --lift 0.02 --expected 0.030 0.037 --rate fdr
+    """
+
+    table: Positional[Annotated[str, arg(metavar="TABLE")]]
+    """A row for each variant, or for each of them and each day: its name, n, and successes, or mean and sd."""
+    control: Annotated[str, arg(metavar="NAME")]
+    """The name of the control."""
+    delta: float = 0.05
+    """The error rate, and that of the intervals together."""
+    margin: Number = None
+    """Variants must be better by more than this."""
+    lift: Number = None
+    """Variants must be better by more than this share of the control's mean."""
+    expected: Numbers = None
+    """The means of the control and of a better variant that you hope for: decisions are quickest there."""
+    rate: Literal["familywise", "fdr"] = "familywise"
+    """familywise: no variant is wrongly found; fdr: few of those that are found, on average."""
+    sigma: Number = None
+    """The standard deviation of results that are not 0 or 1, where it is known beforehand."""
+
+    def run(self) -> None:
+        given = ("delta", "margin", "lift", "expected", "rate", "sigma")
+        with noted():
+            found = agents.ab_test(
+                self.table,
+                self.control,
+                **{name: getattr(self, name) for name in given},
+                **{name: value for name in TABLE if (value := getattr(self, name)) is not None},
+            )
+        print_comparison(found)
+        if found.attrs["approximate"]:
+            note("the spread is taken from the results, which holds for some hundred of each arm; or give --sigma")
