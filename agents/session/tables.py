@@ -174,11 +174,9 @@ def comparison_table(state: State, rate: str) -> DataFrame:
     means = np.where(seen.scored > 0, state.setup.turned(seen.mean[:, 0]), np.nan)
     columns = {"name": [state.names[arm] for arm in there], "pulls": seen.pulls, "mean": means, **found}
     table: DataFrame = pandas().DataFrame(columns)
-    share, margin = getattr(problem, "lift", None), getattr(problem, "least", 0.0)
-    by = f"a lift of {100 * share:+g} %" if share else f"a margin of {margin:+g}" if margin else ""
     whole = min((run.delta or UNASKED) * (1 + run.share.owed), 1.0)
     table.attrs |= {"level": whole, "rate": rate, "rate_level": level, "control": state.names[state.kept or 0]}
-    table.attrs |= {"by": by, "minimize": state.setup.own is not None}
+    table.attrs |= {"by": problem.beyond, "minimize": state.setup.own is not None}
     return table
 
 

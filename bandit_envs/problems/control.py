@@ -111,6 +111,13 @@ class BetterThanControl(SetProblem):
         first = (1.0, self.least) if self.lift is None else (1.0 + self.lift, 0.0)
         return [first, *((1.0, -g) for g in self.guardrails)]
 
+    @property
+    def beyond(self) -> str:
+        """The margin or the lift in words; "" where there is none."""
+        if self.lift:
+            return f"a lift of {100 * self.lift:+g} %"
+        return f"a margin of {self.least:+g}" if self.least else ""
+
     def _gap(self, control: Any, arm: Any) -> Any:
         """By how much a mean of the first dimension is above the boundary that the control's mean makes."""
         a, b = self.spaces[0]

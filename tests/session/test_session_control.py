@@ -34,8 +34,8 @@ def play(session: agents.Session, rounds: int, seed: int = 0, rates: Any = RATES
 
 
 def test_a_comparison_is_that_of_the_problem() -> None:
-    with session_of() as session:
-        play(session, 80)
+    with session_of("uniform") as session:
+        play(session, 200)
         seen, found = session.arms(), session.comparison()
         wanted = BetterThanControl(1, tolerance=0.05).comparison(
             seen["pulls"], seen["mean"], level=0.1, distribution="bernoulli"
@@ -181,7 +181,7 @@ def test_an_ab_test_of_means_is_the_same_in_any_unit() -> None:
         ({"control": "D"}, "control must be one of A, B"),
         ({"control": "A", "rate": "bh"}, "rate must be"),
         ({"control": "A", "lift": 0.1, "margin": 0.1}, "give margin or lift, not both"),
-        ({"control": "A", "expected": [0.04, 0.03]}, "expected must be two means"),
+        ({"control": "A", "expected": [0.04, 0.03]}, "expected must be the control's mean and one beyond"),
         ({"control": "A", "delta": 1.5}, "delta"),
         ({"control": "A", "n": "visitors"}, "visitors"),
     ],
