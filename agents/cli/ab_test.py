@@ -9,7 +9,7 @@ from tyro.conf import Positional, arg
 
 import agents
 
-from .options import TABLE, Command, Number, Numbers, TableOptions, note, noted
+from .options import TABLE, Command, Number, Numbers, TableOptions, Word, note, noted
 from .session_words import print_comparison
 
 
@@ -20,6 +20,7 @@ class ABTest(TableOptions, Command):
     Examples:
       bandit-envs ab-test counts.csv --control A
       bandit-envs ab-test counts.csv --control A --lift 0.02 --expected 0.030 0.037 --rate fdr
+      bandit-envs ab-test buttons.xlsx --control old --arm button --n users --successes purchases
     """
 
     table: Positional[Annotated[str, arg(metavar="TABLE")]]
@@ -36,6 +37,8 @@ class ABTest(TableOptions, Command):
     """The means of the control and of a better variant that you hope for: decisions are quickest there."""
     rate: Literal["familywise", "fdr"] = "familywise"
     """familywise: no variant is wrongly found; fdr: few of those that are found, on average."""
+    arm: Word = None
+    """The column of the variants' names, where it is not called variant, version, group, name or arm."""
     sigma: Number = None
     """The standard deviation of results that are not 0 or 1, where it is known beforehand."""
 
@@ -46,7 +49,7 @@ class ABTest(TableOptions, Command):
                 self.table,
                 self.control,
                 **{name: getattr(self, name) for name in given},
-                **{name: value for name in TABLE if (value := getattr(self, name)) is not None},
+                **{name: value for name in ("arm", *TABLE) if (value := getattr(self, name)) is not None},
             )
         print_comparison(found)
         if found.attrs["approximate"]:
