@@ -155,7 +155,8 @@ AGENTS: dict[str, list[str]] = {
     ],
     "BetterThanControl": [
         *["uniform(stop='certificate')", "hostile(stop='certificate')", "random(stop='certificate')"],
-        "uniform(stop='certificate', distribution='student')",
+        *["uniform(stop='certificate', distribution='student')", "evidence", "top-two", "track-and-stop"],
+        *["evidence(boundary='kaufmann-koolen')", "apt(stop='certificate')"],
     ],
 }
 OFTEN = {"evidence": 2, "uniform(stop='certificate')": 3}  # on every second instance, and on every third one
