@@ -6,6 +6,7 @@ them at once). Here each arm i has a row: the closest of its alternatives, the o
 symbols   TOP_K      i in the answer, lowered to j's mean + b, for the j outside where that is cheapest; b = -epsilon
           ALL_GOOD   i in the answer, lowered below a mu_j + b for some j, the cheapest; i left out, raised, while one j
                      is lowered to c mu_i + d: the j where this costs most, as one is enough to keep i out
+          CONTROL    i in the answer, lowered to a mu_c + b, c the control; i left out, raised, while c is lowered
           LOCAL      i by itself, moved across its boundary: a certifier of one arm gives the statistic
 statistic what the move is worth, by `pair_value`, less what it must exceed: a certified answer has all above 0
 
@@ -27,12 +28,14 @@ from numpy.typing import NDArray
 from bandit_envs.kernels import part, view
 from bandit_envs.stopping import (
     BERNOULLI,
+    HOPED_AT,
     STUDENT,
     Arm,
     Arms,
     Move,
     arm_value,
     bernoulli_value,
+    comparison_value,
     divergence,
     nearest_alternative,
     pair_bounds,
@@ -44,7 +47,7 @@ from bandit_envs.stopping import (
 
 from ..core.agent import Floats, Ints
 
-LOCAL, TOP_K, ALL_GOOD = range(3)
+LOCAL, TOP_K, ALL_GOOD, CONTROL = range(4)
 BOUNDARY, PULLS, BONUS, KEPT, MEANS = range(5)  # see `observe` of `policy`
 NO_BETTER = -1e300
 # Of a row, `value` is: exact; a bound from below; the same, and its own pair and `second` are not computed; the same,
@@ -58,14 +61,14 @@ class Sides(NamedTuple):
 
     kind: int
     distribution: int
-    k: int  # TOP_K
+    k: int  # TOP_K; CONTROL: the control
     a: float  # an arm i in the answer is wrong where mu_i <= a mu_j + b, mu_j >= floor
     b: float
     floor: float
     c: float  # an arm i that is left out can be right only where mu_j <= c mu_i + d, mu_i >= bottom
     d: float
     bottom: float
-    keep: float  # the plug-in answer: means of at least min(keep max + shift, max)
+    keep: float  # the plug-in answer: means of at least min(keep max + shift, max); above keep mu_c + shift
     shift: float
     variance: float  # of a sample, where it is known
     need_in: float  # what an alternative of an arm in the answer must exceed
@@ -134,6 +137,8 @@ def _value(sides, book, i, j, move):
     lower, raised, (a, b, floor) = _arm(sides, book, i), _arm(sides, book, j), move
     m, x, n, w = lower.mean, lower.weight, raised.mean, raised.weight
     plain = a == 1.0 and b == 0.0 and floor == -math.inf
+    if the_kind(sides.kind) == CONTROL:
+        return comparison_value(book.numbers, lower, raised, move, book.numbers[HOPED_AT] if i != sides.k else 0.0)
     if the_distribution(sides.distribution) == BERNOULLI and plain and m > n and min(x, w) > 0.0:
         hits, misses = x * m + w * n, x * (1.0 - m) + w * (1.0 - n)  # the cheapest move is to the mean of all samples
         total = hits + misses
@@ -149,7 +154,7 @@ def _pair(sides, book, i, j):
     """The value of the pair by which arm i is wrong beside j: i is in the answer, or left out though j is no better."""
     if book.inside[i]:
         return _value(sides, book, i, j, _inward(sides)) - sides.need_in
-    if book.mean[j] <= sides.c * book.mean[i] + sides.d:
+    if the_kind(sides.kind) != CONTROL and book.mean[j] <= sides.c * book.mean[i] + sides.d:
         return NO_BETTER
     return _value(sides, book, j, i, _outward(sides)) - sides.need_out
 
@@ -198,6 +203,9 @@ def row(sides, book, arm):
     """
     K, bound, inside, i, old = len(book.mean), book.bound, book.inside, np.uint64(arm), book.partner[arm]
     book.stale[i], is_in = EXACT, inside[arm] != 0
+    if the_kind(sides.kind) == CONTROL:
+        book.partner[i], book.value[i] = sides.k, math.inf if arm == sides.k else _pair(sides, book, i, sides.k)
+        return
     if not is_in and the_kind(sides.kind) != ALL_GOOD:
         book.value[i], book.partner[i] = math.inf, -1
         return
@@ -234,6 +242,10 @@ def row(sides, book, arm):
 def column(sides, book, arm):
     """Arm `arm` has changed, or changed sides: bring its pair in all other rows up to date, by bounds if these do."""
     a, bound, least = np.uint64(arm), book.bound, _least(book)
+    if the_kind(sides.kind) == CONTROL:
+        for other in range(len(book.mean) if arm == sides.k else 0):
+            row(sides, book, other)
+        return
     if the_kind(sides.kind) == ALL_GOOD or not book.inside[a]:
         _bounds(sides, book, arm, False, True, False)
     last, value = -1, 0.0
@@ -325,6 +337,8 @@ def change_sides(sides, book, arm):
             if (inside[i] != 0) != (mean[i] >= boundary):
                 inside[i] = 1 - inside[i]
                 row(sides, book, i)
+    elif the_kind(sides.kind) == CONTROL:
+        mark_better(sides, mean, inside)
 
 
 @part
@@ -352,6 +366,10 @@ def grow(sides, book, arm, weight):
     """Let an arm weigh more, where there are no penalties: no pair becomes cheaper, so that all values stay bounds."""
     a, least = np.uint64(arm), _least(book)
     put(sides, book, arm, book.mean[a], weight, 0.0, book.scale[a])
+    if the_kind(sides.kind) == CONTROL:
+        row(sides, book, arm)
+        column(sides, book, arm)
+        return
     if book.value[a] > NO_BETTER:
         book.stale[a] = STALE if book.inside[a] else UNSEEN
     if the_kind(sides.kind) == ALL_GOOD or not book.inside[a]:
@@ -380,11 +398,20 @@ def mark_largest(values, k, marks):
 
 
 @part
+def mark_better(sides, values, marks):
+    """CONTROL: fill marks (K,) with 1 for the values that are better than the control's, and else 0."""
+    for i in range(len(values)):
+        marks[i] = i != sides.k and values[i] - (sides.keep * values[sides.k] + sides.shift) > 0.0
+
+
+@part
 def fill(sides, book):
     """Compute the plug-in answer and all rows, of arms that have been `put`."""
     K, mean, inside = len(book.mean), book.mean, book.inside
     if the_kind(sides.kind) == TOP_K:
         mark_largest(mean, sides.k, inside)
+    elif the_kind(sides.kind) == CONTROL:
+        mark_better(sides, mean, inside)
     else:
         best_mean = -math.inf
         for i in range(K):
@@ -396,7 +423,8 @@ def fill(sides, book):
     for i in range(K):
         if book.stale[i]:
             row(sides, book, i)
-            _share(sides, book, i)
+            if the_kind(sides.kind) != CONTROL:
+                _share(sides, book, i)
 
 
 @part
@@ -451,7 +479,7 @@ def _share(sides, book, arm):
 @part
 def moved(sides, book, i, j):
     """The `Alternative` of arms i and j, by their cheapest `Move`: i is wrong beside j, in the answer or left out."""
-    is_in = the_kind(sides.kind) != ALL_GOOD or book.inside[i] != 0
+    is_in = the_kind(sides.kind) < ALL_GOOD or book.inside[i] != 0
     (low, high), move = (i, j) if is_in else (j, i), _inward(sides) if is_in else _outward(sides)
     if the_kind(sides.kind) == LOCAL or not move.a > 0.0:
         return Alternative(low, low, math.inf, math.inf)

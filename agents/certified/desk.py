@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,7 +41,7 @@ _LOOKED = ("first", "second", "t")  # of an episode, for `is_certified`
 FORGET = 2.0  # the weights of the proportions after n steps grow like n^FORGET
 DESK = np.dtype(
     [
-        *((name, np.int64 if kind == "int" else np.float64) for name, kind in Sides.__annotations__.items()),
+        *((name, np.int64 if kind is int else np.float64) for name, kind in get_type_hints(Sides).items()),
         *((name, np.int64) for name in ("K", "D", "moments", "weighed", "table")),
         *((name, np.int64) for name in ("observe", "find", "compare", "step", "certify")),
         *((name, np.int64) for name in ("e", "arm", "draws", "certified", *_FOUND[0])),

@@ -9,17 +9,18 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from bandit_envs import AllGood, Problem, Simulation, TopK
+from bandit_envs import AllGood, BetterThanControl, Problem, Simulation, TopK
 from bandit_envs.kernels import call_routine, choice, number, part, view
 from bandit_envs.simulation import Quiet
 from bandit_envs.stopping import BOUNDED, Certifier
 
+from ..control.differences import CONTROLLED, comparison_of
 from ..core import stopping
 from ..core.agent import FLOAT, INT, Bools, Ints, Observation, Problems, unfit
 from ..core.algorithm import Algorithm, per_episode, struct_of
 from ..core.confidence import certified_scale_of, delta_of
 from ..core.stopping import Certificate, for_many, moments_of, next_look
-from .alternatives import ALL_GOOD, LOCAL, MEANS, PULLS, TOP_K, TWINS, Alone, Alternative, Sides
+from .alternatives import ALL_GOOD, CONTROL, LOCAL, MEANS, PULLS, TOP_K, TWINS, Alone, Alternative, Sides
 from .desk import DESK, Table, routine_of
 from .paired_elimination import PairedElimination
 
@@ -29,17 +30,17 @@ HELD = 0.5  # an arm of N pulls is pulled HELD sqrt(N) times in a row
 
 
 def _tells(kind: type[Problem]) -> bool:
-    """Whether the alternatives are those of single arms, or the pairs of TopK or AllGood."""
+    """Whether the alternatives are those of single arms, or the pairs of TopK, AllGood or BetterThanControl."""
     if kind.local:
         own = kind.evidence_routine is not Problem.evidence_routine
         return own or kind.distance_routine is not Problem.distance_routine
-    return kind.evidence_routine in (TopK.evidence_routine, AllGood.evidence_routine)
+    return kind.evidence_routine in [one.evidence_routine for one in (TopK, AllGood, BetterThanControl)]
 
 
 CERTIFIED_PROBLEMS = Problems(
     _tells,
-    "a local problem with an evidence_routine or a distance_routine, or a problem with the alternatives of TopK or "
-    "of AllGood",
+    "a local problem with an evidence_routine or a distance_routine, or a problem with the alternatives of TopK, "
+    "of AllGood or of BetterThanControl",
 )
 
 
@@ -282,6 +283,10 @@ class CertifiedAlgorithm(Algorithm):
         if self.problem.answer_size is not None:
             k, epsilon = int(own[-2]), own[-1]
             return Sides(TOP_K, distribution, k, 1.0, -epsilon, none, 1.0, 0.0, none, 1.0, 0.0, v, into, out)
+        if self.task.problem in CONTROLLED:
+            (c, a, b, _), near = comparison_of(self), self.problem.tolerance
+            given = CONTROL, distribution, c, a, b - near, none, 1.0 / a, -(b + near) / a, none
+            return Sides(*given, a, b, v, into, out)
         a, b, floor, c, d, bottom, keep, shift = own[-8:]
         return Sides(ALL_GOOD, distribution, 0, a, b, floor, c, d, bottom, keep, shift, v, into, out)
 

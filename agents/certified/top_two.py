@@ -19,6 +19,7 @@ departures  D1 the answer is certified by the boundaries of this package, looked
                challenger among those that it has instead
             D3 AllGood: leader and challenger are the closest pair, in whichever direction. TTTS: an arm that two
                samples classify differently, drawn evenly, and the best other arm of the second sample
+               BetterThanControl: the arm and the control
             D4 Threshold: an alternative moves one arm, which is pulled: proportions do not matter. TTTS: an arm that
                two samples classify differently, drawn evenly
             D5 TTTS: posteriors are N(m, s^2 / N), s the scale, of samples in a range the empirical one, or
@@ -43,7 +44,7 @@ from bandit_envs.kernels import agent_uniform, choice, integer, number, part, vi
 from bandit_envs.stopping import BERNOULLI
 
 from ..core.algorithm import per_episode, pull, scratch, setting
-from .alternatives import ALL_GOOD, BONUS, LOCAL, PULLS, TOP_K, Alternative, mark_largest
+from .alternatives import ALL_GOOD, BONUS, CONTROL, LOCAL, PULLS, TOP_K, Alternative, mark_better, mark_largest
 from .desk import scale_of
 from .policy import CertifiedAlgorithm, ask, closest, found, held
 
@@ -96,6 +97,8 @@ def sample_answer(ep, own, answer):
         answer[i] = theta[i] >= own.threshold
     if sides.kind == TOP_K:
         mark_largest(theta, sides.k, answer)
+    elif sides.kind == CONTROL:
+        mark_better(sides, theta, answer)
     elif sides.kind == ALL_GOOD:
         best = theta[largest(theta, -1)]
         for i in range(len(theta)):
@@ -138,7 +141,8 @@ def thompson_pair(ep, own):
             u, kind = uniform(ep, own), ep.desk.kind
             leader = one_of(own.one, own.other, u, kind != TOP_K)
             if kind != TOP_K:
-                return leader, leader if kind == LOCAL else largest(own.theta, leader)
+                other = ep.desk.k if kind == CONTROL else largest(own.theta, leader)
+                return leader, leader if kind == LOCAL else other
             u = uniform(ep, own) if ep.desk.k > 1 else 0.0
             return leader, one_of(own.other, own.one, u, False)
     return -1, -1
@@ -167,7 +171,7 @@ def pull_pair(ep, own, alternative):
 
 
 class TopTwo(CertifiedAlgorithm):
-    """Top-two rules (Russo 2016; Jourdan et al. 2022; You et al. 2023) for BestArm, TopK, AllGood and Threshold.
+    """Top-two rules (Russo 2016; Jourdan et al. 2022; You et al. 2023) for all but Feasible, of the problems here.
 
     Args:
         rule: "eb-tci", "eb-tc" or "ttts". proportions: "ids", information-directed, or "fixed", by `beta`.
@@ -175,7 +179,7 @@ class TopTwo(CertifiedAlgorithm):
     """
 
     name, source = "top-two", "Russo, COLT 2016; Jourdan et al., NeurIPS 2022; You et al., COLT 2023"
-    solves = ("BestArm", "TopK", "AllGood", "Threshold")
+    solves = ("BestArm", "TopK", "AllGood", "Threshold", "BetterThanControl")
     _sampling_boundary = "none"
     ids, beta, seed = setting(bool), setting(float), setting(int)
     draws = per_episode(int)  # random numbers used

@@ -10,7 +10,7 @@ rules       sampling         `sample`
 departures  D1 the answer is certified by the boundaries of this package, looked at after every 1/200 more pulls
             D2 BestArm with Gaussian arms, or Bernoulli ones and epsilon = 0: w* is found exactly, after every 1/100
                more pulls
-            D3 other pairs of arms (TopK, AllGood): w* is approached by a step at each choice from where the last one
+            D3 other pairs of arms (not BestArm): w* is approached by a step at each choice from where the last one
                has led (see `desk.step`), in place of being solved again
             D4 alternatives that move one arm (Threshold, Feasible, local problems): w*_a ~ 1 / d_a, exact, at each
             choice

@@ -20,6 +20,7 @@ from .boundaries import (
 from .bounds import Arms, pair_bounds
 from .certifier import Certifier, common, level_of, nearest_alternative, with_moments
 from .claims import certified_pairs
+from .control import HOPED_AT, comparison_value
 from .distributions import BERNOULLI, BOUNDED, GAUSSIAN, PAIRED, STUDENT, Arm, Move, arm_cost, divergence, pair_cost
 from .intervals import arm_intervals, column_intervals
 from .values import arm_value, bernoulli_value, pair_value
@@ -29,10 +30,10 @@ LEVELS_ROOM, nearest_way = LEVELS_SCRATCH, nearest_alternative  # their old name
 
 __all__ = [
     "BERNOULLI", "BOUNDED", "COMMON", "DOUBT", "PRIOR", "VARIANCE",
-    "D_AT", "GAUSSIAN", "DISTRIBUTION", "LEVELS_SCRATCH", "PAIRED", "RHO", "STUDENT",
+    "D_AT", "GAUSSIAN", "DISTRIBUTION", "HOPED_AT", "LEVELS_SCRATCH", "PAIRED", "RHO", "STUDENT",
     "Arm", "Arms", "Certifier", "Move",
     "adapted", "arm_cost", "arm_penalty", "arm_value", "bernoulli_value", "certified_pairs", "common",
-    "counted_arms", "divergence",
+    "comparison_value", "counted_arms", "divergence",
     "enough", "arm_intervals", "column_intervals", "level_of",
     "nearest_alternative", "own_numbers", "pair_alternative", "pair_bounds",
     "pair_cost", "pair_value", "report_pair", "the_distribution", "the_kind", "version", "with_moments",

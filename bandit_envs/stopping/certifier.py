@@ -172,6 +172,8 @@ class Certifier(NamedTuple):
             alternatives = list(all_good_alternatives(K))
         elif self.kind == "top-k":
             alternatives = [top_k_alternatives(K, int(given[COMMON]), given[COMMON + 1])]
+        elif self.kind == "control":
+            alternatives = [self.K - 1.0]
         else:
             arms = 1
         found = [wanted(given, math.log(number / delta), arms) for number in alternatives]

@@ -43,18 +43,25 @@ def bounded_in(given, i, d):
 
 
 @part
+def comparison_value(numbers, lower, raised, move, hoped):
+    """`pair_value` of an arm and a control; where the boundary is the mixture, of tilts: `lift_value`."""
+    if numbers[BOUNDARY] == MIXTURE and distribution_of(numbers) in (GAUSSIAN, BERNOULLI):
+        low, high = (lower.weight, lower.mean), (raised.weight, raised.mean)
+        return lift_value(numbers, low, high, move.a, move.b, hoped)
+    return pair_value(numbers, lower, raised, move)
+
+
+@part
 def above(given, i, j, d, a, b, hoped):
     """The evidence, in nats, that coordinate d of arm i lies above a times that of arm j plus b; 0: it does not."""
     numbers, D, pulls = given.numbers, np.int64(given.numbers[D_AT]), given.pulls
     m, n, distribution = given.mean[i * D + d], given.mean[j * D + d], distribution_of(numbers)
     if pulls[i] == 0 or pulls[j] == 0 or not m > a * n + b:
         return 0.0
-    if numbers[BOUNDARY] == MIXTURE and (distribution == GAUSSIAN or distribution == BERNOULLI):
-        return lift_value(numbers, (float(pulls[i]), m), (float(pulls[j]), n), a, b, hoped)
     if numbers[BOUNDARY] == MIXTURE and distribution == BOUNDED:
         work, none = given.scratch[5 * len(pulls) :], -math.inf
         return bet_pair(numbers, bounded_in(given, i, d), bounded_in(given, j, d), a, b, none, none, work)
-    return pair_value(numbers, arm_in(given, i, d), arm_in(given, j, d), Move(a, b, -math.inf))
+    return comparison_value(numbers, arm_in(given, i, d), arm_in(given, j, d), Move(a, b, -math.inf), hoped)
 
 
 @part

@@ -30,6 +30,7 @@ ORDER: dict[str, list[str]] = {
     ],
     "agents": [
         "core",
+        "control",
         "thresholding top_k baselines look_ahead models certified",
         "all_good tables earlier",
         "evolved.network",
