@@ -463,6 +463,7 @@ class Algorithm(Agent, metaclass=_Declared):
         reads: what it reads beside pulls and means, of "total", "variance", "seed" and "remaining": `ep.total[i]`.
         bulk: whether an arm is pulled many times at once where the environment takes full actions.
         passes: how often every arm is pulled first, or the name of the setting that says so.
+        answers: whether its `answer` is right at all times, not only once it has stopped.
         stops: whether the stopping rule is asked.
 
     Raises:
@@ -475,6 +476,7 @@ class Algorithm(Agent, metaclass=_Declared):
     reads: ClassVar[tuple[str, ...]] = ("total", "variance", "seed", "remaining")
     bulk: ClassVar[bool] = False
     passes: ClassVar[int | str] = 1
+    answers: ClassVar[bool] = False
     # Of algorithms that certify: what a `Batch` has beside fields, {name: (its type, the row of an episode)}; what is
     # done before `begin`, if anything; whether a sampling rule must plan.
     parts: ClassVar[dict[str, tuple[Any, str]]] = {}
@@ -629,7 +631,8 @@ class Algorithm(Agent, metaclass=_Declared):
         if state is None or "answer" not in self.form.fields:
             return answer
         rows: Any = (0 if answer.ndim == 1 else slice(None)) if slots is None else slots
-        return np.where(state.now["stopped"][rows][..., None] != 0, state.own["answer"][rows], answer)
+        own = self.answers | (state.now["stopped"][rows][..., None] != 0)
+        return np.where(own, state.own["answer"][rows], answer)
 
 
 def _constructor(base: Callable[..., None], fields: Mapping[str, Field]) -> Callable[..., None]:

@@ -54,6 +54,7 @@ APART = {
     "static",
     "offline",
     "hdoc",
+    "jamieson-jain",
     "evidence",
     "track-and-stop",
     "top-two",
