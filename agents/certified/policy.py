@@ -177,8 +177,6 @@ class CertifiedAlgorithm(Algorithm):
         centre: float | None = None,
     ) -> None:
         super().__init__(task)
-        if self.task.problem in CONTROLLED:
-            comparison_of(self)  # it refuses guardrails
         self.delta = delta_of(self.name, self.task, delta, with_budget=0.01)
         self.may_stop = self.task.budget is None
         if self.task.items:
@@ -286,7 +284,7 @@ class CertifiedAlgorithm(Algorithm):
             k, epsilon = int(own[-2]), own[-1]
             return Sides(TOP_K, distribution, k, 1.0, -epsilon, none, 1.0, 0.0, none, 1.0, 0.0, v, into, out)
         if self.task.problem in CONTROLLED:
-            (c, a, b), near = comparison_of(self), self.problem.tolerance
+            (c, a, b, _), near = comparison_of(self), self.problem.tolerance
             given = CONTROL, distribution, c, a, b - near, none, 1.0 / a, -(b + near) / a, none
             return Sides(*given, a, b, v, into, out)
         a, b, floor, c, d, bottom, keep, shift = own[-8:]

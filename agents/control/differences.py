@@ -23,17 +23,14 @@ from ..core.index_policy import IndexPolicy
 CONTROLLED = Problems(lambda kind: issubclass(kind, BetterThanControl), "a problem with a control")
 
 
-def comparison_of(agent: Agent) -> tuple[int, float, float]:
-    """The control c, and a and b: an arm is better where mu_i > a mu_c + b. Guardrails are a ValueError."""
+def comparison_of(agent: Agent, share: float | None = None) -> tuple[int, float, float, float]:
+    """The control c, a and b, and the least share of the control, checked, D1. Guardrails are a ValueError."""
     problem: Any = agent.problem
     if agent.task.D > 1:
         raise ValueError(f"{agent.name} takes no guardrails, got {problem.guardrails}: uniform does")
-    return (problem.kept, *problem.spaces[0])
-
-
-def share_of(K: int, share: float | None) -> float:
-    """The least share of the control, checked; None: that of Dunnett 1955.   D1"""
-    return 1 / (1 + math.sqrt(K - 1)) if share is None else number("control_share", share, 0, 1, below=True)
+    usual = 1 / (1 + math.sqrt(agent.task.K - 1))
+    share = usual if share is None else number("control_share", share, 0, 1, below=True)
+    return (problem.kept, *problem.spaces[0], share)
 
 
 @inlined
@@ -61,8 +58,8 @@ class APTOnDifferences(Algorithm):
 
     def __init__(self, task: Any, tolerance: float | None = None, control_share: float | None = None) -> None:
         super().__init__(task)
-        self.control, self.a, self.b = comparison_of(self)
-        self.share, self.factor, self.logs = share_of(self.task.K, control_share), 1.0, 0.0
+        self.control, self.a, self.b, self.share = comparison_of(self, control_share)
+        self.factor, self.logs = 1.0, 0.0
         self.tolerance = number("tolerance", self.problem.tolerance if tolerance is None else tolerance, 0)
 
 

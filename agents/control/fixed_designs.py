@@ -15,14 +15,13 @@ budget. This holds at that time alone: who looks before, and may stop, errs more
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
 
 from bandit_envs.kernels import number
 
-from ..core.agent import Bools, Floats, Ints, Observation
+from ..core.agent import Bools, Ints, Observation
 from ..core.algorithm import Algorithm, pull, setting
 from ..core.confidence import delta_of
 from ..core.phases import budget_for
@@ -43,15 +42,14 @@ def dunnett_level(m: int, correlation: float, delta: float) -> float:
 
 
 class FixedDesign(Algorithm):
-    """Pull in proportions fixed in advance, test when the budget, of 2 K pulls at least, is spent: answer what rejects.
+    """Pull in fixed proportions, test when the budget, of 2 K pulls at least, is spent, and answer what is rejected.
 
     Args:
-        delta: of all arms together; None takes the task's, or .05. ratio: pulls of the control for each of an arm, from
-            1e-6 to 1e6; None: sqrt(K - 1).
+        delta: of all arms together; None: the task's, or .05. ratio: of the control, 1e-6 .. 1e6; None: sqrt(K - 1).
     """
 
     solves, needs, anytime, reads = CONTROLLED, "the budget", False, ()
-    level: ClassVar[Callable[[Any, int, int], float]]  # of the j-th of m p-values, j = 0 ..
+    level: ClassVar[Any]  # of the j-th of m p-values, j = 0 ..
     control, ratio = setting(int), setting(float)
 
     def sample(ep, own):
@@ -64,34 +62,30 @@ class FixedDesign(Algorithm):
 
     def __init__(self, task: Any, delta: float | None = None, ratio: float | None = None) -> None:
         super().__init__(task)
-        self.control, self.a, self.b = comparison_of(self)
+        self.control, self.a, self.b, _ = comparison_of(self)
         m, _ = self.task.K - 1, budget_for(self.name, self.task, 2 * self.task.K)
         self.ratio = math.sqrt(m) if ratio is None else number("ratio", ratio, 1e-6, 1e6)
         self.delta = delta_of(self.name, self.task, delta, with_budget=0.05)
-        self.levels = np.array([*(self.level(m, j) for j in range(m)), -1.0])
-
-    def p_values(self, N: Ints, m: Floats, variance: Floats) -> Floats:
-        """The p-values (..., K) of pulls, means and variances (divisor N); 1 where pulls are too few."""
-        from scipy import special
-
-        c, a, b = slice(self.control, self.control + 1), self.a, self.b
-        if self.task.distribution == "bernoulli":
-            pooled = (N * (m - b) / a + N[..., c] * m[..., c]) / (N + N[..., c])
-            y = np.clip(pooled, max(0.0, -b / a), min(1.0, (1.0 - b) / a))  # y and z = a y + b are on the boundary
-            z = a * y + b
-            v, w, df = z * (1 - z) / N, a * a * y * (1 - y) / N[..., c], np.full(m.shape, np.inf)
-        else:
-            v = variance / (N - 1)
-            w = a * a * v[..., c]
-            df = (v + w) ** 2 / (v * v / (N - 1) + w * w / (N[..., c] - 1))
-        found: Floats = np.nan_to_num(special.stdtr(df, (a * m[..., c] + b - m) / np.sqrt(v + w)), nan=1.0)
-        return found
+        self.levels = np.append(np.broadcast_to(self.level(m, np.arange(m)), m), -1.0)
 
     def recommend(self, observation: Observation, state: Any = None, slots: Ints | None = None) -> Bools:
+        """What is rejected. The p-values are 1 where pulls are too few."""
+        from scipy.special import stdtr
+
         rows: Any = ... if slots is None else slots
+        N, m, s = (np.asarray(observation[name])[rows] for name in ("pulls", "mean", "variance"))
+        c, a, b = slice(self.control, self.control + 1), self.a, self.b
         with np.errstate(all="ignore"):
-            p = self.p_values(*(np.asarray(observation[name])[rows] for name in ("pulls", "mean", "variance")))
-        p[..., self.control] = 2.0
+            if self.task.distribution == "bernoulli":
+                pooled = (N * (m - b) / a + N[..., c] * m[..., c]) / (N + N[..., c])
+                y = np.clip(pooled, max(0.0, -b / a), min(1.0, (1.0 - b) / a))  # on the boundary with z = a y + b
+                z = a * y + b
+                v, w, df = z * (1 - z) / N, a * a * y * (1 - y) / N[..., c], np.full(m.shape, np.inf)
+            else:
+                v, w = s / (N - 1), a * a * (s / (N - 1))[..., c]
+                df = (v + w) ** 2 / (v * v / (N - 1) + w * w / (N[..., c] - 1))
+            p = np.nan_to_num(stdtr(df, (a * m[..., c] + b - m) / np.sqrt(v + w)), nan=1.0)
+        p[..., c] = 2.0
         order, answer = p.argsort(axis=-1, kind="stable"), np.zeros(p.shape, np.bool_)
         rejected = np.logical_and.accumulate(np.take_along_axis(p, order, -1) <= self.levels, axis=-1)
         np.put_along_axis(answer, order, rejected, -1)

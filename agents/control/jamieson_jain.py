@@ -25,7 +25,7 @@ from bandit_envs.kernels import choice, inlined
 
 from ..core.algorithm import Algorithm, per_arm, pull, scratch, setting
 from ..core.confidence import delta_of, scale_of
-from .differences import CONTROLLED, comparison_of, lacks_control, share_of
+from .differences import CONTROLLED, comparison_of, lacks_control
 
 
 @inlined
@@ -40,21 +40,6 @@ def bound(ep, own, i, sign, h):
     """m_i + sign phi, of a level x with h(x) = h."""
     t = float(ep.pulls[i])
     return ep.mean[i] + sign * own.sigma * math.sqrt(2.0 * (h + 1.5 * math.log(math.log(0.5 * math.e * t))) / t)
-
-
-@inlined
-def threshold(ep, own, sign):
-    """mu_0, or its bound from above or below, D4; a = 0: there is no control."""
-    return own.b + own.a * bound(ep, own, own.control, sign, own.usual)
-
-
-@inlined
-def reached(own, h):
-    """How many arms have m_i - phi >= mu_0 at the level of h."""
-    size = 0
-    for i in range(len(own.known)):
-        size += own.known[i] >= h
-    return size
 
 
 class JamiesonJain(Algorithm):
@@ -74,14 +59,17 @@ class JamiesonJain(Algorithm):
 
     def observe(ep, own):
         """S and R, with the last results."""
-        mu_0, k, d, chi, least = threshold(ep, own, 1.0), own.n, own.strict, float(own.n), -math.inf
+        mu_0 = own.b + own.a * bound(ep, own, own.control, 1.0, own.usual)  # D4; a = 0: there is no control
+        k, size, d, chi, least = own.n + 1, 0, own.strict, float(own.n), -math.inf
         for i in range(len(own.known)):
             t, gap = float(ep.pulls[i]), (ep.mean[i] - mu_0) / own.sigma
             own.known[i] = 0.5 * gap * gap * t - 1.5 * math.log(math.log(0.5 * math.e * t))
             own.known[i] = own.known[i] if gap > 0.0 and i != own.control else -math.inf
             chi -= (1.0 - 2.0 * d * (1.0 + 4.0 * d)) * own.found[i]
-        while k > 0 and reached(own, own.heights[k - 1]) < k:
-            k -= 1
+        while size < k:  # the largest k with |s(k)| >= k, or 0
+            k, size = k - 1, 0
+            for i in range(len(own.known)):
+                size += k > 0 and own.known[i] >= own.heights[k - 1]
         if own.familywise:
             chi += 4.0 / 3.0 * (1.0 + 4.0 * d) * math.log(5.0 * math.log2(own.n / d) / d)
             least = height(own.delta / min(chi, float(own.n)))
@@ -91,9 +79,9 @@ class JamiesonJain(Algorithm):
 
     def stops(ep, own):
         """D3."""
-        mu_0, h = threshold(ep, own, -1.0) + own.tolerance, height(own.delta / own.n)
+        mu_0, h = own.b + own.a * bound(ep, own, own.control, -1.0, own.usual), height(own.delta / own.n)
         for i in range(len(own.known)):
-            if i != own.control and not own.answer[i] and bound(ep, own, i, 1.0, h) >= mu_0:
+            if i != own.control and not own.answer[i] and bound(ep, own, i, 1.0, h) >= mu_0 + own.tolerance:
                 return False
         return True
 
@@ -115,8 +103,9 @@ class JamiesonJain(Algorithm):
         super().__init__(task)
         delta, p, K = delta_of(self.name, self.task, delta, with_budget=0.05), self.problem, self.task.K
         against = self.task.problem in CONTROLLED
-        self.control, self.a, self.b = comparison_of(self) if against else (-1, 0.0, p.boundary or 0.0)
-        self.n, self.delta, self.share = K - against, delta / (1 + against), share_of(K, None) * against
+        found = comparison_of(self) if against else (-1, 0.0, p.boundary or 0.0, 0.0)
+        self.control, self.a, self.b, self.share = found
+        self.n, self.delta = K - against, delta / (1 + against)
         self.strict, self.usual = self.delta / (6.4 * math.log(36 / self.delta)), height(self.delta)
         self.heights = np.array([height(self.strict * k / self.n) for k in range(1, self.n + 1)])
         self.familywise = choice("rate", rate, ("fdr", "familywise")) == "familywise"

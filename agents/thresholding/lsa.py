@@ -27,12 +27,8 @@ class LSA(ControlledIndex):
 
     def __init__(self, task: Any, alpha: float = 1.35, control_share: float | None = None) -> None:
         super().__init__(task)
-        self.alpha, self.per_square = alpha, self.factor_of(self.task, alpha)
-
-    @staticmethod
-    def factor_of(task: Any, alpha: float) -> float:
-        """What a square is multiplied by.   D3"""
-        return number("alpha", alpha, 0, MOST, above=True) / (2.0 * scale_of(task, None)) ** 2
+        self.alpha = number("alpha", alpha, 0, MOST, above=True)
+        self.per_square = self.alpha / (2.0 * scale_of(self.task, None)) ** 2  # D3
 
     def index(self, T: Floats, D: Floats) -> Floats:
         return self.per_square * T * (D * D) + 0.5 * np.log(T)  # Alg. 1, line 4
@@ -45,7 +41,8 @@ class LSAOnDifferences(APTOnDifferences):
 
     def __init__(self, task: Any, alpha: float = 1.35, control_share: float | None = None) -> None:
         super().__init__(task, 0.0, control_share)
-        self.factor, self.logs = LSA.factor_of(self.task, alpha), 0.5
+        self.factor = number("alpha", alpha, 0, MOST, above=True) / (2.0 * scale_of(self.task, None)) ** 2  # D3
+        self.logs = 0.5
 
 
 LSA.on_differences = LSAOnDifferences

@@ -142,7 +142,9 @@ def test_certified_agents_pull_the_nearest_pair(distribution: str, name: str) ->
                 t = observation["pulls"].sum()
                 if observation["pulls"].min() == 0 or (name[0] == "t" and t > 20):  # then in blocks of sqrt(N) / 2
                     continue
-                _, steep = nearest(env, observation, boundary)
+                value, steep = nearest(env, observation, boundary)
+                if value <= (-math.log(4) if name[0] == "e" else 0.0):  # mixtures below 0, which certificates cut off
+                    continue
                 assert arm in steep
                 one, other = sorted(steep.values())
                 if name[0] == "e" and other > 1.0001 * one:
@@ -194,15 +196,16 @@ def test_jamieson_jain_errs_less_than_delta(rate: str) -> None:
 
 @pytest.mark.parametrize("name", CERTIFIED)
 def test_certified_agents_err_less_than_delta(name: str) -> None:
-    """One arm misses the tolerance by .01: of 200 episodes more than 41 err with probability 1e-6 at delta .1."""
-    arms = {"distribution": "gaussian", "mean": [0.0, -0.31, 0.9], "sd": 1.0}
-    rules = {"instance": arms, "tolerance": 0.3, "delta": 0.1}
-    found = agents.evaluate(name, CONTROL, episodes=200, env_kwargs={**rules, "max_pulls": 20_000}).episodes
-    limit = int(stats.binom.isf(1e-6, 200, 0.1))
-    assert found["truncated"].sum() == 0
-    assert (~found["correct"]).sum() <= limit
-    hasty = agents.evaluate(f"{name}(sigma=0.1)", CONTROL, episodes=200, env_kwargs=rules).episodes
-    assert (~hasty["correct"]).sum() > limit // 4 or hasty["total_pulls"].mean() < 0.2 * found["total_pulls"].mean()
+    """An arm equals the control: to stop is nearly always an error. At .02 the limit is exceeded at 1e-6."""
+    arms = {"distribution": "gaussian", "mean": [0.0, 0.0, 0.9], "sd": 1.0}
+
+    def errors(delta: float) -> int:
+        rules = {"instance": arms, "delta": delta, "max_pulls": 3000}
+        found = agents.evaluate(name, CONTROL, episodes=200, env_kwargs=rules).episodes
+        return int((~found["correct"] & ~found["truncated"]).sum())
+
+    limit = int(stats.binom.isf(1e-6, 200, 0.02))
+    assert errors(0.02) <= limit < errors(0.99)
 
 
 def test_evidence_needs_fewer_pulls_than_uniform() -> None:
@@ -237,10 +240,9 @@ def test_the_control_may_stand_anywhere(name: str) -> None:
         assert found.episodes["correct"].all()
 
 
-@pytest.mark.parametrize("name", ["dunnett", "jamieson-jain", "apt", "lsa", "evidence", "top-two"])
+@pytest.mark.parametrize("name", ["dunnett", "jamieson-jain", "apt", "lsa", "evidence"])
 def test_check_agent(name: str) -> None:
-    rules = {"budget": 60} if name != "top-two" else {"delta": 0.1, "max_pulls": 300}
-    check_agent(name, gym.make(CONTROL, instance={"sampler": {"arms": 5}}, **rules))
+    check_agent(name, gym.make(CONTROL, instance={"sampler": {"arms": 5}}, budget=60))
 
 
 @pytest.mark.parametrize("name", FIXED)
@@ -299,4 +301,4 @@ def test_a_session_finds_the_better_arms(tmp_path: Any) -> None:
         [arm] = session.ask()
         session.tell(arm, float(generator.random() < rates[arm]))
     assert session.done
-    assert session.answer.tolist() == [False, True, False]
+    assert session.answer().tolist() == [False, True, False]

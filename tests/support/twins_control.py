@@ -5,6 +5,7 @@ A twin yields the arm it pulls, is sent the sample, and returns its answer, a se
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -51,6 +52,18 @@ def index(K: int, c: int, a: float, b: float, budget: int, share: float, rule: C
     return {i for i in range(K) if i != c and seen.m(i) - (a * seen.m(c) + b) > 0}
 
 
+@functools.cache
+def dunnett(m: int, delta: float) -> float:
+    """The level of each of m tests; arms share the control: their correlation is 1 / (1 + sqrt(m))."""
+    rho, low, high = 1 / (1 + math.sqrt(m)), 0.0, 6.0
+    cov = [[1.0 if i == j else rho for j in range(m)] for i in range(m)]
+    for _ in range(20):
+        d = (low + high) / 2
+        inside = stats.multivariate_normal.cdf([d] * m, cov=cov, abseps=1e-6, maxpts=10**5)
+        low, high = (d, high) if inside < 1 - delta else (low, d)
+    return float(stats.norm.sf(low))
+
+
 def design(K: int, c: int, budget: int, delta: float, correction: str, bernoulli: bool) -> Twin:
     """A fixed design with a = 1, b = 0: the ratio sqrt(K - 1), two-sample tests, one of three corrections."""
     seen, arms = Seen(K), [i for i in range(K) if i != c]
@@ -73,14 +86,8 @@ def design(K: int, c: int, budget: int, delta: float, correction: str, bernoulli
     m, found = len(arms), set[int]()
     if correction == "bonferroni":
         return {i for i in arms if p[i] <= delta / m}
-    if correction == "dunnett":  # arms share the control: their correlation is 1 / (1 + ratio), of equal variances
-        rho, low, high = 1 / (1 + math.sqrt(m)), 0.0, 6.0
-        cov = [[1.0 if i == j else rho for j in range(m)] for i in range(m)]
-        for _ in range(25):
-            d = (low + high) / 2
-            inside = stats.multivariate_normal.cdf([d] * m, cov=cov, abseps=1e-7, maxpts=10**6)
-            low, high = (d, high) if inside < 1 - delta else (low, d)
-        return {i for i in arms if p[i] <= stats.norm.sf(low)}
+    if correction == "dunnett":
+        return {i for i in arms if p[i] <= dunnett(m, delta)}
     while len(found) < m:  # Holm: the clearest of those that are left
         i = min((i for i in arms if i not in found), key=lambda i: p[i])
         if p[i] > delta / (m - len(found)):
