@@ -116,8 +116,10 @@ class Claims:
             given = pulls[None], mean[None], seen.reshape(1, -1)
             found = stopping.sides("control", self.numbers, self.certifier.scratch, *given)[0]
             for one in np.flatnonzero((found >= need).any(axis=1) & np.isfinite(found[:, 0])):
-                side = 1 if found[one, 0] >= need else -1
-                self._claim(one, side, now, f"{'better' if side > 0 else 'not better'} than {name}, by the margin")
+                side = 1 if found[one, 0] >= need and found[one, 0] > found[one, 1] else -1
+                within = ", or within the tolerance" * (self.numbers[stopping.TOLERANCE_AT] > 0)
+                said = "better" if side > 0 else "not better"
+                self._claim(one, side, now, f"{said} than {name} by the margin{within}")
 
     def _pairs(self, arms: Ints, shown: Floats, at: Ints, names: Sequence[str]) -> None:
         """Where arms are compared: what follows from all pairs that have ever been certified."""

@@ -20,7 +20,7 @@ from .boundaries import (
 from .bounds import Arms, pair_bounds
 from .certifier import Certifier, common, level_of, nearest_alternative, with_moments
 from .claims import certified_pairs
-from .control import HOPED_AT, comparison_value
+from .control import HOPED_AT, TOLERANCE_AT, comparison_value
 from .distributions import (
     BERNOULLI,
     BOUNDED,
@@ -44,9 +44,9 @@ LEVELS_ROOM, nearest_way = LEVELS_SCRATCH, nearest_alternative  # their old name
 __all__ = [
     "Arm", "Arms", "BERNOULLI", "BOUNDED", "CODES", "COMMON", "Certifier", "DISTRIBUTION", "DOUBT", "D_AT",
     "GAUSSIAN", "HOPED_AT", "LEVELS_SCRATCH", "Move", "PAIRED", "PRIOR", "RATES", "RHO", "SIDED", "STUDENT",
-    "VARIANCE", "adapted", "arm_cost", "arm_intervals", "arm_penalty", "arm_value", "bernoulli_value",
-    "certified_pairs", "column_intervals", "common", "comparison_value", "control_intervals", "counted_arms",
-    "discoveries", "divergence", "enough", "level_of", "nearest_alternative", "own_numbers", "pair_alternative",
-    "pair_bounds", "pair_cost", "pair_value", "report_pair", "sides", "the_distribution", "the_kind", "version",
-    "with_moments",
+    "TOLERANCE_AT", "VARIANCE", "adapted", "arm_cost", "arm_intervals", "arm_penalty", "arm_value",
+    "bernoulli_value", "certified_pairs", "column_intervals", "common", "comparison_value", "control_intervals",
+    "counted_arms", "discoveries", "divergence", "enough", "level_of", "nearest_alternative", "own_numbers",
+    "pair_alternative", "pair_bounds", "pair_cost", "pair_value", "report_pair", "sides", "the_distribution",
+    "the_kind", "version", "with_moments",
 ]  # fmt: skip
