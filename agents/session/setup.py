@@ -271,7 +271,7 @@ class Setup:
     def made_for(self, places: Mapping[int, int], spent: int, ratio: float = 1.0) -> tuple[Any, Task, float | None]:
         """The agent for arms {number: place}, after `spent` pulls of others, its task and the session's delta."""
         limits = {"budget": self.task.budget, "max_pulls": self.task.max_pulls}
-        left = {name: max(limit - spent, 1) for name, limit in limits.items() if limit is not None}
+        left: dict[str, Any] = {name: max(limit - spent, 1) for name, limit in limits.items() if limit is not None}
         delta, parameters = self.task.delta, PROBLEMS.find(self.task.problem).by_places(self.task.parameters, places)
         left |= {"K": len(places), "parameters": parameters}
         agent, task = self.make(self.task.replace(**left, delta=None if delta is None else delta * (ratio or 1.0)))

@@ -160,8 +160,8 @@ class BetterThanControl(SetProblem):
 
     def distances(self, pulls: ArrayLike, mean: ArrayLike, out: Floats | None = None) -> Floats:
         """See `Problem.distances`. The control's own is that from the nearest boundary of an arm, negative."""
-        if not self.guardrails:
-            return self.distance_routine().tell(pulls, mean, out)
+        if (routine := self.distance_routine()) is not None:
+            return routine.tell(pulls, mean, out)
         found = super().distances(pulls, mean, out)
         nearest = np.delete(np.abs(found), self.control, axis=-1).min(axis=-1)
         found[..., self.control] = -nearest / max(1.0, self.spaces[0][0])

@@ -163,7 +163,8 @@ def game_of(problem: Any, means: ArrayLike, distribution: str, sigma: float) -> 
     if of_ones_own(problem, m, distribution):
         raise ValueError(
             f"the characteristic time of the problem {problem.name!r} is not known, as the alternatives are those of "
-            "its own evidence_routine, or of several dimensions; it may define characteristic_time and optimal_proportions itself"
+            "its own evidence_routine, or of several dimensions; it may define characteristic_time and "
+            "optimal_proportions itself"
         )
     certifier = problem.certifier(len(m), distribution=distribution, sigma=sigma, boundary="none", search="exact")
     game = solve(certifier.kind, certifier.numbers[COMMON:], distribution, float(sigma) ** 2, m, answer)

@@ -56,6 +56,8 @@ def test_tables_are_those_of_arms_with_these_means(distribution: str) -> None:
             arms = type(sampler.arms)(means[e], *([0.7] if distribution == "marks" else []))
         np.testing.assert_allclose(arms.means, means[e], rtol=1e-12)
         np.testing.assert_allclose(arms.parameters, table[e], rtol=1e-12)
+    one = np.concatenate([draw(sampler, range(e, e + 1))[1] for e in range(50)])
+    np.testing.assert_array_equal(one, table)  # whatever the batch
     same = means[:, 1:] == means[:, :1]
     assert 0 < same.sum() < same.size
     assert (table[:, 1:][same] == np.broadcast_to(table[:, :1], table[:, 1:].shape)[same]).all()
