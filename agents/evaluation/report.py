@@ -11,7 +11,7 @@ from .rows import Evaluated, common_budget, main_metric
 
 MOST_ROWS = 60  # beyond, only the last row of each agent is shown
 ROUNDING = 1e-12  # of sums of differences: smaller ones are shown as 0
-LEAST_WIDTH = 24  # of a wrapped column
+LEAST_WIDTH = 15  # of a wrapped column
 
 
 def table(

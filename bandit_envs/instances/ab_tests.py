@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,8 +52,7 @@ class ABTests(Sampler):
         most, usual = (LARGEST, [1.0, 10.0]) if marks else (1.0, [0.01, 0.2])
         ends = array("base", usual if base is None else base)
         if ends.shape != (2,) or not 0 < ends[0] <= ends[1] <= most:
-            wanted = f"the lowest and the highest rate, 0 < low <= high <= {most:g}"
-            raise ValueError(f"base must be {wanted}, got {base!r:.200}")
+            raise ValueError(f"base must be two rates, 0 < lowest <= highest <= {most:g}, got {base!r:.200}")
         self.base, self.nulls = ends.tolist(), number("nulls", nulls, 0, 1)
         self.lift, self.worse = number("lift", lift, 0, 1e6, above=True), number("worse", worse, 0, 1e6, above=True)
         self.spread = number("spread", spread, 0, LARGEST if marks else 10, above=True)
@@ -61,13 +60,10 @@ class ABTests(Sampler):
         self.defaults = {"BetterThanControl": {"budget": self.budget}}
         z, rates = rng.normal_quantiles((np.arange(PRICES) + 0.5) / PRICES), np.full(self.K, ends[1])
         self._prices = np.exp(self.spread * (z - z[-1]))
-        made: dict[str, Callable[[], Arms]] = {
-            "conversions": lambda: Bernoulli(rates),
-            "revenue": lambda: Categorical(np.append(0.0, self._prices), self._chances(rates)),
-            "marks": lambda: Gaussian(rates, self.spread),
-        }
-        self.arms, self.D = made[self.kind](), 1
-        self.distribution = self.arms.distribution
+        made: Arms = Gaussian(rates, self.spread) if marks else Bernoulli(rates)
+        if self.kind == "revenue":
+            made = Categorical(np.append(0.0, self._prices), self._chances(rates))
+        self.arms, self.D, self.distribution = made, 1, made.distribution
 
     def _chances(self, rates: Floats) -> Floats:
         """The chances (..., K, 21) of the samples 0 and of each price, at rates (..., K)."""

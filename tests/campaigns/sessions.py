@@ -42,6 +42,7 @@ RULES: dict[str, dict[str, Any]] = {
     "AllGood": {"budget": 400, "delta": 0.3, "epsilon": 0.5},
     "TopK": {"budget": 400, "delta": 0.3, "k": 2, "epsilon": 0.5},
     "BestArm": {"budget": 400, "delta": 0.3, "epsilon": 0.5},
+    "BetterThanControl": {"budget": 60},
 }
 LONGER = {"east": 850, "st2": 850}  # they end by themselves before
 OF_TABLES = {"paired-elimination", "sysrs", "ucb-e", "ucb-e-lrf"}  # see test_session_tables

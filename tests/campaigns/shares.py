@@ -24,7 +24,9 @@ RULES: dict[str, dict[str, Any]] = {
 
 
 def task_of(problem: str, arms: int) -> Task:
-    return task_from_facts({"problem": problem, "arms": arms, "binary": True, "delta": 0.1, **RULES[problem]})[0]
+    return task_from_facts({"problem": problem, "arms": arms, "binary": True, "delta": 0.1, **RULES.get(problem, {})})[
+        0
+    ]
 
 
 def check_shares(problem: str, reserve: float, courses: int) -> None:
