@@ -2,8 +2,8 @@
 
     python examples/ab_test.py --days 40 --out ab-test.png
 
-A is the control. Of the variants, B is better by 23 % and C is like A. Each day the counts so far are looked at: nothing
-more is needed. The thin bars are intervals of a fixed horizon, for comparison: looked at each day, they are
+A is the control. Of the variants, B is better by 23 % and C is like A. Each day the counts so far are looked at;
+nothing more is needed. The thin bars are intervals of a fixed horizon, for comparison: looked at each day, they are
 wrong far more often than 1 time in 20.
 """
 
