@@ -34,6 +34,7 @@ SHARED_PAGES = {  # pages of several agents, or not of the name of theirs
     "algorithms/elimination.md": ("east", "uniform-elimination"),
     "algorithms/explore-m.md": ("direct", "incremental", "halving"),
     "algorithms/bbai.md": ("tri-bbai", "opt-bbai"),
+    "algorithms/fixed-designs.md": ("dunnett", "bonferroni", "holm"),
     "algorithms/rivals.md": ("ucb", "apt-oracle"),
     "learned.md": ("ppo",),
     "tables.md#agents": ("paired-elimination", "sysrs", "ucb-e", "ucb-e-lrf"),

@@ -25,7 +25,7 @@ from ..core.agent import Bools, Ints, Observation
 from ..core.algorithm import Algorithm, pull, setting
 from ..core.confidence import delta_of
 from ..core.phases import budget_for
-from .differences import CONTROLLED, comparison_of
+from .differences import comparison_of
 
 
 def dunnett_level(m: int, correlation: float, delta: float) -> float:
@@ -48,7 +48,7 @@ class FixedDesign(Algorithm):
         delta: of all arms together; None: the task's, or .05. ratio: of the control, 1e-6 .. 1e6; None: sqrt(K - 1).
     """
 
-    solves, needs, anytime, reads = CONTROLLED, "the budget", False, ()
+    solves, needs, anytime, reads = ("BetterThanControl",), "the budget", False, ()
     level: ClassVar[Any]  # of the j-th of m p-values, j = 0 ..
     control, ratio = setting(int), setting(float)
 

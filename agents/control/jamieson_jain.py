@@ -7,7 +7,7 @@ pulls       outside S, the largest m_i + phi(T_i, delta); "familywise": then als
             on average, a share of delta of S at most is wrong
 "familywise"  R grows by the arms of S with m_i - phi(T_i, delta / chi) >= mu_0: none is wrong, but with probability
             delta; chi = n - (1 - 2 delta' (1 + 4 delta')) |S| + 4/3 (1 + 4 delta') ln(5 log2(n / delta') / delta')
-departures  D1 the paper was not at hand: delta', chi and the second pull are from memory, and could not be checked
+departures  D1 the paper was not at hand: delta', chi and the second pull could not be checked against it
             D2 x is .1 at most, as phi is known to hold for these; chi is n at most, at which it is Bonferroni's
             D3 without a budget it stops when each arm is answered, or m_i + phi(T_i, delta / n) < mu_0 + tolerance
             D4 against a control c, pulled as in `differences`: its mean has delta / 2, at one level for all arms, these
