@@ -367,9 +367,10 @@ class Session:
                 if any(one.kind in (ADDED, WITHDRAWN) for one in new):
                     _refuse_changes(state)
             count, of = sum(one.size for one in results), "" if table is None else f"{table}: "
-            if (count > 1 or of) and state.remaining is not None and count > state.remaining:
+            left = state.remaining if of or COUNTED in {one.kind for one in results} else None
+            if left is not None and count > left:
                 raise ValueError(
-                    f"{of}{count} results, and the budget leaves {state.remaining}. Results count as part of "
+                    f"{of}{count} results, and the budget leaves {left}. Results count as part of "
                     "the budget, and those beyond it would not count in the answer: begin a session with a larger one"
                 )
             if table is not None and not again and not self.task.items:
@@ -565,7 +566,7 @@ class Session:
             _refuse_changes(state)
             state.refuse_control(one)
             if len(state.active) == FEWEST_ARMS:
-                raise ValueError(f"{state.names[one]!r:.200} cannot be withdrawn: {FEWEST_ARMS} arms must be left")
+                raise ValueError(f"{state.names[one]!r:.200} cannot go: there must be {FEWEST_ARMS} arms at least")
             return [Event(0, WITHDRAWN, one)]
 
         self._append(withdrawn)

@@ -23,10 +23,8 @@ def plural(noun: str) -> str:
 
 def said(row: Any) -> list[str]:
     """The count in a row of a history, as "41 of 1204"; nothing where it has none."""
-    if row["kind"] != "counted":
-        return []
-    ones = str(row["successes"])
-    return [f"{ones if ones.isdecimal() else 'mean {:g}'.format(row['mean'])} of {row['n']}"]
+    ones = str(row["successes"]) if row["kind"] == "counted" else ""
+    return [f"{ones if ones.isdecimal() else 'mean {:g}'.format(row['mean'])} of {row['n']}"] if ones else []
 
 
 def meaning(session: Session, noun: str = "option") -> str:

@@ -180,6 +180,8 @@ def test_arms_and_budgets_are_those_of_single_results():
         one.tell("B", n=40, successes=1)
         assert one.done
         assert one.remaining == 0
+        with pytest.raises(ValueError, match="1 results, and the budget leaves 0"):
+            one.tell("B", n=1, successes=1)
 
 
 def test_a_count_leaves_questions_open_and_waits_behind_them():
