@@ -117,7 +117,7 @@ class Claims:
             found = stopping.sides("control", self.numbers, self.certifier.scratch, *given)[0]
             for one in np.flatnonzero((found >= need).any(axis=1) & np.isfinite(found[:, 0])):
                 side = 1 if found[one, 0] >= need and found[one, 0] > found[one, 1] else -1
-                within = ", or within the tolerance" * (self.numbers[stopping.TOLERANCE_AT] > 0)
+                within = ", or within the tolerance" * bool(self.numbers[stopping.TOLERANCE_AT] > 0)
                 said = "better" if side > 0 else "not better"
                 self._claim(one, side, now, f"{said} than {name} by the margin{within}")
 
