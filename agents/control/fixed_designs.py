@@ -42,7 +42,7 @@ def dunnett_level(m: int, correlation: float, delta: float) -> float:
 
 
 class FixedDesign(Algorithm):
-    """Pull in fixed proportions, test when the budget, of 2 K pulls at least, is spent, and answer what is rejected.
+    """Pull in fixed proportions, test when the budget, of K pulls at least, is spent, and answer what is rejected.
 
     Args:
         delta: of all arms together; None: the task's, or .05. ratio: of the control, 1e-6 .. 1e6; None: sqrt(K - 1).
@@ -63,7 +63,7 @@ class FixedDesign(Algorithm):
     def __init__(self, task: Any, delta: float | None = None, ratio: float | None = None) -> None:
         super().__init__(task)
         self.control, self.a, self.b, _ = comparison_of(self)
-        m, _ = self.task.K - 1, budget_for(self.name, self.task, 2 * self.task.K)
+        m, _ = self.task.K - 1, budget_for(self.name, self.task, self.task.K)
         self.ratio = math.sqrt(m) if ratio is None else number("ratio", ratio, 1e-6, 1e6)
         self.delta = delta_of(self.name, self.task, delta, with_budget=0.05)
         self.levels = np.append(np.broadcast_to(self.level(m, np.arange(m)), m), -1.0)

@@ -261,8 +261,8 @@ def test_copies_and_other_tasks(name: str) -> None:
 
 
 REFUSED = [
-    ("dunnett", {"delta": 0.1, "max_pulls": 99}, "dunnett needs a budget >= 20 for K = 10 arms, got None"),
-    ("holm", {"budget": 19}, "holm needs a budget >= 20 for K = 10 arms, got 19"),
+    ("dunnett", {"delta": 0.1, "max_pulls": 99}, "dunnett needs a budget >= 10 for K = 10 arms, got None"),
+    ("holm", {"budget": 9}, "holm needs a budget >= 10 for K = 10 arms, got 9"),
     ("bonferroni(ratio=0)", {"budget": 99}, "ratio must be"),
     ("apt(control_share=1)", {"budget": 99}, "control_share must be"),
     ("lsa(alpha=0)", {"budget": 99}, "alpha must be"),

@@ -310,8 +310,8 @@ def test_list_shows_the_catalogues(capsys: Output, monkeypatch: pytest.MonkeyPat
         assert kind.source in line
     assert re.search("^ppo +all ", shown["agents"], re.MULTILINE)
     assert "the budget, the true H" in shown["agents"]
-    monkeypatch.setenv("COLUMNS", "100")
-    assert max(map(len, run(capsys, "list agents")[0].splitlines())) <= 100
+    monkeypatch.setenv("COLUMNS", "120")
+    assert max(map(len, run(capsys, "list agents")[0].splitlines())) <= 120
 
 
 OF_TABLES = {name for name in AGENTS if "table" in " ".join(recipe_of(name).needs)}
@@ -338,7 +338,7 @@ def test_list_tells_which_agents_need_delta(name: str) -> None:
     """What the table says is what making the agent asks for: without delta, and without budget or delta."""
     recipe = recipe_of(name)
     call = "dp-index(horizon=20)" if name == "dp-index" else name  # the table of the longest horizon takes seconds
-    problem = next(one for one in ("TopK", "BestArm", "AllGood", "Threshold") if one in recipe.solves)
+    problem = next(one for one in ("TopK", "BestArm", "AllGood", "Threshold", "BetterThanControl") if one in recipe.solves)
     with_budget, with_neither = (_made_with(call, problem, rule) for rule in ({"budget": 12}, {"max_pulls": 12}))
     assert _made_with(call, problem, {"budget": 12, "delta": 0.1})
     needs = [one.removeprefix("a table, ") for one in recipe.needs]
@@ -356,7 +356,7 @@ def test_list_shows_what_packages_bring_and_tells_what_cannot_be_imported(
         vars(AGENTS), "installed", {"brought": "agents.thresholding.lsa:LSA", "broken": "nowhere:Nothing"}
     )
     out, err = run(capsys, "list")
-    assert re.search("^brought +Threshold, Feasible +- +Tao", out, re.MULTILINE)
+    assert re.search("^brought +Threshold, Feasible, BetterThanControl +- +Tao", out, re.MULTILINE)
     assert "roken" not in out
     told = r"roken: the entry point '[Bb]roken' in bandit_envs\.\w+: 'nowhere:Nothing' cannot be imported"
     assert len(re.findall(told, err)) == len(err.splitlines()) == 4
