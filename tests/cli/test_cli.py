@@ -338,7 +338,9 @@ def test_list_tells_which_agents_need_delta(name: str) -> None:
     """What the table says is what making the agent asks for: without delta, and without budget or delta."""
     recipe = recipe_of(name)
     call = "dp-index(horizon=20)" if name == "dp-index" else name  # the table of the longest horizon takes seconds
-    problem = next(one for one in ("TopK", "BestArm", "AllGood", "Threshold", "BetterThanControl") if one in recipe.solves)
+    problem = next(
+        one for one in ("TopK", "BestArm", "AllGood", "Threshold", "BetterThanControl") if one in recipe.solves
+    )
     with_budget, with_neither = (_made_with(call, problem, rule) for rule in ({"budget": 12}, {"max_pulls": 12}))
     assert _made_with(call, problem, {"budget": 12, "delta": 0.1})
     needs = [one.removeprefix("a table, ") for one in recipe.needs]

@@ -162,13 +162,6 @@ def test_a_session_knows_the_control_by_its_name_and_keeps_it(tmp_path: Any) -> 
     assert again.task.parameters["control"] == 2
 
 
-def test_arms_do_not_come_or_go_where_delta_is_promised(tmp_path: Any) -> None:
-    one = session(tmp_path / "delta.db", budget=None, delta=0.1)
-    with refused("BetterThanControl", "delta"):
-        one.withdraw_arm("a")
-    assert len(one.active) == 4
-
-
 def test_a_lower_value_may_be_better(tmp_path: Any) -> None:
     one = session(tmp_path / "low.db", margin=0.5, minimize=True)
     for arm, value in (("a", 1.0), ("b", 1.5), ("old", 2.0), ("c", 3.0)):

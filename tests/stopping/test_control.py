@@ -32,7 +32,7 @@ def terms(hoped: float, unit: float, a: float) -> Any:
             rows.append((tilt / (1 + a * ratio), tilt - tilt / (1 + a * ratio), weight * share * (1 - lifts.ALONE)))
         rows += [(tilt, 0.0, weight * lifts.ALONE / 2), (0.0, tilt, weight * lifts.ALONE / 2)]
     s, t, w = np.array(rows).T
-    assert np.isclose(w.sum(), 1)
+    assert w.sum() == pytest.approx(1)
     return unit * s, unit * t, np.log(w)
 
 
