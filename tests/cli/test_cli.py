@@ -71,7 +71,7 @@ def test_agents_that_need_another_distribution_or_no_arm_on_the_boundary_are_lef
     instance = {"distribution": "categorical", "values": [1, 2, 3], "probabilities": [[1, 1, 1], [0, 1, 2], [5, 0, 1]]}
     line = f"evaluate Threshold --instance '{json.dumps(instance)}' --threshold 2 --budget 30 --episodes 1"
     out, err = run(capsys, line)
-    able = "uniform random lsa apt sar evolved evidence hdoc top-two track-and-stop look-ahead"
+    able = "uniform random lsa apt sar evolved evidence hdoc top-two track-and-stop look-ahead jamieson-jain"
     assert set(agents_in(out)) == set(able.split())
     assert "note: left out: ucbe needs a finite H, got inf" in err
     assert "note: left out: opt-kg needs Bernoulli arms, got categorical" in err
@@ -323,7 +323,8 @@ def _made_with(name: str, problem: str, rule: dict[str, Any]) -> bool:
     arms = {"distribution": "shared", "scores": [[0.2, 0.7, 0.5], [0.0, 1.0, 0.5]]} if name in OF_TABLES else arms
     given: dict[str, Any] = {"instance": arms, **rule}
     given |= {"k": 1} if problem == "TopK" else {}
-    given |= {"epsilon": 0.1} if problem in ("TopK", "BestArm", "AllGood") else {"threshold": 0.4}
+    given |= {"epsilon": 0.1} if problem in ("TopK", "BestArm", "AllGood") else {}
+    given |= {"threshold": 0.4} if problem == "Threshold" else {}
     try:
         agents.make(name, gym.make(f"bandit_envs/{problem}-v0", **given))
     except ValueError as error:
