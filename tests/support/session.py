@@ -105,13 +105,14 @@ def evidence() -> None:
     pulls, mean = generator.integers(1, 99, (2, 5)), generator.random((2, 5))
     problems = [
         bandit_envs.Threshold(0.5), bandit_envs.TopK(2, 0.1), bandit_envs.TopK(2, 0.1, "each"), bandit_envs.BestArm(),
-        bandit_envs.AllGood(0.2),
+        bandit_envs.AllGood(0.2), bandit_envs.BetterThanControl(tolerance=0.1),
     ]  # fmt: skip
     for problem in problems:
         for distribution in ("gaussian", "bernoulli"):
             problem.evidence(pulls, mean, distribution=distribution)
             problem.characteristic_time(mean[0], distribution=distribution)
         problem.certified_level(pulls, mean, distribution="student", variance=mean)
+    problems[-1].comparison(pulls[0], mean[0], distribution="bernoulli")
     bandit_envs.Feasible([[-1.0, 0.0], [0.0, 1.0]], [-0.5, 0.5]).evidence(pulls, generator.random((2, 5, 2)))
 
 
