@@ -113,8 +113,7 @@ class Claims:
                 continue
             self.look = now + max(1, now // 200)
             seen = variance if self.numbers[stopping.DISTRIBUTION] == stopping.BOUNDED else variance[:1]
-            given = pulls[None], mean[None], seen.reshape(1, -1)
-            found = stopping.sides("control", self.numbers, self.certifier.scratch, *given)[0]
+            found = stopping.sides(self.certifier, pulls[None], mean[None], seen.reshape(1, -1))[0]
             for one in np.flatnonzero((found >= need).any(axis=1) & np.isfinite(found[:, 0])):
                 side = 1 if found[one, 0] >= need and found[one, 0] > found[one, 1] else -1
                 within = ", or within the tolerance" * bool(self.numbers[stopping.TOLERANCE_AT] > 0)
@@ -174,8 +173,8 @@ def found_now(state: Any) -> list[Claim]:
     numbers, variance = numbers_of(run.certifier, seen, True), seen.variance[None]
     if numbers[stopping.DISTRIBUTION] == stopping.BOUNDED:
         variance = stopping.with_moments(variance, seen.moments[None])
-    given = run.certifier.kind, numbers, run.certifier.scratch, seen.pulls[None], seen.mean[None], variance
-    over = stopping.discoveries(stopping.sides(*given)[0, :, 0], run.delta * run.share.ratio, "fdr")
+    evidence = stopping.sides(run.certifier._replace(numbers=numbers), seen.pulls[None], seen.mean[None], variance)
+    over = stopping.discoveries(evidence[0, :, 0], run.delta * run.share.ratio, "fdr")
     found = [Claim(event="withdrawn") for _ in state.names]
     for place, arm in enumerate(state.active):
         found[arm] = Claim(int(over[place]), None, "of those in now, few are wrong on average" if over[place] else "")

@@ -31,7 +31,7 @@ from bandit_envs.problems import BLOCKS
 from ..core.confidence import MOST
 from .design import Rules, cells_of_blocks, refuse_counts
 from .log import ADDED, ASKED, COUNTED, FAILED, NOTE, RESULTS, TOLD, UNDONE, WITHDRAWN, Event
-from .promise import Share, share_alone, share_of
+from .promise import Share, share_of
 from .run import Part, Result, Run, Statistics
 from .setup import Setup
 
@@ -257,9 +257,6 @@ class State:
     def _share(self) -> Share:
         """What the arms that there are have of delta."""
         setup, first = self.setup, len(self.setup.names)
-        if self.kept is not None:  # each other arm counts by itself
-            others = self.active[self.active != self.kept]
-            return share_alone(first - 1, np.where(others < first, 0, others - 1), len(self.names) - 1, setup.reserve)
         return share_of(setup.task, first, self.active, self.changed, len(self.names), setup.reserve)
 
     # --- what follows -------------------------------------------------------------------------------------------------

@@ -43,10 +43,13 @@ class Share(NamedTuple):
 
 def share_of(task: Task, first: int, active: NDArray[np.int64], changed: bool, ever: int, reserve: float) -> Share:
     """The share of delta of the `active` arms (K,), of `ever` many, `first` at the beginning: the head proves it."""
+    if (kept := task.make_problem().kept) is not None:  # each other arm counts by itself
+        first, ever, active = first - 1, ever - 1, np.delete(active, active == kept)
+        active = active - (active > kept)
     later, K = np.sort(active[active >= first]) - first + 1.0, len(active)
     after = reserve or 1.0
-    if PROBLEMS.find(task.problem).local:
-        return share_alone(first, active, ever, reserve)
+    if PROBLEMS.find(task.problem).local or kept is not None:
+        return Share(min(float(K * shares_alone(first, active, reserve).min()), 1.0), int(ever > first and not reserve))
     if not changed:
         return Share(1.0 - reserve)
     if not counts_pairs(task):
@@ -54,12 +57,6 @@ def share_of(task: Task, first: int, active: NDArray[np.int64], changed: bool, e
     shares = 0.5 * after / (later * (later + 1.0) * (first + later - 1.0))
     shares = np.append(shares, after / (first * (first - 1.0))) if len(later) < K else shares
     return Share(float((K - 1) * shares.min()), int(reserve == 0))
-
-
-def share_alone(first: int, active: NDArray[np.int64], ever: int, reserve: float) -> Share:
-    """`share_of` of arms that count by themselves."""
-    ratio = float(len(active) * shares_alone(first, active, reserve).min())
-    return Share(min(ratio, 1.0), int(ever > first and not reserve))
 
 
 def shares_alone(first: int, arms: NDArray[np.int64], reserve: float) -> NDArray[np.float64]:

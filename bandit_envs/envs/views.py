@@ -159,10 +159,8 @@ def text(setting: Setting, pulls: NDArray[np.int64], mean: NDArray[np.float64], 
     lines = [head + ("  (ended)" if over else "")]
     lines.append(f"{'arm':>6} {'pulls':>8} {'margin':>9}  answer  {'mean':<{wide}}  {bar}")
     for k, value in zip(arms, values, strict=True):
-        distance, place = (
-            "-" if np.isnan(margin[k]) else "control" if k == kept else f"{margin[k]:.4f}",
-            "in" if answer[k] else "out",
-        )
+        distance = "-" if np.isnan(margin[k]) else "control" if k == kept else f"{margin[k]:.4f}"
+        place = "in" if answer[k] else "out"
         row = f"{k:>6} {pulls[k]:>8} {distance:>9}  {place:<6}  {value:<{wide}}  {'#' * -(-int(pulls[k]) // each)}"
         lines.append(row.rstrip())
     if hidden := len(pulls) - len(arms):

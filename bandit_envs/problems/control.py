@@ -236,7 +236,7 @@ class BetterThanControl(SetProblem):
             seen = known & (not lift or (positive and control > 0))
             with np.errstate(invalid="ignore", divide="ignore"):
                 found[name] = np.where(seen, first / control - 1 if lift else first - control, np.nan)
-            both = control_intervals(certifier.numbers, certifier.scratch, T, m, v, level, lift)
+            both = control_intervals(certifier, T, m, v, level, lift)
             found |= {end: np.where(seen, both[:, side], np.nan) for side, end in enumerate(ends)}
         found |= {"p": np.exp(-evidence[:, 0]), "p_worse": np.exp(-evidence[:, 1])}
         better, worse = discoveries(evidence[:, 0], level, rate), discoveries(evidence[:, 1], level)

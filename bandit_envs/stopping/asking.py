@@ -159,7 +159,7 @@ def arm_evidence(
     if options["distribution"] == "bounded":
         check_support(seen, options.get("support", (0.0, 1.0)))
         v = with_moments(v, None if moments is None else moments_like(moments, v.shape))
-    found = sides(certifier.kind, certifier.numbers, certifier.scratch, seen.pulls, seen.mean, v)
+    found = sides(certifier, seen.pulls, seen.mean, v)
     return found.reshape(*seen.lead, seen.K, 2)
 
 

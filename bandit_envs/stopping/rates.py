@@ -16,6 +16,7 @@ fdr         The k arms with the largest e-values are found, for the largest k of
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -80,17 +81,18 @@ def _sides(kind, numbers, pulls, mean, variance, scratch, inside, out, found):
                 found[e, i, 1] = found[e, i, 1] if found[e, i, 1] > 0.0 else 0.0
 
 
-def sides(kind: str, numbers: Floats, scratch: int, pulls: ArrayLike, mean: ArrayLike, variance: ArrayLike) -> Floats:
+def sides(certifier: Any, pulls: ArrayLike, mean: ArrayLike, variance: ArrayLike) -> Floats:
     """What arms have in favour of being in the answer, and of not being there, (E, K, 2), in nats, at least 0.
 
     The control has -inf and inf. Arguments as of `Certifier.alternatives`; variances of bounded samples by
     `with_moments`.
     """
+    kind, numbers = certifier.kind, certifier.numbers
     if kind not in SIDED:
         raise ValueError(f"single arms have evidence in Threshold, AllGood and BetterThanControl, not by {kind!r}")
     T, m, v = np.ascontiguousarray(pulls, np.int64), np.asarray(mean, np.float64), np.asarray(variance, np.float64)
     (E, K), found = T.shape, np.empty((*T.shape, 2))
-    rest = np.zeros(scratch), np.zeros(K, np.int8), np.zeros(2 + 3 * K)
+    rest = np.zeros(certifier.scratch), np.zeros(K, np.int8), np.zeros(2 + 3 * K)
     _sides(SIDED[kind], numbers, T, m.reshape(E, -1).copy(), v.reshape(E, -1).copy(), *rest, found)
     return found
 
@@ -136,11 +138,8 @@ def _ends(numbers, pulls, mean, variance, scratch, inside, out, is_lift, need, f
     for i in range(len(pulls)):
         middle = mean[i * D] / base - 1.0 if is_lift and base > 0.0 else mean[i * D] - base
         for side in range(2):
-            sign, step, near = (
-                2.0 * side - 1.0,
-                1e-6 * (1.0 if is_lift else abs(middle) + math.sqrt(numbers[VARIANCE])),
-                middle,
-            )
+            sign, near = 2.0 * side - 1.0, middle
+            step = 1e-6 * (1.0 if is_lift else abs(middle) + math.sqrt(numbers[VARIANCE]))
             floor, found[i, side] = -1.0 + 1e-12 if is_lift else -math.inf, sign * math.inf
             if is_lift and side == 0:
                 found[i, side] = -1.0
@@ -152,7 +151,7 @@ def _ends(numbers, pulls, mean, variance, scratch, inside, out, is_lift, need, f
                 if _excluded(given, i, side, far, is_lift, need):
                     break
                 near, step = far, 2.0 * step
-            if not _excluded(given, i, side, far, is_lift, need):
+            else:  # nothing is excluded
                 continue
             for _ in range(HALVINGS):
                 half = 0.5 * (near + far)
@@ -164,7 +163,7 @@ def _ends(numbers, pulls, mean, variance, scratch, inside, out, is_lift, need, f
 
 
 def control_intervals(
-    numbers: Floats, scratch: int, pulls: NDArray[np.int64], mean: Floats, variance: Floats, level: float, lift: bool
+    certifier: Any, pulls: NDArray[np.int64], mean: Floats, variance: Floats, level: float, lift: bool
 ) -> Floats:
     """The ends of the intervals, (K, 2), of mean / control - 1 (`lift`), or of mean - control.
 
@@ -172,11 +171,11 @@ def control_intervals(
     end: -1) where nothing is excluded, and of the control.
 
     Args:
-        numbers, scratch: of a certifier of the kind "control". pulls, mean: (K,) or (K, D), of which the first
+        certifier: of the kind "control". pulls, mean: (K,) or (K, D), of which the first
             dimension counts. variance: the same, of bounded samples by `with_moments`.
     """
     K, found = len(pulls), np.empty((len(pulls), 2))
     need = math.log(2 * (K - 1) / level)
-    rest = np.zeros(scratch), np.zeros(K, np.int8), np.zeros(2 + 3 * K)
-    _ends(numbers, pulls, mean.reshape(-1).copy(), variance.reshape(-1).copy(), *rest, lift, need, found)
+    rest = np.zeros(certifier.scratch), np.zeros(K, np.int8), np.zeros(2 + 3 * K)
+    _ends(certifier.numbers, pulls, mean.reshape(-1).copy(), variance.reshape(-1).copy(), *rest, lift, need, found)
     return found

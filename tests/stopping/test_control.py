@@ -231,7 +231,7 @@ def test_intervals_with_guardrails_are_those_of_the_first_dimension() -> None:
 def test_lifts_of_rare_rates_end_where_the_evidence_begins(N: Any, s: Any) -> None:
     m = np.array(s) / N
     certifier = BetterThanControl().certifier(2, distribution="bernoulli")
-    low, high = control_intervals(certifier.numbers, certifier.scratch, np.array(N), m, np.zeros(2), 0.05, True)[1]
+    low, high = control_intervals(certifier, np.array(N), m, np.zeros(2), 0.05, True)[1]
     assert brute("bernoulli", np.array(N)[::-1], m[::-1], 1 + low, 0.0) == pytest.approx(math.log(40), rel=1e-4)
     assert brute("bernoulli", np.array(N), m, 1 / (1 + high), 0.0) == pytest.approx(math.log(40), rel=1e-4)
 
@@ -283,7 +283,7 @@ def test_intervals_end_where_the_evidence_begins(distribution: str) -> None:
     for lift in (True, False):
         N, m = random.integers(200, 3000, K), random.uniform(0.3, 0.6, K)
         certifier = BetterThanControl().certifier(K, distribution=distribution, sigma=SIGMA)
-        ends = control_intervals(certifier.numbers, certifier.scratch, N, m, np.zeros(K), 0.1, lift)
+        ends = control_intervals(certifier, N, m, np.zeros(K), 0.1, lift)
         need = math.log(2 * (K - 1) / 0.1)
         for i in range(1, K):
             low, high = ends[i]
