@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from bandit_envs import AllGood, Threshold, TopK
+from bandit_envs import AllGood, Feasible, Threshold, TopK
 from bandit_envs.stopping import Certifier, counted_arms, nearest_alternative
 
 from ..core.agent import Bools, Ints, Observation, Problems
@@ -29,8 +29,8 @@ from ..core.phases import rows_of
 from ..core.stopping import Certificate, certificate_of, forget, moments_of, paired_answer, scratch_for
 
 PROBLEMS_OF_TABLES = Problems(
-    lambda kind: kind.evidence_routine in (Threshold.evidence_routine, TopK.evidence_routine, AllGood.evidence_routine),
-    "a problem with the alternatives of Threshold, TopK or AllGood",
+    lambda kind: kind.evidence_routine in [one.evidence_routine for one in (Threshold, TopK, AllGood, Feasible)],
+    "a problem with the alternatives of Threshold, TopK, AllGood or Feasible",
 )
 
 

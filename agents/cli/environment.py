@@ -19,12 +19,12 @@ from bandit_envs import PROBLEMS, Problem
 from bandit_envs.instances import number_in
 
 from ..evaluation.environment import DOTTED, environment_id, importable
-from .options import TABLE, Command, Count, Flag, Json, Number, TableOptions, Word, from_json
+from .options import TABLE, Command, Count, Flag, Json, Number, TableOptions, Word, Words, from_json
 
 Options = TypeVar("Options", bound=Mapping[str, Any])
 
 NAMED = re.compile(rf"{DOTTED}:[\w./-]+")  # "module:Class", or "module:id" with an id of Gymnasium
-OF_DATA = {"shared": "shared", "range": "support", **{name: name for name in TABLE}}
+OF_DATA = {"shared": "shared", "range": "support", "value": "values", **{name: name for name in TABLE}}
 WRITTEN = {float: "X", int: "N", str: "WORD", bool: None}  # how the values of these types are shown in the help
 
 
@@ -55,6 +55,8 @@ class EnvironmentOptions(TableOptions):
     """All arms meet the same rows of the table --data, each once, in one random order."""
     range: Annotated[tuple[float, float] | None, arg(metavar="LOW HIGH", help_behavior_hint="")] = None
     """Lowest and highest possible value in the table --data, as of the planned session; else of its values."""
+    value: Words = None
+    """Of a table --data with a measurement in each row, the column of the value, or those of several metrics."""
     budget: Count = None
     """Pulls per episode."""
     delta: Number = None

@@ -39,7 +39,7 @@ def shapes_of(task: Task, E: int) -> dict[str, tuple[int, ...]]:
     """The shapes of the parts in observations of E episodes."""
     H, D, values = task.entries, (task.D,) * (task.D > 1), (task.K,) if task.D == 1 else (task.K, task.D)
     shapes = {"pulls": task.shape, "total": values, "mean": values, "variance": values, "arms": (H,), "times": (H,)}
-    shapes |= {"samples": (H, *D) if task.pull == "arm" else (H,), "scores": (task.K, task.items or 0)}
+    shapes |= {"samples": (H, *D) if task.pull == "arm" else (H,), "scores": (task.K, task.items or 0, *D)}
     first, *others = READ[task.observation]
     parts = [first, *["scores"] * bool(task.items and first == "pulls"), *others]
     return {part: (E, *shapes.get(part, (1,))) for part in parts}
@@ -90,8 +90,9 @@ def checked(name: str, task: Task, observation: Any) -> Observation:
         size, added = max(abs(low), abs(high)), pulls if pulls.shape == by.shape else pulls[..., None]
         ranged: list[tuple[str, Any, Any, Any]] = [(part, by, added > 0, ROUNDING * size * (added + 8.0))]
         if task.items and "scores" in found:  # NaN of a row that failed
-            scored = (np.arange(task.items) < pulls[..., None]) & ~np.isnan(found["scores"])
-            ranged = [(part, by, (added > 0) & scored.any(axis=-1), ROUNDING * size * (added + 8.0))]
+            there = np.arange(task.items) < pulls[..., None]
+            scored = (there if task.D == 1 else there[..., None]) & ~np.isnan(found["scores"])
+            ranged = [(part, by, (added > 0) & scored.any(axis=2), ROUNDING * size * (added + 8.0))]
             ranged.append(("scores", found["scores"], scored, ROUNDING * size * 8.0))
         for part, array, seen, reach in ranged:
             outside = seen & ~((array >= low - reach) & (array <= high + reach))

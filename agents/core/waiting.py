@@ -59,7 +59,8 @@ def imagined(task: Task, shown: Shown, pending: Ints) -> Shown:
         return _longer(task, shown, pending)
     pulls, mean = shown["pulls"], shown["mean"]
     if "scores" in shown:  # the mean is of the rows that could be scored
-        pulls = pulls - np.isnan(shown["scores"]).sum(axis=2)
+        failed = np.isnan(shown["scores"]).sum(axis=2)
+        pulls = pulls - (failed if task.D == 1 else failed[..., 0])
     guess = guesses(task, pulls, mean, shown["total"])
     over = (*pulls.shape, *(1,) * (mean.ndim - pulls.ndim))
     more, share = pending.reshape(over), (pulls / np.maximum(pulls + pending, 1)).reshape(over)
@@ -71,7 +72,8 @@ def imagined(task: Task, shown: Shown, pending: Ints) -> Shown:
     if "scores" in shown:
         rows = np.arange(shown["scores"].shape[2])
         new = (rows >= shown["pulls"][..., None]) & (rows < found["pulls"][..., None])
-        found["scores"] = np.where(new, guess[..., None], shown["scores"])
+        new = new if task.D == 1 else new[..., None]
+        found["scores"] = np.where(new, np.expand_dims(guess, 2), shown["scores"])
     return found
 
 

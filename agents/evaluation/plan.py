@@ -236,7 +236,7 @@ def _batch_size(envs: PureExplorationVectorEnv, episodes: int, batch: int | None
         per_slot += setting.source.arms.parameters.nbytes + 16 * K * D
     limit = MEMORY
     if envs.task.items:  # what pulls show lies far apart: it is to stay near the processor
-        per_slot, limit = 16 * K * (envs.task.items + K), NEAR
+        per_slot, limit = 16 * K * (envs.task.items * D + K), NEAR
     most = max(1, min(episodes, 4096, limit // per_slot))
     return math.ceil(episodes / math.ceil(episodes / most))  # batches of equal size: no slot idles in the last
 

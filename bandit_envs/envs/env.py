@@ -32,7 +32,7 @@ class PureExplorationEnv(Environment, gym.Env[Any, Any]):
     Observation: `observation="statistics"`: a dict of `pulls` (K,), `total`, `mean`, `variance` (K,) or (K, D),
     `remaining` (1,) (-1 without a budget) and `public_seed` (1,). Where certificates count on samples in a range
     (`Task.keeps_moments`), also `moments`, (K, 2) or (K, D, 2), third and fourth central moments. Where arms are the
-    columns of one table (`Task.items`), also `scores`, (K, N): of arm k the first pulls[k] are what it has shown.
+    columns of one table (`Task.items`), also `scores`, (K, N) or (K, N, D): of arm k the first pulls[k] are shown.
     `observation="features"`: float32 (K * F,), arm-major, of `bandit_envs.FEATURES`. `observation="history"`: a dict of
     `arms` (H,), `samples` (H,) or (H, D), `times` (H,), `length` (1,), the entries so far, `remaining` and
     `public_seed`. H is the budget or max_pulls, the smaller one. An entry is a pull of an arm, or a bulk pull, with the

@@ -48,14 +48,15 @@ def _seen(rows, pulls, mean, out):
 
 @jit
 def _in_order(out, slots, table, order):
-    """Put tables (n, K, N + 1), or one (1, K, N + 1), into out[slots], their first N columns in the orders (n, N)."""
+    """Put tables (n, K, (N + 1) D), or one, into out[slots], their first N groups of D in the orders (n, N)."""
     N = order.shape[1]
+    D = out.shape[2] // (N + 1)
     for i in range(len(slots)):
         one, to = table[i if len(table) > 1 else 0], out[slots[i]]
         for k in range(len(one)):
-            for n in range(N):
-                to[k, n] = one[k, order[i, n]]
-            to[k, N] = one[k, N]
+            for n in range(N + 1):
+                for d in range(D):
+                    to[k, n * D + d] = one[k, (order[i, n] if n < N else N) * D + d]
 
 
 def _shown(action: Any) -> str:

@@ -83,7 +83,7 @@ def check_size(task: Task, count: int) -> None:
         numbers, most = count * task.entries * (2 + (task.D if task.pull == "arm" else 1)), MOST_NUMBERS
         what = f"histories of {count:,} episodes side by side, of up to {task.entries:,} pulls each,"
     else:  # those seen and a copy of them, and all in the order of the episode
-        numbers, most = 3 * count * task.K * (task.items or 0), 4 * MOST_NUMBERS
+        numbers, most = 3 * count * task.K * task.D * (task.items or 0), 4 * MOST_NUMBERS
         what = f"scores of {count:,} episodes side by side, of {task.items or 0:,} rows and {task.K} arms each,"
     if numbers > most:
         raise ValueError(

@@ -91,7 +91,7 @@ class Setting:
             rest["moments"] = spaces.Box(-np.inf, np.inf, (*shape, 2), np.float64)
         if task.items:
             check_size(task, count)
-            rest["scores"] = spaces.Box(low, high, (task.K, task.items), np.float64)
+            rest["scores"] = spaces.Box(low, high, (task.K, task.items, *shape[1:]), np.float64)
         return spaces.Dict(
             pulls=spaces.Box(0, most, task.shape, np.int64),
             total=spaces.Box(-np.inf, np.inf, shape, np.float64),
@@ -222,6 +222,7 @@ def resolve(
         sigma=source.arms.sigma,
         dependent=source.D > 1 and source.arms.code == RESAMPLED,
         items=source.arms.items,
+        ranges=source.arms.ranges,
         actions=actions,
         observation=observation,
         pull=pull,

@@ -70,7 +70,7 @@ class Arms(Distributed):
     - Categorical, for D = 1: the cumulative probabilities of the V values in `data`.
     - Resampled: the number of its first row in `data`, and how many rows it has.
     - Tabulated: Q times D quantiles, those of all coordinates at the first level, then at the second, and so on.
-    - Shared, for D = 1: the score in each of the N rows of the data, then the mean of these.
+    - Shared: the D scores in each of N rows, then the means of these.
 
     Attributes:
         distribution: name of the family of distributions. code: how the kernels read the table.
@@ -92,6 +92,7 @@ class Arms(Distributed):
     parameters: Floats
     data: Floats
     items: int | None = None  # of a shared table, its number of rows N
+    ranges: tuple[tuple[float, float], ...] | None = None  # of one with several metrics, the support of each
     _given: Mapping[str, Floats] | None = None  # by the constructor's arguments
 
     def fill(
@@ -380,14 +381,15 @@ class Tabulated(Arms):
 
 
 class Shared(Arms):
-    """Scalar arms that are the columns of one table: the n-th pull of every arm is its score in the n-th row.
+    """Arms that are the columns of one table: the n-th pull of every arm is its score in the n-th row.
 
     Each episode draws the order of the rows, uniformly. An arm is known exactly once it has been pulled in all N rows:
     further pulls yield its mean.
 
     Args:
-        scores: (N, K), N >= 1 rows.
-        support: (lowest, highest) possible score. None: (0, 1) where it holds all scores, else those of the table.
+        scores: (N, K), N >= 1 rows; or (N, K, D), of D metrics.
+        support: (lowest, highest) possible score, or such a pair for each metric. None: those of the table; of a single
+            metric (0, 1) where it holds all scores.
 
     Means are those of the columns, to 12 digits of the width of the support, so that ties are recognised.
     """
@@ -395,18 +397,27 @@ class Shared(Arms):
     distribution, code = "shared", SHARED
 
     def __init__(self, scores: ArrayLike, support: Sequence[float] | None = None) -> None:
-        x = _finite("scores", scores, (2,))
-        low, high = float(x.min()), float(x.max())
+        x = np.atleast_3d(_finite("scores", scores, (2, 3)))
+        N, K, D = x.shape
+        each = list(support) if support is not None and np.ndim(support) == 2 else [support] * D
+        if len(each) != D:
+            raise ValueError(f"support must be a pair, or one for each of the {D} metrics, got {support!r:.200}")
+        ranges = tuple(self.range_of(x[..., d], one, D == 1) for d, one in enumerate(each))
+        means = np.array([[self.mean_of(x[:, k, d], ranges[d]) for d in range(D)] for k in range(K)])
+        self.items, self.ranges = N, ranges if D > 1 else None
+        low, high = ends = min(one[0] for one in ranges), max(one[1] for one in ranges)
+        table = np.concatenate([x, means[None]]).swapaxes(0, 1).reshape(K, -1)
+        self.fill(means, x.var(axis=0), table, np.transpose(ranges), support=ends, sigma=(high - low) / 2)
+
+    @staticmethod
+    def range_of(scores: Floats, support: Any, single: bool) -> tuple[float, float]:
+        """The range of one metric; `single`: there is no other."""
+        low, high = float(scores.min()), float(scores.max())
         if support is None and low == high and not 0 <= low <= 1:
             raise ValueError(f"all scores are {low:g}: say by support=(lowest, highest) what they can be")
         if support is None:
-            support = (0.0, 1.0) if 0 <= low <= high <= 1 else (low, high)
-        ends = interval("support", support)
-        means = np.array([self.mean_of(column, ends) for column in x.T])
-        self.items = len(x)
-        self.fill(
-            means, x.var(axis=0), np.column_stack([x.T, means]), ends, support=ends, sigma=(ends[1] - ends[0]) / 2
-        )
+            support = (0.0, 1.0) if low == high or single and 0 <= low <= high <= 1 else (low, high)
+        return interval("support", support)
 
     @staticmethod
     def rounded(means: Any, width: float) -> Any:
@@ -427,8 +438,9 @@ class Shared(Arms):
         return means, np.concatenate([columns, means[..., None]], axis=-1)
 
     def to_dict(self) -> Form:
-        scores = self.parameters[:, :-1].T.tolist()
-        return {"distribution": self.distribution, "scores": scores, "support": list(self.support or ())}
+        x = self.parameters.reshape(self.K, -1, self.D)[:, :-1].swapaxes(0, 1)
+        scores, ends = (x if self.D > 1 else x[..., 0]).tolist(), self.ranges or self.support or ()
+        return {"distribution": self.distribution, "scores": scores, "support": np.array(ends).tolist()}
 
 
 def _refuse(wrong: NDArray[np.bool_], values: Floats, text: str) -> None:
@@ -447,7 +459,7 @@ def check_table(arms: Arms, table: Floats) -> None:
         CATEGORICAL: V,
         RESAMPLED: 2,
         TABULATED: max(P // D, 2) * D,
-        SHARED: (arms.items or 0) + 1,
+        SHARED: ((arms.items or 0) + 1) * D,
     }
     code = arms.code if isinstance(arms.code, int) and not isinstance(arms.code, bool) else None
     if code not in columns:
@@ -456,8 +468,8 @@ def check_table(arms: Arms, table: Floats) -> None:
     if table.shape[-2:] != (K, columns[code]):
         wanted = f"parameters of shape {(K, columns[code])} for D = {D} and {V} rows of data"
         raise ValueError(f"{of} need {wanted}, got {table.shape}")
-    if code in (CATEGORICAL, SHARED) and D > 1 or code == SHARED and not arms.items:
-        raise ValueError(f"{of} are scalar" + (", and `items` is their number of rows" if code == SHARED else ""))
+    if code == CATEGORICAL and D > 1 or code == SHARED and not arms.items:
+        raise ValueError(f"{of} " + ("need `items`, their number of rows" if code == SHARED else "are scalar"))
     front, back = table[..., :D], table[..., D:]
     samples = [table] if code in (TABULATED, SHARED) else [arms.data]  # their lowest and highest are in these
     if code == BERNOULLI:
@@ -479,9 +491,10 @@ def check_table(arms: Arms, table: Floats) -> None:
         first, count = table[..., :1], table[..., 1:]
         wrong = (table != np.rint(table)) | (first < 0) | (count < 1) | (first + count > V)
         _refuse(wrong, table, f"the rows of {of} must be among the {V} rows of data")
-    if arms.support is not None and samples:
-        low, high = min(x.min() for x in samples), max(x.max() for x in samples)
-        lowest, highest = arms.support
+    ranges = arms.ranges or (arms.support,) * (arms.support is not None and len(samples) > 0)
+    for d, (lowest, highest) in enumerate(ranges):
+        some = [x[..., d :: len(ranges)] for x in samples]
+        low, high = min(x.min() for x in some), max(x.max() for x in some)
         rounding = 1e-9 * (highest - lowest) + 4 * np.spacing(max(abs(lowest), abs(highest)))
         if low < lowest - rounding or high > highest + rounding:
             said = f"must lie in their support, [{lowest:g}, {highest:g}], got some in [{low:g}, {high:g}]"

@@ -86,8 +86,8 @@ def from_table(
     name: str = "table",
     wide: bool | None = None,
     shared: bool = False,
-    support: Sequence[float] | None = None,
-    missing: float | None = None,
+    support: Sequence[Any] | None = None,
+    missing: float | Sequence[float] | None = None,
     item: str | None = None,
     sep: str | None = None,
     decimal: str | None = None,
@@ -95,6 +95,8 @@ def from_table(
     layout: str | None = None,
     n: str | None = None,
     successes: str | None = None,
+    values: Sequence[str] | None = None,
+    weights: Mapping[str, float] | None = None,
 ) -> Instance:
     """An instance whose arms are those of a table of measurements.
 
@@ -113,12 +115,20 @@ def from_table(
             column. Rows that lack a cell are left out. The table is wide, or long with a column that names the row.
         support: the lowest and the highest possible value, of arms that are shared or resampled; None: see `Shared`
             and `Resampled`. It decides how many pulls a certificate takes, as the range of a session does.
-        missing: what an empty cell of a shared table counts, in place of leaving its row out. A warning says how many.
+            Of a shared table with several metrics, a pair for each.
+        missing: what an empty cell of a shared table counts, in place of leaving its row out, one number or one for
+            each metric. A warning says how many.
+        values: the columns of several metrics: `value` by another name.
+        weights: of a shared table with several metrics, by their columns: each cell has one score, the sum of each
+            metric times its weight, 0 where it has none.
 
     Raises:
         ValueError: for less than 2 arms, an arm without a measurement, measurements that are all the same, and those
             that do not go with the distribution. Else see `measurements`.
     """
+    if value is not None and values is not None:
+        raise ValueError(f"value={value!r:.80} and values={values!r:.80} are two names of one thing: give one of them")
+    value = values if value is None else value
     columns: dict[str, Any] = {"arm": arm, "value": value, "index": index, "wide": wide, "item": item, "n": n}
     table = measurements(path, **columns, sep=sep, decimal=decimal, sheet=sheet, layout=layout, successes=successes)
     if not table.rows:
@@ -126,9 +136,16 @@ def from_table(
     if flag("shared", shared):
         if distribution not in (None, Shared.distribution):
             raise ValueError(f"shared=True is a distribution of its own, got distribution={distribution!r:.80} with it")
-        return Instance(Shared(shared_scores(table, missing), support), name, OF_TABLES, tuple(table.arms))
-    if missing is not None:
-        raise ValueError(f"missing is for shared=True, got missing={missing!r}")
+        scores = shared_scores(table, missing)
+        if weights is not None:
+            metrics = [] if isinstance(value, str) else list(value or ())
+            if not isinstance(weights, Mapping) or not weights or not {*metrics} >= {*weights}:
+                raise ValueError(f"weights must be a dict by the columns in values={metrics}, got {weights!r:.200}")
+            scores = (scores * [number("a weight", weights.get(one, 0.0)) for one in metrics]).sum(axis=2)
+        return Instance(Shared(scores, support), name, OF_TABLES, tuple(table.arms))
+    for of, one in (("missing", missing), ("weights", weights)):
+        if one is not None:
+            raise ValueError(f"{of} is for shared=True, got {of}={one!r:.200}")
     if len(table.arms) < 2:
         raise ValueError(f"{table.of} must have at least 2 arms, got {table.arms}")
     if any(one.several is not None for one in table.rows):

@@ -97,7 +97,8 @@ class Pools(Sampler):
                         f"it must be like pool 0 in distribution, range, values and numbers of them, got {kinds!s:.200}"
                     )
         first = self._pools[0]
-        self._rows = None if rows is None else integer("rows, of shared tables alone,", rows, 1, first.items or 0)
+        most = (first.items or 0) if first.D == 1 else 0
+        self._rows = None if rows is None else integer("rows, of shared tables of one score a cell,", rows, 1, most)
         if self._rows is not None:
             first = Shared(first.parameters[:, : self._rows].T, first.support)
         self.arms, self.D, self.distribution = copy.copy(first), first.D, first.distribution
@@ -215,7 +216,7 @@ INSTANCES = _Instances(
             from_table,
             "",
             "a table of measurements, as CSV or Excel: parameters path, arm, value, index, distribution, name, wide, "
-            "shared, support, missing, item, sep, decimal, sheet, layout, n, successes",
+            "shared, support, missing, item, sep, decimal, sheet, layout, n, successes, values, weights",
             True,
         ),
         **PAPERS,

@@ -315,12 +315,12 @@ def rows_of(table: Measurements) -> list[NDArray[np.float64]]:
     return [np.array(values if len(values[0]) > 1 else [x for (x,) in values]) for values in found.values()]
 
 
-def shared_scores(found: Measurements, missing: float | None = None) -> NDArray[np.float64]:
-    """The scores of all arms in the rows that they share, (N, K).
+def shared_scores(found: Measurements, missing: float | Sequence[float] | None = None) -> NDArray[np.float64]:
+    """The scores of all arms in the rows that they share, (N, K); (N, K, D) of D metrics.
 
     Args:
         found: of a wide table, or of a long one with a column "item", which names the row.
-        missing: what a cell that is empty counts; None: rows that lack a cell are left out.
+        missing: what a cell that is empty counts, for each metric; None: rows that lack a cell are left out.
 
     Raises:
         ValueError: for a long table without that column, two scores in one cell, and where no row is left.
@@ -331,32 +331,37 @@ def shared_scores(found: Measurements, missing: float | None = None) -> NDArray[
     if found.items and len(items) < len(named):
         twice = next(name for name in items if named.count(name) > 1)
         raise ValueError(f"{found.of} has rows of the same name: {twice!r}")
-    scores = np.full((len(items), len(arms)), math.nan)
+    D = max([1, *(len(one.value) for one in found.rows)])
+    scores = np.full((len(items), len(arms), D), math.nan)
     for one in found.rows:
         if not one.item:
             how = "rows of a long table are shared by the names in a column 'item' (or item=)"
             raise ValueError(f"{found.of}, {one.place}: {how}")
-        if len(one.value) != 1:
+        if len(one.value) != D:
             raise ValueError(f"{found.of}, {one.place}: a shared row has one score for each arm, got {one.value}")
         cell = items[one.item], arms[one.arm]
-        if not math.isnan(scores[cell]):
+        if not np.isnan(scores[cell]).all():
             raise ValueError(f"{found.of}, {one.place}: the arm {one.arm!r} has a score of {one.item!r} already")
-        scores[cell] = one.value[0]
-    gaps = np.isnan(scores)
+        scores[cell] = one.value
+    gaps = np.isnan(scores[..., 0])
     shares = [f"{found.arms[k]!r:.80} {gaps[:, k].mean():.1%}" for k in np.argsort(-gaps.mean(axis=0), kind="stable")]
     most = ", ".join(shares[: min(5, int(gaps.any(axis=0).sum()))]) + (", .." if gaps.any(axis=0).sum() > 5 else "")
     if missing is not None:
-        scores = np.nan_to_num(scores, nan=number("missing", missing))
+        given = [number("missing", one) for one in np.ravel(missing)]
+        if len(given) not in (1, D):
+            raise ValueError(f"missing must be a number, or one for each of the {D} metrics, got {missing!r:.200}")
+        scores = np.where(np.isnan(scores), given, scores)
         if gaps.any():
-            text = f"{found.of}: cells that are empty count as the score {missing:g}: of {most}"
+            said = ", ".join(f"{x:g}" for x in given)
+            text = f"{found.of}: cells that are empty count as the score {said}: of {most}"
             warnings.warn(f"{text}. An arm is judged by these too", UserWarning, stacklevel=4)
-    full = ~np.isnan(scores).any(axis=1)
+    full = ~np.isnan(scores[..., 0]).any(axis=1)
     if not full.any():
         raise ValueError(f"{found.of}: no row has a score of every arm. Empty cells: {most}; leave such columns out")
     if not full.all():
         text = f"{found.of}: {full.sum()} of {len(full)} rows have a score of every arm, and are kept"
         warnings.warn(f"{text}. Empty cells: {most}", UserWarning, stacklevel=4)
-    shared: NDArray[np.float64] = scores[full]
+    shared: NDArray[np.float64] = scores[full] if D > 1 else scores[full, :, 0]
     return shared
 
 

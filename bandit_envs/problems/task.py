@@ -68,7 +68,8 @@ class Task(Distributed):
         actions, observation: the forms that the environment takes and gives.
         can_stop: whether there is an action that stops (the keyword `stop` of environments); else a budget is needed.
         items: of arms that are the columns of one table, its number of rows N: the n-th pull of every arm is its score
-            in the n-th row of an order that is drawn at random. None: samples are independent.
+            in the n-th row of an order that is drawn at random. None: samples are independent. ranges: of D > 1
+            metrics in such a table, the (lowest, highest) value of each, within support; None: that of all.
         pull: what a pull samples, an "arm" or one "coordinate" of one.
         dependent: whether the coordinates of a sample may depend on each other. None: they may unless the distribution
             is one that draws them independently; False for scalar arms.
@@ -98,6 +99,7 @@ class Task(Distributed):
     items: int | None = None
     batch: int = 1
     delay: float | str = 0
+    ranges: tuple[tuple[float, float], ...] | None = None
 
     def __post_init__(self) -> None:
         def given(name: str, check: Callable[..., Any], *ends: float, **open_ends: bool) -> Any:
@@ -131,8 +133,15 @@ class Task(Distributed):
             object.__setattr__(self, name, value)
         if not isinstance(self.distribution, str):
             raise ValueError(f"distribution must be the name of a family, got {self.distribution!r:.200}")
-        if self.items is not None and (self.D > 1 or self.support is None):
-            raise ValueError(f"items={self.items}: columns of a table are scalar arms whose scores have a range")
+        if self.items is not None and (self.pull == "coordinate" or self.support is None):
+            raise ValueError(f"items={self.items}: columns of a table have scores in a range, pulled row by row")
+        if self.ranges is not None:
+            ends = tuple(interval("ranges", one) for one in self.ranges)
+            low, high = self.support or (math.inf, -math.inf)
+            if not self.items or len(ends) != self.D or min(ends)[0] < low or max(one[1] for one in ends) > high:
+                of = f"a pair within support={self.support} for each of D = {self.D} metrics of a table (items)"
+                raise ValueError(f"ranges must be {of}, got {self.ranges!r:.200}")
+            object.__setattr__(self, "ranges", ends)
         if self.pull == "coordinate" and self.D == 1:
             raise ValueError("pull='coordinate' needs arms of 2 dimensions or more, got scalar arms")
         if not self.can_stop and self.budget is None:
@@ -260,8 +269,8 @@ class Task(Distributed):
 
     def _paired(self, delta: float) -> Certifier:
         """The certifier of the rows of a table or, of the distribution "blocks", of rows without an end."""
-        blocks, support = self.distribution == BLOCKS, self.support or (0.0, 1.0)
-        return paired_certifier(self.make_problem(), self.K, self.items or 0, support, delta, blocks)
+        blocks, ranges = self.distribution == BLOCKS, self.ranges or (self.support or (0.0, 1.0),) * self.D
+        return paired_certifier(self.make_problem(), self.K, self.items or 0, ranges, delta, blocks)
 
     @cached_property
     def keeps_moments(self) -> bool:
@@ -335,7 +344,7 @@ class Task(Distributed):
                 place = f"parameter {name!r} of the problem {self.problem!r}"
                 raise TypeError(f"the {place} has no JSON form, got {value!r:.200}") from error
         left = {"claimed": True, "dependent": self.D == 1, "can_stop": self.can_stop, "items": self.items is None}
-        left |= {"batch": self.batch == 1, "delay": self.delay == 0}
+        left |= {"batch": self.batch == 1, "delay": self.delay == 0, "ranges": self.ranges is None}
         form = dataclasses.asdict(self)
         return json.dumps({name: value for name, value in form.items() if not left.get(name)})
 

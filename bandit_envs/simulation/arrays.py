@@ -86,7 +86,7 @@ class Simulation(NamedTuple):
     mean: Floats
     variance: Floats
     moments: Floats  # (E * K * D * 2,) third and fourth central moments, or none
-    scores: Floats  # (E * K * items,) what pulls have shown of a shared table, 0 where nothing yet
+    scores: Floats  # (E * K * items * D,) what pulls have shown of a shared table, 0 where nothing yet
     spent: Ints  # (E,)
     remaining: Ints
     ended: Ints

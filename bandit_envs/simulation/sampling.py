@@ -203,23 +203,26 @@ PULLS = "uint64", "uint64", "uint64", "int64", "int64"  # episode, arm, entry, e
 
 
 @inlined
-def _next_rows(sim, o, at, t, times):
-    """Pull an arm of a table, which has t pulls: its next rows, then its mean. Returns the mean of what they yield."""
+def _next_rows(sim, o, at, t, times, d, D):
+    """Pull an arm of a table, which has t pulls: its next rows, then its mean. Returns the mean of what they yield.
+
+    Of D scores in a row it is the d-th.
+    """
     items, low, high, table = sim.rules.items, sim.rules.low, sim.rules.high, sim.parameters
     excess, total, mean, variance, _ = statistics(sim)
-    s, y, left = 0.0, low, times
+    s, y, left, q = 0.0, low, times, o * D + d
     while left > 0 and t < items:
-        y = table[at + t]
-        sim.scores[o * items + t] = y
-        excess[o], mean[o], variance[o] = updated(float(t), low, high, excess[o], mean[o], variance[o], y)
+        y = table[at + t * D + d]
+        sim.scores[(o * items + t) * D + d] = y
+        excess[q], mean[q], variance[q] = updated(float(t), low, high, excess[q], mean[q], variance[q], y)
         s, t, left = s + (y - low), t + 1, left - 1
-    total[o] = excess[o] + low * t
+    total[q] = excess[q] + low * t
     if t >= items:
-        exact = table[at + items]
-        variance[o] *= float(t) / float(t + left)
+        exact = table[at + items * D + d]
+        variance[q] *= float(t) / float(t + left)
         y = exact if left > 0 else y
         s, t = s + left * (exact - low), t + left
-        excess[o], total[o], mean[o] = (exact - low) * t, exact * t, exact
+        excess[q], total[q], mean[q] = (exact - low) * t, exact * t, exact
     return y if times == 1 else min(low + s / times, high)
 
 
@@ -234,7 +237,8 @@ def _single(sim, e, a, o, n, times):
     """One pull of arm a of episode e, whose entry is o and which has n pulls; of a table any number."""
     at, o, D = _place(sim, o, a), np.int64(o), sim.rules.D
     if DISTRIBUTION == SHARED:
-        sim.sample[e] = _next_rows(sim, o, at, n, times)
+        for d in range(D):
+            sim.sample[np.int64(e) * D + d] = _next_rows(sim, o, at, n, times, d, D)
     else:
         c1, ends, known = arm_word(a, n), (sim.rules.low, sim.rules.high), statistics(sim)
         k0, k1, episode = sim.key[0, e], sim.key[1, e], sim.episode[e]
@@ -265,7 +269,7 @@ def _scalars(sim, n):
     if DISTRIBUTION == SHARED:
         for i in range(n):
             o, m = offset[i], np.int64(count[i])
-            x[i] = _next_rows(sim, np.int64(o), np.int64(at[i]), m, 1)
+            x[i] = _next_rows(sim, np.int64(o), np.int64(at[i]), m, 1, 0, 1)
             pulls[i], mean[i], variance[i] = float(m) + 1.0, means[o], variances[o]
     else:
         for i in range(n):
@@ -311,6 +315,12 @@ def _rows(sim, n):
     ends, known = (sim.rules.low, sim.rules.high), statistics(sim)
     for i in range(n):
         at[i], c1[i] = _place(sim, offset[i], c1[i]), arm_word(c1[i], c0[i])
+    if DISTRIBUTION == SHARED:
+        for i in range(n):
+            o, t = np.int64(offset[i]), np.int64(c0[i])
+            for d in range(D):
+                sim.sample[work.slot[i] * D + d] = _next_rows(sim, o, np.int64(at[i]), t, 1, d, D)
+        return
     for pair in range(1 if ROW else (D + 1) // 2):
         c3, even, odd = np.uint64(pair) * NEXT_BLOCK, samples[2 * pair], samples[2 * pair + 1]
         for i in range(n):

@@ -181,8 +181,8 @@ def _begin(sim: Simulation, rows, key, episode):
         e = np.uint64(rows[i])
         for o in range(e * K, (e + _1) * K):
             shown = sim.pulls[o] if items > 0 else 0
-            for n in range(shown if shown < items else items):
-                sim.scores[np.int64(o) * items + n] = 0.0
+            for n in range((shown if shown < items else items) * sim.rules.D):
+                sim.scores[np.int64(o) * items * sim.rules.D + n] = 0.0
             sim.pulls[o] = 0
         for o in range(e * width, (e + _1) * width):
             excess[o] = total[o] = mean[o] = variance[o] = 0.0
@@ -214,8 +214,8 @@ class Simulator:
     Attributes:
         arrays: the arrays, as kernels take them. Views of them by episode are `pulls` (E, K), `total`, `mean`,
             `variance` (E, K) or (E, K, D), 0 where never pulled, `moments` with 2 behind it (without any: None),
-            `scores` (E, K, N) (without a table: None), `remaining`, `public_seed` (E, 1), `spent`, `status`,
-            `terminated`, `truncated` (E,), and of the last step `reward`, `did` (E,), `sample` (E,) or (E, D).
+            `scores` (E, K, N) or (E, K, N, D) (without a table: None), `remaining`, `public_seed` (E, 1), `spent`,
+            `status`, `terminated`, `truncated` (E,), of the last step `reward`, `did` (E,), `sample` (E,) or (E, D).
         ended: (E,): its first entries are the slots that ended in the last step.
     """
 
@@ -275,7 +275,7 @@ class Simulator:
             mean=np.zeros(E * K * D),
             variance=np.zeros(E * K * D),
             moments=np.zeros(2 * E * K * D if keeps_moments else 0),
-            scores=np.zeros(E * K * (arms.items or 0)),
+            scores=np.zeros(E * K * D * (arms.items or 0)),
             spent=np.zeros(E, np.int64),
             remaining=np.full(E, self.budget, np.int64),
             ended=np.zeros(E, np.int64),
@@ -293,7 +293,7 @@ class Simulator:
         self.pulls = sim.pulls.reshape(E, K)
         self.total, self.mean, self.variance = (table.reshape(shape) for table in (sim.total, sim.mean, sim.variance))
         self.moments = sim.moments.reshape(*shape, 2) if keeps_moments else None
-        self.scores = sim.scores.reshape(E, K, arms.items) if arms.items else None
+        self.scores = sim.scores.reshape(*shape[:2], arms.items, *shape[2:]) if arms.items else None
         self.spent, self.remaining, self.public_seed = sim.spent, sim.remaining.reshape(E, 1), sim.public.reshape(E, 1)
         self.status, self.did, self.ended, self.reward = sim.status, sim.did, sim.ended, sim.reward
         self.terminated, self.truncated = sim.terminated.view(np.bool_), sim.truncated.view(np.bool_)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -63,30 +64,35 @@ def certifier_of(problem: Any, K: int, numbers: Floats, distribution: str, searc
 
 
 def paired_certifier(
-    problem: Any, K: int, items: int, support: tuple[float, float], delta: float, blocks: bool = False
+    problem: Any, K: int, items: int, ranges: Sequence[tuple[float, float]], delta: float, blocks: bool = False
 ) -> Certifier:
-    """The certifier of the K columns of a table of `items` rows, by the alternatives of Threshold, TopK or AllGood.
+    """The certifier of the K columns of a table of `items` rows, each with D scores in these ranges, (D, 2).
+
+    It is by the alternatives of Threshold, TopK, AllGood or Feasible.
 
     `blocks`: the rows have no end, and `items` is how many can be kept; not of Threshold, and of no share of the best.
     """
-    from .paired import PAIRED_KINDS, scratch_of_paired  # late, as it is not needed before
+    from .paired import FIRST, PAIRED_KINDS, limits_of, scratch_of_paired  # late, as it is not needed before
 
-    plain = certifier_of(problem, K, common("gaussian"), "gaussian", "pairs")
+    numbers = common("gaussian", D=len(ranges))
+    plain = certifier_of(problem, K, numbers, "gaussian", "pairs")
     if plain.kind not in PAIRED_KINDS:
         raise ValueError(
-            f"columns of a table have certificates for Threshold, TopK and AllGood, got the problem {problem.name!r}"
+            "columns of a table have certificates for Threshold, TopK, AllGood and Feasible, got the problem "
+            f"{problem.name!r}"
         )
-    numbers = common("gaussian")
     numbers[DISTRIBUTION] = PAIRED
     own = plain.numbers[COMMON:].tolist()
     if plain.kind == "all-good" and own[0] <= 0.0:
         raise ValueError(f"certificates of multiplicative {problem.name} need epsilon + slack < 1, got {problem!r}")
-    if blocks and (plain.kind == "threshold" or plain.kind == "all-good" and own[0] != 1.0):
+    if blocks and (plain.kind in ("threshold", "polyhedron") or plain.kind == "all-good" and own[0] != 1.0):
         raise ValueError(
             f"blocks take their effects out of differences of two arms alone, and {problem!r} is of others"
         )
-    low, high = support
-    size = scratch_of_paired(plain.kind, K, own[0])
+    low, high = ranges[0]
+    local = plain.kind in ("threshold", "polyhedron")
+    own = limits_of(plain.kind, np.array(own), ranges).ravel().tolist() if local else own
+    size = scratch_of_paired(plain.kind, K, len(own) / (FIRST + len(ranges)) if local else own[0])
     rest = float(size), float(-items if blocks else items), low, high - low, delta
     return Certifier.of(f"{plain.kind}-paired", K, numbers, *own, *rest, scratch=size)
 

@@ -192,13 +192,13 @@ class Certifier(NamedTuple):
         """What `nearest_alternative` reports, (E, 2 + 3 K), of episodes (E, K); inside (E, K) is filled in where -1.
 
         Bounded samples are judged by their moments too, (E, K, 2) or (E, K, D, 2), where these are known; columns of a
-        table by their scores, (E, K, N), in the place of moments.
+        table by their scores, (E, K, N) or (E, K, N, D), in the place of moments.
         """
         if self.numbers[DISTRIBUTION] == BOUNDED:
             variance = with_moments(variance, moments)
         if self.numbers[DISTRIBUTION] == PAIRED:
             variance = np.ascontiguousarray(math.nan if moments is None else moments, np.float64)
-            if variance.shape != (shape := (*pulls.shape, int(abs(self.numbers[-4])))):
+            if variance.shape != (shape := (*pulls.shape, int(abs(self.numbers[-4])), *mean.shape[2:])):
                 raise ValueError(f"of columns of a table scores must be given, {shape}, got the shape {variance.shape}")
         out = np.full((len(pulls), 2 + 3 * self.K), math.nan)
         rows = len(pulls), math.prod(mean.shape[1:])  # the kernel is compiled for one kind of arrays

@@ -70,6 +70,7 @@ KINDS = {
     "margins": margins,
     "control": control_nearest,
     "threshold-paired": threshold_paired,
+    "polyhedron-paired": threshold_paired,
     "top-k-paired": top_k_paired,
     "all-good-paired": all_good_paired,
 }

@@ -126,7 +126,7 @@ def test_the_task_names_the_rows_and_other_tasks_have_none():
     assert task.items == 30
     assert Task.from_json(task.to_json()) == task
     assert "items" not in gym.make(BEST, budget=40).unwrapped.task.to_json()
-    with pytest.raises(ValueError, match="items=5: columns of a table are scalar arms whose scores have a range"):
+    with pytest.raises(ValueError, match="items=5: columns of a table have scores in a range"):
         task.replace(items=5, support=None)
     with pytest.raises(ValueError, match="items must be an integer"):
         task.replace(items=0)

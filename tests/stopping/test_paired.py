@@ -20,7 +20,7 @@ from twins_paired import HONEST, Kept, Mutant, Null
 
 import agents
 from agents import testing
-from bandit_envs import AllGood, BestArm, Feasible, Shared, Task, Threshold, TopK
+from bandit_envs import AllGood, BestArm, BetterThanControl, Shared, Task, Threshold, TopK
 from bandit_envs.kernels import jit
 from bandit_envs.stopping import Certifier, nearest_alternative, paired
 from bandit_envs.stopping.boundaries import COMMON
@@ -570,7 +570,7 @@ test_bad_calls = table(
     {f"{one}": (certifying(BestArm(), distribution=one), "distribution", "paired", one) for one in OTHER}
     | {f"{one}, agent": (making(f"uniform({CERTIFIED}, distribution={one!r})"), "paired", one) for one in OTHER}
     | {
-        "another problem": (certifying(Feasible([[1.0]], [0.5])), "Threshold", "TopK", "AllGood", "'Feasible'"),
+        "another problem": (certifying(BetterThanControl()), "Threshold", "TopK", "AllGood", "'BetterThanControl'"),
         "all is allowed": (certifying(AllGood(0.6, True, slack=0.4)), "epsilon + slack < 1"),
         "no table": (making("paired-elimination", Task("BestArm", {}, 3, delta=0.1)), "columns", "table"),
         "delta of an agent": (making("paired-elimination(delta=0)"), "delta"),
