@@ -92,8 +92,9 @@ def paired_certifier(
     low, high = ranges[0]
     local = plain.kind in ("threshold", "polyhedron")
     own = limits_of(plain.kind, np.array(own), ranges).ravel().tolist() if local else own
-    size = scratch_of_paired(plain.kind, K, len(own) / (FIRST + len(ranges)) if local else own[0])
-    rest = float(size), float(-items if blocks else items), low, high - low, delta
+    size = scratch_of_paired(plain.kind, K, len(own) / (FIRST + len(ranges)) if local else own[0], items)
+    hint = [0.0] * (K + 1) if plain.kind == "top-k" and own[0] == 1 else []
+    rest = float(size), *hint, float(-items if blocks else items), low, high - low, delta
     return Certifier.of(f"{plain.kind}-paired", K, numbers, *own, *rest, scratch=size)
 
 

@@ -12,15 +12,24 @@ and the capital prod (1 + l_n (D_n - m_n)), 0 <= l_n < 1 / (q + m_n), is a super
 NeurIPS 2020, section 3). Where the rows that are left cannot make up for the lead, the capital is inf.
 
 A bet is predictable: l = h / (v + h^2), h what the rows before have D exceed m by, and v how much scores differ in a
-row. The bets of one process may be on several i, one in each row, if the null says the same of all of them. To end with
-a tolerance h must hope for some e more than the rows say. So the capitals of BestArm and TopK are sums, one product for
-each hope, begun at weights that sum up to 1; what e = epsilon adds is multiplied hope by hope.
+row. The bets of one process may be on several i, one in each row or all in one, if the null says the same of all of
+them. To end with a tolerance h must hope for some e more than the rows say. So the capitals of TopK are sums, one
+product for each hope, begun at weights that sum up to 1.
 
-BestArm    The bets against b are on the leader in each row, with e = 0. An arm is out for good when the capital against
-           it is 1 / delta. It ends when, against each b that is left, the same bets with e = epsilon in the rows in
-           which they were on the present leader have made 1 / delta. Where b is the best, both products of a hope are
-           at most that of these bets with e = epsilon for all i that are worse by more than epsilon, and e = 0 for the
-           others. So one event covers dropping and ending.
+Where a score could not be made, D_n is 0, and so is e in this row: the null is of the rows that both arms could score.
+
+BestArm    The bets against b are on the mean of the arms that lead by then, as many as make it grow most, with e = 0,
+           or on the champion c alone, as if e = epsilon: on c once b will not be out before the search ends. Where b
+           is the best, the null says of each arm i that leads that u_i - u_b is 0 at most on average, and -epsilon
+           where i is worse by more; so it does of their mean. An arm is out for good when the capital against it is
+           1 / delta. It is settled with c when the same bets, with e = epsilon for c, in the share that was on c,
+           have made 1 / delta. Where b is the best, both products are at most that of these bets with e = epsilon for
+           all i that are worse by more than epsilon, and e = 0 for the others. So one event covers dropping, settling
+           and ending: it ends when all that are left are settled with the champion.
+           An arm that is settled is not asked any more. Where another becomes the champion, with which it is not
+           settled, it is asked for the rows that it has missed, and the bets against it go on where they stopped. Each
+           is by what was noted when its row was taken in, `trail`, of the rows before: so this process is the same
+           whenever it is looked at, and what made it stop and go on does not matter.
 TopK       k > 1. An arm is out for good when so many are better (e = 0) that it cannot be among the best, and in when
            it is better than so many. It ends when each of the k that rank first is at most epsilon worse than each of
            the others that still count. Each of the k (K - k) pairs must make k (K - k) / delta.
@@ -54,12 +63,20 @@ PRIOR = 5.0  # rows that are imagined before the first, without a difference, wi
 HOPES = np.array([0.0, 0.5, 1.5])  # epsilons that bets hope for beyond what the rows say
 WEIGHTS = np.array([0.2, 0.5, 0.3])  # of the capitals of these bets, at the beginning
 SINGLE = np.ones(1)  # without epsilon all these bets are the same
+RIVALS = 3  # arms that one bet is on, at most
+ONE, TWO = 0.1, 0.2  # squares of differences that BestArm imagines before the first row, and what they are of each row
+SURE, UNSURE, MOST_PRIOR = 3.0, 5.0, 100.0  # rows, as many as which say that the arms are `UNSURE` apart; see `prior_of`
+STAY = 0.3  # epsilons by which the champion may be worse than the leader, by the rows so far
 ROUNDING = 1e-11  # of N rows: sums that differ by less may be equal, and are left to the means of the whole table
 OFF = 2.0**-50  # of the size of scores: a number of a problem may be off by as much, once it is scaled
 ENDLESS = 1e300  # rows of blocks: so many that rows which were drawn change nothing, to the last bit
 MOST = 1e200  # capital, so that none is inf where a table may still have such means
-BEGUN, ROWS, OVER, LEVEL, SPREAD, FAILED, SIZE = range(7)  # places in the head of the scratch; SIZE of the head
-ARMS = 6 + len(HOPES)  # numbers for each arm
+BEGUN, ROWS, OVER, LEVEL, SPREAD, FAILED, CHAMPION, APART, END, SIZE = range(10)  # places in the head of the scratch; SIZE of the head
+ARMS = 9  # numbers for each arm
+# A row of the trail: the arms in its places, those that lead and the champion where it is not among them (-1: none);
+# their sums; the champion's place; the variance of differences; how many rows are imagined; the rows until the end.
+LAST = RIVALS + 1  # place
+CHAMPION_AT, V_AT, PRIOR_AT, END_AT, TRAIL = range(2 * LAST + 2, 2 * LAST + 7)
 OPEN, IN, OUT = 0.0, 1.0, -1.0  # verdicts
 
 
@@ -73,17 +90,20 @@ class Table(NamedTuple):
     row: Any  # (K,) its scaled scores in the next one
     answer: Any  # (K,) of now, 0 and 1
     order: Any  # (K,) what arms are ranked by: their sums; where a score could not be made, see `rank`
-    against: Any  # (hopes, K) capitals against an arm
-    better: Any  # (K,) the first of these
+    better: Any  # (K,) capitals against an arm
     far: Any  # (K,) capitals of another kind
+    taken: Any  # (K,) of BestArm, the rows of an arm that were taken in
     gaps: Any  # (K, K) of arms i < j: at (i, j) what their sums differ by in rows without either's score; (j, i): rows
-    pairs: Any  # (hopes, K, K): capitals of arm i, against arm j
+    pairs: Any  # (hopes, K, K): capitals of arm i, against arm j; of BestArm 1, and 0 where j is settled with i
     enough: Any  # (hopes, K, K): capitals that arm i is not much worse than j, or what such bets have made more
     N: int  # rows that the scores have places for
     whole: float  # rows that there are
     low: float
     width: float
     delta: float
+    trail: Any  # (N, TRAIL), of BestArm: what was known before each row
+    hint: Any  # (K,), of BestArm: means that arms may have, scaled, which bets begin with
+    worth: float  # rows that the hint is worth
     off: float  # by how much scaled numbers of the problem may be off
 
 
@@ -95,35 +115,34 @@ class Pair(NamedTuple):
     e: float
 
 
-def scratch_of_paired(kind: str, K: int, k: float) -> int:
+def scratch_of_paired(kind: str, K: int, k: float, N: int) -> int:
     """Floats that the routine of a kind needs beyond those of every routine; k of TopK, or the number of limits."""
     if kind in ("threshold", "polyhedron"):
         return SIZE + ARMS * K + 4 * K * int(k)
-    squares = 2 if kind == "all-good" else 1 + len(HOPES) * (1 if k == 1 else 2)
-    return SIZE + ARMS * K + squares * K * K
+    squares = 2 if kind == "all-good" else 3 if k == 1 else 1 + 2 * len(HOPES)
+    return SIZE + ARMS * K + squares * K * K + (N * TRAIL if kind == "top-k" and k == 1 else 0)
 
 
 @inlined
-def table_of(numbers, K, scratch, before, behind, weights):
+def table_of(numbers, K, scratch, before, behind, weights, noted=False):
     """The `Table` in a scratch, begun where it was not; of so many squares `pairs` and `enough`, none: Threshold."""
-    at, square = SIZE + ARMS * K, K * K if behind > 0 else 0
+    at, square, n = SIZE + ARMS * K, K * K if behind > 0 else 0, len(numbers)
     first, second, end = at + square, at + (1 + before) * square, at + (1 + before + behind) * square
     gaps = scratch[at:first].reshape((K if square else 0, K))
     pairs, enough = scratch[first:second].reshape((before, K, K)), scratch[second:end].reshape((behind, K, K))
     arms = scratch[SIZE:at].reshape((ARMS, K))
     if scratch[BEGUN] == 0.0:
         scratch[:first] = 0.0
-        arms[1] = arms[6:] = scratch[first:end] = scratch[BEGUN] = 1.0
-        for h in range(len(weights)):
-            arms[6 + h] = weights[h]
-            if before > 0:
-                pairs[h] = enough[h] = weights[h]
-    n = len(numbers)
+        arms[1] = arms[6:8] = scratch[first:end] = scratch[BEGUN] = 1.0
+        for h in range(before):
+            pairs[h] = enough[h] = weights[h]
     rows, low, width, delta = numbers[n - 4], numbers[n - 3], numbers[n - 2], numbers[n - 1]
     N, whole = int(abs(rows)), ENDLESS if rows < 0.0 else rows
+    trail = scratch[end : end + (N if noted else 0) * TRAIL].reshape((N if noted else 0, TRAIL))
+    hint, worth = numbers[n - 5 - K : n - 5] if noted else numbers[:0], numbers[n - 5] if noted else 0.0
     off = OFF * max(abs(low), abs(low + width)) / width if low != 0.0 else 0.0
-    known = arms[0], arms[1], arms[2], arms[3], arms[4], arms[5], arms[6 : 6 + len(weights)], arms[6], arms[7]
-    return Table(scratch[:SIZE], *known, gaps, pairs, enough, N, whole, low, width, delta, off)
+    known = arms[0], arms[1], arms[2], arms[3], arms[4], arms[5], arms[6], arms[7], arms[8]
+    return Table(scratch[:SIZE], *known, gaps, pairs, enough, N, whole, low, width, delta, trail, hint, worth, off)
 
 
 @inlined
@@ -270,39 +289,213 @@ def gains(T, i, j, e, hope):
 
 
 @part
-def take_in_best(T, e):
-    """Take in a row, k = 1: in `enough`, what the bets have made more with e = epsilon in the rows of leader c."""
-    c, _ = leaders(T)
-    for b in range(len(T.row) if T.head[ROWS] > 0.0 else 0):
-        for h in range(len(T.enough) if T.counts[b] != 0.0 and b != c else 0):
-            factor, more = gains(T, c, b, e, HOPES[h])
-            T.against[h, b] = min(T.against[h, b] * factor, MOST)
-            T.enough[h, c, b] = min(T.enough[h, c, b] * (1.0 + more / factor), MOST)
+def prior_of(T):
+    """How many rows without a difference a lead is shrunk by: the variance within rows over that of the arms' means.
+
+    So a lead is its mean given the rows, where means are normal (Efron & Morris, JASA 1973).
+    """
+    rows = total = spread = 0.0
+    for i in range(len(T.sums)):
+        rows, total = rows + T.taken[i], total + T.sums[i]
+    for i in range(len(T.sums)):
+        spread += T.taken[i] * (T.sums[i] / T.taken[i] - total / rows) ** 2 if T.taken[i] > 0.0 else 0.0
+    n, within = T.head[ROWS], T.head[APART] / 2.0
+    among = spread / rows - within * (len(T.sums) - 1.0) / rows
+    one = (SURE / UNSURE + n * among / (within + 1e-12)) / (SURE + n)
+    return 1.0 / min(max(one, 1.0 / MOST_PRIOR), 1.0)
+
+
+@part
+def note_row(T):
+    """Note what is known before the next row: who leads, the champion, their sums, and what bets are made by."""
+    n, champion, everyone = T.head[ROWS], T.head[CHAMPION] - 1.0, True
+    note = T.trail[int(n)]
+    note[: LAST + 1] = -1.0
+    if T.head[FAILED] != 0.0:
+        rank(T)
+    for i in range(len(T.order)):
+        everyone &= T.counts[i] != 0.0
+        a, at = LAST if T.counts[i] != 0.0 else 0, T.order[i] + T.worth * T.hint[i]
+        while a > 0 and (note[a - 1] < 0.0 or at > note[LAST + a]):
+            if a < LAST:
+                note[a], note[LAST + 1 + a] = note[a - 1], note[LAST + a]
+            note[a - 1], note[LAST + a] = i, at
+            a -= 1
+    note[CHAMPION_AT] = 0.0 if n == 0.0 else LAST
+    for a in range(LAST):
+        note[LAST + 1 + a] = T.sums[int(note[a])] if note[a] >= 0.0 else 0.0
+        note[CHAMPION_AT] = a if note[a] == champion and n > 0.0 else note[CHAMPION_AT]
+    if note[CHAMPION_AT] == LAST:
+        note[LAST], note[2 * LAST + 1] = champion, T.sums[int(champion)]
+    note[V_AT] = (ONE + T.head[SPREAD]) / (n + ONE / TWO)
+    if everyone or n == 0.0:
+        T.head[APART] = note[V_AT]
+    note[PRIOR_AT] = prior_of(T) if n > 0.0 else UNSURE
+    note[END_AT], T.head[END] = T.head[END] if n > 0.0 else math.inf, 0.0
+
+
+@inlined
+def lead_then(T, note, a, b, n):
+    """The lead of the arm in place a of a note over arm b, over the rows before in which both could be scored; how many.
+
+    And what it is with the rows that a hint is worth.
+    """
+    i, lead = int(note[a]), note[LAST + 1 + a] - T.sums[b]
+    if T.head[FAILED] != 0.0:
+        lead, n = lead - (T.gaps[i, b] if i < b else -T.gaps[b, i]), n - T.gaps[max(i, b), min(i, b)]
+    return lead, float(n), lead + T.worth * (T.hint[i] - T.hint[b])
+
+
+@inlined
+def score_of(T, scores, i, n):
+    """The scaled score of arm i in row n."""
+    return (scores[i * T.N + n] - T.low) / T.width
+
+
+@inlined
+def growth_of(hope, variance, most):
+    """How much a bet makes the ln of a capital grow in a row, about."""
+    bet = bet_of(hope, variance, most)
+    return bet * hope - 0.5 * bet * bet * (variance + hope * hope)
+
+
+@part
+def rivals_of(T, b, n, e):
+    """Which arms the bets against arm b are on in row n: from a first place to the one before a last, and their hope."""
+    note, left, own = T.trail[n], T.whole - n, LAST
+    imagined, missing = n + note[PRIOR_AT] + T.worth, math.log(1.0 / T.delta / T.better[b])
+    best = total = begun = hope = count = 0.0
+    first, last = 0, 0
+    for a in range(LAST):
+        if note[a] >= 0.0 and int(note[a]) != b and count < RIVALS:
+            S, _, with_hint = lead_then(T, note, a, b, n)
+            count, total, begun = count + 1.0, total + S, begun + with_hint
+            hoped = (begun / imagined + total / left) / count
+            growth = growth_of(hoped, note[V_AT] * (1.0 + 1.0 / count) / 2.0, 1.0 - total / count / left)
+            if growth > best:
+                best, last, hope = growth, a + 1, hoped
+        elif int(note[a]) == b:
+            own = a
+    c = int(note[CHAMPION_AT])
+    c = c if c != own else 1 if own == 0 else 0
+    if e > 0.0 and note[c] >= 0.0 and T.pairs[0, int(note[c]), b] != 0.0:
+        S, both, with_hint = lead_then(T, note, c, b, n)
+        hoped = with_hint / imagined + (S + e * (both + left)) / left
+        growth = growth_of(hoped, note[V_AT], 1.0 - S / left)
+        if growth > 0.0 and (best == 0.0 or missing / best >= note[END_AT]):
+            first, last, hope = c, c + 1, hoped
+        if n == int(T.head[ROWS]) and own != int(note[CHAMPION_AT]):  # it is not the champion
+            end = (missing - math.log(T.enough[0, int(note[c]), b])) / growth if growth > 0.0 else math.inf
+            T.head[END] = max(T.head[END], end)
+    return first, last, hope
+
+
+@part
+def take_in_best(T, scores, b, n, e):
+    """Take in row n of arm b, k = 1: bets against it, what they make more with e = epsilon, and what is certain then."""
+    note, left, x = T.trail[n], T.whole - n, score_of(T, scores, b, n)
+    first, last, hope = rivals_of(T, b, n, e) if n > 0 or T.worth > 0.0 else (0, 0, 0.0)
+    D, m, on = 0.0, 0.0, 0.0
+    for a in range(first, last):
+        if int(note[a]) != b:
+            gap = score_of(T, scores, int(note[a]), n) - x
+            D += 0.0 if math.isnan(gap) else gap
+            m, on = m + max(-lead_then(T, note, a, b, n)[0] / left, -1.0), on + 1.0
+    share = 1.0 / max(on, 1.0)
+    D, m = D * share, m * share
+    bet = bet_of(hope, note[V_AT] * (1.0 + share) / 2.0, 1.0 + m) if on > 0.0 and m < 1.0 else 0.0
+    factor, need, rest = 1.0 + bet * (D - m), 1.0 / T.delta, T.whole * (1.0 + ROUNDING) - n - 1.0
+    T.better[b] = min(T.better[b] * factor, MOST)
+    out = T.better[b] >= need
+    for a in range(LAST + 1):
+        i = int(note[a])
+        if i >= 0 and i != b:
+            gap, (S, both, _) = score_of(T, scores, i, n) - x, lead_then(T, note, a, b, n)
+            both_now = 0.0 if math.isnan(gap) else 1.0
+            if first <= a and a < last:
+                more = bet * share * e * (both + both_now * left) / left
+                T.enough[0, i, b] = min(T.enough[0, i, b] * (1.0 + more / factor), MOST)
+            S += gap if both_now > 0.0 else 0.0
+            out |= S > rest
+            if T.better[b] * T.enough[0, i, b] >= need or S + e * (both + both_now + left - 1.0) > rest:
+                T.pairs[0, i, b] = 0.0
+    if out:
+        T.verdict[b] = OUT
 
 
 @part
 def decide_best(T, e):
-    """Which arms are out for good, and whether it is over."""
-    K, need, least, left = len(T.row), 1.0 / T.delta, math.inf, T.whole * (1.0 + ROUNDING) - T.head[ROWS]
-    leader, _ = leaders(T)
-    for b in range(K):
-        if T.counts[b] != 0.0 and b != leader:
-            capital, (lead, n) = 0.0, lead_of(T, leader, b)
-            for h in range(len(T.enough)):
-                capital += T.against[h, b] * T.enough[h, leader, b]
-            if lead + e * (n + T.whole - T.head[ROWS]) <= left:
-                least = min(least, capital)
-            if T.against[:, b].sum() >= need or lead > left:
-                T.verdict[b] = OUT
-    if least < need and T.against[:, leader].sum() >= need:
-        T.verdict[leader], least = OUT, 1.0
-    for b in range(K):
-        T.counts[b] = 1.0 if T.verdict[b] == OPEN else 0.0
-    if leaders(T)[0] < 0:  # an error, of probability delta at most
+    """The champion, who is asked on, and whether it is over."""
+    K, leader, n = len(T.row), -1, T.head[ROWS]
+    known = n >= T.whole
+    for i in range(K):
+        if T.verdict[i] == OUT:
+            T.counts[i] = 0.0
+    if T.head[FAILED] != 0.0:
+        rank(T)
+    for i in range(K):
+        if T.counts[i] != 0.0 and T.taken[i] == n and (leader < 0 or T.order[i] > T.order[leader]):
+            leader = i
+    if leader < 0:  # an error, of probability delta at most
+        leader = int(T.trail[int(n) - 1, 0])  # it was asked in the last row
         T.verdict[leader], T.counts[leader] = OPEN, 1.0
-    alone = leaders(T)[1] < 0
-    T.head[OVER] = 1.0 if least >= need or alone else 0.0
+    c = int(T.head[CHAMPION]) - 1
+    if c < 0 or T.counts[c] == 0.0 or known or lead_of(T, leader, c)[0] > STAY * e * n:
+        c = leader
+    T.head[CHAMPION], over, least = c + 1.0, 1.0, math.inf
+    for b in range(K):
+        if T.verdict[b] == OPEN and b != c:
+            lead, both = lead_of(T, c, b)
+            if known and T.taken[b] >= n and e > 0.0 and both > 0.0 and lead + e * both >= -ROUNDING * n:
+                T.pairs[0, c, b] = 0.0
+            T.counts[b] = 0.0 if e > 0.0 and T.pairs[0, c, b] == 0.0 else 1.0
+            if T.counts[b] != 0.0:
+                over, least = 0.0, min(least, T.better[b] * T.enough[0, c, b])
+    T.head[OVER] = over
     settle(T, math.log(least) if least > 0.0 else 0.0)
+
+
+@part
+def catch_up(T, scores, pulls, e):
+    """Take in the rows that arms have missed while they were settled, as far as they have shown them by now."""
+    moved, champion = False, int(T.head[CHAMPION]) - 1
+    for b in range(len(T.row)):
+        while T.counts[b] != 0.0 and T.taken[b] < min(T.head[ROWS], pulls[b]):
+            n, moved = int(T.taken[b]), True
+            take_in_best(T, scores, b, n, e)
+            x = score_of(T, scores, b, n)
+            for i in range(len(T.row)):
+                y = score_of(T, scores, i, n) if i != b and T.taken[i] > n else 0.0
+                if math.isnan(x + y):
+                    T.head[FAILED] = 1.0
+                    sign = 1.0 if b < i else -1.0
+                    T.gaps[min(i, b), max(i, b)] += sign * ((0.0 if math.isnan(x) else x) - (0.0 if math.isnan(y) else y))
+                    T.gaps[max(i, b), min(i, b)] += 1.0
+            T.sums[b] += 0.0 if math.isnan(x) else x
+            T.taken[b] += 1.0
+            if T.verdict[b] == OUT or T.pairs[0, champion, b] == 0.0:
+                T.counts[b] = 0.0
+            T.order[b] = T.sums[b]
+    if moved:
+        decide_best(T, e)
+    return moved
+
+
+@part
+def best_paired(T, scores, pulls, e):
+    """TopK with k = 1: take in what has been shown."""
+    while catch_up(T, scores, pulls, e) or is_next(T, pulls):
+        if is_next(T, pulls):
+            note_row(T)
+            for b in range(len(pulls)):
+                if T.counts[b] != 0.0:
+                    take_in_best(T, scores, b, int(T.head[ROWS]), e)
+            look_at(T, scores)
+            add_row(T)
+            for b in range(len(pulls)):
+                if T.counts[b] != 0.0:
+                    T.taken[b] = T.head[ROWS]
+            decide_best(T, e)
 
 
 @part
@@ -384,24 +577,29 @@ def evidence_at_the_end(T, e):
 def top_k_paired(given):
     """TopK, with the numbers of `top_k_nearest`."""
     numbers, pulls, mean, scores, scratch, inside, out = given
-    K, k, answered = len(pulls), int(numbers[COMMON]), inside[0] >= 0
-    weights = WEIGHTS if numbers[COMMON + 1] > 0.0 else SINGLE
-    T = table_of(numbers, K, scratch, 0 if k == 1 else len(weights), len(weights), weights)
-    e, before = numbers[COMMON + 1] / T.width, T.head[ROWS]
-    while is_next(T, pulls):
+    K, k, answered, e = len(pulls), int(numbers[COMMON]), inside[0] >= 0, numbers[COMMON + 1]
+    weights = WEIGHTS if e > 0.0 and k > 1 else SINGLE
+    T = table_of(numbers, K, scratch, len(weights), len(weights), weights, k == 1)
+    e, before = e / T.width, T.head[ROWS]
+    if k == 1:
+        best_paired(T, scores, pulls, e)
+    while k > 1 and is_next(T, pulls):
         look_at(T, scores)
-        if k == 1:
-            take_in_best(T, e)
-            add_row(T)
-            decide_best(T, e)
-        else:
-            take_in_top_k(T, e)
-            add_row(T)
-            decide_top_k(T, k, e)
+        take_in_top_k(T, e)
+        add_row(T)
+        decide_top_k(T, k, e)
     known, (places, _) = T.head[OVER] == 0.0 and T.head[ROWS] >= T.whole, left_of(T, k)
-    for i in range(K if T.head[ROWS] > before or before == 0.0 else 0):
+    for i in range(K):
+        known &= k > 1 or T.counts[i] == 0.0 or T.taken[i] >= T.whole
+    for i in range(K if T.head[ROWS] > before or before == 0.0 or k == 1 else 0):
         by = ranked(T, i, mean if known and T.head[FAILED] == 0.0 else T.order)
         T.answer[i] = 1.0 if T.verdict[i] == IN or (T.verdict[i] == OPEN and by < places) else 0.0
+    if k == 1 and T.head[CHAMPION] > 0.0:
+        c = int(T.head[CHAMPION]) - 1
+        for i in range(K if known and T.head[FAILED] == 0.0 else 0):
+            c = i if T.counts[i] != 0.0 and (mean[i] > mean[c] or (mean[i] == mean[c] and i < c)) else c
+        T.answer[:] = 0.0
+        T.answer[c] = 1.0
     if known:
         found = evidence_at_the_end(T, e)
         T.head[OVER] = 1.0 if found > 0.0 else 0.0

@@ -68,11 +68,11 @@ def kept(certifier: Certifier, tables: Any, pulls: Any = None) -> tuple[dict[str
         found |= {} if certifier.kind == "threshold-paired" else {"enough": enough.reshape(E, T, K, K)}
         return found, inside, out
     k, e = certifier.numbers[COMMON : COMMON + 2]
-    many = len(paired.HOPES) if e > 0 else 1
-    found |= {"against": arms[:, :, 6 : 6 + many]}
-    before = 0 if k == 1 else many
-    squares = scratch[:, :, at + K * K : at + (1 + before + many) * K * K].reshape(E, T, before + many, K, K)
-    return found | {"pairs": squares[:, :, :before], "enough": squares[:, :, before:]}, inside, out
+    many = len(paired.HOPES) if e > 0 and k > 1 else 1
+    squares = scratch[:, :, at + K * K : at + (1 + 2 * many) * K * K].reshape(E, T, 2 * many, K, K)
+    if k == 1:
+        return found | {"better": arms[:, :, 6], "enough": squares[:, :, 1]}, inside, out
+    return found | {"pairs": squares[:, :, :many], "enough": squares[:, :, many:]}, inside, out
 
 
 def twin(problem: Any, x: Any, delta: float, pulls: Any, mutant: Mutant = HONEST) -> Kept:
@@ -100,19 +100,22 @@ def twin(problem: Any, x: Any, delta: float, pulls: Any, mutant: Mutant = HONEST
 def test_two_columns_by_hand() -> None:
     """Columns 1 1 1 0 and 0 0 1 0.
 
-    Row 1 is not bet on; its difference 1 gives V = 1, S = 1. Row 2: m = -1/3, v = 2/6, hope = 1/6 + 1/3 = 1/2; the bet
-    (1/2) / (1/3 + 1/4) = 6/7 is less than .98 / (1 - 1/3). The capital becomes 1 + 6/7 (1 + 1/3) = 15/7. Then S = 2
-    makes 2 rows that are left too few to make up for more than the lead: not yet. Row 3: m = -1, the bet is on a
-    certainty: v = 3/7, hope = 2/7 + 1 = 9/7, 63/102 times D + 1 = 1. After it, 1 row is left for a lead of 2.
+    Row 1 is not bet on; its difference 1 gives V = 1, S = 1. Row 2: v = 1.1 / 1.5 = 11/15; the means 1 and 0 have the
+    variance 1/4, of which rows make 11/60: 1/15, which is 2/11 of 11/30, so that (3/5 + 2/11) / 4 = 1/P. Hope is
+    1 / (1 + P) + 1/3, m = -1/3. Then S = 2, and 2 rows that are left can make up for it, but for no more: not yet.
+    Row 3: m = -1, v = 2.1 / 2.5 = .84; 1/4 - .84/8 = .145 is 29/84 of .42: 1/P = (3/5 + 2 * 29/84) / 5, hope is
+    2 / (2 + P) + 1. After it, 1 row is left for a lead of 2.
     """
     x = np.array([[1.0, 0], [1, 0], [1, 1], [0, 0]])
     found, inside, _ = kept(task_of(BestArm(), x, 0.01).certifier(), x[None])
-    bet = (9 / 7) / (3 / 7 + (9 / 7) ** 2)
-    assert found["against"][0, :, 0, 1] == pytest.approx([1, 15 / 7, 15 / 7 * (1 + bet), 15 / 7 * (1 + bet)], rel=1e-12)
+    hopes = 1 / (1 + 4 / (3 / 5 + 2 / 11)) + 1 / 3, 2 / (2 + 5 / (3 / 5 + 2 * 29 / 84)) + 1
+    second = 1 + hopes[0] / (11 / 15 + hopes[0] ** 2) * 4 / 3
+    third = second * (1 + hopes[1] / (0.84 + hopes[1] ** 2))
+    assert found["better"][0, :, 1] == pytest.approx([1, second, third, third], rel=1e-9)
     assert found["over"][0].tolist() == [0, 0, 1, 1]
     assert found["rows"][0].tolist() == [1, 2, 3, 3]
     assert inside[0].tolist() == [[1, 0]] * 4
-    assert found["level"][0] == pytest.approx([0, math.log(15 / 7), math.log(100), math.log(100)])
+    assert found["level"][0] == pytest.approx([0, math.log(second), math.log(100), math.log(100)])
 
 
 def test_a_threshold_by_hand() -> None:
@@ -164,7 +167,7 @@ def test_the_routine_is_its_twin(problem: Any) -> None:
         found, inside, _ = kept(task_of(problem, x, delta).certifier(), x[None], pulls)
         for t, shown in enumerate(pulls):
             told = twin(problem, x, delta, shown)
-            for name in ("rows", "over", "counts", "against", "better", "far", "pairs", "enough"):
+            for name in ("rows", "over", "counts", "better", "far", "pairs", "enough"):
                 wanted = getattr(told, name)
                 if np.size(wanted) and (name != "rows" or not isinstance(problem, Threshold)):
                     capitals = np.minimum(found[name][0, t], paired.MOST)  # inf where it is certain
@@ -210,9 +213,9 @@ def nulls(problem: Any, x: Any) -> list[tuple[str, Any]]:
             continue
         if problem.k == 1 and (gaps[j] >= 0).all():
             if i == j:
-                add("better", lambda kept, j=j: mixed(kept, kept["against"][..., j]))
+                add("better", lambda kept, j=j: kept["better"][..., j])
             elif gaps[i, j] <= -problem.epsilon:
-                add("both", lambda kept, i=i, j=j: both(kept, i, j))
+                add("both", lambda kept, i=i, j=j: kept["better"][..., j] * kept["enough"][..., i, j])
         elif problem.k > 1 and i != j and gaps[i, j] <= 0:
             add("pairs", lambda kept, i=i, j=j: mixed(kept, kept["pairs"][..., i, j]))
             if gaps[i, j] <= -problem.epsilon:
@@ -227,29 +230,25 @@ def mixed(kept: dict[str, Any], capitals: Any) -> Any:
     return capitals.sum(axis=-1)
 
 
-def both(kept: dict[str, Any], i: int, j: int) -> Any:
-    """The capital that arm j is not the best, if arm i is much worse than it."""
-    against, more = kept["against"][..., j], kept["enough"][..., i, j]
-    if kept.get("mutant", HONEST).apart:
-        return against.sum(axis=-1) * (more @ np.array(list(twins.HOPES.values())))
-    return mixed(kept, against * more)
-
-
 def largest_expectations(
     problem: Any, x: Any, delta: float, mutant: Mutant | None = None, **support: Any
 ) -> dict[str, float]:
     """Over all orders, how much each capital whose null holds grows on average, at most, by its kind.
 
-    From the beginning to any number of rows, and from the rows of any beginning of an order to the next row.
+    From the beginning to any number of rows, and from the rows of any beginning of an order to the next row. Of BestArm
+    with a tolerance, where arms wait for their rows, these are the capitals as if none did, see `twins.histories`.
     """
     N, K = x.shape
     tables = x[orders(N)]
-    if mutant is None:
+    if getattr(problem, "k", 0) == 1 and (problem.epsilon > 0 or mutant is not None):
+        capitals = [twins.histories(one, problem.epsilon, delta, mutant or HONEST) for one in tables]
+        found: dict[str, Any] = {name: np.array([one[j] for one in capitals]) for j, name in enumerate(("better", "enough"))}
+    elif mutant is None:
         found, *_ = kept(task_of(problem, x, delta, **support).certifier(), tables)
     else:
         runs = [[twin(problem, one, delta, np.full(K, n), mutant) for n in range(1, N + 1)] for one in tables]
-        names = ("against", "better", "far", "pairs", "enough")
-        found: dict[str, Any] = {"mutant": mutant}
+        names = ("better", "far", "pairs", "enough")
+        found = {"mutant": mutant}
         found |= {name: np.array([[getattr(told, name) for told in run] for run in runs]) for name in names}
     most: dict[str, float] = {}
     for key, value in nulls(problem, x):
@@ -385,26 +384,25 @@ def test_a_wrong_answer_is_seldom_sure_where_scores_could_not_be_made(problem: A
 TWICE, NOMINAL = Mutant(times=2.0), Mutant(nominal=True, behind=True)
 LARGEST, BEHIND, ALONE, no = Mutant(largest=True), Mutant(behind=True), Mutant(alone=True), math.nan
 MUTANTS = [
-    (LARGEST, BestArm(0.125), "better", [[2, 0, 2], [4, 4, 1], [8, 6, 8], [0, 6, 2]]),
     (LARGEST, TopK(2, 0.25, "each"), "enough", [[8, 8, 0], [8, 0, 8], [8, 0, 8], [0, 8, 8]]),
-    (Mutant(apart=True), BestArm(0.125), "both", [[4, 7, 0], [5, 2, 2], [6, 6, 7], [1, 7, 7]]),
-    (BEHIND, BestArm(0.125), "better", [[2, no, 4], [no, 2, 1], [1, 4, no], [6, 3, 4]]),
     (BEHIND, TopK(2, 0.25, "each"), "pairs", [[0, 0, 8], [8, 8, no], [8, no, 0], [8, 8, 8]]),
     (BEHIND, TopK(2, 0.5, "each"), "enough", [[no, no, 8], [no, 0, 8], [0, 0, 0], [0, 0, no]]),
-    (ALONE, BestArm(0.125), "better", [[no, no, 2], [4, no, 1], [8, 6, 8], [no, 6, 2]]),
-    (ALONE, BestArm(0.5), "both", [[0, 8, no], [8, 0, 8], [no, 0, no], [no, 8, 8]]),
+    (Mutant(skips=True), BestArm(0.125), "better", [[7, 7, no], [no, 1, 5], [7, no, 8], [5, no, 4]]),
+    (Mutant(always=True), BestArm(0.25), "both", [[8, no, 8], [0, no, no], [1, 3, 1], [no, no, 5]]),
+    (ALONE, BestArm(0.125), "better", [[0, no, no], [no, no, 3], [8, 1, no], [0, 3, no]]),
+    (ALONE, BestArm(0.5), "both", [[8, no, 3], [4, no, no], [no, no, 4], [0, 8, no]]),
     (ALONE, TopK(2, 0.25, "each"), "pairs", [[no, 8, 0], [8, no, 8], [8, 0, 8], [no, 8, 8]]),
-    (TWICE, BestArm(0.0625), "both", [[6, 3], [0, 7], [8, 3], [2, 5]]),
-    (TWICE, BestArm(), "better", [[0, 8, 0], [0, 0, 8], [0, 0, 0], [8, 0, 0]]),
+    (TWICE, BestArm(0.0625), "both", [[3, 2, 1], [7, 5, 7], [3, 4, 1], [2, 6, 8]]),
+    (TWICE, BestArm(), "better", [[4, 4, 2], [7, 8, 4], [1, 1, 7], [7, 7, 7]]),
     (TWICE, TopK(2), "pairs", [[0, 7, 6], [6, 5, 4], [7, 1, 5], [1, 5, 3]]),
     (TWICE, TopK(2, 0.03125, "each"), "enough", [[3, 2, 3], [4, 2, 4], [5, 6, 0], [5, 2, 6]]),
     (TWICE, AllGood(0.25), "better", [[1, 7, 0], [1, 0, 6], [7, 7, 2], [7, 0, 8]]),
     (TWICE, AllGood(0.0625), "far", [[6, 3], [4, 0], [5, 7], [0, 7]]),
     (TWICE, AllGood(0.375), "enough", [[6, 5, 1], [6, 4, 6], [7, 2, 7], [8, 4, 6]]),
     (TWICE, Threshold(0.5625), "below", [[7, 5, 5], [6, 8, 4], [3, 7, 5], [4, 1, 4]]),
-    (Mutant(peeks=True), BestArm(), "better", [[1, 7, 0], [1, 0, 6], [7, 7, 2], [7, 0, 8]]),
-    (Mutant(peeks=True), BestArm(0.125), "both", [[0, 7, 6], [6, 5, 4], [7, 1, 5], [1, 5, 3]]),
-    (Mutant(everywhere=True), BestArm(0.25), "both", [[8, 0, 8], [8, 0, 8], [8, 8, 8], [8, 0, 8]]),
+    (Mutant(peeks=True), BestArm(), "better", [[2, 0, 1], [5, 2, 2], [6, 5, 1], [1, 7, 8]]),
+    (Mutant(peeks=True), BestArm(0.125), "both", [[1, 7, 6], [6, 5, 7], [5, 0, 0], [8, 8, 2]]),
+    (Mutant(everywhere=True), BestArm(0.25), "both", [[4, 6, 4], [0, 5, 2], [1, 4, 3], [1, 0, 4]]),
     (NOMINAL, TopK(2, 0.5, "each"), "pairs", [[8, 8, 0], [0, 0, 0], [0, 0, 8], [0, 0, 0]]),
     (NOMINAL, TopK(2, 0.21875, "each"), "enough", [[7, 8, 0], [3, 0, 6], [7, 2, 3], [8, 8, 1]]),
     (NOMINAL, AllGood(0.5), "enough", [[0, 0, 8], [0, 0, 8], [0, 8, 8], [0, 8, 8]]),

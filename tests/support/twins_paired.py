@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["HONEST", "Kept", "Mutant", "all_good", "best", "threshold", "top_k"]
+__all__ = ["HONEST", "Kept", "Mutant", "all_good", "best", "histories", "threshold", "top_k"]
 
 ROUNDING = 1e-11
 HOPES = {0.0: 0.2, 0.5: 0.5, 1.5: 0.3}  # and the weights of their bets
@@ -27,9 +27,10 @@ class Mutant(NamedTuple):
     peeks: bool = False  # the leader is that after the row
     everywhere: bool = False  # e applies in all rows, whoever is bet on
     largest: bool = False  # the largest capital, as if it had been the only one
-    apart: bool = False  # the product of two mixtures, in place of the mixture of products
     behind: bool = False  # bets on arms that are behind too, as if all rows that are left could be scored
     alone: bool = False  # a lead is that of the arms' own means, whoever failed in which row
+    skips: bool = False  # BestArm leaves rows without a score out, as if they said nothing of the rows that are left
+    always: bool = False  # e applies in rows of the pair that could not be scored too
 
 
 HONEST = Mutant()
@@ -43,7 +44,6 @@ class Kept(NamedTuple):
     level: float  # -ln
     answer: Any
     counts: Any
-    against: Any
     better: Any
     far: Any
     pairs: Any
@@ -152,50 +152,219 @@ def certain(g: Game, pairs: Any, e: float) -> bool:
     return not np.isnan(g.x).any() or all(n > 0 and -e * n - ROUNDING * g.N <= S for S, n in leads)
 
 
+class Note(NamedTuple):
+    """What is known before a row."""
+
+    leaders: list[int]  # four at most, the best first
+    champion: int
+    variance: float
+    imagined: float  # rows
+    until: float  # the end, in rows
+
+
+class Best:
+    """BestArm: bets against each arm, on the mean of some that lead, or on the champion.
+
+    `settled` [c, b]: that c is at most e worse than b, or b not the best. An arm that is settled with the champion
+    waits, `waits`, and goes on with the rows that it has missed where it is not settled with the next champion.
+    `patient`: no arm waits for its rows: they are taken in at once, as if it was asked in all rows; bets on it pause.
+    """
+
+    def __init__(self, x: Any, e: float, delta: float, mutant: Mutant = HONEST, patient: bool = False) -> None:
+        self.g, self.K, self.e, self.need, self.patient = Game(x, mutant), x.shape[1], e, 1 / delta, patient
+        self.better, self.enough = np.ones(self.K), np.ones((self.K, self.K))
+        self.settled, self.out = np.zeros((self.K, self.K), bool), np.zeros(self.K, bool)
+        self.waits, self.taken = np.zeros(self.K, bool), np.zeros(self.K, int)
+        self.champion, self.until, self.notes, self.over = -1, math.inf, list[Note](), False
+        self.apart = self.found = 0.0
+
+    def asked(self, rows: int | None = None) -> list[int]:
+        """The arms that are neither out nor settled, of which so many rows were taken in."""
+        here = [b for b in range(self.K) if not self.out[b] and not self.waits[b]]
+        return here if rows is None else [b for b in here if self.taken[b] == rows]
+
+    def lead(self, i: int, b: int, rows: int) -> tuple[float, int]:
+        """The sum of what i has more than b in the first rows, where both could be scored, and how many these are."""
+        D = self.g.x[:rows, i] - self.g.x[:rows, b]
+        if self.g.mutant.alone and rows:
+            means = [float(np.nansum(self.g.x[:rows, a])) / max((~np.isnan(self.g.x[:rows, a])).sum(), 1) for a in (i, b)]
+            return rows * (means[0] - means[1]), rows
+        return float(np.nansum(D)), int((~np.isnan(D)).sum())
+
+    def order(self, arms: list[int], rows: int) -> list[int]:
+        """The arms, the best first: by sums, or by how many each is no worse than, and by its mean leads."""
+        rows += self.g.mutant.peeks and rows < self.g.N
+        by = {i: float(np.nansum(self.g.x[:rows, i])) for i in arms}
+        if self.failed:
+            pairs = {i: [self.lead(i, j, rows) for j in arms if j != i] for i in arms}
+            by = {i: sum((S >= 0) + S / n / (2 * self.K) for S, n in pairs[i] if n) for i in arms}
+        return sorted(arms, key=lambda i: (-by[i], i))
+
+    def note(self) -> None:
+        """Note what is known before the next row."""
+        g, n = self.g, self.g.n
+        arms = self.asked(n)
+        variance = (0.1 + g.squares) / (n + 0.5)
+        if len(arms) == self.K or n == 0:
+            self.apart = variance
+        imagined = 5.0
+        if n:
+            rows, sums = self.taken, np.array([np.nansum(g.x[: self.taken[i], i]) for i in range(self.K)])
+            of_means = (rows * (sums / np.maximum(rows, 1) - sums.sum() / rows.sum()) ** 2).sum()
+            among = (of_means - (self.K - 1) * self.apart / 2) / rows.sum()
+            imagined = 1 / min(max((3 / 5 + n * among / (self.apart / 2 + 1e-12)) / (3 + n), 0.01), 1.0)
+        leaders = self.order(arms, n)[:4]
+        champion = self.champion if n else leaders[0]
+        self.notes.append(Note(leaders, champion, variance, imagined, self.until))
+        self.until = 0.0
+
+    def bet(self, hope: float, variance: float, m: float) -> float:
+        return min(hope / (variance + hope**2), 0.98 / (1.0 + m + 1e-12)) if hope > 0 else 0.0
+
+    def growth(self, hope: float, variance: float, m: float) -> float:
+        bet = self.bet(hope, variance, m)
+        return bet * hope - bet**2 * (variance + hope**2) / 2
+
+    def means(self, b: int, arms: list[int], n: int) -> list[float]:
+        """The mean of the next row's differences from each arm to b, at most, where b is the best."""
+        times, left = self.g.mutant.times, self.g.N - n
+        return [max(-times * self.lead(i, b, n)[0] / left, -1.0) for i in arms]
+
+    def rivals(self, b: int, n: int) -> tuple[list[int], float]:
+        """The arms that the bets against b are on, and what they hope for."""
+        note, left = self.notes[n], self.g.N - n
+        others, found, most, hope = [i for i in note.leaders if i != b][:3], list[int](), 0.0, 0.0
+        missing = math.log(self.need / self.better[b])
+        for count in range(1, len(others) + 1):
+            lead = sum(self.lead(i, b, n)[0] for i in others[:count]) / count
+            hoped = lead / (n + note.imagined) + lead / left
+            growth = self.growth(hoped, note.variance * (1 + 1 / count) / 2, -lead / left)
+            if growth > most:
+                found, most, hope = others[:count], growth, hoped
+        c = note.champion if note.champion != b else others[0] if others else -1
+        if self.e > 0 and c >= 0 and not self.settled[c, b]:
+            S, both = self.lead(c, b, n)
+            hoped = S / (n + note.imagined) + (S + self.e * (both + left)) / left
+            growth = self.growth(hoped, note.variance, -S / left)
+            if growth > 0 and (most == 0 or missing / most >= note.until):
+                found, hope = [c], hoped
+            if n == self.g.n and b != note.champion and not self.waits[b]:
+                end = (missing - math.log(self.enough[c, b])) / growth if growth > 0 else math.inf
+                self.until = max(self.until, end)
+        return found, hope
+
+    def take_in(self, b: int) -> None:
+        """The bets against arm b in its next row."""
+        g, n = self.g, int(self.taken[b])
+        note, left, e = self.notes[n], self.g.N - n, self.e
+        on, hope = self.rivals(b, n) if n else ([], 0.0)
+        means, D = self.means(b, on, n), [float(g.x[n, i] - g.x[n, b]) for i in on]
+        share = 1 / max(len(on), 1)
+        m = sum(means) * share
+        bet = self.bet(hope, note.variance * (1 + share) / 2, m) if on and m < 1 else 0.0
+        if g.mutant.skips and np.isnan(D).any():
+            bet = 0.0
+        factor = 1 + bet * (float(np.nansum(D)) * share - m)
+        self.better[b] = min(self.better[b] * factor, 1e200)
+        for i in range(self.K) if g.mutant.everywhere else on:
+            scored = g.mutant.always or not np.isnan(g.x[n, i] - g.x[n, b])
+            more = e * (self.lead(i, b, n)[1] + (left if scored else 0)) / left
+            self.enough[i, b] = min(self.enough[i, b] * (1 + bet * share * more / factor), 1e200)
+        rest = g.N * (1 + ROUNDING) - n - 1
+        for i in {*note.leaders, note.champion} - {b}:
+            S, both = self.lead(i, b, n + 1)
+            self.out[b] |= S > rest
+            if self.better[b] * self.enough[i, b] >= self.need or S + e * (both + left - 1) > rest:
+                self.settled[i, b] = True
+        self.out[b] |= self.better[b] >= self.need
+        self.taken[b] += 1
+
+    def decide(self) -> None:
+        """The champion, which arms wait, and whether it is over."""
+        n, e = self.g.n, self.e
+        here = self.asked(n)
+        if not here:  # an error
+            here = [self.notes[n - 1].leaders[0]]
+            self.out[here[0]] = self.waits[here[0]] = False
+        leader, c = self.order(here, n)[0], self.champion
+        if c not in here or n == self.g.N or self.lead(leader, c, n)[0] > 0.3 * e * n:
+            c = leader
+        self.champion = c
+        left = [b for b in range(self.K) if not self.out[b] and b != c]
+        for b in left:
+            S, both = self.lead(c, b, n)
+            if n == self.g.N == self.taken[b] and both and S + e * both >= -ROUNDING * n:
+                self.settled[c, b] = True
+            self.waits[b] = e > 0 and self.settled[c, b]
+        open_to = [b for b in left if not self.waits[b]]
+        self.over = not open_to
+        least = min((self.better[b] * self.enough[c, b] for b in open_to), default=math.inf)
+        self.found = ln(least)
+
+    def play(self, pulls: Any) -> None:
+        """Take in what has been shown."""
+        while not self.over:
+            moved = False
+            for b in range(self.K):
+                while b in self.asked() and self.taken[b] < min(self.g.n, pulls[b]):
+                    moved = True
+                    self.take_in(b)
+                    self.waits[b] |= self.settled[self.champion, b]
+            if moved:
+                self.decide()
+            elif self.g.n < self.g.N and all(pulls[b] > self.g.n for b in self.asked()):
+                self.step()
+            else:
+                return
+
+    def step(self) -> None:
+        """Take in a row of all that are asked, with `patient` of all others that are not out too."""
+        self.note()
+        here = self.asked(self.g.n)
+        for b in np.flatnonzero(~self.out) if self.patient else here:
+            self.take_in(int(b))
+        self.g.counts[:] = 0
+        self.g.counts[here] = 1
+        self.g.take_in()
+        self.decide()
+
+    @property
+    def failed(self) -> bool:
+        """Whether a score that was taken in is missing."""
+        return any(np.isnan(self.g.x[: self.taken[b], b]).any() for b in range(self.K))
+
+
 def best(x: Any, e: float, delta: float, pulls: Any, mutant: Mutant = HONEST) -> Kept:
-    """BestArm: bets on the leader against each arm; `enough` [c, b]: what e adds in the rows in which c was bet on."""
-    g, K, weights = Game(x, mutant), x.shape[1], np.array(list(hopes_of(e).values()))
-    better, enough = weights[:, None] * np.ones(K), np.ones((len(weights), K, K))
-    out, found = np.zeros(K, bool), 0.0
-
-    def both(c: int, b: int) -> float:
-        """The capital that b is not the best if c is much worse."""
-        if mutant.apart:
-            return float(g.mixed(better)[b] * (weights @ enough[:, c, b]))
-        return float(g.mixed(better[:, b] * enough[:, c, b]))
-
-    def step() -> bool:
-        nonlocal found
-        c = g.leaders()[0]
-        for b in g.counting if g.n else []:
-            for h, (strict, loose) in enumerate(g.gains(c, b, e) if b != c else []):
-                better[h, b] *= strict
-                for i in range(K) if mutant.everywhere else [c]:
-                    enough[h, i, b] *= loose / strict
-        g.take_in()
-        g.mutant = mutant._replace(peeks=False)
-        c, others = g.leaders()[0], g.leaders()[1:]
-        leads = {b: g.lead(c, b) for b in others}
-        g.mutant = mutant
-        left = g.N - g.n
-        sure = left + ROUNDING * g.N
-        open_to = [b for b, (S, n) in leads.items() if S + e * (n + left) <= sure]
-        least = min((both(c, b) for b in open_to), default=math.inf)
-        for b in others:
-            out[b] |= g.mixed(better)[b] >= 1 / delta or leads[b][0] > sure
-        out[c] = least < 1 / delta and g.mixed(better)[c] >= 1 / delta and not all(out[others])
-        g.counts[:] = ~out
-        found = 0.0 if out[c] and least < 1 / delta else ln(least)
-        return bool(least >= 1 / delta or len(g.counting) == 1)
-
-    over, answer = g.play(pulls, step), np.zeros(K, np.int8)
-    g.mutant, c = mutant._replace(peeks=False), g.leaders()[0]
-    answer[c] = 1
-    if not over and g.n == g.N:
-        over, found = certain(g, [(c, b) for b in g.counting if b != c], e), 0.0
+    """BestArm: `enough` [c, b]: what e adds in the share of the bets against b that were on c."""
+    one = Best(x, e, delta, mutant)
+    one.play(pulls)
+    over, found, answer, g = one.over, one.found, np.zeros(one.K, np.int8), one.g
+    if g.n:
+        answer[one.champion] = 1
+    else:
+        answer[0] = 1
+    if not over and g.n == g.N and all(one.taken[b] == g.N for b in one.asked()):
+        over, found = certain(g, [(one.champion, b) for b in one.asked() if b != one.champion], e), 0.0
     none = np.ones(0)
-    shown = level(found, delta, out.any(), over)
-    return Kept(g.n, over, shown, answer, g.counts, better, none, none, none, enough)
+    counts = np.isin(np.arange(one.K), one.asked()) * 1.0
+    shown = level(found, delta, one.out.any(), over)
+    return Kept(g.n, over, shown, answer, counts, one.better, none, none, one.enough)
+
+
+def histories(x: Any, e: float, delta: float, mutant: Mutant = HONEST) -> tuple[Any, Any]:
+    """BestArm: the capitals after each row, (N, K) and (N, K, K), of the bets on all arms that are not out, in all rows.
+
+    What is looked at of these later, and which arms wait, changes none of them.
+    """
+    one, better, enough = Best(x, e, delta, mutant, patient=True), [], []
+    while one.g.n < one.g.N:
+        if not one.over:
+            one.step()
+        else:
+            one.g.n += 1
+        better.append(one.better.copy())
+        enough.append(one.enough.copy())
+    return np.array(better), np.array(enough)
 
 
 def top_k(x: Any, k: int, e: float, delta: float, pulls: Any, mutant: Mutant = HONEST) -> Kept:
@@ -249,7 +418,7 @@ def top_k(x: Any, k: int, e: float, delta: float, pulls: Any, mutant: Mutant = H
         over, found = certain(g, [(i, j) for i in order[:places] for j in order[places:]], e), 0.0
     none = np.ones(0)
     shown = level(found, delta, verdict.any(), over)
-    return Kept(g.n, over, shown, answer, g.counts, none, none, none, pairs, enough)
+    return Kept(g.n, over, shown, answer, g.counts, none, none, pairs, enough)
 
 
 class Null(NamedTuple):
@@ -306,7 +475,7 @@ def all_good(
     least = min((good[i] if answer[i] else far[i] for i in np.flatnonzero(verdict == 0)), default=math.inf)
     none, found = np.ones(0), ln((math.inf if over else least) / (2 * K))
     shown = level(found, delta, verdict.any(), over)
-    return Kept(g.n, over, shown, answer, g.counts, none, better, far, none, enough)
+    return Kept(g.n, over, shown, answer, g.counts, better, far, none, enough)
 
 
 def threshold(x: Any, fall: float, rise: float, theta: float, delta: float, pulls: Any, by: Mutant = HONEST) -> Kept:
@@ -345,5 +514,5 @@ def threshold(x: Any, fall: float, rise: float, theta: float, delta: float, pull
     over, none = bool(verdict.all()), np.ones(0)
     counts = np.where(verdict == 0, rows + 1, 0)
     return Kept(
-        int(rows.max()), over, level(found, delta, verdict.any(), over), answer, counts, none, better, far, none, none
+        int(rows.max()), over, level(found, delta, verdict.any(), over), answer, counts, better, far, none, none
     )
