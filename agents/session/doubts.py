@@ -11,7 +11,7 @@ from bandit_envs.stopping import BOUNDED, DISTRIBUTION
 
 from .fold import State
 from .log import FAILED
-from .promise import SKIPPED
+from .promise import SKIPPED, SKIPPED_ALONE
 
 ENOUGH = 5  # results beyond the first of each arm, from which on it is said that they vary little
 LESS = 3.0  # how many times less than the session counts on
@@ -113,7 +113,8 @@ def about_failures(state: State) -> list[str]:
     for event in results:
         of[event.arm] += event.size
     failed = [(event.arm, np.atleast_1d(event.value)[0] is None) for event in results if event.kind == FAILED]
-    promised = SKIPPED if state.run.takes_gaps and state.certificate else "Nothing is promised of the answer of now"
+    promised = SKIPPED_ALONE if state.run.problem.local else SKIPPED
+    promised = promised if state.run.takes_gaps and state.certificate else "Nothing is promised of the answer of now"
     skipped = "could not be scored" + f". {promised}" * bool(state.setup.task.items)
     for none, what in ((True, skipped), (False, "failed, and count as scores")):
         counts = Counter(arm for arm, lacks in failed if lacks is none and arm is not None)

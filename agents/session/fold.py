@@ -83,7 +83,7 @@ class State:
         self.in_order = setup.order == "asked" and not setup.task.items
         self.apart = PROBLEMS.find(setup.task.problem).local  # a line for each arm
         self.upto, self.changed, self.together = 0, False, False
-        self.cells: dict[tuple[int, int], float] = {}
+        self.cells: dict[tuple[int, int], Any] = {}
         self.row_asked: dict[int, int] = {}
         self.order = self.rank = np.empty(0, np.int64)
         self.blocks = setup.task.distribution == BLOCKS  # rows without an end, in the order of their numbers
@@ -149,7 +149,8 @@ class State:
         elif kind in RESULTS:
             line[place] = event
             if self.setup.task.items:  # no cell has two results
-                self.cells[arm, int(event.value[1])] = float(np.float64(event.value[0]))
+                found = np.asarray(event.value[:-1], np.float64).tolist()
+                self.cells[arm, int(event.value[-1])] = tuple(found) if len(found) > 1 else found[0]
         elif kind == ADDED:
             self.number[str(event.text)] = len(self.names)
             self.names.append(str(event.text))
@@ -177,8 +178,8 @@ class State:
             sample[:D] = turned(sample[:D])
         self.results.append((arm, sample))
         if self.setup.task.items:
-            sample = np.array([sample[0], self.rank[int(sample[1])]])
-        self.statistics.add(arm, sample[:1] if self.setup.task.items else sample)
+            sample = np.append(sample[:D], self.rank[int(sample[D])])
+        self.statistics.add(arm, sample[:D] if self.setup.task.items else sample)
         return (self.place[arm], sample) if arm in self.place else None
 
     def _damage(self, event: Event) -> str:
@@ -207,12 +208,12 @@ class State:
             return f"withdraws the arm {arm}, the control"
         if kind == WITHDRAWN and len(self.active) <= FEWEST_ARMS and event.number not in self.undone:
             return f"leaves fewer than {FEWEST_ARMS} arms"
-        N = self.setup.task.items
+        N, D = self.setup.task.items, self.setup.task.D
         if N and kind != WITHDRAWN:
             is_result = kind in RESULTS
-            if isinstance(event.value, tuple) is not is_result or is_result and len(event.value) != 2:
+            if isinstance(event.value, tuple) is not is_result or is_result and len(event.value) != D + 1:
                 return f"has the value {event.value!r:.80}, and needs {'a score and a row' if is_result else 'a row'}"
-            row = event.value[1] if is_result else event.value
+            row = event.value[-1] if is_result else event.value
             if isinstance(row, bool) or not isinstance(row, (int, float)) or not 0 <= row < N or row != int(row):
                 return f"is of the row {row!r:.40}, and there are {N}"
             waits = not is_result and event.about is None and self.ask_answered_by(arm, None, row=int(row)) is not None
@@ -222,7 +223,8 @@ class State:
                 return f"answers the question {event.about}, which is of another row"
         if kind in RESULTS:
             try:
-                value = event.value[0] if N else event.value
+                value = event.value[:-1] if N else event.value
+                value = value[0] if N and (D == 1 or value[0] is None) else value
                 if kind == COUNTED:
                     count_of(self.setup.own_task, Count(*value), self)
                 elif kind == TOLD or value is not None:
@@ -526,4 +528,5 @@ def sample_of(task: Task, value: Any) -> Any:
         values = []
     if isinstance(value, str) or len(values) != task.D:
         raise ValueError(f"a measurement must be {task.D} numbers, got {value!r:.200}")
-    return tuple(number("a measurement", one, low, high) for one in values)
+    ranges = task.ranges or ((low, high),) * task.D
+    return tuple(number("a measurement", one, *ends) for one, ends in zip(values, ranges, strict=True))

@@ -32,6 +32,7 @@ SKIPPED = (
     "Pairs of arms are compared on the rows that both could score: if one arm is at least as good as each other one on "
     "those, the answer is within epsilon of it with probability 1 - delta"
 )
+SKIPPED_ALONE = "The mean of an arm is that of the rows that it could score"  # of Threshold and Feasible
 
 
 class Share(NamedTuple):

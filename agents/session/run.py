@@ -57,7 +57,8 @@ def _add(seen, arm, sample):
     """Add a sample (D,) of an arm to `Statistics`."""
     n = float(seen.pulls[arm] - seen.failed[arm])
     if seen.pulls[arm] < seen.scores.shape[1]:
-        seen.scores[arm, seen.pulls[arm]] = sample[0]
+        for d in range(len(sample)):
+            seen.scores[arm, seen.pulls[arm], d] = sample[d]
     if math.isnan(sample[0]):
         seen.failed[arm] += 1
     for d in range(len(sample) if sample[0] == sample[0] else 0):
@@ -99,7 +100,7 @@ class Statistics(NamedTuple):
     mean: Floats
     variance: Floats
     moments: Floats  # (K, D, 2), third and fourth
-    scores: Floats  # (K, N), of a table, in the order of its rows, NaN where it failed; (K, 0) of others
+    scores: Floats  # (K, N, D), of a table, in the order of its rows, NaN where it failed; (K, 0, D) of others
     excess: Floats  # (K, D), sums of what samples exceed the low end of their range by
     failed: NDArray[np.int64]  # (K,), of the pulls those without a score
     ends: tuple[float, float]  # see `ends_of`
@@ -109,7 +110,7 @@ class Statistics(NamedTuple):
         """Those of K arms, by default all, that have not been pulled; with scores where items are given."""
         K = task.K if K is None else K
         total, mean, variance, excess = np.zeros((4, K, task.D))
-        (pulls, failed), scores = np.zeros((2, K), np.int64), np.zeros((K, items or 0))
+        (pulls, failed), scores = np.zeros((2, K), np.int64), np.zeros((K, items or 0, task.D))
         return cls(pulls, total, mean, variance, np.zeros((K, task.D, 2)), scores, excess, failed, ends_of(task))
 
     @property
@@ -135,8 +136,8 @@ class Statistics(NamedTuple):
             return
         _add(self, arm, sample)
         if self.pulls[arm] >= self.scores.shape[1] > 0:  # it is known, and ties are to be recognised
-            scored = self.scores[arm][~np.isnan(self.scores[arm])]
-            self.mean[arm] = Shared.mean_of(scored, self.ends) if len(scored) else 0.0
+            scored = self.scores[arm][~np.isnan(self.scores[arm, :, 0])].T
+            self.mean[arm] = [Shared.mean_of(one, self.ends) if len(one) else 0.0 for one in scored]
 
     def at(self, arms: object) -> Statistics:
         """Those of some arms, a copy."""
@@ -153,7 +154,8 @@ class Statistics(NamedTuple):
         shown = {"remaining": np.array([[remaining]], np.int64), "public_seed": np.array([[public_seed]], np.int64)}
         for name in (*self._fields[:4], "scores" if self.scores.size else "moments"):
             x = getattr(self, name)
-            shown[name] = (x[:, 0] if x.shape[1:2] == (1,) and name != "scores" else x)[None]
+            single = name != "pulls" and self.mean.shape[1] == 1
+            shown[name] = (x if not single else x[..., 0] if name == "scores" else x[:, 0])[None]
         return shown
 
     def means(self) -> Floats:
@@ -250,7 +252,7 @@ class Run:
             if self.over or self.arm == UNDECIDED or self.seen.pulls[self.arm] < (self.task.items or PULLS_LIMIT):
                 return
             self.told += 1
-            self._see(self.arm, self.seen.means()[0, self.arm, None])
+            self._see(self.arm, np.atleast_1d(self.seen.means()[0, self.arm]))
             self._look_at_the_end()
         if not self.over:
             self._end(self._recommended(self.all_seen()))
@@ -360,7 +362,7 @@ class Run:
     def _in_order(self, results: Sequence[Result]) -> list[Result]:
         """Of a table, the results whose earlier rows are there, these and those that have waited for them."""
         for arm, sample in results:
-            self.ahead.setdefault(arm, {})[int(sample[1])] = sample[:1]
+            self.ahead.setdefault(arm, {})[int(sample[-1])] = sample[:-1]
         found = list[Result]()
         for arm in dict.fromkeys(arm for arm, _ in results):
             rows, n = self.ahead[arm], self.rows(arm)
@@ -437,7 +439,7 @@ class Run:
         D = () if self.task.D == 1 else (self.task.D,)
         mean, variance = (x.reshape(1, self.task.K, *D) for x in (seen.mean, seen.variance))
         inside = answer[None].astype(np.int8)
-        moments = seen.scores if self.task.items else seen.moments
+        moments = seen.scores.reshape(self.task.K, -1, *D) if self.task.items else seen.moments
         level = float(self.certifier.levels(seen.pulls[None], mean, variance, inside, moments[None])[0])
         if level >= self.share.ratio:
             return 1.0

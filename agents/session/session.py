@@ -349,7 +349,7 @@ class Session:
                             if table is not None and known == sample:
                                 continue
                             raise ValueError(tables.already(state, one, row, known))
-                        sample = sample, row
+                        sample = *np.atleast_1d(sample).tolist(), row
                 except ValueError as error:
                     raise ValueError(f"{place}{error}") from None
                 if about is None or self.task.items:
@@ -621,7 +621,8 @@ class Session:
             if question not in state.asks:  # asked again, withdrawn, or answered
                 return []
             arm, row = state.asks[question][0], state.row_asked.get(question)
-            return [Event(0, FAILED, arm, value if row is None else (value, row), question, who, why)]
+            failed = value if row is None else (*(value if isinstance(value, tuple) else (value,) * self.task.D), row)
+            return [Event(0, FAILED, arm, failed, question, who, why)]
 
         self._append(failure)
 

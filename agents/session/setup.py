@@ -44,12 +44,12 @@ def task_from_facts(facts: Mapping[str, Any]) -> tuple[Task, list[str] | None]:
     Args:
         facts: `problem`, its name, and its parameters by their names; `arms`, how many, or their names; `items`, of
             rows of a table on which all arms are measured, each once, likewise: what is true is then the mean over all
-            rows; `range`, the lowest and highest value of a measurement, or `sigma`, the standard deviation of its
-            noise, or `binary=True` where it is 0 or 1; `budget`, how many measurements there may be, `delta`, the
-            allowed error probability, neither or both; `max_pulls`; `dimensions` of a measurement, and
-            `independent=True` where these are known not to depend on each other; `reserve` and `minimize`, see
-            `Session`, and those of `WISHES`, which are not of the task; with `blocks`, all arms are measured in each
-            block.
+            rows; `range`, the lowest and highest value of a measurement (with items, such a pair for each of its
+            `dimensions`), or `sigma`, the standard deviation of its noise, or `binary=True` where it is 0 or 1;
+            `budget`, how many measurements there may be, `delta`, the allowed error probability, neither or both;
+            `max_pulls`; `dimensions` of a measurement, and `independent=True` where these are known not to depend on
+            each other; `reserve` and `minimize`, see `Session`, and those of `WISHES`, which are not of the task; with
+            `blocks`, all arms are measured in each block.
     """
     given = {name: value for name, value in facts.items() if value is not None}
     for name in ("problem", "arms"):
@@ -74,14 +74,17 @@ def task_from_facts(facts: Mapping[str, Any]) -> tuple[Task, list[str] | None]:
         )
     sample: dict[str, Any] = {"distribution": "bernoulli", "support": (0.0, 1.0), "sigma": 0.5}
     if "range" in known:
-        low, high = interval("range", given["range"])
+        one = given["range"]
+        many = [interval("range", x) for x in one] if np.iterable(one) and all(map(np.iterable, one)) else None
+        low, high = (min(many)[0], max(x[1] for x in many)) if many else interval("range", one)
         sample = {"distribution": "resampled", "support": (low, high), "sigma": given.get("sigma", (high - low) / 2)}
+        sample |= {"ranges": many}
     elif "sigma" in known:
         sample = {"distribution": "gaussian", "support": None, "sigma": given["sigma"]}
     items = None
     if "items" in given:
-        if "sigma" in given or given.get("dimensions", 1) != 1:
-            raise ValueError("with items, a measurement is one number in a range: leave out sigma and dimensions")
+        if "sigma" in given:
+            raise ValueError("with items, a measurement is one number, or several, in a range: leave out sigma")
         named = item_names(given["items"])
         items = given["items"] if named is None else len(named)
         sample |= {"items": items} | ({} if "binary" in known else {"distribution": "shared"})

@@ -106,8 +106,9 @@ def _ends(state: State, single: bool, claims: list[Claim] | None) -> Any:
     first, arms = len(state.setup.names), np.arange(len(state.names))[there]
     level = delta / task.D * (np.ones(len(arms)) if single else shares_alone(first, arms, state.setup.reserve))
     if task.items:
-        scores = (seen.scores[there] - low) / (high - low)
-        found[there, 0] = low + (high - low) * stopping.column_intervals(scores, seen.pulls[there], level)
+        for d, (least, most) in enumerate(task.ranges or ((low, high),) * task.D):
+            scores = (seen.scores[there, :, d] - least) / (most - least)
+            found[there, d] = least + (most - least) * stopping.column_intervals(scores, seen.pulls[there], level)
         known = there & (seen.pulls >= task.items)
         found[known] = state.statistics.mean[known, :, None]
     elif there.any():
@@ -277,17 +278,21 @@ def _replayed(state: State, ahead: State, made: dict[int, Event], row: Happening
     place = ahead.row(arm, cells["item"], None)
     waits = state.ask_answered_by(arm, None, row=place)
     if not undone and (arm, place) in state.cells:
-        if kind in RESULTS and not np.array_equal(state.cells[arm, place], np.float64(sample), equal_nan=True):
+        if kind in RESULTS and not np.array_equal(
+            np.atleast_1d(state.cells[arm, place]), np.broadcast_to(np.float64(sample), task.D), equal_nan=True
+        ):
             raise ValueError(already(state, arm, place, state.cells[arm, place]))
         return None
     if kind == ASKED:
         return event._replace(arm=arm, value=place) if waits is None else state.events[waits]
-    return event._replace(arm=arm, value=(sample, place), about=waits if before is None else event.about)
+    sample = sample if isinstance(sample, tuple) else (sample,) * task.D
+    return event._replace(arm=arm, value=(*sample, place), about=waits if before is None else event.about)
 
 
-def already(state: State, arm: int, row: int, known: float) -> str:
+def already(state: State, arm: int, row: int, known: Any) -> str:
     """That a cell of a table has a result."""
-    what = "is marked as failed" if math.isnan(known) else f"has the result {known:g}"
+    found = ", ".join(f"{x:g}" for x in np.atleast_1d(known))
+    what = "is marked as failed" if "nan" in found else f"has the result {found}"
     return f"{state.called(arm)} on the item {state.item(row)!r:.80} {what} already: undo that first"
 
 

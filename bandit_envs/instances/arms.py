@@ -491,7 +491,7 @@ def check_table(arms: Arms, table: Floats) -> None:
         first, count = table[..., :1], table[..., 1:]
         wrong = (table != np.rint(table)) | (first < 0) | (count < 1) | (first + count > V)
         _refuse(wrong, table, f"the rows of {of} must be among the {V} rows of data")
-    ranges = arms.ranges or (arms.support,) * (arms.support is not None and len(samples) > 0)
+    ranges = arms.ranges or (() if arms.support is None or not samples else (arms.support,))
     for d, (lowest, highest) in enumerate(ranges):
         some = [x[..., d :: len(ranges)] for x in samples]
         low, high = min(x.min() for x in some), max(x.max() for x in some)

@@ -197,3 +197,14 @@ def test_bad_calls_of_tables(tmp_path: Any) -> None:
     ):
         with pytest.raises(ValueError, match=words):
             reading(tmp_path, **told)()
+
+
+def test_pools_of_tables_keep_the_ranges() -> None:
+    env = gym.make(FEASIBLE, instance=Pools([Shared(CELLS)], arms=3), delta=0.1, **LIMITS)
+    assert env.unwrapped.task.ranges == Shared(CELLS).ranges
+    seen = env.reset(seed=0)[0]
+    for _ in range(30):
+        seen = env.step(1)[0]
+    assert seen["scores"].shape == (3, 30, 2)
+    rows = {tuple(cell) for cell in seen["scores"][1]}
+    assert any(rows == {tuple(cell) for cell in CELLS[:, k]} for k in range(4))

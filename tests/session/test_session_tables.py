@@ -343,7 +343,7 @@ def test_sessions_without_items_are_run_too(tmp_path):
         ({"items": 0}, "items must be an integer"),
         ({"items": "q1"}, "items must be a number of rows, or a list"),
         ({"items": ["q", "q"]}, "an item's name must differ"),
-        ({"items": 5, "range": None, "sigma": 1.0}, "one number in a range"),
+        ({"items": 5, "range": None, "sigma": 1.0}, "one number, or several, in a range"),
         ({"items": 5, "problem": "Feasible"}, "Feasible"),
     ],
 )
