@@ -139,6 +139,7 @@ class CertifiedAlgorithm(Algorithm):
     """
 
     solves: ClassVar[Collection[str]] = CERTIFIED_PROBLEMS
+    prices = True
     promises = ("aggregate", "each", "exact")
     needs = "delta or budget"
     reads = ("variance", "moments", "seed")

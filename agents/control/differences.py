@@ -42,6 +42,7 @@ def lacks_control(ep, own):
 class APTOnDifferences(Algorithm):
     """APT against a control: the arm with the least `factor` T_i (|D_i| + tolerance)^2 + `logs` ln T_i, or it, D1."""
 
+    prices = True
     name, solves, reads, factor, tolerance = "apt", CONTROLLED, (), setting(float), setting(float)
     control, a, b, share, logs = setting(int), setting(float), setting(float), setting(float), setting(float)
 

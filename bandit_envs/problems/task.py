@@ -8,12 +8,15 @@ import json
 import math
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from ..kernels.checks import LARGEST, called, choice, flag, integer, interval, number
+from ..kernels.naming import unknown
 from ..kernels.rng import ARMS_LIMIT, PULLS_LIMIT
 from ..kernels.spellings import Distributed, both_spellings, spelled
 from ..stopping import RHO, Certifier
@@ -26,6 +29,7 @@ from .registry import PROBLEMS, bound_name
 MOST_ITEMS = 2**24  # rows of a table
 LEVEL = 0.05  # of certificates of tables, which depend on it, where nothing is said
 EXPONENTIAL = re.compile(r"exponential\((.+)\)")  # delays that are drawn, with their mean
+ROW = "row"  # the cost of tables in which rows have prices, and arms have none
 BLOCKS = "blocks"  # the distribution of rows without an end: blocks of a session, whose effects are unknown
 MOST_PAIRED = 1000  # arms, all pairs of which are looked at for the level of a certificate
 INDEPENDENT = ("bernoulli", "gaussian", "uniform", "tabulated")  # distributions that draw each coordinate by itself
@@ -47,6 +51,22 @@ def delay_of(value: Any) -> float | str:
     return f"exponential({x})" if found else x
 
 
+def prices_of(value: Any, K: int, names: Sequence[str] = ()) -> tuple[float, ...] | str:
+    """Prices of K arms, checked: K numbers > 0, those of some of the named arms (1 of the others), or "row"."""
+    if isinstance(value, Mapping):
+        if strange := [name for name in value if name not in names]:
+            raise unknown("arm in cost", strange[0], names)
+        value = [value.get(name, 1.0) for name in names]
+    if isinstance(value, str):
+        return choice("cost", value, (ROW,))
+    if not isinstance(value, (list, tuple, np.ndarray)) or len(value) != K:
+        raise ValueError(
+            f"cost must be a list of the prices of {K} arms, a dict of prices by the names of arms, or 'row', got "
+            f"{value!r:.200}"
+        )
+    return tuple(number(f"cost[{i}]", one, 0, LARGEST, above=True) for i, one in enumerate(value))
+
+
 @both_spellings
 @dataclass(frozen=True)
 class Task(Distributed):
@@ -60,7 +80,7 @@ class Task(Distributed):
         problem: name of the problem, or "module:Class" of one that is not registered.
         parameters: of the problem; those that are not given have its defaults.
         K, D: number of arms, coordinates of a sample.
-        budget: pulls of an episode, or None; delta: allowed error probability, or None.
+        budget: pulls of an episode, with `cost` money, or None; delta: allowed error probability, or None.
         max_pulls: safety cap, or None; pull_cost: price of a pull in units of the score.
         distribution: family of the arms; support: (lowest, highest) sample or None.
         sigma: sub-Gaussian scale of a sample, the largest of all arms: half the width of a support, or of Gaussian arms
@@ -74,6 +94,8 @@ class Task(Distributed):
             is one that draws them independently; False for scalar arms.
         batch: results are shown when so many pulls have been asked, 1: at once. delay: and when so many further pulls
             have been; or "exponential(8)", a delay of 8 pulls on average, drawn for each pull by itself.
+        cost: the price of a pull of each arm, K numbers > 0, or None: 1 each. The budget is then money. Or "row", of
+            tables: a row costs 1 with the first arm that is pulled in it, and nothing with others.
         claimed: whether `sigma` is somebody's word, as in a session. Certificates then count on it as long as the
             results bear it out. It is no part of the JSON form.
     """
@@ -98,6 +120,7 @@ class Task(Distributed):
     items: int | None = None
     batch: int = 1
     delay: float | str = 0
+    cost: tuple[float, ...] | str | None = None
 
     def __post_init__(self) -> None:
         def given(name: str, check: Callable[..., Any], *ends: float, **open_ends: bool) -> Any:
@@ -126,6 +149,7 @@ class Task(Distributed):
             "items": given("items", integer, 1, MOST_ITEMS),
             "batch": integer("batch", self.batch, 1, most),
             "delay": delay_of(self.delay),
+            "cost": None if self.cost is None else prices_of(self.cost, self.K),
         }
         for name, value in checked.items():
             object.__setattr__(self, name, value)
@@ -141,7 +165,29 @@ class Task(Distributed):
             raise ValueError(f"K * D must be at most {ARMS_LIMIT} for pull='coordinate', got {self.K} * {self.D}")
         if self.observation == "history" and self.budget is None and self.max_pulls is None:
             raise ValueError("observation='history' needs a budget or max_pulls: a history holds so many pulls")
+        if self.cost is not None:
+            self._check_cost(self.cost)
         own.check(problem, self)
+
+    def _check_cost(self, cost: tuple[float, ...] | str) -> None:
+        """Refuse what does not go with prices."""
+        if self.pull_cost > 0:
+            raise ValueError(f"pull_cost={self.pull_cost} is a price in units of score, beside cost: give one of them")
+        if self.budget is not None and not isinstance(cost, str) and min(cost) > self.budget:
+            raise ValueError(f"budget={self.budget} is money, and must pay for one pull, of {min(cost):g} or more")
+        if cost == ROW and self.items is None:
+            raise ValueError("cost='row' is of the rows of a table that all arms share, and these arms have none")
+        if cost == ROW and (self.waits or self.observation == "history"):
+            raise ValueError("cost='row' goes with neither batch, delay nor observation='history'")
+
+    @cached_property
+    def payable(self) -> int | None:
+        """How many pulls the budget can pay at most, or None: it sets no limit."""
+        if self.budget is None or self.cost == ROW:
+            return None
+        if self.cost is None:
+            return self.budget
+        return min(int(self.budget / min(self.cost) * (1 + 1e-9)), PULLS_LIMIT - 1)  # type: ignore[operator]
 
     @cached_property
     def stop(self) -> int:
@@ -171,7 +217,7 @@ class Task(Distributed):
     @property
     def entries(self) -> int:
         """How many pulls a history holds: the budget or max_pulls, the smaller one; 0 where there is neither."""
-        return min((limit for limit in (self.budget, self.max_pulls) if limit is not None), default=0)
+        return min((limit for limit in (self.payable, self.max_pulls) if limit is not None), default=0)
 
     def make_problem(self) -> Problem:
         """The problem itself: margins, plug-in answers; its evidence and bounds are those of these arms."""
@@ -316,7 +362,7 @@ class Task(Distributed):
     @property
     def scale(self) -> float:
         """The number of pulls at which the feature `pulls` reaches 1."""
-        return float(self.budget or self.max_pulls or 10**6)
+        return float(self.payable or self.max_pulls or 10**6)
 
     def replace(self, **changes: object) -> Task:
         """The same task with some attributes changed."""
@@ -335,7 +381,7 @@ class Task(Distributed):
                 place = f"parameter {name!r} of the problem {self.problem!r}"
                 raise TypeError(f"the {place} has no JSON form, got {value!r:.200}") from error
         left = {"claimed": True, "dependent": self.D == 1, "can_stop": self.can_stop, "items": self.items is None}
-        left |= {"batch": self.batch == 1, "delay": self.delay == 0}
+        left |= {"batch": self.batch == 1, "delay": self.delay == 0, "cost": self.cost is None}
         form = dataclasses.asdict(self)
         return json.dumps({name: value for name, value in form.items() if not left.get(name)})
 
