@@ -39,12 +39,10 @@ def prices_in(words: Sequence[str]) -> Any:
         return words[0] if words else None
     pairs = [word.rpartition("=") for word in words]
     try:
-        prices = [number_in(price) for *_, price in pairs]
+        found = {name or place: number_in(price) for place, (name, _, price) in enumerate(pairs)}
     except ValueError:
         raise ValueError(f"--cost must be PRICE of each arm, NAME=PRICE, or row, got {' '.join(words)!r:.80}") from None
-    if len({sign for _, sign, _ in pairs}) > 1:
-        raise ValueError(f"--cost names all arms or none, got {' '.join(words)!r:.80}")
-    return prices if not pairs[0][1] else {name: price for (name, _, _), price in zip(pairs, prices, strict=True)}
+    return found if pairs[0][1] else [*found.values()]
 
 
 @dataclass(frozen=True, kw_only=True)

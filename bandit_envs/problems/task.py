@@ -14,8 +14,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ..kernels.checks import LARGEST, called, choice, flag, integer, interval, number
+from ..kernels.checks import LARGEST, SLACK, called, choice, flag, integer, interval, number
 from ..kernels.naming import unknown
 from ..kernels.rng import ARMS_LIMIT, PULLS_LIMIT
 from ..kernels.spellings import Distributed, both_spellings, spelled
@@ -187,7 +188,34 @@ class Task(Distributed):
             return None
         if self.cost is None:
             return self.budget
-        return min(int(self.budget / min(self.cost) * (1 + 1e-9)), PULLS_LIMIT - 1)  # type: ignore[operator]
+        return min(int(self._purse / min(self.cost)), PULLS_LIMIT - 1)  # type: ignore[operator]
+
+    def paid(self, pulls: Any) -> float:
+        """What so many pulls of the arms, (K,), cost; of cost="row" the rows that they are of."""
+        if isinstance(self.cost, tuple):
+            return float(np.dot(self.cost, pulls))
+        return float(np.sum(pulls) if self.cost is None else min(np.max(pulls), self.items))
+
+    def affords(self, pulls: Any) -> NDArray[np.bool_]:
+        """Which arms the budget pays for once more after so many pulls of the arms, (K,)."""
+        if self.budget is None or self.cost == ROW and self.budget >= (self.items or 0):
+            return np.ones(self.K, np.bool_)
+        if self.cost == ROW:
+            return np.asarray(pulls) < self.budget
+        return np.asarray(self.cost or [1.0] * self.K) <= self._purse - self.paid(pulls)
+
+    @property
+    def _purse(self) -> float:
+        """The budget, with what may be the rounding of sums of prices."""
+        return (self.budget or 0) * (1.0 + SLACK if isinstance(self.cost, tuple) else 1.0)
+
+    def left(self, pulls: Any) -> int:
+        """What an environment shows as `remaining` after so many pulls of the arms, (K,); -1 without a budget."""
+        if self.budget is None:
+            return -1
+        known = self.cost == ROW and self.budget >= (self.items or 0) <= np.min(pulls)
+        able = not known and self.affords(pulls).any()
+        return max(int(self._purse - self.paid(pulls)), 1) if able else 0
 
     @cached_property
     def stop(self) -> int:

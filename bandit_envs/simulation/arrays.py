@@ -66,8 +66,7 @@ class Rules(NamedTuple):
     last: int  # the largest action: K, or K - 1 where no episode can be stopped
     salt: int  # of the public seeds, 0: none
     priced: bool  # arms have prices, in which the budget is counted
-    rows: bool  # it is the rows of the table that cost 1 each
-    least: float  # the lowest and the highest price
+    least: float  # the lowest and the highest price; 0 and 1: it is the rows of the table that cost 1 each
     most: float
     cost: float  # of a pull
     low: float  # ends of the range of samples, 0 and inf where none is known

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..kernels.checks import SLACK
 from ..kernels.compiled import inlined, part
 from ..kernels.rng import arm_word, philox, to_uniform
 from ..kernels.routines import call_routine
@@ -24,9 +25,6 @@ from .arrays import ENDED, LIVE, Simulation
 from .sampling import add, statistics
 
 Ints = NDArray[np.int64]
-
-
-SLACK = 1e-9  # of a budget in money, for the rounding of sums of prices
 
 
 class Quiet(NamedTuple):
@@ -48,9 +46,9 @@ def quiet_until(sim: Simulation, most: Ints | int) -> Ints | int:
 def payable(sim, e, a, pulls):
     """How many of so many pulls of arm a can be paid in episode e."""
     rules, e, a = sim.rules, np.int64(e), np.int64(a)
-    if rules.budget < 0 or rules.rows and rules.budget >= rules.items:
+    if rules.budget < 0 or rules.least == 0.0 and rules.budget >= rules.items:
         return pulls
-    if rules.rows:
+    if rules.least == 0.0:
         return min(pulls, rules.budget - sim.pulls[e * rules.K + a])
     left = rules.budget * (1.0 + SLACK) - sim.money[e]
     return pulls if pulls * sim.price[a] <= left else np.int64(left / sim.price[a])
@@ -60,14 +58,14 @@ def payable(sim, e, a, pulls):
 def pay(sim, e, a, pulls):
     """Pay for pulls of arm a in episode e, which its counts hold; nothing remains where no arm can be paid."""
     rules, e, a = sim.rules, np.int64(e), np.int64(a)
-    if rules.rows:  # a row that some arm has been pulled in is paid
+    if rules.least == 0.0:  # a row that some arm has been pulled in is paid
         sim.money[e] = max(sim.money[e], float(min(sim.pulls[e * rules.K + a], rules.items)))
     else:
         sim.money[e] += sim.price[a] * pulls
     if rules.budget < 0:
         return
     left, rows, able = rules.budget * (1.0 + SLACK) - sim.money[e], min(rules.budget, rules.items), False
-    if rules.rows:
+    if rules.least == 0.0:
         for k in range(rules.K):
             able |= sim.pulls[e * rules.K + k] < rows
     else:

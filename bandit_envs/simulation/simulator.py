@@ -24,7 +24,7 @@ from ..kernels.rng import philox
 from ..kernels.routines import call_routine
 from ..kernels.structs import kernel
 from .arrays import BLOCK, ENDED, LIVE, SPENT, Rules, Simulation, Work
-from .playing import SLACK, block_of_pulls, open_block, pay, payable
+from .playing import block_of_pulls, open_block, pay, payable
 from .sampling import blocks_of_pulls, bulk_pulls, single_pulls
 
 Floats = NDArray[np.float64]
@@ -283,8 +283,7 @@ class Simulator:
                 last=K if can_stop else K - 1,
                 salt=salt,
                 priced=cost is not None,
-                rows=isinstance(cost, str),
-                least=float(price.min()),
+                least=0.0 if isinstance(cost, str) else float(price.min()),
                 most=float(price.max()),
                 cost=float(pull_cost),
                 low=low,
@@ -327,15 +326,6 @@ class Simulator:
         self.status, self.did, self.ended, self.reward = sim.status, sim.did, sim.ended, sim.reward
         self.terminated, self.truncated = sim.terminated.view(np.bool_), sim.truncated.view(np.bool_)
         self.sample = sim.sample if D == 1 else sim.sample.reshape(E, D)
-
-    def payable(self) -> NDArray[np.bool_]:
-        """Which arms can be paid, (E, K)."""
-        sim = self.arrays
-        if sim.rules.budget < 0 or not sim.rules.priced:
-            return np.ones((self.E, self.K), np.bool_)
-        if sim.rules.rows:
-            return np.asarray((self.pulls < sim.rules.budget) | (sim.rules.items <= sim.rules.budget))
-        return np.asarray(sim.price <= sim.rules.budget * (1.0 + SLACK) - sim.money[:, None])
 
     def begin(self, rows: Ints, key: NDArray[np.uint64], episode: NDArray[np.uint64]) -> None:
         """Start the slots `rows` (n,) afresh, as their `episode` (E,) of the root with their `key` (2, E)."""
