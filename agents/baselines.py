@@ -37,12 +37,9 @@ class _Stateless(Agent):
         return ()
 
     def choose(self, observation: Observation, state: Any) -> Ints:
-        pulls, budget = observation["pulls"], self.task.budget
+        pulls = observation["pulls"] + observation.get("pending", 0)
         out = np.empty(len(pulls), INT)
-        if budget is None or self.task.cost is not None:
-            spent = (pulls + observation.get("pending", 0)).reshape(len(out), -1).sum(axis=1)
-        else:
-            spent = budget - observation["remaining"][:, 0]
+        spent = pulls.reshape(len(out), -1).sum(axis=1)
         self.kernel.quick(spent, self.task.stop, *self.beside(observation), out)
         return out
 

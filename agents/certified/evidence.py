@@ -68,7 +68,7 @@ class Evidence(CertifiedAlgorithm):
 
     name, source = "evidence", "this package, after Garivier & Kaufmann, COLT 2016"
     _follows, _weighed = True, BOUNDARY
-    force, hold, thrift = setting(float), setting(float), setting(float)
+    force, hold = setting(float), setting(float)
 
     def observe(ep, own):
         """The closest alternative."""
@@ -81,7 +81,7 @@ class Evidence(CertifiedAlgorithm):
 
     def sample(ep, own):
         """Of the closest alternative, pull the arm that raises the evidence most, R3; or the certificate's arm, R4."""
-        few = lacking(ep, own.force * own.thrift)
+        few = lacking(ep, own.force)
         if few >= 0:
             arm = few  # R2
         elif excluded(ep.desk):
@@ -94,5 +94,5 @@ class Evidence(CertifiedAlgorithm):
         self, task: Any, delta: float | None = None, *, force: float = 1.0, hold: float = 1.0, **options: Any
     ) -> None:
         super().__init__(task, delta, **options)
-        self.force, self.hold = number("force", force, 0), number("hold", hold, 0)
-        self.thrift = math.sqrt(self.price.min() / self.price.max())
+        thrift = math.sqrt(self.price.min() / self.price.max())
+        self.force, self.hold = thrift * number("force", force, 0), number("hold", hold, 0)

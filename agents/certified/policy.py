@@ -139,8 +139,7 @@ class CertifiedAlgorithm(Algorithm):
     """
 
     solves: ClassVar[Collection[str]] = CERTIFIED_PROBLEMS
-    prices = True
-    promises = ("aggregate", "each", "exact")
+    prices, promises = True, ("aggregate", "each", "exact")
     needs = "delta or budget"
     reads = ("variance", "moments", "seed")
     parts: ClassVar[dict[str, tuple[Any, str]]] = {

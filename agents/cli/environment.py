@@ -64,8 +64,7 @@ class EnvironmentOptions(TableOptions):
     pull_cost: Number = None
     """Price of a pull, in units of the score."""
     cost: Prices = ()
-    """Prices of a pull, of all arms in their order, or of some by names, and 1 of the others; or "row", of a table
-    whose rows cost 1 each. The budget is then money."""
+    """Prices of a pull: the budget is money; "row": of a table, whose rows cost 1 each. Given once for each price."""
     reward: Word = None
     """What is paid: the score at the end, 1 if it is correct, or the gain of each pull: score, correct or gain."""
     shuffle_arms: Flag = None
@@ -86,8 +85,7 @@ class EnvironmentOptions(TableOptions):
 
     def env_kwargs(self) -> dict[str, object]:
         """Keyword arguments of the environment: those that were given."""
-        given = asdict(self) | {"cost": prices_in(self.cost)}
-        given = {name: value for name, value in given.items() if value is not None}
+        given = {k: value for k, value in {**asdict(self), "cost": prices_in(self.cost)}.items() if value is not None}
         with contextlib.suppress(ValueError):
             given |= {"delay": number_in(given["delay"])} if "delay" in given else {}
         if "data" in given:

@@ -38,10 +38,7 @@ def prices_in(words: Sequence[str]) -> Any:
     if not words or tuple(words) == ("row",):
         return words[0] if words else None
     pairs = [word.rpartition("=") for word in words]
-    try:
-        found = {name or place: number_in(price) for place, (name, _, price) in enumerate(pairs)}
-    except ValueError:
-        raise ValueError(f"--cost must be PRICE of each arm, NAME=PRICE, or row, got {' '.join(words)!r:.80}") from None
+    found = {name or place: number_in(price) for place, (name, _, price) in enumerate(pairs)}
     return found if pairs[0][1] else [*found.values()]
 
 

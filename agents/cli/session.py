@@ -98,8 +98,7 @@ class New(Action, Generic[Options]):
     budget: Count = None
     """How many measurements there may be, or, with --cost, how much money."""
     cost: Prices = ()
-    """Prices of a measurement, of all arms in their order, or of some by names, and 1 of the others; or "row", of a
-    table whose rows cost 1 each."""
+    """Prices of a measurement, as --cost gpt=20 (1 of others), or "row": rows of a table cost 1 each."""
     delta: Number = None
     """Allowed error probability, for agents that stop by themselves."""
     reserve: Number = None
@@ -166,8 +165,7 @@ class New(Action, Generic[Options]):
         """The facts that the options give."""
         own = {name: getattr(self, name) for name in (*FACTS, *WISHES) if hasattr(self, name)}
         own |= {name: getattr(self, name) or None for name in ("binary", "independent", "minimize", "blind")}
-        own |= {"arms": arms_of(self.arms), "raters": list(self.raters) or None}
-        own["cost"] = prices_in(self.cost)
+        own |= {"arms": arms_of(self.arms), "raters": list(self.raters) or None, "cost": prices_in(self.cost)}
         own["items"], own["controls"] = arms_of(self.items, "--items"), wells_of(self.controls)
         return parameters_of(self.parameters) | {name: value for name, value in own.items() if value is not None}
 

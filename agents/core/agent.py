@@ -264,10 +264,8 @@ class Agent(Spelled, ABC):
         if self.task.pull == "coordinate" and not self.coordinates:
             raise ValueError(f"{self.name} pulls whole arms, not single coordinates (pull='coordinate')")
         if self.task.cost is not None and self.task.budget is not None and not self.prices:
-            raise ValueError(
-                f"{self.name} counts the pulls of a budget, and with cost the budget is money: agents that take prices "
-                "have prices = True, as uniform, random, lsa, evidence and top-two"
-            )
+            able = "agents with prices = True, as uniform, random, lsa, evidence and top-two, take money"
+            raise ValueError(f"{self.name} counts the pulls of a budget, which is money with cost: {able}")
         choice(f"the attribute observation of {self.name}", self.observation, tuple(READ))
         if self.task.observation != self.observation:
             raise ValueError(f"{self.name} reads observation={self.observation!r}, not {self.task.observation!r}")

@@ -30,11 +30,8 @@ def doubts(task: Task, delta: float | None, own: Task) -> list[str]:
         found.append(
             f"delta={delta:g} lets more than half of all answers be wrong: it is the allowed probability of error"
         )
-    if task.budget is not None and task.cost != "row" and task.budget < task.paid([1] * task.K):
-        found.append(
-            f"a budget of {task.budget}{' measurements' * (task.cost is None)} does not reach each of the {task.K} "
-            "arms once"
-        )
+    if task.budget is not None and task.cost is None and task.budget < task.K:
+        found.append(f"a budget of {task.budget} measurements does not reach each of the {task.K} arms once")
     if task.support is None or task.distribution == "gaussian":
         return found
     width = task.support[1] - task.support[0]

@@ -270,30 +270,28 @@ class State:
         """Measurements, or money, that the budget leaves, or measurements of `max_pulls`; None without one."""
         task = self.setup.task
         if task.cost is not None and task.budget is not None:
-            return max(int(task.budget - (self.money or 0.0)), 0)
+            return max(int(task.purse - (self.money or 0.0)), 0)
         limits = [limit for limit in (task.budget, task.max_pulls) if limit is not None]
         return max(min(limits) - self.count, 0) if limits else None
 
     def progress(self) -> str:
         """See `Session.progress`."""
-        N, level, delta = self.setup.task.items or 0, 1.0 - (self.certificate or 0.0), self.run.delta
+        N, level, delta, money = self.setup.task.items, 1.0 - (self.certificate or 0.0), self.run.delta, self.money
         known = N and delta and 0.0 < level < 1.0 and not self.run.over
         times = max(math.log(delta or 1.0) / math.log(level), 1.0) if known else 1.0
-        cells = ("cell", N * len(self.names)) if N else ("measurement", math.inf)
-        of = f" of about {min(self.count * times, cells[1]):,.0f}" if known else ""
-        found = f"{self.count:,}{of} {cells[0]}{'s' * (self.count != 1)}"
-        if self.money is None:
-            return found
-        most = N if self.setup.task.cost == "row" else math.inf
-        return f"{found}, money {self.money:,g}" + (f" of about {min(self.money * times, most):,.3g}" if known else "")
+        ends = (
+            (self.count, (N or 0) * len(self.names)),
+            (money or 0.0, N if self.setup.task.cost == "row" else math.inf),
+        )
+        cells, paid = (f" of about {min(x * times, most or 0):,.0f}" if known else "" for x, most in ends)
+        found = f"{self.count:,}{cells} {'cell' if N else 'measurement'}{'s' * (self.count != 1)}"
+        return found if money is None else f"{found}, money {money:,g}{paid}"
 
     @property
     def money(self) -> float | None:
         """What the measurements have cost; None without prices."""
-        if self.setup.task.cost is None:
-            return None
-        if isinstance(self.setup.task.cost, str):
-            return float(len({row for _, row in self.cells}))
+        if not isinstance(self.setup.task.cost, tuple):
+            return None if self.setup.task.cost is None else float(len({row for _, row in self.cells}))
         pulls = self.statistics.pulls.copy()
         for event in self.late:
             pulls[event.arm or 0] += event.size
@@ -360,8 +358,8 @@ class State:
 
     def wanted(self, count: int, who: str | None = None) -> list[int]:
         """The arms to ask a person for next; fewer than `count` where there is nothing more to ask for now."""
-        priced = self.setup.task.cost is not None  # then the run looks at what can be paid
-        left = count if self.remaining is None or priced else min(count, self.remaining - len(self.asks))
+        left, paid = self.remaining, self.setup.task.cost  # what can be paid the run looks at
+        left = count if left is None or paid else min(count, left - len(self.asks))
         found = list[int]()
         if left <= 0 or self.run.over or len(self.late) > AHEAD + EACH * len(self.asks):
             return found

@@ -264,10 +264,8 @@ def application(session: Session, token: str | None = None) -> Any:
         """How many more measurements it takes; a request of its own, as it takes seconds."""
         try:
             said = (await pool.run_in_threadpool(session.forecast)).sentence() + " until the answer is certain"
-        except ValueError:  # of a table
-            said = session.progress
-        except FileNotFoundError:
-            said = ""
+        except (ValueError, FileNotFoundError) as error:
+            said = session.progress if isinstance(error, ValueError) else ""  # of a table
         return responses.JSONResponse({"forecast": said})
 
     async def listen(request: Any) -> Any:

@@ -420,20 +420,14 @@ def _played(
 ) -> Outcome:
     """Rehearsals of a study on arms of this source, cut at a number of pulls that grows until most have ended."""
     _, agent, task, seen = study
-    before, money_before = (0, 0.0) if seen is None else (seen.spent, task.paid(seen.pulls))
+    before = 0 if seen is None else seen.spent
     most = before + MOST * task.K
     limit = min(task.payable or most, task.max_pulls or most)
     resumes = bool(getattr(agent, "resumes", True)) and task.observation != "history"
     cap, clock = min(limit, FIRST * task.K + TIMES * before), _Clock(bar, seconds)
     while True:
-        how = {
-            **task.parameters,
-            **late,
-            "budget": task.budget,
-            "delta": task.delta,
-            "max_pulls": cap,
-            "cost": task.cost,
-        }
+        how = {**task.parameters, **late, "budget": task.budget, "delta": task.delta}
+        how |= {"max_pulls": cap, "cost": task.cost}
         forms = forms_of(agent)
         made: dict[str, Any] = {"instance": source, "shuffle_arms": False, "autoreset_mode": "Disabled", "copy": False}
         envs = _Resumed(episodes, problem=task.problem, **made, **how, **forms._asdict())
@@ -451,10 +445,8 @@ def _played(
         ended &= total > 0
         total[total == 0] = envs.total_pulls[total == 0]  # those that the clock has cut
         scores = (step.result.columns[name][:, 0] for name in ("correct", "score"))
-        money, by_itself = envs.simulation.money.copy(), ended & (total < limit)  # of those that have not ended
-        if task.cost is not None:
-            money = np.where(columns["total_pulls"] > 0, columns["money"], money) - money_before
-            by_itself &= task.budget is None
+        money = (envs.simulation.money - (0 if seen is None else task.paid(seen.pulls))) * (task.cost is not None)
+        by_itself = ended & (total < limit) & (task.cost is None or task.budget is None)
         found = Outcome(total - before, ended, by_itself, next(scores), next(scores), money)
         if before and not resumes:  # rounds begin again: what ends sooner than now has not happened
             keep = total > before

@@ -398,19 +398,12 @@ class Run:
 
     def _look_at_the_end(self) -> None:
         """End the run if the budget is spent, or `max_pulls` reached."""
-        if self.over or self.told < self.most and not self._is_spent():
+        if self.over or self.told < self.most and (self.task.cost is None or self.task.left(self.all_seen().pulls)):
             return
         if isinstance(self.agent, Agent) and self.told == self.seen.spent and self._remaining() == 0:
             self._end(self._ask_agent()[2])
         else:  # results in the bank count for the answer, though the agent has not come to them
             self._end(self._recommended(self.all_seen()))
-
-    def _is_spent(self) -> bool:
-        """Whether the results that have come leave no money for any arm."""
-        if self.task.cost is None:
-            return False
-        ahead = [len(self.ahead.get(arm, ())) for arm in range(self.task.K)]
-        return self.task.left(self.all_seen().pulls + ahead) == 0
 
     def _end(self, answer: Bools | None) -> None:
         """End the run with an answer, by default the plug-in answer."""

@@ -368,9 +368,7 @@ class Session:
                     _refuse_changes(state)
             count, of = sum(one.size for one in results), "" if table is None else f"{table}: "
             left = state.remaining if of or COUNTED in {one.kind for one in results} else None
-            if self.task.cost is not None:  # dear ones too
-                left = None
-            if left is not None and count > left:
+            if left is not None and count > left and self.task.cost is None:
                 raise ValueError(
                     f"{of}{count} results, and the budget leaves {left}. Results count as part of "
                     "the budget, and those beyond it would not count in the answer: begin a session with a larger one"
@@ -427,10 +425,7 @@ class Session:
 
     @property
     def progress(self) -> str:
-        """How far it is, as "120 of about 400 cells, money 35 of about 120".
-
-        What is still to come is an estimate for tables with a delta: evidence is taken to grow as it has until now.
-        """
+        """How far it is: "120 of about 400 cells, money 35 of about 120", of tables if evidence grows as until now."""
         return self._look(State.progress)
 
     @property

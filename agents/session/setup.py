@@ -280,16 +280,13 @@ class Setup:
 
     def made_for(self, places: Mapping[int, int], pulls: Any, ratio: float = 1.0) -> tuple[Any, Task, float | None]:
         """The agent for arms, {arm: place}, after these pulls of all, with `ratio` of delta; its task; delta."""
-        lost, cost, left = np.array(pulls), self.prices(len(pulls)), dict[str, Any]()
+        lost, cost, task = np.array(pulls), self.prices(len(pulls)), self.task
         lost[list(places)] = 0
-        if self.task.max_pulls is not None:
-            left["max_pulls"] = max(self.task.max_pulls - int(lost.sum()), 1)
-        spent, least = (0 if cost == "row" else lost.sum()), 1
-        if isinstance(cost, tuple):
-            spent, cost = np.dot(cost, lost), tuple(cost[arm] for arm in places)
-            least = math.ceil(min(cost))  # what pays for a measurement
-        if self.task.budget is not None:
-            left["budget"] = max(int(self.task.budget - spent), least)
+        spent = np.dot(cost, lost) if isinstance(cost, tuple) else lost.sum() * (cost is None)
+        cost = tuple(cost[arm] for arm in places) if isinstance(cost, tuple) else cost
+        least = math.ceil(min(cost)) if isinstance(cost, tuple) else 1  # what pays for a measurement
+        left = {} if task.budget is None else {"budget": max(int(task.purse - spent), least)}
+        left |= {} if task.max_pulls is None else {"max_pulls": max(task.max_pulls - int(lost.sum()), 1)}
         delta = self.task.delta
         problem, shared = self.task.make_problem(), None if delta is None else delta * (ratio or 1.0)
         moved = {} if problem.kept is None else {"parameters": problem.placed(places)}

@@ -21,7 +21,6 @@ from ..core.agent import Floats
 class APT(ControlledIndex):
     """APT (Locatelli et al. 2016), with a tolerance eps >= 0, None: the problem's; MD-APT on Feasible."""
 
-    prices = True
     name, source = "apt", "Locatelli, Gutzeit & Carpentier, ICML 2016, Algorithm 1; Katz-Samuels & Scott, ICML 2018"
 
     def __init__(self, task: Any, tolerance: float | None = None, control_share: float | None = None) -> None:

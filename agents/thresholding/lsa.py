@@ -23,7 +23,6 @@ from ..core.confidence import MOST, scale_of
 class LSA(ControlledIndex):
     """LSA (Tao et al. 2019): minimises the expected number of misclassified arms; alpha > 0, of samples in [0, 1]."""
 
-    prices = True
     name, source = "lsa", "Tao, Blanco, Peng & Zhou, NeurIPS 2019, Algorithm 1"
 
     def __init__(self, task: Any, alpha: float = 1.35, control_share: float | None = None) -> None:

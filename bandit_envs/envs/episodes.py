@@ -113,9 +113,7 @@ class Episodes:
             can_stop=task.can_stop,
             keeps_moments=task.keeps_moments,
             salt=setting.salt,
-            cost=task.cost
-            if task.cost is None or isinstance(task.cost, str)
-            else np.repeat(task.cost, pulled.K // task.K),
+            cost=task.cost,
         )
         sim.pulled = "an arm" if self._split is None else "arm * D + coordinate"
         self.pulls = sim.pulls.reshape(count, *task.shape)

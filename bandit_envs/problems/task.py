@@ -62,8 +62,7 @@ def prices_of(value: Any, K: int, names: Sequence[str] = ()) -> tuple[float, ...
         return choice("cost", value, (ROW,))
     if not isinstance(value, (list, tuple, np.ndarray)) or len(value) != K:
         raise ValueError(
-            f"cost must be a list of the prices of {K} arms, a dict of prices by the names of arms, or 'row', got "
-            f"{value!r:.200}"
+            f"cost must be a list of {K} prices, a dict by the names of arms, or 'row', got {value!r:.200}"
         )
     return tuple(number(f"cost[{i}]", one, 0, LARGEST, above=True) for i, one in enumerate(value))
 
@@ -166,56 +165,44 @@ class Task(Distributed):
             raise ValueError(f"K * D must be at most {ARMS_LIMIT} for pull='coordinate', got {self.K} * {self.D}")
         if self.observation == "history" and self.budget is None and self.max_pulls is None:
             raise ValueError("observation='history' needs a budget or max_pulls: a history holds so many pulls")
-        if self.cost is not None:
-            self._check_cost(self.cost)
-        own.check(problem, self)
-
-    def _check_cost(self, cost: tuple[float, ...] | str) -> None:
-        """Refuse what does not go with prices."""
-        if self.pull_cost > 0:
+        if self.cost is not None and self.pull_cost > 0:
             raise ValueError(f"pull_cost={self.pull_cost} is a price in units of score, beside cost: give one of them")
-        if self.budget is not None and not isinstance(cost, str) and min(cost) > self.budget:
-            raise ValueError(f"budget={self.budget} is money, and must pay for one pull, of {min(cost):g} or more")
-        if cost == ROW and self.items is None:
-            raise ValueError("cost='row' is of the rows of a table that all arms share, and these arms have none")
-        if cost == ROW and (self.waits or self.observation == "history"):
-            raise ValueError("cost='row' goes with neither batch, delay nor observation='history'")
+        if self.cost is not None and not self.affords([0] * self.K).any():
+            raise ValueError(f"budget={self.budget} is money, and pays for no pull at the prices {self.cost!r:.80}")
+        if self.cost == ROW and (self.items is None or self.waits or self.observation == "history"):
+            raise ValueError("cost='row' is of rows of a table that all arms share, without batch, delay and histories")
+        own.check(problem, self)
 
     @cached_property
     def payable(self) -> int | None:
         """How many pulls the budget can pay at most, or None: it sets no limit."""
         if self.budget is None or self.cost == ROW:
             return None
-        if self.cost is None:
-            return self.budget
-        return min(int(self._purse / min(self.cost)), PULLS_LIMIT - 1)  # type: ignore[operator]
+        return min(int(self.purse / min(self.cost or [1.0])), PULLS_LIMIT - 1)  # type: ignore[operator]
+
+    @property
+    def purse(self) -> float:
+        """The budget, inf without one, with what may be the rounding of sums of prices."""
+        budget = math.inf if self.budget is None else self.budget
+        return budget * (1.0 + SLACK if isinstance(self.cost, tuple) else 1.0)
 
     def paid(self, pulls: Any) -> float:
         """What so many pulls of the arms, (K,), cost; of cost="row" the rows that they are of."""
-        if isinstance(self.cost, tuple):
-            return float(np.dot(self.cost, pulls))
-        return float(np.sum(pulls) if self.cost is None else min(np.max(pulls), self.items))
+        rows = self.cost == ROW
+        return float(min(np.max(pulls), self.items) if rows else np.dot(self.cost or [1.0] * self.K, pulls))
 
     def affords(self, pulls: Any) -> NDArray[np.bool_]:
         """Which arms the budget pays for once more after so many pulls of the arms, (K,)."""
-        if self.budget is None or self.cost == ROW and self.budget >= (self.items or 0):
-            return np.ones(self.K, np.bool_)
         if self.cost == ROW:
-            return np.asarray(pulls) < self.budget
-        return np.asarray(self.cost or [1.0] * self.K) <= self._purse - self.paid(pulls)
-
-    @property
-    def _purse(self) -> float:
-        """The budget, with what may be the rounding of sums of prices."""
-        return (self.budget or 0) * (1.0 + SLACK if isinstance(self.cost, tuple) else 1.0)
+            return np.asarray(pulls) < (self.purse if self.purse < (self.items or 0) else math.inf)
+        return np.asarray(self.cost or [1.0] * self.K) <= self.purse - self.paid(pulls)
 
     def left(self, pulls: Any) -> int:
         """What an environment shows as `remaining` after so many pulls of the arms, (K,); -1 without a budget."""
         if self.budget is None:
             return -1
         known = self.cost == ROW and self.budget >= (self.items or 0) <= np.min(pulls)
-        able = not known and self.affords(pulls).any()
-        return max(int(self._purse - self.paid(pulls)), 1) if able else 0
+        return max(int(self.purse - self.paid(pulls)), 1) if not known and self.affords(pulls).any() else 0
 
     @cached_property
     def stop(self) -> int:

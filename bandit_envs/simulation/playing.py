@@ -64,12 +64,10 @@ def pay(sim, e, a, pulls):
         sim.money[e] += sim.price[a] * pulls
     if rules.budget < 0:
         return
-    left, rows, able = rules.budget * (1.0 + SLACK) - sim.money[e], min(rules.budget, rules.items), False
-    if rules.least == 0.0:
-        for k in range(rules.K):
-            able |= sim.pulls[e * rules.K + k] < rows
-    else:
-        able = left >= rules.least
+    left, rows = rules.budget * (1.0 + SLACK) - sim.money[e], min(rules.budget, rules.items)
+    able = 0.0 < rules.least <= left
+    for k in range(rules.K if rules.least == 0.0 else 0):
+        able |= sim.pulls[e * rules.K + k] < rows
     sim.remaining[e] = max(np.int64(left), 1) if able and sim.status[e] == LIVE else 0
 
 

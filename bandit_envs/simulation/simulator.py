@@ -80,27 +80,22 @@ def _stop_and_note(sim, arms, times, start, stop, finished):
         if status[e] == ENDED:
             continue
         a, count = arms[e], times[e]
-        if a == K or status[e] == SPENT:
+        if rules.priced and a != K and status[e] == LIVE:
+            count = payable(sim, e, a, count)
+            sim.remaining[e] *= count != 0  # what cannot be paid ends the budget
+        if a == K or status[e] == SPENT or count == 0 and not rules.full:
             sim.did[e], status[e], sim.terminated[e] = STOPPED, ENDED, 1
             sim.ended[finished] = np.int64(e)
             finished += 1
             continue
+        if count == 0:
+            sim.did[e], status[e] = STOPPED, SPENT
+            for d in range(D):
+                sample[e * D + d] = np.nan
+            continue
         o, spent = e * np.uint64(K) + np.uint64(a), sim.spent[e]
         m = sim.pulls[o]
-        if rules.priced:
-            count = payable(sim, e, a, count)
-            if count == 0:  # the budget counts as spent
-                sim.did[e], sim.remaining[e] = STOPPED, 0
-                if rules.full:
-                    status[e] = SPENT
-                    for d in range(D):
-                        sample[e * D + d] = np.nan
-                else:
-                    status[e], sim.terminated[e] = ENDED, 1
-                    sim.ended[finished] = np.int64(e)
-                    finished += 1
-                continue
-        elif rules.budget >= 0 and rules.budget - spent < count:
+        if rules.budget >= 0 and not rules.priced and rules.budget - spent < count:
             count = rules.budget - spent
         if rules.limit >= 0 and rules.limit - spent < count:
             count = rules.limit - spent
@@ -220,10 +215,9 @@ class Simulator:
         arms: the distributions of the arms.
         episodes: E, the number of slots.
         rows: (E, K, P), the parameters of each episode's own arms; None: `arms.parameters` are those of all.
-        budget, max_pulls, pull_cost, can_stop, keeps_moments: see `Task`. Without budget and `max_pulls`, an episode is
-            truncated after 2^40 - 1 pulls. salt: of the public seeds alone.
+        budget, max_pulls, pull_cost, can_stop, keeps_moments, cost: see `Task`. Without budget and `max_pulls`, an
+            episode is truncated after 2^40 - 1 pulls. salt: of the public seeds alone.
         full: whether an episode stays open for one more action, its answer, when the budget is spent.
-        cost: the price of each arm, (K,), or "row"; the budget is then money, of which `money` is spent.
 
     Raises:
         ValueError: for arms or rows that the kernels cannot read.
@@ -231,9 +225,8 @@ class Simulator:
     Attributes:
         arrays: the arrays, as kernels take them. Views of them by episode are `pulls` (E, K), `total`, `mean`,
             `variance` (E, K) or (E, K, D), 0 where never pulled, `moments` with 2 behind it (without any: None),
-            `scores` (E, K, N) (without a table: None), `remaining`, `public_seed` (E, 1), `spent`, `money`,
-            `status`, `terminated`, `truncated` (E,), and of the last step `reward`, `did` (E,), `sample` (E,) or
-            (E, D).
+            `scores` (E, K, N) (without a table: None), `remaining`, `public_seed` (E, 1), `spent`, `status`,
+            `money`, `terminated`, `truncated`, and of the last step `reward`, `did` (E,), `sample` (E,) or (E, D).
         ended: (E,): its first entries are the slots that ended in the last step.
     """
 
@@ -250,16 +243,14 @@ class Simulator:
         can_stop: bool = True,
         keeps_moments: bool = False,
         salt: int = 0,
-        cost: Floats | str | None = None,
+        cost: tuple[float, ...] | str | None = None,
     ) -> None:
         E, K, D = episodes, arms.K, arms.D
         shape = (E, K) if D == 1 else (E, K, D)
         self.E, self.K, self.D, self.pulled = E, K, D, "an arm"
         self.budget, limit = -1 if budget is None else budget, -1 if max_pulls is None else max_pulls
-        price = np.ones(K) if cost is None or isinstance(cost, str) else cost
-        if max_pulls is None and (
-            budget is None or cost is not None
-        ):  # beyond these pulls the random numbers of an arm would come again
+        price = np.repeat(cost, K // len(cost)) if isinstance(cost, tuple) else np.ones(K)
+        if (budget is None or cost is not None) and max_pulls is None:  # beyond these pulls random numbers come again
             limit = rng.PULLS_LIMIT - 1
         if rows is not None and rows.shape != (E, K, arms.parameters.shape[1]):
             raise ValueError(f"rows must have shape {(E, K, arms.parameters.shape[1])}, got {rows.shape}")
@@ -304,7 +295,7 @@ class Simulator:
             spent=np.zeros(E, np.int64),
             remaining=np.full(E, self.budget, np.int64),
             money=np.zeros(E),
-            price=price.copy(),
+            price=price,
             ended=np.zeros(E, np.int64),
             status=np.full(E, ENDED, np.uint8),
             did=np.zeros(E, np.uint8),
@@ -322,8 +313,13 @@ class Simulator:
         self.moments = sim.moments.reshape(*shape, 2) if keeps_moments else None
         self.scores = sim.scores.reshape(E, K, arms.items) if arms.items else None
         self.spent, self.remaining, self.public_seed = sim.spent, sim.remaining.reshape(E, 1), sim.public.reshape(E, 1)
-        self.money = sim.money
-        self.status, self.did, self.ended, self.reward = sim.status, sim.did, sim.ended, sim.reward
+        self.status, self.did, self.ended, self.reward, self.money = (
+            sim.status,
+            sim.did,
+            sim.ended,
+            sim.reward,
+            sim.money,
+        )
         self.terminated, self.truncated = sim.terminated.view(np.bool_), sim.truncated.view(np.bool_)
         self.sample = sim.sample if D == 1 else sim.sample.reshape(E, D)
 

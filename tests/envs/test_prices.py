@@ -217,14 +217,14 @@ def test_prices_by_names() -> None:
         ({"cost": [1, 0, 1]}, r"cost\[1\] must be a number in \(0"),
         ({"cost": [1, -2, 1]}, r"cost\[1\] .* got -2"),
         ({"cost": [1, 1, math.nan]}, r"cost\[2\] .* got nan"),
-        ({"cost": [1, 1]}, r"list of the prices of 3 arms.*\[1, 1\]"),
+        ({"cost": [1, 1]}, r"list of 3 prices.*\[1, 1\]"),
         ({"cost": {"gpt": 2}}, "'gpt'"),
         ({"cost": "rows"}, "cost must be"),
         ({"cost": "row"}, "rows of a table"),
         ({"cost": 3}, "cost must be a list"),
         ({"cost": [30, 30, 40]}, "budget=20 is money"),
         ({"cost": [1, 2, 3], "pull_cost": 0.1}, "pull_cost=0.1"),
-        ({"cost": "row", "instance": table(), "batch": 2}, "neither batch"),
+        ({"cost": "row", "instance": table(), "batch": 2}, "without batch"),
     ],
 )
 def test_prices_that_are_refused(settings: dict[str, Any], said: str) -> None:

@@ -68,7 +68,7 @@ def test_a_store_keeps_prices_and_arms_come_and_go(tmp_path: Path) -> None:
     ("facts", "said"),
     [
         ({"cost": {"gtp": 2}}, "'gtp'"),
-        ({"cost": [1, 1]}, "prices of 3 arms"),
+        ({"cost": [1, 1]}, "list of 3 prices"),
         ({"cost": [1, 0, 1]}, r"cost\[1\]"),
         ({"cost": "row"}, "rows of a table"),
         ({"cost": [1, 1, 1], "blocks": "day"}, "blocks"),
