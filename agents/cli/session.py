@@ -223,7 +223,7 @@ class Plan(New[Options]):
         heads, rows = ["agent", "measurements", "10 %", "90 %", "batches", "hours"], []
         for row in found.table().to_dict("records"):
             numbers = [row[f"measurements_{level}"] for level in (50, 10, 90)] + [row["batches_50"], row["hours_50"]]
-            numbers += [row["money_50"]] * ("money_50" in row)
+            numbers += [row[name] for name in row if name == "money_50"]
             cells = ["-" if x != x else "more" if x == float("inf") else f"{x:,.6g}" for x in numbers]
             rows.append([row["agent"], *cells, f"{row['ended']:.0%}", f"{row['error']:.3f}", f"{row['score']:.3f}"])
         heads += [*["money"] * (len(rows[0]) > 9), "ended", "error", "score"]

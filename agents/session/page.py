@@ -265,7 +265,7 @@ def application(session: Session, token: str | None = None) -> Any:
         try:
             said = (await pool.run_in_threadpool(session.forecast)).sentence() + " until the answer is certain"
         except (ValueError, FileNotFoundError) as error:
-            said = session.progress if isinstance(error, ValueError) else ""  # of a table
+            said = session.progress if session.task.items and isinstance(error, ValueError) else ""
         return responses.JSONResponse({"forecast": said})
 
     async def listen(request: Any) -> Any:

@@ -445,7 +445,7 @@ def _played(
         ended &= total > 0
         total[total == 0] = envs.total_pulls[total == 0]  # those that the clock has cut
         scores = (step.result.columns[name][:, 0] for name in ("correct", "score"))
-        money = (envs.simulation.money - (0 if seen is None else task.paid(seen.pulls))) * (task.cost is not None)
+        money = (envs._sim.money - (0 if seen is None else task.paid(seen.pulls))) * (task.cost is not None)
         by_itself = ended & (total < limit) & (task.cost is None or task.budget is None)
         found = Outcome(total - before, ended, by_itself, next(scores), next(scores), money)
         if before and not resumes:  # rounds begin again: what ends sooner than now has not happened

@@ -123,5 +123,8 @@ def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "1 measurement, money 20, 30 left" in capsys.readouterr().out
     with agents.Session(store=file) as session:
         assert session.task.cost == (20.0, 1.0, 3.0)
+    assert not main(["session", "plan", file, "--episodes", "5", "--seed", "1"])
+    said = capsys.readouterr().out
+    assert "hours money ended" in " ".join(said.split())
     evaluated = ["evaluate", "BestArm", "--agents", "uniform", "--episodes", "5", "--instance", "sampler(arms=3)"]
     assert not main([*evaluated, "--budget", "50", "--cost", "20", "--cost", "1", "--cost", "3"])
