@@ -26,4 +26,4 @@ def test_equal_prices_change_nothing_and_dear_arms_are_pulled_less(name: str) ->
     assert weighing == pytest.approx(priced.episodes["money"].sum())
     assert weighing < 0.9 * ignoring
     assert priced.episodes["correct"].mean() >= 0.9
-    assert np.isclose(priced.summary()["money"].item(), weighing / 40)
+    assert np.isclose(priced.summary()["money"].item(), weighing / 40, atol=0)
