@@ -29,7 +29,7 @@ def next_at_random(e: int, spent, stop, public_seed, seed):
 class _Stateless(Agent):
     """An agent whose next arm depends on nothing but the number of pulls and the public seed."""
 
-    solves, coordinates = ALL_PROBLEMS, True
+    solves, coordinates, prices = ALL_PROBLEMS, True, True
     kernel: ClassVar[Any]  # of the next arms, by the pulls (E,) so far, how many arms there are, and `beside`
 
     def beside(self, observation: Observation) -> tuple[Any, ...]:
@@ -37,9 +37,9 @@ class _Stateless(Agent):
         return ()
 
     def choose(self, observation: Observation, state: Any) -> Ints:
-        pulls, budget = observation["pulls"], self.task.budget
+        pulls = observation["pulls"] + observation.get("pending", 0)
         out = np.empty(len(pulls), INT)
-        spent = pulls.reshape(len(out), -1).sum(axis=1) if budget is None else budget - observation["remaining"][:, 0]
+        spent = pulls.reshape(len(out), -1).sum(axis=1)
         self.kernel.quick(spent, self.task.stop, *self.beside(observation), out)
         return out
 

@@ -9,7 +9,9 @@ rule        R1 stop when the statistic of the closest alternative is positive, a
                asked after each 1/200 of the pulls
             R2 pull an arm with N_i < sqrt(t) - K/2, the fewest, where there is one
             R3 of the closest alternative, pull the arm with the largest divergence from its mean to the one that it is
-               moved to: the derivative of the evidence by N_i; of equals the one with fewer pulls, then the lower one
+               moved to: the derivative of the evidence by N_i; of equals the one with fewer pulls, then the lower one.
+               Where pulls have prices c_i, divergences and pulls count by money here, d_i / c_i and N_i c_i, and R2 is
+               weakened by sqrt(min c / max c), as it pulls dear arms too
             R4 where the statistic is positive and the certificate does not say so: of the alternative that it names,
                the arm with fewer pulls
             R5 pull it max(1, sqrt(N_i) / 2) times, rounded down, before looking again; of pairs of more than 127 arms,
@@ -35,13 +37,15 @@ CLOSE = 1.0 + 1e-9  # divergences within this ratio are equal
 
 
 @inlined
-def steeper(alternative, pulls):
+def steeper(alternative, pulls, price):
     """R3."""
-    if alternative.down > CLOSE * alternative.up or alternative.lowered == alternative.raised:
+    c, d = price[alternative.lowered], price[alternative.raised]
+    down, up = alternative.down / c, alternative.up / d
+    if down > CLOSE * up or alternative.lowered == alternative.raised:
         return alternative.lowered
-    if alternative.up > CLOSE * alternative.down:
+    if up > CLOSE * down:
         return alternative.raised
-    first, second = pulls[alternative.lowered], pulls[alternative.raised]
+    first, second = pulls[alternative.lowered] * c, pulls[alternative.raised] * d
     if first == second:
         return min(alternative.lowered, alternative.raised)
     return alternative.lowered if first < second else alternative.raised
@@ -83,11 +87,12 @@ class Evidence(CertifiedAlgorithm):
         elif excluded(ep.desk):
             arm = ep.now.arm  # R4
         else:
-            arm = steeper(found(ep), ep.pulls)  # R3
+            arm = steeper(found(ep), ep.pulls, own.price)  # R3
         pull(ep, arm, held(ep, arm, own.hold))  # R5
 
     def __init__(
         self, task: Any, delta: float | None = None, *, force: float = 1.0, hold: float = 1.0, **options: Any
     ) -> None:
         super().__init__(task, delta, **options)
-        self.force, self.hold = number("force", force, 0), number("hold", hold, 0)
+        thrift = math.sqrt(self.price.min() / self.price.max())
+        self.force, self.hold = thrift * number("force", force, 0), number("hold", hold, 0)

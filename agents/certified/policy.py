@@ -16,8 +16,8 @@ from bandit_envs.stopping import BOUNDED, Certifier
 
 from ..control.differences import CONTROLLED, comparison_of
 from ..core import stopping
-from ..core.agent import FLOAT, INT, Bools, Ints, Observation, Problems, unfit
-from ..core.algorithm import Algorithm, per_episode, struct_of
+from ..core.agent import FLOAT, INT, Bools, Floats, Ints, Observation, Problems, unfit
+from ..core.algorithm import Algorithm, per_episode, setting, struct_of
 from ..core.confidence import certified_scale_of, delta_of
 from ..core.stopping import Certificate, for_many, moments_of, next_look
 from .alternatives import ALL_GOOD, CONTROL, LOCAL, MEANS, PULLS, TOP_K, TWINS, Alone, Alternative, Sides
@@ -139,7 +139,7 @@ class CertifiedAlgorithm(Algorithm):
     """
 
     solves: ClassVar[Collection[str]] = CERTIFIED_PROBLEMS
-    promises = ("aggregate", "each", "exact")
+    prices, promises = True, ("aggregate", "each", "exact")
     needs = "delta or budget"
     reads = ("variance", "moments", "seed")
     parts: ClassVar[dict[str, tuple[Any, str]]] = {
@@ -153,6 +153,7 @@ class CertifiedAlgorithm(Algorithm):
     # fewer pulls, and what the next begins with; the fewest pulls of an arm, when this was looked up last.
     t, look, arm = per_episode(int), per_episode(int), per_episode(int)
     first, second, fewest = per_episode(float), per_episode(float), per_episode(float)
+    price = setting(Floats)  # of the arms, 1 where they have none
     _weighed: int = PULLS  # see `observe`
     _asks: tuple[str, ...] = ("observe", "find", "certify")  # the routines that its kernel calls
     _looked_up = ("certifier", "_decider", "_alone")
@@ -179,6 +180,7 @@ class CertifiedAlgorithm(Algorithm):
         super().__init__(task)
         self.delta = delta_of(self.name, self.task, delta, with_budget=0.01)
         self.may_stop = self.task.budget is None
+        self.price = np.array(self.task.cost if isinstance(self.task.cost, tuple) else [1.0] * self.task.K)
         if self.task.items:
             self._begin_on_a_table(boundary, distribution)
             return

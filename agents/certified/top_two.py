@@ -29,6 +29,8 @@ departures  D1 the answer is certified by the boundaries of this package, looked
             D7 leader and challenger are kept for max(1, sqrt(N) / 2) pulls, rounded down, N the pulls of the rarer one,
                and of more than 127 arms for at least min(N, (K / 128)^2), but on Threshold;
                chance decides of each which is pulled, and those of one arm are made together
+            D8 where pulls have prices c_i, the share is one of money: the leader is pulled with probability
+               s / c_i over s / c_i + (1 - s) / c_j
 
 With a budget it does not stop, and delta is 0.01 where none is named.
 """
@@ -159,6 +161,8 @@ def pull_pair(ep, own, alternative):
     if own.ids:
         down, up = ep.pulls[leader] * alternative.down, ep.pulls[challenger] * alternative.up
         share = down / (down + up) if 0.0 < down + up < math.inf else 0.5
+    if own.price[leader] != own.price[challenger]:  # D8
+        share /= share + (1.0 - share) * own.price[leader] / own.price[challenger]
     first, second = leader, challenger
     if not uniform(ep, own) < share:
         first, second, share = challenger, leader, 1.0 - share

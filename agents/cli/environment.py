@@ -19,7 +19,7 @@ from bandit_envs import PROBLEMS, Problem
 from bandit_envs.instances import number_in
 
 from ..evaluation.environment import DOTTED, environment_id, importable
-from .options import TABLE, Command, Count, Flag, Json, Number, TableOptions, Word, Words, from_json
+from .options import TABLE, Command, Count, Flag, Json, Number, Prices, TableOptions, Word, Words, from_json, prices_in
 
 Options = TypeVar("Options", bound=Mapping[str, Any])
 
@@ -65,6 +65,8 @@ class EnvironmentOptions(TableOptions):
     """Safety cap: episodes that reach it are truncated."""
     pull_cost: Number = None
     """Price of a pull, in units of the score."""
+    cost: Prices = ()
+    """Prices of a pull: the budget is money; "row": of a table, whose rows cost 1 each. Given once for each price."""
     reward: Word = None
     """What is paid: the score at the end, 1 if it is correct, or the gain of each pull: score, correct or gain."""
     shuffle_arms: Flag = None
@@ -85,7 +87,7 @@ class EnvironmentOptions(TableOptions):
 
     def env_kwargs(self) -> dict[str, object]:
         """Keyword arguments of the environment: those that were given."""
-        given = {name: value for name, value in asdict(self).items() if value is not None}
+        given = {k: value for k, value in {**asdict(self), "cost": prices_in(self.cost)}.items() if value is not None}
         with contextlib.suppress(ValueError):
             given |= {"delay": number_in(given["delay"])} if "delay" in given else {}
         if "data" in given:

@@ -11,9 +11,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
-from tyro.conf import FlagCreatePairsOff, arg
+from tyro.conf import FlagCreatePairsOff, UseAppendAction, arg
+
+from bandit_envs.instances import number_in
 
 PLAIN = re.compile(r"[+-]?(\d+\.|\.\d+)([eE][+-]?\d+)?")  # numbers that JSON does not know
 # Options that may be left out; `help_behavior_hint=""` keeps "(default: None)" out of the help.
@@ -27,7 +29,17 @@ Words = Annotated[tuple[str, ...] | None, arg(metavar="NAME [NAME ...]", help_be
 Json = Annotated[str | None, arg(metavar="JSON", help_behavior_hint="")]
 Address = Annotated[str | None, arg(metavar="PATH", help_behavior_hint="")]
 Place = Annotated[Path | None, arg(metavar="PATH", help_behavior_hint="")]
+Prices = UseAppendAction[Annotated[tuple[str, ...], arg(metavar="PRICE | NAME=PRICE | row", help_behavior_hint="")]]
 Switch = FlagCreatePairsOff[Annotated[bool, arg(help_behavior_hint="")]]
+
+
+def prices_in(words: Sequence[str]) -> Any:
+    """Prices of an option that is given once for each: a list, a dict by names, "row", or None where there are none."""
+    if not words or tuple(words) == ("row",):
+        return words[0] if words else None
+    pairs = [word.rpartition("=") for word in words]
+    found = {name or place: number_in(price) for place, (name, _, price) in enumerate(pairs)}
+    return found if pairs[0][1] else [*found.values()]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -27,12 +27,14 @@ from .options import (
     Count,
     Number,
     Place,
+    Prices,
     Switch,
     TableOptions,
     Word,
     Words,
     note,
     noted,
+    prices_in,
     refuse_to_overwrite,
 )
 from .session_words import (
@@ -94,7 +96,9 @@ class New(Action, Generic[Options]):
     dimensions: Count = None
     """How many numbers a measurement is, where that is not 1."""
     budget: Count = None
-    """How many measurements there may be."""
+    """How many measurements there may be, or, with --cost, how much money."""
+    cost: Prices = ()
+    """Prices of a measurement, as --cost gpt=20 (1 of others), or "row": rows of a table cost 1 each."""
     delta: Number = None
     """Allowed error probability, for agents that stop by themselves."""
     reserve: Number = None
@@ -161,7 +165,7 @@ class New(Action, Generic[Options]):
         """The facts that the options give."""
         own = {name: getattr(self, name) for name in (*FACTS, *WISHES) if hasattr(self, name)}
         own |= {name: getattr(self, name) or None for name in ("binary", "independent", "minimize", "blind")}
-        own |= {"arms": arms_of(self.arms), "raters": list(self.raters) or None}
+        own |= {"arms": arms_of(self.arms), "raters": list(self.raters) or None, "cost": prices_in(self.cost)}
         own["items"], own["controls"] = arms_of(self.items, "--items"), wells_of(self.controls)
         return parameters_of(self.parameters) | {name: value for name, value in own.items() if value is not None}
 
@@ -216,11 +220,13 @@ class Plan(New[Options]):
                     raise ValueError(f"what is believed is said by {self.file} or --{next(iter(guess))}, not by both")
                 found = agents.rehearse(facts, given, prior=guess or self.file, progress=True, **how)
         print(re.sub(r"\b(sigma|delta|tolerance|epsilon)=", r"--\1 ", f"{found}\n"))
-        heads, rows = ["agent", "measurements", "10 %", "90 %", "batches", "hours", "ended", "error", "score"], []
+        heads, rows = ["agent", "measurements", "10 %", "90 %", "batches", "hours"], []
         for row in found.table().to_dict("records"):
             numbers = [row[f"measurements_{level}"] for level in (50, 10, 90)] + [row["batches_50"], row["hours_50"]]
+            numbers += [row[name] for name in row if name == "money_50"]
             cells = ["-" if x != x else "more" if x == float("inf") else f"{x:,.6g}" for x in numbers]
             rows.append([row["agent"], *cells, f"{row['ended']:.0%}", f"{row['error']:.3f}", f"{row['score']:.3f}"])
+        heads += [*["money"] * (len(rows[0]) > 9), "ended", "error", "score"]
         print(table(heads, rows, right=range(1, len(heads))))
         when = "at the end" if self.at is None else f"after {self.at:,} measurements"
         print(

@@ -199,7 +199,7 @@ def forecast(facts: Any, agent: str | None = None, file: str = "") -> str:
     except CompilesError:
         return later
     except ValueError:  # such a session cannot be rehearsed
-        return ""
+        return getattr(facts, "progress", "")
     guess = f", by {found.believed}; results of a pilot say more: session plan" if file else ""
     advice = re.sub(r"\b(sigma|delta|tolerance|epsilon)=", r"--\1 ", f"; {found.advice}" if found.advice else "")
     return f"{found.sentence()} until the answer is certain{guess}{advice}"
@@ -218,7 +218,7 @@ def undone(session: Session, number: int) -> str:
 def print_state(session: Session, owner: bool = True) -> None:
     """Where a session stands, in a line; without the answer for others than its owner, before it is over."""
     left = session.remaining
-    rest = "" if left is None else f", {left} left"
+    rest = ("" if session.money is None else f", money {session.money:g}") + ("" if left is None else f", {left} left")
     over = "; it is over" if session.done else ""
     count = len(session)
     found = f"; answer: {answer(session)}" if over or owner and count else ""

@@ -42,7 +42,7 @@ def lacks_control(ep, own):
 class APTOnDifferences(Algorithm):
     """APT against a control: the arm with the least `factor` T_i (|D_i| + tolerance)^2 + `logs` ln T_i, or it, D1."""
 
-    name, solves, reads, factor, tolerance = "apt", CONTROLLED, (), setting(float), setting(float)
+    name, solves, prices, reads, factor, tolerance = "apt", CONTROLLED, True, (), setting(float), setting(float)
     control, a, b, share, logs = setting(int), setting(float), setting(float), setting(float), setting(float)
 
     def sample(ep, own):
@@ -67,6 +67,7 @@ class ControlledIndex(IndexPolicy):
     """An index policy that on a problem with a control is another class, `on_differences`; `control_share`: see D1."""
 
     solves = Problems(lambda kind: kind.local or kind.name in CONTROLLED, f"{LOCAL_PROBLEMS.needed}, or a control")
+    prices = True
     on_differences: ClassVar[Any]
 
     def __new__(cls, *arguments: Any, **keywords: Any) -> Any:

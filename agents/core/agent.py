@@ -208,6 +208,7 @@ class Agent(Spelled, ABC):
             it show what the algorithm itself knows; evaluations of the agent take them.
         earlier: {parameter: its name in earlier versions, by which folders of results and states know it}.
         by_place: whether this truth is of single arms, so that it needs arms that keep their order.
+        prices: whether its rule copes with a budget that is money, because the task has a `cost`.
 
     Raises:
         ValueError: if the algorithm does not solve the task's problem, or cannot read its observations.
@@ -227,6 +228,7 @@ class Agent(Spelled, ABC):
     own_bounds: Mapping[str, Any] = MappingProxyType({})
     earlier: ClassVar[Mapping[str, str]] = MappingProxyType({})
     by_place: ClassVar[bool] = False
+    prices: ClassVar[bool] = False
     _parameters: dict[str, Any]
     # Shapes that were right, whether they were of a single episode, and what takes the parts out of an observation.
     _known: tuple[list[Any], bool, Any] = [], False, len
@@ -261,6 +263,9 @@ class Agent(Spelled, ABC):
             raise ValueError(f"{self.name} solves {solved}, not {self.task.problem}{why}")
         if self.task.pull == "coordinate" and not self.coordinates:
             raise ValueError(f"{self.name} pulls whole arms, not single coordinates (pull='coordinate')")
+        if self.task.cost is not None and self.task.budget is not None and not self.prices:
+            able = "agents with prices = True, as uniform, random, lsa, evidence and top-two, take money"
+            raise ValueError(f"{self.name} counts the pulls of a budget, which is money with cost: {able}")
         choice(f"the attribute observation of {self.name}", self.observation, tuple(READ))
         if self.task.observation != self.observation:
             raise ValueError(f"{self.name} reads observation={self.observation!r}, not {self.task.observation!r}")

@@ -62,7 +62,7 @@ BOOK = np.dtype(
     + [(name, "f8") for name in ("first", "second", "fewest")],
     align=True,
 )
-INHERITED = ("source", "solves", "anytime", "resumes", "oracles", "by_place", "own_bounds")
+INHERITED = ("source", "solves", "anytime", "resumes", "oracles", "by_place", "own_bounds", "prices")
 ASK = -1  # in place of an arm: the agent within is to choose
 
 

@@ -116,6 +116,7 @@ def trained_with(agent: Any) -> dict[str, Any]:
 def rules_of(task: Task) -> dict[str, Any]:
     """The attributes and parameters of a task that a model may depend on, by their names; JSON-able."""
     rules = {one: getattr(task, one) for one in ("budget", "delta", "pull_cost", *OF_ARMS)} | dict(task.parameters)
+    rules |= {} if task.cost is None else {"cost": task.cost}
     rules |= {"batch": task.batch, "delay": task.delay} if task.waits else {}
     found: dict[str, Any] = json.loads(json.dumps(rules, default=repr))
     return found

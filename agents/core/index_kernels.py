@@ -237,6 +237,7 @@ def play(rule: Rule, board: Board, playing: Playing, out):
     for begin in range(0, E, BLOCK):
         end = min(begin + BLOCK, E)
         steps, live = quiet.steps, len(board.levels) == 0 and end - begin >= FEW and rule.measure == 0
+        live &= not sim.rules.priced
         for episode in range(begin, end):
             live &= sim.status[episode] == LIVE
             steps = min(steps, quiet.most[episode] - sim.spent[episode])
@@ -246,7 +247,7 @@ def play(rule: Rule, board: Board, playing: Playing, out):
                 sound &= look(rule, board, sim, np.uint64(episode)) == 0
             sound &= play_block(rule, board, sim, begin, end - begin, steps)
             for episode in range(begin, end):
-                spend(sim, np.uint64(episode), steps)
+                spend(sim, np.uint64(episode), 0, steps)
         for episode in range(begin, end):
             e, left = np.uint64(episode), quiet.steps - steps
             if out[e] != UNPLAYED:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from bandit_envs import PureExplorationVectorEnv, agent_uniforms
 from bandit_envs.kernels import jit
-from bandit_envs.simulation import Quiet
+from bandit_envs.simulation import Quiet, quiet_until
 
 from ..core.agent import shown_to
 from .blocks import Block
@@ -169,7 +169,8 @@ class Lockstep:
             )
             return decided
         started = time.perf_counter()
-        quiet = Quiet(np.minimum(self.limit, self.most - 1), self.steps)
+        most = np.minimum(self.limit, quiet_until(self.envs.simulation, self.most - 1))
+        quiet = Quiet(most, self.steps)
         action, state = self.policy.play(self.envs.simulation, quiet, observation, state)
         seconds = time.perf_counter() - started
         if seconds < PATIENCE / 4:

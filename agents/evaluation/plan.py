@@ -116,6 +116,8 @@ def plans_of(
                     check_delta(label, agent, forms.stop)
                 check_end(label, agent, envs.task)
                 once = horizons is not None and place == len(owns) - 1 > 0 and _share_a_run(agent)
+                if checks is not None and envs.task.cost is not None and envs.task.budget is not None:
+                    raise ValueError("at= counts pulls, and with cost a budget is money: give budgets= in its place")
                 plan = Plan(
                     label,
                     agent,
@@ -189,7 +191,7 @@ def check_delta(label: str, agent: object, stop: bool = True) -> None:
 
 def most_pulls(task: Task) -> int:
     """Pulls that an episode of a task can have."""
-    return min(task.budget or PULLS_LIMIT - 1, task.max_pulls or PULLS_LIMIT - 1)
+    return min(task.payable or PULLS_LIMIT - 1, task.max_pulls or PULLS_LIMIT - 1)
 
 
 def plays(agent: object, slots: int = 1, ranked: bool = False, waits: bool = False) -> bool:
@@ -219,7 +221,7 @@ def _share_a_run(agent: object) -> bool:
     smaller budget leaves, while a checkpoint in the middle of it is scored before it. An agent of a user's own that
     decides in a method of its own may pull in bulk, and so has a run for each budget.
     """
-    if not isinstance(agent, Agent) or getattr(agent, "bulk", False) or not agent.anytime:
+    if not isinstance(agent, Agent) or getattr(agent, "bulk", False) or not agent.anytime or agent.task.cost:
         return False
     return all(getattr(type(agent), how).__module__.startswith("agents.") for how in ("choose", "predict"))
 

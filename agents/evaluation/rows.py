@@ -25,7 +25,7 @@ CERTIFIED = "certified"  # the column of whether that is the task's delta or les
 ROUNDING = 1e-12  # of levels
 # What is known beforehand of a value of an episode; other metrics may be anything.
 RANGES = dict.fromkeys(["score", "precision", "recall", "f1", "normalised_sum", "delta_c", LEVEL], (0.0, 1.0))
-RANGES |= dict.fromkeys(["total_pulls", "misclassified", "misidentified", "aggregate_regret"], (0.0, math.inf))
+RANGES |= dict.fromkeys(["total_pulls", "misclassified", "misidentified", "aggregate_regret", "money"], (0.0, math.inf))
 
 
 def score_names(problem: str) -> list[str]:
@@ -55,7 +55,7 @@ class Run:
     def empty(cls, agent: str, task: Task, episodes: int, at: Sequence[int] | None, level: bool = False) -> Run:
         """A run without rows yet, of so many episodes; `level`: with that of a certificate."""
         C = 1 if at is None else len(at)
-        names = score_names(task.problem)
+        names = score_names(task.problem) + ["money"] * (task.cost is not None)
         if level:
             added = [LEVEL] if task.delta is None else [LEVEL, CERTIFIED]
             names += [name for name in added if name not in names]
@@ -186,7 +186,10 @@ class Run:
     def stopped_of(self, pulls: NDArray[np.int64], truncated: NDArray[np.generic], c: int) -> NDArray[np.bool_]:
         """Which episodes of a cell the agent has ended by itself, by their pulls and whether they were cut."""
         ends = [end for end in (*self.cells[c], self.task.budget) if end is not None]
-        stopped: NDArray[np.bool_] = ~truncated.astype(np.bool_) & (pulls < min(ends, default=math.inf)) & self.stops
+        by_itself = self.stops and (
+            self.task.cost is None or self.task.budget is None
+        )  # that money is left shows nothing
+        stopped: NDArray[np.bool_] = ~truncated.astype(np.bool_) & (pulls < min(ends, default=math.inf)) & by_itself
         return stopped
 
     def describe(self) -> dict[str, object]:

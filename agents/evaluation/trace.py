@@ -122,8 +122,9 @@ def play(
 
 def _played(policy: Any, envs: Any, root: int, number: int, checks: NDArray[np.int64]) -> Trace:
     task, handcrafted, first = envs.task, envs.task.actions == "full", np.zeros(1, np.int64)
-    if task.waits:
-        raise ValueError(f"episodes are traced without batch and delay, got batch={task.batch}, delay={task.delay!r}")
+    if task.waits or task.cost is not None:
+        given = f"batch={task.batch}, delay={task.delay!r}, cost={task.cost!r:.80}"
+        raise ValueError(f"episodes are traced without batch, delay and cost, got {given}")
     most = most_pulls(task)
     width = envs.simulation.rules.D
     arms, samples = np.empty(CAPACITY, np.int64), np.empty(CAPACITY * width)

@@ -30,7 +30,7 @@ def doubts(task: Task, delta: float | None, own: Task) -> list[str]:
         found.append(
             f"delta={delta:g} lets more than half of all answers be wrong: it is the allowed probability of error"
         )
-    if task.budget is not None and task.budget < task.K:
+    if task.budget is not None and task.cost is None and task.budget < task.K:
         found.append(f"a budget of {task.budget} measurements does not reach each of the {task.K} arms once")
     if task.support is None or task.distribution == "gaussian":
         return found
@@ -46,7 +46,7 @@ def doubts(task: Task, delta: float | None, own: Task) -> list[str]:
         found.append(
             f"an answer is known that is right with {settings} for all means {ends}: nothing is to be measured"
         )
-    if task.budget is not None and delta is not None and not task.items:
+    if task.budget is not None and delta is not None and not task.items and task.cost is None:
         least = smallest_difference(task, task.budget // task.K, delta)
         if least is not None and least > WIDE * width:
             how = f"differences of {least:.2g} or more" if least <= width else "no difference at all"

@@ -237,9 +237,8 @@ class State:
         """The agent begins on the arms that there are, with their results."""
         self.active = np.array([arm for arm in range(len(self.names)) if arm not in self.withdrawn], np.int64)
         self.place = {int(arm): place for place, arm in enumerate(self.active)}
-        lost = int(self.statistics.pulls[sorted(self.withdrawn)].sum())  # they count as part of the budget
         share = self._share()
-        agent, task, delta = self.setup.made_for(self.place, lost, share.ratio)
+        agent, task, delta = self.setup.made_for(self.place, self.statistics.pulls, share.ratio)
         self.run = Run(agent, task, self.setup.public_seed, share, delta, self.changed)
         self.run.together = self.together
         self.claims: Any = None  # see `claims`
@@ -270,10 +269,35 @@ class State:
 
     @property
     def remaining(self) -> int | None:
-        """Measurements that the budget, or `max_pulls`, leaves; None without one."""
+        """Measurements, or money, that the budget leaves, or measurements of `max_pulls`; None without one."""
         task = self.setup.task
+        if task.cost is not None and task.budget is not None:
+            return max(int(task.purse - (self.money or 0.0)), 0)
         limits = [limit for limit in (task.budget, task.max_pulls) if limit is not None]
         return max(min(limits) - self.count, 0) if limits else None
+
+    def progress(self) -> str:
+        """See `Session.progress`."""
+        N, level, delta, money = self.setup.task.items, 1.0 - (self.certificate or 0.0), self.run.delta, self.money
+        known = N and delta and 0.0 < level < 1.0 and not self.run.over
+        times = max(math.log(delta or 1.0) / math.log(level), 1.0) if known else 1.0
+        ends = (
+            (self.count, (N or 0) * len(self.names)),
+            (money or 0.0, N if self.setup.task.cost == "row" else math.inf),
+        )
+        cells, paid = (f" of about {min(x * times, most or 0):,.0f}" if known else "" for x, most in ends)
+        found = f"{self.count:,}{cells} {'cell' if N else 'measurement'}{'s' * (self.count != 1)}"
+        return found if money is None else f"{found}, money {money:,g}{paid}"
+
+    @property
+    def money(self) -> float | None:
+        """What the measurements have cost; None without prices."""
+        if not isinstance(self.setup.task.cost, tuple):
+            return None if self.setup.task.cost is None else float(len({row for _, row in self.cells}))
+        pulls = self.statistics.pulls.copy()
+        for event in self.late:
+            pulls[event.arm or 0] += event.size
+        return float(np.dot(self.setup.prices(len(pulls)), pulls))
 
     @property
     def count(self) -> int:
@@ -336,7 +360,8 @@ class State:
 
     def wanted(self, count: int, who: str | None = None) -> list[int]:
         """The arms to ask a person for next; fewer than `count` where there is nothing more to ask for now."""
-        left = count if self.remaining is None else min(count, self.remaining - len(self.asks))
+        left, paid = self.remaining, self.setup.task.cost  # what can be paid the run looks at
+        left = count if left is None or paid else min(count, left - len(self.asks))
         found = list[int]()
         if left <= 0 or self.run.over or len(self.late) > AHEAD + EACH * len(self.asks):
             return found

@@ -107,6 +107,7 @@ def state(session: Session, find: str = "", last: int = MOST_EVENTS) -> dict[str
         "count": len(session),
         "budget": task.budget,
         "remaining": session.remaining,
+        "money": session.money,
         "delta": session.delta,
         "certificate": session.certificate,
         "doubts": session.doubts,
@@ -263,8 +264,8 @@ def application(session: Session, token: str | None = None) -> Any:
         """How many more measurements it takes; a request of its own, as it takes seconds."""
         try:
             said = (await pool.run_in_threadpool(session.forecast)).sentence() + " until the answer is certain"
-        except (ValueError, FileNotFoundError):
-            said = ""
+        except (ValueError, FileNotFoundError) as error:
+            said = session.progress if session.task.items and isinstance(error, ValueError) else ""
         return responses.JSONResponse({"forecast": said})
 
     async def listen(request: Any) -> Any:

@@ -89,9 +89,8 @@ class _Resumed(PureExplorationVectorEnv):
             sim, seen = self._sim.arrays, self.seen
             for name in ("pulls", "excess", "total", "mean", "variance", *(["moments"] if sim.moments.size else [])):
                 getattr(sim, name).reshape(self.num_envs, -1)[rows] = getattr(seen, name).reshape(-1)
-            sim.spent[rows] = seen.spent
-            if self.task.budget is not None:
-                sim.remaining[rows] = self.task.budget - seen.spent
+            sim.spent[rows], sim.money[rows] = seen.spent, self.task.paid(seen.pulls)
+            sim.remaining[rows] = self.task.left(seen.pulls)
 
 
 class Study(NamedTuple):
@@ -117,7 +116,7 @@ class Outcome:
     """What an agent has come to in E rehearsals, arrays (E,).
 
     pulls: further measurements. ended: False where they were cut. by_itself: before the budget. correct, score: of the
-    answers at the end, or after `at` measurements.
+    answers at the end, or after `at` measurements. money: what the pulls cost, 0 without prices.
     """
 
     pulls: NDArray[np.int64]
@@ -125,6 +124,7 @@ class Outcome:
     by_itself: NDArray[np.bool_]
     correct: NDArray[np.bool_]
     score: Floats
+    money: Floats
 
     def curve(self) -> tuple[NDArray[np.int64], Floats, Floats]:
         """Numbers of measurements, the share that has ended by then, and its standard error (Kaplan & Meier 1958)."""
@@ -162,8 +162,8 @@ class Rehearsal:
         """A row for each agent: measurements, batches and hours by which 10, 50 and 90 % of all rehearsals have ended.
 
         Batches are full ones: agents that wait at the end of a round need more. inf where more than these were cut
-        before. `ended`: the share that ends by itself, before the budget. `error`,
-        `score`: of the answers at the end, or after `at` measurements where that was given.
+        before. `money_50`: the median of what all cost, where there are prices. `ended`: the share that ends by itself,
+        before the budget. `error`, `score`: of the answers at the end, or after `at` measurements where it was given.
         """
         rows = []
         for label, one in self.outcomes.items():
@@ -172,6 +172,7 @@ class Rehearsal:
                 row[f"measurements_{level * 100:g}"] = pulls = one.quantile(level)
                 row[f"batches_{level * 100:g}"] = batches = np.ceil(pulls / self.batch)
                 row[f"hours_{level * 100:g}"] = math.nan if self.hours is None else self.hours * batches / self.workers
+            row |= {"money_50": np.median(one.money)} if one.money.any() else {}
             rows.append(
                 row | {"ended": one.by_itself.mean(), "error": 1 - one.correct.mean(), "score": one.score.mean()}
             )
@@ -189,6 +190,7 @@ class Rehearsal:
             return f"{low:,.0f}{noun}"
         if _about(low) == _about(high):
             return f"about {_about(middle)}{noun}"
+        noun += f", which cost {_about(float(np.median(one.money)))}," if one.money.any() else ""
         return f"about {_about(middle)}{noun} ({_about(low)} {'or more' if high == math.inf else f'to {_about(high)}'})"
 
     def plot(self, path: str | Path | None = None) -> Figure:
@@ -318,11 +320,11 @@ def course_of(facts: object, agents: object = None) -> Course:
         state, run, seen = facts, facts.run, facts.seen
         if run.over:
             raise ValueError("the session is over: there is nothing to forecast")
-        names, lost = [state.names[arm] for arm in state.active], int(state.statistics.pulls.sum()) - seen.spent
+        names = [state.names[arm] for arm in state.active]
         studies = [] if given else [_study(state.setup.agent or "the agent", run.agent, run.task, seen)]
         for one in given:
             setup = Setup.of(one, state.setup.task, state.setup.names, state.setup.public_seed)
-            agent, task, _ = setup.made_for(state.place, lost, run.share.ratio)
+            agent, task, _ = setup.made_for(state.place, state.statistics.pulls, run.share.ratio)
             studies.append(_study(setup.agent or str(one), agent, task, seen))
         return Course(studies, names, (names, seen), -1.0 if state.setup.own else 1.0)
     if not given:
@@ -420,11 +422,12 @@ def _played(
     _, agent, task, seen = study
     before = 0 if seen is None else seen.spent
     most = before + MOST * task.K
-    limit = min(task.budget or most, task.max_pulls or most)
+    limit = min(task.payable or most, task.max_pulls or most)
     resumes = bool(getattr(agent, "resumes", True)) and task.observation != "history"
     cap, clock = min(limit, FIRST * task.K + TIMES * before), _Clock(bar, seconds)
     while True:
-        how = {**task.parameters, **late, "budget": task.budget, "delta": task.delta, "max_pulls": cap}
+        how = {**task.parameters, **late, "budget": task.budget, "delta": task.delta}
+        how |= {"max_pulls": cap, "cost": task.cost}
         forms = forms_of(agent)
         made: dict[str, Any] = {"instance": source, "shuffle_arms": False, "autoreset_mode": "Disabled", "copy": False}
         envs = _Resumed(episodes, problem=task.problem, **made, **how, **forms._asdict())
@@ -442,7 +445,9 @@ def _played(
         ended &= total > 0
         total[total == 0] = envs.total_pulls[total == 0]  # those that the clock has cut
         scores = (step.result.columns[name][:, 0] for name in ("correct", "score"))
-        found = Outcome(total - before, ended, ended & (total < limit), *scores)
+        money = (envs._sim.money - (0 if seen is None else task.paid(seen.pulls))) * (task.cost is not None)
+        by_itself = ended & (total < limit) & (task.cost is None or task.budget is None)
+        found = Outcome(total - before, ended, by_itself, next(scores), next(scores), money)
         if before and not resumes:  # rounds begin again: what ends sooner than now has not happened
             keep = total > before
             found = Outcome(*(getattr(found, name)[keep] for name in Outcome.__dataclass_fields__))

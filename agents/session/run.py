@@ -203,7 +203,7 @@ class Run:
     @property
     def most(self) -> int:
         """Pulls after which the episode is over at the latest."""
-        return min(self.task.budget or PULLS_LIMIT, self.task.max_pulls or PULLS_LIMIT)
+        return min(self.task.payable or PULLS_LIMIT, self.task.max_pulls or PULLS_LIMIT)
 
     def copy(self) -> Run:
         """A run that moves on by itself, and gets no results."""
@@ -258,11 +258,13 @@ class Run:
             self._end(self._recommended(self.all_seen()))
 
     def _decide(self) -> None:
-        if self.arm != UNDECIDED or self.over or self.seen.spent >= self.most:
+        if self.arm != UNDECIDED or self.over or self.seen.spent >= self.most or self._remaining() == 0:
             return
         arm, times, answer = self._ask_agent()
         if arm == self.task.stop:
             self._end(answer)
+        elif not self.task.affords(self.seen.pulls)[arm]:  # in an environment this pull ends the budget
+            self._end(self._recommended(self.all_seen()))
         else:
             self.arm, self.left = arm, times
 
@@ -293,12 +295,13 @@ class Run:
 
     def _dreamed(self, pending: Sequence[int]) -> int:
         """What an agent that resumes pulls while these results are to come; UNDECIDED where it would stop."""
-        if self.over or self.seen.spent + len(pending) >= self.most:
+        pulls = self.seen.pulls + np.bincount(pending, minlength=self.task.K)
+        if self.over or pulls.sum() >= self.most or self.task.left(pulls) == 0:
             return UNDECIDED
         dream = copy.copy(self)
         dream.state = None
         arm, _, _ = dream._ask_agent(pending)
-        return UNDECIDED if arm == self.task.stop else arm
+        return UNDECIDED if arm == self.task.stop or not self.task.affords(pulls)[arm] else arm
 
     def _plan_is_over(self) -> bool:
         """Whether the next decision of an agent that goes by rounds depends on what it has seen last."""
@@ -397,7 +400,7 @@ class Run:
 
     def _look_at_the_end(self) -> None:
         """End the run if the budget is spent, or `max_pulls` reached."""
-        if self.over or self.told < self.most:
+        if self.over or self.told < self.most and (self.task.cost is None or self.task.left(self.all_seen().pulls)):
             return
         if isinstance(self.agent, Agent) and self.told == self.seen.spent and self._remaining() == 0:
             self._end(self._ask_agent()[2])
@@ -447,7 +450,7 @@ class Run:
 
     def _remaining(self) -> int:
         """Of the budget, -1 if there is none."""
-        return -1 if self.task.budget is None else max(self.task.budget - self.seen.spent, 0)
+        return self.task.left(self.seen.pulls)
 
     def all_seen(self) -> Statistics:
         """What has been seen, and what is in the bank."""
@@ -475,7 +478,7 @@ class Run:
         if pending:
             counts = np.bincount(pending, minlength=self.task.K)[None]
             statistics, course = imagined(self.task, statistics, counts), course and imagined(self.task, course, counts)
-            statistics["remaining"] -= len(pending) * (self.task.budget is not None)
+            statistics["remaining"] = np.array([[self.task.left(statistics["pulls"][0])]])
             means = seen_means(statistics)
         observation: Any = statistics
         if self.task.observation == "features":

@@ -368,7 +368,7 @@ class Session:
                     _refuse_changes(state)
             count, of = sum(one.size for one in results), "" if table is None else f"{table}: "
             left = state.remaining if of or COUNTED in {one.kind for one in results} else None
-            if left is not None and count > left:
+            if left is not None and count > left and self.task.cost is None:
                 raise ValueError(
                     f"{of}{count} results, and the budget leaves {left}. Results count as part of "
                     "the budget, and those beyond it would not count in the answer: begin a session with a larger one"
@@ -420,8 +420,18 @@ class Session:
 
     @property
     def remaining(self) -> int | None:
-        """How many measurements the budget leaves; None where there is no budget."""
+        """How many measurements the budget leaves, with `cost` how much money; None where there is no budget."""
         return self._look(lambda state: state.remaining)
+
+    @property
+    def progress(self) -> str:
+        """How far it is: "120 of about 400 cells, money 35 of about 120", of tables if evidence grows as until now."""
+        return self._look(State.progress)
+
+    @property
+    def money(self) -> float | None:
+        """What the measurements have cost, by the fact `cost`; None without it."""
+        return self._look(lambda state: state.money)
 
     @property
     def certificate(self) -> float | None:

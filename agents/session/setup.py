@@ -17,7 +17,7 @@ import numpy as np
 from bandit_envs import PROBLEMS, Task
 from bandit_envs.envs import fresh_root
 from bandit_envs.kernels import flag, integer, interval, number, respelled, unknown
-from bandit_envs.problems import BLOCKS
+from bandit_envs.problems import BLOCKS, prices_of
 
 from ..core.agent import Agent, task_of
 from ..core.certified import CERTIFICATE, Certified
@@ -31,7 +31,7 @@ FORMATS = {"arrival": 1, "asked": 2}  # of the orders in which results count: ea
 UNFIT = object()  # in place of the JSON form of what has none
 RULES = ("budget", "delta", "max_pulls")
 OF_SAMPLES = ("range", "sigma", "binary", "dimensions", "independent", "minimize")
-FACTS = ("problem", "arms", "items", *OF_SAMPLES, "reserve", *RULES)
+FACTS = ("problem", "arms", "items", *OF_SAMPLES, "reserve", *RULES, "cost")
 # More than the format of the order, where a lower value is better, and of blocks: earlier versions refuse these.
 TURNED_FORMAT, BLOCKS_FORMAT = 10, 20
 # What each fact in a store is, as JSON is read.
@@ -47,9 +47,10 @@ def task_from_facts(facts: Mapping[str, Any]) -> tuple[Task, list[str] | None]:
             rows; `range`, the lowest and highest value of a measurement (with items, such a pair for each of its
             `dimensions`), or `sigma`, the standard deviation of its noise, or `binary=True` where it is 0 or 1;
             `budget`, how many measurements there may be, `delta`, the allowed error probability, neither or both;
-            `max_pulls`; `dimensions` of a measurement, and `independent=True` where these are known not to depend on
-            each other; `reserve` and `minimize`, see `Session`, and those of `WISHES`, which are not of the task; with
-            `blocks`, all arms are measured in each block.
+            `max_pulls`; `cost`, the prices of measurements, as a list, a dict by names, 1 of others, or "row", see
+            `Task`: the budget is then money; `dimensions` of a measurement, and `independent=True` where these are
+            known not to depend on each other; `reserve` and `minimize`, see `Session`, and those of `WISHES`, which
+            are not of the task; with `blocks`, all arms are measured in each block.
     """
     given = {name: value for name, value in facts.items() if value is not None}
     for name in ("problem", "arms"):
@@ -95,6 +96,10 @@ def task_from_facts(facts: Mapping[str, Any]) -> tuple[Task, list[str] | None]:
             )
         sample |= {"items": MOST_BLOCKS, "distribution": BLOCKS}
     rules = {name: given[name] for name in RULES if name in given}
+    if "cost" in given:
+        if "blocks" in given:
+            raise ValueError("cost does not go with blocks, in which all arms are measured")
+        rules["cost"] = prices_of(given["cost"], arms, names or ())
     parameters = kind.by_names({name: given[name] for name in kind.parameters if name in given}, names or ())
     D = given.get("dimensions", 1 + np.size(parameters.get("guardrails", ())))
     if "dimensions" not in given and "A" in parameters:
@@ -271,14 +276,24 @@ class Setup:
                 "the task to go on with this one"
             )
 
-    def made_for(self, places: Mapping[int, int], spent: int, ratio: float = 1.0) -> tuple[Any, Task, float | None]:
-        """The agent for arms, {arm: place}, after `spent` pulls of others, with `ratio` of delta; its task; delta."""
-        limits = {"budget": self.task.budget, "max_pulls": self.task.max_pulls}
-        left = {name: max(limit - spent, 1) for name, limit in limits.items() if limit is not None}
+    def prices(self, arms: int) -> Any:
+        """The prices of so many arms, 1 of those that came later; or "row", or None."""
+        cost = self.task.cost
+        return (*cost, *[1.0] * (arms - len(cost))) if isinstance(cost, tuple) else cost
+
+    def made_for(self, places: Mapping[int, int], pulls: Any, ratio: float = 1.0) -> tuple[Any, Task, float | None]:
+        """The agent for arms, {arm: place}, after these pulls of all, with `ratio` of delta; its task; delta."""
+        lost, cost, task = np.array(pulls), self.prices(len(pulls)), self.task
+        lost[list(places)] = 0
+        spent = np.dot(cost, lost) if isinstance(cost, tuple) else lost.sum() * (cost is None)
+        cost = tuple(cost[arm] for arm in places) if isinstance(cost, tuple) else cost
+        least = math.ceil(min(cost)) if isinstance(cost, tuple) else 1  # what pays for a measurement
+        left = {} if task.budget is None else {"budget": max(int(task.purse - spent), least)}
+        left |= {} if task.max_pulls is None else {"max_pulls": max(task.max_pulls - int(lost.sum()), 1)}
         delta = self.task.delta
         problem, shared = self.task.make_problem(), None if delta is None else delta * (ratio or 1.0)
         moved = {} if problem.kept is None else {"parameters": problem.placed(places)}
-        agent, task = self.make(self.task.replace(K=len(places), **left, **moved, delta=shared))
+        agent, task = self.make(self.task.replace(K=len(places), **left, **moved, delta=shared, cost=cost))
         own = agent.parameters.get("delta") if isinstance(agent, Agent) else None
         delta = delta if own is None else float(own)
         if ratio == 0 and delta is not None:

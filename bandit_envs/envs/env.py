@@ -64,6 +64,12 @@ class PureExplorationEnv(Environment, gym.Env[Any, Any]):
     closed, and the next result is shown; a ValueError where nothing is pending. `info` has no `sample`; histories have
     single pulls. With `reward="gain"` a pull is paid for when its result is shown, at what was shown just before.
 
+    With `cost`, the budget is money; sums may exceed it by 1e-9 of it. `remaining` is what is left, rounded down, at
+    least 1 while some arm can be paid, and 0 afterwards. A bulk pull is cut to what can be paid. A pull of an arm that
+    cannot be paid pulls nothing, and ends the budget; its `sample` is NaN. `info` has `money` at the end, the cost of
+    all pulls. Of "row", rows of a table cost 1 each, when a first arm is pulled in them; the budget is spent when all
+    arms have been pulled in all rows that it pays. Shuffled arms change places with those of the same price alone.
+
     A copy in mid-episode (`copy.deepcopy`, pickle) shows the same next samples: planning on copies sees the future.
 
     Args:
@@ -73,6 +79,7 @@ class PureExplorationEnv(Environment, gym.Env[Any, Any]):
             arms drawn afresh in every episode.
         budget: pulls per episode, or None. delta: allowed error probability, or None.
         max_pulls: safety cap, or None. pull_cost: price of a pull, >= 0.
+        cost: prices of a pull, > 0: a list of K, a dict by names (others: 1), or "row"; it goes without pull_cost.
         reward: "score", "correct" or "gain", which needs actions="arm", a budget or max_pulls, and, as `ranked` and
             beliefs do, a problem with a look-ahead potential. actions: "arm" or "full".
         observation: "statistics", "features", "relative", "belief" or "history", which needs a budget or max_pulls.

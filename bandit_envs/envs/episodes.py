@@ -114,6 +114,7 @@ class Episodes:
             can_stop=task.can_stop,
             keeps_moments=task.keeps_moments,
             salt=setting.salt,
+            cost=task.cost,
         )
         sim.pulled = "an arm" if self._split is None else "arm * D + coordinate"
         self.pulls = sim.pulls.reshape(count, *task.shape)
@@ -126,6 +127,10 @@ class Episodes:
         self.order = np.tile(np.arange(task.K), (count, 1))
         # Where the arms of the instance's list are in the episode, (E, K), if they come in a random order.
         self.places = self.order.copy() if setting.shuffle_arms else None
+        prices = np.array(task.cost if isinstance(task.cost, tuple) else [1.0] * task.K)
+        if self.problem.kept is not None:
+            prices[self.problem.kept] = 0.0
+        self._alike = [np.flatnonzero(prices == price) for price in np.unique(prices)]  # arms that may change places
         self._gain = np.zeros(count) if setting.reward == "gain" else None
         self.waiting = Waiting(task, sim, self.problem.local or bool(task.items)) if task.waits else None
         self.choose_advance()
@@ -165,12 +170,10 @@ class Episodes:
         if self._items and self.setting.fixed is not None:
             table = table[:1]  # one for all
         if self.places is not None:
-            shuffled, kept = rng.uniforms(key, episode, self.K, stream=rng.SHUFFLE)[..., 0], self.problem.kept
-            order = np.argsort(shuffled, axis=1)
-            if kept is not None:
-                rest = np.delete(np.arange(self.K), kept)
-                order[:, rest] = rest[np.argsort(shuffled[:, rest], axis=1)]
-                order[:, kept] = kept
+            shuffled = rng.uniforms(key, episode, self.K, stream=rng.SHUFFLE)[..., 0]
+            order = np.empty(shuffled.shape, np.int64)
+            for group in self._alike:
+                order[:, group] = group[np.argsort(shuffled[:, group], axis=1)]
             table = np.take_along_axis(table, order[:, :, None], axis=1)
             means = np.take_along_axis(means, order if means.ndim == 2 else order[:, :, None], axis=1)
             self.places[rows] = np.argsort(order, axis=1)
@@ -258,6 +261,8 @@ class Episodes:
             sim.reward[rows] += np.where(sim.truncated[rows], 0.0, prize)
         end = {"answer": answer, "correct": verdict["correct"], "is_success": verdict["correct"]}
         end |= {"score": verdict["score"], "total_pulls": sim.spent[rows]}
+        if self.setting.task.cost is not None:
+            end["money"] = sim.money[rows]
         if self.certifier is not None:
             end["level"] = self.level(rows, answer)
         return end | {name: verdict[name] for name in self.problem.metric_names}
@@ -282,6 +287,11 @@ class Episodes:
         """Allowed actions, (E, last + 1), see `Environment.action_masks`."""
         task = self.setting.task
         mask = np.ones((self.E, task.last + 1), np.bool_)
+        if task.cost is not None:
+            asked = self.pulls if self.waiting is None else self.pulls + self.waiting.pending
+            each = [task.affords(pulls) for pulls in asked.reshape(self.E, self.K, -1).sum(axis=2)]
+            able = np.repeat(each, self.stop // self.K, axis=1)
+            mask[:, : self.stop] = np.take_along_axis(able, self.order, axis=1) if self.setting.ranked else able
         mask[:, self.stop :] = task.delta is not None or task.pull_cost > 0
         return mask
 
@@ -405,7 +415,7 @@ class Environment(ABC):
         self._core.begin(rows, self._key, self._episode.view(np.uint64))
 
     def action_masks(self) -> NDArray[np.bool_]:
-        """Allowed actions of the arm form: pulls always, and stop only where `delta` or `pull_cost` is set.
+        """Allowed actions of the arm form: pulls that can be paid, and stop only where `delta` or `pull_cost` is set.
 
         Of shape (K + 1,), or (K,) where no action stops; of a vector environment with an axis (N,) in front.
         """

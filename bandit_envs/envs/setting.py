@@ -22,7 +22,7 @@ from ..kernels import rng
 from ..kernels.checks import choice, flag, integer, ours
 from ..problems import BELIEFS, Problem, own
 from ..problems.registry import PROBLEMS
-from ..problems.task import Task
+from ..problems.task import Task, prices_of
 from ..simulation.simulator import MOST_TIMES
 from .history import check_size
 from .observations import NUMBERS, box_of
@@ -70,9 +70,9 @@ class Setting:
         if task.support is not None and (data != np.rint(data)).any():
             low, high = low - ROUNDING * (high - low), high + ROUNDING * (high - low)
         low, high = min(low, 0.0), max(high, 0.0)
-        most = _INT_MAX if task.budget is None else task.budget
+        most = _INT_MAX if task.payable is None else task.payable
         rest: dict[str, Any] = {
-            "remaining": spaces.Box(-1, most, (1,), np.int64),
+            "remaining": spaces.Box(-1, _INT_MAX if task.budget is None else task.budget, (1,), np.int64),
             "public_seed": spaces.Box(0, _INT_MAX, (1,), np.int64),
         }
         if task.waits:
@@ -181,6 +181,7 @@ def resolve(
     salt: int = 0,
     batch: int = 1,
     delay: float | str = 0,
+    cost: Any = None,
     **parameters: Any,
 ) -> Setting:
     """The setting of an environment; see `PureExplorationEnv` for the arguments.
@@ -207,7 +208,8 @@ def resolve(
         compared = not kind.local and not (isinstance(source, Sampler) and ours(source))
         shuffle_arms = kind.any_order and source.defaults.get("", {}).get("shuffle_arms", compared)
     chosen = {k: v for k, v in defaults.items() if k in kind.parameters} | parameters
-    chosen = kind.by_names(chosen, source.arm_names if isinstance(source, Instance) else ())
+    names = source.arm_names if isinstance(source, Instance) else ()
+    chosen = kind.by_names(chosen, names)
     task = Task(
         problem=problem,
         parameters=chosen,
@@ -229,6 +231,7 @@ def resolve(
         can_stop=flag("stop", stop),
         batch=batch,
         delay=delay,
+        cost=None if cost is None else prices_of(cost, source.K, names),
     )
     _check_beliefs(task, choice("reward", reward, REWARDS), flag("ranked", ranked))
     if budget is None and delta is None and max_pulls is None and pull_cost == 0:

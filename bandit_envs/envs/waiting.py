@@ -21,7 +21,7 @@ from ..kernels.rng import DELAY, philox, to_uniform
 from ..kernels.structs import kernel
 from ..problems.task import Task
 from ..simulation.arrays import ENDED, LIVE, SPENT, Simulation
-from ..simulation.playing import pull_once, spend
+from ..simulation.playing import payable, pull_once, spend
 from ..simulation.simulator import MOST_TIMES, PULLED, SKIPPED, STOPPED, UNCHECKED, Simulator
 from .history import MOST_NUMBERS, NOTHING, History, Log
 
@@ -75,7 +75,7 @@ def _ask(sim, line, e, a):
     line.opened[e] += 1
     line.clock[e] += 1.0
     line.pending[e * sim.rules.K + a] += 1
-    spend(sim, e, 1)
+    spend(sim, e, a, 1)
     if line.opened[e] == line.batch:
         _close(sim, line, e)
 
@@ -109,7 +109,7 @@ def _show(sim, line, log, e, place):
     """The result at a place in the ring enters the statistics, and the history if there is one."""
     a, L, D = line.arm[e, place], line.arm.shape[1], log.samples.shape[2]
     pull_once(sim, np.uint64(e), a)
-    spend(sim, e, -1)
+    spend(sim, e, a, -1)
     line.arm[e, place] = NOTHING
     line.pending[e * sim.rules.K + a] -= 1
     while line.first[e] < line.last[e] and line.arm[e, line.first[e] % L] == NOTHING:
@@ -166,7 +166,10 @@ def _advance(sim: Simulation, line: Line, log: Log, arms, times, answers_checked
             _close(sim, line, e)
             line.clock[e] = max(line.clock[e], _soonest(line, e))
         else:
-            if rules.budget >= 0:
+            if rules.priced:
+                count = payable(sim, e, a, count)
+                sim.remaining[e] *= count > 0
+            elif rules.budget >= 0:
                 count = min(count, rules.budget - sim.spent[e])
             if rules.limit >= 0:
                 count = min(count, rules.limit - sim.spent[e])

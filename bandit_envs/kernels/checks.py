@@ -31,6 +31,7 @@ def require(module: str, purpose: str, extra: str = "evaluation") -> Any:
 
 
 NARROWEST = 1024  # floating-point numbers in a range, about
+SLACK = 1e-9  # of a budget in money, for the rounding of sums of prices
 LARGEST = 1e100  # magnitude of a number that can be squared and summed without overflow
 _PRINTED = 10**1000  # Python prints no integers of more than a few thousand digits
 _INT64 = np.dtype(np.int64)  # NumPy has one object for it, and comparing identities is quicker

@@ -869,14 +869,14 @@ class Lookahead:
         potential: that of its problem (`Problem.potential`).
 
     Attributes:
-        horizon: T, the budget, or else `max_pulls`; NaN where there is neither: then there are no gains.
+        horizon: T, pulls the budget pays, or else `max_pulls`; NaN where there is neither: then there are no gains.
     """
 
     def __init__(self, task: Any, potential: Potential) -> None:
         K, D, k = task.K, task.D, potential.k
         self._given = task, potential
         facts = task.support, task.centre, task.sigma
-        prior, total = prior_of(*facts), task.budget or task.max_pulls
+        prior, total = prior_of(*facts), task.payable or task.max_pulls
         self._unit = unit(task.support, task.sigma)
         self.K, self.D, self.horizon = K, D, math.nan if total is None else float(total)
         # Kernels are compiled once more for read-only arrays, and for those of other layouts.

@@ -20,7 +20,7 @@ from .top_k import BestArm, TopK
 
 # Keywords of the single and the vector environment. A parameter of a problem must have another name.
 RESERVED = {
-    *("problem", "instance", "budget", "delta", "max_pulls", "pull_cost", "reward", "actions", "observation"),
+    *("problem", "instance", "budget", "delta", "max_pulls", "pull_cost", "cost", "reward", "actions", "observation"),
     *("shuffle_arms", "pull", "stop", "ranked", "salt", "render_mode", "num_envs", "autoreset_mode", "copy"),
     *("max_episode_steps", "vectorization_mode", "vector_kwargs", "wrappers", "disable_env_checker"),
 }

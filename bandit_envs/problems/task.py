@@ -8,12 +8,16 @@ import json
 import math
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from ..kernels.checks import LARGEST, called, choice, flag, integer, interval, number
+import numpy as np
+from numpy.typing import NDArray
+
+from ..kernels.checks import LARGEST, SLACK, called, choice, flag, integer, interval, number
+from ..kernels.naming import unknown
 from ..kernels.rng import ARMS_LIMIT, PULLS_LIMIT
 from ..kernels.spellings import Distributed, both_spellings, spelled
 from ..stopping import RHO, Certifier
@@ -26,6 +30,7 @@ from .registry import PROBLEMS, bound_name
 MOST_ITEMS = 2**24  # rows of a table
 LEVEL = 0.05  # of certificates of tables, which depend on it, where nothing is said
 EXPONENTIAL = re.compile(r"exponential\((.+)\)")  # delays that are drawn, with their mean
+ROW = "row"  # the cost of tables in which rows have prices, and arms have none
 BLOCKS = "blocks"  # the distribution of rows without an end: blocks of a session, whose effects are unknown
 MOST_PAIRED = 1000  # arms, all pairs of which are looked at for the level of a certificate
 INDEPENDENT = ("bernoulli", "gaussian", "uniform", "tabulated")  # distributions that draw each coordinate by itself
@@ -47,6 +52,21 @@ def delay_of(value: Any) -> float | str:
     return f"exponential({x})" if found else x
 
 
+def prices_of(value: Any, K: int, names: Sequence[str] = ()) -> tuple[float, ...] | str:
+    """Prices of K arms, checked: K numbers > 0, those of some of the named arms (1 of the others), or "row"."""
+    if isinstance(value, Mapping):
+        if strange := [name for name in value if name not in names]:
+            raise unknown("arm in cost", strange[0], names)
+        value = [value.get(name, 1.0) for name in names]
+    if isinstance(value, str):
+        return choice("cost", value, (ROW,))
+    if not isinstance(value, (list, tuple, np.ndarray)) or len(value) != K:
+        raise ValueError(
+            f"cost must be a list of {K} prices, a dict by the names of arms, or 'row', got {value!r:.200}"
+        )
+    return tuple(number(f"cost[{i}]", one, 0, LARGEST, above=True) for i, one in enumerate(value))
+
+
 @both_spellings
 @dataclass(frozen=True)
 class Task(Distributed):
@@ -60,7 +80,7 @@ class Task(Distributed):
         problem: name of the problem, or "module:Class" of one that is not registered.
         parameters: of the problem; those that are not given have its defaults.
         K, D: number of arms, coordinates of a sample.
-        budget: pulls of an episode, or None; delta: allowed error probability, or None.
+        budget: pulls of an episode, with `cost` money, or None; delta: allowed error probability, or None.
         max_pulls: safety cap, or None; pull_cost: price of a pull in units of the score.
         distribution: family of the arms; support: (lowest, highest) sample or None.
         sigma: sub-Gaussian scale of a sample, the largest of all arms: half the width of a support, or of Gaussian arms
@@ -75,6 +95,8 @@ class Task(Distributed):
             is one that draws them independently; False for scalar arms.
         batch: results are shown when so many pulls have been asked, 1: at once. delay: and when so many further pulls
             have been; or "exponential(8)", a delay of 8 pulls on average, drawn for each pull by itself.
+        cost: the price of a pull of each arm, K numbers > 0, or None: 1 each. The budget is then money. Or "row", of
+            tables: a row costs 1 with the first arm that is pulled in it, and nothing with others.
         claimed: whether `sigma` is somebody's word, as in a session. Certificates then count on it as long as the
             results bear it out. It is no part of the JSON form.
     """
@@ -100,6 +122,7 @@ class Task(Distributed):
     batch: int = 1
     delay: float | str = 0
     ranges: tuple[tuple[float, float], ...] | None = None
+    cost: tuple[float, ...] | str | None = None
 
     def __post_init__(self) -> None:
         def given(name: str, check: Callable[..., Any], *ends: float, **open_ends: bool) -> Any:
@@ -128,6 +151,7 @@ class Task(Distributed):
             "items": given("items", integer, 1, MOST_ITEMS),
             "batch": integer("batch", self.batch, 1, most),
             "delay": delay_of(self.delay),
+            "cost": None if self.cost is None else prices_of(self.cost, self.K),
         }
         for name, value in checked.items():
             object.__setattr__(self, name, value)
@@ -150,7 +174,44 @@ class Task(Distributed):
             raise ValueError(f"K * D must be at most {ARMS_LIMIT} for pull='coordinate', got {self.K} * {self.D}")
         if self.observation == "history" and self.budget is None and self.max_pulls is None:
             raise ValueError("observation='history' needs a budget or max_pulls: a history holds so many pulls")
+        if self.cost is not None and self.pull_cost > 0:
+            raise ValueError(f"pull_cost={self.pull_cost} is a price in units of score, beside cost: give one of them")
+        if self.cost is not None and not self.affords([0] * self.K).any():
+            raise ValueError(f"budget={self.budget} is money, and pays for no pull at the prices {self.cost!r:.80}")
+        if self.cost == ROW and (self.items is None or self.waits or self.observation == "history"):
+            raise ValueError("cost='row' is of rows of a table that all arms share, without batch, delay and histories")
         own.check(problem, self)
+
+    @cached_property
+    def payable(self) -> int | None:
+        """How many pulls the budget can pay at most, or None: it sets no limit."""
+        if self.budget is None or self.cost == ROW:
+            return None
+        return min(int(self.purse / min(self.cost or [1.0])), PULLS_LIMIT - 1)  # type: ignore[operator]
+
+    @property
+    def purse(self) -> float:
+        """The budget, inf without one, with what may be the rounding of sums of prices."""
+        budget = math.inf if self.budget is None else self.budget
+        return budget * (1.0 + SLACK if isinstance(self.cost, tuple) else 1.0)
+
+    def paid(self, pulls: Any) -> float:
+        """What so many pulls of the arms, (K,), cost; of cost="row" the rows that they are of."""
+        rows = self.cost == ROW
+        return float(min(np.max(pulls), self.items) if rows else np.dot(self.cost or [1.0] * self.K, pulls))
+
+    def affords(self, pulls: Any) -> NDArray[np.bool_]:
+        """Which arms the budget pays for once more after so many pulls of the arms, (K,)."""
+        if self.cost == ROW:
+            return np.asarray(pulls) < (self.purse if self.purse < (self.items or 0) else math.inf)
+        return np.asarray(self.cost or [1.0] * self.K) <= self.purse - self.paid(pulls)
+
+    def left(self, pulls: Any) -> int:
+        """What an environment shows as `remaining` after so many pulls of the arms, (K,); -1 without a budget."""
+        if self.budget is None:
+            return -1
+        known = self.cost == ROW and self.budget >= (self.items or 0) <= np.min(pulls)
+        return max(int(self.purse - self.paid(pulls)), 1) if not known and self.affords(pulls).any() else 0
 
     @cached_property
     def stop(self) -> int:
@@ -180,7 +241,7 @@ class Task(Distributed):
     @property
     def entries(self) -> int:
         """How many pulls a history holds: the budget or max_pulls, the smaller one; 0 where there is neither."""
-        return min((limit for limit in (self.budget, self.max_pulls) if limit is not None), default=0)
+        return min((limit for limit in (self.payable, self.max_pulls) if limit is not None), default=0)
 
     def make_problem(self) -> Problem:
         """The problem itself: margins, plug-in answers; its evidence and bounds are those of these arms."""
@@ -325,7 +386,7 @@ class Task(Distributed):
     @property
     def scale(self) -> float:
         """The number of pulls at which the feature `pulls` reaches 1."""
-        return float(self.budget or self.max_pulls or 10**6)
+        return float(self.payable or self.max_pulls or 10**6)
 
     def replace(self, **changes: object) -> Task:
         """The same task with some attributes changed."""
@@ -344,7 +405,8 @@ class Task(Distributed):
                 place = f"parameter {name!r} of the problem {self.problem!r}"
                 raise TypeError(f"the {place} has no JSON form, got {value!r:.200}") from error
         left = {"claimed": True, "dependent": self.D == 1, "can_stop": self.can_stop, "items": self.items is None}
-        left |= {"batch": self.batch == 1, "delay": self.delay == 0, "ranges": self.ranges is None}
+        left |= {"batch": self.batch == 1, "delay": self.delay == 0}
+        left |= {"ranges": self.ranges is None, "cost": self.cost is None}
         form = dataclasses.asdict(self)
         return json.dumps({name: value for name, value in form.items() if not left.get(name)})
 

@@ -65,6 +65,9 @@ class Rules(NamedTuple):
     own: bool  # each episode has arms of its own
     last: int  # the largest action: K, or K - 1 where no episode can be stopped
     salt: int  # of the public seeds, 0: none
+    priced: bool  # arms have prices, in which the budget is counted
+    least: float  # the lowest and the highest price; 0 and 1: it is the rows of the table that cost 1 each
+    most: float
     cost: float  # of a pull
     low: float  # ends of the range of samples, 0 and inf where none is known
     high: float
@@ -89,6 +92,8 @@ class Simulation(NamedTuple):
     scores: Floats  # (E * K * items * D,) what pulls have shown of a shared table, 0 where nothing yet
     spent: Ints  # (E,)
     remaining: Ints
+    money: Floats  # (E,) what the pulls have cost
+    price: Floats  # (K,) of a pull, 1 where arms have no prices
     ended: Ints
     status: NDArray[np.uint8]  # (E,)
     did: NDArray[np.uint8]

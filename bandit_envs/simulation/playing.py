@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..kernels.checks import SLACK
 from ..kernels.compiled import inlined, part
 from ..kernels.rng import arm_word, philox, to_uniform
 from ..kernels.routines import call_routine
@@ -33,11 +34,50 @@ class Quiet(NamedTuple):
     steps: int  # actions of an episode at most; the one after them is chosen and left to others
 
 
+def quiet_until(sim: Simulation, most: Ints | int) -> Ints | int:
+    """Pulls (E,), at most `most`, with which an episode is sure to stand: money for one more of any arm is left."""
+    if not sim.rules.priced or sim.rules.budget < 0:
+        return most
+    sure = np.floor((sim.rules.budget - sim.money) / sim.rules.most).astype(np.int64) - 1
+    return np.minimum(most, sim.spent + np.maximum(sure, 0))
+
+
+@part
+def payable(sim, e, a, pulls):
+    """How many of so many pulls of arm a can be paid in episode e."""
+    rules, e, a = sim.rules, np.int64(e), np.int64(a)
+    if rules.budget < 0 or rules.least == 0.0 and rules.budget >= rules.items:
+        return pulls
+    if rules.least == 0.0:
+        return min(pulls, rules.budget - sim.pulls[e * rules.K + a])
+    left = rules.budget * (1.0 + SLACK) - sim.money[e]
+    return pulls if pulls * sim.price[a] <= left else np.int64(left / sim.price[a])
+
+
+@part
+def pay(sim, e, a, pulls):
+    """Pay for pulls of arm a in episode e, which its counts hold; nothing remains where no arm can be paid."""
+    rules, e, a = sim.rules, np.int64(e), np.int64(a)
+    if rules.least == 0.0:  # a row that some arm has been pulled in is paid
+        sim.money[e] = max(sim.money[e], float(min(sim.pulls[e * rules.K + a], rules.items)))
+    else:
+        sim.money[e] += sim.price[a] * pulls
+    if rules.budget < 0:
+        return
+    left, rows = rules.budget * (1.0 + SLACK) - sim.money[e], min(rules.budget, rules.items)
+    able = 0.0 < rules.least <= left
+    for k in range(rules.K if rules.least == 0.0 else 0):
+        able |= sim.pulls[e * rules.K + k] < rows
+    sim.remaining[e] = max(np.int64(left), 1) if able and sim.status[e] == LIVE else 0
+
+
 @inlined
-def spend(sim, e, pulls):
-    """Count pulls of episode e."""
+def spend(sim, e, arm, pulls):
+    """Count pulls of an arm of episode e, and pay for them."""
     sim.spent[e] += pulls
-    if sim.rules.budget >= 0:
+    if sim.rules.priced:
+        pay(sim, e, arm, pulls)
+    elif sim.rules.budget >= 0:
         sim.remaining[e] = sim.rules.budget - sim.spent[e]
 
 
@@ -52,7 +92,7 @@ def _pull_many(sim, e, a, times):
     sim.pulls[o] = m + times
     if sim.spent[e] < len(sim.arms):
         _record(sim, e, a, times)
-    spend(sim, e, times)
+    spend(sim, e, a, times)
 
 
 @part
@@ -82,7 +122,7 @@ def pull_once(sim, e, arm):
     sim.pulls[o] = m + 1
     if sim.spent[e] < len(sim.arms):
         _record(sim, e, a, 1)
-    spend(sim, e, 1)
+    spend(sim, e, a, 1)
 
 
 @inlined

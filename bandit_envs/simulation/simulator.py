@@ -24,7 +24,7 @@ from ..kernels.rng import philox
 from ..kernels.routines import call_routine
 from ..kernels.structs import kernel
 from .arrays import BLOCK, ENDED, LIVE, SPENT, Rules, Simulation, Work
-from .playing import block_of_pulls, open_block
+from .playing import block_of_pulls, open_block, pay, payable
 from .sampling import blocks_of_pulls, bulk_pulls, single_pulls
 
 Floats = NDArray[np.float64]
@@ -80,19 +80,29 @@ def _stop_and_note(sim, arms, times, start, stop, finished):
         if status[e] == ENDED:
             continue
         a, count = arms[e], times[e]
-        if a == K or status[e] == SPENT:
+        if rules.priced and a != K and status[e] == LIVE:
+            count = payable(sim, e, a, count)
+            sim.remaining[e] *= count != 0  # what cannot be paid ends the budget
+        if a == K or status[e] == SPENT or count == 0 and not rules.full:
             sim.did[e], status[e], sim.terminated[e] = STOPPED, ENDED, 1
             sim.ended[finished] = np.int64(e)
             finished += 1
             continue
+        if count == 0:
+            sim.did[e], status[e] = STOPPED, SPENT
+            for d in range(D):
+                sample[e * D + d] = np.nan
+            continue
         o, spent = e * np.uint64(K) + np.uint64(a), sim.spent[e]
         m = sim.pulls[o]
-        if rules.budget >= 0 and rules.budget - spent < count:
+        if rules.budget >= 0 and not rules.priced and rules.budget - spent < count:
             count = rules.budget - spent
         if rules.limit >= 0 and rules.limit - spent < count:
             count = rules.limit - spent
         sim.did[e], sim.reward[e] = PULLED, 0.0 - rules.cost * count
         sim.spent[e], sim.pulls[o] = spent + count, m + count
+        if rules.priced:
+            pay(sim, e, a, count)
         if count > 1:
             call_routine(sim.bulk[0], sim, e, np.uint64(a), o, m, count)
             continue
@@ -107,8 +117,9 @@ def _end(sim, start, stop, finished):
     """Count what remains in a block, and end the episodes that have spent it. Returns how many have ended."""
     budget, limit, spent, remaining, over = sim.rules.budget, sim.rules.limit, sim.spent, sim.remaining, False
     if budget >= 0:
-        for e in range(start, stop):
-            remaining[e] = budget - spent[e]
+        if not sim.rules.priced:
+            for e in range(start, stop):
+                remaining[e] = budget - spent[e]
         for e in range(start, stop):
             over |= remaining[e] == 0
     if limit >= 0:
@@ -131,7 +142,7 @@ def _end(sim, start, stop, finished):
 @kernel
 def _advance(sim: Simulation, arms, times, answers_checked: bool):
     """One step of every live episode, see `Simulator.advance`; nothing where the code of `_refusal` is negative."""
-    scalar, cost, status = sim.rules.D == 1, sim.rules.cost, sim.status
+    scalar, cost, status, priced = sim.rules.D == 1, sim.rules.cost, sim.status, sim.rules.priced
     reward, did, spent = sim.reward, sim.did, sim.spent
     chosen, slot, x, sample = sim.work.arm, sim.work.slot, sim.work.sample, sim.sample
     slots, finished = np.uint64(len(status)), 0
@@ -145,7 +156,7 @@ def _advance(sim: Simulation, arms, times, answers_checked: bool):
         other = np.uint8(0)  # than LIVE: the statuses of the block, combined
         for i in range(n):
             other |= status[start + i]
-        plain = once and other == LIVE
+        plain = once and other == LIVE and not priced
         if plain:  # every episode of the block is live and pulls once, which needs no branches
             for i in range(n):
                 chosen[i] = np.uint64(arms[start + i])
@@ -191,7 +202,7 @@ def _begin(sim: Simulation, rows, key, episode):
                 moments[o] = 0.0
         key0, key1, episodes, salt = key[0, e], key[1, e], episode[e], np.uint64(sim.rules.salt)
         sim.key[0, e], sim.key[1, e], sim.episode[e] = key0, key1, episodes
-        sim.spent[e], sim.remaining[e] = 0, sim.rules.budget
+        sim.spent[e], sim.remaining[e], sim.money[e] = 0, sim.rules.budget, 0.0
         sim.status[e], sim.did[e], sim.terminated[e], sim.truncated[e] = LIVE, SKIPPED, 0, 0
         w0, w1, _, _ = philox(salt, salt >> _32, episodes, _PUBLIC, key0, key1)
         sim.public[e] = np.int64((w0 << _32 | w1) >> _1)
@@ -204,8 +215,8 @@ class Simulator:
         arms: the distributions of the arms.
         episodes: E, the number of slots.
         rows: (E, K, P), the parameters of each episode's own arms; None: `arms.parameters` are those of all.
-        budget, max_pulls, pull_cost, can_stop, keeps_moments: see `Task`. Without budget and `max_pulls`, an episode is
-            truncated after 2^40 - 1 pulls. salt: of the public seeds alone.
+        budget, max_pulls, pull_cost, can_stop, keeps_moments, cost: see `Task`. Without budget and `max_pulls`, an
+            episode is truncated after 2^40 - 1 pulls. salt: of the public seeds alone.
         full: whether an episode stays open for one more action, its answer, when the budget is spent.
 
     Raises:
@@ -215,7 +226,8 @@ class Simulator:
         arrays: the arrays, as kernels take them. Views of them by episode are `pulls` (E, K), `total`, `mean`,
             `variance` (E, K) or (E, K, D), 0 where never pulled, `moments` with 2 behind it (without any: None),
             `scores` (E, K, N) or (E, K, N, D) (without a table: None), `remaining`, `public_seed` (E, 1), `spent`,
-            `status`, `terminated`, `truncated` (E,), of the last step `reward`, `did` (E,), `sample` (E,) or (E, D).
+            `status`, `money`, `terminated`, `truncated` (E,), of the last step `reward`, `did` (E,), `sample` (E,) or
+            (E, D).
         ended: (E,): its first entries are the slots that ended in the last step.
     """
 
@@ -232,12 +244,14 @@ class Simulator:
         can_stop: bool = True,
         keeps_moments: bool = False,
         salt: int = 0,
+        cost: tuple[float, ...] | str | None = None,
     ) -> None:
         E, K, D = episodes, arms.K, arms.D
         shape = (E, K) if D == 1 else (E, K, D)
         self.E, self.K, self.D, self.pulled = E, K, D, "an arm"
         self.budget, limit = -1 if budget is None else budget, -1 if max_pulls is None else max_pulls
-        if budget is None and max_pulls is None:  # beyond these pulls the random numbers of an arm would come again
+        price = np.repeat(cost, K // len(cost)) if isinstance(cost, tuple) else np.ones(K)
+        if (budget is None or cost is not None) and max_pulls is None:  # beyond these pulls random numbers come again
             limit = rng.PULLS_LIMIT - 1
         if rows is not None and rows.shape != (E, K, arms.parameters.shape[1]):
             raise ValueError(f"rows must have shape {(E, K, arms.parameters.shape[1])}, got {rows.shape}")
@@ -260,6 +274,9 @@ class Simulator:
                 own=rows is not None,
                 last=K if can_stop else K - 1,
                 salt=salt,
+                priced=cost is not None,
+                least=0.0 if isinstance(cost, str) else float(price.min()),
+                most=float(price.max()),
                 cost=float(pull_cost),
                 low=low,
                 high=high,
@@ -278,6 +295,8 @@ class Simulator:
             scores=np.zeros(E * K * D * (arms.items or 0)),
             spent=np.zeros(E, np.int64),
             remaining=np.full(E, self.budget, np.int64),
+            money=np.zeros(E),
+            price=price,
             ended=np.zeros(E, np.int64),
             status=np.full(E, ENDED, np.uint8),
             did=np.zeros(E, np.uint8),
@@ -295,7 +314,13 @@ class Simulator:
         self.moments = sim.moments.reshape(*shape, 2) if keeps_moments else None
         self.scores = sim.scores.reshape(*shape[:2], arms.items, *shape[2:]) if arms.items else None
         self.spent, self.remaining, self.public_seed = sim.spent, sim.remaining.reshape(E, 1), sim.public.reshape(E, 1)
-        self.status, self.did, self.ended, self.reward = sim.status, sim.did, sim.ended, sim.reward
+        self.status, self.did, self.ended, self.reward, self.money = (
+            sim.status,
+            sim.did,
+            sim.ended,
+            sim.reward,
+            sim.money,
+        )
         self.terminated, self.truncated = sim.terminated.view(np.bool_), sim.truncated.view(np.bool_)
         self.sample = sim.sample if D == 1 else sim.sample.reshape(E, D)
 
@@ -308,7 +333,7 @@ class Simulator:
         sim = self.arrays
         return [
             *(sim.key, sim.episode, sim.public, sim.pulls, sim.excess, sim.total, sim.mean, sim.variance, sim.moments),
-            *(sim.scores, sim.spent, sim.remaining),
+            *(sim.scores, sim.spent, sim.remaining, sim.money),
             *(sim.ended, sim.status, sim.did, sim.terminated, sim.truncated, sim.reward, sim.sample),
         ]
 

@@ -65,13 +65,19 @@ WEIGHTS = np.array([0.2, 0.5, 0.3])  # of the capitals of these bets, at the beg
 SINGLE = np.ones(1)  # without epsilon all these bets are the same
 RIVALS = 3  # arms that one bet is on, at most
 ONE, TWO = 0.1, 0.2  # squares of differences that BestArm imagines before the first row, and what they are of each row
-SURE, UNSURE, MOST_PRIOR = 3.0, 5.0, 100.0  # rows, as many as which say that the arms are `UNSURE` apart; see `prior_of`
+SURE, UNSURE, MOST_PRIOR = (
+    3.0,
+    5.0,
+    100.0,
+)  # rows, as many as which say that the arms are `UNSURE` apart; see `prior_of`
 STAY = 0.3  # epsilons by which the champion may be worse than the leader, by the rows so far
 ROUNDING = 1e-11  # of N rows: sums that differ by less may be equal, and are left to the means of the whole table
 OFF = 2.0**-50  # of the size of scores: a number of a problem may be off by as much, once it is scaled
 ENDLESS = 1e300  # rows of blocks: so many that rows which were drawn change nothing, to the last bit
 MOST = 1e200  # capital, so that none is inf where a table may still have such means
-BEGUN, ROWS, OVER, LEVEL, SPREAD, FAILED, CHAMPION, APART, END, SIZE = range(10)  # places in the head of the scratch; SIZE of the head
+BEGUN, ROWS, OVER, LEVEL, SPREAD, FAILED, CHAMPION, APART, END, SIZE = range(
+    10
+)  # places in the head of the scratch; SIZE of the head
 ARMS = 9  # numbers for each arm
 # A row of the trail: the arms in its places, those that lead and the champion where it is not among them (-1: none);
 # their sums; the champion's place; the variance of differences; how many rows are imagined; the rows until the end.
@@ -469,7 +475,9 @@ def catch_up(T, scores, pulls, e):
                 if math.isnan(x + y):
                     T.head[FAILED] = 1.0
                     sign = 1.0 if b < i else -1.0
-                    T.gaps[min(i, b), max(i, b)] += sign * ((0.0 if math.isnan(x) else x) - (0.0 if math.isnan(y) else y))
+                    T.gaps[min(i, b), max(i, b)] += sign * (
+                        (0.0 if math.isnan(x) else x) - (0.0 if math.isnan(y) else y)
+                    )
                     T.gaps[max(i, b), min(i, b)] += 1.0
             T.sums[b] += 0.0 if math.isnan(x) else x
             T.taken[b] += 1.0

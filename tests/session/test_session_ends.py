@@ -37,7 +37,7 @@ def test_two_processes_agree(seed: int, tmp_path: Path) -> None:
 
 def twin(setup: Setup, results: list[tuple[int, float]]) -> tuple[int, list[bool] | None]:
     """Of an agent that resumes, as plainly as possible: the result after which it stops, and its answer then."""
-    agent, task, _ = setup.made_for(dict(enumerate(setup.names)), 0)
+    agent, task, _ = setup.made_for(dict(enumerate(setup.names)), [0] * len(setup.names))
     seen, state = Statistics.of(task), None
     for t, (arm, value) in enumerate([*results, (-1, 0.0)]):
         left = -1 if task.budget is None else task.budget - t

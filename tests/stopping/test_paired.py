@@ -242,7 +242,9 @@ def largest_expectations(
     tables = x[orders(N)]
     if getattr(problem, "k", 0) == 1 and (problem.epsilon > 0 or mutant is not None):
         capitals = [twins.histories(one, problem.epsilon, delta, mutant or HONEST) for one in tables]
-        found: dict[str, Any] = {name: np.array([one[j] for one in capitals]) for j, name in enumerate(("better", "enough"))}
+        found: dict[str, Any] = {
+            name: np.array([one[j] for one in capitals]) for j, name in enumerate(("better", "enough"))
+        }
     elif mutant is None:
         found, *_ = kept(task_of(problem, x, delta, **support).certifier(), tables)
     else:

@@ -187,7 +187,9 @@ class Best:
         """The sum of what i has more than b in the first rows, where both could be scored, and how many these are."""
         D = self.g.x[:rows, i] - self.g.x[:rows, b]
         if self.g.mutant.alone and rows:
-            means = [float(np.nansum(self.g.x[:rows, a])) / max((~np.isnan(self.g.x[:rows, a])).sum(), 1) for a in (i, b)]
+            means = [
+                float(np.nansum(self.g.x[:rows, a])) / max((~np.isnan(self.g.x[:rows, a])).sum(), 1) for a in (i, b)
+            ]
             return rows * (means[0] - means[1]), rows
         return float(np.nansum(D)), int((~np.isnan(D)).sum())
 
