@@ -61,8 +61,12 @@ def logs_table(
             long += _scores(name, str(log), _rows(Path(log), item, value), value, filter, ends, marks)
     keys = list(dict.fromkeys(key for _, key, _ in long))
     stems = [(*key[:2], Path(key[2]).stem) for key in keys]
-    ways = [[a or b or c for a, b, c in stems], [a or c for a, _, c in stems], [" ".join(key).strip() for key in keys]]
-    names = dict(zip(keys, next(way for way in ways if len({*way}) == len(way)), strict=True))
+    all_names = (
+        [a or b or c for a, b, c in stems],
+        [a or c for a, _, c in stems],
+        [" ".join(key).strip() for key in keys],
+    )
+    names = dict(zip(keys, next(found for found in all_names if len({*found}) == len(keys)), strict=True))
     cells = pandas.DataFrame([(x, names[key], score) for x, key, score in long], columns=["item", "log", "score"])
     table: DataFrame = cells.groupby(["item", "log"])["score"].mean().unstack().rename_axis(columns=None)
     table.attrs["skipped"] = cells["score"].isna().groupby(cells["log"]).sum().to_dict()
