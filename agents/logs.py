@@ -40,7 +40,7 @@ def logs_table(
     Args:
         logs: paths, or {name: path or {item: score}}: logs of Inspect (.eval, .json), samples of lm-evaluation-harness
             (samples_*.jsonl), results of promptfoo (.json: a log for each provider and prompt), or tables (CSV, Excel,
-            JSON Lines). Without names: those of models or providers if they differ, else of files.
+            JSON Lines). Without names: those of models or providers, else of files; all, if these are not unique.
         item, value: of a table, its columns of items and scores. value is also a metric of lm-evaluation-harness, a
             scorer of Inspect, or "score" of promptfoo (None: "success"). None: the only one.
         filter: of lm-evaluation-harness, which filter counts. range: the lowest and the highest score.
@@ -60,13 +60,10 @@ def logs_table(
         else:
             long += _scores(name, str(log), _rows(Path(log), item, value), value, filter, ends, marks)
     keys = list(dict.fromkeys(key for _, key, _ in long))
-    stems = [(*key[:2], Path(key[2]).stem) for key in keys]
-    all_names = (
-        [a or b or c for a, b, c in stems],
-        [a or c for a, _, c in stems],
-        [" ".join(key).strip() for key in keys],
+    short = [name or candidate or Path(path).stem for name, candidate, path in keys]
+    names = dict(
+        zip(keys, short if len({*short}) == len(short) else [" ".join(key).strip() for key in keys], strict=True)
     )
-    names = dict(zip(keys, next(found for found in all_names if len({*found}) == len(keys)), strict=True))
     cells = pandas.DataFrame([(x, names[key], score) for x, key, score in long], columns=["item", "log", "score"])
     table: DataFrame = cells.groupby(["item", "log"])["score"].mean().unstack().rename_axis(columns=None)
     table.attrs["skipped"] = cells["score"].isna().groupby(cells["log"]).sum().to_dict()
@@ -109,16 +106,15 @@ def _rows(path: Path, item: str | None, value: str | None) -> list[Row]:
         raise FileNotFoundError(f"there is no file {path}")
     if path.suffix.lower() in (".eval", ".json"):
         try:
-            if not zipfile.is_zipfile(path):
-                found = json.loads(path.read_text(encoding="utf-8-sig"))
-            else:
+            if zipfile.is_zipfile(path):
                 with contextlib.suppress(ImportError):
                     require("zipfile_zstd", "an archive")  # for zipfile, which knows zstd from Python 3.14 on
                 with zipfile.ZipFile(path) as archive:
                     names = archive.namelist()
-                    head = "header.json" if "header.json" in names else "_journal/start.json"
-                    samples = [json.loads(archive.read(name)) for name in names if name.startswith("samples/")]
-                    found = {**json.loads(archive.read(head)), "samples": samples}
+                    head = json.loads(archive.read("header.json" if "header.json" in names else "_journal/start.json"))
+                    samples = (json.loads(archive.read(name)) for name in names if name.startswith("samples/"))
+                    return [_row(sample, value, head["eval"]["model"]) for sample in samples]
+            found = json.loads(path.read_text(encoding="utf-8-sig"))
             if "eval" in found:
                 return [_row(sample, value, found["eval"]["model"]) for sample in found["samples"]]
             results = found["results"]["results"] if isinstance(found["results"], dict) else found["results"]
@@ -159,7 +155,7 @@ def compare_logs(logs: Logs, *, control: str | None = None, delta: float = 0.05,
     """Compare logs of evaluation harnesses on the items that all of them have scored; valid at any time.
 
     Look after each item, and stop when you like. Items must be a random sample of those that are meant, and which items
-    are there must not depend on their scores. Differences of scores are samples of a bounded arm: mixtures of bets, of
+    are there must not depend on their scores. Differences are samples of a bounded arm: mixtures of bets, those of
     `stopping.betting` (Waudby-Smith & Ramdas, JRSS B 2024, section 4), are evidence that their mean is above m, and
     below. The interval has all m at which neither reaches 2 / delta; p is 2 over the larger one at m = 0, at most 1.
 
@@ -182,8 +178,7 @@ def compare_logs(logs: Logs, *, control: str | None = None, delta: float = 0.05,
     if len(names) < 2 or control not in (None, *names):
         raise ValueError(f"two logs or more are needed, and a control is one of them, got {names} and {control!r:.80}")
     if full.empty:
-        some = "; ".join(f"{name} has {list(scores[name].dropna().index[:3])}" for name in names)
-        raise ValueError(f"no item has a score in all logs: {some}")
+        raise ValueError(f"no item has a score in all logs, {', '.join(names)}: there are {list(scores.index[:5])}")
     first = control or (names[0] if len(names) == 2 else str(full.mean().idxmax()))
     pairs = len(names) - 1 if control else math.comb(len(names), 2)
     lost: Any = {"left_out": (scores.count() - len(full)).to_dict(), **scores.attrs, "comparisons": pairs}
@@ -210,11 +205,9 @@ def _compared(table: DataFrame, ends: Ends, delta: float, lost: Mapping[str, Any
     low, high, more = *sorted((unit * low, unit * high)), f"{unit * width * mean[0]:{form}}"
     verb = f"is right {more} percentage points more often than" if form == ".1f" else f"scores {more} more than"
     verb = verb if mean[0] else "is as good as"
-    said = (
-        f"{better} {verb} {worse} ({100 - 100 * delta:.4g} % interval {low:{form}} to {high:{form}}, valid at any time"
-    )
-    said += f", for {pairs} comparisons together" if pairs > 1 else ""
-    said += f"; p {p_text(p)}), of {len(x)} items that {'both' if len(lost['skipped']) == 2 else 'all'} have scored."
+    said = f"{better} {verb} {worse} ({100 - 100 * delta:.4g} % interval {low:{form}} to {high:{form}}, valid at any "
+    said += f"time{f', for {pairs} comparisons together' if pairs > 1 else ''}; p {p_text(p)}), of {len(x)} items that "
+    said += f"{'both' if len(lost['skipped']) == 2 else 'all'} have scored."
     said += " This may still be chance." if low <= 0 <= high else ""
     if binary:
         counts = [int(((x == i) & (y == j)).sum()) for i, j in ((ends[1], ends[1]), ends[::-1], ends)]

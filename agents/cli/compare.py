@@ -17,14 +17,12 @@ class Compare(Command):
     """Compare logs of evaluation harnesses on the same items; look as often as you like, and stop when you like.
 
     Examples:
-      bandit-envs compare small.eval large.eval
       bandit-envs compare old=a/samples_gsm8k.jsonl new=b/samples_gsm8k.jsonl --filter strict-match
       bandit-envs compare a.csv b.csv c.csv --item question --value right --control b
     """
 
     logs: Positional[Annotated[tuple[str, ...], arg(metavar="[NAME=]PATH [[NAME=]PATH ...]")]]
-    """Logs of Inspect (.eval, .json), samples of lm-evaluation-harness (samples_*.jsonl), results of promptfoo (.json),
-    or tables (CSV, Excel, JSON Lines) with --item and --value."""
+    """Logs of Inspect, lm-evaluation-harness (samples_*.jsonl) or promptfoo, or tables with --item and --value."""
     control: Word = None
     """The log that the others are compared with; left out: of three or more the best."""
     delta: float = 0.05

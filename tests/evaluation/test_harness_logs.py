@@ -100,7 +100,7 @@ def test_logs_of_inspect(ending: str) -> None:
     assert list(table.index) == [f"s{i}" for i in range(8)]
     assert table.attrs["skipped"] == {"mockllm/a": 2}
     other = inspect_log(f"other.{ending}", [("s0", 1, "C")])
-    assert list(agents.logs_table([path, other])) == ["log", "other"]  # the same model
+    assert list(agents.logs_table([path, other])) == [f"mockllm/a {path}", f"mockllm/a {other}"]  # the same model
     third = inspect_log(f"third.{ending}", [("s0", 1, "C")], model="mockllm/b")
     assert list(agents.logs_table([path, third])) == ["mockllm/a", "mockllm/b"]
     assert list(agents.logs_table({"before": path, "after": third})) == ["before", "after"]
@@ -108,11 +108,33 @@ def test_logs_of_inspect(ending: str) -> None:
 
 @pytest.mark.skipif(importlib.util.find_spec("inspect_ai") is None, reason="inspect_ai is not installed")
 def test_an_archive_that_inspect_packs() -> None:
-    from inspect_ai.log import read_eval_log, write_eval_log
+    from inspect_ai import Task
+    from inspect_ai import eval as inspect_eval
+    from inspect_ai.dataset import MemoryDataset, Sample
+    from inspect_ai.scorer import exact
 
-    plain = inspect_log("plain.json", [("s0", 1, "C"), ("s1", 1, "I")])
-    write_eval_log(read_eval_log(plain), "packed.eval")
-    assert columns(agents.logs_table(["packed.eval"])) == columns(agents.logs_table([plain]))
+    samples = [
+        Sample(id=f"s{i}", input="?", target="Default output from mockllm/model" if i else "x") for i in range(3)
+    ]
+
+    def no_solver() -> Any:
+        from inspect_ai.solver import solver
+
+        @solver
+        def answer() -> Any:
+            async def solve(state: Any, generate: Any) -> Any:
+                state.output.completion = "Default output from mockllm/model"
+                return state
+
+            return solve
+
+        return answer()
+
+    for kind in ("eval", "json"):
+        task = Task(dataset=MemoryDataset(samples), solver=no_solver(), scorer=exact(), name="t")
+        (log,) = inspect_eval(task, model="mockllm/model", log_dir=".", log_format=kind, display="none")
+        assert log.status == "success"
+        assert columns(agents.logs_table([log.location])) == {"mockllm/model": {"s0": 0, "s1": 1, "s2": 1}}
 
 
 def test_results_of_promptfoo() -> None:
@@ -165,7 +187,7 @@ def test_bad_logs_are_refused() -> None:
     refused("a control is one of them.*'c'", [a, b], control="c")
     refused("delta", [a, b], delta=1.0)
     refused("range", [a, b], range=(1, 0))
-    refused(r"no item has a score in all logs: a has \['0', '1'\]; b has \['x'\]", {"a": a, "b": {"x": 1}})
+    refused(r"no item has a score in all logs, a, b: there are \['0', '1', 'x'\]", {"a": a, "b": {"x": 1}})
     refused("item '1': its data are not those of this item in a.jsonl", [a, _other_data()])
     refused("'7': each item has a name, and no two are a number and a text", {"a": {7: 1, "7": 0}, "b": {7: 1}})
     refused("each item has a name", {"a": {"": 1}, "b": {7: 1}})
