@@ -26,7 +26,6 @@ Logs = Mapping[str, Any] | Sequence[str | Path]
 Ends = tuple[float, float]
 # A graded answer: its item, scores by metric (none: an error), candidate, mark of the item in all logs, and filter.
 Row = tuple[Any, Mapping[str, Any], str, str, str]
-NO_METRICS = {"doc_id", "doc", "target", "arguments", "resps", "filtered_resps", "filter", "metrics"}  # of lm-eval
 GRADES = {**WORDS, "p": 0.5, "partial": 0.5, **dict.fromkeys(MISSING, math.nan)}  # P is Inspect's word
 
 
@@ -55,15 +54,12 @@ def logs_table(
         raise ValueError(f"a log is there twice: {max(paths, key=paths.count)}")
     long = list[tuple[str, tuple[str, ...], float]]()
     for name, log in given:
-        if isinstance(log, Mapping):
-            long += _scores(name, name, [(key, {"": x}, "", "", "") for key, x in log.items()], None, None, ends, marks)
-        else:
-            long += _scores(name, str(log), _rows(Path(log), item, value), value, filter, ends, marks)
+        path = name if isinstance(log, Mapping) else str(log)
+        long += _scores(name, path, _rows(log, item, value, filter), value, filter, ends, marks)
     keys = list(dict.fromkeys(key for _, key, _ in long))
     short = [name or candidate or Path(path).stem for name, candidate, path in keys]
-    names = dict(
-        zip(keys, short if len({*short}) == len(short) else [" ".join(key).strip() for key in keys], strict=True)
-    )
+    unique = len({*short}) == len(short)
+    names = {key: one if unique else " ".join(key).strip() for key, one in zip(keys, short, strict=True)}
     cells = pandas.DataFrame([(x, names[key], score) for x, key, score in long], columns=["item", "log", "score"])
     table: DataFrame = cells.groupby(["item", "log"])["score"].mean().unstack().rename_axis(columns=None)
     table.attrs["skipped"] = cells["score"].isna().groupby(cells["log"]).sum().to_dict()
@@ -100,9 +96,11 @@ def _scores(
     return found
 
 
-def _rows(path: Path, item: str | None, value: str | None) -> list[Row]:
-    """The rows of a file."""
-    if not path.is_file():
+def _rows(log: Any, item: str | None, value: str | None, filter: str | None) -> list[Row]:
+    """The rows of a log."""
+    if isinstance(log, Mapping):
+        return [(key, {value or "": x}, "", "", filter or "") for key, x in log.items()]
+    if not (path := Path(log)).is_file():
         raise FileNotFoundError(f"there is no file {path}")
     if path.suffix.lower() in (".eval", ".json"):
         try:
@@ -136,8 +134,7 @@ def _rows(path: Path, item: str | None, value: str | None) -> list[Row]:
 def _row(row: Mapping[str, Any], value: str | None, run: str = "") -> Row:
     """A row of any harness; `run`: of Inspect the model, of promptfoo what its prompt adds to the provider's name."""
     if "doc_id" in row:
-        named = row.get("metrics") or [name for name in row if name not in NO_METRICS and not name.endswith("_hash")]
-        scores, mark = {name: row.get(name) for name in named}, row.get("doc_hash") or ""
+        scores, mark = {name: row.get(name) for name in row.get("metrics") or [value]}, row.get("doc_hash") or ""
         return row["doc_id"], scores, "", mark, row.get("filter") or ""
     if "provider" not in row:
         scores = {} if row.get("error") else {name: x["value"] for name, x in (row.get("scores") or {}).items()}

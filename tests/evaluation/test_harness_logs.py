@@ -90,7 +90,7 @@ def test_samples_of_lm_eval() -> None:
     assert columns(table) == {"samples_c": {"0": 0.2, "1": 0.4}}
     without = [{"doc_id": 4, "doc": {}, "acc": 1.0, "doc_hash": "x"}]  # versions that list no metrics
     Path("old.jsonl").write_text("\n".join(map(json.dumps, without)))
-    assert columns(agents.logs_table(["old.jsonl"])) == {"old": {"4": 1}}
+    assert columns(agents.logs_table(["old.jsonl"], value="acc")) == {"old": {"4": 1}}
 
 
 @pytest.mark.parametrize("ending", ["json", "eval"])
