@@ -83,8 +83,8 @@ def _scores(
         of, score, is_text = f"{path}, item {key!r:.80}", math.inf, isinstance(item, str)
         if key in ("", "None") or texts.setdefault(key, is_text) != is_text:
             raise ValueError(f"{of}: each item has a name, and no two are a number and a text that look alike")
-        other, place = marks.setdefault(key, (mark, path))
-        if mark and other and mark != other:
+        other, place = marks.setdefault(key, (mark, path)) if mark else (mark, path)
+        if mark != other:
             raise ValueError(f"{of}: its data are not those of this item in {place}")
         word = str("" if scores.get(metric) is None else scores[metric]).strip().lower()
         with contextlib.suppress(ValueError):

@@ -189,6 +189,8 @@ def test_bad_logs_are_refused() -> None:
     refused("range", [a, b], range=(1, 0))
     refused(r"no item has a score in all logs, a, b: there are \['0', '1', 'x'\]", {"a": a, "b": {"x": 1}})
     refused("item '1': its data are not those of this item in a.jsonl", [a, _other_data()])
+    three = {"given": {0: 1, 1: 1}, "a": a, "b": _other_data()}
+    refused("d.jsonl, item '1': its data are not those of this item in a.jsonl", three, value="exact_match")
     refused("'7': each item has a name, and no two are a number and a text", {"a": {7: 1, "7": 0}, "b": {7: 1}})
     refused("each item has a name", {"a": {"": 1}, "b": {7: 1}})
     refused(r"a.jsonl has the scores \['exact_match'\]: say which by value= .*'acc'", [a, b], value="acc")
