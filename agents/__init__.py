@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from .evolved.evolution import evolve as evolve
     from .learned import load as load
     from .learned import train as train
+    from .logs import compare_logs as compare_logs
+    from .logs import logs_table as logs_table
     from .pictures import race as race
     from .pictures import report as report
     from .pictures import watch as watch
@@ -39,6 +41,7 @@ _ON_USE = {
     ".evaluation": ("Evaluation", "evaluate", "play", "record", "results"),
     ".evolved.evolution": ("evolve",),
     ".learned": ("load", "train"),
+    ".logs": ("compare_logs", "logs_table"),
     ".pictures": ("race", "report", "watch"),
     ".session": ("Session", "ab_test", "rehearse"),
 }
@@ -52,9 +55,11 @@ __all__ = [
     "Session",
     "ab_test",
     "benchmark",
+    "compare_logs",
     "evaluate",
     "evolve",
     "load",
+    "logs_table",
     "make",
     "names",
     "per_arm",

@@ -18,6 +18,7 @@ import bandit_envs
 from ..evaluation.progress import compilation_noted
 from .ab_test import ABTest
 from .benchmark import Benchmark
+from .compare import Compare
 from .environment import EnvironmentCommand, EnvironmentOptions, import_problems, problem_options_type
 from .evaluate import Evaluate, Record
 from .list import List
@@ -40,6 +41,7 @@ COMMANDS: dict[str, type[Command]] = {
     "reproduce": Reproduce,
     "session": Session,
     "ab-test": ABTest,
+    "compare": Compare,
 }
 
 DESCRIPTION = """Pure-exploration bandits: run the papers' algorithms and trained agents on the same episodes.

@@ -18,17 +18,18 @@ from .arms import (
     register_law,
 )
 from .datasets import Captions, captions
+from .files import rows_of_file
 from .instance import Instance, Sampler, from_table
 from .lookup import INSTANCES, Pools, Varied, register_instance
 from .polyhedra import Polyhedra
 from .prompts import PromptSelection, ScoreTables
 from .registry import Registry
-from .tables import TRUE, Count, Happening, Measurement, Measurements, measurements, number_in
+from .tables import MISSING, TRUE, WORDS, Count, Happening, Measurement, Measurements, measurements, number_in
 
 __all__ = [
     "ABTests", "Count", "Happening",
     "Arms", "Bernoulli", "Captions", "Categorical", "DISTRIBUTIONS", "Gaussian", "INSTANCES", "Instance", "Measurement",
-    "Measurements", "Polyhedra", "Pools", "PromptSelection", "Registry", "Resampled", "Sampler", "ScoreTables",
-    "Shared", "Tabulated", "Uniform", "Varied", "captions", "ends_of", "TRUE", "from_table", "measurements",
-    "number_in", "register_distribution", "register_instance", "register_law",
+    "MISSING", "Measurements", "Polyhedra", "Pools", "PromptSelection", "Registry", "Resampled", "Sampler", "Shared",
+    "ScoreTables", "TRUE", "Tabulated", "Uniform", "Varied", "WORDS", "captions", "ends_of", "from_table",
+    "measurements", "number_in", "register_distribution", "register_instance", "register_law", "rows_of_file",
 ]  # fmt: skip

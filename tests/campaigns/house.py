@@ -40,7 +40,7 @@ ORDER: dict[str, list[str]] = {
         "evolved.agent",
         "registry",
         "evaluation",
-        "session",
+        "session logs",
         "evolved.search evolved.space",
         "evolved.evolution evolved.__init__",
         "learned figures",

@@ -226,8 +226,10 @@ EXAMPLES = {
     "benchmark_ppo": ["8000"],
     "cleanrl_ppo": ["8192"],
     "compare": [],
+    "compare_logs": [],
     "gymnasium_loop": [],
     "inspect_harness": [],
+    "inspect_stopping": [],
     "in_context": ["20", "1", "40"],
     "learned_instances": ["2", "mason"],
     "model_selection": ["5", "4,8"],
@@ -253,6 +255,7 @@ EXAMPLES = {
 }
 NEEDS = {  # packages that the tests do without
     "inspect_harness": "inspect_ai",
+    "inspect_stopping": "inspect_ai",
     "rl_zoo": "rl_zoo3",
     "rllib_ppo": "ray",
     "sb3_recurrent_ppo": "sb3_contrib",

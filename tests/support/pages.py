@@ -9,7 +9,7 @@ __all__ = ["of_pages", "programs", "write_files"]
 
 ROOT = Path(__file__).parents[2]
 
-WRITTEN = re.compile(r"say\s`([\w/]+\.(py|csv))`.*?^```(?:python)?\n(.*?)^```", re.MULTILINE | re.DOTALL)
+WRITTEN = re.compile(r"say\s`([\w/]+\.(py|csv|jsonl))`.*?^```(?:python)?\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
 def write_files(page: Path, folder: Path) -> None:
