@@ -46,7 +46,7 @@ class PairedElimination(Algorithm):
     promises = ("aggregate", "each", "exact")
     needs = "a table, delta or budget"
     ready_for: ClassVar[Collection[str]] = ()  # no problem: it needs arms of a table
-    stops, passes, reads, _looked_up = True, 0, ("moments",), ("certifier",)
+    stops, passes, reads, prices, _looked_up = True, 0, ("moments",), True, ("certifier",)
     parts: ClassVar[dict[str, tuple[Any, str]]] = {"certificate": (Certificate, "batch.certificate")}
 
     def begin(ep, own):

@@ -64,7 +64,12 @@ def certifier_of(problem: Any, K: int, numbers: Floats, distribution: str, searc
 
 
 def paired_certifier(
-    problem: Any, K: int, items: int, ranges: Sequence[tuple[float, float]], delta: float, blocks: bool = False
+    problem: Any,
+    K: int,
+    items: int,
+    ranges: Sequence[tuple[float, float]],
+    delta: float,
+    blocks: bool = False,
 ) -> Certifier:
     """The certifier of the K columns of a table of `items` rows, each with D scores in these ranges, (D, 2).
 
@@ -93,8 +98,8 @@ def paired_certifier(
     local = plain.kind in ("threshold", "polyhedron")
     own = limits_of(plain.kind, np.array(own), ranges).ravel().tolist() if local else own
     size = scratch_of_paired(plain.kind, K, len(own) / (FIRST + len(ranges)) if local else own[0], items)
-    hint = [0.0] * (K + 1) if plain.kind == "top-k" and own[0] == 1 else []
-    rest = float(size), *hint, float(-items if blocks else items), low, high - low, delta
+    known = [0.0] * (2 * K + 1) if plain.kind == "top-k" and own[0] == 1 else []
+    rest = float(size), *known, float(-items if blocks else items), low, high - low, delta
     return Certifier.of(f"{plain.kind}-paired", K, numbers, *own, *rest, scratch=size)
 
 

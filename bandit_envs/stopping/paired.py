@@ -64,25 +64,21 @@ HOPES = np.array([0.0, 0.5, 1.5])  # epsilons that bets hope for beyond what the
 WEIGHTS = np.array([0.2, 0.5, 0.3])  # of the capitals of these bets, at the beginning
 SINGLE = np.ones(1)  # without epsilon all these bets are the same
 RIVALS = 3  # arms that one bet is on, at most
-ONE, TWO = 0.1, 0.2  # squares of differences that BestArm imagines before the first row, and what they are of each row
-SURE, UNSURE, MOST_PRIOR = (
-    3.0,
-    5.0,
-    100.0,
-)  # rows, as many as which say that the arms are `UNSURE` apart; see `prior_of`
+ONE, EACH = 0.1, 0.2  # the sum of squares that BestArm imagines before the first row, and their mean
+SURE, UNSURE, MOST_PRIOR = 3.0, 5.0, 100.0  # rows that say that leads are shrunk by UNSURE rows, at most by MOST_PRIOR
 STAY = 0.3  # epsilons by which the champion may be worse than the leader, by the rows so far
 ROUNDING = 1e-11  # of N rows: sums that differ by less may be equal, and are left to the means of the whole table
 OFF = 2.0**-50  # of the size of scores: a number of a problem may be off by as much, once it is scaled
 ENDLESS = 1e300  # rows of blocks: so many that rows which were drawn change nothing, to the last bit
 MOST = 1e200  # capital, so that none is inf where a table may still have such means
-BEGUN, ROWS, OVER, LEVEL, SPREAD, FAILED, CHAMPION, APART, END, SIZE = range(
-    10
-)  # places in the head of the scratch; SIZE of the head
+BEGUN, ROWS, OVER, LEVEL, SPREAD, FAILED = range(6)  # places in the head of the scratch
+CHAMPION, APART, END, SIZE = range(6, 10)  # of BestArm; SIZE of the head
 ARMS = 9  # numbers for each arm
 # A row of the trail: the arms in its places, those that lead and the champion where it is not among them (-1: none);
-# their sums; the champion's place; the variance of differences; how many rows are imagined; the rows until the end.
+# their sums; the champion's place; the variance of differences; how many rows are imagined, and are
+# of the hint; the rows until the end.
 LAST = RIVALS + 1  # place
-CHAMPION_AT, V_AT, PRIOR_AT, END_AT, TRAIL = range(2 * LAST + 2, 2 * LAST + 7)
+CHAMPION_AT, V_AT, PRIOR_AT, WORTH_AT, END_AT, TRAIL = range(2 * LAST + 2, 2 * LAST + 8)
 OPEN, IN, OUT = 0.0, 1.0, -1.0  # verdicts
 
 
@@ -108,8 +104,8 @@ class Table(NamedTuple):
     width: float
     delta: float
     trail: Any  # (N, TRAIL), of BestArm: what was known before each row
-    hint: Any  # (K,), of BestArm: means that arms may have, scaled, which bets begin with
-    worth: float  # rows that the hint is worth
+    hint: Any  # (2, K), of BestArm: 0, and means that arms may have, scaled, which bets begin with
+    worth: float  # rows that the hint is worth at first
     off: float  # by how much scaled numbers of the problem may be off
 
 
@@ -145,7 +141,7 @@ def table_of(numbers, K, scratch, before, behind, weights, noted=False):
     rows, low, width, delta = numbers[n - 4], numbers[n - 3], numbers[n - 2], numbers[n - 1]
     N, whole = int(abs(rows)), ENDLESS if rows < 0.0 else rows
     trail = scratch[end : end + (N if noted else 0) * TRAIL].reshape((N if noted else 0, TRAIL))
-    hint, worth = numbers[n - 5 - K : n - 5] if noted else numbers[:0], numbers[n - 5] if noted else 0.0
+    hint, worth = numbers[n - 5 - 2 * K if noted else n - 5 : n - 5].reshape((2, K if noted else 0)), numbers[n - 5]
     off = OFF * max(abs(low), abs(low + width)) / width if low != 0.0 else 0.0
     known = arms[0], arms[1], arms[2], arms[3], arms[4], arms[5], arms[6], arms[7], arms[8]
     return Table(scratch[:SIZE], *known, gaps, pairs, enough, N, whole, low, width, delta, trail, hint, worth, off)
@@ -294,21 +290,23 @@ def gains(T, i, j, e, hope):
     return 1.0 + bet * (D - m), bet * extra
 
 
-@part
-def prior_of(T):
-    """How many rows without a difference a lead is shrunk by: the variance within rows over that of the arms' means.
+@inlined
+def prior_of(T, hint, begun):
+    """How many rows of a hint (K,) the rows are mixed with: the variance within rows over that of the means around it.
 
-    So a lead is its mean given the rows, where means are normal (Efron & Morris, JASA 1973).
+    So a lead is its mean given the rows, where means are normal (Efron & Morris, JASA 1973); `begun` is what it is
+    before the first row. A hint of 0 is none: leads are shrunk.
     """
     rows = total = spread = 0.0
     for i in range(len(T.sums)):
-        rows, total = rows + T.taken[i], total + T.sums[i]
+        rows, total = rows + T.taken[i], total + T.sums[i] - T.taken[i] * hint[i]
     for i in range(len(T.sums)):
-        spread += T.taken[i] * (T.sums[i] / T.taken[i] - total / rows) ** 2 if T.taken[i] > 0.0 else 0.0
+        if T.taken[i] > 0.0:
+            spread += T.taken[i] * (T.sums[i] / T.taken[i] - hint[i] - total / rows) ** 2
     n, within = T.head[ROWS], T.head[APART] / 2.0
-    among = spread / rows - within * (len(T.sums) - 1.0) / rows
-    one = (SURE / UNSURE + n * among / (within + 1e-12)) / (SURE + n)
-    return 1.0 / min(max(one, 1.0 / MOST_PRIOR), 1.0)
+    among = (spread - within * (len(T.sums) - 1.0)) / max(rows, 1.0)
+    one = (SURE / begun + n * among / (within + 1e-12)) / (SURE + n)
+    return 1.0 / min(max(one, 1.0 / max(MOST_PRIOR, begun)), 1.0)
 
 
 @part
@@ -321,7 +319,16 @@ def note_row(T):
         rank(T)
     for i in range(len(T.order)):
         everyone &= T.counts[i] != 0.0
-        a, at = LAST if T.counts[i] != 0.0 else 0, T.order[i] + T.worth * T.hint[i]
+    note[V_AT] = (ONE + T.head[SPREAD]) / (n + ONE / EACH)
+    if everyone or n == 0.0:
+        T.head[APART] = note[V_AT]
+    note[PRIOR_AT], note[WORTH_AT] = prior_of(T, T.hint[0], UNSURE), 0.0
+    if T.worth > 0.0:
+        trusted = prior_of(T, T.hint[1], T.worth)
+        if trusted >= note[PRIOR_AT]:
+            note[PRIOR_AT], note[WORTH_AT] = (trusted if n > 0.0 else 2.0 * trusted), trusted
+    for i in range(len(T.order)):
+        a, at = LAST if T.counts[i] != 0.0 else 0, T.order[i] + note[WORTH_AT] * T.hint[1, i]
         while a > 0 and (note[a - 1] < 0.0 or at > note[LAST + a]):
             if a < LAST:
                 note[a], note[LAST + 1 + a] = note[a - 1], note[LAST + a]
@@ -333,23 +340,19 @@ def note_row(T):
         note[CHAMPION_AT] = a if note[a] == champion and n > 0.0 else note[CHAMPION_AT]
     if note[CHAMPION_AT] == LAST:
         note[LAST], note[2 * LAST + 1] = champion, T.sums[int(champion)]
-    note[V_AT] = (ONE + T.head[SPREAD]) / (n + ONE / TWO)
-    if everyone or n == 0.0:
-        T.head[APART] = note[V_AT]
-    note[PRIOR_AT] = prior_of(T) if n > 0.0 else UNSURE
     note[END_AT], T.head[END] = T.head[END] if n > 0.0 else math.inf, 0.0
 
 
 @inlined
 def lead_then(T, note, a, b, n):
-    """The lead of the arm in place a of a note over arm b, over the rows before in which both could be scored; how many.
+    """The lead over arm b of the arm in place a of a note, by the rows before that both could score, and their number.
 
     And what it is with the rows that a hint is worth.
     """
     i, lead = int(note[a]), note[LAST + 1 + a] - T.sums[b]
     if T.head[FAILED] != 0.0:
         lead, n = lead - (T.gaps[i, b] if i < b else -T.gaps[b, i]), n - T.gaps[max(i, b), min(i, b)]
-    return lead, float(n), lead + T.worth * (T.hint[i] - T.hint[b])
+    return lead, float(n), lead + note[WORTH_AT] * (T.hint[1, i] - T.hint[1, b])
 
 
 @inlined
@@ -367,9 +370,9 @@ def growth_of(hope, variance, most):
 
 @part
 def rivals_of(T, b, n, e):
-    """Which arms the bets against arm b are on in row n: from a first place to the one before a last, and their hope."""
+    """The arms that the bets against arm b are on in row n, from a first place to before a last, and their hope."""
     note, left, own = T.trail[n], T.whole - n, LAST
-    imagined, missing = n + note[PRIOR_AT] + T.worth, math.log(1.0 / T.delta / T.better[b])
+    imagined, missing = n + note[PRIOR_AT], math.log(1.0 / T.delta / T.better[b])
     best = total = begun = hope = count = 0.0
     first, last = 0, 0
     for a in range(LAST):
@@ -398,9 +401,9 @@ def rivals_of(T, b, n, e):
 
 @part
 def take_in_best(T, scores, b, n, e):
-    """Take in row n of arm b, k = 1: bets against it, what they make more with e = epsilon, and what is certain then."""
+    """Take in row n of arm b, k = 1: bets against it, what they make more with epsilon, and what is certain then."""
     note, left, x = T.trail[n], T.whole - n, score_of(T, scores, b, n)
-    first, last, hope = rivals_of(T, b, n, e) if n > 0 or T.worth > 0.0 else (0, 0, 0.0)
+    first, last, hope = rivals_of(T, b, n, e) if n > 0 or note[WORTH_AT] > 0.0 else (0, 0, 0.0)
     D, m, on = 0.0, 0.0, 0.0
     for a in range(first, last):
         if int(note[a]) != b:
@@ -422,7 +425,7 @@ def take_in_best(T, scores, b, n, e):
                 more = bet * share * e * (both + both_now * left) / left
                 T.enough[0, i, b] = min(T.enough[0, i, b] * (1.0 + more / factor), MOST)
             S += gap if both_now > 0.0 else 0.0
-            out |= S > rest
+            out |= rest < S
             if T.better[b] * T.enough[0, i, b] >= need or S + e * (both + both_now + left - 1.0) > rest:
                 T.pairs[0, i, b] = 0.0
     if out:

@@ -275,7 +275,7 @@ class Best:
         rest = g.N * (1 + ROUNDING) - n - 1
         for i in {*note.leaders, note.champion} - {b}:
             S, both = self.lead(i, b, n + 1)
-            self.out[b] |= S > rest
+            self.out[b] |= rest < S
             if self.better[b] * self.enough[i, b] >= self.need or S + e * (both + left - 1) > rest:
                 self.settled[i, b] = True
         self.out[b] |= self.better[b] >= self.need
@@ -354,9 +354,9 @@ def best(x: Any, e: float, delta: float, pulls: Any, mutant: Mutant = HONEST) ->
 
 
 def histories(x: Any, e: float, delta: float, mutant: Mutant = HONEST) -> tuple[Any, Any]:
-    """BestArm: the capitals after each row, (N, K) and (N, K, K), of the bets on all arms that are not out, in all rows.
+    """BestArm: the capitals after each row, (N, K) and (N, K, K), of bets against all arms that are not out.
 
-    What is looked at of these later, and which arms wait, changes none of them.
+    All of them are asked in all rows. What is looked at of these later, and which arms wait, changes none of them.
     """
     one, better, enough = Best(x, e, delta, mutant, patient=True), [], []
     while one.g.n < one.g.N:
