@@ -99,6 +99,8 @@ class New(Action, Generic[Options]):
     """How many measurements there may be, or, with --cost, how much money."""
     cost: Prices = ()
     """Prices of a measurement, as --cost gpt=20 (1 of others), or "row": rows of a table cost 1 each."""
+    hint: Word = None
+    """Of BestArm with --items: a table of the same arms on other rows, by which bets are made until results differ."""
     delta: Number = None
     """Allowed error probability, for agents that stop by themselves."""
     reserve: Number = None

@@ -16,6 +16,7 @@ import numpy as np
 
 from bandit_envs import PROBLEMS, Task
 from bandit_envs.envs import fresh_root
+from bandit_envs.instances import measurements, rows_of
 from bandit_envs.kernels import flag, integer, interval, number, respelled, unknown
 from bandit_envs.problems import BLOCKS, prices_of
 
@@ -31,7 +32,7 @@ FORMATS = {"arrival": 1, "asked": 2}  # of the orders in which results count: ea
 UNFIT = object()  # in place of the JSON form of what has none
 RULES = ("budget", "delta", "max_pulls")
 OF_SAMPLES = ("range", "sigma", "binary", "dimensions", "independent", "minimize")
-FACTS = ("problem", "arms", "items", *OF_SAMPLES, "reserve", *RULES, "cost")
+FACTS = ("problem", "arms", "items", *OF_SAMPLES, "reserve", *RULES, "cost", "hint")
 # More than the format of the order, where a lower value is better, and of blocks: earlier versions refuse these.
 TURNED_FORMAT, BLOCKS_FORMAT = 10, 20
 # What each fact in a store is, as JSON is read.
@@ -100,12 +101,26 @@ def task_from_facts(facts: Mapping[str, Any]) -> tuple[Task, list[str] | None]:
         if "blocks" in given:
             raise ValueError("cost does not go with blocks, in which all arms are measured")
         rules["cost"] = prices_of(given["cost"], arms, names or ())
+    if "hint" in given:
+        rules["hint"] = hint_of(given["hint"], checked_names(names, arms))
     parameters = kind.by_names({name: given[name] for name in kind.parameters if name in given}, names or ())
     D = given.get("dimensions", 1 + np.size(parameters.get("guardrails", ())))
     if "dimensions" not in given and "A" in parameters:
         D = np.atleast_2d(np.asarray(parameters["A"], np.float64)).shape[1]
     dependent = not flag("independent", given.get("independent", False))
     return Task(given["problem"], parameters, K=arms, D=D, **sample, **rules, dependent=dependent), names
+
+
+def hint_of(given: Any, names: Sequence[str]) -> tuple[float, ...]:
+    """The means of arms with these names in a hint: a table with a column for each, or a dict or list of means."""
+    if isinstance(given, (list, tuple)):
+        return tuple(given)
+    if not isinstance(given, Mapping):
+        table = measurements(given)
+        given = {name: float(np.mean(values)) for name, values in zip(table.arms, rows_of(table), strict=True)}
+    if lacking := [name for name in names if name not in given]:
+        raise ValueError(f"the hint has no mean of the arm {lacking[0]!r}, only of {list(given)!r:.200}")
+    return tuple(given[name] for name in names)
 
 
 def item_names(items: Any) -> list[str] | None:
@@ -258,7 +273,7 @@ class Setup:
     def own_task(self) -> Task:
         """The task in the user's own sign."""
         own = self.own
-        return self.task if own is None else self.task.replace(parameters=own.parameters, support=own.support)
+        return self.task if own is None else self.task.replace(parameters=own.parameters, support=own.support, hint=own.hint)
 
     def turned(self, values: Any) -> Any:
         """Values in the user's own sign as they are reckoned with, and back."""
@@ -292,7 +307,9 @@ class Setup:
         left |= {} if task.max_pulls is None else {"max_pulls": max(task.max_pulls - int(lost.sum()), 1)}
         delta = self.task.delta
         problem, shared = self.task.make_problem(), None if delta is None else delta * (ratio or 1.0)
-        moved = {} if problem.kept is None else {"parameters": problem.placed(places)}
+        moved: dict[str, Any] = {} if problem.kept is None else {"parameters": problem.placed(places)}
+        if (hint := task.hint) is not None:  # of arms that came later, their mean
+            moved["hint"] = tuple(hint[arm] if arm < len(hint) else sum(hint) / len(hint) for arm in places)
         agent, task = self.make(self.task.replace(K=len(places), **left, **moved, delta=shared, cost=cost))
         own = agent.parameters.get("delta") if isinstance(agent, Agent) else None
         delta = delta if own is None else float(own)
@@ -325,7 +342,8 @@ def mirrored(task: Task) -> Task:
         what = f"got {task.problem} with {dict(task.parameters)} and {task.D} numbers for each measurement"
         of = "BestArm, TopK, AllGood, Threshold, BetterThanControl, of single numbers and their differences"
         raise ValueError(f"minimize is of {of}, {what}")
-    return task.replace(parameters=parameters, support=support and (pivot - support[1], pivot - support[0]))
+    hint = task.hint and tuple(pivot - x for x in task.hint)
+    return task.replace(parameters=parameters, support=support and (pivot - support[1], pivot - support[0]), hint=hint)
 
 
 def _made(recipe: Recipe, parameters: Mapping[str, object], task: Task) -> tuple[object, Task]:

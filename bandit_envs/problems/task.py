@@ -99,6 +99,8 @@ class Task(Distributed):
             tables: a row costs 1 with the first arm that is pulled in it, and nothing with others.
         claimed: whether `sigma` is somebody's word, as in a session. Certificates then count on it as long as the
             results bear it out. It is no part of the JSON form.
+        hint: of BestArm on a table, K means that its arms may have, as those on other rows. The certificate bets by
+            them as long as the rows bear them out. What it promises does not rest on them.
     """
 
     problem: str
@@ -123,6 +125,7 @@ class Task(Distributed):
     delay: float | str = 0
     ranges: tuple[tuple[float, float], ...] | None = None
     cost: tuple[float, ...] | str | None = None
+    hint: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
         def given(name: str, check: Callable[..., Any], *ends: float, **open_ends: bool) -> Any:
@@ -152,6 +155,7 @@ class Task(Distributed):
             "batch": integer("batch", self.batch, 1, most),
             "delay": delay_of(self.delay),
             "cost": None if self.cost is None else prices_of(self.cost, self.K),
+            "hint": None if self.hint is None else tuple(number("hint", x, *(self.support or ())) for x in self.hint),
         }
         for name, value in checked.items():
             object.__setattr__(self, name, value)
@@ -174,6 +178,8 @@ class Task(Distributed):
             raise ValueError(f"K * D must be at most {ARMS_LIMIT} for pull='coordinate', got {self.K} * {self.D}")
         if self.observation == "history" and self.budget is None and self.max_pulls is None:
             raise ValueError("observation='history' needs a budget or max_pulls: a history holds so many pulls")
+        if self.hint is not None and (self.items is None or len(self.hint) != self.K):
+            raise ValueError(f"hint must be {self.K} means, of the arms of a table, got {self.hint!r:.200}")
         if self.cost is not None and self.pull_cost > 0:
             raise ValueError(f"pull_cost={self.pull_cost} is a price in units of score, beside cost: give one of them")
         if self.cost is not None and not self.affords([0] * self.K).any():
@@ -331,7 +337,7 @@ class Task(Distributed):
     def _paired(self, delta: float) -> Certifier:
         """The certifier of the rows of a table or, of the distribution "blocks", of rows without an end."""
         blocks, ranges = self.distribution == BLOCKS, self.ranges or (self.support or (0.0, 1.0),) * self.D
-        return paired_certifier(self.make_problem(), self.K, self.items or 0, ranges, delta, blocks)
+        return paired_certifier(self.make_problem(), self.K, self.items or 0, ranges, delta, blocks, self.hint)
 
     @cached_property
     def keeps_moments(self) -> bool:
@@ -406,7 +412,7 @@ class Task(Distributed):
                 raise TypeError(f"the {place} has no JSON form, got {value!r:.200}") from error
         left = {"claimed": True, "dependent": self.D == 1, "can_stop": self.can_stop, "items": self.items is None}
         left |= {"batch": self.batch == 1, "delay": self.delay == 0}
-        left |= {"ranges": self.ranges is None, "cost": self.cost is None}
+        left |= {"ranges": self.ranges is None, "cost": self.cost is None, "hint": self.hint is None}
         form = dataclasses.asdict(self)
         return json.dumps({name: value for name, value in form.items() if not left.get(name)})
 

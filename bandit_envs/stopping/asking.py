@@ -70,14 +70,16 @@ def paired_certifier(
     ranges: Sequence[tuple[float, float]],
     delta: float,
     blocks: bool = False,
+    hint: Sequence[float] | None = None,
 ) -> Certifier:
     """The certifier of the K columns of a table of `items` rows, each with D scores in these ranges, (D, 2).
 
     It is by the alternatives of Threshold, TopK, AllGood or Feasible.
 
+    `hint`: of BestArm, means that its arms may have, by which it bets as long as the rows bear them out.
     `blocks`: the rows have no end, and `items` is how many can be kept; not of Threshold, and of no share of the best.
     """
-    from .paired import FIRST, PAIRED_KINDS, limits_of, scratch_of_paired  # late, as it is not needed before
+    from .paired import FIRST, HINTED, PAIRED_KINDS, limits_of, scratch_of_paired  # late, as it is not needed before
 
     numbers = common("gaussian", D=len(ranges))
     plain = certifier_of(problem, K, numbers, "gaussian", "pairs")
@@ -98,7 +100,11 @@ def paired_certifier(
     local = plain.kind in ("threshold", "polyhedron")
     own = limits_of(plain.kind, np.array(own), ranges).ravel().tolist() if local else own
     size = scratch_of_paired(plain.kind, K, len(own) / (FIRST + len(ranges)) if local else own[0], items)
-    known = [0.0] * (2 * K + 1) if plain.kind == "top-k" and own[0] == 1 else []
+    best = plain.kind == "top-k" and own[0] == 1
+    if hint is not None and not best:
+        raise ValueError(f"a hint is for BestArm, got {problem!r:.200}")
+    means, worth = ([0.0] * K, 0.0) if hint is None else ([(x - low) / (high - low) for x in hint], HINTED)
+    known = [*[0.0] * K, *means, worth] if best else []
     rest = float(size), *known, float(-items if blocks else items), low, high - low, delta
     return Certifier.of(f"{plain.kind}-paired", K, numbers, *own, *rest, scratch=size)
 

@@ -66,6 +66,7 @@ SINGLE = np.ones(1)  # without epsilon all these bets are the same
 RIVALS = 3  # arms that one bet is on, at most
 ONE, EACH = 0.1, 0.2  # the sum of squares that BestArm imagines before the first row, and their mean
 SURE, UNSURE, MOST_PRIOR = 3.0, 5.0, 100.0  # rows that say that leads are shrunk by UNSURE rows, at most by MOST_PRIOR
+HINTED = 25.0  # rows that a hint is worth at first, and a bet before the first row half of it
 STAY = 0.3  # epsilons by which the champion may be worse than the leader, by the rows so far
 ROUNDING = 1e-11  # of N rows: sums that differ by less may be equal, and are left to the means of the whole table
 OFF = 2.0**-50  # of the size of scores: a number of a problem may be off by as much, once it is scaled
