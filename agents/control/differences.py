@@ -72,9 +72,10 @@ class ControlledIndex(IndexPolicy):
 
     def __new__(cls, *arguments: Any, **keywords: Any) -> Any:
         source = arguments[0] if arguments else keywords.get("task")  # None: a copy is made
+        agent = super().__new__(cls, *arguments, **keywords)  # which needs the task first
         if source is not None and task_of(source).problem in CONTROLLED:
             return cls.on_differences(*arguments, **keywords)
-        return super().__new__(cls, *arguments, **keywords)
+        return agent
 
     def idle(self) -> dict[str, str]:
         return {"control_share": f"as {self.task.problem} has no control"}

@@ -47,7 +47,7 @@ def pulls_by_growth(first: int, growth: float) -> list[int]:
     """Pulls of an arm by the end of batches 1, 2, ..: ceil(first growth^(j - 1)), and one more at least, below 2^39."""
     ends = [first]
     while ends[-1] < PULLS_LIMIT // 2:
-        ends.append(max(math.ceil(first * growth ** len(ends)), ends[-1] + 1))
+        ends.append(max(math.ceil(min(first * growth ** len(ends), PULLS_LIMIT)), ends[-1] + 1))
     return ends[:-1]
 
 

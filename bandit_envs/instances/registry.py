@@ -69,7 +69,7 @@ class Registry(Mapping[str, T], Generic[T]):
         self.kind, self.group, self._check, self._refused = kind, group, check, refused
         self._groups = (before, group) if before else (group,)  # the later group overrides the other
         self._own, self._rows, self._reserved = frozenset(rows) - {*yields}, dict(rows), frozenset(reserved)
-        self._yields = frozenset(yields)  # names of this package that give way to those of others, who had them first
+        self._yields = frozenset(yields)  # names of this package that yield to those of others, who had them first
         self._found: dict[str, T] = {}
 
     def accept(self, name: str, found: Any) -> T:
@@ -112,7 +112,7 @@ class Registry(Mapping[str, T], Generic[T]):
         elif not re.fullmatch(r"\s*[^:\s]+\s*:\s*[^:\s]+\s*", target):
             raise ValueError(f"the {self.kind} {name!r} must be an object or 'module:name', got {target!r:.200}")
         if name in self._yields:
-            text = f"the {self.kind} {name!r} of this package gives way to yours: choose another name for it"
+            text = f"the {self.kind} {name!r} of this package yields to yours: choose another name for it"
             warnings.warn(text, UserWarning, stacklevel=3)
             self._yields -= {name}
         self._rows[name] = target
@@ -145,7 +145,7 @@ class Registry(Mapping[str, T], Generic[T]):
                 continue
             found[point.name] = point
             if point.name in self._yields:
-                text = f"the {self.kind} {point.name!r} of this package gives way to that of {point.value}"
+                text = f"the {self.kind} {point.name!r} of this package yields to that of {point.value}"
                 warnings.warn(text, UserWarning, stacklevel=2)
                 del self._rows[point.name]
         return found

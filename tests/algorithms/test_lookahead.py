@@ -35,7 +35,10 @@ K, BUDGET = 5, 60
 
 def task_of(asked: str, belief: str, K: int = K, budget: int = BUDGET) -> Task:
     problem, parameters, D = ASKED[asked]
-    return Task(problem, parameters, K=K, D=D, budget=budget, **BELIEFS[belief])
+    facts = BELIEFS[belief]
+    if "lift" in parameters and belief == "range":  # a lift needs samples >= 0
+        facts = RANGE | {"support": (0.0, 4.0)}
+    return Task(problem, parameters, K=K, D=D, budget=budget, **facts)
 
 
 def states(task: Task, count: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:

@@ -394,6 +394,30 @@ SETTINGS = (
         (0.5, 0.05),
         ((-1, 0),),
     ),
+    Setting(
+        "BetterThanControl",
+        "1 of 2 arms worse by 1e-7 than the control, 1 far",
+        {},
+        "gaussian",
+        (0.0, -HAIR, 2.0),
+        ((-1, 1, 0),),
+    ),
+    Setting(
+        "BetterThanControl",
+        "1 of 2 arms misses a margin by 1e-7, 1 far",
+        {"margin": 0.1},
+        "bernoulli",
+        (0.4, 0.5 - HAIR, 0.05),
+        ((-1, 1, 0),),
+    ),
+    Setting(
+        "BetterThanControl",
+        "1 arm beyond a lift of 25 % by 1e-7",
+        {"lift": 0.25},
+        "bernoulli",
+        (0.4, 0.5 + HAIR),
+        ((1, -1),),
+    ),
 )
 EVERYWHERE = ("evidence", "uniform(stop='certificate')")
 ELSEWHERE = {
@@ -402,6 +426,7 @@ ELSEWHERE = {
     "TopK": ("kl-lucb", "clucb", "evidence(boundary='kaufmann-koolen')"),
     "AllGood": ("st2", "track-and-stop", "random(stop='certificate')"),
     "Feasible": ("md-apt(stop='certificate')", "evidence(rho=30.0)", "lsa(stop='certificate')"),
+    "BetterThanControl": ("top-two", "track-and-stop", "apt(stop='certificate')"),
 }
 
 

@@ -150,6 +150,11 @@ keywords = {
     "normalise": st.booleans(),
     "A": st.one_of(st.just([[1]]), st.lists(st.tuples(extreme), min_size=1), st.lists(st.tuples(extreme, extreme))),
     "b": st.one_of(st.just([1]), st.lists(extreme, max_size=3)),
+    "control": st.one_of(st.integers(0, 2), st.sampled_from(["1", "a", -1])),
+    "margin": st.one_of(st.none(), st.floats(-0.5, 0.5), extreme),
+    "lift": st.one_of(st.none(), st.floats(-0.5, 0.5), extreme),
+    "guardrails": st.one_of(st.just([]), st.lists(st.floats(-0.5, 0.5), max_size=2), st.lists(extreme, max_size=2)),
+    "expected": st.one_of(st.none(), st.just([0.25, 0.75]), st.lists(extreme, max_size=3)),
 }
 
 
@@ -227,6 +232,9 @@ RIGHT: dict[Any, dict[str, Any]] = {  # calls that are right, for whatever can b
     bandit_envs.TopK: {"k": 2, "epsilon": 0.1, "criterion": "each"},
     bandit_envs.BestArm: {"epsilon": 0.1, "criterion": "each"},
     bandit_envs.Feasible: {"A": [[1, 0]], "b": [1], "tolerance": 0.1, "normalise": True},
+    bandit_envs.BetterThanControl: {
+        "control": 1, "margin": 0.1, "tolerance": 0.1, "guardrails": [0.1], "expected": [0.2, 0.4],
+    },
     bandit_envs.kernels.root_number: {"seed": 3},
     bandit_envs.kernels.number: {"name": "x", "value": 1.0},
     bandit_envs.kernels.integer: {"name": "x", "value": 1, "low": 0, "high": 3},

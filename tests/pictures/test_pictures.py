@@ -166,6 +166,7 @@ def test_the_window_shows_the_picture(monkeypatch: pytest.MonkeyPatch) -> None:
     from matplotlib.backends import backend_registry
 
     paused: list[float] = []
+    plt.close("all")  # figures that other tests have left
     plt.switch_backend("agg")
     monkeypatch.setattr(backend_registry, "list_builtin", lambda kind: [])
     monkeypatch.setattr(plt, "pause", paused.append)
