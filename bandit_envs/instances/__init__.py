@@ -31,5 +31,6 @@ __all__ = [
     "Arms", "Bernoulli", "Captions", "Categorical", "DISTRIBUTIONS", "Gaussian", "INSTANCES", "Instance", "Measurement",
     "MISSING", "Measurements", "Polyhedra", "Pools", "PromptSelection", "Registry", "Resampled", "Sampler", "Shared",
     "ScoreTables", "TRUE", "Tabulated", "Uniform", "Varied", "WORDS", "captions", "ends_of", "from_table",
-    "measurements", "number_in", "register_distribution", "register_instance", "register_law", "rows_of", "rows_of_file",
+    "measurements", "number_in", "register_distribution", "register_instance", "register_law", "rows_of",
+    "rows_of_file",
 ]  # fmt: skip
