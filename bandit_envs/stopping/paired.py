@@ -603,15 +603,15 @@ def top_k_paired(given):
     known, (places, _) = T.head[OVER] == 0.0 and T.head[ROWS] >= T.whole, left_of(T, k)
     for i in range(K):
         known &= k > 1 or T.counts[i] == 0.0 or T.taken[i] >= T.whole
-    for i in range(K if T.head[ROWS] > before or before == 0.0 or k == 1 else 0):
-        by = ranked(T, i, mean if known and T.head[FAILED] == 0.0 else T.order)
-        T.answer[i] = 1.0 if T.verdict[i] == IN or (T.verdict[i] == OPEN and by < places) else 0.0
-    if k == 1 and T.head[CHAMPION] > 0.0:
-        c = int(T.head[CHAMPION]) - 1
+    if k == 1:
+        c = max(int(T.head[CHAMPION]) - 1, 0)
         for i in range(K if known and T.head[FAILED] == 0.0 else 0):
             c = i if T.counts[i] != 0.0 and (mean[i] > mean[c] or (mean[i] == mean[c] and i < c)) else c
         T.answer[:] = 0.0
         T.answer[c] = 1.0
+    for i in range(K if k > 1 and (T.head[ROWS] > before or before == 0.0) else 0):
+        by = ranked(T, i, mean if known and T.head[FAILED] == 0.0 else T.order)
+        T.answer[i] = 1.0 if T.verdict[i] == IN or (T.verdict[i] == OPEN and by < places) else 0.0
     if known:
         found = evidence_at_the_end(T, e)
         T.head[OVER] = 1.0 if found > 0.0 else 0.0
