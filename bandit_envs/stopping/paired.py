@@ -16,7 +16,8 @@ row. The bets of one process may be on several i, one in each row or all in one,
 them. To end with a tolerance h must hope for some e more than the rows say. So the capitals of TopK are sums, one
 product for each hope, begun at weights that sum up to 1.
 
-Where a score could not be made, D_n is 0, and so is e in this row: the null is of the rows that both arms could score.
+Of BestArm, where a score could not be made, D_n is 0, and so is e in this row: the null is of the rows that both arms
+could score.
 
 BestArm    The bets against b are on the mean of the arms that lead by then, as many as make it grow most, with e = 0,
            or on the champion c alone, as if e = epsilon: on c once b will not be out before the search ends. Where b

@@ -13,7 +13,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 import twins_paired as twins
-from refusals import table
+from refusals import refused, table
 from rollouts import forgetful
 from scipy import stats
 from twins_paired import HONEST, Kept, Mutant, Null
@@ -321,6 +321,44 @@ def test_a_bet_on_an_arm_that_cannot_catch_up() -> None:
     """TopK: arm i is behind j by more than the rows that are left, and both still count; m is cut off at 1 then."""
     x = np.array([[0.0, 0, 1, 1], [1, 1, 0, 0], [1, 0, 1, 0]])
     assert "enough" in never_grows(TopK(2, 1 / 3, "each"), [(x, 0.2)])
+
+
+@pytest.mark.parametrize("hint", [None, (0.9, 0.5, 0.1), (0.0, 0.0, 1.0)])
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.1, 0.2), (0.25, 0.5), (0.0, 0.3)])
+def test_no_more_orders_than_delta_end_wrongly(epsilon: float, delta: float, hint: Any) -> None:
+    """Of all orders of small tables, whatever hint there is, where arms wait for their rows and are asked again."""
+    waited = False
+    for seed in range(12):
+        g = np.random.default_rng(seed)
+        x = g.integers(0, 3, (6, 3)) / 2 if seed % 2 else (g.random((6, 3)) < (0.3, 0.5, 0.6)) * 1.0
+        tables = x[orders(6)]
+        task = task_of(BestArm(epsilon), x, delta).replace(hint=hint)
+        found, inside, out = kept(task.certifier(), tables)
+        wrong = x.mean(axis=0) < x.mean(axis=0).max() - epsilon - 1e-12
+        sure = out[..., 0] >= math.log(1 / delta)
+        assert (sure & (inside @ wrong > 0)).any(axis=1).mean() <= delta, x.tolist()
+        waited |= bool(((found["counts"] == 0) & (found["verdict"] == 0)).any())
+    assert waited == (epsilon > 0)
+
+
+def test_a_hint_changes_bets_alone() -> None:
+    """Where the rows bear it out, it saves rows; one that is wrong is left; scores in other units are the same."""
+    g = np.random.default_rng(0)
+    x = (g.random((300, 10)) < np.linspace(0.2, 0.8, 10)) * 1.0
+    rows, order = {}, g.permuted(np.tile(np.arange(300), (40, 1)), axis=1)
+    for word, hint in {"none": None, "true": x.mean(axis=0), "turned": x.mean(axis=0)[::-1]}.items():
+        for unit in (1.0, 64.0):
+            task = task_of(BestArm(0.02 * unit), x * unit, 0.05, support=(-unit, 2 * unit))
+            task = task.replace(hint=None if hint is None else tuple(hint * unit))
+            found, *_ = kept(task.certifier(), x[order] * unit)
+            rows[word, unit] = found["counts"].sum(axis=(1, 2))
+        assert (rows[word, 1.0] == rows[word, 64.0]).all()
+    assert rows["true", 1.0].mean() < 0.95 * rows["none", 1.0].mean()
+    assert rows["turned", 1.0].mean() < 1.3 * rows["none", 1.0].mean()
+    with refused("hint", 10):
+        task.replace(hint=(1.0, 2.0))
+    with refused("a hint is for BestArm"):
+        task_of(TopK(2), x, support=(-1.0, 2.0)).replace(hint=(0.5,) * 10).certifier()
 
 
 # --- scores that could not be made ------------------------------------------------------------------------------------
