@@ -48,7 +48,12 @@ def logs_table(
         ValueError: for no such log, what is ambiguous, scores outside the range, a log twice, items that differ.
     """
     pandas, ends, marks = require("pandas", "a table of logs"), interval("range", range), dict[str, tuple[str, str]]()
-    given = logs.items() if isinstance(logs, Mapping) else [("", path) for path in logs]
+    if not isinstance(logs, (Mapping, list, tuple)):
+        raise TypeError(f"logs must be a list of paths, or a dict of paths or scores by names, got {logs!r:.80}")
+    logs = {str(name): log for name, log in logs.items()} if isinstance(logs, Mapping) else logs
+    given: list[tuple[str, Any]] = list(logs.items()) if isinstance(logs, Mapping) else [("", path) for path in logs]
+    if wrong := [log for _, log in given if not isinstance(log, (str, Path, Mapping))]:
+        raise TypeError(f"a log is a path, or a dict of scores by items, got {wrong[0]!r:.80}")
     paths = [Path(log).resolve() for _, log in given if not isinstance(log, Mapping)]
     if len(set(paths)) < len(paths):
         raise ValueError(f"a log is there twice: {max(paths, key=paths.count)}")
@@ -76,6 +81,11 @@ def _scores(
     rows = [row for row in rows if filter in (None, row[4])]
     metrics = list(dict.fromkeys(metric for row in rows for metric in row[1]))
     metric = metrics[0] if value is None and len(metrics) == 1 else value
+    other, place = marks.setdefault("", (metric, path))  # no item has this name
+    if metric in metrics and other != metric:
+        raise ValueError(
+            f"{path} has scores of {metric!r:.80}, and {place} of {other!r:.80}: say which by value= (--value)"
+        )
     if metric not in metrics:
         raise ValueError(f"{path} has the scores {metrics[:20]}: say which by value= (--value), got {value!r:.80}")
     for item, scores, candidate, mark, _ in rows:
@@ -122,7 +132,13 @@ def _rows(log: Any, item: str | None, value: str | None, filter: str | None) -> 
             how = "where it is packed with zstd: pip install zipfile-zstd"
             raise ValueError(f"{path} is no log of Inspect or promptfoo that is read; {how}: {error!r:.200}") from None
     (_, heads), *others = rows_of_file(str(path)) or [("", [])]
-    rows = [dict(zip(heads, cells, strict=False)) for _, cells in others]
+    if long := [place for place, cells in others if len(cells) > len(heads)]:
+        raise ValueError(f"{path}, {long[0]}: it has more cells than there are columns, {heads[:20]}")
+    if len({*heads}) < len(heads):
+        raise ValueError(
+            f"{path} has columns of the same name: {[head for head in heads if heads.count(head) > 1][:1]}"
+        )
+    rows = [{head: cells[j] if j < len(cells) else "" for j, head in enumerate(heads)} for _, cells in others]
     if item is None and "doc_id" in heads:
         return [_row(row, value) for row in rows]
     if item not in heads or value not in heads:

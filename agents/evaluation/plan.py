@@ -116,8 +116,10 @@ def plans_of(
                     check_delta(label, agent, forms.stop)
                 check_end(label, agent, envs.task)
                 once = horizons is not None and place == len(owns) - 1 > 0 and _share_a_run(agent)
-                if checks is not None and envs.task.cost is not None and envs.task.budget is not None:
-                    raise ValueError("at= counts pulls, and with cost a budget is money: give budgets= in its place")
+                if checks is not None and envs.task.cost is not None:
+                    raise ValueError(
+                        "at= counts pulls, and cost is of money: with a budget, give budgets= in its place"
+                    )
                 plan = Plan(
                     label,
                     agent,

@@ -275,6 +275,8 @@ def rehearse(
     how["late"] = {"batch": batch, "delay": workers - 1} if max(batch, workers) > 1 else {}
     studies, names, seen, sign = facts if isinstance(facts, Course) else course_of(facts, agents)
     task, spent = studies[0].task, 0 if seen is None else seen[1].spent
+    if at is not None and task.cost is not None:
+        raise ValueError(f"at= counts measurements, and with cost a budget is money: leave at={at} out")
     if task.items:
         raise ValueError("arms that are the columns of a table (items) cannot be rehearsed")
     if isinstance(prior, Mapping) and not prior:

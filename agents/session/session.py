@@ -368,7 +368,12 @@ class Session:
                     _refuse_changes(state)
             count, of = sum(one.size for one in results), "" if table is None else f"{table}: "
             left = state.remaining if of or COUNTED in {one.kind for one in results} else None
-            if left is not None and count > left and self.task.cost is None:
+            prices = state.setup.prices(len(state.names))
+            if left is not None and isinstance(prices, tuple):
+                paid = sum(prices[one.arm or 0] * one.size for one in results)
+                if paid > state.setup.task.purse - (state.money or 0.0):
+                    raise ValueError(f"{of}{count} results cost {paid:g}, and the budget leaves {left}")
+            elif left is not None and prices is None and count > left:
                 raise ValueError(
                     f"{of}{count} results, and the budget leaves {left}. Results count as part of "
                     "the budget, and those beyond it would not count in the answer: begin a session with a larger one"

@@ -101,6 +101,9 @@ def task_from_facts(facts: Mapping[str, Any]) -> tuple[Task, list[str] | None]:
         if "blocks" in given:
             raise ValueError("cost does not go with blocks, in which all arms are measured")
         rules["cost"] = prices_of(given["cost"], arms, names or ())
+        dear = max(rules["cost"]) if isinstance(rules["cost"], tuple) else 0
+        if dear > given.get("budget", math.inf):
+            raise ValueError(f"the budget {given['budget']} never pays for the arm that costs {dear:g}: leave it out")
     if "hint" in given:
         rules["hint"] = hint_of(given["hint"], checked_names(names, arms))
     parameters = kind.by_names({name: given[name] for name in kind.parameters if name in given}, names or ())
@@ -113,10 +116,16 @@ def task_from_facts(facts: Mapping[str, Any]) -> tuple[Task, list[str] | None]:
 
 def hint_of(given: Any, names: Sequence[str]) -> tuple[float, ...]:
     """The means of arms with these names in a hint: a table with a column for each, or a dict or list of means."""
-    if isinstance(given, (list, tuple)):
+    if isinstance(given, (list, tuple)) or isinstance(given, np.ndarray) and given.ndim == 1:
         return tuple(given)
-    if not isinstance(given, Mapping):
-        table = measurements(given)
+    if isinstance(given, Mapping):
+        if strange := [name for name in given if name not in names]:
+            raise unknown("arm in hint", str(strange[0]), names)
+    else:
+        try:
+            table = measurements(given)
+        except TypeError as error:
+            raise TypeError(f"hint is a table, or means of the arms: a dict or a list, got {given!r:.80}") from error
         given = {name: float(np.mean(values)) for name, values in zip(table.arms, rows_of(table), strict=True)}
     if lacking := [name for name in names if name not in given]:
         raise ValueError(f"the hint has no mean of the arm {lacking[0]!r}, only of {list(given)!r:.200}")

@@ -291,6 +291,7 @@ class Episodes:
             asked = self.pulls if self.waiting is None else self.pulls + self.waiting.pending
             each = [task.affords(pulls) for pulls in asked.reshape(self.E, self.K, -1).sum(axis=2)]
             able = np.repeat(each, self.stop // self.K, axis=1)
+            able |= ~able.any(axis=1, keepdims=True)  # of an episode that has ended
             mask[:, : self.stop] = np.take_along_axis(able, self.order, axis=1) if self.setting.ranked else able
         mask[:, self.stop :] = task.delta is not None or task.pull_cost > 0
         return mask

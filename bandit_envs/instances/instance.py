@@ -129,6 +129,10 @@ def from_table(
     if value is not None and values is not None:
         raise ValueError(f"value={value!r:.80} and values={values!r:.80} are two names of one thing: give one of them")
     value = values if value is None else value
+    if values is not None and (
+        isinstance(values, Mapping) or not isinstance(values, Sequence) or len({*values}) < len(values)
+    ):
+        raise ValueError(f"values must be the names of different columns, got {values!r:.200}")
     columns: dict[str, Any] = {"arm": arm, "value": value, "index": index, "wide": wide, "item": item, "n": n}
     table = measurements(path, **columns, sep=sep, decimal=decimal, sheet=sheet, layout=layout, successes=successes)
     if not table.rows:

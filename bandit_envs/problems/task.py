@@ -155,7 +155,7 @@ class Task(Distributed):
             "batch": integer("batch", self.batch, 1, most),
             "delay": delay_of(self.delay),
             "cost": None if self.cost is None else prices_of(self.cost, self.K),
-            "hint": None if self.hint is None else tuple(number("hint", x, *(self.support or ())) for x in self.hint),
+            "hint": None if self.hint is None else tuple(self.hint),
         }
         for name, value in checked.items():
             object.__setattr__(self, name, value)
@@ -178,8 +178,12 @@ class Task(Distributed):
             raise ValueError(f"K * D must be at most {ARMS_LIMIT} for pull='coordinate', got {self.K} * {self.D}")
         if self.observation == "history" and self.budget is None and self.max_pulls is None:
             raise ValueError("observation='history' needs a budget or max_pulls: a history holds so many pulls")
-        if self.hint is not None and (self.items is None or len(self.hint) != self.K):
-            raise ValueError(f"hint must be {self.K} means, of the arms of a table, got {self.hint!r:.200}")
+        if self.hint is not None:
+            if self.items is None or len(self.hint) != self.K or getattr(problem, "k", 0) != 1:
+                allowed = f"{self.K} means, of the arms of a table, for BestArm"
+                raise ValueError(f"hint must be {allowed}, got {self.hint!r:.200} for {problem!r:.80}")
+            means = tuple(number(f"hint[{i}]", x, *(self.support or ())) for i, x in enumerate(self.hint))
+            object.__setattr__(self, "hint", means)
         if self.cost is not None and self.pull_cost > 0:
             raise ValueError(f"pull_cost={self.pull_cost} is a price in units of score, beside cost: give one of them")
         if self.cost is not None and not self.affords([0] * self.K).any():

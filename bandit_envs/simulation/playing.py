@@ -38,7 +38,8 @@ def quiet_until(sim: Simulation, most: Ints | int) -> Ints | int:
     """Pulls (E,), at most `most`, with which an episode is sure to stand: money for one more of any arm is left."""
     if not sim.rules.priced or sim.rules.budget < 0:
         return most
-    sure = np.floor((sim.rules.budget - sim.money) / sim.rules.most).astype(np.int64) - 1
+    budget = sim.rules.budget if sim.rules.least > 0.0 else min(sim.rules.budget, sim.rules.items)
+    sure = np.floor((budget - sim.money) / sim.rules.most).astype(np.int64) - 1
     return np.minimum(most, sim.spent + np.maximum(sure, 0))
 
 

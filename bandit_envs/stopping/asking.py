@@ -101,8 +101,6 @@ def paired_certifier(
     own = limits_of(plain.kind, np.array(own), ranges).ravel().tolist() if local else own
     size = scratch_of_paired(plain.kind, K, len(own) / (FIRST + len(ranges)) if local else own[0], items)
     best = plain.kind == "top-k" and own[0] == 1
-    if hint is not None and not best:
-        raise ValueError(f"a hint is for BestArm, got {problem!r:.200}")
     means, worth = ([0.0] * K, 0.0) if hint is None else ([(x - low) / (high - low) for x in hint], HINTED)
     known = [*[0.0] * K, *means, worth] if best else []
     rest = float(size), *known, float(-items if blocks else items), low, high - low, delta

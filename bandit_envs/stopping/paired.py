@@ -29,8 +29,9 @@ BestArm    The bets against b are on the mean of the arms that lead by then, as 
            and ending: it ends when all that are left are settled with the champion.
            An arm that is settled is not asked any more. Where another becomes the champion, with which it is not
            settled, it is asked for the rows that it has missed, and the bets against it go on where they stopped. Each
-           is by what was noted when its row was taken in, `trail`, of the rows before: so this process is the same
-           whenever it is looked at, and what made it stop and go on does not matter.
+           is by what was noted when its row was taken in, `trail`, of the rows before. All that are asked again catch
+           up before the next row is taken in, and what is decided then does not depend on who was pulled first: so
+           this process is the same whenever it is looked at, in any order of pulls.
 TopK       k > 1. An arm is out for good when so many are better (e = 0) that it cannot be among the best, and in when
            it is better than so many. It ends when each of the k that rank first is at most epsilon worse than each of
            the others that still count. Each of the k (K - k) pairs must make k (K - k) / delta.
@@ -373,7 +374,7 @@ def growth_of(hope, variance, most):
 @part
 def rivals_of(T, b, n, e):
     """The arms that the bets against arm b are on in row n, from a first place to before a last, and their hope."""
-    note, left, own = T.trail[n], T.whole - n, LAST
+    note, left, own = T.trail[n], T.whole - n, -1
     imagined, missing = n + note[PRIOR_AT], math.log(1.0 / T.delta / T.better[b])
     best = total = begun = hope = count = 0.0
     first, last = 0, 0
@@ -468,28 +469,31 @@ def decide_best(T, e):
 
 @part
 def catch_up(T, scores, pulls, e):
-    """Take in the rows that arms have missed while they were settled, as far as they have shown them by now."""
-    moved, champion = False, int(T.head[CHAMPION]) - 1
+    """Take in the rows that arms have missed while they were settled, as far as they have shown them by now.
+
+    Nothing is decided before all of them have caught up, or are out or settled with the champion of before: so it does
+    not matter who is pulled first, nor what whoever chooses it has seen.
+    """
+    moved, behind, champion = False, False, int(T.head[CHAMPION]) - 1
     for b in range(len(T.row)):
         while T.counts[b] != 0.0 and T.taken[b] < min(T.head[ROWS], pulls[b]):
             n, moved = int(T.taken[b]), True
             take_in_best(T, scores, b, n, e)
             x = score_of(T, scores, b, n)
             for i in range(len(T.row)):
-                y = score_of(T, scores, i, n) if i != b and T.taken[i] > n else 0.0
-                if math.isnan(x + y):
+                y = score_of(T, scores, i, n) if T.taken[i] > n else 0.0
+                if i != b and T.taken[i] > n and math.isnan(x + y):
                     T.head[FAILED] = 1.0
-                    sign = 1.0 if b < i else -1.0
-                    T.gaps[min(i, b), max(i, b)] += sign * (
-                        (0.0 if math.isnan(x) else x) - (0.0 if math.isnan(y) else y)
-                    )
+                    gap = (0.0 if math.isnan(x) else x) - (0.0 if math.isnan(y) else y)
+                    T.gaps[min(i, b), max(i, b)] += gap if b < i else -gap
                     T.gaps[max(i, b), min(i, b)] += 1.0
             T.sums[b] += 0.0 if math.isnan(x) else x
             T.taken[b] += 1.0
             if T.verdict[b] == OUT or T.pairs[0, champion, b] == 0.0:
                 T.counts[b] = 0.0
             T.order[b] = T.sums[b]
-    if moved:
+        behind |= T.counts[b] != 0.0 and T.taken[b] < T.head[ROWS]
+    if moved and not behind:
         decide_best(T, e)
     return moved
 

@@ -159,10 +159,10 @@ def test_the_routine_is_its_twin(problem: Any) -> None:
     g = np.random.default_rng(0)
     for trial in range(30):
         N, delta = int(g.choice([1, 2, 5, 12, 40])), float(g.choice([0.9, 0.3, 0.05, 1e-9]))
-        x = marks(g, N, 4)
+        x = marks(g, N, K := 7 if trial % 5 == 0 and isinstance(problem, BestArm) else 4)
         if trial % 3 == 0 and not isinstance(problem, AllGood):
             x[(g.random(x.shape) < 0.3) | (x < 0.2)] = math.nan
-        steps = g.integers(0, 3, (2 * N + 1, 4)) if trial % 2 else np.ones((N + 1, 4), np.int64)
+        steps = g.integers(0, 3, (2 * N + 1, K)) if trial % 2 else np.ones((N + 1, K), np.int64)
         pulls = np.minimum(np.cumsum(steps, axis=0) - steps[0], N)
         found, inside, _ = kept(task_of(problem, x, delta).certifier(), x[None], pulls)
         for t, shown in enumerate(pulls):
@@ -339,6 +339,33 @@ def test_no_more_orders_than_delta_end_wrongly(epsilon: float, delta: float, hin
         assert (sure & (inside @ wrong > 0)).any(axis=1).mean() <= delta, x.tolist()
         waited |= bool(((found["counts"] == 0) & (found["verdict"] == 0)).any())
     assert waited == (epsilon > 0)
+
+
+@pytest.mark.parametrize("lost", [0.0, 0.2])
+@pytest.mark.parametrize("epsilon", [0.1, 0.2])
+def test_capitals_do_not_depend_on_the_order_of_pulls(epsilon: float, lost: float) -> None:
+    """Arms that wait, and catch up together, where others have been pulled ahead, to the end of the table."""
+    waited = 0
+    for seed in range(60):
+        g = np.random.default_rng(seed)
+        N, K, pair = 40, 8, g.integers(0, 4, 8)  # arms of a pair are nearly the same
+        x = np.clip(0.5 * g.random((N, 4))[:, pair] + 0.3 * g.random((N, K)) + 0.1 * pair / 4, 0, 1).round(3)
+        x[g.random((N, K)) < lost] = math.nan
+        certifier = task_of(BestArm(epsilon), x, 0.7).certifier()
+        ends = []
+        for feeding in range(4):
+            arms = np.repeat(np.arange(K), N)
+            arms = arms if feeding == 0 else g.permutation(arms)
+            if feeding > 1:  # some arms first
+                arms = arms[np.argsort(np.isin(arms, g.permutation(K)[: g.integers(1, K)]), kind="stable")]
+            pulls = np.array([np.bincount(arms[:t], minlength=K) for t in range(0, K * N + 1, 5)])
+            found, inside, _ = kept(certifier, x[None], pulls)
+            ends.append([found["better"][0, -1], found["enough"][0, -1].ravel(), inside[0, -1], found["counts"][0, -1]])
+            waited += int((np.diff(found["counts"][0], axis=0) > 0).sum())
+        for other in ends[1:]:
+            for one, two in zip(ends[0], other, strict=True):
+                assert (one == two).all(), seed
+    assert waited > 0
 
 
 def test_a_hint_changes_bets_alone() -> None:

@@ -312,6 +312,8 @@ class Best:
                     moved = True
                     self.take_in(b)
                     self.waits[b] |= self.settled[self.champion, b]
+            if any(self.taken[b] < self.g.n for b in self.asked()):
+                return
             if moved:
                 self.decide()
             elif self.g.n < self.g.N and all(pulls[b] > self.g.n for b in self.asked()):
