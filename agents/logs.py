@@ -93,7 +93,8 @@ def _scores(
         of, score, is_text = f"{path}, item {key!r:.80}", math.inf, isinstance(item, str)
         if key in ("", "None") or texts.setdefault(key, is_text) != is_text:
             raise ValueError(f"{of}: each item has a name, and no two are a number and a text that look alike")
-        other, place = marks.setdefault(key, (mark, path)) if mark else (mark, path)
+        kind = mark.partition(" ")[0]  # marks of different kinds say nothing of each other
+        other, place = marks.setdefault(f"{kind} {key}", (mark, path)) if mark else (mark, path)
         if mark != other:
             raise ValueError(f"{of}: its data are not those of this item in {place}")
         word = str("" if scores.get(metric) is None else scores[metric]).strip().lower()
@@ -129,8 +130,9 @@ def _rows(log: Any, item: str | None, value: str | None, filter: str | None) -> 
             many = len({row.get("promptIdx") for row in results}) > 1
             return [_row(row, value, f" prompt {row['promptIdx'] + 1}" if many else "") for row in results]
         except (ValueError, KeyError, TypeError, AttributeError, NotImplementedError, zipfile.BadZipFile) as error:
-            how = "where it is packed with zstd: pip install zipfile-zstd"
-            raise ValueError(f"{path} is no log of Inspect or promptfoo that is read; {how}: {error!r:.200}") from None
+            how = "; where it is packed with zstd: pip install zipfile-zstd" if path.suffix == ".eval" else ""
+            what = "no log of Inspect or promptfoo that is read, and of lm-eval give samples_*.jsonl"
+            raise ValueError(f"{path} is {what}{how}: {error!r:.200}") from None
     (_, heads), *others = rows_of_file(str(path)) or [("", [])]
     if long := [place for place, cells in others if len(cells) > len(heads)]:
         raise ValueError(f"{path}, {long[0]}: it has more cells than there are columns, {heads[:20]}")
@@ -150,11 +152,12 @@ def _rows(log: Any, item: str | None, value: str | None, filter: str | None) -> 
 def _row(row: Mapping[str, Any], value: str | None, run: str = "") -> Row:
     """A row of any harness; `run`: of Inspect the model, of promptfoo what its prompt adds to the provider's name."""
     if "doc_id" in row:
-        scores, mark = {name: row.get(name) for name in row.get("metrics") or [value]}, row.get("doc_hash") or ""
+        scores, hashed = {name: row.get(name) for name in row.get("metrics") or [value]}, row.get("doc_hash")
+        mark = f"hash {hashed}" if hashed else f"lm-target {row['target']}" if "target" in row else ""
         return row["doc_id"], scores, "", mark, row.get("filter") or ""
     if "provider" not in row:
         scores = {} if row.get("error") else {name: x["value"] for name, x in (row.get("scores") or {}).items()}
-        return row["id"], scores, run, json.dumps(row.get("target")), ""
+        return row["id"], scores, run, f"target {json.dumps(row.get('target'))}", ""
     one, reason = row["provider"], row.get("failureReason")
     failed = reason == 2 or reason is None and row.get("error") and not row.get("gradingResult")  # no wrong answer
     scores = {} if failed else {**(row.get("namedScores") or {}), "success": row["success"], "score": row.get("score")}
@@ -229,6 +232,7 @@ def _compared(table: DataFrame, ends: Ends, delta: float, lost: Mapping[str, Any
         found |= dict(zip(("both", "only_a", "only_b", "mcnemar"), (*counts, exact), strict=True))
         said += f" McNemar's exact test says p {p_text(exact)}, if the number of items was fixed beforehand."
     for name in (a, b):
-        if (skipped := lost["skipped"][name]) + (left := lost["left_out"][name]):
-            said += f" Of {name}, {skipped} errors or empty scores are skipped, and {left} items are left out."
+        counts = (lost["skipped"][name], "errors or empty scores"), (lost["left_out"][name], "items of it alone")
+        if parts := [f"{count:,} {what}" for count, what in counts if count]:
+            said += f" Left out of {name}: {' and '.join(parts)}."
     return {**found, "sentence": said}

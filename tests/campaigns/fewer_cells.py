@@ -1,6 +1,6 @@
 """How many cells of real tables `paired-elimination` takes: BestArm, delta .05, tolerances of .02 and .05 of the range.
 
-    python tests/campaigns/fewer_cells.py [--orders 30] [--hints] [--prices]
+    python tests/campaigns/fewer_cells.py [--orders 30] [--picture FILE] [--hints] [--prices]
 
 All columns, random orders of rows and columns. `b45bbb7` is what it took at that revision, in the same orders: so it
 shows what the statistic has gained. --hints: halves of the rows, 20 columns; the other half is the hint, as it is,
@@ -111,9 +111,26 @@ def mean_and_error(values: Any) -> str:
     return f"{np.mean(values):.3f} (se {np.std(values) / math.sqrt(len(values)):.3f})"
 
 
-def of_cells(orders: int) -> None:
+def picture(path: str, shares: dict[tuple[str, float], float]) -> None:
+    """Bars of the shares, by table and tolerance."""
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(figsize=(7, 3.2))
+    places, names = np.arange(len(TABLES)), TABLES[::-1]
+    for j, (epsilon, colour) in enumerate(zip(TOLERANCES[::-1], ("#9ecae1", "#3182bd"), strict=True)):
+        widths = [100 * shares[name, epsilon] for name in names]
+        axes.barh(places + (j - 0.5) * 0.38, widths, 0.36, label=f"ε = {epsilon:g}", color=colour)
+    axes.set_yticks(places, names)
+    axes.set_xlabel("share of the cells (%)")
+    axes.legend(frameon=False)
+    axes.spines[["top", "right"]].set_visible(False)
+    figure.tight_layout()
+    figure.savefig(path, dpi=150)
+
+
+def of_cells(orders: int, path: str | None) -> None:
     """Shares of the cells."""
-    ratios = []
+    ratios, found = [], dict[tuple[str, float], float]()
     for name in TABLES:
         x, g = table_of(name), np.random.default_rng(1)
         for epsilon in TOLERANCES:
@@ -123,12 +140,15 @@ def of_cells(orders: int) -> None:
             earlier = [before(one, epsilon, DELTA, 1.5) / x.size for one in tables]
             wrong = sum(not right for _, right in runs)
             ratios.append(float(np.mean(shares) / np.mean(earlier)))
+            found[name, epsilon] = float(np.mean(shares))
             print(
                 f"{name}, {epsilon}: {mean_and_error(shares)}, b45bbb7 {mean_and_error(earlier)}, "
                 f"ratio {ratios[-1]:.2f}, {wrong} of {orders} wrong",
                 flush=True,
             )
     print(f"ratios: geometric mean {math.exp(np.mean(np.log(ratios))):.3f}, largest {max(ratios):.2f}")
+    if path:
+        picture(path, found)
 
 
 def of_hints(orders: int) -> None:
@@ -165,6 +185,7 @@ def main() -> None:
     """Measure, and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--orders", type=int, default=30)
+    parser.add_argument("--picture")
     parser.add_argument("--hints", action="store_true")
     parser.add_argument("--prices", action="store_true")
     given = parser.parse_args()
@@ -173,7 +194,7 @@ def main() -> None:
     elif given.prices:
         of_prices(100)
     else:
-        of_cells(given.orders)
+        of_cells(given.orders, given.picture)
 
 
 if __name__ == "__main__":

@@ -246,8 +246,8 @@ def test_a_sentence() -> None:
 def test_what_is_left_out_is_said() -> None:
     (row,) = agents.compare_logs({"a": {1: 1, 2: None, 3: 0, 4: "nan"}, "b": {1: 1, 3: 1, 5: 1}}).to_dict("records")
     assert row["items"] == 2
-    assert "Of a, 2 errors or empty scores are skipped, and 0 items are left out." in row["sentence"]
-    assert "Of b, 0 errors or empty scores are skipped, and 1 items are left out." in row["sentence"]
+    assert "Left out of a: 2 errors or empty scores." in row["sentence"]
+    assert "Left out of b: 1 items of it alone." in row["sentence"]
 
 
 def test_other_scores_have_no_exact_test() -> None:
