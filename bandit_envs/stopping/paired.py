@@ -460,8 +460,9 @@ def decide_best(T, e):
             lead, both = lead_of(T, c, b)
             if known and T.taken[b] >= n and e > 0.0 and both > 0.0 and lead + e * both >= -ROUNDING * n:
                 T.pairs[0, c, b] = 0.0
-            T.counts[b] = 0.0 if e > 0.0 and T.pairs[0, c, b] == 0.0 else 1.0
-            if T.counts[b] != 0.0:
+            settled = e > 0.0 and T.pairs[0, c, b] == 0.0
+            T.counts[b] = 0.0 if settled and T.whole < ENDLESS else 1.0  # a block that is over has no room for it later
+            if not settled:
                 over, least = 0.0, min(least, T.better[b] * T.enough[0, c, b])
     T.head[OVER] = over
     settle(T, math.log(least) if least > 0.0 else 0.0)

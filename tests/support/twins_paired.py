@@ -172,6 +172,7 @@ class Best:
 
     def __init__(self, x: Any, e: float, delta: float, mutant: Mutant = HONEST, patient: bool = False) -> None:
         self.g, self.K, self.e, self.need, self.patient = Game(x, mutant), x.shape[1], e, 1 / delta, patient
+        self.N = 1e300 if mutant.nominal else len(x)  # as rows of blocks, which have no end
         self.better, self.enough = np.ones(self.K), np.ones((self.K, self.K))
         self.settled, self.out = np.zeros((self.K, self.K), bool), np.zeros(self.K, bool)
         self.waits, self.taken = np.zeros(self.K, bool), np.zeros(self.K, int)
@@ -229,12 +230,12 @@ class Best:
 
     def means(self, b: int, arms: list[int], n: int) -> list[float]:
         """The mean of the next row's differences from each arm to b, at most, where b is the best."""
-        times, left = self.g.mutant.times, self.g.N - n
+        times, left = self.g.mutant.times, self.N - n
         return [max(-times * self.lead(i, b, n)[0] / left, -1.0) for i in arms]
 
     def rivals(self, b: int, n: int) -> tuple[list[int], float]:
         """The arms that the bets against b are on, and what they hope for."""
-        note, left = self.notes[n], self.g.N - n
+        note, left = self.notes[n], self.N - n
         others, found, most, hope = [i for i in note.leaders if i != b][:3], list[int](), 0.0, 0.0
         missing = math.log(self.need / self.better[b])
         for count in range(1, len(others) + 1):
@@ -258,7 +259,7 @@ class Best:
     def take_in(self, b: int) -> None:
         """The bets against arm b in its next row."""
         g, n = self.g, int(self.taken[b])
-        note, left, e = self.notes[n], self.g.N - n, self.e
+        note, left, e = self.notes[n], self.N - n, self.e
         on, hope = self.rivals(b, n) if n else ([], 0.0)
         means, D = self.means(b, on, n), [float(g.x[n, i] - g.x[n, b]) for i in on]
         share = 1 / max(len(on), 1)
@@ -272,7 +273,7 @@ class Best:
             scored = g.mutant.always or not np.isnan(g.x[n, i] - g.x[n, b])
             more = e * (self.lead(i, b, n)[1] + (left if scored else 0)) / left
             self.enough[i, b] = min(self.enough[i, b] * (1 + bet * share * more / factor), 1e200)
-        rest = g.N * (1 + ROUNDING) - n - 1
+        rest = self.N * (1 + ROUNDING) - n - 1
         for i in {*note.leaders, note.champion} - {b}:
             S, both = self.lead(i, b, n + 1)
             self.out[b] |= rest < S
@@ -289,16 +290,16 @@ class Best:
             here = [self.notes[n - 1].leaders[0]]
             self.out[here[0]] = self.waits[here[0]] = False
         leader, c = self.order(here, n)[0], self.champion
-        if c not in here or n == self.g.N or self.lead(leader, c, n)[0] > 0.3 * e * n:
+        if c not in here or n == self.N or self.lead(leader, c, n)[0] > 0.3 * e * n:
             c = leader
         self.champion = c
         left = [b for b in range(self.K) if not self.out[b] and b != c]
         for b in left:
             S, both = self.lead(c, b, n)
-            if n == self.g.N == self.taken[b] and both and S + e * both >= -ROUNDING * n:
+            if n == self.N == self.taken[b] and both and S + e * both >= -ROUNDING * n:
                 self.settled[c, b] = True
-            self.waits[b] = e > 0 and self.settled[c, b]
-        open_to = [b for b in left if not self.waits[b]]
+            self.waits[b] = e > 0 and self.settled[c, b] and not self.g.mutant.nominal
+        open_to = [b for b in left if e == 0 or not self.settled[c, b]]
         self.over = not open_to
         least = min((self.better[b] * self.enough[c, b] for b in open_to), default=math.inf)
         self.found = ln(least)
@@ -347,7 +348,7 @@ def best(x: Any, e: float, delta: float, pulls: Any, mutant: Mutant = HONEST) ->
         answer[one.champion] = 1
     else:
         answer[0] = 1
-    if not over and g.n == g.N and all(one.taken[b] == g.N for b in one.asked()):
+    if not over and g.n == one.N and all(one.taken[b] == g.N for b in one.asked()):
         over, found = certain(g, [(one.champion, b) for b in one.asked() if b != one.champion], e), 0.0
     none = np.ones(0)
     counts = np.isin(np.arange(one.K), one.asked()) * 1.0
