@@ -461,7 +461,7 @@ def decide_best(T, e):
             if known and T.taken[b] >= n and e > 0.0 and both > 0.0 and lead + e * both >= -ROUNDING * n:
                 T.pairs[0, c, b] = 0.0
             settled = e > 0.0 and T.pairs[0, c, b] == 0.0
-            T.counts[b] = 0.0 if settled and T.whole < ENDLESS else 1.0  # a block that is over has no room for it later
+            T.counts[b] = 0.0 if settled and T.whole < ENDLESS else 1.0  # blocks that are over stay as they are
             if not settled:
                 over, least = 0.0, min(least, T.better[b] * T.enough[0, c, b])
     T.head[OVER] = over
