@@ -81,7 +81,7 @@ def _scores(
     rows = [row for row in rows if filter in (None, row[4])]
     metrics = list(dict.fromkeys(metric for row in rows for metric in row[1]))
     metric = metrics[0] if value is None and len(metrics) == 1 else value
-    other, place = marks.setdefault("", (metric, path))  # no item has this name
+    other, place = marks.setdefault("", (metric, path)) if metric else (metric, path)  # no item has this name
     if metric in metrics and other != metric:
         raise ValueError(
             f"{path} has scores of {metric!r:.80}, and {place} of {other!r:.80}: say which by value= (--value)"
