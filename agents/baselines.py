@@ -39,7 +39,7 @@ class _Stateless(Agent):
     def choose(self, observation: Observation, state: Any) -> Ints:
         pulls = observation["pulls"] + observation.get("pending", 0)
         out = np.empty(len(pulls), INT)
-        spent = pulls.reshape(len(out), -1).sum(axis=1)
+        spent = pulls.sum(axis=tuple(range(1, pulls.ndim)))
         self.kernel.quick(spent, self.task.stop, *self.beside(observation), out)
         return out
 
