@@ -141,7 +141,7 @@ def test_vector_is_the_single_environment(instance: str, actions: str, observati
 
 def test_agents_for_whole_arms_refuse() -> None:
     refused = {name for name, kind in AGENTS.items() if "Feasible" in kind.solves and not kind.coordinates}
-    assert refused == {"sar", "static", "evidence", "track-and-stop", "look-ahead", "ppo"}
+    assert refused == {"sar", "static", "evidence", "track-and-stop", "paired-elimination", "look-ahead", "ppo"}
     with pytest.raises(ValueError, match=r"sar pulls whole arms, not single coordinates"):
         agents.make("sar", made())
     with pytest.raises(ValueError, match=r"ucbe needs a budget > K \* D = 6, got 6"):
