@@ -384,7 +384,7 @@ def test_a_hint_changes_bets_alone() -> None:
     assert rows["turned", 1.0].mean() < 1.3 * rows["none", 1.0].mean()
     with refused("hint", 10):
         task.replace(hint=(1.0, 2.0))
-    with refused("a hint is for BestArm"):
+    with refused("hint", "BestArm"):
         task_of(TopK(2), x, support=(-1.0, 2.0)).replace(hint=(0.5,) * 10).certifier()
 
 
@@ -477,6 +477,7 @@ MUTANTS = [
 
 
 @pytest.mark.parametrize(("mutant", "problem", "key", "eighths"), MUTANTS)
+@pytest.mark.filterwarnings("ignore:Mean of empty slice")
 def test_mutants_grow(mutant: Mutant, problem: Any, key: str, eighths: Any) -> None:
     """The same expectations of what is wrong in one place; those of the twin, and of the routine, are 1 at most.
 
