@@ -232,7 +232,8 @@ def _compared(table: DataFrame, ends: Ends, delta: float, lost: Mapping[str, Any
         found |= dict(zip(("both", "only_a", "only_b", "mcnemar"), (*counts, exact), strict=True))
         said += f" McNemar's exact test says p {p_text(exact)}, if the number of items was fixed beforehand."
     for name in (a, b):
-        counts = (lost["skipped"][name], "errors or empty scores"), (lost["left_out"][name], "items of it alone")
-        if parts := [f"{count:,} {what}" for count, what in counts if count]:
+        skipped, left = lost["skipped"][name], lost["left_out"][name]
+        words: list[tuple[Any, str]] = [(skipped, "errors or empty scores"), (left, "items of it alone")]
+        if parts := [f"{many:,} {what}" for many, what in words if many]:
             said += f" Left out of {name}: {' and '.join(parts)}."
     return {**found, "sentence": said}

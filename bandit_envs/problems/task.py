@@ -207,14 +207,16 @@ class Task(Distributed):
 
     def paid(self, pulls: Any) -> float:
         """What so many pulls of the arms, (K,), cost; of cost="row" the rows that they are of."""
-        rows = self.cost == ROW
-        return float(min(np.max(pulls), self.items) if rows else np.dot(self.cost or [1.0] * self.K, pulls))
+        if self.cost == ROW:
+            return float(min(np.max(pulls), self.items))
+        return float(np.sum(pulls) if self.cost is None else np.dot(self.cost, pulls))
 
     def affords(self, pulls: Any) -> NDArray[np.bool_]:
         """Which arms the budget pays for once more after so many pulls of the arms, (K,)."""
         if self.cost == ROW:
             return np.asarray(pulls) < (self.purse if self.purse < (self.items or 0) else math.inf)
-        return np.asarray(self.cost or [1.0] * self.K) <= self.purse - self.paid(pulls)
+        left = self.purse if self.purse == math.inf else self.purse - self.paid(pulls)
+        return np.full(self.K, left >= 1.0) if self.cost is None else np.asarray(self.cost) <= left
 
     def left(self, pulls: Any) -> int:
         """What an environment shows as `remaining` after so many pulls of the arms, (K,); -1 without a budget."""
