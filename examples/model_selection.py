@@ -1,4 +1,4 @@
-"""How many graded calls it takes to choose one of K candidates: the tables and the picture of docs/model-selection.md.
+"""How many graded calls it takes to choose one of K candidates of drawn tables: a table of docs/model-selection.md.
 
 Candidates meet the same N questions. In each episode all scores are drawn anew, as the sampler `score-tables` does. The
 arguments are the episodes (default 200), the numbers of candidates (default 5,10,20,40) and, if any, a file for the

@@ -282,11 +282,9 @@ class Setup:
     def own_task(self) -> Task:
         """The task in the user's own sign."""
         own = self.own
-        return (
-            self.task
-            if own is None
-            else self.task.replace(parameters=own.parameters, support=own.support, hint=own.hint)
-        )
+        if own is None:
+            return self.task
+        return self.task.replace(parameters=own.parameters, support=own.support, hint=own.hint)
 
     def turned(self, values: Any) -> Any:
         """Values in the user's own sign as they are reckoned with, and back."""

@@ -502,18 +502,21 @@ def catch_up(T, scores, pulls, e):
 @part
 def best_paired(T, scores, pulls, e):
     """TopK with k = 1: take in what has been shown."""
-    while catch_up(T, scores, pulls, e) or is_next(T, pulls):
-        if is_next(T, pulls):
-            note_row(T)
-            for b in range(len(pulls)):
-                if T.counts[b] != 0.0:
-                    take_in_best(T, scores, b, int(T.head[ROWS]), e)
-            look_at(T, scores)
-            add_row(T)
-            for b in range(len(pulls)):
-                if T.counts[b] != 0.0:
-                    T.taken[b] = T.head[ROWS]
-            decide_best(T, e)
+    while True:
+        if catch_up(T, scores, pulls, e):
+            continue
+        if not is_next(T, pulls):
+            return
+        note_row(T)
+        for b in range(len(pulls)):
+            if T.counts[b] != 0.0:
+                take_in_best(T, scores, b, int(T.head[ROWS]), e)
+        look_at(T, scores)
+        add_row(T)
+        for b in range(len(pulls)):
+            if T.counts[b] != 0.0:
+                T.taken[b] = T.head[ROWS]
+        decide_best(T, e)
 
 
 @part

@@ -16,13 +16,13 @@ import twins_paired as twins
 from refusals import refused, table
 from rollouts import forgetful
 from scipy import stats
+from taken_in import take_in
 from twins_paired import HONEST, Kept, Mutant, Null
 
 import agents
 from agents import testing
 from bandit_envs import AllGood, BestArm, BetterThanControl, Shared, Task, Threshold, TopK
-from bandit_envs.kernels import jit
-from bandit_envs.stopping import Certifier, nearest_alternative, paired
+from bandit_envs.stopping import Certifier, paired
 from bandit_envs.stopping.boundaries import COMMON
 
 ROUNDED = 1e-9  # of expectations and of capitals
@@ -32,19 +32,6 @@ def task_of(problem: Any, scores: Any, delta: float | None = 0.2, **rules: Any) 
     arms = Shared(np.nan_to_num(scores), rules.pop("support", (0.0, 1.0)))
     told: dict[str, Any] = {"distribution": "shared", "support": arms.support, "sigma": arms.sigma, "items": arms.items}
     return Task(problem.name, problem.settings, arms.K, delta=delta, **told, **rules)
-
-
-@jit
-def take_in(address, numbers, tables, pulls, mean, scratch, inside, out):
-    """Ask the routine after each of the pulls (T, K), tables (E, K N); scratch (E, T, S) is what it then keeps."""
-    for e in range(len(tables)):
-        for t in range(len(pulls)):
-            if t > 0:
-                scratch[e, t] = scratch[e, t - 1]
-            inside[e, t, 0] = -1
-            nearest_alternative(
-                address, pulls[t], mean[e, t], tables[e], inside[e, t], numbers, scratch[e, t], out[e, t]
-            )
 
 
 def kept(certifier: Certifier, tables: Any, pulls: Any = None) -> tuple[dict[str, Any], Any, Any]:

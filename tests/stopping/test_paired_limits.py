@@ -13,26 +13,13 @@ import numpy as np
 import pytest
 import twins_paired as twins
 from scipy import stats
+from taken_in import take_in
 
 import agents
 from bandit_envs import Feasible, Shared, Task, Threshold
-from bandit_envs.kernels import jit
-from bandit_envs.stopping import COMMON, Certifier, nearest_alternative, paired
+from bandit_envs.stopping import COMMON, Certifier, paired
 
 ROUNDED = 1e-9
-
-
-@jit
-def take_in(address, numbers, tables, pulls, mean, scratch, inside, out):
-    """Ask the routine after each of the pulls (T, K), tables (E, K N D); scratch (E, T, S) is what it then keeps."""
-    for e in range(len(tables)):
-        for t in range(len(pulls)):
-            if t > 0:
-                scratch[e, t] = scratch[e, t - 1]
-            inside[e, t, 0] = -1
-            nearest_alternative(
-                address, pulls[t], mean[e, t], tables[e], inside[e, t], numbers, scratch[e, t], out[e, t]
-            )
 
 
 def certifier_of(problem: Any, x: Any, delta: float, support: Any = None) -> Certifier:
