@@ -70,31 +70,56 @@ def _marked(made: Any, decorator: Callable[..., Any]) -> Any:
 
 def _njit(function: Callable[..., Any], **options: Any) -> Any:
     made = NUMBA.njit(error_model="numpy", **options)(function)
-    made.options = repr(sorted(options.items()))  # for stamps
+    made.options = _text_of(options)
     return made
 
 
+def _text_of(options: dict[str, Any]) -> str:
+    """Options of Numba in words, for stamps."""
+    return repr(sorted(options.items()))
+
+
 def _for_python(function: Callable[..., Any], **options: Any) -> Any:
-    made = _njit(function, **options)
-    return _Twofold(function, made, lambda: _Late(function, options)) if floor.PLAIN else made
+    if not floor.PLAIN:
+        return _njit(function, **options)
+    return _Twofold(function, options, lambda: _njit(function, **options), lambda: _Late(function, options))
 
 
 def _for_kernels(function: Callable[..., Any], options: dict[str, Any]) -> Any:
     """A compiled function without what it takes to be called from Python; where it is, it is compiled once more."""
-    made = _njit(function, **options)
-    return made if floor.PLAIN else _Twofold(function, floor.unliteral(made), lambda: _njit(function, **floor.KERNEL))
+    if floor.PLAIN:
+        return _njit(function, **options)
+
+    def inner() -> Any:
+        return floor.unliteral(_njit(function, **options))
+
+    return _Twofold(function, options, inner, lambda: _njit(function, **floor.KERNEL))
 
 
 class _Twofold:
-    """A function that is compiled in one manner for kernels, and in another to be called from Python."""
+    """A function that is compiled in one manner for kernels, and in another to be called from Python.
 
-    def __init__(self, function: Callable[..., Any], inner: Any, outer: Callable[[], Callable[..., Any]]) -> None:
+    Each is made when it is first asked for: that takes time, and a process that finds its kernels on disk needs few.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        options: dict[str, Any],
+        inner: Callable[[], Any],
+        outer: Callable[[], Callable[..., Any]],
+    ) -> None:
         functools.update_wrapper(self, function)
-        self.py_func, self.inner, self._outer, self.options = function, inner, outer, inner.options
+        self.py_func, self._inner, self._outer, self.options = function, inner, outer, _text_of(options)
+
+    @functools.cached_property
+    def inner(self) -> Any:
+        """What kernels call."""
+        return self._inner()
 
     @functools.cached_property
     def outer(self) -> Callable[..., Any]:
-        """What Python calls, made at the first call: few of them are called from Python, and making them takes time."""
+        """What Python calls."""
         return self._outer()
 
     def __call__(self, *given: Any) -> Any:
