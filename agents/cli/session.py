@@ -101,6 +101,10 @@ class New(Action, Generic[Options]):
     """Prices of a measurement, as --cost gpt=20 (1 of others), or "row": rows of a table cost 1 each."""
     hint: Word = None
     """Of BestArm with --items: a table of the same arms on other rows, by which bets are made until results differ."""
+    judge: Word = None
+    """With --items: a table of cheap scores of all arms on all items, as of a grader; good ones save measurements."""
+    judge_slope: Number = None
+    """How much of a judge's score is taken off a score, above 0, at most 1; left out: 0.5."""
     delta: Number = None
     """Allowed error probability, for agents that stop by themselves."""
     reserve: Number = None

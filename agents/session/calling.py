@@ -53,6 +53,7 @@ def measured(
     timeout = None if timeout is None else number("timeout", timeout, 0, above=True)
     if isinstance(failed, str):
         choice("failed", failed, ["skip"])
+        session._setup.refuse_gaps()
     elif failed is not None:
         support = session.task.support
         failed = sample_of(session.task, failed if support is None else number("failed", failed, *support))

@@ -104,6 +104,7 @@ class Statistics(NamedTuple):
     excess: Floats  # (K, D), sums of what samples exceed the low end of their range by
     failed: NDArray[np.int64]  # (K,), of the pulls those without a score
     ends: tuple[float, float]  # see `ends_of`
+    off: Floats | None = None  # (K, N), of a table, what a judge's scores take off the scores that agents are shown
 
     @classmethod
     def of(cls, task: Task, K: int | None = None, items: int | None = None) -> Statistics:
@@ -141,19 +142,27 @@ class Statistics(NamedTuple):
 
     def at(self, arms: object) -> Statistics:
         """Those of some arms, a copy."""
-        return self._replace(**{name: getattr(self, name)[arms].copy() for name in self._fields[:-1]})
+        return self._replace(**{name: getattr(self, name)[arms].copy() for name in self._fields[:-2]})
 
     def with_one_more(self) -> Statistics:
         """These, and an arm that has not been pulled."""
-        arrays: dict[str, Any] = {name: getattr(self, name) for name in self._fields[:-1]}
+        arrays: dict[str, Any] = {name: getattr(self, name) for name in self._fields[:-2]}
         more: dict[str, Any] = {name: np.concatenate([x, np.zeros_like(x[:1])]) for name, x in arrays.items()}
         return self._replace(**more)
+
+    @property
+    def corrected(self) -> Any:
+        """The scores, (K, N, D), less what a judge's take off; of rows that an arm has not shown 0."""
+        if self.off is None:
+            return self.scores
+        shown = np.arange(self.off.shape[1]) < self.pulls[:, None]
+        return np.where(shown, self.scores[..., 0] - self.off, 0.0)[..., None]
 
     def observation(self, remaining: int, public_seed: int) -> dict[str, NDArray[Any]]:
         """The statistics of a batch of one episode, as an environment shows them: live views."""
         shown = {"remaining": np.array([[remaining]], np.int64), "public_seed": np.array([[public_seed]], np.int64)}
         for name in (*self._fields[:4], "scores" if self.scores.size else "moments"):
-            x = getattr(self, name)
+            x = self.corrected if name == "scores" else getattr(self, name)
             single = name != "pulls" and self.mean.shape[1] == 1
             shown[name] = (x if not single else x[..., 0] if name == "scores" else x[:, 0])[None]
         return shown
@@ -442,7 +451,7 @@ class Run:
         D = () if self.task.D == 1 else (self.task.D,)
         mean, variance = (x.reshape(1, self.task.K, *D) for x in (seen.mean, seen.variance))
         inside = answer[None].astype(np.int8)
-        moments = seen.scores.reshape(self.task.K, -1, *D) if self.task.items else seen.moments
+        moments = seen.corrected.reshape(self.task.K, -1, *D) if self.task.items else seen.moments
         level = float(self.certifier.levels(seen.pulls[None], mean, variance, inside, moments[None])[0])
         if level >= self.share.ratio:
             return 1.0

@@ -7,12 +7,13 @@ import json
 import math
 import sys
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bandit_envs import PROBLEMS, Task
 from bandit_envs.envs import fresh_root
@@ -31,10 +32,11 @@ from .wishes import WISHES, wishes_of
 FORMATS = {"arrival": 1, "asked": 2}  # of the orders in which results count: earlier versions know the first alone
 UNFIT = object()  # in place of the JSON form of what has none
 RULES = ("budget", "delta", "max_pulls")
+JUDGED = ("judge", "judge_slope")
 OF_SAMPLES = ("range", "sigma", "binary", "dimensions", "independent", "minimize")
-FACTS = ("problem", "arms", "items", *OF_SAMPLES, "reserve", *RULES, "cost", "hint")
-# More than the format of the order, where a lower value is better, and of blocks: earlier versions refuse these.
-TURNED_FORMAT, BLOCKS_FORMAT = 10, 20
+FACTS = ("problem", "arms", "items", *OF_SAMPLES, "reserve", *RULES, "cost", "hint", *JUDGED)
+# More than the format of the order: a lower value is better, blocks, a judge. Earlier versions refuse these.
+TURNED_FORMAT, BLOCKS_FORMAT, JUDGE_FORMAT = 10, 20, 40
 # What each fact in a store is, as JSON is read.
 KINDS: dict[str, Any] = {"agent": str | None, "parameters": dict | None, "task": str, "names": list, "public_seed": int}
 
@@ -50,8 +52,8 @@ def task_from_facts(facts: Mapping[str, Any]) -> tuple[Task, list[str] | None]:
             `budget`, how many measurements there may be, `delta`, the allowed error probability, neither or both;
             `max_pulls`; `cost`, the prices of measurements, as a list, a dict by names, 1 of others, or "row", see
             `Task`: the budget is then money; `dimensions` of a measurement, and `independent=True` where these are
-            known not to depend on each other; `reserve` and `minimize`, see `Session`, and those of `WISHES`, which
-            are not of the task; with `blocks`, all arms are measured in each block.
+            known not to depend on each other; `reserve`, `minimize` and `judge`, see `Session`, and those of `WISHES`,
+            which are not of the task; with `blocks`, all arms are measured in each block.
     """
     given = {name: value for name, value in facts.items() if value is not None}
     for name in ("problem", "arms"):
@@ -132,6 +134,28 @@ def hint_of(given: Any, names: Sequence[str]) -> tuple[float, ...]:
     return tuple(given[name] for name in names)
 
 
+def judged_of(facts: Mapping[str, Any], names: Sequence[str], task: Task) -> dict[str, Any]:
+    """The facts `judge`, its scores of arms with these names on all N items, (K, N), and `judge_slope`; {} without."""
+    table, slope = facts.get("judge"), facts.get("judge_slope")
+    if table is None:
+        if slope is not None:
+            raise ValueError(f"judge_slope is of a judge, and there is none, got judge_slope={slope!r:.80}")
+        return {}
+    if task.items is None or task.distribution == BLOCKS or task.D > 1:
+        raise ValueError(f"a judge goes with items, and one number in each cell, not with blocks; got D = {task.D}")
+    found, items = measurements(table), item_names(facts.get("items")) or list(map(str, range(task.items)))
+    cells = {(one.arm, one.item): one.value for one in found.rows}
+    if len(cells) < len(found.rows) or any(len(value) != 1 for value in cells.values()):
+        raise ValueError(f"judge: {found.of} must have one score of each arm on each item, and has several")
+    if strange := {item for _, item in cells}.difference(items):
+        raise unknown("item of the judge", min(strange), items)
+    if lacking := [(arm, item) for arm in names for item in items if (arm, item) not in cells]:
+        raise ValueError(f"judge: {found.of} has no score of {lacking[0]!r:.90}; its arms are {found.arms!r:.90}")
+    scores = [[number("a judge's score", cells[arm, item][0], -1e100, 1e100) for item in items] for arm in names]
+    slope = 0.5 if slope is None else slope
+    return {"judge": scores, "judge_slope": number("judge_slope", slope, 0, 1, above=True)}
+
+
 def item_names(items: Any) -> list[str] | None:
     """The names of the rows that all arms share; None where they have numbers alone."""
     if items is None or (isinstance(items, int) and not isinstance(items, bool)):
@@ -184,6 +208,7 @@ class Setup:
     order: str = "asked"
     own: Task | None = None  # the task in the user's own sign, where a lower value is better
     wishes: dict[str, Any] = field(default_factory=dict)  # see `wishes`
+    judged: dict[str, Any] = field(default_factory=dict)  # see `judged_of`, in the user's own sign
 
     def __post_init__(self) -> None:
         if self.order not in [*FORMATS]:
@@ -195,13 +220,17 @@ class Setup:
         cls, agent: object, source: object, names: Sequence[object] | None, public_seed: int | None, trust: bool = False
     ) -> Setup:
         """The facts as a user gives them; see `Session`."""
-        reserve, items, wishes, own = 0.0, None, dict[str, Any](), None
+        reserve, items, wishes, judged, own = 0.0, None, dict[str, Any](), dict[str, Any](), None
         if isinstance(source, Mapping):
             wishes = wishes_of(source)
             items = item_names(source.get("items"))
             reserve = number("reserve", 0.0 if source.get("reserve") is None else source["reserve"], 0, 1, below=True)
             task, named = task_from_facts(source)
             names = named if names is None else names
+            judged = judged_of(source, checked_names(names, task.K), task)
+            if judged and task.hint is None and getattr(task.make_problem(), "k", 0) == 1:
+                means = np.mean(judged["judge"], axis=1).clip(*(task.support or ()))
+                task = task.replace(hint=tuple(means.tolist()))
             own = task if source.get("minimize") is not None and flag("minimize", source["minimize"]) else None
             source = task if own is None else mirrored(own)
         task = task_of(source).replace(claimed=True)
@@ -218,14 +247,14 @@ class Setup:
         text, parameters = _described(agent, recipe, truth, made)
         seed = fresh_root() if public_seed is None else integer("public_seed", public_seed, 0, 2**63 - 1)
         facts = task, checked_names(names, task.K), seed, text, parameters, maker, reserve, items
-        return cls(*facts, own=own, wishes=wishes)
+        return cls(*facts, own=own, wishes=wishes, judged=judged)
 
     @classmethod
     def from_facts(cls, facts: Mapping[str, Any], agent: Any = None, trust: bool = False) -> Setup:
         """The facts as `facts` has returned them; a ValueError says what is damaged, or that trust is needed."""
         order = facts.get("order", "arrival")  # stores of before have none
         minimize = flag("minimize", facts.get("minimize", False))
-        wanted = FORMATS.get(str(order), -1) + _more(minimize, facts.get("wishes") or {})
+        wanted = FORMATS.get(str(order), -1) + _more(minimize, facts.get("wishes") or {}, facts.keys() & {*JUDGED})
         if str(order) not in FORMATS or wanted != facts.get("format"):
             text = f"the format {facts.get('format')!r:.80} with the order {order!r:.80}"
             raise ValueError(f"this session is of {text}, this version reads {FORMATS}")
@@ -259,13 +288,15 @@ class Setup:
             )
         names, seed = checked_names(facts["names"], task.K), integer("public_seed", facts["public_seed"], 0, 2**63 - 1)
         reserve = number("reserve", facts.get("reserve", 0.0), 0, 1, below=True)
-        wishes = wishes_of(facts.get("wishes") or {})
-        return cls(task, names, seed, facts["agent"], parameters, maker, reserve, items, order, own, wishes)
+        wishes, judged = wishes_of(facts.get("wishes") or {}), {name: facts[name] for name in JUDGED if name in facts}
+        if judged and (len(judged) < len(JUDGED) or np.shape(judged["judge"]) != (task.K, task.items)):
+            raise ValueError(f"the store is damaged: the judge has no scores of {task.K} arms on {task.items} items")
+        return cls(task, names, seed, facts["agent"], parameters, maker, reserve, items, order, own, wishes, judged)
 
     def facts(self) -> dict[str, Any]:
         """What a store keeps."""
         return {
-            "format": FORMATS[self.order] + _more(self.own is not None, self.wishes),
+            "format": FORMATS[self.order] + _more(self.own is not None, self.wishes, self.judged),
             "agent": self.agent,
             "parameters": self.parameters,
             "task": self.own_task.to_json(),
@@ -276,6 +307,7 @@ class Setup:
             **({"items": self.items} if self.items else {}),
             **({"minimize": True} if self.own is not None else {}),
             **({"wishes": self.wishes} if self.wishes else {}),
+            **self.judged,
         }
 
     @functools.cached_property
@@ -285,6 +317,20 @@ class Setup:
         if own is None:
             return self.task
         return self.task.replace(parameters=own.parameters, support=own.support, hint=own.hint)
+
+    @functools.cached_property
+    def taken_off(self) -> NDArray[np.float64] | None:
+        """What a judge's scores take off each score that the certificate is given, (K, N); None without a judge."""
+        if not self.judged:
+            return None
+        scores = np.array(self.judged["judge"])
+        off: NDArray[np.float64] = self.judged["judge_slope"] * (scores - scores.mean(axis=1, keepdims=True))
+        return off if self.own is None else -off
+
+    def refuse_gaps(self) -> None:
+        """Refuse cells without a score where there is a judge, whose scores average out over all rows alone."""
+        if self.judged:
+            raise ValueError("with a judge each cell needs a score, got failed='skip': say what counts, as failed=0")
 
     def turned(self, values: Any) -> Any:
         """Values in the user's own sign as they are reckoned with, and back."""
@@ -321,6 +367,9 @@ class Setup:
         moved: dict[str, Any] = {} if problem.kept is None else {"parameters": problem.placed(places)}
         if (hint := task.hint) is not None:  # of arms that came later, their mean
             moved["hint"] = tuple(hint[arm] if arm < len(hint) else sum(hint) / len(hint) for arm in places)
+        if (off := self.taken_off) is not None:
+            low, high = task.support or (0.0, 1.0)
+            moved |= {"support": (low - off.max(), high - off.min()), "distribution": "shared"}
         agent, task = self.make(self.task.replace(K=len(places), **left, **moved, delta=shared, cost=cost))
         own = agent.parameters.get("delta") if isinstance(agent, Agent) else None
         delta = delta if own is None else float(own)
@@ -334,9 +383,9 @@ class Setup:
         return agent, task, delta
 
 
-def _more(minimize: bool, wishes: Mapping[str, Any]) -> int:
+def _more(minimize: bool, wishes: Mapping[str, Any], judged: Collection[str]) -> int:
     """What the format of a store is more than that of its order."""
-    return TURNED_FORMAT * minimize + BLOCKS_FORMAT * ("blocks" in wishes)
+    return TURNED_FORMAT * minimize + BLOCKS_FORMAT * ("blocks" in wishes) + JUDGE_FORMAT * bool(judged)
 
 
 def pivot_of(task: Task) -> float:

@@ -46,6 +46,8 @@ Feasible   Each arm by itself, with M limits r x >= theta of its D scores; Thres
 
 Blocks of a session are rows without an end, N = inf: m_n is -e, whatever the earlier rows, if no block changes the mean
 difference of two arms. An effect of the block that all arms of it have drops out of D where p = q.
+
+Scores may be less what is known beforehand and has a mean of 0 over the rows: a judge's, see docs/tables.md.
 """
 
 from __future__ import annotations
