@@ -79,7 +79,9 @@ def paired_certifier(
     `hint`: of BestArm, means that its arms may have, by which it bets as long as the rows bear them out.
     `blocks`: the rows have no end, and `items` is how many can be kept; not of Threshold, and of no share of the best.
     """
-    from .paired import FIRST, HINTED, PAIRED_KINDS, limits_of, scratch_of_paired  # late, as it is not needed before
+    from .paired import FIRST, PAIRED_KINDS, scratch_of_paired  # late, as it is not needed before
+    from .paired_alone import limits_of
+    from .paired_best import HINTED
 
     numbers = common("gaussian", D=len(ranges))
     plain = certifier_of(problem, K, numbers, "gaussian", "pairs")
@@ -104,7 +106,7 @@ def paired_certifier(
     means, worth = ([0.0] * K, 0.0) if hint is None else ([(x - low) / (high - low) for x in hint], HINTED)
     known = [*[0.0] * K, *means, worth] if best else []
     rest = float(size), *known, float(-items if blocks else items), low, high - low, delta
-    return Certifier.of(f"{plain.kind}-paired", K, numbers, *own, *rest, scratch=size)
+    return Certifier.of(f"{'best' if best else plain.kind}-paired", K, numbers, *own, *rest, scratch=size)
 
 
 def counted_arms(scratch: Floats, K: int) -> NDArray[np.bool_]:
