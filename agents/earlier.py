@@ -202,10 +202,8 @@ class PlanPolicy(Agent):
         if len(wrong):
             plan = state.plans[wrong[0]]
             arm, times, K = plan["arms"][plan["place"]], plan["times"][plan["place"]], self.task.K
-            raise ValueError(
-                f"the sampling rule of {self.name} has planned {times} pulls of arm {arm}: arms are 0 .. {K - 1}, and "
-                "an arm is pulled once or more often"
-            )
+            text = f"the sampling rule of {self.name} has planned {times} pulls of arm {arm}:"
+            raise ValueError(f"{text} arms are 0 .. {K - 1}, and an arm is pulled once or more often")
         if state.plans["overfull"].any():
             raise ValueError(f"a plan of {self.name} has more than {MOST_ARMS} arms; agents.BulkPolicy plans more")
 

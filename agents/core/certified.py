@@ -205,10 +205,8 @@ class Certified(Agent):
         if not isinstance(agent, Agent):
             raise TypeError(f"Certified needs an Agent that chooses the pulls, got {agent!r:.200}")
         if agent.observation != "statistics":
-            raise ValueError(
-                f"stop={CERTIFICATE!r} needs an agent that reads statistics or features, and {agent.name} "
-                f"reads observation={agent.observation!r}"
-            )
+            text = f"stop={CERTIFICATE!r} needs an agent that reads statistics or features,"
+            raise ValueError(f"{text} and {agent.name} reads observation={agent.observation!r}")
         if isinstance(agent, Certified):
             raise ValueError(f"{agent.name} stops by a certificate already: leave out stop={CERTIFICATE!r}")
         self._inherit(agent)

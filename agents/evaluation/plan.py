@@ -117,9 +117,8 @@ def plans_of(
                 check_end(label, agent, envs.task)
                 once = horizons is not None and place == len(owns) - 1 > 0 and _share_a_run(agent)
                 if checks is not None and envs.task.cost is not None:
-                    raise ValueError(
-                        "at= counts pulls, and cost is of money: with a budget, give budgets= in its place"
-                    )
+                    text = "at= counts pulls, and cost is of money:"
+                    raise ValueError(f"{text} with a budget, give budgets= in its place")
                 plan = Plan(
                     label,
                     agent,
@@ -185,10 +184,8 @@ def check_delta(label: str, agent: object, stop: bool = True) -> None:
     if (own := getattr(agent, "_parameters", {}).get("delta")) is not None:
         raise ValueError(f"{label} has the delta {own} of its own: leave it out, so that those of deltas= count")
     if not (stop and getattr(agent, "stops", True)):
-        raise ValueError(
-            f"{label} never stops by itself in this environment, so that deltas= would change nothing: name agents "
-            "that stop by a delta, or let this one stop by a certificate (stop='certificate')"
-        )
+        text = f"{label} never stops by itself in this environment, so that deltas= would change nothing: name agents"
+        raise ValueError(f"{text} that stop by a delta, or let this one stop by a certificate (stop='certificate')")
 
 
 def most_pulls(task: Task) -> int:

@@ -151,9 +151,8 @@ class Episodes:
             if not isinstance(action, Mapping):
                 raise
             one = "an arm, an integer" if shape == () else f"an array of arms of shape {shape}"
-            raise ValueError(
-                f"with actions='arm' an action is {one}, got {_shown(action)}; full actions need actions='full'"
-            ) from None
+            text = f"with actions='arm' an action is {one}, got {_shown(action)};"
+            raise ValueError(f"{text} full actions need actions='full'") from None
 
     def begin(self, rows: NDArray[np.int64], key: NDArray[np.uint64], episode: NDArray[np.uint64]) -> None:
         """Start episodes in the slots `rows` (n,): number episode[e] of the root whose key is key[:, e] in slot e."""

@@ -142,10 +142,8 @@ def check_id(spec: Any) -> None:
     known = None if spec is None else gym.registry.get(spec.id)
     named, given = ({} if one is None else one.kwargs for one in (known, spec))
     if named.get("problem", given.get("problem")) != given.get("problem"):
-        raise ValueError(
-            f"the problem of {spec.id} is {named['problem']}: take out problem={given['problem']!r:.200}, or give the "
-            "id of its environment"
-        )
+        text = f"the problem of {spec.id} is {named['problem']}:"
+        raise ValueError(f"{text} take out problem={given['problem']!r:.200}, or give the id of its environment")
 
 
 def _check_beliefs(task: Task, reward: str, ranked: bool) -> None:
@@ -192,10 +190,8 @@ def resolve(
     kind = PROBLEMS.find(problem)
     if surplus := sorted(set(parameters) - set(kind.parameters)):
         common = [name for name in inspect.signature(resolve).parameters if name not in ("problem", "parameters")]
-        raise TypeError(
-            f"{kind.name} got an unexpected keyword argument {surplus[0]!r}; it takes "
-            f"{', '.join([*kind.parameters, *common])}"
-        )
+        text = f"{kind.name} got an unexpected keyword argument {surplus[0]!r};"
+        raise TypeError(f"{text} it takes {', '.join([*kind.parameters, *common])}")
     source = find(kind.sampler if instance is None else instance)
     brought = {**source.defaults.get("", {}), **source.defaults.get(kind.name, {})}
     defaults = kind.defaults if instance is None else brought

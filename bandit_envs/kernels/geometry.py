@@ -323,10 +323,8 @@ class Polyhedron:
             radius = (ends / scale - rows @ found.x[:-1]).min()
             if radius <= THIN:
                 what = "empty" if radius < -THIN else "of zero volume"
-                raise ValueError(
-                    f"the polyhedron must have positive volume, it is {what}: the largest ball inside has radius "
-                    f"{radius * scale:.3g}, which must exceed {THIN} max |b|"
-                )
+                text = f"the polyhedron must have positive volume, it is {what}: the largest ball inside"
+                raise ValueError(f"{text} has radius {radius * scale:.3g}, which must exceed {THIN} max |b|")
 
     @property
     def numbers(self) -> Floats:

@@ -86,18 +86,15 @@ def paired_certifier(
     numbers = common("gaussian", D=len(ranges))
     plain = certifier_of(problem, K, numbers, "gaussian", "pairs")
     if plain.kind not in PAIRED_KINDS:
-        raise ValueError(
-            "columns of a table have certificates for Threshold, TopK, AllGood and Feasible, got the problem "
-            f"{problem.name!r}"
-        )
+        text = "columns of a table have certificates for Threshold, TopK,"
+        raise ValueError(f"{text} AllGood and Feasible, got the problem {problem.name!r}")
     numbers[DISTRIBUTION] = PAIRED
     own = plain.numbers[COMMON:].tolist()
     if plain.kind == "all-good" and own[0] <= 0.0:
         raise ValueError(f"certificates of multiplicative {problem.name} need epsilon + slack < 1, got {problem!r}")
     if blocks and (plain.kind in ("threshold", "polyhedron") or plain.kind == "all-good" and own[0] != 1.0):
-        raise ValueError(
-            f"blocks take their effects out of differences of two arms alone, and {problem!r} is of others"
-        )
+        text = "blocks take their effects out of differences of two arms alone,"
+        raise ValueError(f"{text} and {problem!r} is of others")
     low, high = ranges[0]
     local = plain.kind in ("threshold", "polyhedron")
     own = limits_of(plain.kind, np.array(own), ranges).ravel().tolist() if local else own
