@@ -30,12 +30,9 @@ from .core.spellings import AgentState
 def _warn(kind: type, base: str) -> None:
     """Say that a class is in a form of 0.2.0, once, where it is defined."""
     if not kind.__module__.startswith("agents."):
-        warnings.warn(
-            f"{kind.__qualname__} is in a form of 0.2.0, {base}, which goes with 0.4: derive it from agents.Algorithm, "
-            "as docs/own-agent.md explains",
-            DeprecationWarning,
-            stacklevel=4,
-        )
+        text = f"{kind.__qualname__} is in a form of 0.2.0, {base}, which goes with 0.4"
+        text += ": derive it from agents.Algorithm, as docs/own-agent.md explains"
+        warnings.warn(text, DeprecationWarning, stacklevel=4)
 
 
 # --- PlanPolicy -------------------------------------------------------------------------------------------------------

@@ -65,9 +65,8 @@ class Plan:
         """What the size of blocks depends on."""
         stops = getattr(self.policy, "stops", True) if self.task.budget is not None else True
         pulls = None if stops and self.task.delta is not None else self.task.budget
-        grain = (
-            GRAIN if plays(self.policy, 1, self.forms.ranked, self.task.waits) else SLOW_GRAIN
-        )  # for any size of a batch
+        quick = plays(self.policy, 1, self.forms.ranked, self.task.waits)  # for any size of a batch
+        grain = GRAIN if quick else SLOW_GRAIN
         return Work(pulls, len(self.checks or [None]), most_pulls(self.task), slow=not self.compiled, grain=grain)
 
     @property
@@ -119,21 +118,10 @@ def plans_of(
                 if checks is not None and envs.task.cost is not None:
                     text = "at= counts pulls, and cost is of money:"
                     raise ValueError(f"{text} with a budget, give budgets= in its place")
-                plan = Plan(
-                    label,
-                    agent,
-                    forms,
-                    env_id,
-                    own,
-                    _batch_size(envs, episodes, batch),
-                    envs.task,
-                    horizons if once else checks,
-                    once,
-                    lower_bound_of(envs),
-                    arms_of(envs),
-                    certifier_of(agent, envs.task) is not None,
-                    deltas is not None,
-                )
+                size, looks = _batch_size(envs, episodes, batch), horizons if once else checks
+                bound, arms, certifies = lower_bound_of(envs), arms_of(envs), certifier_of(agent, envs.task) is not None
+                named = label, agent, forms, env_id, own
+                plan = Plan(*named, size, envs.task, looks, once, bound, arms, certifies, deltas is not None)
                 found.insert(len(found) - (len(owns) - 1 - place), (plan, envs))
                 if once:
                     break

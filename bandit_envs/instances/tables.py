@@ -476,9 +476,8 @@ def read_csv(path: str) -> Table:
 def _table(of: str, rows: Rows) -> Table:
     """Rows under the heads in the first one; columns without a head and a cell are left out."""
     if len(rows) < 2:
-        has = (
-            f"it has the columns {rows[0][1]!r:.80}, and no row" if rows else "it is empty; a first line names columns"
-        )
+        none = "it is empty; a first line names columns"
+        has = f"it has the columns {rows[0][1]!r:.80}, and no row" if rows else none
         raise ValueError(f"{of}, line 1: {has}")
     heads = ["" if is_empty(head) else str(head).strip() for head in rows[0][1]]
     for place, row in rows:

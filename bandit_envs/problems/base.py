@@ -357,9 +357,8 @@ class Problem(Spelled, ABC):
             dependent = task is not None and bool(task.dependent) and distribution == "gaussian"
         if support is None and distribution == "bounded" and task is not None:
             support = task.support
-        return {"distribution": distribution, "sigma": sigma, "dependent": dependent} | (
-            {"support": support} if support else {}
-        )
+        ranged = {"support": support} if support else {}
+        return {"distribution": distribution, "sigma": sigma, "dependent": dependent, **ranged}
 
     def evidence_routine(self, K: int, numbers: Floats, search: str) -> Certifier | None:
         """The routine of `certifier` for compiled code, or None.

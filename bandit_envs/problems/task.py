@@ -278,19 +278,11 @@ class Task(Distributed):
         choice("boundary", boundary, ("mixture", "kaufmann-koolen"))
         if self.items and self.certified_distribution(distribution) == "paired":
             choice("boundary", boundary, ("mixture",))
-            delta = LEVEL if self.delta is None else self.delta
-            return self._paired(delta)
-        certifier = self.make_problem().certifier(
-            self.K,
-            self.D,
-            distribution=self.certified_distribution(distribution),
-            sigma=self.sigma,
-            boundary=boundary,
-            rho=rho,
-            centre=self.centre if centre is None else centre,
-            dependent=bool(self.dependent),
-        )
-        return certifier.doubting(self.sigma, self.known_sigma)
+            return self._paired(LEVEL if self.delta is None else self.delta)
+        asked: dict[str, Any] = {"distribution": self.certified_distribution(distribution), "boundary": boundary}
+        asked |= {"rho": rho, "centre": self.centre if centre is None else centre}
+        asked |= {"sigma": self.sigma, "dependent": bool(self.dependent)}
+        return self.make_problem().certifier(self.K, self.D, **asked).doubting(self.sigma, self.known_sigma)
 
     def certified_distribution(self, distribution: str | None = None, exact: bool = False) -> str:
         """The distribution of arms that certificates count on, checked.

@@ -204,10 +204,7 @@ def game_of(problem: Any, means: ArrayLike, distribution: str, sigma: float) -> 
     certifier = problem.certifier(len(m), distribution=distribution, sigma=sigma, boundary="none", search="exact")
     game = solve(certifier.kind, certifier.numbers[COMMON:], distribution, float(sigma) ** 2, m, answer)
     if not game.is_solved:
-        warnings.warn(
-            f"the characteristic time of {problem!r:.200} is not found to its accuracy: it lies between "
-            f"{1 / game.most:.9g}, which is returned, and {1 / game.value if game.value > 0 else math.inf:.9g}",
-            RuntimeWarning,
-            stacklevel=4,
-        )
+        text = f"the characteristic time of {problem!r:.200} is not found to its accuracy: it lies between "
+        text += f"{1 / game.most:.9g}, which is returned, and {1 / game.value if game.value > 0 else math.inf:.9g}"
+        warnings.warn(text, RuntimeWarning, stacklevel=4)
     return game
