@@ -172,10 +172,8 @@ def _played(policy: Any, envs: Any, root: int, number: int, checks: NDArray[np.i
     which, each = np.argsort(listed(np.arange(task.K)[None])[0]), task.stop // task.K
     shape = (after,) if width == 1 else (after, width)
     pulled = which[arms[:after] // each] * each + arms[:after] % each
-    results, scores = (
-        samples[: after * width].reshape(shape).copy(),
-        envs.assess(np.zeros(len(checks), np.int64), masks),
-    )
+    results = samples[: after * width].reshape(shape).copy()
+    scores = envs.assess(np.zeros(len(checks), np.int64), masks)
     shown = listed(masks), scores, {name: listed(part) for name, part in parts.items()}
     means, answer = listed(envs.true_means())[0], listed(np.array(final, np.bool_)[None])[0]
     end = bool(verdict["correct"]), float(verdict["score"]), bool(truncated[0])

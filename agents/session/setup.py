@@ -250,8 +250,8 @@ class Setup:
         maker = functools.partial(_made, recipe, {})
         items = item_names(facts.get("items"))
         if items is not None and len(items) != task.items:
-            text = "the store is damaged:"
-            raise ValueError(f"{text} it has the names of {len(items)} items, and there are {task.items}")
+            text = f"it has the names of {len(items)} items, and there are {task.items}"
+            raise ValueError(f"the store is damaged: {text}")
         names, seed = checked_names(facts["names"], task.K), integer("public_seed", facts["public_seed"], 0, 2**63 - 1)
         reserve = number("reserve", facts.get("reserve", 0.0), 0, 1, below=True)
         wishes = wishes_of(facts.get("wishes") or {})
