@@ -30,12 +30,9 @@ from .core.spellings import AgentState
 def _warn(kind: type, base: str) -> None:
     """Say that a class is in a form of 0.2.0, once, where it is defined."""
     if not kind.__module__.startswith("agents."):
-        warnings.warn(
-            f"{kind.__qualname__} is in a form of 0.2.0, {base}, which goes with 0.4: derive it from agents.Algorithm, "
-            "as docs/own-agent.md explains",
-            DeprecationWarning,
-            stacklevel=4,
-        )
+        text = f"{kind.__qualname__} is in a form of 0.2.0, {base}, which goes with 0.4"
+        text += ": derive it from agents.Algorithm, as docs/own-agent.md explains"
+        warnings.warn(text, DeprecationWarning, stacklevel=4)
 
 
 # --- PlanPolicy -------------------------------------------------------------------------------------------------------
@@ -202,10 +199,8 @@ class PlanPolicy(Agent):
         if len(wrong):
             plan = state.plans[wrong[0]]
             arm, times, K = plan["arms"][plan["place"]], plan["times"][plan["place"]], self.task.K
-            raise ValueError(
-                f"the sampling rule of {self.name} has planned {times} pulls of arm {arm}: arms are 0 .. {K - 1}, and "
-                "an arm is pulled once or more often"
-            )
+            text = f"the sampling rule of {self.name} has planned {times} pulls of arm {arm}:"
+            raise ValueError(f"{text} arms are 0 .. {K - 1}, and an arm is pulled once or more often")
         if state.plans["overfull"].any():
             raise ValueError(f"a plan of {self.name} has more than {MOST_ARMS} arms; agents.BulkPolicy plans more")
 

@@ -83,9 +83,8 @@ def _scores(
     metric = metrics[0] if value is None and len(metrics) == 1 else value
     other, place = marks.setdefault("", (metric, path)) if metric else (metric, path)  # no item has this name
     if metric in metrics and other != metric:
-        raise ValueError(
-            f"{path} has scores of {metric!r:.80}, and {place} of {other!r:.80}: say which by value= (--value)"
-        )
+        text = f"{path} has scores of {metric!r:.80}, and {place} of {other!r:.80}:"
+        raise ValueError(f"{text} say which by value= (--value)")
     if metric not in metrics:
         raise ValueError(f"{path} has the scores {metrics[:20]}: say which by value= (--value), got {value!r:.80}")
     for item, scores, candidate, mark, _ in rows:
@@ -137,9 +136,8 @@ def _rows(log: Any, item: str | None, value: str | None, filter: str | None) -> 
     if long := [place for place, cells in others if len(cells) > len(heads)]:
         raise ValueError(f"{path}, {long[0]}: it has more cells than there are columns, {heads[:20]}")
     if len({*heads}) < len(heads):
-        raise ValueError(
-            f"{path} has columns of the same name: {[head for head in heads if heads.count(head) > 1][:1]}"
-        )
+        text = f"{path} has columns of the same name:"
+        raise ValueError(f"{text} {[head for head in heads if heads.count(head) > 1][:1]}")
     rows = [{head: cells[j] if j < len(cells) else "" for j, head in enumerate(heads)} for _, cells in others]
     if item is None and "doc_id" in heads:
         return [_row(row, value) for row in rows]

@@ -39,14 +39,11 @@ def _check(name: str, found: object) -> None:
     if isinstance(solves, str) or not isinstance(solves, Collection):
         raise ValueError(f"solves of {of} must be a collection of problems' names, one at least, got {solves!r:.200}")
     if not isinstance(oracles, Mapping) or not all(isinstance(one, str) and callable(oracles[one]) for one in oracles):
-        raise ValueError(
-            f"oracles of {of} must be a dict of functions of the problem and the true means, got {oracles!r:.200}"
-        )
+        text = f"oracles of {of} must be a dict of functions of the problem and the true means,"
+        raise ValueError(f"{text} got {oracles!r:.200}")
     if not callable(found) and not _predicts(found):
-        raise ValueError(
-            f"{of} must be a subclass of agents.Agent, a function of a task, or an object with a method predict, got "
-            f"{found!r:.200}"
-        )
+        text = f"{of} must be a subclass of agents.Agent, a function of a task,"
+        raise ValueError(f"{text} or an object with a method predict, got {found!r:.200}")
 
 
 def _predicts(found: object) -> bool:
@@ -361,9 +358,8 @@ def _evolved(path: str) -> Callable[[Any], Any]:
             raise ValueError(f"its algorithm is {card['algorithm']!r:.80}")
         parameters = parameters_on(card)
     except (ValueError, KeyError, TypeError) as error:
-        raise ValueError(
-            f"{path} is no card of parameters, as `bandit-envs train --algorithm evolved` writes it: {error!r:.200}"
-        ) from error
+        text = f"{path} is no card of parameters, as `bandit-envs train --algorithm evolved` writes it:"
+        raise ValueError(f"{text} {error!r:.200}") from error
 
     def made(task: Any) -> Any:
         return kind(task, parameters=kind.read_parameters(task, parameters))
@@ -379,10 +375,8 @@ def _refuse_other_arms(name: str, agent: object, task: Task) -> None:
     if able or not isinstance(space, spaces.Discrete) or task.pull != "arm":
         return
     if (arms := int(space.n) - forms_of(agent, {"stop": task.can_stop}).stop) != task.K:
-        raise ValueError(
-            f"{name} was trained with K = {arms} arms, and the task has K = {task.K}: a policy that takes any K is "
-            "agents.learned.EquivariantPolicy, with which `bandit-envs train` trains"
-        )
+        text = f"{name} was trained with K = {arms} arms, and the task has K = {task.K}: a policy that takes any"
+        raise ValueError(f"{text} K is agents.learned.EquivariantPolicy, with which `bandit-envs train` trains")
 
 
 def _refuse_other_observations(name: str, agent: object, envs: Any) -> None:
@@ -393,10 +387,8 @@ def _refuse_other_observations(name: str, agent: object, envs: Any) -> None:
     read, shown = (sorted(one) if isinstance(one, spaces.Dict) else getattr(one, "shape", None) for one in both)
     if read in (None, shown) or isinstance(agent, Behind) or getattr(policy, "any_arms", policy is None):
         return
-    raise ValueError(
-        f"{name} reads {read}, and its environment shows {shown}: if a wrapper lay between them in its training, "
-        "give the model an environment with it, by model.set_env(env) or PPO.load(file, env=env)"
-    )
+    text = f"{name} reads {read}, and its environment shows {shown}: if a wrapper lay between them in its training,"
+    raise ValueError(f"{text} give the model an environment with it, by model.set_env(env) or PPO.load(file, env=env)")
 
 
 def recipe_of(agent: object, trust: bool = False) -> Recipe:
@@ -430,10 +422,8 @@ def recipe_of(agent: object, trust: bool = False) -> Recipe:
         name = _name_of(agent.func)
         return Recipe(name, name, agent.func, agent.keywords)
     if not callable(agent) and not _predicts(agent):
-        raise ValueError(
-            "an agent's name is text; an agent may also be a class, a function of the task, or an object with a "
-            f"method predict; got {agent!r:.200}"
-        )
+        text = "an agent's name is text; an agent may also be a class, a function of the task,"
+        raise ValueError(f"{text} or an object with a method predict; got {agent!r:.200}")
     if _predicts(agent):
         name = getattr(agent, "name", None) or type(agent).__name__.lower()
     else:

@@ -177,9 +177,8 @@ def _spec_of(env: object) -> Any:
     unwrapped = getattr(env, "unwrapped", None)
     spec = getattr(env, "spec", None) or getattr(unwrapped, "spec", None)
     if spec is None or not isinstance(getattr(unwrapped, "task", None), Task):
-        raise ValueError(
-            f"env must be an environment of bandit_envs, made by gym.make or gym.make_vec, got {env!r:.200}"
-        )
+        text = "env must be an environment of bandit_envs,"
+        raise ValueError(f"{text} made by gym.make or gym.make_vec, got {env!r:.200}")
     return spec
 
 
@@ -299,16 +298,12 @@ def check_evaluate(case: Case) -> None:
     hint = "if the agent has `played`, it must decide as `choose` does"
     if found != counts:
         e = next(e for e in range(EPISODES) if found[e] != counts[e])
-        raise AssertionError(
-            f"{case}: by evaluate episode {e} has {found[e][0]} pulls and the score {found[e][1]}, by predict "
-            f"{counts[e][0]} and {counts[e][1]}: {hint}"
-        )
+        text = f"{case}: by evaluate episode {e} has {found[e][0]} pulls and the score {found[e][1]},"
+        raise AssertionError(f"{text} by predict {counts[e][0]} and {counts[e][1]}: {hint}")
     in_place = case.task.pull == "arm" and not case.envs(1).setting.shuffle_arms  # else `pulls` are by the list
     if in_place and not np.array_equal(result.runs[0].pulls.ravel(), pulls):
-        raise AssertionError(
-            f"{case}: by evaluate the arms are pulled {result.runs[0].pulls.ravel().tolist()} times in all, by predict "
-            f"{pulls.tolist()} times: {hint}"
-        )
+        text = f"{case}: by evaluate the arms are pulled {result.runs[0].pulls.ravel().tolist()} times in all,"
+        raise AssertionError(f"{text} by predict {pulls.tolist()} times: {hint}")
 
 
 def check_actions_arm(case: Case) -> None:
@@ -483,10 +478,8 @@ def check_relabelled_arms(case: Case) -> None:
         raise AssertionError(f"{case}: answers change from thousands of pulls to billions: are counts of 32 bits?")
     if not np.array_equal(found, wanted):
         e = int(np.argmax((found != wanted).any(axis=1)))
-        raise AssertionError(
-            f"{case}: the means {moved['mean'][e]} are answered by {found[e].astype(int)}, and the same in another "
-            f"order by {wanted[e].astype(int)}"
-        )
+        text = f"{case}: the means {moved['mean'][e]} are answered by {found[e].astype(int)},"
+        raise AssertionError(f"{text} and the same in another order by {wanted[e].astype(int)}")
 
 
 def check_errors_within_delta(case: Case) -> None:

@@ -240,11 +240,8 @@ def _samples(instance: object, n: int, root: int = 0, times: int = 1, slots: int
     env.reset(seed=root)
     made = []
     for arm in range(env.task.K):
-        action = {
-            "arm": np.full(slots, arm),
-            "times": np.full(slots, times),
-            "answer": np.zeros((slots, env.task.K), np.int8),
-        }
+        answer = np.zeros((slots, env.task.K), np.int8)
+        action = {"arm": np.full(slots, arm), "times": np.full(slots, times), "answer": answer}
         made.append(np.concatenate([np.array(env.step(action)[4]["sample"]) for _ in range(n // slots)]))
     return np.array(made)
 

@@ -38,14 +38,9 @@ def draw(result: Any, path: str | Path | None = None) -> Figure:
         order = [agent for agent in summary.sort_values(setting, ascending=False)["agent"] if agent in shares]
         for place, agent in enumerate(order):
             i, name = colours[agent], agent if place < FEW else None
-            style = {"color": f"C{i % 10}", "linestyle": ("solid", "dashed", "dotted")[i % 3]}
-            axes.step(
-                levels,
-                shares[agent],
-                label=name,
-                where="post",
-                **(style if name else {"color": "#C0C0C0", "zorder": 1}),
-            )
+            style: Any = {"color": f"C{i % 10}", "linestyle": ("solid", "dashed", "dotted")[i % 3]}
+            style = style if name else {"color": "#C0C0C0", "zorder": 1}
+            axes.step(levels, shares[agent], label=name, where="post", **style)
         axes.set(xlabel="score s (0: uniform, 1: best known)", ylabel="share of tasks with a score above s")
         axes.set(title=setting, ylim=(0, 1.02), xlim=(levels[0], levels[-1]))
         if order:

@@ -204,9 +204,8 @@ class CertifiedAlgorithm(Algorithm):
     def _begin_on_a_table(self, boundary: str, distribution: str | None) -> None:
         """Of the columns of a table, all these agents are `PairedElimination`: no other order of pulls takes fewer."""
         if not self._knows_tables:
-            raise ValueError(
-                f"{self.name} counts on independent samples; for the columns of a table use paired-elimination"
-            )
+            text = f"{self.name} counts on independent samples;"
+            raise ValueError(f"{text} for the columns of a table use paired-elimination")
         if boundary != "mixture":
             raise ValueError(f"{self.name}: columns of a table are certified by boundary='mixture', got {boundary!r}")
         self.distribution, self._nominal = self.task.certified_distribution(distribution), False

@@ -43,14 +43,10 @@ class ABTest(TableOptions, Command):
     """The standard deviation of results that are not 0 or 1, where it is known beforehand."""
 
     def run(self) -> None:
-        given = ("delta", "margin", "lift", "expected", "rate", "sigma")
+        asked = {name: getattr(self, name) for name in ("delta", "margin", "lift", "expected", "rate", "sigma")}
+        columns = {name: value for name in ("arm", *TABLE) if (value := getattr(self, name)) is not None}
         with noted():
-            found = agents.ab_test(
-                self.table,
-                self.control,
-                **{name: getattr(self, name) for name in given},
-                **{name: value for name in ("arm", *TABLE) if (value := getattr(self, name)) is not None},
-            )
+            found = agents.ab_test(self.table, self.control, **asked, **columns)
         print_comparison(found)
         if found.attrs["approximate"]:
             note("the spread is taken from the results, which holds for some hundred of each arm; or give --sigma")

@@ -42,8 +42,7 @@ class Compare(Command):
         logs: Any = dict(one.split("=", 1) for one in self.logs) if named else list(self.logs)
         if len(logs) < len(self.logs):
             raise ValueError(f"two logs have the same name, in {' '.join(self.logs):.200}")
-        found = agents.compare_logs(
-            logs, **{name: x for name, x in vars(self).items() if name not in ("logs", "debug")}
-        )
+        options = {name: x for name, x in vars(self).items() if name not in ("logs", "debug")}
+        found = agents.compare_logs(logs, **options)
         print("\n".join(found["sentence"]) + "\n")
         print(found.iloc[:, :-1].dropna(axis="columns").to_string(index=False, float_format="{:.4g}".format))

@@ -51,10 +51,8 @@ Table = tuple[list[str], list[list[str]]]  # heads and rows
 
 
 def _environments() -> Table:
-    rows = [
-        [row.id, row.asks, ", ".join(PROBLEMS[problem].parameters), row.source]
-        for problem, row in importable(ENVIRONMENTS, note)
-    ]
+    known = importable(ENVIRONMENTS, note)
+    rows = [[row.id, row.asks, ", ".join(PROBLEMS[problem].parameters), row.source] for problem, row in known]
     return ["environment", "the answer", "parameters", "source"], rows
 
 

@@ -44,9 +44,8 @@ class EpisodeCommand(EnvironmentCommand[Options]):
                 raise ValueError(f"give the environment with --instance, or the instance {env_id!r} alone")
             problem = INSTANCES.find(name).problem
             if not problem:
-                raise ValueError(
-                    f"the instance {name!r} was made for no problem: name the environment, with --instance {env_id!r}"
-                )
+                text = f"the instance {name!r} was made for no problem:"
+                raise ValueError(f"{text} name the environment, with --instance {env_id!r}")
             env_id, kwargs = problem, kwargs | {"instance": env_id}
         rest = {name: getattr(self, name) for name in ("seed", "episode", "frames", "trust")}
         return {"env_id": environment_id(env_id), "env_kwargs": kwargs, **rest}

@@ -33,10 +33,8 @@ def arms_of(words: tuple[str, ...], option: str = "--arms") -> int | list[str] |
         return int(words[0])
     path = Path(words[0])
     if not path.is_file():
-        raise ValueError(
-            f"{option} must be a number, two names or more with {'blanks' if option[0] == '-' else 'commas'} between "
-            f"them, or a file with a name in each line, got {words[0]!r}"
-        )
+        text = f"{option} must be a number, two names or more with {'blanks' if option[0] == '-' else 'commas'}"
+        raise ValueError(f"{text} between them, or a file with a name in each line, got {words[0]!r}")
     return [line.strip() for line in path.read_text(encoding="utf-8-sig").splitlines() if line.strip()]
 
 

@@ -465,10 +465,8 @@ class Agent(Spelled, ABC):
         arms, times = chosen if isinstance(chosen, tuple) and len(chosen) == 2 else (chosen, None)
         arms, stop = integers(f"the arms that {self.name} chooses", arms, shape), self.task.stop
         if len(wrong := np.flatnonzero((arms < 0) | (arms > stop))):
-            raise ValueError(
-                f"the arms that {self.name} chooses must be integers in [0, {stop - 1}], or {stop} to stop, got "
-                f"{arms[wrong[0]]} for episode {wrong[0]} of the batch"
-            )
+            text = f"the arms that {self.name} chooses must be integers in [0, {stop - 1}], or {stop} to stop,"
+            raise ValueError(f"{text} got {arms[wrong[0]]} for episode {wrong[0]} of the batch")
         if times is not None:
             times = integers(f"the numbers of pulls that {self.name} chooses", times, shape)
         return arms, times

@@ -620,10 +620,8 @@ class Algorithm(Agent, metaclass=_Declared):
         if wrong == OVERFULL:
             raise ValueError(f"a plan of {self.name} has more arms than there are, {state.todo.shape[2]} at most")
         (arm, times), last = state.todo[e, :, place], self.task.K - 1
-        raise ValueError(
-            f"the sampling rule of {self.name} has planned {times} pulls of arm {arm}: arms are 0 .. {last}, and an "
-            "arm is pulled once or more often"
-        )
+        text = f"the sampling rule of {self.name} has planned {times} pulls of arm {arm}:"
+        raise ValueError(f"{text} arms are 0 .. {last}, and an arm is pulled once or more often")
 
     def recommend(self, observation: Observation, state: Any = None, slots: Ints | None = None) -> Bools:
         """The plug-in answer; the algorithm's own once it has stopped, where it declares `answer`."""

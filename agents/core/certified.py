@@ -57,11 +57,8 @@ OPTIONS = (*OF_CERTIFIER, "delta", "completes")  # of `Certified`, beside the ag
 # Where an episode stands. `due`: pulls at its next look. `held`: pulls at which its answer was certified, -1: never.
 # `over`: whether the agent within has stopped. `looked`: pulls at the last look. `arm`: what a certificate lacks.
 # `first`, `second`: the alternative to look at first. `fewest`: of an arm, when this was looked up last.
-BOOK = np.dtype(
-    [(name, np.int64) for name in ("due", "held", "over", "looked", "arm")]
-    + [(name, "f8") for name in ("first", "second", "fewest")],
-    align=True,
-)
+COUNTS, REALS = ("due", "held", "over", "looked", "arm"), ("first", "second", "fewest")
+BOOK = np.dtype([*((name, np.int64) for name in COUNTS), *((name, "f8") for name in REALS)], align=True)
 INHERITED = ("source", "solves", "anytime", "resumes", "oracles", "by_place", "own_bounds", "prices")
 ASK = -1  # in place of an arm: the agent within is to choose
 
@@ -205,10 +202,8 @@ class Certified(Agent):
         if not isinstance(agent, Agent):
             raise TypeError(f"Certified needs an Agent that chooses the pulls, got {agent!r:.200}")
         if agent.observation != "statistics":
-            raise ValueError(
-                f"stop={CERTIFICATE!r} needs an agent that reads statistics or features, and {agent.name} "
-                f"reads observation={agent.observation!r}"
-            )
+            text = f"stop={CERTIFICATE!r} needs an agent that reads statistics or features,"
+            raise ValueError(f"{text} and {agent.name} reads observation={agent.observation!r}")
         if isinstance(agent, Certified):
             raise ValueError(f"{agent.name} stops by a certificate already: leave out stop={CERTIFICATE!r}")
         self._inherit(agent)
@@ -276,11 +271,8 @@ class Certified(Agent):
         E, decider = len(pulls), self._decider
         quick, need = decider is not self.certifier, math.log(1.0 / self.delta)
         seen = (pulls.reshape(E, -1), mean.reshape(E, -1), variance.reshape(E, -1), moments_of(observation))
-        return Judge(
-            Certifiable(*seen),
-            certificate_of(decider, state.scratch, self.task.K, need, quick),
-            MOST_TIMES if self.completes else 1,
-        )
+        certificate = certificate_of(decider, state.scratch, self.task.K, need, quick)
+        return Judge(Certifiable(*seen), certificate, MOST_TIMES if self.completes else 1)
 
     def _asked(self, chosen: Any, E: int) -> Chosen:
         """What the agent within has chosen: arms (E,) and how often to pull each (E,)."""

@@ -70,10 +70,8 @@ def tolerance_of(agent: Agent) -> float:
         return 0.0
     if problem.criterion == "each" and "aggregate" in agent.promises:
         return float(problem.epsilon) / problem.k  # type: ignore[no-any-return]
-    raise ValueError(
-        f"{agent.name} promises nothing by criterion={problem.criterion!r} of {problem.name}; it does by "
-        f"{' and '.join(map(repr, agent.promises)) or 'none'}"
-    )
+    text = f"{agent.name} promises nothing by criterion={problem.criterion!r} of {problem.name};"
+    raise ValueError(f"{text} it does by {' and '.join(map(repr, agent.promises)) or 'none'}")
 
 
 def positive_tolerance_of(agent: Agent) -> float:

@@ -67,12 +67,9 @@ def warn_of_ranks(agent: Any, env_kwargs: Mapping[str, Any]) -> None:
     if known or hasattr(getattr(model, "policy", None), "any_arms") or getattr(agent, "card", None):
         return
     if _by_spaces(model)[0] in BELIEFS:
-        warnings.warn(
-            "a model that was loaded without its environment does not know whether its arms were ranked, and is played "
-            "on arms that are not: say ranked=True or ranked=False in env_kwargs (--ranked, --no-ranked)",
-            UserWarning,
-            stacklevel=2,
-        )
+        text = "a model that was loaded without its environment does not know whether its arms were ranked, and is "
+        text += "played on arms that are not: say ranked=True or ranked=False in env_kwargs (--ranked, --no-ranked)"
+        warnings.warn(text, UserWarning, stacklevel=2)
 
 
 def warn_of_task(name: str, agent: Any, envs: Any, env_kwargs: Mapping[str, Any]) -> None:

@@ -61,10 +61,8 @@ def given(kind: type, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -
             break
         check_values(kind.__name__, found)
         return found
-    raise TypeError(
-        f"{kind.__name__} takes an argument that has no name; the parameters of an agent have names, and a constructor "
-        "that hands on *arguments hands on **keywords too"
-    )
+    text = f"{kind.__name__} takes an argument that has no name; the parameters of an agent have names,"
+    raise TypeError(f"{text} and a constructor that hands on *arguments hands on **keywords too")
 
 
 def _is_task(value: Any) -> bool:
@@ -76,9 +74,8 @@ def check_values(name: str, parameters: Mapping[str, Any]) -> None:
     """Refuse iterators and generators: an agent that is made again would find them empty."""
     for parameter, value in parameters.items():
         if isinstance(value, Iterator):
-            raise ValueError(
-                f"the parameter {parameter!r} of {name} can be read only once, as it is {value!r:.200}: give a list"
-            )
+            text = f"the parameter {parameter!r} of {name} can be read only once, as it is {value!r:.200}:"
+            raise ValueError(f"{text} give a list")
 
 
 def copied(parameters: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,9 +13,8 @@ from bandit_envs.kernels import PULLS_LIMIT, jit
 def rows_of(name: str, task: Task) -> int:
     """The number of rows N of a table; for other arms a ValueError, by the agent's name."""
     if not task.items:
-        raise ValueError(
-            f"{name} needs arms that are the columns of one table, as from_table(.., shared=True) makes them"
-        )
+        text = f"{name} needs arms that are the columns of one table,"
+        raise ValueError(f"{text} as from_table(.., shared=True) makes them")
     return task.items
 
 

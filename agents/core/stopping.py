@@ -129,16 +129,9 @@ def is_certified(shown, e, t, state, certificate):
         need += math.log1p(math.log(t))
     certificate.inside[0] = -1
     out[1], out[3] = state.first, state.second
-    nearest_alternative(
-        certificate.address,
-        shown.pulls[e],
-        shown.mean[e],
-        spread_of(certificate.numbers, shown, e, 0, shown.mean.shape[1], scratch),
-        certificate.inside,
-        certificate.numbers,
-        scratch,
-        out,
-    )
+    pulls, mean, numbers = shown.pulls[e], shown.mean[e], certificate.numbers
+    spread = spread_of(numbers, shown, e, 0, shown.mean.shape[1], scratch)
+    nearest_alternative(certificate.address, pulls, mean, spread, certificate.inside, numbers, scratch, out)
     if certificate.quick:
         state.first, state.second, state.arm = out[1], out[3], np.int64(out[2])
     else:  # the number of the arms that move, and then these

@@ -108,10 +108,8 @@ def predicted(agent: Any, observation: Any, state: Any) -> tuple[Any, Any]:
     if state is None:
         state = WaitingState(np.zeros((E, *task.shape), np.int64), *np.full((2, E), -1))
     elif not isinstance(state, WaitingState) or len(state.arm) != E:
-        raise ValueError(
-            f"with results that are pending, state must be None or one that predict of {agent.name} has returned for "
-            f"{E} episodes, got {state!r:.200}"
-        )
+        text = "with results that are pending, state must be None or one that predict of"
+        raise ValueError(f"{text} {agent.name} has returned for {E} episodes, got {state!r:.200}")
     waits: Any = pending.reshape(E, -1).any(axis=1)
     decide = _by_statistics if agent.resumes else _by_rounds
     action = decide(agent, shown, pending, waits, state)

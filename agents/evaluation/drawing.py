@@ -32,10 +32,8 @@ class Drawing:
         policy: Any = getattr(self.model, "policy", None)
         if not hasattr(policy, "get_distribution"):
             kind = type(self.model).__name__
-            raise ValueError(
-                f"{label} ({kind}) has no distribution of actions to draw from: deterministic=False is for models of "
-                "Stable-Baselines3 with a stochastic policy, as PPO and A2C have it, not for DQN"
-            )
+            text = f"{label} ({kind}) has no distribution of actions to draw from: deterministic=False is for models of"
+            raise ValueError(f"{text} Stable-Baselines3 with a stochastic policy, as PPO and A2C have it, not for DQN")
         self.policy, self.agent = policy, agent
         self.observation = forms_of(agent).observation
         self.recurrent = hasattr(policy, "lstm_hidden_state_shape")

@@ -83,10 +83,8 @@ def make_known(name: str, trust: bool) -> None:
     if not colon:
         return
     if module not in sys.modules and not flag("trust", trust):
-        raise ValueError(
-            f"the environment {name!r:.200} names a module, and importing it runs its code: import it first, or say "
-            "trust=True (--trust) if you trust its maker"
-        )
+        text = f"the environment {name!r:.200} names a module, and importing it runs its code:"
+        raise ValueError(f"{text} import it first, or say trust=True (--trust) if you trust its maker")
     environment_id(name)
 
 

@@ -50,15 +50,8 @@ def latex(
     kept = [i for i, name in enumerate(shown.head) if name not in UNSEEN]
     form = "".join("r" if i in shown.right else "l" for i in kept)
     rows = [" & ".join(escaped(row[i]) for i in kept) + r" \\" for row in (shown.head, *shown.rows)]
-    lines = [
-        rf"\begin{{tabular}}{{{form}}}",
-        r"\toprule",
-        rows[0],
-        r"\midrule",
-        *rows[1:],
-        r"\bottomrule",
-        r"\end{tabular}",
-    ]
+    begin, end = rf"\begin{{tabular}}{{{form}}}", r"\end{tabular}"
+    lines = [begin, r"\toprule", rows[0], r"\midrule", *rows[1:], r"\bottomrule", end]
     if caption is not None or label is not None:
         captions = [rf"\caption{{{escaped(caption)}}}"] if caption is not None else []
         captions += [rf"\label{{{label}}}"] if label is not None else []

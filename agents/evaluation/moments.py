@@ -313,9 +313,8 @@ class SummedRun(KeptRun):
             return statistics.paired_sums(0.0, 0.0, 0, 0, n, binary, level)
         cells, cell = (shared(self, other), (c, d)) if pair[0] == self.place else (shared(other, self), (d, c))
         if cell not in cells:
-            raise ValueError(
-                "no rows were kept, as rows='none' asked for: only equal deltas, budgets and numbers of pulls compare"
-            )
+            text = "no rows were kept, as rows='none' asked for:"
+            raise ValueError(f"{text} only equal deltas, budgets and numbers of pulls compare")
         found, i = self.moments.pairs[pair], cells.index(cell)
         more, less = int(found.up[i, m]), int(found.down[i, m])
         if sign < 0:

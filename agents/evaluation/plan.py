@@ -65,9 +65,8 @@ class Plan:
         """What the size of blocks depends on."""
         stops = getattr(self.policy, "stops", True) if self.task.budget is not None else True
         pulls = None if stops and self.task.delta is not None else self.task.budget
-        grain = (
-            GRAIN if plays(self.policy, 1, self.forms.ranked, self.task.waits) else SLOW_GRAIN
-        )  # for any size of a batch
+        quick = plays(self.policy, 1, self.forms.ranked, self.task.waits)  # for any size of a batch
+        grain = GRAIN if quick else SLOW_GRAIN
         return Work(pulls, len(self.checks or [None]), most_pulls(self.task), slow=not self.compiled, grain=grain)
 
     @property
@@ -117,24 +116,12 @@ def plans_of(
                 check_end(label, agent, envs.task)
                 once = horizons is not None and place == len(owns) - 1 > 0 and _share_a_run(agent)
                 if checks is not None and envs.task.cost is not None:
-                    raise ValueError(
-                        "at= counts pulls, and cost is of money: with a budget, give budgets= in its place"
-                    )
-                plan = Plan(
-                    label,
-                    agent,
-                    forms,
-                    env_id,
-                    own,
-                    _batch_size(envs, episodes, batch),
-                    envs.task,
-                    horizons if once else checks,
-                    once,
-                    lower_bound_of(envs),
-                    arms_of(envs),
-                    certifier_of(agent, envs.task) is not None,
-                    deltas is not None,
-                )
+                    text = "at= counts pulls, and cost is of money:"
+                    raise ValueError(f"{text} with a budget, give budgets= in its place")
+                size, looks = _batch_size(envs, episodes, batch), horizons if once else checks
+                bound, arms, certifies = lower_bound_of(envs), arms_of(envs), certifier_of(agent, envs.task) is not None
+                named = label, agent, forms, env_id, own
+                plan = Plan(*named, size, envs.task, looks, once, bound, arms, certifies, deltas is not None)
                 found.insert(len(found) - (len(owns) - 1 - place), (plan, envs))
                 if once:
                     break
@@ -185,10 +172,8 @@ def check_delta(label: str, agent: object, stop: bool = True) -> None:
     if (own := getattr(agent, "_parameters", {}).get("delta")) is not None:
         raise ValueError(f"{label} has the delta {own} of its own: leave it out, so that those of deltas= count")
     if not (stop and getattr(agent, "stops", True)):
-        raise ValueError(
-            f"{label} never stops by itself in this environment, so that deltas= would change nothing: name agents "
-            "that stop by a delta, or let this one stop by a certificate (stop='certificate')"
-        )
+        text = f"{label} never stops by itself in this environment, so that deltas= would change nothing: name agents"
+        raise ValueError(f"{text} that stop by a delta, or let this one stop by a certificate (stop='certificate')")
 
 
 def most_pulls(task: Task) -> int:

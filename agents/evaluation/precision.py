@@ -79,9 +79,8 @@ def precision_of(given: object, tasks: Sequence[Task]) -> Precision | None:
         return None
     if isinstance(given, str):
         if given != "verdict":
-            raise ValueError(
-                f"precision must be a number, a dict of numbers by metric, or 'verdict', got {given!r:.80}"
-            )
+            text = "precision must be a number, a dict of numbers by metric,"
+            raise ValueError(f"{text} or 'verdict', got {given!r:.80}")
         if any(task.delta is None for task in tasks):
             raise ValueError("precision='verdict' needs a delta, on which there can be a verdict")
         return Precision({}, True)

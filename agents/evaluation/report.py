@@ -81,9 +81,8 @@ def headline(evaluation: Evaluated) -> str:
     parts = [f"{run.task.problem}({parameters})", f"{run.task.K:,} arms{of}"]
     if run.task.delta is not None and not run.by_delta:
         parts.append(f"delta {run.task.delta:g}")
-    return " · ".join(
-        [*parts, *common_budget(evaluation.runs), f"{run.episodes:,} episodes of seed {settings.get('seed')}"]
-    )
+    episodes = f"{run.episodes:,} episodes of seed {settings.get('seed')}"
+    return " · ".join([*parts, *common_budget(evaluation.runs), episodes])
 
 
 class Columns(NamedTuple):
@@ -143,12 +142,11 @@ def columns_of(
         notes.append("intervals allow for having looked more than once, and are wider for it")
     if evaluation.settings.get("rows") == "none":
         notes.append("no rows were kept: intervals of means are normal ones")
-    return Columns(
-        [name for name, _, _ in columns],
+    cells, right = (
         [[text(row) for _, _, text in columns] for row in rows],
-        [i for i, (_, flush, _) in enumerate(columns) if flush],
-        notes,
+        [i for i, one in enumerate(columns) if one[1]],
     )
+    return Columns([name for name, _, _ in columns], cells, right, notes)
 
 
 def chosen_columns(evaluation: Evaluated, names: Sequence[str], level: float = 0.95) -> Columns:

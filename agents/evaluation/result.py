@@ -334,10 +334,8 @@ class Evaluation:
         folder, pd = Path(folder), pandas()
         finish(folder / SETTINGS)
         if (folder / SETTINGS).is_file() and REPRODUCTION in read_json(folder / SETTINGS):
-            raise ValueError(
-                f"{folder} holds figures of a paper that were reproduced, no evaluation: `bandit-envs report {folder}` "
-                "(agents.report) reads it"
-            )
+            text = f"{folder} holds figures of a paper that were reproduced, no evaluation:"
+            raise ValueError(f"{text} `bandit-envs report {folder}` (agents.report) reads it")
         if missing := [name for name in (ROWS, SUMS, SETTINGS) if not (folder / name).is_file()]:
             advice = ""
             if missing == [SETTINGS] or holds(folder):

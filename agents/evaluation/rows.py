@@ -186,9 +186,8 @@ class Run:
     def stopped_of(self, pulls: NDArray[np.int64], truncated: NDArray[np.generic], c: int) -> NDArray[np.bool_]:
         """Which episodes of a cell the agent has ended by itself, by their pulls and whether they were cut."""
         ends = [end for end in (*self.cells[c], self.task.budget) if end is not None]
-        by_itself = self.stops and (
-            self.task.cost is None or self.task.budget is None
-        )  # that money is left shows nothing
+        unpaid = self.task.cost is None or self.task.budget is None  # that money is left shows nothing
+        by_itself = self.stops and unpaid
         stopped: NDArray[np.bool_] = ~truncated.astype(np.bool_) & (pulls < min(ends, default=math.inf)) & by_itself
         return stopped
 

@@ -155,9 +155,6 @@ def evaluate(
         if ending is not None:
             settings |= {"episodes": runs[0].episodes, "look": ending.look}
             if lacking := ending.wanted.lacks(runs, ending.look):
-                warnings.warn(
-                    f"the precision is not reached in {settings['episodes']} episodes: {lacking}; allow for more",
-                    RuntimeWarning,
-                    stacklevel=2,
-                )
+                text = f"the precision is not reached in {settings['episodes']} episodes: {lacking}; allow for more"
+                warnings.warn(text, RuntimeWarning, stacklevel=2)
     return Evaluation(runs, settings)

@@ -171,20 +171,13 @@ def _played(policy: Any, envs: Any, root: int, number: int, checks: NDArray[np.i
 
     which, each = np.argsort(listed(np.arange(task.K)[None])[0]), task.stop // task.K
     shape = (after,) if width == 1 else (after, width)
-    return Trace(
-        task,
-        which[arms[:after] // each] * each + arms[:after] % each,
-        samples[: after * width].reshape(shape).copy(),
-        checks,
-        listed(masks),
-        envs.assess(np.zeros(len(checks), np.int64), masks),
-        {name: listed(part) for name, part in parts.items()},
-        listed(envs.true_means())[0],
-        listed(np.array(final, np.bool_)[None])[0],
-        bool(verdict["correct"]),
-        float(verdict["score"]),
-        bool(truncated[0]),
-    )
+    pulled = which[arms[:after] // each] * each + arms[:after] % each
+    results = samples[: after * width].reshape(shape).copy()
+    scores = envs.assess(np.zeros(len(checks), np.int64), masks)
+    shown = listed(masks), scores, {name: listed(part) for name, part in parts.items()}
+    means, answer = listed(envs.true_means())[0], listed(np.array(final, np.bool_)[None])[0]
+    end = bool(verdict["correct"]), float(verdict["score"]), bool(truncated[0])
+    return Trace(task, pulled, results, checks, *shown, means, answer, *end)
 
 
 def _answer(policy: Any, envs: Any, observation: object, state: object, handcrafted: bool) -> NDArray[np.bool_]:

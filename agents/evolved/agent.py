@@ -68,9 +68,8 @@ class Evolved(IndexPolicy):
         source = arguments[0] if arguments else keywords.get("task")  # None: a copy is made
         if source is not None and by_certificate(task_of(source)):
             if len(arguments) > 1 or keywords.get("parameters") is not None:
-                raise ValueError(
-                    "parameters are of an index, and where a certificate ends the episodes evolved is evidence"
-                )
+                text = "parameters are of an index,"
+                raise ValueError(f"{text} and where a certificate ends the episodes evolved is evidence")
             return EvolvedEvidence(source)
         return super().__new__(cls, *arguments, **keywords)
 

@@ -329,10 +329,8 @@ def evolve(
         count = own.pop("episodes", episodes)
         environments.append(CommonEpisodes(env_id, own, count, jobs_number(jobs)))
         if by_certificate(environments[-1].task):
-            raise ValueError(
-                f"evolve tunes an index, which needs a budget or a pull_cost, got {own}: where a delta alone ends the "
-                "episodes, the agent evolved is evidence, and there is nothing to tune"
-            )
+            text = f"evolve tunes an index, which needs a budget or a pull_cost, got {own}: where a delta alone ends"
+            raise ValueError(f"{text} the episodes, the agent evolved is evidence, and there is nothing to tune")
     space = search_space(environments[0].task, environments[0].local, searched)
     start = (space.start if resume is None else make(resume, environments[0].task).candidates[0]).tolist()
     space = replace(space, start=np.array(start[: len(space.names)]))

@@ -59,7 +59,6 @@ def parameter_table(task: Task, parameters: object, names: Sequence[str], wanted
         table = np.empty((0, 0))
     every = len(names)
     if table.ndim != 2 or table.shape[-1] not in (wanted, every) or not len(table) or not np.isfinite(table).all():
-        raise ValueError(
-            f"evolved takes {wanted} finite parameters here, or {every}, or 'start', got {parameters!r:.200}"
-        )
+        text = f"evolved takes {wanted} finite parameters here, or {every},"
+        raise ValueError(f"{text} or 'start', got {parameters!r:.200}")
     return np.pad(table, ((0, 0), (0, every - table.shape[-1])))

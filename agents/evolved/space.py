@@ -55,14 +55,9 @@ class SearchSpace:
         kept = np.zeros(len(scales), np.bool_)
         kept[self.searched], kept[len(self.scales) :] = True, scales[len(self.scales) :] > 0
         start = np.concatenate([own, known if any(known) else [*weights, *[0.0] * network.HIDDEN]])
-        return replace(
-            self,
-            names=[*self.names, *network.WEIGHTS],
-            start=start,
-            scales=scales,
-            searched=np.flatnonzero(kept),
-            reference=[*self.reference, *[0.0] * len(network.WEIGHTS)],
-        )
+        names, reference = [*self.names, *network.WEIGHTS], [*self.reference, *[0.0] * len(network.WEIGHTS)]
+        searched = np.flatnonzero(kept)
+        return replace(self, names=names, start=start, scales=scales, searched=searched, reference=reference)
 
 
 def search_space(task: Task, local: bool, wanted: Sequence[str] | None) -> SearchSpace:

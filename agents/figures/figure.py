@@ -62,12 +62,8 @@ class Figure:
             replace(one, at={title: points for title, points in one.at.items() if title in titles})
             for one in self.values
         ]
-        return replace(
-            self,
-            panels=panels,
-            claims=[quote for quote in quotes if quote.claims],
-            values=[one for one in values if one.at],
-        )
+        claims, values = [quote for quote in quotes if quote.claims], [one for one in values if one.at]
+        return replace(self, panels=panels, claims=claims, values=values)
 
 
 def alike(figures: Sequence[Figure]) -> list[Figure]:

@@ -36,14 +36,8 @@ def _rated(contest: int, epsilon: float) -> Numbers:
     means, best = np.sort(data.means)[::-1], data.means.max()
     threshold = (1 - epsilon) * float(best)
     good = int((means >= threshold).sum())
-    found = {
-        "captions": len(means),
-        "ratings": data.counts.sum(),
-        "best": best,
-        "threshold": threshold,
-        "good": good,
-        "below_best": 1 - FIXED / best,
-    }
+    found = {"captions": len(means), "ratings": data.counts.sum(), "best": best, "threshold": threshold}
+    found |= {"good": good, "below_best": 1 - FIXED / best}
     labels = ["captions", f"{1 - epsilon:g} of the best"]
 
     def draw(ax: Axes, order: Sequence[str]) -> None:

@@ -11,6 +11,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import gymnasium as gym
@@ -243,13 +244,8 @@ class Sweep(Lines[Swept]):
         return list(self.sweep)
 
     def run(self, how: Conduct) -> Swept:
-        budgets = self.budgets or {}
-        return Swept(
-            {
-                x: how.evaluate(self.agents, self.env_id, self.episodes, env_kwargs=kwargs, budgets=budgets.get(x))
-                for x, kwargs in self.sweep.items()
-            }
-        )
+        budgets, played = self.budgets or {}, partial(how.evaluate, self.agents, self.env_id, self.episodes)
+        return Swept({x: played(env_kwargs=own, budgets=budgets.get(x)) for x, own in self.sweep.items()})
 
     def values(self, result: Swept, agent: str) -> dict[float, NDArray[Any]]:
         if self.budgets is None:

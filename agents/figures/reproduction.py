@@ -153,9 +153,8 @@ def open_folder(out: Path, asked: dict[str, Any], force: bool) -> None:
         if kept != asked and not force:
             what = ", ".join(f"{name} {value!r}" for name, value in asked.items())
             held = f"holds {kept!r:.200}" if kept else "holds something else"
-            raise ValueError(
-                f"{out} is there already, and {held}, not {what}: give another --out, or --force to write into it"
-            )
+            text = f"{out} is there already, and {held}, not {what}:"
+            raise ValueError(f"{text} give another --out, or --force to write into it")
     try_out(index, folder=True)
     if kept != asked:
         write_together(index, {KEPT: asked}, {})

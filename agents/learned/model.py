@@ -146,10 +146,8 @@ class Trained:
         """
         model, card = paths_of(out)
         if not hasattr(self.model, "save"):
-            raise ValueError(
-                f"{self!r} is a network without the algorithm that trained it, and no model of Stable-Baselines3: "
-                "pickle keeps it, and agents.learned.weights.store writes its weights"
-            )
+            text = f"{self!r} is a network without the algorithm that trained it, and no model of Stable-Baselines3:"
+            raise ValueError(f"{text} pickle keeps it, and agents.learned.weights.store writes its weights")
         require_folder(card)
         setattr(self.model, FORMAT_NAME, FORMAT)
         setattr(self.model, plain.NETWORK_NAME, plain.network_json(self.model.policy_kwargs))

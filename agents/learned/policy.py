@@ -151,10 +151,8 @@ class Equivariant(_Base):
         space: Any = self.action_space
         if (form := shown_by(self.features_dim, int(space.n), shows_pending(self.observation_space) or None)) is None:
             sizes = ", ".join(f"{name!r} ({each} K + {more})" for name, (each, more, _) in NUMBERS.items())
-            raise ValueError(
-                f"an equivariant policy reads observation={sizes} with K or K + 1 actions; got {self.features_dim} "
-                f"numbers and {space.n} actions"
-            )
+            text = f"an equivariant policy reads observation={sizes} with K or K + 1 actions;"
+            raise ValueError(f"{text} got {self.features_dim} numbers and {space.n} actions")
         self.observation, self.stop, self.pending = form
         first = GAIN if self.observation == "relative" and not self.stop else None
         self.mlp_extractor: Any = ArmNetwork(*self._numbers, self.hidden, self.stop, first)

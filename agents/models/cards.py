@@ -71,10 +71,8 @@ def stored_card(name: str, task: Task) -> dict[str, Any]:
         problem = kind.name if own.startswith("bandit_envs.") else own
         there = sorted(one.stem.removeprefix(f"{name}-") for one in FOLDER.glob(f"{name}-*.json"))
         known = ", ".join(_described(name, one) for one in there) or "nothing"
-        raise ValueError(
-            f"{name} has no stored model for {kind.name} {_setting(task)}, only for {known}; "
-            f"{_instead(name, problem, task)}"
-        )
+        text = f"{name} has no stored model for {kind.name} {_setting(task)}, only for {known};"
+        raise ValueError(f"{text} {_instead(name, problem, task)}")
     return read_card(path)
 
 

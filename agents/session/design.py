@@ -94,9 +94,8 @@ def refuse_misfit(wishes: Mapping[str, Any], names: Sequence[str], task: Task) -
         if task.budget is not None and task.budget < task.K:
             raise ValueError(f"a budget of {task.budget} measurements holds no whole block of {task.K} arms")
         if given := [name for name in given if name not in ("raters", "repeats")]:
-            raise ValueError(
-                f"{given[0]} does not go with blocks: a call of ask asks for whole blocks, as on one plate"
-            )
+            text = f"{given[0]} does not go with blocks:"
+            raise ValueError(f"{text} a call of ask asks for whole blocks, as on one plate")
     elif task.items and given:
         raise ValueError(f"{given[0]} does not go with items: of a table each arm is measured on each row once")
     if plate is None and ("per_plate" in wishes or controls):

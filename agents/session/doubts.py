@@ -27,25 +27,20 @@ def doubts(task: Task, delta: float | None, own: Task) -> list[str]:
     """Sentences on facts that go together badly; `own`: the task in the user's own sign."""
     found = []
     if delta is not None and delta > 0.5:
-        found.append(
-            f"delta={delta:g} lets more than half of all answers be wrong: it is the allowed probability of error"
-        )
+        wrong = f"delta={delta:g} lets more than half of all answers be wrong"
+        found.append(f"{wrong}: it is the allowed probability of error")
     if task.budget is not None and task.cost is None and task.budget < task.K:
         found.append(f"a budget of {task.budget} measurements does not reach each of the {task.K} arms once")
     if task.support is None or task.distribution == "gaussian":
         return found
     width = task.support[1] - task.support[0]
     if task.sigma > 0.5 * width * (1.0 + 1e-9):
-        found.append(
-            f"sigma={task.sigma:g} says nothing: on a range of {width:g}, {width / 2:g} holds for any measurements; "
-            "leave sigma out"
-        )
+        known = f"on a range of {width:g}, {width / 2:g} holds for any measurements"
+        found.append(f"sigma={task.sigma:g} says nothing: {known}; leave sigma out")
     if needs_no_results(task):
         settings = ", ".join(f"{name}={value}" for name, value in own.parameters.items())
-        ends = "from {:g} to {:g}".format(*own.support or ())
-        found.append(
-            f"an answer is known that is right with {settings} for all means {ends}: nothing is to be measured"
-        )
+        right = f"right with {settings} for all means " + "from {:g} to {:g}".format(*own.support or ())
+        found.append(f"an answer is known that is {right}: nothing is to be measured")
     if task.budget is not None and delta is not None and not task.items and task.cost is None:
         least = smallest_difference(task, task.budget // task.K, delta)
         if least is not None and least > WIDE * width:

@@ -388,9 +388,8 @@ class State:
     def answer(self) -> NDArray[np.bool_]:
         """The answer as of now, of all arms."""
         found, run = np.zeros(len(self.names), np.bool_), self.run
-        if (
-            self.setup.task.items and not self.blocks and not run.over and run.seen.pulls.min() < FEW_ROWS
-        ):  # more is known of later rows
+        tabled = self.setup.task.items and not self.blocks
+        if tabled and not run.over and run.seen.pulls.min() < FEW_ROWS:  # more is known of later rows
             found[self.active] = run.problem.plug_in(self.statistics.at(self.active).means())[0]
         else:
             found[self.active] = run.present_answer(self.seen)

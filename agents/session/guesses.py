@@ -67,9 +67,8 @@ class Guess:
     def of(cls, task: Task, given: Mapping[str, Any]) -> Guess:
         """A guess of a user; what is not given fits the facts: a range, a noise, a boundary."""
         binary, (low, high) = task.distribution == "bernoulli", range_of(task) or (-np.inf, np.inf)
-        pair = (
-            {"low", "high"} if {"low", "high"} & set(given) else {"mean", "spread"} & set(given) and {"mean", "spread"}
-        )
+        normal = {"mean", "spread"} & set(given) and {"mean", "spread"}
+        pair = {"low", "high"} if {"low", "high"} & set(given) else normal
         if set(given) not in (pair or set(), (pair or set()) | ({"noise"} if not binary else set())):
             forms = "low and high, or mean and spread" + ", and noise" * (not binary)
             raise ValueError(f"a prior has {forms}, got {', '.join(map(str, given))}")
@@ -79,9 +78,8 @@ class Guess:
             ends = interval("low and high", (given["low"], given["high"]))
             low, high = number("low", ends[0], low, high), number("high", ends[1], low, high)
         elif "mean" in given:
-            return cls(
-                number("mean", given["mean"], low, high), number("spread", given["spread"], 0, above=True), noise, False
-            )
+            mean = number("mean", given["mean"], low, high)
+            return cls(mean, number("spread", given["spread"], 0, above=True), noise, False)
         elif np.isinf(high):
             boundary = task.make_problem().boundary
             return cls(0.0 if boundary is None else boundary, REACH * noise, noise, False)
@@ -169,11 +167,8 @@ class Prior(Sampler):
         """Means and noise (E, K) of a dimension, of uniforms (E, HYPER + K)."""
         if self.binary:
             return (means := self._rates(u, d)), means
-        special, own, there = (
-            require("scipy.special", "forecasts", "session"),
-            self.seen.at(self.which),
-            self.seen.n > 0,
-        )
+        special = require("scipy.special", "forecasts", "session")
+        own, there = self.seen.at(self.which), self.seen.n > 0
         n, y, squares = self.seen.n[there], self.seen.mean[there, d], self.seen.squares[there, d]
         base = spare = np.maximum(n - 1, 0)
         if self.support is not None:  # (n - 1) m (1 - m) of the true means, without bias

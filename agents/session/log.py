@@ -128,12 +128,8 @@ class Log:
             sql.Column("text", sql.Text),
             sqlite_autoincrement=True,  # numbers are never given twice
         )
-        sql.Table(
-            "snapshot",
-            data,
-            sql.Column("upto", number, primary_key=True, autoincrement=False),
-            sql.Column("data", sql.LargeBinary, nullable=False),
-        )
+        upto = sql.Column("upto", number, primary_key=True, autoincrement=False)
+        sql.Table("snapshot", data, upto, sql.Column("data", sql.LargeBinary, nullable=False))
         self._how_many = sql.select(sql.func.count()).where(self.event.c.number > 0).select_from(self.event)
         columns = dict(self.event.c.items())  # with times as the database has them: `_event` reads them, and names it
         columns["at"] = sql.type_coerce(columns["at"], sql.String).label("at")

@@ -173,9 +173,8 @@ class Rehearsal:
                 row[f"batches_{level * 100:g}"] = batches = np.ceil(pulls / self.batch)
                 row[f"hours_{level * 100:g}"] = math.nan if self.hours is None else self.hours * batches / self.workers
             row |= {"money_50": np.median(one.money)} if one.money.any() else {}
-            rows.append(
-                row | {"ended": one.by_itself.mean(), "error": 1 - one.correct.mean(), "score": one.score.mean()}
-            )
+            row |= {"ended": one.by_itself.mean(), "error": 1 - one.correct.mean(), "score": one.score.mean()}
+            rows.append(row)
         table: DataFrame = pandas().DataFrame(rows)
         return table
 
@@ -472,12 +471,8 @@ def _advice(
     ideas = [(one.quantile(0.5), f"the agent {other}") for other, one in found.outcomes.items() if other != label]
     changes: dict[str, float] = {"delta": min(2.0 * (task.delta or 0.0), 0.5)}
     known = np.maximum(source.seen.n - 1, 0).sum()
-    if (
-        not 0 < known < SURE
-        and facts.get("range") is not None
-        and facts.get("sigma") is None
-        and WIDER * noise < 0.5 * task.sigma
-    ):
+    ranged = facts.get("range") is not None and facts.get("sigma") is None
+    if ranged and not 0 < known < SURE and WIDER * noise < 0.5 * task.sigma:
         changes["sigma"] = WIDER * noise
     for name in {"tolerance", "epsilon"} & set(task.parameters):
         changes[name] = 2.0 * task.parameters[name] or 0.5 * noise

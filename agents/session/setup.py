@@ -94,9 +94,8 @@ def task_from_facts(facts: Mapping[str, Any]) -> tuple[Task, list[str] | None]:
         sample |= {"items": items} | ({} if "binary" in known else {"distribution": "shared"})
     if "blocks" in given:
         if not {"items", "sigma", "binary"}.isdisjoint(given) or given.get("dimensions", 1) != 1:
-            raise ValueError(
-                "with blocks, a measurement is one number in a range: leave out items, sigma, binary and dimensions"
-            )
+            text = "with blocks, a measurement is one number in a range:"
+            raise ValueError(f"{text} leave out items, sigma, binary and dimensions")
         sample |= {"items": MOST_BLOCKS, "distribution": BLOCKS}
     rules = {name: given[name] for name in RULES if name in given}
     if "cost" in given:
@@ -241,9 +240,8 @@ class Setup:
         maker = functools.partial(_made, recipe, truth)
         made, task = maker(task)
         if task.distribution == BLOCKS and not hasattr(_within(made), "counted"):
-            raise ValueError(
-                f"blocks go with the agent paired-elimination, which asks for whole ones, got {agent!r:.200}"
-            )
+            what = "blocks go with the agent paired-elimination,"
+            raise ValueError(f"{what} which asks for whole ones, got {agent!r:.200}")
         text, parameters = _described(agent, recipe, truth, made)
         seed = fresh_root() if public_seed is None else integer("public_seed", public_seed, 0, 2**63 - 1)
         facts = task, checked_names(names, task.K), seed, text, parameters, maker, reserve, items
@@ -272,10 +270,8 @@ class Setup:
         module, colon, _ = str(text).partition(":")
         named = colon and "(" not in module and module not in sys.modules and not module.startswith("agents.")
         if agent is None and named and not flag("trust", trust):
-            raise ValueError(
-                f"the agent {text!r:.200} names a module, and importing it runs its code: import it first, or say "
-                "trust=True (--trust) if you trust its maker"
-            )
+            text = f"the agent {text!r:.200} names a module, and importing it runs its code:"
+            raise ValueError(f"{text} import it first, or say trust=True (--trust) if you trust its maker")
         own, task = (task, mirrored(task)) if minimize else (None, task)
         recipe = recipe_of(text, trust)
         if agent is None or isinstance(agent, str):  # text gives its parameters best: a tuple has no JSON form
@@ -283,9 +279,8 @@ class Setup:
         maker = functools.partial(_made, recipe, {})
         items = item_names(facts.get("items"))
         if items is not None and len(items) != task.items:
-            raise ValueError(
-                f"the store is damaged: it has the names of {len(items)} items, and there are {task.items}"
-            )
+            text = f"it has the names of {len(items)} items, and there are {task.items}"
+            raise ValueError(f"the store is damaged: {text}")
         names, seed = checked_names(facts["names"], task.K), integer("public_seed", facts["public_seed"], 0, 2**63 - 1)
         reserve = number("reserve", facts.get("reserve", 0.0), 0, 1, below=True)
         wishes, judged = wishes_of(facts.get("wishes") or {}), {name: facts[name] for name in JUDGED if name in facts}
@@ -343,10 +338,8 @@ class Setup:
         keys = [name for name in dict.fromkeys([*there, *wanted]) if left.get(name, True)]
         diff = [said for name in keys for said in _differing(name, there.get(name), wanted.get(name))]
         if diff:
-            raise ValueError(
-                f"the store holds another session: {'; '.join(diff)}. Choose another store, or leave out the agent and "
-                "the task to go on with this one"
-            )
+            text = f"the store holds another session: {'; '.join(diff)}."
+            raise ValueError(f"{text} Choose another store, or leave out the agent and the task to go on with this one")
 
     def prices(self, arms: int) -> Any:
         """The prices of so many arms, 1 of those that came later; or "row", or None."""
@@ -374,10 +367,8 @@ class Setup:
         own = agent.parameters.get("delta") if isinstance(agent, Agent) else None
         delta = delta if own is None else float(own)
         if ratio == 0 and delta is not None:
-            raise ValueError(
-                f"arms cannot come or go in a session with a delta about {self.task.problem}: it is not known how many "
-                "wrong answers there may be. Begin another session with the other arms"
-            )
+            text = f"arms cannot come or go in a session with a delta about {self.task.problem}: it is not known how"
+            raise ValueError(f"{text} many wrong answers there may be. Begin another session with the other arms")
         if own is not None and 0 < ratio < 1:
             agent = agent.for_task(task, delta=own * ratio)
         return agent, task, delta

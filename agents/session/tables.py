@@ -159,10 +159,8 @@ def comparison_table(state: State, rate: str) -> DataFrame:
     numbers, D = numbers_of(run.certifier, seen, True), state.setup.task.D
     shown = seen.mean[:, 0] if D == 1 else seen.mean, seen.variance[:, 0] if D == 1 else seen.variance
     given = {name: code for name, code in stopping.CODES.items() if code == numbers[stopping.DISTRIBUTION]}
-    options: dict[str, Any] = {
-        "distribution": next(iter(given)),
-        "sigma": math.sqrt(min(numbers[stopping.VARIANCE], 1e199)),
-    }
+    sigma = math.sqrt(min(numbers[stopping.VARIANCE], 1e199))
+    options: dict[str, Any] = {"distribution": next(iter(given)), "sigma": sigma}
     if "bounded" in given:
         options |= {"support": state.setup.task.support, "moments": seen.moments.reshape(*shown[0].shape, 2)}
     found = problem.comparison(seen.pulls, shown[0], variance=shown[1], level=level, rate=rate, **options)

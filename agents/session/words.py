@@ -64,8 +64,5 @@ def against(found: Any) -> tuple[str, dict[str, tuple[str, str, str, str]], str]
     best, more = better.iloc[0], f" and {len(better) - 1} more" * (len(better) > 1)
     found_so = f"{best['name']}{more} {'are' if more else 'is'} {over}, against {attrs['control']}; {best['name']} by"
     promise = f"; a share of {attrs['rate_level']:g} of what is found is wrong at most, on average"
-    return (
-        what,
-        rows,
-        f"{found_so} {rows[str(best['name'])][0]} ({rows[str(best['name'])][1]}){promise * (attrs['rate'] == 'fdr')}",
-    )
+    by, ends, *_ = rows[str(best["name"])]
+    return what, rows, f"{found_so} {by} ({ends}){promise * (attrs['rate'] == 'fdr')}"

@@ -24,10 +24,8 @@ from ..core.agent import LOCAL_PROBLEMS, Agent, Floats, Ints, Observation
 def margins_of(agent: Agent, margins: Sequence[float] | None) -> Floats:
     """The true margins of the arms that an oracle is given, (K,)."""
     if margins is None:
-        raise ValueError(
-            f"{agent.name} is an oracle: it needs margins=, which are known only for a fixed instance whose arms come "
-            "in the same order in every episode (shuffle_arms=False)"
-        )
+        text = f"{agent.name} is an oracle: it needs margins=, which are known only for a fixed instance"
+        raise ValueError(f"{text} whose arms come in the same order in every episode (shuffle_arms=False)")
     margins = margins.tolist() if isinstance(margins, np.ndarray) else margins
     if not isinstance(margins, Sequence) or len(margins) != agent.task.K:
         raise ValueError(f"margins must be a list of {agent.task.K} numbers, one for each arm, got {margins!r:.200}")

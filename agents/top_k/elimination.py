@@ -29,10 +29,8 @@ def with_best(m: Floats, S: Bools, A: Bools, k: int) -> Bools:
 def affordable(name: str, epsilon: float, times: Sequence[int]) -> Ints:
     """Pulls of an arm in each round, checked."""
     if max(times) >= PULLS_LIMIT:
-        raise ValueError(
-            f"{name} at epsilon={epsilon} needs {max(times):.3g} pulls of an arm, at most 2^40 are possible: "
-            "raise epsilon or delta, or lower sigma"
-        )
+        text = f"{name} at epsilon={epsilon} needs {max(times):.3g} pulls of an arm, at most 2^40 are possible:"
+        raise ValueError(f"{text} raise epsilon or delta, or lower sigma")
     return np.array(times, np.int64)
 
 

@@ -168,9 +168,8 @@ class UGapE(Algorithm):
             if budget <= K:
                 raise ValueError(f"ugape needs a budget > K = {K}, got {budget}")
             if H is None:
-                raise ValueError(
-                    "ugape with a budget is an oracle: it needs H= (or a=), which is known only for a fixed instance"
-                )
+                text = "ugape with a budget is an oracle:"
+                raise ValueError(f"{text} it needs H= (or a=), which is known only for a fixed instance")
             if infinite:
                 raise ValueError("ugape needs a finite H, got inf: arms at the border are equal; pass a= instead")
         self.factor = scale * (budget - K) / (4.0 * H) if a is None else b**2 * a  # type: ignore[operator]

@@ -191,11 +191,9 @@ class Window:
         backends = require("matplotlib.backends", "render_mode='human'")
         used = self._plt.get_backend()
         if used.lower() in backends.backend_registry.list_builtin(backends.BackendFilter.NON_INTERACTIVE):
-            print(
-                f"note: render_mode='human' needs a window, and Matplotlib has none here (its backend is {used!r}), so "
-                "that nothing is shown: use render_mode='rgb_array', or `bandit-envs watch` in the terminal",
-                file=sys.stderr,
-            )
+            text = f"note: render_mode='human' needs a window, and Matplotlib has none here (its backend is {used!r}), "
+            text += "so that nothing is shown: use render_mode='rgb_array', or `bandit-envs watch` in the terminal"
+            print(text, file=sys.stderr)
             self._figure = None
             return
         self._figure = self._plt.figure("bandit-envs", figsize=SIZE, dpi=DPI)

@@ -103,19 +103,9 @@ class Episodes:
         else:
             self.means, self.truth = np.zeros((count, *arms.means.shape)), np.zeros((count, task.K))
             self._rows = np.zeros((count, *pulled.parameters.shape))
-        self.simulator = sim = Simulator(
-            pulled,
-            count,
-            self._rows,
-            budget=task.budget,
-            max_pulls=task.max_pulls,
-            full=self.full,
-            pull_cost=task.pull_cost,
-            can_stop=task.can_stop,
-            keeps_moments=task.keeps_moments,
-            salt=setting.salt,
-            cost=task.cost,
-        )
+        same = "budget", "max_pulls", "pull_cost", "can_stop", "keeps_moments", "cost"
+        rules: dict[str, Any] = {name: getattr(task, name) for name in same}
+        self.simulator = sim = Simulator(pulled, count, self._rows, full=self.full, salt=setting.salt, **rules)
         sim.pulled = "an arm" if self._split is None else "arm * D + coordinate"
         self.pulls = sim.pulls.reshape(count, *task.shape)
         total, mean, variance = (x.reshape(count, *arms.means.shape) for x in (sim.total, sim.mean, sim.variance))
@@ -151,9 +141,8 @@ class Episodes:
             if not isinstance(action, Mapping):
                 raise
             one = "an arm, an integer" if shape == () else f"an array of arms of shape {shape}"
-            raise ValueError(
-                f"with actions='arm' an action is {one}, got {_shown(action)}; full actions need actions='full'"
-            ) from None
+            text = f"with actions='arm' an action is {one}, got {_shown(action)};"
+            raise ValueError(f"{text} full actions need actions='full'") from None
 
     def begin(self, rows: NDArray[np.int64], key: NDArray[np.uint64], episode: NDArray[np.uint64]) -> None:
         """Start episodes in the slots `rows` (n,): number episode[e] of the root whose key is key[:, e] in slot e."""

@@ -86,10 +86,8 @@ def check_size(task: Task, count: int) -> None:
         numbers, most = 3 * count * task.K * task.D * (task.items or 0), 4 * MOST_NUMBERS
         what = f"scores of {count:,} episodes side by side, of {task.items or 0:,} rows and {task.K} arms each,"
     if numbers > most:
-        raise ValueError(
-            f"the {what} have {numbers:,} numbers of 8 bytes, and at most {most:,} are allowed: give a smaller budget, "
-            "max_pulls or num_envs"
-        )
+        text = f"the {what} have {numbers:,} numbers of 8 bytes, and at most {most:,} are allowed:"
+        raise ValueError(f"{text} give a smaller budget, max_pulls or num_envs")
 
 
 class History:

@@ -142,10 +142,8 @@ def check_id(spec: Any) -> None:
     known = None if spec is None else gym.registry.get(spec.id)
     named, given = ({} if one is None else one.kwargs for one in (known, spec))
     if named.get("problem", given.get("problem")) != given.get("problem"):
-        raise ValueError(
-            f"the problem of {spec.id} is {named['problem']}: take out problem={given['problem']!r:.200}, or give the "
-            "id of its environment"
-        )
+        text = f"the problem of {spec.id} is {named['problem']}:"
+        raise ValueError(f"{text} take out problem={given['problem']!r:.200}, or give the id of its environment")
 
 
 def _check_beliefs(task: Task, reward: str, ranked: bool) -> None:
@@ -192,10 +190,8 @@ def resolve(
     kind = PROBLEMS.find(problem)
     if surplus := sorted(set(parameters) - set(kind.parameters)):
         common = [name for name in inspect.signature(resolve).parameters if name not in ("problem", "parameters")]
-        raise TypeError(
-            f"{kind.name} got an unexpected keyword argument {surplus[0]!r}; it takes "
-            f"{', '.join([*kind.parameters, *common])}"
-        )
+        text = f"{kind.name} got an unexpected keyword argument {surplus[0]!r};"
+        raise TypeError(f"{text} it takes {', '.join([*kind.parameters, *common])}")
     source = find(kind.sampler if instance is None else instance)
     brought = {**source.defaults.get("", {}), **source.defaults.get(kind.name, {})}
     defaults = kind.defaults if instance is None else brought
@@ -210,35 +206,17 @@ def resolve(
     chosen = {k: v for k, v in defaults.items() if k in kind.parameters} | parameters
     names = source.arm_names if isinstance(source, Instance) else ()
     chosen = kind.by_names(chosen, names)
-    task = Task(
-        problem=problem,
-        parameters=chosen,
-        K=source.K,
-        D=source.D,
-        budget=budget,
-        delta=delta,
-        max_pulls=max_pulls,
-        pull_cost=pull_cost,
-        distribution=source.arms.distribution,
-        support=source.arms.support,
-        sigma=source.arms.sigma,
-        dependent=source.D > 1 and source.arms.code == RESAMPLED,
-        items=source.arms.items,
-        ranges=source.arms.ranges,
-        actions=actions,
-        observation=observation,
-        pull=pull,
-        can_stop=flag("stop", stop),
-        batch=batch,
-        delay=delay,
-        cost=None if cost is None else prices_of(cost, source.K, names),
-    )
+    arms, same = source.arms, ("distribution", "support", "sigma", "items", "ranges")
+    known: dict[str, Any] = {name: getattr(arms, name) for name in same}
+    known |= {"dependent": source.D > 1 and arms.code == RESAMPLED, "can_stop": flag("stop", stop)}
+    known |= {"budget": budget, "delta": delta, "max_pulls": max_pulls, "pull_cost": pull_cost}
+    known |= {"actions": actions, "observation": observation, "pull": pull, "batch": batch, "delay": delay}
+    known["cost"] = None if cost is None else prices_of(cost, source.K, names)
+    task = Task(problem=problem, parameters=chosen, K=source.K, D=source.D, **known)
     _check_beliefs(task, choice("reward", reward, REWARDS), flag("ranked", ranked))
     if budget is None and delta is None and max_pulls is None and pull_cost == 0:
-        logger.warn(
-            f"no episode of this {kind.name} ever ends: it has neither budget, delta, max_pulls nor pull_cost, and its "
-            "instance names none"
-        )
+        lacks = "it has neither budget, delta, max_pulls nor pull_cost, and its instance names none"
+        logger.warn(f"no episode of this {kind.name} ever ends: {lacks}")
     question = task.make_problem()
     for name, why in question.idle().items():
         if name in parameters:  # not those that come from the source

@@ -125,10 +125,8 @@ class PureExplorationVectorEnv(Environment, VectorEnv[Any, Any, Any]):
     def simulation(self) -> Simulation:
         """The arrays in which the episodes run, for players (`bandit_envs.simulation`), which write no histories."""
         if self.task.waits:
-            raise ValueError(
-                f"players know no pending results: with batch={self.task.batch} and delay={self.task.delay!r} agents "
-                "choose each action by `predict`"
-            )
+            text = f"players know no pending results: with batch={self.task.batch} and"
+            raise ValueError(f"{text} delay={self.task.delay!r} agents choose each action by `predict`")
         return self._sim.arrays
 
     def keep_history(self) -> History:

@@ -165,8 +165,6 @@ def text(setting: Setting, pulls: NDArray[np.int64], mean: NDArray[np.float64], 
         lines.append(row.rstrip())
     if hidden := len(pulls) - len(arms):
         left = np.setdiff1d(np.arange(len(pulls)), arms)
-        lines.append(
-            f"{hidden} of {len(pulls)} arms are not shown: {answer[left].sum()} in the answer, "
-            f"{(pulls[left] == 0).sum()} never pulled"
-        )
+        parts = f"{answer[left].sum()} in the answer, {(pulls[left] == 0).sum()} never pulled"
+        lines.append(f"{hidden} of {len(pulls)} arms are not shown: {parts}")
     return "\n".join(lines)

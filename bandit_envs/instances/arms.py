@@ -368,13 +368,8 @@ class Tabulated(Arms):
         if reach.max() == 0:
             raise ValueError("the quantiles must differ in at least one arm")
         self._quantiles = q
-        self.fill(
-            base + means,
-            ((a * a + a * b + b * b) / 3).mean(axis=1),
-            q.reshape(len(q), -1),
-            support=(float(q[:, 0].min()), float(q[:, -1].max())),
-            sigma=reach.max() / 2,
-        )
+        variances, ends = ((a * a + a * b + b * b) / 3).mean(axis=1), (float(q[:, 0].min()), float(q[:, -1].max()))
+        self.fill(base + means, variances, q.reshape(len(q), -1), support=ends, sigma=reach.max() / 2)
 
     def to_dict(self) -> Form:
         return {"distribution": Tabulated.distribution, "quantiles": self._quantiles.tolist()}  # also of a subclass

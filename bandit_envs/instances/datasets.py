@@ -80,10 +80,8 @@ def fetched(name: str, folder: str | Path | None) -> Path:
         if public is not None and public.sha256 is not None:
             found = hashlib.sha256(path.read_bytes()).hexdigest()
             if found != public.sha256:
-                raise ValueError(
-                    f"{path} is truncated or altered: expected SHA-256 {public.sha256}, found {found}; "
-                    f"the file is public at {public.url}"
-                )
+                text = f"{path} is truncated or altered: expected SHA-256 {public.sha256}, found {found};"
+                raise ValueError(f"{text} the file is public at {public.url}")
         return path
     if public is not None and folder is None:
         return _download(public)

@@ -38,9 +38,8 @@ def rows_of_file(path: str, sep: str | None = None, sheet: str | int | None = No
     if ending in (".xlsx", ".xlsm"):
         return _sheet(path, sheet)
     if sheet is not None:
-        raise ValueError(
-            f"sheets, and layout= that is no file, are of Excel files (.xlsx), got {sheet!r:.80} of {path}"
-        )
+        text = "sheets, and layout= that is no file, are of Excel files (.xlsx),"
+        raise ValueError(f"{text} got {sheet!r:.80} of {path}")
     return _objects(path) if ending in (".jsonl", ".ndjson") else _lines(path, sep)
 
 
@@ -153,10 +152,8 @@ def plates_in(of: str, rows: Rows) -> list[dict[str, Any]]:
         after = [*texts[i][j + columns + 1 :][:1], *beside[lines:][:1]]
         if PLATES.get(columns) != lines or any(one.isdecimal() or len(one) == 1 and one in ROWS for one in after):
             sizes = ", ".join(f"{many} x {PLATES[many]}" for many in PLATES)
-            raise ValueError(
-                f"{of}, {rows[i][0]}: a block of {columns} columns and {lines} rows is no plate, or goes on behind a "
-                f"gap; plates are of {sizes}. Say wide=True, if columns 1, 2, .. are arms"
-            )
+            text = f"{of}, {rows[i][0]}: a block of {columns} columns and {lines} rows is no plate, or goes on behind"
+            raise ValueError(f"{text} a gap; plates are of {sizes}. Say wide=True, if columns 1, 2, .. are arms")
         block = [[*row, *[None] * columns][j : j + columns + 1] for _, row in rows[i + 1 : i + 1 + lines]]
         found.append({f"{ROWS[k]}{n}": row[n] for k, row in enumerate(block) for n in range(1, columns + 1)})
     return found

@@ -93,9 +93,8 @@ class Pools(Sampler):
                 both = self._pools[:: i or 1]
                 kinds = [(x.distribution, x.D, x.support, x.data.tolist(), x.parameters.shape[1]) for x in both]
                 if kinds[-1] != kinds[0]:
-                    raise ValueError(
-                        f"it must be like pool 0 in distribution, range, values and numbers of them, got {kinds!s:.200}"
-                    )
+                    text = "it must be like pool 0 in distribution, range,"
+                    raise ValueError(f"{text} values and numbers of them, got {kinds!s:.200}")
         first = self._pools[0]
         most = (first.items or 0) if first.D == 1 else 0
         self._rows = None if rows is None else integer("rows, of shared tables of one score a cell,", rows, 1, most)

@@ -183,9 +183,8 @@ def _points_of(group: str) -> list[EntryPoint]:
                 points = [point for point in distribution.entry_points if point.group == group]
             except Exception as error:
                 text = f"{type(error).__name__}: {error}"
-                warnings.warn(
-                    f"the entry points of {distribution.name!r} cannot be read: {text}", RuntimeWarning, stacklevel=2
-                )
+                said = f"the entry points of {distribution.name!r} cannot be read: {text}"
+                warnings.warn(said, RuntimeWarning, stacklevel=2)
                 continue
             for point in points:
                 found.setdefault(point.name, point)

@@ -476,17 +476,14 @@ def read_csv(path: str) -> Table:
 def _table(of: str, rows: Rows) -> Table:
     """Rows under the heads in the first one; columns without a head and a cell are left out."""
     if len(rows) < 2:
-        has = (
-            f"it has the columns {rows[0][1]!r:.80}, and no row" if rows else "it is empty; a first line names columns"
-        )
+        none = "it is empty; a first line names columns"
+        has = f"it has the columns {rows[0][1]!r:.80}, and no row" if rows else none
         raise ValueError(f"{of}, line 1: {has}")
     heads = ["" if is_empty(head) else str(head).strip() for head in rows[0][1]]
     for place, row in rows:
         if len(row) != len(heads):
-            raise ValueError(
-                f"{of}, {place}: it has {len(row)} cells, the first line has {len(heads)}; a cell in which the mark "
-                "between cells occurs stands in quotes, and another mark is named by sep= (--sep)"
-            )
+            text = f"{of}, {place}: it has {len(row)} cells, the first line has {len(heads)}; a cell in which the mark"
+            raise ValueError(f"{text} between cells occurs stands in quotes, and another mark is named by sep= (--sep)")
     kept = [j for j, head in enumerate(heads) if head or not all(is_empty(row[j]) for _, row in rows)]
     cells = [[row[j] for j in kept] if len(kept) < len(heads) else row for _, row in rows[1:]]
     return Table(of, [heads[j] for j in kept], [place for place, _ in rows[1:]], cells)

@@ -192,15 +192,12 @@ def interval(name: str, value: Any) -> tuple[float, float]:
     except (TypeError, ValueError):
         low = high = 0.0
     if not low < high:
-        raise ValueError(
-            f"{name} must be a pair of numbers up to {LARGEST:g} in size, the lower one first, got {value!r:.200}"
-        )
+        text = f"{name} must be a pair of numbers up to {LARGEST:g} in size,"
+        raise ValueError(f"{text} the lower one first, got {value!r:.200}")
     least = NARROWEST * float(np.spacing(max(abs(low), abs(high))))
     if high - low < least:
-        raise ValueError(
-            f"{name} must be at least {least:.3g} wide, {NARROWEST} times the distance of one number to the next, "
-            f"got {value!r:.200}: subtract what all values have in common"
-        )
+        text = f"{name} must be at least {least:.3g} wide, {NARROWEST} times the distance of one number to the next,"
+        raise ValueError(f"{text} got {value!r:.200}: subtract what all values have in common")
     return low, high
 
 

@@ -80,12 +80,9 @@ def _is_plain(found: dict[str, Any]) -> bool:
     elif missing:
         why = f"Numba {version} has no {missing[0]}, which bandit_envs uses"
     if why and asked != "1":
-        warnings.warn(
-            f"{why}: it runs in plain mode, with the same results, but a slower first use of everything; "
-            "BANDIT_ENVS_PLAIN=1 chooses that without this warning",
-            RuntimeWarning,
-            stacklevel=2,
-        )
+        text = f"{why}: it runs in plain mode, with the same results, but a slower first use of everything; "
+        text += "BANDIT_ENVS_PLAIN=1 chooses that without this warning"
+        warnings.warn(text, RuntimeWarning, stacklevel=2)
     return bool(why) or asked == "1"
 
 

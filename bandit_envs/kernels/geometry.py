@@ -311,22 +311,17 @@ class Polyhedron:
                 raise ValueError(f"the polyhedron must have positive volume, {low[d]} <= x[{d}] <= {high[d]} is {what}")
         elif not ((ends > 0).all() or (M <= D and np.linalg.matrix_rank(rows) == M)):
             scale = np.abs(ends).max() or 1.0  # find centre and radius <= scale of a ball inside, the largest
-            found = _scipy_optimize().linprog(
-                np.append(np.zeros(D), -1.0),
-                np.column_stack([rows, np.ones(M)]),
-                ends / scale,
-                bounds=[(None, None)] * D + [(None, 1.0)],
-                options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
-            )
+            cost, table = np.append(np.zeros(D), -1.0), np.column_stack([rows, np.ones(M)])
+            bounds = [(None, None)] * D + [(None, 1.0)]
+            close = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
+            found = _scipy_optimize().linprog(cost, table, ends / scale, bounds=bounds, options=close)
             if found.status != 0:
                 raise ArithmeticError(f"the linear program for the inscribed ball failed: {found.message}")
             radius = (ends / scale - rows @ found.x[:-1]).min()
             if radius <= THIN:
                 what = "empty" if radius < -THIN else "of zero volume"
-                raise ValueError(
-                    f"the polyhedron must have positive volume, it is {what}: the largest ball inside has radius "
-                    f"{radius * scale:.3g}, which must exceed {THIN} max |b|"
-                )
+                text = f"the polyhedron must have positive volume, it is {what}: the largest ball inside"
+                raise ValueError(f"{text} has radius {radius * scale:.3g}, which must exceed {THIN} max |b|")
 
     @property
     def numbers(self) -> Floats:

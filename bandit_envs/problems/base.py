@@ -206,9 +206,8 @@ class Problem(Spelled, ABC):
             TypeError: if the constructor has not kept one as an attribute.
         """
         if missing := [name for name in self.parameters if not hasattr(self, name)]:
-            raise TypeError(
-                f"the constructor of {type(self).__name__} must keep its parameter {missing[0]!r} as self.{missing[0]}"
-            )
+            text = f"the constructor of {type(self).__name__} must keep its"
+            raise TypeError(f"{text} parameter {missing[0]!r} as self.{missing[0]}")
         return {name: _plain(getattr(self, name)) for name in self.parameters}
 
     def __repr__(self) -> str:
@@ -333,9 +332,8 @@ class Problem(Spelled, ABC):
         """The distribution of the arms and their scale; None: those of the task of the problem, else N(mean, 1)."""
         task = self._task
         if distribution is None and task is not None and task.distribution not in BOUNDED:
-            raise ValueError(
-                f"no bound is known for {task.distribution!r} arms: say distribution='gaussian' or 'bernoulli'"
-            )
+            text = f"no bound is known for {task.distribution!r} arms:"
+            raise ValueError(f"{text} say distribution='gaussian' or 'bernoulli'")
         distribution = ("gaussian" if task is None else task.distribution) if distribution is None else distribution
         return distribution, (1.0 if task is None else task.sigma) if sigma is None else sigma
 
@@ -359,9 +357,8 @@ class Problem(Spelled, ABC):
             dependent = task is not None and bool(task.dependent) and distribution == "gaussian"
         if support is None and distribution == "bounded" and task is not None:
             support = task.support
-        return {"distribution": distribution, "sigma": sigma, "dependent": dependent} | (
-            {"support": support} if support else {}
-        )
+        ranged = {"support": support} if support else {}
+        return {"distribution": distribution, "sigma": sigma, "dependent": dependent, **ranged}
 
     def evidence_routine(self, K: int, numbers: Floats, search: str) -> Certifier | None:
         """The routine of `certifier` for compiled code, or None.

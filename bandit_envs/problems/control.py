@@ -141,12 +141,10 @@ class BetterThanControl(SetProblem):
 
     def in_words(self, which: str, nouns: str, unit: str = "", minimize: bool = False) -> str:
         word, than = ("lower", "below") if minimize else ("higher", "above")
-        by = (
-            f"more than {abs(self.least):g}{unit} {than}"
-            if self.lift is None
-            else f"more than {self.lift:.3g} times above"
-        )
-        if self.lift is None and self.least <= 0:
+        by = f"more than {self.least:g}{unit} {than}"
+        if self.lift is not None:
+            by = f"more than {self.lift:.3g} times above"
+        elif self.least <= 0:
             by = than if self.least == 0 else f"no more than {-self.least:g}{unit} {'above' if minimize else 'below'}"
         question = f"{which} have a mean {by} that of the control?"
         near = f" Those within {self.tolerance:g}{unit} of that may be put on either side."

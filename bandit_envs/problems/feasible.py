@@ -95,14 +95,11 @@ class Feasible(SetProblem):
     def evidence_routine(self, K: int, numbers: Floats, search: str) -> Certifier | None:
         D, M, distribution = len(self.A[0]), len(self.A), numbers[DISTRIBUTION]
         if search == "exact" and (distribution != GAUSSIAN and self.tolerance > 0 or distribution == STUDENT and D > 1):
-            raise ValueError(
-                f"{self.name} has exact evidence for distribution='gaussian', for 'bernoulli' where tolerance=0, "
-                f"and for 'student' in one dimension, got {self!r:.200}; certificates need none"
-            )
+            text = f"{self.name} has exact evidence for distribution='gaussian', for 'bernoulli' where tolerance=0,"
+            raise ValueError(f"{text} and for 'student' in one dimension, got {self!r:.200}; certificates need none")
         if distribution == BOUNDED and (np.count_nonzero(self.A, axis=1) > 1).any():
-            raise ValueError(
-                f"{self.name} has distribution='bounded' for bounds of single coordinates, got {self!r:.200}"
-            )
+            text = f"{self.name} has distribution='bounded' for bounds of single coordinates,"
+            raise ValueError(f"{text} got {self!r:.200}")
         outer, (smaller, some) = self.polyhedron.numbers, self._moved_inwards()
         scratch = 2 * D + M + int(scratch_size(D, M))
         return Certifier.of("polyhedron", K, numbers, self.tolerance, some, *outer, *smaller.numbers, scratch=scratch)

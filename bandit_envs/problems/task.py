@@ -44,10 +44,8 @@ def delay_of(value: Any) -> float | str:
     try:
         x = number("delay", float(found[1]) if found else value, 0, PULLS_LIMIT, above=found is not None)
     except ValueError:
-        raise ValueError(
-            f"delay must be a number of pulls in [0, {PULLS_LIMIT:g}], or one drawn with a mean above 0, as "
-            f"'exponential(8)', got {value!r:.200}"
-        ) from None
+        text = f"delay must be a number of pulls in [0, {PULLS_LIMIT:g}], or one drawn with a mean above 0,"
+        raise ValueError(f"{text} as 'exponential(8)', got {value!r:.200}") from None
     x = int(x) if x.is_integer() else x
     return f"exponential({x})" if found else x
 
@@ -61,9 +59,8 @@ def prices_of(value: Any, K: int, names: Sequence[str] = ()) -> tuple[float, ...
     if isinstance(value, str):
         return choice("cost", value, (ROW,))
     if not isinstance(value, (list, tuple, np.ndarray)) or len(value) != K:
-        raise ValueError(
-            f"cost must be a list of {K} prices, a dict by the names of arms, or 'row', got {value!r:.200}"
-        )
+        text = f"cost must be a list of {K} prices, a dict by the names of arms,"
+        raise ValueError(f"{text} or 'row', got {value!r:.200}")
     return tuple(number(f"cost[{i}]", one, 0, LARGEST, above=True) for i, one in enumerate(value))
 
 
@@ -281,19 +278,11 @@ class Task(Distributed):
         choice("boundary", boundary, ("mixture", "kaufmann-koolen"))
         if self.items and self.certified_distribution(distribution) == "paired":
             choice("boundary", boundary, ("mixture",))
-            delta = LEVEL if self.delta is None else self.delta
-            return self._paired(delta)
-        certifier = self.make_problem().certifier(
-            self.K,
-            self.D,
-            distribution=self.certified_distribution(distribution),
-            sigma=self.sigma,
-            boundary=boundary,
-            rho=rho,
-            centre=self.centre if centre is None else centre,
-            dependent=bool(self.dependent),
-        )
-        return certifier.doubting(self.sigma, self.known_sigma)
+            return self._paired(LEVEL if self.delta is None else self.delta)
+        asked: dict[str, Any] = {"distribution": self.certified_distribution(distribution), "boundary": boundary}
+        asked |= {"rho": rho, "centre": self.centre if centre is None else centre}
+        asked |= {"sigma": self.sigma, "dependent": bool(self.dependent)}
+        return self.make_problem().certifier(self.K, self.D, **asked).doubting(self.sigma, self.known_sigma)
 
     def certified_distribution(self, distribution: str | None = None, exact: bool = False) -> str:
         """The distribution of arms that certificates count on, checked.
@@ -438,8 +427,6 @@ class Task(Distributed):
             raise ValueError(f"a task in JSON form is an object, got {text!r:.200}")
         module, colon, _ = str(form.get("problem")).partition(":")
         if colon and module.strip() not in sys.modules and not flag("trust", trust):
-            raise ValueError(
-                f"the problem {form['problem']!r:.200} names a module, and importing it runs its code: import it "
-                "first, or say trust=True if you trust its maker"
-            )
+            text = f"the problem {form['problem']!r:.200} names a module, and importing it runs its code:"
+            raise ValueError(f"{text} import it first, or say trust=True if you trust its maker")
         return called("a task in JSON form, of this or a newer version", cls, form)  # type: ignore[no-any-return]

@@ -144,11 +144,8 @@ def regret_bound(gaps: ArrayLike, budget: float, alpha: float = ALPHA) -> float:
     Args as for `lambda_level`, alpha at most 8.
     """
     d, alpha = _gaps(gaps), number("alpha", alpha, 0, 8, above=True)
-    log_y = (
-        math.log(9.3)
-        - math.log(-math.expm1(-math.log(2) / (8 * alpha)))
-        + (2.1 * alpha - math.log(alpha) - 0.5) / (4 * alpha)
-    )
+    log_y = math.log(9.3) - math.log(-math.expm1(-math.log(2) / (8 * alpha)))
+    log_y += (2.1 * alpha - math.log(alpha) - 0.5) / (4 * alpha)
     with np.errstate(over="ignore"):
         return float(np.exp(log_y - lambda_allocation(d, budget, alpha) * d * d / 10).sum())
 

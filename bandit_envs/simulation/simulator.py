@@ -314,13 +314,8 @@ class Simulator:
         self.moments = sim.moments.reshape(*shape, 2) if keeps_moments else None
         self.scores = sim.scores.reshape(*shape[:2], arms.items, *shape[2:]) if arms.items else None
         self.spent, self.remaining, self.public_seed = sim.spent, sim.remaining.reshape(E, 1), sim.public.reshape(E, 1)
-        self.status, self.did, self.ended, self.reward, self.money = (
-            sim.status,
-            sim.did,
-            sim.ended,
-            sim.reward,
-            sim.money,
-        )
+        self.status, self.did, self.ended = sim.status, sim.did, sim.ended
+        self.reward, self.money = sim.reward, sim.money
         self.terminated, self.truncated = sim.terminated.view(np.bool_), sim.truncated.view(np.bool_)
         self.sample = sim.sample if D == 1 else sim.sample.reshape(E, D)
 

@@ -79,23 +79,22 @@ def paired_certifier(
     `hint`: of BestArm, means that its arms may have, by which it bets as long as the rows bear them out.
     `blocks`: the rows have no end, and `items` is how many can be kept; not of Threshold, and of no share of the best.
     """
-    from .paired import FIRST, HINTED, PAIRED_KINDS, limits_of, scratch_of_paired  # late, as it is not needed before
+    from .paired import FIRST, PAIRED_KINDS, scratch_of_paired  # late, as it is not needed before
+    from .paired_alone import limits_of
+    from .paired_best import HINTED
 
     numbers = common("gaussian", D=len(ranges))
     plain = certifier_of(problem, K, numbers, "gaussian", "pairs")
     if plain.kind not in PAIRED_KINDS:
-        raise ValueError(
-            "columns of a table have certificates for Threshold, TopK, AllGood and Feasible, got the problem "
-            f"{problem.name!r}"
-        )
+        text = "columns of a table have certificates for Threshold, TopK,"
+        raise ValueError(f"{text} AllGood and Feasible, got the problem {problem.name!r}")
     numbers[DISTRIBUTION] = PAIRED
     own = plain.numbers[COMMON:].tolist()
     if plain.kind == "all-good" and own[0] <= 0.0:
         raise ValueError(f"certificates of multiplicative {problem.name} need epsilon + slack < 1, got {problem!r}")
     if blocks and (plain.kind in ("threshold", "polyhedron") or plain.kind == "all-good" and own[0] != 1.0):
-        raise ValueError(
-            f"blocks take their effects out of differences of two arms alone, and {problem!r} is of others"
-        )
+        text = "blocks take their effects out of differences of two arms alone,"
+        raise ValueError(f"{text} and {problem!r} is of others")
     low, high = ranges[0]
     local = plain.kind in ("threshold", "polyhedron")
     own = limits_of(plain.kind, np.array(own), ranges).ravel().tolist() if local else own
@@ -104,7 +103,7 @@ def paired_certifier(
     means, worth = ([0.0] * K, 0.0) if hint is None else ([(x - low) / (high - low) for x in hint], HINTED)
     known = [*[0.0] * K, *means, worth] if best else []
     rest = float(size), *known, float(-items if blocks else items), low, high - low, delta
-    return Certifier.of(f"{plain.kind}-paired", K, numbers, *own, *rest, scratch=size)
+    return Certifier.of(f"{'best' if best else plain.kind}-paired", K, numbers, *own, *rest, scratch=size)
 
 
 def counted_arms(scratch: Floats, K: int) -> NDArray[np.bool_]:
@@ -205,10 +204,7 @@ def game_of(problem: Any, means: ArrayLike, distribution: str, sigma: float) -> 
     certifier = problem.certifier(len(m), distribution=distribution, sigma=sigma, boundary="none", search="exact")
     game = solve(certifier.kind, certifier.numbers[COMMON:], distribution, float(sigma) ** 2, m, answer)
     if not game.is_solved:
-        warnings.warn(
-            f"the characteristic time of {problem!r:.200} is not found to its accuracy: it lies between "
-            f"{1 / game.most:.9g}, which is returned, and {1 / game.value if game.value > 0 else math.inf:.9g}",
-            RuntimeWarning,
-            stacklevel=4,
-        )
+        text = f"the characteristic time of {problem!r:.200} is not found to its accuracy: it lies between "
+        text += f"{1 / game.most:.9g}, which is returned, and {1 / game.value if game.value > 0 else math.inf:.9g}"
+        warnings.warn(text, RuntimeWarning, stacklevel=4)
     return game

@@ -14,7 +14,9 @@ from .boundaries import COMMON, D_AT, Given, weighed
 from .control import control_nearest
 from .levels import all_good_exactly, each_exactly
 from .nearest import all_good_nearest, threshold_nearest, top_k_nearest
-from .paired import all_good_paired, threshold_paired, top_k_paired
+from .paired import all_good_paired, top_k_paired
+from .paired_alone import threshold_paired
+from .paired_best import best_paired
 from .polyhedral import polyhedral_nearest
 from .swaps import swaps_exactly, swaps_level
 
@@ -72,5 +74,6 @@ KINDS = {
     "threshold-paired": threshold_paired,
     "polyhedron-paired": threshold_paired,
     "top-k-paired": top_k_paired,
+    "best-paired": best_paired,
     "all-good-paired": all_good_paired,
 }

@@ -16,33 +16,13 @@ row. The bets of one process may be on several i, one in each row or all in one,
 them. To end with a tolerance h must hope for some e more than the rows say. So the capitals of TopK are sums, one
 product for each hope, begun at weights that sum up to 1.
 
-Of BestArm, where a score could not be made, D_n is 0, and so is e in this row: the null is of the rows that both arms
-could score.
-
-BestArm    The bets against b are on the mean of the arms that lead by then, as many as make it grow most, with e = 0,
-           or on the champion c alone, as if e = epsilon: on c once b will not be out before the search ends. Where b
-           is the best, the null says of each arm i that leads that u_i - u_b is 0 at most on average, and -epsilon
-           where i is worse by more; so it does of their mean. An arm is out for good when the capital against it is
-           1 / delta. It is settled with c when the same bets, with e = epsilon for c, in the share that was on c,
-           have made 1 / delta. Where b is the best, both products are at most that of these bets with e = epsilon for
-           all i that are worse by more than epsilon, and e = 0 for the others. So one event covers dropping, settling
-           and ending: it ends when all that are left are settled with the champion.
-           An arm that is settled is not asked any more. Where another becomes the champion, with which it is not
-           settled, it is asked for the rows that it has missed, and the bets against it go on where they stopped. Each
-           is by what was noted when its row was taken in, `trail`, of the rows before. All that are asked again catch
-           up before the next row is taken in, and what is decided then does not depend on who was pulled first: so
-           this process is the same whenever it is looked at, in any order of pulls.
 TopK       k > 1. An arm is out for good when so many are better (e = 0) that it cannot be among the best, and in when
            it is better than so many. It ends when each of the k that rank first is at most epsilon worse than each of
            the others that still count. Each of the k (K - k) pairs must make k (K - k) / delta.
 AllGood    An arm is not the best when the bets on the leader against it (e = 0) have made 2 / delta. One is bad when
            bets that the leader is better by more than epsilon have made 2 K / delta, and good when bets that it is not
            much worse have, against each that may be the best.
-Threshold  Each arm by itself: above the threshold, or below it, when such bets have made K / delta.
-Feasible   Each arm by itself, with M limits r x >= theta of its D scores; Threshold is the case of one. It is in when
-           the bets on each limit have made K / delta, at whatever time: where it violates one, those on this one
-           seldom do. It is out when the mean of the M capitals of bets that a limit is violated is K / delta: where it
-           keeps all limits, each of these is a supermartingale, and so is their mean.
+BestArm    k = 1: `paired_best`. Threshold, Feasible: `paired_alone`.
 
 Blocks of a session are rows without an end, N = inf: m_n is -e, whatever the earlier rows, if no block changes the mean
 difference of two arms. An effect of the block that all arms of it have drops out of D where p = q.
@@ -58,7 +38,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..kernels.compiled import inlined, part
-from .boundaries import COMMON, D_AT
+from .boundaries import COMMON
 
 PAIRED_KINDS = ("threshold", "polyhedron", "top-k", "all-good")
 FIRST = 6  # numbers of a limit before its r: those of `limits_of`
@@ -67,23 +47,12 @@ PRIOR = 5.0  # rows that are imagined before the first, without a difference, wi
 HOPES = np.array([0.0, 0.5, 1.5])  # epsilons that bets hope for beyond what the rows say
 WEIGHTS = np.array([0.2, 0.5, 0.3])  # of the capitals of these bets, at the beginning
 SINGLE = np.ones(1)  # without epsilon all these bets are the same
-RIVALS = 3  # arms that one bet is on, at most
-ONE, EACH = 0.1, 0.2  # the sum of squares that BestArm imagines before the first row, and their mean
-SURE, UNSURE, MOST_PRIOR = 3.0, 5.0, 100.0  # rows that say that leads are shrunk by UNSURE rows, at most by MOST_PRIOR
-HINTED = 25.0  # rows that a hint is worth at first, and a bet before the first row half of it
-STAY = 0.3  # epsilons by which the champion may be worse than the leader, by the rows so far
 ROUNDING = 1e-11  # of N rows: sums that differ by less may be equal, and are left to the means of the whole table
 OFF = 2.0**-50  # of the size of scores: a number of a problem may be off by as much, once it is scaled
 ENDLESS = 1e300  # rows of blocks: so many that rows which were drawn change nothing, to the last bit
 MOST = 1e200  # capital, so that none is inf where a table may still have such means
 BEGUN, ROWS, OVER, LEVEL, SPREAD, FAILED = range(6)  # places in the head of the scratch
-CHAMPION, APART, END, SIZE = range(6, 10)  # of BestArm; SIZE of the head
-ARMS = 9  # numbers for each arm
-# A row of the trail: the arms in its places, those that lead and the champion where it is not among them (-1: none);
-# their sums; the champion's place; the variance of differences; how many rows are imagined, and are
-# of the hint; the rows until the end.
-LAST = RIVALS + 1  # place
-CHAMPION_AT, V_AT, PRIOR_AT, WORTH_AT, END_AT, TRAIL = range(2 * LAST + 2, 2 * LAST + 8)
+SIZE, ARMS, TRAIL = 9, 9, 15  # numbers of the head, with those of BestArm; for each arm; in a row of the trail
 OPEN, IN, OUT = 0.0, 1.0, -1.0  # verdicts
 
 
@@ -99,7 +68,7 @@ class Table(NamedTuple):
     order: Any  # (K,) what arms are ranked by: their sums; where a score could not be made, see `rank`
     better: Any  # (K,) capitals against an arm
     far: Any  # (K,) capitals of another kind
-    taken: Any  # (K,) of BestArm, the rows of an arm that were taken in
+    taken: Any  # (K,) the rows of an arm that were taken in; not of `paired_alone`
     gaps: Any  # (K, K) of arms i < j: at (i, j) what their sums differ by in rows without either's score; (j, i): rows
     pairs: Any  # (hopes, K, K): capitals of arm i, against arm j; of BestArm 1, and 0 where j is settled with i
     enough: Any  # (hopes, K, K): capitals that arm i is not much worse than j, or what such bets have made more
@@ -237,7 +206,7 @@ def add_row(T):
     count, total, squares, K = 0.0, 0.0, 0.0, len(T.row)
     for i in range(K):
         if T.counts[i] != 0.0:
-            x = T.row[i]
+            x, T.taken[i] = T.row[i], T.head[ROWS] + 1.0
             if math.isnan(x):
                 T.head[FAILED] = 1.0
             else:
@@ -252,7 +221,6 @@ def add_row(T):
     if count > 1.0:
         T.head[SPREAD] += 2.0 * max(count * squares - total * total, 0.0) / (count * (count - 1.0))
     T.head[ROWS] += 1.0
-    rank(T)
 
 
 @inlined
@@ -281,7 +249,7 @@ def report(T, pulls, inside, out, answered):
         inside[i] = np.int8(T.answer[i])
 
 
-# --- the k best arms --------------------------------------------------------------------------------------------------
+# --- the k best arms, k > 1 -------------------------------------------------------------------------------------------
 
 
 @inlined
@@ -293,232 +261,6 @@ def gains(T, i, j, e, hope):
     m, extra = max(-S / left, -1.0), e * (n + left) / left
     bet = bet_of(S / (n + PRIOR) - m + hope * extra, variance_of(T), 1.0 + m)
     return 1.0 + bet * (D - m), bet * extra
-
-
-@inlined
-def prior_of(T, hint, begun):
-    """How many rows of a hint (K,) the rows are mixed with: the variance within rows over that of the means around it.
-
-    So a lead is its mean given the rows, where means are normal (Efron & Morris, JASA 1973); `begun` is what it is
-    before the first row. A hint of 0 is none: leads are shrunk.
-    """
-    rows = total = spread = 0.0
-    for i in range(len(T.sums)):
-        rows, total = rows + T.taken[i], total + T.sums[i] - T.taken[i] * hint[i]
-    for i in range(len(T.sums)):
-        if T.taken[i] > 0.0:
-            spread += T.taken[i] * (T.sums[i] / T.taken[i] - hint[i] - total / rows) ** 2
-    n, within = T.head[ROWS], T.head[APART] / 2.0
-    among = (spread - within * (len(T.sums) - 1.0)) / max(rows, 1.0)
-    one = (SURE / begun + n * among / (within + 1e-12)) / (SURE + n)
-    return 1.0 / min(max(one, 1.0 / max(MOST_PRIOR, begun)), 1.0)
-
-
-@part
-def note_row(T):
-    """Note what is known before the next row: who leads, the champion, their sums, and what bets are made by."""
-    n, champion, everyone = T.head[ROWS], T.head[CHAMPION] - 1.0, True
-    note = T.trail[int(n)]
-    note[: LAST + 1] = -1.0
-    if T.head[FAILED] != 0.0:
-        rank(T)
-    for i in range(len(T.order)):
-        everyone &= T.counts[i] != 0.0
-    note[V_AT] = (ONE + T.head[SPREAD]) / (n + ONE / EACH)
-    if everyone or n == 0.0:
-        T.head[APART] = note[V_AT]
-    note[PRIOR_AT], note[WORTH_AT] = prior_of(T, T.hint[0], UNSURE), 0.0
-    if T.worth > 0.0:
-        trusted = prior_of(T, T.hint[1], T.worth)
-        if trusted >= note[PRIOR_AT]:
-            note[PRIOR_AT], note[WORTH_AT] = (trusted if n > 0.0 else 2.0 * trusted), trusted
-    for i in range(len(T.order)):
-        a, at = LAST if T.counts[i] != 0.0 else 0, T.order[i] + note[WORTH_AT] * T.hint[1, i]
-        while a > 0 and (note[a - 1] < 0.0 or at > note[LAST + a]):
-            if a < LAST:
-                note[a], note[LAST + 1 + a] = note[a - 1], note[LAST + a]
-            note[a - 1], note[LAST + a] = i, at
-            a -= 1
-    note[CHAMPION_AT] = 0.0 if n == 0.0 else LAST
-    for a in range(LAST):
-        note[LAST + 1 + a] = T.sums[int(note[a])] if note[a] >= 0.0 else 0.0
-        note[CHAMPION_AT] = a if note[a] == champion and n > 0.0 else note[CHAMPION_AT]
-    if note[CHAMPION_AT] == LAST:
-        note[LAST], note[2 * LAST + 1] = champion, T.sums[int(champion)]
-    note[END_AT], T.head[END] = T.head[END] if n > 0.0 else math.inf, 0.0
-
-
-@inlined
-def lead_then(T, note, a, b, n):
-    """The lead over arm b of the arm in place a of a note, by the rows before that both could score, and their number.
-
-    And what it is with the rows that a hint is worth.
-    """
-    i, lead = int(note[a]), note[LAST + 1 + a] - T.sums[b]
-    if T.head[FAILED] != 0.0:
-        lead, n = lead - (T.gaps[i, b] if i < b else -T.gaps[b, i]), n - T.gaps[max(i, b), min(i, b)]
-    return lead, float(n), lead + note[WORTH_AT] * (T.hint[1, i] - T.hint[1, b])
-
-
-@inlined
-def score_of(T, scores, i, n):
-    """The scaled score of arm i in row n."""
-    return (scores[i * T.N + n] - T.low) / T.width
-
-
-@inlined
-def growth_of(hope, variance, most):
-    """How much a bet makes the ln of a capital grow in a row, about."""
-    bet = bet_of(hope, variance, most)
-    return bet * hope - 0.5 * bet * bet * (variance + hope * hope)
-
-
-@part
-def rivals_of(T, b, n, e):
-    """The arms that the bets against arm b are on in row n, from a first place to before a last, and their hope."""
-    note, left, own = T.trail[n], T.whole - n, -1
-    imagined, missing = n + note[PRIOR_AT], math.log(1.0 / T.delta / T.better[b])
-    best = total = begun = hope = count = 0.0
-    first, last = 0, 0
-    for a in range(LAST):
-        if note[a] >= 0.0 and int(note[a]) != b and count < RIVALS:
-            S, _, with_hint = lead_then(T, note, a, b, n)
-            count, total, begun = count + 1.0, total + S, begun + with_hint
-            hoped = (begun / imagined + total / left) / count
-            growth = growth_of(hoped, note[V_AT] * (1.0 + 1.0 / count) / 2.0, 1.0 - total / count / left)
-            if growth > best:
-                best, last, hope = growth, a + 1, hoped
-        elif int(note[a]) == b:
-            own = a
-    c = int(note[CHAMPION_AT])
-    c = c if c != own else 1 if own == 0 else 0
-    if e > 0.0 and note[c] >= 0.0 and T.pairs[0, int(note[c]), b] != 0.0:
-        S, both, with_hint = lead_then(T, note, c, b, n)
-        hoped = with_hint / imagined + (S + e * (both + left)) / left
-        growth = growth_of(hoped, note[V_AT], 1.0 - S / left)
-        if growth > 0.0 and (best == 0.0 or missing / best >= note[END_AT]):
-            first, last, hope = c, c + 1, hoped
-        if n == int(T.head[ROWS]) and own != int(note[CHAMPION_AT]):  # it is not the champion
-            end = (missing - math.log(T.enough[0, int(note[c]), b])) / growth if growth > 0.0 else math.inf
-            T.head[END] = max(T.head[END], end)
-    return first, last, hope
-
-
-@part
-def take_in_best(T, scores, b, n, e):
-    """Take in row n of arm b, k = 1: bets against it, what they make more with epsilon, and what is certain then."""
-    note, left, x = T.trail[n], T.whole - n, score_of(T, scores, b, n)
-    first, last, hope = rivals_of(T, b, n, e) if n > 0 or note[WORTH_AT] > 0.0 else (0, 0, 0.0)
-    D, m, on = 0.0, 0.0, 0.0
-    for a in range(first, last):
-        if int(note[a]) != b:
-            gap = score_of(T, scores, int(note[a]), n) - x
-            D += 0.0 if math.isnan(gap) else gap
-            m, on = m + max(-lead_then(T, note, a, b, n)[0] / left, -1.0), on + 1.0
-    share = 1.0 / max(on, 1.0)
-    D, m = D * share, m * share
-    bet = bet_of(hope, note[V_AT] * (1.0 + share) / 2.0, 1.0 + m) if on > 0.0 and m < 1.0 else 0.0
-    factor, need, rest = 1.0 + bet * (D - m), 1.0 / T.delta, T.whole * (1.0 + ROUNDING) - n - 1.0
-    T.better[b] = min(T.better[b] * factor, MOST)
-    out = T.better[b] >= need
-    for a in range(LAST + 1):
-        i = int(note[a])
-        if i >= 0 and i != b:
-            gap, (S, both, _) = score_of(T, scores, i, n) - x, lead_then(T, note, a, b, n)
-            both_now = 0.0 if math.isnan(gap) else 1.0
-            if first <= a and a < last:
-                more = bet * share * e * (both + both_now * left) / left
-                T.enough[0, i, b] = min(T.enough[0, i, b] * (1.0 + more / factor), MOST)
-            S += gap if both_now > 0.0 else 0.0
-            out |= rest < S
-            if T.better[b] * T.enough[0, i, b] >= need or S + e * (both + both_now + left - 1.0) > rest:
-                T.pairs[0, i, b] = 0.0
-    if out:
-        T.verdict[b] = OUT
-
-
-@part
-def decide_best(T, e):
-    """The champion, who is asked on, and whether it is over."""
-    K, leader, n = len(T.row), -1, T.head[ROWS]
-    known = n >= T.whole
-    for i in range(K):
-        if T.verdict[i] == OUT:
-            T.counts[i] = 0.0
-    if T.head[FAILED] != 0.0:
-        rank(T)
-    for i in range(K):
-        if T.counts[i] != 0.0 and T.taken[i] == n and (leader < 0 or T.order[i] > T.order[leader]):
-            leader = i
-    if leader < 0:  # an error, of probability delta at most
-        leader = int(T.trail[int(n) - 1, 0])  # it was asked in the last row
-        T.verdict[leader], T.counts[leader] = OPEN, 1.0
-    c = int(T.head[CHAMPION]) - 1
-    if c < 0 or T.counts[c] == 0.0 or known or lead_of(T, leader, c)[0] > STAY * e * n:
-        c = leader
-    T.head[CHAMPION], over, least = c + 1.0, 1.0, math.inf
-    for b in range(K):
-        if T.verdict[b] == OPEN and b != c:
-            lead, both = lead_of(T, c, b)
-            if known and T.taken[b] >= n and e > 0.0 and both > 0.0 and lead + e * both >= -ROUNDING * n:
-                T.pairs[0, c, b] = 0.0
-            settled = e > 0.0 and T.pairs[0, c, b] == 0.0
-            T.counts[b] = 0.0 if settled and T.whole < ENDLESS else 1.0  # blocks that are over stay as they are
-            if not settled:
-                over, least = 0.0, min(least, T.better[b] * T.enough[0, c, b])
-    T.head[OVER] = over
-    settle(T, math.log(least) if least > 0.0 else 0.0)
-
-
-@part
-def catch_up(T, scores, pulls, e):
-    """Take in the rows that arms have missed while they were settled, as far as they have shown them by now.
-
-    Nothing is decided before all of them have caught up, or are out or settled with the champion of before: so it does
-    not matter who is pulled first, nor what whoever chooses it has seen.
-    """
-    moved, behind, champion = False, False, int(T.head[CHAMPION]) - 1
-    for b in range(len(T.row)):
-        while T.counts[b] != 0.0 and T.taken[b] < min(T.head[ROWS], pulls[b]):
-            n, moved = int(T.taken[b]), True
-            take_in_best(T, scores, b, n, e)
-            x = score_of(T, scores, b, n)
-            for i in range(len(T.row)):
-                y = score_of(T, scores, i, n) if T.taken[i] > n else 0.0
-                if i != b and T.taken[i] > n and math.isnan(x + y):
-                    T.head[FAILED] = 1.0
-                    gap = (0.0 if math.isnan(x) else x) - (0.0 if math.isnan(y) else y)
-                    T.gaps[min(i, b), max(i, b)] += gap if b < i else -gap
-                    T.gaps[max(i, b), min(i, b)] += 1.0
-            T.sums[b] += 0.0 if math.isnan(x) else x
-            T.taken[b] += 1.0
-            if T.verdict[b] == OUT or T.pairs[0, champion, b] == 0.0:
-                T.counts[b] = 0.0
-            T.order[b] = T.sums[b]
-        behind |= T.counts[b] != 0.0 and T.taken[b] < T.head[ROWS]
-    if moved and not behind:
-        decide_best(T, e)
-    return moved
-
-
-@part
-def best_paired(T, scores, pulls, e):
-    """TopK with k = 1: take in what has been shown."""
-    while True:
-        if catch_up(T, scores, pulls, e):
-            continue
-        if not is_next(T, pulls):
-            return
-        note_row(T)
-        for b in range(len(pulls)):
-            if T.counts[b] != 0.0:
-                take_in_best(T, scores, b, int(T.head[ROWS]), e)
-        look_at(T, scores)
-        add_row(T)
-        for b in range(len(pulls)):
-            if T.counts[b] != 0.0:
-                T.taken[b] = T.head[ROWS]
-        decide_best(T, e)
 
 
 @part
@@ -585,48 +327,38 @@ def decide_top_k(T, k, e):
 
 
 @inlined
-def evidence_at_the_end(T, e):
-    """inf where all rows say that the answer is right; 0 where pairs without a row in common, or cycles, decide."""
+def close(T, e):
+    """It is over, as all rows are known, unless pairs without a row in common, or cycles, decide."""
+    found = math.inf
     for i in range(len(T.answer) if T.head[FAILED] != 0.0 else 0):
         for j in range(len(T.answer)):
             if T.counts[i] * T.counts[j] * T.answer[i] * (1.0 - T.answer[j]) != 0.0:
                 lead, n = lead_of(T, i, j)
-                if n == 0.0 or lead < -e * n - ROUNDING * T.whole:
-                    return 0.0
-    return math.inf
+                found = 0.0 if n == 0.0 or lead < -e * n - ROUNDING * T.whole else found
+    T.head[OVER] = 1.0 if found > 0.0 else 0.0
+    settle(T, found)
 
 
 @part
 def top_k_paired(given):
-    """TopK, with the numbers of `top_k_nearest`."""
+    """TopK with k > 1, with the numbers of `top_k_nearest`."""
     numbers, pulls, mean, scores, scratch, inside, out = given
     K, k, answered, e = len(pulls), int(numbers[COMMON]), inside[0] >= 0, numbers[COMMON + 1]
-    weights = WEIGHTS if e > 0.0 and k > 1 else SINGLE
-    T = table_of(numbers, K, scratch, len(weights), len(weights), weights, k == 1)
+    weights = WEIGHTS if e > 0.0 else SINGLE
+    T = table_of(numbers, K, scratch, len(weights), len(weights), weights)
     e, before = e / T.width, T.head[ROWS]
-    if k == 1:
-        best_paired(T, scores, pulls, e)
-    while k > 1 and is_next(T, pulls):
+    while is_next(T, pulls):
         look_at(T, scores)
         take_in_top_k(T, e)
         add_row(T)
+        rank(T)
         decide_top_k(T, k, e)
     known, (places, _) = T.head[OVER] == 0.0 and T.head[ROWS] >= T.whole, left_of(T, k)
-    for i in range(K):
-        known &= k > 1 or T.counts[i] == 0.0 or T.taken[i] >= T.whole
-    if k == 1:
-        c = max(int(T.head[CHAMPION]) - 1, 0)
-        for i in range(K if known and T.head[FAILED] == 0.0 else 0):
-            c = i if T.counts[i] != 0.0 and (mean[i] > mean[c] or (mean[i] == mean[c] and i < c)) else c
-        T.answer[:] = 0.0
-        T.answer[c] = 1.0
-    for i in range(K if k > 1 and (T.head[ROWS] > before or before == 0.0) else 0):
+    for i in range(K if T.head[ROWS] > before or before == 0.0 else 0):
         by = ranked(T, i, mean if known and T.head[FAILED] == 0.0 else T.order)
         T.answer[i] = 1.0 if T.verdict[i] == IN or (T.verdict[i] == OPEN and by < places) else 0.0
     if known:
-        found = evidence_at_the_end(T, e)
-        T.head[OVER] = 1.0 if found > 0.0 else 0.0
-        settle(T, found)
+        close(T, e)
     report(T, pulls, inside, out, answered)
 
 
@@ -661,6 +393,7 @@ def all_good_paired(given):
                     D, S = x - enough.q * T.row[j], s - enough.q * T.sums[j]
                     T.enough[0, i, j] = grown(T.enough[0, i, j], D, S, enough, T)
         add_row(T)
+        rank(T)
         decide_all_good(T)
     known, best, least, n = T.head[OVER] == 0.0 and T.head[ROWS] >= T.whole, -math.inf, math.inf, max(T.head[ROWS], 1.0)
     for i in range(K):
@@ -704,110 +437,3 @@ def decide_all_good(T):
         if T.verdict[i] != OPEN and T.counts[i] == 1.0:
             T.counts[i] = 0.0
     T.head[OVER] = over
-
-
-# --- arms above a threshold -------------------------------------------------------------------------------------------
-
-
-def limits_of(kind: str, own: Any, ranges: Any) -> Any:
-    """The limits r x >= theta of Threshold or Feasible, (M, FIRST + D), of D scores in these ranges, by its numbers.
-
-    Each is fall, rise, theta, the low end of r x and its width, by how much it may be off once it is scaled, and r. An
-    arm is wrongly in only where some r x < fall, and wrongly out only where all r x >= rise. Within a tolerance of the
-    polyhedron are the points whose violations are a tolerance / sqrt(n) at most, where its n directions are orthogonal.
-    """
-    if kind == "threshold":
-        r, (fall, rise, theta) = np.ones((1, 1)), own[:3, None]
-    else:
-        near, D, M = own[0], int(own[2]), int(own[3])
-        r, ends = -own[6 : 6 + D * M].reshape(D, M).T, own[6 + D * M : 6 + (D + 2) * M].reshape(2, M)
-        theta, unit = -ends[0], ends[1]
-        crossed = np.abs(r @ r.T * np.outer(unit, unit)).round(12)
-        share = np.isin(crossed, (0.0, 1.0)).all() / math.sqrt(np.linalg.matrix_rank(r * unit[:, None]))
-        fall, rise = theta - near * share / unit, theta + near
-    low, high = np.transpose(ranges)
-    spread, least = np.abs(r) * (high - low), np.minimum(r * low, r * high)
-    size = np.maximum(np.abs(least), np.abs(least + spread)).sum(axis=1)
-    width, bottom = spread.sum(axis=1), least.sum(axis=1)
-    off = np.where((bottom == 0.0) & (r.shape[1] == 1), 0.0, OFF * size / width)
-    return np.column_stack([fall, rise, theta, bottom, width, off, r])
-
-
-@inlined
-def grown_alone(capital, x, S, square, side, theta, n, N):
-    """A capital that a mean of at most N is above theta (side 1) or below it (-1), after n of sums S, square, and x."""
-    left = N - n
-    e = side * (N * theta - S)  # what is left of the sum, at most
-    if side * x - e > (0.0 if side > 0.0 else left - 1.0) + ROUNDING * N:
-        return math.inf
-    m = min(max(e / left, min(side, 0.0)), max(side, 0.0))
-    bet = bet_of((side * S - n * m) / (n + PRIOR), (1.0 + square) / (PRIOR + n), m + (0.0 if side > 0.0 else 1.0))
-    return min(capital * (1.0 + bet * (side * x - m)), MOST)
-
-
-@inlined
-def keeps_all(limits, mean, known, scored, failed, slack):
-    """Whether an arm keeps all limits r x >= theta: by its mean (D,) or, where a row failed, its sums."""
-    kept = failed == 0.0 or scored > 0.0
-    for c in range(len(limits)):
-        total = 0.0
-        for d in range(len(mean)):
-            total += limits[c, FIRST + d] * mean[d]
-        middle = (limits[c, 2] - limits[c, 3]) / limits[c, 4] - slack
-        kept &= total >= limits[c, 2] if failed == 0.0 else known[c, 0] >= middle * scored
-    return kept
-
-
-@part
-def threshold_paired(given):
-    """Threshold and Feasible, with the numbers of `limits_of`; each arm goes through its rows by itself.
-
-    `counts` of an arm is 1 more than the rows that were taken in; `better`, `far`: capitals that it is in and out.
-    """
-    numbers, pulls, mean, scores, scratch, inside, out = given
-    K, D, answered, least = len(pulls), np.int64(numbers[D_AT]), inside[0] >= 0, math.inf
-    T, M = table_of(numbers, K, scratch, 0, 0, SINGLE), (len(numbers) - COMMON - 5) // (FIRST + D)
-    limits = numbers[COMMON : COMMON + M * (FIRST + D)].reshape((M, FIRST + D))
-    at, need = SIZE + ARMS * K, K / T.delta
-    known = scratch[at : at + 4 * K * M].reshape((K, M, 4))  # sum and squares of r x, capitals that it is kept, and not
-    T.head[OVER] = 1.0
-    for i in range(K):
-        n, failed, own = T.counts[i] - 1.0, T.order[i], mean[i * D : (i + 1) * D]
-        while T.verdict[i] == OPEN and n < min(pulls[i], T.N):
-            row, T.better[i], T.far[i], lost = (i * T.N + int(n)) * D, math.inf, 0.0, False
-            for c in range(M):
-                one, x = known[i, c], 0.0
-                for d in range(D):
-                    x += limits[c, FIRST + d] * scores[row + d]
-                low, width, off = limits[c, 3], limits[c, 4], limits[c, 5]
-                x = (x - low) / width
-                if n == 0.0:
-                    one[0] = one[1] = 0.0
-                    one[2] = one[3] = 1.0
-                if math.isnan(x):
-                    lost = True
-                else:
-                    S, square, m, N = one[0], one[1], n - failed, T.N - failed
-                    fall, rise = (limits[c, 0] - low) / width + off, (limits[c, 1] - low) / width - off
-                    middle = (limits[c, 2] - low) / width
-                    one[2] = one[2] if one[2] >= need else grown_alone(one[2], x, S, square, 1.0, fall, m, N)
-                    one[3] = grown_alone(one[3], x, S, square, -1.0, rise, m, N)
-                    one[0], one[1] = S + x, square + (x - middle) * (x - middle)
-                T.better[i], T.far[i] = min(T.better[i], one[2]), T.far[i] + one[3] / M
-            n, failed = n + 1.0, failed + (1.0 if lost else 0.0)
-            T.counts[i] = n + 1.0
-            if n >= T.N and failed < n:
-                T.verdict[i] = IN if keeps_all(limits, own, known[i], n - failed, failed, ROUNDING) else OUT
-            elif max(T.better[i], T.far[i]) >= need:
-                T.verdict[i] = IN if T.better[i] >= T.far[i] else OUT
-        T.order[i] = failed
-        inside_now = T.verdict[i] == IN
-        if T.verdict[i] == OPEN and pulls[i] > 0:
-            inside_now = keeps_all(limits, own, known[i], n - failed, failed, 0.0)
-        T.answer[i] = 1.0 if inside_now else 0.0
-        if T.verdict[i] == OPEN:
-            T.head[OVER], least = 0.0, min(least, T.better[i] if inside_now else T.far[i])
-        else:
-            T.counts[i] = 0.0
-    settle(T, math.log(least / K) if least > 0.0 else 0.0)
-    report(T, pulls, inside, out, answered)

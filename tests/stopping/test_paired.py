@@ -49,7 +49,7 @@ def kept(certifier: Certifier, tables: Any, pulls: Any = None) -> tuple[dict[str
     arms = scratch[:, :, paired.SIZE : at].reshape(E, T, paired.ARMS, K)
     found = {"rows": scratch[..., paired.ROWS], "over": scratch[..., paired.OVER], "level": out[..., 0]}
     found |= {"verdict": arms[:, :, 0], "counts": arms[:, :, 1]}
-    if certifier.kind != "top-k-paired":
+    if certifier.kind not in ("top-k-paired", "best-paired"):
         found |= {"better": arms[:, :, 6], "far": arms[:, :, 7]}
         enough = scratch[:, :, at + K * K : at + 2 * K * K]
         found |= {} if certifier.kind == "threshold-paired" else {"enough": enough.reshape(E, T, K, K)}

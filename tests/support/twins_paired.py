@@ -1,4 +1,4 @@
-"""The certificates of `bandit_envs.stopping.paired` in plain Python, row by row; and mutants of them, which err.
+"""The certificates of tables, `stopping.paired` and its like, in plain Python, row by row; and mutants, which err.
 
 Scores x (N, K) are scaled to [0, 1]: row n is what all arms show in the n-th place of an order. Each twin takes in the
 rows that the arms that still count have all shown, and returns what the routine keeps after the last one. A score that

@@ -104,10 +104,8 @@ class Store:
         if self.awaited:
             raise ValueError(f"{self.place} is not complete: call evaluate again with the same out")
         if missing := len(self.missing()):
-            raise ValueError(
-                f"{self.place} is not complete: {missing} of {len(self.blocks)} blocks are missing; call evaluate "
-                "again with the same out, or copy them there"
-            )
+            text = f"{self.place} is not complete: {missing} of {len(self.blocks)} blocks are missing;"
+            raise ValueError(f"{text} call evaluate again with the same out, or copy them there")
 
     def advice(self) -> str | None:
         """How to go on where the making of blocks was interrupted, in words."""
@@ -141,10 +139,8 @@ class Store:
             raise
         except Exception as error:
             said = " ".join(str(error).split()) + " is missing" * isinstance(error, KeyError)
-            raise ValueError(
-                f"{self.place}/{self._file(block)} is damaged, and is made again where evaluate is called again with "
-                f"the same out: {said:.300}"
-            ) from error
+            text = f"{self.place}/{self._file(block)} is damaged, and is made again where evaluate"
+            raise ValueError(f"{text} is called again with the same out: {said:.300}") from error
 
     def check(self, block: Block) -> None:
         """Refuse a file that is not what was written, by a `ValueError` that names it."""
