@@ -159,6 +159,8 @@ def question(session: Session) -> str:
     for name in (*(() if blocks else ("items",)), "budget", "delta", "max_pulls"):
         if (value := getattr(task, name)) is not None:
             parts.append(f"{name} {value:g}" if name == "delta" else f"{name} {value:,}")
+    if judged := session._setup.judged:
+        parts.append(f"a judge's scores, slope {judged['judge_slope']:g}")
     return " · ".join(parts)
 
 

@@ -242,7 +242,7 @@ class State:
         self.run = Run(agent, task, self.setup.public_seed, share, delta, self.changed)
         self.run.together = self.together
         if (off := self.setup.taken_off) is not None:  # means stay those of the scores themselves
-            self.run.seen = self.run.seen._replace(off=off[:, self.order], ends=self.statistics.ends)
+            self.run.seen = self.run.seen.judged(off[:, self.order])._replace(ends=self.statistics.ends)
         self.claims: Any = None  # see `claims`
         if self.results:
             self.run.begin([(self.place[arm], sample) for arm, sample in self.results if arm in self.place])

@@ -59,6 +59,8 @@ def _add(seen, arm, sample):
     if seen.pulls[arm] < seen.scores.shape[1]:
         for d in range(len(sample)):
             seen.scores[arm, seen.pulls[arm], d] = sample[d]
+    if seen.pulls[arm] < seen.off.shape[1]:
+        seen.less[arm, seen.pulls[arm], 0] = sample[0] - seen.off[arm, seen.pulls[arm]]
     if math.isnan(sample[0]):
         seen.failed[arm] += 1
     for d in range(len(sample) if sample[0] == sample[0] else 0):
@@ -103,8 +105,9 @@ class Statistics(NamedTuple):
     scores: Floats  # (K, N, D), of a table, in the order of its rows, NaN where it failed; (K, 0, D) of others
     excess: Floats  # (K, D), sums of what samples exceed the low end of their range by
     failed: NDArray[np.int64]  # (K,), of the pulls those without a score
+    off: Floats  # (K, N), of a table with a judge, what its scores take off those that agents see; (K, 0) of others
+    less: Floats  # (K, N, 1), the scores less these
     ends: tuple[float, float]  # see `ends_of`
-    off: Floats | None = None  # (K, N), of a table, what a judge's scores take off the scores that agents are shown
 
     @classmethod
     def of(cls, task: Task, K: int | None = None, items: int | None = None) -> Statistics:
@@ -112,7 +115,12 @@ class Statistics(NamedTuple):
         K = task.K if K is None else K
         total, mean, variance, excess = np.zeros((4, K, task.D))
         (pulls, failed), scores = np.zeros((2, K), np.int64), np.zeros((K, items or 0, task.D))
-        return cls(pulls, total, mean, variance, np.zeros((K, task.D, 2)), scores, excess, failed, ends_of(task))
+        moments, less = np.zeros((K, task.D, 2)), np.zeros((K, 0, 1))
+        return cls(pulls, total, mean, variance, moments, scores, excess, failed, less[..., 0], less, ends_of(task))
+
+    def judged(self, off: Floats) -> Statistics:
+        """These, before the first pull, with what a judge's scores take off, (K, N)."""
+        return self._replace(off=off, less=np.zeros((*off.shape, 1)))
 
     @property
     def spent(self) -> int:
@@ -142,21 +150,18 @@ class Statistics(NamedTuple):
 
     def at(self, arms: object) -> Statistics:
         """Those of some arms, a copy."""
-        return self._replace(**{name: getattr(self, name)[arms].copy() for name in self._fields[:-2]})
+        return self._replace(**{name: getattr(self, name)[arms].copy() for name in self._fields[:-1]})
 
     def with_one_more(self) -> Statistics:
         """These, and an arm that has not been pulled."""
-        arrays: dict[str, Any] = {name: getattr(self, name) for name in self._fields[:-2]}
+        arrays: dict[str, Any] = {name: getattr(self, name) for name in self._fields[:-1]}
         more: dict[str, Any] = {name: np.concatenate([x, np.zeros_like(x[:1])]) for name, x in arrays.items()}
         return self._replace(**more)
 
     @property
     def corrected(self) -> Any:
         """The scores, (K, N, D), less what a judge's take off; of rows that an arm has not shown 0."""
-        if self.off is None:
-            return self.scores
-        shown = np.arange(self.off.shape[1]) < self.pulls[:, None]
-        return np.where(shown, self.scores[..., 0] - self.off, 0.0)[..., None]
+        return self.less if self.less.size else self.scores
 
     def observation(self, remaining: int, public_seed: int) -> dict[str, NDArray[Any]]:
         """The statistics of a batch of one episode, as an environment shows them: live views."""

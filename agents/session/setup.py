@@ -141,18 +141,37 @@ def judged_of(facts: Mapping[str, Any], names: Sequence[str], task: Task) -> dic
             raise ValueError(f"judge_slope is of a judge, and there is none, got judge_slope={slope!r:.80}")
         return {}
     if task.items is None or task.distribution == BLOCKS or task.D > 1:
-        raise ValueError(f"a judge goes with items, and one number in each cell, not with blocks; got D = {task.D}")
-    found, items = measurements(table), item_names(facts.get("items")) or list(map(str, range(task.items)))
-    cells = {(one.arm, one.item): one.value for one in found.rows}
-    if len(cells) < len(found.rows) or any(len(value) != 1 for value in cells.values()):
-        raise ValueError(f"judge: {found.of} must have one score of each arm on each item, and has several")
-    if strange := {item for _, item in cells}.difference(items):
-        raise unknown("item of the judge", min(strange), items)
+        what = f"items={task.items}, D = {task.D}{', blocks' * (task.distribution == BLOCKS)}"
+        raise ValueError(f"a judge goes with items, not with blocks, and one number in each cell, got {what}")
+    try:
+        found = measurements(table)
+    except (TypeError, ValueError) as error:
+        raise (TypeError if isinstance(error, TypeError) else ValueError)(f"the judge: {error}") from error
+    items = item_names(facts.get("items")) or list(map(str, range(task.items)))
+    if strange := [arm for arm in found.arms if arm not in names]:
+        raise unknown("arm of the judge", strange[0], names)
+    cells: dict[tuple[str, str], float] = {}
+    for one in found.rows:
+        if (one.arm, one.item) in cells or len(one.value) != 1:
+            raise ValueError(f"the judge has several scores of {one.arm!r:.80} on {one.item!r:.80}: one is wanted")
+        cells[one.arm, one.item] = one.value[0]
+    if strange := sorted({item for _, item in cells}.difference(items)):
+        raise unknown("item of the judge", strange[0], items)
     if lacking := [(arm, item) for arm in names for item in items if (arm, item) not in cells]:
-        raise ValueError(f"judge: {found.of} has no score of {lacking[0]!r:.90}; its arms are {found.arms!r:.90}")
-    scores = [[number("a judge's score", cells[arm, item][0], -1e100, 1e100) for item in items] for arm in names]
-    slope = 0.5 if slope is None else slope
-    return {"judge": scores, "judge_slope": number("judge_slope", slope, 0, 1, above=True)}
+        raise ValueError(f"the judge has no score of {lacking[0][0]!r:.80} on {lacking[0][1]!r:.80}")
+    scores = [[cells[arm, item] for item in items] for arm in names]
+    low, high = task.support or (0.0, 1.0)
+    if len(wrong := np.argwhere(~((np.array(scores) >= low) & (np.array(scores) <= high)))):
+        (arm, item), unit = wrong[0], f"in the unit of the measurements, from {low:g} to {high:g}"
+        raise ValueError(
+            f"a judge's scores are {unit}, got {scores[arm][item]!r} for {names[arm]!r} on {items[item]!r}"
+        )
+    return {"judge": scores, "judge_slope": slope_of(0.5 if slope is None else slope)}
+
+
+def slope_of(value: Any) -> float:
+    """The share of a judge's scores that is taken off."""
+    return number("judge_slope", value, 0, 1, above=True)
 
 
 def item_names(items: Any) -> list[str] | None:
@@ -284,8 +303,13 @@ class Setup:
         names, seed = checked_names(facts["names"], task.K), integer("public_seed", facts["public_seed"], 0, 2**63 - 1)
         reserve = number("reserve", facts.get("reserve", 0.0), 0, 1, below=True)
         wishes, judged = wishes_of(facts.get("wishes") or {}), {name: facts[name] for name in JUDGED if name in facts}
-        if judged and (len(judged) < len(JUDGED) or np.shape(judged["judge"]) != (task.K, task.items)):
-            raise ValueError(f"the store is damaged: the judge has no scores of {task.K} arms on {task.items} items")
+        if judged:
+            try:
+                scores, _ = np.array(judged["judge"], np.float64), slope_of(judged["judge_slope"])
+            except (KeyError, TypeError, ValueError) as error:
+                raise ValueError(f"the store is damaged: its judge: {error}") from error
+            if scores.shape != (task.K, task.items) or not np.isfinite(scores).all():
+                raise ValueError(f"the store is damaged: its judge has no scores of {task.K} arms, {task.items} items")
         return cls(task, names, seed, facts["agent"], parameters, maker, reserve, items, order, own, wishes, judged)
 
     def facts(self) -> dict[str, Any]:
@@ -320,6 +344,7 @@ class Setup:
             return None
         scores = np.array(self.judged["judge"])
         off: NDArray[np.float64] = self.judged["judge_slope"] * (scores - scores.mean(axis=1, keepdims=True))
+        off -= off.mean(axis=1, keepdims=True)  # scores far from 0 have a mean that is rounded
         return off if self.own is None else -off
 
     def refuse_gaps(self) -> None:
@@ -364,6 +389,8 @@ class Setup:
             low, high = task.support or (0.0, 1.0)
             moved |= {"support": (low - off.max(), high - off.min()), "distribution": "shared"}
         agent, task = self.make(self.task.replace(K=len(places), **left, **moved, delta=shared, cost=cost))
+        if self.judged and getattr(agent, "task", task).support != task.support:
+            raise ValueError("with a judge the agent is made for the task that it is given: name it, as 'uniform'")
         own = agent.parameters.get("delta") if isinstance(agent, Agent) else None
         delta = delta if own is None else float(own)
         if ratio == 0 and delta is not None:

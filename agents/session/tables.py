@@ -266,7 +266,8 @@ def _replayed(state: State, ahead: State, made: dict[int, Event], row: Happening
     if kind == COUNTED:
         return event._replace(arm=arm, value=count_of(state.setup.own_task, row.several or Count(None), state))
     if kind == FAILED and np.isnan(row.value).all():
-        state.setup.refuse_gaps()
+        if not undone:
+            state.setup.refuse_gaps()
     elif kind in RESULTS:
         sample = sample_of(state.setup.own_task, row.value if len(row.value) > 1 or task.D > 1 else row.value[0])
     if cells.get("item") and not task.items:

@@ -166,7 +166,8 @@ class Task(Distributed):
             if not self.items or len(ends) != self.D or min(ends)[0] < low or max(one[1] for one in ends) > high:
                 of = f"a pair within support={self.support} for each of D = {self.D} metrics of a table (items)"
                 raise ValueError(f"ranges must be {of}, got {self.ranges!r:.200}")
-            object.__setattr__(self, "ranges", ends)
+            object.__setattr__(self, "ranges", ends if self.D > 1 else None)
+            object.__setattr__(self, "support", self.support if self.D > 1 else ends[0])
         if self.pull == "coordinate" and self.D == 1:
             raise ValueError("pull='coordinate' needs arms of 2 dimensions or more, got scalar arms")
         if not self.can_stop and self.budget is None:

@@ -121,8 +121,8 @@ def test_a_lower_value_is_better() -> None:
 
 
 def test_an_error_of_any_arm_is_no_more_likely_than_delta() -> None:
-    """A/A: 400 sessions of counts by day, claims at the end; false-alarm level 1e-6."""
-    wrong, count = 0, 400
+    """A/A: 80 sessions of counts by day, claims at the end; false-alarm level 1e-6."""
+    wrong, count = 0, 80
     for seed in range(count):
         random = np.random.default_rng(seed)
         with session_of("uniform", tolerance=0.0) as session:

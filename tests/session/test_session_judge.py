@@ -76,7 +76,7 @@ def test_the_certificate_is_that_of_corrected_scores(asked: Any, agent: str) -> 
     """To the last bit, after each cell of 64 rows, whatever is asked; all numbers are exact in binary."""
     g = np.random.default_rng(1)
     x = (g.random((64, 2)) < (0.9, 0.2)) * 1.0
-    judge = np.where(g.random((64, 2)) < 0.8, x, g.integers(-2, 10, (64, 2)) / 8)
+    judge = np.where(g.random((64, 2)) < 0.8, x, g.integers(0, 9, (64, 2)) / 8)
     off = (judge - judge.mean(axis=0)) / 2
     facts: Any = {"items": 64, "delta": 0.05} | asked
     ends, hint = (-off.max(), 1 - off.min()), {"hint": judge.mean(axis=0).tolist()}
@@ -128,9 +128,9 @@ def test_lower_is_better() -> None:
 
 
 def test_a_judge_in_any_form_and_order(tmp_path: Path) -> None:
-    """Cells go by the names of arms and items; a column of another arm is left out."""
+    """Cells go by the names of arms and items."""
     items = [f"q{n}" for n in range(6)]
-    frame = JUDGE.set_axis(items).assign(other=0.5).rename_axis("id")
+    frame = JUDGE.set_axis(items).rename_axis("id")
     frame.iloc[::-1, ::-1].to_csv(tmp_path / "wide.csv")
     long = frame.reset_index().melt(id_vars="id", var_name="arm").rename(columns={"id": "item"})
     facts = {**FACTS, "items": items}
@@ -174,7 +174,15 @@ def test_it_is_kept(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "value", "words"),
-    [("judge", [[1.0]], "2 arms on 6 items"), ("judge_slope", None, "2 arms"), ("judge", None, "format")],
+    [
+        ("judge", [[1.0]], "2 arms, 6 items"),
+        ("judge", [[1.0] * 6, [None] * 6], "2 arms, 6 items"),
+        ("judge", [["x"] * 6] * 2, "damaged"),
+        ("judge_slope", None, "judge_slope"),
+        ("judge_slope", -1, "damaged"),
+        ("judge_slope", [0.5], "damaged"),
+        ("judge", None, "format"),
+    ],
 )
 def test_a_store_without_its_judge_is_refused(tmp_path: Path, name: str, value: Any, words: str) -> None:
     session(tmp_path / "a.db").close()
@@ -200,9 +208,12 @@ NAN.loc[4, "b"], INF.loc[4, "b"] = math.nan, math.inf
         ({"judge": JUDGE[["a"]]}, ("judge", "'b'", "'0'")),
         ({"judge": JUDGE[:5]}, ("judge", "'a'", "'5'")),
         ({"judge": pd.concat([JUDGE, JUDGE[:1]], ignore_index=True)}, ("item of the judge", "'6'")),
-        ({"judge": pd.concat([JUDGE, JUDGE[:1]])}, ("judge", "one score")),
+        ({"judge": pd.concat([JUDGE, JUDGE[:1]])}, ("judge", "several scores", "'a'", "'0'")),
+        ({"judge": JUDGE.assign(doc_id=[3, 1, 2, 0, 5, 4])}, ("arm of the judge", "'doc_id'")),
+        ({"judge": JUDGE * 10}, ("the unit", "from 0 to 1", "10.0", "'a'", "'0'")),
+        ({"judge": JUDGE - 0.25}, ("the unit", "-0.25", "'a'", "'2'")),
         ({"judge": NAN}, ("judge", "'b'", "'4'")),
-        ({"judge": INF}, ("column 'b'", "inf")),
+        ({"judge": INF}, ("judge", "column 'b'", "inf")),
         ({"judge": JUDGE * 1e200}, ("judge", "1e+200")),
         ({"judge": "none.csv"}, ("none.csv",)),
         ({"items": [f"q{n}" for n in range(6)]}, ("item of the judge", "'0'", "q0")),
@@ -221,8 +232,31 @@ def test_judges_that_are_refused(tmp_path: Path, facts: Any, words: tuple[str, .
 
 
 def test_a_table_of_anything_else_is_refused() -> None:
-    with pytest.raises(TypeError, match="table"):
+    with pytest.raises(TypeError, match="judge"):
         session(judge=0.5)
+
+
+def test_an_agent_that_is_made_for_another_task_is_refused() -> None:
+    task = session(judge=None).task
+    with refused("judge", "the task that it is given"):
+        agents.Session(lambda _: agents.make("paired-elimination", task), {**FACTS, "judge": JUDGE}, store=":memory:")
+
+
+def test_a_range_in_a_list_is_that_range() -> None:
+    with session() as one, session(range=[(0, 1)]) as other:
+        assert told(other, X) == told(one, X)
+    turned: Any = {"range": (2, 5), "minimize": True, "judge": JUDGE + 2}
+    with session(**turned) as one, session(**turned | {"range": [(2, 5)]}) as other:
+        assert told(other, pd.DataFrame(X) + 2) == told(one, pd.DataFrame(X) + 2)
+
+
+@pytest.mark.parametrize("place", [-1e9, 1e12 / 7])
+def test_a_judge_far_from_0_leaves_means_as_they_are(place: float) -> None:
+    """What is taken off has the mean 0, though the mean of such scores is rounded."""
+    facts = {**FACTS, "judge": JUDGE + place, "range": (place, place + 1)}
+    off = Setup.of("paired-elimination", facts, None, 0).taken_off
+    assert off is not None
+    assert np.abs(off.mean(axis=1)).max() < 1e-15
 
 
 def test_no_cell_is_left_without_a_score(tmp_path: Path) -> None:
@@ -298,10 +332,10 @@ def corrected(x: Any, judge: Any, slope: float, epsilon: float, delta: float) ->
 
 
 def judged(seed: int) -> tuple[Any, Any, float]:
-    """A small table, a judge that is right, wrong, or knows nothing, in other ranges too, and a slope."""
+    """A small table, a judge that is right, wrong, knows nothing, or likes an arm, and a slope."""
     g = np.random.default_rng(seed)
     x = g.integers(0, 3, (5, 3)) / 2 if seed % 2 else (g.random((5, 3)) < (0.3, 0.5, 0.6)) * 1.0
-    judge = [x, 1 - x, g.random((5, 3)), 3 * g.normal(size=(5, 3)), x + 5 * np.arange(3)][seed % 5]
+    judge = [x, 1 - x, g.random((5, 3)), g.integers(0, 2, (5, 3)) * 1.0, (x + np.arange(3)) / 3][seed % 5]
     return x, judge, (0.5, 1.0, 0.2)[seed % 3]
 
 

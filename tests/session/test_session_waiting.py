@@ -93,33 +93,31 @@ def rules_of(problem: str, name: str) -> dict[str, Any]:
 @pytest.mark.parametrize(("problem", "name"), CASES)
 def test_a_session_with_several_askers_is_an_episode_with_a_delay(problem: str, name: str, delay: int) -> None:
     kwargs = rules_of(problem, name)
-    for episode in range(3):
-        asked, shown, answer = in_an_episode(name, problem, episode, delay=delay, **kwargs)
-        there, results, found = in_a_session(name, problem, episode, delay, **kwargs)
-        assert asked == there
-        assert shown == results
-        assert answer.tolist() == found.tolist()
+    asked, shown, answer = in_an_episode(name, problem, delay, delay=delay, **kwargs)
+    there, results, found = in_a_session(name, problem, delay, delay, **kwargs)
+    assert asked == there
+    assert shown == results
+    assert answer.tolist() == found.tolist()
 
 
 @pytest.mark.parametrize("batch", [4, 7])
 @pytest.mark.parametrize(("problem", "name"), CASES)
 def test_a_session_with_plates_is_an_episode_with_batches(problem: str, name: str, batch: int) -> None:
-    kwargs = rules_of(problem, name)
-    for episode in range(2):
-        asked, shown, answer = in_an_episode(name, problem, episode, batch=batch, **kwargs)
-        samples = samples_of(problem, 400, episode, **kwargs)
-        env, seen = env_of(problem, episode, **kwargs)
-        session = agents.Session(name, env.unwrapped.task, store=":memory:", public_seed=int(seen["public_seed"][0]))
-        there, made = list[int](), np.zeros(K, int)
-        while not session.done:
-            arms = [int(one) for one in session.ask(batch)]
-            there += arms + [-1] * (len(arms) < batch and session.remaining != len(arms))
-            values = []
-            for arm in arms:
-                values.append(samples[arm, made[arm]])
-                made[arm] += 1
-            table = pd.DataFrame({"name": [str(arm) for arm in arms], "value": values})
-            session.tell_table(table, again=True)
-        assert asked == there
-        assert shown == made.sum()
-        assert answer.tolist() == session.answer().tolist()
+    kwargs, episode = rules_of(problem, name), batch
+    asked, shown, answer = in_an_episode(name, problem, episode, batch=batch, **kwargs)
+    samples = samples_of(problem, 400, episode, **kwargs)
+    env, seen = env_of(problem, episode, **kwargs)
+    session = agents.Session(name, env.unwrapped.task, store=":memory:", public_seed=int(seen["public_seed"][0]))
+    there, made = list[int](), np.zeros(K, int)
+    while not session.done:
+        arms = [int(one) for one in session.ask(batch)]
+        there += arms + [-1] * (len(arms) < batch and session.remaining != len(arms))
+        values = []
+        for arm in arms:
+            values.append(samples[arm, made[arm]])
+            made[arm] += 1
+        table = pd.DataFrame({"name": [str(arm) for arm in arms], "value": values})
+        session.tell_table(table, again=True)
+    assert asked == there
+    assert shown == made.sum()
+    assert answer.tolist() == session.answer().tolist()

@@ -297,8 +297,8 @@ def test_intervals_end_where_the_evidence_begins(distribution: str) -> None:
     ("bernoulli", 0.5, (1, 1)), ("bernoulli", 0.03, (3, 1)), ("bernoulli", 0.97, (1, 2)), ("gaussian", 0.0, (1, 4)),
 ])  # fmt: skip
 def test_a_pair_is_wrongly_told_apart_no_more_often_than_the_level(distribution: str, mean: float, shares: Any) -> None:
-    """A sampler that pulls the arm whose luck holds back; 4,000 episodes, a look at each of 60 steps, level .2."""
-    random, E, level = np.random.default_rng(8), 4000, 0.2
+    """A sampler that pulls the arm whose luck holds back; 1,500 episodes, a look at each of 60 steps, level .2."""
+    random, E, level = np.random.default_rng(8), 1500, 0.2
     N, S, worst = np.zeros((E, 2), np.int64), np.zeros((E, 2)), np.zeros(E)
     problem, rows = BetterThanControl(1), np.arange(E)
     for step in range(60):
@@ -322,8 +322,8 @@ def test_a_pair_is_wrongly_told_apart_no_more_often_than_the_level(distribution:
 
 
 def test_e_values_are_at_most_1_on_average_at_a_stopping_time() -> None:
-    """The sampler stops where the control has just been lucky, or after 40 steps: means of 20,000 e-values."""
-    random, E = np.random.default_rng(9), 20_000
+    """The sampler stops where the control has just been lucky, or after 40 steps: means of 5,000 e-values."""
+    random, E = np.random.default_rng(9), 5000
     N, S, done, value = np.zeros((E, 2), np.int64), np.zeros((E, 2)), np.zeros(E, np.bool_), np.zeros(E)
     problem = BetterThanControl(1)
     for step in range(40):
