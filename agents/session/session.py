@@ -84,8 +84,10 @@ class Session:
         agent: as for `agents.make`: a name, "module:Class", a class, an agent, a function of the task. None: the agent
             in the store.
         task: an environment, a `Task`, or plain facts as for `task_from_facts`, with `reserve`, the part of delta that
-            is kept for arms that come later, and `minimize=True` where a lower value is better. None: the task in the
-            store.
+            is kept for arms that come later, and `minimize=True` where a lower value is better; with `items`, `judge`,
+            a table of cheap scores of all N x K cells, in the range of measurements and known beforehand, of which
+            `judge_slope` in (0, 1], by default 1/2, is taken off (prediction-powered inference, Angelopoulos et al.,
+            Science 2023; docs/tables.md). None: the task in the store.
         store: path of a file for SQLite, or another address of SQLAlchemy, as "postgresql+psycopg://user@host/name";
             ":memory:" keeps the session as long as this object.
         names: of the arms, where the facts do not name them; None: their numbers.

@@ -159,13 +159,11 @@ def judged_of(facts: Mapping[str, Any], names: Sequence[str], task: Task) -> dic
         raise unknown("item of the judge", strange[0], items)
     if lacking := [(arm, item) for arm in names for item in items if (arm, item) not in cells]:
         raise ValueError(f"the judge has no score of {lacking[0][0]!r:.80} on {lacking[0][1]!r:.80}")
-    scores = [[cells[arm, item] for item in items] for arm in names]
     low, high = task.support or (0.0, 1.0)
-    if len(wrong := np.argwhere(~((np.array(scores) >= low) & (np.array(scores) <= high)))):
-        (arm, item), unit = wrong[0], f"in the unit of the measurements, from {low:g} to {high:g}"
-        raise ValueError(
-            f"a judge's scores are {unit}, got {scores[arm][item]!r} for {names[arm]!r} on {items[item]!r}"
-        )
+    if beyond := [(arm, item) for arm in names for item in items if not low <= cells[arm, item] <= high]:
+        text = f"a judge's scores are in the unit of the measurements, from {low:g} to {high:g},"
+        raise ValueError(f"{text} got {cells[beyond[0]]!r} for {beyond[0][0]!r:.80} on {beyond[0][1]!r:.80}")
+    scores = [[cells[arm, item] for item in items] for arm in names]
     return {"judge": scores, "judge_slope": slope_of(0.5 if slope is None else slope)}
 
 
