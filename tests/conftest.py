@@ -2,7 +2,9 @@
 
 import re
 import sys
+import tomllib
 from collections.abc import Iterator
+from fnmatch import fnmatchcase
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,7 @@ from typing import Any
 import gymnasium as gym
 import pytest
 from hypothesis import settings
+from spent import *  # noqa: F403  # CPU seconds by folder
 
 from bandit_envs import DISTRIBUTIONS, INSTANCES, PROBLEMS
 from bandit_envs.instances import datasets
@@ -17,6 +20,7 @@ from bandit_envs.instances import datasets
 settings.register_profile("same", derandomize=True)  # the same examples each time
 settings.load_profile("same")
 BY_DEFAULT = pytest.approx
+SLOW = {path.parent: tomllib.loads(path.read_text()) for path in Path(__file__).parent.glob("*/slow.toml")}
 
 
 def approx(expected: Any, rel: Any = None, abs: Any = None, nan_ok: bool = False) -> Any:
@@ -38,9 +42,16 @@ def data_folder() -> Path:
     return folder
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The test that takes longest comes first, so that no process is left with it at the end."""
-    items.sort(key=lambda item: item.name != "test_plain_mode_plays_ten_golden_cells")
+def pytest_itemcollected(item: pytest.Function) -> None:
+    """Mark what the `slow.toml` of a folder names: {file: {a test, or in brackets those of its ids that look so: why}}.
+
+    Why is the kind of fault that the test finds; and after ";" the tests that find such a fault by default.
+    """
+    for row in SLOW.get(item.path.parent, {}).get(item.path.name, ()):
+        name, _, like = row.partition("[")
+        given = item.callspec.id if hasattr(item, "callspec") else ""
+        if name == item.originalname and fnmatchcase(given, like.removesuffix("]") or "*"):
+            item.add_marker("slow")
 
 
 @pytest.hookimpl(wrapper=True)

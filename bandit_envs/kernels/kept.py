@@ -1,12 +1,13 @@
 """Compiled functions are kept on disk: one file for each function, the types of its arguments, and its sources.
 
 The name of a file holds the function, the stamp of all that it is compiled from (`stamps`), and a digest of types,
-options, processor and versions. A file is written whole beside its place, and begins with a checksum of its name and
-content. What cannot be read is compiled once more; a new file takes the place of those with an older stamp.
+options, processor and versions, but no path: all checkouts and environments of a user share one folder. A file is
+written whole beside its place, and begins with a checksum of its name and content. What cannot be read is compiled once
+more. Files of other stamps stay beside it, until nobody has read them for `UNREAD` or the folder exceeds `ROOM`.
 
-The place is that of the variable NUMBA_CACHE_DIR; or `__pycache__` beside the source file, of a checkout; or the cache
-directory of this user; or a directory of this user below the system's temporary one. Where none can be written to,
-each process compiles.
+The folder is in that of the variable NUMBA_CACHE_DIR; or in the cache directory of this user; or in the system's
+temporary one. What is read from it runs as code: the last two must be the user's own, and writable by nobody else.
+Where no folder can be written to, each process compiles.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import gc
-import glob
 import hashlib
 import linecache
 import logging
@@ -24,12 +24,15 @@ import re
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 import cloudpickle
+import llvmlite  # type: ignore[import-untyped]
 import numba
+import numpy as np
 
 from .stamps import stamp_of
 
@@ -37,7 +40,9 @@ T = TypeVar("T")
 NUMBA: Any = numba  # which declares but little of itself to type checkers
 _LOGGER = logging.getLogger("bandit_envs.kernels.compiled")
 SEAL = 16  # bytes of a checksum
-INSTALLED = {"site-packages", "dist-packages"}  # where pip would leave a `__pycache__` of ours behind
+DAY = 86_400.0  # seconds
+UNREAD, ROOM = 30 * DAY, 10**9  # seconds that a file is kept unread, and bytes of all files, before the oldest go
+VERSIONS = f"{NUMBA.__version__} {llvmlite.__version__} {np.__version__} {sys.version}"
 NAMELESS = r" at 0x|<locals>|__main__\."  # in types: what no other process can name
 
 # What to do about errors of Numba whose own text says little: a mark of each in that text, and the advice.
@@ -131,10 +136,8 @@ class File:
         folder = None if re.search(NAMELESS, text) else folder_of(function)
         name = re.sub("-[0-9a-f]{8}$", "", function.__qualname__)  # without what `assemble` has put there
         name = re.sub(r"[^\w.]", "_", f"{Path(function.__code__.co_filename).stem}.{name}")[-120:]
-        self.others, stamp = f"{name}.{sys.implementation.cache_tag}-", stamp_of(function)[:16]
-        key = _digest(f"{text} {how} {function.__qualname__} {NUMBA.__version__} {sys.version}")
-        self.own = f"{self.others}{stamp}-"
-        self.path = None if folder is None else folder / f"{self.own}{key}.code"
+        stamp, key = stamp_of(function)[:16], _digest(f"{text} {how} {function.__qualname__} {VERSIONS}")
+        self.path = None if folder is None else folder / f"{name}.{sys.implementation.cache_tag}-{stamp}-{key}.code"
 
     def read(self, made: Callable[[Any], T]) -> T | None:
         """What `made` makes of that which was written; None where it was not, or cannot be read."""
@@ -148,6 +151,9 @@ class File:
             found = made(kept) if kinds == self.kinds else None
         except Exception:  # whatever unpickling brings about
             return None
+        with contextlib.suppress(OSError):
+            if time.time() - self.path.stat().st_mtime > DAY:
+                os.utime(self.path)  # the last day on which it was of use
         _LOGGER.debug("read %s.%s", self.function.__module__, self.function.__qualname__)
         return found
 
@@ -163,10 +169,7 @@ class File:
                 os.replace(partial, self.path)
             finally:
                 partial.unlink(missing_ok=True)
-            if "<locals>" not in self.function.__qualname__:  # one of several of that name, all of use
-                for one in self.path.parent.glob(glob.escape(self.others) + "*"):
-                    if not one.name.startswith(self.own):
-                        one.unlink(missing_ok=True)
+            thin_out(self.path.parent)
 
     def _seal(self, content: bytes) -> bytes:
         assert self.path is not None
@@ -190,35 +193,35 @@ def folder_of(function: Callable[..., Any]) -> Path | None:
     """The folder of a function's files, which can be written to; None where there is none."""
     source, lasting = function.__code__.co_filename, getattr(sys, "frozen", False)
     lasting = lasting or ".zip" in source or "ipykernel_" in source or source.startswith("<ipython-")
-    if not (lasting or os.path.exists(source)):
-        return None
-    return _folder(os.path.abspath(os.path.dirname(source)), os.path.exists(source), NUMBA.config.CACHE_DIR)
+    return _folder(NUMBA.config.CACHE_DIR) if lasting or os.path.exists(source) else None
 
 
 @functools.cache
-def _folder(beside: str, exists: bool, chosen: str) -> Path | None:
-    for place in _places(Path(beside), exists, chosen):
+def _folder(chosen: str) -> Path | None:
+    apple = "~/Library/Caches" if sys.platform == "darwin" else "~/.cache"
+    user_wide = os.environ.get("LOCALAPPDATA" if os.name == "nt" else "XDG_CACHE_HOME") or os.path.expanduser(apple)
+    user = os.getuid() if hasattr(os, "getuid") else os.environ.get("USERNAME", "user")
+    places = [Path(user_wide, "bandit_envs-kernels"), Path(tempfile.gettempdir(), f"bandit_envs-{user}")]
+    for place in [Path(chosen, "bandit_envs")] * bool(chosen) + places:
         with contextlib.suppress(OSError):
-            place.mkdir(parents=True, exist_ok=True)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.mkdir(mode=0o700, exist_ok=True)
+            found = place.lstat()
+            if place in places and hasattr(os, "getuid") and (found.st_uid != user or found.st_mode & 0o022):
+                continue
             tempfile.TemporaryFile(dir=place).close()
             return place
     return None
 
 
-def _places(beside: Path, exists: bool, chosen: str) -> Iterator[Path]:
-    """Folders for the functions of source files beside each other, the best first."""
-    own = f"{beside.name}_{hashlib.sha1(str(beside).encode()).hexdigest()}"
-    if chosen:
-        yield Path(chosen, own)
-    if exists and not INSTALLED & set(beside.resolve().parts):
-        yield beside / "__pycache__"
-    apple = "~/Library/Caches" if sys.platform == "darwin" else "~/.cache"
-    user_wide = os.environ.get("LOCALAPPDATA" if os.name == "nt" else "XDG_CACHE_HOME") or os.path.expanduser(apple)
-    yield Path(user_wide, "bandit_envs", own)
-    user = os.getuid() if hasattr(os, "getuid") else os.environ.get("USERNAME", "user")
-    home = Path(tempfile.gettempdir(), f"bandit_envs-{user}")
-    with contextlib.suppress(OSError):
-        home.mkdir(mode=0o700, exist_ok=True)
-        found = home.lstat()  # what is loaded from here runs as code: no place that others can write to
-        if not hasattr(os, "getuid") or (found.st_uid == os.getuid() and not found.st_mode & 0o022):
-            yield home / own
+@functools.cache
+def thin_out(folder: Path) -> None:
+    """Once in a process: remove files that were last of use long ago, and the oldest of those that are too many."""
+    found, room, now = list[tuple[float, int, Path]](), ROOM, time.time()
+    for one in folder.rglob("*"):
+        with contextlib.suppress(OSError):  # another process has removed it
+            found += [(one.stat().st_mtime, one.stat().st_size, one)] if one.is_file() else []
+    for used, size, one in sorted(found, reverse=True):
+        room -= size
+        if room < 0 or now - used > UNREAD:
+            one.unlink(missing_ok=True)

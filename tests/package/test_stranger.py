@@ -60,7 +60,6 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run(site: Path, *words: str) -> str:
     """What a Python process prints that finds the installed package."""
     environment = with_path(site, ROOT)
-    environment.pop("NUMBA_CACHE_DIR", None)  # kernels are cached beside the code that they come from
     done = subprocess.run([sys.executable, *words], capture_output=True, text=True, env=environment, cwd=site)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
@@ -115,6 +114,4 @@ def test_the_command_line_lists_and_runs_it_with_kernels_from_the_cache(used: Pa
     names = ["bandit_envs/FarGood-v0", "pyramids", "nearest-first", "both-sides"]
     for name in [*names, "stranger.agents:NearestFirst(power=1)"]:
         assert any(line.startswith(f"{name} ") for line in printed), name
-    hits, misses, place = last.split()
-    assert (int(hits), int(misses)) == (1, 0)
-    assert Path(place).is_relative_to(used)
+    assert last.split() == ["1", "0"]

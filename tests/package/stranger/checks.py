@@ -166,8 +166,6 @@ def kernels() -> None:
     """Prints how often the player of the free algorithm was taken from the disk, and how often it was compiled."""
     from stranger.agents import BothSides
 
-    from bandit_envs.kernels.kept import folder_of
-
     kernel, said = BothSides.form.kernel, list[str]()
     handler = logging.Handler(logging.DEBUG)
     handler.emit = lambda record: said.append(record.getMessage())  # type: ignore[method-assign]
@@ -178,7 +176,7 @@ def kernels() -> None:
     rows("both-sides")
     name = bandit_envs.simulation.player(kernel).compiled.py_func.__qualname__
     said = [text.split()[0] for text in said if text.endswith(name)]
-    print(said.count("read"), said.count("compiling"), folder_of(kernel.function))
+    print(said.count("read"), said.count("compiling"))
 
 
 if __name__ == "__main__":
