@@ -223,7 +223,7 @@ def test_where_there_is_no_home_kernels_are_cached_in_the_temporary_directory(tm
 
 @pytest.mark.parametrize("obstacle", ["a file", "others may write", "another's", "a link"])
 def test_without_any_place_kernels_are_compiled_in_every_process(tmp_path: Path, obstacle: str) -> None:
-    """What is loaded from a cache runs as code: a folder is trusted if it is this user's and nobody else writes to it."""
+    """What is loaded from a cache runs as code: a folder is trusted if it is this user's, who alone writes to it."""
     temporary = tmp_path / "tmp"
     temporary.mkdir()
     (place := temporary / f"bandit_envs-{os.getuid()}").mkdir()
