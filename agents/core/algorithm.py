@@ -20,6 +20,7 @@ are attributes of the class, where caches on disk find their types.
 
 from __future__ import annotations
 
+import dis
 import functools
 import inspect
 from abc import ABCMeta
@@ -427,7 +428,25 @@ def rules_in(space: Mapping[str, Any], name: str) -> dict[str, Any]:
     for one, function in found.items():
         if list(inspect.signature(function).parameters) != ["ep", "own"]:
             raise TypeError(f"{one} of {name} must be a function of (ep, own), which compiled code calls")
+        nothing, something = returns_of(function)
+        if one == "stops" and nothing:
+            raise TypeError(f"stops of {name} must return whether the episode stops, and returns nothing on some way")
+        if one != "stops" and something:
+            text = "what it returns is not read"
+            how = "; a sampling rule plans its pulls by pull(ep, arm)" * (one == "sample")
+            raise TypeError(f"{one} of {name} returns a value, and must not: {text}{how}")
     return found
+
+
+def returns_of(function: Any) -> tuple[bool, bool]:
+    """Whether a function returns None, or has no return, on some way; and whether it returns something else."""
+    found, last = set[bool](), None
+    for one in dis.get_instructions(function):
+        if one.opname in ("RETURN_CONST", "RETURN_VALUE"):
+            constant = one if one.opname == "RETURN_CONST" else last
+            found.add(constant is not None and "CONST" in constant.opname and constant.argval is None)
+        last = one
+    return True in found, False in found
 
 
 class _Declared(ABCMeta):
