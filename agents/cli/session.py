@@ -350,7 +350,7 @@ class Show(Action):
             mark = "withdrawn" if row["withdrawn"] else "yes" if row["answer"] else ""
             claim = [str(row["claim"])] * claims
             rows.append([row["name"], str(row["pulls"]), *cells, mark, *claim, str(row["pending"] or "")])
-        print(f"{question(session)}\n")
+        print("\n\n".join([*session.contradictions, question(session)]), end="\n\n")
         print(table(heads, rows, right=(1, 2)))
         print_comparison(session.comparison()) if session.compares and len(session) else None
         print("waits: how often the arm has been asked for, and no result has been told yet\n" * bool(session.pending))

@@ -16,7 +16,7 @@ from bandit_envs.problems import BLOCKS
 from ..evaluation.report import table
 from ..session.rehearsal import CompilesError, rehearse
 from ..session.session import Ask, Session
-from ..session.words import against, meaning, said
+from ..session.words import against, leeway, meaning, said
 from .environment import import_problems, problem_options
 from .options import from_json, note
 
@@ -171,10 +171,10 @@ def print_certainty(session: Session) -> None:
     if sure is not None and sure > 0:
         short = " only" if delta is not None and session.done and sure < 1 - delta else ""
         sure = math.floor(1000 * min(sure, 0.999)) / 10
-        print(f"the answer is right with a probability of {sure:g} % at least{short}{wanted}")
+        print(f"the answer{leeway(session, 'arm')}, is right with a probability of {sure:g} % at least{short}{wanted}")
     elif delta is not None:
         print(f"nothing can be promised of the answer{'' if session.done else ' yet'}{wanted}")
-    for sentence in session.doubts:
+    for sentence in session.doubts[len(session.contradictions) :]:
         note(sentence)
 
 
@@ -202,7 +202,7 @@ def forecast(facts: Any, agent: str | None = None, file: str = "") -> str:
         return getattr(facts, "progress", "")
     guess = f", by {found.believed}; results of a pilot say more: session plan" if file else ""
     advice = re.sub(r"\b(sigma|delta|tolerance|epsilon)=", r"--\1 ", f"; {found.advice}" if found.advice else "")
-    return f"{found.sentence()} until the answer is certain{guess}{advice}"
+    return f"{found.until()}{guess}{advice}"
 
 
 def undone(session: Session, number: int) -> str:
@@ -217,6 +217,8 @@ def undone(session: Session, number: int) -> str:
 
 def print_state(session: Session, owner: bool = True) -> None:
     """Where a session stands, in a line; without the answer for others than its owner, before it is over."""
+    for sentence in session.contradictions if owner else ():
+        print(sentence)
     left = session.remaining
     rest = ("" if session.money is None else f", money {session.money:g}") + ("" if left is None else f", {left} left")
     over = "; it is over" if session.done else ""

@@ -7,9 +7,10 @@ claimed sigma, they are made again with the known scale, if there is one.
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence, Set
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,9 @@ from bandit_envs import Task, stopping
 from bandit_envs.stopping import Certifier
 
 from .run import Part, Result, Statistics
+
+if TYPE_CHECKING:
+    from .fold import State
 
 ALONE, PAIRS = ("threshold", "polyhedron", "margins"), ("top-k", "all-good", "control")  # kinds of certificates
 MOST_NAMES = 3  # of arms in a sentence
@@ -72,18 +76,27 @@ class Claims:
             self.kept = self.kept[0], np.zeros((K, D)), np.zeros((3, K, D)), self.kept[3]
         self.first, self.look = np.zeros((len(self.moves), K, K), np.int64), 0
 
-    def take_in(self, results: Sequence[Result], names: Sequence[str]) -> None:
-        """Take in further results, of arms by their places among those that there are, named so; -1: of no such arm."""
-        arms, rows, at = list[int](), list[Floats](), list[int]()
+    def take_in(self, results: Sequence[Result], names: Sequence[str], looks: Set[int] | None = None) -> None:
+        """Take in further results, of arms by their places among those that there are, named so; -1: of no such arm.
+
+        `looks`: after how many results they may be looked at, None: any. A table may be sorted by its values, so that
+        it is taken in whole, arm by arm.
+        """
+        arms, rows, at, new = list[int](), list[Floats](), list[int](), set[int]()
         for arm, sample in results:
             self.told += sample.n if isinstance(sample, Part) else 1
+            self.count += 1
             if arm >= 0:
                 self.seen.add(arm, sample)
+                new.add(arm)
+            if looks is not None and self.count not in looks:
+                continue
+            for arm in sorted(new):
                 mean, variance, moments = self.seen.mean[arm], self.seen.variance[arm], self.seen.moments[arm].T.ravel()
                 rows.append(np.concatenate([self.seen.pulls[arm, None], mean, variance, moments]))
                 arms.append(arm)
                 at.append(self.told)
-        self.count += len(results)
+            new.clear()
         if rows and self.certifier.kind in ALONE:
             self._alone(np.array(arms), np.array(rows), np.array(at))
         elif rows and self.certifier.kind == "control":
@@ -103,8 +116,7 @@ class Claims:
 
     def _against_control(self, arms: Ints, shown: Floats, at: Ints, names: Sequence[str]) -> None:
         """Against a control: the two tests of each arm, at its share of delta, at results of fixed numbers."""
-        K, D, name = len(names), self.certifier.D, names[int(self.numbers[stopping.COMMON])]
-        need = self.need + math.log1p(-1.0 / K)
+        D, name, need = self.certifier.D, names[int(self.numbers[stopping.COMMON])], self.needs[0]
         pulls, mean, variance, _ = self.kept
         for arm, row, now in zip(arms, shown, at, strict=True):
             several = row[0] > pulls[arm] + 1  # a count
@@ -117,8 +129,8 @@ class Claims:
             for one in np.flatnonzero((found >= need).any(axis=1) & np.isfinite(found[:, 0])):
                 side = 1 if found[one, 0] >= need and found[one, 0] > found[one, 1] else -1
                 within = ", or within the tolerance" * bool(self.numbers[stopping.TOLERANCE_AT] > 0)
-                said = "better" if side > 0 else "not better"
-                self._claim(one, side, now, f"{said} than {name} by the margin{within}")
+                by = " by the margin" * (tuple(self.numbers[-2:]) != (1.0, 0.0) or D > 1)
+                self._claim(one, side, now, f"{'not ' * (side < 0)}better than {name}{by}{within}")
 
     def _pairs(self, arms: Ints, shown: Floats, at: Ints, names: Sequence[str]) -> None:
         """Where arms are compared: what follows from all pairs that have ever been certified."""
@@ -170,6 +182,8 @@ def found_now(state: Any) -> list[Claim]:
     run, seen = state.run, state.statistics.at(state.active)
     if run.delta is None or run.certifier is None or run.certifier.kind not in stopping.SIDED:
         raise ValueError("a rate of false discoveries needs a delta, and Threshold, AllGood or BetterThanControl")
+    if run.certifier.numbers[stopping.BOUNDARY] == stopping.KAUFMANN:
+        raise ValueError("a rate of false discoveries needs boundary='mixture', got boundary='kaufmann-koolen'")
     numbers, variance = numbers_of(run.certifier, seen, True), seen.variance[None]
     if numbers[stopping.DISTRIBUTION] == stopping.BOUNDED:
         variance = stopping.with_moments(variance, seen.moments[None])
@@ -196,7 +210,7 @@ def claimed(state: Any) -> list[Claim]:
     if state.claims is None or not np.array_equal(state.claims.numbers, numbers):
         state.claims = Claims(run.task, certifier._replace(numbers=numbers), run.delta * run.share.ratio)
     results = [(state.place.get(arm, -1), sample) for arm, sample in state.results[state.claims.count :]]
-    state.claims.take_in(results, names)
+    state.claims.take_in(results, names, state.looks)
     found = [Claim(event="withdrawn") for _ in state.names]
     over = run.over and run.final is not None and certainty >= 1.0 - run.delta * (1 + run.share.owed) - 1e-12
     for place, arm in enumerate(state.active):
@@ -204,4 +218,16 @@ def claimed(state: Any) -> list[Claim]:
         if over and not found[arm].side:
             side = 1 if run.answer is not None and run.answer[place] else -1
             found[arm] = Claim(side, run.told, "the whole answer is certified")
+    for arm, text in state.before.items():
+        found[arm] = found[arm]._replace(event="; ".join(filter(None, [found[arm].event, text])))
     return found
+
+
+def note_claims(state: State) -> None:
+    """Keep in words what is certain of the arms that there are, before these change."""
+    with contextlib.suppress(ValueError):  # nothing is claimed
+        among = _listed(state.active, state.names)
+        for arm, claim in enumerate(claimed(state)):
+            if claim.side and arm not in state.before:
+                when = f"after {claim.since} results, among {among}"
+                state.before[arm] = f"{claim.word} before, {when}: {claim.event}"

@@ -29,18 +29,17 @@ from bandit_envs.kernels import integer, number, orders, root_key
 from bandit_envs.problems import BLOCKS
 
 from ..core.confidence import MOST
+from .claims import note_claims
 from .design import Rules, cells_of_blocks, refuse_counts
 from .log import ADDED, ASKED, COUNTED, FAILED, NOTE, RESULTS, TOLD, UNDONE, WITHDRAWN, Event
 from .promise import Share, share_of
 from .run import Part, Result, Run, Statistics
-from .setup import Setup
+from .setup import MOST_DIGITS, WHOLE, Setup, arm_of
 
 AHEAD = 32  # rows of a table that an arm is asked for beyond the first that lacks a result, and one for each question
 EACH = 8  # results that may wait in line for each question without a result, and AHEAD more, before none is asked for
 FEW_ROWS = 8  # of a table, that all arms have: with fewer the answer of now rests on all cells
 FEWEST_ARMS = 2
-WHOLE = re.compile(r"^([0-9]+)\.0$")  # as pandas writes a number in a column with gaps
-MOST_DIGITS = 9  # of the number of an arm
 RUN = re.compile(r"(.+) (\d{1,9}) \w+ (\d+(?:\.\d+)?(?:e[-+]?\d+)?)")  # what a run writes of itself: see `measured`
 KINDS = (ASKED, TOLD, FAILED, COUNTED, UNDONE, ADDED, WITHDRAWN, NOTE)
 # The kinds of events that a result answers, and that can be undone.
@@ -67,6 +66,8 @@ class State:
         changed: whether an arm has ever been added or withdrawn, also where that was undone.
         together: whether several questions have ever waited at the same time.
         run: the agent's course, over the active arms. claims: what is certain of these, as far as it was asked for.
+        looks: how many results there were after each, or after all of a table: between these nobody decides.
+        before: {arm: what was certain of it among the arms of then}, of arms that have come or gone since.
     """
 
     def __init__(self, setup: Setup, undone: Collection[int] = ()) -> None:
@@ -92,6 +93,7 @@ class State:
         elif setup.task.items:
             self.order = orders(root_key(setup.public_seed)[:, None], np.zeros(1, np.uint64), setup.task.items)[0]
             self.rank = np.argsort(self.order)
+        self.before, self.looks = dict[int, str](), set[int]()
         self._begin()
 
     # --- the fold -----------------------------------------------------------------------------------------------------
@@ -118,10 +120,13 @@ class State:
             for _, block in groupby(due, key=_table):
                 if results := [result for one in block if (result := self._counted(one)) is not None]:
                     self.run.tell(results)
+                self.looks.add(len(self.results))
 
     def _count(self, event: Event, due: list[Event]) -> None:
         """Take in an event; the results that count from now on are added to `due`."""
         kind, arm = event.kind, int(event.arm or 0)
+        if kind in (ADDED, WITHDRAWN) and event.number not in self.undone:
+            note_claims(self)
         if kind in (ADDED, WITHDRAWN) and not self.changed:  # whether or not it was undone later
             self.changed = True
             if event.number in self.undone and self._share() != self.run.share:
@@ -448,18 +453,17 @@ class State:
     # --- what people say ----------------------------------------------------------------------------------------------
 
     def arm(self, arm: int | str) -> int:
-        """The number of an arm that can be measured, by its number or name."""
-        if isinstance(arm, str):
-            text = arm.strip()
-            found = self.number.get(text, self.number.get(WHOLE.sub(r"\1", text)))
-            if found is None and text.isdecimal() and len(text) <= MOST_DIGITS and int(text) < len(self.names):
-                found = int(text)
-            if found is None:
-                known = "the arms are " + ", ".join(self.names[:8]) + (", ..." if len(self.names) > 8 else "")
-                known = "no open question has this code either" if self.setup.wishes.get("blind") else known
-                raise ValueError(f"there is no arm {arm!r:.200}; {known}")
-        else:
-            found = integer("arm", arm, 0, len(self.names) - 1)
+        """The number of an arm that can be measured, by its number or name; where a name is a number, by its name."""
+        try:
+            found = arm_of(arm, self.number)
+        except LookupError:
+            known = "the arms are " + ", ".join(self.names[:8]) + (", ..." if len(self.names) > 8 else "")
+            known = "no open question has this code either" if self.setup.wishes.get("blind") else known
+            raise ValueError(f"there is no arm {arm!r:.200}; {known}") from None
+        return self.present(found)
+
+    def present(self, found: int) -> int:
+        """The number of an arm, if it has not been withdrawn."""
         if found in self.withdrawn:
             raise ValueError(f"{self.called(found)} has been withdrawn")
         return found
@@ -499,6 +503,15 @@ class State:
             if at == arm and one not in taken and row in (None, self.row_asked.get(one))
         ]
         return min(asks)[1] if asks else None
+
+    def refuse_unnamed(self, arm: int, who: str | None, taken: Collection[int], place: str = "") -> None:
+        """Refuse results of an arm that name no question, where one of several is left open: which came late?"""
+        asks = [one for one, (at, asked) in self.asks.items() if at == arm and asked == who]
+        asks = asks or [one for one, (at, _) in self.asks.items() if at == arm]
+        if len(asks) > 1 and not taken.issuperset(asks):
+            text = f"{place}{len(asks)} questions about {self.called(arm)} are open, {', '.join(map(str, asks[:5]))}"
+            how = "hand over the question (--question) that it answers, or all their results in one call"
+            raise ValueError(f"{text}{', ..' * (len(asks) > 5)}, and results count in the order of asking: {how}")
 
 
 def fold(setup: Setup, events: Sequence[Event]) -> State:

@@ -39,7 +39,7 @@ from bandit_envs.kernels import integer
 
 from ..core.optional import require
 from .session import Ask, Session
-from .words import against, meaning, plural, said
+from .words import against, leeway, meaning, plural, said
 
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
 HOST = re.compile(r"(localhost|127\.0\.0\.1|\[::1\])(:\d+)?")  # of a request, its port with it
@@ -110,6 +110,7 @@ def state(session: Session, find: str = "", last: int = MOST_EVENTS) -> dict[str
         "money": session.money,
         "delta": session.delta,
         "certificate": session.certificate,
+        "leeway": leeway(session),
         "doubts": session.doubts,
         "done": done,
         "dimensions": task.D,
@@ -263,7 +264,7 @@ def application(session: Session, token: str | None = None) -> Any:
     async def foretell(request: object) -> Any:
         """How many more measurements it takes; a request of its own, as it takes seconds."""
         try:
-            said = (await pool.run_in_threadpool(session.forecast)).sentence() + " until the answer is certain"
+            said = (await pool.run_in_threadpool(session.forecast)).until()
         except (ValueError, FileNotFoundError) as error:
             said = session.progress if session.task.items and isinstance(error, ValueError) else ""
         return responses.JSONResponse({"forecast": said})

@@ -116,7 +116,7 @@ class Outcome:
     """What an agent has come to in E rehearsals, arrays (E,).
 
     pulls: further measurements. ended: False where they were cut. by_itself: before the budget. correct, score: of the
-    answers at the end, or after `at` measurements. money: what the pulls cost, 0 without prices.
+    answers at the end, or after `at` measurements. money: what the pulls cost, 0 without prices. cut: by the clock.
     """
 
     pulls: NDArray[np.int64]
@@ -125,6 +125,7 @@ class Outcome:
     correct: NDArray[np.bool_]
     score: Floats
     money: Floats
+    cut: NDArray[np.bool_]
 
     def curve(self) -> tuple[NDArray[np.int64], Floats, Floats]:
         """Numbers of measurements, the share that has ended by then, and its standard error (Kaplan & Meier 1958)."""
@@ -191,6 +192,15 @@ class Rehearsal:
             return f"about {_about(middle)}{noun}"
         noun += f", which cost {_about(float(np.median(one.money)))}," if one.money.any() else ""
         return f"about {_about(middle)}{noun} ({_about(low)} {'or more' if high == math.inf else f'to {_about(high)}'})"
+
+    def until(self) -> str:
+        """`sentence`, and what ends the first agent in most rehearsals: that the answer is certain, or the budget."""
+        one = next(iter(self.outcomes.values()))
+        cut = "; the clock cut some rehearsals, so that these numbers are too low" * bool(one.cut.any())
+        if (one.ended & ~one.by_itself).mean() <= 0.5:
+            return f"{self.sentence()} until the answer is certain{cut}"
+        certain = f"certain before in {one.by_itself.mean():.0%} of the rehearsals"
+        return f"{self.sentence()} until the budget is spent; the answer is {certain}{cut}"
 
     def plot(self, path: str | Path | None = None) -> Figure:
         """The share of rehearsals that has ended over measurements, with its band of 95 %.
@@ -448,7 +458,7 @@ def _played(
         scores = (step.result.columns[name][:, 0] for name in ("correct", "score"))
         money = (envs._sim.money - (0 if seen is None else task.paid(seen.pulls))) * (task.cost is not None)
         by_itself = ended & (total < limit) & (task.cost is None or task.budget is None)
-        found = Outcome(total - before, ended, by_itself, next(scores), next(scores), money)
+        found = Outcome(total - before, ended, by_itself, next(scores), next(scores), money, ~ended & clock.over)
         if before and not resumes:  # rounds begin again: what ends sooner than now has not happened
             keep = total > before
             found = Outcome(*(getattr(found, name)[keep] for name in Outcome.__dataclass_fields__))
@@ -485,7 +495,11 @@ def _advice(
         with contextlib.suppress(ValueError):  # there may be too few for the question
             study = course_of({**facts, "arms": task.K // 2}, label).studies[0]
             ideas.append((tried(study, fewer(study.task)).quantile(0.5), f"half the arms, {task.K // 2}"))
-    better = [f"about {_about(pulls)} with {what}" for pulls, what in sorted(ideas) if pulls <= SAVES * middle]
+    better = [
+        f"about {_about(pulls)} with {what}"
+        for pulls, what in sorted(ideas)
+        if pulls < math.inf and pulls <= SAVES * middle
+    ]
     return f"what saves measurements: {', '.join(better[:MOST_IDEAS])}" if better else ""
 
 

@@ -27,6 +27,7 @@ from .fold import FEWEST_ARMS, State, count_of, fold, limits_of, sample_of
 from .log import ADDED, ASKED, COUNTED, FAILED, LARGEST, NOTE, RESULTS, TOLD, UNDONE, WITHDRAWN, Event, Log
 from .rehearsal import Rehearsal, course_of, rehearse
 from .setup import Setup, checked_name
+from .statements import contradictions
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -241,8 +242,9 @@ class Session:
         Agents that go by rounds, items, blocks, designs and several dimensions need single results.
 
         Args:
-            arm: its number or name, or a question of `ask` or `pending`, or the code of one that waits. Where one
-                person has several open questions about one arm, only questions and codes keep the order of asking.
+            arm: its number or name, or a question of `ask` or `pending`, or the code of one that waits. Where names
+                are numbers, a number is a name. A name does not say which of several open questions about this arm
+                is answered: it is refused, unless order="arrival", or one call has the results of all.
             value: what was measured: a number, or as many numbers as an arm has dimensions.
             who: has measured it, for the history. None: who has asked, of a question of `pending`.
             item: of a table, the row, by its name or number, asked for or not; None: the row of the oldest question.
@@ -322,6 +324,7 @@ class Session:
         def events(state: State) -> list[Event]:
             nonlocal count
             new, taken, cells = list[Event](), set[int](), dict(state.cells) if self.task.items else {}
+            alone = dict[int, list[str]]()  # the places of results that name an arm alone
             for place, arm, value, item in rows:
                 row, coded = None, asked_by(state, arm)
                 try:
@@ -336,7 +339,9 @@ class Session:
                             raise ValueError(f"the question {arm} has its result already, or is not asked any more")
                         arm = Ask(coded, *state.asks[coded])
                     about = arm.number if isinstance(arm, (Ask, Question)) else None
-                    one, sample = state.arm(getattr(arm, "arm", arm)), sample_of(self.task, value)
+                    is_question = isinstance(arm, (Ask, Question))
+                    one = state.present(arm.arm) if is_question else state.arm(arm)
+                    sample = sample_of(self.task, value)
                     asked = about is not None and about not in state.undone
                     if asked and (about not in state.places or state.events[about].arm != one):
                         raise ValueError(f"the question {about} was asked again, or is not about this arm")
@@ -356,11 +361,15 @@ class Session:
                     raise ValueError(f"{place}{error}") from None
                 if about is None or self.task.items:
                     about = state.ask_answered_by(one, who, taken, row)
+                    if about is not None and not self.task.items:
+                        alone.setdefault(one, []).append(place)
                 elif about in taken or about not in state.asks:
                     about = None  # it has a result, or was undone: another one is not asked for
                 taken |= set() if about is None else {about}
                 by = arm.who if who is None and isinstance(arm, Ask) else who
                 new.append(Event(0, TOLD, one, sample, about, by, text))
+            for one, at in alone.items() if state.in_order else ():
+                state.refuse_unnamed(one, who, taken, at[0])
             if state.blocks:
                 refuse_parts(state, new)
             results = new
@@ -396,10 +405,19 @@ class Session:
 
     @property
     def doubts(self) -> list[str]:
-        """Sentences where results failed, vary more, or far less, than `sigma` says, or do not bear it out yet."""
+        """Sentences, the gravest first, that are to be read before anything else.
+
+        Where two statements about an arm cannot both be, so that means have changed or results depend on each other;
+        where results vary more, or far less, than `sigma` says, or do not bear it out yet; where some failed.
+        """
         with self._now() as state:
             found = about_noise(state)
-            return [*([found[1]] if found else []), *about_failures(state)]
+            return [*contradictions(state), *([found[1]] if found else []), *about_failures(state)]
+
+    @property
+    def contradictions(self) -> list[str]:
+        """The first of `doubts`: of each arm of which two things are said that cannot both be, a sentence."""
+        return self._look(contradictions)
 
     def answer(self) -> NDArray[np.bool_]:
         """The answer as of now, a mask of all arms, (K,); the final one where the session is `done`."""
@@ -727,11 +745,11 @@ class Session:
             return tables.history_table(state, events)
 
     def arms(self, single: bool = False) -> DataFrame:
-        """A table of the arms: pulls, mean, standard deviation, an interval, the answer, the claim, open questions.
+        """A table of the arms: pulls, mean, `sd` of a sample (n - 1), interval, answer, claim, open questions.
 
         `low` and `high` hold at all times at once: with probability 1 - delta (.95 without one) no interval of any arm
         ever excludes its mean; `single`: so for each arm by itself, with shorter intervals. The table's attribute
-        `intervals` says which, `level` has the delta. Of a table of scores it is the mean of all rows, or of all that
+        `intervals` says which, `level` has the delta: twice that of the facts after `add_arm` without a `reserve`. Of a table of scores it is the mean of all rows, or of all that
         can be scored. Raw results do not bear out `sigma` yet: see `doubts`.
 
         `claim` is that of `claims`, "" where there are none. A claim about a threshold cuts the interval there, which
@@ -766,7 +784,8 @@ class Session:
 
         Of each arm `name`; `claim`: "in" the answer, "out" of it, or "open"; `since`: how many results counted then;
         `event`: what it rests on. With probability 1 - `level` neither a claim nor the certified answer is ever wrong.
-        A claim stays, unless results refute `sigma`, or arms come or go. It allows for a tolerance, slack or epsilon:
+        A claim stays, unless results refute `sigma`. It is of the arms that there are: where arms come or go it is made
+        anew, and `event` keeps the sentence of before, with its moment and its arms. It allows for a tolerance, slack or epsilon:
         "in" is within epsilon of the (k-th) best; "out" has k better ones, or, in AllGood, one that is clearly better.
 
         Args:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import math
+import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence, Set
@@ -30,6 +31,8 @@ from .design import MOST_BLOCKS, refuse_misfit
 from .wishes import WISHES, wishes_of
 
 FORMATS = {"arrival": 1, "asked": 2}  # of the orders in which results count: earlier versions know the first alone
+WHOLE = re.compile(r"^([0-9]+)\.0$")  # as pandas writes a number in a column with gaps
+MOST_DIGITS = 9  # of the number of an arm
 UNFIT = object()  # in place of the JSON form of what has none
 RULES = ("budget", "delta", "max_pulls")
 JUDGED = ("judge", "judge_slope")
@@ -65,6 +68,7 @@ def task_from_facts(facts: Mapping[str, Any]) -> tuple[Task, list[str] | None]:
     arms, names = given["arms"], None
     if isinstance(arms, Sequence) and not isinstance(arms, str):
         names, arms = list(arms), len(arms)
+        names = names if arms < 2 else checked_names(names, arms)
     if isinstance(arms, str) or integer("arms", arms) < 2:
         allowed = "a number of arms, two at least, or a list of their names"
         raise ValueError(f"arms must be {allowed}, got {given['arms']!r:.200}")
@@ -101,13 +105,21 @@ def task_from_facts(facts: Mapping[str, Any]) -> tuple[Task, list[str] | None]:
     if "cost" in given:
         if "blocks" in given:
             raise ValueError("cost does not go with blocks, in which all arms are measured")
-        rules["cost"] = prices_of(given["cost"], arms, names or ())
+        cost = given["cost"]
+        rules["cost"] = prices_of(by_name("cost", cost), arms, checked_names(names, arms))
         dear = max(rules["cost"]) if isinstance(rules["cost"], tuple) else 0
         if dear > given.get("budget", math.inf):
             raise ValueError(f"the budget {given['budget']} never pays for the arm that costs {dear:g}: leave it out")
     if "hint" in given:
         rules["hint"] = hint_of(given["hint"], checked_names(names, arms))
-    parameters = kind.by_names({name: given[name] for name in kind.parameters if name in given}, names or ())
+    settings = {name: given[name] for name in kind.parameters if name in given}
+    if names and "control" in settings:
+        try:
+            settings["control"] = arm_of(settings["control"], {name: i for i, name in enumerate(names)})
+        except LookupError:
+            allowed = f"one of the arms {', '.join(names):.200}"
+            raise ValueError(f"control must be {allowed}, got {settings['control']!r:.200}") from None
+    parameters = kind.by_names(settings, names or ())
     D = given.get("dimensions", 1 + np.size(parameters.get("guardrails", ())))
     if "dimensions" not in given and "A" in parameters:
         D = np.atleast_2d(np.asarray(parameters["A"], np.float64)).shape[1]
@@ -119,7 +131,7 @@ def hint_of(given: Any, names: Sequence[str]) -> tuple[float, ...]:
     """The means of arms with these names in a hint: a table with a column for each, or a dict or list of means."""
     if isinstance(given, (list, tuple)) or isinstance(given, np.ndarray) and given.ndim == 1:
         return tuple(given)
-    if isinstance(given, Mapping):
+    if isinstance(given := by_name("hint", given), Mapping):
         if strange := [name for name in given if name not in names]:
             raise unknown("arm in hint", str(strange[0]), names)
     else:
@@ -131,6 +143,36 @@ def hint_of(given: Any, names: Sequence[str]) -> tuple[float, ...]:
     if lacking := [name for name in names if name not in given]:
         raise ValueError(f"the hint has no mean of the arm {lacking[0]!r}, only of {list(given)!r:.200}")
     return tuple(given[name] for name in names)
+
+
+def arm_of(arm: object, number: Mapping[str, int]) -> int:
+    """The number of an arm, given its name or number, of {name: number}; where a name is a number, given its name.
+
+    Raises:
+        LookupError: where there is none. ValueError: for a number that is the name of one arm, and that of another.
+    """
+    text = (arm if isinstance(arm, str) else checked_name(arm)).strip()
+    found, place = number.get(text, number.get(WHOLE.sub(r"\1", text))), len(number)
+    if text.isdecimal() and len(text) <= MOST_DIGITS:
+        place = int(text)
+    if found is None and place < len(number) and not any(name.isdecimal() for name in number):
+        found = place
+    if found is None:
+        raise LookupError(text)
+    if not isinstance(arm, str) and found != place < len(number):
+        which = f"it is the name of the arm number {found}, and the arm number {place} is {[*number][place]!r:.80}"
+        raise ValueError(f"which arm is {arm!r:.80}? {which}: hand over the question, or the name as text")
+    return found
+
+
+def by_name(what: str, given: Any) -> Any:
+    """A fact of arms by their names, which may be numbers; anything else as it is."""
+    if not isinstance(given, Mapping):
+        return given
+    found = [(checked_name(name), value) for name, value in given.items()]
+    if len(dict(found)) < len(found):
+        raise ValueError(f"{what} names an arm twice, got {list(given)!r:.200}")
+    return dict(found)
 
 
 def judged_of(facts: Mapping[str, Any], names: Sequence[str], task: Task) -> dict[str, Any]:

@@ -20,17 +20,25 @@ from bandit_envs.instances import TRUE, Count, Happening, Measurements, number_i
 from bandit_envs.kernels import choice
 
 from ..core.optional import pandas
-from .claims import Claim, claimed, found_now, numbers_of
+from .claims import Claim, claimed, found_now
 from .design import code_of, refuse_code
 from .fold import KINDS, State, count_of, sample_of
 from .log import ADDED, ASKED, COUNTED, FAILED, NOTE, RESULTS, TOLD, UNDONE, WITHDRAWN, Event
-from .promise import shares_alone
 from .setup import checked_name
+from .statements import (
+    UNASKED,
+    claims_of,
+    contradictions,
+    counts_on,
+    intervals,
+    is_certified,
+    level_of,
+    level_of_intervals,
+)
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-UNASKED = 0.05  # delta of intervals, where a session has none
 COUNTS = ("n", "Int64"), ("successes", "Int64"), ("mean", "Float64"), ("sd", "Float64")  # columns of counts
 FEW = 3  # results: fewer agree by chance in two small tables
 
@@ -71,16 +79,15 @@ def history_table(state: State, events: Sequence[Event]) -> DataFrame:
 def arms_table(state: State, single: bool = False) -> DataFrame:
     """The table of the arms; see `Session.arms`."""
     task, seen, arms = state.setup.task, state.statistics, len(state.names)
-    claims = None
-    with contextlib.suppress(ValueError):  # which says why there are none
-        claims = claimed(state)
-    ends = _ends(state, single, claims)
+    claims = claims_of(state)
+    ends = _cut(state, intervals(state, single), claims)
     failed = [one.arm or 0 for one in state.told if one.kind == FAILED and one.number not in state.undone]
     columns: dict[str, object] = {"name": list(state.names), "pulls": seen.pulls}
     for d in range(task.D):
         tail = "" if task.D == 1 else f"_{d}"
         mean = np.where(seen.scored > 0, seen.mean[:, d], np.nan)
-        sd = np.where(seen.scored > 1, np.sqrt(seen.variance[:, d]), np.nan)
+        several = np.where(seen.scored > 1, seen.scored, np.nan)
+        sd = np.sqrt(seen.variance[:, d] * several / (several - 1))
         mean, ends_of_arms = state.setup.turned(mean), state.setup.turned(ends[:, d])
         low, high = ends_of_arms.min(axis=1), ends_of_arms.max(axis=1)
         columns |= {f"mean{tail}": mean, f"sd{tail}": sd, f"low{tail}": low, f"high{tail}": high}
@@ -92,57 +99,29 @@ def arms_table(state: State, single: bool = False) -> DataFrame:
         "failed": np.bincount(failed, minlength=arms),
     }
     table: DataFrame = pandas().DataFrame(columns)
-    table.attrs["intervals"], table.attrs["level"] = "single" if single else "simultaneous", state.run.delta or UNASKED
+    table.attrs["intervals"] = "single" if single else "simultaneous"
+    table.attrs["level"] = (state.run.delta or UNASKED) if single else level_of_intervals(state)
     return table
 
 
-def _ends(state: State, single: bool, claims: list[Claim] | None) -> Any:
-    """The ends of the intervals of the arms' means, (K, D, 2); see `Session.arms`."""
-    task, run, seen = state.setup.task, state.run, state.seen if state.setup.task.items else state.statistics
-    found, there, certifier = np.full((len(seen.pulls), task.D, 2), np.nan), seen.scored > 0, run.certifier
-    delta, (low, high) = run.delta or UNASKED, task.support or (-math.inf, math.inf)
-    if state.blocks:  # an arm's mean has the effects of its blocks
-        return found
-    first, arms = len(state.setup.names), np.arange(len(state.names))[there]
-    level = delta / task.D * (np.ones(len(arms)) if single else shares_alone(first, arms, state.setup.reserve))
-    if task.items:
-        for d, (least, most) in enumerate(task.ranges or ((low, high),) * task.D):
-            scores = (seen.scores[there, :, d] - least) / (most - least)
-            found[there, d] = least + (most - least) * stopping.column_intervals(scores, seen.pulls[there], level)
-        known = there & (seen.pulls >= task.items)
-        found[known] = state.statistics.mean[known, :, None]
-    elif there.any():
-        plain = "gaussian" if task.support is None or task.distribution == "gaussian" else "bounded"
-        numbers = stopping.common(plain, task.sigma, support=task.support or (0.0, 1.0))
-        if certifier is not None and certifier.numbers[stopping.DISTRIBUTION] != stopping.BERNOULLI:
-            numbers = numbers_of(certifier, state.statistics.at(state.active), False)[: stopping.COMMON]
-        kinds = [numbers]
-        if plain == "bounded" and numbers[stopping.DISTRIBUTION] == stopping.GAUSSIAN:  # its sigma may be in doubt
-            kinds.append(stopping.common(plain, task.sigma, support=task.support or (0.0, 1.0)))
-        pulls, mean, ends = np.repeat(seen.scored[there], task.D), seen.mean[there].ravel(), []
-        for one in kinds:  # what both say, at half the level each
-            one[stopping.D_AT], variance = 1, seen.variance[there].ravel()
-            if one[stopping.DISTRIBUTION] == stopping.BOUNDED:
-                variance = stopping.with_moments(variance[None], seen.moments[there].reshape(1, -1, 2))[0]
-            ends.append(stopping.arm_intervals(one, pulls, mean, variance, np.repeat(level / len(kinds), task.D)))
-        both = np.stack([np.max(ends, axis=0)[:, 0], np.min(ends, axis=0)[:, 1]], axis=1)
-        found[there] = both.reshape(-1, task.D, 2)
-        found = found if task.distribution == "gaussian" else found.clip(low, high)
+def _cut(state: State, found: Any, claims: list[Claim] | None) -> Any:
+    """Intervals, (K, D, 2), which claims about a threshold cut there, but for those that lie on the other side."""
+    certifier = state.run.certifier
     if certifier is not None and certifier.kind in ("threshold", "threshold-paired"):
         (fall, rise), sides = certifier.numbers[stopping.COMMON : stopping.COMMON + 2], np.zeros(len(found))
         if claims is not None:
             sides[:] = [claim.side for claim in claims]
-        elif (state.certificate or 0.0) >= 1.0 - delta:
+        elif is_certified(state):
             sides[state.active] = np.where(state.answer()[state.active], 1, -1)
-        found[sides > 0, 0] = found[sides > 0, 0].clip(fall)
-        found[sides < 0, 0] = found[sides < 0, 0].clip(None, rise)
+        over, under = (sides > 0) & (found[:, 0, 1] > fall), (sides < 0) & (found[:, 0, 0] < rise)
+        found[over, 0, 0], found[under, 0, 1] = found[over, 0, 0].clip(fall), found[under, 0, 1].clip(None, rise)
     return found
 
 
 def claims_table(state: State, rate: str = "familywise") -> DataFrame:
     """The table of the claims; see `Session.claims`."""
     claims, pd = found_now(state) if choice("rate", rate, stopping.RATES) == "fdr" else claimed(state), pandas()
-    level = min((state.run.delta or 1.0) * (1 + state.run.share.owed), 1.0)
+    level = level_of(state)
     columns: dict[str, object] = {"name": list(state.names), "claim": [claim.word for claim in claims]}
     columns |= {"since": pd.array([claim.since for claim in claims], dtype="Int64")}
     table: DataFrame = pd.DataFrame(columns | {"event": [claim.event for claim in claims], "level": level})
@@ -152,17 +131,15 @@ def claims_table(state: State, rate: str = "familywise") -> DataFrame:
 def comparison_table(state: State, rate: str) -> DataFrame:
     """The table of the arms against the control; see `Session.comparison`."""
     problem: Any = state.run.problem
-    run, there = state.run, state.active
+    run, there, D = state.run, state.active, state.setup.task.D
     if problem.kept is None or run.certifier is None:
         raise ValueError(f"arms are compared with a control in BetterThanControl, got {problem.name}")
     seen, level = state.statistics.at(there), (run.delta or UNASKED) * run.share.ratio
-    numbers, D = numbers_of(run.certifier, seen, True), state.setup.task.D
     shown = seen.mean[:, 0] if D == 1 else seen.mean, seen.variance[:, 0] if D == 1 else seen.variance
-    given = {name: code for name, code in stopping.CODES.items() if code == numbers[stopping.DISTRIBUTION]}
-    sigma = math.sqrt(min(numbers[stopping.VARIANCE], 1e199))
-    options: dict[str, Any] = {"distribution": next(iter(given)), "sigma": sigma}
-    if "bounded" in given:
-        options |= {"support": state.setup.task.support, "moments": seen.moments.reshape(*shown[0].shape, 2)}
+    claims, options = claims_of(state), counts_on(state, seen)
+    if rate == "familywise" and claims is not None and not problem.tolerance:  # what is found stays
+        sides = np.array([claims[arm].side for arm in there])
+        options["finds"] = sides > 0, sides < 0
     found = problem.comparison(seen.pulls, shown[0], variance=shown[1], level=level, rate=rate, **options)
     for name in ("low", "high"):
         found[name][np.abs(found[name]) > 1e90] *= math.inf  # a scale that is not borne out
@@ -173,9 +150,13 @@ def comparison_table(state: State, rate: str) -> DataFrame:
     means = np.where(seen.scored > 0, state.setup.turned(seen.mean[:, 0]), np.nan)
     columns = {"name": [state.names[arm] for arm in there], "pulls": seen.pulls, "mean": means, **found}
     table: DataFrame = pandas().DataFrame(columns)
-    whole = min((run.delta or UNASKED) * (1 + run.share.owed), 1.0)
-    table.attrs |= {"level": whole, "rate": rate, "rate_level": level, "control": state.names[state.kept or 0]}
-    table.attrs |= {"by": problem.beyond, "minimize": state.setup.own is not None}
+    table.attrs |= {
+        "level": level_of(state),
+        "rate": rate,
+        "rate_level": level,
+        "control": state.names[state.kept or 0],
+    }
+    table.attrs |= {"by": problem.beyond, "minimize": state.setup.own is not None, "doubts": contradictions(state)}
     return table
 
 

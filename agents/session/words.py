@@ -41,6 +41,19 @@ def meaning(session: Session, noun: str = "option") -> str:
     return question.replace("?", "? A lower value is better.", 1) if lower else question
 
 
+def leeway(session: Session, noun: str = "option") -> str:
+    """What an answer may have that still counts as right, to stand behind its probability; "" where nothing."""
+    problem, wishes = session.task.make_problem(), session.wishes
+    near = {name: float(getattr(problem, name, 0.0) or 0.0) for name in ("tolerance", "slack", "epsilon")}
+    nouns, unit = plural(wishes.get("noun", noun)), f" {wishes['unit']}" if "unit" in wishes else ""
+    if near["tolerance"]:
+        return f", in which {nouns} within {near['tolerance']:g}{unit} of the boundary may be on either side"
+    if near["slack"]:
+        return f", in which {nouns} beyond the boundary by up to {near['slack']:g} may be, too"
+    by = near["epsilon"] if getattr(problem, "answer_size", None) is not None else 0.0
+    return f", in which {nouns} worse by up to {by:g}{unit} may stand for others" if by else ""
+
+
 def against(found: Any) -> tuple[str, dict[str, tuple[str, str, str, str]], str]:
     """What a table of `Session.comparison` says: "lift" or "difference", the cells of each arm, and a sentence.
 

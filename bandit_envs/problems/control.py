@@ -198,6 +198,7 @@ class BetterThanControl(SetProblem):
         level: float = 0.05,
         rate: str = "familywise",
         variance: ArrayLike | None = None,
+        finds: tuple[ArrayLike, ArrayLike] | None = None,
         **options: Any,
     ) -> dict[str, NDArray[Any]]:
         """Each arm against the control, by what has been seen of one instance, valid at any time and for any pulls.
@@ -205,6 +206,8 @@ class BetterThanControl(SetProblem):
         Args:
             pulls, mean, variance: (K,), or (K, D) of means and variances; in (K, D) the first dimension is compared.
             level: of the intervals together, and of the error rate. rate: "familywise" or "fdr", of `better`.
+            finds: masks (K,) of the arms that were found to be better, and worse, in the course of the results: a find
+                stays. They take the place of those that are found now.
             options: distribution, sigma, moments, support, see `certified_level`.
 
         Returns:
@@ -238,13 +241,14 @@ class BetterThanControl(SetProblem):
             found |= {end: np.where(seen, both[:, side], np.nan) for side, end in enumerate(ends)}
         found |= {"p": np.exp(-evidence[:, 0]), "p_worse": np.exp(-evidence[:, 1])}
         better, worse = discoveries(evidence[:, 0], level, rate), discoveries(evidence[:, 1], level)
+        better, worse = (better, worse) if finds is None else (np.array(one, np.bool_) for one in finds)
         found |= {"better": better, "worse": worse}
         a, b = self.spaces[0]
         for which, low, high, edge in ((a == 1.0, "low", "high", b), (b == 0.0, "lift_low", "lift_high", a - 1.0)):
             if which and rate == "familywise":  # what is found lies on its side
                 over, under = better & ~np.isnan(found[low]), worse & ~np.isnan(found[high]) & (not self.guardrails)
-                found[low][over] = np.maximum(found[low], edge)[over]
-                found[high][under] = np.minimum(found[high], edge)[under]
+                found[low][over & (found[high] > edge)] = np.maximum(found[low], edge)[over & (found[high] > edge)]
+                found[high][under & (found[low] < edge)] = np.minimum(found[high], edge)[under & (found[low] < edge)]
         for name in found:
             found[name][self.control] = False if name in ("better", "worse") else np.nan
         return found

@@ -6,10 +6,12 @@ from .asking import counted_arms
 from .authors import own_numbers, pair_alternative, report_pair
 from .betting import adapted
 from .boundaries import (
+    BOUNDARY,
     COMMON,
     D_AT,
     DISTRIBUTION,
     DOUBT,
+    KAUFMANN,
     LEVELS_SCRATCH,
     PRIOR,
     RHO,
@@ -42,8 +44,8 @@ from .versions import the_distribution, the_kind, version
 LEVELS_ROOM, nearest_way = LEVELS_SCRATCH, nearest_alternative  # their old names
 
 __all__ = [
-    "Arm", "Arms", "BERNOULLI", "BOUNDED", "CODES", "COMMON", "Certifier", "DISTRIBUTION", "DOUBT", "D_AT",
-    "GAUSSIAN", "HOPED_AT", "LEVELS_SCRATCH", "Move", "PAIRED", "PRIOR", "RATES", "RHO", "SIDED", "STUDENT",
+    "Arm", "Arms", "BERNOULLI", "BOUNDARY", "BOUNDED", "CODES", "COMMON", "Certifier", "DISTRIBUTION", "DOUBT", "D_AT",
+    "GAUSSIAN", "HOPED_AT", "KAUFMANN", "LEVELS_SCRATCH", "Move", "PAIRED", "PRIOR", "RATES", "RHO", "SIDED", "STUDENT",
     "TOLERANCE_AT", "VARIANCE", "adapted", "arm_cost", "arm_intervals", "arm_penalty", "arm_value",
     "bernoulli_value", "certified_pairs", "column_intervals", "common", "comparison_value", "control_intervals",
     "counted_arms", "discoveries", "divergence", "enough", "level_of", "nearest_alternative", "own_numbers",

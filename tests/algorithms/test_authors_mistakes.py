@@ -63,7 +63,8 @@ def test_rules_may_return_early() -> None:
         while True:
             if ep.pulls[0] > 3:
                 return True
-            return False
+            if ep.pulls[1] > 3:
+                return False
 
     def sample(ep: Any, own: Any) -> None:
         if ep.pulls[0] > 3:

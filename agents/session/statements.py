@@ -1,0 +1,164 @@
+"""What a session says of its arms with certainty: intervals, claims, a certified answer, a comparison with a control.
+
+Each of these kinds is right at all times with probability 1 - its level, as long as means stay as they are and results
+do not depend on each other. So two statements of one arm that contradict each other refute that, with probability
+1 - 2 level: `contradictions` says so, before anything else is said.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bandit_envs import stopping
+
+from .claims import Claim, claimed, numbers_of
+from .fold import State
+from .promise import shares_alone
+
+UNASKED = 0.05  # delta of what is said, where a session has none
+MOST_COMPARED = 200  # arms whose intervals are held against the answer
+Floats = NDArray[np.float64]
+
+
+def level_of(state: State) -> float:
+    """The level of claims and of the comparison: delta, and once more what may have been spent on earlier arms."""
+    return min((state.run.delta or UNASKED) * (1 + state.run.share.owed), 1.0)
+
+
+def level_of_intervals(state: State) -> float:
+    """The sum of the levels of the intervals of all arms that there have ever been."""
+    added = len(state.names) > len(state.setup.names)
+    return min((state.run.delta or UNASKED) * (1 + (added and not state.setup.reserve)), 1.0)
+
+
+def claims_of(state: State) -> list[Claim] | None:
+    """The claims about all arms; None where nothing is claimed of single arms."""
+    with contextlib.suppress(ValueError):  # which says why
+        return claimed(state)
+    return None
+
+
+def is_certified(state: State) -> bool:
+    """Whether the answer is right with probability 1 - `level_of`."""
+    return (state.certificate or 0.0) >= 1.0 - level_of(state) - 1e-12
+
+
+def intervals(state: State, single: bool = False) -> Floats:
+    """The ends of the intervals of the arms' means, (K, D, 2), a higher value being better; see `Session.arms`."""
+    task, run, seen = state.setup.task, state.run, state.seen if state.setup.task.items else state.statistics
+    found, there, certifier = np.full((len(seen.pulls), task.D, 2), np.nan), seen.scored > 0, run.certifier
+    delta, (low, high) = run.delta or UNASKED, task.support or (-math.inf, math.inf)
+    if state.blocks:  # an arm's mean has the effects of its blocks
+        return found
+    first, arms = len(state.setup.names), np.arange(len(state.names))[there]
+    level = delta / task.D * (np.ones(len(arms)) if single else shares_alone(first, arms, state.setup.reserve))
+    if task.items:
+        for d, (least, most) in enumerate(task.ranges or ((low, high),) * task.D):
+            scores = (seen.scores[there, :, d] - least) / (most - least)
+            found[there, d] = least + (most - least) * stopping.column_intervals(scores, seen.pulls[there], level)
+        known = there & (seen.pulls >= task.items)
+        found[known] = state.statistics.mean[known, :, None]
+    elif there.any():
+        plain = "gaussian" if task.support is None or task.distribution == "gaussian" else "bounded"
+        numbers = stopping.common(plain, task.sigma, support=task.support or (0.0, 1.0))
+        if certifier is not None and certifier.numbers[stopping.DISTRIBUTION] != stopping.BERNOULLI:
+            numbers = numbers_of(certifier, state.statistics.at(state.active), False)[: stopping.COMMON]
+        kinds = [numbers]
+        if plain == "bounded" and numbers[stopping.DISTRIBUTION] == stopping.GAUSSIAN:  # its sigma may be in doubt
+            kinds.append(stopping.common(plain, task.sigma, support=task.support or (0.0, 1.0)))
+        pulls, mean, ends = np.repeat(seen.scored[there], task.D), seen.mean[there].ravel(), []
+        for one in kinds:  # what both say, at half the level each
+            one[stopping.D_AT], variance = 1, seen.variance[there].ravel()
+            if one[stopping.DISTRIBUTION] == stopping.BOUNDED:
+                variance = stopping.with_moments(variance[None], seen.moments[there].reshape(1, -1, 2))[0]
+            ends.append(stopping.arm_intervals(one, pulls, mean, variance, np.repeat(level / len(kinds), task.D)))
+        both = np.stack([np.max(ends, axis=0)[:, 0], np.min(ends, axis=0)[:, 1]], axis=1)
+        found[there] = both.reshape(-1, task.D, 2)
+        found = found if task.distribution == "gaussian" else found.clip(low, high)
+    found[np.abs(found) > 1e90] *= math.inf  # a scale that is refuted
+    return found
+
+
+def against_control(state: State) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """The arms that there are which results of now show to be better than the control, and not to be, (K,) each."""
+    strict: Any = copy.copy(state.run.problem)
+    strict.tolerance = 0.0
+    seen, D = state.statistics.at(state.active), state.setup.task.D
+    mean, variance = (seen.mean[:, 0], seen.variance[:, 0]) if D == 1 else (seen.mean, seen.variance)
+    evidence = strict.arm_evidence(seen.pulls, mean, variance=variance, **counts_on(state, seen))
+    evidence[strict.control] = -np.inf
+    level = (state.run.delta or UNASKED) * state.run.share.ratio
+    better, worse = (stopping.discoveries(evidence[:, side], level) for side in (0, 1))
+    better[strict.control] = worse[strict.control] = False
+    return better, worse
+
+
+def counts_on(state: State, seen: Any) -> dict[str, Any]:
+    """What a comparison with the control counts on, in the words of `BetterThanControl.comparison`."""
+    assert state.run.certifier is not None
+    numbers = numbers_of(state.run.certifier, seen, True)
+    name = next(name for name, code in stopping.CODES.items() if code == numbers[stopping.DISTRIBUTION])
+    options: dict[str, Any] = {"distribution": name, "sigma": math.sqrt(min(numbers[stopping.VARIANCE], 1e199))}
+    if name == "bounded":
+        D = () if state.setup.task.D == 1 else (state.setup.task.D,)
+        moments = seen.moments.reshape(len(seen.pulls), *D, 2)
+        options |= {"support": state.setup.task.support, "moments": moments}
+    return options
+
+
+def by_intervals(state: State) -> NDArray[np.int64]:
+    """Which arms that there are the intervals of all put into the answer (1), out of it (-1), or leave open, (K,)."""
+    task, problem, K = state.run.task, state.run.problem, len(state.active)
+    found, leeway = np.zeros(K, np.int64), 0.0
+    if task.D > 1 or K > MOST_COMPARED or state.blocks or problem.kept is not None or state.certificate is None:
+        return found
+    for name in ("tolerance", "epsilon", "slack"):
+        leeway += abs(float(getattr(problem, name, 0.0) or 0.0))
+    low, high = intervals(state)[state.active, 0].T
+    if not np.isfinite([low, high]).all():
+        return found
+    same = np.eye(K, dtype=np.bool_)
+    best, worst = (problem.margin(np.where(same, one, other))[same] for one, other in ((high, low), (low, high)))
+    found[best < -leeway], found[worst > leeway] = -1, 1
+    return found
+
+
+def contradictions(state: State) -> list[str]:
+    """A sentence for each arm of which two things are said that cannot both be, or not be for long."""
+    if not state.count or state.setup.task.items:
+        return []
+    said: dict[int, list[tuple[int, str]]] = {int(arm): [] for arm in state.active}
+    for arm, claim in enumerate(claims_of(state) or ()):
+        if arm in said and claim.side:
+            since = f"{claim.event}, after {claim.since} results"
+            said[arm].append((claim.side, f"it is {claim.word} for certain ({since})"))
+    words = {1: "above", -1: "below"}
+    for arm, side in zip(state.active.tolist(), by_intervals(state).tolist(), strict=True):
+        said[arm] += [(side, f"its interval lies {words[side]} what the answer needs")] if side else []
+    if state.kept is not None and state.run.certifier is not None:
+        for side, mask in zip((1, -1), against_control(state), strict=True):
+            word = "better" if side > 0 else "not better"
+            for place in np.flatnonzero(mask):
+                said[int(state.active[place])].append((side, f"all its results show it to be {word} than the control"))
+    answer, certified, found = state.answer(), is_certified(state), list[str]()
+    for arm, ones in said.items():
+        inside = 1 if answer[arm] else -1
+        kind = "the certified answer" if certified else "the answer of now"
+        here = (inside, f"{kind} {'has it' if answer[arm] else 'leaves it out'}")
+        sure = [*ones, here] if certified and arm != state.kept else ones
+        against = next(((a, b) for i, a in enumerate(sure) for b in sure[i + 1 :] if a[0] != b[0]), None)
+        if against is not None:
+            wrong = (
+                f"with probability {1 - 2 * level_of(state):.4g} at least, means have changed, or results depend on "
+            )
+            wrong += "each other, and nothing is promised"
+            found.append(f"{state.names[arm]}: {against[0][1]}, and {against[1][1]}. Both cannot be: {wrong}")
+        elif ones and ones[0][0] != inside and arm != state.kept:
+            found.append(f"{state.names[arm]}: {ones[0][1]}, and yet {here[1]}: its last results speak against it")
+    return found
