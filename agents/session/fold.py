@@ -508,7 +508,7 @@ class State:
         """Refuse results of an arm that name no question, where one of several is left open: which came late?"""
         asks = [one for one, (at, asked) in self.asks.items() if at == arm and asked == who]
         asks = asks or [one for one, (at, _) in self.asks.items() if at == arm]
-        if len(asks) > 1 and not taken.issuperset(asks):
+        if len(asks) > 1 and not set(asks) <= set(taken):
             text = f"{place}{len(asks)} questions about {self.called(arm)} are open, {', '.join(map(str, asks[:5]))}"
             how = "hand over the question (--question) that it answers, or all their results in one call"
             raise ValueError(f"{text}{', ..' * (len(asks) > 5)}, and results count in the order of asking: {how}")
