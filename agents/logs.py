@@ -5,16 +5,18 @@ from __future__ import annotations
 import contextlib
 import json
 import math
+import re
 import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+from unicodedata import normalize
 
 import numpy as np
 
 from bandit_envs import stopping
 from bandit_envs.instances import MISSING, WORDS, number_in, rows_of_file
-from bandit_envs.kernels import interval, number, require
+from bandit_envs.kernels import interval, number, require, within_ends
 
 from .evaluation.report import p_text
 from .evaluation.statistics import mcnemar_midp
@@ -24,92 +26,205 @@ if TYPE_CHECKING:
 
 Logs = Mapping[str, Any] | Sequence[str | Path]
 Ends = tuple[float, float]
-# A graded answer: its item, scores by metric (none: an error), candidate, mark of the item in all logs, and filter.
-Row = tuple[Any, Mapping[str, Any], str, str, str]
 GRADES = {**WORDS, "p": 0.5, "partial": 0.5, **dict.fromkeys(MISSING, math.nan)}  # P is Inspect's word
+LM_EVAL = re.compile(r"samples_.+_\d{4}-\d\d-\d\dT.+\.jsonl")  # in a folder that is named after the model
+CANDIDATES = {"model", "provider", "candidate", "variant", "system", "prompt"}  # columns: others are no repeats
+
+
+class Row(NamedTuple):
+    """A graded answer."""
+
+    item: Any
+    scores: Mapping[str, Any]  # by metric; none: an error
+    candidate: str = ""
+    mark: str = ""  # of the item's data, which is the same in all logs
+    filter: str = ""
+    repeat: Any = None  # which one of its item: none is there twice; None: any
+    failed: bool = False  # an error that has a score
+    data: Any = None  # items with the same are one test case
+
+
+class Log(NamedTuple):
+    """The rows of a file, and the fields that are items, candidates, repeats and scores."""
+
+    rows: list[Row]
+    items: str
+    candidates: str
+    repeats: str
+    metric: str = ""
+    unread: Sequence[str] = ()  # columns
+    others: int = 0  # rows of other filters
 
 
 def logs_table(
-    logs: Logs, *, item: str | None = None, value: str | None = None, filter: str | None = None, range: Ends = (0, 1)
-) -> DataFrame:
+    logs: Logs, *, item: str | None = None, value: str | None = None, filter: str | None = None, range: Ends = (0, 1),
+    sep: str | None = None, sheet: str | int | None = None,
+) -> DataFrame:  # fmt: skip
     """The scores in logs of the same items, (items, logs), for `from_table(.., shared=True)`; NaN: there is none.
 
-    Repeats of an item (epochs) are averaged. `attrs["skipped"]` counts the scores of each log that are empty or errors.
+    Repeats of an item (epochs) are averaged. `attrs["skipped"]` counts the scores of each log that are empty or errors,
+    `attrs["errors"]` its errors that have a score, which counts; `attrs["read"]` says in a line what was read as what.
 
     Args:
         logs: paths, or {name: path or {item: score}}: logs of Inspect (.eval, .json), samples of lm-evaluation-harness
-            (samples_*.jsonl), results of promptfoo (.json: a log for each provider and prompt), or tables (CSV, Excel,
-            JSON Lines). Without names: those of models or providers, else of files; all, if these are not unique.
-        item, value: of a table, its columns of items and scores. value is also a metric of lm-evaluation-harness, a
-            scorer of Inspect, or "score" of promptfoo (None: "success"). None: the only one.
+            (samples_*.jsonl), results of promptfoo (.json: a log for each provider and prompt), tables (CSV, Excel,
+            JSON Lines, Parquet), or folders of lm-evaluation-harness (a log for each model) or Inspect. Without names:
+            those of models or providers, else of files; longer ones, if these are not unique.
+        item, value: of a table, its columns of items and scores. item is also another field that names the items of
+            lm-evaluation-harness or promptfoo, as "testIdx"; value a metric of lm-evaluation-harness, a scorer of
+            Inspect, or "score" of promptfoo (None: "success"). None: the only one.
         filter: of lm-evaluation-harness, which filter counts. range: the lowest and the highest score.
+        sep, sheet: of CSV the mark between cells, of Excel the sheet.
 
     Raises:
         ValueError: for no such log, what is ambiguous, scores outside the range, a log twice, items that differ.
     """
+    return _tables(logs, range, item, value, filter, sep=sep, sheet=sheet)[0]
+
+
+def _tables(
+    logs: Logs, range: Ends = (0, 1), item: Any = None, value: Any = None, filter: Any = None, **how: Any
+) -> tuple[DataFrame, DataFrame]:
+    """The table, and the one in which errors and empty scores are the lowest."""
     pandas, ends, marks = require("pandas", "a table of logs"), interval("range", range), dict[str, tuple[str, str]]()
+    item, value, filter = map(_composed, (item, value, filter))
+    cells, read = list[tuple[Any, ...]](), list[Log]()
+    for name, path, source in _given(logs):
+        try:
+            log = _read(source, item, value, filter, **how)
+            read.append(_scores(name, path, log, value, filter, ends, marks, cells))
+        except RecursionError:
+            raise ValueError(f"{path} is nested too deeply") from None
+    if item not in (None, *(fields := list(dict.fromkeys(log.items for log in read)))):
+        raise ValueError(f"no log has a field item={item!r:.80} (--item): items are by {fields}")
+    keys = list(dict.fromkeys(key for _, key, *_ in cells))
+    ways = [[name or candidate or Path(path).stem for name, candidate, path in keys]]
+    ways += [[" ".join(key[:2]).strip() for key in keys], [" ".join(key).strip() for key in keys]]
+    names = dict(zip(keys, next((way for way in ways if len({*way}) == len(way)), ways[-1]), strict=True))
+    rows = [(x, names[key], *more) for x, key, *more in cells]
+    long = pandas.DataFrame(rows, columns=["item", "log", "score", "error", "data"])
+    means = long.assign(floor=long["score"].fillna(ends[0])).groupby(["item", "log"])[["score", "floor"]].mean()
+    means = means.apply(lambda column: within_ends(column.to_numpy(), *ends)).unstack()
+    table, floor = (means[name][list(names.values())].rename_axis(columns=None) for name in ("score", "floor"))
+    table.attrs["skipped"] = long["score"].isna().groupby(long["log"]).sum().to_dict()
+    table.attrs["errors"] = long["error"].groupby(long["log"]).sum().to_dict()
+    alike = long.dropna(subset="data").drop_duplicates("item").groupby("data")["item"]
+    table.attrs["alike"] = int((alike.size() - 1).sum())
+    table.attrs["read"] = _said(
+        read, table, len(long) - int(table.notna().size - means["floor"].isna().to_numpy().sum())
+    )
+    return table, floor
+
+
+def _said(read: list[Log], table: DataFrame, repeats: int) -> str:
+    """In one line, what was read as what, and what was left out."""
+    of, fields = table.attrs, [x[1:5] for x in read]
+    by = [" or ".join(dict.fromkeys(filter(None, words))) for words in zip(*fields, strict=True)]
+    parts = [
+        f"{len(table.columns)} logs (by {by[1]}), {len(table):,} items (by {by[0]}), scores of {by[3] or 'no name'}"
+    ]
+    parts += [f"{repeats:,} repeats{f' (by {by[2]})' if by[2] else ''} are averaged" if repeats else "no repeats"]
+    parts += [f"{of['alike']:,} items have the data of another"] if of["alike"] else []
+    parts += [f"{many:,} errors of {name} have a score, which counts" for name, many in of["errors"].items() if many]
+    out = [f"{many:,} errors or empty scores of {name}" for name, many in of["skipped"].items() if many]
+    out += [f"{sum(x.others for x in read):,} rows of other filters"] if any(x.others for x in read) else []
+    columns = dict.fromkeys(column for x in read for column in x.unread)
+    out += [f"the columns {', '.join(columns)}"] if columns else []
+    return f"read: {'; '.join(parts)}; left out: {', '.join(out) or 'nothing'}"
+
+
+def _given(logs: Logs) -> list[tuple[str, str, Any]]:
+    """Names, paths and logs."""
     if not isinstance(logs, (Mapping, list, tuple)):
         raise TypeError(f"logs must be a list of paths, or a dict of paths or scores by names, got {logs!r:.80}")
-    logs = {str(name): log for name, log in logs.items()} if isinstance(logs, Mapping) else logs
-    given: list[tuple[str, Any]] = list(logs.items()) if isinstance(logs, Mapping) else [("", path) for path in logs]
-    if wrong := [log for _, log in given if not isinstance(log, (str, Path, Mapping))]:
-        raise TypeError(f"a log is a path, or a dict of scores by items, got {wrong[0]!r:.80}")
-    paths = [Path(log).resolve() for _, log in given if not isinstance(log, Mapping)]
+    found, names = list[tuple[str, str, Any]](), [_composed(str(name)) for name in logs if isinstance(logs, Mapping)]
+    if len({*names}) < len(names):
+        raise ValueError(f"two logs have the same name, in {names}")
+    for i, log in enumerate(logs.values() if isinstance(logs, Mapping) else logs):
+        if not isinstance(log, (str, Path, Mapping)):
+            raise TypeError(f"a log is a path, or a dict of scores by items, got {log!r:.80}")
+        name = names[i] if names else ""
+        found += [(name, name, log)] if isinstance(log, Mapping) else [(name, str(x), x) for x in _files(Path(log))]
+    paths = [path.resolve() for _, _, path in found if isinstance(path, Path)]
     if len(set(paths)) < len(paths):
         raise ValueError(f"a log is there twice: {max(paths, key=paths.count)}")
-    long = list[tuple[str, tuple[str, ...], float]]()
-    for name, log in given:
-        path = name if isinstance(log, Mapping) else str(log)
-        long += _scores(name, path, _rows(log, item, value, filter), value, filter, ends, marks)
-    keys = list(dict.fromkeys(key for _, key, _ in long))
-    short = [name or candidate or Path(path).stem for name, candidate, path in keys]
-    unique = len({*short}) == len(short)
-    names = {key: one if unique else " ".join(key).strip() for key, one in zip(keys, short, strict=True)}
-    cells = pandas.DataFrame([(x, names[key], score) for x, key, score in long], columns=["item", "log", "score"])
-    table: DataFrame = cells.groupby(["item", "log"])["score"].mean().unstack().rename_axis(columns=None)
-    table.attrs["skipped"] = cells["score"].isna().groupby(cells["log"]).sum().to_dict()
-    return table[list(names.values())]
+    return found
+
+
+def _files(path: Path) -> list[Path]:
+    """A file, or the logs in a folder: samples of lm-evaluation-harness, one of each model, or logs of Inspect."""
+    if not path.is_dir():
+        return [path]
+    found = sorted(path.rglob("samples_*.jsonl")) or sorted(path.rglob("*.eval"))
+    models = [one.parent for one in found if one.suffix == ".jsonl"]
+    if len({*models}) < len(models):
+        twice = [one.name for one in found if models.count(one.parent) > 1]
+        raise ValueError(f"{path} has several logs of a model, {twice[:5]}: give the paths of those that are meant")
+    if not found:
+        raise FileNotFoundError(f"there is no samples_*.jsonl and no *.eval in the folder {path}")
+    return found
+
+
+def _composed(text: Any) -> Any:
+    """A text in the one form of Unicode in which names and items are compared."""
+    return normalize("NFC", text) if isinstance(text, str) else text
+
+
+def _key(item: Any) -> str:
+    """The name of an item."""
+    return _composed(str(int(item) if isinstance(item, float) and item.is_integer() else item)).strip()
 
 
 def _scores(
-    name: str, path: str, rows: list[Row], value: str | None, filter: str | None, ends: Ends, marks: dict[str, Any]
-) -> list[tuple[str, tuple[str, ...], float]]:
-    """The scores of a log, with their items and candidates; `marks` of items, with their logs, are added to others."""
-    found, texts, filters = list[Any](), dict[str, bool](), sorted({row[4] for row in rows})
+    name: str, path: str, log: Log, value: str | None, filter: str | None, ends: Ends, marks: Any, cells: list[Any]
+) -> Log:
+    """The log, as it was read: items, candidates, scores, errors, data go to the `cells`, marks of items to `marks`."""
+    texts, seen = dict[str, bool](), set[tuple[str, str, Any]]()
+    rows = [row._replace(scores={_composed(x): score for x, score in row.scores.items()}) for row in log.rows]
+    filters = sorted({row.filter for row in rows})
     if len(filters) > 1 and filter is None or filter not in (None, *filters):
         raise ValueError(f"{path} has the filters {filters}: say filter= (--filter), got {filter!r:.80}")
-    rows = [row for row in rows if filter in (None, row[4])]
-    metrics = list(dict.fromkeys(metric for row in rows for metric in row[1]))
+    rows = [row for row in rows if filter in (None, row.filter)]
+    metrics = list(dict.fromkeys(metric for row in rows for metric in row.scores))
     metric = metrics[0] if value is None and len(metrics) == 1 else value
     other, place = marks.setdefault("", (metric, path)) if metric else (metric, path)  # no item has this name
     if metric in metrics and other != metric:
         text = f"{path} has scores of {metric!r:.80}, and {place} of {other!r:.80}:"
         raise ValueError(f"{text} say which by value= (--value)")
+    if not metrics:
+        raise ValueError(f"{path} has no row with a score: all are errors, or it has no numbers")
     if metric not in metrics:
         raise ValueError(f"{path} has the scores {metrics[:20]}: say which by value= (--value), got {value!r:.80}")
-    for item, scores, candidate, mark, _ in rows:
-        key = str(int(item) if isinstance(item, float) and item.is_integer() else item).strip()
-        of, score, is_text = f"{path}, item {key!r:.80}", math.inf, isinstance(item, str)
-        if key in ("", "None") or texts.setdefault(key, is_text) != is_text:
-            raise ValueError(f"{of}: each item has a name, and no two are a number and a text that look alike")
+    for item, scores, candidate, mark, _, repeat, failed, data in rows:
+        key, score, is_text = _key(item), math.inf, isinstance(item, str)
+        of = f"{path}, item {key!r:.80}"
+        if key == "" or item is None or item != item or texts.setdefault(key, is_text) != is_text:
+            text = f"{of}: each item has a name, and no two are a number and a text that look alike;"
+            raise ValueError(f"{text} item= (--item) says which field it is, as 'testIdx' of promptfoo")
+        if repeat is not None and (candidate, key, repeat) in seen:
+            text = f"{of}: it is there twice with the same {log.repeats}: two tasks, filters or candidates in one file?"
+            raise ValueError(f"{text} Give each a file or a label; or say item= (--item), the field that names an item")
+        seen.add((candidate, key, repeat))
         kind = mark.partition(" ")[0]  # marks of different kinds say nothing of each other
         other, place = marks.setdefault(f"{kind} {key}", (mark, path)) if mark else (mark, path)
         if mark != other:
             raise ValueError(f"{of}: its data are not those of this item in {place}")
         word = str("" if scores.get(metric) is None else scores[metric]).strip().lower()
         with contextlib.suppress(ValueError):
-            score = GRADES[word] if word in GRADES else number_in(word)
+            score = GRADES[word] if word in GRADES else within_ends(number_in(word), *ends)
         if score < ends[0] or score > ends[1]:
             allowed = f"true, false, a word as C, I, P or correct, or from {ends[0]:g} to {ends[1]:g} (range=, --range)"
             raise ValueError(f"{of}: a score {metric or ''!r:.80} is {allowed}, or empty, got {scores[metric]!r:.80}")
-        found.append((key, (name, candidate, path), score))
-    return found
+        cells.append((key, (name, _composed(candidate), path), score, failed and score == score, data))
+    candidates = "their names" if name else log.candidates
+    return log._replace(metric=metric or "", others=len(log.rows) - len(rows), candidates=candidates)
 
 
-def _rows(log: Any, item: str | None, value: str | None, filter: str | None) -> list[Row]:
+def _read(log: Any, item: str | None, value: str | None, filter: str | None, **how: Any) -> Log:
     """The rows of a log."""
     if isinstance(log, Mapping):
-        return [(key, {value or "": x}, "", "", filter or "") for key, x in log.items()]
+        rows = [Row(key, {value or "": x}, filter=filter or "", repeat=0) for key, x in log.items()]
+        return Log(rows, "the keys", "their names", "name")
     if not (path := Path(log)).is_file():
         raise FileNotFoundError(f"there is no file {path}")
     if path.suffix.lower() in (".eval", ".json"):
@@ -118,51 +233,102 @@ def _rows(log: Any, item: str | None, value: str | None, filter: str | None) -> 
                 with contextlib.suppress(ImportError):
                     require("zipfile_zstd", "an archive")  # for zipfile, which knows zstd from Python 3.14 on
                 with zipfile.ZipFile(path) as archive:
-                    names = archive.namelist()
+                    names = dict.fromkeys(archive.namelist())
                     head = json.loads(archive.read("header.json" if "header.json" in names else "_journal/start.json"))
                     samples = (json.loads(archive.read(name)) for name in names if name.startswith("samples/"))
-                    return [_row(sample, value, head["eval"]["model"]) for sample in samples]
+                    return _inspect(samples, head)
             found = json.loads(path.read_text(encoding="utf-8-sig"))
             if "eval" in found:
-                return [_row(sample, value, found["eval"]["model"]) for sample in found["samples"]]
-            results = found["results"]["results"] if isinstance(found["results"], dict) else found["results"]
-            many = len({row.get("promptIdx") for row in results}) > 1
-            return [_row(row, value, f" prompt {row['promptIdx'] + 1}" if many else "") for row in results]
+                return _inspect(found["samples"], found)
+            return _promptfoo(
+                found["results"]["results"] if isinstance(found["results"], dict) else found["results"], item, value
+            )
         except (ValueError, KeyError, TypeError, AttributeError, NotImplementedError, zipfile.BadZipFile) as error:
-            how = "; where it is packed with zstd: pip install zipfile-zstd" if path.suffix == ".eval" else ""
+            hint = "; where it is packed with zstd: pip install zipfile-zstd" if path.suffix == ".eval" else ""
             what = "no log of Inspect or promptfoo that is read, and of lm-eval give samples_*.jsonl"
-            raise ValueError(f"{path} is {what}{how}: {error!r:.200}") from None
-    (_, heads), *others = rows_of_file(str(path)) or [("", [])]
+            raise ValueError(f"{path} is {what}{hint}: {error!r:.200}") from None
+    if path.suffix.lower() in (".parquet", ".pq"):
+        frame = require("pandas", "a table of logs").read_parquet(path).astype(object)
+        cells = frame.where(frame.notna(), None).to_numpy().tolist()
+        (_, heads), *others = ("", list(map(str, frame))), *((f"row {i}", row) for i, row in enumerate(cells, 1))
+    else:
+        (_, heads), *others = rows_of_file(str(path), **how) or [("", [])]
     if long := [place for place, cells in others if len(cells) > len(heads)]:
         raise ValueError(f"{path}, {long[0]}: it has more cells than there are columns, {heads[:20]}")
+    heads = [_composed(head) for head in heads]
     if len({*heads}) < len(heads):
         text = f"{path} has columns of the same name:"
         raise ValueError(f"{text} {[head for head in heads if heads.count(head) > 1][:1]}")
-    rows = [{head: cells[j] if j < len(cells) else "" for j, head in enumerate(heads)} for _, cells in others]
-    if item is None and "doc_id" in heads:
-        return [_row(row, value) for row in rows]
+    table = [{head: cells[j] if j < len(cells) else "" for j, head in enumerate(heads)} for _, cells in others]
+    try:
+        if {"provider", "testIdx"} <= {*heads}:
+            return _promptfoo(table, item, value)
+        if "doc_id" in heads and item in (None, *heads):
+            return _lm_eval(path, table, item, value)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"{path} is no log of lm-eval or promptfoo that is read: {error!r:.200}") from None
     if item not in heads or value not in heads:
         what = "a table needs the columns of items and scores, item= and value= (--item, --value)"
-        raise ValueError(f"{path} has no doc_id; {what}, of {heads[:20]}, got {item!r:.80} and {value!r:.80}")
-    return [(row[item], {str(value): row[value]}, "", "", "") for row in rows]
+        raise ValueError(f"{path}: {what}, of {heads[:20]}, got {item!r:.80} and {value!r:.80}")
+    unread, items = [head for head in heads if head not in (item, value)], {str(row[item]) for row in table}
+    for head in {*unread} & CANDIDATES:
+        if len({(str(row[item]), str(row[head])) for row in table}) > len(items):
+            raise ValueError(
+                f"{path} has items with several values of {head!r}, which are no repeats: give each a file"
+            )
+    return Log([Row(row[item], {str(value): row[value]}) for row in table], str(item), "file", "", unread)
 
 
-def _row(row: Mapping[str, Any], value: str | None, run: str = "") -> Row:
-    """A row of any harness; `run`: of Inspect the model, of promptfoo what its prompt adds to the provider's name."""
-    if "doc_id" in row:
-        scores, hashed = {name: row.get(name) for name in row.get("metrics") or [value]}, row.get("doc_hash")
+def _lm_eval(path: Path, rows: list[dict[str, Any]], item: str | None, value: str | None) -> Log:
+    """Samples of lm-evaluation-harness, which has no repeats: what is there twice is another task, or was appended."""
+    model, found = path.resolve().parent.name if LM_EVAL.fullmatch(path.name) else "", list[Row]()
+    for row in rows:
+        numbers = [name for name, x in row.items() if isinstance(x, (int, float)) and name != "doc_id"]
+        hashed, metrics = row.get("doc_hash"), row.get("metrics") or ([value] if value else numbers)
+        if not isinstance(metrics, list) or not all(isinstance(one, str) for one in metrics):
+            raise ValueError(f"metrics are a list of names, got {metrics!r:.80}")
         mark = f"hash {hashed}" if hashed else f"lm-target {row['target']}" if "target" in row else ""
-        return row["doc_id"], scores, "", mark, row.get("filter") or ""
-    if "provider" not in row:
-        scores = {} if row.get("error") else {name: x["value"] for name, x in (row.get("scores") or {}).items()}
-        return row["id"], scores, run, f"target {json.dumps(row.get('target'))}", ""
-    one, reason = row["provider"], row.get("failureReason")
-    failed = reason == 2 or reason is None and row.get("error") and not row.get("gradingResult")  # no wrong answer
-    scores = {} if failed else {**(row.get("namedScores") or {}), "success": row["success"], "score": row.get("score")}
-    variables = row.get("vars") or (row.get("testCase") or {}).get("vars")
-    item = json.dumps(variables, sort_keys=True, ensure_ascii=False) if variables else row.get("testIdx")
-    scores = {value or "success": scores.get(value or "success")} if scores else {}
-    return item, scores, (one.get("label") or one["id"] if isinstance(one, dict) else str(one)) + run, "", ""
+        repeat = None if hashed or item else 0
+        scores = {name: row.get(name) for name in metrics}
+        of = row.get("filter") or ""
+        found.append(
+            Row(row[item or "doc_id"], scores, model, _composed(mark), _composed(str(of)), repeat, data=hashed)
+        )
+    return Log(found, item or "doc_id", "the folder of the model" if model else "file", "doc_id")
+
+
+def _inspect(samples: Any, head: Mapping[str, Any]) -> Log:
+    """Samples of Inspect. An error with a score was scored (`score_on_error`); what is invalidated has none."""
+    found, model = list[Row](), str(head["eval"]["model"])
+    for row in samples:
+        scores = {name: x["value"] for name, x in (row.get("scores") or {}).items() if not row.get("invalidation")}
+        target, failed = json.dumps(row.get("target"), ensure_ascii=False), bool(row.get("error") and scores)
+        data = json.dumps([row.get(name) for name in ("input", "target", "choices", "files", "setup")])
+        mark = _composed(f"target {target}")
+        found.append(Row(row["id"], scores, model, mark, "", row.get("epoch"), failed, data=hash(data)))
+    return Log(found, "id", "eval.model", "epoch")
+
+
+def _promptfoo(rows: list[dict[str, Any]], item: str | None, value: str | None) -> Log:
+    """Results of promptfoo. An item is the test case: its repeats have numbers of their own, `testIdx`."""
+    names = [one.get("label") or one["id"] if isinstance(one := row["provider"], dict) else str(one) for row in rows]
+    prompts = {(name, row.get("promptIdx")) for name, row in zip(names, rows, strict=True)}
+    found, items, many = list[Row](), "test case: description, vars, assert", len(prompts) > len({*names})
+    for name, row in zip(names, rows, strict=True):
+        case, reason = row.get("testCase") or {}, row.get("failureReason")
+        of = [case.get("description"), case.get("vars") or row.get("vars"), case.get("assert")]
+        if item in (fields := {**case, **row}):
+            of, items = [fields[item]], str(item)
+        texts = [
+            x if isinstance(x, str) else json.dumps(x, sort_keys=True, ensure_ascii=False) for x in of if x or x == 0
+        ]
+        failed = reason == 2 or reason is None and row.get("error") and not row.get("gradingResult")  # no wrong answer
+        scores = {"success": row["success"]} | (
+            {"score": row.get("score"), **(row.get("namedScores") or {})} if value else {}
+        )
+        candidate = name + (f" prompt {row['promptIdx'] + 1}" if many else "")
+        found.append(Row(" ".join(texts), {} if failed else scores, candidate, repeat=row.get("testIdx")))
+    return Log(found, items, "provider, prompt" if many else "provider", "testIdx")
 
 
 def compare_logs(logs: Logs, *, control: str | None = None, delta: float = 0.05, **columns: Any) -> DataFrame:
@@ -187,8 +353,8 @@ def compare_logs(logs: Logs, *, control: str | None = None, delta: float = 0.05,
     Raises:
         ValueError: for one log alone, a control that is none of them, no item in common; and as `logs_table`.
     """
-    scores, delta = logs_table(logs, **columns), number("delta", delta, 0, 1, above=True, below=True)
-    names, full = list(map(str, scores)), scores.dropna()
+    (scores, lowest), delta = _tables(logs, **columns), number("delta", delta, 0, 1, above=True, below=True)
+    names, full, control = list(map(str, scores)), scores.dropna(), _composed(control)
     if len(names) < 2 or control not in (None, *names):
         raise ValueError(f"two logs or more are needed, and a control is one of them, got {names} and {control!r:.80}")
     if full.empty:
@@ -196,33 +362,49 @@ def compare_logs(logs: Logs, *, control: str | None = None, delta: float = 0.05,
     first = control or (names[0] if len(names) == 2 else str(full.mean().idxmax()))
     pairs = len(names) - 1 if control else math.comb(len(names), 2)
     lost: Any = {"left_out": (scores.count() - len(full)).to_dict(), **scores.attrs, "comparisons": pairs}
-    rows = [_compared(full[[first, b]], columns.get("range", (0, 1)), delta, lost) for b in names if b != first]
+    if alone := [f"{many:,} of {name}" for name, many in lost["left_out"].items() if many]:
+        lost["read"] += f"; items that another log has not scored: {', '.join(alone)}"
+    both, ends = (full, lowest.dropna()), interval("range", columns.get("range", (0, 1)))
+    rows = [_compared(*(x[[first, b]] for x in both), ends, delta, lost) for b in names if b != first]
     found: DataFrame = type(scores)(rows)
     found.attrs = {**lost, "level": 1 - delta, "control": control}
     return found
 
 
-def _compared(table: DataFrame, ends: Ends, delta: float, lost: Mapping[str, Any]) -> dict[str, Any]:
-    """A row of a comparison of two columns; `lost`: its attributes."""
-    width, pairs, (x, y), (a, b) = ends[1] - ends[0], lost["comparisons"], table.to_numpy(np.float64).T, list(table)
+def _difference(table: DataFrame, ends: Ends, share: float) -> tuple[float, float, float, float]:
+    """The mean difference of two columns, the ends of its interval of level 1 - share, and p."""
+    width, (x, y) = ends[1] - ends[0], table.to_numpy(np.float64).T
     d = np.sort((y - x) / width)  # sums do not depend on the order of items
     moments = np.array([((d - d.mean()) ** k).mean() for k in (2, 3, 4)])
     common, n, mean = stopping.common("bounded", support=(-1.0, 1.0)), np.array([len(d)]), d.mean(keepdims=True)
-    low, high = width * stopping.arm_intervals(common, n, mean, moments, delta / pairs)[0]
+    low, high = width * stopping.arm_intervals(common, n, mean, moments, share)[0]
     above_0 = stopping.Certifier.of("threshold", 1, common, 0.0, 0.0)
-    p = min(1.0, 2 * pairs * math.exp(-stopping.sides(above_0, n[None], mean[None], moments[None]).max()))
+    p = 2 * math.exp(-stopping.sides(above_0, n[None], mean[None], moments[None]).max())
+    return width * mean[0], low, high, p
+
+
+def _compared(table: DataFrame, lowest: DataFrame, ends: Ends, delta: float, lost: Any) -> dict[str, Any]:
+    """A row of a comparison of two columns; `lowest`: errors have the lowest score; `lost`: its attributes."""
+    pairs, (x, y), (a, b) = lost["comparisons"], table.to_numpy(np.float64).T, list(table)
+    binary, level = np.isin([x, y], ends).all(), f"{100 - 100 * delta:.4g} % interval"
+    as_points = binary and ends[1] - ends[0] == 1
+
+    def in_words(mean: float, low: float, high: float) -> str:
+        (better, worse, sign), form = (b, a, 1) if mean > 0 else (a, b, -1), ".1f" if as_points else ".3g"
+        low, high, more = (sign * (100 if as_points else 1) * end for end in (low, high, mean))
+        verb = f"is right {more:{form}} percentage points" if as_points else f"scores {more:{form}}"
+        said = f"{better} {verb} more{' often' if as_points else ''} than {worse}" if mean else ""
+        said = said or f"{a} and {b} have the same mean, which does not show that they are equally good"
+        return f"{said} ({level} {min(low, high):{form}} to {max(low, high):{form}}"
+
+    (*of, p), (*bound, _) = _difference(table, ends, delta / pairs), _difference(lowest, ends, delta / pairs)
+    p = min(1.0, pairs * p)
     found: dict[str, Any] = {"a": a, "b": b, "items": len(x), "mean_a": x.mean(), "mean_b": y.mean()}
-    found |= {"difference": width * mean[0], "low": low, "high": high, "p": p}
+    found |= {**dict(zip(("difference", "low", "high"), of, strict=True)), "p": p}
     found |= dict.fromkeys(("both", "only_a", "only_b", "mcnemar"), math.nan)
-    binary, (better, worse, sign) = np.isin([x, y], ends).all(), (b, a, 1) if mean[0] > 0 else (a, b, -1)
-    unit, form = (100 * sign, ".1f") if binary and width == 1 else (sign, ".3g")
-    low, high, more = *sorted((unit * low, unit * high)), f"{unit * width * mean[0]:{form}}"
-    verb = f"is right {more} percentage points more often than" if form == ".1f" else f"scores {more} more than"
-    verb = verb if mean[0] else "is as good as"
-    said = f"{better} {verb} {worse} ({100 - 100 * delta:.4g} % interval {low:{form}} to {high:{form}}, valid at any "
-    said += f"time{f', for {pairs} comparisons together' if pairs > 1 else ''}; p {p_text(p)}), of {len(x)} items that "
-    said += f"{'both' if len(lost['skipped']) == 2 else 'all'} have scored."
-    said += " This may still be chance." if low <= 0 <= high else ""
+    said = f"{in_words(*of)}, valid at any time{f', for {pairs} comparisons together' if pairs > 1 else ''}; p "
+    said += f"{p_text(p)}), of {len(x)} items that {'both' if len(lost['skipped']) == 2 else 'all'} have scored."
+    said += " This may still be chance." if of[0] and of[1] <= 0 <= of[2] else ""
     if binary:
         counts = [int(((x == i) & (y == j)).sum()) for i, j in ((ends[1], ends[1]), ends[::-1], ends)]
         k, m = min(counts[1:]), sum(counts[1:])
@@ -230,8 +412,14 @@ def _compared(table: DataFrame, ends: Ends, delta: float, lost: Mapping[str, Any
         found |= dict(zip(("both", "only_a", "only_b", "mcnemar"), (*counts, exact), strict=True))
         said += f" McNemar's exact test says p {p_text(exact)}, if the number of items was fixed beforehand."
     for name in (a, b):
-        skipped, left = lost["skipped"][name], lost["left_out"][name]
-        words: list[tuple[Any, str]] = [(skipped, "errors or empty scores"), (left, "items of it alone")]
-        if parts := [f"{many:,} {what}" for many, what in words if many]:
+        kinds = (("skipped", "errors or empty scores"), ("left_out", "items that another log has not scored"))
+        if parts := [f"{many:,} {what}" for key, what in kinds if (many := lost[key][name])]:
             said += f" Left out of {name}: {' and '.join(parts)}."
+        said += f" {many:,} errors of {name} have a score, which counts." if (many := lost["errors"][name]) else ""
+    verdicts = [(np.sign(mean), low > 0, high < 0) for mean, low, high in (of, bound)]
+    if verdicts[0] != verdicts[1]:
+        said += f" It depends on what is left out: with the score {ends[0]:g} for each error and empty score, "
+        said += f"{in_words(*bound)})."
+    if lost["alike"]:
+        said += f" {lost['alike']:,} items have the data of another: if they are repeats, they are no items."
     return {**found, "sentence": said}
