@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 Logs = Mapping[str, Any] | Sequence[str | Path]
 Ends = tuple[float, float]
+Read = tuple[list["Row"], tuple[str, str, str, str]]
 GRADES = {**WORDS, "p": 0.5, "partial": 0.5, **dict.fromkeys(MISSING, math.nan)}  # P is Inspect's word
 LM_EVAL = re.compile(r"samples_.+_\d{4}-\d\d-\d\dT.+\.jsonl")  # in a folder that is named after the model
 CANDIDATES = {"model", "provider", "candidate", "variant", "system", "prompt"}  # columns: others are no repeats
@@ -37,23 +38,11 @@ class Row(NamedTuple):
     item: Any
     scores: Mapping[str, Any]  # by metric; none: an error
     candidate: str = ""
-    mark: str = ""  # of the item's data, which is the same in all logs
+    mark: str = ""  # of the item's data, the same in all logs
     filter: str = ""
-    repeat: Any = None  # which one of its item: none is there twice; None: any
+    repeat: Any = None  # which one of its item, each once; None: not known
     failed: bool = False  # an error that has a score
-    data: Any = None  # items with the same are one test case
-
-
-class Log(NamedTuple):
-    """The rows of a file, and the fields that are items, candidates, repeats and scores."""
-
-    rows: list[Row]
-    items: str
-    candidates: str
-    repeats: str
-    metric: str = ""
-    unread: Sequence[str] = ()  # columns
-    others: int = 0  # rows of other filters
+    data: Any = None  # items with the same may be one
 
 
 def logs_table(
@@ -79,57 +68,59 @@ def logs_table(
     Raises:
         ValueError: for no such log, what is ambiguous, scores outside the range, a log twice, items that differ.
     """
-    return _tables(logs, range, item, value, filter, sep=sep, sheet=sheet)[0]
+    return _tables(logs, range, item, value, filter, sep, sheet)[0]
 
 
 def _tables(
-    logs: Logs, range: Ends = (0, 1), item: Any = None, value: Any = None, filter: Any = None, **how: Any
+    logs: Logs,
+    range: Ends = (0, 1),
+    item: Any = None,
+    value: Any = None,
+    filter: Any = None,
+    sep: Any = None,
+    sheet: Any = None,
 ) -> tuple[DataFrame, DataFrame]:
     """The table, and the one in which errors and empty scores are the lowest."""
     pandas, ends, marks = require("pandas", "a table of logs"), interval("range", range), dict[str, tuple[str, str]]()
     item, value, filter = map(_composed, (item, value, filter))
-    cells, read = list[tuple[Any, ...]](), list[Log]()
+    cells, read = list[tuple[Any, ...]](), list[tuple[Any, ...]]()
     for name, path, source in _given(logs):
         try:
-            log = _read(source, item, value, filter, **how)
-            read.append(_scores(name, path, log, value, filter, ends, marks, cells))
+            rows, (items, candidates, *fields) = _read(source, item, value, filter, sep, sheet)
+            others = _scores(name, path, rows, fields[0], value, filter, ends, marks, cells)
         except RecursionError:
             raise ValueError(f"{path} is nested too deeply") from None
-    if item not in (None, *(fields := list(dict.fromkeys(log.items for log in read)))):
-        raise ValueError(f"no log has a field item={item!r:.80} (--item): items are by {fields}")
+        read.append((items, "their names" if name else candidates, *fields, *others))
+    if item not in (None, *(one[0] for one in read)):
+        raise ValueError(f"no log has a field item={item!r:.80} (--item): items are by {[one[0] for one in read]}")
     keys = list(dict.fromkeys(key for _, key, *_ in cells))
     ways = [[name or candidate or Path(path).stem for name, candidate, path in keys]]
     ways += [[" ".join(key[:2]).strip() for key in keys], [" ".join(key).strip() for key in keys]]
     names = dict(zip(keys, next((way for way in ways if len({*way}) == len(way)), ways[-1]), strict=True))
-    rows = [(x, names[key], *more) for x, key, *more in cells]
-    long = pandas.DataFrame(rows, columns=["item", "log", "score", "error", "data"])
+    found = [(x, names[key], *more) for x, key, *more in cells]
+    long = pandas.DataFrame(found, columns=["item", "log", "score", "error", "data"])
     means = long.assign(floor=long["score"].fillna(ends[0])).groupby(["item", "log"])[["score", "floor"]].mean()
     means = means.apply(lambda column: within_ends(column.to_numpy(), *ends)).unstack()
     table, floor = (means[name][list(names.values())].rename_axis(columns=None) for name in ("score", "floor"))
-    table.attrs["skipped"] = long["score"].isna().groupby(long["log"]).sum().to_dict()
-    table.attrs["errors"] = long["error"].groupby(long["log"]).sum().to_dict()
-    alike = long.dropna(subset="data").drop_duplicates("item").groupby("data")["item"]
-    table.attrs["alike"] = int((alike.size() - 1).sum())
-    table.attrs["read"] = _said(
-        read, table, len(long) - int(table.notna().size - means["floor"].isna().to_numpy().sum())
-    )
+    for name, counted in (("skipped", long["score"].isna()), ("errors", long["error"])):
+        table.attrs[name] = counted.groupby(long["log"]).sum().to_dict()
+    table.attrs["alike"] = int(long.drop_duplicates("item")["data"].dropna().duplicated().sum())
+    table.attrs["read"] = _said(read, table, len(long) - len(long.drop_duplicates(["item", "log"])))
     return table, floor
 
 
-def _said(read: list[Log], table: DataFrame, repeats: int) -> str:
+def _said(read: list[tuple[Any, ...]], table: DataFrame, repeated: int) -> str:
     """In one line, what was read as what, and what was left out."""
-    of, fields = table.attrs, [x[1:5] for x in read]
-    by = [" or ".join(dict.fromkeys(filter(None, words))) for words in zip(*fields, strict=True)]
-    parts = [
-        f"{len(table.columns)} logs (by {by[1]}), {len(table):,} items (by {by[0]}), scores of {by[3] or 'no name'}"
-    ]
-    parts += [f"{repeats:,} repeats{f' (by {by[2]})' if by[2] else ''} are averaged" if repeats else "no repeats"]
+    words, of = list(zip(*read, strict=True)), table.attrs
+    by, candidates, repeats, unread, metric = (" or ".join(dict.fromkeys(filter(None, one))) for one in words[:5])
+    parts = [f"{len(table.columns)} logs (by {candidates}), {len(table):,} items (by {by})"]
+    parts += [f"scores of {metric}"] if metric else []
+    parts += [f"{repeated:,} repeats{repeats and f' (by {repeats})'} are averaged" if repeated else "no repeats"]
     parts += [f"{of['alike']:,} items have the data of another"] if of["alike"] else []
     parts += [f"{many:,} errors of {name} have a score, which counts" for name, many in of["errors"].items() if many]
     out = [f"{many:,} errors or empty scores of {name}" for name, many in of["skipped"].items() if many]
-    out += [f"{sum(x.others for x in read):,} rows of other filters"] if any(x.others for x in read) else []
-    columns = dict.fromkeys(column for x in read for column in x.unread)
-    out += [f"the columns {', '.join(columns)}"] if columns else []
+    out += [f"{sum(words[5]):,} rows of other filters"] if any(words[5]) else []
+    out += [f"the columns {unread}"] if unread else []
     return f"read: {'; '.join(parts)}; left out: {', '.join(out) or 'nothing'}"
 
 
@@ -137,17 +128,20 @@ def _given(logs: Logs) -> list[tuple[str, str, Any]]:
     """Names, paths and logs."""
     if not isinstance(logs, (Mapping, list, tuple)):
         raise TypeError(f"logs must be a list of paths, or a dict of paths or scores by names, got {logs!r:.80}")
-    found, names = list[tuple[str, str, Any]](), [_composed(str(name)) for name in logs if isinstance(logs, Mapping)]
-    if len({*names}) < len(names):
-        raise ValueError(f"two logs have the same name, in {names}")
-    for i, log in enumerate(logs.values() if isinstance(logs, Mapping) else logs):
+    found, given = (
+        list[tuple[str, str, Any]](),
+        [*logs.items()] if isinstance(logs, Mapping) else [("", x) for x in logs],
+    )
+    for key, log in given:
         if not isinstance(log, (str, Path, Mapping)):
             raise TypeError(f"a log is a path, or a dict of scores by items, got {log!r:.80}")
-        name = names[i] if names else ""
+        name = _composed(str(key))
         found += [(name, name, log)] if isinstance(log, Mapping) else [(name, str(x), x) for x in _files(Path(log))]
     paths = [path.resolve() for _, _, path in found if isinstance(path, Path)]
     if len(set(paths)) < len(paths):
         raise ValueError(f"a log is there twice: {max(paths, key=paths.count)}")
+    if not logs or isinstance(logs, Mapping) and len({_composed(str(key)) for key in logs} - {""}) < len(logs):
+        raise ValueError(f"no log, one without a name, or two logs have the same name, in {list(logs)}")
     return found
 
 
@@ -170,17 +164,24 @@ def _composed(text: Any) -> Any:
     return normalize("NFC", text) if isinstance(text, str) else text
 
 
-def _key(item: Any) -> str:
-    """The name of an item."""
-    return _composed(str(int(item) if isinstance(item, float) and item.is_integer() else item)).strip()
+def _json(data: Any) -> str:
+    return json.dumps(data, sort_keys=True, ensure_ascii=False)
 
 
 def _scores(
-    name: str, path: str, log: Log, value: str | None, filter: str | None, ends: Ends, marks: Any, cells: list[Any]
-) -> Log:
-    """The log, as it was read: items, candidates, scores, errors, data go to the `cells`, marks of items to `marks`."""
-    texts, seen = dict[str, bool](), set[tuple[str, str, Any]]()
-    rows = [row._replace(scores={_composed(x): score for x, score in row.scores.items()}) for row in log.rows]
+    name: str,
+    path: str,
+    rows: list[Row],
+    repeats: str,
+    value: Any,
+    filter: Any,
+    ends: Ends,
+    marks: Any,
+    cells: list[Any],
+) -> tuple[str, int]:
+    """The metric of a log, and its rows of other filters. The scores go to `cells`, and what marks items to `marks`."""
+    texts, seen, every = dict[str, bool](), set[tuple[str, str, Any]](), len(rows)
+    rows = [row._replace(scores={_composed(x): score for x, score in row.scores.items()}) for row in rows]
     filters = sorted({row.filter for row in rows})
     if len(filters) > 1 and filter is None or filter not in (None, *filters):
         raise ValueError(f"{path} has the filters {filters}: say filter= (--filter), got {filter!r:.80}")
@@ -192,17 +193,20 @@ def _scores(
         text = f"{path} has scores of {metric!r:.80}, and {place} of {other!r:.80}:"
         raise ValueError(f"{text} say which by value= (--value)")
     if not metrics:
-        raise ValueError(f"{path} has no row with a score: all are errors, or it has no numbers")
+        raise ValueError(
+            f"{path} has no row with a score: all are errors, or value= (--value) is to say which field it is"
+        )
     if metric not in metrics:
         raise ValueError(f"{path} has the scores {metrics[:20]}: say which by value= (--value), got {value!r:.80}")
     for item, scores, candidate, mark, _, repeat, failed, data in rows:
-        key, score, is_text = _key(item), math.inf, isinstance(item, str)
+        name_of = int(item) if isinstance(item, float) and item.is_integer() else item
+        key, score, is_text = _composed(str(name_of)).strip(), math.inf, isinstance(item, str)
         of = f"{path}, item {key!r:.80}"
         if key == "" or item is None or item != item or texts.setdefault(key, is_text) != is_text:
             text = f"{of}: each item has a name, and no two are a number and a text that look alike;"
             raise ValueError(f"{text} item= (--item) says which field it is, as 'testIdx' of promptfoo")
         if repeat is not None and (candidate, key, repeat) in seen:
-            text = f"{of}: it is there twice with the same {log.repeats}: two tasks, filters or candidates in one file?"
+            text = f"{of}: it is there twice with the same {repeats}: two tasks, filters or candidates in one file?"
             raise ValueError(f"{text} Give each a file or a label; or say item= (--item), the field that names an item")
         seen.add((candidate, key, repeat))
         kind = mark.partition(" ")[0]  # marks of different kinds say nothing of each other
@@ -211,20 +215,20 @@ def _scores(
             raise ValueError(f"{of}: its data are not those of this item in {place}")
         word = str("" if scores.get(metric) is None else scores[metric]).strip().lower()
         with contextlib.suppress(ValueError):
-            score = GRADES[word] if word in GRADES else within_ends(number_in(word), *ends)
+            score = GRADES[word] if word in GRADES else number_in(word)
+        score = within_ends(score, *ends) if score < ends[0] or score > ends[1] else score
         if score < ends[0] or score > ends[1]:
             allowed = f"true, false, a word as C, I, P or correct, or from {ends[0]:g} to {ends[1]:g} (range=, --range)"
             raise ValueError(f"{of}: a score {metric or ''!r:.80} is {allowed}, or empty, got {scores[metric]!r:.80}")
         cells.append((key, (name, _composed(candidate), path), score, failed and score == score, data))
-    candidates = "their names" if name else log.candidates
-    return log._replace(metric=metric or "", others=len(log.rows) - len(rows), candidates=candidates)
+    return metric or "", every - len(rows)
 
 
-def _read(log: Any, item: str | None, value: str | None, filter: str | None, **how: Any) -> Log:
-    """The rows of a log."""
+def _read(log: Any, item: str | None, value: str | None, filter: str | None, sep: Any, sheet: Any) -> Read:
+    """The rows of a log, and the fields that are items, candidates, repeats, and nothing."""
     if isinstance(log, Mapping):
         rows = [Row(key, {value or "": x}, filter=filter or "", repeat=0) for key, x in log.items()]
-        return Log(rows, "the keys", "their names", "name")
+        return rows, ("the keys", "", "name", "")
     if not (path := Path(log)).is_file():
         raise FileNotFoundError(f"there is no file {path}")
     if path.suffix.lower() in (".eval", ".json"):
@@ -240,9 +244,8 @@ def _read(log: Any, item: str | None, value: str | None, filter: str | None, **h
             found = json.loads(path.read_text(encoding="utf-8-sig"))
             if "eval" in found:
                 return _inspect(found["samples"], found)
-            return _promptfoo(
-                found["results"]["results"] if isinstance(found["results"], dict) else found["results"], item, value
-            )
+            results = found["results"]
+            return _promptfoo(results["results"] if isinstance(results, dict) else results, item, value)
         except (ValueError, KeyError, TypeError, AttributeError, NotImplementedError, zipfile.BadZipFile) as error:
             hint = "; where it is packed with zstd: pip install zipfile-zstd" if path.suffix == ".eval" else ""
             what = "no log of Inspect or promptfoo that is read, and of lm-eval give samples_*.jsonl"
@@ -252,7 +255,7 @@ def _read(log: Any, item: str | None, value: str | None, filter: str | None, **h
         cells = frame.where(frame.notna(), None).to_numpy().tolist()
         (_, heads), *others = ("", list(map(str, frame))), *((f"row {i}", row) for i, row in enumerate(cells, 1))
     else:
-        (_, heads), *others = rows_of_file(str(path), **how) or [("", [])]
+        (_, heads), *others = rows_of_file(str(path), sep, sheet) or [("", [])]
     if long := [place for place, cells in others if len(cells) > len(heads)]:
         raise ValueError(f"{path}, {long[0]}: it has more cells than there are columns, {heads[:20]}")
     heads = [_composed(head) for head in heads]
@@ -276,10 +279,10 @@ def _read(log: Any, item: str | None, value: str | None, filter: str | None, **h
             raise ValueError(
                 f"{path} has items with several values of {head!r}, which are no repeats: give each a file"
             )
-    return Log([Row(row[item], {str(value): row[value]}) for row in table], str(item), "file", "", unread)
+    return [Row(row[item], {str(value): row[value]}) for row in table], (str(item), "file", "", ", ".join(unread))
 
 
-def _lm_eval(path: Path, rows: list[dict[str, Any]], item: str | None, value: str | None) -> Log:
+def _lm_eval(path: Path, rows: list[dict[str, Any]], item: str | None, value: str | None) -> Read:
     """Samples of lm-evaluation-harness, which has no repeats: what is there twice is another task, or was appended."""
     model, found = path.resolve().parent.name if LM_EVAL.fullmatch(path.name) else "", list[Row]()
     for row in rows:
@@ -287,29 +290,25 @@ def _lm_eval(path: Path, rows: list[dict[str, Any]], item: str | None, value: st
         hashed, metrics = row.get("doc_hash"), row.get("metrics") or ([value] if value else numbers)
         if not isinstance(metrics, list) or not all(isinstance(one, str) for one in metrics):
             raise ValueError(f"metrics are a list of names, got {metrics!r:.80}")
-        mark = f"hash {hashed}" if hashed else f"lm-target {row['target']}" if "target" in row else ""
-        repeat = None if hashed or item else 0
-        scores = {name: row.get(name) for name in metrics}
-        of = row.get("filter") or ""
-        found.append(
-            Row(row[item or "doc_id"], scores, model, _composed(mark), _composed(str(of)), repeat, data=hashed)
-        )
-    return Log(found, item or "doc_id", "the folder of the model" if model else "file", "doc_id")
+        mark = _composed(f"hash {hashed}" if hashed else f"lm-target {row['target']}" if "target" in row else "")
+        scores, repeat = {name: row.get(name) for name in metrics}, None if hashed or item else 0
+        of = _composed(str(row.get("filter") or ""))
+        found.append(Row(row[item or "doc_id"], scores, model, mark, of, repeat, data=hashed))
+    return found, (item or "doc_id", "the folder of the model" if model else "file", "doc_id", "")
 
 
-def _inspect(samples: Any, head: Mapping[str, Any]) -> Log:
+def _inspect(samples: Any, head: Mapping[str, Any]) -> Read:
     """Samples of Inspect. An error with a score was scored (`score_on_error`); what is invalidated has none."""
     found, model = list[Row](), str(head["eval"]["model"])
     for row in samples:
         scores = {name: x["value"] for name, x in (row.get("scores") or {}).items() if not row.get("invalidation")}
-        target, failed = json.dumps(row.get("target"), ensure_ascii=False), bool(row.get("error") and scores)
-        data = json.dumps([row.get(name) for name in ("input", "target", "choices", "files", "setup")])
-        mark = _composed(f"target {target}")
-        found.append(Row(row["id"], scores, model, mark, "", row.get("epoch"), failed, data=hash(data)))
-    return Log(found, "id", "eval.model", "epoch")
+        mark = _composed(f"target {_json(row.get('target'))}")
+        data = hash(_json([row.get(name) for name in ("input", "target", "choices", "files", "setup")]))
+        found.append(Row(row["id"], scores, model, mark, "", row.get("epoch"), bool(row.get("error")), data))
+    return found, ("id", "eval.model", "epoch", "")
 
 
-def _promptfoo(rows: list[dict[str, Any]], item: str | None, value: str | None) -> Log:
+def _promptfoo(rows: list[dict[str, Any]], item: str | None, value: str | None) -> Read:
     """Results of promptfoo. An item is the test case: its repeats have numbers of their own, `testIdx`."""
     names = [one.get("label") or one["id"] if isinstance(one := row["provider"], dict) else str(one) for row in rows]
     prompts = {(name, row.get("promptIdx")) for name, row in zip(names, rows, strict=True)}
@@ -319,16 +318,19 @@ def _promptfoo(rows: list[dict[str, Any]], item: str | None, value: str | None) 
         of = [case.get("description"), case.get("vars") or row.get("vars"), case.get("assert")]
         if item in (fields := {**case, **row}):
             of, items = [fields[item]], str(item)
-        texts = [
-            x if isinstance(x, str) else json.dumps(x, sort_keys=True, ensure_ascii=False) for x in of if x or x == 0
-        ]
+        texts = [x if isinstance(x, str) else _json(x) for x in of if x or x == 0]
         failed = reason == 2 or reason is None and row.get("error") and not row.get("gradingResult")  # no wrong answer
-        scores = {"success": row["success"]} | (
-            {"score": row.get("score"), **(row.get("namedScores") or {})} if value else {}
-        )
+        scores = {"score": row.get("score"), **(row.get("namedScores") or {})} if value else {}
         candidate = name + (f" prompt {row['promptIdx'] + 1}" if many else "")
-        found.append(Row(" ".join(texts), {} if failed else scores, candidate, repeat=row.get("testIdx")))
-    return Log(found, items, "provider, prompt" if many else "provider", "testIdx")
+        found.append(
+            Row(
+                " ".join(texts),
+                {} if failed else {"success": row["success"], **scores},
+                candidate,
+                repeat=row.get("testIdx"),
+            )
+        )
+    return found, (items, "provider, prompt" if many else "provider", "testIdx", "")
 
 
 def compare_logs(logs: Logs, *, control: str | None = None, delta: float = 0.05, **columns: Any) -> DataFrame:
@@ -364,8 +366,9 @@ def compare_logs(logs: Logs, *, control: str | None = None, delta: float = 0.05,
     lost: Any = {"left_out": (scores.count() - len(full)).to_dict(), **scores.attrs, "comparisons": pairs}
     if alone := [f"{many:,} of {name}" for name, many in lost["left_out"].items() if many]:
         lost["read"] += f"; items that another log has not scored: {', '.join(alone)}"
-    both, ends = (full, lowest.dropna()), interval("range", columns.get("range", (0, 1)))
-    rows = [_compared(*(x[[first, b]] for x in both), ends, delta, lost) for b in names if b != first]
+    lowest, ends = lowest.dropna(), interval("range", columns.get("range", (0, 1)))
+    others = [[first, b] for b in names if b != first]
+    rows = [_compared(full[pair], lowest[pair], ends, delta, lost) for pair in others]
     found: DataFrame = type(scores)(rows)
     found.attrs = {**lost, "level": 1 - delta, "control": control}
     return found
