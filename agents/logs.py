@@ -72,14 +72,9 @@ def logs_table(
 
 
 def _tables(
-    logs: Logs,
-    range: Ends = (0, 1),
-    item: Any = None,
-    value: Any = None,
-    filter: Any = None,
-    sep: Any = None,
+    logs: Logs, range: Ends = (0, 1), item: Any = None, value: Any = None, filter: Any = None, sep: Any = None,
     sheet: Any = None,
-) -> tuple[DataFrame, DataFrame]:
+) -> tuple[DataFrame, DataFrame]:  # fmt: skip
     """The table, and the one in which errors and empty scores are the lowest."""
     pandas, ends, marks = require("pandas", "a table of logs"), interval("range", range), dict[str, tuple[str, str]]()
     item, value, filter = map(_composed, (item, value, filter))
@@ -94,9 +89,9 @@ def _tables(
     if item not in (None, *(one[0] for one in read)):
         raise ValueError(f"no log has a field item={item!r:.80} (--item): items are by {[one[0] for one in read]}")
     keys = list(dict.fromkeys(key for _, key, *_ in cells))
-    ways = [[name or candidate or Path(path).stem for name, candidate, path in keys]]
-    ways += [[" ".join(key[:2]).strip() for key in keys], [" ".join(key).strip() for key in keys]]
-    names = dict(zip(keys, next((way for way in ways if len({*way}) == len(way)), ways[-1]), strict=True))
+    forms = [[name or candidate or Path(path).stem for name, candidate, path in keys]]
+    forms += [[" ".join(key[:2]).strip() for key in keys], [" ".join(key).strip() for key in keys]]
+    names = dict(zip(keys, next((one for one in forms if len({*one}) == len(one)), forms[-1]), strict=True))
     found = [(x, names[key], *more) for x, key, *more in cells]
     long = pandas.DataFrame(found, columns=["item", "log", "score", "error", "data"])
     means = long.assign(floor=long["score"].fillna(ends[0])).groupby(["item", "log"])[["score", "floor"]].mean()
@@ -128,11 +123,8 @@ def _given(logs: Logs) -> list[tuple[str, str, Any]]:
     """Names, paths and logs."""
     if not isinstance(logs, (Mapping, list, tuple)):
         raise TypeError(f"logs must be a list of paths, or a dict of paths or scores by names, got {logs!r:.80}")
-    found, given = (
-        list[tuple[str, str, Any]](),
-        [*logs.items()] if isinstance(logs, Mapping) else [("", x) for x in logs],
-    )
-    for key, log in given:
+    found = list[tuple[str, str, Any]]()
+    for key, log in logs.items() if isinstance(logs, Mapping) else [("", log) for log in logs]:
         if not isinstance(log, (str, Path, Mapping)):
             raise TypeError(f"a log is a path, or a dict of scores by items, got {log!r:.80}")
         name = _composed(str(key))
@@ -169,15 +161,7 @@ def _json(data: Any) -> str:
 
 
 def _scores(
-    name: str,
-    path: str,
-    rows: list[Row],
-    repeats: str,
-    value: Any,
-    filter: Any,
-    ends: Ends,
-    marks: Any,
-    cells: list[Any],
+    name: str, path: str, rows: list[Row], repeats: str, value: Any, filter: Any, ends: Ends, marks: Any, cells: Any
 ) -> tuple[str, int]:
     """The metric of a log, and its rows of other filters. The scores go to `cells`, and what marks items to `marks`."""
     texts, seen, every = dict[str, bool](), set[tuple[str, str, Any]](), len(rows)
@@ -194,7 +178,7 @@ def _scores(
         raise ValueError(f"{text} say which by value= (--value)")
     if not metrics:
         raise ValueError(
-            f"{path} has no row with a score: all are errors, or value= (--value) is to say which field it is"
+            f"{path} has no row with a score: all are errors, or say which field it is by value= (--value)"
         )
     if metric not in metrics:
         raise ValueError(f"{path} has the scores {metrics[:20]}: say which by value= (--value), got {value!r:.80}")
@@ -225,7 +209,7 @@ def _scores(
 
 
 def _read(log: Any, item: str | None, value: str | None, filter: str | None, sep: Any, sheet: Any) -> Read:
-    """The rows of a log, and the fields that are items, candidates, repeats, and nothing."""
+    """The rows of a log, and the fields that are items, candidates and repeats, and that are not read."""
     if isinstance(log, Mapping):
         rows = [Row(key, {value or "": x}, filter=filter or "", repeat=0) for key, x in log.items()]
         return rows, ("the keys", "", "name", "")
@@ -276,9 +260,7 @@ def _read(log: Any, item: str | None, value: str | None, filter: str | None, sep
     unread, items = [head for head in heads if head not in (item, value)], {str(row[item]) for row in table}
     for head in {*unread} & CANDIDATES:
         if len({(str(row[item]), str(row[head])) for row in table}) > len(items):
-            raise ValueError(
-                f"{path} has items with several values of {head!r}, which are no repeats: give each a file"
-            )
+            raise ValueError(f"{path} has items with several {head!r}, which are no repeats: give each a file")
     return [Row(row[item], {str(value): row[value]}) for row in table], (str(item), "file", "", ", ".join(unread))
 
 
@@ -320,16 +302,10 @@ def _promptfoo(rows: list[dict[str, Any]], item: str | None, value: str | None) 
             of, items = [fields[item]], str(item)
         texts = [x if isinstance(x, str) else _json(x) for x in of if x or x == 0]
         failed = reason == 2 or reason is None and row.get("error") and not row.get("gradingResult")  # no wrong answer
-        scores = {"score": row.get("score"), **(row.get("namedScores") or {})} if value else {}
+        scores = {"success": row["success"]} if not failed else {}
+        scores |= {"score": row.get("score"), **(row.get("namedScores") or {})} if value and not failed else {}
         candidate = name + (f" prompt {row['promptIdx'] + 1}" if many else "")
-        found.append(
-            Row(
-                " ".join(texts),
-                {} if failed else {"success": row["success"], **scores},
-                candidate,
-                repeat=row.get("testIdx"),
-            )
-        )
+        found.append(Row(" ".join(texts), scores, candidate, repeat=row.get("testIdx")))
     return found, (items, "provider, prompt" if many else "provider", "testIdx", "")
 
 

@@ -58,8 +58,9 @@ class Compare(Command):
 
 def _named(text: str) -> tuple[str, str]:
     """The name, or none, and the path of a log; any "=" may be the one between them, and a path may have others."""
-    ways = [("", text), *((text[:i], text[i + 1 :]) for i, mark in enumerate(text) if i and mark == "=")]
-    there = [way for way in ways if Path(way[1]).exists()]
+    cuts = [i for i, mark in enumerate(text) if i and mark == "="]
+    read = [("", text), *((text[:i], text[i + 1 :]) for i in cuts)]
+    there = [one for one in read if Path(one[1]).exists()]
     if len(there) > 1 and not text.startswith((".", "/")):
         raise ValueError(f"{text} may be each of {[path for _, path in there]}: say ./{text}, or NAME=./PATH")
-    return there[0] if there else ways[-1 if len(ways) == 1 else 1]
+    return (there or read[1:] or read)[0]

@@ -67,7 +67,7 @@ def test_repeats_that_nothing_tells_from_other_tests_are_refused() -> None:
     refused("two.jsonl, item '0': it is there twice .*item= ", ["two.jsonl", lm_eval("b.jsonl", [1])], value="acc")
     assert agents.logs_table(["two.jsonl"], item="doc_id", value="acc")["two"].tolist() == [0.5] * 3
     Path("t.csv").write_text("q,right,model\n1,1,gpt\n1,0,mini\n2,1,gpt\n")
-    refused("items with several values of 'model', which are no repeats", ["t.csv"], item="q", value="right")
+    refused("items with several 'model', which are no repeats", ["t.csv"], item="q", value="right")
     refused("no log has a field item='q'", [promptfoo("r.json", twice[:1])], item="q")
 
 
