@@ -319,16 +319,16 @@ def compare_logs(logs: Logs, *, control: str | None = None, delta: float = 0.05,
     below. The interval has all m at which neither reaches 2 / delta; p is 2 over the larger one at m = 0, at most 1.
 
     Args:
-        logs, columns: and item, value, filter, range, sep, sheet: of `logs_table`. delta: 1 - the level of the intervals, together.
-        control: the log that the others are compared with. None: of two the first, of more the best.
+        logs, columns: and item, value, filter, range, sep, sheet: of `logs_table`.
+        delta: 1 - the level of the intervals, together. control: the log that the others are compared with. None: of two the first, of more the best.
 
     Returns:
         A row for each comparison: `a` (the control, the best or the first), `b`, `items`, `mean_a`, `mean_b`,
         `difference` (b - a), its interval `low`, `high`, `p`; of scores that are the lowest or the highest, else NaN,
         `both`, `only_a`, `only_b`, counts of the highest, and `mcnemar`, the exact test's p, for a number of items that
         was fixed beforehand; and a `sentence`. delta is shared by `attrs["comparisons"]`, and each p multiplied by it:
-        K - 1, or K (K - 1) / 2 of the best, which scores choose. `attrs["left_out"]`: scored items that others lack, beside the `attrs` of
-        `logs_table`. Where errors and empty scores as lowest scores would turn the conclusion, the sentence says so.
+        K - 1, or K (K - 1) / 2 of the best, which scores choose. `attrs["left_out"]`: scored items that others lack;
+        and the `attrs` of `logs_table`. Where errors and empty scores as lowest scores would turn the conclusion, the sentence says so.
 
     Raises:
         ValueError: for one log alone, a control that is none of them, no item in common; and as `logs_table`.
