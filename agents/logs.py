@@ -320,7 +320,8 @@ def compare_logs(logs: Logs, *, control: str | None = None, delta: float = 0.05,
 
     Args:
         logs, columns: and item, value, filter, range, sep, sheet: of `logs_table`.
-        delta: 1 - the level of the intervals, together. control: the log that the others are compared with. None: of two the first, of more the best.
+        delta: 1 - the level of the intervals, together.
+        control: the log that the others are compared with. None: of two the first, of more the best.
 
     Returns:
         A row for each comparison: `a` (the control, the best or the first), `b`, `items`, `mean_a`, `mean_b`,
@@ -328,7 +329,8 @@ def compare_logs(logs: Logs, *, control: str | None = None, delta: float = 0.05,
         `both`, `only_a`, `only_b`, counts of the highest, and `mcnemar`, the exact test's p, for a number of items that
         was fixed beforehand; and a `sentence`. delta is shared by `attrs["comparisons"]`, and each p multiplied by it:
         K - 1, or K (K - 1) / 2 of the best, which scores choose. `attrs["left_out"]`: scored items that others lack;
-        and the `attrs` of `logs_table`. Where errors and empty scores as lowest scores would turn the conclusion, the sentence says so.
+        and the `attrs` of `logs_table`. Where errors and empty scores as lowest scores would turn the conclusion, the
+        sentence says so.
 
     Raises:
         ValueError: for one log alone, a control that is none of them, no item in common; and as `logs_table`.
