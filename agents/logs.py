@@ -5,16 +5,18 @@ from __future__ import annotations
 import contextlib
 import json
 import math
+import re
 import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+from unicodedata import normalize
 
 import numpy as np
 
 from bandit_envs import stopping
 from bandit_envs.instances import MISSING, WORDS, number_in, rows_of_file
-from bandit_envs.kernels import interval, number, require
+from bandit_envs.kernels import interval, number, require, within_ends
 
 from .evaluation.report import p_text
 from .evaluation.statistics import mcnemar_midp
@@ -24,74 +26,174 @@ if TYPE_CHECKING:
 
 Logs = Mapping[str, Any] | Sequence[str | Path]
 Ends = tuple[float, float]
-# A graded answer: its item, scores by metric (none: an error), candidate, mark of the item in all logs, and filter.
-Row = tuple[Any, Mapping[str, Any], str, str, str]
+Read = tuple[list["Row"], tuple[str, str, str, str]]
 GRADES = {**WORDS, "p": 0.5, "partial": 0.5, **dict.fromkeys(MISSING, math.nan)}  # P is Inspect's word
+LM_EVAL = re.compile(r"samples_.+_\d{4}-\d\d-\d\dT.+\.jsonl")  # in a folder that is named after the model
+CANDIDATES = {"model", "provider", "candidate", "variant", "system", "prompt"}  # columns: others are no repeats
+
+
+class Row(NamedTuple):
+    """A graded answer."""
+
+    item: Any
+    scores: Mapping[str, Any]  # by metric; none: an error
+    candidate: str = ""
+    mark: str = ""  # of the item's data, the same in all logs
+    filter: str = ""
+    repeat: Any = None  # which one of its item, each once; None: not known
+    failed: bool = False  # an error that has a score
+    data: Any = None  # items with the same may be one
 
 
 def logs_table(
-    logs: Logs, *, item: str | None = None, value: str | None = None, filter: str | None = None, range: Ends = (0, 1)
-) -> DataFrame:
+    logs: Logs, *, item: str | None = None, value: str | None = None, filter: str | None = None, range: Ends = (0, 1),
+    sep: str | None = None, sheet: str | int | None = None,
+) -> DataFrame:  # fmt: skip
     """The scores in logs of the same items, (items, logs), for `from_table(.., shared=True)`; NaN: there is none.
 
-    Repeats of an item (epochs) are averaged. `attrs["skipped"]` counts the scores of each log that are empty or errors.
+    Repeats of an item (epochs) are averaged. `attrs["skipped"]` counts the scores of each log that are empty or errors,
+    `attrs["errors"]` its errors that have a score, which counts; `attrs["alike"]` counts items with the data of another
+    one, which may be repeats; `attrs["read"]` says in a line what was read as what.
 
     Args:
         logs: paths, or {name: path or {item: score}}: logs of Inspect (.eval, .json), samples of lm-evaluation-harness
-            (samples_*.jsonl), results of promptfoo (.json: a log for each provider and prompt), or tables (CSV, Excel,
-            JSON Lines). Without names: those of models or providers, else of files; all, if these are not unique.
-        item, value: of a table, its columns of items and scores. value is also a metric of lm-evaluation-harness, a
-            scorer of Inspect, or "score" of promptfoo (None: "success"). None: the only one.
+            (samples_*.jsonl), results of promptfoo (.json: a log for each provider and prompt), tables (CSV, Excel,
+            JSON Lines, Parquet), or folders of lm-evaluation-harness (a log for each model) or Inspect. Without names:
+            those of models or providers, else of files; longer ones, if these are not unique.
+        item, value: of a table, its columns of items and scores. item is also another field that names the items of
+            lm-evaluation-harness or promptfoo, as "testIdx"; value a metric of lm-evaluation-harness, a scorer of
+            Inspect, or "score" of promptfoo (None: "success"). None: the only one.
         filter: of lm-evaluation-harness, which filter counts. range: the lowest and the highest score.
+        sep, sheet: of CSV the mark between cells, of Excel the sheet.
 
     Raises:
         ValueError: for no such log, what is ambiguous, scores outside the range, a log twice, items that differ.
     """
+    return _tables(logs, range, item, value, filter, sep, sheet)[0]
+
+
+def _tables(
+    logs: Logs, range: Ends = (0, 1), item: Any = None, value: Any = None, filter: Any = None, sep: Any = None,
+    sheet: Any = None,
+) -> tuple[DataFrame, DataFrame]:  # fmt: skip
+    """The table, and the one in which errors and empty scores are the lowest."""
     pandas, ends, marks = require("pandas", "a table of logs"), interval("range", range), dict[str, tuple[str, str]]()
+    item, value, filter = map(_composed, (item, value, filter))
+    cells, read = list[tuple[Any, ...]](), list[tuple[Any, ...]]()
+    for name, path, source in _given(logs):
+        try:
+            rows, (items, candidates, *fields) = _read(source, item, value, filter, sep, sheet)
+            others = _scores(name, path, rows, fields[0], value, filter, ends, marks, cells)
+        except RecursionError:
+            raise ValueError(f"{path} is nested too deeply") from None
+        read.append((items, "their names" if name else candidates, *fields, *others))
+    if item not in (None, *(one[0] for one in read)):
+        raise ValueError(f"no log has a field item={item!r:.80} (--item): items are by {[one[0] for one in read]}")
+    keys = list(dict.fromkeys(key for _, key, *_ in cells))
+    forms = [[name or candidate or Path(path).stem for name, candidate, path in keys]]
+    forms += [[" ".join(key[:2]).strip() for key in keys], [" ".join(key).strip() for key in keys]]
+    names = dict(zip(keys, next((one for one in forms if len({*one}) == len(one)), forms[-1]), strict=True))
+    found = [(x, names[key], *more) for x, key, *more in cells]
+    long = pandas.DataFrame(found, columns=["item", "log", "score", "error", "data"])
+    means = long.assign(floor=long["score"].fillna(ends[0])).groupby(["item", "log"])[["score", "floor"]].mean()
+    means = means.apply(lambda column: within_ends(column.to_numpy(), *ends)).unstack()
+    table, floor = (means[name][list(names.values())].rename_axis(columns=None) for name in ("score", "floor"))
+    for name, counted in (("skipped", long["score"].isna()), ("errors", long["error"])):
+        table.attrs[name] = counted.groupby(long["log"]).sum().to_dict()
+    table.attrs["alike"] = int(long.drop_duplicates("item")["data"].dropna().duplicated().sum())
+    table.attrs["read"] = _said(read, table, len(long) - len(long.drop_duplicates(["item", "log"])))
+    return table, floor
+
+
+def _said(read: list[tuple[Any, ...]], table: DataFrame, repeated: int) -> str:
+    """In one line, what was read as what, and what was left out."""
+    words, of = list(zip(*read, strict=True)), table.attrs
+    by, candidates, repeats, unread, metric = (" or ".join(dict.fromkeys(filter(None, one))) for one in words[:5])
+    parts = [f"{len(table.columns)} logs (by {candidates}), {len(table):,} items (by {by})"]
+    parts += [f"scores of {metric}"] if metric else []
+    parts += [f"{repeated:,} repeats{repeats and f' (by {repeats})'} are averaged" if repeated else "no repeats"]
+    parts += [f"{of['alike']:,} items have the data of another"] if of["alike"] else []
+    parts += [f"{many:,} errors of {name} have a score, which counts" for name, many in of["errors"].items() if many]
+    out = [f"{many:,} errors or empty scores of {name}" for name, many in of["skipped"].items() if many]
+    out += [f"{sum(words[5]):,} rows of other filters"] if any(words[5]) else []
+    out += [f"the columns {unread}"] if unread else []
+    return f"read: {'; '.join(parts)}; left out: {', '.join(out) or 'nothing'}"
+
+
+def _given(logs: Logs) -> list[tuple[str, str, Any]]:
+    """Names, paths and logs."""
     if not isinstance(logs, (Mapping, list, tuple)):
         raise TypeError(f"logs must be a list of paths, or a dict of paths or scores by names, got {logs!r:.80}")
-    logs = {str(name): log for name, log in logs.items()} if isinstance(logs, Mapping) else logs
-    given: list[tuple[str, Any]] = list(logs.items()) if isinstance(logs, Mapping) else [("", path) for path in logs]
-    if wrong := [log for _, log in given if not isinstance(log, (str, Path, Mapping))]:
-        raise TypeError(f"a log is a path, or a dict of scores by items, got {wrong[0]!r:.80}")
-    paths = [Path(log).resolve() for _, log in given if not isinstance(log, Mapping)]
+    found = list[tuple[str, str, Any]]()
+    for key, log in logs.items() if isinstance(logs, Mapping) else [("", log) for log in logs]:
+        if not isinstance(log, (str, Path, Mapping)):
+            raise TypeError(f"a log is a path, or a dict of scores by items, got {log!r:.80}")
+        name = _composed(str(key))
+        found += [(name, name, log)] if isinstance(log, Mapping) else [(name, str(x), x) for x in _files(Path(log))]
+    paths = [path.resolve() for _, _, path in found if isinstance(path, Path)]
     if len(set(paths)) < len(paths):
         raise ValueError(f"a log is there twice: {max(paths, key=paths.count)}")
-    long = list[tuple[str, tuple[str, ...], float]]()
-    for name, log in given:
-        path = name if isinstance(log, Mapping) else str(log)
-        long += _scores(name, path, _rows(log, item, value, filter), value, filter, ends, marks)
-    keys = list(dict.fromkeys(key for _, key, _ in long))
-    short = [name or candidate or Path(path).stem for name, candidate, path in keys]
-    unique = len({*short}) == len(short)
-    names = {key: one if unique else " ".join(key).strip() for key, one in zip(keys, short, strict=True)}
-    cells = pandas.DataFrame([(x, names[key], score) for x, key, score in long], columns=["item", "log", "score"])
-    table: DataFrame = cells.groupby(["item", "log"])["score"].mean().unstack().rename_axis(columns=None)
-    table.attrs["skipped"] = cells["score"].isna().groupby(cells["log"]).sum().to_dict()
-    return table[list(names.values())]
+    if not logs or isinstance(logs, Mapping) and len({_composed(str(key)) for key in logs} - {""}) < len(logs):
+        raise ValueError(f"no log, one without a name, or two logs have the same name, in {list(logs)}")
+    return found
+
+
+def _files(path: Path) -> list[Path]:
+    """A file, or the logs in a folder: samples of lm-evaluation-harness, one of each model, or logs of Inspect."""
+    if not path.is_dir():
+        return [path]
+    found = sorted(path.rglob("samples_*.jsonl")) or sorted(path.rglob("*.eval"))
+    models = [one.parent for one in found if one.suffix == ".jsonl"]
+    if len({*models}) < len(models):
+        twice = [one.name for one in found if models.count(one.parent) > 1]
+        raise ValueError(f"{path} has several logs of a model, {twice[:5]}: give the paths of those that are meant")
+    if not found:
+        raise FileNotFoundError(f"there is no samples_*.jsonl and no *.eval in the folder {path}")
+    return found
+
+
+def _composed(text: Any) -> Any:
+    """A text in the one form of Unicode in which names and items are compared."""
+    return normalize("NFC", text) if isinstance(text, str) else text
+
+
+def _json(data: Any) -> str:
+    return json.dumps(data, sort_keys=True, ensure_ascii=False)
 
 
 def _scores(
-    name: str, path: str, rows: list[Row], value: str | None, filter: str | None, ends: Ends, marks: dict[str, Any]
-) -> list[tuple[str, tuple[str, ...], float]]:
-    """The scores of a log, with their items and candidates; `marks` of items, with their logs, are added to others."""
-    found, texts, filters = list[Any](), dict[str, bool](), sorted({row[4] for row in rows})
+    name: str, path: str, rows: list[Row], repeats: str, value: Any, filter: Any, ends: Ends, marks: Any, cells: Any
+) -> tuple[str, int]:
+    """The metric of a log, and its rows of other filters. The scores go to `cells`, and what marks items to `marks`."""
+    texts, seen, every = dict[str, bool](), set[tuple[str, str, Any]](), len(rows)
+    rows = [row._replace(scores={_composed(x): score for x, score in row.scores.items()}) for row in rows]
+    filters = sorted({row.filter for row in rows})
     if len(filters) > 1 and filter is None or filter not in (None, *filters):
         raise ValueError(f"{path} has the filters {filters}: say filter= (--filter), got {filter!r:.80}")
-    rows = [row for row in rows if filter in (None, row[4])]
-    metrics = list(dict.fromkeys(metric for row in rows for metric in row[1]))
+    rows = [row for row in rows if filter in (None, row.filter)]
+    metrics = list(dict.fromkeys(metric for row in rows for metric in row.scores))
     metric = metrics[0] if value is None and len(metrics) == 1 else value
     other, place = marks.setdefault("", (metric, path)) if metric else (metric, path)  # no item has this name
     if metric in metrics and other != metric:
         text = f"{path} has scores of {metric!r:.80}, and {place} of {other!r:.80}:"
         raise ValueError(f"{text} say which by value= (--value)")
+    if not metrics:
+        raise ValueError(
+            f"{path} has no row with a score: all are errors, or say which field it is by value= (--value)"
+        )
     if metric not in metrics:
         raise ValueError(f"{path} has the scores {metrics[:20]}: say which by value= (--value), got {value!r:.80}")
-    for item, scores, candidate, mark, _ in rows:
-        key = str(int(item) if isinstance(item, float) and item.is_integer() else item).strip()
-        of, score, is_text = f"{path}, item {key!r:.80}", math.inf, isinstance(item, str)
-        if key in ("", "None") or texts.setdefault(key, is_text) != is_text:
-            raise ValueError(f"{of}: each item has a name, and no two are a number and a text that look alike")
+    for item, scores, candidate, mark, _, repeat, failed, data in rows:
+        name_of = int(item) if isinstance(item, float) and item.is_integer() else item
+        key, score, is_text = _composed(str(name_of)).strip(), math.inf, isinstance(item, str)
+        of = f"{path}, item {key!r:.80}"
+        if key == "" or item is None or item != item or texts.setdefault(key, is_text) != is_text:
+            text = f"{of}: each item has a name, and no two are a number and a text that look alike;"
+            raise ValueError(f"{text} item= (--item) says which field it is, as 'testIdx' of promptfoo")
+        if repeat is not None and (candidate, key, repeat) in seen:
+            text = f"{of}: it is there twice with the same {repeats}: two tasks, filters or candidates in one file?"
+            raise ValueError(f"{text} Give each a file or a label; or say item= (--item), the field that names an item")
+        seen.add((candidate, key, repeat))
         kind = mark.partition(" ")[0]  # marks of different kinds say nothing of each other
         other, place = marks.setdefault(f"{kind} {key}", (mark, path)) if mark else (mark, path)
         if mark != other:
@@ -99,17 +201,19 @@ def _scores(
         word = str("" if scores.get(metric) is None else scores[metric]).strip().lower()
         with contextlib.suppress(ValueError):
             score = GRADES[word] if word in GRADES else number_in(word)
+        score = within_ends(score, *ends) if score < ends[0] or score > ends[1] else score
         if score < ends[0] or score > ends[1]:
             allowed = f"true, false, a word as C, I, P or correct, or from {ends[0]:g} to {ends[1]:g} (range=, --range)"
             raise ValueError(f"{of}: a score {metric or ''!r:.80} is {allowed}, or empty, got {scores[metric]!r:.80}")
-        found.append((key, (name, candidate, path), score))
-    return found
+        cells.append((key, (name, _composed(candidate), path), score, failed and score == score, data))
+    return metric or "", every - len(rows)
 
 
-def _rows(log: Any, item: str | None, value: str | None, filter: str | None) -> list[Row]:
-    """The rows of a log."""
+def _read(log: Any, item: str | None, value: str | None, filter: str | None, sep: Any, sheet: Any) -> Read:
+    """The rows of a log, and the fields that are items, candidates and repeats, and that are not read."""
     if isinstance(log, Mapping):
-        return [(key, {value or "": x}, "", "", filter or "") for key, x in log.items()]
+        rows = [Row(key, {value or "": x}, filter=filter or "", repeat=0) for key, x in log.items()]
+        return rows, ("the keys", "", "name", "")
     if not (path := Path(log)).is_file():
         raise FileNotFoundError(f"there is no file {path}")
     if path.suffix.lower() in (".eval", ".json"):
@@ -118,51 +222,92 @@ def _rows(log: Any, item: str | None, value: str | None, filter: str | None) -> 
                 with contextlib.suppress(ImportError):
                     require("zipfile_zstd", "an archive")  # for zipfile, which knows zstd from Python 3.14 on
                 with zipfile.ZipFile(path) as archive:
-                    names = archive.namelist()
+                    names = dict.fromkeys(archive.namelist())
                     head = json.loads(archive.read("header.json" if "header.json" in names else "_journal/start.json"))
                     samples = (json.loads(archive.read(name)) for name in names if name.startswith("samples/"))
-                    return [_row(sample, value, head["eval"]["model"]) for sample in samples]
+                    return _inspect(samples, head)
             found = json.loads(path.read_text(encoding="utf-8-sig"))
             if "eval" in found:
-                return [_row(sample, value, found["eval"]["model"]) for sample in found["samples"]]
-            results = found["results"]["results"] if isinstance(found["results"], dict) else found["results"]
-            many = len({row.get("promptIdx") for row in results}) > 1
-            return [_row(row, value, f" prompt {row['promptIdx'] + 1}" if many else "") for row in results]
+                return _inspect(found["samples"], found)
+            results = found["results"]
+            return _promptfoo(results["results"] if isinstance(results, dict) else results, item, value)
         except (ValueError, KeyError, TypeError, AttributeError, NotImplementedError, zipfile.BadZipFile) as error:
-            how = "; where it is packed with zstd: pip install zipfile-zstd" if path.suffix == ".eval" else ""
+            hint = "; where it is packed with zstd: pip install zipfile-zstd" if path.suffix == ".eval" else ""
             what = "no log of Inspect or promptfoo that is read, and of lm-eval give samples_*.jsonl"
-            raise ValueError(f"{path} is {what}{how}: {error!r:.200}") from None
-    (_, heads), *others = rows_of_file(str(path)) or [("", [])]
+            raise ValueError(f"{path} is {what}{hint}: {error!r:.200}") from None
+    if path.suffix.lower() in (".parquet", ".pq"):
+        frame = require("pandas", "a table of logs").read_parquet(path).astype(object)
+        cells = frame.where(frame.notna(), None).to_numpy().tolist()
+        (_, heads), *others = ("", list(map(str, frame))), *((f"row {i}", row) for i, row in enumerate(cells, 1))
+    else:
+        (_, heads), *others = rows_of_file(str(path), sep, sheet) or [("", [])]
     if long := [place for place, cells in others if len(cells) > len(heads)]:
         raise ValueError(f"{path}, {long[0]}: it has more cells than there are columns, {heads[:20]}")
+    heads = [_composed(head) for head in heads]
     if len({*heads}) < len(heads):
         text = f"{path} has columns of the same name:"
         raise ValueError(f"{text} {[head for head in heads if heads.count(head) > 1][:1]}")
-    rows = [{head: cells[j] if j < len(cells) else "" for j, head in enumerate(heads)} for _, cells in others]
-    if item is None and "doc_id" in heads:
-        return [_row(row, value) for row in rows]
+    table = [{head: cells[j] if j < len(cells) else "" for j, head in enumerate(heads)} for _, cells in others]
+    try:
+        if {"provider", "testIdx"} <= {*heads}:
+            return _promptfoo(table, item, value)
+        if "doc_id" in heads and item in (None, *heads):
+            return _lm_eval(path, table, item, value)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"{path} is no log of lm-eval or promptfoo that is read: {error!r:.200}") from None
     if item not in heads or value not in heads:
         what = "a table needs the columns of items and scores, item= and value= (--item, --value)"
-        raise ValueError(f"{path} has no doc_id; {what}, of {heads[:20]}, got {item!r:.80} and {value!r:.80}")
-    return [(row[item], {str(value): row[value]}, "", "", "") for row in rows]
+        raise ValueError(f"{path}: {what}, of {heads[:20]}, got {item!r:.80} and {value!r:.80}")
+    unread, items = [head for head in heads if head not in (item, value)], {str(row[item]) for row in table}
+    for head in {*unread} & CANDIDATES:
+        if len({(str(row[item]), str(row[head])) for row in table}) > len(items):
+            raise ValueError(f"{path} has items with several {head!r}, which are no repeats: give each a file")
+    return [Row(row[item], {str(value): row[value]}) for row in table], (str(item), "file", "", ", ".join(unread))
 
 
-def _row(row: Mapping[str, Any], value: str | None, run: str = "") -> Row:
-    """A row of any harness; `run`: of Inspect the model, of promptfoo what its prompt adds to the provider's name."""
-    if "doc_id" in row:
-        scores, hashed = {name: row.get(name) for name in row.get("metrics") or [value]}, row.get("doc_hash")
-        mark = f"hash {hashed}" if hashed else f"lm-target {row['target']}" if "target" in row else ""
-        return row["doc_id"], scores, "", mark, row.get("filter") or ""
-    if "provider" not in row:
-        scores = {} if row.get("error") else {name: x["value"] for name, x in (row.get("scores") or {}).items()}
-        return row["id"], scores, run, f"target {json.dumps(row.get('target'))}", ""
-    one, reason = row["provider"], row.get("failureReason")
-    failed = reason == 2 or reason is None and row.get("error") and not row.get("gradingResult")  # no wrong answer
-    scores = {} if failed else {**(row.get("namedScores") or {}), "success": row["success"], "score": row.get("score")}
-    variables = row.get("vars") or (row.get("testCase") or {}).get("vars")
-    item = json.dumps(variables, sort_keys=True, ensure_ascii=False) if variables else row.get("testIdx")
-    scores = {value or "success": scores.get(value or "success")} if scores else {}
-    return item, scores, (one.get("label") or one["id"] if isinstance(one, dict) else str(one)) + run, "", ""
+def _lm_eval(path: Path, rows: list[dict[str, Any]], item: str | None, value: str | None) -> Read:
+    """Samples of lm-evaluation-harness, which has no repeats: what is there twice is another task, or was appended."""
+    model, found = path.resolve().parent.name if LM_EVAL.fullmatch(path.name) else "", list[Row]()
+    for row in rows:
+        numbers = [name for name, x in row.items() if isinstance(x, (int, float)) and name != "doc_id"]
+        hashed, metrics = row.get("doc_hash"), row.get("metrics") or ([value] if value else numbers)
+        if not isinstance(metrics, list) or not all(isinstance(one, str) for one in metrics):
+            raise ValueError(f"metrics are a list of names, got {metrics!r:.80}")
+        mark = _composed(f"hash {hashed}" if hashed else f"lm-target {row['target']}" if "target" in row else "")
+        scores, repeat = {name: row.get(name) for name in metrics}, None if hashed or item else 0
+        of = _composed(str(row.get("filter") or ""))
+        found.append(Row(row[item or "doc_id"], scores, model, mark, of, repeat, data=hashed))
+    return found, (item or "doc_id", "the folder of the model" if model else "file", "doc_id", "")
+
+
+def _inspect(samples: Any, head: Mapping[str, Any]) -> Read:
+    """Samples of Inspect. An error with a score was scored (`score_on_error`); what is invalidated has none."""
+    found, model = list[Row](), str(head["eval"]["model"])
+    for row in samples:
+        scores = {name: x["value"] for name, x in (row.get("scores") or {}).items() if not row.get("invalidation")}
+        mark = _composed(f"target {_json(row.get('target'))}")
+        data = hash(_json([row.get(name) for name in ("input", "target", "choices", "files", "setup")]))
+        found.append(Row(row["id"], scores, model, mark, "", row.get("epoch"), bool(row.get("error")), data))
+    return found, ("id", "eval.model", "epoch", "")
+
+
+def _promptfoo(rows: list[dict[str, Any]], item: str | None, value: str | None) -> Read:
+    """Results of promptfoo. An item is the test case: its repeats have numbers of their own, `testIdx`."""
+    names = [one.get("label") or one["id"] if isinstance(one := row["provider"], dict) else str(one) for row in rows]
+    prompts = {(name, row.get("promptIdx")) for name, row in zip(names, rows, strict=True)}
+    found, items, many = list[Row](), "test case: description, vars, assert", len(prompts) > len({*names})
+    for name, row in zip(names, rows, strict=True):
+        case, reason = row.get("testCase") or {}, row.get("failureReason")
+        of = [case.get("description"), case.get("vars") or row.get("vars"), case.get("assert")]
+        if item in (fields := {**case, **row}):
+            of, items = [fields[item]], str(item)
+        texts = [x if isinstance(x, str) else _json(x) for x in of if x or x == 0]
+        failed = reason == 2 or reason is None and row.get("error") and not row.get("gradingResult")  # no wrong answer
+        scores = {"success": row["success"]} if not failed else {}
+        scores |= {"score": row.get("score"), **(row.get("namedScores") or {})} if value and not failed else {}
+        candidate = name + (f" prompt {row['promptIdx'] + 1}" if many else "")
+        found.append(Row(" ".join(texts), scores, candidate, repeat=row.get("testIdx")))
+    return found, (items, "provider, prompt" if many else "provider", "testIdx", "")
 
 
 def compare_logs(logs: Logs, *, control: str | None = None, delta: float = 0.05, **columns: Any) -> DataFrame:
@@ -174,7 +319,8 @@ def compare_logs(logs: Logs, *, control: str | None = None, delta: float = 0.05,
     below. The interval has all m at which neither reaches 2 / delta; p is 2 over the larger one at m = 0, at most 1.
 
     Args:
-        logs, columns: and item, value, filter, range: of `logs_table`. delta: 1 - the level of the intervals, together.
+        logs, columns: and item, value, filter, range, sep, sheet: of `logs_table`.
+        delta: 1 - the level of the intervals, together.
         control: the log that the others are compared with. None: of two the first, of more the best.
 
     Returns:
@@ -182,13 +328,15 @@ def compare_logs(logs: Logs, *, control: str | None = None, delta: float = 0.05,
         `difference` (b - a), its interval `low`, `high`, `p`; of scores that are the lowest or the highest, else NaN,
         `both`, `only_a`, `only_b`, counts of the highest, and `mcnemar`, the exact test's p, for a number of items that
         was fixed beforehand; and a `sentence`. delta is shared by `attrs["comparisons"]`, and each p multiplied by it:
-        K - 1, or K (K - 1) / 2 of the best, which scores choose. `attrs["left_out"]`: scored items that others lack.
+        K - 1, or K (K - 1) / 2 of the best, which scores choose. `attrs["left_out"]`: scored items that others lack;
+        and the `attrs` of `logs_table`. Where errors and empty scores as lowest scores would turn the conclusion, the
+        sentence says so.
 
     Raises:
         ValueError: for one log alone, a control that is none of them, no item in common; and as `logs_table`.
     """
-    scores, delta = logs_table(logs, **columns), number("delta", delta, 0, 1, above=True, below=True)
-    names, full = list(map(str, scores)), scores.dropna()
+    (scores, lowest), delta = _tables(logs, **columns), number("delta", delta, 0, 1, above=True, below=True)
+    names, full, control = list(map(str, scores)), scores.dropna(), _composed(control)
     if len(names) < 2 or control not in (None, *names):
         raise ValueError(f"two logs or more are needed, and a control is one of them, got {names} and {control!r:.80}")
     if full.empty:
@@ -196,33 +344,50 @@ def compare_logs(logs: Logs, *, control: str | None = None, delta: float = 0.05,
     first = control or (names[0] if len(names) == 2 else str(full.mean().idxmax()))
     pairs = len(names) - 1 if control else math.comb(len(names), 2)
     lost: Any = {"left_out": (scores.count() - len(full)).to_dict(), **scores.attrs, "comparisons": pairs}
-    rows = [_compared(full[[first, b]], columns.get("range", (0, 1)), delta, lost) for b in names if b != first]
+    if alone := [f"{many:,} of {name}" for name, many in lost["left_out"].items() if many]:
+        lost["read"] += f"; items that another log has not scored: {', '.join(alone)}"
+    lowest, ends = lowest.dropna(), interval("range", columns.get("range", (0, 1)))
+    others = [[first, b] for b in names if b != first]
+    rows = [_compared(full[pair], lowest[pair], ends, delta, lost) for pair in others]
     found: DataFrame = type(scores)(rows)
     found.attrs = {**lost, "level": 1 - delta, "control": control}
     return found
 
 
-def _compared(table: DataFrame, ends: Ends, delta: float, lost: Mapping[str, Any]) -> dict[str, Any]:
-    """A row of a comparison of two columns; `lost`: its attributes."""
-    width, pairs, (x, y), (a, b) = ends[1] - ends[0], lost["comparisons"], table.to_numpy(np.float64).T, list(table)
+def _difference(table: DataFrame, ends: Ends, share: float) -> tuple[float, float, float, float]:
+    """The mean difference of two columns, the ends of its interval of level 1 - share, and p."""
+    width, (x, y) = ends[1] - ends[0], table.to_numpy(np.float64).T
     d = np.sort((y - x) / width)  # sums do not depend on the order of items
     moments = np.array([((d - d.mean()) ** k).mean() for k in (2, 3, 4)])
     common, n, mean = stopping.common("bounded", support=(-1.0, 1.0)), np.array([len(d)]), d.mean(keepdims=True)
-    low, high = width * stopping.arm_intervals(common, n, mean, moments, delta / pairs)[0]
+    low, high = width * stopping.arm_intervals(common, n, mean, moments, share)[0]
     above_0 = stopping.Certifier.of("threshold", 1, common, 0.0, 0.0)
-    p = min(1.0, 2 * pairs * math.exp(-stopping.sides(above_0, n[None], mean[None], moments[None]).max()))
+    p = 2 * math.exp(-stopping.sides(above_0, n[None], mean[None], moments[None]).max())
+    return width * mean[0], low, high, p
+
+
+def _compared(table: DataFrame, lowest: DataFrame, ends: Ends, delta: float, lost: Any) -> dict[str, Any]:
+    """A row of a comparison of two columns; `lowest`: errors have the lowest score; `lost`: its attributes."""
+    pairs, (x, y), (a, b) = lost["comparisons"], table.to_numpy(np.float64).T, list(table)
+    binary, level = np.isin([x, y], ends).all(), f"{100 - 100 * delta:.4g} % interval"
+    as_points = binary and ends[1] - ends[0] == 1
+
+    def in_words(mean: float, low: float, high: float) -> str:
+        (better, worse, sign), form = (b, a, 1) if mean > 0 else (a, b, -1), ".1f" if as_points else ".3g"
+        low, high, more = (sign * (100 if as_points else 1) * end for end in (low, high, mean))
+        verb = f"is right {more:{form}} percentage points" if as_points else f"scores {more:{form}}"
+        said = f"{better} {verb} more{' often' if as_points else ''} than {worse}" if mean else ""
+        said = said or f"{a} and {b} have the same mean, which does not show that they are equally good"
+        return f"{said} ({level} {min(low, high):{form}} to {max(low, high):{form}}"
+
+    (*of, p), (*bound, _) = _difference(table, ends, delta / pairs), _difference(lowest, ends, delta / pairs)
+    p = min(1.0, pairs * p)
     found: dict[str, Any] = {"a": a, "b": b, "items": len(x), "mean_a": x.mean(), "mean_b": y.mean()}
-    found |= {"difference": width * mean[0], "low": low, "high": high, "p": p}
+    found |= {**dict(zip(("difference", "low", "high"), of, strict=True)), "p": p}
     found |= dict.fromkeys(("both", "only_a", "only_b", "mcnemar"), math.nan)
-    binary, (better, worse, sign) = np.isin([x, y], ends).all(), (b, a, 1) if mean[0] > 0 else (a, b, -1)
-    unit, form = (100 * sign, ".1f") if binary and width == 1 else (sign, ".3g")
-    low, high, more = *sorted((unit * low, unit * high)), f"{unit * width * mean[0]:{form}}"
-    verb = f"is right {more} percentage points more often than" if form == ".1f" else f"scores {more} more than"
-    verb = verb if mean[0] else "is as good as"
-    said = f"{better} {verb} {worse} ({100 - 100 * delta:.4g} % interval {low:{form}} to {high:{form}}, valid at any "
-    said += f"time{f', for {pairs} comparisons together' if pairs > 1 else ''}; p {p_text(p)}), of {len(x)} items that "
-    said += f"{'both' if len(lost['skipped']) == 2 else 'all'} have scored."
-    said += " This may still be chance." if low <= 0 <= high else ""
+    said = f"{in_words(*of)}, valid at any time{f', for {pairs} comparisons together' if pairs > 1 else ''}; p "
+    said += f"{p_text(p)}), of {len(x)} items that {'both' if len(lost['skipped']) == 2 else 'all'} have scored."
+    said += " This may still be chance." if of[0] and of[1] <= 0 <= of[2] else ""
     if binary:
         counts = [int(((x == i) & (y == j)).sum()) for i, j in ((ends[1], ends[1]), ends[::-1], ends)]
         k, m = min(counts[1:]), sum(counts[1:])
@@ -230,8 +395,14 @@ def _compared(table: DataFrame, ends: Ends, delta: float, lost: Mapping[str, Any
         found |= dict(zip(("both", "only_a", "only_b", "mcnemar"), (*counts, exact), strict=True))
         said += f" McNemar's exact test says p {p_text(exact)}, if the number of items was fixed beforehand."
     for name in (a, b):
-        skipped, left = lost["skipped"][name], lost["left_out"][name]
-        words: list[tuple[Any, str]] = [(skipped, "errors or empty scores"), (left, "items of it alone")]
-        if parts := [f"{many:,} {what}" for many, what in words if many]:
+        kinds = (("skipped", "errors or empty scores"), ("left_out", "items that another log has not scored"))
+        if parts := [f"{many:,} {what}" for key, what in kinds if (many := lost[key][name])]:
             said += f" Left out of {name}: {' and '.join(parts)}."
+        said += f" {many:,} errors of {name} have a score, which counts." if (many := lost["errors"][name]) else ""
+    verdicts = [(np.sign(mean), low > 0, high < 0) for mean, low, high in (of, bound)]
+    if verdicts[0] != verdicts[1]:
+        said += f" It depends on what is left out: with the score {ends[0]:g} for each error and empty score, "
+        said += f"{in_words(*bound)})."
+    if lost["alike"]:
+        said += f" {lost['alike']:,} items have the data of another: if they are repeats, they are no items."
     return {**found, "sentence": said}

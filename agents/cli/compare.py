@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any
 
 from tyro.conf import Positional, arg
 
 import agents
 
-from .options import Command, Word
+from .options import Command, Word, note
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,27 +23,44 @@ class Compare(Command):
     """
 
     logs: Positional[Annotated[tuple[str, ...], arg(metavar="[NAME=]PATH [[NAME=]PATH ...]")]]
-    """Logs of Inspect, lm-evaluation-harness (samples_*.jsonl) or promptfoo, or tables with --item and --value."""
+    """Logs of Inspect, lm-evaluation-harness (samples_*.jsonl) or promptfoo, folders of them, or tables with --item and
+    --value. What is a file is a path, also where it has a "="."""
     control: Word = None
     """The log that the others are compared with; left out: of three or more the best."""
     delta: float = 0.05
     """1 less the level of the intervals, together."""
     item: Word = None
-    """Of tables, the column of the items' names."""
+    """Of tables, the column of the items' names; else another field that names items, as testIdx of promptfoo."""
     value: Word = None
     """Of tables, the column of the scores; else a metric, a scorer, or "score" of promptfoo."""
     filter: Word = None
     """Of lm-evaluation-harness, which filter counts."""
     range: tuple[float, float] = (0.0, 1.0)
     """The lowest and the highest score."""
+    sep: Word = None
+    r"""Of CSV, what stands between cells, as ";" or "\t"."""
+    sheet: Word = None
+    """Of an Excel file with several sheets, the name or the number of one, from 1."""
 
     def run(self) -> None:
         """Print a sentence for each comparison, and a table of the counts."""
-        named = all("=" in one for one in self.logs)
-        logs: Any = dict(one.split("=", 1) for one in self.logs) if named else list(self.logs)
-        if len(logs) < len(self.logs):
-            raise ValueError(f"two logs have the same name, in {' '.join(self.logs):.200}")
+        names, paths = zip(*map(_named, self.logs), strict=True)
+        if any(names) and (len({*names}) < len(names) or not all(names)):
+            what = "all logs have names, or none has" if "" in names else "two logs have the same name"
+            raise ValueError(f"{what}, in {' '.join(self.logs):.200}")
         options = {name: x for name, x in vars(self).items() if name not in ("logs", "debug")}
+        logs: Any = dict(zip(names, paths, strict=True)) if any(names) else paths
         found = agents.compare_logs(logs, **options)
+        note(found.attrs["read"])
         print("\n".join(found["sentence"]) + "\n")
         print(found.iloc[:, :-1].dropna(axis="columns").to_string(index=False, float_format="{:.4g}".format))
+
+
+def _named(text: str) -> tuple[str, str]:
+    """The name, or none, and the path of a log; any "=" may be the one between them, and a path may have others."""
+    cuts = [i for i, mark in enumerate(text) if i and mark == "="]
+    read = [("", text), *((text[:i], text[i + 1 :]) for i in cuts)]
+    there = [one for one in read if Path(one[1]).exists()]
+    if len(there) > 1 and not text.startswith((".", "/")):
+        raise ValueError(f"{text} may be each of {[path for _, path in there]}: say ./{text}, or NAME=./PATH")
+    return (there or read[1:] or read)[0]

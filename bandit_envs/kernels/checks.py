@@ -201,6 +201,12 @@ def interval(name: str, value: Any) -> tuple[float, float]:
     return low, high
 
 
+def within_ends(value: Any, low: float, high: float) -> Any:
+    """`value`, a number or an array, with rounding taken off: what is at most 4 spacings beyond an end is the end."""
+    ended = np.clip(value, low, high)
+    return np.where(np.abs(value - ended) <= 4 * np.spacing(max(abs(low), abs(high))), ended, value)[()]
+
+
 def flag(name: str, value: Any) -> bool:
     """`value` as a bool."""
     if not isinstance(value, (bool, np.bool_)):

@@ -150,7 +150,7 @@ def test_results_of_promptfoo() -> None:
     assert columns(agents.logs_table([path], value="score"))["mini"] == {'{"q": "a"}': 0.6}
     assert columns(agents.logs_table([path], value="tone"))["mini"] == {'{"q": "a"}': 0.5}
     two = promptfoo("two.json", [("gpt", 0, {}, True, 1, 0), ("gpt", 1, {}, True, 1, 0)])
-    assert columns(agents.logs_table([two])) == {"gpt prompt 1": {"0": 1}, "gpt prompt 2": {"1": 1}}
+    assert columns(agents.logs_table([two], item="testIdx")) == {"gpt prompt 1": {"0": 1}, "gpt prompt 2": {"1": 1}}
 
 
 def test_tables_and_dicts() -> None:
@@ -207,7 +207,7 @@ def test_bad_logs_are_refused() -> None:
     Path("torn.eval").write_bytes(Path(inspect_log("whole.eval", [(0, 1, 1)])).read_bytes()[:200])
     refused("torn.eval is no log of Inspect", ["torn.eval", a])
     Path("t.csv").write_text("q,x\n1,1\n")
-    refused("t.csv has no doc_id; a table needs .*item= and value=", ["t.csv", a])
+    refused("t.csv: a table needs .*item= and value=", ["t.csv", a])
     refused(r"of \['q', 'x'\], got 'q' and 'y'", ["t.csv", a], item="q", value="y")
 
 
@@ -247,7 +247,7 @@ def test_what_is_left_out_is_said() -> None:
     (row,) = agents.compare_logs({"a": {1: 1, 2: None, 3: 0, 4: "nan"}, "b": {1: 1, 3: 1, 5: 1}}).to_dict("records")
     assert row["items"] == 2
     assert "Left out of a: 2 errors or empty scores." in row["sentence"]
-    assert "Left out of b: 1 items of it alone." in row["sentence"]
+    assert "Left out of b: 1 items that another log has not scored." in row["sentence"]
 
 
 def test_other_scores_have_no_exact_test() -> None:
@@ -282,7 +282,7 @@ def test_neither_order_nor_names_nor_sides_count() -> None:
     assert turned["sentence"] == row["sentence"]
     (equal,) = agents.compare_logs({"a": logs["a"], "b": logs["a"]}).to_dict("records")
     assert equal["p"] == equal["mcnemar"] == 1
-    assert "is as good as" in equal["sentence"]
+    assert "a and b have the same mean, which does not show that they are equally good (" in equal["sentence"]
     assert equal["low"] == pytest.approx(-equal["high"])
 
 
