@@ -34,6 +34,7 @@ from .index_kernels import (
     clear,
     compiles,
     find,
+    fits,
     play,
     put,
     rule_of_method,
@@ -68,6 +69,7 @@ def _gather(pulls, mean, K, D, last, T, x, fresh):
         raise ValueError("state and observation must be of the same number of episodes")
     for i in range(len(last)):
         e = np.uint64(i)
+        last[e] = min(np.uint64(last[e]), uK - np.uint64(1))  # whatever has been put there
         o = e * uK + np.uint64(last[e])
         T[e] = pulls[o]
         if D == 1:
@@ -95,7 +97,7 @@ def _scan(table, last, value, fresh, begun, first):
         n, base = min(_BLOCK, E - start), np.uint64(start)
         for i in range(n):
             e = base + np.uint64(i)
-            flat[np.uint64(last[e]) * uE + e] = value[e]
+            flat[min(np.uint64(last[e]), np.uint64(K - 1)) * uE + e] = value[e]
         if begun:
             for i in range(n):
                 e = base + np.uint64(i)
@@ -110,14 +112,14 @@ def _scan(table, last, value, fresh, begun, first):
 @jit
 def _tree(table, levels, last, value, fresh, first, K):
     """As `_scan`, by the tree of each episode: table (E, S), levels from the leaves up to a root block."""
-    if min(len(last), len(value), len(fresh)) < len(table) or len(levels) == 0 or table.shape[1] < levels[-1]:
+    if min(len(last), len(value), len(fresh)) < len(table) or not fits(table, levels, K):
         raise ValueError("state must have a row for each episode")
     for episode in range(len(table)):
         e = np.uint64(episode)
         if fresh[e]:
             clear(table, levels, e, K, first)
         else:
-            put(table, levels, e, last[e], value[e])
+            put(table, levels, e, min(np.uint64(last[e]), np.uint64(K - 1)), value[e])
         last[e] = min(find(table, levels, e), K - 1)  # there are only K leaves, whatever a NaN has led to
 
 

@@ -16,7 +16,6 @@ import contextlib
 import errno
 import functools
 import hmac
-import json
 import logging
 import math
 import os
@@ -35,7 +34,7 @@ import numpy as np
 
 from bandit_envs import PROBLEMS
 from bandit_envs.instances import Count
-from bandit_envs.kernels import integer
+from bandit_envs.kernels import integer, json_of
 
 from ..core.optional import require
 from .session import Ask, Session
@@ -230,13 +229,13 @@ def application(session: Session, token: str | None = None) -> Any:
                     body += part
                     if len(body) > MOST_BYTES:
                         return responses.JSONResponse({"error": f"send at most {MOST_BYTES} bytes"}, 413)
-                if not isinstance(asked := json.loads(body), dict):
+                if not isinstance(asked := json_of(bytes(body)), dict):
                     raise ValueError("send a JSON object")
                 asked["who"] = request.state.who or asked.get("who")
                 done = await pool.run_in_threadpool(change, asked, request.state.who)
             except requests.ClientDisconnect:  # there is no reader
                 return responses.JSONResponse({"error": "the request was not sent to its end"}, 400)
-            except (ValueError, TypeError, KeyError, RecursionError, FileNotFoundError) as error:
+            except (ValueError, TypeError, KeyError, FileNotFoundError) as error:
                 return responses.JSONResponse({"error": " ".join(str(error).split())}, 400)
             return responses.JSONResponse({"done": done})
 
