@@ -370,7 +370,7 @@ class Session:
                     _refuse_changes(state)
             count, of = sum(one.size for one in results), "" if table is None else f"{table}: "
             left = state.remaining if of or COUNTED in {one.kind for one in results} else None
-            prices = state.setup.prices(len(state.names))
+            prices = state.setup.prices(max([len(state.names), *(1 + (one.arm or 0) for one in results)]))
             if left is not None and isinstance(prices, tuple):
                 paid = sum(prices[one.arm or 0] * one.size for one in results)
                 if paid > state.setup.task.purse - (state.money or 0.0):

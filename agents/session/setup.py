@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import math
@@ -203,6 +204,8 @@ def checked_name(name: Any, one: str = "an arm") -> str:
     number_like = isinstance(name, (int, float, np.integer, np.floating)) and not isinstance(name, bool)
     known = isinstance(name, (str, date)) and name == name or number_like and math.isfinite(name)
     found = (str(name).removesuffix(".0") if number_like else str(name).strip()) if known else ""
+    with contextlib.suppress(UnicodeError):  # bytes of a command line, where the locale knows no letters but ASCII
+        found = found.encode("utf-8", "surrogateescape").decode()
     if not found or not found.isprintable():
         raise ValueError(f"{one}'s name must be text in one line, got {name!r:.200}")
     return found

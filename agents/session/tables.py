@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import math
+import re
 import warnings
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 
 UNASKED = 0.05  # delta of intervals, where a session has none
 COUNTS = ("n", "Int64"), ("successes", "Int64"), ("mean", "Float64"), ("sd", "Float64")  # columns of counts
+RUNS = re.compile("'*[=+\\-@\t\r＝＋－＠]")  # how a cell begins that spreadsheets run, or one that was kept from it
+NUMBER = re.compile(r"[-+]?[\d.,]+")
 FEW = 3  # results: fewer agree by chance in two small tables
 
 
@@ -66,6 +69,16 @@ def history_table(state: State, events: Sequence[Event]) -> DataFrame:
         columns["code"] = [None if number is None else code_of(number, state.setup.public_seed) for number in asked]
     table: DataFrame = pd.DataFrame(columns)
     return table
+
+
+def for_spreadsheets(history: DataFrame) -> DataFrame:
+    """A history in which a text that a spreadsheet would run, as "=1+1", has a ' in front; `replayed` takes it off."""
+
+    def harmless(cell: object) -> object:
+        return f"'{cell}" if isinstance(cell, str) and RUNS.match(cell) and not NUMBER.fullmatch(cell) else cell
+
+    texts = [name for name in ("name", "item", "who", "text") if name in history and history[name].dtype.kind == "O"]
+    return history.assign(**{name: history[name].map(harmless) for name in texts})
 
 
 def arms_table(state: State, single: bool = False) -> DataFrame:
@@ -234,7 +247,8 @@ def replayed(state: State, found: Measurements, who: str | None) -> tuple[list[E
 
 def _replayed(state: State, ahead: State, made: dict[int, Event], row: Happening, undone: bool) -> Event | None:
     """The event of a row; None where it is left out. `ahead`: the arms after the rows before it, which is kept so."""
-    cells, task, kind = row.cells, state.setup.task, row.cells["kind"]
+    cells = {name: cell[1:] if cell[:1] == "'" and RUNS.match(cell) else cell for name, cell in row.cells.items()}
+    task, kind = state.setup.task, cells["kind"]
     if kind not in KINDS:
         raise ValueError(f"an event is one of {', '.join(KINDS)}, got {kind!r:.80}")
     at = None
