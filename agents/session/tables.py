@@ -19,6 +19,7 @@ import numpy as np
 from bandit_envs import stopping
 from bandit_envs.instances import TRUE, Count, Happening, Measurements, number_in
 from bandit_envs.kernels import choice
+from bandit_envs.problems import MOST_PAIRED
 
 from ..core.optional import pandas
 from .claims import Claim, claimed, found_now, numbers_of
@@ -167,7 +168,8 @@ def comparison_table(state: State, rate: str) -> DataFrame:
     problem: Any = state.run.problem
     run, there = state.run, state.active
     if problem.kept is None or run.certifier is None:
-        raise ValueError(f"arms are compared with a control in BetterThanControl, got {problem.name}")
+        text = f"arms are compared with a control in BetterThanControl, {MOST_PAIRED} arms at most,"
+        raise ValueError(f"{text} got {problem.name} of {len(there)} arms")
     seen, level = state.statistics.at(there), (run.delta or UNASKED) * run.share.ratio
     numbers, D = numbers_of(run.certifier, seen, True), state.setup.task.D
     shown = seen.mean[:, 0] if D == 1 else seen.mean, seen.variance[:, 0] if D == 1 else seen.variance

@@ -374,7 +374,7 @@ class Task(Distributed):
 
         None where the problem has no evidence, and where the arms have too many pairs to look at.
         """
-        if self.K > MOST_PAIRED and not (problem := self.make_problem()).local and problem.kept is None:
+        if not self.make_problem().local and self.K > MOST_PAIRED:
             return None
         with contextlib.suppress(ValueError):
             return self.certifier() if own is None else own
