@@ -41,7 +41,7 @@ FORMS = [
 @pytest.mark.parametrize("form", FORMS, ids=str)
 def test_an_instance_in_a_file_names_registered_rows_alone(form: Any) -> None:
     RAN.clear()
-    with names_alone("the file"), pytest.raises(ValueError, match=r"the file names the \w+ '.*:ran'"):
+    with names_alone("the file"), pytest.raises(ValueError, match=r"the file names a module: the \w+ '.*:ran'"):
         find(form)
     assert not RAN
 
@@ -60,9 +60,9 @@ def with_card(model: Path, **changes: Any) -> Path:
 
 HERE = {**FOUR, "observation": "features"}
 CHANGES: dict[str, tuple[dict[str, Any], str]] = {
-    "instance": ({"env_kwargs": {**HERE, "instance": {ME: {}}}}, f"names the instance '{ME}'.*trust=True"),
-    "problem": ({"env_kwargs": {**HERE, "problem": ME}}, f"names the problem '{ME}'"),
-    "mix": ({"mix": [{"budget": 30}, {"instance": f"{ME}(a=1)"}]}, "names the instance"),
+    "instance": ({"env_kwargs": {**HERE, "instance": {ME: {}}}}, f"names a module: the instance '{ME}'.*trust=True"),
+    "problem": ({"env_kwargs": {**HERE, "problem": ME}}, f"names a module: the problem '{ME}'"),
+    "mix": ({"mix": [{"budget": 30}, {"instance": f"{ME}(a=1)"}]}, "names a module: the instance"),
     "no kwargs": ({"env_kwargs": ...}, "cannot go on: the card beside it has no env_kwargs"),
     "no roots": ({"roots": ...}, "no roots"),
     "no hyperparameters": ({"hyperparameters": ...}, "no hyperparameters"),
@@ -86,7 +86,7 @@ def test_an_evolved_card_runs_nothing(tmp_path: Path) -> None:
     pytest.importorskip("cmaes")
     card = {"algorithm": "evolved", "names": [], "parameters": [], "env_kwargs": {"instance": {ME: {}}, "budget": 9}}
     (tmp_path / "e.json").write_text(json.dumps(card))
-    for more, said in ({}, "names the instance"), ({"result": [{}]}, "cannot be read, .*root"):
+    for more, said in ({}, "names a module: the instance"), ({"result": [{}]}, "cannot be read, .*root"):
         (tmp_path / "e.json").write_text(json.dumps(card | more))
         with pytest.raises(ValueError, match=said):
             agents.evolve(THRESHOLD, generations=1, resume=tmp_path / "e.json", progress=False)
@@ -96,7 +96,7 @@ def test_an_evolved_card_runs_nothing(tmp_path: Path) -> None:
 def test_a_task_in_json_names_registered_problems_alone() -> None:
     form = json.loads(Task("Threshold", {"threshold": 0.5}, K=3, budget=9).to_json())
     for text in (json.dumps(form | {"problem": ME}), "[" * 10**5 + "]" * 10**5):
-        with pytest.raises(ValueError, match=r"names the problem|nest 100 deep"):
+        with pytest.raises(ValueError, match=r"names a module: the problem|nest 100 deep"):
             Task.from_json(text)
 
 
