@@ -273,7 +273,8 @@ class Certified(Agent):
         E, decider = len(pulls), self._decider
         quick, need = decider is not self.certifier, math.log(1.0 / self.delta)
         seen = (pulls.reshape(E, -1), mean.reshape(E, -1), variance.reshape(E, -1), moments_of(observation))
-        certificate = certificate_of(decider, state.parts[1], self.task.K, need, quick)
+        _, scratch = state.kept or state.parts
+        certificate = certificate_of(decider, scratch, self.task.K, need, quick)
         return Judge(Certifiable(*seen), certificate, MOST_TIMES if self.completes else 1)
 
     def _asked(self, chosen: Any, E: int) -> Chosen:
@@ -292,8 +293,10 @@ class Certified(Agent):
         spent, out = np.empty(E, np.int64), Chosen(np.full(E, ASK), np.empty(E, np.int64))
         _totals(pulls, spent)
         judge = self._judge(observation, state)
-        state.inner = self.agent._begun(observation, state.inner)
-        if _begin.quick(books := state.parts[0], spent, judge, out):
+        if self.agent._brought:
+            state.inner = self.agent._begun(observation, state.inner)
+        books, _ = state.kept or state.parts
+        if _begin.quick(books, spent, judge, out):
             _resolve.quick(books, spent, judge, self._asked(self.agent.choose(observation, state.inner), E), out)
         return out.arms, out.times
 

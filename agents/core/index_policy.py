@@ -97,7 +97,7 @@ def _scan(table, last, value, fresh, begun, first):
         n, base = min(_BLOCK, E - start), np.uint64(start)
         for i in range(n):
             e = base + np.uint64(i)
-            flat[min(np.uint64(last[e]), np.uint64(K - 1)) * uE + e] = value[e]
+            flat[np.uint64(last[e]) * uE + e] = value[e]
         if begun:
             for i in range(n):
                 e = base + np.uint64(i)
@@ -119,7 +119,7 @@ def _tree(table, levels, last, value, fresh, first, K):
         if fresh[e]:
             clear(table, levels, e, K, first)
         else:
-            put(table, levels, e, min(np.uint64(last[e]), np.uint64(K - 1)), value[e])
+            put(table, levels, e, last[e], value[e])
         last[e] = min(find(table, levels, e), K - 1)  # there are only K leaves, whatever a NaN has led to
 
 
@@ -273,14 +273,14 @@ class IndexPolicy(Agent):
         m, task = state, self.task
         pulls = np.ascontiguousarray(observation["pulls"], INT)
         mean = np.ascontiguousarray(observation["mean"], FLOAT)
-        if len(m.last) != len(pulls):
+        if len(m.last) != len(pulls) or not len(m.levels) and len(m.table) != task.K:
             raise unfit(pulls, mean, len(m.last))
         turns = m.coordinates
         if turns is None:
             begun = _gather(pulls.reshape(-1), mean.reshape(-1), task.K, task.D, m.last, m.T, m.x.reshape(-1), m.fresh)
             value = self.values(m.T, m.x)
         else:
-            slots = np.arange(len(m.last))
+            slots, m.last = np.arange(len(m.last)), m.last.clip(0, task.K - 1)
             m.fresh = pulls[slots, m.last, turns.spot] == 0
             begun = int(m.fresh.sum())
             value, turns.turn[slots, m.last] = self._judge(pulls[slots, m.last], mean[slots, m.last])

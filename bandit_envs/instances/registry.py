@@ -144,10 +144,8 @@ class Registry(Mapping[str, T], Generic[T]):
         if isinstance(name, str) and ":" in name:
             read = _READ.get(None)
             if read and not self.has_target(name) and name not in re.findall(r"[\w.]+:[\w.]+", repr(read[1])):
-                text = (
-                    f"{read[0]} names a module: the {self.kind} {name!r:.200}. Importing it runs its code: register it,"
-                )
-                raise ValueError(f"{text} name it yourself, or say trust=True (--trust) if you trust its maker")
+                text = f"{read[0]} names a module: the {self.kind} {name!r:.200}, and importing it runs its code:"
+                raise ValueError(f"{text} register it, name it yourself, or say trust=True (--trust)")
             return self.accept(name, imported(name))
         if name not in self:
             raise unknown(self.kind, name, self)
