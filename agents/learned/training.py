@@ -153,8 +153,8 @@ def train(
             try:
                 model.set_parameters(former.model.get_parameters(), device="cpu")
             except Exception as error:  # of PyTorch
-                said = f"{resume} has another network than policy_kwargs={plan.given['policy_kwargs']!r:.200} ask for"
-                raise ValueError(f"{said}: {' '.join(str(error).split()):.300}") from error
+                text = f"{resume} has another network than policy_kwargs={plan.given['policy_kwargs']!r:.200} ask for"
+                raise ValueError(f"{text}: {' '.join(str(error).split()):.300}") from error
         start = copy.copy(model)
         start.policy = copy.deepcopy(model.policy)
         interrupted: KeyboardInterrupt | None = None
