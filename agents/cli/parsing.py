@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import dataclasses
 import inspect
+import io
 import os
 import sys
 from collections.abc import Iterator, Sequence
@@ -113,6 +115,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     Modules of the current folder can be named: "mine:Mine" is the class `Mine` of `mine.py`.
     """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and codecs.lookup(stream.encoding).name == "ascii":  # locale C
+            stream.reconfigure(encoding="utf-8")
     try:
         with _current_folder():
             code = _run(argv)

@@ -19,6 +19,7 @@ from ..evaluation.report import table
 from ..session.page import serve
 from ..session.session import Ask as Asked
 from ..session.setup import FACTS, suggested, task_from_facts
+from ..session.tables import for_spreadsheets
 from ..session.wishes import WISHES
 from .environment import Options, parameters_of
 from .options import (
@@ -371,7 +372,7 @@ class Export(Action):
 
     def act(self, session: agents.Session) -> None:
         refuse_to_overwrite([] if self.table is None else [self.table], self.force, "name")
-        history = session.history()
+        history = for_spreadsheets(session.history())
         if self.table is None:
             print(history.to_csv(index=False), end="")
         else:
@@ -441,7 +442,7 @@ class Serve(Action):
     port: Annotated[int, arg(metavar="N")] = 8765
     """Port to listen on, up to 65535; 0: any that is free."""
     token: Word = None
-    """The token of the address, of 8 letters or more, so that links stay; left out: a fresh one."""
+    """The token of the address, of 12 letters or more, so that links stay; left out: a fresh one."""
 
     def act(self, session: agents.Session) -> None:
         serve(session, self.host, self.port, lambda address: print(address, flush=True), self.token)

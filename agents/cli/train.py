@@ -56,6 +56,8 @@ class Train(EnvironmentCommand[Options]):
     """Of the algorithm."""
     resume: Place = None
     """Go on from this saved model, OUT.zip (evolved: OUT.json) of the same algorithm and problem, on fresh episodes."""
+    trust: Switch = False
+    """Go on from a file that names module:name, or holds pickles, too: its maker may run any code."""
     out: Place = None
     """Path of the model without its suffix: the model is OUT.zip, its card OUT.json; left out: results/ALGORITHM."""
     force: Switch = False
@@ -71,6 +73,7 @@ class Train(EnvironmentCommand[Options]):
         model, card = (out.with_name(out.name + suffix) for suffix in (".zip", ".json"))
         given = dict(_assignment(text) for text in self.hyperparameters)
         given |= {} if self.mix is None else {"mix": from_json("mix", self.mix)}
+        given |= {"trust": True} if self.trust else {}
         given |= {name: one for name in ("num_envs", "seeds", "resume") if (one := getattr(self, name)) is not None}
         common: dict[str, Any] = {"seconds": self.seconds, "seed": self.seed, "env_kwargs": kwargs, "out": out}
         common["progress"] = self.progress  # lines, which a file can take as well as a terminal

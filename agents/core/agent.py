@@ -25,6 +25,7 @@ from bandit_envs.kernels import Spelled, choice, integers, jit, mask, spelled
 from bandit_envs.simulation import Quiet
 
 from . import parameters
+from .closed import ClosedState
 from .spellings import hook_in_both_spellings
 from .statistics import READ, checked, fitted, shapes_of
 from .waiting import PENDING, predicted
@@ -551,6 +552,8 @@ class Agent(Spelled, ABC):
             object.__setattr__(state, "_made_by", self._mark)
         except (AttributeError, TypeError):  # a number, an array, a tuple
             self._states.add(type(state))
+        if isinstance(state, ClosedState) and not type(self)._brought:
+            state.close()
         return state
 
     def _first_state(self, observation: Observation) -> Any:

@@ -46,7 +46,7 @@ from bandit_envs.kernels import (
 from bandit_envs.simulation import MOST_TIMES, Playing, Quiet, player
 
 from .agent import FLOAT, INT, Agent, Bools, Ints, Observation, unfit
-from .spellings import AgentState
+from .closed import ClosedState
 from .statistics import shapes_of
 
 LEAST_ARMS = 3  # arms of a plan, where there are fewer arms
@@ -375,21 +375,19 @@ class Form:
 
 
 @dataclass
-class AlgorithmState(AgentState):
+class AlgorithmState(ClosedState):
     """State of E episodes: where each stands, its plan, what it has declared, and scratch."""
 
+    arrays = "now", "todo", "own"
     now: Any  # (E,) records: of `PLAN`, and the numbers of an episode
     todo: Ints  # (E, 2, R) arms of the plan, in the order of their pulls, and how often to pull each
-    own: dict[str, Any] = field(default_factory=dict)  # arrays over arms, (E, K), and other parts
+    own: Any = field(default_factory=dict)  # {name: arrays over arms, (E, K), and other parts}
     bound: Any = field(default=None, repr=False, init=False)  # settings, and the `Batch` of all this
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Set an attribute; arrays that are put in by hand are looked at."""
-        vars(self).update({"bound": None, name: value})
-
-    def __getstate__(self) -> dict[str, Any]:
-        """What copies and pickles keep: structs are made of it again."""
-        return vars(self) | {"bound": None}
+        super().__setattr__(name, value)
+        vars(self)["bound"] = value if name == "bound" else None
 
     def __getattr__(self, name: str) -> Any:
         own = vars(self).get("own", {})
@@ -468,6 +466,12 @@ class _Declared(ABCMeta):
             space["stops"] = True
         return super().__new__(mcls, name, bases, {**space, "rules": rules})
 
+    def __call__(cls, *arguments: Any, **keywords: Any) -> Any:
+        """An agent, whose settings stay from now on."""
+        made = super().__call__(*arguments, **keywords)
+        vars(made)["_ready"] = True
+        return made
+
     def __setattr__(cls, name: str, value: Any) -> None:
         """Set an attribute of a class, but no function that compiled code calls."""
         if rules_in({name: value}, cls.__name__):
@@ -524,7 +528,13 @@ class Algorithm(Agent, metaclass=_Declared):
                 setattr(self, name, one.default)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Set an attribute; settings, of which it may be one, are read again."""
+        """Set an attribute; settings, of which it may be one, are read again.
+
+        Those by which kernels find their way, numbers and arrays, stay as an agent of this package was made with them.
+        """
+        kind = self.form.fields[name].kind if name in self.form.fields else float
+        if kind not in (float, bool) and not self._brought and vars(self).get("_ready"):
+            raise ValueError(f"{name} of {self.name} stays as the agent was made, got {value!r:.200}: make another one")
         vars(self).pop("settings", None)
         super().__setattr__(name, value)
 
@@ -548,7 +558,7 @@ class Algorithm(Agent, metaclass=_Declared):
                     raise TypeError(f"{type(self).__name__} must set the attribute {name!r}, which it declares")
                 struct = one.kind in _CASTS or hasattr(one.kind, "_fields")
                 cast = _CASTS.get(one.kind, as_given)
-                found.append(cast(name, value) if struct else np.ascontiguousarray(value))
+                found.append(cast(name, value) if struct else np.array(value, order="C"))  # its own
         return tuple(found)
 
     def initial_state(self, observation: Observation) -> Any:
@@ -581,12 +591,15 @@ class Algorithm(Agent, metaclass=_Declared):
         """The struct of a state, for compiled code."""
         settings = self.settings
         if state.bound is None or state.bound[0] is not settings:
-            if wrong := next(misfits(state, *self._blank_states, len(state.now)), ""):  # kernels read it unchecked
+            if state.kept is None and not self._brought:  # of an earlier version
+                state.close(anew=True)
+            whole = AlgorithmState(*state.parts)
+            if wrong := next(misfits(whole, *self._blank_states, len(whole.now)), ""):  # kernels read it unchecked
                 raise ValueError(f"state must be one that predict of {self.name} has returned, and {wrong}")
             stopping, values = settings[0], iter(settings[1:])
-            own = [next(values) if one.role == "setting" else state.own[name] for name, one in self.form.own]
-            parts, kept = self.batch_parts(state)
-            state.bound = settings, self.form.Batch(state.now, state.todo, stopping, *parts, *own), kept
+            own = [next(values) if one.role == "setting" else whole.own[name] for name, one in self.form.own]
+            parts, kept = self.batch_parts(whole)
+            state.bound = settings, self.form.Batch(whole.now, whole.todo, stopping, *parts, *own), kept
         return state.bound[1]
 
     @functools.cached_property

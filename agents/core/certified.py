@@ -35,6 +35,7 @@ from bandit_envs.stopping import DISTRIBUTION, PAIRED, Certifier
 
 from . import parameters
 from .agent import Agent, Bools, Ints, Observation, seen_means, task_of, unfit
+from .closed import ClosedState
 from .confidence import delta_of
 from .forms import forms_of
 from .spellings import AgentState
@@ -159,9 +160,10 @@ def _make(sim: Simulation, limit, out: Chosen):
 
 
 @dataclass
-class CertifiedState(AgentState):
+class CertifiedState(ClosedState):
     """State of a certified agent for E episodes."""
 
+    arrays = "books", "scratch"
     books: Any  # (E,) of BOOK
     inner: Any  # the state of the agent within
     scratch: Any = None  # of certificates, see `Certificate`
@@ -271,7 +273,8 @@ class Certified(Agent):
         E, decider = len(pulls), self._decider
         quick, need = decider is not self.certifier, math.log(1.0 / self.delta)
         seen = (pulls.reshape(E, -1), mean.reshape(E, -1), variance.reshape(E, -1), moments_of(observation))
-        certificate = certificate_of(decider, state.scratch, self.task.K, need, quick)
+        _, scratch = state.kept or state.parts
+        certificate = certificate_of(decider, scratch, self.task.K, need, quick)
         return Judge(Certifiable(*seen), certificate, MOST_TIMES if self.completes else 1)
 
     def _asked(self, chosen: Any, E: int) -> Chosen:
@@ -290,9 +293,11 @@ class Certified(Agent):
         spent, out = np.empty(E, np.int64), Chosen(np.full(E, ASK), np.empty(E, np.int64))
         _totals(pulls, spent)
         judge = self._judge(observation, state)
-        state.inner = self.agent._begun(observation, state.inner)
-        if _begin.quick(state.books, spent, judge, out):
-            _resolve.quick(state.books, spent, judge, self._asked(self.agent.choose(observation, state.inner), E), out)
+        if self.agent._brought:
+            state.inner = self.agent._begun(observation, state.inner)
+        books, _ = state.kept or state.parts
+        if _begin.quick(books, spent, judge, out):
+            _resolve.quick(books, spent, judge, self._asked(self.agent.choose(observation, state.inner), E), out)
         return out.arms, out.times
 
     @property
@@ -306,7 +311,7 @@ class Certified(Agent):
     def played(
         self, simulation: Simulation, quiet: Quiet, observation: Observation, state: CertifiedState
     ) -> tuple[Ints, Ints]:
-        E, books, spent = len(state.books), state.books, simulation.spent
+        E, books, spent = len(state.books), state.parts[0], simulation.spent
         state.inner = self.agent._begun(observation, state.inner)
         out = Chosen(np.where(simulation.status == ENDED, self.task.K, ASK), np.ones(E, np.int64))
         status = simulation.status.copy()

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from bandit_envs.kernels import SPELLINGS, respelled
+from bandit_envs.kernels import SPELLINGS, json_of, respelled
 
 SETTINGS = "settings.json"  # the index of a folder of results
 REPRODUCTION = "reproduction"  # a key of the index of a folder with reproduced figures of a paper
@@ -142,8 +142,8 @@ def read_json(path: Path) -> dict[str, Any]:
     with reading(path):
         text = path.read_bytes()
     try:
-        content = json.loads(text)
-    except (ValueError, RecursionError) as error:
+        content = json_of(text)
+    except ValueError as error:
         raise ValueError(f"{path} is no JSON: {error}") from None
     if not isinstance(content, dict):
         raise ValueError(f"{path} must hold a JSON object, got {content!r:.80}")

@@ -89,6 +89,17 @@ def scan(flat, uE, start, n, K, least, arm):
 # --- trees ------------------------------------------------------------------------------------------------------------
 
 
+@part
+def fits(table, levels, K):
+    """Whether a table has room for trees over K arms, and their levels begin where those of `levels_of` do."""
+    at, count, level = 0, K, 0
+    while level + 1 < len(levels) and levels[level] == at and count > (1 if level else 0):
+        count = (count + WIDTH - 1) // WIDTH
+        at += count * WIDTH
+        level += 1
+    return 0 < level == len(levels) - 1 and levels[level] == at <= table.shape[1] and count == 1
+
+
 @inlined
 def put(table, levels, e, i, v):
     """Give arm i of episode e the index v, and bring the nodes above it up to date."""
@@ -175,7 +186,8 @@ def play_block(rule, board, sim, begin, n, steps):
 @inlined
 def look(rule, board, sim, e):
     """Take in what the arm chosen last has shown in episode e; returns 0, or what stands in place of the next arm."""
-    K, D, a = np.uint64(sim.rules.K), np.uint64(sim.rules.D), np.uint64(board.last[e])
+    K, D = np.uint64(sim.rules.K), np.uint64(sim.rules.D)
+    a = min(np.uint64(board.last[e]), K - np.uint64(1))  # whatever has been put there
     o, scan = e * K + a, len(board.levels) == 0
     pulls = sim.pulls[o]
     if pulls == 0 and scan:  # the episode has just begun
@@ -234,6 +246,11 @@ def play(rule: Rule, board: Board, playing: Playing, out):
     """
     sim, quiet = playing.sim, playing.quiet
     E, K, sound = len(out), sim.rules.K, True
+    tree = len(board.levels) > 0
+    if len(board.last) < E or (board.table.shape[0] if tree else board.table.shape[1]) < E:
+        raise ValueError("state must have a row for each episode")
+    if not (fits(board.table, board.levels, K) if tree else board.table.shape[0] == K):
+        raise ValueError("state must have an index for each arm")
     for begin in range(0, E, BLOCK):
         end = min(begin + BLOCK, E)
         steps, live = quiet.steps, len(board.levels) == 0 and end - begin >= FEW and rule.measure == 0

@@ -34,6 +34,7 @@ from .index_kernels import (
     clear,
     compiles,
     find,
+    fits,
     play,
     put,
     rule_of_method,
@@ -68,6 +69,7 @@ def _gather(pulls, mean, K, D, last, T, x, fresh):
         raise ValueError("state and observation must be of the same number of episodes")
     for i in range(len(last)):
         e = np.uint64(i)
+        last[e] = min(np.uint64(last[e]), uK - np.uint64(1))  # whatever has been put there
         o = e * uK + np.uint64(last[e])
         T[e] = pulls[o]
         if D == 1:
@@ -110,7 +112,7 @@ def _scan(table, last, value, fresh, begun, first):
 @jit
 def _tree(table, levels, last, value, fresh, first, K):
     """As `_scan`, by the tree of each episode: table (E, S), levels from the leaves up to a root block."""
-    if min(len(last), len(value), len(fresh)) < len(table) or len(levels) == 0 or table.shape[1] < levels[-1]:
+    if min(len(last), len(value), len(fresh)) < len(table) or not fits(table, levels, K):
         raise ValueError("state must have a row for each episode")
     for episode in range(len(table)):
         e = np.uint64(episode)
@@ -271,14 +273,14 @@ class IndexPolicy(Agent):
         m, task = state, self.task
         pulls = np.ascontiguousarray(observation["pulls"], INT)
         mean = np.ascontiguousarray(observation["mean"], FLOAT)
-        if len(m.last) != len(pulls):
+        if len(m.last) != len(pulls) or not len(m.levels) and len(m.table) != task.K:
             raise unfit(pulls, mean, len(m.last))
         turns = m.coordinates
         if turns is None:
             begun = _gather(pulls.reshape(-1), mean.reshape(-1), task.K, task.D, m.last, m.T, m.x.reshape(-1), m.fresh)
             value = self.values(m.T, m.x)
         else:
-            slots = np.arange(len(m.last))
+            slots, m.last = np.arange(len(m.last)), m.last.clip(0, task.K - 1)
             m.fresh = pulls[slots, m.last, turns.spot] == 0
             begun = int(m.fresh.sum())
             value, turns.turn[slots, m.last] = self._judge(pulls[slots, m.last], mean[slots, m.last])

@@ -12,6 +12,7 @@ follows what it has asked for: where its plan is over (`Algorithm.plan_over`), i
 from __future__ import annotations
 
 import copy
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -195,11 +196,12 @@ def _put_back(part: Any, kept: Any, slots: Bools) -> None:
     """Put the rows of some episodes, (E,), of another state, or a part of one, into this one, in place."""
     if isinstance(part, np.ndarray):
         if part.shape[:1] == slots.shape:
+            (part := part.view()).flags.writeable = True  # those of a closed state are shown for reading alone
             part[slots] = kept[slots]
     elif isinstance(part, (tuple, list)):
         for one, other in zip(part, kept, strict=True):
             _put_back(one, other, slots)
     else:
-        members, others = (one if isinstance(one, dict) else getattr(one, "__dict__", {}) for one in (part, kept))
-        for name in members.keys() & others.keys() - {"bound"}:
+        members, others = (one if isinstance(one, Mapping) else getattr(one, "__dict__", {}) for one in (part, kept))
+        for name in members.keys() & others.keys() - {"bound", "kept"}:
             _put_back(members[name], others[name], slots)

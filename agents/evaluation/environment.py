@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import re
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import TypeVar
 
@@ -73,18 +72,18 @@ def environment_id(name: str) -> str:
 
 
 def make_known(name: str, trust: bool) -> None:
-    """Import the module that "module:..." names, so that its problem is known; nothing for an id.
+    """Import the module that "module:..." names, so that its problem is known; nothing for an id that is registered.
 
     Raises:
-        ValueError: for a module that has not been imported and is not trusted, and for what it does not hold.
+        ValueError: where it is not registered and not trusted, and for what the module does not hold.
         ImportError: for a module that is not there.
     """
-    module, colon, _ = name.rpartition(":")
-    if not colon:
+    _, colon, rest = name.rpartition(":")
+    if not colon or rest in gym.registry:
         return
-    if module not in sys.modules and not flag("trust", trust):
+    if not flag("trust", trust) and not PROBLEMS.has_target(name):
         text = f"the environment {name!r:.200} names a module, and importing it runs its code:"
-        raise ValueError(f"{text} import it first, or say trust=True (--trust) if you trust its maker")
+        raise ValueError(f"{text} register it, or say trust=True (--trust) if you trust its maker")
     environment_id(name)
 
 

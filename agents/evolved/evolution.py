@@ -24,11 +24,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bandit_envs import Task
-from bandit_envs.kernels import integer, number, root_number, unknown
+from bandit_envs.instances import names_alone
+from bandit_envs.kernels import flag, integer, number, root_number, unknown
 
 from ..core.agent import Floats, by_certificate
 from ..core.compile_time import CompileTime
-from ..core.files import try_out, write_alone
+from ..core.files import reading, try_out, write_alone
 from ..core.forms import Forms
 from ..core.optional import require
 from ..evaluation.environment import environment_id
@@ -269,6 +270,7 @@ def evolve(
     network: bool = True,
     jobs: int = 1,
     resume: str | Path | None = None,
+    trust: bool = False,
     out: str | Path | None = None,
     progress: bool | None = None,
 ) -> Evolved:
@@ -295,6 +297,7 @@ def evolve(
         jobs: processes, as for `evaluate`. The parameters do not depend on it.
         resume: go on from the parameters on this card, on fresh episodes, with those of the network from the beginning.
             What is not said of `env_kwargs` and `mix` is as on the card.
+        trust: go on from a card that names "module:name", too: its maker may run any code.
         out: write the card with the parameters as `<out>.json`.
         progress: a line on standard error for each checkpoint; None: if that is a terminal.
 
@@ -306,7 +309,7 @@ def evolve(
     """
     resume = None if resume is None else str(resume)
     call = dict(locals())
-    given = {name: value for name, value in call.items() if name not in ("env_id", "jobs", "out", "progress")}
+    given = {name: value for name, value in call.items() if name not in ("env_id", "jobs", "trust", "out", "progress")}
     began, show = time.process_time(), shown(progress)
     cmaes = require("cmaes", "evolve", "training")
     if seconds is None and generations is None:
@@ -314,20 +317,29 @@ def evolve(
     seconds = None if seconds is None else number("seconds", seconds, 0, above=True)
     generations = sys.maxsize if generations is None else integer("generations", generations, 1, 10**6)
     env_id = environment_id(env_id)
-    population, every = integer("population", population, 4, 1000), integer("every", every, 1, 10**6)
+    trust, population, every = (
+        flag("trust", trust),
+        integer("population", population, 4, 1000),
+        integer("every", every, 1, 10**6),
+    )
     held_out, former = integer("held_out", held_out, 1, 1000), {} if resume is None else read_card(Path(resume))
-    mix, kwargs = former.get("mix") if mix is None else mix, {**former.get("env_kwargs", {}), **(env_kwargs or {})}
+    mix, kwargs = former.get("mix") if mix is None else mix, {**(former.get("env_kwargs") or {}), **(env_kwargs or {})}
     path = None if out is None else Path(str(out).removesuffix(".json") + ".json")
     if path is not None:
         try_out(path)
-    entropy = [root_number(seed), 1, *(row["root"] for row in former.get("result", [])[:1])]
-    words = np.random.SeedSequence(entropy).generate_state(6, np.uint64) >> np.uint64(1)
+    with reading(Path(resume or "")):
+        before = [integer("a root", row["root"], 0) for row in former.get("result", [])[:1]]
+    words = np.random.SeedSequence([root_number(seed), 1, *before]).generate_state(6, np.uint64) >> np.uint64(1)
     *roots, search_seed, bends_seed, pairs_seed = (int(word) for word in words)
     environments = []
     for one in [{}] if mix is None else mix:
+        if not isinstance(one, Mapping):
+            raise ValueError(f"mix must be a list of dicts, got {one!r:.200} in it")
         own = {**kwargs, **one}
         count = own.pop("episodes", episodes)
-        environments.append(CommonEpisodes(env_id, own, count, jobs_number(jobs)))
+        named = [call[name] for name in ("env_id", "env_kwargs", "mix")]
+        with names_alone(f"the card {resume}", flag("trust", trust) or resume is None, named):
+            environments.append(CommonEpisodes(env_id, own, count, jobs_number(jobs)))
         if by_certificate(environments[-1].task):
             text = f"evolve tunes an index, which needs a budget or a pull_cost, got {own}: where a delta alone ends"
             raise ValueError(f"{text} the episodes, the agent evolved is evidence, and there is nothing to tune")

@@ -26,7 +26,7 @@ from stable_baselines3.common.sb2_compat.rmsprop_tf_like import RMSpropTFLike
 
 from bandit_envs import FEATURES
 from bandit_envs.envs import box_of, shown_by
-from bandit_envs.kernels import integer
+from bandit_envs.kernels import integer, json_of
 
 from ..core.optional import require
 from .policy import EquivariantPolicy
@@ -78,7 +78,7 @@ class Archive:
     def read(cls, path: Path) -> Archive:
         """Read the JSON of a file."""
         with zipfile.ZipFile(path) as archive:
-            data = json.loads(archive.read("data"))
+            data = json_of(archive.read("data"))
         if not isinstance(data, dict):
             raise ValueError(f"its data must be a JSON object, got {data!r:.80}")
         return cls(path, data)

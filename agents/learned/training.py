@@ -25,7 +25,8 @@ import torch
 from stable_baselines3.common.utils import FloatSchedule
 
 from bandit_envs import FEATURES
-from bandit_envs.kernels import integer
+from bandit_envs.instances import names_alone
+from bandit_envs.kernels import flag, integer
 
 from ..core.compile_time import CompileTime
 from ..core.files import try_out
@@ -42,6 +43,8 @@ from .comparison import HeldOut, advice, report
 from .mixed import mixed
 from .model import Trained, load, one_thread, paths_of
 from .plain import check_finite
+
+GOES_ON = ("env_kwargs", "roots", "hyperparameters")  # entries of a card without which no training goes on
 
 
 def train(
@@ -61,6 +64,7 @@ def train(
     checkpoints: int = 5,
     held_out: int = 2000,
     resume: str | Path | None = None,
+    trust: bool = False,
     **hyperparameters: object,
 ) -> Any:
     """Train an agent, and return it with its card. Each episode has a fresh instance, unless `env_kwargs` fix one.
@@ -98,6 +102,7 @@ def train(
         held_out: number of the episodes by which a checkpoint is chosen, >= 2.
         resume: go on from this saved model, of the same algorithm and problem, on fresh episodes. What `env_kwargs`,
             `mix` and `policy_kwargs` do not say is as on its card; the learning rate and dqn's exploration begin again.
+        trust: go on from a file that names "module:name", or holds pickles, too: its maker may run any code.
         **hyperparameters: of SB3's class: `n_steps`, `gamma`, `ent_coef`, `policy_kwargs={"hidden": 64}`,
             `tensorboard_log="runs"`, ... A number as `learning_rate` falls linearly to 2 % of itself.
 
@@ -114,18 +119,22 @@ def train(
     if algorithm == "evolved":
         changed = {name: call[name] for name, one in (train.__kwdefaults__ or {}).items() if call[name] != one}
         return evolve_by(env_id, **{**changed, **hyperparameters})
-    former = None if resume is None else load(resume)
+    former, before = None if resume is None else load(resume, trust=trust), 0
     if former is not None:
         found, asked = [former.card.get(name) for name in ("algorithm", "env_id")], [algorithm, environment_id(env_id)]
         if found != asked:
             raise ValueError(f"{resume} is of {found[0]} on {found[1]}: it cannot go on by {asked[0]} on {asked[1]}")
+        if lacking := [name for name in GOES_ON if not isinstance(former.card.get(name), dict)]:
+            raise ValueError(f"{resume} cannot go on: the card beside it has no {lacking[0]}, an object")
         env_kwargs = {**former.card["env_kwargs"], **(env_kwargs or {})}
         mix = former.card.get("mix") if mix is None else mix
         hyperparameters = {"policy_kwargs": former.card["hyperparameters"].get("policy_kwargs"), **hyperparameters}
+        before = integer(f"the root 'learning' on the card of {resume}", former.card["roots"].get("learning"), 0)
     own = {"num_envs": num_envs, "pulls_per_action": pulls_per_action, "checkpoints": checkpoints, "held_out": held_out}
-    before = 0 if former is None else former.card["roots"]["learning"]
     env_kwargs = {} if env_kwargs is None else env_kwargs
-    plan = Plan(algorithm, env_id, env_kwargs, mix, hyperparameters, own, (steps, seconds), seed, before)
+    named, trust = [call[name] for name in ("env_id", "env_kwargs", "mix")], flag("trust", trust)
+    with names_alone(f"the card of {resume}", trust or former is None, named):
+        plan = Plan(algorithm, env_id, env_kwargs, mix, hyperparameters, own, (steps, seconds), seed, before)
     for path in () if out is None else paths_of(out):
         try_out(path)
     if integer("seeds", seeds, 1, 1000) > 1:
@@ -141,7 +150,11 @@ def train(
         callback = Checkpoints(episodes, clock, plan.own["checkpoints"], show)
         model = _new_model(plan, clock)
         if former is not None:
-            model.set_parameters(former.model.get_parameters(), device="cpu")
+            try:
+                model.set_parameters(former.model.get_parameters(), device="cpu")
+            except Exception as error:  # of PyTorch
+                text = f"{resume} has another network than policy_kwargs={plan.given['policy_kwargs']!r:.200} ask for"
+                raise ValueError(f"{text}: {' '.join(str(error).split()):.300}") from error
         start = copy.copy(model)
         start.policy = copy.deepcopy(model.policy)
         interrupted: KeyboardInterrupt | None = None

@@ -22,7 +22,8 @@ FORMAT = 1
 # What is read of a card, where it is there: its name, its type, and the type in words.
 ENTRIES: dict[str, tuple[Any, str]] = {
     "call": (str, "text"),
-    "network": (dict, "an object"),
+    **dict.fromkeys(("network", "roots", "hyperparameters"), (dict, "an object")),
+    "mix": ((list, type(None)), "a list"),
     "env_kwargs": ((dict, type(None)), "an object"),
     **dict.fromkeys(("features", "names", "genes", "parameters"), (list, "a list")),
 }

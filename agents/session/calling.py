@@ -23,8 +23,8 @@ from typing import Any
 from bandit_envs.kernels import choice, integer, number
 
 from .doubts import about_failures
-from .fold import run_of, sample_of
-from .log import Event
+from .fold import State, run_of, sample_of
+from .log import ASKED, Event
 
 PATIENCE = 1.0  # seconds that tasks have to end, once all is over
 LOOK = 0.5  # seconds between two looks whether others have recorded what this run waits for
@@ -162,7 +162,7 @@ def measured(
                 if lost:  # there is nothing else to ask for
                     row = 0
                     continue
-                text = _awaited(session, who)
+                text = _awaited(session, who, me)
                 if take_over is None or session.done or not text:
                     if session.version != version and not session.done:  # something has come meanwhile
                         continue
@@ -193,7 +193,7 @@ def measured(
         warnings.warn(sentence, UserWarning, stacklevel=3)
     if error is not None:
         raise error
-    if text := _awaited(session, who):
+    if text := _awaited(session, who, me):
         warnings.warn(text, UserWarning, stacklevel=3)
     return recorded
 
@@ -211,13 +211,25 @@ def _open(session: Any, who: str | None, me: str, first: float) -> list[Any]:
     """The open questions of this person, but not of a later run of this name; `Taken` where an earlier one lives."""
     with session._now() as state:
         asked = {number: state.events[number] for number, (_, one) in state.asks.items() if one == who}
-        sign = state.signs.get(who)
-    others = {number for number, event in asked.items() if event.text != me and _lives(event, sign)}
+    others = _of_others(state, who, me)
     if others and min(others) < first:
+        session._append(lambda state: _given_back(state, me))
         host, pid, _ = run_of(asked[min(others)])
         text = f"another run with who={who!r:.80} still runs, in the process {pid} on {host}"
         raise Taken(f"{text}: give each run a name of its own, who=..., or wait until that one has ended")
     return [one for one in session.pending if one.number in asked and one.number not in others]
+
+
+def _of_others(state: State, who: str | None, me: str) -> set[int]:
+    """The open questions of this name that another run, which lives, has asked."""
+    asked = {number: state.events[number] for number, (_, one) in state.asks.items() if one == who}
+    return {n for n, event in asked.items() if event.text != me and _lives(event, state.signs.get(who))}
+
+
+def _given_back(state: State, me: str) -> list[Event]:
+    """The questions of this run, asked again in their places by no run: any other one of its name takes them."""
+    mine = [(number, *ask) for number, ask in state.asks.items() if state.events[number].text == me]
+    return [Event(0, ASKED, arm, state.row_asked.get(number), number, who) for number, arm, who in mine]
 
 
 def _lives(question: Event, sign: datetime | None) -> bool:
@@ -248,9 +260,12 @@ def _say_who_is_silent(session: Any, who: str | None, lease: float, said: set[st
     said.update(silent)
 
 
-def _awaited(session: Any, who: str | None) -> str:
+def _awaited(session: Any, who: str | None, me: str) -> str:
     """Whose results are awaited, in words; "" where none are but one's own."""
-    names = [ask.who or "a person without a name" for ask in session.pending if ask.who != who]
+    with session._now() as state:
+        others = _of_others(state, who, me)
+    pending = [ask for ask in session.pending if ask.who != who or ask.number in others]
+    names = [ask.who or "a person without a name" for ask in pending]
     of = ", ".join(dict.fromkeys(names))
     return f"results that others are asked for are awaited, {len(names)}, of {of:.200}" if names else ""
 

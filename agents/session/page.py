@@ -15,8 +15,8 @@ import base64
 import contextlib
 import errno
 import functools
+import hashlib
 import hmac
-import json
 import logging
 import math
 import os
@@ -35,10 +35,11 @@ import numpy as np
 
 from bandit_envs import PROBLEMS
 from bandit_envs.instances import Count
-from bandit_envs.kernels import integer
+from bandit_envs.kernels import integer, json_of
 
 from ..core.optional import require
 from .session import Ask, Session
+from .tables import for_spreadsheets
 from .words import against, leeway, meaning, plural, said
 
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
@@ -52,6 +53,7 @@ MOST_BYTES = 100_000  # of what a browser sends
 MOST_EVENTS = 15  # of the history, where more are not asked for
 MOST_LETTERS = 100  # of the name of a file
 MOST_NAMES = 24  # of the arms of the answer
+MOST_NOTES, MOST_OF_A_NOTE = 100, 2000  # remarks of a rater, and letters of one
 MOST_PORTS = 65535
 MOST_WRITTEN = 4000  # bytes of an error: a pipe takes so many at once, or none (PIPE_BUF)
 PAUSE = 0.5  # seconds between two looks for news
@@ -231,13 +233,13 @@ def application(session: Session, token: str | None = None) -> Any:
                     body += part
                     if len(body) > MOST_BYTES:
                         return responses.JSONResponse({"error": f"send at most {MOST_BYTES} bytes"}, 413)
-                if not isinstance(asked := json.loads(body), dict):
+                if not isinstance(asked := json_of(bytes(body)), dict):
                     raise ValueError("send a JSON object")
                 asked["who"] = request.state.who or asked.get("who")
                 done = await pool.run_in_threadpool(change, asked, request.state.who)
             except requests.ClientDisconnect:  # there is no reader
                 return responses.JSONResponse({"error": "the request was not sent to its end"}, 400)
-            except (ValueError, TypeError, KeyError, RecursionError, FileNotFoundError) as error:
+            except (ValueError, TypeError, KeyError, FileNotFoundError) as error:
                 return responses.JSONResponse({"error": " ".join(str(error).split())}, 400)
             return responses.JSONResponse({"done": done})
 
@@ -277,7 +279,7 @@ def application(session: Session, token: str | None = None) -> Any:
         return responses.StreamingResponse(news(session, gone), headers=headers)
 
     async def export(request: object) -> object:
-        table = await pool.run_in_threadpool(lambda: session.history().to_csv(index=False))
+        table = await pool.run_in_threadpool(lambda: for_spreadsheets(session.history()).to_csv(index=False))
         headers = {"content-disposition": 'attachment; filename="history.csv"', "cache-control": "no-store"}
         return responses.Response(table, media_type="text/csv", headers=headers)
 
@@ -308,12 +310,24 @@ def application(session: Session, token: str | None = None) -> Any:
             except (ValueError, ImportError) as error:
                 raise ValueError(str(error).replace(f"{folder}{os.sep}", "")) from None
 
+    def note(asked: dict[str, Any], rater: str | None) -> None:
+        text = asked.get("text", "")
+        if rater is not None:
+            history = session.history()
+            many = int(((history["who"] == rater) & (history["kind"] == "note")).sum())
+            if many >= MOST_NOTES or len(str(text)) > MOST_OF_A_NOTE:
+                most = f"{MOST_NOTES} remarks of {MOST_OF_A_NOTE} letters at most"
+                raise ValueError(f"a rater may write {most}, got {len(str(text))} letters after {many} remarks")
+        session.note(text, asked["who"])
+
     def undo(asked: dict[str, Any], rater: str | None) -> int:
         if (name := asked.get("table")) is not None and rater is None:
             return session.undo_table(str(name))
         event = asked.get("event")
         if rater is not None and rater not in session.history(event=integer("event", event, 1))["who"].tolist():
             raise ValueError("this is no result or question of yours")
+        if rater is not None and session.done:
+            raise ValueError("the session is over, and its answer stays: the address of a rater cannot undo any more")
         return session.undo(event)
 
     changes: dict[str, Callable[[dict[str, Any], str | None], object]] = {
@@ -329,7 +343,7 @@ def application(session: Session, token: str | None = None) -> Any:
         "tell_all": tell_all,
         "table": tell_file,
         "undo": undo,
-        "note": lambda asked, _: session.note(asked.get("text", ""), asked["who"]),
+        "note": note,
         "add": lambda asked, _: session.add_arm(asked.get("arm", "")),
         "withdraw": lambda asked, _: session.withdraw_arm(asked.get("arm", "")),
     }
@@ -348,7 +362,13 @@ def application(session: Session, token: str | None = None) -> Any:
 
 def rater_token(token: str, who: str) -> str:
     """The token of a rater's address."""
-    return hmac.new(token.encode(), who.encode(), "sha256").hexdigest()[:32]
+    return hmac.new(_stretched(token), who.encode(), "sha256").hexdigest()[:32]
+
+
+@functools.lru_cache(maxsize=8)
+def _stretched(token: str) -> bytes:
+    """A key from the page's own token, slowly: who has a rater's address may try words, and each costs some 50 ms."""
+    return hashlib.scrypt(token.encode(), salt=b"a rater of bandit-envs", n=2**14, r=8, p=1)
 
 
 def serve(
@@ -372,8 +392,8 @@ def serve(
     """
     integer("port", port, 0, MOST_PORTS)
     uvicorn = require("uvicorn", "the page of a session", "session")
-    if token is not None and not re.fullmatch(r"[\w-]{8,100}", token, re.ASCII):
-        raise ValueError(f"a token has 8 to 100 letters, digits, - or _, got {token!r:.120}")
+    if token is not None and not re.fullmatch(r"[\w-]{12,100}", token, re.ASCII):
+        raise ValueError(f"a token has 12 to 100 letters, digits, - or _, got {token!r:.120}")
     token = None if host in LOCAL_HOSTS else token or secrets.token_urlsafe(16)
     app = application(session, token)
     _log_little()

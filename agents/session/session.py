@@ -96,7 +96,7 @@ class Session:
         order: in which results count. "asked": as they were asked for, so that an early result waits for results of
             earlier questions; "arrival": as they come: no guarantee holds where the value of a result delays it.
             None: "asked", or the order in the store.
-        trust: import the modules, or load the saved model, that the store names: their makers may run any code.
+        trust: import what the store names as "module:Class", or load its saved model: their makers may run any code.
 
     Warns:
         UserWarning: of a new session whose facts go together badly: a budget that does not reach each arm once, or with
@@ -135,7 +135,7 @@ class Session:
         if facts is None and new is not None:
             self._setup = new
         else:
-            self._setup = Setup.from_facts(facts or {}, agent, trust)
+            self._setup = Setup.from_facts(facts or {}, agent, trust, new)
             if new is not None:
                 self._setup.refuse_other(new, {"names": names, "public_seed": public_seed, "order": order})
         self._state = self._folded()
@@ -379,7 +379,7 @@ class Session:
                     _refuse_changes(state)
             count, of = sum(one.size for one in results), "" if table is None else f"{table}: "
             left = state.remaining if of or COUNTED in {one.kind for one in results} else None
-            prices = state.setup.prices(len(state.names))
+            prices = state.setup.prices(max([len(state.names), *(1 + (one.arm or 0) for one in results)]))
             if left is not None and isinstance(prices, tuple):
                 paid = sum(prices[one.arm or 0] * one.size for one in results)
                 if paid > state.setup.task.purse - (state.money or 0.0):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import math
 import re
-import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from bandit_envs import PROBLEMS, Task
 from bandit_envs.envs import fresh_root
-from bandit_envs.instances import measurements, rows_of
+from bandit_envs.instances import measurements, names_alone, rows_of
 from bandit_envs.kernels import flag, integer, interval, number, respelled, unknown
 from bandit_envs.problems import BLOCKS, prices_of
 
@@ -246,6 +246,8 @@ def checked_name(name: Any, one: str = "an arm") -> str:
     number_like = isinstance(name, (int, float, np.integer, np.floating)) and not isinstance(name, bool)
     known = isinstance(name, (str, date)) and name == name or number_like and math.isfinite(name)
     found = (str(name).removesuffix(".0") if number_like else str(name).strip()) if known else ""
+    with contextlib.suppress(UnicodeError):  # bytes of a command line, where the locale knows no letters but ASCII
+        found = found.encode("utf-8", "surrogateescape").decode()
     if not found or not found.isprintable():
         raise ValueError(f"{one}'s name must be text in one line, got {name!r:.200}")
     return found
@@ -307,8 +309,13 @@ class Setup:
         return cls(*facts, own=own, wishes=wishes, judged=judged)
 
     @classmethod
-    def from_facts(cls, facts: Mapping[str, Any], agent: Any = None, trust: bool = False) -> Setup:
-        """The facts as `facts` has returned them; a ValueError says what is damaged, or that trust is needed."""
+    def from_facts(
+        cls, facts: Mapping[str, Any], agent: Any = None, trust: bool = False, new: Setup | None = None
+    ) -> Setup:
+        """The facts as `facts` has returned them; a ValueError says what is damaged, or that trust is needed.
+
+        Without trust, names in them are those of registered rows, or what the user has given: `agent`, and in `new`.
+        """
         order = facts.get("order", "arrival")  # stores of before have none
         minimize = flag("minimize", facts.get("minimize", False))
         wanted = FORMATS.get(str(order), -1) + _more(minimize, facts.get("wishes") or {}, facts.keys() & {*JUDGED})
@@ -320,19 +327,17 @@ class Setup:
                 raise ValueError(f"the store is damaged: the fact {name!r} is missing, it has {', '.join(facts)}")
             if not isinstance(facts[name], kinds):
                 raise ValueError(f"the store is damaged: the fact {name!r} is {facts[name]!r:.80}")
-        task, parameters = Task.from_json(facts["task"], trust=trust).replace(claimed=True), facts["parameters"]
+        named = () if new is None else (new.agent, new.task.problem)
+        with names_alone("the store", flag("trust", trust), named):
+            task, parameters = Task.from_json(facts["task"], trust=trust).replace(claimed=True), facts["parameters"]
         if "dependent" not in json.loads(facts["task"]):  # written before it was recorded: dimensions may depend
             task = task.replace(dependent=True)
         text = facts["agent"] if agent is None else agent
         if text is None:
             raise ValueError("this session's agent is known by no name: hand it to agents.Session as before")
-        module, colon, _ = str(text).partition(":")
-        named = colon and "(" not in module and module not in sys.modules and not module.startswith("agents.")
-        if agent is None and named and not flag("trust", trust):
-            text = f"the agent {text!r:.200} names a module, and importing it runs its code:"
-            raise ValueError(f"{text} import it first, or say trust=True (--trust) if you trust its maker")
         own, task = (task, mirrored(task)) if minimize else (None, task)
-        recipe = recipe_of(text, trust)
+        with names_alone("the store", trust, (named, agent)):
+            recipe = recipe_of(text, trust)
         if agent is None or isinstance(agent, str):  # text gives its parameters best: a tuple has no JSON form
             recipe = replace(recipe, parameters=replace(recipe, parameters=parameters or {}).given(recipe.parameters))
         maker = functools.partial(_made, recipe, {})

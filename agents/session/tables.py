@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import math
+import re
 import warnings
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -18,6 +19,7 @@ import numpy as np
 from bandit_envs import stopping
 from bandit_envs.instances import TRUE, Count, Happening, Measurements, number_in
 from bandit_envs.kernels import choice
+from bandit_envs.problems import MOST_PAIRED
 
 from ..core.optional import pandas
 from .claims import Claim, claimed, found_now
@@ -40,6 +42,8 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 COUNTS = ("n", "Int64"), ("successes", "Int64"), ("mean", "Float64"), ("sd", "Float64")  # columns of counts
+RUNS = re.compile("'*[=+\\-@\t\r＝＋－＠]")  # how a cell begins that spreadsheets run, or one that was kept from it
+NUMBER = re.compile(r"[-+]?[\d.,]+")
 FEW = 3  # results: fewer agree by chance in two small tables
 
 
@@ -74,6 +78,16 @@ def history_table(state: State, events: Sequence[Event]) -> DataFrame:
         columns["code"] = [None if number is None else code_of(number, state.setup.public_seed) for number in asked]
     table: DataFrame = pd.DataFrame(columns)
     return table
+
+
+def for_spreadsheets(history: DataFrame) -> DataFrame:
+    """A history in which a text that a spreadsheet would run, as "=1+1", has a ' in front; `replayed` takes it off."""
+
+    def harmless(cell: object) -> object:
+        return f"'{cell}" if isinstance(cell, str) and RUNS.match(cell) and not NUMBER.fullmatch(cell) else cell
+
+    texts = [name for name in ("name", "item", "who", "text") if name in history and history[name].dtype.kind == "O"]
+    return history.assign(**{name: history[name].map(harmless) for name in texts})
 
 
 def arms_table(state: State, single: bool = False) -> DataFrame:
@@ -133,7 +147,8 @@ def comparison_table(state: State, rate: str) -> DataFrame:
     problem: Any = state.run.problem
     run, there, D = state.run, state.active, state.setup.task.D
     if problem.kept is None or run.certifier is None:
-        raise ValueError(f"arms are compared with a control in BetterThanControl, got {problem.name}")
+        text = f"arms are compared with a control in BetterThanControl, {MOST_PAIRED} arms at most,"
+        raise ValueError(f"{text} got {problem.name} of {len(there)} arms")
     seen, level = state.statistics.at(there), (run.delta or UNASKED) * run.share.ratio
     shown = seen.mean[:, 0] if D == 1 else seen.mean, seen.variance[:, 0] if D == 1 else seen.variance
     claims, options = claims_of(state), counts_on(state, seen)
@@ -215,7 +230,8 @@ def replayed(state: State, found: Measurements, who: str | None) -> tuple[list[E
 
 def _replayed(state: State, ahead: State, made: dict[int, Event], row: Happening, undone: bool) -> Event | None:
     """The event of a row; None where it is left out. `ahead`: the arms after the rows before it, which is kept so."""
-    cells, task, kind = row.cells, state.setup.task, row.cells["kind"]
+    cells = {name: cell[1:] if cell[:1] == "'" and RUNS.match(cell) else cell for name, cell in row.cells.items()}
+    task, kind = state.setup.task, cells["kind"]
     if kind not in KINDS:
         raise ValueError(f"an event is one of {', '.join(KINDS)}, got {kind!r:.80}")
     at = None

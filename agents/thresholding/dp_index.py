@@ -171,7 +171,8 @@ class DPIndex(IndexPolicy):
 
     def arm_rule(self) -> ArmRule:
         table = self._table
-        return ArmRule(price_index, Lookup(table.low, table.start, self._logs, self.horizon, self.threshold))
+        last = len(table.low) - 1  # the horizon that it was made for
+        return ArmRule(price_index, Lookup(table.low, table.start, self._logs, last, self.threshold))
 
     def value(self, T: Floats, x: Floats) -> Floats:
         return self.values(T, x)

@@ -56,7 +56,7 @@ class SAR(Algorithm):
     def choose(self, observation: Observation, state: Any) -> Any:
         slots = (state.now["place"] >= state.now["size"]).nonzero()[0]
         if len(slots) and len(slots := slots[observation["pulls"][slots].all(axis=1)]):
-            state.D[slots] = np.abs(self.problem.margin(seen_means(observation, slots)))  # a pass is over
+            state.parts[-1]["D"][slots] = np.abs(self.problem.margin(seen_means(observation, slots)))  # a pass is over
         return super().choose(observation, state)
 
     def begin(ep, own):

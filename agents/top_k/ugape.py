@@ -192,7 +192,7 @@ class UGapE(Algorithm):
         now, whole = {"pulls": pulls, "mean": np.nan_to_num(means)}, pulls.min(axis=1) > 0
         fresh = self.initial_state(now)  # J of the samples so far is what an agent without its state sees; D4, D5
         self.choose(now, fresh)
-        answer: Bools = fresh.best
+        answer: Bools = fresh.best.copy()
         if not whole.all():
             answer[~whole] = self.problem.plug_in(means[~whole])
         if state is not None and self.task.budget is not None:

@@ -23,7 +23,7 @@ from .instance import Instance, Sampler, from_table
 from .lookup import INSTANCES, Pools, Varied, register_instance
 from .polyhedra import Polyhedra
 from .prompts import PromptSelection, ScoreTables
-from .registry import Registry
+from .registry import Registry, names_alone
 from .tables import MISSING, TRUE, WORDS, Count, Happening, Measurement, Measurements, measurements, number_in, rows_of
 
 __all__ = [
@@ -31,6 +31,6 @@ __all__ = [
     "Arms", "Bernoulli", "Captions", "Categorical", "DISTRIBUTIONS", "Gaussian", "INSTANCES", "Instance", "Measurement",
     "MISSING", "Measurements", "Polyhedra", "Pools", "PromptSelection", "Registry", "Resampled", "Sampler", "Shared",
     "ScoreTables", "TRUE", "Tabulated", "Uniform", "Varied", "WORDS", "captions", "ends_of", "from_table",
-    "measurements", "number_in", "register_distribution", "register_instance", "register_law", "rows_of",
+    "measurements", "names_alone", "number_in", "register_distribution", "register_instance", "register_law", "rows_of",
     "rows_of_file",
 ]  # fmt: skip

@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 import pickle
+import re
 import tomllib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -276,15 +277,34 @@ def _ratings_of(name: str, columns: tuple[str, ...], folder: str | Path | None) 
     return _read(fetched(name, folder), columns, read)
 
 
+class _Part:
+    """What a pickle says of an array or its type, kept as it stands: NumPy would make objects of bytes of the file."""
+
+    state: Any = ()
+
+    def __init__(self, *given: Any) -> None:
+        self.given = given
+
+    def __setstate__(self, state: Any) -> None:
+        self.state = state
+
+
 class _Numbers(pickle.Unpickler):
-    """Reads an array of numbers, and nothing else: a pickle may otherwise run any code."""
+    """Reads what a pickle says of an array of numbers, and nothing else: a pickle may otherwise run any code."""
 
     def find_class(self, module: str, name: str) -> Any:
-        if name == "_reconstruct" and module in ("numpy.core.multiarray", "numpy._core.multiarray"):
-            return np.empty(0).__reduce__()[0]
-        if module != "numpy" or name not in ("ndarray", "dtype"):
+        made = name == "_reconstruct" and module in ("numpy.core.multiarray", "numpy._core.multiarray")
+        if not made and (module != "numpy" or name not in ("ndarray", "dtype")):
             raise ValueError(f"{module}.{name} is no part of an array of numbers")
-        return getattr(np, name)
+        return _Part
+
+    def array(self) -> NDArray[Any]:
+        """The array, a copy of bytes in the file."""
+        _, shape, of, by_column, data = self.load().state
+        mark, kind = of.state[1], of.given[0]
+        if mark not in ("<", ">", "|", "=") or not re.fullmatch(r"[biuf][1248]", kind) or not isinstance(data, bytes):
+            raise ValueError(f"it is of the type {mark!s:.8}{kind!s:.80}, not of numbers")
+        return np.frombuffer(data, np.dtype(mark + kind)).reshape(shape, order="F" if by_column else "C").copy()
 
 
 def score_table(name: str, folder: str | Path | None = None, **columns: Any) -> tuple[Floats, tuple[str, ...]]:
@@ -309,7 +329,7 @@ def score_table(name: str, folder: str | Path | None = None, **columns: Any) -> 
         return shared_scores(table), tuple(table.arms)
     try:
         with path.open("rb") as stream:
-            found = array("scores", _Numbers(stream).load())
+            found = array("scores", _Numbers(stream).array())
     except (ValueError, EOFError, pickle.UnpicklingError, LookupError, TypeError, AttributeError) as error:
         raise ValueError(f"{path} is no pickle of an array of numbers: {error}") from None
     if found.ndim != 2 or not np.isfinite(found).all():

@@ -15,6 +15,8 @@ import importlib
 import re
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cached_property
 from importlib.metadata import EntryPoint, distributions, entry_points
 from typing import Any, Generic, TypeVar
@@ -23,6 +25,7 @@ from ..kernels.checks import errors_of
 from ..kernels.naming import unknown
 
 T = TypeVar("T")
+_READ: ContextVar[tuple[str, Any] | None] = ContextVar("which file of others is read, and what its reader has named")
 
 
 def imported(target: str) -> Any:
@@ -37,6 +40,24 @@ def imported(target: str) -> Any:
     except BaseException as error:  # whatever the module does when it is imported, an exit of the process too
         raise ValueError(f"{target!r:.200} cannot be imported: {type(error).__name__}: {error}") from error
     return found
+
+
+@contextmanager
+def names_alone(of: str, trust: bool = False, named: Any = ()) -> Iterator[None]:
+    """Around all that looks up names which a file of others holds: "module:name", which may run any code, is refused.
+
+    Args:
+        of: the file, for the error. trust: its maker is trusted: nothing is refused.
+        named: what the reader has given: the names in it are allowed, as are those of registered rows.
+    """
+    if trust or _READ.get(None) is not None:
+        yield
+        return
+    token = _READ.set((of, named))
+    try:
+        yield
+    finally:
+        _READ.reset(token)
 
 
 class Registry(Mapping[str, T], Generic[T]):
@@ -121,10 +142,23 @@ class Registry(Mapping[str, T], Generic[T]):
     def find(self, name: str) -> T:
         """The object of the row of this name, or that of "module:name"."""
         if isinstance(name, str) and ":" in name:
+            read = _READ.get(None)
+            if read and not self.has_target(name) and name not in re.findall(r"[\w.]+:[\w.]+", repr(read[1])):
+                text = f"{read[0]} names a module: the {self.kind} {name!r:.200}, and importing it runs its code:"
+                raise ValueError(f"{text} register it, name it yourself, or say trust=True (--trust)")
             return self.accept(name, imported(name))
         if name not in self:
             raise unknown(self.kind, name, self)
         return self[name]
+
+    def has_target(self, target: str) -> bool:
+        """Whether "module:name" is the target of a row, which is not imported for this."""
+        rows = (row if isinstance(row, str) else self.origin(row) for row in self._rows.values())
+        of = (
+            row if isinstance(row, str) else f"{getattr(row, '__module__', '')}:{getattr(row, '__qualname__', '')}"
+            for row in rows
+        )
+        return target in (*of, *self.installed.values())
 
     @cached_property
     def installed(self) -> dict[str, str]:

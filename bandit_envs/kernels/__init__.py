@@ -21,7 +21,7 @@ from .checks import (
 from .compiled import inlined, jit, lean, part, view
 from .geometry import Polyhedron
 from .kept import WATCHERS
-from .naming import parse_call, unknown
+from .naming import json_of, parse_call, unknown
 from .rng import (
     EPISODES_LIMIT,
     PULLS_LIMIT,
@@ -40,7 +40,8 @@ __all__ = [
     "EPISODES_LIMIT", "Kernel", "PULLS_LIMIT", "Polyhedron", "SPELLINGS", "Spelled", "WATCHERS", "agent_uniform",
     "agent_uniforms", "assemble", "beta_below", "by_address", "call_routine", "carray", "certain", "choice",
     "episode_kernel", "errors_of",
-    "flag", "fleeting", "inlined", "install_hint", "integer", "integers", "interval", "jit", "kernel", "last_fields",
+    "flag", "fleeting", "inlined", "install_hint", "integer", "integers", "interval", "jit", "json_of", "kernel",
+    "last_fields",
     "lean", "mask", "normal_quantiles", "number", "numbers", "orders", "parse_call", "part", "pointer", "require",
     "respelled",
     "root_key", "root_number", "routine", "slot_kernel", "spelled", "unknown", "view",

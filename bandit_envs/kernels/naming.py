@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import difflib
+import json
 from collections.abc import Iterable
 from typing import Any
+
+DEEPEST = 100  # objects and lists within each other, in JSON
 
 
 def parse_call(text: str) -> tuple[str, dict[str, Any]]:
@@ -24,6 +28,18 @@ def parse_call(text: str) -> tuple[str, dict[str, Any]]:
         allowed = "values are numbers, text, lists, True, False or None, as Python writes them"
         raise ValueError(f"{text!r:.200} is not of the form 'name' or 'name(key=value, ...)': {allowed}") from None
     return name.strip(), values
+
+
+def json_of(text: str | bytes) -> Any:
+    """What JSON text holds; a ValueError where it is none, or nests so deeply that what reads it would overflow."""
+    with contextlib.suppress(RecursionError):
+        found = json.loads(text)
+        level = [found]
+        for _ in range(DEEPEST):
+            lists = [one.values() if isinstance(one, dict) else one for one in level if isinstance(one, (dict, list))]
+            if not (level := [part for one in lists for part in one]):
+                return found
+    raise ValueError(f"objects and lists must nest {DEEPEST} deep at most")
 
 
 def unknown(kind: str, name: Any, known: Iterable[str]) -> ValueError:

@@ -7,7 +7,6 @@ import dataclasses
 import json
 import math
 import re
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,8 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..instances.registry import names_alone
 from ..kernels.checks import LARGEST, SLACK, called, choice, flag, integer, interval, number
-from ..kernels.naming import unknown
+from ..kernels.naming import json_of, unknown
 from ..kernels.rng import ARMS_LIMIT, PULLS_LIMIT
 from ..kernels.spellings import Distributed, both_spellings, spelled
 from ..stopping import RHO, Certifier
@@ -418,16 +418,13 @@ class Task(Distributed):
 
         Args:
             text: what `to_json` has returned.
-            trust: import the module of a problem "module:Class" that has not been imported yet, which runs its code.
+            trust: import a problem "module:Class" that is not registered, which runs the code of its module.
 
         Raises:
-            ValueError: for another text, and for such a module where it is not trusted.
+            ValueError: for another text, and for such a problem where it is not trusted.
         """
-        form = json.loads(text)
+        form = json_of(text)
         if not isinstance(form, dict):
             raise ValueError(f"a task in JSON form is an object, got {text!r:.200}")
-        module, colon, _ = str(form.get("problem")).partition(":")
-        if colon and module.strip() not in sys.modules and not flag("trust", trust):
-            text = f"the problem {form['problem']!r:.200} names a module, and importing it runs its code:"
-            raise ValueError(f"{text} import it first, or say trust=True if you trust its maker")
-        return called("a task in JSON form, of this or a newer version", cls, form)  # type: ignore[no-any-return]
+        with names_alone("a task in JSON form", flag("trust", trust)):
+            return called("a task in JSON form, of this or a newer version", cls, form)  # type: ignore[no-any-return]

@@ -18,7 +18,7 @@ from .betting import bet_pair, scaled
 from .boundaries import BOUNDARY, COMMON, D_AT, MIXTURE, NEEDED, NONE, distribution_of, weighed
 from .distributions import BERNOULLI, BOUNDED, GAUSSIAN, Arm, Move, pair_cost
 from .lifts import lift_value
-from .nearest import after, decided, level, report
+from .nearest import after, arm_of, decided, level, report
 from .values import pair_value
 
 TOLERANCE_AT, HOPED_AT, SPACES_AT = COMMON + 1, COMMON + 2, COMMON + 3
@@ -108,8 +108,8 @@ def control_nearest(given):
     numbers, pulls, inside, out = given.numbers, given.pulls, given.inside, given.out
     K, control = len(pulls), np.int64(numbers[COMMON])
     is_asked, least, found, which, needed = inside[0] >= 0, math.inf, (control + 1) % K, 0, numbers[NEEDED]
-    decides, first = needed > -math.inf, int(out[1])
-    first = 0 if not decides else int(out[3]) if first == control else first
+    decides, first = needed > -math.inf, arm_of(out[1], K)
+    first = 0 if not decides else arm_of(out[3], K) if first == control else first
     for n in range(K):
         i = after(first, n, K)
         if not is_asked:

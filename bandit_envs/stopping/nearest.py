@@ -131,7 +131,7 @@ def threshold_nearest(given, is_ready=False):
     K, distribution, needed = len(pulls), distribution_of(numbers), numbers[NEEDED]
     fall, rise, theta = numbers[COMMON], numbers[COMMON + 1], numbers[COMMON + 2]
     decides, is_asked, least, found = needed > -math.inf, inside[0] >= 0, math.inf, 0
-    first = int(out[1]) if decides else 0
+    first = arm_of(out[1], K) if decides else 0
     for n in range(K):
         i = after(first, n, K)
         if not is_ready:
@@ -151,6 +151,12 @@ def threshold_nearest(given, is_ready=False):
     out[0] = level(numbers, least, 1, float(K))
     mu = min(mean[found], fall) if inside[found] else max(mean[found], rise)
     report_alone(out, distribution, mean, scratch, found, mu)
+
+
+@inlined
+def arm_of(x, K):
+    """The arm that a float names; arm 0 where it names none, as where the caller has put a NaN there."""
+    return np.int64(x) if 0.0 <= x < K else np.int64(0)
 
 
 @inlined
@@ -211,7 +217,7 @@ def top_k_nearest(given):
     K, k, epsilon, needed = len(pulls), np.int64(numbers[COMMON]), numbers[COMMON + 1], numbers[NEEDED]
     move, first, decides = Move(1.0, -epsilon, -math.inf), 0, needed > -math.inf
     if decides:
-        first, second = int(out[1]), int(out[3])
+        first, second = arm_of(out[1], K), arm_of(out[3], K)
         before_first = before_second = 0
         for n in range(K):
             before_first += is_before(pulls, mean, n, first)
@@ -267,7 +273,7 @@ def all_good_nearest(given, inside_alone=False):
     if inside[0] < 0:
         all_good_inside(pulls, mean, numbers[COMMON + 6], numbers[COMMON + 7], inside)
     if decides:
-        first, second = int(out[1]), int(out[3])
+        first, second = arm_of(out[1], K), arm_of(out[3], K)
         looks = inside[first] and second != first and move.a > 0.0
         if looks and again(given, first, second, move):
             return
