@@ -4,7 +4,20 @@ from __future__ import annotations
 
 from .addresses import by_address
 from .belief import beta_below
-from .checks import choice, errors_of, flag, install_hint, integer, integers, interval, mask, number, numbers, require
+from .checks import (
+    choice,
+    errors_of,
+    flag,
+    install_hint,
+    integer,
+    integers,
+    interval,
+    mask,
+    number,
+    numbers,
+    require,
+    within_ends,
+)
 from .compiled import inlined, jit, lean, part, view
 from .geometry import Polyhedron
 from .kept import WATCHERS
@@ -30,5 +43,5 @@ __all__ = [
     "flag", "fleeting", "inlined", "install_hint", "integer", "integers", "interval", "jit", "kernel", "last_fields",
     "lean", "mask", "normal_quantiles", "number", "numbers", "orders", "parse_call", "part", "pointer", "require",
     "respelled",
-    "root_key", "root_number", "routine", "slot_kernel", "spelled", "unknown", "view",
+    "root_key", "root_number", "routine", "slot_kernel", "spelled", "unknown", "view", "within_ends",
 ]  # fmt: skip
