@@ -18,6 +18,7 @@ from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, datetime
 from itertools import groupby, takewhile
 from typing import Any
+from unicodedata import normalize
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +26,7 @@ from numpy.typing import NDArray
 from bandit_envs import PROBLEMS, Task
 from bandit_envs.envs import boundary_of
 from bandit_envs.instances import Count
-from bandit_envs.kernels import integer, number, orders, root_key
+from bandit_envs.kernels import integer, number, orders, root_key, within_ends
 from bandit_envs.problems import BLOCKS
 
 from ..core.confidence import MOST
@@ -452,6 +453,9 @@ class State:
         if isinstance(arm, str):
             text = arm.strip()
             found = self.number.get(text, self.number.get(WHOLE.sub(r"\1", text)))
+            if found is None and not text.isascii():  # accents in another code
+                composed = {normalize("NFC", name): number for name, number in self.number.items()}
+                found = composed.get(normalize("NFC", text))
             if found is None and text.isdecimal() and len(text) <= MOST_DIGITS and int(text) < len(self.names):
                 found = int(text)
             if found is None:
@@ -543,8 +547,8 @@ def sample_of(task: Task, value: Any) -> Any:
     """What was measured: a float, or a tuple of floats, one for each dimension."""
     low, high = limits_of(task)
     if task.D == 1:
-        right = task.distribution == "bernoulli" and isinstance(value, (bool, np.bool_))  # or wrong
-        found = number("a measurement", float(value) if right else value, low, high)
+        right = (low, high) == (0, 1) and isinstance(value, (bool, np.bool_))  # or wrong
+        found = number("a measurement", float(value) if right else within_ends(value, low, high), low, high)
         if task.distribution == "bernoulli" and found not in (low, high):
             raise ValueError(f"a measurement must be {low:g} or {high:g}, got {value!r:.200}")
         return found
@@ -555,4 +559,6 @@ def sample_of(task: Task, value: Any) -> Any:
     if isinstance(value, str) or len(values) != task.D:
         raise ValueError(f"a measurement must be {task.D} numbers, got {value!r:.200}")
     ranges = task.ranges or ((low, high),) * task.D
-    return tuple(number("a measurement", one, *ends) for one, ends in zip(values, ranges, strict=True))
+    return tuple(
+        number("a measurement", within_ends(one, *ends), *ends) for one, ends in zip(values, ranges, strict=True)
+    )

@@ -111,6 +111,7 @@ def state(session: Session, find: str = "", last: int = MOST_EVENTS) -> dict[str
         "delta": session.delta,
         "certificate": session.certificate,
         "doubts": session.doubts,
+        "read": session.read,
         "done": done,
         "dimensions": task.D,
         "items": task.items,

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bandit_envs import Task, measurements
-from bandit_envs.instances import Count, Measurements
+from bandit_envs.instances import MOVED, Count, Measurements, uneven, within
 from bandit_envs.kernels import choice, flag, integer, number, orders, root_key
 from bandit_envs.stopping import RATES
 
@@ -138,6 +138,7 @@ class Session:
             if new is not None:
                 self._setup.refuse_other(new, {"names": names, "public_seed": public_seed, "order": order})
         self._state = self._folded()
+        self._read = ""
         self._warned = False  # that `sigma` is refuted
         self._forecast: tuple[object, Rehearsal] | None = None  # of what, and the last one
 
@@ -276,6 +277,8 @@ class Session:
         Arms that are the columns of a table take that table, half filled: wide with the items' names in its index, or
         long with a column of items. Cells that are known with the same value are left out, so it may be read again.
 
+        `read` says then what the columns were taken for, and what was left out.
+
         Any other table that begins with recorded results, read again or exported, is refused: they would count twice.
         So is a table with more results than the budget leaves. The agent decides after the last result.
 
@@ -287,18 +290,28 @@ class Session:
                 see `bandit_envs.measurements`. Words such as yes and no, or C and I, are 1 and 0 on a range of 0 to 1.
 
         Raises:
-            ValueError: naming the row and the column. FileNotFoundError: if there is no such file.
+            ValueError: naming the row and the column, of a value beyond the range also the arm and the item.
+            FileNotFoundError: if there is no such file.
+
+        Warns:
+            UserWarning: of a column that is ignored, and of arms whose share of traffic changes by day.
         """
         columns = {"binary": limits_of(self.task) == (0, 1)} | columns
         found, again = measurements(table, **columns), flag("again", again)
+        self._read = found.read
         if found.events:
             return self._record([], who, found.of, again, found)
         if columns.get("item") is not None and not self.task.items:
             text = f"{found.of}: the column {columns['item']!r:.80} is ignored: there are neither items nor blocks"
             warnings.warn(text, UserWarning, stacklevel=2)
-        if found.ignored:
-            text = f"{found.of}: the column {found.ignored!r} is ignored: counts come in the order of the rows"
+        if found.day is not None and any(one.several for one in found.rows):
+            text = f"{found.of}: the column {found.day!r} is ignored: counts come in the order of the rows"
             warnings.warn(text, UserWarning, stacklevel=2)
+        kept, compared = self._look(lambda state: state.kept), not (self.task.items or self.task.make_problem().local)
+        first = self.names[kept] if kept is not None else found.arms[0] if compared and found.arms else ""
+        if moved := uneven(found, first):
+            warnings.warn(f"{found.of}: of {', '.join(moved):.200} {MOVED}", UserWarning, stacklevel=2)
+        found = within(found, self.task.ranges or limits_of(self.task))
         rows = list[tuple[str, Any, Any, Any]]()
         for one in found.rows:
             place = f"{found.of}, {one.place}: "
@@ -393,6 +406,11 @@ class Session:
             for sentence in filter(None, news):
                 warnings.warn(sentence, UserWarning, stacklevel=3)
         return count
+
+    @property
+    def read(self) -> str:
+        """What the last `tell_table` of this object has read: columns, rows, arms, and what was left out."""
+        return self._read
 
     @property
     def doubts(self) -> list[str]:

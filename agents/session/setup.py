@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Any
+from unicodedata import normalize
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 from bandit_envs import PROBLEMS, Task
 from bandit_envs.envs import fresh_root
 from bandit_envs.instances import measurements, rows_of
-from bandit_envs.kernels import flag, integer, interval, number, respelled, unknown
+from bandit_envs.kernels import flag, integer, interval, number, respelled, unknown, within_ends
 from bandit_envs.problems import BLOCKS, prices_of
 
 from ..core.agent import Agent, task_of
@@ -160,6 +161,7 @@ def judged_of(facts: Mapping[str, Any], names: Sequence[str], task: Task) -> dic
     if lacking := [(arm, item) for arm in names for item in items if (arm, item) not in cells]:
         raise ValueError(f"the judge has no score of {lacking[0][0]!r:.80} on {lacking[0][1]!r:.80}")
     low, high = task.support or (0.0, 1.0)
+    cells = {cell: within_ends(score, low, high) for cell, score in cells.items()}
     if beyond := [(arm, item) for arm in names for item in items if not low <= cells[arm, item] <= high]:
         text = f"a judge's scores are in the unit of the measurements, from {low:g} to {high:g},"
         raise ValueError(f"{text} got {cells[beyond[0]]!r} for {beyond[0][0]!r:.80} on {beyond[0][1]!r:.80}")
@@ -203,7 +205,7 @@ def checked_name(name: Any, one: str = "an arm") -> str:
     """The name of an arm or of an item."""
     number_like = isinstance(name, (int, float, np.integer, np.floating)) and not isinstance(name, bool)
     known = isinstance(name, (str, date)) and name == name or number_like and math.isfinite(name)
-    found = (str(name).removesuffix(".0") if number_like else str(name).strip()) if known else ""
+    found = (str(name).removesuffix(".0") if number_like else normalize("NFC", str(name)).strip()) if known else ""
     if not found or not found.isprintable():
         raise ValueError(f"{one}'s name must be text in one line, got {name!r:.200}")
     return found
