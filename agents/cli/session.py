@@ -318,7 +318,7 @@ class Import(TableOptions, Action):
         try:
             count = session.tell_table(self.table, **columns, who=self.who, again=self.again)
         except ValueError as error:  # the names of its arguments are options here
-            text = str(error).partition(" (of an instance")[0].replace("wide=True", "--wide")
+            text = re.sub(r" \(of an instance[^)]*\)+\"?\)?", "", str(error)).replace("wide=True", "--wide")
             raise ValueError(re.sub(r"\b(arm|value|index|n|successes)=(?![\w'])", r"--\1", text)) from error
         of = "" if session.remaining is None else ", which count as part of the budget"
         print(f"{count} results from {self.table}{of}")

@@ -310,6 +310,7 @@ class Session:
         kept, compared = self._look(lambda state: state.kept), not (self.task.items or self.task.make_problem().local)
         first = self.names[kept] if kept is not None else found.arms[0] if compared and found.arms else ""
         if moved := uneven(found, first):
+            self._read += f"; of {', '.join(moved):.200} {MOVED}"
             warnings.warn(f"{found.of}: of {', '.join(moved):.200} {MOVED}", UserWarning, stacklevel=2)
         found = within(found, self.task.ranges or limits_of(self.task))
         rows = list[tuple[str, Any, Any, Any]]()

@@ -307,9 +307,9 @@ def measurements(
         there, lacks = (values[0], "name or arm") if arm is None else (arm, VALUE)
         raise ValueError(
             f"{read.of} may be long or wide: it has a column {there!r}, but none called {lacks}. With a measurement in "
-            "each row, name its columns by arm= and value=, with counts by arm=, n= and successes=; with a column for "
-            "each arm, say wide=True, or name the "
-            "column that holds names of rows by index= (of an instance, \"table(path='FILE', wide=True)\")"
+            "each row, name its columns by arm= and value=; with a column for each arm, say wide=True, or name the "
+            "column that holds names of rows by index= (of an instance, \"table(path='FILE', wide=True)\"); "
+            "counts have their columns named by n= and successes="
         )
     if wide is None and not named and not counts and (arm is None or not values):
         return _said(_wide(read, index, False))
@@ -377,7 +377,7 @@ def _counts_in(
         rest = [one for one in read.columns if one not in [arm, *(read.columns[j] for j in found.values())]]
         lacks = "successes" if "n" in found else "n"
         text = f"say {lacks}= (--{lacks}), one of {rest[:10]}. Columns in which a person may count twice are not taken "
-        raise ValueError(f"{of}: counts have columns of n and successes, or of n, mean and sd: {text}untold")
+        raise ValueError(f"{of}: counts have columns of n and of successes, or of n, mean and sd: {text}untold")
     left = ("mean", "sd") if "successes" in found else ()  # the mean is the rate of these
     return {name: j for name, j in found.items() if name not in left} if complete else {}
 
@@ -441,9 +441,9 @@ def within(table: Measurements, ends: Any) -> Measurements:
         value = tuple(within_ends(x, *pair) for x, pair in both)
         for x, (_, (low, high)) in zip(value, both, strict=True):
             if not low <= x <= high:
-                what = f"{one.arm!r:.80}" + f" on {one.item!r:.80}" * bool(one.item)
+                of = f"{one.arm!r:.80}" + f" on {one.item!r:.80}" * bool(one.item)
                 raise ValueError(
-                    f"{table.of}, {one.place}: a value must be in [{low:g}, {high:g}], got {x!r} of {what}"
+                    f"{table.of}, {one.place}: a measurement must be a number in [{low:g}, {high:g}], got {x!r} of {what}"
                 )
         rows.append(one._replace(value=value + one.value[len(value) :]))
     return replace(table, rows=rows)

@@ -69,7 +69,9 @@ def within_ends(value: Any, low: float, high: float) -> Any:
     """
     if type(value) is float and low <= value <= high or math.isinf(low) or math.isinf(high):
         return value
-    found = np.asarray(value)
+    found = as_array(value)
+    if found.dtype.kind not in "iuf":
+        return value
     kind = found.dtype if found.dtype.kind == "f" else np.dtype(np.float64)
     near = np.clip(found.astype(np.float64), low, high)
     slack = SPACINGS * float(np.spacing(np.asarray(max(abs(low), abs(high)), kind)))

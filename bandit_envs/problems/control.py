@@ -209,8 +209,9 @@ class BetterThanControl(SetProblem):
 
         Returns:
             Arrays (K,). `difference`: mean - control, with `low` and `high`; `lift`: mean / control - 1, with
-            `lift_low` and `lift_high`, NaN where the control's mean is not above 0, or, of samples that may be negative,
-            the arm's; both are taken to be truly above 0. All intervals of one kind are right together, at all times, with probability 1 - level. Of an arm that is found it ends at the boundary, which is right as
+            `lift_low` and `lift_high`, NaN where the control's mean is not above 0, or, of samples that may be
+            negative, the arm's; both are taken to be truly above 0 then. All intervals of one kind are right together,
+            at all times, with probability 1 - level. Of an arm that is found it ends at the boundary, which is right as
             long as the find is: again with probability 1 - level.
             `p`: of the hypothesis that the arm is not better by the margin, whatever the tolerance; `p_worse`: that it
             is (in all dimensions). `better`, `worse`: the arms that are found to be so, at the level each.

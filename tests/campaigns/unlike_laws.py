@@ -1,6 +1,6 @@
 """`agents.ab_test` without sigma: false finds of unlike laws with equal means, and marks of a law against itself.
 
-python tests/campaigns/unlike_laws.py     100 tests of each pair, looked at 30 times; "100 single": as single results alone
+python tests/campaigns/unlike_laws.py  100 tests of each pair, looked at 30 times; "100 single": as single results alone
 """
 
 from __future__ import annotations
