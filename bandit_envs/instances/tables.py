@@ -442,9 +442,8 @@ def within(table: Measurements, ends: Any) -> Measurements:
         for x, (_, (low, high)) in zip(value, both, strict=True):
             if not low <= x <= high:
                 of = f"{one.arm!r:.80}" + f" on {one.item!r:.80}" * bool(one.item)
-                raise ValueError(
-                    f"{table.of}, {one.place}: a measurement must be a number in [{low:g}, {high:g}], got {x!r} of {what}"
-                )
+                said = f"a measurement must be a number in [{low:g}, {high:g}], got {x!r} of {of}"
+                raise ValueError(f"{table.of}, {one.place}: {said}")
         rows.append(one._replace(value=value + one.value[len(value) :]))
     return replace(table, rows=rows)
 
