@@ -48,5 +48,6 @@ class ABTest(TableOptions, Command):
         with noted():
             found = agents.ab_test(self.table, self.control, **asked, **columns)
         print_comparison(found)
-        if found.attrs["approximate"]:
-            note("the spread is taken from the results, which holds for some hundred of each arm; or give --sigma")
+        if self.sigma is None and found.attrs["sigma"] is not None:
+            doubt = ", and is not borne out yet: no verdict" if found.attrs["approximate"] else ""
+            note(f"the spread {found.attrs['sigma']:.4g} is taken from the results{doubt}; or give --sigma")

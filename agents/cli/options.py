@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import re
 import sys
 import warnings
@@ -15,7 +16,7 @@ from typing import Annotated, Any
 
 from tyro.conf import FlagCreatePairsOff, UseAppendAction, arg
 
-from bandit_envs.instances import number_in
+from bandit_envs.instances import SAID, number_in
 
 PLAIN = re.compile(r"[+-]?(\d+\.|\.\d+)([eE][+-]?\d+)?")  # numbers that JSON does not know
 # Options that may be left out; `help_behavior_hint=""` keeps "(default: None)" out of the help.
@@ -58,6 +59,10 @@ class Command(ABC):
 class TableOptions:
     """How a table in a file is read, where that is not recognised."""
 
+    index: Word = None
+    """Of a table with a column for each arm, the column of names of rows, which is no arm."""
+    wide: Flag = None
+    """The table has a column for each arm, and no other one, even where its columns are called name, value or total."""
     item: Word = None
     """Of a table with a measurement in each row, the column of its item or row, where it is not called item."""
     sep: Word = None
@@ -69,9 +74,9 @@ class TableOptions:
     layout: Word = None
     """Of a plate with wells A1, A2, .., the file or the sheet with the names in their wells."""
     n: Word = None
-    """Of a table of counts, the column of how many measurements a row is: n, visitors, users or trials."""
+    """Of a table of counts, the column of how many measurements a row is: n, visitors, users and the like."""
     successes: Word = None
-    """The column of how many of them were 1: successes, conversions and the like."""
+    """The column of how many of them were 1: successes, conversions and the like; never more than one of a person."""
 
 
 TABLE = tuple(one.name for one in fields(TableOptions))
@@ -88,6 +93,29 @@ def from_json(option: str, text: str) -> object:
 def note(text: str) -> None:
     """Print a remark that is no result, on standard error."""
     print(f"note: {text}", file=sys.stderr)
+
+
+class _Notes(logging.Handler):
+    """Prints what is logged as notes, each once."""
+
+    said = ""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if (text := record.getMessage()) not in self.said:
+            self.said += f"{text}\n"
+            note(text)
+
+
+@contextmanager
+def readings_noted() -> Iterator[None]:
+    """Print what is read of tables as notes."""
+    handler = _Notes(logging.INFO)
+    SAID.addHandler(handler)
+    SAID.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        SAID.removeHandler(handler)
 
 
 @contextmanager

@@ -24,7 +24,7 @@ from .compare import Compare
 from .environment import EnvironmentCommand, EnvironmentOptions, import_problems, problem_options_type
 from .evaluate import Evaluate, Record
 from .list import List
-from .options import Command
+from .options import Command, readings_noted
 from .pictures import Plot, Race, Report, Watch
 from .reproduce import Reproduce
 from .session import New, Session
@@ -135,7 +135,7 @@ def _run(argv: Sequence[str] | None) -> int:
     except SystemExit as end:
         return int(end.code or 0)
     try:
-        with compilation_noted(getattr(command, "progress", True)):
+        with compilation_noted(getattr(command, "progress", True)), readings_noted():
             command.run()
     except BrokenPipeError:
         raise

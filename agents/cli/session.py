@@ -81,8 +81,8 @@ class New(Action, Generic[Options]):
     """Begin a session; what is not given is asked for, at a terminal."""
 
     problem: Word = None
-    """What is asked, see `bandit-envs list environments`: Threshold, AllGood, TopK, BestArm, Feasible, or
-    module:Class."""
+    """What is asked, see `bandit-envs list environments`: Threshold, AllGood, TopK, BestArm, BetterThanControl,
+    Feasible, or module:Class."""
     arms: Annotated[tuple[str, ...], arg(metavar="N | NAME [NAME ...] | FILE", help_behavior_hint="")] = ()
     """How many arms there are, or their names, or a text file with a name in each line."""
     items: Annotated[tuple[str, ...], arg(metavar="N | FILE", help_behavior_hint="")] = ()
@@ -308,22 +308,18 @@ class Import(TableOptions, Action):
     """The column of the arms' names, of a table with a measurement in each row."""
     value: Annotated[tuple[str, ...], arg(metavar="COLUMN [COLUMN ...]", help_behavior_hint="")] = ()
     """The column of its values; several where a measurement has several dimensions."""
-    index: Column = None
-    """The column of names of rows, of a table with a column for each arm: it is left out."""
-    wide: Switch = False
-    """The table has a column for each arm, even where its columns are called name or value."""
     who: Who = None
     again: Switch = False
     """Record them although the table begins with results that are in the session already."""
 
     def act(self, session: agents.Session) -> None:
-        columns: dict[str, object] = {"arm": self.arm, "value": self.value or None, "index": self.index}
-        columns |= {"wide": self.wide or None, **{name: getattr(self, name) for name in TABLE}}
+        columns: dict[str, object] = {"arm": self.arm, "value": self.value or None}
+        columns |= {name: getattr(self, name) for name in TABLE}
         was_done = session.done
         try:
             count = session.tell_table(self.table, **columns, who=self.who, again=self.again)
         except ValueError as error:  # the names of its arguments are options here
-            text = str(error).partition(" (of an instance")[0].replace("wide=True", "--wide")
+            text = re.sub(r" \(of an instance[^)]*\)+\"?\)?", "", str(error)).replace("wide=True", "--wide")
             raise ValueError(re.sub(r"\b(arm|value|index|n|successes)=(?![\w'])", r"--\1", text)) from error
         of = "" if session.remaining is None else ", which count as part of the budget"
         print(f"{count} results from {self.table}{of}")

@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
+from unicodedata import normalize
+
+import numpy as np
 
 from bandit_envs import Measurements, measurements
-from bandit_envs.instances import Count
+from bandit_envs.instances import MOVED, Count, uneven
 from bandit_envs.kernels import choice, number
 from bandit_envs.stopping import RATES
 
 from .session import Session
+from .words import against
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+
+ALIKE = 4.0  # standard errors by which the logarithms of variances of normal results may differ
+EFFECTIVE, FEWEST = 12, 500  # results that bear a variance out: so many in effect, of so many
+NOISY = "the spread of its results, or the control's, is not borne out yet: give sigma"
 
 
 def ab_test(
@@ -42,15 +50,23 @@ def ab_test(
         delta: of the intervals together, and of the error rate of `better`. margin, lift, expected: of
             `BetterThanControl`. rate: "familywise" or "fdr".
         sigma: of results that are not 0 or 1: their standard deviation, if it is known beforehand. None: that of the
-            arm that varies most, which holds for many results (some hundred of each arm); `attrs["approximate"]` is
-            True then (Waudby-Smith et al., Annals of Statistics 2024, "asymptotic confidence sequences").
+            arm that varies most (Waudby-Smith et al., Annals of Statistics 2024, "asymptotic confidence sequences").
         columns: the names of its columns, see `Session.tell_table`.
+
+    Returns:
+        The table of `Session.comparison`, and `verdict`, in words. It is "open: .." where the table bears none out, and
+        neither `better` nor `worse` is True: where, by a column of days, the arm's share of traffic beside the control
+        changes (its numbers are NaN then); and, without sigma, where the spread of results that are not 0 or 1 is not
+        borne out, of the arm or the control, with `attrs["approximate"]` True. Borne out it is from 500 results on, if
+        they tell the standard deviation as well as 12 buyers do whose purchases are equal, or if those of all arms
+        agree as near as those of normal results would. `attrs["open"]` has the reasons by name, `attrs["read"]` what
+        was read of the table, `attrs["sigma"]` the standard deviation.
 
     Raises:
         ValueError: for a table that has no such control, or less than two variants, and as `Session.tell_table`.
     """
     found, rate = measurements(table, **columns), choice("rate", rate, RATES)
-    names = found.arms
+    names, control = found.arms, normalize("NFC", control) if isinstance(control, str) else control
     if control not in names:
         raise ValueError(f"control must be one of {', '.join(names)}, got {control!r:.200}")
     if any(len(row.value) > 1 for row in found.rows):
@@ -58,28 +74,73 @@ def ab_test(
     binary = all(set(row.value) <= {0, 1} if row.several is None else row.several.mean is None for row in found.rows)
     if sigma is not None and binary:
         raise ValueError(f"sigma is of results that are not 0 or 1, got sigma={sigma!r:.200} and counts of successes")
-    sigma = None if sigma is None else number("sigma", sigma, 0, above=True)
+    counts, errors = _summed(found, binary)
+    noisy = [] if binary or sigma is not None else _not_borne_out(counts, errors)
+    if not binary and sigma is None:
+        sigma = max((count.sd or 0.0 for count in counts.values()), default=0.0)
+        if not sigma > 0:
+            how = "results that do not vary, or one of each arm alone, say nothing of their spread: give sigma"
+            raise ValueError(f"{found.of}: {how}")
+    sigma = None if binary else number("sigma", sigma, 0, above=True)
     facts: dict[str, Any] = {"problem": "BetterThanControl", "arms": names, "control": control, "delta": delta}
     facts |= {"margin": margin, "lift": lift, "expected": expected}
-    facts |= {"binary": True} if binary else {"sigma": _largest_sd(found) if sigma is None else sigma}
+    facts |= {"binary": True} if binary else {"sigma": sigma}
     with warnings.catch_warnings(), Session("uniform(stop='certificate')", facts, store=":memory:") as session:
-        warnings.filterwarnings("ignore", ".* is ignored: counts come in the order")  # sums have no order
-        session.tell_table(table, **columns)
+        session._record([("", name, count, None) for name, count in counts.items()], None)
         compared = session.comparison(rate)
-    compared.attrs["approximate"] = not binary and sigma is None
+    moved = uneven(found, control)
+    why = dict.fromkeys(names if control in noisy else noisy, NOISY) | dict.fromkeys(moved, MOVED)
+    why.pop(control, None)
+    there = compared["name"].isin(list(why))
+    compared.loc[there, ["better", "worse"]] = False
+    pooled = [name for name in compared.columns if compared[name].dtype.kind == "f" and name != "mean"]
+    compared.loc[compared["name"].isin(moved), pooled] = math.nan
+    compared.attrs |= {"open": why, "approximate": bool(noisy), "sigma": sigma, "read": found.read}
+    compared["verdict"] = [row[-1] for row in against(compared)[1].values()]
     return compared
 
 
-def _largest_sd(found: Measurements) -> float:
-    """The standard deviation of the arm whose results vary most."""
-    n, total, square = (dict.fromkeys(found.arms, 0.0) for _ in range(3))
+def _summed(found: Measurements, binary: bool) -> tuple[dict[str, Count], dict[str, float]]:
+    """Of each arm all its results together; and the square of the relative error of its variance, as far as known.
+
+    Of n, mean and sd alone it is at most that of results of which so few are not 0 that they still have this mean and
+    sd, if all are positive: n mean^2 / (mean^2 + sd^2).
+    """
+    rows, counts, errors = dict[str, list[Count]](), dict[str, Count](), dict[str, float]()
     for row in found.rows:
-        count = row.several or Count(1, mean=row.value[0])
-        sd, mean = count.sd or 0.0, count.mean if count.mean is not None else count.successes / count.n
-        n[row.arm] += count.n
-        total[row.arm] += count.n * mean
-        square[row.arm] += (count.n - 1) * sd**2 + count.n * mean**2
-    spread = [(square[arm] - total[arm] ** 2 / n[arm]) / (n[arm] - 1) for arm in found.arms if n[arm] > 1]
-    if not spread or not max(spread) > 0:
-        raise ValueError("results that do not vary, or one of each arm alone, say nothing of their spread: give sigma")
-    return math.sqrt(max(spread))
+        rows.setdefault(row.arm, []).append(row.several or Count(1, mean=row.value[0]))
+    for name, parts in rows.items():
+        n = sum(part.n for part in parts)
+        if binary:
+            counts[name] = Count(n, sum(int(part.mean) if part.successes is None else part.successes for part in parts))
+            continue
+        sizes, first = np.array([part.n for part in parts], np.float64), parts[0].mean or 0.0
+        means = np.array([part.successes / part.n if part.mean is None else part.mean for part in parts])
+        inner = [
+            part.n * x * (1 - x) if part.mean is None else (part.n - 1) * (part.sd or 0.0) ** 2
+            for part, x in zip(parts, means.tolist(), strict=True)
+        ]
+        mean = first + float(sizes @ (means - first)) / n
+        off = means - mean
+        square = float(np.sum(inner) + sizes @ off**2)
+        counts[name] = Count(n, None, mean, math.sqrt(square / (n - 1)) if n > 1 else None)
+        if len(parts) == n and square > 0:
+            errors[name] = float(np.sum((off / math.sqrt(square)) ** 4)) - 1 / n  # (kurtosis - 1) / n
+    return counts, errors
+
+
+def _not_borne_out(counts: Mapping[str, Count], errors: Mapping[str, float]) -> list[str]:
+    """The arms whose standard deviation their results do not tell."""
+    logs = {name: 2 * math.log(count.sd) for name, count in counts.items() if count.sd}
+    alike = {
+        name: all(
+            abs(x - y) <= ALIKE * math.sqrt(2 / counts[name].n + 2 / counts[other].n) for other, y in logs.items()
+        )
+        for name, x in logs.items()
+    }
+    found = []
+    for name, (n, _, mean, sd) in counts.items():
+        error = errors.get(name, (1 + (sd / mean) * (sd / mean)) / n if sd and mean else math.inf)
+        borne_out = error <= 1 / EFFECTIVE or name not in errors and alike.get(name) and len(logs) == len(counts)
+        found += [] if sd and n >= FEWEST and borne_out else [name]
+    return found

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from bandit_envs import PROBLEMS, Task
 from bandit_envs.envs import boundary_of
 from bandit_envs.instances import Count
-from bandit_envs.kernels import integer, number, orders, root_key
+from bandit_envs.kernels import integer, number, orders, root_key, within_ends
 from bandit_envs.problems import BLOCKS
 
 from ..core.confidence import MOST
@@ -556,8 +556,8 @@ def sample_of(task: Task, value: Any) -> Any:
     """What was measured: a float, or a tuple of floats, one for each dimension."""
     low, high = limits_of(task)
     if task.D == 1:
-        right = task.distribution == "bernoulli" and isinstance(value, (bool, np.bool_))  # or wrong
-        found = number("a measurement", float(value) if right else value, low, high)
+        right = (low, high) == (0, 1) and isinstance(value, (bool, np.bool_))  # or wrong
+        found = number("a measurement", float(value) if right else within_ends(value, low, high), low, high)
         if task.distribution == "bernoulli" and found not in (low, high):
             raise ValueError(f"a measurement must be {low:g} or {high:g}, got {value!r:.200}")
         return found
@@ -568,4 +568,6 @@ def sample_of(task: Task, value: Any) -> Any:
     if isinstance(value, str) or len(values) != task.D:
         raise ValueError(f"a measurement must be {task.D} numbers, got {value!r:.200}")
     ranges = task.ranges or ((low, high),) * task.D
-    return tuple(number("a measurement", one, *ends) for one, ends in zip(values, ranges, strict=True))
+    return tuple(
+        number("a measurement", within_ends(one, *ends), *ends) for one, ends in zip(values, ranges, strict=True)
+    )

@@ -114,6 +114,7 @@ def state(session: Session, find: str = "", last: int = MOST_EVENTS) -> dict[str
         "certificate": session.certificate,
         "leeway": leeway(session),
         "doubts": session.doubts,
+        "read": session.read,
         "done": done,
         "dimensions": task.D,
         "items": task.items,

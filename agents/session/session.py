@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bandit_envs import Task, measurements
-from bandit_envs.instances import Count, Measurements
+from bandit_envs.instances import MOVED, Count, Measurements, uneven, within
 from bandit_envs.kernels import choice, flag, integer, number, orders, root_key
 from bandit_envs.stopping import RATES
 
@@ -139,6 +139,7 @@ class Session:
             if new is not None:
                 self._setup.refuse_other(new, {"names": names, "public_seed": public_seed, "order": order})
         self._state = self._folded()
+        self._read = ""
         self._warned = False  # that `sigma` is refuted
         self._forecast: tuple[object, Rehearsal] | None = None  # of what, and the last one
 
@@ -278,6 +279,8 @@ class Session:
         Arms that are the columns of a table take that table, half filled: wide with the items' names in its index, or
         long with a column of items. Cells that are known with the same value are left out, so it may be read again.
 
+        `read` says then what the columns were taken for, and what was left out.
+
         Any other table that begins with recorded results, read again or exported, is refused: they would count twice.
         So is a table with more results than the budget leaves. The agent decides after the last result.
 
@@ -289,18 +292,29 @@ class Session:
                 see `bandit_envs.measurements`. Words such as yes and no, or C and I, are 1 and 0 on a range of 0 to 1.
 
         Raises:
-            ValueError: naming the row and the column. FileNotFoundError: if there is no such file.
+            ValueError: naming the row and the column, of a value beyond the range also the arm and the item.
+            FileNotFoundError: if there is no such file.
+
+        Warns:
+            UserWarning: of a column that is ignored, and of arms whose share of traffic changes by day.
         """
         columns = {"binary": limits_of(self.task) == (0, 1)} | columns
         found, again = measurements(table, **columns), flag("again", again)
+        self._read = found.read
         if found.events:
             return self._record([], who, found.of, again, found)
         if columns.get("item") is not None and not self.task.items:
             text = f"{found.of}: the column {columns['item']!r:.80} is ignored: there are neither items nor blocks"
             warnings.warn(text, UserWarning, stacklevel=2)
-        if found.ignored:
-            text = f"{found.of}: the column {found.ignored!r} is ignored: counts come in the order of the rows"
+        if found.day is not None and any(one.several for one in found.rows):
+            text = f"{found.of}: the column {found.day!r} is ignored: counts come in the order of the rows"
             warnings.warn(text, UserWarning, stacklevel=2)
+        kept, compared = self._look(lambda state: state.kept), not (self.task.items or self.task.make_problem().local)
+        first = self.names[kept] if kept is not None else found.arms[0] if compared and found.arms else ""
+        if moved := uneven(found, first):
+            self._read += f"; of {', '.join(moved):.200} {MOVED}"
+            warnings.warn(f"{found.of}: of {', '.join(moved):.200} {MOVED}", UserWarning, stacklevel=2)
+        found = within(found, self.task.ranges or limits_of(self.task))
         rows = list[tuple[str, Any, Any, Any]]()
         for one in found.rows:
             place = f"{found.of}, {one.place}: "
@@ -402,6 +416,11 @@ class Session:
             for sentence in filter(None, news):
                 warnings.warn(sentence, UserWarning, stacklevel=3)
         return count
+
+    @property
+    def read(self) -> str:
+        """What the last `tell_table` of this object has read: columns, rows, arms, and what was left out."""
+        return self._read
 
     @property
     def doubts(self) -> list[str]:
@@ -749,7 +768,8 @@ class Session:
 
         `low` and `high` hold at all times at once: with probability 1 - delta (.95 without one) no interval of any arm
         ever excludes its mean; `single`: so for each arm by itself, with shorter intervals. The table's attribute
-        `intervals` says which, `level` has the delta: twice that of the facts after `add_arm` without a `reserve`. Of a table of scores it is the mean of all rows, or of all that
+        `intervals` says which, `level` has the delta: twice that of the facts after `add_arm` without a `reserve`. Of a
+        table of scores it is the mean of all rows, or of all that
         can be scored. Raw results do not bear out `sigma` yet: see `doubts`.
 
         `claim` is that of `claims`, "" where there are none. A claim about a threshold cuts the interval there, which
@@ -785,8 +805,9 @@ class Session:
         Of each arm `name`; `claim`: "in" the answer, "out" of it, or "open"; `since`: how many results counted then;
         `event`: what it rests on. With probability 1 - `level` neither a claim nor the certified answer is ever wrong.
         A claim stays, unless results refute `sigma`. It is of the arms that there are: where arms come or go it is made
-        anew, and `event` keeps the sentence of before, with its moment and its arms. It allows for a tolerance, slack or epsilon:
-        "in" is within epsilon of the (k-th) best; "out" has k better ones, or, in AllGood, one that is clearly better.
+        anew, and `event` keeps the sentence of before, with its moment and its arms. It allows for a tolerance, slack
+        or epsilon: "in" is within epsilon of the (k-th) best; "out" has k better ones, or, in AllGood, one that is
+        clearly better.
 
         Args:
             rate: "fdr": the arms that are found by the results of now, of which a share of `level` is wrong at most, on

@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Any
+from unicodedata import normalize
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 from bandit_envs import PROBLEMS, Task
 from bandit_envs.envs import fresh_root
 from bandit_envs.instances import measurements, names_alone, rows_of
-from bandit_envs.kernels import flag, integer, interval, number, respelled, unknown
+from bandit_envs.kernels import flag, integer, interval, number, respelled, unknown, within_ends
 from bandit_envs.problems import BLOCKS, prices_of
 
 from ..core.agent import Agent, task_of
@@ -153,6 +154,8 @@ def arm_of(arm: object, number: Mapping[str, int]) -> int:
     """
     text = (arm if isinstance(arm, str) else checked_name(arm)).strip()
     found, place = number.get(text, number.get(WHOLE.sub(r"\1", text))), len(number)
+    if found is None and not text.isascii():  # accents in another code
+        found = {normalize("NFC", name): one for name, one in number.items()}.get(normalize("NFC", text))
     if text.isdecimal() and len(text) <= MOST_DIGITS:
         place = int(text)
     if found is None and place < len(number) and not any(name.isdecimal() for name in number):
@@ -202,6 +205,7 @@ def judged_of(facts: Mapping[str, Any], names: Sequence[str], task: Task) -> dic
     if lacking := [(arm, item) for arm in names for item in items if (arm, item) not in cells]:
         raise ValueError(f"the judge has no score of {lacking[0][0]!r:.80} on {lacking[0][1]!r:.80}")
     low, high = task.support or (0.0, 1.0)
+    cells = {cell: within_ends(score, low, high) for cell, score in cells.items()}
     if beyond := [(arm, item) for arm in names for item in items if not low <= cells[arm, item] <= high]:
         text = f"a judge's scores are in the unit of the measurements, from {low:g} to {high:g},"
         raise ValueError(f"{text} got {cells[beyond[0]]!r} for {beyond[0][0]!r:.80} on {beyond[0][1]!r:.80}")
@@ -245,7 +249,7 @@ def checked_name(name: Any, one: str = "an arm") -> str:
     """The name of an arm or of an item."""
     number_like = isinstance(name, (int, float, np.integer, np.floating)) and not isinstance(name, bool)
     known = isinstance(name, (str, date)) and name == name or number_like and math.isfinite(name)
-    found = (str(name).removesuffix(".0") if number_like else str(name).strip()) if known else ""
+    found = (str(name).removesuffix(".0") if number_like else normalize("NFC", str(name)).strip()) if known else ""
     with contextlib.suppress(UnicodeError):  # bytes of a command line, where the locale knows no letters but ASCII
         found = found.encode("utf-8", "surrogateescape").decode()
     if not found or not found.isprintable():

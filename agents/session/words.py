@@ -57,9 +57,9 @@ def leeway(session: Session, noun: str = "option") -> str:
 def against(found: Any) -> tuple[str, dict[str, tuple[str, str, str, str]], str]:
     """What a table of `Session.comparison` says: "lift" or "difference", the cells of each arm, and a sentence.
 
-    The cells are the lift or difference, its interval, p, and the verdict.
+    The cells are the lift or difference, its interval, p of the verdict (else of "not better"), and the verdict.
     """
-    shares, attrs = bool(found["lift"].notna().any()), found.attrs
+    shares, attrs, unsaid = bool(found["lift"].notna().any()), found.attrs, found.attrs.get("open", {})
     what, low, high = ("lift", "lift_low", "lift_high") if shares else ("difference", "low", "high")
 
     def shown(x: float) -> str:
@@ -67,15 +67,21 @@ def against(found: Any) -> tuple[str, dict[str, tuple[str, str, str, str]], str]
 
     rows, over = dict[str, tuple[str, str, str, str]](), "better" if not attrs["by"] else f"beyond {attrs['by']}"
     for row in found.to_dict("records"):
-        said = "control" if row["name"] == attrs["control"] else over * row["better"] or "worse" * row["worse"]
+        p, under = row["p_worse" if row["worse"] else "p"], f"not {over}" if attrs["by"] else "worse"
+        said = "control" if row["name"] == attrs["control"] else over * row["better"] or under * row["worse"]
+        said = f"open: {unsaid[row['name']]}" if row["name"] in unsaid else said
         ends = "-" if row[what] != row[what] else f"{shown(row[low])} .. {shown(row[high])}"
-        rows[str(row["name"])] = shown(row[what]), ends, "-" if row["p"] != row["p"] else f"{row['p']:.2g}", said
+        rows[str(row["name"])] = shown(row[what]), ends, "-" if p != p else f"{p:.2g}", said
     sign = -1 if attrs["minimize"] else 1
+    level, count = attrs["rate_level"], max(len(found) - 1, 1)
+    near = found[~found["better"] & (found["p"] <= level) & ~found["name"].isin(list(unsaid))]
+    small = [f"{row['name']} has p {row['p']:.2g}" for row in near.to_dict("records")]
+    alone = f"; {', '.join(small[:3])}, for itself alone: among {count} a find takes {level / count:.2g}" * bool(small)
     better = found[found["better"]].sort_values(what, ascending=sign < 0)
     if not len(better):
-        return what, rows, f"none is found {over} yet, against {attrs['control']}"
+        return what, rows, f"none is found {over} yet, against {attrs['control']}{alone}"
     best, more = better.iloc[0], f" and {len(better) - 1} more" * (len(better) > 1)
     found_so = f"{best['name']}{more} {'are' if more else 'is'} {over}, against {attrs['control']}; {best['name']} by"
     promise = f"; a share of {attrs['rate_level']:g} of what is found is wrong at most, on average"
     by, ends, *_ = rows[str(best["name"])]
-    return what, rows, f"{found_so} {by} ({ends}){promise * (attrs['rate'] == 'fdr')}"
+    return what, rows, f"{found_so} {by} ({ends}){promise * (attrs['rate'] == 'fdr')}{alone}"

@@ -24,13 +24,28 @@ from .lookup import INSTANCES, Pools, Varied, register_instance
 from .polyhedra import Polyhedra
 from .prompts import PromptSelection, ScoreTables
 from .registry import Registry, names_alone
-from .tables import MISSING, TRUE, WORDS, Count, Happening, Measurement, Measurements, measurements, number_in, rows_of
+from .tables import (
+    MISSING,
+    MOVED,
+    SAID,
+    TRUE,
+    WORDS,
+    Count,
+    Happening,
+    Measurement,
+    Measurements,
+    measurements,
+    number_in,
+    rows_of,
+    uneven,
+    within,
+)
 
 __all__ = [
     "ABTests", "Count", "Happening",
     "Arms", "Bernoulli", "Captions", "Categorical", "DISTRIBUTIONS", "Gaussian", "INSTANCES", "Instance", "Measurement",
-    "MISSING", "Measurements", "Polyhedra", "Pools", "PromptSelection", "Registry", "Resampled", "Sampler", "Shared",
-    "ScoreTables", "TRUE", "Tabulated", "Uniform", "Varied", "WORDS", "captions", "ends_of", "from_table",
-    "measurements", "names_alone", "number_in", "register_distribution", "register_instance", "register_law", "rows_of",
-    "rows_of_file",
+    "MISSING", "Measurements", "MOVED", "Polyhedra", "Pools", "PromptSelection", "Registry", "Resampled", "Sampler",
+    "SAID", "ScoreTables", "Shared", "TRUE", "Tabulated", "Uniform", "Varied", "WORDS", "captions", "ends_of",
+    "from_table", "measurements", "names_alone", "number_in", "register_distribution", "register_instance",
+    "register_law", "rows_of", "rows_of_file", "uneven", "within",
 ]  # fmt: skip

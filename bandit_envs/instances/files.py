@@ -29,7 +29,15 @@ FIRST = 200  # rows of a file that show how its cells are parted, and in which p
 SEP = re.compile(r"sep=(.?)[ \t]*(\r\n|\r|\n|$)", re.IGNORECASE)  # the first line of a spreadsheet's file, for itself
 WHOLE = re.compile(r"^0*(\d+)(\.0)?$")
 DIGITS = re.compile(r"[-+\d.,]+")
-Rows = list[tuple[str, list[Any]]]  # with their places, for errors
+MOST_CELLS = 3 * 10**7  # of a sheet of Excel, empty ones too
+MOST_BYTES = 2**31  # of an Excel file, unpacked
+MERGED = re.compile(rb'mergeCell[^>]* ref="([A-Z]{1,3})(\d{1,7}):([A-Z]{1,3})(\d{1,7})"')
+
+
+class Rows(list[tuple[str, list[Any]]]):
+    """Rows with their places, for errors; `left` says what was left out."""
+
+    left: str = ""
 
 
 def rows_of_file(path: str, sep: str | None = None, sheet: str | int | None = None) -> Rows:
@@ -99,7 +107,7 @@ def _objects(path: str) -> Rows:
             what = "a row is a JSON object with the columns, each once"
             raise ValueError(f"{path}, line {i}: {what}, got {line!r:.80}") from None
     heads = list(dict.fromkeys(name for _, row in found for name in row))
-    return [("line 1", heads), *((place, [row.get(name) for name in heads]) for place, row in found)]
+    return Rows([("line 1", heads), *((place, [row.get(name) for name in heads]) for place, row in found)])
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -110,13 +118,19 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _sheet(path: str, sheet: str | int | None) -> Rows:
-    """The rows of a sheet from its first one with two cells on; a text of merged cells stands in each of their rows."""
+    """The rows of a sheet from its first one with two cells on; a text of merged cells stands in each of their rows.
+
+    Rows and columns that are hidden, or filtered away, are left out.
+    """
     excel = require("openpyxl", "an Excel file", "excel")
     try:
+        _refuse_huge(path)
         book, formulas = (excel.load_workbook(path, data_only=values) for values in (True, False))
-    except (zipfile.BadZipFile, KeyError, ValueError) as error:
-        raise ValueError(f"{path} is no Excel file that can be read: {error}") from None
-    names = [one.title for one in book.worksheets if sheet is not None or one.dimensions != "A1:A1"]
+    except Exception as error:  # a damaged file raises errors of many kinds
+        said = f"{type(error).__name__} {error}"
+        raise ValueError(f"{path} is no Excel file that can be read: {said:.200}") from None
+    pages = [one for one in book.worksheets if sheet is not None or one.sheet_state == "visible"]
+    names = [one.title for one in pages if sheet is not None or one.dimensions != "A1:A1"]
     if sheet is None and len(names) != 1:
         raise ValueError(f"{path} has the sheets {names}: say sheet= (--sheet)")
     if sheet is not None and sheet not in names:
@@ -124,19 +138,43 @@ def _sheet(path: str, sheet: str | int | None) -> Rows:
             raise ValueError(f"{path} has no sheet {sheet!r:.80}, only {names}")
         sheet = names[integer("sheet", int(sheet) if isinstance(sheet, str) else sheet, 1, len(names)) - 1]
     name = sheet or names[0]
-    grid = [list(row) for row in book[name].iter_rows(1, min_col=1, values_only=True)]
-    for cell in (cell for row in formulas[name].iter_rows() for cell in row if cell.data_type == "f"):
-        if grid[cell.row - 1][cell.column - 1] is None:
+    shown, found = book[name], Rows()
+    cells = {place: cell.value for place, cell in shown._cells.items() if not is_empty(cell.value)}
+    tall, wide = (max((place[side] for place in cells), default=1) for side in (0, 1))
+    if tall * wide > MOST_CELLS:
+        raise ValueError(f"{path}, sheet {name}, has cells up to row {tall}, column {wide}: {MOST_CELLS:,} at most")
+    hidden = {i for i, one in shown.row_dimensions.items() if one.hidden and i <= tall}
+    ranges = [range(one.min, min(one.max, wide) + 1) for one in shown.column_dimensions.values() if one.hidden]
+    unseen = {j for one in ranges for j in one}
+    for place, cell in formulas[name]._cells.items():
+        if cell.data_type == "f" and place not in cells and place[0] not in hidden and place[1] not in unseen:
             how = "holds a formula without its value: save the file in a spreadsheet program"
             raise ValueError(f"{path}, sheet {name}, {cell.coordinate} {how}")
-    for block in book[name].merged_cells.ranges:
-        first = grid[block.min_row - 1][block.min_col - 1]
+    grid = [list(row) for row in shown.iter_rows(1, tall, 1, wide, values_only=True)]
+    for block in shown.merged_cells.ranges:
+        first = cells.get((block.min_row, block.min_col))
         for row in grid[block.min_row - 1 : block.max_row] if isinstance(first, str) else []:
             row[block.min_col - 1] = first
-    counts = [sum(not is_empty(cell) for cell in row) for row in grid]
-    there = [i for i, count in enumerate(counts) if count >= min(2, max(counts))]  # behind a title
-    end = max((i + 1 for i, count in enumerate(counts) if count), default=0)
-    return [(f"sheet {name}, row {i + 1}", grid[i]) for i in range(there[0] if there else 0, end)]
+    there = [(i, [x for j, x in enumerate(row, 1) if j not in unseen]) for i, row in enumerate(grid, 1)]
+    counts = {i: sum(not is_empty(cell) for cell in row) for i, row in there if i not in hidden}
+    least = min(2, max(counts.values(), default=0))
+    begin = next((i for i, count in counts.items() if count >= least), 1)  # behind a title
+    found.extend((f"sheet {name}, row {i}", row) for i, row in there if i >= begin and i in counts)
+    lost = [f"{len(one)} hidden {what}" for one, what in ((hidden, "rows"), (unseen, "columns")) if one]
+    found.left = ", ".join(lost)
+    return found
+
+
+def _refuse_huge(path: str) -> None:
+    """Refuse a small file that unpacks to a huge one, or has merged cells without end."""
+    with zipfile.ZipFile(path) as archive:
+        if (size := sum(one.file_size for one in archive.infolist())) > MOST_BYTES:
+            raise ValueError(f"unpacked it has {size:,} bytes, more than {MOST_BYTES:,}")
+        texts = (archive.read(one) for one in archive.namelist() if one.endswith(".xml"))
+        for first, top, last, bottom in (found for text in texts for found in MERGED.findall(text)):
+            wide = int(last, 36) - int(first, 36)  # at least as many columns, by the alphabet
+            if (int(bottom) - int(top) + 1) * (wide + 1) > MOST_CELLS:
+                raise ValueError(f"its merged cells reach from {(first + top).decode()} to {(last + bottom).decode()}")
 
 
 def plates_in(of: str, rows: Rows) -> list[dict[str, Any]]:
@@ -178,4 +216,7 @@ def plate_rows(of: str, plates: Sequence[dict[str, Any]], named: bool) -> Rows:
         )
     names, values = plates if named or texts[0] else reversed(plates)
     wells = [(well, name) for well, name in names.items() if not is_empty(name)]
-    return [("", ["well", "name", "value"]), *((f"well {well}", [well, name, values[well]]) for well, name in wells)]
+    left, found = len(names) - len(wells), Rows([("", ["well", "name", "value"])])
+    found.extend((f"well {well}", [well, name, values[well]]) for well, name in wells)
+    found.left = f"{left} wells without a name" * (left > 0)
+    return found

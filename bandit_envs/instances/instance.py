@@ -16,7 +16,7 @@ from ..kernels import rng
 from ..kernels.checks import LARGEST, choice, errors_of, flag, integer, number, numbers, ours
 from ..kernels.spellings import Distributed, both_spellings
 from .arms import DISTRIBUTIONS, Arms, Bernoulli, Form, Gaussian, Resampled, Shared, check_table
-from .tables import Count, Measurements, measurements, rows_of, shared_scores
+from .tables import Count, Measurements, measurements, rows_of, shared_scores, within
 
 Floats = NDArray[np.float64]
 MEANS_OFF = 0.05  # how far off the means of a table may be, in units of sigma: tables of quantiles are approximate
@@ -35,12 +35,14 @@ class Instance:
             problems. `shuffle_arms` may be among them: True where the arms are listed in an order that shows which are
             best.
         arm_names: of the arms, in their order; empty where they have none.
+        read: of a table, what was read, see `Measurements`.
     """
 
     arms: Arms
     name: str = "instance"
     defaults: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     arm_names: tuple[str, ...] = ()
+    read: str = ""
 
     def __post_init__(self) -> None:
         if not isinstance(self.arms, Arms):
@@ -124,7 +126,7 @@ def from_table(
 
     Raises:
         ValueError: for less than 2 arms, an arm without a measurement, measurements that are all the same, and those
-            that do not go with the distribution. Else see `measurements`.
+            that do not go with the distribution or the support, naming the arm. Else see `measurements`.
     """
     if value is not None and values is not None:
         raise ValueError(f"value={value!r:.80} and values={values!r:.80} are two names of one thing: give one of them")
@@ -140,13 +142,13 @@ def from_table(
     if flag("shared", shared):
         if distribution not in (None, Shared.distribution):
             raise ValueError(f"shared=True is a distribution of its own, got distribution={distribution!r:.80} with it")
-        scores = shared_scores(table, missing)
+        scores = shared_scores(within(table, support), missing)
         if weights is not None:
             metrics = [] if isinstance(value, str) else list(value or ())
             if not isinstance(weights, Mapping) or not weights or not {*metrics} >= {*weights}:
                 raise ValueError(f"weights must be a dict by the columns in values={metrics}, got {weights!r:.200}")
             scores = (scores * [number("a weight", weights.get(one, 0.0)) for one in metrics]).sum(axis=2)
-        return Instance(Shared(scores, support), name, OF_TABLES, tuple(table.arms))
+        return Instance(Shared(scores, support), name, OF_TABLES, tuple(table.arms), table.read)
     for of, one in (("missing", missing), ("weights", weights)):
         if one is not None:
             raise ValueError(f"{of} is for shared=True, got {of}={one!r:.200}")
@@ -155,8 +157,8 @@ def from_table(
     if any(one.several is not None for one in table.rows):
         if support is not None:
             raise ValueError(f"support is of shared or resampled arms, got support={support!r} of counts")
-        return Instance(_counted(table, distribution), name, OF_TABLES, tuple(table.arms))
-    rows = rows_of(table)
+        return Instance(_counted(table, distribution), name, OF_TABLES, tuple(table.arms), table.read)
+    rows = rows_of(within(table, (0, 1) if distribution == "bernoulli" else support))
     all_values = np.concatenate(rows)
     low, high = all_values.min(), all_values.max()
     if low == high:
@@ -170,9 +172,6 @@ def from_table(
     means = [x.mean(axis=0) for x in rows]
     arms: Arms
     if distribution == "bernoulli":
-        if low < 0 or high > 1:
-            reach = f"those of {table.of} reach from {low:g} to {high:g}"
-            raise ValueError(f"distribution='bernoulli' needs values in [0, 1], {reach}")
         arms = Bernoulli(means)
     elif distribution == "gaussian":
         for arm_name, x in zip(table.arms, rows, strict=True):
@@ -182,11 +181,13 @@ def from_table(
         arms = Gaussian(means, np.array([x.std(axis=0, ddof=1) for x in rows]))
     else:
         arms = Resampled(rows, support)
-    return Instance(arms, name, OF_TABLES, tuple(table.arms))
+    return Instance(arms, name, OF_TABLES, tuple(table.arms), table.read)
 
 
 def _counted(table: Measurements, distribution: str | None) -> Arms:
     """The arms of a table of counts, among which there may be single values: what all rows of an arm are together."""
+    if empty := [name for name in table.arms if name not in {one.arm for one in table.rows}]:
+        raise ValueError(f"{table.of} has no result of the arm {empty[0]!r}")
     rows = list[tuple[float, ...]]()  # arm, how many, their mean, squares around it
     for arm, count in ((one.arm, one.several or Count(1, None, float(*one.value))) for one in table.rows):
         n, ones, mean, sd = count

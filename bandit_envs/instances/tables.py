@@ -2,29 +2,36 @@
 
 A long table has a measurement in each row: a column of names of arms, and a column of values, or several where a
 measurement has several dimensions, or those of a `Count`. A wide table has a column for each arm. Both may have gaps.
-The heads of the columns alone decide which of the two a table is. Heads that fit both are refused.
+The heads of the columns alone decide which of the two a table is. Heads that fit both are refused. What was read, and
+what was left out, is said by `Measurements.read`.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
+import logging
 import math
 import re
 import warnings
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date
 from pathlib import Path
 from typing import Any, NamedTuple
+from unicodedata import normalize
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..kernels.checks import choice, flag, integer, number, require
+from ..kernels.checks import LARGEST, choice, flag, integer, interval, number, require, within_ends
 from .files import Rows, is_empty, plate_rows, plates_in, rows_of_file
 
+SAID = logging.getLogger("bandit_envs.tables")  # what was read of each table, as the command line shows it
 MISSING = ("", "na", "n/a", "nan", "none", "null")  # cells that are empty, whatever their case
+MOVED = "shares of traffic change by day, pooled rates are not comparable"
+UNNAMED = ("", "n/a", "nan", "nat", "null", "<na>")  # no names; "none" and "NA" are some, as those of a control
 TRUTHS = {"true": 1.0, "false": 0.0}  # as frames of right and wrong are written
 NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.ASCII | re.IGNORECASE)
 DECIMAL_COMMA = re.compile(r"[-+]?\d*,\d+(e[-+]?\d+)?", re.ASCII | re.IGNORECASE)
@@ -36,11 +43,19 @@ TRUE, FALSE = ("true", "yes", "y", "t", "1", "1.0"), ("false", "no", "n", "f", "
 ARMS, VALUE, ITEM, UNDONE = ("name", "arm"), "value", "item", "undone"  # columns of a long table, as in an export
 EXPORT = {"event", "at", "kind", "name", "about", UNDONE}  # columns that a session's history has, and no other table
 
-# The columns of a table of counts, those of the arms' names beside `ARMS`, and of days, which nothing is made of.
-COUNTS = {"n": ("n", "visitors", "users", "trials", "sessions"), "mean": ("mean",), "sd": ("sd",)}
-COUNTS |= {"successes": ("successes", "conversions", "retained", "purchases", "orders", "clicks")}
-VARIANTS, DAYS = ("variant", "version", "group"), ("day", "date")
+# The columns of a table of counts, those of the arms' names beside `ARMS`, and of days. Only columns that count people
+# once are among them: of sessions, orders or clicks a person has several, which depend on each other.
+PEOPLE = "n count trials visitors users people persons participants patients subjects players customers"
+SUCCESSES = "successes conversions converted retained buyers"
+COUNTS = {"n": PEOPLE.split(), "successes": SUCCESSES.split(), "mean": ["mean"], "sd": ["sd", "std"]}
+VARIANTS, DAYS = ("variant", "version", "group"), ("day", "date", "week", "month", "datetime", "timestamp")
 INDEXES = ("", ITEM, "id", "index", "example", "question")  # heads of a first column that holds names of rows
+# Heads of columns that are hardly arms, but what numbers the rows, or sums them up.
+NO_ARMS = (
+    "seed fold run rep repeat replicate epoch trial step iteration round row # no no. nr time n count total sum sd std"
+)
+TOTALS = ("total", "sum", "all", "overall", "grand total")  # names of a row that sums the others up
+MIDNIGHT = re.compile(r"(\d{4}-\d\d-\d\d)[ T]00:00:00(\.0+)?")  # a day, as spreadsheets and frames write it
 
 AS_WIDE = (
     "The table was read as one with a column for each arm. One with a measurement in each row needs the columns name "
@@ -57,15 +72,16 @@ class Count(NamedTuple):
     mean: Any = None
     sd: Any = None
 
-    def checked(self, low: float = -math.inf, high: float = math.inf) -> Count:
+    def checked(self, low: float = -LARGEST, high: float = LARGEST) -> Count:
         """The count, of measurements from low to high; a ValueError names what is impossible."""
-        n, ones, mean, sd = self
-        n, sd = integer("n", n, 1, 10**9), sd if sd is None else number("sd", sd, 0)
+        n, ones = (int(one) if isinstance(one, float) and one.is_integer() else one for one in self[:2])
+        mean, sd = self.mean, self.sd if self.sd is None else number("sd", self.sd, 0, LARGEST)
+        n = integer("n", n, 1, 10**9)
         if (ones is None) == (mean is None) or mean is None and sd is not None:
             raise ValueError(f"a count is n with successes, or n with mean and sd, got {self}")
         if mean is None:
             return Count(n, integer("successes", ones, 0, n))
-        mean = number("mean", mean, low, high)
+        mean = number("mean", within_ends(mean, low, high), low, high)
         if (n == 1 and sd) or (n > 1 and sd is None):
             raise ValueError(f"a mean of n > 1 measurements needs sd (divisor n - 1), and of one none, got {self}")
         most = math.sqrt((mean - low) * (high - mean) * n / max(n - 1, 1))
@@ -82,6 +98,7 @@ class Measurement(NamedTuple):
     value: tuple[float, ...]  # one number for each dimension
     item: str = ""  # of a wide table the name of its row, or its number from 0; of a long one, what its column says
     several: Count | None = None  # of a table of counts, whose values are empty
+    day: str = ""  # what a column of days says
 
 
 class Happening(NamedTuple):
@@ -103,6 +120,8 @@ class Measurements:
         rows: the measurements, in the order of the table.
         items: of a wide table, the names of all its rows.
         events: of a session's history, all its rows.
+        day: the head of a column of days, of which nothing but shares of traffic is made.
+        read: in a line, what the columns were taken for, how many rows and arms there are, and what was left out.
     """
 
     of: str
@@ -110,7 +129,8 @@ class Measurements:
     rows: list[Measurement]
     items: tuple[str, ...] = ()
     events: tuple[Happening, ...] = ()
-    ignored: str | None = None  # of a table of counts, the column of days
+    day: str | None = None
+    read: str = ""
 
 
 class Table(NamedTuple):
@@ -120,7 +140,8 @@ class Table(NamedTuple):
     columns: list[str]
     places: list[str]  # of the rows, for errors
     rows: list[list[Any]]
-    labels: list[str] | None = None  # of the rows, where they have some
+    levels: int = 0  # so many columns in front are the index of a frame
+    left: str = ""  # what is left out already
     decimal: str | None = None
     binary: bool | None = None  # whether words stand for 1 and 0
 
@@ -148,6 +169,8 @@ class Table(NamedTuple):
     def number(self, row: int, column: int) -> float:
         """The number in a cell; NaN where it is empty."""
         cell = self.rows[row][column]
+        if type(cell) is float and not abs(cell) > LARGEST:  # NaN too
+            return cell
         word = cell.strip().lower() if isinstance(cell, str) else ""
         if cell is None or isinstance(cell, str) and word in MISSING or type(cell).__name__ == "NAType":
             return math.nan
@@ -156,10 +179,11 @@ class Table(NamedTuple):
             if self.binary and word in WORDS:
                 return WORDS[word]
             value = number_in(cell, self.decimal or ".") if isinstance(cell, str) else float(cell)
-            if not math.isinf(value):
+            if abs(value) <= LARGEST or math.isnan(value):
                 return value
         where = f"{self.of}, {self.places[row]}, column {self.columns[column]!r:.80}"
         text = f"{where}: a value is a finite number, or nothing, got {cell!r:.80}"
+        text += f", beyond {LARGEST:g}" * (LARGEST < abs(value) < math.inf)
         if self.decimal == "." and DECIMAL_COMMA.fullmatch(word):
             raise ValueError(f"{text}; decimals are written with a point, or say decimal=',' (--decimal)")
         if word in WORDS:
@@ -170,9 +194,13 @@ class Table(NamedTuple):
         """The count in a row; None where its cells are empty."""
         cells: dict[str, Any] = {name: x for name, j in columns.items() if (x := self.number(row, j)) == x}
         try:
-            whole = {name: int(x) for name, x in cells.items() if name in ("n", "successes") and x.is_integer()}
-            is_empty = not cells or whole.get("n") == 0 and not any(cells.values())  # a day without visitors
-            return None if is_empty else Count(**{"n": None} | cells | whole).checked()
+            if not cells or cells.get("n") == 0 and not any(cells.values()):  # a day without visitors
+                return None
+            if VALUE in cells:
+                if (one := cells.pop(VALUE)) not in (0, 1):
+                    raise ValueError(f"a value beside n is 0 or 1 for all n; means stand in a column mean, got {one:g}")
+                cells["successes"] = cells.get("n", 0) * one
+            return Count(**{"n": None} | cells).checked()
         except ValueError as error:
             heads = ", ".join(repr(self.columns[j]) for j in columns.values())
             raise ValueError(f"{self.of}, {self.places[row]}, columns {heads:.200}: {error}") from None
@@ -219,15 +247,18 @@ def measurements(
             dataframe of pandas, Polars, Arrow, DuckDB or another package that writes Arrow or pandas; or numbers
             (n, K), a column for each arm, NaN or masked where there is none. Empty cells, "NA", "NaN", "null" and
             "None" are gaps, "True" and "False" are 1 and 0. The index of a frame of pandas names its rows.
-        arm: of a long table, the column of the arms' names. None: "name" or "arm", where there is a column "value" (or
-            columns "value_0", "value_1", ...) too; else the table is wide.
+        arm: of a long table, the column of the arms' names. None: "name" or "arm", else "variant", "version" or
+            "group", where there is a column "value" (or columns "value_0", "value_1", ...) or counts; else the table is
+            wide. Names that differ only in how accents are coded are one. A row "total" that is the sum of others is
+            left out.
         value: of a long table, the column of the values, or the columns of their dimensions. None: "value", or
             "value_0", "value_1", ... Rows without a value are left out, and so are those with "True" in a column
             "undone" (also yes, y, t or 1), which a session's history has. All other columns are left alone.
         index: of a wide table, the column, by its name or its number from 0, that holds names of rows. None: the first
             one where it has no name, as pandas writes the index of a table, or is called "id", "index", "item",
-            "example" or "question"; else there is none.
-        wide: whether the table has a column for each arm. None: by the names of its columns, as above.
+            "example" or "question", or the index of a frame; else there is none.
+        wide: whether the table has a column for each arm. None: by the names of its columns, as above; a first column
+            that counts the rows, and heads such as "seed", "fold" or "total", are then refused.
         item: of a long table, the column that names the row which arms share. None: "item", where there is one.
         sep: of a CSV file, the character between cells. None: the one of comma, semicolon and tab that parts all lines
             alike.
@@ -237,8 +268,9 @@ def measurements(
             two blocks, one with the names and one with the values.
         binary: whether words such as yes and no, or C and I, are 1 and 0. None: where all values are 0 or 1.
         n, successes: of a table of counts, the columns of how many measurements a row is, and how many of them were 1.
-            None: "n", "visitors", "users" or "trials", with "successes", "conversions" and the like, or else "mean"
-            and "sd", where there is no "value". Arms may be in a column "variant", "version" or "group" too.
+            None: "n", "visitors", "users" and the like, with "successes", "conversions" and the like, all of which
+            count a person once, or else "mean" and "sd"; where there is no "value". With n= and a column of values 0
+            and 1, each stands for n measurements.
 
     Raises:
         ValueError: naming the row and the column of a cell that is no finite number, and columns that are not there;
@@ -261,48 +293,93 @@ def measurements(
     if named and (wide or index is not None) or wide is False and index is not None:
         of = "index and wide=True are for wide tables; arm, value, item and wide=False for long ones"
         raise ValueError(f"{of}; got some of both, index={index!r} and wide={wide}")
-    counts = {} if wide or index is not None or value is not None else _counts_in(read, n, successes)
-    if arm is None:
-        arm = next((name for name in ARMS if name in heads), None) or (_head(read, VARIANTS) if counts else None)
-    counts = counts if named or arm is not None else {}
-    if value is None:
-        value = [VALUE] if VALUE in heads else [f"{VALUE}_{d}" for d in range(len(heads)) if f"{VALUE}_{d}" in heads]
-    values = [value] if isinstance(value, str) else list(value)
-    if wide is None and not named and not counts and index is None and (arm is None) == bool(values):
+    if wide or index is not None:
+        return _said(_wide(read, index, bool(wide)))
+    export, told = set(heads) >= EXPORT, {"n": n, "successes": successes}
+    values = [VALUE] if VALUE in heads else [f"{VALUE}_{d}" for d in range(len(heads)) if f"{VALUE}_{d}" in heads]
+    values = values if value is None else [value] if isinstance(value, str) else list(value)
+    given = arm is not None
+    arm = _arm_in(read, values, n) if arm is None else arm
+    counts = {}
+    if arm is not None and (value is None or n or successes):
+        counts = _counts_in(read, told, values, export, arm)
+    if wide is None and not named and not counts and (arm is None) == bool(values):
         there, lacks = (values[0], "name or arm") if arm is None else (arm, VALUE)
         raise ValueError(
             f"{read.of} may be long or wide: it has a column {there!r}, but none called {lacks}. With a measurement in "
             "each row, name its columns by arm= and value=; with a column for each arm, say wide=True, or name the "
-            "column that holds names of rows by index= (of an instance, \"table(path='FILE', wide=True)\")"
+            "column that holds names of rows by index= (of an instance, \"table(path='FILE', wide=True)\"); "
+            "counts have their columns named by n= and successes="
         )
-    if wide or wide is None and not named and not counts and (index is not None or arm is None or not values):
-        return _wide(read, index)
+    if wide is None and not named and not counts and (arm is None or not values):
+        return _said(_wide(read, index, False))
     if arm is None or not values and not counts:
         of, by = ("the arms' names", "arm") if arm is None else ("the values", "value")
         raise ValueError(f"{read.of}: the column of {of} must be named by {by}=, one of {heads[:10]}")
-    columns = [read.column(one) for one in values]
+    columns = [] if VALUE in counts else [read.column(one) for one in values]
     read = read.settled([*columns, *counts.values()])
-    found = _long(read, read.column(arm), columns, read.column(item or ITEM) if item or ITEM in heads else None, counts)
-    return replace(found, events=_events(read, columns, counts)) if set(heads) >= EXPORT and not named else found
+    by_item = read.column(item or ITEM) if item or ITEM in heads else None
+    found = _long(read, read.column(arm), columns, by_item, counts, given or export)
+    return _said(replace(found, events=_events(read, columns, counts)) if export and not named else found)
 
 
-def _head(read: Table, known: Sequence[str]) -> str | None:
-    """The first head that is one of the `known` words, in capitals or not."""
-    return next((head for word in known for head in read.columns if head.strip().lower() == word), None)
+def _said(found: Measurements) -> Measurements:
+    SAID.info(found.read)
+    return found
 
 
-def _counts_in(read: Table, n: str | None, successes: str | None) -> dict[str, int]:
+def _heads(read: Table, known: Sequence[str]) -> list[str]:
+    """The heads that are one of the `known` words, in capitals or not, in the order of these words."""
+    return [head for word in known for head in read.columns if head.lower() == word]
+
+
+def _arm_in(read: Table, values: Sequence[str], n: str | None) -> str | None:
+    """The column of the arms' names; None where the table has none."""
+    heads, counted = read.columns, _heads(read, COUNTS["n"]) or n
+    counted = counted and [head for name in ("successes", "mean") for head in _heads(read, COUNTS[name])]
+    arms, variants = [one for one in ARMS if one in heads][:1], _heads(read, VARIANTS)
+    if len(found := arms + variants if counted or not arms else arms) > 1:
+        raise ValueError(f"{read.of}: names of arms may stand in any of the columns {found}: say arm= (--arm)")
+    if found and (values or counted or found[0] not in heads[: read.levels]):
+        return found[0]
+    if not counted or values:
+        return None
+    if "" in heads and not all(NUMBER.fullmatch(str(row[heads.index("")])) for row in read.rows):
+        return ""  # the index of a frame
+    raise ValueError(
+        f"{read.of} has counts in {counted[:2]}: say where names of arms are, by arm= (--arm), or wide=True"
+    )
+
+
+def _counts_in(
+    read: Table, told: Mapping[str, str | None], values: Sequence[str], export: bool, arm: str
+) -> dict[str, int]:
     """The columns of a table of counts, by what they hold; none of another table."""
-    heads, named, export = set(read.columns), n or successes, set(read.columns) >= EXPORT
-    found = {name: _head(read, known) or "" for name, known in COUNTS.items()}
-    found |= {name: one for name, one in (("n", n), ("successes", successes)) if one}
-    known = found["n"] and (found["successes"] or found["mean"])
-    if named and not known:
-        raise ValueError(f"{read.of}: counts have columns of n and of successes (n=, successes=), or of n, mean and sd")
-    if not known or not (named or export) and heads & {VALUE, f"{VALUE}_0"}:
+    found, of = dict[str, int](), read.of
+    for name, known in COUNTS.items():
+        heads = [one for one in [told.get(name)] if one] or _heads(read, known)
+        if len(heads) > 1:
+            raise ValueError(f"{of}: {name} may be any of the columns {heads}: say {name}= (--{name}), or leave one")
+        if heads:
+            found[name] = read.column(heads[0])
+    given, complete = any(told.values()), "n" in found and bool({"successes", "mean"} & {*found})
+    if export:
+        return found if complete else {}
+    if values and not given:
+        if "n" in found:
+            n = read.columns[found["n"]]
+            how = f"if each value stands for so many, say n={n!r} (--n {n}); if not, value={values[0]!r} (--value)"
+            raise ValueError(f"{of} has a column {n!r} beside {values[0]!r}: {how}")
         return {}
-    left = ("mean", "sd") if found["successes"] and not export else ()  # the mean is the rate of these
-    return {name: read.column(one) for name, one in found.items() if one and name not in left}
+    if "n" in found and len(values) == 1 and not complete:
+        return {"n": found["n"], VALUE: read.column(values[0])}
+    if (given or {"n", "successes"} & {*found}) and not complete:
+        rest = [one for one in read.columns if one not in [arm, *(read.columns[j] for j in found.values())]]
+        lacks = "successes" if "n" in found else "n"
+        text = f"say {lacks}= (--{lacks}), one of {rest[:10]}. Columns in which a person may count twice are not taken "
+        raise ValueError(f"{of}: counts have columns of n and of successes, or of n, mean and sd: {text}untold")
+    left = ("mean", "sd") if "successes" in found else ()  # the mean is the rate of these
+    return {name: j for name, j in found.items() if name not in left} if complete else {}
 
 
 def rows_of(table: Measurements) -> list[NDArray[np.float64]]:
@@ -313,6 +390,62 @@ def rows_of(table: Measurements) -> list[NDArray[np.float64]]:
     if empty := [name for name, values in found.items() if not values]:
         raise ValueError(f"{table.of} has no value of the arm {empty[0]!r}")
     return [np.array(values if len(values[0]) > 1 else [x for (x,) in values]) for values in found.values()]
+
+
+def uneven(table: Measurements, control: str) -> list[str]:
+    """The arms whose share of the traffic, beside the control's, changes by day; none without a column of days.
+
+    By a chi-squared test at 1e-4 for each arm, of days together that have some results of both. The rates of all days
+    together are not comparable then: an arm has more of them on better days.
+    """
+    days = {day: i for i, day in enumerate(sorted({one.day for one in table.rows}))}
+    arms, found = {name: k for k, name in enumerate(table.arms)}, list[str]()
+    sizes = np.zeros((len(days), len(arms)))
+    np.add.at(
+        sizes,
+        ([days[one.day] for one in table.rows], [arms[one.arm] for one in table.rows]),
+        [one.several.n if one.several else 1 for one in table.rows],
+    )
+    for name in arms if control in arms and len(days) > 1 else ():
+        pair, part, parts = sizes[:, [arms[control], arms[name]]], np.zeros(2), list[NDArray[np.float64]]()
+        share = pair.sum(axis=0) / max(pair.sum(), 1)
+        for row in pair:
+            part = part + row
+            if part.sum() * share.min() >= 5:
+                parts, part = [*parts, part], np.zeros(2)
+        if name != control and len(parts) > 1:
+            parts[-1] = parts[-1] + part
+            seen = np.array(parts)
+            wanted, free = seen.sum(axis=1, keepdims=True) * share, len(parts) - 1
+            off = ((seen - wanted) ** 2 / wanted).sum() / free
+            if np.cbrt(off) > 1 - 2 / (9 * free) + 3.72 * math.sqrt(2 / (9 * free)):  # Wilson & Hilferty 1931
+                found.append(name)
+    return found
+
+
+def within(table: Measurements, ends: Any) -> Measurements:
+    """The table, where values that are a few spacings beyond an end of their range are that end.
+
+    Args:
+        ends: (lowest, highest) value, or such a pair for each dimension; None: any.
+
+    Raises:
+        ValueError: for a value beyond, naming its arm and item.
+    """
+    if ends is None:
+        return table
+    pairs = [interval("support", one) for one in ([ends] if np.ndim(ends) < 2 else ends)]
+    rows = list[Measurement]()
+    for one in table.rows:
+        both = list(zip(one.value, pairs * (len(one.value) if len(pairs) == 1 else 1), strict=False))
+        value = tuple(within_ends(x, *pair) for x, pair in both)
+        for x, (_, (low, high)) in zip(value, both, strict=True):
+            if not low <= x <= high:
+                of = f"{one.arm!r:.80}" + f" on {one.item!r:.80}" * bool(one.item)
+                said = f"a measurement must be a number in [{low:g}, {high:g}], got {x!r} of {of}"
+                raise ValueError(f"{table.of}, {one.place}: {said}")
+        rows.append(one._replace(value=value + one.value[len(value) :]))
+    return replace(table, rows=rows)
 
 
 def shared_scores(found: Measurements, missing: float | Sequence[float] | None = None) -> NDArray[np.float64]:
@@ -365,26 +498,69 @@ def shared_scores(found: Measurements, missing: float | Sequence[float] | None =
     return shared
 
 
-def _long(table: Table, arm: int, values: list[int], item: int | None, counts: Mapping[str, int]) -> Measurements:
+def _long(
+    table: Table, arm: int, values: list[int], item: int | None, counts: Mapping[str, int], told: bool
+) -> Measurements:
     undone = table.columns.index(UNDONE) if UNDONE in table.columns else None
-    found: list[Measurement] = []
+    used = [arm, *values, *counts.values(), *(j for j in (item, undone) if j is not None)]
+    day = next((head for head in _heads(table, DAYS) if table.columns.index(head) not in used), None)
+    by_day = None if day is None else table.column(day)
+    found, arms, left = list[Measurement](), dict[str, None](), Counter[str]()
     for i, row in enumerate(table.rows):
-        value, place, several = tuple(table.number(i, j) for j in values), table.places[i], table.counted(i, counts)
+        value, place = tuple([table.number(i, j) for j in values]), table.places[i]
+        several = table.counted(i, counts) if counts else None
         lost = "" if undone is None else str(row[undone]).strip().lower()
         if lost not in (*TRUE, *FALSE, *MISSING, "<na>"):
             raise ValueError(f"{table.of}, {place}, column {UNDONE!r}: it says True or False, got {lost!r:.80}")
-        if all(map(math.isnan, value)) and several is None or lost in TRUE:
+        name, nothing = "" if _lacks(row[arm]) else _text(row[arm]), all(map(math.isnan, value)) and several is None
+        if nothing or lost in TRUE:
+            left["undone" if lost in TRUE else "without a value"] += 1
+            if counts and name and lost not in TRUE and table.number(i, counts["n"]) == 0:
+                arms[name] = None
             continue
         if several is not None:
             value = ()
         elif any(map(math.isnan, value)):
             raise ValueError(f"{table.of}, {place}: a measurement has all of its {len(values)} values, or none")
-        name = str(row[arm]).strip()
-        if (name.lower() in MISSING or name == "<NA>") and not set(table.columns) >= EXPORT:
+        if not name and not set(table.columns) >= EXPORT:
             raise ValueError(f"{table.of}, {place}, column {table.columns[arm]!r:.80}: the name of the arm is missing")
-        found.append(Measurement(place, name, value, "" if item is None else _label(row[item]), several))
-    day = _head(table, DAYS) if counts else None
-    return Measurements(table.of, list(dict.fromkeys(one.arm for one in found)), found, ignored=day)
+        arms[name] = None
+        on = "" if by_day is None else re.sub(r"^(\d{4}-\d\d-\d\d)[ T].*", r"\1", _label(row[by_day]))
+        found.append(Measurement(place, name, value, "" if item is None else _label(row[item]), several, on))
+    sums = _sums(table, found, told)
+    left |= {"that sum others up": len(sums)} if sums else {}
+    kept, heads = [one for one in found if one.arm not in sums], table.columns
+    arms = {name: None for name in arms if name not in sums}
+    parts = {"names": [arm], "values": values, **{name: [j] for name, j in counts.items()}}
+    parts |= {"items": [] if item is None else [item], "days": [] if by_day is None else [by_day]}
+    said = [f"{what} in {', '.join(repr(heads[j]) for j in there)}" for what, there in parts.items() if there]
+    rest = [repr(one) for j, one in enumerate(heads) if j not in (*used, by_day) and (one or j >= table.levels)]
+    each = Counter((one.arm, one.item) for one in kept).values()
+    times = f"{min(each)} to {max(each)}" if each and min(each) < max(each) else f"{max(each, default=0)}"
+    many = f"{len(kept)} rows, {len(arms)} arms, {times} of each{' on an item' * (item is not None)}"
+    lacking = [f"{count} rows {why}" for why, count in left.items()] + [f"columns {', '.join(rest):.200}"] * bool(rest)
+    return Measurements(table.of, [*arms], kept, day=day, read=_line(table, said, many, lacking))
+
+
+def _line(table: Table, said: Sequence[str], many: str, left: Sequence[str]) -> str:
+    """What was read, in a line."""
+    lost = ", ".join([*left, *([table.left] if table.left else [])])
+    return f"{table.of}: {', '.join(said)}; {many}" + f"; left out: {lost}" * bool(lost)
+
+
+def _sums(table: Table, found: Sequence[Measurement], told: bool) -> set[str]:
+    """The names of rows that sum up the others, of a day or of all; one that may do so is refused, where not `told`."""
+    names = {one.arm for one in found if one.arm.lower() in TOTALS}
+    if not names or len({one.arm for one in found}) < 3:
+        return set()
+    sums, sizes = Counter[str | None](), [(one, one.several.n if one.several else one.value[0]) for one in found]
+    for one, size in sizes:
+        sums.update({one.day: size, None: size} if one.arm not in names else {})
+    off = {one.arm for one, size in sizes if one.arm in names and size not in (sums[one.day], sums[None])}
+    if off and not told:
+        text = "may sum up the others, and does not: leave it out, or, if it is an arm, say arm= (--arm)"
+        raise ValueError(f"{table.of}: the row {min(off)!r} {text}")
+    return names - off
 
 
 def _events(table: Table, values: list[int], counts: Mapping[str, int]) -> tuple[Happening, ...]:
@@ -399,21 +575,36 @@ def _events(table: Table, values: list[int], counts: Mapping[str, int]) -> tuple
     return tuple(found)
 
 
-def _wide(table: Table, index: str | int | None) -> Measurements:
-    heads = table.columns
-    if index is None and heads and heads[0].lower() in INDEXES:
+def _wide(table: Table, index: str | int | None, told: bool) -> Measurements:
+    heads, levels = table.columns, table.levels
+    if index is None and heads[levels:] and heads[levels].lower() in INDEXES:
         index = 0
     if isinstance(index, str):
         index = table.column(index)
-    named = None if index is None else integer("index", index, 0, max(len(heads) - 1, 0))
-    arms = [j for j in range(len(heads)) if j != named]
+    elif index is not None:
+        index = integer("index", index, 0, max(len(heads) - levels - 1, 0)) + levels
+    named = [*range(levels)] if index is None else [index]
+    arms = [j for j in range(levels, len(heads)) if j not in named]
     names = [heads[j] for j in arms]
+    odd = [] if told else [one for one in names if one.lower() in (*NO_ARMS.split(), *INDEXES)]
+    counting = (
+        not (told or odd or named)
+        and len(table.rows) > 2
+        and [
+            heads[arms[0]]
+            for start in (0, 1)
+            if arms and all(_is(row[arms[0]], start + i) for i, row in enumerate(table.rows))
+        ]
+    )
+    if odd := odd or counting or []:
+        text = "may number the rows, or sum them up: name a column of names of rows by index=, or say wide=True, if all"
+        more = "columns are arms (of an instance, \"table(path='FILE', wide=True)\")"
+        raise ValueError(f"{table.of}: the column {odd[0]!r} {text} {more}")
     if twice := sorted({one for one in names if names.count(one) > 1}):
         raise ValueError(f"{table.of} has columns of the same name: {twice[:5]}")
-    items = table.labels or list(map(str, range(len(table.rows))))
-    items = items if named is None else [_label(row[named]) for row in table.rows]
-    if named is not None:
-        of_rows = [f"{place} ({row[named]!s:.40})" for place, row in zip(table.places, table.rows, strict=True)]
+    items = [" ".join(_label(row[j]) for j in named) if named else str(i) for i, row in enumerate(table.rows)]
+    if index is not None:
+        of_rows = [f"{place} ({row[index]!s:.40})" for place, row in zip(table.places, table.rows, strict=True)]
         table = table._replace(places=of_rows)
     table = table.settled(arms)
     try:
@@ -425,14 +616,43 @@ def _wide(table: Table, index: str | int | None) -> Measurements:
         ]
     except _NoNumberError as error:
         raise ValueError(f"{error}. {AS_WIDE}") from None
-    return Measurements(table.of, names, found, tuple(items))
+    for name in (one for one in dict.fromkeys(items) if named and one.lower() in TOTALS):
+        rest = {arm: sum(one.value[0] for one in found if one.arm == arm and one.item != name) for arm in names}
+        if all(math.isclose(one.value[0], rest[one.arm], rel_tol=1e-9) for one in found if one.item == name):
+            found, items = [one for one in found if one.item != name], [one for one in items if one != name]
+            table = table._replace(left=", ".join(filter(None, [table.left, f"the row {name!r}, the sum of others"])))
+    said = ["a column for each arm", *(f"names of rows in {heads[j]!r}" for j in named)]
+    gaps = len(items) * len(names) - len(found)
+    lost = [f"{gaps} empty cells"] * (gaps > 0) + [f"the index {heads[j]!r}" for j in range(levels) if j not in named]
+    line = _line(table, said, f"{len(items)} rows, {len(names)} arms", lost)
+    return Measurements(table.of, names, found, tuple(items), read=line)
+
+
+def _is(cell: Any, number: int) -> bool:
+    """Whether a cell holds this number."""
+    return str(cell).strip().removesuffix(".0") == str(number)
+
+
+def _lacks(cell: object) -> bool:
+    """Whether a cell holds no name."""
+    return cell is None or cell != cell or str(cell).strip().lower() in UNNAMED
+
+
+def _text(cell: object) -> str:
+    """A name as it stands in a cell, with accents composed (NFC), and a day without the time 0:00 of frames."""
+    return _composed(str(cell))
+
+
+@functools.lru_cache(4096)
+def _composed(text: str) -> str:
+    return MIDNIGHT.sub(r"\1", normalize("NFC", text).strip())
 
 
 def _label(cell: object) -> str:
-    """The name of a row, "" for none; a whole number is written without a point, a day without the time of frames."""
-    text = str(int(cell)) if isinstance(cell, float) and cell.is_integer() else str(cell).strip()
-    text = text.removesuffix(" 00:00:00") if isinstance(cell, date) else text
-    return "" if text.lower() in MISSING or text == "<NA>" else text
+    """The name of a row, "" for none; a whole number is written without a point."""
+    if _lacks(cell):
+        return ""
+    return str(int(cell)) if isinstance(cell, float) and cell.is_integer() else _text(cell)
 
 
 def _read(table: Any, sep: str | None, sheet: str | int | None, layout: str | Path | None, plain: bool) -> Table:
@@ -452,7 +672,10 @@ def _read(table: Any, sep: str | None, sheet: str | int | None, layout: str | Pa
                 plates = plates_in(other, names) + plates
             return _table(of, plate_rows(of, plates, layout is not None) if plates or layout is not None else rows)
         pandas, _ = (require(name, "a Parquet file, read by pandas and pyarrow,") for name in ("pandas", "pyarrow"))
-        return _read_frame(of, pandas.read_parquet(of))
+        try:
+            return _read_frame(of, pandas.read_parquet(of))
+        except Exception as error:  # of a damaged file
+            raise ValueError(f"{of} is no Parquet file that can be read: {error!s:.200}") from None
     if (frame := _frame(table)) is not None:
         return _read_frame("the table", frame)
     masked: Any = np.ma.asarray(table)
@@ -479,14 +702,14 @@ def _table(of: str, rows: Rows) -> Table:
         none = "it is empty; a first line names columns"
         has = f"it has the columns {rows[0][1]!r:.80}, and no row" if rows else none
         raise ValueError(f"{of}, line 1: {has}")
-    heads = ["" if is_empty(head) else str(head).strip() for head in rows[0][1]]
+    heads = ["" if is_empty(head) else _text(head) for head in rows[0][1]]
     for place, row in rows:
         if len(row) != len(heads):
             text = f"{of}, {place}: it has {len(row)} cells, the first line has {len(heads)}; a cell in which the mark"
             raise ValueError(f"{text} between cells occurs stands in quotes, and another mark is named by sep= (--sep)")
     kept = [j for j, head in enumerate(heads) if head or not all(is_empty(row[j]) for _, row in rows)]
     cells = [[row[j] for j in kept] if len(kept) < len(heads) else row for _, row in rows[1:]]
-    return Table(of, [heads[j] for j in kept], [place for place, _ in rows[1:]], cells)
+    return Table(of, [heads[j] for j in kept], [place for place, _ in rows[1:]], cells, left=getattr(rows, "left", ""))
 
 
 def _frame(table: Any) -> Any:
@@ -501,5 +724,15 @@ def _frame(table: Any) -> Any:
 
 
 def _read_frame(of: str, frame: Any) -> Table:
-    heads, places = [str(one).strip() for one in frame.columns], [f"row {one}" for one in frame.index]
-    return Table(of, heads, places, frame.to_numpy(dtype=object).tolist(), [_label(one) for one in frame.index])
+    """A frame of pandas; what its index has, but for numbers of rows, stands in columns in front."""
+    ends = [one[-1] if isinstance(one, tuple) else one for one in frame.columns]
+    heads = [_text(one) for one in (ends if len({*ends}) == len(ends) else frame.columns)]
+    levels = [
+        ("" if one is None else _text(one), frame.index.get_level_values(i)) for i, one in enumerate(frame.index.names)
+    ]
+    plain = len(levels) == 1 and not levels[0][0] and [*frame.index] == [*range(len(frame))]
+    levels = [] if plain else [(head, cells) for head, cells in levels if head not in heads]
+    rows = frame.to_numpy(dtype=object).tolist()
+    rows = [[*front, *row] for *front, row in zip(*(cells for _, cells in levels), rows, strict=True)]
+    places = [f"row {one}" for one in frame.index]
+    return Table(of, [*(head for head, _ in levels), *heads], places, rows, levels=len(levels))

@@ -44,6 +44,5 @@ __all__ = [
     "last_fields",
     "lean", "mask", "normal_quantiles", "number", "numbers", "orders", "parse_call", "part", "pointer", "require",
     "respelled",
-    "root_key", "root_number", "routine", "slot_kernel", "spelled", "unknown", "view",
-    "within_ends",
+    "root_key", "root_number", "routine", "slot_kernel", "spelled", "unknown", "view", "within_ends",
 ]  # fmt: skip

@@ -31,6 +31,7 @@ def require(module: str, purpose: str, extra: str = "evaluation") -> Any:
 
 
 NARROWEST = 1024  # floating-point numbers in a range, about
+SPACINGS = 4  # between neighbouring numbers: a value so near to an end of a range is that end, but for rounding
 SLACK = 1e-9  # of a budget in money, for the rounding of sums of prices
 LARGEST = 1e100  # magnitude of a number that can be squared and summed without overflow
 _PRINTED = 10**1000  # Python prints no integers of more than a few thousand digits
@@ -58,6 +59,27 @@ def number(
         left, right = "(" if above or math.isinf(low) else "[", ")" if below or math.isinf(high) else "]"
         raise ValueError(f"{name} must be a number in {left}{low:g}, {high:g}{right}, got {value!r:.200}")
     return x
+
+
+def within_ends(value: Any, low: float, high: float) -> Any:
+    """`value`, a number or an array, where what is at most 4 spacings beyond an end, but for rounding, is that end.
+
+    A spacing is the distance to the next number at the larger end, of the type of the value, as float32. All other
+    values are left as they are, also beyond the ends, and there is no rounding where a range has no end.
+    """
+    if type(value) is float and low <= value <= high or math.isinf(low) or math.isinf(high):
+        return value
+    found = as_array(value)
+    if found.dtype.kind not in "iuf":
+        return value
+    kind = found.dtype if found.dtype.kind == "f" else np.dtype(np.float64)
+    near = np.clip(found.astype(np.float64), low, high)
+    slack = SPACINGS * float(np.spacing(np.asarray(max(abs(low), abs(high)), kind)))
+    off = np.abs(found - near)
+    if not ((off > 0) & (off <= slack)).any():
+        return value
+    found = np.where(off <= slack, near, found)
+    return found if found.ndim else float(found)
 
 
 def integer(name: str, value: Any, low: float = -math.inf, high: float = math.inf) -> int:
@@ -199,12 +221,6 @@ def interval(name: str, value: Any) -> tuple[float, float]:
         text = f"{name} must be at least {least:.3g} wide, {NARROWEST} times the distance of one number to the next,"
         raise ValueError(f"{text} got {value!r:.200}: subtract what all values have in common")
     return low, high
-
-
-def within_ends(value: Any, low: float, high: float) -> Any:
-    """`value`, a number or an array, with rounding taken off: what is at most 4 spacings beyond an end is the end."""
-    ended = np.clip(value, low, high)
-    return np.where(np.abs(value - ended) <= 4 * np.spacing(max(abs(low), abs(high))), ended, value)[()]
 
 
 def flag(name: str, value: Any) -> bool:

@@ -212,7 +212,8 @@ class BetterThanControl(SetProblem):
 
         Returns:
             Arrays (K,). `difference`: mean - control, with `low` and `high`; `lift`: mean / control - 1, with
-            `lift_low` and `lift_high`, NaN where means may be negative. All intervals of one kind are right together,
+            `lift_low` and `lift_high`, NaN where the control's mean is not above 0, or, of samples that may be
+            negative, the arm's; both are taken to be truly above 0 then. All intervals of one kind are right together,
             at all times, with probability 1 - level. Of an arm that is found it ends at the boundary, which is right as
             long as the find is: again with probability 1 - level.
             `p`: of the hypothesis that the arm is not better by the margin, whatever the tolerance; `p_worse`: that it
@@ -234,7 +235,7 @@ class BetterThanControl(SetProblem):
         control, positive = first[self.control], range_of(certifier.numbers)[0] >= 0
         known, found = (T > 0) & (T[self.control] > 0), dict[str, NDArray[Any]]()
         for name, lift, ends in (("difference", False, ("low", "high")), ("lift", True, ("lift_low", "lift_high"))):
-            seen = known & (not lift or (positive and control > 0))
+            seen = known & (not lift or ((positive | (first > 0)) & (control > 0)))
             with np.errstate(invalid="ignore", divide="ignore"):
                 found[name] = np.where(seen, first / control - 1 if lift else first - control, np.nan)
             both = control_intervals(certifier, T, m, v, level, lift)

@@ -179,7 +179,10 @@ def test_long_tables_are_read_by_their_items(tmp_path):
     ("given", "text"),
     [
         ({"distribution": "gaussian"}, "shared=True is a distribution of its own"),
-        ({"support": (0.2, 0.5)}, r"shared arms must lie in their support, \[0.2, 0.5\], got some in \[0.001, 0.999\]"),
+        (
+            {"support": (0.2, 0.5)},
+            r"'arm 1': a measurement must be a number in \[0.2, 0.5\], got 0.808 of 'arm 1' on '0'",
+        ),
         ({"support": (1, 0)}, "support must be"),
         ({"missing": "no", "shared": True}, "missing must be"),
         ({"shared": False, "missing": 0.0}, "missing is for shared=True"),

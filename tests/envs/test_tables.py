@@ -162,7 +162,7 @@ def test_distributions_of_a_table(tmp_path: Path) -> None:
         (
             table,
             "bernoulli",
-            r"distribution='bernoulli' needs values in \[0, 1\], those of the table reach from 0 to 4",
+            r"row 1, column 'arm 0': a measurement must be a number in \[0, 1\], got 3.0 of 'arm 0' on '1'",
         ),
         ([[1, 2], [NAN, 3]], "gaussian", "at least 2 different values of each arm, arm 'arm 0' of the table has"),
         (table, "poisson", "distribution must be one of"),

@@ -131,7 +131,7 @@ def test_agents_that_decide_by_moments_take_means_with_unknown_ones():
         ({"successes": 1}, "n must be an integer in .* got None"),
         ({"n": 5, "successes": 6}, "successes must be an integer in"),
         ({"n": 5, "successes": -1}, "successes must be an integer in"),
-        ({"n": 5, "successes": 1.0}, "successes must be an integer in"),
+        ({"n": 5, "successes": 1.5}, "successes must be an integer in"),
         ({"n": 5}, "n with successes, or n with mean and sd"),
         ({"n": 5, "successes": 2, "sd": 0.1}, "n with successes, or n with mean and sd"),
         ({"n": 5, "successes": 2, "value": 1}, "a value or a count"),
@@ -465,7 +465,7 @@ def test_counts_on_the_page():
 
     with session(**RATES) as one:
         web = TestClient(application(one), base_url="http://localhost")
-        data = base64.b64encode(COUNTS.replace("day,", "week,").encode()).decode()
+        data = base64.b64encode(COUNTS.replace("day,", "shift,").encode()).decode()
         assert web.post("/table", json={"name": "days.csv", "data": data}).json() == {"done": 3291}
         state = web.get("/state").json()
         assert state["count"] == 3291

@@ -1,0 +1,191 @@
+"""Tables of other people's habits: what is read is what was meant, and said; or it is refused with what settles it."""
+
+from __future__ import annotations
+
+import contextlib
+import unicodedata
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from damage import broken
+from refusals import refused
+
+from bandit_envs import from_table, measurements
+from bandit_envs.kernels import within_ends
+
+openpyxl: Any = pytest.importorskip("openpyxl")
+FREQUENCIES = pd.DataFrame({"name": list("aabb"), "value": [1, 0, 1, 0], "n": [250, 750, 750, 250]})
+RAW = pd.DataFrame({"variant": list("AABB") * 50, "x": np.arange(200) % 3, "won": np.arange(200) % 2})
+
+
+def counts(**columns: Any) -> pd.DataFrame:
+    return pd.DataFrame({"variant": ["A", "B"], **columns})
+
+
+def test_a_line_says_what_was_read(tmp_path: Path) -> None:
+    rows = "day,variant,n,successes,device\n1,A,10,3,x\n1,B,9,4,x\n2,A,12,3,y\n2,B,0,0,y\n"
+    (tmp_path / "c.csv").write_text(rows)
+    found = measurements(tmp_path / "c.csv")
+    said = "names in 'variant', n in 'n', successes in 'successes', days in 'day'; 3 rows, 2 arms, 1 to 2 of each"
+    assert found.read == f"{tmp_path / 'c.csv'}: {said}; left out: 1 rows without a value, columns 'device'"
+    assert from_table(tmp_path / "c.csv").read == found.read
+    wide = measurements(pd.DataFrame({"id": ["q", "r"], "a": [1, None], "b": [0, 1]})).read
+    assert wide == "the table: a column for each arm, names of rows in 'id'; 2 rows, 2 arms; left out: 1 empty cells"
+
+
+REFUSED: dict[str, tuple[pd.DataFrame, dict[str, Any], list[object]]] = {
+    "n beside value": (FREQUENCIES, {}, ["'n'", "'value'", "n='n'", "value='value'"]),
+    "a mean called value": (FREQUENCIES.assign(value=0.5), {"n": "n"}, ["mean", 0.5]),
+    "sessions and clicks": (counts(sessions=[5, 6], clicks=[2, 3]), {}, ["n=", "successes="]),
+    "hours and events": (counts(hours=[5, 6], events=[2, 3]), {}, ["n=", "successes="]),
+    "orders of users": (counts(users=[5, 6], orders=[2, 3]), {}, ["successes=", "'orders'"]),
+    "two retentions": (counts(n=[5, 6], day_1=[2, 3], day_7=[1, 1]), {}, ["--successes", "'day_1', 'day_7'"]),
+    "conversions of sessions": (counts(sessions=[5, 6], conversions=[2, 3]), {}, ["say n=", "'sessions'"]),
+    "two numbers of people": (counts(users=[5, 6], visitors=[7, 8], successes=[2, 3]), {}, ["'visitors', 'users'"]),
+    "two columns of names": (counts(group=["C", "D"], n=[5, 6], successes=[2, 3]), {}, ["arm=", "'variant', 'group'"]),
+    "names that are numbers": (counts(n=[5, 6], successes=[2, 3]).drop(columns="variant"), {}, ["arm="]),
+    "sums of an aggregate": (RAW.groupby("variant")["won"].agg(["sum", "count"]), {}, ["'sum'"]),
+    "a row all": (counts(n=[5, 6], successes=[2, 3]).assign(variant=["all", "B"]), {}, []),
+    "a row all of three": (pd.DataFrame({"name": ["a", "b", "all"], "value": [1, 2, 9]}), {}, ["'all'", "arm="]),
+    "counts 0, 1, 2": (pd.DataFrame({"x": [0, 1, 2], "a": [0.1, 0.5, 0.2], "b": [1, 0, 0]}), {}, ["'x'", "index="]),
+} | {
+    head: (pd.DataFrame({head: [3, 1, 2], "a": [0.1, 0.5, 0.2]}), {}, [f"'{head}'", "index=", "wide=True"])
+    for head in ("seed", "fold", "run", "rep", "Epoch", "trial", "#", "time", "total")
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("title", REFUSED)
+@pytest.mark.parametrize("form", ["pandas", "csv", "polars"])
+def test_what_may_be_two_things_is_refused(title: str, form: str, tmp_path: Path) -> None:
+    frame, how, words = REFUSED[title]
+    table: Any = frame
+    if form == "csv":
+        table = tmp_path / "t.csv"
+        frame.to_csv(table, index=frame.index.name is not None)
+    if form == "polars":
+        table = pytest.importorskip("polars").from_pandas(frame, include_index=frame.index.name is not None)
+    if not words:
+        assert measurements(table).arms == ["all", "B"]  # two arms: nothing is summed up
+        return
+    with pytest.raises(ValueError, match=".") as caught:
+        measurements(table, **how)
+    assert [word for word in words if str(word) not in str(caught.value)] == []
+
+
+def test_what_settles_it() -> None:
+    many = {one.arm: 0 for one in measurements(FREQUENCIES, n="n").rows}
+    for one in measurements(FREQUENCIES, n="n").rows:
+        many[one.arm] += one.several.successes if one.several else 0
+    assert many == {"a": 250, "b": 750}
+    assert from_table(FREQUENCIES, n="n").arms.means.tolist() == [0.25, 0.75]
+    assert len(measurements(FREQUENCIES, value="value").rows) == 4
+    frame = REFUSED["seed"][0]
+    assert measurements(frame, index="seed").arms == ["a"]
+    assert measurements(frame, wide=True).arms == ["seed", "a"]
+    assert measurements(counts(sessions=[5, 6], clicks=[2, 3]), n="sessions", successes="clicks").arms == ["A", "B"]
+
+
+def test_names_in_the_index_of_a_frame() -> None:
+    grouped = RAW.groupby("variant")
+    for frame in (
+        grouped.agg(n=("won", "size"), successes=("won", "sum")),
+        grouped.agg(n=("won", "size"), successes=("won", "sum")).rename_axis(None),
+        RAW.assign(day=np.arange(200) // 100)
+        .groupby(["variant", "day"])
+        .agg(n=("won", "size"), successes=("won", "sum")),
+        grouped["won"].agg(["mean", "std", "count"]),
+        grouped.agg({"won": ["mean", "std", "count"]}),
+    ):
+        found = measurements(frame)
+        assert found.arms == ["A", "B"]
+        assert sum(one.several.n for one in found.rows if one.several) == 200
+        assert from_table(frame).arms.means == pytest.approx([0.5, 0.5])
+
+
+def test_names_are_one_however_they_are_coded() -> None:
+    coded = [unicodedata.normalize(form, "Café") for form in ("NFC", "NFD")]
+    assert measurements(pd.DataFrame({"name": coded, "value": [1, 2]})).arms == [coded[0]]
+    dates = pd.DataFrame({"name": pd.to_datetime(["2024-01-01", "2024-01-02"]), "value": [1.0, 2.0]})
+    for table in (dates, dates.astype({"name": str}), dates.assign(name=["2024-01-01 00:00:00", "2024-01-02"])):
+        assert measurements(table).arms == ["2024-01-01", "2024-01-02"]
+    assert measurements(pd.DataFrame({"name": ["none", "NA"], "value": [1, 2]})).arms == ["none", "NA"]
+    with refused("missing", "name"):
+        measurements(pd.DataFrame({"name": ["a", None], "value": [1, 2]}))
+
+
+def test_sums_are_no_rows(tmp_path: Path) -> None:
+    table = pd.DataFrame({"variant": ["A", "B", "Total"], "n": [5, 6, 11], "successes": [1, 2, 3]})
+    assert measurements(table).arms == ["A", "B"]
+    assert "1 rows that sum others up" in measurements(table).read
+    wide = pd.DataFrame({"id": ["q", "r", "sum"], "a": [1, 0, 1], "b": [1, 1, 2]})
+    assert len(measurements(wide).items) == 2
+    assert "the row 'sum', the sum of others" in measurements(wide).read
+
+
+def book(path: Path) -> Any:
+    made = openpyxl.Workbook()
+    rows = [["name", "value", "note"], ["tea", 1, 7], ["tea", 0, 7], ["milk", 1, 7], ["milk", 1, 7]]
+    for row in rows:
+        made.active.append(row)
+    made.create_sheet("old").append(["name", "value"])
+    made["old"].sheet_state = "hidden"
+    made.save(path)
+    return made
+
+
+def test_hidden_cells_of_a_sheet_are_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "t.xlsx"
+    made = book(path)
+    made.active.row_dimensions[3].hidden = made.active.column_dimensions["C"].hidden = True
+    made.save(path)
+    found = measurements(path)
+    assert [(one.arm, one.place) for one in found.rows][:2] == [
+        ("tea", "sheet Sheet, row 2"),
+        ("milk", "sheet Sheet, row 4"),
+    ]
+    assert found.read.endswith("left out: 1 hidden rows, 1 hidden columns")
+
+
+def test_huge_and_damaged_sheets_are_refused_at_once(tmp_path: Path) -> None:
+    """A cell of a style alone far below costs nothing; 60 damaged workbooks: read, or one clear error."""
+    path, random = tmp_path / "t.xlsx", np.random.default_rng(0)
+    made = book(path)
+    made.active["XFD1048576"].font = openpyxl.styles.Font(bold=True)
+    made.save(path)
+    assert len(measurements(path).rows) == 4
+    content = path.read_bytes()
+    with zipfile.ZipFile(path) as old, zipfile.ZipFile(tmp_path / "huge.xlsx", "w") as new:
+        for name in old.namelist():
+            merged = b'</sheetData><mergeCells count="1"><mergeCell ref="A1:XFD1048576"/></mergeCells>'
+            new.writestr(name, old.read(name).replace(b"</sheetData>", merged))
+    with refused("huge.xlsx", "A1", "XFD1048576"):
+        measurements(tmp_path / "huge.xlsx")
+    for _ in range(60):
+        path.write_bytes(broken(content, random))
+        with contextlib.suppress(ValueError):
+            assert len(measurements(path).rows) <= 4
+    (tmp_path / "t.parquet").write_bytes(b"PAR1" + bytes(50))
+    with pytest.raises(ValueError, match="t.parquet is no Parquet file"):
+        measurements(tmp_path / "t.parquet")
+
+
+def test_a_range_has_rounding() -> None:
+    for value, ends, found in (
+        (0.1 + 0.2, (0, 0.3), 0.3),
+        (np.float32(0.1), (0, 0.1), 0.1),
+        (1 + 2**-50, (0, 1), 1),
+        (1 + 2**-49, (0, 1), 1 + 2**-49),
+        (-1e-17, (0, 1), 0),
+        (1e9 + 4e-7, (0, 1e9), 1e9),
+    ):
+        assert within_ends(value, *ends) == found
+    assert within_ends(np.array([1 + 2**-52, 2, np.nan]), 0, 1).tolist()[:2] == [1, 2]
+    table = pd.DataFrame({"id": ["q", "r"], "a": [0.1, 1.0000000000000002], "b": [0, 1]})
+    for shared in (False, True):
+        assert from_table(table, support=(0, 1), shared=shared).arms.means == pytest.approx([0.55, 0.5])
+        with refused("'a'", "'r'", 1.01):
+            from_table(table.replace(1.0000000000000002, 1.01), support=(0, 1), shared=shared)

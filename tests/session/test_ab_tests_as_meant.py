@@ -1,0 +1,146 @@
+"""A/B tests of other people's tables: no verdict where days, spreads or names do not bear it out, and it says so."""
+
+from __future__ import annotations
+
+import unicodedata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from unlike_laws import SAME, UNLIKE, finds, looked_at
+
+import agents
+from agents.cli import main
+from bandit_envs import measurements
+from bandit_envs.instances import MOVED, uneven
+
+pytest.importorskip("sqlalchemy")
+FACTS: dict[str, Any] = {
+    "problem": "BetterThanControl",
+    "arms": ["A", "B"],
+    "control": "A",
+    "binary": True,
+    "delta": 0.05,
+}
+
+
+def days(rows: list[tuple[str, str, int, int]]) -> pd.DataFrame:
+    return pd.DataFrame(rows, columns=["Day", "variant", "n", "successes"])
+
+
+MOVING = {
+    "better": [("1", "A", 99_000, 2000), ("1", "B", 1000, 23), ("2", "A", 50_000, 500), ("2", "B", 50_000, 600)],
+    "same": [("1", "A", 50_000, 1000), ("1", "B", 5000, 100), ("2", "A", 50_000, 2000), ("2", "B", 95_000, 3800)],
+    "dropped": [("1", "A", 50_000, 1000), ("1", "B", 50_000, 1000), ("2", "A", 50_000, 2000)],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("title", MOVING)
+def test_no_verdict_where_shares_of_traffic_change_by_day(
+    title: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    steady = [(day, "C", n, int(0.3 * n)) for day, name, n, _ in MOVING[title] if name == "A"]
+    table = days(MOVING[title] + steady)
+    table.to_csv(tmp_path / "t.csv", index=False)
+    for one in (table, table.iloc[::-1], tmp_path / "t.csv", table.groupby(["variant", "Day"]).sum()):
+        found = agents.ab_test(one, "A").set_index("name")
+        assert found.attrs["open"] == {"B": MOVED}
+        assert "days in 'Day'" in found.attrs["read"]
+        assert found["verdict"][["B", "C"]].tolist() == [f"open: {MOVED}", "better"]
+        assert not found.loc["B", ["better", "worse"]].any()
+        assert found.loc["B", ["difference", "low", "lift", "p"]].isna().all()
+    assert main(["ab-test", str(tmp_path / "t.csv"), "--control", "A"]) == 0
+    out, err = capsys.readouterr()
+    assert f"open: {MOVED}" in out
+    assert found.attrs["read"].partition(": ")[2] in err
+    with agents.Session("uniform", FACTS | {"arms": ["A", "B", "C"]}, store=":memory:") as session:
+        with pytest.warns(UserWarning, match="'Day' is ignored|of B shares") as said:
+            session.tell_table(table)
+        assert any(f"of B {MOVED}" in str(one.message) for one in said)
+        assert "days in 'Day'" in session.read
+
+
+def test_traffic_that_chance_has_split_is_not_marked() -> None:
+    """60 tests of thirty days, some small or empty, at a fixed share; results one by one; false alarm 2e-5."""
+    marked = 0
+    for seed in range(60):
+        random, rows = np.random.default_rng(seed), [("2026-12-01", "A", 0, 0)]
+        for day, visitors in enumerate(random.integers(0, 5000, 30) // random.choice([1, 100], 30)):
+            b = int(random.binomial(visitors, 0.2 if seed % 2 else 0.5))
+            rows += [(f"2026-11-{day + 1:02}", name, n, 0) for name, n in (("A", int(visitors) - b), ("B", b))]
+        marked += bool(uneven(measurements(days(rows)), "A"))
+    assert marked <= 1
+    random = np.random.default_rng(0)
+    at = pd.Timestamp("2026-11-01") + pd.to_timedelta(np.sort(random.random(3000) * 20), unit="D")
+    raw = pd.DataFrame(
+        {"variant": random.choice(["A", "B"], 3000), "value": random.integers(0, 2, 3000), "timestamp": at}
+    )
+    assert not agents.ab_test(raw, "A").attrs["open"]
+    assert agents.ab_test(raw.sort_values("variant").assign(timestamp=at), "A").attrs["open"] == {"B": MOVED}
+
+
+def test_unlike_spreads_are_borne_out_before_a_verdict() -> None:
+    """Few looks of the campaign `unlike_laws`: 24 tests of a pair, at .05; false alarm 1e-4."""
+    pair, looks = UNLIKE[".5 % for 200, 20 % for 5"], np.array([100, 400, 800, 1600, 4000])
+    wrong, marked, _ = finds(pair, 24, single=False, looks=looks, every=8)
+    assert wrong <= 7
+    assert marked >= 0.2
+    for law in SAME.values():
+        for seed in range(2):
+            random = np.random.default_rng(seed)
+            same = {"A": law(random, 1500), "B": law(random, 1500)}
+            assert not looked_at(same, single=seed == 0).attrs["approximate"]
+
+
+def test_spreads_and_sums_hold_far_from_zero_and_for_many_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    random = np.random.default_rng(0)
+    for offset, scale in ((0.0, 1.0), (1e9, 1.0), (-1e9, 1e-3), (5.0, 1e30)):
+        x = offset + scale * random.normal(size=2000)
+        found = agents.ab_test(pd.DataFrame({"name": ["A", "B"] * 1000, "value": x}), "A")
+        assert found.attrs["sigma"] == pytest.approx(scale, rel=0.1)
+        assert not found.attrs["approximate"]
+    raw = pd.DataFrame({"name": random.choice(["A", "B"], 100_000), "value": random.normal(10, 4, 100_000)})
+    recorded, record = list[int](), agents.Session._record
+    monkeypatch.setattr(agents.Session, "_record", lambda *x, **how: recorded.append(len(x[1])) or record(*x, **how))
+    one = agents.ab_test(raw, "A")
+    assert one.attrs["sigma"] == pytest.approx(raw.groupby("name")["value"].std().max(), rel=1e-12)
+    assert recorded == [2]  # a session of 10^5 single results takes half a minute
+    other = agents.ab_test(raw.groupby("name")["value"].agg(["count", "mean", "std"]), "A").iloc[::-1]
+    for name in ("difference", "low", "high", "lift_low"):
+        assert one.set_index("name").loc["B", name] == pytest.approx(other.set_index("name").loc["B", name], rel=1e-6)
+
+
+def test_words_of_verdicts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "t.csv").write_text("variant,n,successes\nA,50000,2000\nB,50000,3000\nC,50000,2210\nD,50000,1500\n")
+    assert main(["ab-test", str(tmp_path / "t.csv"), "--control", "A", "--lift", "0.9"]) == 0
+    out = capsys.readouterr().out
+    assert "worse" not in out
+    assert out.count("not beyond a lift of +90 %") == 3
+    assert main(["ab-test", str(tmp_path / "t.csv"), "--control", "A"]) == 0
+    out = capsys.readouterr().out
+    assert "C has p 0.019" in out
+    assert "for itself alone: among 3 a find takes 0.017" in out
+    names = [unicodedata.normalize(form, "Café") for form in ("NFC", "NFD")]
+    table = pd.DataFrame({"variant": [names[1], "B", "C"], "n": [500, 600, 0], "successes": [50, 60, 0]})
+    for name in names:
+        found = agents.ab_test(table, name)
+        assert found["pulls"].tolist() == [500, 600, 0]
+        with agents.Session("uniform", FACTS | {"arms": [name, "B"], "control": name}, store=":memory:") as session:
+            session.tell(names[0], 1)
+            session.tell(names[1], True)
+            assert session.tell_table(table.iloc[:2]) == 1100
+
+
+def test_a_session_reads_what_python_has() -> None:
+    with agents.Session(
+        "uniform", {"problem": "BestArm", "arms": 2, "range": (0, 1), "delta": 0.1}, store=":memory:"
+    ) as one:
+        one.tell(0, True)
+        one.tell(0, 1.0000000000000002)
+        one.tell(1, n=5.0, mean=0.5, sd=0.1)
+        with pytest.raises(ValueError, match=r"got 1.1 of '1' on 'q'"):
+            one.tell_table(pd.DataFrame({"name": ["0", "1"], "value": [1.0000000000000002, 1.1], "item": ["p", "q"]}))
+        assert len(one) == 7
+        assert one.history()["value"].tolist()[:2] == [1, 1]
