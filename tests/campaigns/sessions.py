@@ -147,12 +147,11 @@ def killed(tmp_path: Path, store: Any, kills: int, workers: int, name: str = "ls
         journals += [tmp_path / f"journal-{done}-{worker}" for worker in range(workers)]
         running = [rater(store, f"rater {worker}", journals[worker - workers]) for worker in range(workers)]
         for worker, process in enumerate(running):
-            patience = time.monotonic() + 120
-            while not journals[worker - workers].is_file():  # it is there after the first question
+            journal, lines, patience = journals[worker - workers], generator.integers(3, 80), time.monotonic() + 600
+            while not journal.is_file() or journal.read_text().count("\n") < lines:
                 assert process.poll() is None
                 assert time.monotonic() < patience
                 time.sleep(0.01)
-        time.sleep(float(generator.random()) * 0.4)
         for process in running:
             process.kill()
             process.wait()

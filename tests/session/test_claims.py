@@ -88,10 +88,11 @@ def test_pairs_are_certified_as_a_problem_of_two_arms_certifies_them() -> None:
 # --- sessions ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("seeds", [range(1), range(1, 3)], ids=["one", "more"])
 @pytest.mark.parametrize("problem", list(FACTS))
-def test_claims_are_a_function_of_the_results_and_agree_with_the_answer(problem: str) -> None:
+def test_claims_are_a_function_of_the_results_and_agree_with_the_answer(problem: str, seeds: range) -> None:
     """Three sessions of each problem: looked at all the time or once at the end, and put together again by undo."""
-    for seed in range(3):
+    for seed in seeds:
         looks, once = session_of(problem), session_of(problem)
         results, before = results_of(looks, seed, 800), {}
         for n in range(0, 800, 40):
@@ -120,7 +121,7 @@ def test_claims_are_a_function_of_the_results_and_agree_with_the_answer(problem:
 def test_a_clear_winner_is_certain_long_before_the_answer() -> None:
     session = session_of("Threshold")
     random = np.random.default_rng(2)
-    while not session.done and len(session) < 4000:
+    while not session.done and len(session) < 800:
         session.tell_all([(arm, float(random.random() < MEANS[arm])) for arm in session.ask(20)])
     table = session.claims()
     assert table["claim"][0] == "in"
@@ -183,10 +184,10 @@ def test_intervals_say_whether_they_hold_together() -> None:
         session.arms(single="yes")  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("sessions", [4, 20])
 @pytest.mark.parametrize("noise", [{"binary": True}, {"binary": None, "sigma": 1.0}])
-def test_sessions_have_the_intervals_of_simulated_statistics(noise: dict[str, Any]) -> None:
-    """Of 20 sessions each."""
-    for seed in range(20):
+def test_sessions_have_the_intervals_of_simulated_statistics(noise: dict[str, Any], sessions: int) -> None:
+    for seed in range(sessions):
         session = session_of("BestArm", "uniform", **noise)
         results = results_of(session, seed, 60)
         session.tell_all(results)

@@ -238,13 +238,13 @@ def test_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str])
 
 
 def test_the_order_of_blind_questions_does_not_tell_the_arms() -> None:
-    """Of 20 calls of `ask` of six arms, none by chance more often than five times in their own order (3e-13)."""
+    """Of 8 calls of `ask` of six arms, none by chance more often than three times in their own order (3e-10)."""
     plain, places = 0, set()
-    for seed in range(20):
+    for seed in range(8):
         session = agents.Session("uniform", {**FACTS, "blind": True}, store=":memory:", public_seed=seed)
         arms = [int(question) for question in session.ask(len(ARMS))]
         assert sorted(arms) == list(range(len(ARMS)))
         plain += arms == sorted(arms)
         places.add(arms.index(0))
-    assert plain <= 5
+    assert plain <= 3
     assert len(places) > 2

@@ -1,6 +1,6 @@
 """Workers of one study die, hang, are interrupted, and lose their store for a moment: nothing that came in is lost.
 
-`python test_session_fleets.py STORE WHO SECONDS` is such a worker: each of its calls takes so long.
+`python test_session_fleets.py STORE WHO ...` is a process of each such worker: its calls take until the input ends.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Iterator
+from datetime import datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -26,8 +28,9 @@ from agents.session import page
 
 pytest.importorskip("sqlalchemy")
 
-FACTS = {"problem": "BestArm", "arms": ["a", "b", "c", "d"], "items": 60, "range": (0, 1), "budget": 140}
+FACTS = {"problem": "BestArm", "arms": ["a", "b", "c", "d"], "items": 60, "range": (0, 1), "budget": 96}
 LEASE, LOST = 600.0, ("gone", "killed", "stopped")
+HANG = 600.0  # seconds that only what hangs takes
 
 
 def score(arm: str, item: int) -> float:
@@ -35,28 +38,30 @@ def score(arm: str, item: int) -> float:
 
 
 @contextlib.contextmanager
-def started(store: Path, **seconds: float) -> Iterator[dict[str, Any]]:
-    """Processes by their names, one after the other, each with six calls under way."""
-    found = dict[str, Any]()
-    try:
-        for who, one in seconds.items():
-            command = [sys.executable, __file__, str(store), who, str(one)]
-            found[who] = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-            assert [found[who].stdout.readline() for _ in range(6)] == ["begun\n"] * 6
-        yield found
-    finally:
-        for process in found.values():
+def started(store: Path, *names: str) -> Iterator[tuple[Any, dict[str, int]]]:
+    """A process that has forked one of each name, and their numbers; each has six calls under way."""
+    command, pids = [sys.executable, __file__, str(store), *names], dict[str, int]()
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            lines = [process.stdout.readline().split() for _ in range(7 * len(names))]  # type: ignore[union-attr]
+            pids = {line[0]: int(line[1]) for line in lines if len(line) == 2}
+            assert lines.count(["begun"]) == 6 * len(names) == 6 * len(pids)
+            yield process, pids
+        finally:
             process.kill()
-            process.communicate()
+            for pid in pids.values():
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
 
 
 def test_a_fleet_ends_its_study_and_loses_nothing(tmp_path: Path) -> None:
-    """Sixteen workers: one killed, one stopped, two interrupted, one whose call hangs, one whose store fails twice."""
+    """Twelve workers: one killed, one stopped, two interrupted, one whose call hangs, one whose store fails twice."""
     store, done, faults = tmp_path / "fleet.db", Counter[tuple[str, str, int]](), Counter[str]()
+    go = threading.Event()
     agents.Session("uniform", FACTS, store=store).close()
 
     def work(n: int) -> None:
-        session, who, hangs = agents.Session(store=store), f"w{n}", [n == 1]
+        session, who = agents.Session(store=store), f"w{n}"
         append = session._append
 
         def failing(events: Any) -> Any:
@@ -66,34 +71,44 @@ def test_a_fleet_ends_its_study_and_loses_nothing(tmp_path: Path) -> None:
             return append(events)
 
         def measure(arm: str, item: int) -> float:
-            if hangs.pop() if hangs else False:
-                time.sleep(600)  # it is tried again
-            time.sleep(0.002 * n)
             done[who, arm, item] += 1
             return score(arm, item)
 
         session._append = failing  # type: ignore[method-assign]
-        session.run(measure, 1, who=who, take_over=LEASE, timeout=1.0 if n == 1 else None)
+        session.run(measure, 1, who=who, take_over=LEASE)
 
-    with started(store, killed=600, stopped=600, gone=600, left=3) as held:
-        for who, sign in (("left", "INT"), ("gone", "INT"), ("stopped", "STOP"), ("killed", "KILL")):
-            held[who].send_signal(signal.Signals[f"SIG{sign}"])
-        for who in ("gone", "left"):
-            said = iter(held[who].stderr.readline, "")
-            assert any("no more is asked for; 6 measurements still run" in line for line in said)
-        held["gone"].send_signal(signal.SIGINT)
-        assert [held[who].wait(30) for who in ("gone", "left")] == [-signal.SIGINT] * 2
+    with started(store, "left", *LOST) as (process, pids):
+        said = iter(process.stdout.readline, "")
+
+        def interrupted(who: str) -> bool:
+            os.kill(pids[who], signal.SIGINT)
+            return any("no more is asked for; 6 measurements still run" in line for line in said)
+
+        def ended(who: str) -> bool:
+            return any(line == f"ended {pids[who]} {-signal.SIGINT}\n" for line in said)
+
+        os.kill(pids["killed"], signal.SIGKILL)
+        os.kill(pids["stopped"], signal.SIGSTOP)
+        assert interrupted("gone")
+        os.kill(pids["gone"], signal.SIGINT)
+        assert ended("gone")
+        assert interrupted("left")
+        process.stdin.close()
+        assert ended("left")
         with contextlib.closing(sqlite3.connect(store)) as file, file:  # an hour goes by
             file.execute("update event set at = datetime(at, '-1 hour') where who in ('gone', 'killed', 'stopped')")
         study = agents.Session(store=store)
         assert {one["who"]: one["questions"] for one in page.state(study)["owed"]} == dict.fromkeys(LOST, 6)
         with warnings.catch_warnings(record=True) as found:
             warnings.simplefilter("always")
-            threads = [threading.Thread(target=work, args=(n,), daemon=True) for n in range(12)]
+            with pytest.raises(TimeoutError):  # another run of its name asks again
+                study.run(lambda *cell: go.wait(HANG), 1, retries=0, who="w1", take_over=LEASE, timeout=0.1)
+            threads = [threading.Thread(target=work, args=(n,), daemon=True) for n in range(8)]
             for one in threads:
                 one.start()
             for one in threads:
-                one.join(60)
+                one.join(HANG)
+        go.set()
     assert (study.done, study.pending, study.answer().tolist()) == (True, [], [False, False, False, True])
     for who in LOST:
         assert any(f"{who} has given no sign of life" in str(one.message) for one in found)
@@ -108,7 +123,8 @@ def test_a_second_run_of_one_name_is_refused_and_no_name_is_a_name(tmp_path: Pat
     one, other = (agents.Session("uniform", FACTS, store=tmp_path / "twice.db") for _ in range(2))
     one.ask(3, who="", run="a text of four words")
     begun, go = threading.Event(), threading.Event()
-    slow = threading.Thread(target=one.run, args=(lambda *cell: (begun.set(), go.wait(9), score(*cell))[2], 4))
+    slow = threading.Thread(target=one.run, args=(lambda *cell: (begun.set(), go.wait(HANG), score(*cell))[2], 4))
+    slow.daemon = True
     slow.start()
     begun.wait()
     with pytest.raises(ValueError, match="another run with who=None still runs, .*: give each run a name of its own"):
@@ -120,22 +136,41 @@ def test_a_second_run_of_one_name_is_refused_and_no_name_is_a_name(tmp_path: Pat
 
 
 @pytest.mark.filterwarnings("ignore:results that others are asked for")
-def test_who_is_silent_is_said_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    session = agents.Session("uniform", FACTS, store=tmp_path / "once.db")
+def test_who_is_silent_is_said_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a clock of the test: 90 seconds go by at each look whether others have recorded something."""
+    session, looks = agents.Session("uniform", FACTS, store=":memory:"), list[float]()
+
+    class Later(datetime):
+        @classmethod
+        def now(cls, zone: Any = None) -> datetime:
+            return begin + timedelta(seconds=90 * len(looks))
+
     session.ask(4, who="gone")
-    monkeypatch.setattr("agents.session.calling.LOOK", 0.1)
+    begin = session._state.signs["gone"]
+    monkeypatch.setattr("agents.session.fold.datetime", Later)
+    monkeypatch.setattr("agents.session.calling.time", SimpleNamespace(monotonic=time.monotonic, sleep=looks.append))
     with pytest.warns(UserWarning, match="gone has given no sign") as said:
-        session.run(score, 2, who="one", take_over=2.0)
+        session.run(score, 2, who="one", take_over=LEASE)
+    assert len(looks) == 7  # it is said after half of the lease, and asked again after all of it
     assert sum("gone has given no sign of life" in str(one.message) for one in said) == 1
     assert session.done
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # which is ignored in what runs in the background
+    sys.stderr = sys.stdout
 
     def held_up(arm: str, item: int) -> float:
         os.write(1, b"begun\n")
-        time.sleep(float(sys.argv[3]))
+        os.read(0, 1)  # nothing, once the input has ended
         return score(arm, item)
 
-    agents.Session(store=sys.argv[1]).run(held_up, 6, who=sys.argv[2], take_over=LEASE)
-    os._exit(0)
+    agents.Session("uniform", FACTS, store=":memory:").ask(6)  # kernels are loaded once for all
+    for who in sys.argv[2:]:
+        if not (pid := os.fork()):
+            agents.Session(store=sys.argv[1]).run(held_up, 6, who=who, take_over=LEASE)
+            os._exit(0)
+        print(who, pid, flush=True)
+    for _ in sys.argv[2:]:
+        pid, status = os.wait()
+        print("ended", pid, os.waitstatus_to_exitcode(status), flush=True)

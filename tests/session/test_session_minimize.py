@@ -90,7 +90,8 @@ def test_it_is_the_mirror_image_pull_by_pull(name: str, tmp_path: Path) -> None:
         if n == 5:
             low.undo()
             high.undo()
-        alike(low, high, mirrored)
+        if n < 10 or n % 10 == 0:
+            alike(low, high, mirrored)
         if n == 7:  # opened again, by its store alone and by its facts
             low.close()
             low = agents.Session(store=tmp_path / "low.db")
@@ -98,6 +99,7 @@ def test_it_is_the_mirror_image_pull_by_pull(name: str, tmp_path: Path) -> None:
             agents.Session(agent, facts | {"minimize": True}, store=tmp_path / "low.db").close()
             with refused("minimize"):
                 agents.Session(agent, facts, store=tmp_path / "low.db")
+    alike(low, high, mirrored)
     assert len(low) > 15
     assert not low.doubts or "sigma" in low.doubts[0]
 

@@ -2,34 +2,43 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 import pandas as pd
 import pytest
+from disks import Listed
 
 import agents
 import bandit_envs  # noqa: F401  (registers the environments)
 
-K = 5
+K, MOST = 5, 300
 ROOT = 11
+OWN: dict[str, Any] = {"TopK": {"k": 2, "epsilon": 0.2}}
+
+
+@pytest.fixture(autouse=True)
+def _stores_are_lists(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agents.session.session.Log", Listed)
 
 
 def env_of(problem: str, episode: int = 0, **kwargs: Any) -> tuple[Any, Any]:
     """An environment with full actions in its episode, and the first observation."""
-    env = gym.make(f"bandit_envs/{problem}-v0", instance=f"sampler(arms={K})", actions="full", **kwargs)
+    env = gym.make(f"bandit_envs/{problem}-v0", instance=f"sampler(arms={K})", actions="full", **kwargs).unwrapped
     seen, _ = env.reset(seed=ROOT, options={"episode": episode})
     return env, seen
 
 
-def samples_of(problem: str, count: int, episode: int, **kwargs: Any) -> np.ndarray:
-    """The first `count` samples of each arm, (K, count), of the environment without delay."""
-    env, _ = env_of(problem, episode, **kwargs | {"budget": K * count + 1, "delta": None, "max_pulls": None})
-    none, found = np.zeros(K, np.int8), np.zeros((K, count))
+@functools.cache
+def samples_of(problem: str, episode: int) -> np.ndarray:
+    """The first samples of each arm, (K, MOST), of the environment without delay."""
+    env, _ = env_of(problem, episode, budget=K * MOST + 1, **OWN.get(problem, {}))
+    none, found = np.zeros(K, np.int8), np.zeros((K, MOST))
     none[:1] = 1
     for arm in range(K):
-        for n in range(count):
+        for n in range(MOST):
             found[arm, n] = env.step({"arm": arm, "times": 1, "answer": none})[-1]["sample"]
     return found
 
@@ -50,9 +59,9 @@ def in_an_episode(name: str, problem: str, episode: int, **kwargs: Any) -> tuple
 
 def in_a_session(name: str, problem: str, episode: int, delay: int, **kwargs: Any) -> tuple[list[int], int, Any]:
     """The same of a session in which a result comes once `delay` further questions are asked."""
-    samples = samples_of(problem, 400, episode, **kwargs)
+    samples = samples_of(problem, episode)
     env, seen = env_of(problem, episode, **kwargs | {"delay": 0})
-    session = agents.Session(name, env.unwrapped.task, store=":memory:", public_seed=int(seen["public_seed"][0]))
+    session = agents.Session(name, env.task, store=":memory:", public_seed=int(seen["public_seed"][0]))
     asked: list[int] = []
     made, clock, line = np.zeros(K, int), 0, list[tuple[int, Any]]()
     while not session.done:
@@ -85,8 +94,8 @@ CASES = [(problem, name) for problem, names in AGENTS.items() for name in names]
 
 def rules_of(problem: str, name: str) -> dict[str, Any]:
     """Keywords of the environment."""
-    rules: dict[str, Any] = {"delta": 0.1, "max_pulls": 300} if name in BY_DELTA else {"budget": 60}
-    return rules | ({"k": 2, "epsilon": 0.2} if problem == "TopK" else {})
+    rules: dict[str, Any] = {"delta": 0.1, "max_pulls": MOST} if name in BY_DELTA else {"budget": 60}
+    return rules | OWN.get(problem, {})
 
 
 @pytest.mark.parametrize("delay", [1, 4])
@@ -105,9 +114,9 @@ def test_a_session_with_several_askers_is_an_episode_with_a_delay(problem: str, 
 def test_a_session_with_plates_is_an_episode_with_batches(problem: str, name: str, batch: int) -> None:
     kwargs, episode = rules_of(problem, name), batch
     asked, shown, answer = in_an_episode(name, problem, episode, batch=batch, **kwargs)
-    samples = samples_of(problem, 400, episode, **kwargs)
+    samples = samples_of(problem, episode)
     env, seen = env_of(problem, episode, **kwargs)
-    session = agents.Session(name, env.unwrapped.task, store=":memory:", public_seed=int(seen["public_seed"][0]))
+    session = agents.Session(name, env.task, store=":memory:", public_seed=int(seen["public_seed"][0]))
     there, made = list[int](), np.zeros(K, int)
     while not session.done:
         arms = [int(one) for one in session.ask(batch)]
