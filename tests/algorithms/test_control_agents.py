@@ -203,7 +203,7 @@ def test_jamieson_jain_errs_less_than_delta(rate: str, episodes: int) -> None:
     assert wrong(f"jamieson-jain(rate={rate!r}, sigma=0.3)", episodes, **rules) > limit(episodes)
 
 
-@pytest.mark.parametrize("episodes", [40, 200])
+@pytest.mark.parametrize("episodes", [80, 200])
 @pytest.mark.parametrize("name", CERTIFIED)
 def test_certified_agents_err_less_than_delta(name: str, episodes: int) -> None:
     """An arm equals the control: to stop is nearly always an error."""
