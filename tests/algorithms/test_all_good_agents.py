@@ -53,13 +53,17 @@ def given_by(case: Case, *keys: str) -> Case:
     return {key: case[key] for key in keys}
 
 
+instances = pytest.mark.parametrize("count", [20, 60])
+
+
 @pytest.mark.parametrize(
     ("name", "of", "factors"), [("st2", st2, [4.0, 2.08, 0.3]), ("two-step", two_step, [4.0, 0.3, 0.1])]
 )
-def test_what_stops_is_its_twin(name: str, of: Any, factors: list[float]) -> None:
-    """The same arms and the same answer on 60 random instances."""
+@instances
+def test_what_stops_is_its_twin(name: str, of: Any, factors: list[float], count: int) -> None:
+    """The same arms and the same answer on random instances."""
     stopped = below = crossed = second = 0
-    for g, episode, case in cases(1, 60):
+    for g, episode, case in cases(17, count):
         env: Any = gym.make(ALL_GOOD, actions="full", **case).unwrapped
         c, bounds = float(g.choice(factors)), str(g.choice(["current", "running"]))
         given = given_by(case, "epsilon", "multiplicative", "slack", "delta")
@@ -70,9 +74,9 @@ def test_what_stops_is_its_twin(name: str, of: Any, factors: list[float]) -> Non
         below += case["multiplicative"] and case["instance"].arms.means.max() < 0.1
         crossed += case["slack"] > 0 and answer is not None
         second += answer is not None and len(arms) % 2 != env.task.K % 2  # a round of three pulls: step 2
-    assert stopped >= 8
-    assert below >= 5
-    assert crossed >= 3
+    assert stopped >= count // 7
+    assert below >= count // 12
+    assert crossed >= count // 15
     assert second >= 1
 
 
@@ -86,9 +90,10 @@ def test_st2_is_its_twin_in_trees_of_every_depth(K: int) -> None:
 
 
 @pytest.mark.parametrize("name", ["ucb", "apt-oracle"])
-def test_what_spends_a_budget_is_its_twin(name: str) -> None:
-    """The same arms and the same answer on 60 random instances."""
-    for g, episode, case in cases(4, 60):
+@instances
+def test_what_spends_a_budget_is_its_twin(name: str, count: int) -> None:
+    """The same arms and the same answer on random instances."""
+    for g, episode, case in cases(4, count):
         K, budget = case["instance"].K, int(g.integers(1, 4 * case["instance"].K + 60))
         rules = given_by(case, "instance", "epsilon", "multiplicative") | {"budget": budget}
         env: Any = gym.make(ALL_GOOD, actions="full", **rules).unwrapped
@@ -104,10 +109,11 @@ def test_what_spends_a_budget_is_its_twin(name: str) -> None:
         as_twin(env, agent, lambda _, twin=twin: twin, 5, episode)
 
 
-def test_lucb_is_its_twin() -> None:
-    """The same arms and the same answer on 60 random instances of each problem it solves, with both widths."""
+@instances
+def test_lucb_is_its_twin(count: int) -> None:
+    """The same arms and the same answer on random instances of each problem it solves, with both widths."""
     stopped = 0
-    for g, episode, case in cases(8, 60):
+    for g, episode, case in cases(8, count):
         K, widths = case["instance"].K, str(g.choice(["hoeffding", "lil"]))
         problem = str(g.choice([TOP_K, TOP_K, BEST_ARM, ALL_GOOD]))
         k, epsilon = int(g.integers(1, K)) if problem == TOP_K else 1, float(g.choice([0.0, 0.1, 0.4]))
@@ -124,7 +130,7 @@ def test_lucb_is_its_twin() -> None:
         assert agent.k == k
         twin = lucb(K, k, epsilon, case["delta"], env.task.sigma, stops=problem != ALL_GOOD, c=c)
         stopped += as_twin(env, agent, lambda _, twin=twin: twin, 9, episode)[1] is not None
-    assert stopped >= 6
+    assert stopped >= count // 10
 
 
 def test_lucb_answers_high_at_the_end_of_a_budget() -> None:

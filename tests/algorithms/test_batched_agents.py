@@ -18,7 +18,7 @@ from bandit_envs import BestArm, Task
 
 TOP_K, BEST_ARM = "bandit_envs/TopK-v0", "bandit_envs/BestArm-v0"
 HARD = {"distribution": "gaussian", "mean": [0.5, 0.3, 0.3, 0.3], "sd": 0.5}
-LIMIT = 71  # scipy.stats.binom.isf(1e-6, 400, 0.1): what a false alarm of 1e-6 leaves to delta = 0.1
+LIMITS = {400: 71, 60: 18}  # scipy.stats.binom.isf(1e-6, n, 0.1): what a false alarm of 1e-6 leaves to delta = 0.1
 Case = dict[str, Any]
 
 
@@ -90,8 +90,9 @@ def test_a_budget_is_spent_in_as_many_batches_as_are_asked_for() -> None:
 
 
 @pytest.mark.parametrize("rules", [{}, {"budget": 4000}])
-def test_batched_elimination_errs_with_probability_delta(rules: Case) -> None:
-    """Of three arms each .2 below; 400 episodes. A quarter of the scale breaks the limit."""
+@pytest.mark.parametrize("episodes", LIMITS)
+def test_batched_elimination_errs_with_probability_delta(rules: Case, episodes: int) -> None:
+    """Of three arms each .2 below. A quarter of the scale breaks the limit."""
     given: Case = {"instance": HARD, "delta": 0.1, **rules}
     names = [
         "batched-elimination",
@@ -99,9 +100,10 @@ def test_batched_elimination_errs_with_probability_delta(rules: Case) -> None:
         "batched-elimination(sigma=.1, first=1)",
     ]
     names = [names[0], "batched-elimination(sigma=.1, batches=8)"] if rules else names
-    rate = agents.evaluate(names, BEST_ARM, episodes=400, env_kwargs=given).summary().set_index("agent")["error_rate"]
-    assert (400 * rate[names[:-1]] <= LIMIT).all()
-    assert 400 * rate[names[-1]] > LIMIT
+    rows = agents.evaluate(names, BEST_ARM, episodes=episodes, env_kwargs=given).summary()
+    errors = episodes * rows.set_index("agent")["error_rate"]
+    assert (errors[names[:-1]] <= LIMITS[episodes]).all()
+    assert errors[names[-1]] > LIMITS[episodes]
 
 
 # --- Tri-BBAI and Opt-BBAI --------------------------------------------------------------------------------------------
@@ -192,16 +194,16 @@ def test_three_batches_where_delta_is_small() -> None:
 
 @pytest.mark.parametrize("name", ["tri-bbai", "tri-bbai(alpha=4)", "opt-bbai", "opt-bbai(precision=2, repeats=0)"])
 @pytest.mark.parametrize("distribution", ["gaussian", "bernoulli", "uniform"])
-def test_bbai_errs_with_probability_delta(name: str, distribution: str) -> None:
-    """400 episodes; 71 errors have a false alarm of 1e-6 at most."""
+@pytest.mark.parametrize("episodes", LIMITS)
+def test_bbai_errs_with_probability_delta(name: str, distribution: str, episodes: int) -> None:
     instance = dict(HARD, distribution=distribution)
     if distribution != "gaussian":
         del instance["sd"]
     if distribution == "uniform":
         instance["width"] = 0.5
     given: Case = {"instance": instance, "delta": 0.1}
-    rows = agents.evaluate([name], BEST_ARM, episodes=400, env_kwargs=given).summary()
-    assert 400 * rows["error_rate"].iloc[0] <= LIMIT
+    rows = agents.evaluate([name], BEST_ARM, episodes=episodes, env_kwargs=given).summary()
+    assert episodes * rows["error_rate"].iloc[0] <= LIMITS[episodes]
 
 
 def test_what_they_refuse() -> None:

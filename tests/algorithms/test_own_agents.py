@@ -299,7 +299,7 @@ UNLIMITED: dict[str, Any] = {"instance": f"sampler(arms={K})", "delta": 0.1, "ma
 
 
 SHORT = UNLIMITED | {"max_pulls": 9, "epsilon": 0.2}
-OURS = ("improved-top-k", "racing", "adapt", "kl-lucb", "track-and-stop", "random")
+OURS = ("track-and-stop", "improved-top-k", "racing", "adapt", "kl-lucb", "random")
 
 
 @pytest.mark.parametrize("mode", ["NextStep", "SameStep"])

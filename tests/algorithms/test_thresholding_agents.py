@@ -218,11 +218,7 @@ def compare(name: str, env: Any, margin: Any, given: Case, seed: int, episode: i
     [
         *[(name, 50, None) for name in NAMES if name not in ("opt-kg", "dp-index")],
         *[(name, 2, K) for name in ("lsa", "apt", "ucbe") for K in (SCAN, SCAN + 1, 257)],  # trees of every depth
-        *[
-            pytest.param(name, 300, None, marks=pytest.mark.slow)
-            for name in NAMES
-            if name not in ("opt-kg", "dp-index")
-        ],
+        *[(name, 300, None) for name in NAMES if name not in ("opt-kg", "dp-index")],
     ],
 )
 def test_agent_is_its_twin(name: str, episodes: int, K: int | None) -> None:
