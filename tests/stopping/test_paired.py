@@ -417,7 +417,7 @@ def test_a_wrong_answer_is_seldom_sure_where_scores_could_not_be_made(problem: A
     """Of E orders, in a share of .2 at most a wrong answer is certified at delta = .2, ever.
 
     An arm that fails on hard rows has the best mean of its own: a twin that goes by means of single arms breaks the
-    same limit in 60 orders.
+    same limit in 12 orders.
     """
     g, delta = np.random.default_rng(4), 0.2
     x = failing(np.clip(g.random((60, 1)) + 0.1 * g.standard_normal((60, 4)), 0, 1), how, g)
@@ -432,9 +432,9 @@ def test_a_wrong_answer_is_seldom_sure_where_scores_could_not_be_made(problem: A
     found[sure] = wrong[of.ravel()]
     assert found.any(axis=1).sum() <= stats.binom.isf(1e-6 / 6, E, delta)
     if how == 1 and isinstance(problem, BestArm):
-        ends = [twin(problem, one, delta, np.full(4, 60), ALONE) for one in (x[order[:60]] + 1) / 3]
+        ends = [twin(problem, one, delta, np.full(4, 60), ALONE) for one in (x[order[:12]] + 1) / 3]
         bad = sum(one.over and wrong_by_pairs(problem, one.answer == 1, x) for one in ends)
-        assert bad > stats.binom.isf(1e-6 / 6, 60, delta)
+        assert bad > stats.binom.isf(1e-6 / 6, 12, delta)
 
 
 # --- mutants, whose capitals grow -------------------------------------------------------------------------------------
