@@ -71,9 +71,7 @@ def test_decisions_in_other_units(problem: str) -> None:
                 agents.make(name, env)
                 fit.append(name)
         asked |= {*fit}
-        home = decided(fit, problem, **rules)
-        assert decided(fit, problem, unit, **rules) == home
-        assert decided(fit, problem, 1.0, 8.0, **rules) == home
+        assert decided(fit, problem, unit, 8 * unit, **rules) == decided(fit, problem, **rules)
     assert names - asked <= {"opt-kg", "dp-index"}
     if problem == "Threshold":  # a constant that has a unit
         assert not same("lsa", problem, 64.0, f"lsa(alpha={1.35 * 64.0**2})", budget=60)
