@@ -1,8 +1,10 @@
 """Reproductions that keep their results, verdicts corrected for their number, and what the documentation shows."""
 
+import functools
 import math
 import re
 import shutil
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,6 +28,7 @@ from agents.figures import (
     Quote,
     Sweep,
     Values,
+    pages,
     printed,
     reproduce,
     reproduce_paper,
@@ -35,7 +38,7 @@ from agents.figures.kalyanakrishnan2010 import share
 from agents.figures.katz_samuels2018 import pulled
 from agents.figures.pages import OPPOSED, claims_text, overview, read_table, summary, values_text
 from agents.figures.panels import Allocation, Conduct
-from agents.figures.verdicts import counted, overall, scorecard
+from agents.figures.verdicts import KEYS, counted, overall, scorecard
 
 ENV = "bandit_envs/Threshold-v0"
 AGENTS = {"good": "lsa", "poor": "uniform"}
@@ -374,6 +377,20 @@ def test_claims_of_a_page_by_hand(tmp_path: Path) -> None:
 
 
 SHOWN = sorted(path.parent for path in DOCS.glob("figures/*/verdicts.csv"))
+kept = functools.cache(read_table)  # of files of the documentation, which nobody changes
+cards: dict[tuple[int, tuple[str, ...]], pd.DataFrame] = {}
+
+
+def card_of(table: pd.DataFrame, by: Sequence[str] = KEYS) -> pd.DataFrame:
+    """`scorecard` of a table that is `kept`, made once."""
+    if (key := (id(table), tuple(by))) not in cards:
+        cards[key] = scorecard(table, by)
+    return cards[key]
+
+
+@pytest.fixture
+def cards_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pages, "scorecard", card_of)
 
 
 def page_of(name: str) -> str:
@@ -388,11 +405,12 @@ def test_every_figure_is_shown() -> None:
     assert {folder.name for folder in SHOWN} == set(figures.FIGURES)
 
 
+@pytest.mark.usefixtures("cards_are_kept")
 @pytest.mark.parametrize("folder", SHOWN, ids=lambda folder: folder.name)
 def test_what_is_shown_is_what_the_tables_give(folder: Path) -> None:
     """No fragment has drifted from its tables, and no table from the declaration of its figure."""
     figure = figures.FIGURES[folder.name]
-    table, points = read_table(folder / "verdicts.csv"), read_table(folder / "points.csv")
+    table, points = kept(folder / "verdicts.csv"), read_table(folder / "points.csv")
     assert (folder / "claims.md").read_text() == claims_text(figure, table)
     shown = set(points["panel"])
     lacking = {panel.title for panel in figure.panels} - shown
@@ -406,8 +424,9 @@ def test_what_is_shown_is_what_the_tables_give(folder: Path) -> None:
     assert f"{folder.name}/figure.svg" in text
 
 
+@pytest.mark.usefixtures("cards_are_kept")
 def test_the_overview_is_what_the_tables_give() -> None:
-    tables = {folder.name: read_table(folder / "verdicts.csv") for folder in SHOWN}
+    tables = {folder.name: kept(folder / "verdicts.csv") for folder in SHOWN}
     sentences = pd.read_csv(DOCS / "figures" / "sentences.csv")
     assert (DOCS / "figures" / "claims.md").read_text() == overview(tables, sentences)
     shown = (DOCS / "figures" / "sentences.md").read_text()
@@ -421,9 +440,9 @@ def test_the_overview_is_what_the_tables_give() -> None:
 
 def test_no_sentence_holds_of_which_a_part_is_open_or_refuted() -> None:
     for folder in SHOWN:
-        table = read_table(folder / "verdicts.csv")
-        parts = scorecard(table)
-        for row in scorecard(table, ["quote"]).itertuples():
+        table = kept(folder / "verdicts.csv")
+        parts = card_of(table)
+        for row in card_of(table, ["quote"]).itertuples():
             if row.verdict == "holds":
                 assert set(parts[parts["quote"] == row.quote]["verdict"]) == {"holds"}, (folder.name, row.quote)
 
@@ -431,7 +450,7 @@ def test_no_sentence_holds_of_which_a_part_is_open_or_refuted() -> None:
 @pytest.mark.parametrize("folder", SHOWN, ids=lambda folder: folder.name)
 def test_what_does_not_hold_has_a_paragraph(folder: Path) -> None:
     """At an anchor of its own, of at least a sentence or two."""
-    card, text = scorecard(read_table(folder / "verdicts.csv"), ["quote"]), page_of(folder.name)
+    card, text = card_of(kept(folder / "verdicts.csv"), ["quote"]), page_of(folder.name)
     for row in card[card["verdict"].isin(OPPOSED)].itertuples():
         found = re.search(
             rf"^\({re.escape(f'{folder.name}-{row.quote}')}\)=\n+(?:\(.*\)=\n+)*(.+?)\n\n", text + "\n\n", re.M | re.S

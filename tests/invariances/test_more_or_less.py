@@ -12,6 +12,7 @@ import functools
 import math
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 import pytest
 from scipy import stats
@@ -30,8 +31,8 @@ LENGTHS: dict[str, dict[str, float]] = {
 CERTIFIED = ("evidence(", "track-and-stop(", "top-two(", "uniform(stop='certificate', ")
 
 
-def played(agent: Any, problem: str, episodes: int, unit: float = 1.0, place: float = 0.0, **changed: Any) -> Any:
-    """An evaluation on Gaussian arms, all in such a unit and so far from 0, and what is changed."""
+def setting(problem: str, unit: float = 1.0, place: float = 0.0, **changed: Any) -> dict[str, Any]:
+    """Gaussian arms, all in such a unit and so far from 0, and what is changed."""
     means, lengths = changed.pop("means", MEANS), {name: x * unit for name, x in LENGTHS[problem].items()}
     if "threshold" in lengths:
         lengths["threshold"] += place
@@ -39,26 +40,38 @@ def played(agent: Any, problem: str, episodes: int, unit: float = 1.0, place: fl
     bounds = [0.375 * unit + place, 0.125 * unit - place]
     more = {"TopK": {"k": 2}, "Feasible": {"A": [[1, 0], [0, -1]], "b": bounds}}.get(problem, {})
     given = {"distribution": "gaussian", "mean": arms, "sd": changed.pop("sd", 1.0) * unit}
-    kwargs = {"instance": given, "shuffle_arms": False} | lengths | more | changed
-    return agents.evaluate(agent, problem, episodes=episodes, env_kwargs=kwargs)
+    return {"instance": given, "shuffle_arms": False} | lengths | more | changed
 
 
-def same(agent: Any, problem: str, unit: float, other: Any = None, place: float = 0.0, **rules: Any) -> bool:
-    """Whether the agent, or `other` in its place, decides the same in a unit, and with all means so far from 0."""
-    one, two = played(agent, problem, 4, **rules), played(other or agent, problem, 4, unit, place, **rules)
+def played(agent: Any, problem: str, episodes: int, *where: float, **changed: Any) -> Any:
+    return agents.evaluate(agent, problem, episodes=episodes, env_kwargs=setting(problem, *where, **changed))
+
+
+def decided(agent: Any, problem: str, *where: float, **rules: Any) -> dict[str, Any]:
+    """What agents decide in four episodes, by their names."""
+    found = played(agent, problem, 4, *where, **rules)
+    rows, pulls = found.episodes.groupby("agent"), found.pulls.groupby("agent")["pulls"]
     columns = ["total_pulls", "correct"]
-    return bool(one.episodes[columns].equals(two.episodes[columns]) and one.pulls["pulls"].equals(two.pulls["pulls"]))
+    return {name: [rows.get_group(name)[columns].values.tolist(), pulls.get_group(name).tolist()] for name in rows.groups}
+
+
+def same(agent: str, problem: str, unit: float, other: Any = None, place: float = 0.0, **rules: Any) -> bool:
+    """Whether the agent, or `other` in its place, decides the same in a unit, and with all means so far from 0."""
+    one, two = decided(agent, problem, **rules), decided(other or agent, problem, unit, place, **rules)
+    return [*one.values()] == [*two.values()]
 
 
 @pytest.mark.parametrize("problem", LENGTHS)
 def test_decisions_in_other_units(problem: str) -> None:
     names, asked = set(agents.names(problem)) - {"fareast"}, set()
-    for name in names:
-        for unit, rules in ((2.0**-10, {"budget": 60}), (64.0, {"delta": 0.1, "max_pulls": 400})):
+    for unit, rules in ((2.0**-10, {"budget": 60}), (64.0, {"delta": 0.1, "max_pulls": 400})):
+        env, fit = gym.make(f"bandit_envs/{problem}-v0", actions="full", **setting(problem, **rules)), list[str]()
+        for name in names:
             with contextlib.suppress(ValueError):  # the agent is of the other rule, or of Bernoulli arms
-                assert same(name, problem, unit, **rules), (name, unit)
-                asked.add(name)
-                assert same(name, problem, 1.0, place=8.0, **rules), name
+                agents.make(name, env)
+                fit.append(name)
+        asked |= {*fit}
+        assert decided(fit, problem, unit, 8 * unit, **rules) == decided(fit, problem, **rules)
     assert names - asked <= {"opt-kg", "dp-index"}
     if problem == "Threshold":  # a constant that has a unit
         assert not same("lsa", problem, 64.0, f"lsa(alpha={1.35 * 64.0**2})", budget=60)

@@ -6,7 +6,8 @@ The wrong twins count results as they come (`order="arrival"`), or give no sign 
 from __future__ import annotations
 
 import threading
-import time
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,8 @@ RULES |= {"TopK": {"k": 2, "epsilon": 0.1}, "BestArm": {"epsilon": 0.1}}
 SHORT = {"dp-index": "dp-index(horizon=200)"}  # the table of the longest horizon takes seconds
 OTHERS = {"paired-elimination", "sysrs", "ucb-e", "ucb-e-lrf", "ppo"}  # of tables; loads torch
 ALL = [(SHORT.get(name, name), problem) for problem in PROBLEMS for name in agents.names(problem) if name not in OTHERS]
+# Of each problem one that stops by a certificate, and one that goes by rounds or draws arms.
+SOME = [(name, problem) for name, problem in ALL if name in {"evidence", "lsa", "md-apt", "racing", "st2"}]
 
 
 def begun(agent: str, problem: str, order: str) -> Any:
@@ -55,8 +58,7 @@ def course(agent: str, problem: str, seed: int, order: str = "asked") -> tuple[A
     return session, asked, right
 
 
-@pytest.mark.parametrize(("agent", "problem"), ALL)
-def test_results_in_another_order_come_to_the_same(agent: str, problem: str) -> None:
+def is_the_same(agent: str, problem: str) -> None:
     (one, asked, right), (other, again, too) = (course(agent, problem, seed) for seed in (1, 2))
     assert right
     assert too
@@ -67,18 +69,34 @@ def test_results_in_another_order_come_to_the_same(agent: str, problem: str) -> 
         assert state.run.seen.total.tolist() == one._state.run.seen.total.tolist()
 
 
+@pytest.mark.parametrize(("agent", "problem"), SOME)
+def test_results_in_another_order_come_to_the_same(agent: str, problem: str) -> None:
+    is_the_same(agent, problem)
+
+
+@pytest.mark.parametrize(("agent", "problem"), [one for one in ALL if one not in SOME])
+def test_results_in_another_order_come_to_the_same_for_all(agent: str, problem: str) -> None:
+    is_the_same(agent, problem)
+
+
 def test_a_session_that_counts_as_results_come_is_caught() -> None:
     assert not any(course("uniform", problem, 1, "arrival")[2] for problem in PROBLEMS)
 
 
-SESSIONS, DELTA, LIMIT = 15, 0.05, 7  # scipy.stats.binom.isf(1e-6, 15, .05) = 7: so much for the false alarms
+DELTA = 0.05
 
 
+@pytest.mark.parametrize(("sessions", "most"), [(7, 5), (15, 7)])
 @pytest.mark.parametrize("order", ["asked", "arrival"])
-def test_results_that_are_late_because_of_their_values_certify_nothing_wrong(order: str) -> None:
-    """Of two arms, .51 and .49, 40 questions are open, and the results that favour .49 come first."""
+def test_results_that_are_late_because_of_their_values_certify_nothing_wrong(
+    order: str, sessions: int, most: int
+) -> None:
+    """Of two arms, .51 and .49, 40 questions are open, and the results that favour .49 come first.
+
+    More than `most` errors at a rate of delta: a false alarm of 1e-6, by scipy.stats.binom.isf.
+    """
     facts, wrong = {"problem": "BestArm", "arms": 2, "binary": True, "delta": DELTA}, 0
-    for seed in range(SESSIONS):
+    for seed in range(sessions):
         session = agents.Session("evidence", facts, store="sqlite://", public_seed=7, order=order)
         samples, waiting = np.random.default_rng(seed), list[Any]()
         for _ in range(60):
@@ -88,20 +106,40 @@ def test_results_that_are_late_because_of_their_values_certify_nothing_wrong(ord
             if session.done:
                 wrong += bool(session.answer()[1])
                 break
-    assert (wrong <= LIMIT) == (order == "asked")
+    assert (wrong <= most) == (order == "asked")
 
 
 FACTS = {"problem": "BestArm", "arms": ["a", "b"], "range": (0, 1), "budget": 6}
 
 
-def test_a_question_that_is_asked_again_keeps_its_place_and_one_that_is_undone_has_none() -> None:
+class Clock:
+    """In place of the time of sessions: it stands still but for what a test adds to it."""
+
+    def __init__(self) -> None:
+        self.seconds, self.began, self.fromisoformat = 0.0, datetime.now(UTC), datetime.fromisoformat
+
+    def now(self, zone: Any) -> datetime:
+        return self.began.astimezone(zone) + timedelta(seconds=self.seconds)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    made = Clock()
+    for module in ("log", "fold", "calling"):
+        monkeypatch.setattr(f"agents.session.{module}.datetime", made)
+    return made
+
+
+def test_a_question_that_is_asked_again_keeps_its_place_and_one_that_is_undone_has_none(clock: Clock) -> None:
     session = agents.Session("uniform", FACTS, store="sqlite://")
     lost, other, kept = *session.ask(2, "dead"), *session.ask(1, "alive")
     session.tell(kept, 1, "alive")
     assert (len(session), session.arms()["pulls"].sum(), session.waiting) == (1, 0, {lost.number: 1})
-    time.sleep(0.2)
+    clock.seconds += 200
     session.note("still here", "alive")
-    new = session.ask(2, "third", take_over=0.15)
+    assert session.ask(1, "third", take_over=200)[0].number not in (None, lost.number, other.number)
+    session.undo(session.pending[-1].number)
+    new = session.ask(2, "third", take_over=199)
     assert new == [lost, other]
     assert session.waiting == {new[0].number: 1}
     with pytest.raises(ValueError, match="was asked again"):
@@ -113,24 +151,50 @@ def test_a_question_that_is_asked_again_keeps_its_place_and_one_that_is_undone_h
     assert (session.waiting, session.arms()["pulls"].sum()) == ({}, 2)
 
 
-@pytest.mark.filterwarnings("ignore:.*no sign of life")  # a busy machine is late
-@pytest.mark.filterwarnings("ignore:results that others are asked for", "ignore:the question . was asked again")
+@pytest.mark.filterwarnings("ignore:.*no sign of life", "ignore:results that others", "ignore:the question . was asked")
 @pytest.mark.parametrize("gives_signs", [True, False])
-def test_a_living_worker_keeps_its_questions_however_slow(gives_signs: bool, monkeypatch: Any, tmp_path: Any) -> None:
+def test_a_living_worker_keeps_its_questions_however_slow(
+    gives_signs: bool, clock: Clock, monkeypatch: Any, tmp_path: Any
+) -> None:
+    """It measures while the other one, who waits, sleeps through five times the third of `take_over`, its beat."""
     slow, quick = (agents.Session("uniform", FACTS, store=tmp_path / "a.db") for _ in range(2))
-    started = threading.Event()
-    if not gives_signs:  # the wrong twin
-        monkeypatch.setattr(slow, "note", lambda *_: None)
+    (started, noted, signed, over), note = (threading.Event() for _ in range(4)), slow.note
+
+    def sign(*said: Any) -> None:
+        if gives_signs:  # else the wrong twin
+            note(*said)
+        noted.set()
+
+    def monotonic() -> float:
+        now = clock.seconds
+        if noted.is_set() and threading.current_thread() is worker:  # it asks for the time of its sign
+            noted.clear()
+            signed.set()
+        return now
 
     def measure(arm: str) -> float:
         started.set()
-        time.sleep(2.5)
+        assert over.wait(300)
         return 0.5
 
-    worker = threading.Thread(target=slow.run, args=(measure, 2), kwargs={"who": "slow", "take_over": 1.5})
+    def sleep(_: float) -> None:
+        """Of the quick one; the slow one has had the time to give its sign when it ends."""
+        if threading.current_thread() is worker:
+            return
+        signed.clear()
+        clock.seconds += 200
+        assert signed.wait(300)
+        if clock.seconds >= 1000:
+            over.set()
+            worker.join(300)
+
+    monkeypatch.setattr(slow, "note", sign)
+    monkeypatch.setattr("agents.session.calling.time", SimpleNamespace(monotonic=monotonic, sleep=sleep))
+    worker = threading.Thread(target=slow.run, args=(measure, 2), kwargs={"who": "slow", "take_over": 600})
     worker.start()
-    started.wait()
-    quick.run(lambda arm: 0.5, who="quick", take_over=1.5)
-    worker.join()
+    assert started.wait(300)
+    quick.run(lambda arm: 0.5, who="quick", take_over=600)
+    over.set()
+    worker.join(300)
     assert (quick.done, quick.pending) == (True, [])
     assert quick.history().query("kind == 'asked'")["about"].isna().all() == gives_signs

@@ -80,7 +80,7 @@ def session(problem: str, low: float, width: float, numbers: dict[str, Any], sam
     """What a session asks, its answer and its certificate; samples[t] are of its t-th result."""
     facts, course = {"problem": problem, "arms": 3, "range": [low, low + width], "delta": 0.1, **more}, list[int]()
     with agents.Session(CERTIFIED[0], facts | numbers, store="sqlite://", public_seed=3) as one:
-        for row in samples:
+        for row in samples[:25]:
             if not one.done:
                 course.append(int(one.ask()[0]))
                 one.tell(course[-1], row[course[-1]].tolist())

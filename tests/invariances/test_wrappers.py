@@ -88,7 +88,7 @@ def test_a_model_is_judged_on_what_it_saw(wrapped: str, tmp_path: Path) -> None:
     """By SB3's loop through the wrappers themselves, and by `evaluate` and `play`; the wrong twin sees raw numbers."""
     envs = WRAPPED[wrapped]()
     policy = "MultiInputPolicy" if isinstance(envs.observation_space, gym.spaces.Dict) else "MlpPolicy"
-    model = PPO(policy, envs, n_steps=64, seed=1, device="cpu", learning_rate=1e-5).learn(256)
+    model = PPO(policy, envs, n_steps=64, seed=1, device="cpu", learning_rate=1e-5, n_epochs=1).learn(64)
     if isinstance(layer := model.get_vec_normalize_env(), VecNormalize):
         layer.training = False
     envs.seed(0)

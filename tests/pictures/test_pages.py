@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import base64
+import functools
 import html
 import json
 import re
 import shlex
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -319,21 +320,33 @@ SCREENS = [(1280, "light"), (1280, "dark"), (390, "light"), (390, "dark")]
 
 
 @pytest.fixture(scope="module")
-def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Files with pages."""
+def pages(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """A file with a page, made where it is first asked for."""
     root = tmp_path_factory.mktemp("pages")
-    agents.race(RACERS, "Threshold", env_kwargs=TAO, seed=3, out=root / "few.html")
-    agents.race(["lsa", "uniform", "apt"], "Threshold", env_kwargs=MANY, out=root / "many.html", frames=30)
-    agents.race(["md-apt", "uniform"], "Feasible", env_kwargs=PLANE, out=root / "plane.html")
-    result = agents.evaluate(["lsa", "uniform", "apt"], "Threshold", episodes=60, at=[20, 50, 100, 200], env_kwargs=TAO)
-    agents.report(result.save(root / "evaluation"), root / "report.html")
-    return {name: root / f"{name}.html" for name in ("few", "many", "plane", "report")}
+
+    @functools.cache
+    def page(name: str) -> Path:
+        out = root / f"{name}.html"
+        if name == "few":
+            agents.race(RACERS, "Threshold", env_kwargs=TAO, seed=3, out=out)
+        elif name == "many":
+            agents.race(["lsa", "uniform", "apt"], "Threshold", env_kwargs=MANY, out=out, frames=30)
+        elif name == "plane":
+            agents.race(["md-apt", "uniform"], "Feasible", env_kwargs=PLANE, out=out)
+        else:
+            how: dict[str, Any] = {"episodes": 60, "at": [20, 50, 100, 200], "env_kwargs": TAO}
+            result = agents.evaluate(["lsa", "uniform", "apt"], "Threshold", **how)
+            agents.report(result.save(root / "evaluation"), out)
+        return out
+
+    return page
 
 
 def opened(browser: Any, path: Path, width: int, scheme: str) -> Iterator[Any]:
     """The page, which must make no error and ask nobody for anything."""
     errors: list[str] = []
     view = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
+    view.set_default_timeout(300_000)  # on a busy machine
     view.on("pageerror", lambda error: errors.append(str(error)))
     view.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
     view.on("request", lambda request: errors.append(request.url) if not request.url.startswith("file:") else None)
@@ -346,10 +359,10 @@ def opened(browser: Any, path: Path, width: int, scheme: str) -> Iterator[Any]:
 
 @pytest.mark.parametrize(("width", "scheme"), SCREENS)
 @pytest.mark.parametrize("name", ["few", "many", "plane"])
-def test_a_race_in_the_browser(name: str, width: int, scheme: str, browser: Any, pages: dict[str, Path]) -> None:
-    data = data_of(pages[name].read_text())
+def test_a_race_in_the_browser(name: str, width: int, scheme: str, browser: Any, pages: Callable[[str], Path]) -> None:
+    data = data_of(pages(name).read_text())
     last = len(data["at"]) - 1
-    for view in opened(browser, pages[name], width, scheme):
+    for view in opened(browser, pages(name), width, scheme):
 
         def told(view: Any = view) -> list[str]:
             return [canvas.get_attribute("aria-label") for canvas in view.query_selector_all("#agents canvas")]
@@ -373,7 +386,7 @@ def test_a_race_in_the_browser(name: str, width: int, scheme: str, browser: Any,
         view.focus("main")
         view.click("#play")
         assert view.inner_text("#play") == "Pause"
-        view.wait_for_function(f"document.getElementById('slider').value === '{last}'", timeout=30_000)
+        view.wait_for_function(f"document.getElementById('slider').value === '{last}'")
         view.wait_for_function("document.getElementById('play').textContent === 'Play'")
         view.evaluate(f"location.hash = '{data['at'][last // 2]}'")
         view.wait_for_function(f"document.getElementById('slider').value === '{last // 2}'")
@@ -385,8 +398,8 @@ def test_a_race_in_the_browser(name: str, width: int, scheme: str, browser: Any,
 
 
 @pytest.mark.parametrize(("width", "scheme"), SCREENS)
-def test_a_report_in_the_browser(width: int, scheme: str, browser: Any, pages: dict[str, Path]) -> None:
-    for view in opened(browser, pages["report"], width, scheme):
+def test_a_report_in_the_browser(width: int, scheme: str, browser: Any, pages: Callable[[str], Path]) -> None:
+    for view in opened(browser, pages("report"), width, scheme):
         shot(view, f"report-{width}-{scheme}")
         table = view.locator("#results table")
         column = table.locator("th").all_inner_texts().index("misclassified")

@@ -151,11 +151,12 @@ def test_a_pair_is_the_least_product(seed: int, a: float, b: float, far: bool) -
     if far:
         x, y = g.beta(400, 2, int(g.integers(200, 2000))), g.beta(1, 2, int(g.integers(5, 30)))
 
+    up, down = _nodes_of(*seen(x)[:5]), _nodes_of(*seen(1 - y)[:5])
+
     def value(mu: float) -> float:
         c, d = a * mu + b, 1.0 - mu
         if not (0 < c < 1 and 0 < d < 1):
             return math.inf
-        up, down = _nodes_of(*seen(x)[:5]), _nodes_of(*seen(1 - y)[:5])
         L = [_by(up, k, c) for k in range(up.first, up.first + betting.WINDOW)]
         M = [_by(down, k, d) for k in range(down.first, down.first + betting.WINDOW)]
         both = []
@@ -166,12 +167,13 @@ def test_a_pair_is_the_least_product(seed: int, a: float, b: float, far: bool) -
         ones += [math.log(betting.ONE / 2 * betting.SHARES[down.first + j]) + one for j, one in enumerate(M)]
         return float(np.logaddexp.reduce([math.log(betting.NONE_AT), *ones, *both]))
 
-    grid = np.linspace(max(0.0, -b / a) + 1e-9, min(1.0, (1 - b) / a) - 1e-9, 2001)
+    grid = np.linspace(max(0.0, -b / a) + 1e-9, min(1.0, (1 - b) / a) - 1e-9, 201)
     values = np.array([value(mu) for mu in grid])
     at = int(np.argmin(values))
     inner = values[np.isfinite(values)]
     assert (np.diff(inner, 2) >= -1e-6 * (1 + np.abs(inner[1:-1]))).all()  # convex, as tangents need it
-    near = minimize_scalar(value, bounds=(grid[max(at - 1, 0)], grid[min(at + 1, 2000)]), method="bounded")
+    ends = grid[max(at - 1, 0)], grid[min(at + 1, 200)]
+    near = minimize_scalar(value, bounds=ends, method="bounded", options={"xatol": 1e-9})
     least = min(float(values.min()), float(near.fun))
     found, slip = pair(x, y, a, b), 1e-5 * (1 + abs(least))
     assert found == pytest.approx(least, rel=5e-6, abs=5e-6)
@@ -317,10 +319,11 @@ def errors(agent: str, arms: Any, delta: float, episodes: int) -> int:
     return int((~rows["truncated"] & ~rows["correct"]).sum())
 
 
+@pytest.mark.parametrize("episodes", [200, 2000])
 @pytest.mark.parametrize("agent", ["evidence", "uniform(stop='certificate')"])
 @pytest.mark.parametrize("name", HOSTILE)
-def test_errors_are_at_most_delta(agent: str, name: str) -> None:
-    assert errors(agent, HOSTILE[name], 0.3, 2000) <= stats.binom.isf(1e-6, 2000, 0.3)
+def test_errors_are_at_most_delta(agent: str, name: str, episodes: int) -> None:
+    assert errors(agent, HOSTILE[name], 0.3, episodes) <= stats.binom.isf(1e-6, episodes, 0.3)
 
 
 def test_a_plug_in_variance_is_seen_to_err() -> None:

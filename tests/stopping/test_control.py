@@ -67,11 +67,12 @@ def arms(random: Any, distribution: str, K: int = 3) -> tuple[Any, Any]:
     return N, random.binomial(N, means) / N if distribution == "bernoulli" else means + random.normal(0, 0.1, K)
 
 
+@pytest.mark.parametrize("instances", [20, 100])
 @pytest.mark.parametrize("distribution", ["bernoulli", "gaussian"])
-def test_levels_are_those_of_a_search_by_scipy(distribution: str) -> None:
-    """100 small instances of each distribution, for the plug-in answer and another one."""
+def test_levels_are_those_of_a_search_by_scipy(distribution: str, instances: int) -> None:
+    """Of small instances, for the plug-in answer and another one."""
     random = np.random.default_rng(0)
-    for n in range(100):
+    for n in range(instances):
         N, m = arms(random, distribution)
         control, tolerance = int(random.integers(3)), float(random.choice([0.0, 0.07]))
         rules = {"lift": float(random.uniform(-0.3, 0.3))} if n % 2 else {"margin": float(random.uniform(-0.1, 0.1))}
@@ -116,10 +117,11 @@ def test_evidence_is_the_least_cost_of_moving_a_pair() -> None:
         assert problem.evidence(N, means, sigma=SIGMA) == pytest.approx(min(costs))
 
 
+@pytest.mark.parametrize("instances", [1, 6])
 @pytest.mark.parametrize(("distribution", "lift"), list(itertools.product(["gaussian", "bernoulli"], [None, 0.1])))
-def test_characteristic_time_is_that_of_another_solver(distribution: str, lift: float | None) -> None:
+def test_characteristic_time_is_that_of_another_solver(distribution: str, lift: float | None, instances: int) -> None:
     random, problem = np.random.default_rng(2), BetterThanControl(0, lift=lift, tolerance=0.01)
-    for _ in range(6):
+    for _ in range(instances):
         means = random.uniform(0.1, 0.8, 4)
         answer = problem.plug_in(means)
 
@@ -205,9 +207,10 @@ def test_all_good_arms_have_evidence_against_each_other_one() -> None:
         assert -math.log(level) == pytest.approx(max(found[:, 0].min() - math.log(2 * (K - 1)), 0.0), abs=1e-9)
 
 
-def test_e_values_of_arms_that_are_left_out_wrongly_do_not_grow_with_their_number() -> None:
-    """An arm that is good by a hair, and 60 others: the mean of 2,000 e-values that it is not, at 30 looks each."""
-    random, E, K = np.random.default_rng(11), 2000, 61
+@pytest.mark.parametrize("E", [200, 2000])
+def test_e_values_of_arms_that_are_left_out_wrongly_do_not_grow_with_their_number(E: int) -> None:
+    """An arm that is good by a hair, and 60 others: the mean of E e-values that it is not, at 30 looks each."""
+    random, K = np.random.default_rng(11), 61
     means = np.array([0.0, *[0.1] * (K - 1)])
     sums, problem = np.zeros((E, K)), AllGood(0.1)
     for look in range(1, 31):
@@ -293,12 +296,15 @@ def test_intervals_end_where_the_evidence_begins(distribution: str) -> None:
             assert brute(distribution, N[[0, i]], m[[0, i]], 1 / a, -b / a) == pytest.approx(need, rel=1e-4)
 
 
+@pytest.mark.parametrize("E", [150, 1500])
 @pytest.mark.parametrize(("distribution", "mean", "shares"), [
     ("bernoulli", 0.5, (1, 1)), ("bernoulli", 0.03, (3, 1)), ("bernoulli", 0.97, (1, 2)), ("gaussian", 0.0, (1, 4)),
 ])  # fmt: skip
-def test_a_pair_is_wrongly_told_apart_no_more_often_than_the_level(distribution: str, mean: float, shares: Any) -> None:
-    """A sampler that pulls the arm whose luck holds back; 1,500 episodes, a look at each of 60 steps, level .2."""
-    random, E, level = np.random.default_rng(8), 1500, 0.2
+def test_a_pair_is_wrongly_told_apart_no_more_often_than_the_level(
+    distribution: str, mean: float, shares: Any, E: int
+) -> None:
+    """A sampler that pulls the arm whose luck holds back; E episodes, a look at each of 60 steps, level .2."""
+    random, level = np.random.default_rng(8), 0.2
     N, S, worst = np.zeros((E, 2), np.int64), np.zeros((E, 2)), np.zeros(E)
     problem, rows = BetterThanControl(1), np.arange(E)
     for step in range(60):
@@ -318,12 +324,13 @@ def test_a_pair_is_wrongly_told_apart_no_more_often_than_the_level(distribution:
             worst = np.maximum(worst, found)
     wrong = int((worst >= math.log(1 / level)).sum())
     assert wrong <= stats.binom.isf(1e-7, E, level)
-    assert wrong > 0 or mean == 0.03
+    assert wrong > 0 or mean == 0.03 or E < 1500
 
 
-def test_e_values_are_at_most_1_on_average_at_a_stopping_time() -> None:
-    """The sampler stops where the control has just been lucky, or after 40 steps: means of 5,000 e-values."""
-    random, E = np.random.default_rng(9), 5000
+@pytest.mark.parametrize("E", [500, 5000])
+def test_e_values_are_at_most_1_on_average_at_a_stopping_time(E: int) -> None:
+    """The sampler stops where the control has just been lucky, or after 40 steps: the mean of E e-values."""
+    random = np.random.default_rng(9)
     N, S, done, value = np.zeros((E, 2), np.int64), np.zeros((E, 2)), np.zeros(E, np.bool_), np.zeros(E)
     problem = BetterThanControl(1)
     for step in range(40):

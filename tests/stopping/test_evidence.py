@@ -376,7 +376,7 @@ def test_the_characteristic_time_is_that_of_an_independent_solver(
     assert high - low < apart * high
 
 
-@pytest.mark.parametrize("K", [50, pytest.param(100, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("K", [50, 100])
 def test_the_bounds_of_many_arms_meet_and_the_proportions_reach_them(K: int) -> None:
     """The evidence at the proportions, by the compiled search, is what the bound from above allows."""
     means = np.round(np.random.default_rng(K).random(K), 2)  # some are equal
@@ -388,7 +388,7 @@ def test_the_bounds_of_many_arms_meet_and_the_proportions_reach_them(K: int) -> 
         assert len(set(zip(kinds, w, strict=True))) == len(set(kinds)) < K
 
 
-@pytest.mark.parametrize("K", [20, pytest.param(50, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("K", [20, 50])
 @pytest.mark.parametrize(
     ("problem", "distribution"), [(TopK(5, 0.1, "each"), "bernoulli"), (TopK(3, 0.02), "gaussian")]
 )

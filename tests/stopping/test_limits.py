@@ -13,7 +13,6 @@ def test_delta_is_all_but_spent() -> None:
     delta_limits.check("1 arm")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("case", delta_limits.CASES)
 def test_delta_is_all_but_spent_everywhere(case: str) -> None:
     delta_limits.check(case)
