@@ -9,6 +9,7 @@ functions and those for type checkers count as well.
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -66,6 +67,12 @@ class Tree:
     names: dict[tuple[str, str], set[str]] = field(default_factory=dict)
 
 
+@functools.cache
+def parsed(path: Path) -> ast.Module:
+    """The code of a file."""
+    return ast.parse(path.read_text())
+
+
 def read(root: Path, packages: Sequence[str]) -> Tree:
     """The tree of the packages below a folder; packages are modules of their own, "agents.figures.__init__"."""
     files = {}
@@ -74,7 +81,7 @@ def read(root: Path, packages: Sequence[str]) -> Tree:
             files[".".join(path.relative_to(root).with_suffix("").parts)] = path
     tree = Tree({module: set() for module in files})
     for module, path in files.items():
-        for target, names in _imports(module, ast.parse(path.read_text()), files):
+        for target, names in _imports(module, parsed(path), files):
             tree.imports[module].add(target)
             tree.names.setdefault((module, target), set()).update(names)
     return tree
@@ -87,7 +94,8 @@ def _imports(module: str, code: ast.Module, files: Mapping[str, Path]) -> Iterat
         return next((name for name in (dotted, f"{dotted}.__init__") if name in files), None)
 
     whole: dict[str, str] = {}  # local name -> module
-    for node in ast.walk(code):
+    nodes = list(ast.walk(code))
+    for node in nodes:
         if isinstance(node, ast.Import):
             for one in node.names:
                 if target := file_of(one.name):
@@ -102,8 +110,11 @@ def _imports(module: str, code: ast.Module, files: Mapping[str, Path]) -> Iterat
                     yield target, {one.name} if one.name.startswith("_") else set()
                 elif target := file_of(dotted):
                     yield target, {one.name}
-    for node in ast.walk(code):
-        if isinstance(node, ast.Attribute) and (target := whole.get(ast.unparse(node.value))):
+    for node in nodes:
+        value = node.value if isinstance(node, ast.Attribute) else None
+        if isinstance(value, (ast.Name, ast.Attribute)) and (
+            target := whole.get(getattr(value, "id", None) or ast.unparse(value))
+        ):
             yield target, {node.attr}
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import copy
+import faulthandler
 import pickle
 import signal
-import time
+from types import SimpleNamespace
 from typing import Any
 
 import gymnasium as gym
@@ -186,7 +187,7 @@ def test_arms_of_several_dimensions(coordinates: int, monkeypatch: pytest.Monkey
             np.testing.assert_array_equal(states[0][name], states[1][name], err_msg=f"{distribution} {name}")
 
 
-@pytest.mark.parametrize("jobs", [2, pytest.param(3, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("jobs", [2, 3])
 def test_jobs(jobs: int) -> None:
     names, kwargs = ["apt", "evolved"], {"budget": 60, "instance": {"sampler": SMALL}}
     for more in ({}, {"at": [10, 40], "batch": 50}):
@@ -196,25 +197,51 @@ def test_jobs(jobs: int) -> None:
     equal(evaluate("st2", ALL_GOOD, jobs=jobs, **how), evaluate("st2", ALL_GOOD, **how))
 
 
+ENDLESS: dict[str, Any] = {"budget": 10**11, "instance": {"sampler": SMALL}}  # for a day
+
+
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_interruption(jobs: int) -> None:
-    """Ctrl-C is heard within a second or so, though the episodes would go on for a day."""
+def test_interruption(jobs: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C is heard between two parts of an episode. If it is not, nothing but the watchdog ends the process."""
+    parts, play = list[int](), IndexPolicy.play
 
     def interrupt(*_: Any) -> None:
         raise KeyboardInterrupt
 
+    def played(own: Any, *given: Any) -> Any:
+        parts.append(1)
+        if len(parts) == 6:
+            signal.setitimer(signal.ITIMER_REAL, 0.05)  # in compiled code
+        return play(own, *given)
+
+    monkeypatch.setattr(IndexPolicy, "play", played)
     before = signal.signal(signal.SIGALRM, interrupt)
-    kwargs: Any = {"budget": 10**11, "instance": {"sampler": SMALL}}
-    evaluate("lsa", THRESHOLD, episodes=2, env_kwargs=kwargs | {"budget": 10})  # compiled
+    faulthandler.dump_traceback_later(900, exit=True)
     try:
-        signal.setitimer(signal.ITIMER_REAL, 0.3)
-        started = time.perf_counter()
         with pytest.raises(KeyboardInterrupt):
-            evaluate("lsa", THRESHOLD, episodes=2, env_kwargs=kwargs, jobs=jobs)
-        assert time.perf_counter() - started < 10.0  # a second is what it takes on a machine that is not busy
+            evaluate("lsa", THRESHOLD, episodes=2, env_kwargs=ENDLESS, jobs=jobs)
     finally:
+        faulthandler.cancel_dump_traceback_later()
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.parametrize("action", [1e-7, 1e-3, 0.3])
+def test_a_part_of_an_episode_takes_half_a_second_at_most(action: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a clock that moves by so many seconds for each action."""
+    parts, play = list[float](), IndexPolicy.play
+
+    def played(own: Any, simulation: Any, quiet: Quiet, *given: Any) -> Any:
+        if len(parts) == 40:
+            raise KeyboardInterrupt
+        parts.append(action * quiet.steps)
+        return play(own, simulation, quiet._replace(steps=1), *given)
+
+    monkeypatch.setattr(IndexPolicy, "play", played)
+    monkeypatch.setattr(stepping, "time", SimpleNamespace(perf_counter=lambda: sum(parts)))
+    with pytest.raises(KeyboardInterrupt):
+        evaluate("lsa", THRESHOLD, episodes=2, env_kwargs=ENDLESS)
+    assert all(stepping.PATIENCE / 4 < part < stepping.PATIENCE for part in parts[20:])
 
 
 # --- rules that are compiled as they stand ----------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import itertools
 import re
@@ -13,7 +14,7 @@ from xml.etree import ElementTree
 
 import pytest
 from model_digests import STORED, digest_of
-from pages import write_files
+from pages import of_pages, write_files
 from processes import with_path
 from words_of_pages import long_lines, maker, sentences
 
@@ -22,6 +23,7 @@ from bandit_envs.envs.catalogue import ENVIRONMENTS
 from bandit_envs.instances.lookup import INSTANCES
 
 ROOT = Path(__file__).parents[2]
+OURS = ("agents", "bandit_envs")
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
@@ -37,21 +39,47 @@ FEWER = [  # what makes the blocks of a page quick
 ]
 
 
-@pytest.mark.parametrize("printed", [False, pytest.param(True, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("page", [page for page in PAGES if BLOCK.search(page.read_text())], ids=lambda p: p.stem)
-def test_python_blocks_run(page, printed, tmp_path, monkeypatch):
+MORE = (
+    "ab-tests",
+    "benchmark",
+    "certificates",
+    "evaluation",
+    "feasible",
+    "model-selection",
+    "pictures",
+    "session",
+    "training",
+)
+WITH_BLOCKS = {page.stem: page for page in PAGES if BLOCK.search(page.read_text())}
+SIZES = [("more" if stem in MORE else "few", stem) for stem in WITH_BLOCKS]
+
+
+@pytest.mark.parametrize(("size", "stem"), [*SIZES, *(("printed", stem) for stem in WITH_BLOCKS)])
+def test_python_blocks_run(size, stem, tmp_path, monkeypatch):
     """With fewer episodes and steps, and, slowly, as they are printed."""
-    if page.stem == "session":
+    if stem == "session":
         pytest.importorskip("sqlalchemy")
     monkeypatch.chdir(tmp_path)
-    write_files(page, tmp_path)
+    write_files(page := WITH_BLOCKS[stem], tmp_path)
     names: dict[str, object] = {}
     for i, code in enumerate(BLOCK.findall(page.read_text())):  # they share their names, as a reader would type them
-        file = tmp_path / f"{page.stem}_{i}.py"  # compilers look the source of a function up
-        for pattern, few in [] if printed else FEWER:
+        file = tmp_path / f"{stem}_{i}.py"  # compilers look the source of a function up
+        for pattern, few in [] if size == "printed" else FEWER:
             code = re.sub(pattern, few, code)
         file.write_text(code)
         exec(compile(code, str(file), "exec"), names)
+
+
+def test_blocks_import_what_is_there():
+    """And take from our packages what these have."""
+    for code in of_pages():
+        tree = ast.parse(code)
+        for node in ast.walk(tree):
+            module = getattr(node, "module", None) or ""
+            if isinstance(node, ast.ImportFrom) and module.partition(".")[0] in OURS:
+                exec(ast.unparse(node), {})
+            elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in OURS:
+                assert hasattr(importlib.import_module(node.value.id), node.attr), ast.unparse(node)
 
 
 def test_pages_that_the_code_makes_are_those_of_the_code():
@@ -263,7 +291,7 @@ NEEDS = {  # packages that the tests do without
     "tianshou_ppo": "tianshou",
     "torchrl_ppo": "torchrl",
 }
-SLOW = {"learned_seeds", "real_priors", "sb3_recurrent_ppo", "skrl_ppo"}  # more than four seconds
+QUICK = ("ab_test", "compare", "compare_logs", "gymnasium_loop", "learned_ppo", "learned_table", "own_ids", "sb3_dqn")
 SHARED = {"history_reader"}  # what several examples import
 
 
@@ -271,9 +299,7 @@ def test_no_example_is_left_out():
     assert {path.stem for path in (ROOT / "examples").glob("*.py")} == set(EXAMPLES) | SHARED
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in EXAMPLES]
-)
+@pytest.mark.parametrize("name", EXAMPLES, ids=lambda name: name if name in QUICK else f"more-{name}")
 def test_examples_run(name, tmp_path, monkeypatch, capsys, request):
     path = str(ROOT / "examples" / f"{name}.py")
     if name == "real_priors":

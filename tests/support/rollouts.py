@@ -14,6 +14,7 @@ from bandit_envs.simulation.simulator import Simulator
 
 IDS = [row.id for row in ENVIRONMENTS.values()]
 FORMS = [(actions, seen) for actions in ("arm", "full") for seen in ("statistics", "features", "history")]
+SIZES: dict[int, tuple[Task, int | None]] = {}  # of answers, by the identity of a task that is kept here
 
 
 def simulator(arms: Arms, episodes: int, root: int = 0, first: int = 0, **rules: Any) -> Simulator:
@@ -44,7 +45,9 @@ def some_action(task: Task, generator: np.random.Generator, stop: float = 0.02) 
     arm = task.stop if generator.random() < stop and task.can_stop else int(generator.integers(task.stop))
     if task.actions == "arm":
         return arm
-    k = task.make_problem().answer_size
+    if id(task) not in SIZES:
+        SIZES[id(task)] = task, task.make_problem().answer_size
+    k = SIZES[id(task)][1]
     order, size = generator.permutation(task.K), generator.integers(task.K + 1) if k is None else k
     answer = np.zeros(task.K, np.int8)
     answer[order[:size]] = 1

@@ -54,7 +54,7 @@ def run(env_id: str, **settings: object) -> None:
         env.reset(seed=[0, 1, 2], options={"episode": [3, 4, 5]})
         env.reset(seed=1)
     task = single.unwrapped.task
-    for _ in range(25):
+    for _ in range(8):
         *_, over, cut, _ = single.step(some_action(task, generator, 0.1))
         if over or cut:
             single.reset()
@@ -77,13 +77,13 @@ def run(env_id: str, **settings: object) -> None:
 def everything() -> None:
     evidence()
     for actions, observation in FORMS:  # in the full form every distribution, and every shape of sets
-        form = {"actions": actions, "observation": observation, "budget": 20}
+        form = {"actions": actions, "observation": observation, "budget": 6}
         for row in ENVIRONMENTS.values():
             run(row.id, **form)
     for instance in DISTRIBUTIONS:
         run("bandit_envs/Threshold-v0", instance=instance, threshold=1.0 if "values" in instance else 0.5, **form)
         run("bandit_envs/AllGood-v0", instance=instance, shuffle_arms=True, pull_cost=0.1, **form)
-        run("bandit_envs/TopK-v0", instance=instance, k=2, reward="correct", max_pulls=10, **form)
+        run("bandit_envs/TopK-v0", instance=instance, k=2, reward="correct", max_pulls=4, **form)
     for A, b in SHAPES:
         for instance in (WIDE if len(A[0]) == 2 else DISTRIBUTIONS)[::2]:
             run("bandit_envs/Feasible-v0", instance=instance, A=A, b=b, tolerance=0.1, **form)
@@ -93,7 +93,7 @@ def everything() -> None:
     for A, b in SHAPES:
         shape, points = Polyhedron(A, b), np.zeros((4, len(A[0])))
         shape.contains(points), shape.project(points), shape.margin(points[0])
-    late = {"actions": "arm", "budget": 20, "batch": 3, "delay": "exponential(2)"}
+    late = {"actions": "arm", "budget": 6, "batch": 3, "delay": "exponential(2)"}
     run("bandit_envs/Threshold-v0", **late)
     run("bandit_envs/TopK-v0", k=2, observation="relative", reward="gain", **late)
     agent_uniforms(np.zeros(3, np.int64), np.zeros(3, np.int64), 2)
