@@ -163,8 +163,13 @@ class Raising(Own):
 
 @pytest.fixture
 def tiny(monkeypatch: pytest.MonkeyPatch) -> tuple[BenchmarkTask, ...]:
-    """The quick set with 30 episodes each."""
-    tasks = tuple(dataclasses.replace(task, episodes=30) for task in benchmark_tasks("quick"))
+    """The quick set with 30 episodes each, of 1000 pulls at most where there is no budget."""
+    tasks = tuple(
+        dataclasses.replace(
+            task, episodes=30, kwargs=task.kwargs | ({"max_pulls": 1000} if task.fixed_confidence else {})
+        )
+        for task in benchmark_tasks("quick")
+    )
     monkeypatch.setattr(run, "benchmark_tasks", lambda set: tasks)
     return tasks
 
@@ -187,7 +192,7 @@ def test_agents_are_scored_where_they_play(tiny: tuple[BenchmarkTask, ...]) -> N
     assert summary.loc["own", "score_low"] <= summary.loc["own", "score"] <= summary.loc["own", "score_high"]
     assert set(result.profile()) == {"own"}
     told = frame.set_index(["agent", "task"])["note"]
-    assert told["static", "threshold-line-delta"] == run.ORACLE
+    assert told["static", "threshold-line-delta"].split("; ")[0] == run.ORACLE
     assert "static" in told["static", "threshold-prior-10"]  # fresh arms: there is no truth to be told
 
 
@@ -209,7 +214,7 @@ def test_broken_agents(tiny: tuple[BenchmarkTask, ...]) -> None:
     assert (
         "100% of the episodes are cut and count 1 max_pulls" in frame.loc[("endless", "threshold-line-delta"), "note"]
     )
-    assert frame.loc[("endless", "threshold-line-delta"), "value"] == 20_000
+    assert frame.loc[("endless", "threshold-line-delta"), "value"] == 1000
     assert (
         "errs in 100% of 30 episodes of the task, delta is 0.1" in frame.loc[("wrong", "threshold-line-delta"), "note"]
     )
@@ -241,17 +246,21 @@ def test_data_that_cannot_be_had_leave_cells_blank(monkeypatch: pytest.MonkeyPat
     assert cell.note == "its data cannot be had: no captions"
 
 
-def test_a_model_is_played_as_it_was_trained(tmp_path: Path) -> None:
+def test_a_model_is_played_as_it_was_trained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Alive it says how; its file has to be told."""
     ppo = pytest.importorskip("stable_baselines3").PPO
     from agents.learned import make_vec_env
+    from agents.learned.model import one_thread
 
     forms = {"observation": "belief", "stop": False, "reward": "gain", "ranked": True}
     envs = make_vec_env("TopK", 4, k=3, budget=100, **forms)
     model = ppo("MlpPolicy", envs, n_steps=16, batch_size=32, n_epochs=1, seed=0)
-    model.learn(64)
+    with one_thread():
+        model.learn(64)
     model.save(tmp_path / "model.zip")
     tasks = ["top-prior-10", "top-prior-50", "top-line-delta"]
+    few = [dataclasses.replace(task, episodes=30) for task in benchmark_tasks(tasks)]
+    monkeypatch.setattr(run, "benchmark_tasks", lambda set: tuple(task for task in few if task.name in set))
     alive, wide, delta = agents.benchmark({"model": model}, tasks).cells["model"]
     assert not math.isnan(alive.score)
     assert "does not take it" in wide.note

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
 import logging
 import math
 import re
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -29,7 +31,7 @@ from agents.evaluation.result import Evaluation
 from bandit_envs import AllGood, Bernoulli, Gaussian, Instance, Threshold, Uniform
 from bandit_envs.envs.catalogue import ENVIRONMENTS
 from bandit_envs.envs.observations import FEATURES
-from bandit_envs.kernels import jit
+from bandit_envs.kernels import WATCHERS, jit
 from bandit_envs.problems import PROBLEMS
 
 THRESHOLD = "bandit_envs/Threshold-v0"
@@ -551,11 +553,31 @@ def test_progress_is_shown_where_asked_for(capsys: pytest.CaptureFixture[str], m
     assert capsys.readouterr().err == ""
 
 
-class Sleepy(Agent):
-    name, solves = "sleepy", ("Threshold",)
+class Told(threading.Event):
+    """The event that lines on progress wait for: a wait ends when an agent has asked for a line, and not by a clock."""
+
+    waits: list[float] = []
+    turn, printed = threading.Semaphore(0), threading.Semaphore(0)
+
+    def wait(self, timeout: float | None = None) -> bool:
+        if self.waits:
+            self.printed.release()
+        self.waits.append(timeout or 0.0)
+        while not self.turn.acquire(timeout=0.01):
+            if self.is_set():
+                return True
+        return False
+
+
+class Patient(Agent):
+    """Decides when a line has been printed, if any are."""
+
+    name, solves = "patient", ("Threshold",)
 
     def choose(self, observation: Any, state: Any) -> Any:
-        time.sleep(0.02)
+        if progress._lines is not None:
+            Told.turn.release()
+            assert Told.printed.acquire(timeout=600)
         return np.zeros(len(observation["pulls"]), np.int64)
 
 
@@ -563,15 +585,15 @@ def test_where_there_is_no_terminal_progress_is_reported_in_lines(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Defect: runs of minutes told nothing where standard error was a file. There is one clock for all agents."""
-    monkeypatch.setattr(progress, "FIRST_LINE", 0.1)
-    monkeypatch.setattr(progress, "NEXT_LINE", 0.15)
-    both = {"one": Sleepy, "two": Sleepy}
+    monkeypatch.setattr(progress, "Event", Told)
+    monkeypatch.setattr(Told, "waits", [])
+    both = {"one": Patient, "two": Patient}
     for told in (None, False):
         evaluate(both, episodes=4, batch=2, env_kwargs=TAO | {"budget": 6}, progress=told)
         assert capsys.readouterr().err == ""
     evaluate(both, episodes=4, batch=2, env_kwargs=TAO | {"budget": 6}, progress=True)
     lines = capsys.readouterr().err.splitlines()
-    assert 2 <= len(lines) <= 8
+    assert Told.waits == [progress.FIRST_LINE, *[progress.NEXT_LINE] * len(lines)]
     assert all(
         re.fullmatch(r"((one|two): \d+ of 48 pulls(, \d+ s left)?|still running) \(after \d+ s\)", line)
         for line in lines
@@ -596,21 +618,32 @@ class Compiling(Agent):
         return (two - one) % self.task.K
 
 
-def test_it_is_told_which_kernel_is_compiled_and_since_when(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_is_told_which_kernel_is_compiled_and_since_when(monkeypatch: pytest.MonkeyPatch) -> None:
     """Defect: there was one note, and then nothing for a minute."""
-    monkeypatch.setattr(progress, "RENEWED", 0.02)
+    monkeypatch.setattr(progress, "RENEWED", 0.001)
+    begins, told = progress.CompileTime.begins, io.StringIO()
+
+    def until_it_is_told(compiling: Any, name: str) -> None:
+        """The second kernel is compiled when a line has said so."""
+        begins(compiling, name)
+        deadline = time.monotonic() + 600
+        if name == "two" and compiling is WATCHERS[-1]:
+            while ", two (" not in told.getvalue() and time.monotonic() < deadline:
+                time.sleep(0.001)
+
+    monkeypatch.setattr(progress.CompileTime, "begins", until_it_is_told)
+    monkeypatch.setattr(sys, "stderr", told)
     evaluate(Compiling, episodes=2, progress=True)
-    note, *lines = capsys.readouterr().err.splitlines()
+    note, *lines = (text := told.getvalue()).splitlines()
     assert note == progress.COMPILING
     found = [re.fullmatch(r"compiling kernel (\d+), (.+) \(\d+ s so far\)", line) for line in lines]
-    assert [match[2] for match in found if match and match[2] in ("one", "two")]
+    assert "two" in [match[2] for match in found if match]
     assert all(found)
     numbers = [int(match[1]) for match in found if match]
     assert numbers == sorted(numbers)
+    monkeypatch.setattr(progress.CompileTime, "begins", begins)
     evaluate(Compiling, episodes=2, progress=False)
-    assert capsys.readouterr().err == ""
+    assert told.getvalue() == text
 
 
 def test_it_is_said_once_that_kernels_are_compiled(

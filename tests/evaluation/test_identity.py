@@ -58,30 +58,29 @@ def numbers(folder: Path, *command: str, text: str | None = None) -> list[str]:
     return done.stdout.split()
 
 
-def shown(folder: Path, name: str, source: str, newline: str = "\n") -> list[str]:
-    """The numbers of the agents of a file, which another script imports."""
-    folder.mkdir(exist_ok=True)
-    (folder / f"{name}.py").write_text(source, newline=newline)
-    (folder / "script.py").write_text(f"import agents\nfrom {name} import Own\n{SHOWN}")
+def shown(folder: Path, newline: str = "\n", **sources: str) -> list[str]:
+    """The numbers of the agents of files, which another script imports."""
+    folder.mkdir()
+    for name, source in sources.items():
+        (folder / f"{name}.py").write_text(source, newline=newline)
+    script = "".join(f"from {name} import Own\n{SHOWN}" for name in sources)
+    (folder / "script.py").write_text(f"import agents\n{script}")
     return numbers(folder, "script.py")
 
 
 def test_an_own_agent_has_one_number_everywhere(tmp_path: Path) -> None:
-    first = shown(tmp_path / "one", "own", OWN)
-    assert len({*first}) == 3
-    assert all(0 <= int(number) < 2**63 for number in first)
-    assert shown(tmp_path / "two", "mine", OWN, newline="\r\n") == first
-    assert shown(tmp_path / "one", "own", OWN) == first
-    changed = shown(tmp_path / "one", "own", OWN.replace("{1, 2}", "{1, 3}"))  # beside the class
-    assert not {*changed} & {*first}
+    changed = OWN.replace("{1, 2}", "{1, 3}")  # beside the class
+    found = shown(tmp_path / "one", own=OWN, changed=changed)
+    assert len({*found}) == 6
+    assert all(0 <= int(number) < 2**63 for number in found)
+    assert shown(tmp_path / "two", mine=OWN, newline="\r\n") == found[:3]
 
 
 def test_an_agent_that_was_typed_in_counts_by_its_code(tmp_path: Path) -> None:
-    one, again = (numbers(tmp_path, "-c", lines + OWN + SHOWN) for lines in ("", "\n\n"))
-    assert one == again == numbers(tmp_path, "-", text=OWN + SHOWN)
-    assert len({*one}) == 3
-    other = numbers(tmp_path, "-c", OWN.replace("(t), 2)", "(t), 1)") + SHOWN)
-    assert not {*one} & {*other}
+    other = OWN.replace("(t), 2)", "(t), 1)")
+    found = numbers(tmp_path, "-c", OWN + SHOWN + other + SHOWN)
+    assert len({*found}) == 6
+    assert numbers(tmp_path, "-", text="\n\n" + OWN + SHOWN) == found[:3]
 
 
 def test_the_numbers_of_our_agents() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
+from scipy.stats import binom
 
 import agents
 import bandit_envs  # noqa: F401  (registers the environments)
@@ -54,21 +55,25 @@ def test_a_batch_of_episodes_decides_as_single_ones(name: str, rules: dict[str, 
         assert (info["total_pulls"], info["score"]) == (row["total_pulls"], row["score"])
 
 
-def test_what_is_imagined_certifies_nothing() -> None:
-    """At delta .2, of 400 episodes at most 101 are wrong but with probability .005; who looks ahead errs more."""
-    kwargs = {"instance": "sampler(arms=3)", "delta": 0.2, "delay": 200, "max_pulls": 20_000}
-    rows = agents.evaluate("evidence", "BestArm", episodes=400, seed=3, env_kwargs=kwargs, progress=False).episodes
-    assert (~rows["correct"] & ~rows["truncated"]).sum() <= 101
+NEAR = {"distribution": "bernoulli", "mean": [0.5, 0.48, 0.48, 0.48, 0.48, 0.48]}
+
+
+@pytest.mark.parametrize(("arms", "episodes", "most"), [(NEAR, 40, 400), ("sampler(arms=3)", 400, 20_000)])
+def test_what_is_imagined_certifies_nothing(arms: Any, episodes: int, most: int) -> None:
+    """At delta .2 more episodes are wrong with probability 1e-6; who looks ahead errs more."""
+    kwargs = {"instance": arms, "delta": 0.2, "delay": 200, "max_pulls": most}
+    rows = agents.evaluate("evidence", "BestArm", episodes=episodes, seed=3, env_kwargs=kwargs, progress=False).episodes
+    assert (~rows["correct"] & ~rows["truncated"]).sum() <= binom.isf(1e-6, episodes, 0.2)
     assert (rows.loc[~rows["truncated"], "level"] <= 0.2 * (1 + 1e-9)).all()
 
 
 def test_a_model_without_pending_plays_by_what_is_imagined() -> None:
-    """The stored model is as good with batches of 3 as without, up to .1; with one batch for all, it is uniform."""
+    """The stored model is as good with batches of 3 as without, up to .1."""
     kwargs = {"instance": "sampler(arms=6)", "budget": 60}
     scores = {}
-    for batch in (1, 3, 60):
+    for batch in (1, 3):
         result = agents.evaluate(
-            "ppo", "BestArm", episodes=100, seed=2, env_kwargs=kwargs | {"batch": batch}, progress=False
+            "ppo", "BestArm", episodes=50, seed=2, env_kwargs=kwargs | {"batch": batch}, progress=False
         )
         scores[batch] = float(result.summary()["score"].iloc[0])
     assert scores[3] >= scores[1] - 0.1

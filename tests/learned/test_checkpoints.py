@@ -6,7 +6,6 @@ import itertools
 import os
 import re
 import signal
-import time
 from typing import Any
 
 import gymnasium as gym
@@ -69,9 +68,12 @@ def test_the_latest_of_the_best_is_kept():
     assert latest_of_the_best(np.stack([best])) == 0
 
 
-def test_time_is_kept():
-    trained = agents.train(seconds=1.5, num_envs=32, env_kwargs=FOUR, held_out=40, progress=False)
-    assert trained.card["seconds"] < 30  # loose: the machine may be busy
+def test_time_is_kept(monkeypatch):
+    """By a clock that moves a hundredth of a second at each look."""
+    looks = itertools.count()
+    monkeypatch.setattr("time.perf_counter", lambda: next(looks) / 100)
+    trained = agents.train(seconds=5.0, num_envs=32, env_kwargs=FOUR, held_out=40, progress=False)
+    assert 4.0 < trained.card["seconds"] < 6.0
     assert trained.card["steps"] > 0
 
 
@@ -92,8 +94,9 @@ def test_a_run_tells_how_far_it_is_at_a_reasonable_rate(capsys, monkeypatch):
     assert 13 <= len(shares) <= 20  # of 40 rollouts
     assert all(4 <= later - sooner <= 9 for sooner, later in itertools.pairwise(shares))
     monkeypatch.undo()
+    monkeypatch.setattr("time.perf_counter", lambda: 0.0)
     agents.train(**TINY | {"progress": True, "steps": 40 * 16, "checkpoints": 1}, n_steps=1, batch_size=16, n_epochs=1)
-    assert len(re.findall("learning", capsys.readouterr().err)) < 10  # ten seconds apart
+    assert "learning" not in capsys.readouterr().err  # such lines are ten seconds apart
 
 
 def test_curves_go_to_tensorboard(tmp_path):
@@ -121,7 +124,7 @@ def test_a_full_disk_leaves_the_model_that_was_there(tmp_path):
         assert all(torch.equal(weight, kept[name]) for name, weight in old.items())
 
 
-def test_a_training_that_is_broken_off_is_kept_and_goes_on(tmp_path, monkeypatch):
+def test_a_training_that_is_broken_off_is_kept_and_goes_on(tmp_path, monkeypatch, interrupts):
     """By a signal as of Ctrl-C; without `out` nothing is kept. A model that goes on meets other episodes."""
     short = TINY | {"held_out": 10, "checkpoints": 1, "n_steps": 8, "steps": 4096}
     after, begin = itertools.count(), Checkpoints._on_rollout_start
@@ -164,21 +167,22 @@ def test_a_training_without_an_update_keeps_the_start_and_a_price_counts():
         agents.train("evolved", gamma=1.0)
 
 
-def test_the_learning_rate_falls_with_the_share_of_the_run():
-    clock = Clock(100, 50.0, time.perf_counter() - 60.0, CompileTime())
+def test_the_learning_rate_falls_with_the_share_of_the_run(monkeypatch):
+    monkeypatch.setattr("time.perf_counter", lambda: 100.0)
+    clock = Clock(100, 50.0, 40.0, CompileTime())
     clock.begin()
-    assert clock.share() < 0.05  # comparisons took more than the time: half of it is for learning still
+    assert clock.share() == 0  # comparisons took more than the time: half of it is for learning still
     clock._before, clock.steps_taken = 50.0, 30
-    assert clock.time_share() == pytest.approx(0.4, abs=0.01)
-    clock = Clock(100, 50.0, time.perf_counter() - 10.0, CompileTime())
+    assert clock.time_share() == pytest.approx(0.4)
+    clock = Clock(100, 50.0, 90.0, CompileTime())
     clock._before = 0.0
     clock.steps_taken = 30
-    assert clock.share() == pytest.approx(0.3, abs=0.01)
-    later = Clock(100, 50.0, time.perf_counter() - 30.0, CompileTime())
+    assert clock.share() == pytest.approx(0.3)
+    later = Clock(100, 50.0, 70.0, CompileTime())
     assert later.share() == 0.0  # the learning has not begun
     later._before = 0.0
-    assert later.share() == pytest.approx(0.6, abs=0.05)
-    assert later.falling(2.0)(1.0) == pytest.approx(0.8, abs=0.1)
+    assert later.share() == pytest.approx(0.6)
+    assert later.falling(2.0)(1.0) == pytest.approx(0.8)
     later.evaluation_seconds = 10.0  # so that only half of the time is for learning
     assert later.time_share() == 1.0
     assert later.falling(2.0)(1.0) == pytest.approx(0.04)

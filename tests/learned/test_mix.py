@@ -13,7 +13,7 @@ import pytest
 pytest.importorskip("stable_baselines3")
 
 import torch
-from learning import THRESHOLD, TINY, observations, weights
+from learning import CLEAR, FEATURED, THRESHOLD, TINY, observations, weights
 from stable_baselines3 import PPO
 
 import agents
@@ -113,11 +113,12 @@ def test_a_mix_goes_on_from_its_file(both, tmp_path):
 
 def test_a_mix_learns():
     """Clear arms are left alone, in an environment of 5 arms and in one of 3."""
-    means = {"choice": [0.02, 0.98, 0.4, 0.6, 0.6]}
-    mix = [{"instance": {"sampler": {"arms": arms, "mean": means}}, "budget": 12 * arms} for arms in (5, 3)]
-    trained = agents.train(steps=20_000, num_envs=64, n_steps=15, mix=mix, held_out=250, checkpoints=1, progress=False)
+    mix = [{"instance": {"sampler": {"arms": arms, "mean": CLEAR}}, "budget": 12 * arms} for arms in (5, 3)]
+    short = {"steps": 10_000, "num_envs": 64, "n_steps": 15, "held_out": 100, "checkpoints": 1, "progress": False}
+    trained = agents.train(**short, env_kwargs=FEATURED, mix=mix)
     for result in trained.card["result"]:
-        assert result["differences"]["uniform"]["misclassified"]["high"] < 0
+        for name in ("uniform", "untrained"):
+            assert result["differences"][name]["misclassified"]["high"] < 0
 
 
 def test_the_best_of_several_seeds_is_kept(tmp_path, monkeypatch):
@@ -133,7 +134,7 @@ def test_the_best_of_several_seeds_is_kept(tmp_path, monkeypatch):
     assert rows[0]["return"] == first[0]["return"]  # on the episodes that its checkpoints were chosen by
 
 
-def test_what_is_ready_is_kept_when_a_later_seed_is_broken_off(tmp_path, monkeypatch):
+def test_what_is_ready_is_kept_when_a_later_seed_is_broken_off(tmp_path, monkeypatch, interrupts):
     after, begin = itertools.count(), Checkpoints._on_training_start
 
     def broken(callback: Any) -> None:
@@ -143,11 +144,11 @@ def test_what_is_ready_is_kept_when_a_later_seed_is_broken_off(tmp_path, monkeyp
 
     monkeypatch.setattr(Checkpoints, "_on_training_start", broken)
     with pytest.raises(KeyboardInterrupt):
-        agents.train(**BOTH, seeds=3, out=tmp_path / "model")
+        agents.train(**SHORT, seeds=3, out=tmp_path / "model")
     assert [row["seed"] for row in agents.load(tmp_path / "model").card["seeds"]] == [0]
 
 
-def test_a_mix_that_is_broken_off_is_kept(tmp_path, monkeypatch):
+def test_a_mix_that_is_broken_off_is_kept(tmp_path, monkeypatch, interrupts):
     step = Checkpoints._on_step
 
     def broken(callback: Any) -> bool:

@@ -103,9 +103,7 @@ def test_evaluate_is_a_plain_loop_over_the_models_own_environment(ranked: bool, 
     assert not np.array_equal(drawn, wanted)
 
 
-@pytest.mark.parametrize(
-    ("ranked", "observation"), [(True, "belief"), pytest.param(True, "features", marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize(("ranked", "observation"), [(True, "belief"), (True, "features")])
 def test_a_model_without_environment_is_told_by_env_kwargs(tmp_path: Path, ranked: bool, observation: str) -> None:
     given = settings(ranked, observation)
     model = model_of(ranked, observation)

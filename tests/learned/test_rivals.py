@@ -17,16 +17,13 @@ torch = pytest.importorskip("torch")
 
 @pytest.fixture
 def rivals(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The modules of the examples, on one thread as they run."""
+    """The modules of the examples."""
     monkeypatch.syspath_prepend(Path(__file__).parents[2] / "examples")
     import history_reader
     import learned_dpt
     import learned_icpe
 
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield SimpleNamespace(reader=history_reader, dpt=learned_dpt, icpe=learned_icpe)
-    torch.set_num_threads(threads)
+    return SimpleNamespace(reader=history_reader, dpt=learned_dpt, icpe=learned_icpe)
 
 
 def weights(*readers: Any) -> list[Any]:

@@ -30,7 +30,8 @@ def test_a_trained_model_reads_what_is_pending(form: str, tmp_path: Path) -> Non
     kwargs = LATE | {"observation": form}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        made = agents.train("ppo", ID, steps=600, env_kwargs=kwargs, seed=1, out=tmp_path / "late")
+        short = {"steps": 128, "num_envs": 8, "n_steps": 8, "held_out": 10, "checkpoints": 1}
+        made = agents.train("ppo", ID, **short, env_kwargs=kwargs, seed=1, out=tmp_path / "late")
         read = load(tmp_path / "late")
         assert read.model.policy.pending
         assert read.model.observation_space == box_of(6, form, True)

@@ -12,6 +12,7 @@ from agents.learned import EquivariantPolicy, NativeVecEnv, Trained, make_vec_en
 
 THRESHOLD = "bandit_envs/Threshold-v0"
 FOUR = {"instance": {"sampler": {"arms": 4}}, "budget": 12}
+CLEAR = {"choice": [0.02, 0.98, 0.4, 0.6, 0.6]}  # means, two of which are far from the threshold
 FEATURED = FOUR | {"observation": "features", "reward": "gain"}
 TINY = {"steps": 2048, "num_envs": 16, "env_kwargs": FEATURED, "held_out": 40, "checkpoints": 2, "progress": False}
 
