@@ -16,20 +16,32 @@ import contextlib
 import copy
 import functools
 import pickle
+import os
 import random
+import subprocess
+import sys
 import time
+import traceback
+import types
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 from unittest import mock
 
+import cloudpickle
 import gymnasium as gym
+import numba
 import numpy as np
 from gymnasium.vector import AutoresetMode
 
+import bandit_envs
 from bandit_envs import PROBLEMS, Instance, Task
+from bandit_envs.kernels import compiled
+from bandit_envs.simulation import MOST_TIMES
 
 from .core.agent import Agent
+from .core.algorithm import Algorithm, Times
 from .core.optional import require
 from .evaluation.run import evaluate
 from .registry import make, recipe_of
@@ -52,6 +64,7 @@ OTHERS: tuple[tuple[dict[str, object], int, float, float, dict[str, object]], ..
 # Of an agent that is wrong with probability .1, more than 20 of 60 answers are wrong with probability 4e-7.
 CLEAR, CLEAR_WRONG = 60, 20
 SHIFTED = 0.35  # share of all pulls that may go to other arms where the arms change places; the most of ours is .27
+BEYOND = "an index is beyond the end of an array in"
 HUGE = 3 * 10**8  # times so many, small counts become more than a 32-bit integer holds
 
 
@@ -259,6 +272,65 @@ def same(case: Case, found: Sequence[Steps], wanted: Sequence[Steps], ways: str)
 
 
 # --- checks -----------------------------------------------------------------------------------------------------------
+
+
+def check_bounds(case: Case) -> None:
+    """No index is beyond the end of an array: compiled code does not look, and writes there, or ends the interpreter.
+
+    An agent of one's own plays in a process of its own, whose kernels are compiled with checks (NUMBA_BOUNDSCHECK=1).
+    """
+    if not getattr(made(case), "_brought", False):
+        return
+    program = f"import sys; sys.path[:] = {sys.path}; from agents import testing; testing._play_within_bounds()"
+    environment = os.environ | {"NUMBA_BOUNDSCHECK": "1"}
+    child = subprocess.run(
+        [sys.executable, "-c", program], input=cloudpickle.dumps(case), capture_output=True, env=environment
+    )
+    said = child.stdout.decode(errors="replace").partition(BEYOND)[2].strip()
+    if said or child.returncode < 0:
+        text = said or f"a process that played it was ended by the signal {-child.returncode}"
+        raise AssertionError(f"{case}: {text}. To see it: play it with NUMBA_BOUNDSCHECK=1 in the environment")
+
+
+def _play_within_bounds() -> None:
+    """In the process of `check_bounds`: print where an index is beyond the end; other faults are for other checks."""
+    case = pickle.loads(sys.stdin.buffer.read())
+    envs = case.envs(EPISODES)
+    agent = made(case, envs)
+    predict = agent.predict
+
+    def watched(observation: Any, state: Any = None) -> Any:
+        kept = copy.deepcopy(state)
+        try:
+            return predict(observation, state)
+        except IndexError as error:
+            print(BEYOND, _place_of(agent, observation, kept, error), flush=True)
+            raise
+
+    agent.predict = watched
+    with contextlib.suppress(Exception):
+        steps(case, agent, envs, range(EPISODES))
+
+
+def _place_of(agent: Any, observation: Any, state: Any, error: Exception) -> str:
+    """Where an index is beyond the end: in compiled code that is found by calling its functions once more in Python."""
+    if isinstance(agent, Algorithm):
+        compiled._Twofold.__call__ = lambda self, *given: self.py_func(*given)
+        state = agent.initial_state(observation) if state is None else state
+        batch, n, next_arm = agent.batch(state), len(state.now), agent.form.kernel.function
+        batch = batch._replace(now=state.now.view(np.recarray))
+        names = next_arm.__globals__ | {"plan_of": lambda now: now}
+        times = (Times(np.empty(n, np.int64), MOST_TIMES),) * agent.bulk
+        try:
+            for e in range(n):
+                types.FunctionType(next_arm.__code__, names)(e, agent.shown(observation, n), batch, *times)
+        except Exception as found:
+            error = found if isinstance(found, IndexError) else error
+    ours = tuple(f"{Path(one.__file__).parent}{os.sep}" for one in (sys.modules[__package__], bandit_envs, numba))
+    frames = [one for one in traceback.extract_tb(error.__traceback__) if not one.filename.startswith(ours)]
+    where = f"{frames[-1].name} (line {frames[-1].lineno}: `{frames[-1].line}`)" if frames else "a method"
+    return f"{where} of {agent.name}: {error}"
+
 
 
 def check_single_is_batch(case: Case) -> None:
@@ -503,6 +575,7 @@ def check_errors_within_delta(case: Case) -> None:
 
 
 CHECKS: tuple[Callable[[Case], None], ...] = (
+    check_bounds,
     check_no_global_state,
     check_repeats,
     check_single_is_batch,

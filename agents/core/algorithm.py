@@ -371,7 +371,10 @@ class Form:
         return episode_kernel(function)  # type: ignore[no-any-return]
 
     def __reduce__(self) -> Any:
-        return getattr, (self.kind, "form")
+        """That of the class; with all that is made, where the class itself is pickled, as that of a script or function."""
+        apart = self.kind.__module__ == "__main__" or "<locals>" in self.kind.__qualname__
+        made = {name: value for name, value in vars(self).items() if name not in ("kind", "key", "kernel")}
+        return (getattr, (self.kind, "form"), made) if apart else (getattr, (self.kind, "form"))
 
 
 @dataclass
