@@ -15,21 +15,34 @@ import ast
 import contextlib
 import copy
 import functools
+import linecache
+import os
 import pickle
 import random
+import subprocess
+import sys
 import time
+import traceback
+import types
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 from unittest import mock
 
+import cloudpickle
 import gymnasium as gym
+import numba
 import numpy as np
 from gymnasium.vector import AutoresetMode
 
+import bandit_envs
 from bandit_envs import PROBLEMS, Instance, Task
+from bandit_envs.kernels import compiled
+from bandit_envs.simulation import MOST_TIMES
 
 from .core.agent import Agent
+from .core.algorithm import Algorithm, Times
 from .core.optional import require
 from .evaluation.run import evaluate
 from .registry import make, recipe_of
@@ -52,6 +65,7 @@ OTHERS: tuple[tuple[dict[str, object], int, float, float, dict[str, object]], ..
 # Of an agent that is wrong with probability .1, more than 20 of 60 answers are wrong with probability 4e-7.
 CLEAR, CLEAR_WRONG = 60, 20
 SHIFTED = 0.35  # share of all pulls that may go to other arms where the arms change places; the most of ours is .27
+BEYOND = "beyond the end:"  # of what is printed in another process
 HUGE = 3 * 10**8  # times so many, small counts become more than a 32-bit integer holds
 
 
@@ -259,6 +273,70 @@ def same(case: Case, found: Sequence[Steps], wanted: Sequence[Steps], ways: str)
 
 
 # --- checks -----------------------------------------------------------------------------------------------------------
+
+
+def check_bounds(*cases: Case) -> None:
+    """No index is beyond the end of an array: compiled code does not look, and writes there, or ends the interpreter.
+
+    An agent of one's own plays in a process of its own, whose kernels are compiled with checks (NUMBA_BOUNDSCHECK=1).
+    """
+    agent = made(cases[0])
+    if not getattr(agent, "_brought", False):
+        return
+    source = getattr(sys.modules.get(type(agent).__module__), "__file__", "")  # which pickled functions do not know
+    program = f"import sys; sys.path[:] = {sys.path}; from agents import testing; testing._play_within_bounds()"
+    how: dict[str, Any] = {"capture_output": True, "env": os.environ | {"NUMBA_BOUNDSCHECK": "1"}}
+    child = subprocess.run([sys.executable, "-c", program], input=cloudpickle.dumps((cases, source)), **how)
+    said = child.stdout.decode(errors="replace").partition(BEYOND)[2].strip()
+    if not said and child.returncode < 0:
+        said = f"{cases[0]}: the process that played it was ended by the signal {-child.returncode}"
+    if said:
+        raise AssertionError(f"{said}. To see it: set NUMBA_BOUNDSCHECK=1 in the environment, and play it")
+
+
+def _play_within_bounds() -> None:
+    """In the process of `check_bounds`: print where an index is beyond the end; other faults are for other checks."""
+    cases, source = pickle.loads(sys.stdin.buffer.read())
+    for case in cases:
+        with contextlib.suppress(Exception):
+            envs = case.envs(EPISODES)
+            agent = made(case, envs)
+            agent.predict = functools.partial(_predicted_within_bounds, f"{case}", source, agent, agent.predict)
+            steps(case, agent, envs, range(EPISODES))
+
+
+def _predicted_within_bounds(
+    case: str, source: str, agent: Any, predict: Any, observation: Any, state: Any = None
+) -> Any:
+    kept = copy.deepcopy(state)
+    try:
+        return predict(observation, state)
+    except IndexError as error:
+        print(BEYOND, f"{case}: {_place_of(source, agent, observation, kept, error)}", flush=True)
+        sys.exit()
+
+
+def _place_of(source: str, agent: Any, observation: Any, state: Any, error: Exception) -> str:
+    """Where an index is beyond the end: in compiled code that is found by calling its functions once more in Python."""
+    if isinstance(agent, Algorithm):
+        compiled._Twofold.__call__ = lambda self, *given: self.py_func(*given)  # type: ignore[method-assign]
+        state = agent.initial_state(observation) if state is None else state
+        batch, n, next_arm = agent.batch(state), len(state.now), agent.form.kernel.function
+        batch = batch._replace(now=state.now.view(np.recarray))
+        names = next_arm.__globals__ | {"plan_of": lambda now: now}
+        times = (Times(np.empty(n, np.int64), MOST_TIMES),) * agent.bulk
+        try:
+            for e in range(n):
+                types.FunctionType(next_arm.__code__, names)(e, agent.shown(observation, n), batch, *times)
+        except Exception as found:
+            error = found if isinstance(found, IndexError) else error
+    ours = tuple(f"{Path(str(one.__file__)).parent}{os.sep}" for one in (sys.modules[__package__], bandit_envs, numba))
+    frames = [one for one in traceback.extract_tb(error.__traceback__) if not one.filename.startswith(ours)]
+    if not frames:
+        return f"an index of {agent.name} is beyond the end of its array: {error}"
+    file = frames[-1].filename if Path(frames[-1].filename).exists() else source
+    line = linecache.getline(file, frames[-1].lineno or 0).strip()
+    return f"in {frames[-1].name} of {agent.name} an index is beyond the end of its array, `{line}`: {error}"
 
 
 def check_single_is_batch(case: Case) -> None:
@@ -502,7 +580,8 @@ def check_errors_within_delta(case: Case) -> None:
             _few_wrong(hard, MANY, MOST_WRONG, f"at delta = {DELTA}, where arms hardly differ: does it stop too soon?")
 
 
-CHECKS: tuple[Callable[[Case], None], ...] = (
+CHECKS: tuple[Callable[..., None], ...] = (
+    check_bounds,
     check_no_global_state,
     check_repeats,
     check_single_is_batch,
@@ -520,13 +599,14 @@ CHECKS: tuple[Callable[[Case], None], ...] = (
 )
 
 
-def _run(agent: object, check: Callable[[Case], None], env: object = None) -> None:
+def _run(agent: object, check: Callable[..., None], env: object = None) -> None:
     """One check, on all tasks of the agent."""
-    for case in cases_of(agent, env):
+    cases = cases_of(agent, env)
+    for case in cases if check is not check_bounds else cases[:1]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
             try:
-                check(case)
+                check(*(cases if check is check_bounds else (case,)))
             except AssertionError as error:
                 raise AssertionError(f"{check.__name__}: {error}") from error
             except Exception as error:

@@ -371,7 +371,10 @@ class Form:
         return episode_kernel(function)  # type: ignore[no-any-return]
 
     def __reduce__(self) -> Any:
-        return getattr, (self.kind, "form")
+        """That of the class; with all that is made where the class is pickled too, as one of a script or function."""
+        apart = self.kind.__module__ == "__main__" or "<locals>" in self.kind.__qualname__
+        made = {name: value for name, value in vars(self).items() if name not in ("kind", "key", "kernel")}
+        return (getattr, (self.kind, "form"), made) if apart else (getattr, (self.kind, "form"))
 
 
 @dataclass
@@ -420,12 +423,18 @@ def members(one: Any) -> dict[Any, Any]:
 
 def rules_in(space: Mapping[str, Any], name: str) -> dict[str, Any]:
     """The functions in the namespace of a class that compiled code calls."""
-    plain = {one: getattr(space.get(one), "py_func", space.get(one)) for one in RULES}
+    plain = {one: getattr(value, "py_func", value) for one, value in space.items()}
     plain = {one: getattr(value, "__func__", value) for one, value in plain.items()}  # of a staticmethod
     found = {one: function for one, function in plain.items() if inspect.isfunction(function)}
+    given = {one: list(inspect.signature(function).parameters) == ["ep", "own"] for one, function in found.items()}
+    if other := [one for one in found if given[one] and one not in RULES]:
+        raise TypeError(f"{other[0]} of {name} is called by nothing: a function of (ep, own) is one of {list(RULES)}")
+    found = {one: found[one] for one in RULES if one in found}
     for one, function in found.items():
-        if list(inspect.signature(function).parameters) != ["ep", "own"]:
+        if not given[one]:
             raise TypeError(f"{one} of {name} must be a function of (ep, own), which compiled code calls")
+        if function.__code__.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
+            raise TypeError(f"{one} of {name} must be a plain function, without yield and async: pull(ep, arm) plans")
         nothing, something = returns_of(function)
         if one == "stops" and nothing:
             raise TypeError(f"stops of {name} must return whether the episode stops, and returns nothing on some way")

@@ -175,7 +175,7 @@ def _kept(function: Callable[..., Any], kinds: str, made: Callable[..., Any]) ->
     before, place = NUMBA.config.CACHE_DIR, folder_of(function)
     if place is None or "<locals>" in kinds or "__main__" in kinds:
         return made()
-    kinds = hashlib.blake2b(kinds.encode(), digest_size=8).hexdigest()
+    kinds = hashlib.blake2b((kinds + floor.CHECKED).encode(), digest_size=8).hexdigest()
     NUMBA.config.CACHE_DIR = str(place / "plain" / f"{stamp_of(function)}-{kinds}")
     try:
         return made(cache=True)

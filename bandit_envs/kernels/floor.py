@@ -101,6 +101,9 @@ def _processor() -> str:
     return f"{get_default_triple()} {get_host_cpu_name()} {get_host_cpu_features().flatten()} {named}"
 
 
+CHECKED = " within bounds" if NUMBA.config.BOUNDSCHECK else ""  # in the names of what is kept on disk
+
+
 class KernelLibrary(_Library):
     """The code of a kernel, with all its parts, which nothing else can call."""
 
@@ -153,7 +156,7 @@ class KernelCompiler(_Compiler):
         self.target.codegen, codegen._library_class = lambda: codegen, self.library
         if issubclass(self.library, PartLibrary):  # it has no machine code
             codegen._add_module = codegen.set_env = lambda *given: None
-        self.kinds, self.how = (tuple(args), return_type), f"{flags!r} {_processor()}"
+        self.kinds, self.how = (tuple(args), return_type), f"{flags!r} {_processor()}{CHECKED}"
         super().__init__(typingctx, self.target, library, args, return_type, flags, locals)
 
     def compile_extra(self, function: Callable[..., Any]) -> Any:

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import pickle
+import re
+import subprocess
+import sys
 from typing import Any
 
+import cloudpickle
+import gymnasium as gym
 import numpy as np
 import pytest
 
 import agents
-from agents import pull
+import agents.testing
+from agents import pull, setting
+from agents.core import per_arm
+from bandit_envs.kernels import compiled, part
 
 
 def fair(ep: Any, own: Any) -> None:
@@ -40,7 +49,21 @@ def arm_or_none(ep: Any, own: Any) -> Any:
     return 0
 
 
+def yielded(ep: Any, own: Any) -> Any:
+    yield np.argmin(ep.pulls)
+
+
+async def awaited(ep: Any, own: Any) -> Any:
+    pull(ep, 0)
+
+
 WRONG = {
+    "yielded": ({"sample": yielded}, "sample of A must be a plain function.*yield"),
+    "awaited": ({"observe": awaited}, "observe of A must be a plain function"),
+    **{
+        name: ({name: fair}, f"{name} of A is called by nothing.*'stops', 'sample'")
+        for name in ("stop", "begins", "recommend", "choose", "initial_state")
+    },
     "computed, not returned": ({"stops": computed}, "stops of A must return whether"),
     "returned on one way": ({"stops": sometimes}, "stops of A must return whether"),
     "returned in a loop": ({"stops": late}, "stops of A must return whether"),
@@ -72,3 +95,106 @@ def test_rules_may_return_early() -> None:
         pull(ep, 0)
 
     type(agents.Algorithm)("A", (agents.Algorithm,), {"sample": sample, "stops": stops, "observe": sample})
+
+
+# --- indices beyond the end -------------------------------------------------------------------------------------------
+
+
+class Own(agents.Algorithm):
+    """Pull the rarest arm."""
+
+    name, source, solves = "own", "an example", ("BestArm",)
+    w, table = per_arm(float), setting(np.ndarray)
+
+    def __init__(self, task: Any) -> None:
+        super().__init__(task)
+        self.table = np.zeros(3)
+
+    def sample(ep, own):
+        pull(ep, np.argmin(ep.pulls))
+
+
+class OneTooFar(Own):
+    """It writes to an arm of the next episode."""
+
+    def sample(ep, own):
+        own.w[len(ep.pulls)] = 1.0
+        pull(ep, np.argmin(ep.pulls))
+
+
+class InBegin(Own):
+    """It begins with places from 1."""
+
+    def begin(ep, own):
+        for i in range(len(ep.pulls)):
+            own.w[i + 1] = 1.0
+
+
+class InStops(Own):
+    """It looks at the arm after the last."""
+
+    def stops(ep, own):
+        return ep.mean[len(ep.pulls)] > 2.0
+
+
+@part
+def width(table: Any, n: Any) -> Any:
+    return table[n]
+
+
+class InTable(Own):
+    """Its table has fewer rows than an arm has pulls."""
+
+    def observe(ep, own):
+        own.w[0] = own.table[ep.pulls[0] + 2]
+
+
+class InHelper(Own):
+    """The same, by a function of the module."""
+
+    def observe(ep, own):
+        own.w[0] = width(own.table, ep.pulls[0] + 2)
+
+
+PLACES = {
+    OneTooFar: "in sample .*`own.w.len.ep.pulls.. = 1.0`.*5",
+    InBegin: "in begin .*`own.w.i . 1. = 1.0`.*5",
+    InStops: "in stops .*`return ep.mean.len.*5",
+    InTable: "in observe .*own.table.*3",
+    InHelper: "in width .*`return table.n.`.*3",
+}
+
+
+def best_arm() -> Any:
+    return gym.make("bandit_envs/BestArm-v0", instance="sampler(arms=5)", delta=0.1, max_pulls=60)
+
+
+@pytest.mark.parametrize("kind", PLACES)
+def test_the_line_of_an_index_beyond_the_end_is_found(kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiled._Twofold, "__call__", compiled._Twofold.__call__)  # put back afterwards
+    [case] = agents.testing.cases_of(kind, best_arm())
+    envs = case.envs(2)
+    agent, observation = agents.testing.made(case, envs), envs.reset(seed=1)[0]
+    state = agent.initial_state(observation)
+    state.now["place"], observation = 5, observation | {"pulls": np.ones((2, 5), np.int64)}  # the first pass is over
+    text = agents.testing._place_of(__file__, agent, observation, state, IndexError("x"))
+    assert re.search(PLACES[kind], text), text
+
+
+def test_the_checks_name_an_index_beyond_the_end() -> None:
+    with pytest.raises(AssertionError, match=f"check_bounds: OneTooFar on .*: {PLACES[OneTooFar]}.*NUMBA_BOUNDSCHECK"):
+        agents.testing.check_agent(OneTooFar, best_arm())
+
+
+def test_a_class_of_a_function_goes_to_another_process_whole() -> None:
+    class Here(Own):
+        t = per_arm(int)
+
+    there = pickle.loads(cloudpickle.dumps(Here))
+    assert there.form.fields.keys() == {"w", "table", "t"}
+    text = (
+        "import pickle, sys; sys.path[:] = %r; k = pickle.load(sys.stdin.buffer); print(*k.form.fields, *k.form.rules)"
+    )
+    command = [sys.executable, "-c", text % sys.path]
+    child = subprocess.run(command, input=cloudpickle.dumps(Here), capture_output=True, check=True)
+    assert child.stdout.split() == [b"w", b"table", b"t", b"sample"]
