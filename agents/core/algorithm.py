@@ -437,7 +437,7 @@ def rules_in(space: Mapping[str, Any], name: str) -> dict[str, Any]:
             raise TypeError(f"{one} of {name} must be a plain function, without yield and async: pull(ep, arm) plans")
         nothing, something = returns_of(function)
         if one == "stops" and nothing:
-            raise TypeError(f"stops of {name} must return whether the episode stops, and returns nothing on some way")
+            raise TypeError(f"stops of {name} must return whether the episode stops, and returns nothing in some case")
         if one != "stops" and something:
             text = "what it returns is not read"
             how = "; a sampling rule plans its pulls by pull(ep, arm)" * (one == "sample")
@@ -446,7 +446,7 @@ def rules_in(space: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 
 def returns_of(function: Any) -> tuple[bool, bool]:
-    """Whether a function returns None, or has no return, on some way; and whether it returns something else."""
+    """Whether a function returns None, or has no return, in some case; and whether it returns something else."""
     found, last = set[bool](), None
     for one in dis.get_instructions(function):
         if one.opname in ("RETURN_CONST", "RETURN_VALUE"):
@@ -539,7 +539,7 @@ class Algorithm(Agent, metaclass=_Declared):
     def __setattr__(self, name: str, value: Any) -> None:
         """Set an attribute; settings, of which it may be one, are read again.
 
-        Those by which kernels find their way, numbers and arrays, stay as an agent of this package was made with them.
+        Those by which kernels find their places, numbers and arrays, stay as an agent of this package was made with them.
         """
         kind = self.form.fields[name].kind if name in self.form.fields else float
         if kind not in (float, bool) and not self._brought and vars(self).get("_ready"):

@@ -91,7 +91,7 @@ def scan(flat, uE, start, n, K, least, arm):
 
 @part
 def fits(table, levels, K):
-    """Whether a table has room for trees over K arms, and their levels begin where those of `levels_of` do."""
+    """Whether a table holds trees over K arms, and their levels begin where those of `levels_of` do."""
     at, count, level = 0, K, 0
     while level + 1 < len(levels) and levels[level] == at and count > (1 if level else 0):
         count = (count + WIDTH - 1) // WIDTH

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Sequence, Set
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,9 +19,6 @@ from bandit_envs import Task, stopping
 from bandit_envs.stopping import Certifier
 
 from .run import Part, Result, Statistics
-
-if TYPE_CHECKING:
-    from .fold import State
 
 ALONE, PAIRS = ("threshold", "polyhedron", "margins"), ("top-k", "all-good", "control")  # kinds of certificates
 MOST_NAMES = 3  # of arms in a sentence
@@ -223,7 +220,7 @@ def claimed(state: Any) -> list[Claim]:
     return found
 
 
-def note_claims(state: State) -> None:
+def note_claims(state: Any) -> None:
     """Keep in words what is certain of the arms that there are, before these change."""
     with contextlib.suppress(ValueError):  # nothing is claimed
         among = _listed(state.active, state.names)

@@ -3,7 +3,7 @@
 The name of a file holds the function, the stamp of all that it is compiled from (`stamps`), and a digest of types,
 options, processor and versions, but no path: all checkouts and environments of a user share one folder. A file is
 written whole beside its place, and begins with a checksum of its name and content. What cannot be read is compiled once
-more. Files of other stamps stay beside it, until nobody has read them for `UNREAD` or the folder exceeds `ROOM`.
+more. Files of other stamps stay beside it, until nobody has read them for `UNREAD` or the folder exceeds `MOST`.
 
 The folder is in that of the variable NUMBA_CACHE_DIR; or in the cache directory of this user; or in the system's
 temporary one. What is read from it runs as code: the last two must be the user's own, and writable by nobody else.
@@ -41,7 +41,7 @@ NUMBA: Any = numba  # which declares but little of itself to type checkers
 _LOGGER = logging.getLogger("bandit_envs.kernels.compiled")
 SEAL = 16  # bytes of a checksum
 DAY = 86_400.0  # seconds
-UNREAD, ROOM = 30 * DAY, 10**9  # seconds that a file is kept unread, and bytes of all files, before the oldest go
+UNREAD, MOST = 30 * DAY, 10**9  # seconds that a file is kept unread, and bytes of all files, before the oldest go
 VERSIONS = f"{NUMBA.__version__} {llvmlite.__version__} {np.__version__} {sys.version}"
 NAMELESS = r" at 0x|<locals>|__main__\."  # in types: what no other process can name
 
@@ -217,11 +217,11 @@ def _folder(chosen: str) -> Path | None:
 @functools.cache
 def thin_out(folder: Path) -> None:
     """Once in a process: remove files that were last of use long ago, and the oldest of those that are too many."""
-    found, room, now = list[tuple[float, int, Path]](), ROOM, time.time()
+    found, left, now = list[tuple[float, int, Path]](), MOST, time.time()
     for one in folder.rglob("*"):
         with contextlib.suppress(OSError):  # another process has removed it
             found += [(one.stat().st_mtime, one.stat().st_size, one)] if one.is_file() else []
     for used, size, one in sorted(found, reverse=True):
-        room -= size
-        if room < 0 or now - used > UNREAD:
+        left -= size
+        if left < 0 or now - used > UNREAD:
             one.unlink(missing_ok=True)

@@ -277,7 +277,7 @@ def test_files_that_nobody_reads_go_and_the_oldest_of_too_many(tmp_path: Path, m
         (path := tmp_path / name).parent.mkdir(exist_ok=True)
         path.write_bytes(bytes(100))
         os.utime(path, (when := time.time() - age, when))
-    monkeypatch.setattr(kept, "ROOM", 200)
+    monkeypatch.setattr(kept, "MOST", 200)
     kept.thin_out(tmp_path)
     assert sorted(path.name for path in tmp_path.rglob("*") if path.is_file()) == ["new", "second"]
 
