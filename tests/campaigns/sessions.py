@@ -10,6 +10,8 @@ alone, one by one and never asked for, come to.
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -115,26 +117,24 @@ def check_replay(name: str, problem: str) -> None:
     assert notes.state.answer().tolist() == trace.answer.tolist()
 
 
-# Asks and tells for ever; after each call it writes a line that says what was returned, or told.
+# Several who ask and tell for ever; after each call they write a line that says what was returned, or told.
 RATER = """
+import os
 import sys
 import agents
 
-session, who = agents.Session(store=sys.argv[1]), sys.argv[2]
+journal = next((one for one in sys.argv[3:] if not os.fork()), sys.argv[2])
+session, who = agents.Session(store=sys.argv[1]), f"rater {journal}"
 while True:
     arms = session.ask(1, who=who) or [ask.arm for ask in session.pending if ask.who == who]
     for arm in arms[:1]:
-        with open(sys.argv[3], "a") as journal:
-            journal.write(f"asked {arm}\\n")
+        with open(journal, "a") as file:
+            file.write(f"asked {arm}\\n")
         value = ((arm + 1) * 7919 + len(session)) % 1000 / 1000
         session.tell(arm, value, who=who)
-        with open(sys.argv[3], "a") as journal:
-            journal.write(f"told {arm} {value}\\n")
+        with open(journal, "a") as file:
+            file.write(f"told {arm} {value}\\n")
 """
-
-
-def rater(place: Path, who: str, journal: Path) -> Any:
-    return subprocess.Popen([sys.executable, "-c", RATER, str(place), who, str(journal)])
 
 
 def killed(tmp_path: Path, store: Any, kills: int, workers: int, name: str = "lsa") -> None:
@@ -142,20 +142,20 @@ def killed(tmp_path: Path, store: Any, kills: int, workers: int, name: str = "ls
     facts = {**FACTS, "budget": 100_000, "arms": 5}
     with agents.Session(name, facts, store=store) as session:
         notes = Notes(session._setup)
-    generator, journals, done = np.random.default_rng(0), [], 0
+    generator, journals, done = np.random.default_rng(0), list[Path](), 0
     while done < kills:
-        journals += [tmp_path / f"journal-{done}-{worker}" for worker in range(workers)]
-        running = [rater(store, f"rater {worker}", journals[worker - workers]) for worker in range(workers)]
-        for worker, process in enumerate(running):
-            journal, lines, patience = journals[worker - workers], generator.integers(3, 80), time.monotonic() + 600
+        new = [tmp_path / f"journal-{done}-{worker}" for worker in range(workers)]
+        command = [sys.executable, "-c", RATER, *map(str, (store, *new))]
+        process, patience = subprocess.Popen(command, start_new_session=True), time.monotonic() + 600
+        for journal in new:
+            lines = generator.integers(3, 80)
             while not journal.is_file() or journal.read_text().count("\n") < lines:
                 assert process.poll() is None
                 assert time.monotonic() < patience
                 time.sleep(0.01)
-        for process in running:
-            process.kill()
-            process.wait()
-            done += 1
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        journals, done = journals + new, done + workers
     said = [line.split() for journal in journals for line in journal.read_text().splitlines()]
     told = sorted((int(line[1]), float(line[2])) for line in said if line[0] == "told")
     with agents.Session(store=store) as session:

@@ -1,11 +1,13 @@
 """What all tests of sessions share."""
 
+import itertools
 from types import SimpleNamespace
 
 import pytest
 
 
 @pytest.fixture(autouse=True)
-def _no_rehearsal_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The seconds that a rehearsal may take do not go by, however busy the machine is."""
-    monkeypatch.setattr("agents.session.rehearsal.time", SimpleNamespace(monotonic=lambda: 0.0))
+def _rehearsals_are_cut_by_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The clock of rehearsals goes on by a millisecond with each look, however busy the machine is."""
+    clock = itertools.count(0.0, 0.001)
+    monkeypatch.setattr("agents.session.rehearsal.time", SimpleNamespace(monotonic=clock.__next__))
