@@ -9,7 +9,6 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from refusals import table
-from scipy import stats
 
 import agents
 from agents.registry import LEARNED
@@ -22,6 +21,10 @@ READY = {name for problem in PROBLEMS for name in agents.names(problem)}  # the 
 OURS = [name for name in agents.names() if name not in LEARNED and name in READY]
 
 
+# binom.isf(1e-6, n, .1): of an agent that is right with probability .9, more answers are wrong with probability 1e-6.
+SMALL = {"MANY": 40, "MOST_WRONG": 15, "CLEAR": 20, "CLEAR_WRONG": 10, "MOST": 100}
+
+
 @functools.cache
 def env_of(name: str) -> Any:
     """An environment for an agent: another problem, with a budget or a delta, for each of those that solve several."""
@@ -31,11 +34,10 @@ def env_of(name: str) -> Any:
 
 @parametrize_with_checks(OURS)
 def test_agents(agent: Any, check: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each on one task, with Bernoulli arms, as twins meet Gaussian ones, and a fifth of the episodes (1e-6)."""
+    """Each on one short task with Bernoulli arms, as twins meet Gaussian ones, and a fifth of the episodes."""
     monkeypatch.setattr("agents.thresholding.dp_index.HORIZON", 60)
-    for name, limit, n in (("MANY", "MOST_WRONG", 40), ("CLEAR", "CLEAR_WRONG", 12)):
-        monkeypatch.setattr(f"agents.testing.{name}", n)
-        monkeypatch.setattr(f"agents.testing.{limit}", int(stats.binom.isf(1e-6, n, 0.1)))
+    for name, value in SMALL.items():
+        monkeypatch.setattr(f"agents.testing.{name}", value)
     replaced = Case.replaced
     gaussian = lambda instance=None, **changed: isinstance(instance, dict) and instance.get("sd")
     monkeypatch.setattr(Case, "replaced", lambda case, **new: None if gaussian(**new) else replaced(case, **new))
