@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 pytest.importorskip("stable_baselines3")
+import torch
 from stable_baselines3 import PPO
 from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecCheckNan, VecFrameStack, VecNormalize
@@ -81,6 +82,15 @@ WRAPPED: dict[str, Callable[[], Any]] = {
     "FilterObservation": lambda: single(filtered, observation="statistics"),
     "FlattenObservation": lambda: single(filtered, gym.wrappers.FlattenObservation, observation="statistics"),
 }
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_thread() -> Iterator[None]:
+    """Threads of a network this small only wait for each other."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 @pytest.mark.parametrize("wrapped", WRAPPED)
