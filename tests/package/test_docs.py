@@ -41,6 +41,7 @@ FEWER = [  # what makes the blocks of a page quick
 
 MORE = (
     "ab-tests",
+    "agents",
     "benchmark",
     "certificates",
     "evaluation",
