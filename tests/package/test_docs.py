@@ -46,6 +46,7 @@ MORE = (
     "certificates",
     "evaluation",
     "feasible",
+    "learned",
     "model-selection",
     "pictures",
     "session",
