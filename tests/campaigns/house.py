@@ -110,11 +110,12 @@ def _imports(module: str, code: ast.Module, files: Mapping[str, Path]) -> Iterat
                     yield target, {one.name} if one.name.startswith("_") else set()
                 elif target := file_of(dotted):
                     yield target, {one.name}
+    roots = {name.partition(".")[0] for name in whole}
     for node in nodes:
-        value = node.value if isinstance(node, ast.Attribute) else None
-        if isinstance(value, (ast.Name, ast.Attribute)) and (
-            target := whole.get(getattr(value, "id", None) or ast.unparse(value))
-        ):
+        root = node
+        while isinstance(root, ast.Attribute):
+            root = root.value
+        if root is not node and getattr(root, "id", None) in roots and (target := whole.get(ast.unparse(node.value))):
             yield target, {node.attr}
 
 

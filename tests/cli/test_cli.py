@@ -575,7 +575,7 @@ def test_help_has_examples_that_can_be_read(capsys: Output) -> None:
 def test_help_is_quick_and_an_interpreter_says_what_is_missing_or_wrong() -> None:
     heavy = ("torch", "stable_baselines3", "pandas", "pyarrow", "matplotlib", "scipy.stats", "scipy.special", "tqdm")
     code = f"""
-import runpy, sys
+import os, runpy, sys
 from agents.cli import main
 assert main(["--help"]) == main(["list"]) == 0
 found = [name for name in {heavy} if name in sys.modules]
@@ -585,6 +585,14 @@ try:
     runpy.run_module("agents", run_name="__main__")
 except SystemExit as end:
     assert end.code == 2
+reading, writing = os.pipe()
+os.close(reading)
+os.dup2(writing, 1)  # nobody reads the output
+sys.argv = ["bandit-envs", "list"]
+try:
+    runpy.run_module("agents", run_name="__main__")
+except SystemExit as end:
+    assert not end.code
 for name in [name for name in sys.modules if name.startswith(("agents.cli", "tyro"))]:
     del sys.modules[name]
 sys.modules["tyro"] = None

@@ -41,10 +41,12 @@ FEWER = [  # what makes the blocks of a page quick
 
 MORE = (
     "ab-tests",
+    "agents",
     "benchmark",
     "certificates",
     "evaluation",
     "feasible",
+    "learned",
     "model-selection",
     "pictures",
     "session",
