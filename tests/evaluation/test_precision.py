@@ -25,7 +25,7 @@ def test_a_run_ends_when_it_is_precise_enough_whoever_has_run_it(tmp_path: Path,
     assert ((table["error_high"] - table["error_low"]) / 2 <= 0.04).all()
     assert (table["episodes"] == count).all()
     columns = [name for name in table.columns if name != "pulls_per_second"]
-    others = [evaluate(names, out=tmp_path, jobs=3, **how)]
+    others = [evaluate(names, out=tmp_path, jobs=2, **how)]
     others += [agents.results(tmp_path), evaluate(names, out=tmp_path, **how)]
     for other in others:
         assert other.settings["episodes"] == count

@@ -42,7 +42,7 @@ def test_no_error_and_errors_only_have_a_closed_form() -> None:
 
 
 @given(st.integers(1, 5000), st.data(), st.sampled_from([0.5, 0.9, 0.95, 0.999]))
-@settings(deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_limits_are_those_of_the_binomial_tails(n: int, data: st.DataObject, level: float) -> None:
     k = data.draw(st.integers(0, n))
     low, high = clopper_pearson(k, n, level)
