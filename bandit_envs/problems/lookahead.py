@@ -56,6 +56,7 @@ Floats = NDArray[np.float64]
 LOCAL, TOP_K, ALL_GOOD, CONTROL = 0, 1, 2, 3
 # Observations that show what is believed: how many numbers of each arm, how many after them, and their largest value.
 WIDEST = 10.0
+TIED = 1e-9  # standard deviations that equal means are apart by, at most, as rounding has it
 BELIEFS = {"belief": (4, 1, 8.0), "relative": (6, 4, WIDEST)}
 POINTS, CELLS, NODES = 16, 25, 16  # on either side of c; of p; of a sample
 LIMIT = 103  # the largest count of a Beta distribution that is kept in a table
@@ -709,15 +710,15 @@ def _to_the_other_side(scratch, k, out):
     """Measure d from the k-th largest mean, or, of the k arms with the largest, from the next; after `_middle`."""
     inside, outside, last, following = scratch.best[k - 1], scratch.best[k], -1, -1
     for i in range(len(out)):  # of equal ones, the one that is known least
-        if scratch.m[i] == inside and (last < 0 or scratch.v[i] > scratch.v[last]):
+        m, sd = scratch.m[i], out[i, 1]
+        if abs(m - inside) <= TIED * sd and (last < 0 or sd > (1.0 + TIED) * out[last, 1]):
             last = i
-        if scratch.m[i] == outside and (following < 0 or scratch.v[i] > scratch.v[following]):
+        if abs(m - outside) <= TIED * sd and (following < 0 or sd > (1.0 + TIED) * out[following, 1]):
             following = i
     for i in range(len(out)):
-        other = following if out[i, 0] > 0.0 else last
-        out[i, 0] = scratch.m[i] - scratch.m[other]
-        out[i, 1] = math.sqrt(scratch.v[i] + scratch.v[other])
-        out[i, 4] = other
+        other = following if out[i, 0] > TIED * out[i, 2] else last
+        d, s = scratch.m[i] - scratch.m[other], math.sqrt(scratch.v[i] + scratch.v[other])
+        out[i, 0], out[i, 1], out[i, 4] = d if abs(d) > TIED * s else 0.0, s, other
 
 
 @lean
@@ -750,10 +751,17 @@ def _share_out(beliefs, j):
     """Give arm j, and those that are believed the same, equal parts of what others measure from it."""
     alike = 0.0
     for i in range(len(beliefs)):
-        alike += beliefs[i, 0] == beliefs[j, 0] and beliefs[i, 2] == beliefs[j, 2] and beliefs[i, 3] == beliefs[j, 3]
+        alike += _is_alike(beliefs[i], beliefs[j])
     for i in range(len(beliefs)):
-        if beliefs[i, 0] == beliefs[j, 0] and beliefs[i, 2] == beliefs[j, 2] and beliefs[i, 3] == beliefs[j, 3]:
+        if _is_alike(beliefs[i], beliefs[j]):
             beliefs[i, 7] += beliefs[j, 9] / alike
+
+
+@inlined
+def _is_alike(one, other):
+    """Whether the same is believed of two arms, but for rounding."""
+    tied = TIED * other[2]
+    return abs(one[0] - other[0]) <= tied and abs(one[2] - other[2]) <= tied and one[3] == other[3]
 
 
 @lean
@@ -984,6 +992,12 @@ class Lookahead:
         if ranked:
             certainty = np.where(beliefs[..., 2] < 0, -1.0, np.abs(beliefs[..., 0]) / beliefs[..., 1])
             order = np.argsort(certainty, axis=1, kind="stable")
+            steps = np.diff(np.take_along_axis(certainty, order, axis=1), axis=1)
+            if ((steps > 0.0) & (steps <= TIED)).any():  # ties that rounding has split
+                groups = np.empty_like(order)
+                np.put_along_axis(groups, order[:, :1], 0, axis=1)
+                np.put_along_axis(groups, order[:, 1:], (steps > TIED).cumsum(axis=1), axis=1)
+                order = np.argsort(groups, axis=1, kind="stable")
         if form in BELIEFS:
             each, more, _ = BELIEFS[form]
             out, scale = np.empty((E, each * self.K + more), np.float32), float(self._given[0].scale)

@@ -97,12 +97,26 @@ def arm_penalty(numbers, N, m, v):
 
 
 @inlined
-def weighed(numbers, pulls, mean, variance, i, D=1):
-    """Weight, penalty and scale of arm i: of its first dimension of D."""
+def weighed(numbers, pulls, mean, variance, i, D=1, free=1):
+    """Weight, penalty and scale of arm i: of its first dimension of D; `free` dimensions have a say in its scale."""
     N, v = float(pulls[i]), variance[i * D] if distribution_of(numbers) == STUDENT else numbers[VARIANCE]
     if N > 0.0 and v > 0.0:
-        return N, arm_penalty(numbers, N, mean[i * D], v), v
+        far = abs(mean[i * D])
+        for d in range(1, free):
+            far = max(far, abs(mean[i * D + d]))
+        return N, arm_penalty(numbers, N, mean[i * D], v), doubted(numbers, N, far, v)
     return 0.0, 0.0, v
+
+
+@inlined
+def doubted(numbers, N, far, v):
+    """The scale v as it counts for N samples of this mean: their sum, and the mean, are off by rounding, s at most.
+
+    N (g + s)^2 / (1 + c) is at most N g^2 + N s^2 / c for every gap g, and so v / 50 more with c = 50 N s^2 / v.
+    """
+    s = ROUNDED * (N + 4.0) * far
+    r = s * s * N / v
+    return v * (1.0 + 50.0 * r) if r > 1e-6 and numbers[BOUNDARY] != NONE else v
 
 
 @part
@@ -123,7 +137,9 @@ def refresh(numbers, pulls, mean, variance, scratch, start, end):
         v = variance[a * D] if distribution == STUDENT else numbers[VARIANCE]
         if scratch[a] != N or scratch[K + a] != m or scratch[4 * K + a] != v:
             scratch[a], scratch[K + a] = N, m
-            scratch[2 * K + a], scratch[3 * K + a], scratch[4 * K + a] = weighed(numbers, pulls, mean, variance, a, D)
+            scratch[2 * K + a], scratch[3 * K + a], scratch[4 * K + a] = weighed(
+                numbers, pulls, mean, variance, a, D, D
+            )
 
 
 @part

@@ -15,13 +15,14 @@ import numpy as np
 
 from ..kernels.compiled import part
 from .betting import bet_pair, scaled
-from .boundaries import BOUNDARY, COMMON, D_AT, MIXTURE, NEEDED, NONE, distribution_of, weighed
+from .boundaries import BOUNDARY, COMMON, D_AT, MIXTURE, NEEDED, NONE, VARIANCE, distribution_of, weighed
 from .distributions import BERNOULLI, BOUNDED, GAUSSIAN, Arm, Move, pair_cost
 from .lifts import lift_value
 from .nearest import after, arm_of, decided, level, report
 from .values import pair_value
 
 TOLERANCE_AT, HOPED_AT, SPACES_AT = COMMON + 1, COMMON + 2, COMMON + 3
+FAR = 1e5  # sigmas from 0
 
 
 @part
@@ -50,8 +51,12 @@ def comparison_value(numbers, lower, raised, move, hoped, needed=-math.inf):
             cost, _ = pair_cost(distribution_of(numbers), lower, raised, move)
             if cost < needed:
                 return cost
-        low, high = (lower.weight, lower.mean), (raised.weight, raised.mean)
-        return lift_value(numbers, low, high, move.a, move.b, hoped, needed)
+        v, place, b = numbers[VARIANCE], 0.0, move.b
+        if abs(raised.mean) > FAR * math.sqrt(v) and distribution_of(numbers) == GAUSSIAN:  # sums are of what differs
+            place, b = raised.mean, 0.0
+        low = lower.weight * (v / lower.scale), lower.mean - (move.a * place + move.b - b)
+        high = raised.weight * (v / raised.scale), raised.mean - place
+        return lift_value(numbers, low, high, move.a, b, hoped, needed)
     return pair_value(numbers, lower, raised, move)
 
 
