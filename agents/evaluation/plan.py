@@ -25,7 +25,7 @@ from ..core.certified import own_certifier
 from ..core.forms import Forms, forms_of
 from ..registry import Recipe
 from .blocks import GRAIN, SLOW_GRAIN, Work
-from .drawing import Drawing
+from .drawing import Drawing, warn_of_one_arm
 from .identity import arms_of
 from .lower_bound import lower_bound_of
 from .rows import Run
@@ -132,6 +132,8 @@ def plans_of(
     for plan, _ in found:
         drawn = not deterministic and not isinstance(plan.policy, Agent)  # others decide as they always do
         policy = Drawing(plan.label, plan.policy) if drawn else plan.policy
+        if deterministic and not isinstance(plan.policy, Agent):
+            warn_of_one_arm(plan.label, plan.policy, make_envs(plan.env_id, 4, plan.forms, plan.kwargs))
         plans.append(dataclasses.replace(plan, level=level, policy=policy))
     return plans
 
