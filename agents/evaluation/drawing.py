@@ -29,13 +29,10 @@ CLOSE = 1e-3  # of probabilities, far above what rounding in single precision ch
 def warn_of_one_arm(label: str, agent: Any, envs: Any) -> None:
     """Warn where a model's most probable arm is nearly always the same, and hardly more probable than others.
 
-    envs: a few episodes, which are begun: up to 8 decisions for each arm, of which the second half is looked at.
+    envs: a few episodes, which are begun: up to 8 decisions for each arm, of which the second half is looked at. Errors
+    are of models that have no distribution of arms.
     """
-    try:
-        drawing = Drawing(label, agent)
-    except ValueError:  # it has no distribution
-        return
-    task, pulls, chances = envs.task, envs.asked, list[Floats]()
+    drawing, task, pulls, chances = Drawing(label, agent), envs.task, envs.asked, list[Floats]()
     if drawing.recurrent or drawing.masked or task.D > 1 or task.K < 3:
         return
     (observation, _), before, begins = envs.reset(seed=0), 0 * pulls, np.ones(len(pulls), np.bool_)

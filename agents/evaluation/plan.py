@@ -5,8 +5,9 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
+import warnings
 from collections.abc import Iterable, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -133,7 +134,11 @@ def plans_of(
         drawn = not deterministic and not isinstance(plan.policy, Agent)  # others decide as they always do
         policy = Drawing(plan.label, plan.policy) if drawn else plan.policy
         if deterministic and not isinstance(plan.policy, Agent):
-            warn_of_one_arm(plan.label, plan.policy, make_envs(plan.env_id, 4, plan.forms, plan.kwargs))
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # which have been given once
+                envs = make_envs(plan.env_id, 4, plan.forms, plan.kwargs)
+            with suppress(ValueError, TypeError, AttributeError, RuntimeError):
+                warn_of_one_arm(plan.label, plan.policy, envs)
         plans.append(dataclasses.replace(plan, level=level, policy=policy))
     return plans
 
