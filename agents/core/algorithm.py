@@ -539,7 +539,7 @@ class Algorithm(Agent, metaclass=_Declared):
     def __setattr__(self, name: str, value: Any) -> None:
         """Set an attribute; settings, of which it may be one, are read again.
 
-        Those by which kernels find their places, numbers and arrays, stay as an agent of this package was made with them.
+        Those by which kernels find their places, numbers and arrays, stay as an agent of this package was made.
         """
         kind = self.form.fields[name].kind if name in self.form.fields else float
         if kind not in (float, bool) and not self._brought and vars(self).get("_ready"):

@@ -87,8 +87,9 @@ def behind(agent: Any) -> Any:
         if not _normalises(layer) and (stateful or _changed(layer) != {"observation"}):
             raise ValueError(
                 f"the model was trained behind {layer if isinstance(layer, str) else type(layer).__name__}, which "
-                "cannot be applied to single observations: VecNormalize and ObservationWrapper can, in this process; "
-                "model.set_env(env) takes an environment without it"
+                "cannot be applied to single observations; VecNormalize and a plain ObservationWrapper can. "
+                "What works: train it without, as the statistics tell all that was seen (or observation='history'), or "
+                "behind VecNormalize; or play it yourself: model.predict in a loop over the wrapped environment"
             )
     normalised = getattr(model, "_last_original_obs", None) is not None and not hasattr(model, "replay_buffer_class")
     if normalised and not any(map(_normalises, layers)):  # learners with a replay buffer always have the attribute

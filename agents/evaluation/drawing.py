@@ -10,6 +10,7 @@ batch, so that now and then, in millions of decisions, a batch of another size m
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -21,7 +22,33 @@ from ..core.optional import require
 from ..core.wrapped import Behind
 
 Floats = NDArray[np.float64]
+STUCK, UNSURE, MOST = 0.95, 0.5, 400  # share of pulls; chance of a decision; decisions that are looked at
 CLOSE = 1e-3  # of probabilities, far above what rounding in single precision changes
+
+
+def warn_of_one_arm(label: str, agent: Any, envs: Any) -> None:
+    """Warn where a model's most probable arm is nearly always the same, and hardly more probable than others.
+
+    envs: a few episodes, which are begun: up to 8 decisions for each arm, of which the second half is looked at. Errors
+    are of models that have no distribution of arms.
+    """
+    drawing, task, pulls, chances = Drawing(label, agent), envs.task, envs.asked, list[Floats]()
+    if drawing.recurrent or drawing.masked or task.D > 1 or task.K < 3:
+        return
+    (observation, _), before, begins = envs.reset(seed=0), 0 * pulls, np.ones(len(pulls), np.bool_)
+    for decision in range(min(8 * task.K, MOST)):
+        before = envs.asked.copy() if 2 * decision == min(8 * task.K, MOST) else before
+        chance = drawing.chances(observation, begins)
+        chances.append(chance.max(axis=1))
+        for _ in range(getattr(agent, "times", 1)):
+            observation, _, terminated, truncated, _ = envs.step(chance.argmax(axis=1))
+            if (terminated | truncated).any():
+                return
+    made = envs.asked - before
+    stuck, sure = (made.max(axis=1) > STUCK * made.sum(axis=1)).mean(), np.mean(chances[len(chances) // 2 :])
+    if stuck >= 0.5 and sure < UNSURE:
+        text = f"{label} pulls one arm in nearly all of its decisions, each of which its policy gives a chance of only"
+        warnings.warn(f"{text} {sure:.2g}: deterministic=False draws them, and may do far better", UserWarning, 4)
 
 
 class Drawing:
@@ -38,6 +65,14 @@ class Drawing:
         self.observation = forms_of(agent).observation
         self.recurrent = hasattr(policy, "lstm_hidden_state_shape")
         self.masked = "action_masks" in inspect.signature(policy.get_distribution).parameters
+
+    def chances(self, observation: Any, begins: NDArray[np.bool_]) -> Floats:
+        """The chance of each action in each episode, (E, K) or (E, K + 1), of a policy without memory and masks."""
+        torch = require("torch", "a model that draws its actions", "training")
+        observation = self.agent.through(observation) if isinstance(self.agent, Behind) else observation
+        self.policy.set_training_mode(False)
+        steps, _ = self._steps(torch, observation, None, begins, None)
+        return np.diff(steps, axis=1, prepend=0.0, append=1.0)
 
     def drawn(
         self, observation: Any, state: Any, begins: NDArray[np.bool_], u: Floats, masks: Callable[[], NDArray[np.bool_]]

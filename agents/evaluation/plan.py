@@ -5,8 +5,9 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
+import warnings
 from collections.abc import Iterable, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,7 +26,7 @@ from ..core.certified import own_certifier
 from ..core.forms import Forms, forms_of
 from ..registry import Recipe
 from .blocks import GRAIN, SLOW_GRAIN, Work
-from .drawing import Drawing
+from .drawing import Drawing, warn_of_one_arm
 from .identity import arms_of
 from .lower_bound import lower_bound_of
 from .rows import Run
@@ -132,6 +133,12 @@ def plans_of(
     for plan, _ in found:
         drawn = not deterministic and not isinstance(plan.policy, Agent)  # others decide as they always do
         policy = Drawing(plan.label, plan.policy) if drawn else plan.policy
+        if deterministic and not isinstance(plan.policy, Agent):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # which have been given once
+                envs = make_envs(plan.env_id, 4, plan.forms, plan.kwargs)
+            with suppress(ValueError, TypeError, AttributeError, RuntimeError):
+                warn_of_one_arm(plan.label, plan.policy, envs)
         plans.append(dataclasses.replace(plan, level=level, policy=policy))
     return plans
 

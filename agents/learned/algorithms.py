@@ -52,6 +52,8 @@ class Algorithm:
     def check(self, name: str, given: Mapping[str, object]) -> None:
         """Refuse hyperparameters that SB3's class does not take, or not with these values; `name`: of the algorithm."""
         known = self.hyperparameters()
+        if "device" in given:
+            raise ValueError(f"device={given['device']!r:.80} cannot be chosen: training is on the CPU, leave it out")
         if surplus := sorted(set(given) - set(known)):
             raise unknown(f"hyperparameter of {name}", surplus[0], known)
         for one, value in given.items():

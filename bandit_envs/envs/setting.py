@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import inspect
 import math
 from collections.abc import Sequence
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 
 from ..instances.arms import RESAMPLED
 from ..instances.instance import Instance, Sampler, drawn
-from ..instances.lookup import find
+from ..instances.lookup import EXAMPLE, find
 from ..kernels import rng
 from ..kernels.checks import choice, flag, integer, ours
 from ..problems import BELIEFS, Problem, own
@@ -161,6 +162,19 @@ def _check_beliefs(task: Task, reward: str, ranked: bool) -> None:
         task.lookahead(f"observation={task.observation!r}")
 
 
+def _meant(name: str, given: Any, known: list[str]) -> str:
+    """What is to be said of a keyword that an environment does not take."""
+    of_arms = {"K": "arms", "n_arms": "arms", "num_arms": "arms", "k_arms": "arms", "D": "dimensions"}
+    sampled = of_arms.get(name, name)
+    near = difflib.get_close_matches(name, known, n=1)
+    hint = f" (did you mean {near[0]!r}?);" if near else ";"
+    if sampled in ("arms", "dimensions"):
+        hint = f", which the instance has: instance='sampler({sampled}={given!r:.80})';"
+    elif name in ("mean", "means", "distribution", "spread", "sd", "probs"):
+        hint = f", which the instance has: instance={EXAMPLE};"
+    return f"{hint} it takes {', '.join(known)}"
+
+
 def resolve(
     problem: str,
     *,
@@ -190,8 +204,8 @@ def resolve(
     kind = PROBLEMS.find(problem)
     if surplus := sorted(set(parameters) - set(kind.parameters)):
         common = [name for name in inspect.signature(resolve).parameters if name not in ("problem", "parameters")]
-        text = f"{kind.name} got an unexpected keyword argument {surplus[0]!r};"
-        raise TypeError(f"{text} it takes {', '.join([*kind.parameters, *common])}")
+        said = _meant(surplus[0], parameters[surplus[0]], [*kind.parameters, *common])
+        raise TypeError(f"{kind.name} got an unexpected keyword argument {surplus[0]!r}{said}")
     source = find(kind.sampler if instance is None else instance)
     brought = {**source.defaults.get("", {}), **source.defaults.get(kind.name, {})}
     defaults = kind.defaults if instance is None else brought

@@ -240,6 +240,9 @@ def register_instance(name: str, factory: Callable[..., Any], *, problem: str = 
     INSTANCES.register(name, NamedInstance(factory, problem, source))
 
 
+EXAMPLE = '{"distribution": "bernoulli", "mean": [0.1, 0.5]}'  # of arms, in JSON form
+
+
 def find(source: Any) -> Instance | Sampler:
     """The instance or sampler behind `source`.
 
@@ -265,7 +268,7 @@ def find(source: Any) -> Instance | Sampler:
         return Instance(from_dict(dict(source)))
     if callable(source):
         return _made(getattr(source, "__name__", type(source).__name__), source, {})
-    forms = "a name, a dict, Arms, an Instance, a Sampler or a function of these"
+    forms = f"a name, as 'sampler(arms=20)', a dict, as {EXAMPLE}, Arms, an Instance, a Sampler or a function of these"
     raise ValueError(f"instance must be {forms}, got {source!r:.200}")
 
 

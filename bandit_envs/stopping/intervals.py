@@ -6,9 +6,9 @@ arms      Bounded: by the bets of certificates, each end with half of the level.
           of `RHOS` with the weights `WEIGHTS`. It has both ends at once, and all terms, where certificates take one.
 columns   of a table of N rows. Where the mean is c at most, that of the n-th row is m_n = (N c - S) / (N - n + 1) at
           most, S the sum before. So prod (1 + f (x_n / m_n - 1)) is a supermartingale for each share f of `BETS`, and
-          so is their mixture. It falls in c, at all times: what excludes c excludes all smaller means. With rows that
-          failed, M of N can be scored, and M is not known: N is what is left of it, the largest M, where c n <= S; else
-          the least M counts, n rows. A lead that all rows that are left cannot make up for excludes c.
+          so is their mixture. It falls in c, at all times: what excludes c excludes all smaller means. A row that
+          failed counts as c: with these rows the mean of the table is c at most where that of the others is, and no
+          step hangs on later rows. A lead that all rows that are left cannot make up for excludes c.
 """
 
 from __future__ import annotations
@@ -83,16 +83,12 @@ def _ends_of_arms(numbers, pulls, mean, variance, needs, scratch, found):
 @part
 def is_excluded(scores, pulls, side, c, need, capitals):
     """Whether a mean of c at most is excluded: of scores in [0, 1], or of 1 less these (side 1)."""
-    N, n, S, gaps = float(len(scores)), 0.0, 0.0, False
+    N, n, S = float(len(scores)), 0.0, 0.0
     capitals[:] = 1.0
     for row in range(min(pulls, len(scores))):
-        gaps |= math.isnan(scores[row])
-    for row in range(min(pulls, len(scores))):
         x = scores[row] if side == 0 else 1.0 - scores[row]
-        if math.isnan(x):
-            N -= 1.0
-            continue
-        m = min((N * c - S) / (N - n) if not gaps or c * n <= S else c * (n + 1.0) - S, 1.0)
+        x = c if math.isnan(x) else x
+        m = min((N * c - S) / (N - n), 1.0)
         S, n, total = S + x, n + 1.0, 0.0
         if N * (c + 1e-12) < S or not m > 0.0 and x > 0.0:
             return True

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from plays import random_arms, seen
 from twins_all_good import as_twin
-from twins_top_k import Seen, adapt, clucb, drawer, kl_lucb, lil_ucb, ocba_m, pi1, pi2, running_bound
+from twins_top_k import Seen, adapt, clucb, drawer, kl_lucb, lil_ucb, lucb, ocba_m, pi1, pi2, running_bound
 
 import agents
 from agents.top_k.adapt import direct_pulls
@@ -339,6 +339,18 @@ def test_ocba_m_is_its_twin(Delta: int, episodes: int) -> None:
         n0, own = int(g.integers(2, 5)), int(g.integers(3))
         twin = lambda what, word, k=env.problem.k, n0=n0, own=own: ocba_m(what, k, n0, Delta, drawer(word, own))
         compare(env, agents.make("ocba-m", env, n0=n0, Delta=Delta, seed=own), twin, 22 + Delta, episode)
+
+
+def test_lucb_is_its_twin() -> None:
+    """The same arms and the same answer on 60 random instances."""
+    ended = 0
+    for _, env, episode in cases(31, 60):
+        task, p = env.task, env.problem
+        epsilon = p.epsilon if p.criterion != "exact" else 0.0
+        tolerance = epsilon if task.budget is None else -math.inf
+        twin = lambda what, _, rule=(p.k, tolerance, task.delta, task.sigma): lucb(what, *rule)
+        ended += compare(env, agents.make("lucb", env), twin, 31, episode)[0]
+    assert ended >= 5
 
 
 @pytest.mark.parametrize("episodes", [20, 80])

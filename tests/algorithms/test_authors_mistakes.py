@@ -198,3 +198,50 @@ def test_a_class_of_a_function_goes_to_another_process_whole() -> None:
     command = [sys.executable, "-c", text % sys.path]
     child = subprocess.run(command, input=cloudpickle.dumps(Here), capture_output=True, check=True)
     assert child.stdout.split() == [b"w", b"table", b"t", b"sample"]
+
+
+# --- keywords of an environment, and of a training --------------------------------------------------------------------
+
+SAID: dict[str, tuple[dict[str, Any], str]] = {
+    "arms": ({"arms": 20}, r"instance='sampler\(arms=20\)'"),
+    "K": ({"K": 5}, r"instance='sampler\(arms=5\)'"),
+    "means": ({"means": [0.1]}, r"instance=\{\"distribution\": \"bernoulli\", \"mean\""),
+    "a misspelling": ({"treshold": 0.3}, "did you mean 'threshold'"),
+    "a list": ({"instance": [0.1, 0.5]}, r"\{\"distribution\": \"bernoulli\", \"mean\": .*got \[0.1, 0.5\]"),
+}
+
+
+@pytest.mark.parametrize("title", SAID)
+def test_what_an_environment_does_not_take_is_said_as_it_does(title: str) -> None:
+    given, message = SAID[title]
+    with pytest.raises((TypeError, ValueError), match=message):
+        gym.make("bandit_envs/Threshold-v0", budget=50, **given)
+
+
+def test_a_device_is_refused() -> None:
+    pytest.importorskip("torch")
+    with pytest.raises(ValueError, match="device='cuda' cannot be chosen: training is on the CPU"):
+        agents.train(steps=100, env_kwargs={"budget": 50}, device="cuda")
+
+
+# --- models whose most probable arm is always the same ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("bias", [0.0, 5.0])
+def test_a_model_that_pulls_one_arm_is_named(bias: float, recwarn: pytest.WarningsRecorder) -> None:
+    """All arms are as probable, and the first is taken; where the model is sure of it, that is its policy."""
+    ppo, learned = pytest.importorskip("stable_baselines3").PPO, pytest.importorskip("agents.learned")
+    kwargs = {"instance": "sampler(arms=4)", "k": 2, "budget": 60, "stop": False}
+    envs = learned.make_vec_env("TopK", 2, observation="features", **kwargs)
+    model = ppo("MlpPolicy", envs, n_steps=8, batch_size=8, seed=0)
+    net = model.policy.action_net
+    with pytest.importorskip("torch").no_grad():
+        net.weight.zero_()
+        net.bias.copy_(net.bias * 0)
+        net.bias[0] = bias
+    for deterministic in (True, False):
+        rows = {"episodes": 2, "env_kwargs": kwargs, "progress": False, "deterministic": deterministic}
+        agents.evaluate(model, "TopK", **rows)
+    said = [str(one.message) for one in recwarn if "one arm" in str(one.message)]
+    assert len(said) == (bias == 0.0)
+    assert all("a chance of only 0.25: deterministic=False" in one for one in said)

@@ -259,6 +259,40 @@ def test_units_and_places_change_nothing(asked: str, sigma: float) -> None:
         np.testing.assert_allclose(then, gains, rtol=0, atol=limit)
 
 
+@pytest.mark.parametrize("shift", [37.0, -8.1])
+def test_a_shift_changes_no_rank(shift: float) -> None:
+    """After few pulls many arms are as sure as others: which comes first is not up to rounding."""
+    facts = {"distribution": "gaussian", "support": None, "budget": 60, "observation": "relative", "K": 6}
+    rng, look = np.random.default_rng(0), Task("TopK", {"k": 2, "epsilon": 0.1}, sigma=1.0, **facts).lookahead()
+    pulls = (rng.random((300, 6)).argsort(axis=1) < rng.integers(1, 5, (300, 1))).astype(np.int64)
+    total = pulls * rng.standard_normal((300, 6))
+    (here, order), (there, moved) = (look.view(pulls, total + x * pulls, ranked=True) for x in (0.0, shift))
+    np.testing.assert_array_equal(order, moved)
+    np.testing.assert_allclose(here, there, rtol=0, atol=2e-6)
+
+
+def test_another_unit_splits_no_ties() -> None:
+    """Samples 0, 1/2 and 1, from .1 on, and in units of 1e-9."""
+    rng = np.random.default_rng(1)
+    pulls = rng.integers(0, 5, (300, 6))
+    total = np.array([[rng.choice([0.0, 0.5, 1.0], n).sum() + 0.1 * n for n in row] for row in pulls])
+    seen = []
+    for unit in (1.0, 1e-9):
+        facts = {"distribution": "categorical", "support": (0.1 * unit, 1.1 * unit), "sigma": 0.5 * unit, "K": 6}
+        task = Task("TopK", {"k": 2, "epsilon": 0.1 * unit}, budget=60, observation="relative", **facts)
+        seen.append(task.lookahead().view(pulls, total * unit, ranked=True))
+    np.testing.assert_array_equal(seen[0][1], seen[1][1])
+    np.testing.assert_allclose(seen[0][0], seen[1][0], rtol=0, atol=2e-6)
+
+
+def test_beliefs_are_shown_within_their_ends() -> None:
+    """Means of 1000 and -1000, the threshold 0: d and the sd of a mean are cut at 8, z at 3."""
+    task = Task("Threshold", {"threshold": 0.0}, K=2, budget=20, observation="belief", **(GAUSSIAN | {"sigma": 1.0}))
+    shown = task.lookahead().view(np.array([[1, 1]]), np.array([[1000.0, -1000.0]]))[0][0]
+    assert sorted(shown[[0, 4]]) == [-8.0, 8.0]
+    assert sorted(shown[[3, 7]]) == [-3.0, 3.0]
+
+
 def test_relative_beliefs_by_hand() -> None:
     """Beta(4, 1) after three samples of 1, and Beta(1, 1): at the threshold 1/2, and against each other. T = 8."""
     task = Task("Threshold", {"threshold": 0.5}, K=2, budget=8, observation="relative")

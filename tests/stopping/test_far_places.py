@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 import bandit_envs
+from bandit_envs.stopping.betting import BETS
 from bandit_envs.stopping.boundaries import ROUNDED
-from bandit_envs.stopping.intervals import arm_intervals
+from bandit_envs.stopping.intervals import arm_intervals, is_excluded
 
 PROBLEMS: dict[str, Any] = {
     "threshold": lambda at: bandit_envs.Threshold(threshold=at),
@@ -43,3 +44,14 @@ def test_intervals_cover_a_mean_that_is_off_by_rounding() -> None:
                 numbers, np.array([N]), np.array([place * (1 + ROUNDED * N / 2)]), np.ones(1), 0.1
             )
             assert low <= place <= high
+
+
+def test_what_a_column_has_excluded_stays_excluded() -> None:
+    """Whatever fails later: a step goes by the rows before it alone."""
+    rng = np.random.default_rng(2)
+    for _ in range(30):
+        scores = np.where(rng.random(40) < 0.8, rng.random(40) < 0.5, 0.5)
+        scores[8:][rng.random(32) < 0.3] = np.nan
+        for c in (0.2, 0.35, 0.5):
+            told = [is_excluded(scores, t, 0, c, 1.01, np.empty(len(BETS))) for t in range(41)]
+            assert told == sorted(told)

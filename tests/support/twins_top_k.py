@@ -182,6 +182,21 @@ def ocba_m(seen: Seen, k: int, n0: int, Delta: int, draw: Draw) -> Twin:
 # --- CLUCB, KL-LUCB, lil'UCB -----------------------------------------------------------------------------------------
 
 
+def lucb(seen: Seen, k: int, tolerance: float, delta: float, sigma: float) -> Twin:
+    yield from seen.first(1)
+    t = 0
+    while True:
+        t += 1
+        beta = [2 * sigma * math.sqrt(math.log(1.25 * seen.K * t**4 / delta) / (2 * N)) for N in seen.N]
+        high, low = seen.ranked()[:k], seen.ranked()[k:]
+        h = min(high, key=lambda i: (seen.m[i] - beta[i], i))
+        l = max(low, key=lambda i: (seen.m[i] + beta[i], -i))  # noqa: E741
+        if seen.m[l] + beta[l] - (seen.m[h] - beta[h]) < tolerance:
+            return set(high)
+        for i in (h, l):
+            seen.add(i, (yield i))
+
+
 def clucb(seen: Seen, k: int, tolerance: float, delta: float, sigma: float) -> Twin:
     yield from seen.first(1)
     while True:
