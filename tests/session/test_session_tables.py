@@ -391,7 +391,7 @@ def test_cells_that_there_are_not_or_that_are_known_are_refused():
 
 @pytest.mark.parametrize("kills", [1, 3])
 def test_a_run_that_is_killed_goes_on_where_it_was(tmp_path, kills):
-    check_kills(tmp_path, arms=4, items=30 * kills, kills=kills)
+    check_kills(tmp_path, arms=5, items=60, kills=kills)
 
 
 # --- what strangers found ---------------------------------------------------------------------------------------------
