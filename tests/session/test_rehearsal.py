@@ -105,7 +105,7 @@ def test_means_lie_where_they_are_believed_to_lie(noise: dict[str, Any]) -> None
         else:
             results = random.beta(4 * means[:, None], 4 * (1 - means[:, None]), (K, 3))
         which = np.where(np.arange(K) < 10, np.arange(K), -1)
-        drawn, _ = believed(facts, np.full(10, 3), results[:10].mean(1), 3 * results[:10].var(1), which)
+        drawn, _ = believed(facts, np.full(10, 3), results[:10].mean(1), 3 * results[:10].var(1), which, 100)
         low, high = np.quantile(drawn, [0.05, 0.95], axis=0)
         inside.append((low <= means) & (means <= high))
     assert 0.86 <= np.mean(inside) <= 0.95

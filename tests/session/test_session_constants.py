@@ -19,7 +19,7 @@ pytest.importorskip("sqlalchemy")
 FACTS = {"problem": "Threshold", "threshold": 0.5, "arms": ["a", "b", "c"], "range": (0, 1), "budget": 12}
 
 
-def session_of(agent: Any = "uniform", store: Any = "sqlite://", **facts: Any) -> Any:
+def session_of(agent: Any = "uniform", store: Any = ":memory:", **facts: Any) -> Any:
     return agents.Session(agent, {name: x for name, x in (FACTS | facts).items() if x is not None}, store=store)
 
 
@@ -162,7 +162,7 @@ def test_the_budget_counts_the_pulls_of_withdrawn_arms(name: str) -> None:
 
 
 def test_a_result_answers_the_question_of_who_reports_it() -> None:
-    session = session_of(arms=["a", "b"], budget=None, store="sqlite://")
+    session = session_of(arms=["a", "b"], budget=None, store=":memory:")
     asked = [(who, session.ask(2, who=who)) for who in ("ann", "bob", None, "cid")]
     assert all(sorted(arms) == [0, 1] for _, arms in asked)
     session.tell("a", 1, who="bob")

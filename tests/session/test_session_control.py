@@ -194,9 +194,12 @@ def test_bad_calls_of_ab_test(given: dict[str, Any], message: str) -> None:
         agents.ab_test(table, **given)
 
 
-def test_the_command_line_decides(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_line_decides(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     from agents.cli import main
 
+    monkeypatch.setattr("agents.cli.session.forecast", lambda *_: "")  # it takes longest of all
     path = tmp_path / "counts.csv"
     path.write_text("day,variant,n,successes\n1,A,8500,254\n1,B,8510,341\n1,C,8483,258\n", encoding="utf-8")
     assert main(["ab-test", str(path), "--control", "A", "--expected", "0.03", "0.037"]) == 0

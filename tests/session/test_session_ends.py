@@ -99,7 +99,7 @@ def test_a_table_that_decides_ends_the_session(tmp_path: Path) -> None:
 def test_the_documented_loop_with_twenty_at_a_time_ends(name: str, seed: int) -> None:
     generator = np.random.default_rng(seed)
     facts = {"problem": "BestArm", "arms": 3, "binary": True, "delta": 0.05}
-    session = agents.Session(name, facts, store="sqlite://", public_seed=seed)
+    session = agents.Session(name, facts, store=":memory:", public_seed=seed)
     for _ in range(200):
         if session.done:
             break

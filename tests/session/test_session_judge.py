@@ -17,7 +17,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import twins_paired as twins
-from disks import Listed
 from refusals import refused
 
 import agents
@@ -283,9 +282,8 @@ def test_no_cell_is_left_without_a_score(tmp_path: Path) -> None:
         assert one.answer().tolist() == [True, False]
 
 
-def test_a_good_judge_saves_cells(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_good_judge_saves_cells() -> None:
     """And its means are the hint, where none is given; one that says nothing of the rows is worth that alone."""
-    monkeypatch.setattr("agents.session.session.Log", Listed)
     g, names = np.random.default_rng(0), list("abcde")
     x = (g.random((400, 5)) < np.linspace(0.3, 0.6, 5)) * 1.0
     near = np.where(g.random(x.shape) < 0.95, x, 1 - x)

@@ -6,11 +6,9 @@ import json
 import sqlite3
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import numpy as np
 import pytest
-from disks import Listed
 from refusals import refused
 
 import agents
@@ -76,8 +74,7 @@ def test_it_is_the_mirror_image_pull_by_pull(name: str, tmp_path: Path) -> None:
     facts: Facts = {"arms": ARMS, "delta": 0.1} | own
     rng = np.random.default_rng(5)
     low = agents.Session(agent, facts | {"minimize": True}, store=tmp_path / "low.db", public_seed=3)
-    with mock.patch("agents.session.session.Log", Listed):
-        high = agents.Session(agent, facts | other, store=":memory:", public_seed=3)
+    high = agents.Session(agent, facts | other, store=":memory:", public_seed=3)
     support = low.task.support
     assert support is None or list(support) == sorted(own.get("range", (0, 1)))
     assert low.task.parameters.get("threshold") == own.get("threshold")

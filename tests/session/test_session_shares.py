@@ -48,7 +48,7 @@ def test_a_pair_has_no_more_than_its_share(problem: str) -> None:
 def test_what_was_owed_is_said() -> None:
     facts = {"problem": "Threshold", "threshold": 0.5, "arms": 3, "binary": True, "delta": 0.1}
     for reserve, promised in ((0.0, 0.8), (0.4, 0.9)):
-        session = agents.Session("evidence", facts | {"reserve": reserve}, store="sqlite://", public_seed=0)
+        session = agents.Session("evidence", facts | {"reserve": reserve}, store=":memory:", public_seed=0)
         session.add_arm()
         for _ in range(400):
             if not session.done:
@@ -60,7 +60,7 @@ def test_what_was_owed_is_said() -> None:
 
 def test_withdrawing_alone_costs_nothing_where_arms_count_by_themselves() -> None:
     facts = {"problem": "Threshold", "threshold": 0.5, "arms": 3, "binary": True, "delta": 0.1}
-    session = agents.Session("evidence", facts, store="sqlite://", public_seed=0)
+    session = agents.Session("evidence", facts, store=":memory:", public_seed=0)
     session.tell_all([(arm, arm % 2) for arm in (0, 1) for _ in range(12)])
     before = session.certificate
     session.withdraw_arm(2)
@@ -74,7 +74,7 @@ def test_withdrawing_alone_costs_nothing_where_arms_count_by_themselves() -> Non
 
 def test_an_undone_withdrawal_has_spent_its_share() -> None:
     facts = {"problem": "BestArm", "arms": 3, "binary": True, "delta": 0.1}
-    session = agents.Session("evidence", facts, store="sqlite://", public_seed=0)
+    session = agents.Session("evidence", facts, store=":memory:", public_seed=0)
     session.tell_all([(0, 1), (1, 0), (2, 0)] * 4)
     before = session.certificate
     session.withdraw_arm(1)
@@ -103,8 +103,8 @@ def test_a_problem_of_unknown_alternatives_keeps_its_arms() -> None:
     name = f"{Paired.__module__}:{Paired.__name__}"
     facts = {"problem": name, "arms": 3, "binary": True}
     with pytest.raises(ValueError, match="arms cannot come or go in a session with a delta"):
-        agents.Session("uniform", facts | {"delta": 0.1}, store="sqlite://").add_arm()
-    session = agents.Session("uniform", facts, store="sqlite://")
+        agents.Session("uniform", facts | {"delta": 0.1}, store=":memory:").add_arm()
+    session = agents.Session("uniform", facts, store=":memory:")
     session.add_arm()
     assert session.certificate is None
 
@@ -130,7 +130,7 @@ CAPTIONS = {"problem": "TopK", "k": 3, "arms": 40, "range": (1, 5)}
 def test_facts_that_go_together_badly_are_named(facts: dict[str, Any], said: str) -> None:
     agent = "uniform" if "budget" in facts else "evidence"
     with pytest.warns(UserWarning, match=said):
-        agents.Session(agent, facts, store="sqlite://")
+        agents.Session(agent, facts, store=":memory:")
 
 
 @pytest.mark.parametrize(
@@ -172,7 +172,7 @@ def test_a_smaller_scale_counts_whatever_the_range() -> None:
     needed = []
     for scale in (1.0, 10.0):
         facts = {"problem": "BestArm", "arms": 2, "range": (0, scale), "sigma": 0.15 * scale, "delta": 0.05}
-        session = agents.Session("evidence", facts, store="sqlite://", public_seed=0)
+        session = agents.Session("evidence", facts, store=":memory:", public_seed=0)
         generator = np.random.default_rng(0)
         while not session.done:
             for arm in session.ask():
@@ -183,7 +183,7 @@ def test_a_smaller_scale_counts_whatever_the_range() -> None:
 
 def test_a_table_beyond_the_budget_is_refused(tmp_path: Path) -> None:
     facts = {"problem": "BestArm", "arms": ["a", "b"], "binary": True, "budget": 10}
-    session, table = agents.Session("uniform", facts, store="sqlite://"), tmp_path / "t.csv"
+    session, table = agents.Session("uniform", facts, store=":memory:"), tmp_path / "t.csv"
     table.write_text("a,b\n" + "1,0\n" * 6)
     with pytest.raises(ValueError, match="12 results, and the budget leaves 10. Results count as part of the budget"):
         session.tell_table(table)
@@ -198,17 +198,17 @@ def test_a_table_beyond_the_budget_is_refused(tmp_path: Path) -> None:
 )
 def test_rounded_samples_void_the_certificate_of_unknown_variances(name: str) -> None:
     facts = {"problem": "BestArm", "arms": 2, "sigma": 1.0, "delta": 0.1}
-    session = agents.Session(name, facts, store="sqlite://", public_seed=0)
+    session = agents.Session(name, facts, store=":memory:", public_seed=0)
     session.tell_all([(0, 1.25), (1, 1.25), (0, 1.5)])
     with pytest.warns(UserWarning, match=r"'student' counts on Gaussian samples, which never repeat: \[1.25\]"):
         session.tell(0, 1.25)
-    other = agents.Session("evidence", facts, store="sqlite://", public_seed=0)
+    other = agents.Session("evidence", facts, store=":memory:", public_seed=0)
     other.tell_all([(0, 1.25), (0, 1.25)])
 
 
 def test_the_delta_of_an_agent_that_only_a_function_names() -> None:
     facts = {"problem": "Threshold", "threshold": 0.5, "arms": 2, "binary": True, "delta": 0.01}
-    session = agents.Session(lambda task: agents.make("evidence", task, delta=0.2), facts, store="sqlite://")
+    session = agents.Session(lambda task: agents.make("evidence", task, delta=0.2), facts, store=":memory:")
     assert session.delta == 0.2
     session.add_arm()
     while not session.done:
@@ -229,7 +229,7 @@ def test_an_own_delta_of_the_agent_is_shared_as_that_of_the_task(name: str, own:
     facts = {"problem": "Threshold", "threshold": 0.5, "arms": 3, "binary": True, "reserve": 0.1}
     needed = []
     for text, delta in ((name, 0.1), (own, 0.01)):
-        session = agents.Session(text, facts | {"delta": delta}, store="sqlite://", public_seed=0)
+        session = agents.Session(text, facts | {"delta": delta}, store=":memory:", public_seed=0)
         session.add_arm()
         while not session.done:
             (arm,) = session.ask()
@@ -243,20 +243,20 @@ def test_an_own_delta_of_the_agent_is_shared_as_that_of_the_task(name: str, own:
 def test_what_a_change_may_have_cost_is_not_passed_over() -> None:
     facts = {"problem": "BestArm", "arms": 3, "binary": True, "budget": 60}
     for reserve, known in ((0.0, False), (0.3, True)):
-        session = agents.Session("uniform", facts | {"reserve": reserve}, store="sqlite://")
+        session = agents.Session("uniform", facts | {"reserve": reserve}, store=":memory:")
         session.tell_all([(0, 1), (1, 0), (2, 0)] * 12)
         assert session.certificate is not None
         session.withdraw_arm(2)
         assert (session.certificate is not None) == known
     stopping = facts | {"epsilon": 0.2, "delta": 0.2, "max_pulls": 900, "budget": None}
-    rounds = agents.Session("median-elimination", stopping, store="sqlite://")
+    rounds = agents.Session("median-elimination", stopping, store=":memory:")
     rounds.withdraw_arm(2)
     assert rounds.certificate is None
 
 
 def test_a_withdrawal_cannot_be_undone_after_the_end() -> None:
     facts = {"problem": "Threshold", "threshold": 0.5, "arms": 3, "binary": True, "delta": 0.2}
-    session = agents.Session("evidence", facts, store="sqlite://")
+    session = agents.Session("evidence", facts, store=":memory:")
     session.withdraw_arm(2)
     while not session.done:
         (arm,) = session.ask()

@@ -8,15 +8,15 @@ import threading
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from disks import Listed, sql
+from disks import sql
 from grading import check_kills, score
 
 import agents
+from agents.session.log import Log
 from bandit_envs import from_table
 
 pytest.importorskip("sqlalchemy")
@@ -28,18 +28,18 @@ TABLE = np.array([[score(3 * k, n) for k in range(4)] for n in range(N)])
 BEST = int(TABLE.mean(axis=0).argmax())
 
 
-def session(tmp_path: Path, **changes: Any) -> agents.Session:
+def session(store: Any = ":memory:", **changes: Any) -> agents.Session:
     """A new session of four candidates and forty items."""
     facts = {**FACTS, "items": N, **changes}
-    return agents.Session("paired-elimination", facts, store=tmp_path / f"{len(list(tmp_path.iterdir()))}.db")
+    return agents.Session("paired-elimination", facts, store=store)
 
 
 def measure(arm: str, item: int) -> float:
     return float(TABLE[item, "abcd".index(arm)])
 
 
-def test_questions_have_an_item_and_no_cell_is_asked_for_twice(tmp_path):
-    with session(tmp_path) as one:
+def test_questions_have_an_item_and_no_cell_is_asked_for_twice():
+    with session() as one:
         first, more = one.ask(20), one.ask(11)
         cells = [(question.arm, question.item) for question in first + more]
         assert len(set(cells)) == 31
@@ -48,8 +48,8 @@ def test_questions_have_an_item_and_no_cell_is_asked_for_twice(tmp_path):
         assert one.pending[0] == (1, 0, None)  # as a tuple what it has always been
 
 
-def test_intervals_are_as_wide_as_what_is_left_of_the_table_allows(tmp_path):
-    with session(tmp_path) as one:
+def test_intervals_are_as_wide_as_what_is_left_of_the_table_allows():
+    with session() as one:
         rows = one._state.order[:30].tolist()  # those of the first places: later ones wait for them
         one.tell_all([(arm, measure(arm, item), item) for arm in "abcd" for item in rows])
         shown = one.arms()
@@ -58,22 +58,22 @@ def test_intervals_are_as_wide_as_what_is_left_of_the_table_allows(tmp_path):
     assert (width > 2 * 1.96 * shown["sd"] * left).all()  # at one time; an interval for all times is wider
 
 
-def test_a_row_that_is_called_by_a_number_is_found_by_its_name(tmp_path):
+def test_a_row_that_is_called_by_a_number_is_found_by_its_name():
     import pandas as pd
 
-    with session(tmp_path, items=["3", "1", "2"]) as one:
+    with session(items=["3", "1", "2"]) as one:
         one.tell_table(pd.DataFrame({"a": [0.25, 0.5], "b": [0.75, 1.0]}, index=[1.0, 2.0]))
         told = one.history().query("kind == 'told'").sort_values(["arm", "item"])
         cells = [[0, "1", 0.25], [0, "2", 0.5], [1, "1", 0.75], [1, "2", 1]]
         assert told[["arm", "item", "value"]].values.tolist() == cells
 
 
-def test_results_in_any_order_lead_to_the_same_state(tmp_path):
+def test_results_in_any_order_lead_to_the_same_state():
     shuffled = random.Random(1)
     with (
-        session(tmp_path) as one,
-        agents.Session("paired-elimination", {**FACTS, "items": N}, store="sqlite://", public_seed=5) as two,
-        agents.Session("paired-elimination", {**FACTS, "items": N}, store="sqlite://", public_seed=5) as three,
+        session() as one,
+        agents.Session("paired-elimination", {**FACTS, "items": N}, store=":memory:", public_seed=5) as two,
+        agents.Session("paired-elimination", {**FACTS, "items": N}, store=":memory:", public_seed=5) as three,
     ):
         assert len({tuple(x.item for x in s.ask(16)) for s in (two, three)}) == 1
         assert one.ask(16)[0].item is not None
@@ -88,8 +88,8 @@ def test_results_in_any_order_lead_to_the_same_state(tmp_path):
             assert two.arms()[name].tolist() == pytest.approx(three.arms()[name].tolist(), rel=1e-12)
 
 
-def test_a_result_without_an_item_answers_the_oldest_question(tmp_path):
-    with session(tmp_path) as one:
+def test_a_result_without_an_item_answers_the_oldest_question():
+    with session() as one:
         with pytest.raises(ValueError, match="which item is the result of the arm 'b' of"):
             one.tell("b", 0.5)
         items = [question.item for question in one.ask(8) if question.arm == 1]
@@ -99,8 +99,8 @@ def test_a_result_without_an_item_answers_the_oldest_question(tmp_path):
         assert told[told["kind"] == "told"]["item"].tolist() == items
 
 
-def test_a_question_that_is_never_answered_holds_up_its_arm_but_is_not_asked_around_for_ever(tmp_path):
-    with session(tmp_path) as one:
+def test_a_question_that_is_never_answered_holds_up_its_arm_but_is_not_asked_around_for_ever():
+    with session() as one:
         lost = one.ask(1, "somebody")[0]
         with pytest.warns(UserWarning, match="others are asked for are awaited, 1, of somebody"):
             count = one.run(measure, 2, take_over=None)
@@ -114,7 +114,7 @@ def test_a_question_that_is_never_answered_holds_up_its_arm_but_is_not_asked_aro
 
 
 def test_it_ends_with_the_answer_of_the_table(tmp_path):
-    with session(tmp_path) as one:
+    with session(tmp_path / "0.db") as one:
         count = one.run(measure)
         assert one.done
         assert count == len(one) <= TABLE.size
@@ -127,8 +127,8 @@ def test_it_ends_with_the_answer_of_the_table(tmp_path):
         assert again.history().equals(history)
 
 
-def test_ties_end_when_the_table_is_used_up(tmp_path):
-    with session(tmp_path) as one:
+def test_ties_end_when_the_table_is_used_up():
+    with session() as one:
         one.run(lambda arm, item: 0.1 * (item % 3) if arm != "d" else 0.0)
         assert one.done
         assert sum(one.answer()) == 1
@@ -139,8 +139,8 @@ def test_ties_end_when_the_table_is_used_up(tmp_path):
         assert len(known) == 3
 
 
-def test_it_decides_as_the_agent_does_in_the_environment(tmp_path):
-    with session(tmp_path) as one:
+def test_it_decides_as_the_agent_does_in_the_environment():
+    with session() as one:
         order = [one._state.order[place] for place in range(N)]
         one.run(measure)
         agent, rows = one.agent, TABLE[order].T
@@ -169,7 +169,7 @@ def test_a_half_filled_table_is_the_start_and_may_grow(tmp_path, index):
         lines = [heads, *([*([f"q{n}"] if index else []), *row] for n, row in enumerate(rows))]
         place.write_text("\n".join(map(",".join, lines)) + "\n")
 
-    with session(tmp_path, items=names or N) as one:
+    with session(items=names or N) as one:
         write(half)
         assert one.tell_table(place, index=index) == len(half)
         write({*half, 0, 1, 2, 3})
@@ -195,8 +195,8 @@ def test_a_half_filled_table_is_the_start_and_may_grow(tmp_path, index):
         assert from_table(tmp_path / "all.csv", shared=True).arms.items == N
 
 
-def test_a_budget_ends_it(tmp_path):
-    with session(tmp_path, budget=30, delta=None) as one:
+def test_a_budget_ends_it():
+    with session(budget=30, delta=None) as one:
         assert one.run(measure, 4) == 30
         assert one.done
         assert one.answer().sum() == 1
@@ -204,25 +204,25 @@ def test_a_budget_ends_it(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["sysrs", "ucb-e", "uniform", "successive-rejects"])
-def test_agents_of_budgets_go_through_their_rows(tmp_path, name):
+def test_agents_of_budgets_go_through_their_rows(name):
     if name not in agents.names():
         pytest.skip("no such agent")
     facts = {**FACTS, "items": N, "delta": None, "budget": 60}
-    with agents.Session(name, facts, store=tmp_path / "budget.db") as one:
+    with agents.Session(name, facts, store=":memory:") as one:
         count = one.run(measure, 3)
         assert one.done
         assert 0 < count <= 60
         assert one.answer().sum() == 1
 
 
-def test_workers_of_uneven_speed_spend_a_budget_as_one_worker_does(monkeypatch):
+def test_workers_of_uneven_speed_spend_a_budget_as_one_worker_does():
     """The cells of the best three of 12 by `sysrs`: 3 seeds, durations exponential, on a clock of the test."""
 
     def cells(workers: int, seed: int) -> int:
         generator, running, now = np.random.default_rng(seed), list[Any](), 0.0
         table = generator.random((60, 12)) < np.linspace(0.1, 0.9, 12)
         facts = {"problem": "BestArm", "arms": 12, "items": 60, "binary": True, "budget": 150}
-        with agents.Session("sysrs", facts, store="sqlite://", public_seed=seed) as one:
+        with agents.Session("sysrs", facts, store=":memory:", public_seed=seed) as one:
             while not one.done:
                 running += [(now + generator.exponential(), ask.number, ask) for ask in one.ask(workers - len(running))]
                 running.sort()
@@ -230,7 +230,6 @@ def test_workers_of_uneven_speed_spend_a_budget_as_one_worker_does(monkeypatch):
                 one.tell(ask, bool(table[ask.item, ask]))
             return int(one.arms()["pulls"][9:].sum())
 
-    monkeypatch.setattr("agents.session.session.Log", Listed)
     alone, together = (np.mean([cells(workers, seed) for seed in range(3)]) for workers in (1, 12))
     assert together >= 0.9 * alone  # .84 where results that wait for earlier rows are left out of account
 
@@ -238,7 +237,7 @@ def test_workers_of_uneven_speed_spend_a_budget_as_one_worker_does(monkeypatch):
 # --- the function that measures ---------------------------------------------------------------------------------------
 
 
-def test_threads_measure_at_the_same_time(tmp_path):
+def test_threads_measure_at_the_same_time():
     together, begun, most, lock = threading.Barrier(6), [0], Counter(), threading.Lock()
 
     def slow(arm: str, item: int) -> float:
@@ -253,13 +252,13 @@ def test_threads_measure_at_the_same_time(tmp_path):
             most["running"] -= 1
         return measure(arm, item)
 
-    with session(tmp_path) as one:
+    with session() as one:
         one.run(slow, 6)
         assert one.done
         assert most["all"] == 6
 
 
-def test_coroutines_share_an_event_loop(tmp_path):
+def test_coroutines_share_an_event_loop():
     loops = set()
 
     class Grader:
@@ -268,14 +267,14 @@ def test_coroutines_share_an_event_loop(tmp_path):
             await asyncio.sleep(0)
             return measure(arm, item)
 
-    with session(tmp_path) as one:
+    with session() as one:
         one.run(Grader(), 5)
         assert one.done
         assert one.answer()[BEST]
         assert len(loops) == 1
 
 
-def test_what_fails_is_tried_again_and_then_raised_or_counted(tmp_path):
+def test_what_fails_is_tried_again_and_then_raised_or_counted():
     tries: Counter[Any] = Counter()
 
     def flaky(arm: str, item: int) -> float:
@@ -284,7 +283,7 @@ def test_what_fails_is_tried_again_and_then_raised_or_counted(tmp_path):
             raise ConnectionError("busy")
         return measure(arm, item)
 
-    with session(tmp_path) as one:
+    with session() as one:
         bad = one.ask(3)[2].item
         with pytest.raises(ConnectionError, match="busy") as raised:
             one.run(flaky, 4, retries=1)
@@ -299,7 +298,7 @@ def test_what_fails_is_tried_again_and_then_raised_or_counted(tmp_path):
         assert one._state.cells[2, bad] == 0.0
 
 
-def test_what_takes_too_long_is_given_up(tmp_path):
+def test_what_takes_too_long_is_given_up():
     """A call that never ends, tried twice; so is a coroutine that holds up its event loop, which is left alone."""
     tries, go = Counter(), threading.Event()
 
@@ -319,14 +318,14 @@ def test_what_takes_too_long_is_given_up(tmp_path):
         return 0.0
 
     for grader in (stuck, hangs, blocks):
-        with session(tmp_path) as one, pytest.raises(TimeoutError, match="more than 0.05 s"):
+        with session() as one, pytest.raises(TimeoutError, match="more than 0.05 s"):
             one.run(grader, 1, retries=1, timeout=0.05)
     assert (tries["stuck"], tries["hangs"]) == (2, 2)
     go.set()
 
 
-def test_a_value_that_is_none_is_refused_and_the_rest_recorded(tmp_path):
-    with session(tmp_path) as one:
+def test_a_value_that_is_none_is_refused_and_the_rest_recorded():
+    with session() as one:
         with pytest.raises(ValueError, match="a measurement must be a number in"):
             one.run(lambda arm, item: "good" if arm == "b" else measure(arm, item), 4)
         assert 0 < len(one) <= 4
@@ -342,14 +341,14 @@ def test_a_value_that_is_none_is_refused_and_the_rest_recorded(tmp_path):
         ({"measure": measure, "failed": 2.0}, "failed must be"),
     ],
 )
-def test_bad_calls_of_run_name_the_value(tmp_path, given, text):
-    with session(tmp_path) as one, pytest.raises(ValueError, match=text):
+def test_bad_calls_of_run_name_the_value(given, text):
+    with session() as one, pytest.raises(ValueError, match=text):
         one.run(**given)
 
 
-def test_sessions_without_items_are_run_too(tmp_path):
+def test_sessions_without_items_are_run_too():
     facts = {"problem": "BestArm", "arms": ["x", "y"], "range": (0, 1), "delta": 0.1}
-    with agents.Session("top-two", facts, store=tmp_path / "plain.db") as one:
+    with agents.Session("top-two", facts, store=":memory:") as one:
         one.run(lambda arm: 0.9 if arm == "x" else 0.1, 2)
         assert one.done
         assert one.answer().tolist() == [True, False]
@@ -367,13 +366,13 @@ def test_sessions_without_items_are_run_too(tmp_path):
         ({"items": 5, "problem": "Feasible"}, "Feasible"),
     ],
 )
-def test_bad_facts_are_refused(tmp_path, changes, text):
+def test_bad_facts_are_refused(changes, text):
     with pytest.raises(ValueError, match=text):
-        session(tmp_path, **changes)
+        session(**changes)
 
 
-def test_cells_that_there_are_not_or_that_are_known_are_refused(tmp_path):
-    with session(tmp_path, items=[f"q{n}" for n in range(N)]) as one:
+def test_cells_that_there_are_not_or_that_are_known_are_refused():
+    with session(items=[f"q{n}" for n in range(N)]) as one:
         one.tell("a", 0.5, item="q3")
         for item, text in (
             ("q99", "there is no item 'q99'"),
@@ -408,16 +407,16 @@ def test_a_run_that_is_killed_goes_on_where_it_was(tmp_path, kills):
         ("lucb(stop='certificate')", {}, None),
     ],
 )
-def test_a_session_ends_where_the_agent_wants_only_what_is_known(tmp_path, name, rules, cells):
-    with agents.Session(name, {**FACTS, "items": N, **rules}, store=tmp_path / "x.db") as one:
+def test_a_session_ends_where_the_agent_wants_only_what_is_known(name, rules, cells):
+    with agents.Session(name, {**FACTS, "items": N, **rules}, store=":memory:") as one:
         count = one.run(measure, 3)
         assert one.done
         assert one.answer()[BEST]
         assert count == (count if cells is None else cells) <= TABLE.size
 
 
-def test_more_questions_than_workers_wait_are_all_measured(tmp_path):
-    with session(tmp_path) as one:
+def test_more_questions_than_workers_wait_are_all_measured():
+    with session() as one:
         one.ask(30)
         one.run(measure, 4)
         assert one.done
@@ -426,7 +425,7 @@ def test_more_questions_than_workers_wait_are_all_measured(tmp_path):
 
 def test_tables_of_pandas_are_read_by_their_index_and_names_that_come_twice_are_refused(tmp_path):
     pandas = pytest.importorskip("pandas")
-    with session(tmp_path) as one:
+    with session() as one:
         one.tell_table(pandas.DataFrame({"a": [0.9, 0.8]}, index=[4, 5]))
         assert one.history()["item"].tolist() == [4, 5]
         twice = tmp_path / "twice.csv"
@@ -440,16 +439,16 @@ def test_tables_of_pandas_are_read_by_their_index_and_names_that_come_twice_are_
         assert len(one) == 2
 
 
-def test_names_that_are_numbers_are_names(tmp_path):
-    with session(tmp_path, items=[1, 2, 0]) as one:
+def test_names_that_are_numbers_are_names():
+    with session(items=[1, 2, 0]) as one:
         one.tell("a", 0.5, item=1)
         assert one.history()["item"].tolist() == ["1"]
         with pytest.raises(ValueError, match="there is no item 3"):
             one.tell("a", 0.5, item=3)
 
 
-def test_right_and_wrong_are_zero_and_one(tmp_path):
-    with session(tmp_path, binary=True, range=None) as one:
+def test_right_and_wrong_are_zero_and_one():
+    with session(binary=True, range=None) as one:
         one.tell("a", True, item=1)
         one.tell("b", np.bool_(False), item=1)
         with pytest.raises(ValueError, match="a measurement must be 0 or 1, got 0.5"):
@@ -459,7 +458,7 @@ def test_right_and_wrong_are_zero_and_one(tmp_path):
 
 def test_an_export_is_read_again_also_after_an_undo(tmp_path):
     with (
-        session(tmp_path) as one,
+        session() as one,
         agents.Session("paired-elimination", {**FACTS, "items": N}, store=tmp_path / "other.db") as other,
     ):
         one.ask(3)
@@ -471,9 +470,10 @@ def test_an_export_is_read_again_also_after_an_undo(tmp_path):
         assert other.arms()["mean"][0] == 0.25
 
 
-def test_tables_of_other_programs(tmp_path):
+def test_tables_of_other_programs(tmp_path, monkeypatch):
     """Floats beside gaps, days, times of a spreadsheet, 1 for undone; a store that all threads share without a file."""
     pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    monkeypatch.setattr("agents.session.session.Log", Log)
     place, items = tmp_path / "t.csv", [7.0, 8.0, date(2024, 1, 1)]
     facts = {**FACTS, "arms": [1.0, 2.0, "v1.0"], "items": items}
     with agents.Session("paired-elimination", facts, store=":memory:") as one:
@@ -488,15 +488,15 @@ def test_tables_of_other_programs(tmp_path):
         with pytest.raises(ValueError, match=r"there is no arm '2x.0'"):
             one.tell("2x.0", 1, item="7")
     table.assign(at=["01.02.2024 10:00", *table["at"][1:]], undone=[0, 0, 0, 1]).to_csv(place, index=False)
-    one = session(tmp_path, arms=["1", "2", "v1.0"], items=["7", "8", "2024-01-01"])
+    one = session(arms=["1", "2", "v1.0"], items=["7", "8", "2024-01-01"])
     with pytest.warns(UserWarning, match="t.csv: events whose 'at' is no time"):
         assert one.tell_table(place) == 3
     one.close()
 
 
 @pytest.mark.parametrize("name", ["paired-elimination", "ucb-e(a=1)"])
-def test_what_failed_and_what_waits_is_counted_and_known_means_have_no_width(tmp_path, name):
-    with agents.Session(name, {**FACTS, "items": 7, "budget": 28}, store=tmp_path / "a.db") as one:
+def test_what_failed_and_what_waits_is_counted_and_known_means_have_no_width(name):
+    with agents.Session(name, {**FACTS, "items": 7, "budget": 28}, store=":memory:") as one:
         of_a, of_b = ([q for q in questions if q.arm == arm] for questions in [one.ask(24)] for arm in (0, 1))
         one.tell(of_a[1], 0.3)
         assert one.waiting == {of_a[0].number: 1}
@@ -510,16 +510,16 @@ def test_what_failed_and_what_waits_is_counted_and_known_means_have_no_width(tmp
         assert known["low"] == known["mean"] == known["high"]
 
 
-def test_what_a_coroutine_raises_to_end_the_program_ends_it(tmp_path):
+def test_what_a_coroutine_raises_to_end_the_program_ends_it():
     async def leaves(arm: str, item: int) -> float:
         raise SystemExit(3)
 
-    with session(tmp_path) as one, pytest.raises(SystemExit):
+    with session() as one, pytest.raises(SystemExit):
         one.run(leaves, 2, retries=0)
 
 
-def test_the_answer_of_now_rests_on_all_cells_as_long_as_rows_are_few(tmp_path):
-    with session(tmp_path) as one:
+def test_the_answer_of_now_rests_on_all_cells_as_long_as_rows_are_few():
+    with session() as one:
         late = int(one._state.order[-1])
         one.tell("c", 0.9, item=late)
         one.tell("a", 0.1, item=late)
@@ -536,16 +536,16 @@ def test_the_answer_of_now_rests_on_all_cells_as_long_as_rows_are_few(tmp_path):
     ],
 )
 def test_damaged_cells_are_named(tmp_path, value, text):
-    with session(tmp_path) as one:
+    with session(tmp_path / "0.db") as one:
         one.tell("a", 0.5, item=3)
     sql(tmp_path / "0.db", f"update event set vector = '{value}' where kind = 'told'")
     with pytest.raises(ValueError, match=text):
         agents.Session(store=tmp_path / "0.db")
 
 
-def test_the_page_shows_how_far_the_table_is_filled(tmp_path):
+def test_the_page_shows_how_far_the_table_is_filled():
     page = pytest.importorskip("agents.session.page")
-    with session(tmp_path) as one:
+    with session() as one:
         for question in one.ask(6):
             one.tell(question.arm, 0.5, item=question.item)
         asked = one.ask(1)[0]

@@ -9,7 +9,6 @@ import gymnasium as gym
 import numpy as np
 import pandas as pd
 import pytest
-from disks import Listed
 
 import agents
 import bandit_envs  # noqa: F401  (registers the environments)
@@ -17,11 +16,6 @@ import bandit_envs  # noqa: F401  (registers the environments)
 K, MOST = 5, 300
 ROOT = 11
 OWN: dict[str, Any] = {"TopK": {"k": 2, "epsilon": 0.2}}
-
-
-@pytest.fixture(autouse=True)
-def _stores_are_lists(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agents.session.session.Log", Listed)
 
 
 def env_of(problem: str, episode: int = 0, **kwargs: Any) -> tuple[Any, Any]:

@@ -94,8 +94,11 @@ class Listed:
     writing = reading
 
     def append(self, _: Any, events: Any, after: int) -> list[Any]:
-        now = datetime.now(UTC)
-        self._events += [event._replace(number=after + i, at=now) for i, event in enumerate(events, 1)]
+        now, numbers = datetime.now(UTC), dict[int, int]()
+        for number, event in enumerate(events, after + 1):
+            numbers |= {event.number: number} if event.number < 0 else {}  # of an import, whose events refer to these
+            about = numbers.get(event.about, event.about)
+            self._events.append(event._replace(number=number, at=event.at or now, about=about))
         return self._events[after:]
 
     def events(self, _: Any, after: int = 0) -> list[Any]:
