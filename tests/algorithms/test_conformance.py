@@ -22,8 +22,7 @@ OURS = [name for name in agents.names() if name not in LEARNED and name in READY
 
 
 # binom.isf(1e-6, n, .1): of an agent that is right with probability .9, more answers are wrong with probability 1e-6.
-SMALL: dict[str, Any] = {"MANY": 40, "MOST_WRONG": 15, "CLEAR": 20, "CLEAR_WRONG": 10, "MOST": 100}
-SMALL |= {"RULES": ({"budget": 40}, {"delta": 0.1, "max_pulls": 100})}
+SMALL = {"MANY": 40, "MOST_WRONG": 15, "CLEAR": 20, "CLEAR_WRONG": 10, "MOST": 100}
 
 
 @functools.cache
