@@ -316,9 +316,9 @@ ONCE = list({(name, parameter): (name, problem, parameter) for name, problem, pa
 def odd_parameters(name: str, problem: str, parameter: str) -> None:
     """An agent takes a value, and can decide, or refuses it by ValueError or TypeError, which name the parameter.
 
-    Half of the values for each parameter, the other half for the next one.
+    A quarter of the values for each parameter, the next quarter for the next one.
     """
-    values, tried = ODD[TAKEN.index((name, problem, parameter)) % 2 :: 2], 0
+    values, tried = ODD[TAKEN.index((name, problem, parameter)) % 4 :: 4], 0
     for rules in PLAYED[problem]:
         env = gym.make(f"bandit_envs/{problem}-v0", actions="full", **rules)
         own = NEEDS.get(name, {}) if problem in ("Threshold", "AllGood") else {}
