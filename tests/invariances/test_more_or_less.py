@@ -52,7 +52,9 @@ def decided(agent: Any, problem: str, *where: float, **rules: Any) -> dict[str, 
     found = played(agent, problem, 4, *where, **rules)
     rows, pulls = found.episodes.groupby("agent"), found.pulls.groupby("agent")["pulls"]
     columns = ["total_pulls", "correct"]
-    return {name: [rows.get_group(name)[columns].values.tolist(), pulls.get_group(name).tolist()] for name in rows.groups}
+    return {
+        name: [rows.get_group(name)[columns].values.tolist(), pulls.get_group(name).tolist()] for name in rows.groups
+    }
 
 
 def same(agent: str, problem: str, unit: float, other: Any = None, place: float = 0.0, **rules: Any) -> bool:

@@ -287,7 +287,9 @@ def never_grows(problem: Any, tables: Any, **support: Any) -> set[str]:
     return seen
 
 
-@pytest.mark.parametrize(("problem", "gap", "most", "kinds"), EXACT, ids=lambda x: "" if isinstance(x, set) else repr(x))
+@pytest.mark.parametrize(
+    ("problem", "gap", "most", "kinds"), EXACT, ids=lambda x: "" if isinstance(x, set) else repr(x)
+)
 def test_no_capital_grows_on_average_where_its_null_holds(problem: Any, gap: float, most: int, kinds: set[str]) -> None:
     """After any number of rows, and at the end of the search: over all orders of tables, 4 or 6 rows, exactly."""
     rows = [most if seed % 2 else 4 for seed in range(12)]
