@@ -23,6 +23,7 @@ import agents
 from agents.cli import main, parse
 from agents.evaluation.latex import escaped
 from agents.evaluation.plots import plot
+from agents.figures import FIGURES, PAPERS, Claim, Figure, Panel, Quote
 from agents.figures.pages import read_table
 from agents.figures.verdicts import scorecard
 from agents.pictures.race_page import COLUMNS, MISSING
@@ -168,9 +169,16 @@ def cells(page: str, section: str) -> tuple[list[str], list[list[str]]]:
     return heads, [[html.unescape(x) for x in re.findall(r'data-value="(.*?)"', row)] for row in rows]
 
 
+@pytest.fixture(scope="module")
+def reports(folders: dict[str, Path]) -> dict[str, str]:
+    return {name: agents.report(folder).read_text() for name, folder in folders.items()}
+
+
 @pytest.mark.parametrize("kind", ["saved", "blocks", "sums"])
-def test_the_numbers_of_a_report_are_those_of_the_summary(kind: str, folders: dict[str, Path]) -> None:
-    page = agents.report(folders[kind]).read_text()
+def test_the_numbers_of_a_report_are_those_of_the_summary(
+    kind: str, folders: dict[str, Path], reports: dict[str, str]
+) -> None:
+    page = reports[kind]
     summary = agents.results(folders[kind]).summary()
     heads, rows = cells(page, "all-numbers")
     assert heads == list(summary.columns)
@@ -193,9 +201,11 @@ def test_the_numbers_of_a_report_are_those_of_the_summary(kind: str, folders: di
         assert f'id="{name}"' in page
 
 
-def test_the_command_of_a_report_makes_the_same_rows(folders: dict[str, Path], capsys: Any, tmp_path: Path) -> None:
+def test_the_command_of_a_report_makes_the_same_rows(
+    folders: dict[str, Path], reports: dict[str, str], capsys: Any, tmp_path: Path
+) -> None:
     for kind, folder in folders.items():
-        told = re.search(r"<pre><code>(bandit-envs .*?)</code></pre>", agents.report(folder).read_text())
+        told = re.search(r"<pre><code>(bandit-envs .*?)</code></pre>", reports[kind])
         assert told is not None
         words = shlex.split(html.unescape(told[1]))
         assert words == shlex.split(command_of(agents.results(folder), folder))
@@ -213,10 +223,16 @@ def test_the_command_of_keywords_that_are_no_words(tmp_path: Path) -> None:
     assert command.env_kwargs() == kwargs  # type: ignore[attr-defined]
 
 
-def test_the_report_of_a_reproduction_shows_its_claims(tmp_path: Path, capsys: Any) -> None:
+def test_the_report_of_a_reproduction_shows_its_claims(tmp_path: Path, capsys: Any, monkeypatch: Any) -> None:
+    entrants = {"good": "lsa", "poor": "uniform"}
+    panel = Panel("p", "bandit_envs/Threshold-v0", TAO, [50, 200], entrants, 60, "misclassified", "regret")
+    better, worse = Claim("p", "good", "poor"), Claim("p", "good", "poor", larger=True)
+    quotes = [Quote("better", "good is better", [better]), Quote("worse", "it is worse", [worse])]
+    figure = Figure("tiny-figure-1", "Nobody, NoConf 2026, Figure 1", [panel], quotes)
+    monkeypatch.setitem(FIGURES, figure.name, figure)
+    monkeypatch.setitem(PAPERS, "tiny", [figure])
     folder = tmp_path / "figure"
-    line = f"reproduce tao2019-figure-1 --panels 'Setup 1' --episodes 4 --out {folder} --no-progress"
-    assert main(shlex.split(line)) == 0
+    assert main(shlex.split(f"reproduce tiny-figure-1 --episodes 4 --out {folder} --no-progress")) == 0
     page = agents.report(folder).read_text()
     card = scorecard(read_table(folder / "verdicts.csv"), ["quote"])
     assert re.findall(r'<span class="verdict" data-verdict="(.*?)"', page) == card["verdict"].tolist()
@@ -224,7 +240,7 @@ def test_the_report_of_a_reproduction_shows_its_claims(tmp_path: Path, capsys: A
     points = read_table(folder / "points.csv")
     assert heads == list(points.columns)
     assert [float(row[heads.index("mean")]) for row in rows] == points["mean"].tolist()[: len(rows)]
-    assert "bandit-envs reproduce tao2019-figure-1 --episodes 4 --seed 0" in page
+    assert "bandit-envs reproduce tiny-figure-1 --episodes 4 --seed 0" in page
     assert "Made with bandit-envs" in page
     (folder / "points.csv").unlink()
     assert main(["report", str(folder)]) == 2
