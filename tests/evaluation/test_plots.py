@@ -174,18 +174,12 @@ def test_a_panel_alone_looks_as_it_does_among_others() -> None:
     assert len({*map(tuple, looks.values())}) == len(looks) == 9
 
 
-def test_a_given_axes_is_drawn_into(checkpoints: Evaluation) -> None:
+def test_the_axes_that_are_given_are_returned_and_only_they_are_drawn_into(checkpoints: Evaluation) -> None:
     figure = Figure()
     left, right = figure.subplots(1, 2)
-    assert plot(checkpoints, ax=right, title="mine") is figure
-    assert not left.lines
-    assert len(right.lines) == 3
-    assert right.get_title() == "mine"
-    assert [text.get_text() for text in right.get_legend().get_texts()] == AGENTS
-
-
-def test_the_axes_that_are_given_are_returned_and_only_they_are_drawn_into(checkpoints: Evaluation) -> None:
-    left, right = Figure().subplots(1, 2)
+    assert plot(checkpoints, ax=left) is figure
+    assert [text.get_text() for text in left.get_legend().get_texts()] == AGENTS
+    left.clear()
     assert checkpoints.plot("score", ax=right, title="mine", label={"uniform": "equal shares"}) is right
     assert (left.has_data(), right.get_title()) == (False, "mine")
     assert [text.get_text() for text in right.get_legend().get_texts()] == [AGENTS[0], "equal shares", AGENTS[2]]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 pytest.importorskip("stable_baselines3")
@@ -23,29 +22,6 @@ FORMS: dict[str, Any] = {"observation": "belief", "reward": "gain", "ranked": Tr
 
 def vec_env(stop: bool = False, **kwargs: Any) -> Any:
     return make_vec_env("TopK", 8, k=2, budget=30, stop=stop, **{**FORMS, **kwargs})
-
-
-@pytest.mark.parametrize("stop", [False, True])
-def test_permuting_the_arms_permutes_the_logits(stop: bool) -> None:
-    policy = PPO(EquivariantPolicy, vec_env(stop), seed=1, device="cpu").policy
-    x = torch.randn(5, 41)
-    order = torch.randperm(10)
-    shuffled = torch.cat([x[:, :-1].reshape(5, 10, 4)[:, order].reshape(5, 40), x[:, -1:]], 1)
-    network: Any = policy.mlp_extractor
-    logits, latent = network(x)
-    assert logits.shape == (5, 11 if stop else 10)
-    assert torch.allclose(network(shuffled)[0][:, :10], logits[:, order], atol=1e-5)
-    assert torch.allclose(network(shuffled)[1], latent, atol=1e-5)
-    assert torch.equal(network.forward_actor(x), logits)
-    assert torch.equal(network.forward_critic(x), latent)
-
-
-def test_any_number_of_arms() -> None:
-    model = PPO(EquivariantPolicy, vec_env(), seed=1, device="cpu")
-    for K in (3, 17, 10):
-        arms, _ = model.predict(np.random.default_rng(K).normal(size=(6, 4 * K + 1)).astype(np.float32))
-        assert arms.shape == (6,)
-        assert (arms < K).all()
 
 
 @pytest.mark.parametrize("algorithm", ["ppo", "a2c", "dqn", "maskable-ppo", "recurrent-ppo"])

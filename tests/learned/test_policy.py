@@ -77,6 +77,8 @@ def test_permuting_the_arms_permutes_the_logits(ten, arms):
     assert torch.allclose(logits[:, :-1][:, order], moved[:, :-1], atol=1e-5)
     assert torch.allclose(logits[:, -1], moved[:, -1], atol=1e-5)
     assert torch.allclose(value, again, atol=1e-5)
+    assert torch.equal(network.forward_actor(x.flatten(1)), logits)
+    assert torch.equal(network.forward_critic(x.flatten(1)), value)
     assert logits[:, :-1].std() > 1e-3  # it does tell the arms apart
 
 
