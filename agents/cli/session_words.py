@@ -171,7 +171,7 @@ def print_certainty(session: Session) -> None:
     if sure is not None and sure > 0:
         short = " only" if delta is not None and session.done and sure < 1 - delta else ""
         sure = math.floor(1000 * min(sure, 0.999)) / 10
-        print(f"the answer{leeway(session, 'arm')}, is right with a probability of {sure:g} % at least{short}{wanted}")
+        print(f"the answer{leeway(session, 'arm')} is right with a probability of {sure:g} % at least{short}{wanted}")
     elif delta is not None:
         print(f"nothing can be promised of the answer{'' if session.done else ' yet'}{wanted}")
     for sentence in session.doubts[len(session.contradictions) :]:

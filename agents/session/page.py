@@ -112,7 +112,7 @@ def state(session: Session, find: str = "", last: int = MOST_EVENTS) -> dict[str
         "money": session.money,
         "delta": session.delta,
         "certificate": session.certificate,
-        "leeway": leeway(session),
+        "leeway": leeway(session).rstrip(","),
         "doubts": session.doubts,
         "read": session.read,
         "done": done,

@@ -382,7 +382,7 @@ class Session:
                 taken |= set() if about is None else {about}
                 by = arm.who if who is None and isinstance(arm, Ask) else who
                 new.append(Event(0, TOLD, one, sample, about, by, text))
-            for one, at in alone.items() if state.in_order else ():
+            for one, at in alone.items() if state.in_order and not state.run.over else ():
                 state.refuse_unnamed(one, who, taken, at[0])
             if state.blocks:
                 refuse_parts(state, new)

@@ -47,11 +47,11 @@ def leeway(session: Session, noun: str = "option") -> str:
     near = {name: float(getattr(problem, name, 0.0) or 0.0) for name in ("tolerance", "slack", "epsilon")}
     nouns, unit = plural(wishes.get("noun", noun)), f" {wishes['unit']}" if "unit" in wishes else ""
     if near["tolerance"]:
-        return f", in which {nouns} within {near['tolerance']:g}{unit} of the boundary may be on either side"
+        return f", in which {nouns} within {near['tolerance']:g}{unit} of the boundary may be on either side,"
     if near["slack"]:
-        return f", in which {nouns} beyond the boundary by up to {near['slack']:g} may be, too"
+        return f", in which {nouns} beyond the boundary by up to {near['slack']:g} may be, too,"
     by = near["epsilon"] if getattr(problem, "answer_size", None) is not None else 0.0
-    return f", in which {nouns} worse by up to {by:g}{unit} may stand for others" if by else ""
+    return f", in which {nouns} worse by up to {by:g}{unit} may stand for others," if by else ""
 
 
 def against(found: Any) -> tuple[str, dict[str, tuple[str, str, str, str]], str]:

@@ -126,12 +126,13 @@ import agents
 journal = next((one for one in sys.argv[3:] if not os.fork()), sys.argv[2])
 session, who = agents.Session(store=sys.argv[1]), f"rater {journal}"
 while True:
-    arms = session.ask(1, who=who) or [ask.arm for ask in session.pending if ask.who == who]
-    for arm in arms[:1]:
+    asks = session.ask(1, who=who) or [ask for ask in session.pending if ask.who == who]
+    for ask in asks[:1]:
+        arm = ask.arm
         with open(journal, "a") as file:
             file.write(f"asked {arm}\\n")
         value = ((arm + 1) * 7919 + len(session)) % 1000 / 1000
-        session.tell(arm, value, who=who)
+        session.tell(ask, value, who=who)
         with open(journal, "a") as file:
             file.write(f"told {arm} {value}\\n")
 """
@@ -221,11 +222,11 @@ def move(session: Any, kind: str, generator: np.random.Generator) -> None:
         session.ask(int(generator.choice([1, 1, 2, 5, 20])), who=str(generator.choice(["ann", "bob"])))
     elif kind == "tell" and pending:
         for ask in pending[: int(generator.integers(1, 21))]:
-            session.tell(ask.arm, value_of(generator, ask.arm), who=ask.who)
+            session.tell(ask, value_of(generator, ask.arm), who=ask.who)
     elif kind == "late" and pending:
         ask = pending[int(generator.integers(len(pending)))]
-        session.tell(ask.arm, value_of(generator, ask.arm))
-    elif kind == "table" and not session.done and session.remaining:
+        session.tell(ask, value_of(generator, ask.arm))
+    elif kind == "table" and not session.done and session.remaining and not pending:
         rows = min(session.remaining, int(generator.integers(1, 40)))
         arms = generator.choice(active, rows).tolist()
         found = [(arm, value_of(generator, arm)) for arm in arms]

@@ -33,7 +33,7 @@ def totals(facts: Any, agent: Any = "evidence", **how: Any) -> list[int]:
 
 def outcome(pulls: list[int], ended: list[bool]) -> Outcome:
     yes = np.ones(len(pulls), np.bool_)
-    return Outcome(np.array(pulls), np.array(ended), yes, yes, np.ones(len(pulls)), np.array(pulls, np.float64))
+    return Outcome(np.array(pulls), np.array(ended), yes, yes, np.ones(len(pulls)), np.array(pulls, np.float64), ~yes)
 
 
 # --- by hand ----------------------------------------------------------------------------------------------------------

@@ -252,9 +252,9 @@ def test_arms_come_and_go(name: str, problem: str, tmp_path: Path) -> None:
     assert 0 not in [ask.arm for ask in session.pending]
     seen = set(asked)
     while not session.done:
-        for arm in session.ask(1) or [ask.arm for ask in session.pending]:
-            seen.add(arm)
-            session.tell(arm, [0.9, 0.1, 0.6, 0.95][arm])
+        for one in session.ask(1) or session.pending:
+            seen.add(one.arm)
+            session.tell(one, [0.9, 0.1, 0.6, 0.95][one.arm])
     assert 3 in seen
     assert session.answer().tolist() == [False, False, problem == "Threshold", True]
     withdrawal = int(session.history().query("kind == 'arm withdrawn'")["event"].iloc[0])

@@ -18,7 +18,7 @@ LONG = 10**5000  # of more digits than Python prints
 
 CALLS: dict[str, tuple[Any, ...]] = {  # of a session whose arm c has been withdrawn by its event 1
     "no such arm": (lambda one: one.tell("d", 0.5), "arm", "d"),
-    "no such number of an arm": (lambda one: one.tell(3, 0.5), "arm", "integer"),
+    "no such number of an arm": (lambda one: one.tell(3, 0.5), "arm", 3),
     "no rows": (lambda one: one.tell_all(3), "results", 3),
     "a row that is no pair": (lambda one: one.tell_all([("a", 0.5), 3]), "row", 2, "pair", 3),
     "a row of text": (lambda one: one.tell_all(["a1"]), "row", 1, "pair", "a1"),

@@ -90,8 +90,8 @@ def test_nothing_more_to_ask_for(capsys: Any) -> None:
     assert out == []
     lost = "a question whose result never comes is given back: undo FILE --event N"
     assert err == f"note: nothing more to ask for until these have been told: a, b, c, a; {lost}"
-    for arm in "abca":
-        out, _ = run(capsys, f"tell a.db {arm} 0.75")
+    for number, arm in enumerate("abca", 1):
+        out, _ = run(capsys, f"tell a.db {arm} 0.75 --question {number}")
     assert out == ["4 measurements, 0 left; answer: a, b, c; it is over"]
     assert run(capsys, "ask a.db")[1] == "note: the session is over; the answer: a, b, c"
 

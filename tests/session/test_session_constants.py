@@ -167,9 +167,9 @@ def test_a_result_answers_the_question_of_who_reports_it() -> None:
     assert all(sorted(arms) == [0, 1] for _, arms in asked)
     session.tell("a", 1, who="bob")
     assert [ask.who for ask in session.pending if ask.arm == 0] == ["ann", None, "cid"]
-    session.tell("a", 1, who="eve")  # who has asked nothing: the oldest
-    assert [ask.who for ask in session.pending if ask.arm == 0] == [None, "cid"]
+    with pytest.raises(ValueError, match="3 questions about the arm 'a' are open"):
+        session.tell("a", 1, who="eve")  # who has asked nothing
     session.tell("a", 1)
-    assert [ask.who for ask in session.pending if ask.arm == 0] == ["cid"]
+    assert [ask.who for ask in session.pending if ask.arm == 0] == ["ann", "cid"]
     session.tell_all([("b", 1), ("b", 1)], who="cid")  # its own, and then the oldest
     assert [ask.who for ask in session.pending if ask.arm == 1] == ["bob", None]
