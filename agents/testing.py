@@ -38,11 +38,10 @@ from gymnasium.vector import AutoresetMode
 
 import bandit_envs
 from bandit_envs import PROBLEMS, Instance, Task
-from bandit_envs.kernels import compiled
 from bandit_envs.simulation import MOST_TIMES
 
 from .core.agent import Agent
-from .core.algorithm import Algorithm, Times
+from .core.algorithm import Algorithm, Times, pull
 from .core.optional import require
 from .evaluation.run import evaluate
 from .registry import make, recipe_of
@@ -319,7 +318,8 @@ def _predicted_within_bounds(
 def _place_of(source: str, agent: Any, observation: Any, state: Any, error: Exception) -> str:
     """Where an index is beyond the end: in compiled code that is found by calling its functions once more in Python."""
     if isinstance(agent, Algorithm):
-        compiled._Twofold.__call__ = lambda self, *given: self.py_func(*given)  # type: ignore[method-assign]
+        parts: Any = type(pull)  # of what compiled code calls
+        parts.__call__ = lambda self, *given: self.py_func(*given)
         state = agent.initial_state(observation) if state is None else state
         batch, n, next_arm = agent.batch(state), len(state.now), agent.form.kernel.function
         batch = batch._replace(now=state.now.view(np.recarray))

@@ -119,7 +119,7 @@ def by_intervals(state: State) -> NDArray[np.int64]:
     if task.D > 1 or K > MOST_COMPARED or state.blocks or problem.kept is not None or state.certificate is None:
         return found
     for name in ("tolerance", "epsilon", "slack"):
-        leeway += abs(float(getattr(problem, name, 0.0) or 0.0))
+        leeway += abs(float(problem.settings.get(name) or 0.0))
     low, high = intervals(state)[state.active, 0].T
     if not np.isfinite([low, high]).all():
         return found

@@ -44,14 +44,14 @@ def meaning(session: Session, noun: str = "option") -> str:
 def leeway(session: Session, noun: str = "option") -> str:
     """What an answer may have that still counts as right, to stand behind its probability; "" where nothing."""
     problem, wishes = session.task.make_problem(), session.wishes
-    near = {name: float(getattr(problem, name, 0.0) or 0.0) for name in ("tolerance", "slack", "epsilon")}
-    nouns, unit = plural(wishes.get("noun", noun)), f" {wishes['unit']}" if "unit" in wishes else ""
-    if near["tolerance"]:
-        return f", in which {nouns} within {near['tolerance']:g}{unit} of the boundary may be on either side,"
-    if near["slack"]:
-        return f", in which {nouns} beyond the boundary by up to {near['slack']:g} may be, too,"
-    by = near["epsilon"] if getattr(problem, "answer_size", None) is not None else 0.0
-    return f", in which {nouns} worse by up to {by:g}{unit} may stand for others," if by else ""
+    given, nouns = problem.settings, plural(wishes.get("noun", noun))
+    unit = f" {wishes['unit']}" if "unit" in wishes else ""
+    if near := float(given.get("tolerance") or 0.0):
+        return f", in which {nouns} within {near:g}{unit} of the boundary may be on either side,"
+    if near := float(given.get("slack") or 0.0):
+        return f", in which {nouns} beyond the boundary by up to {near:g} may be, too,"
+    near = 0.0 if problem.answer_size is None else float(given.get("epsilon") or 0.0)
+    return f", in which {nouns} worse by up to {near:g}{unit} may stand for others," if near else ""
 
 
 def against(found: Any) -> tuple[str, dict[str, tuple[str, str, str, str]], str]:

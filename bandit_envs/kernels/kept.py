@@ -79,10 +79,11 @@ def compiling(function: Callable[..., Any]) -> Iterator[None]:
     No garbage is collected: the compiler makes millions of objects, of which few are garbage before it ends.
     """
     _LOGGER.info("compiling %s.%s", function.__module__, function.__qualname__)
-    watching, thresholds = list(WATCHERS), gc.get_threshold()
-    for one in watching:
-        one.begins(function.__qualname__)
+    watching, thresholds = list[Watcher](), gc.get_threshold()
     try:
+        for one in tuple(WATCHERS):
+            one.begins(function.__qualname__)
+            watching.append(one)
         gc.set_threshold(0)  # and not gc.disable(), which another thread may call meanwhile for good
         yield
     except Exception as error:

@@ -760,7 +760,7 @@ def _share_out(beliefs, j):
 @inlined
 def _is_alike(one, other):
     """Whether the same is believed of two arms, but for rounding."""
-    tied = TIED * other[2]
+    tied = TIED * abs(other[2])
     return abs(one[0] - other[0]) <= tied and abs(one[2] - other[2]) <= tied and one[3] == other[3]
 
 

@@ -197,7 +197,8 @@ def test_unfinished_answers_hold_what_is_accepted() -> None:
     agent = agents.make("racing", Task("TopK", {"k": 2, "epsilon": 0.0, "criterion": "exact"}, K=4, delta=0.1))
     now = {key: value[None] for key, value in seen([5] * 4, [0.9, 0.1, 0.8, 0.7], remaining=9).items()}
     state = agent.begin_anew(now)
-    state.A[0], state.S[0] = [False, True, False, False], [False, False, True, True]
+    own = state.parts[2]  # to write into
+    own["A"][0], own["S"][0] = [False, True, False, False], [False, False, True, True]
     assert agent.recommend(now, state).tolist() == [[False, True, True, False]]
     assert agent.recommend(now).tolist() == [[True, False, True, False]]  # without state: the plug-in answer
 

@@ -46,7 +46,7 @@ def test_algorithms_learn_from_beliefs(algorithm: str) -> None:
     model.learn(240)
     assert any(not torch.equal(a, b) for a, b in zip(before, model.policy.parameters(), strict=True))
     arms, _ = model.predict(vec_env().reset())
-    assert (arms < 10).all()
+    assert (arms < 10 + (algorithm == "maskable-ppo")).all()  # which may stop
 
 
 def test_what_a_training_chooses_itself(tmp_path: Path) -> None:

@@ -188,7 +188,7 @@ def test_a_class_is_named_by_its_module() -> None:
     env = PureExplorationEnv(text, epsilon=0.1, budget=7)
     assert type(env.problem) is Unregistered
     assert env.task.problem == text
-    assert Task.from_json(env.task.to_json()).make_problem() == env.problem
+    assert Task.from_json(env.task.to_json(), trust=True).make_problem() == env.problem
     assert env.task == Task(text, {"epsilon": 0.1}, K=10, budget=7, actions="arm")
     result = agents.make("uniform", env).predict(env.reset(seed=0)[0])
     assert result[0] == 0  # agents that solve all problems solve it
