@@ -67,7 +67,7 @@ class Drawing:
         self.masked = "action_masks" in inspect.signature(policy.get_distribution).parameters
 
     def chances(self, observation: Any, begins: NDArray[np.bool_]) -> Floats:
-        """The chance of each action in each episode, (E, K) or (E, K + 1), of a policy that is not recurrent and has no masks."""
+        """The chance of each action, (E, K) or (E, K + 1), of a policy that is not recurrent and has no masks."""
         torch = require("torch", "a model that draws its actions", "training")
         observation = self.agent.through(observation) if isinstance(self.agent, Behind) else observation
         self.policy.set_training_mode(False)

@@ -118,8 +118,9 @@ def by_intervals(state: State) -> NDArray[np.int64]:
     found, leeway = np.zeros(K, np.int64), 0.0
     if task.D > 1 or K > MOST_COMPARED or state.blocks or problem.kept is not None or state.certificate is None:
         return found
+    given: Any = problem.settings
     for name in ("tolerance", "epsilon", "slack"):
-        leeway += abs(float(problem.settings.get(name) or 0.0))
+        leeway += abs(float(given.get(name) or 0.0))
     low, high = intervals(state)[state.active, 0].T
     if not np.isfinite([low, high]).all():
         return found

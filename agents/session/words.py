@@ -44,7 +44,8 @@ def meaning(session: Session, noun: str = "option") -> str:
 def leeway(session: Session, noun: str = "option") -> str:
     """What an answer may have that still counts as right, to stand behind its probability; "" where nothing."""
     problem, wishes = session.task.make_problem(), session.wishes
-    given, nouns = problem.settings, plural(wishes.get("noun", noun))
+    given: Any = problem.settings
+    nouns = plural(wishes.get("noun", noun))
     unit = f" {wishes['unit']}" if "unit" in wishes else ""
     if near := float(given.get("tolerance") or 0.0):
         return f", in which {nouns} within {near:g}{unit} of the boundary may be on either side,"

@@ -44,7 +44,8 @@ FORMER = {
     "targetctx", "_wrapper_address", "_library", "compile_extra", "magic_tuple", "forceinline",
 }  # fmt: skip
 # What floor.py names of Numba, llvmlite, Python and our own.
-DOCUMENTED = {"BOUNDSCHECK", 
+DOCUMENTED = {
+    "BOUNDSCHECK",
     "__version__", "append", "types", "unliteral", "functions", "global_variables", "linkage", "name", "flatten",
     "cache", "config", "CPU_NAME", "CPU_FEATURES", "ENABLE_AVX",
     "is_declaration", "add_function_attribute", "data", "split", "join", "items", "get", "environ", "warn",
