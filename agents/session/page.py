@@ -48,7 +48,8 @@ HOST = re.compile(r"(localhost|127\.0\.0\.1|\[::1\])(:\d+)?")  # of a request, i
 REACHES = {"0.0.0.0": "192.0.2.1", "::": "2001:db8::1"}
 ASKED = ("arm", "item", "who", "code")  # what the page is given of a question
 SHOWN = ("event", "kind", "name", "code", "item", "about", "who", "text", "undone")  # and of an event
-MOST_ARMS = 60  # shown at once: of more arms those that wait, and those nearest to the boundary
+MOST_ARMS = 60  # shown at once: of more arms those that wait, the strongest, and those nearest to the boundary
+STRONGEST = 10
 MOST_BYTES = 100_000  # of what a browser sends
 MOST_EVENTS = 15  # of the history, where more are not asked for
 MOST_LETTERS = 100  # of the name of a file
@@ -72,6 +73,8 @@ def state(session: Session, find: str = "", last: int = MOST_EVENTS) -> dict[str
     pending = [{"event": ask.number, **{name: getattr(ask, name) for name in ASKED}} for ask in session.pending]
     boundary, unsure = session.boundary, session.unsure()
     near = np.where(columns["withdrawn"], np.inf, np.nan_to_num(unsure, nan=-1.0))  # a control is always shown
+    means = columns.get("mean", np.zeros(len(near))) * (-1 if session.minimize else 1)
+    near[np.argsort(-np.nan_to_num(means, nan=-np.inf), kind="stable")[:STRONGEST]] = -1
     near[columns["pending"] > 0] = -2
     if ahead is not None:
         near[ahead] = -3

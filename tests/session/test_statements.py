@@ -264,3 +264,11 @@ def _agree(one: agents.Session) -> bool:
     low, high = (table[end].to_numpy() for end in ("low", "high"))
     assert all(np.isnan(a) or a <= b for a, b in itertools.zip_longest(low, high))
     return bool(named)
+
+
+def test_the_page_of_many_arms_shows_the_strongest() -> None:
+    one = session_of("TopK", k=20, arms=[f"arm {n}" for n in range(90)], binary=None, range=(0, 1))
+    one.tell_all([(n, n / 100) for n in range(90) for _ in range(2)])
+    names = [arm["name"] for arm in shown(one)["arms"]]
+    assert len(names) == 60
+    assert {f"arm {n}" for n in range(80, 90)} <= {*names}
