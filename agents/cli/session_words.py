@@ -200,7 +200,7 @@ def forecast(facts: Any, agent: str | None = None, file: str = "") -> str:
         return later
     except ValueError:  # such a session cannot be rehearsed
         return getattr(facts, "progress", "")
-    guess = f", by {found.believed}; results of a pilot say more: session plan" if file else ""
+    guess = "; results of a pilot say more: session plan" if file else ""
     advice = re.sub(r"\b(sigma|delta|tolerance|epsilon)=", r"--\1 ", f"; {found.advice}" if found.advice else "")
     return f"{found.until()}{guess}{advice}"
 

@@ -307,9 +307,9 @@ def measurements(
         there, lacks = (values[0], "name or arm") if arm is None else (arm, VALUE)
         raise ValueError(
             f"{read.of} may be long or wide: it has a column {there!r}, but none called {lacks}. With a measurement in "
-            "each row, name its columns by arm= and value=; with counts, say n= (--n) and successes= (--successes), of "
-            f"{[one for one in heads if one != there][:10]}; with a column for each arm, say wide=True, or name the "
-            "column that holds names of rows by index= (of an instance, \"table(path='FILE', wide=True)\")"
+            "each row, name its columns by arm= and value=; with a column for each arm, say wide=True, or name the "
+            "column that holds names of rows by index= (of an instance, \"table(path='FILE', wide=True)\"); with counts, "
+            f"say n= (--n) and successes= (--successes), of {[one for one in heads if one != there][:10]}"
         )
     if wide is None and not named and not counts and (arm is None or not values):
         return _said(_wide(read, index, False))
