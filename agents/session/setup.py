@@ -69,9 +69,9 @@ def task_from_facts(facts: Mapping[str, Any]) -> tuple[Task, list[str] | None]:
     arms, names = given["arms"], None
     if isinstance(arms, Sequence) and not isinstance(arms, str):
         names, arms = list(arms), len(arms)
-        names = names if arms < 2 else checked_names(names, arms)
-    if isinstance(arms, str) or integer("arms", arms) < 2:
-        allowed = "a number of arms, two at least, or a list of their names"
+        names = names if arms < 1 else checked_names(names, arms)
+    if isinstance(arms, str) or integer("arms", arms) < 1:
+        allowed = "a number of arms, or a list of their names"
         raise ValueError(f"arms must be {allowed}, got {given['arms']!r:.200}")
     known: list[str] = [name for name in ("range", "sigma") if name in given]
     if given.get("binary") is not None and flag("binary", given["binary"]):

@@ -123,8 +123,8 @@ class Arms(Distributed):
         _refuse(
             ~((self.variances >= 0) & (self.variances < np.inf)), self.variances, "variances must be >= 0 and finite"
         )
-        if not 2 <= self.K <= rng.ARMS_LIMIT:
-            raise ValueError(f"an instance has 2 to {rng.ARMS_LIMIT} arms, got {self.K}")
+        if not 1 <= self.K <= rng.ARMS_LIMIT:
+            raise ValueError(f"an instance has 1 to {rng.ARMS_LIMIT} arms, got {self.K}")
         self.support = None if support is None else interval("support", support)
         self.sigma = number("sigma", sigma, 0, LARGEST, above=True)
         rows = np.zeros(self.D) if data is None else array("data", data)
@@ -311,8 +311,8 @@ class Resampled(Arms):
     distribution, code = "resampled", RESAMPLED
 
     def __init__(self, rows: Sequence[ArrayLike], support: Sequence[float] | None = None) -> None:
-        if not np.iterable(rows) or isinstance(rows, (str, bytes)) or len(rows) < 2:
-            raise ValueError(f"rows must be the data of at least 2 arms, got {rows!r:.200}")
+        if not np.iterable(rows) or isinstance(rows, (str, bytes)) or len(rows) < 1:
+            raise ValueError(f"rows must be the data of at least one arm, got {rows!r:.200}")
         tables = [_scalar(_finite(f"rows of arm {i}", table, (1, 2))) for i, table in enumerate(rows)]
         shapes = {table.shape[1:] for table in tables}
         if len(shapes) > 1:

@@ -138,7 +138,7 @@ def from_table(
     columns: dict[str, Any] = {"arm": arm, "value": value, "index": index, "wide": wide, "item": item, "n": n}
     table = measurements(path, **columns, sep=sep, decimal=decimal, sheet=sheet, layout=layout, successes=successes)
     if not table.rows:
-        raise ValueError(f"{table.of} has no measurement: there must be 2 arms or more, with one or more each")
+        raise ValueError(f"{table.of} has no measurement: each arm must have one")
     if flag("shared", shared):
         if distribution not in (None, Shared.distribution):
             raise ValueError(f"shared=True is a distribution of its own, got distribution={distribution!r:.80} with it")
@@ -152,8 +152,6 @@ def from_table(
     for of, one in (("missing", missing), ("weights", weights)):
         if one is not None:
             raise ValueError(f"{of} is for shared=True, got {of}={one!r:.200}")
-    if len(table.arms) < 2:
-        raise ValueError(f"{table.of} must have at least 2 arms, got {table.arms}")
     if any(one.several is not None for one in table.rows):
         if support is not None:
             raise ValueError(f"support is of shared or resampled arms, got support={support!r} of counts")
@@ -235,7 +233,7 @@ class Sampler(Distributed):
         kind = DISTRIBUTIONS.find(distribution)
         if kind.pack is Arms.pack:
             raise ValueError(f"a sampler's distribution must have the method `pack`, got {distribution!r:.200}")
-        self.distribution, self.K = distribution, integer("arms", arms, 2, rng.ARMS_LIMIT)
+        self.distribution, self.K = distribution, integer("arms", arms, 1, rng.ARMS_LIMIT)
         self.D = integer("dimensions", dimensions, 1, 4096)
         self.spread = number("spread", spread, 0, LARGEST, above=True)
         mean = {"uniform": [0.0, 1.0]} if mean is None else mean

@@ -20,6 +20,8 @@ from .base import Bools, Floats, Measure, Problem, TaskLike
 
 def check(problem: Problem, task: TaskLike, source: Instance | Sampler | None = None) -> None:
     """`Problem.check` of a task, or of arms."""
+    if task.K < problem.fewest_arms:
+        raise ValueError(f"{problem!r:.200} needs {problem.fewest_arms} arms or more, got {task.K}")
     _ask(problem, "check", task, source)
 
 

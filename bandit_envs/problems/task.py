@@ -134,7 +134,7 @@ class Task(Distributed):
         problem, most = self.make_problem(), PULLS_LIMIT - 1
         checked = {
             "parameters": problem.settings,
-            "K": integer("K", self.K, 2, ARMS_LIMIT),
+            "K": integer("K", self.K, 1, ARMS_LIMIT),
             "D": integer("D", self.D, 1, ARMS_LIMIT),
             "budget": given("budget", integer, 1, most),
             "delta": given("delta", number, 0, 1, above=True, below=True),
