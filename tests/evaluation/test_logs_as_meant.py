@@ -232,6 +232,9 @@ def test_the_order_of_logs_changes_no_number(n: int, wins: int, losses: int) -> 
     worse = [False] * wins + [True] * losses + [True] * (n - wins - losses)
     for name, scores in {"a": better, "b": worse}.items():
         pd.DataFrame({"item": range(n), "value": np.float64(scores)}).to_csv(f"{name}.csv", index=False)
-    one, other = (agents.compare_logs(logs).iloc[0] for logs in (["a.csv", "b.csv"], ["b.csv", "a.csv"]))
+    one, other = (
+        agents.compare_logs(logs, item="item", value="value").iloc[0]
+        for logs in (["a.csv", "b.csv"], ["b.csv", "a.csv"])
+    )
     assert one["p"] == pytest.approx(other["p"], rel=1e-9)
     assert [one["low"], one["high"]] == pytest.approx([-other["high"], -other["low"]])
