@@ -19,7 +19,6 @@ from ..instances.registry import names_alone
 from ..kernels.checks import LARGEST, SLACK, called, choice, flag, integer, interval, number
 from ..kernels.naming import json_of, unknown
 from ..kernels.rng import ARMS_LIMIT, PULLS_LIMIT
-from ..kernels.spellings import Distributed, both_spellings, spelled
 from ..stopping import RHO, Certifier
 from ..stopping.asking import paired_certifier
 from . import own
@@ -64,9 +63,8 @@ def prices_of(value: Any, K: int, names: Sequence[str] = ()) -> tuple[float, ...
     return tuple(number(f"cost[{i}]", one, 0, LARGEST, above=True) for i, one in enumerate(value))
 
 
-@both_spellings
 @dataclass(frozen=True)
-class Task(Distributed):
+class Task:
     """What is asked, what is known of the arms, and the rules of an episode.
 
     The class of a problem is the one that its name stands for when the task is made: a class of that name that is
@@ -390,9 +388,9 @@ class Task(Distributed):
         """The number of pulls at which the feature `pulls` reaches 1."""
         return float(self.payable or self.max_pulls or 10**6)
 
-    def replace(self, **changes: object) -> Task:
+    def replace(self, **changes: Any) -> Task:
         """The same task with some attributes changed."""
-        return dataclasses.replace(self, **spelled(changes))
+        return dataclasses.replace(self, **changes)
 
     def to_json(self) -> str:
         """JSON text that `from_json` reads.
