@@ -63,6 +63,14 @@ def prices_of(value: Any, K: int, names: Sequence[str] = ()) -> tuple[float, ...
     return tuple(number(f"cost[{i}]", one, 0, LARGEST, above=True) for i, one in enumerate(value))
 
 
+def _observation(value: object) -> str:
+    """The form of observations, checked."""
+    if value == "belief":
+        text = "observation='belief' is no more since 0.3.0:"
+        raise ValueError(f"{text} give observation='relative', and train models that read beliefs again")
+    return choice("observation", value, OBSERVATIONS)
+
+
 @dataclass(frozen=True)
 class Task:
     """What is asked, what is known of the arms, and the rules of an episode.
@@ -141,7 +149,7 @@ class Task:
             "support": given("support", interval),
             "sigma": number("sigma", self.sigma, 0, LARGEST, above=True),
             "actions": choice("actions", self.actions, ACTIONS),
-            "observation": choice("observation", self.observation, OBSERVATIONS),
+            "observation": _observation(self.observation),
             "pull": choice("pull", self.pull, PULLS),
             "dependent": self.D > 1 and (not apart if self.dependent is None else flag("dependent", self.dependent)),
             "claimed": flag("claimed", self.claimed),

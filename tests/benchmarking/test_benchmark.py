@@ -252,7 +252,7 @@ def test_a_model_is_played_as_it_was_trained(tmp_path: Path, monkeypatch: pytest
     from agents.learned import make_vec_env
     from agents.learned.model import one_thread
 
-    forms = {"observation": "belief", "stop": False, "reward": "gain", "ranked": True}
+    forms = {"observation": "relative", "stop": False, "reward": "gain", "ranked": True}
     envs = make_vec_env("TopK", 4, k=3, budget=100, **forms)
     model = ppo("MlpPolicy", envs, n_steps=16, batch_size=32, n_epochs=1, seed=0)
     with one_thread():
