@@ -124,9 +124,9 @@ def shown_to(agent: Any, method: str, observation: Any) -> Any:
     return np.array(observation)
 
 
-def unfit(pulls: NDArray[Any], mean: NDArray[Any], episodes: int, name: str = "mean") -> ValueError:
+def unfit(pulls: NDArray[Any], mean: NDArray[Any], episodes: int) -> ValueError:
     """The error for pulls and means, or others, that do not fit a state of so many episodes."""
-    return ValueError(f"pulls {pulls.shape} and {name} {mean.shape} do not fit a state of {episodes} episodes")
+    return ValueError(f"pulls {pulls.shape} and mean {mean.shape} do not fit a state of {episodes} episodes")
 
 
 @functools.lru_cache(maxsize=64)
