@@ -206,7 +206,7 @@ class Recipe:
         return str(getattr(self.target, "source", ""))
 
     def given(self, parameters: Mapping[str, object]) -> dict[str, Any]:
-        """The parameters and further ones, which come before them, in the spelling that the agent takes."""
+        """The parameters and further ones, which come before them; words of earlier versions, in files, are read."""
         allowed: Collection[str] = taken(self._maker()) or ()
         if "stop" in {*self.parameters, *parameters} and "stop" not in allowed:
             allowed = OPTIONS
@@ -266,7 +266,7 @@ class Recipe:
 
     def make(self, env_or_task: object, **parameters: object) -> Any:
         """The agent for an environment or a task; see `agents.make`."""
-        task, given, maker = task_of(env_or_task), self.given(parameters), self._maker()
+        task, given, maker = task_of(env_or_task), self.given(parameters) | parameters, self._maker()
         allowed = taken(maker)
         if "stop" in given and "stop" not in (allowed or ()):
             if "stop" in self.parameters and "stop" in parameters:

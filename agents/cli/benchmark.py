@@ -30,8 +30,8 @@ class Benchmark(Command):
 
     agents: Positional[Annotated[tuple[str, ...], arg(metavar="AGENT")]]
     """Names (see `bandit-envs list agents`), "module:Class(alpha=2)", and paths of saved models (.zip, .json)."""
-    set: Literal["v2", "quick-v2", "v2-offline", "v1", "quick"] = "v2"
-    """v2, v1: all tasks; quick-v2, quick: one of each group, in a minute; v2-offline: those that need no download."""
+    set: Literal["v2", "quick-v2", "v2-offline"] = "v2"
+    """v2: all tasks; quick-v2: one of each group, in a minute; v2-offline: those that need no download."""
     tasks: Words = None
     """Only these tasks, by their names, in place of a set."""
     out: Address = None

@@ -217,6 +217,8 @@ def load(path: str | Path, env_or_task: object = None, *, trust: bool = False) -
     with _named(file, card):
         if card.get("features", list(FEATURES)) != list(FEATURES):
             raise OtherVersionError(f"it reads the features {', '.join(card['features'])}")
+        if (card.get("env_kwargs") or {}).get("observation") == "belief":
+            raise OtherVersionError("it reads observation='belief', for which there is 'relative' since 0.3.0")
         if archive.kind is None:
             raise ValueError("nothing in it names its class")
         known = card or FORMAT_NAME in archive.data or archive.module in plain.OURS
