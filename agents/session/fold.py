@@ -40,7 +40,7 @@ AHEAD = 32  # rows of a table that an arm is asked for beyond the first that lac
 EACH = 8  # results that may wait in line for each question without a result, and AHEAD more, before none is asked for
 FEW_ROWS = 8  # of a table, that all arms have: with fewer the answer of now rests on all cells
 FEWEST_ARMS = 2
-RUN = re.compile(r"(.+) (\d{1,9}) \w+ (\d+(?:\.\d+)?(?:e[-+]?\d+)?)")  # what a run writes of itself: see `measured`
+RUN = re.compile(r"(.+) (\d{1,9}) \w+ (\d+(?:\.\d+)?(?:e[-+]?\d+)?)")  # what a run writes of itself: see `Running`
 KINDS = (ASKED, TOLD, FAILED, COUNTED, UNDONE, ADDED, WITHDRAWN, NOTE)
 # The kinds of events that a result answers, and that can be undone.
 REFERS = {ASKED: (ASKED,), TOLD: (ASKED,), FAILED: (ASKED,), COUNTED: (), UNDONE: (ASKED, *RESULTS, WITHDRAWN)}
@@ -327,15 +327,15 @@ class State:
         found = [(next(iter(line)), sum(x.size for x in line.values() if x)) for line in self.lines.values() if line]
         return {now[place]: count for place, count in found if count}
 
-    def orphans(self, who: str | None, seconds: float) -> list[tuple[int, int, int | None]]:
-        """The questions of others who have given no sign for so long: their numbers, arms, and rows of a table."""
+    def orphans(self, who: str | None, seconds: float) -> list[int]:
+        """The numbers of the questions of others who have given no sign for so long."""
         now, asks = datetime.now(UTC).timestamp(), () if self.run.over else self.asks.items()
         silent = {one: now - at.timestamp() for one, at in self.signs.items() if one != who}
-        return [
-            (number, arm, self.row_asked.get(number))
-            for number, (arm, one) in asks
-            if silent.get(one, 0.0) > max(seconds, run_of(self.events[number])[2])
-        ]
+        return [n for n, (_, one) in asks if silent.get(one, 0.0) > max(seconds, run_of(self.events[n])[2])]
+
+    def asked_again(self, numbers: Iterable[int], who: str | None, run: str | None = None) -> list[Event]:
+        """Open questions, asked once more in their places."""
+        return [Event(0, ASKED, self.asks[n][0], self.row_asked.get(n), n, who, run) for n in numbers]
 
     def owed(self) -> list[dict[str, Any]]:
         """See `Session.owed`."""

@@ -7,6 +7,7 @@ import math
 import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Executor
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
@@ -20,12 +21,12 @@ from bandit_envs.kernels import choice, flag, integer, number, orders, root_key
 from bandit_envs.stopping import RATES
 
 from . import tables
-from .calling import measured
 from .design import asked_by, code_of, refuse_code, refuse_parts, refuse_stranger
 from .doubts import about_failures, about_noise, doubts, rounded
 from .fold import FEWEST_ARMS, State, count_of, fold, limits_of, sample_of
 from .log import ADDED, ASKED, COUNTED, FAILED, LARGEST, NOTE, RESULTS, TOLD, UNDONE, WITHDRAWN, Event, Log
 from .rehearsal import Rehearsal, course_of, rehearse
+from .running import Running
 from .setup import Setup, checked_name
 from .statements import contradictions
 
@@ -209,11 +210,12 @@ class Session:
 
         def asked(state: State) -> list[Event]:
             old = [] if {"raters", "repeats"} & set(self.wishes) else state.orphans(who, lease)[:n]
-            new = [(None, arm, row) for arm, row in state.cells_wanted(n - len(old), who)]
+            new = state.cells_wanted(n - len(old), who)
             if "blind" in self.wishes and "plate" not in self.wishes and len(new) > 1:  # places would give arms away
                 key, call = root_key(self._setup.public_seed)[:, None], np.array([state.upto], np.uint64)
                 new = [new[place] for place in orders(key, call, len(new))[0]]
-            return [Event(0, ASKED, arm, row, about, who, run) for about, arm, row in [*old, *new]]
+            more = [Event(0, ASKED, arm, row, None, who, run) for arm, row in new]
+            return [*state.asked_again(old, who, run), *more]
 
         added, state, tabled = self._append(asked), self._state, self.task.items
         return [
@@ -628,8 +630,9 @@ class Session:
     def run(
         self,
         measure: Callable[..., object],
-        workers: int = 1,
+        workers: int | None = None,
         *,
+        executor: Executor | None = None,
         retries: int = 5,
         timeout: float | None = None,
         failed: float | str | None = None,
@@ -645,9 +648,13 @@ class Session:
         Args:
             measure: `measure(arm, item)`, of the arm's name, and the item's name or number; `measure(arm)` where there
                 is no table. It returns the value, or is a coroutine function that does.
-            workers: how many at a time, in threads, or as tasks of one event loop.
+            workers: how many at a time: in threads, as tasks of one event loop, or in the executor. None: 1, or as many
+                as the executor has.
+            executor: any `concurrent.futures.Executor`, as of processes or Dask's `client.get_executor()`; it is not
+                shut down. Where it breaks, since a process has died, the run ends, and its questions wait.
             retries: how often a measurement that fails, or takes too long, is tried again, after 0.1, 0.2, 0.4, .. s.
-            timeout: seconds that one try may take; None: any. A thread that takes longer is left alone.
+            timeout: seconds that one try may take from when it is handed over; None: any. What takes longer is left
+                alone.
             failed: a measurement fails by an error, None or NaN every time. "skip": it has no score, and is not asked
                 for again. A number counts as its score. The history marks both as "failed". None: the error is raised
                 after the other running calls; its question waits. After 10 failures in a row the run ends in any case.
@@ -658,7 +665,7 @@ class Session:
         Raises:
             ValueError: for bad arguments, a value that is no measurement, and where a run of this name still runs.
             KeyboardInterrupt, SystemExit: after Ctrl-C, SIGTERM.
-            RuntimeError: after 10 failures in a row.
+            RuntimeError: after 10 failures in a row, and of an executor that is broken.
             Exception: what `measure` has raised, with a note of the arm and the item.
 
         Warns:
@@ -666,7 +673,7 @@ class Session:
                 end, of the share of each arm that has failed.
         """
         refuse_stranger(self.wishes, who)
-        return measured(self, measure, workers, retries, timeout, failed, take_over, who)
+        return Running(self, measure, workers, executor, retries, timeout, failed, take_over, who).run()
 
     def _fail(self, question: int, value: float | None, who: str | None, why: str) -> None:
         """Record that the measurement of a question has failed, which counts as a value; None: it has no score."""
