@@ -17,7 +17,7 @@ from bandit_envs.instances import number_in
 from ..core.files import write_alone
 from ..evaluation.report import table
 from ..session.page import serve
-from ..session.session import Ask as Asked
+from ..session.questions import Ask as Asked
 from ..session.setup import FACTS, suggested, task_from_facts
 from ..session.tables import for_spreadsheets
 from ..session.wishes import WISHES

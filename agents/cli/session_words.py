@@ -14,8 +14,9 @@ from bandit_envs import PROBLEMS, Problem
 from bandit_envs.problems import BLOCKS
 
 from ..evaluation.report import table
+from ..session.questions import Ask
 from ..session.rehearsal import CompilesError, rehearse
-from ..session.session import Ask, Session
+from ..session.session import Session
 from ..session.words import against, leeway, meaning, said
 from .environment import import_problems, problem_options
 from .options import from_json, note

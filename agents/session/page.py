@@ -38,7 +38,8 @@ from bandit_envs.instances import Count
 from bandit_envs.kernels import integer, json_of
 
 from ..core.optional import require
-from .session import Ask, Session
+from .questions import Ask
+from .session import Session
 from .tables import for_spreadsheets
 from .words import against, leeway, meaning, plural, said
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,10 +21,11 @@ from bandit_envs.kernels import choice, flag, integer, number, orders, root_key
 from bandit_envs.stopping import RATES
 
 from . import tables
-from .design import asked_by, code_of, refuse_code, refuse_parts, refuse_stranger
+from .design import code_of, refuse_code, refuse_stranger
 from .doubts import about_failures, about_noise, doubts, rounded
-from .fold import FEWEST_ARMS, State, count_of, fold, limits_of, sample_of
-from .log import ADDED, ASKED, COUNTED, FAILED, LARGEST, NOTE, RESULTS, TOLD, UNDONE, WITHDRAWN, Event, Log
+from .fold import FEWEST_ARMS, State, fold, limits_of
+from .log import ADDED, ASKED, FAILED, LARGEST, NOTE, RESULTS, TOLD, UNDONE, WITHDRAWN, Event, Log
+from .questions import Ask, Question, Row, placed, refuse_beyond_budget, told
 from .rehearsal import Rehearsal, course_of, rehearse
 from .running import Running
 from .setup import Setup, checked_name
@@ -35,42 +36,6 @@ if TYPE_CHECKING:
     from sqlalchemy.engine import Connection
 
 Seen = TypeVar("Seen")
-
-
-class _Ask(NamedTuple):
-    number: int  # of the event
-    arm: int
-    who: str | None
-
-
-class Ask(_Ask):
-    """A question that waits for its result: the number of the event, the arm, who asks; of a table, also `item`."""
-
-    item: int | str | None = None
-    code: str | None = None  # of a blind session, what stands for the question
-
-
-class Question(int):
-    """What to measure next: its arm, also as `arm`; of a table, `item`, the row; `number` of the event that asked.
-
-    Of a blind session, `code` stands for it.
-    """
-
-    item: int | str | None
-    number: int | None
-    code: str | None
-
-    def __new__(
-        cls, arm: int, item: int | str | None = None, number: int | None = None, code: str | None = None
-    ) -> Self:
-        made = super().__new__(cls, arm)
-        made.item, made.number, made.code = item, number, code
-        return made
-
-    @property
-    def arm(self) -> int:
-        """The number of the arm."""
-        return int(self)
 
 
 class Session:
@@ -268,12 +233,12 @@ class Session:
     def tell_all(self, results: Iterable[tuple[object, ...]], who: str | None = None) -> int:
         """Record results, pairs of an arm and a value as for `tell`: all of them or, where one is wrong, none.
 
-        Of a table they may be triples of an arm, a value and an item. Returns how many there were.
+        Of a table they may be triples, with an item; a value may be a `Count`. Returns how many there were.
 
         Raises:
             ValueError: as `tell`, naming the first row, from 1, where there are several.
         """
-        return self._record(_placed(results, bool(self.task.items)), who)
+        return self._record(placed(results, bool(self.task.items)), who)
 
     def tell_table(self, table: Any, *, who: str | None = None, again: bool = False, **columns: Any) -> int:
         """Record the results, or counts, in a table, all or, where one is wrong, none. Returns how many results.
@@ -328,83 +293,23 @@ class Session:
 
     def _record(
         self,
-        rows: Sequence[tuple[str, Any, Any, Any]],
+        rows: Sequence[Row],
         who: str | None,
         table: str | None = None,
         again: bool = False,
         history: Measurements | None = None,
     ) -> int:
-        """Record rows (a place for errors, an arm, a value, an item or None) of a `table`, or a `history`."""
-        who, text, count = _person(who), None if table is None else tables.read_from(table), 0
+        """Record rows of a `table`, or a `history`."""
+        who, text, results = _person(who), None if table is None else tables.read_from(table), list[Event]()
 
         def events(state: State) -> list[Event]:
-            nonlocal count
-            new, taken, cells = list[Event](), set[int](), dict(state.cells) if self.task.items else {}
-            alone = dict[int, list[str]]()  # the places of results that name an arm alone
-            for place, arm, value, item in rows:
-                row, coded = None, asked_by(state, arm)
-                try:
-                    if isinstance(value, Count):
-                        value = count_of(self.task, value, state)
-                        if isinstance(arm, (Ask, Question)) or item is not None:
-                            raise ValueError(f"a count answers no question: name its arm alone, got {arm!r:.80}")
-                        new.append(Event(0, COUNTED, state.arm(arm), value, None, who, text))
-                        continue
-                    if coded is not None:
-                        if coded not in state.asks or coded in taken:
-                            raise ValueError(f"the question {arm} has its result already, or is not asked any more")
-                        arm = Ask(coded, *state.asks[coded])
-                    about = arm.number if isinstance(arm, (Ask, Question)) else None
-                    is_question = isinstance(arm, (Ask, Question))
-                    one = state.present(arm.arm) if is_question else state.arm(arm)
-                    sample = sample_of(self.task, value)
-                    asked = about is not None and about not in state.undone
-                    if asked and (about not in state.places or state.events[about].arm != one):
-                        raise ValueError(f"the question {about} was asked again, or is not about this arm")
-                    item = arm.item if item is None and isinstance(arm, (Ask, Question)) else item
-                    item = state.item(state.row_asked[about]) if item is None and about in state.row_asked else item
-                    if item is not None and not self.task.items:
-                        raise ValueError(f"there are no items in this session, got item={item!r:.200}")
-                    if self.task.items:
-                        row = state.row(one, item, who, taken)
-                        known = cells.setdefault((one, row), sample)
-                        if (one, row) in state.cells or known is not sample:
-                            if table is not None and known == sample:
-                                continue
-                            raise ValueError(tables.already(state, one, row, known))
-                        sample = *np.atleast_1d(sample).tolist(), row
-                except ValueError as error:
-                    raise ValueError(f"{place}{error}") from None
-                if about is None or self.task.items:
-                    about = state.ask_answered_by(one, who, taken, row)
-                    if about is not None and not self.task.items:
-                        alone.setdefault(one, []).append(place)
-                elif about in taken or about not in state.asks:
-                    about = None  # it has a result, or was undone: another one is not asked for
-                taken |= set() if about is None else {about}
-                by = arm.who if who is None and isinstance(arm, Ask) else who
-                new.append(Event(0, TOLD, one, sample, about, by, text))
-            for one, at in alone.items() if state.in_order and not state.run.over else ():
-                state.refuse_unnamed(one, who, taken, at[0])
-            if state.blocks:
-                refuse_parts(state, new)
-            results = new
+            new = told(state, rows, who, text)
+            results[:] = new
             if history is not None:
-                new, results = tables.replayed(state, history, who)
+                new, results[:] = tables.replayed(state, history, who)
                 if any(one.kind in (ADDED, WITHDRAWN) for one in new):
                     _refuse_changes(state)
-            count, of = sum(one.size for one in results), "" if table is None else f"{table}: "
-            left = state.remaining if of or COUNTED in {one.kind for one in results} else None
-            prices = state.setup.prices(max([len(state.names), *(1 + (one.arm or 0) for one in results)]))
-            if left is not None and isinstance(prices, tuple):
-                paid = sum(prices[one.arm or 0] * one.size for one in results)
-                if paid > state.setup.task.purse - (state.money or 0.0):
-                    raise ValueError(f"{of}{count} results cost {paid:g}, and the budget leaves {left}")
-            elif left is not None and prices is None and count > left:
-                raise ValueError(
-                    f"{of}{count} results, and the budget leaves {left}. Results count as part of "
-                    "the budget, and those beyond it would not count in the answer: begin a session with a larger one"
-                )
+            refuse_beyond_budget(state, results, "" if table is None else f"{table}: ")
             if table is not None and not again and not self.task.items:
                 tables.refuse_repeated(state, table, results)
             return new
@@ -417,7 +322,7 @@ class Session:
                 news.append(noise[1])
             for sentence in filter(None, news):
                 warnings.warn(sentence, UserWarning, stacklevel=3)
-        return count
+        return sum(one.size for one in results)
 
     @property
     def read(self) -> str:
@@ -526,8 +431,7 @@ class Session:
             found = [Ask(number, arm, who) for number, (arm, who) in state.asks.items()]
             for one in found:
                 one.code = self._code(one.number)
-                if one.number in state.row_asked:
-                    one.item = state.item(state.row_asked[one.number])
+                one.item = state.item(state.row_asked[one.number]) if one.number in state.row_asked else None
             return found
 
     @property
@@ -867,18 +771,6 @@ def _refuse_changes(state: State) -> None:
 def _undoing(event: Event) -> Event:
     """The event that undoes this one."""
     return Event(0, UNDONE, event.arm, about=event.number)
-
-
-def _placed(results: Any, tabled: bool) -> list[tuple[str, Any, Any, Any]]:
-    """Results with their place, "" of a single one: an arm, a value, and an item or, where none is named, None."""
-    try:
-        rows = list(results)
-    except TypeError:
-        raise ValueError(f"results must be pairs of an arm and a value, got {results!r:.200}") from None
-    for i, row in enumerate(rows, 1):
-        if isinstance(row, (str, bytes)) or not hasattr(row, "__len__") or not 2 <= len(row) <= 2 + tabled:
-            raise ValueError(f"row {i}: a result must be a pair of an arm and a value, got {row!r:.200}")
-    return [(f"row {i}: " if len(rows) > 1 else "", *row, *(None,) * (3 - len(row))) for i, row in enumerate(rows, 1)]
 
 
 def _person(who: object) -> str | None:
