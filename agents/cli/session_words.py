@@ -121,7 +121,7 @@ def tell_why(session: Session) -> None:
     elif not session.pending and {"raters", "repeats"} & set(session.wishes):
         note("this person has measured each arm as often as the session allows")
     else:
-        lost = "; a question whose result never comes is given back: undo FILE --event N"
+        lost = "; a question whose result never comes is given back: undo FILE --event N, or --batch open"
         note(f"nothing more to ask for until these have been told: {asked(session, session.pending)}{lost}")
 
 

@@ -21,7 +21,7 @@ from bandit_envs.kernels import choice, flag, integer, number, orders, root_key
 from bandit_envs.stopping import RATES
 
 from . import tables
-from .design import code_of, refuse_code, refuse_stranger
+from .design import batch_of, code_of, refuse_code, refuse_stranger
 from .doubts import about_failures, about_noise, doubts, rounded
 from .fold import FEWEST_ARMS, State, fold, limits_of
 from .log import ADDED, ASKED, FAILED, LARGEST, NOTE, RESULTS, TOLD, UNDONE, WITHDRAWN, Event, Log
@@ -645,6 +645,30 @@ class Session:
             raise ValueError(f"the event {number} cannot be undone: {why}")
 
         return int(self._append(undoing)[0].about or 0)
+
+    def undo_batch(self, event: int | None = None, *, results: bool = True) -> int:
+        """Undo a whole plate, or batch: all that one call of `ask` asked for, where there are no plates.
+
+        Args:
+            event: the number of a question of it, or of a result; None: the last question that was not undone.
+            results: False: only its questions that wait are given back; results stay.
+
+        Returns how many events were undone.
+
+        Raises:
+            ValueError: where there is nothing of this kind to undo; nothing is recorded.
+        """
+        number = None if event is None else integer("event", event, 1, LARGEST)
+
+        def undoing(state: State) -> list[Event]:
+            batch = batch_of(state, number)
+            found = [one for one in state.told if one.number not in state.undone and one.about in batch] * results
+            found += [state.events[one] for one, now in batch.items() if results or now in state.asks]
+            if not found:
+                raise ValueError("no question of this plate, or batch, waits for a result")
+            return [_undoing(one) for one in found]
+
+        return len(self._append(undoing))
 
     def undo_table(self, table: str | Path) -> int:
         """Undo all results of the last table of this name, or path, that `tell_table` recorded; returns how many."""
