@@ -353,7 +353,7 @@ class Show(Action):
         print(table(heads, rows, right=(1, 2)))
         print_comparison(session.comparison()) if session.compares and len(session) else None
         print("waits: how often the arm has been asked for, and no result has been told yet\n" * bool(session.pending))
-        print_state(session)
+        print_state(session, first=False)
         if session.delta is not None and len(session) and not session.done and (said := forecast(session)):
             print(said)
         print_certainty(session)

@@ -216,9 +216,9 @@ def undone(session: Session, number: int) -> str:
     return f"{what} {row.get('code') or row['name']} (event {number}{who})"
 
 
-def print_state(session: Session, owner: bool = True) -> None:
+def print_state(session: Session, owner: bool = True, first: bool = True) -> None:
     """Where a session stands, in a line; without the answer for others than its owner, before it is over."""
-    for sentence in session.contradictions if owner else ():
+    for sentence in session.contradictions if owner and first else ():
         print(sentence)
     left = session.remaining
     rest = ("" if session.money is None else f", money {session.money:g}") + ("" if left is None else f", {left} left")

@@ -29,7 +29,7 @@ from bandit_envs.kernels import integer, number, orders, root_key, within_ends
 from bandit_envs.problems import BLOCKS
 
 from ..core.confidence import MOST
-from .claims import note_claims
+from .claims import Claimed, note_claims
 from .design import Rules, cells_of_blocks, refuse_counts
 from .log import ADDED, ASKED, COUNTED, FAILED, NOTE, RESULTS, TOLD, UNDONE, WITHDRAWN, Event
 from .promise import Share, share_of
@@ -65,9 +65,7 @@ class State:
         cells: {(arm, row): the result}. row_asked: {number of an event that asked: the row}.
         changed: whether an arm has ever been added or withdrawn, also where that was undone.
         together: whether several questions have ever waited at the same time.
-        run: the agent's course, over the active arms. claims: what is certain of these, as far as it was asked for.
-        looks: how many results there were after each, or after all of a table: between these nobody decides.
-        before: {arm: what was certain of it among the arms of then}, of arms that have come or gone since.
+        run: the agent's course, over the active arms. claims: what is certain of single arms.
     """
 
     def __init__(self, setup: Setup, undone: Collection[int] = ()) -> None:
@@ -84,6 +82,7 @@ class State:
         self.in_order = setup.order == "asked" and not setup.task.items
         self.apart = PROBLEMS.find(setup.task.problem).local  # a line for each arm
         self.upto, self.changed, self.together = 0, False, False
+        self.contradicted: tuple[int, list[str]] = (0, [])  # the event up to which `contradictions` has looked
         self.cells: dict[tuple[int, int], Any] = {}
         self.row_asked: dict[int, int] = {}
         self.order = self.rank = np.empty(0, np.int64)
@@ -93,7 +92,7 @@ class State:
         elif setup.task.items:
             self.order = orders(root_key(setup.public_seed)[:, None], np.zeros(1, np.uint64), setup.task.items)[0]
             self.rank = np.argsort(self.order)
-        self.before, self.looks = dict[int, str](), set[int]()
+        self.claims = Claimed()
         self._begin()
 
     # --- the fold -----------------------------------------------------------------------------------------------------
@@ -120,7 +119,7 @@ class State:
             for _, block in groupby(due, key=_table):
                 if results := [result for one in block if (result := self._counted(one)) is not None]:
                     self.run.tell(results)
-                self.looks.add(len(self.results))
+                self.claims.looks.add(len(self.results))
 
     def _count(self, event: Event, due: list[Event]) -> None:
         """Take in an event; the results that count from now on are added to `due`."""
@@ -248,7 +247,7 @@ class State:
         self.run.together = self.together
         if (off := self.setup.taken_off) is not None:  # means stay those of the scores themselves
             self.run.seen = self.run.seen.judged(off[:, self.order])._replace(ends=self.statistics.ends)
-        self.claims: Any = None  # see `claims`
+        self.claims.now = None
         if self.results:
             self.run.begin([(self.place[arm], sample) for arm, sample in self.results if arm in self.place])
 

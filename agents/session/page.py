@@ -327,10 +327,10 @@ class _Changes:
     def __init__(self, session: Session) -> None:
         self.session, self.lock = session, threading.Lock()  # of two who answer one question, the second is refused
 
-    def ask(self, asked: dict[str, Any], rater: str | None) -> list[object]:
+    def ask(self, asked: dict[str, Any], rater: str | None) -> list[Any]:
         new = self.session.ask(integer("n", asked.get("n", 1), 1, 1000), asked["who"])
         arms = [int(arm) if arm.item is None else {"arm": int(arm), "item": arm.item} for arm in new]
-        return [arm.number for arm in new] if rater else arms
+        return [arm.number for arm in new] if rater else list[Any](arms)
 
     def tell(self, asked: dict[str, Any], _: str | None) -> None:
         arm = asked.get("arm", "")

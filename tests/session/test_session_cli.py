@@ -16,6 +16,7 @@ import pytest
 import agents
 from agents.cli import main
 from agents.cli.session_words import complete
+from agents.session import statements
 from agents.session.setup import suggested, task_from_facts
 
 pytest.importorskip("sqlalchemy")
@@ -350,6 +351,7 @@ def test_the_transcripts_of_the_page_are_what_is_printed(capsys: Any) -> None:
 
 STRANGE = """
 import agents
+from agents.session import statements
 import numpy
 
 print("imported")
@@ -378,3 +380,20 @@ def test_a_module_that_a_session_names_is_imported_where_it_is_trusted(capsys: A
 def test_without_sqlalchemy_the_extra_is_named(capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sqlalchemy", None)
     assert 'pip install ".[session]"' in run(capsys, NEW, 2)[1]
+
+
+def test_what_contradicts_itself_is_shown_once_and_first(capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    facts = {"problem": "BetterThanControl", "arms": ["A", "B"], "control": "A", "binary": True, "delta": 0.05}
+    with agents.Session("uniform", facts, store="a.db") as session:
+        for good, bad in (("B", "A"), ("A", "B")):
+            for _ in range(20):
+                session.tell(good, n=200, successes=100)
+                session.tell(bad, n=200, successes=20)
+        (said,) = session.contradictions
+    looked = list[int]()
+    look = statements._contradictions
+    monkeypatch.setattr(statements, "_contradictions", lambda state: looked.append(state.upto) or look(state))
+    out, err = run(capsys, "show a.db")
+    assert (out[0], out.count(said), said in err, len(looked)) == (said, 1, False, 1)
+    run(capsys, "note a.db twice")
+    assert run(capsys, "tell a.db B 0")[0][0].startswith("B: it is in for certain")
