@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from bandit_envs import Task, stopping
 from bandit_envs.stopping import Certifier
 
-from .run import Part, Result, Statistics
+from .course import Part, Result, Statistics
 
 ALONE, PAIRS = ("threshold", "polyhedron", "margins"), ("top-k", "all-good", "control")  # kinds of certificates
 MOST_NAMES = 3  # of arms in a sentence

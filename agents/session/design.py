@@ -30,8 +30,8 @@ from bandit_envs import Task
 from bandit_envs.kernels import choice, integer, number, orders, root_key
 
 from ..registry import names, recipe_of
+from .course import UNDECIDED
 from .log import ASKED, LARGEST, RESULTS, Event
-from .run import UNDECIDED
 
 State = Any  # that of `fold`, which needs this module
 AHEAD = 100  # blocks that are asked for beyond the first that lacks a result

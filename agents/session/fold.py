@@ -5,7 +5,7 @@ A `State` is a function of the events in order, without those that were undone: 
 Results count in the order in which they were asked for. One that comes sooner than the result of an earlier question
 waits in line for it; in problems in which an arm counts by itself, only for earlier questions about its own arm. A
 result without a question has its place where it is recorded. So no result counts, or counts sooner, because of its
-value: docs/certificates-theory.md has the proof. The rows of a table have an order of their own, see `run`.
+value: docs/certificates-theory.md has the proof. The rows of a table have an order of their own, see `course`.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from bandit_envs.problems import BLOCKS
 
 from ..core.confidence import MOST
 from .claims import Claimed, note_claims
+from .course import Part, Result, Run, Statistics
 from .design import Rules, cells_of_blocks, refuse_counts
 from .log import ADDED, ASKED, COUNTED, FAILED, NOTE, RESULTS, TOLD, UNDONE, WITHDRAWN, Event
 from .promise import Share, share_of
-from .run import Part, Result, Run, Statistics
 from .setup import MOST_DIGITS, WHOLE, Setup, arm_of
 
 AHEAD = 32  # rows of a table that an arm is asked for beyond the first that lacks a result, and one for each question

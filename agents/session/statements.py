@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from bandit_envs import stopping
 
 from .claims import Claim, claimed, numbers_of
+from .course import Statistics
 from .fold import State
 from .promise import shares_alone
-from .run import Statistics
 
 UNASKED = 0.05  # delta of what is said, where a session has none
 MOST_COMPARED = 200  # arms whose intervals are held against the answer
