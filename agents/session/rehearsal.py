@@ -26,11 +26,11 @@ from ..evaluation.lockstep import Lockstep
 from ..evaluation.plan import Plan
 from ..evaluation.plots import COLOURS, LINES, save
 from ..evaluation.progress import Progress, compilation_noted, reported_in_lines, shown
+from .course import Part, Statistics
 from .design import controls_of
 from .fold import State, count_of, fold, sample_of
 from .guesses import Guess, Prior, Seen, range_of
 from .log import Log
-from .run import Part, Statistics
 from .setup import Setup, suggested
 from .wishes import wishes_of
 

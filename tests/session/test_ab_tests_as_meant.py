@@ -102,8 +102,8 @@ def test_spreads_and_sums_hold_far_from_zero_and_for_many_rows(monkeypatch: pyte
         assert found.attrs["sigma"] == pytest.approx(scale, rel=0.1)
         assert not found.attrs["approximate"]
     raw = pd.DataFrame({"name": random.choice(["A", "B"], 100_000), "value": random.normal(10, 4, 100_000)})
-    recorded, record = list[int](), agents.Session._record
-    monkeypatch.setattr(agents.Session, "_record", lambda *x, **how: recorded.append(len(x[1])) or record(*x, **how))
+    recorded, record = list[int](), agents.Session.tell_all
+    monkeypatch.setattr(agents.Session, "tell_all", lambda *x: recorded.append(len(x[1])) or record(*x))
     one = agents.ab_test(raw, "A")
     assert one.attrs["sigma"] == pytest.approx(raw.groupby("name")["value"].std().max(), rel=1e-12)
     assert recorded == [2]  # a session of 10^5 single results takes half a minute
