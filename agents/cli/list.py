@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import shutil
 from collections.abc import Collection
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -22,7 +21,6 @@ Names = Literal["environments", "instances", "distributions", "agents", "promise
 Shown = Annotated[Names | None, arg(help_behavior_hint="")]
 
 
-@dataclass(frozen=True)
 class List(Command):
     """Show what there is: environments, instances, distributions, agents; installed packages come last.
 

@@ -213,8 +213,10 @@ def comparison(
 def report(evaluation: Evaluated, metric: str | None = None, reference: str | None = None, level: float = 0.95) -> str:
     """`summary` and `comparison` below each other.
 
-    Without a metric the table shows the problem's first, and what is compared is that of `main_metric`. The others are
-    compared with the reference, by default the first agent.
+    Args:
+        metric: error_rate, score, total_pulls, or one of the problem, which is shown and compared. None: the problem's
+            first is shown; compared is the score, or with a delta the error rate, or the pulls of agents that stop.
+        reference: the agent that the others are compared with; None: the first.
     """
     parts = [summary(evaluation, metric, level), comparison(evaluation, metric, reference, level)]
     return "\n\n".join(part for part in parts if part)
