@@ -8,16 +8,11 @@ from tyro.conf import Positional, arg
 
 import agents
 
-from .options import MEASUREMENTS, Command, TableOptions, note, noted
+from .options import Command, TableOptions, note, noted
 from .session_words import print_comparison
-from .signatures import Word
-
-AB_TEST = "agents.session.ab_test:ab_test"
 
 
-class ABTest(
-    TableOptions, Command, of=(AB_TEST,), also=(MEASUREMENTS, "bandit_envs.problems.control:BetterThanControl")
-):
+class ABTest(TableOptions, Command, of="ab_test", also="measurements"):
     """Compare variants with a control by a table of counts; look as often as you like, and stop when you like.
 
     Examples:
@@ -28,11 +23,11 @@ class ABTest(
 
     table: Positional[Annotated[str, arg(metavar="TABLE")]]
     rate: Literal["familywise", "fdr"] = "familywise"
-    arm: Word = None
+    arm: str | None = None
 
     def run(self) -> None:
         with noted():
-            found = agents.ab_test(**self.handed(AB_TEST, MEASUREMENTS))
+            found = agents.ab_test(**self.handed("ab_test", "measurements"))
         print_comparison(found)
         if self.sigma is None and found.attrs["sigma"] is not None:
             doubt = ", and is not borne out yet: no verdict" if found.attrs["approximate"] else ""

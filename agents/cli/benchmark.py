@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -15,12 +16,9 @@ from ..benchmarking.scores import with_interval
 from ..core.files import try_out
 from ..evaluation.report import table
 from .options import Command
-from .signatures import Switch, Words
-
-BENCHMARK, EVALUATE = "agents.benchmarking.run:benchmark", "agents.evaluation.run:evaluate"
 
 
-class Benchmark(Command, of=(BENCHMARK,), also=("bandit_envs.envs.benchmark:benchmark_tasks", EVALUATE)):
+class Benchmark(Command, of="benchmark"):
     """Play agents on the tasks of the benchmark, and score them: 0 is uniform sampling, 1 the best that is known.
 
     Examples:
@@ -31,16 +29,16 @@ class Benchmark(Command, of=(BENCHMARK,), also=("bandit_envs.envs.benchmark:benc
 
     agents: Positional[Annotated[tuple[str, ...], arg(metavar="AGENT")]]
     set: Literal["v2", "quick-v2", "v2-offline", "v1", "quick"] = "v2"
-    tasks: Words = None
+    tasks: Sequence[str] | None = None
     """Only these tasks, by their names, in place of a set."""
-    progress: Switch = True
+    progress: bool = True
 
     def run(self) -> None:
         """Play, print the scores and write the page."""
         if self.out is not None:
             try_out(Path(self.out) / "benchmark.html", folder=True)
         chosen = {"agents": list(self.agents), "set": list(self.tasks or ()) or self.set}
-        result = agents.benchmark(**self.handed(BENCHMARK) | chosen)
+        result = agents.benchmark(**self.handed("benchmark") | chosen)
         place = None if self.out is None else result.save(self.out)
         summary = result.summary()
         rows = [[name, *(with_interval(row, name) for _, row in summary.iterrows())] for name in result.columns]

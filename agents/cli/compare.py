@@ -11,10 +11,8 @@ import agents
 
 from .options import Command, note
 
-COMPARE, TABLE_OF_LOGS = "agents.logs:compare_logs", "agents.logs:logs_table"
 
-
-class Compare(Command, of=(COMPARE, TABLE_OF_LOGS)):
+class Compare(Command, of="compare_logs logs_table"):
     """Compare logs of evaluation harnesses on the same items; look as often as you like, and stop when you like.
 
     Examples:
@@ -32,7 +30,7 @@ class Compare(Command, of=(COMPARE, TABLE_OF_LOGS)):
             what = "all logs have names, or none has" if "" in names else "two logs have the same name"
             raise ValueError(f"{what}, in {' '.join(self.logs):.200}")
         logs: Any = dict(zip(names, paths, strict=True)) if any(names) else paths
-        found = agents.compare_logs(**self.handed(COMPARE, TABLE_OF_LOGS) | {"logs": logs})
+        found = agents.compare_logs(**self.handed("compare_logs", "logs_table") | {"logs": logs})
         note(found.attrs["read"])
         print("\n".join(found["sentence"]) + "\n")
         print(found.iloc[:, :-1].dropna(axis="columns").to_string(index=False, float_format="{:.4g}".format))

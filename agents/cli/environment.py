@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, field
 from typing import Annotated, Any, Generic, NamedTuple, TypedDict, TypeVar
 
@@ -20,7 +20,6 @@ from bandit_envs.instances import number_in
 
 from ..evaluation.environment import DOTTED, environment_id, importable
 from .options import TABLE, Command, Prices, TableOptions, from_json, prices_in
-from .signatures import Flag, Json, Words
 
 Options = TypeVar("Options", bound=Mapping[str, Any])
 
@@ -42,8 +41,8 @@ def import_problems(words: Iterable[str]) -> None:
 
 class EnvironmentOptions(
     TableOptions,
-    of=("bandit_envs.envs.setting:resolve",),
-    also=("bandit_envs.envs.env:PureExplorationEnv", "bandit_envs.instances.instance:from_table"),
+    of="resolve",
+    also="PureExplorationEnv from_table",
     without="problem actions observation",
     named={"range": "support", "value": "values"},
     optional=True,
@@ -58,10 +57,10 @@ class EnvironmentOptions(
     long: a measurement in each row. With neither it is wide: a column for each arm, whose name is the head. With one
     of them alone it is refused. For other columns, --instance "table(path='FILE', arm='COLUMN', value='COLUMN')", or
     "table(path='FILE', wide=True)"."""
-    shared: Flag = None
+    shared: bool | None = None
     range: Annotated[tuple[float, float] | None, arg(metavar="LOW HIGH", help_behavior_hint="")] = None
-    value: Words = None
-    instance: Json = None
+    value: Sequence[str] | None = None
+    instance: Annotated[str | None, arg(metavar="JSON", help_behavior_hint="")] = None
     cost: Prices = ()
     batch: Annotated[int | None, arg(name="results-batch", metavar="N", help_behavior_hint="")] = None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,16 +17,13 @@ from ..evaluation.plan import OF_MODELS, check_delta
 from ..evaluation.report import report
 from ..registry import AGENTS, LEARNED, recipe_of
 from .environment import EnvironmentCommand, Options
-from .options import PLOT, note, refuse_to_overwrite
-from .signatures import Place, Switch, Whole, Word, Words
-
-EVALUATE, RECORD = "agents.evaluation.run:evaluate", "agents.evaluation.trace:record"
+from .options import note, refuse_to_overwrite
 
 
 class Evaluate(
     EnvironmentCommand[Options],
-    of=(EVALUATE,),
-    also=("agents.evaluation.report:report", PLOT),
+    of="evaluate",
+    also="comparison plot",
     without="env_kwargs deterministic",
     named={"figure": "path"},
 ):
@@ -43,19 +41,18 @@ class Evaluate(
     """
 
     env_id: Positional[Annotated[str, arg(metavar="ENVIRONMENT")]]
-    agents: Words = None
-    episodes: Whole = 1000
-    rows: Annotated[str, arg(metavar="all|none")] = "all"
+    agents: Sequence[str] | None = None
+    episodes: int = 1000
     precision: Annotated[str | None, arg(metavar="X|NAME=X|verdict", help_behavior_hint="")] = None
-    stochastic: Switch = False
+    stochastic: bool = False
     """Saved models draw their actions from their policy, instead of taking the most probable one."""
-    metric: Word = None
-    reference: Word = None
+    metric: str | None = None
+    reference: str | None = None
     shard: Annotated[str | None, arg(metavar="I/N", help_behavior_hint="")] = None
-    figure: Place = None
-    force: Switch = False
+    figure: str | Path | None = None
+    force: bool = False
     """Overwrite what is in the folder."""
-    progress: Switch = True
+    progress: bool = True
 
     def run(self) -> None:
         """Check all that can be checked, run the agents, print and write the results."""
@@ -82,7 +79,7 @@ class Evaluate(
         names = _all_that_can_run(solved, env, self.deltas is not None) if self.agents is None else list(self.agents)
         if self.reference is not None and self.reference not in names:
             raise ValueError(f"--reference must be one of the agents {', '.join(names)}, got {self.reference!r}")
-        how = self.handed(EVALUATE) | {"agents": names, "precision": _precision(self.precision)}
+        how = self.handed("evaluate") | {"agents": names, "precision": _precision(self.precision)}
         result = agents.evaluate(**how, env_kwargs=kwargs, deterministic=not self.stochastic)
         if self.out is not None and (missing := storage.lacking(self.out)):
             print(f"this part is done; {missing} blocks of other parts are not in {self.out} yet")
@@ -96,7 +93,7 @@ class Evaluate(
             print(f"\nwrote {' and '.join(map(str, written))}")
 
 
-class Record(EnvironmentCommand[Options], of=(RECORD,), also=(EVALUATE,), without="env_kwargs deterministic problem"):
+class Record(EnvironmentCommand[Options], of="record", also="evaluate", without="env_kwargs deterministic problem"):
     """Write down every pull of an agent, with the true means and the right answers.
 
     Examples:
@@ -106,13 +103,13 @@ class Record(EnvironmentCommand[Options], of=(RECORD,), also=(EVALUATE,), withou
     agent: Positional[Annotated[str, arg(metavar="AGENT")]]
     env_id: Positional[Annotated[str, arg(metavar="ENVIRONMENT")]]
     out: Annotated[str, arg(metavar="PATH")]
-    force: Switch = False
+    force: bool = False
     """Overwrite the file."""
 
     def run(self) -> None:
         """Write the file."""
         refuse_to_overwrite([Path(self.out)], self.force)
-        kept = agents.record(problem=self.env_id, env_kwargs=self.env_kwargs(), **self.handed(RECORD))
+        kept = agents.record(**self.handed("record") | {"problem": self.env_id, "env_kwargs": self.env_kwargs()})
         print(f"wrote {self.out}: {self.episodes:,} episodes, mean score {kept['score'].mean():.4f}")
 
 

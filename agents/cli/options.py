@@ -18,10 +18,9 @@ from tyro.conf import UseAppendAction, arg
 
 from bandit_envs.instances import SAID, number_in
 
-from .signatures import Documented, Switch
+from .signatures import Documented
 
 PLAIN = re.compile(r"[+-]?(\d+\.|\.\d+)([eE][+-]?\d+)?")  # numbers that JSON does not know
-MEASUREMENTS, PLOT = "bandit_envs.instances.tables:measurements", "agents.evaluation.plots:plot"
 Prices = UseAppendAction[Annotated[tuple[str, ...], arg(metavar="PRICE | NAME=PRICE | row", help_behavior_hint="")]]
 
 
@@ -37,7 +36,7 @@ def prices_in(words: Sequence[str]) -> Any:
 class Command(Documented, ABC):
     """A subcommand."""
 
-    debug: Switch = False
+    debug: bool = False
     """Show the traceback of an error."""
 
     @abstractmethod
@@ -45,7 +44,7 @@ class Command(Documented, ABC):
         """Do the work and print the result."""
 
 
-class TableOptions(Documented, of=(MEASUREMENTS,), without="table arm value binary"):
+class TableOptions(Documented, of="measurements", without="table arm value binary"):
     """How a table in a file is read, where that is not recognised."""
 
 

@@ -13,16 +13,12 @@ from bandit_envs.kernels import parse_call
 
 from ..evaluation.environment import environment_id
 from .environment import EnvironmentCommand, Options
-from .options import PLOT, Command
-from .signatures import Place, Switch
+from .options import Command
 
-EVALUATE, PLAY = "agents.evaluation.run:evaluate", "agents.evaluation.trace:play"
-WATCH, RACE = "agents.pictures.watching:watch", "agents.pictures.race_page:race"
-REPORT, RESULTS = "agents.pictures.report_page:report", "agents.evaluation.result:results"
 Folder = Positional[Annotated[Path, arg(metavar="FOLDER")]]
 
 
-class EpisodeCommand(EnvironmentCommand[Options], of=(PLAY,), also=(EVALUATE,), without="agent env_id env_kwargs at"):
+class EpisodeCommand(EnvironmentCommand[Options], of="play", without="agent env_id env_kwargs at"):
     """A subcommand that plays one episode."""
 
     instance_name: Positional[Annotated[str, arg(metavar="INSTANCE")]]
@@ -44,7 +40,7 @@ class EpisodeCommand(EnvironmentCommand[Options], of=(PLAY,), also=(EVALUATE,), 
         return {"env_id": environment_id(env_id), "env_kwargs": kwargs}
 
 
-class Watch(EpisodeCommand[Options], of=(WATCH,), also=(EVALUATE,), without="env_id env_kwargs out"):
+class Watch(EpisodeCommand[Options], of="watch", without="env_id env_kwargs out"):
     """Show an agent in one episode, in the terminal or as an animated GIF.
 
     Examples:
@@ -54,16 +50,16 @@ class Watch(EpisodeCommand[Options], of=(WATCH,), also=(EVALUATE,), without="env
     """
 
     agent: Positional[Annotated[str, arg(metavar="AGENT")]]
-    color: Switch = True
+    color: bool = True
 
     def run(self) -> None:
         """Show it, or write the file."""
-        agents.watch(**self.handed(WATCH) | self.played() | {"color": None if self.color else False})
+        agents.watch(**self.handed("watch") | self.played() | {"color": None if self.color else False})
         if self.gif is not None:
             print(f"wrote {self.gif}")
 
 
-class Race(EpisodeCommand[Options], of=(RACE,), also=(EVALUATE,), without="env_id env_kwargs"):
+class Race(EpisodeCommand[Options], of="race", without="env_id env_kwargs"):
     """Let agents play the same episode, and write a page that plays it in the browser: one HTML file.
 
     Examples:
@@ -75,11 +71,11 @@ class Race(EpisodeCommand[Options], of=(RACE,), also=(EVALUATE,), without="env_i
 
     def run(self) -> None:
         """Write the page."""
-        agents.race(**self.handed(RACE) | self.played() | {"agents": list(self.agents)})
+        agents.race(**self.handed("race") | self.played() | {"agents": list(self.agents)})
         print(f"wrote {self.out}")
 
 
-class Report(Command, of=(REPORT,)):
+class Report(Command, of="report"):
     """Write a page of an evaluation, or of a figure that was reproduced: one HTML file.
 
     Examples:
@@ -91,11 +87,11 @@ class Report(Command, of=(REPORT,)):
 
     def run(self) -> None:
         """Write the page."""
-        print(f"wrote {agents.report(**self.handed(REPORT))}")
+        print(f"wrote {agents.report(**self.handed('report'))}")
 
 
 class Plot(
-    Command, of=(PLOT, RESULTS), without="evaluation transform label ax out", named={"figure": "path", "folder": "out"}
+    Command, of="plot results", without="evaluation transform label ax", named={"figure": "path", "folder": "out"}
 ):
     """Draw what `bandit-envs evaluate --out` has written.
 
@@ -107,8 +103,7 @@ class Plot(
     """
 
     folder: Folder
-    figure: Place = None
-    size: Annotated[str, arg(metavar="screen|column|page")] = "screen"
+    figure: str | Path | None = None
 
     def run(self) -> None:
         """Write the figure."""
@@ -119,5 +114,5 @@ class Plot(
         result = agents.results(self.folder, trust=self.trust)
         metric = self.metric or main_metric(result.runs)
         path = given or self.folder / f"{metric}.png"
-        result.plot(**self.handed(PLOT) | {"metric": metric, "path": path})
+        result.plot(**self.handed("plot") | {"metric": metric, "path": path})
         print(f"wrote {path}")

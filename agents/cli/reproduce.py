@@ -8,12 +8,9 @@ from typing import Annotated
 from tyro.conf import Positional, arg
 
 from .options import Command, note
-from .signatures import Place, Switch
-
-REPRODUCE = "agents.figures.reproduction:reproduce"
 
 
-class Reproduce(Command, of=(REPRODUCE,)):
+class Reproduce(Command, of="reproduce"):
     """Run a figure of a paper, or all of a paper's; print a verdict on everything that the paper claims of it.
 
     With --out each block of episodes is kept in the folder, and not run again: a run that was killed goes on where it
@@ -26,10 +23,9 @@ class Reproduce(Command, of=(REPRODUCE,)):
     """
 
     figure: Positional[Annotated[str, arg(metavar="FIGURE")]]
-    panels: Annotated[tuple[str, ...] | None, arg(metavar="TITLE [TITLE ...]", help_behavior_hint="")] = None
-    docs: Place = None
+    docs: str | Path | None = None
     """Folder of the documentation, whose pages of the figure are written again."""
-    progress: Switch = True
+    progress: bool = True
 
     def run(self) -> None:
         """Run the panels, write the results, print the verdicts on all claims."""
@@ -40,7 +36,7 @@ class Reproduce(Command, of=(REPRODUCE,)):
             check_docs(Path(self.docs))
             if self.panels is not None:
                 raise ValueError("--docs shows whole figures: leave out --panels")
-        how = {name: value for name, value in self.handed(REPRODUCE).items() if name not in ("figure", "panels")}
+        how = {name: value for name, value in self.handed("reproduce").items() if name not in ("figure", "panels")}
         if self.figure in figures.PAPERS:
             if self.panels is not None:
                 raise ValueError(f"{self.figure} has several figures: name one of them to choose its --panels")

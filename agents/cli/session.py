@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Sequence
 from dataclasses import field
 from pathlib import Path
 from typing import Annotated, Any, Generic, Literal
@@ -22,7 +23,7 @@ from ..session.setup import FACTS, suggested, task_from_facts
 from ..session.tables import for_spreadsheets
 from ..session.wishes import WISHES
 from .environment import Options, parameters_of
-from .options import MEASUREMENTS, Command, Prices, TableOptions, note, noted, prices_in, refuse_to_overwrite
+from .options import Command, Prices, TableOptions, note, noted, prices_in, refuse_to_overwrite
 from .session_words import (
     TOLD,
     arms_of,
@@ -37,18 +38,14 @@ from .session_words import (
     undone,
     wells_of,
 )
-from .signatures import Count, Documented, Number, Place, Switch, Word, Words
-
-SESSION, FACTS_OF = "agents.session.session:Session", "agents.session.setup:task_from_facts"
-PAGE, TABLE_OF = "agents.session.page:serve", f"{SESSION}.tell_table"
-REHEARSE, GUESS = "agents.session.rehearsal:rehearse", "agents.session.guesses:Guess"
+from .signatures import Documented
 
 
-class Action(Documented, also=(SESSION,), named={"file": "store"}):
+class Action(Documented, also="Session", named={"file": "store"}):
     """What is done with a session."""
 
     file: Positional[Annotated[str, arg(metavar="FILE")]]
-    trust: Switch = False
+    trust: bool = False
 
     def run(self) -> None:
         """Open the session, and do it."""
@@ -59,37 +56,40 @@ class Action(Documented, also=(SESSION,), named={"file": "store"}):
         """Do it, and print the result."""
 
 
-class New(Action, Generic[Options], also=(SESSION, FACTS_OF)):
-    """Begin a session; what is not given is asked for, at a terminal."""
+class New(Action, Generic[Options], also="Session task_from_facts"):
+    """Begin a session; what is not given is asked for, at a terminal.
 
-    problem: Word = None
+    --arms and --items may also be a text file with a name in each line. Left out, --agent goes with the problem.
+    """
+
+    problem: str | None = None
     arms: Annotated[tuple[str, ...], arg(metavar="N | NAME [NAME ...] | FILE", help_behavior_hint="")] = ()
     items: Annotated[tuple[str, ...], arg(metavar="N | FILE", help_behavior_hint="")] = ()
     range: Annotated[tuple[float, float] | None, arg(metavar="LOW HIGH", help_behavior_hint="")] = None
-    sigma: Number = None
-    binary: Switch = False
-    dimensions: Count = None
-    budget: Count = None
+    sigma: float | None = None
+    binary: bool = False
+    dimensions: int | None = None
+    budget: int | None = None
     cost: Prices = ()
-    hint: Word = None
-    judge: Word = None
-    judge_slope: Number = None
-    delta: Number = None
-    reserve: Number = None
-    minimize: Switch = False
-    independent: Switch = False
+    hint: str | None = None
+    judge: str | None = None
+    judge_slope: float | None = None
+    delta: float | None = None
+    reserve: float | None = None
+    minimize: bool = False
+    independent: bool = False
     order: Literal["asked", "arrival"] = "asked"
-    agent: Word = None
-    title: Word = None
-    unit: Word = None
-    noun: Word = None
-    plate: Count = None
-    per_plate: Count = None
+    agent: str | None = None
+    title: str | None = None
+    unit: str | None = None
+    noun: str | None = None
+    plate: int | None = None
+    per_plate: int | None = None
     controls: Annotated[tuple[str, ...], arg(metavar="NAME=WELLS [NAME=WELLS ...]", help_behavior_hint="")] = ()
     raters: Annotated[tuple[str, ...], arg(metavar="NAME [NAME ...]", help_behavior_hint="")] = ()
-    repeats: Count = None
+    repeats: int | None = None
     blocks: Literal["plate", "day", "rater"] | None = None
-    blind: Switch = False
+    blind: bool = False
     parameters: OmitArgPrefixes[Options] = field(default_factory=dict)  # type: ignore[assignment]
     """Those of the problem."""
 
@@ -131,8 +131,8 @@ class New(Action, Generic[Options], also=(SESSION, FACTS_OF)):
 
 class Plan(
     New[Options],
-    of=(REHEARSE,),
-    also=("agents.session.rehearsal:Rehearsal.plot",),
+    of="rehearse",
+    also="Rehearsal.plot",
     without="facts prior seconds advise progress compiles",
     named={"plot": "path"},
 ):
@@ -143,21 +143,21 @@ class Plan(
     """
 
     file: Positional[Annotated[str | None, arg(metavar="FILE", help_behavior_hint="")]] = None  # type: ignore[assignment]
-    agents: Words = None
-    low: Number = None
+    agents: Sequence[str] | None = None
+    low: float | None = None
     """Means are believed to lie between --low and --high."""
-    high: Number = None
-    mean: Number = None
+    high: float | None = None
+    mean: float | None = None
     """Means are believed to lie around this one, by --spread."""
-    spread: Number = None
-    noise: Number = None
+    spread: float | None = None
+    noise: float | None = None
     """The standard deviation of results of one arm, as it is believed to be."""
-    plot: Place = None
+    plot: str | Path | None = None
 
     def run(self) -> None:
         facts, names = self.facts(), ("low", "high", "mean", "spread", "noise")
         guess = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
-        how = self.handed(REHEARSE) | {"agents": list(self.agents or ()) or self.agent, "progress": True}
+        how = self.handed("rehearse") | {"agents": list(self.agents or ()) or self.agent, "progress": True}
         if self.file is not None and "://" not in self.file and not Path(self.file).exists():
             raise FileNotFoundError(f"there is no {self.file}: leave FILE out to plan by the facts alone")
         with noted():
@@ -187,7 +187,7 @@ class Plan(
             print(f"figure: {self.plot}")
 
 
-class Ask(Action, of=(f"{SESSION}.ask",), without="self take_over run"):
+class Ask(Action, of="Session.ask", without="take_over run"):
     """Ask what to measure next, a line for each measurement."""
 
     n: Annotated[int, arg(aliases=["-n"], metavar="N")] = 1
@@ -203,12 +203,12 @@ class Ask(Action, of=(f"{SESSION}.ask",), without="self take_over run"):
             note(f"these were asked for before, and wait for their results too: {asked(session, before)}")
 
 
-class Tell(Action, of=(f"{SESSION}.tell",), without="self"):
+class Tell(Action, of="Session.tell"):
     """Record a result."""
 
     arm: Positional[Annotated[str, arg(metavar="ARM")]]
     value: Positional[Annotated[tuple[str, ...], arg(metavar="VALUE", help_behavior_hint="")]] = ()
-    question: Count = None
+    question: int | None = None
     """The number of the question in the history; left out: the oldest one about the arm."""
 
     def act(self, session: agents.Session) -> None:
@@ -219,21 +219,21 @@ class Tell(Action, of=(f"{SESSION}.tell",), without="self"):
             raise ValueError(f"a measurement is {wanted}") from None
         arm = self.arm if self.question is None else Asked(self.question, session.arm(self.arm), None)
         value = value[0] if value and len(value) == 1 else value
-        session.tell(**self.handed(f"{SESSION}.tell") | {"arm": arm, "value": value})
+        session.tell(**self.handed("Session.tell") | {"arm": arm, "value": value})
         print_state(session, owner=not session.wishes.get("blind"))
 
 
-class Import(TableOptions, Action, of=(TABLE_OF,), also=(MEASUREMENTS,), without="self"):
+class Import(TableOptions, Action, of="Session.tell_table", also="measurements"):
     """Record the results in a file, as CSV or Excel: all of them or, where one is wrong, none."""
 
     table: Positional[Annotated[Path, arg(metavar="TABLE")]]
-    arm: Word = None
-    value: Annotated[tuple[str, ...], arg(metavar="COLUMN [COLUMN ...]", help_behavior_hint="")] = ()
+    arm: str | None = None
+    value: Sequence[str] | None = None
 
     def act(self, session: agents.Session) -> None:
         was_done = session.done
         try:
-            count = session.tell_table(**self.handed(TABLE_OF, MEASUREMENTS) | {"value": self.value or None})
+            count = session.tell_table(**self.handed("Session.tell_table", "measurements"))
         except ValueError as error:  # the names of its arguments are options here
             text = re.sub(r" \(of an instance[^)]*\)+\"?\)?", "", str(error)).replace("wide=True", "--wide")
             raise ValueError(re.sub(r"\b(arm|value|index|n|successes)=(?![\w'])", r"--\1", text)) from error
@@ -277,7 +277,7 @@ class Export(Action):
 
     table: Positional[Annotated[Path | None, arg(metavar="CSV", help_behavior_hint="")]] = None
     """The file to write; left out: it is printed."""
-    force: Switch = False
+    force: bool = False
     """Overwrite the file."""
 
     def act(self, session: agents.Session) -> None:
@@ -290,10 +290,11 @@ class Export(Action):
             print(f"{len(history)} events in {self.table}")
 
 
-class Undo(Action, of=(f"{SESSION}.undo",), also=(f"{SESSION}.undo_table",), without="self"):
+class Undo(Action, of="Session.undo"):
     """Undo a result, or a whole table, as if they had never been; the history keeps a trace."""
 
     table: Annotated[Path | None, arg(metavar="TABLE", help_behavior_hint="")] = None
+    """Undo all results of this table instead, the one of this name that was imported last."""
 
     def act(self, session: agents.Session) -> None:
         if self.event is not None and self.table is not None:
@@ -305,7 +306,7 @@ class Undo(Action, of=(f"{SESSION}.undo",), also=(f"{SESSION}.undo_table",), wit
         print_state(session, owner=not session.wishes.get("blind"))
 
 
-class Add(Action, also=(f"{SESSION}.add_arm",)):
+class Add(Action):
     """Add an arm."""
 
     name: Positional[Annotated[str, arg(metavar="NAME")]]
@@ -315,26 +316,29 @@ class Add(Action, also=(f"{SESSION}.add_arm",)):
         print(f"{session.names[arm]} is one of {len(session.active)} arms")
 
 
-class Withdraw(Action, also=(f"{SESSION}.withdraw_arm",)):
+class Withdraw(Action):
     """Withdraw an arm: it is neither asked for nor answered any more."""
 
     arm: Positional[Annotated[str, arg(metavar="ARM")]]
+    """Its name or number."""
 
     def act(self, session: agents.Session) -> None:
         session.withdraw_arm(self.arm)
         print(f"{len(session.active)} arms are left")
 
 
-class Note(Action, of=(f"{SESSION}.note",), without="self"):
+class Note(Action):
     """Write a remark into the history."""
 
     text: Positional[Annotated[str, arg(metavar="TEXT")]]
+    who: str | None = None
+    """Who writes it, for the history."""
 
     def act(self, session: agents.Session) -> None:
         session.note(self.text, self.who)
 
 
-class Serve(Action, of=(PAGE,), without="session tell"):
+class Serve(Action, of="serve", without="session tell"):
     """Show the session as a page in the browser, until interrupted by Ctrl-C."""
 
     def act(self, session: agents.Session) -> None:

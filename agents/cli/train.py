@@ -16,16 +16,11 @@ from ..evaluation.environment import environment_id
 from ..evaluation.report import interval, signed_interval, table
 from .environment import EnvironmentCommand, Options
 from .options import from_json, noted, refuse_to_overwrite
-from .signatures import Count, Switch
 
 WIDEST = 120  # characters of an environment in a table
 
 
-class Train(
-    EnvironmentCommand[Options],
-    of=("agents.learned.training:train",),
-    without="env_kwargs pulls_per_action checkpoints held_out",
-):
+class Train(EnvironmentCommand[Options], of="train", without="env_kwargs pulls_per_action checkpoints held_out"):
     r"""Train an agent by reinforcement learning, or evolve an index; write the model and its card.
 
     What only one algorithm has is given by --hyperparameters: `population` of evolved, `learning_rate` of the others.
@@ -40,12 +35,12 @@ class Train(
     """
 
     env_id: Positional[Annotated[str, arg(metavar="ENVIRONMENT")]] = "bandit_envs/Threshold-v0"
-    seeds: Count = None
+    seeds: int | None = None
     hyperparameters: Annotated[tuple[str, ...], arg(metavar="KEY=VALUE ...", help_behavior_hint="")] = ()
     """Of the algorithm."""
-    force: Switch = False
+    force: bool = False
     """Overwrite model and card."""
-    progress: Switch = True
+    progress: bool = True
 
     def run(self) -> None:
         """Train; print how the agent does beside the reference agents, and where the model is."""

@@ -57,9 +57,10 @@ def task_from_facts(facts: Mapping[str, Any]) -> tuple[Task, list[str] | None]:
         items: rows of a table on which all arms are measured, each once: how many, or their names. What is true is then
             the mean over all rows.
         range: the lowest and the highest value of a measurement; with items such a pair for each of its dimensions.
-        sigma: the standard deviation of the noise of a measurement, in place of a range. binary: it is 0 or 1.
-        dimensions: how many numbers a measurement is, if not 1. independent: these are known not to depend on each
-            other.
+        sigma: the standard deviation of the noise of a measurement, in place of a range.
+        binary: a measurement is 0 or 1.
+        dimensions: how many numbers a measurement is, if not 1.
+        independent: the numbers of a measurement are known not to depend on each other.
         budget: how many measurements there may be, or with `cost` how much money. delta: the allowed error probability,
             for agents that stop by themselves. max_pulls: a number of measurements that ends the session.
         cost: prices of a measurement, of all arms or by names, 1 of others; or "row": rows of a table cost 1 each.
@@ -67,13 +68,15 @@ def task_from_facts(facts: Mapping[str, Any]) -> tuple[Task, list[str] | None]:
             made until results differ.
         judge: with items, a table of cheap scores of all N x K cells, in the range of measurements and known
             beforehand, as of a grader; good ones save measurements (prediction-powered inference, Angelopoulos et al.,
-            Science 2023; docs/tables.md). judge_slope: how much of it is taken off, in (0, 1]. None: 0.5.
+            Science 2023; docs/tables.md). judge_slope: the part of a score that is taken off, in (0, 1]. None: 0.5.
         reserve: the part of delta, in [0, 1), that is kept for arms that are added, or whose rivals are withdrawn.
         minimize: a lower value is better; of Threshold, arms with a mean of the threshold at most are wanted.
         title: what the experiment is about. unit: of a measurement. noun: what an arm is called, as "compound".
-        plate: how many wells a plate has: questions fill plates in their order. per_plate: how many of them an arm may
-            have. controls: wells that an arm has of each plate, how many, or a share below 1, by the arms' names.
-        raters: who may ask: each measures an arm once, or `repeats` times. repeats: how often.
+        plate: how many wells a plate has: questions fill plates in their order.
+        per_plate: how many wells of a plate an arm may have.
+        controls: wells that an arm has of each plate, how many, or a share below 1, by the arms' names.
+        raters: who may ask: each measures an arm once, or `repeats` times.
+        repeats: how often a person may measure an arm.
         blocks: "plate", "day" or "rater": all arms are measured in each, so that its effect drops out.
         blind: questions have codes, in place of the names of arms.
     """
