@@ -34,7 +34,6 @@ class Benchmark(Command, of="benchmark"):
     progress: bool = True
 
     def run(self) -> None:
-        """Play, print the scores and write the page."""
         if self.out is not None:
             try_out(Path(self.out) / "benchmark.html", folder=True)
         chosen = {"agents": list(self.agents), "set": list(self.tasks or ()) or self.set}

@@ -24,7 +24,6 @@ class Compare(Command, of="compare_logs logs_table"):
     range: tuple[float, float] = (0.0, 1.0)
 
     def run(self) -> None:
-        """Print a sentence for each comparison, and a table of the counts."""
         names, paths = zip(*map(_named, self.logs), strict=True)
         if any(names) and (len({*names}) < len(names) or not all(names)):
             what = "all logs have names, or none has" if "" in names else "two logs have the same name"

@@ -55,7 +55,6 @@ class Evaluate(
     progress: bool = True
 
     def run(self) -> None:
-        """Check all that can be checked, run the agents, print and write the results."""
         from ..evaluation import plots, storage
         from ..evaluation.rows import check_metric
 
@@ -107,7 +106,6 @@ class Record(EnvironmentCommand[Options], of="record", also="evaluate", without=
     """Overwrite the file."""
 
     def run(self) -> None:
-        """Write the file."""
         refuse_to_overwrite([Path(self.out)], self.force)
         kept = agents.record(**self.handed("record") | {"problem": self.env_id, "env_kwargs": self.env_kwargs()})
         print(f"wrote {self.out}: {self.episodes:,} episodes, mean score {kept['score'].mean():.4f}")

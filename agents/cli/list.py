@@ -35,7 +35,6 @@ class List(Command):
     """What to show; all if left out."""
 
     def run(self) -> None:
-        """Print the tables."""
         if self.what == "promises":
             print((Path(__file__).parents[1] / "promises.md").read_text(encoding="utf-8"))
             return

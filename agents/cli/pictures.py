@@ -53,7 +53,6 @@ class Watch(EpisodeCommand[Options], of="watch", without="env_id env_kwargs out"
     color: bool = True
 
     def run(self) -> None:
-        """Show it, or write the file."""
         agents.watch(**self.handed("watch") | self.played() | {"color": None if self.color else False})
         if self.gif is not None:
             print(f"wrote {self.gif}")
@@ -70,7 +69,6 @@ class Race(EpisodeCommand[Options], of="race", without="env_id env_kwargs"):
     out: Annotated[Path, arg(metavar="PATH")]
 
     def run(self) -> None:
-        """Write the page."""
         agents.race(**self.handed("race") | self.played() | {"agents": list(self.agents)})
         print(f"wrote {self.out}")
 
@@ -86,7 +84,6 @@ class Report(Command, of="report"):
     folder: Folder
 
     def run(self) -> None:
-        """Write the page."""
         print(f"wrote {agents.report(**self.handed('report'))}")
 
 
@@ -106,7 +103,6 @@ class Plot(
     figure: str | Path | None = None
 
     def run(self) -> None:
-        """Write the figure."""
         from ..evaluation.plots import check_path
         from ..evaluation.rows import main_metric
 

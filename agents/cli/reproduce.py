@@ -28,7 +28,6 @@ class Reproduce(Command, of="reproduce"):
     progress: bool = True
 
     def run(self) -> None:
-        """Run the panels, write the results, print the verdicts on all claims."""
         from .. import figures
         from ..figures.pages import check_docs, claims_for_terminal
 

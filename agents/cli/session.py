@@ -56,40 +56,23 @@ class Action(Documented, also="Session", named={"file": "store"}):
         """Do it, and print the result."""
 
 
-class New(Action, Generic[Options], also="Session task_from_facts"):
+class New(Action, Generic[Options], of="task_from_facts", also="Session", without="facts max_pulls"):
     """Begin a session; what is not given is asked for, at a terminal.
 
     --arms and --items may also be a text file with a name in each line. Left out, --agent goes with the problem.
     """
 
-    problem: str | None = None
     arms: Annotated[tuple[str, ...], arg(metavar="N | NAME [NAME ...] | FILE", help_behavior_hint="")] = ()
     items: Annotated[tuple[str, ...], arg(metavar="N | FILE", help_behavior_hint="")] = ()
     range: Annotated[tuple[float, float] | None, arg(metavar="LOW HIGH", help_behavior_hint="")] = None
-    sigma: float | None = None
-    binary: bool = False
-    dimensions: int | None = None
-    budget: int | None = None
     cost: Prices = ()
     hint: str | None = None
     judge: str | None = None
-    judge_slope: float | None = None
-    delta: float | None = None
-    reserve: float | None = None
-    minimize: bool = False
-    independent: bool = False
     order: Literal["asked", "arrival"] = "asked"
     agent: str | None = None
-    title: str | None = None
-    unit: str | None = None
-    noun: str | None = None
-    plate: int | None = None
-    per_plate: int | None = None
     controls: Annotated[tuple[str, ...], arg(metavar="NAME=WELLS [NAME=WELLS ...]", help_behavior_hint="")] = ()
-    raters: Annotated[tuple[str, ...], arg(metavar="NAME [NAME ...]", help_behavior_hint="")] = ()
-    repeats: int | None = None
+    raters: Sequence[str] | None = None
     blocks: Literal["plate", "day", "rater"] | None = None
-    blind: bool = False
     parameters: OmitArgPrefixes[Options] = field(default_factory=dict)  # type: ignore[assignment]
     """Those of the problem."""
 
@@ -124,7 +107,7 @@ class New(Action, Generic[Options], also="Session task_from_facts"):
         """The facts that the options give."""
         own = {name: getattr(self, name) for name in (*FACTS, *WISHES) if hasattr(self, name)}
         own |= {name: getattr(self, name) or None for name in ("binary", "independent", "minimize", "blind")}
-        own |= {"arms": arms_of(self.arms), "raters": list(self.raters) or None, "cost": prices_in(self.cost)}
+        own |= {"arms": arms_of(self.arms), "raters": list(self.raters or ()) or None, "cost": prices_in(self.cost)}
         own["items"], own["controls"] = arms_of(self.items, "--items"), wells_of(self.controls)
         return parameters_of(self.parameters) | {name: value for name, value in own.items() if value is not None}
 

@@ -60,7 +60,7 @@ SHOWN: dict[str, tuple[Any, str | None]] = {
     "Sequence[Mapping[str, Any]]": (str, "JSON"),
 }
 # Parameters, at the beginning of an entry of a docstring or of a sentence in it; and one that another function has.
-HEADS, AS_FOR = re.compile(r"(?:^|(?<=\. ))((?:[a-z]\w*, )*[a-z]\w*): "), re.compile(r"as for `(\w+)`")
+HEADS, AS_FOR = re.compile(r"(?:^|(?<=\. ))((?:[a-z]\w*, )*[a-z]\w*(?: \(\w+\))?): "), re.compile(r"as for `(\w+)`")
 SPELLED = {"; None: ": "; left out: ", "(None: ": "(left out: ", "None: ": "Left out: ", ", or None": ""}
 
 
@@ -76,11 +76,18 @@ def _head(name: str) -> Any:
 
 @functools.cache
 def parameters(name: str) -> Mapping[str, tuple[str, ast.expr | None]]:
-    """The parameters of a function by their names: annotation, and default, if there is one."""
-    own = _head(name).args
+    """The parameters of a function by their names: annotation, and default, if there is one.
+
+    So are facts, of which the docstring says the type, as "budget (int): ..".
+    """
+    own = (head := _head(name)).args
     defaults = [*[None] * (len(own.args) - len(own.defaults)), *own.defaults, *own.kw_defaults]
     pairs = zip([*own.args, *own.kwonlyargs], defaults, strict=True)
-    return {one.arg: (ast.unparse(one.annotation), default) for one, default in pairs if one.annotation}
+    facts = re.findall(r"^ {4}(\w+) \((\w+)\): ", ast.get_docstring(head) or "", re.M)
+    return {one.arg: (ast.unparse(one.annotation), default) for one, default in pairs if one.annotation} | {
+        fact: (f"{form} | None" if form != "bool" else form, ast.Constant(False if form == "bool" else None))
+        for fact, form in facts
+    }
 
 
 @functools.cache
@@ -95,7 +102,8 @@ def documented(name: str) -> Mapping[str, str]:
                     text = text.replace(python, shell)
                 for one in names.split(", "):
                     other = AS_FOR.match(text)
-                    found[one] = documented(other[1])[one] if other else text[0].upper() + text[1:].rstrip()
+                    here = text[0].upper() + text[1:].rstrip()
+                    found[one.partition(" ")[0]] = documented(other[1])[one] if other else here
     return found
 
 
@@ -131,16 +139,10 @@ class Documented:
     named: ClassVar[Mapping[str, str]] = {}
 
     def __init_subclass__(
-        cls,
-        of: str = "",
-        without: str = "",
-        also: str = "",
-        named: Mapping[str, str] | None = None,
-        optional: bool = False,
-        **rest: Any,
+        cls, of: str = "", without: str = "", also: str = "", named: Mapping[str, str] = {}, optional: bool = False
     ) -> None:
-        super().__init_subclass__(**rest)
-        cls.named = {**cls.named, **(named or {})}
+        super().__init_subclass__()
+        cls.named = {**cls.named, **named}
         kinds = {name: kind(annotation) for name, annotation in inspect.get_annotations(cls).items()}
         skipped = {"self", *without.split(), *cls.named.values()}
         for name, (annotation, default) in (pair for one in of.split() for pair in parameters(one).items()):

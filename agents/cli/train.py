@@ -43,7 +43,6 @@ class Train(EnvironmentCommand[Options], of="train", without="env_kwargs pulls_p
     progress: bool = True
 
     def run(self) -> None:
-        """Train; print how the agent does beside the reference agents, and where the model is."""
         env_id, kwargs = environment_id(self.env_id), self.env_kwargs()
         out = Path("results") / self.algorithm if self.out is None else Path(self.out)
         out = out.with_suffix("") if out.suffix == ".zip" else out
