@@ -237,8 +237,8 @@ def benchmark(
             can try small ones out.
         progress: say on standard error which cell is done, and how long the rest takes. None: if it is a terminal.
         trust: as for `evaluate`.
-        ranked, stop: of models whose file does not say how they were trained: on ranked arms, with an action that
-            stops. None: as the model itself says.
+        ranked: of models whose file does not say it: they were trained on ranked arms. None: as the model itself says.
+        stop: likewise, with an action that stops.
 
     Raises:
         ValueError: as `evaluate`, for an unknown set, and for an action of an agent that its environment refuses,

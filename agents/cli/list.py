@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import shutil
 from collections.abc import Collection
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -22,7 +21,6 @@ Names = Literal["environments", "instances", "distributions", "agents", "promise
 Shown = Annotated[Names | None, arg(help_behavior_hint="")]
 
 
-@dataclass(frozen=True)
 class List(Command):
     """Show what there is: environments, instances, distributions, agents; installed packages come last.
 
@@ -37,7 +35,6 @@ class List(Command):
     """What to show; all if left out."""
 
     def run(self) -> None:
-        """Print the tables."""
         if self.what == "promises":
             print((Path(__file__).parents[1] / "promises.md").read_text(encoding="utf-8"))
             return

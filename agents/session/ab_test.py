@@ -47,8 +47,9 @@ def ab_test(
         table: of counts, as of `Session.tell_table`: a path or a dataframe with a row for each variant, or for each of
             them and each day: its name, `n`, and `successes`, or `mean` and `sd`. Or of single results.
         control: the name of the control in it.
-        delta: of the intervals together, and of the error rate of `better`. margin, lift, expected: of
-            `BetterThanControl`. rate: "familywise" or "fdr".
+        delta: of the intervals together, and of the error rate of `better`.
+        margin, lift, expected: as for `BetterThanControl`.
+        rate: "familywise": no variant is wrongly found; "fdr": few of those that are found, on average.
         sigma: of results that are not 0 or 1: their standard deviation, if it is known beforehand. None: that of the
             arm that varies most (Waudby-Smith et al., Annals of Statistics 2024, "asymptotic confidence sequences").
         columns: the names of its columns, see `Session.tell_table`.

@@ -412,7 +412,8 @@ def serve(
 
     Args:
         session: what it shows.
-        host: address to listen on; beyond this machine the page wants a token. port: 0: any that is free.
+        host: address to listen on, as 0.0.0.0 for other machines, for which the page wants a token.
+        port: to listen on; 0: any that is free.
         tell: is called with the address of the page, once no other program can have it.
         token: of the address beyond this machine, so that links stay; None: a fresh one.
 

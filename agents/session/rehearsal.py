@@ -207,7 +207,8 @@ class Rehearsal:
     def plot(self, path: str | Path | None = None) -> Figure:
         """The share of rehearsals that has ended over measurements, with its band of 95 %.
 
-        path: a file to write as well, PNG, SVG or PDF.
+        Args:
+            path: a file to write as well, PNG, SVG or PDF.
         """
         from matplotlib.figure import Figure
 
@@ -258,7 +259,7 @@ def rehearse(
             the standard deviation of results of one arm; {"mean": .., "spread": .., "noise": ..}: normal means. Or the
             results of a pilot study, in which arms go by their names: an earlier session, or its store; a table as for
             `measurements`; {arm: its results}. None: a guess by the facts.
-        episodes: rehearsals. seed: of what is drawn in them.
+        episodes: how often the study is played, for each agent. seed: of what is drawn.
         at: a number of measurements after which answers are scored; None: at the end.
         hours: that a measurement takes or, with `batch`, a batch.
         seconds: after so many the rehearsals of an agent are cut. They are also cut at 20 medians.

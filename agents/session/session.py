@@ -48,13 +48,9 @@ class Session:
     that wait count as if their results had come, each as its arm's present mean.
 
     Args:
-        agent: as for `agents.make`: a name, "module:Class", a class, an agent, a function of the task. None: the agent
-            in the store.
-        task: an environment, a `Task`, or plain facts as for `task_from_facts`, with `reserve`, the part of delta that
-            is kept for arms that come later, and `minimize=True` where a lower value is better; with `items`, `judge`,
-            a table of cheap scores of all N x K cells, in the range of measurements and known beforehand, of which
-            `judge_slope` in (0, 1], by default 1/2, is taken off (prediction-powered inference, Angelopoulos et al.,
-            Science 2023; docs/tables.md). None: the task in the store.
+        agent: which one decides, as for `agents.make`: a name, "module:Class", a class, an agent, a function of the
+            task. None: the agent in the store.
+        task: an environment, a `Task`, or the facts of `task_from_facts`. None: the task in the store.
         store: path of a file for SQLite, or another address of SQLAlchemy, as "postgresql+psycopg://user@host/name";
             ":memory:" keeps the session as long as this object.
         names: of the arms, where the facts do not name them; None: their numbers.
@@ -163,7 +159,7 @@ class Session:
 
         Args:
             n: how many measurements.
-            who: asks, for the history, and so that results find their questions.
+            who: the person who asks, for the history, and so that results find their questions.
             take_over: seconds without an event of another person, after which that person's open questions are asked
                 again first, in their places in the order; later results of that person are refused. A `run` that has
                 promised rarer signs of life has so much more time. Questions of `raters` stay theirs.
@@ -214,11 +210,11 @@ class Session:
                 are numbers, a number is a name. A name does not say which of several open questions about this arm
                 is answered: it is refused, unless order="arrival", or one call has the results of all.
             value: what was measured: a number, or as many numbers as an arm has dimensions.
-            who: has measured it, for the history. None: who has asked, of a question of `pending`.
+            who: the person who has measured it, for the history. None: who has asked, of a question of `pending`.
             item: of a table, the row, by its name or number, asked for or not; None: the row of the oldest question.
-            n, successes: of a count, how many measurements, up to 10^9, of the budget; how many were 1, of 0 to 1.
-            mean, sd: else their mean and sample standard deviation (divisor n - 1), by which noise is judged; sd only
-                where n > 1. Higher moments are then unknown, so that less is certified within a range.
+            n: of a count, how many measurements, up to 10^9, of the budget. successes: how many of them were 1.
+            mean: of a count without successes, the mean. Less is certified within a range, as higher moments are
+                unknown. sd: the sample standard deviation (divisor n - 1), by which noise is judged, where n > 1.
 
         Raises:
             ValueError: for an unknown or withdrawn arm, a value outside the support, a cell that the table lacks or
@@ -253,8 +249,7 @@ class Session:
 
         Args:
             table: path of a file (CSV, Excel, JSON Lines, Parquet), or a dataframe.
-            who: has measured them.
-            again: record it all the same.
+            who: the person who has measured them. again: record a table that begins with recorded results.
             columns: `arm`, `value`, `index`, `wide`, `item`, `sep`, `decimal`, `sheet`, `layout`, `n`, `successes`,
                 see `bandit_envs.measurements`. Words such as yes and no, or C and I, are 1 and 0 on a range of 0 to 1.
 

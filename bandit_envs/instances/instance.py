@@ -118,7 +118,7 @@ def from_table(
             Of a shared table with several metrics, a pair for each.
         missing: what an empty cell of a shared table counts, in place of leaving its row out, one number or one for
             each metric. A warning says how many.
-        values: the columns of several metrics: `value` by another name.
+        values: of a long table, the columns of several metrics, or that of the value: value= by another name.
         weights: of a shared table with several metrics, by their columns: each cell has one score, the sum of each
             metric times its weight, 0 where it has none.
 
