@@ -29,7 +29,7 @@ class Benchmark(Command):
     """
 
     agents: Positional[Annotated[tuple[str, ...], arg(metavar="AGENT")]]
-    """Names (see `bandit-envs list agents`), "module:Class(alpha=2)", and paths of saved models (.zip, .json)."""
+    """Names (see `bandit-envs list agents`), "module:Class(alpha=2)", and paths of saved models."""
     set: Literal["v2", "quick-v2", "v2-offline", "v1", "quick"] = "v2"
     """v2, v1: all tasks; quick-v2, quick: one of each group, in a minute; v2-offline: those that need no download."""
     tasks: Words = None

@@ -29,7 +29,7 @@ class Evaluate(EnvironmentCommand[Options]):
       bandit-envs evaluate Threshold --instance tao2019-1 --agents lsa apt uniform --at 200 500 1000
       bandit-envs evaluate bandit_envs/Threshold-v0 --instance captions-651 --threshold 1.5 \
           --agents lsa "apt(tolerance=0.05)" uniform --budget 500000 --episodes 16
-      bandit-envs evaluate Threshold --budget 200 --agents ppo.zip lsa uniform --figure ppo.png
+      bandit-envs evaluate Threshold --budget 200 --agents ppo.safetensors lsa uniform --figure ppo.png
       bandit-envs evaluate Threshold --instance tao2019-1 --agents lsa apt --episodes 1000000 --rows none --jobs -1 \
           --precision score=0.001 --out results/long
     """
@@ -37,7 +37,7 @@ class Evaluate(EnvironmentCommand[Options]):
     env_id: Positional[Annotated[str, arg(metavar="ENVIRONMENT")]]
     """A name (see `bandit-envs list environments`), as Threshold, or module:Class."""
     agents: Words = None
-    """Names (see `bandit-envs list agents`), "module:Class(alpha=2)", and paths of saved models (.zip, .json). Left
+    """Names (see `bandit-envs list agents`), "module:Class(alpha=2)", and paths of saved models. Left
     out: all that can run, but no networks."""
     episodes: Annotated[int, arg(metavar="N")] = 1000
     """Episodes, the same for all agents."""
@@ -128,7 +128,7 @@ class Record(EnvironmentCommand[Options]):
     """
 
     agent: Positional[Annotated[str, arg(metavar="AGENT")]]
-    """Its name (see `bandit-envs list agents`), "module:Class(alpha=2)", or the path of a saved model (.zip, .json)."""
+    """Its name (see `bandit-envs list agents`), "module:Class(alpha=2)", or the path of a saved model."""
     env_id: Positional[Annotated[str, arg(metavar="ENVIRONMENT")]]
     """A name (see `bandit-envs list environments`), as Threshold, or module:Class."""
     episodes: Annotated[int, arg(metavar="N")]

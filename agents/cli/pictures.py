@@ -62,7 +62,7 @@ class Watch(EpisodeCommand[Options]):
     """
 
     agent: Positional[Annotated[str, arg(metavar="AGENT")]]
-    """Its name (see `bandit-envs list agents`), "module:Class(alpha=2)", or the path of a saved model (.zip)."""
+    """Its name (see `bandit-envs list agents`), "module:Class(alpha=2)", or the path of a saved model."""
     gif: Place = None
     """Write the moving picture into this file, .gif, instead of showing it."""
     speed: Annotated[float, arg(metavar="X")] = 10.0
@@ -86,7 +86,7 @@ class Race(EpisodeCommand[Options]):
     """
 
     agents: Annotated[tuple[str, ...], arg(metavar="NAME [NAME ...]")]
-    """Names (see `bandit-envs list agents`), "module:Class(alpha=2)", and paths of saved models (.zip, .json)."""
+    """Names (see `bandit-envs list agents`), "module:Class(alpha=2)", and paths of saved models."""
     out: Annotated[Path, arg(metavar="PATH")]
     """File for the page, .html."""
     title: Annotated[str | None, arg(metavar="TEXT", help_behavior_hint="")] = None

@@ -55,11 +55,11 @@ class Train(EnvironmentCommand[Options]):
     hyperparameters: Annotated[tuple[str, ...], arg(metavar="KEY=VALUE ...", help_behavior_hint="")] = ()
     """Of the algorithm."""
     resume: Place = None
-    """Go on from this saved model, OUT.zip (evolved: OUT.json) of the same algorithm and problem, on fresh episodes."""
+    """Go on from this saved model (evolved: card) of the same algorithm and problem, on fresh episodes."""
     trust: Switch = False
     """Go on from a file that names module:name, or holds pickles, too: its maker may run any code."""
     out: Place = None
-    """Path of the model without its suffix: the model is OUT.zip, its card OUT.json; left out: results/ALGORITHM."""
+    """Path without suffix: the model is OUT.safetensors, its card OUT.json; left out: results/ALGORITHM."""
     force: Switch = False
     """Overwrite them."""
     progress: Switch = True
@@ -69,8 +69,8 @@ class Train(EnvironmentCommand[Options]):
         """Train; print how the agent does beside the reference agents, and where the model is."""
         env_id, kwargs = environment_id(self.env_id), self.env_kwargs()
         out = Path("results") / self.algorithm if self.out is None else self.out
-        out = out.with_suffix("") if out.suffix == ".zip" else out
-        model, card = (out.with_name(out.name + suffix) for suffix in (".zip", ".json"))
+        out = out.with_suffix("") if out.suffix in (".safetensors", ".zip") else out
+        model, card = (out.with_name(out.name + suffix) for suffix in (".safetensors", ".json"))
         given = dict(_assignment(text) for text in self.hyperparameters)
         given |= {} if self.mix is None else {"mix": from_json("mix", self.mix)}
         given |= {"trust": True} if self.trust else {}
