@@ -165,7 +165,7 @@ def test_what_is_left_to_defaults_is_named_where_it_was_not_so_in_the_training(s
     else:
         agent = learned(budget=20, **more, observation="statistics")
         agent.save(place)
-    made: Any = {"live": agent, "card": f"{place}.zip"}.get(source) or PPO.load(place, device="cpu")
+    made: Any = {"live": agent, "card": f"{place}.safetensors"}.get(source) or PPO.load(place, device="cpu")
 
     def said(**env_kwargs: Any) -> str:
         with warnings.catch_warnings(record=True) as found:
@@ -241,9 +241,9 @@ def test_a_saved_model_is_played_by_its_card(saved: tuple[Path, Any], tmp_path: 
         scores(str(path), {"instance": {"sampler": {"arms": 5}}, "budget": 20})
     card = path.with_suffix(".json")
     (tmp_path / "model.json").write_text(json.dumps({**json.loads(card.read_text()), "env_kwargs": {"ranked": "no"}}))
-    (tmp_path / "model.zip").write_bytes(path.read_bytes())
+    (tmp_path / path.name).write_bytes(path.read_bytes())
     with pytest.raises(ValueError, match="ranked must be True or False"):
-        scores(str(tmp_path / "model.zip"), PLAIN)
+        scores(str(tmp_path / path.name), PLAIN)
 
 
 class Beliefs(gym.Env[Any, Any]):
