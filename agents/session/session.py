@@ -254,11 +254,12 @@ class Session:
                 see `bandit_envs.measurements`. Words such as yes and no, or C and I, are 1 and 0 on a range of 0 to 1.
 
         Raises:
-            ValueError: naming the row and the column, of a value beyond the range also the arm and the item.
+            ValueError: naming the row and the column, of a value beyond the range also the arm and the item;
+                for arms whose share of traffic changes by day.
             FileNotFoundError: if there is no such file.
 
         Warns:
-            UserWarning: of a column that is ignored, and of arms whose share of traffic changes by day.
+            UserWarning: of a column that is ignored.
         """
         columns = {"binary": limits_of(self.task) == (0, 1)} | columns
         found, again = measurements(table, **columns), flag("again", again)
@@ -274,8 +275,8 @@ class Session:
         kept, compared = self._look(lambda state: state.kept), not (self.task.items or self.task.make_problem().local)
         first = self.names[kept] if kept is not None else found.arms[0] if compared and found.arms else ""
         if moved := uneven(found, first):
-            self._read += f"; of {', '.join(moved):.200} {MOVED}"
-            warnings.warn(f"{found.of}: of {', '.join(moved):.200} {MOVED}", UserWarning, stacklevel=2)
+            alike = f"where all days are alike, leave the column {found.day!r} out"
+            raise ValueError(f"{found.of}: of {', '.join(moved):.200} {MOVED}; {alike}")
         found = within(found, self.task.ranges or limits_of(self.task))
         rows = list[tuple[str, Any, Any, Any]]()
         for one in found.rows:

@@ -19,6 +19,7 @@ from bandit_envs import stopping
 
 from .claims import Claim, claimed, numbers_of
 from .course import Statistics
+from .doubts import about_noise
 from .fold import State
 from .promise import shares_alone
 
@@ -153,6 +154,10 @@ def _contradictions(state: State) -> list[str]:
             for place in np.flatnonzero(mask):
                 said[int(state.active[place])].append((side, f"all its results show it to be {word} than the control"))
     answer, certified, found = state.answer(), is_certified(state), list[str]()
+    noise = about_noise(state)
+    if noise is not None and noise[0] == "refuted" and (certified or any(said.values())):
+        scale = noise[1].partition(":")[0]
+        found.append(f"{scale}, by which it is said what is certain of the answer and of arms: nothing is promised")
     for arm, ones in said.items():
         inside = 1 if answer[arm] else -1
         kind = "the certified answer" if certified else "the answer of now"
