@@ -227,8 +227,8 @@ class Running:
                     self.row = 0
                     continue
                 except ValueError as wrong:
-                    problem = wrong
-            elif isinstance(problem, BrokenExecutor):
+                    problem, what = ValueError(f"{what}: {wrong}"), ""
+            if isinstance(problem, BrokenExecutor):
                 what = "the executor is broken: its questions wait for a run with another one"
             elif self.failed is not None and isinstance(problem, Exception):
                 self.row += 1
@@ -237,7 +237,7 @@ class Running:
                     continue
                 text = f"{self.row} measurements in a row failed, the last by {problem!r:.200}: the run ends, and their"
                 problem = RuntimeError(f"{text} questions wait for another one").with_traceback(problem.__traceback__)
-            if self.error is None:
+            if self.error is None and what:
                 problem.add_note(what)
             self.error = self.error or problem
 

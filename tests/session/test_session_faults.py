@@ -348,3 +348,18 @@ def test_whole_blocks_are_given_back(tmp_path: Path) -> None:
         session.tell(session.ask(3)[0], 1.0)
         assert session.undo_batch() == 3 + 1
         assert (len(session.pending), session.arms()["pulls"].tolist()) == (0, [2, 2, 2])
+
+
+@pytest.mark.parametrize("failed", ["skip", 0.0, None])
+def test_a_value_beyond_the_range_is_a_failure_of_its_measurement(failed: Any) -> None:
+    facts = {"problem": "BestArm", "arms": ["a", "b"], "range": (0, 1), "delta": 0.5, "items": 3, "epsilon": 0.1}
+    values = {("a", 0): 0.5, ("b", 0): 1.3}
+    with agents.Session("paired-elimination", facts, store=":memory:") as session:
+        if failed is None:
+            with pytest.raises(ValueError, match=r"measuring 'b' on the item 0: .* in \[0, 1\], got 1.3"):
+                session.run(lambda *cell: values.get(cell, 0.4), retries=0)
+            return
+        with pytest.warns(UserWarning, match="1 of . of 'b'"):
+            session.run(lambda *cell: values.get(cell, 0.4), failed=failed, retries=0)
+        assert session.done
+        assert session.arms()["failed"].tolist() == [0, 1]
