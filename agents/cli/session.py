@@ -194,7 +194,7 @@ class Tell(Action, of="Session.tell"):
     arm: Positional[Annotated[str, arg(metavar="ARM")]]
     value: Positional[Annotated[tuple[str, ...], arg(metavar="VALUE", help_behavior_hint="")]] = ()
     question: int | None = None
-    """The number of the question in the history; left out: the oldest one about the arm."""
+    """The number of the question in the history, where several about the arm are open."""
 
     def act(self, session: agents.Session) -> None:
         try:
@@ -252,7 +252,8 @@ class Show(Action):
         print_comparison(session.comparison()) if session.compares and len(session) else None
         print("waits: how often the arm has been asked for, and no result has been told yet\n" * bool(session.pending))
         print_state(session, first=False)
-        if session.delta is not None and len(session) and not session.done and (said := forecast(session)):
+        goes_on = session.delta is not None and len(session) and not session.done
+        if goes_on and (said := forecast(session, file=self.file)):
             print(said)
         print_certainty(session)
 

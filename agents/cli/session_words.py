@@ -15,7 +15,7 @@ from bandit_envs.problems import BLOCKS
 
 from ..evaluation.report import table
 from ..session.questions import Ask
-from ..session.rehearsal import CompilesError, rehearse
+from ..session.rehearsal import GUESSED, CompilesError, rehearse
 from ..session.session import Session
 from ..session.words import against, leeway, meaning, said
 from .environment import import_problems, problem_options
@@ -201,7 +201,7 @@ def forecast(facts: Any, agent: str | None = None, file: str = "") -> str:
         return later
     except ValueError:  # such a session cannot be rehearsed
         return getattr(facts, "progress", "")
-    guess = "; results of a pilot say more: session plan" if file else ""
+    guess = "; results of a pilot say more: session plan" if found.believed.startswith(GUESSED) else ""
     advice = re.sub(r"\b(sigma|delta|tolerance|epsilon)=", r"--\1 ", f"; {found.advice}" if found.advice else "")
     return f"{found.until()}{guess}{advice}"
 

@@ -233,7 +233,7 @@ class Rehearsal:
 
 
 def rehearse(
-    facts: object,
+    facts: Any,
     agents: object = None,
     *,
     batch: int | None = None,
@@ -273,13 +273,14 @@ def rehearse(
         UserWarning: where nothing is known but the facts, so that the prior is a guess. Of a design, which is not
             played: which arm may be on which plate, and who may measure it.
     """
-    if hasattr(facts, "forecast"):
-        more = {"episodes": episodes, "seed": seed, "at": at, "hours": hours, "seconds": seconds, "compiles": compiles}
-        late = {"batch": 1 if batch is None else batch, "workers": workers}
-        return facts.forecast(agents, prior=prior, progress=progress, **more, **late)  # type: ignore[no-any-return]
+    is_session = hasattr(facts, "forecast")
     if batch is None:
-        wishes = wishes_of(facts) if isinstance(facts, Mapping) else {}
+        wishes = facts.wishes if is_session else wishes_of(facts) if isinstance(facts, Mapping) else {}
         batch = max(wishes.get("plate", 1) - sum(controls_of(wishes).values()), 1)
+    if is_session:
+        more = {"episodes": episodes, "seed": seed, "at": at, "hours": hours, "seconds": seconds, "compiles": compiles}
+        late = {"batch": batch, "workers": workers}
+        return facts.forecast(agents, prior=prior, progress=progress, **more, **late)  # type: ignore[no-any-return]
     batch, workers = integer("batch", batch, 1, 10**6), integer("workers", workers, 1, 10**4)
     hours = None if hours is None else number("hours", hours, 0)
     seconds, episodes = number("seconds", seconds, 0, above=True), integer("episodes", episodes, 2, 10**6)

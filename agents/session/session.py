@@ -667,7 +667,7 @@ class Session:
         return len(self._append(undoing))
 
     def undo_table(self, table: str | Path) -> int:
-        """Undo all results of the last table of this name, or path, that `tell_table` recorded; returns how many."""
+        """Undo all results, no questions, of the last table of this name, or path, recorded; returns how many."""
         return len(self._append(lambda state: [_undoing(one) for one in tables.last_read(state, table)]))
 
     def note(self, text: str, who: str | None = None) -> None:

@@ -320,7 +320,10 @@ def measurements(
     read = read.settled([*columns, *counts.values()])
     by_item = read.column(item or ITEM) if item or ITEM in heads else None
     found = _long(read, read.column(arm), columns, by_item, counts, given or export)
-    return _said(replace(found, events=_events(read, columns, counts)) if export and not named else found)
+    if export and not named:
+        events = _events(read, columns, counts)
+        found = replace(found, events=events, read=f"{read.of}: the history of a session, {len(events)} events")
+    return _said(found)
 
 
 def _said(found: Measurements) -> Measurements:
