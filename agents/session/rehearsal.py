@@ -26,11 +26,11 @@ from ..evaluation.lockstep import Lockstep
 from ..evaluation.plan import Plan
 from ..evaluation.plots import COLOURS, LINES, save
 from ..evaluation.progress import Progress, compilation_noted, reported_in_lines, shown
+from .course import Part, Statistics
 from .design import controls_of
 from .fold import State, count_of, fold, sample_of
 from .guesses import Guess, Prior, Seen, range_of
 from .log import Log
-from .run import Part, Statistics
 from .setup import Setup, suggested
 from .wishes import wishes_of
 
@@ -207,7 +207,8 @@ class Rehearsal:
     def plot(self, path: str | Path | None = None) -> Figure:
         """The share of rehearsals that has ended over measurements, with its band of 95 %.
 
-        path: a file to write as well, PNG, SVG or PDF.
+        Args:
+            path: a file to write as well, PNG, SVG or PDF.
         """
         from matplotlib.figure import Figure
 
@@ -232,7 +233,7 @@ class Rehearsal:
 
 
 def rehearse(
-    facts: object,
+    facts: Any,
     agents: object = None,
     *,
     batch: int | None = None,
@@ -258,7 +259,7 @@ def rehearse(
             the standard deviation of results of one arm; {"mean": .., "spread": .., "noise": ..}: normal means. Or the
             results of a pilot study, in which arms go by their names: an earlier session, or its store; a table as for
             `measurements`; {arm: its results}. None: a guess by the facts.
-        episodes: rehearsals. seed: of what is drawn in them.
+        episodes: how often the study is played, for each agent. seed: of what is drawn.
         at: a number of measurements after which answers are scored; None: at the end.
         hours: that a measurement takes or, with `batch`, a batch.
         seconds: after so many the rehearsals of an agent are cut. They are also cut at 20 medians.
@@ -272,13 +273,14 @@ def rehearse(
         UserWarning: where nothing is known but the facts, so that the prior is a guess. Of a design, which is not
             played: which arm may be on which plate, and who may measure it.
     """
-    if hasattr(facts, "forecast"):
-        more = {"episodes": episodes, "seed": seed, "at": at, "hours": hours, "seconds": seconds, "compiles": compiles}
-        late = {"batch": 1 if batch is None else batch, "workers": workers}
-        return facts.forecast(agents, prior=prior, progress=progress, **more, **late)  # type: ignore[no-any-return]
+    is_session = hasattr(facts, "forecast")
     if batch is None:
-        wishes = wishes_of(facts) if isinstance(facts, Mapping) else {}
+        wishes = facts.wishes if is_session else wishes_of(facts) if isinstance(facts, Mapping) else {}
         batch = max(wishes.get("plate", 1) - sum(controls_of(wishes).values()), 1)
+    if is_session:
+        more = {"episodes": episodes, "seed": seed, "at": at, "hours": hours, "seconds": seconds, "compiles": compiles}
+        late = {"batch": batch, "workers": workers}
+        return facts.forecast(agents, prior=prior, progress=progress, **more, **late)  # type: ignore[no-any-return]
     batch, workers = integer("batch", batch, 1, 10**6), integer("workers", workers, 1, 10**4)
     hours = None if hours is None else number("hours", hours, 0)
     seconds, episodes = number("seconds", seconds, 0, above=True), integer("episodes", episodes, 2, 10**6)

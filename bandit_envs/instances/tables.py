@@ -267,10 +267,10 @@ def measurements(
         layout: of a plate with wells A1, A2, .., the file or the sheet with the names in their wells. None: `table` has
             two blocks, one with the names and one with the values.
         binary: whether words such as yes and no, or C and I, are 1 and 0. None: where all values are 0 or 1.
-        n, successes: of a table of counts, the columns of how many measurements a row is, and how many of them were 1.
-            None: "n", "visitors", "users" and the like, with "successes", "conversions" and the like, all of which
-            count a person once, or else "mean" and "sd"; where there is no "value". With n= and a column of values 0
-            and 1, each stands for n measurements.
+        n: of a table of counts, the column of how many measurements a row is. None: "n", "visitors", "users" and the
+            like, where there is no "value". With n= and a column of values 0 and 1, each stands for n measurements.
+        successes: the column of how many of them were 1. None: "successes", "conversions" and the like, all of which
+            count a person once, or else "mean" and "sd".
 
     Raises:
         ValueError: naming the row and the column of a cell that is no finite number, and columns that are not there;
@@ -320,7 +320,10 @@ def measurements(
     read = read.settled([*columns, *counts.values()])
     by_item = read.column(item or ITEM) if item or ITEM in heads else None
     found = _long(read, read.column(arm), columns, by_item, counts, given or export)
-    return _said(replace(found, events=_events(read, columns, counts)) if export and not named else found)
+    if export and not named:
+        events = _events(read, columns, counts)
+        found = replace(found, events=events, read=f"{read.of}: the history of a session, {len(events)} events")
+    return _said(found)
 
 
 def _said(found: Measurements) -> Measurements:
